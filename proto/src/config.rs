@@ -1,0 +1,216 @@
+//! The parameters of an endpoint (RFC 9260 §16) and the choice of its policies.
+
+use std::net::IpAddr;
+
+use crate::Duration;
+use crate::policy::PolicySpec;
+use crate::rules::Rules;
+use crate::wire::Address;
+
+/// Everything that an endpoint is told. `Default` gives RFC 9260's values.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Config {
+    /// The local addresses, in order; the first is the first to be used. At least one.
+    pub addresses: Vec<LocalAddress>,
+    /// The local SCTP port; not zero.
+    pub port: u16,
+    /// Where the editions of the standard disagree.
+    pub rules: Rules,
+    /// Which pairs of addresses are paths.
+    pub pairs: Pairs,
+    /// The route of new data; default `primary`.
+    pub new_data: PolicySpec,
+    /// The route of fast retransmissions; default `same`.
+    pub fast: PolicySpec,
+    /// The route of retransmissions after a timeout; default `alternate`.
+    pub timeout: PolicySpec,
+    /// The congestion window of each path; default `standard`.
+    pub window: PolicySpec,
+    /// RTO.Initial.
+    pub rto_initial: Duration,
+    /// RTO.Min.
+    pub rto_min: Duration,
+    /// RTO.Max.
+    pub rto_max: Duration,
+    /// Max.Burst, in packets.
+    pub max_burst: u32,
+    /// Valid.Cookie.Life.
+    pub cookie_life: Duration,
+    /// Association.Max.Retrans.
+    pub association_max_retrans: u32,
+    /// Path.Max.Retrans.
+    pub path_max_retrans: u32,
+    /// Max.Init.Retransmits.
+    pub max_init_retransmits: u32,
+    /// HB.interval; `None` switches periodic heartbeats off.
+    pub heartbeat_interval: Option<Duration>,
+    /// Whether a heartbeat's time is jittered by half an RTO either way (§8.3).
+    pub heartbeat_jitter: bool,
+    /// HB.Max.Burst: heartbeats that may leave at once.
+    pub heartbeat_max_burst: u32,
+    /// SACK.Delay; at most 500 ms.
+    pub sack_delay: Duration,
+    /// A SACK at least every so many packets; 1 switches the delay off.
+    pub sack_every: u32,
+    /// The receive buffer, in bytes of DATA chunks; at least 1,500.
+    pub receive_buffer: u32,
+    /// The send buffer, in bytes of user data not yet acknowledged; `None`: twice the receive buffer.
+    pub send_buffer: Option<u64>,
+    /// The ssthresh of a new path, in bytes; `None`: none.
+    pub initial_ssthresh: Option<u64>,
+    /// Streams to send on, at least 1.
+    pub outbound_streams: u16,
+    /// Streams to accept, at least 1.
+    pub inbound_streams: u16,
+    /// The path MTU in bytes, IP header included.
+    pub mtu: u32,
+    /// Bytes of IP header before every packet, counted in the MTU: 20, or 40 for IPv6.
+    pub ip_header: u32,
+    /// The first TSN of every association; `None`: random. For tests of the wrap.
+    pub first_tsn: Option<u32>,
+    /// The first SSN of every stream: 0 by the standard. For tests of the wrap; both ends must agree.
+    pub first_ssn: u16,
+}
+
+/// A local address and the prefix of its link.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct LocalAddress {
+    /// The address itself.
+    pub address: Address,
+    /// Length of the prefix shared by the hosts of its link, in bits.
+    pub prefix: u8,
+}
+
+impl LocalAddress {
+    /// Whether `peer` is on the same link.
+    pub(crate) fn on_link(&self, peer: IpAddr) -> bool {
+        match (self.address.ip, peer) {
+            (IpAddr::V4(a), IpAddr::V4(b)) => {
+                let shift = 32 - u32::from(self.prefix.min(32));
+                (a.to_bits() ^ b.to_bits()).checked_shr(shift).unwrap_or(0) == 0
+            }
+            (IpAddr::V6(a), IpAddr::V6(b)) => {
+                let shift = 128 - u32::from(self.prefix.min(128));
+                (a.to_bits() ^ b.to_bits()).checked_shr(shift).unwrap_or(0) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Which pairs of a local and a peer address are paths.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub enum Pairs {
+    /// One path a peer address (RFC 9260 counts by destination): from a local address on the same link if
+    /// there is one, else of the same position; the next local address if that pair is not confirmed.
+    #[default]
+    OnePerPeer,
+    /// Every pair of the same address family.
+    All,
+    /// Every pair of these.
+    Listed(Vec<(Address, Address)>),
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            addresses: Vec::new(),
+            port: 5000,
+            rules: Rules::RFC9260,
+            pairs: Pairs::OnePerPeer,
+            new_data: PolicySpec::named("primary"),
+            fast: PolicySpec::named("same"),
+            timeout: PolicySpec::named("alternate"),
+            window: PolicySpec::named("standard"),
+            rto_initial: Duration::from_secs(1),
+            rto_min: Duration::from_secs(1),
+            rto_max: Duration::from_secs(60),
+            max_burst: 4,
+            cookie_life: Duration::from_secs(60),
+            association_max_retrans: 10,
+            path_max_retrans: 5,
+            max_init_retransmits: 8,
+            heartbeat_interval: Some(Duration::from_secs(30)),
+            heartbeat_jitter: true,
+            heartbeat_max_burst: 1,
+            sack_delay: Duration::from_millis(200),
+            sack_every: 2,
+            receive_buffer: 1 << 20,
+            send_buffer: None,
+            initial_ssthresh: None,
+            outbound_streams: 16,
+            inbound_streams: 1024,
+            mtu: 1500,
+            ip_header: 20,
+            first_tsn: None,
+            first_ssn: 0,
+        }
+    }
+}
+
+impl Config {
+    /// The parameters of an era: its rules, its RTO.Initial and its default retransmission policy.
+    ///
+    /// RTO.Initial is 3 s in RFC 2960 and 4960 and in ns-2, 1 s in RFC 9260 (§16). All retransmissions go
+    /// to an alternate path in RFC 2960 §6.4 and ns-2, only timed-out ones in RFC 4960 and 9260 §6.4.
+    pub fn era(name: &str) -> Option<Config> {
+        let rules = Rules::era(name)?;
+        let (rto_initial, fast) = match name {
+            "rfc9260" => (1, "same"),
+            "rfc4960" => (3, "same"),
+            _ => (3, "alternate"),
+        };
+        Some(Config {
+            rules,
+            rto_initial: Duration::from_secs(rto_initial),
+            fast: PolicySpec::named(fast),
+            ..Config::default()
+        })
+    }
+
+    /// The send buffer in force, in bytes.
+    pub fn send_buffer(&self) -> u64 {
+        self.send_buffer.unwrap_or(2 * u64::from(self.receive_buffer))
+    }
+
+    /// Whether these parameters can be used; says which cannot and why.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let bad = |key, why| Err(ConfigError { key, why });
+        match () {
+            _ if self.addresses.is_empty() => bad("addresses", "at least one local address is needed"),
+            _ if self.port == 0 => bad("port", "must not be zero"),
+            _ if self.rto_min > self.rto_max => bad("rto_min", "must not exceed rto_max"),
+            _ if self.rto_min.is_zero() => bad("rto_min", "must not be zero"),
+            _ if self.rto_initial > self.rto_max => bad("rto_initial", "must not exceed rto_max"),
+            _ if self.rto_initial < self.rto_min => bad("rto_initial", "must not be below rto_min"),
+            _ if self.sack_delay > Duration::from_millis(500) => {
+                bad("sack_delay", "must not exceed 500 ms (RFC 9260 section 6.2)")
+            }
+            _ if self.sack_every == 0 => bad("sack_every", "must be at least 1"),
+            _ if self.max_burst == 0 => bad("max_burst", "must be at least 1"),
+            _ if self.heartbeat_max_burst == 0 => bad("heartbeat_max_burst", "must be at least 1"),
+            _ if self.receive_buffer < 1500 => {
+                bad("receive_buffer", "must be at least 1500 bytes (RFC 9260 section 3.3.2)")
+            }
+            _ if self.send_buffer() == 0 => bad("send_buffer", "must not be zero"),
+            _ if self.outbound_streams == 0 => bad("outbound_streams", "must be at least 1"),
+            _ if self.inbound_streams == 0 => bad("inbound_streams", "must be at least 1"),
+            _ if self.mtu > 65_535 => bad("mtu", "must not exceed 65535 bytes"),
+            _ if self.mtu < self.ip_header + 508 => bad("mtu", "must be at least 508 bytes above the IP header"),
+            _ if self.rules.missing_reports == 0 => bad("missing_reports", "must be at least 1"),
+            _ if self.rules.ssthresh_floor == 0 => bad("ssthresh_floor", "must be at least 1"),
+            _ if self.rules.idle_floor == 0 => bad("idle_floor", "must be at least 1"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A parameter that cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{key}: {why}")]
+pub struct ConfigError {
+    /// The parameter, as the field is called.
+    pub key: &'static str,
+    /// What is wrong with it.
+    pub why: &'static str,
+}

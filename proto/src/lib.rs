@@ -1,0 +1,38 @@
+//! SCTP over several paths, sans-I/O.
+//!
+//! An [`Endpoint`] owns associations. It has no socket, clock, thread or global random number: packets and
+//! user calls come in with the time, and what it has to say is drained from one `poll`:
+//!
+//! ```text
+//! endpoint.handle(now, incoming);            // or a user call
+//! loop { match endpoint.poll(now) {
+//!     Output::Transmit(packet, reason) => …,
+//!     Output::Event(association, event) => …,
+//!     Output::Note(note)               => …,  // only while switched on
+//!     Output::Wait(until)              => break,
+//! }}
+//! ```
+//!
+//! Packets are built when polled, never queued; draining after every call, however often, changes nothing.
+
+mod config;
+mod endpoint;
+mod output;
+pub mod path;
+pub mod policy;
+pub mod rules;
+mod serial;
+mod time;
+pub mod wire;
+
+pub use config::{Config, ConfigError, LocalAddress, Pairs};
+pub use endpoint::{Endpoint, NewError};
+pub use output::{
+    AssociationId, Blocked, Delivery, Event, Incoming, Limit, LostReason, Message, Note, NoteKind, Output,
+    Purpose, Reason, Refused, SendError, Statistics,
+};
+pub use path::{PathId, PathState, PathView};
+pub use policy::{Policies, PolicySpec};
+pub use rules::Rules;
+pub use serial::{Ssn, Tsn};
+pub use time::{Duration, Time};

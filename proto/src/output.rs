@@ -1,0 +1,336 @@
+//! What an endpoint gives and takes besides packets: events, reasons, notes, messages.
+
+use bytes::{Bytes, BytesMut};
+use smallvec::SmallVec;
+
+use crate::path::{PathId, PathState};
+use crate::policy::Why;
+use crate::wire::{Address, Cause, Packet};
+use crate::{Duration, Time, Tsn};
+
+/// An association of an endpoint. Never used again by it.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AssociationId(pub u64);
+
+/// What arrives from the network.
+#[derive(Debug)]
+pub enum Incoming {
+    /// A packet whose checksum was right.
+    Packet(Box<Packet>),
+    /// A local address cannot send for now (`false`), or can again (`true`): the system refused or accepted.
+    /// Its paths have no room; the others go on.
+    Writable(Address, bool),
+}
+
+/// What an endpoint has to say, one thing a [`poll`](crate::Endpoint::poll).
+#[derive(Debug)]
+pub enum Output {
+    /// Send this packet.
+    Transmit(Box<Packet>, Reason),
+    /// Tell the user.
+    Event(AssociationId, Event),
+    /// A detail, only while notes are switched on.
+    Note(Note),
+    /// Nothing more now. Poll again after the next call, and not later than this time. It may be early,
+    /// never late.
+    Wait(Option<Time>),
+}
+
+/// Why a packet leaves.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Reason {
+    /// What it is for.
+    pub purpose: Purpose,
+    /// The path that it takes; `None` for answers outside any association.
+    pub path: Option<PathId>,
+    /// What let it go.
+    pub limit: Limit,
+}
+
+/// What a packet is for; if for several things, the first of these.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Purpose {
+    /// User data.
+    Data(Why),
+    /// An acknowledgement.
+    Sack,
+    /// INIT, INIT ACK, COOKIE ECHO or COOKIE ACK.
+    Setup,
+    /// HEARTBEAT or its answer.
+    Heartbeat,
+    /// SHUTDOWN and what follows it.
+    Shutdown,
+    /// ABORT.
+    Abort,
+    /// ERROR.
+    Error,
+}
+
+impl Purpose {
+    /// The section of RFC 9260 that asks for such a packet.
+    pub const fn section(self) -> &'static str {
+        match self {
+            Purpose::Data(Why::New) => "6.1",
+            Purpose::Data(Why::Missing) => "7.2.4",
+            Purpose::Data(Why::Timeout) => "6.3.3",
+            Purpose::Data(Why::WindowProbe) => "6.1 A",
+            Purpose::Sack => "6.2",
+            Purpose::Setup => "5.1",
+            Purpose::Heartbeat => "8.3",
+            Purpose::Shutdown => "9.2",
+            Purpose::Abort => "9.1",
+            Purpose::Error => "3.3.10",
+        }
+    }
+}
+
+/// What let a packet go.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Limit {
+    /// It is control: no window applies.
+    Control,
+    /// The path's window had room for it.
+    Window,
+    /// A right to one packet whatever the window: a fast retransmission, a timeout, a probe.
+    Granted,
+}
+
+/// What the user is told (RFC 9260 §11.2). Events announce, they do not deliver.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Event {
+    /// COMMUNICATION UP: the association is established.
+    Up,
+    /// COMMUNICATION LOST, or it never came up: the association is gone.
+    Lost(LostReason),
+    /// RESTART: the peer started over; what was under way is lost.
+    Restart,
+    /// A message, or a part of one, can be read.
+    Readable,
+    /// A send call that was refused would be accepted now.
+    Writable,
+    /// NETWORK STATUS CHANGE: a path is in this state now.
+    Path(PathId, PathState),
+    /// SEND FAILURE: this message was not delivered.
+    SendFailed {
+        /// The message, or what is left of it.
+        message: Message,
+        /// Whether any part of it was sent.
+        sent: bool,
+    },
+    /// The peer reported an error; the association lives.
+    PeerError(Vec<Cause>),
+    /// The peer will send no more: SHUTDOWN arrived.
+    PeerShutdown,
+    /// SHUTDOWN COMPLETE: gracefully closed.
+    Closed,
+}
+
+/// Why an association was lost.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LostReason {
+    /// The peer never answered INIT or COOKIE ECHO.
+    NoAnswer,
+    /// Association.Max.Retrans exceeded.
+    TooManyErrors,
+    /// The peer aborted, and said why.
+    PeerAborted(Vec<Cause>),
+    /// The user aborted.
+    UserAborted,
+    /// The peer broke the protocol; it was told so.
+    ProtocolViolation,
+}
+
+/// A user message to send.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Message {
+    /// The stream.
+    pub stream: u16,
+    /// Payload protocol identifier.
+    pub ppid: u32,
+    /// Whether order does not matter.
+    pub unordered: bool,
+    /// At least one byte.
+    pub payload: Bytes,
+}
+
+/// A user message received, or a part of one that does not fit the receive buffer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Delivery {
+    /// The stream.
+    pub stream: u16,
+    /// Payload protocol identifier.
+    pub ppid: u32,
+    /// Whether it was sent unordered.
+    pub unordered: bool,
+    /// Whether this is the end of the message; a part that is not is followed by the rest.
+    pub complete: bool,
+    /// The user data, as it came in chunks, in order.
+    pub pieces: SmallVec<[Bytes; 1]>,
+}
+
+impl Delivery {
+    /// Bytes of user data.
+    pub fn len(&self) -> usize {
+        self.pieces.iter().map(Bytes::len).sum()
+    }
+
+    /// Whether there are none; a delivery never is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The user data in one piece; copies only if it came in several.
+    pub fn into_bytes(mut self) -> Bytes {
+        if self.pieces.len() == 1 {
+            return self.pieces.remove(0);
+        }
+        let mut whole = BytesMut::with_capacity(self.len());
+        self.pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
+        whole.freeze()
+    }
+}
+
+/// Why a send call was refused; the message is given back.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum SendError {
+    /// The send buffer is full: wait for [`Event::Writable`].
+    #[error("the send buffer is full")]
+    Full(Message),
+    /// There is no such association, or it is closing.
+    #[error("the association cannot send")]
+    Closed(Message),
+    /// The message is empty, or its stream was not agreed.
+    #[error("the message is empty or its stream was not agreed")]
+    Invalid(Message),
+}
+
+/// Why a connect call was refused.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refused {
+    /// No pair of a local and a peer address can be a path.
+    #[error("no local address reaches any of the peer's addresses")]
+    NoPath,
+    /// There is an association with this peer already.
+    #[error("there is an association with this peer already")]
+    Exists,
+}
+
+/// A detail of what goes on: see [`NoteKind`].
+#[derive(Clone, PartialEq, Debug)]
+pub struct Note {
+    /// In which association.
+    pub association: AssociationId,
+    /// When.
+    pub at: Time,
+    /// What.
+    pub kind: NoteKind,
+}
+
+/// What series, marks and explanations are made of. All sizes in bytes.
+#[derive(Clone, PartialEq, Debug)]
+pub enum NoteKind {
+    /// A path's window or what is in flight there has changed.
+    Window {
+        /// The path.
+        path: PathId,
+        /// Its congestion window.
+        cwnd: u64,
+        /// Its slow-start threshold.
+        ssthresh: u64,
+        /// In flight, marked chunks not counted.
+        flight: u64,
+        /// Marked for retransmission.
+        marked: u64,
+    },
+    /// A path's retransmission timeout has changed.
+    Rto {
+        /// The path.
+        path: PathId,
+        /// The timeout.
+        rto: Duration,
+        /// Smoothed round-trip time, if measured.
+        srtt: Option<Duration>,
+    },
+    /// The peer's window, as the sender sees it, has changed.
+    PeerWindow {
+        /// Bytes that may be sent beyond those in flight.
+        bytes: u64,
+    },
+    /// A DATA chunk leaves.
+    Sent {
+        /// The path.
+        path: PathId,
+        /// Its TSN.
+        tsn: Tsn,
+        /// Bytes of the chunk.
+        size: u32,
+        /// Why.
+        why: Why,
+    },
+    /// A chunk was found missing or timed out, and marked for retransmission.
+    Marked {
+        /// The path that carried it last.
+        path: PathId,
+        /// Its TSN.
+        tsn: Tsn,
+        /// Why.
+        why: Why,
+    },
+    /// T3-rtx expired.
+    T3 {
+        /// The path.
+        path: PathId,
+    },
+    /// A missing report was counted.
+    MissingReport {
+        /// The chunk.
+        tsn: Tsn,
+        /// How many there are now.
+        count: u8,
+    },
+    /// The Cumulative TSN Ack Point has advanced.
+    Acked {
+        /// To this TSN.
+        cumulative: Tsn,
+    },
+    /// The cause for which user data waits has changed; `None`: it does not wait.
+    Blocked(Option<Blocked>),
+}
+
+/// Why user data waits.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Blocked {
+    /// The peer's window.
+    PeerWindow,
+    /// The congestion window of every usable path.
+    Window,
+    /// Neither: chunks marked for retransmission go first, the event allowed no more, or a path is awaited.
+    Turn,
+}
+
+/// What an association has done so far.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Statistics {
+    /// Packets sent.
+    pub packets: u64,
+    /// Packets received.
+    pub packets_received: u64,
+    /// Bytes of user data acknowledged by the peer.
+    pub acknowledged: u64,
+    /// DATA chunks received again.
+    pub duplicates: u64,
+    /// DATA chunks dropped for want of room in the receive buffer.
+    pub no_room: u64,
+    /// Window probes sent.
+    pub probes: u64,
+    /// T3-rtx expirations.
+    pub timeouts: u64,
+    /// Fast Recovery entered, or the window cut by missing reports.
+    pub fast_recoveries: u64,
+    /// Time with user data waiting and nothing sendable because of the peer's window.
+    pub blocked_peer_window: Duration,
+    /// The same because of the congestion window of every usable path.
+    pub blocked_window: Duration,
+    /// The same for another cause.
+    pub blocked_turn: Duration,
+}

@@ -1,0 +1,73 @@
+//! A path owns everything that is kept per destination.
+
+use crate::wire::Address;
+use crate::Duration;
+
+/// A path of an association. Never used again within it, also after the path is gone.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PathId(pub u16);
+
+impl PathId {
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0)
+    }
+}
+
+/// Whether a path can carry data.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum PathState {
+    /// Not yet verified by a heartbeat (RFC 9260 §5.4): no data goes there.
+    Unconfirmed,
+    /// In order.
+    Active,
+    /// Too many errors in a row (RFC 9260 §8.2).
+    Inactive,
+}
+
+/// The facts of one path, stored here only: policies read a slice of these at no cost.
+#[derive(Clone, PartialEq, Debug)]
+pub struct PathView {
+    /// Which path.
+    pub id: PathId,
+    /// The local address.
+    pub local: Address,
+    /// The peer's address.
+    pub remote: Address,
+    /// Whether it can carry data.
+    pub state: PathState,
+    /// Whether new data prefers it.
+    pub primary: bool,
+    /// The largest DATA chunk that fits a packet, in bytes.
+    pub pmdcs: u32,
+    /// The congestion window, in bytes.
+    pub window: u64,
+    /// The slow-start threshold, in bytes.
+    pub ssthresh: u64,
+    /// Bytes in flight here: sent, neither acknowledged nor marked for retransmission.
+    pub flight: u64,
+    /// Bytes marked for retransmission that were last sent here.
+    pub marked: u64,
+    /// Bytes that may be sent here now, all limits considered; anything above zero admits a whole packet
+    /// (RFC 9260 §6.1 B).
+    pub room: u64,
+    /// Smoothed round-trip time, once measured.
+    pub srtt: Option<Duration>,
+    /// Its variation.
+    pub rttvar: Duration,
+    /// The smallest round-trip time measured.
+    pub min_rtt: Option<Duration>,
+    /// The retransmission timeout.
+    pub rto: Duration,
+    /// Timeouts and lost heartbeats in a row.
+    pub errors: u32,
+    /// Bytes acknowledged here so far.
+    pub delivered: u64,
+    /// Bytes found lost here so far.
+    pub lost: u64,
+    /// DATA chunks sent here, retransmissions included.
+    pub chunks: u64,
+    /// Chunks fast-retransmitted on this path.
+    pub fast_retransmissions: u64,
+    /// Chunks retransmitted on this path after a timeout.
+    pub timeout_retransmissions: u64,
+}

@@ -1,0 +1,21 @@
+//! `alternate`: a retransmission takes the next active path after the one that carried the chunk last
+//! (FRtxOnAlt; RFC 2960 §6.4); the same if there is no other.
+
+use super::{Ask, Choice, Route, next_active};
+use crate::Config;
+use crate::path::PathView;
+use crate::policy::{PolicyError, PolicySpec, no_settings};
+
+struct Alternate;
+
+pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<Box<dyn Route>, PolicyError> {
+    no_settings(spec)?;
+    Ok(Box::new(Alternate))
+}
+
+impl Route for Alternate {
+    fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
+        let Some(last) = ask.last else { return Choice::Wait };
+        Choice::Send(next_active(last, paths).unwrap_or(last))
+    }
+}

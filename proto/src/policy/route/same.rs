@@ -1,0 +1,24 @@
+//! `same`: a retransmission takes the path that carried the chunk last (FRtxOnSame), as long as that path
+//! is active; else the next one that is.
+
+use super::{Ask, Choice, Route, next_active};
+use crate::Config;
+use crate::path::{PathState, PathView};
+use crate::policy::{PolicyError, PolicySpec, no_settings};
+
+struct Same;
+
+pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<Box<dyn Route>, PolicyError> {
+    no_settings(spec)?;
+    Ok(Box::new(Same))
+}
+
+impl Route for Same {
+    fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
+        let Some(last) = ask.last else { return Choice::Wait };
+        match paths.iter().find(|p| p.id == last) {
+            Some(path) if path.state == PathState::Active => Choice::Send(last),
+            _ => Choice::Send(next_active(last, paths).unwrap_or(last)),
+        }
+    }
+}

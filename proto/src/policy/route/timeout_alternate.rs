@@ -1,0 +1,29 @@
+//! `timeout-alternate`: a fast retransmission takes the same path, a timed-out chunk an alternate
+//! (RFC 4960 and 9260 §6.4).
+
+use super::{Ask, Choice, Route, Why};
+use crate::Config;
+use crate::path::PathView;
+use crate::policy::{PolicyError, PolicySpec, no_settings};
+
+struct TimeoutAlternate {
+    fast: Box<dyn Route>,
+    timeout: Box<dyn Route>,
+}
+
+pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<Box<dyn Route>, PolicyError> {
+    no_settings(spec)?;
+    Ok(Box::new(TimeoutAlternate {
+        fast: super::same::make(spec, config)?,
+        timeout: super::alternate::make(spec, config)?,
+    }))
+}
+
+impl Route for TimeoutAlternate {
+    fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
+        match ask.why {
+            Why::Timeout => self.timeout.choose(ask, paths),
+            _ => self.fast.choose(ask, paths),
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! `standard`: the windows of RFC 9260 §7.2, and of its older editions by the rules of the era.
+
+use super::{Acked, Congestion, Loss, MakePath, Units};
+use crate::Config;
+use crate::path::PathView;
+use crate::policy::{PolicyError, PolicySpec, no_settings};
+use crate::rules::{Growth, IdleDecay, InitialWindow, PartialBytes, RecoveryGrowth, Rules, T3Cut, WindowUnit};
+
+struct Standard {
+    rules: Rules,
+    /// Bytes of growth and of floors.
+    unit: u64,
+    window: u64,
+    ssthresh: u64,
+    partial_bytes_acked: u64,
+}
+
+pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
+    no_settings(spec)?;
+    let rules = config.rules;
+    let ssthresh = config.initial_ssthresh.unwrap_or(u64::MAX);
+    Ok(Box::new(move |units| Box::new(Standard::new(rules, units, ssthresh))))
+}
+
+impl Standard {
+    fn new(rules: Rules, units: Units, ssthresh: u64) -> Self {
+        let unit = u64::from(match rules.window_unit {
+            WindowUnit::Mtu => units.mtu,
+            WindowUnit::Pmdcs => units.pmdcs,
+        });
+        let window = initial_window(&rules, unit, units.ipv6);
+        Standard { rules, unit, window, ssthresh, partial_bytes_acked: 0 }
+    }
+
+    /// The ssthresh that a loss leaves.
+    //= rfc9260#section-7.2.3
+    fn halved(&self) -> u64 {
+        (self.window / 2).max(u64::from(self.rules.ssthresh_floor) * self.unit)
+    }
+
+    /// Whether this SACK may grow the window.
+    //= rfc9260#section-7.2.1
+    fn may_grow(&self, acked: &Acked) -> bool {
+        let moved = acked.advanced || self.rules.growth == Growth::OnAck;
+        let barred = acked.recovery && self.rules.recovery_growth == RecoveryGrowth::Barred;
+        moved && !barred && acked.all() > 0 && acked.flight_before >= self.window
+    }
+
+    /// Counts towards the next step of congestion avoidance.
+    //= rfc9260#section-7.2.2
+    fn count(&mut self, acked: &Acked) {
+        let full = acked.flight_before >= self.window;
+        let (counted, cap) = match self.rules.partial_bytes {
+            PartialBytes::OnAdvance => (if acked.advanced { acked.all() } else { 0 }, u64::MAX),
+            PartialBytes::Capped => (acked.all(), if full { u64::MAX } else { self.window }),
+            PartialBytes::Split => {
+                let cumulative = if full { acked.cumulative } else { 0 };
+                let gap = if acked.advanced { acked.gap } else { 0 };
+                (cumulative + gap, u64::MAX)
+            }
+        };
+        self.partial_bytes_acked = (self.partial_bytes_acked + counted).min(cap);
+    }
+}
+
+fn initial_window(rules: &Rules, unit: u64, ipv6: bool) -> u64 {
+    let bytes = match rules.initial_window {
+        InitialWindow::Two => return 2 * unit,
+        InitialWindow::Bytes4380 => 4380,
+        InitialWindow::Bytes4404 if ipv6 => 4344,
+        InitialWindow::Bytes4404 => 4404,
+    };
+    (4 * unit).min((2 * unit).max(bytes))
+}
+
+impl Congestion for Standard {
+    fn window(&self) -> u64 {
+        self.window
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+
+    fn acked(&mut self, acked: &Acked, _: &[PathView]) {
+        let grows = self.may_grow(acked);
+        if self.window <= self.ssthresh {
+            self.window += if grows { acked.all().min(self.unit) } else { 0 };
+        } else {
+            self.count(acked);
+            if grows && self.partial_bytes_acked >= self.window {
+                self.partial_bytes_acked -= self.window;
+                self.window += self.unit;
+            }
+        }
+        if acked.flight == 0 {
+            self.partial_bytes_acked = 0;
+        }
+    }
+
+    fn lost(&mut self, loss: Loss, _: &[PathView]) {
+        self.partial_bytes_acked = 0;
+        match loss {
+            Loss::Missing => {
+                self.ssthresh = self.halved();
+                self.window = self.ssthresh;
+            }
+            Loss::Timeout => {
+                if self.window > self.unit || self.rules.t3_cut == T3Cut::Always {
+                    self.ssthresh = self.halved();
+                }
+                self.window = self.unit;
+            }
+        }
+    }
+
+    //= rfc9260#section-7.2.1
+    fn idle(&mut self, times: u32) -> bool {
+        let floor = u64::from(self.rules.idle_floor) * self.unit;
+        let halved = (self.window / 2).max(floor);
+        match self.rules.idle_decay {
+            IdleDecay::Off => return false,
+            IdleDecay::Literal => {
+                if self.window > 2 * self.unit {
+                    self.window = halved;
+                }
+            }
+            IdleDecay::Halve => self.window = self.window.min(halved),
+            IdleDecay::Remember => {
+                if times == 1 && self.window > halved {
+                    self.ssthresh = self.ssthresh.max(self.window);
+                }
+                self.window = self.window.min(halved);
+            }
+        }
+        self.window > floor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Time;
+
+    fn units() -> Units {
+        Units { mtu: 1500, pmdcs: 1468, ipv6: false }
+    }
+
+    fn ack(cumulative: u64, flight_before: u64) -> Acked {
+        Acked {
+            now: Time::ZERO,
+            cumulative,
+            gap: 0,
+            advanced: true,
+            recovery: false,
+            flight_before,
+            flight: flight_before - cumulative.min(flight_before),
+            rtt: None,
+        }
+    }
+
+    #[test]
+    fn initial_windows_of_the_eras() {
+        let first = |rules: Rules| Standard::new(rules, units(), u64::MAX).window;
+        assert_eq!(first(Rules::RFC2960), 3000);
+        assert_eq!(first(Rules::RFC4960), 4380);
+        assert_eq!(first(Rules::RFC9260), 4404);
+        assert_eq!(first(Rules::NS2), 4380);
+    }
+
+    #[test]
+    fn slow_start_adds_at_most_one_unit_and_only_when_the_window_is_full() {
+        let mut w = Standard::new(Rules::RFC9260, units(), u64::MAX);
+        w.acked(&ack(2936, 4404), &[]);
+        assert_eq!(w.window, 4404 + 1468);
+        w.acked(&ack(2936, 4404), &[]);
+        assert_eq!(w.window, 5872, "flight was below cwnd");
+    }
+
+    #[test]
+    fn congestion_avoidance_adds_one_unit_a_window() {
+        let mut w = Standard::new(Rules::RFC4960, units(), 4000);
+        for _ in 0..2 {
+            w.acked(&ack(2936, 4400), &[]);
+        }
+        assert_eq!(w.window, 4380 + 1500);
+        assert_eq!(w.partial_bytes_acked, 2 * 2936 - 4380);
+    }
+
+    #[test]
+    fn losses_halve_and_a_timeout_starts_over() {
+        let mut w = Standard::new(Rules::NS2, units(), u64::MAX);
+        w.window = 295_044;
+        w.lost(Loss::Missing, &[]);
+        assert_eq!((w.window, w.ssthresh), (147_522, 147_522));
+        w.lost(Loss::Timeout, &[]);
+        assert_eq!((w.window, w.ssthresh), (1468, 73_761));
+        w.lost(Loss::Timeout, &[]);
+        assert_eq!(w.ssthresh, 73_761, "a second timeout leaves ssthresh");
+    }
+
+    #[test]
+    fn idling_halves_down_to_the_floor() {
+        let mut w = Standard::new(Rules::RFC4960, units(), u64::MAX);
+        w.window = 20_000;
+        assert!(w.idle(1));
+        assert_eq!(w.window, 10_000);
+        assert!(!w.idle(2));
+        assert_eq!(w.window, 6000);
+        w.window = 1500;
+        w.idle(1);
+        assert_eq!(w.window, 1500, "it never raises a window");
+        let mut ns2 = Standard::new(Rules::NS2, units(), u64::MAX);
+        ns2.idle(1);
+        assert_eq!(ns2.window, 5872, "the literal formula does");
+    }
+}

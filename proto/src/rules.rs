@@ -1,0 +1,338 @@
+//! Where the editions of the standard, and ns-2's module, disagree: one small choice a rule.
+//!
+//! An *era* is one column of the table below. Each rule is read in exactly one place of the core
+//! (`tests/rules.rs` counts the places) and can be set alone, so that the worth of every difference can be
+//! measured. Nothing anywhere asks for an era by name.
+
+/// Declares the rules: documentation, choices with their spelling, and one value for each era.
+macro_rules! rules {
+    (choices { $(
+        $(#[doc = $doc:literal])*
+        $field:ident: $kind:ident { $( $(#[$vdoc:meta])* $variant:ident = $name:literal ),+ $(,)? }
+            = [$a:ident, $b:ident, $c:ident, $d:ident];
+    )+ }
+    numbers { $(
+        $(#[doc = $ndoc:literal])*
+        $nfield:ident: $ntype:ty = [$na:expr, $nb:expr, $nc:expr, $nd:expr];
+    )+ }) => {
+        $(
+            $(#[doc = $doc])*
+            #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+            pub enum $kind { $( $(#[$vdoc])* $variant ),+ }
+
+            impl $kind {
+                /// Every choice as it is spelled in a scenario.
+                pub const NAMES: &'static [&'static str] = &[$($name),+];
+                /// The choice spelled `name`.
+                pub fn from_name(name: &str) -> Option<Self> {
+                    match name { $($name => Some($kind::$variant),)+ _ => None }
+                }
+                /// How the choice is spelled.
+                pub const fn name(self) -> &'static str {
+                    match self { $($kind::$variant => $name),+ }
+                }
+            }
+        )+
+
+        /// The choices that make an era; see the table in this module.
+        #[derive(Copy, Clone, PartialEq, Eq, Debug)]
+        pub struct Rules {
+            $( $(#[doc = $doc])* pub $field: $kind, )+
+            $( $(#[doc = $ndoc])* pub $nfield: $ntype, )+
+        }
+
+        impl Rules {
+            /// RFC 2960 (October 2000).
+            pub const RFC2960: Rules = Rules { $($field: $kind::$a,)+ $($nfield: $na,)+ };
+            /// RFC 4960 (September 2007).
+            pub const RFC4960: Rules = Rules { $($field: $kind::$b,)+ $($nfield: $nb,)+ };
+            /// RFC 9260 (June 2022).
+            pub const RFC9260: Rules = Rules { $($field: $kind::$c,)+ $($nfield: $nc,)+ };
+            /// The choices of ns-2 2.35's SCTP module.
+            pub const NS2: Rules = Rules { $($field: $kind::$d,)+ $($nfield: $nd,)+ };
+
+            /// Every rule that is a choice: its key and the spellings of its choices.
+            pub const CHOICES: &'static [(&'static str, &'static [&'static str])] =
+                &[$((stringify!($field), $kind::NAMES)),+];
+            /// Every rule that is a number: its key.
+            pub const NUMBERS: &'static [&'static str] = &[$(stringify!($nfield)),+];
+            /// What each rule decides, by key, as documented here.
+            pub const DOCS: &'static [(&'static str, &'static str)] = &[
+                $((stringify!($field), concat!($($doc),+)),)+
+                $((stringify!($nfield), concat!($($ndoc),+)),)+
+            ];
+
+            /// Sets the rule `key`, which is a choice, to the one spelled `value`.
+            pub fn choose(&mut self, key: &str, value: &str) -> Result<(), BadRule> {
+                match key {
+                    $(stringify!($field) => {
+                        self.$field = $kind::from_name(value).ok_or(BadRule::Choice($kind::NAMES))?;
+                    })+
+                    _ => return Err(BadRule::Key),
+                }
+                Ok(())
+            }
+
+            /// Sets the rule `key`, which is a number.
+            pub fn set_number(&mut self, key: &str, value: u32) -> Result<(), BadRule> {
+                match key {
+                    $(stringify!($nfield) => self.$nfield = value,)+
+                    _ => return Err(BadRule::Key),
+                }
+                Ok(())
+            }
+
+            /// The value of the rule `key`, as it is spelled in a scenario.
+            pub fn get(&self, key: &str) -> Option<String> {
+                match key {
+                    $(stringify!($field) => Some(self.$field.name().to_owned()),)+
+                    $(stringify!($nfield) => Some(self.$nfield.to_string()),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+/// Why a rule could not be set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BadRule {
+    /// There is no rule of this key (or it is of the other kind: a number, a choice).
+    Key,
+    /// The rule has only these choices.
+    Choice(&'static [&'static str]),
+}
+
+rules! { choices {
+    /// The initial cwnd of a path.
+    initial_window: InitialWindow {
+        /// Two units (RFC 2960 §7.2.1).
+        Two = "two",
+        /// min(4 units, max(2 units, 4380 bytes)) (RFC 4960 §7.2.1).
+        Bytes4380 = "4380",
+        /// min(4 units, max(2 units, 4404 bytes; 4344 over IPv6)) (RFC 9260 §7.2.1).
+        Bytes4404 = "4404",
+    } = [Two, Bytes4380, Bytes4404, Bytes4380];
+
+    /// The unit of windows: growth, floors, and the window after a timeout.
+    window_unit: WindowUnit {
+        /// The path's MTU, IP header included.
+        Mtu = "mtu",
+        /// The largest DATA chunk that fits a packet of the path (PMDCS).
+        Pmdcs = "pmdcs",
+    } = [Mtu, Mtu, Pmdcs, Pmdcs];
+
+    /// Which SACKs may grow a window in slow start (§7.2.1).
+    growth: Growth {
+        /// Only those that advance the Cumulative TSN Ack Point.
+        OnAdvance = "on-advance",
+        /// All that acknowledge something new.
+        OnAck = "on-ack",
+    } = [OnAdvance, OnAdvance, OnAck, OnAdvance];
+
+    /// Whether a window may grow in Fast Recovery.
+    recovery_growth: RecoveryGrowth {
+        /// It may.
+        Allowed = "allowed",
+        /// It may not (RFC 4960 §7.2.1).
+        Barred = "barred",
+    } = [Allowed, Barred, Barred, Barred];
+
+    /// How partial_bytes_acked counts in congestion avoidance (§7.2.2).
+    partial_bytes: PartialBytes {
+        /// All newly acknowledged bytes of a SACK that advances the Cumulative TSN Ack Point.
+        OnAdvance = "on-advance",
+        /// All newly acknowledged bytes of every SACK, capped at cwnd while the window is not in full use.
+        Capped = "capped",
+        /// As ns-2's module: cumulatively acknowledged bytes only while the window is in full use, bytes
+        /// acknowledged by gaps only when the point advances.
+        Split = "split",
+    } = [OnAdvance, OnAdvance, Capped, Split];
+
+    /// What happens to a window while nothing is sent to its path for an RTO (§7.2.1).
+    idle_decay: IdleDecay {
+        /// Nothing.
+        Off = "off",
+        /// It is halved down to the floor.
+        Halve = "halve",
+        /// It is halved down to the floor, and ssthresh keeps its value from before.
+        Remember = "remember",
+        /// It becomes max(cwnd/2, floor) if above two units: this can raise an unused window.
+        Literal = "literal",
+    } = [Halve, Halve, Remember, Literal];
+
+    /// What counts as in flight, for growth and for the peer's window.
+    in_flight: InFlight {
+        /// Chunks marked for retransmission do not.
+        Unmarked = "unmarked",
+        /// Every chunk not acknowledged does.
+        Unacknowledged = "unacknowledged",
+    } = [Unmarked, Unmarked, Unmarked, Unacknowledged];
+
+    /// For which missing chunks a SACK is a missing report (§7.2.4).
+    missing_below: MissingBelow {
+        /// Those below the highest TSN that the SACK acknowledges.
+        HighestAcked = "highest-acked",
+        /// Those below the highest TSN *newly* acknowledged (HTNA); in Fast Recovery, when the Cumulative TSN
+        /// Ack Point advances, all reported missing.
+        HighestNewlyAcked = "highest-newly-acked",
+    } = [HighestAcked, HighestNewlyAcked, HighestNewlyAcked, HighestNewlyAcked];
+
+    /// When a fast retransmission halves the window.
+    fast_recovery: FastRecovery {
+        /// Every time (RFC 2960 knows no Fast Recovery).
+        None = "none",
+        /// Once until the exit point is acknowledged (RFC 4960 §7.2.4).
+        UntilExit = "until-exit",
+        /// Whenever the lowest chunk marked is above the exit point, which then moves on.
+        OncePerWindow = "once-per-window",
+    } = [None, UntilExit, UntilExit, OncePerWindow];
+
+    /// Whether a chunk can be fast-retransmitted more than once in its life (§7.2.4).
+    fast_retransmissions: FastRetransmissions {
+        /// It can: its count of missing reports starts again at zero.
+        Again = "again",
+        /// It cannot.
+        Once = "once",
+    } = [Again, Once, Once, Once];
+
+    /// What a SACK that marks chunks lets go at once (§7.2.4).
+    on_marking: OnMarking {
+        /// One packet whatever the window, then what the window allows.
+        PacketThenRoom = "packet-then-room",
+        /// The same when it starts Fast Recovery; within it only what the window allows.
+        PacketOnEntry = "packet-on-entry",
+        /// One packet whatever the window, and no other retransmission before the next SACK.
+        OnePacket = "one-packet",
+    } = [PacketThenRoom, PacketThenRoom, PacketOnEntry, OnePacket];
+
+    /// Whether new data may pass chunks marked for retransmission that have no room yet (§6.1 C).
+    new_data: NewData {
+        /// It may, on a path with room.
+        BesideMarked = "beside-marked",
+        /// It waits until no chunk is marked.
+        AfterMarked = "after-marked",
+    } = [BesideMarked, BesideMarked, BesideMarked, AfterMarked];
+
+    /// When data may leave.
+    send_on: SendOn {
+        /// As soon as there is room.
+        Room = "room",
+        /// Only in answer to a SACK; or to a send call while nothing is in flight.
+        Sack = "sack",
+    } = [Room, Room, Room, Sack];
+
+    /// When Max.Burst limits what one event lets go (§6.1 D).
+    burst: Burst {
+        /// Never.
+        Off = "off",
+        /// Always, for new data.
+        Always = "always",
+        /// Only after a cumulative acknowledgement of a fast-retransmitted chunk, until the limit was
+        /// reached once; retransmissions count too.
+        WhenArmed = "when-armed",
+    } = [Always, Always, Always, WhenArmed];
+
+    /// Which acknowledgement restarts T3-rtx (§6.3.2 R3).
+    t3_restart: T3Restart {
+        /// That of the earliest outstanding chunk of the path.
+        Earliest = "earliest",
+        /// That, or any by the Cumulative TSN Ack Point.
+        AnyCumulative = "any-cumulative",
+    } = [Earliest, Earliest, Earliest, AnyCumulative];
+
+    /// Whether a timeout cuts ssthresh every time (§7.2.3).
+    t3_cut: T3Cut {
+        /// It does.
+        Always = "always",
+        /// Not when cwnd is down to one unit already.
+        AboveUnit = "above-unit",
+    } = [Always, Always, Always, AboveUnit];
+
+    /// What a window cut by Fast Retransmit does to the path's running RTT measurement.
+    rtt_on_cut: RttOnCut {
+        /// Nothing.
+        Keep = "keep",
+        /// It is given up.
+        Cancel = "cancel",
+    } = [Keep, Keep, Keep, Cancel];
+
+    /// When the initiator sends its first DATA (§5.4).
+    confirmation: Confirmation {
+        /// At once, on the paths confirmed by the handshake.
+        DataAtOnce = "data-at-once",
+        /// After every path has answered a HEARTBEAT.
+        AllPathsFirst = "all-paths-first",
+    } = [DataAtOnce, DataAtOnce, DataAtOnce, AllPathsFirst];
+
+    /// What happens when a failed primary answers again (§6.4.1).
+    failover: Failover {
+        /// New data returns to it.
+        Return = "return",
+        /// The path that took over has become the primary for good.
+        Stay = "stay",
+    } = [Return, Return, Return, Stay];
+
+    /// Which lost HEARTBEATs count against the association (§8.1).
+    heartbeat_errors: HeartbeatErrors {
+        /// All.
+        All = "all",
+        /// Those on the path in use for data.
+        PathInUse = "path-in-use",
+        /// Those on paths that are not inactive; and so do timeouts.
+        WhileActive = "while-active",
+    } = [All, All, PathInUse, WhileActive];
+
+    /// When a closed window is probed with one chunk (§6.1 A).
+    window_probe: WindowProbe {
+        /// As soon as nothing is in flight.
+        AtOnce = "at-once",
+        /// One RTO later, then at growing intervals.
+        AfterRto = "after-rto",
+    } = [AtOnce, AtOnce, AfterRto, AtOnce];
+
+    /// How the receiver announces its window (§6.2).
+    window_updates: WindowUpdates {
+        /// A SACK when reading has opened the window by a quarter of the buffer; less than one packet is
+        /// announced as none (silly window).
+        Announced = "announced",
+        /// Only in the SACKs that arriving data causes, to the byte.
+        None = "none",
+    } = [Announced, Announced, Announced, None];
+
+    /// Whether the very first DATA chunk is acknowledged at once.
+    first_data: FirstData {
+        /// It is.
+        AtOnce = "at-once",
+        /// It is delayed like any other.
+        Delayed = "delayed",
+    } = [Delayed, Delayed, Delayed, AtOnce];
+} numbers {
+    /// The lowest ssthresh after a loss, in units (§7.2.3).
+    ssthresh_floor: u32 = [2, 4, 4, 4];
+    /// The lowest window by idling, in units (§7.2.1).
+    idle_floor: u32 = [2, 4, 4, 4];
+    /// Missing reports that cause a fast retransmission (§7.2.4).
+    missing_reports: u32 = [4, 3, 3, 3];
+} }
+
+impl Rules {
+    /// The eras, oldest first, ns-2's last.
+    pub const ERAS: &'static [(&'static str, Rules)] = &[
+        ("rfc2960", Rules::RFC2960),
+        ("rfc4960", Rules::RFC4960),
+        ("rfc9260", Rules::RFC9260),
+        ("ns2", Rules::NS2),
+    ];
+
+    /// The rules of the era called `name`.
+    pub fn era(name: &str) -> Option<Rules> {
+        Self::ERAS.iter().find(|(n, _)| *n == name).map(|(_, rules)| *rules)
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules::RFC9260
+    }
+}

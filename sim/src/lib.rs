@@ -1,0 +1,3 @@
+//! A deterministic packet simulator, and the laboratory on it.
+
+pub mod scenario;

@@ -1,0 +1,130 @@
+//! What is simulated, as plain data. The TOML document, a Rust literal and a Python dict are three
+//! spellings of the same [`Scenario`].
+
+use anabranch_proto::{Config, Duration};
+
+/// A network, the flows on it, and what changes on the way.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Scenario {
+    /// What the scenario is called; a file's name without its ending.
+    pub name: String,
+    /// The era of every flow that does not name its own.
+    pub era: String,
+    /// The root of all chance.
+    pub seed: u64,
+    /// Whether every packet goes through the byte codec on its way.
+    pub wire: bool,
+    /// When the run ends at the latest, from its beginning.
+    pub stop: Option<Duration>,
+    /// Bytes of IP header before every packet.
+    pub ip_header: u32,
+    /// The links, in any order.
+    pub links: Vec<Link>,
+    /// The flows, in any order.
+    pub flows: Vec<Flow>,
+    /// What changes while it runs, in any order.
+    pub changes: Vec<Change>,
+}
+
+/// A link between two nodes: two directions, `[0]` from the first node to the second, `[1]` back.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Link {
+    /// Its name, unique.
+    pub name: String,
+    /// The nodes at its ends.
+    pub between: [String; 2],
+    /// Bit/s, for each direction.
+    pub rate: [u64; 2],
+    /// Propagation delay, for each direction.
+    pub delay: [Duration; 2],
+    /// The queue before each direction.
+    pub queue: [Queue; 2],
+    /// Which packets are lost, in each direction.
+    pub loss: [Loss; 2],
+    /// The largest packet, in bytes with the IP header.
+    pub mtu: u32,
+    /// Whether it works at the beginning.
+    pub up: bool,
+}
+
+/// A drop-tail queue: how much may be in it in all, the packet being sent included.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Queue {
+    /// So many packets.
+    Packets(u32),
+    /// So many bytes.
+    Bytes(u64),
+}
+
+/// Which packets a link direction loses, after they have left the queue's entry: lost packets take no place.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Loss {
+    /// None.
+    None,
+    /// Each with this probability; the n-th packet offered takes the n-th draw.
+    Random(f64),
+    /// These, counted from 1 in the order in which they are offered; ascending.
+    Listed(Vec<u64>),
+}
+
+/// Something that changes at a moment. What is `None` stays.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Change {
+    /// When, from the beginning of the run.
+    pub at: Duration,
+    /// The link that changes.
+    pub link: String,
+    /// It works or not. What is on it when it goes down is lost.
+    pub up: Option<bool>,
+    /// Its rates, bit/s.
+    pub rate: Option<[u64; 2]>,
+    /// Its delays, for packets that leave from now on.
+    pub delay: Option<[Duration; 2]>,
+    /// Its losses, from now on.
+    pub loss: Option<[Loss; 2]>,
+}
+
+/// A flow: one association, with an application at each end.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Flow {
+    /// Its name, unique.
+    pub name: String,
+    /// The sending node.
+    pub from: String,
+    /// The receiving node.
+    pub to: String,
+    /// When the association is begun, from the beginning of the run.
+    pub start: Duration,
+    /// What is sent.
+    pub traffic: Traffic,
+    /// Bytes of user data in a message; `None`: what fits one packet.
+    pub message_size: Option<u32>,
+    /// Whether messages are sent unordered.
+    pub unordered: bool,
+    /// Messages go to this many streams in turn.
+    pub streams: u16,
+    /// How fast the receiving application reads, in bit/s; `None`: at once.
+    pub read_rate: Option<u64>,
+    /// Whether packets are encapsulated in UDP (8 bytes more).
+    pub udp: bool,
+    /// The protocol's rules and parameters at both ends. Addresses and port are filled in by the network.
+    pub sctp: Config,
+    /// The primary path, by the name of the sender's first link, or "first/last".
+    pub primary: Option<String>,
+    /// Whether every pair of addresses with a route is a path.
+    pub all_pairs: bool,
+}
+
+/// What an application sends.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Traffic {
+    /// So many bytes, as fast as the association takes them; `None`: without end.
+    Bulk(Option<u64>),
+    /// Messages at a constant rate.
+    Constant {
+        /// Bit/s of user data.
+        rate: u64,
+        /// Bytes in all; `None`: until the run ends.
+        bytes: Option<u64>,
+    },
+}
