@@ -1,3 +1,4 @@
 //! A deterministic packet simulator, and the laboratory on it.
 
+pub mod results;
 pub mod scenario;

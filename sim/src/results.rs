@@ -1,0 +1,126 @@
+//! What a run has to say, in SI units; the names are those of `--json`.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// The results of one run.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct RunResult {
+    /// The scenario's name.
+    pub scenario: String,
+    /// The root of its chance.
+    pub seed: u64,
+    /// The scenario's era.
+    pub era: String,
+    /// What `--vary` changed: key and value.
+    pub varied: BTreeMap<String, serde_json::Value>,
+    /// Virtual seconds from the beginning to the end of the run.
+    pub ended: f64,
+    /// The flows, by name.
+    pub flows: Vec<FlowResult>,
+    /// The link directions, by name, then direction.
+    pub links: Vec<LinkResult>,
+}
+
+/// One flow.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FlowResult {
+    /// Its name.
+    pub name: String,
+    /// Seconds from its start to the reading of its last byte; `None` while unfinished.
+    pub completion: Option<f64>,
+    /// Bytes of user data read by the receiving application.
+    pub delivered: u64,
+    /// User data delivered a second, bit/s: until completion, or until the end of the run.
+    pub goodput: f64,
+    /// Packets sent by its sender, retransmissions included.
+    pub packets: u64,
+    /// DATA chunks sent again, by kind and path.
+    pub retransmissions: Retransmissions,
+    /// Seconds with user data waiting and nothing sendable, by cause.
+    pub blocked: Blocked,
+    /// T3-rtx expirations at its sender.
+    pub timeouts: u64,
+    /// Window cuts by Fast Retransmit at its sender.
+    pub fast_recoveries: u64,
+    /// Window probes sent.
+    pub probes: u64,
+    /// DATA chunks that its receiver got again.
+    pub duplicates: u64,
+    /// How the association ended: "closed", "lost", or "open" at the end of the run.
+    pub outcome: &'static str,
+    /// Its sender's paths.
+    pub paths: Vec<PathResult>,
+}
+
+/// Chunks retransmitted, by path name.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub struct Retransmissions {
+    /// After missing reports.
+    pub fast: BTreeMap<String, u64>,
+    /// After a timeout.
+    pub timeout: BTreeMap<String, u64>,
+}
+
+/// Seconds blocked, by the first cause that holds.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub struct Blocked {
+    /// By the peer's window.
+    pub peer_window: f64,
+    /// By the congestion window of every usable path.
+    pub cwnd: f64,
+    /// By neither: marked chunks went first, an event allowed no more, or a path was awaited.
+    pub turn: f64,
+}
+
+/// One path of a flow's sender, at the end.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PathResult {
+    /// Its name: the sender's first link, or "first/last".
+    pub name: String,
+    /// "active", "inactive" or "unconfirmed".
+    pub state: &'static str,
+    /// DATA chunks sent, retransmissions included.
+    pub chunks: u64,
+    /// Bytes of chunks acknowledged.
+    pub delivered: u64,
+    /// The congestion window, bytes.
+    pub cwnd: u64,
+    /// The slow-start threshold, bytes; `None`: none.
+    pub ssthresh: Option<u64>,
+    /// Smoothed round-trip time, seconds.
+    pub srtt: Option<f64>,
+    /// Retransmission timeout, seconds.
+    pub rto: f64,
+}
+
+/// One direction of a link.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct LinkResult {
+    /// The link's name.
+    pub name: String,
+    /// "a>b".
+    pub direction: String,
+    /// Packets offered.
+    pub packets: u64,
+    /// Bytes delivered at the far end, IP headers included.
+    pub bytes: u64,
+    /// Packets dropped, of all causes.
+    pub dropped: u64,
+    /// The same by cause.
+    pub drops: Drops,
+    /// Most packets ever in the queue, the one being sent included.
+    pub queue_max: u64,
+}
+
+/// Packets dropped, by cause.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub struct Drops {
+    /// The queue was full.
+    pub queue: u64,
+    /// The link lost them.
+    pub loss: u64,
+    /// The link was down.
+    pub down: u64,
+}
