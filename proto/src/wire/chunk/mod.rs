@@ -8,7 +8,9 @@ mod setup;
 
 pub use close::{Abort, OperationError, Shutdown, ShutdownComplete};
 pub use data::Data;
+pub(crate) use data::DATA_HEADER;
 pub use path::Heartbeat;
+pub(crate) use sack::SACK_HEADER;
 pub use sack::{GapBlock, Sack};
 pub use setup::{CookieEcho, Init};
 
