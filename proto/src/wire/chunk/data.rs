@@ -67,6 +67,7 @@ impl Content for Data {
         Ok(())
     }
 
+    #[inline(always)]
     fn take(flags: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
         Ok(Data {
             tsn: Tsn(value.u32()?),

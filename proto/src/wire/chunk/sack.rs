@@ -58,6 +58,7 @@ impl Content for Sack {
         Ok(())
     }
 
+    #[inline(always)]
     fn take(_: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let cumulative = Tsn(value.u32()?);
         let a_rwnd = value.u32()?;
