@@ -153,17 +153,19 @@ impl Config {
     ///
     /// RTO.Initial is 3 s in RFC 2960 and 4960 and in ns-2, 1 s in RFC 9260 (§16). All retransmissions go
     /// to an alternate path in RFC 2960 §6.4 and ns-2, only timed-out ones in RFC 4960 and 9260 §6.4.
+    /// HB.Max.Burst came with RFC 4960.
     pub fn era(name: &str) -> Option<Config> {
         let rules = Rules::era(name)?;
-        let (rto_initial, fast) = match name {
-            "rfc9260" => (1, "same"),
-            "rfc4960" => (3, "same"),
-            _ => (3, "alternate"),
+        let (rto_initial, fast, heartbeat_max_burst) = match name {
+            "rfc9260" => (1, "same", 1),
+            "rfc4960" => (3, "same", 1),
+            _ => (3, "alternate", u32::MAX),
         };
         Some(Config {
             rules,
             rto_initial: Duration::from_secs(rto_initial),
             fast: PolicySpec::named(fast),
+            heartbeat_max_burst,
             ..Config::default()
         })
     }
