@@ -3,8 +3,8 @@
 use crate::policy::PolicyError;
 use crate::wire::Address;
 use crate::{
-    AssociationId, Config, ConfigError, Delivery, Incoming, Message, Output, PathId, PathView, Policies, Refused,
-    SendError, Statistics, Time,
+    AssociationId, Config, ConfigError, Delivery, Incoming, Message, Output, PathId, PathView, Policies,
+    Refused, SendError, Statistics, Time,
 };
 
 /// One SCTP port at one or more addresses.

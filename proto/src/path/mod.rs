@@ -1,7 +1,7 @@
 //! A path owns everything that is kept per destination.
 
-use crate::wire::Address;
 use crate::Duration;
+use crate::wire::Address;
 
 /// A path of an association. Never used again within it, also after the path is gone.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

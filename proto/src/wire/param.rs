@@ -88,7 +88,6 @@ pub enum Cause {
     },
 }
 
-
 impl Cause {
     /// Encoded length in bytes, without padding.
     pub fn size(&self) -> usize {
