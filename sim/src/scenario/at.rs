@@ -84,8 +84,8 @@ impl<'d> At<'d> {
         let table = |(i, node): (usize, &'d Node)| {
             let at = self.below(&(i + 1).to_string(), node);
             match (&node.value, node.value.name()) {
-                (Value::Table(_), Some(name)) => Ok(self.below(name, node)),
-                (Value::Table(_), None) => Ok(at),
+                (Value::Table(_), Some(name)) if !name.is_empty() => Ok(self.below(name, node)),
+                (Value::Table(_), _) => Ok(at),
                 _ => Err(at.wrong("a table").hint(hint.clone())),
             }
         };
