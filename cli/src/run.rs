@@ -91,13 +91,15 @@ fn read(arguments: &Arguments) -> Result<(Document, Vec<Point>), u8> {
     };
     let (document, points) = edited().map_err(|error| refuse_scenario(&error))?;
     for point in &points {
-        simulate::check(point).map_err(|error| refuse_scenario(&error))?;
+        simulate::check(point).map_err(|why| tell(&why))?;
     }
     Ok((document, points))
 }
 
 /// What the runs and the keyboard have to say.
 enum Message {
+    /// Of a run: how much of it is done.
+    At(usize, f64),
     Finished(usize, Result<Box<RunResult>, NoResult>),
     AllFinished,
     Interrupted,
@@ -127,7 +129,8 @@ fn work(points: &[Point], threads: Option<usize>, series: Option<&Path>, tell: &
             1 => directory.to_owned(),
             _ => directory.join(format!("run-{:0digits$}", i + 1)),
         });
-        let result = simulate::simulate(point, directory.as_deref());
+        let watch = |share| drop(tell.send(Message::At(i, share)));
+        let result = simulate::simulate(point, directory.as_deref(), &watch);
         // Nobody listens any more when Ctrl-C was pressed.
         let _ = tell.send(Message::Finished(i, result.map(Box::new)));
     });
@@ -145,19 +148,19 @@ impl Drop for End<'_> {
 /// Takes results as they come, and shows progress when they take longer than a second.
 fn collect(messages: &Receiver<Message>, results: &mut [Option<RunResult>]) -> u8 {
     const GLANCE: Duration = Duration::from_millis(100);
-    let mut progress = Progress::new(results.len() as u64);
+    let mut progress = Progress::new(results.len());
     let mut done = 0;
     let status = loop {
         progress.show_if_late();
         match messages.recv_timeout(GLANCE) {
+            Ok(Message::At(i, share)) => progress.at(i, share),
             Ok(Message::Finished(i, Ok(result))) => {
                 results[i] = Some(*result);
                 done += 1;
-                progress.at(done);
+                progress.at(i, 1.0);
             }
-            Ok(Message::Finished(_, Err(NoResult::Scenario(error)))) => break refuse_scenario(&error),
-            Ok(Message::Finished(_, Err(NoResult::Other(why)))) => break fail(why),
-            Ok(Message::AllFinished) if done == results.len() as u64 => break DONE,
+            Ok(Message::Finished(_, Err(why))) => break tell(&why),
+            Ok(Message::AllFinished) if done == results.len() => break DONE,
             Ok(Message::AllFinished) => break fail("a run ended without a result"),
             Ok(Message::Interrupted) => break INTERRUPTED,
             Err(RecvTimeoutError::Timeout) => {}
@@ -166,6 +169,13 @@ fn collect(messages: &Receiver<Message>, results: &mut [Option<RunResult>]) -> u
     };
     progress.finish();
     status
+}
+
+fn tell(why: &NoResult) -> u8 {
+    match why {
+        NoResult::Scenario(error) => refuse_scenario(error),
+        NoResult::Other(why) => fail(why),
+    }
 }
 
 /// What a person reads.

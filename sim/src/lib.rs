@@ -1,5 +1,29 @@
 //! A deterministic packet simulator, and the laboratory on it.
 
+mod agenda;
+mod agent;
+mod chance;
+mod engine;
+mod error;
+mod flow;
+mod link;
+mod loss;
+mod network;
+mod queue;
 pub mod results;
+mod run;
 pub mod scenario;
+mod sctp;
+mod series;
 pub mod sweep;
+pub mod trace;
+mod traffic;
+mod wire;
+
+#[cfg(test)]
+mod tests;
+
+pub use chance::stream_seed;
+pub use error::{Item, RunError};
+pub use run::{Progress, RunOptions, check, run};
+pub use series::CsvSeries;

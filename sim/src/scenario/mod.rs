@@ -6,6 +6,7 @@
 //! can tell. Whatever is wrong becomes one [`ScenarioError`].
 
 mod at;
+mod blame;
 mod document;
 mod error;
 mod flow;

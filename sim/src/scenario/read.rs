@@ -138,7 +138,7 @@ impl Document {
         }
         let nodes = nodes_of(&draft, &links)?;
         for (at, link) in links.iter().zip(&draft.scenario.links) {
-            mtu_is_enough(at, link, draft.scenario.ip_header)?;
+            mtu_is_enough(at, link, &draft.scenario)?;
         }
         changes.iter().try_for_each(|at| link_exists(at, &draft.scenario.links))?;
         for (at, flow) in flows.iter().zip(&draft.scenario.flows) {
@@ -183,9 +183,10 @@ fn nodes_of<'s>(draft: &'s Draft, links: &[At<'_>]) -> Result<BTreeSet<&'s str>>
     Ok(nodes)
 }
 
-/// Every path must take the packets that SCTP requires: 508 bytes above the IP header.
-fn mtu_is_enough(at: &At<'_>, link: &Link, ip_header: u32) -> Result<()> {
-    let least = 508 + ip_header;
+/// Every path must take the packets that SCTP requires: 508 bytes above the headers of IP and UDP.
+fn mtu_is_enough(at: &At<'_>, link: &Link, scenario: &Scenario) -> Result<()> {
+    let udp = if scenario.flows.iter().any(|flow| flow.udp) { 8 } else { 0 };
+    let least = 508 + scenario.ip_header + udp;
     if link.mtu >= least {
         return Ok(());
     }

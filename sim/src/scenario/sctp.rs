@@ -250,6 +250,11 @@ pub(super) fn rule_docs() -> Vec<KeyDoc> {
     Rules::DOCS.iter().map(doc).collect()
 }
 
+/// Whether `[flow.sctp]` takes `key`.
+pub(super) fn has_key(key: &str) -> bool {
+    KEYS.iter().any(|known| known.name == key) || Rules::DOCS.iter().any(|(known, _)| *known == key)
+}
+
 /// Reads an era's name: its parameters.
 pub(super) fn era(at: &At<'_>) -> Result<Config> {
     let names: Vec<_> = Rules::ERAS.iter().map(|(name, _)| *name).collect();

@@ -1,0 +1,329 @@
+//! The engine: what is due next happens, until nothing is left or the run ends.
+//!
+//! Entities are numbered: link directions, then agents, then the list of changes. Each has one entry in the
+//! agenda. A packet costs one event a hop, its arrival. An insertion number is taken when a packet enters a
+//! link or an agent's wait is set, so what happens at equal times happens in the order in which it was
+//! foreseen; changes come before everything else. Departures need no event: a packet whose departure is now
+//! has left a queue before anything that arrives now is looked at.
+
+use std::ops::ControlFlow;
+
+use anabranch_proto::Time;
+
+use crate::agenda::{Agenda, Entity};
+use crate::agent::{Agent, Body, Frame, Output, Stage};
+use crate::link::{Alteration, Direction, DropCause};
+use crate::queue::Occupancy;
+use crate::trace::{Observer, QueueLength, Record, Shown, Side, path_of};
+
+/// Behind the last link of a route in [`Engine::routes`].
+pub(crate) const ARRIVED: u32 = u32::MAX;
+/// In [`Frame::hop`]: there is no route, the packet goes nowhere.
+pub(crate) const NO_ROUTE: u32 = u32::MAX;
+/// Events between two looks at who watches the run.
+const GLANCE: u64 = 1 << 16;
+
+/// A run under way.
+pub(crate) struct Engine<'a, A> {
+    now: Time,
+    agenda: Agenda,
+    /// The insertion number last taken. 0 is that of all changes.
+    inserted: u64,
+    events: u64,
+    links: Vec<Direction>,
+    /// Routes one after the other, each a list of link directions and [`ARRIVED`].
+    routes: Vec<u32>,
+    agents: Vec<A>,
+    /// By agent: the time of its entry in the agenda, or `NEVER`.
+    timers: Vec<Time>,
+    /// By flow: whether the run goes on because of it.
+    awaited: Vec<bool>,
+    /// Flows that are awaited.
+    unfinished: usize,
+    changes: std::iter::Peekable<std::vec::IntoIter<Change>>,
+    observer: Option<&'a mut dyn Observer>,
+    /// Polls every agent after every event: a test that this changes nothing.
+    extra_polls: bool,
+}
+
+/// A link direction becomes different.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) at: Time,
+    pub(crate) link: usize,
+    pub(crate) alteration: Alteration,
+}
+
+/// What an engine is made of.
+pub(crate) struct Parts<'a, A> {
+    pub(crate) links: Vec<Direction>,
+    /// Lists of link directions, each with [`ARRIVED`] behind it.
+    pub(crate) routes: Vec<u32>,
+    /// Two a flow.
+    pub(crate) agents: Vec<A>,
+    /// By flow: whether the run ends only when it is over.
+    pub(crate) awaited: Vec<bool>,
+    /// In order of time.
+    pub(crate) changes: Vec<Change>,
+    pub(crate) observer: Option<&'a mut dyn Observer>,
+    pub(crate) extra_polls: bool,
+}
+
+impl<'a, A: Agent> Engine<'a, A> {
+    pub(crate) fn new(parts: Parts<'a, A>) -> Self {
+        let Parts { links, routes, agents, awaited, changes, observer, extra_polls } = parts;
+        let mut engine = Engine {
+            now: Time::ZERO,
+            agenda: Agenda::new(links.len() + agents.len() + 1),
+            inserted: 0,
+            events: 0,
+            timers: vec![Time::NEVER; agents.len()],
+            links,
+            routes,
+            agents,
+            unfinished: awaited.iter().filter(|awaited| **awaited).count(),
+            awaited,
+            changes: changes.into_iter().peekable(),
+            observer,
+            extra_polls,
+        };
+        engine.await_change();
+        (0..engine.agents.len()).for_each(|agent| engine.await_agent(agent, Time::ZERO));
+        engine
+    }
+
+    /// Runs until every awaited flow is over, nothing is left to happen, or `stop`. Every 65,536 events `watch`
+    /// may end it.
+    pub(crate) fn run(
+        &mut self,
+        stop: Time,
+        mut watch: impl FnMut(&Self) -> ControlFlow<()>,
+    ) -> Result<(), Interrupted> {
+        let endless = self.unfinished == 0;
+        while let Some((time, entity)) = self.agenda.first() {
+            if time > stop {
+                self.now = stop;
+                break;
+            }
+            assert!(time >= self.now, "time went back from {:?} to {time:?}", self.now);
+            self.now = time;
+            self.happen(entity as usize);
+            self.events += 1;
+            if self.unfinished == 0 && !endless {
+                break;
+            }
+            if self.events.is_multiple_of(GLANCE) && watch(self).is_break() {
+                return Err(Interrupted { at: self.now });
+            }
+        }
+        (0..self.links.len()).for_each(|link| self.show_departures(link));
+        Ok(())
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Events so far: packets that arrived somewhere, agents' waits, changes.
+    pub(crate) fn events(&self) -> u64 {
+        self.events
+    }
+
+    pub(crate) fn links(&self) -> &[Direction] {
+        &self.links
+    }
+
+    pub(crate) fn agents(&self) -> &[A] {
+        &self.agents
+    }
+
+    fn happen(&mut self, entity: usize) {
+        let links = self.links.len();
+        if entity < links {
+            self.arrive(entity);
+        } else if entity < links + self.agents.len() {
+            self.wake(entity - links);
+        } else {
+            self.change();
+        }
+        if self.extra_polls {
+            (0..self.agents.len()).for_each(|agent| self.drain(agent));
+        }
+    }
+
+    /// The head of a link arrives: into the next link, or at its agent.
+    fn arrive(&mut self, link: usize) {
+        let mut frame = self.links[link].deliver(self.now).expect("an arrival has its packet");
+        self.await_head(link);
+        self.show(|| Record::Delivered { link, flow: frame.flow(), packet: shown(&frame) });
+        frame.hop += 1;
+        match self.routes[frame.hop as usize] {
+            ARRIVED => {
+                let agent = frame.to as usize;
+                self.agents[agent].handle(self.now, frame.body);
+                self.drain(agent);
+            }
+            next => self.offer(next as usize, frame),
+        }
+    }
+
+    fn wake(&mut self, agent: usize) {
+        self.timers[agent] = Time::NEVER;
+        self.drain(agent);
+        if self.timers[agent] == Time::NEVER {
+            self.agenda.clear((self.links.len() + agent) as Entity);
+        }
+    }
+
+    /// Polls an agent until it waits.
+    fn drain(&mut self, agent: usize) {
+        loop {
+            match self.agents[agent].poll(self.now) {
+                Output::Transmit(frame, reason) => {
+                    if let Some(observer) = &mut self.observer {
+                        let path = reason.path.and_then(|path| self.agents[agent].path_name(path));
+                        let (flow, side) = whose(agent);
+                        observer.record(
+                            self.now,
+                            &Record::Sent { flow, side, path, reason, packet: shown(&frame) },
+                        );
+                    }
+                    if frame.hop != NO_ROUTE {
+                        self.offer(self.routes[frame.hop as usize] as usize, frame);
+                    }
+                }
+                Output::Note(note) => {
+                    if let Some(observer) = &mut self.observer {
+                        let path = path_of(&note.kind).and_then(|path| self.agents[agent].path_name(path));
+                        let (flow, side) = whose(agent);
+                        observer.record(note.at, &Record::Note { flow, side, path, kind: &note.kind });
+                    }
+                }
+                Output::Wait(until) => {
+                    let until = until.unwrap_or(Time::NEVER);
+                    assert!(until > self.now, "agent {agent} waits for what is due");
+                    // An entry that is early costs one poll, less than putting it off each time.
+                    if until < self.timers[agent] {
+                        self.await_agent(agent, until);
+                    }
+                    break;
+                }
+            }
+        }
+        if self.agents[agent].stage() == Stage::Over {
+            self.settle(agent / 2);
+        }
+    }
+
+    /// A flow is over when the end that began it is, and the other is not under way.
+    fn settle(&mut self, flow: usize) {
+        let [client, server] = [2 * flow, 2 * flow + 1].map(|agent| self.agents[agent].stage());
+        if self.awaited[flow] && client == Stage::Over && server != Stage::Busy {
+            self.awaited[flow] = false;
+            self.unfinished -= 1;
+        }
+    }
+
+    fn offer(&mut self, link: usize, frame: Frame) {
+        self.show_departures(link);
+        self.inserted += 1;
+        match self.links[link].offer(self.now, frame, self.inserted) {
+            Ok(()) => {
+                if self.links[link].len() == 1 {
+                    self.await_head(link);
+                }
+                self.show_queued(link);
+            }
+            Err((cause, frame)) => {
+                let number = self.links[link].counters().offered;
+                self.show_drop(link, number, cause, &frame);
+            }
+        }
+    }
+
+    fn change(&mut self) {
+        let Change { link, alteration, .. } = self.changes.next().expect("a change has its time");
+        self.show_departures(link);
+        let lost = self.links[link].alter(self.now, &alteration);
+        lost.iter()
+            .for_each(|carried| self.show_drop(link, carried.offered, DropCause::Down, &carried.frame));
+        self.await_head(link);
+        self.await_change();
+    }
+
+    fn await_head(&mut self, link: usize) {
+        match self.links[link].head() {
+            Some((time, insertion)) => self.agenda.set(link as Entity, time, insertion),
+            None => self.agenda.clear(link as Entity),
+        }
+    }
+
+    fn await_agent(&mut self, agent: usize, until: Time) {
+        self.inserted += 1;
+        self.timers[agent] = until;
+        self.agenda.set((self.links.len() + agent) as Entity, until, self.inserted);
+    }
+
+    fn await_change(&mut self) {
+        let entity = (self.links.len() + self.agents.len()) as Entity;
+        match self.changes.peek() {
+            Some(change) => self.agenda.set(entity, change.at, 0),
+            None => self.agenda.clear(entity),
+        }
+    }
+
+    fn show<'b>(&mut self, record: impl FnOnce() -> Record<'b>) {
+        if let Some(observer) = &mut self.observer {
+            observer.record(self.now, &record());
+        }
+    }
+
+    fn show_drop(&mut self, link: usize, number: u64, cause: DropCause, frame: &Frame) {
+        self.show(|| Record::Dropped { link, flow: frame.flow(), number, cause, packet: shown(frame) });
+    }
+
+    fn show_queued(&mut self, link: usize) {
+        let Some(observer) = &mut self.observer else { return };
+        let direction = &self.links[link];
+        if let Some(frame) = direction.newest() {
+            let queue = length(direction.queue());
+            observer
+                .record(self.now, &Record::Queued { link, flow: frame.flow(), packet: shown(frame), queue });
+        }
+    }
+
+    /// What has left the queue of a link since something last came there.
+    fn show_departures(&mut self, link: usize) {
+        let Some(observer) = &mut self.observer else { return };
+        self.links[link].depart(self.now, |at, queue| {
+            observer.record(at, &Record::Departed { link, queue: length(queue) });
+        });
+    }
+}
+
+/// Whoever watches the run ended it.
+#[derive(Debug)]
+pub(crate) struct Interrupted {
+    pub(crate) at: Time,
+}
+
+fn whose(agent: usize) -> (usize, Side) {
+    (agent / 2, if agent.is_multiple_of(2) { Side::Client } else { Side::Server })
+}
+
+fn length(queue: &Occupancy) -> QueueLength {
+    QueueLength { packets: queue.packets(), bytes: queue.bytes() }
+}
+
+fn shown(frame: &Frame) -> Shown<'_> {
+    let sctp = match &frame.body {
+        Body::Sctp(packet) => Some(&**packet),
+        #[cfg(test)]
+        Body::Plain => None,
+    };
+    Shown { size: frame.size, sctp }
+}
+
+#[cfg(test)]
+#[path = "engine_tests.rs"]
+mod tests;

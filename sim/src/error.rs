@@ -1,0 +1,128 @@
+//! Why a scenario cannot be run.
+
+use anabranch_proto::policy::PolicyError;
+use anabranch_proto::{ConfigError, Time};
+
+/// Why there is no result.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum RunError {
+    /// A flow begins or ends at a node that no link names.
+    #[error("flow `{flow}`: no link has a node `{node}`")]
+    UnknownNode {
+        /// The flow.
+        flow: String,
+        /// "from" or "to".
+        key: &'static str,
+        /// The node.
+        node: String,
+        /// The nodes there are, sorted.
+        known: Vec<String>,
+    },
+    /// No interface of the one end reaches one of the other.
+    #[error(
+        "flow `{flow}`: no route from `{from}` to `{to}`; hosts at which flows begin or end do not forward"
+    )]
+    NoRoute {
+        /// The flow.
+        flow: String,
+        /// Its sender.
+        from: String,
+        /// Its receiver.
+        to: String,
+    },
+    /// The primary is none of the flow's paths.
+    #[error("flow `{flow}`: no path is called `{primary}`; its paths are: {}", known.join(", "))]
+    UnknownPrimary {
+        /// The flow.
+        flow: String,
+        /// What was asked for.
+        primary: String,
+        /// The names of the paths.
+        known: Vec<String>,
+    },
+    /// A parameter of the protocol cannot be used.
+    #[error("flow `{flow}`: {error}")]
+    Config {
+        /// The flow.
+        flow: String,
+        /// Which parameter and why.
+        error: ConfigError,
+    },
+    /// A policy could not be made.
+    #[error("flow `{flow}`: {key}: {error}")]
+    Policy {
+        /// The flow.
+        flow: String,
+        /// The field of its [`Config`](anabranch_proto::Config).
+        key: &'static str,
+        /// What is wrong.
+        error: PolicyError,
+    },
+    /// A change of a link that there is not.
+    #[error("a change of link `{link}`, which there is not")]
+    UnknownLink {
+        /// Which change, counted from 0.
+        change: usize,
+        /// The link.
+        link: String,
+        /// The links there are, sorted.
+        known: Vec<String>,
+    },
+    /// A value cannot be used.
+    #[error("{item}: {key}: {why}")]
+    Value {
+        /// Of what.
+        item: Item,
+        /// The field.
+        key: &'static str,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Whoever watches the progress ended the run.
+    #[error("interrupted after {:.3} virtual seconds", at.as_secs_f64())]
+    Interrupted {
+        /// When, in virtual time.
+        at: Time,
+    },
+}
+
+/// A part of a scenario.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Item {
+    /// The scenario itself.
+    Scenario,
+    /// The link of this name.
+    Link(String),
+    /// The flow of this name.
+    Flow(String),
+    /// A change, counted from 0.
+    Change(usize),
+}
+
+impl RunError {
+    /// What is wrong, and which of its fields; `None` if it is not the scenario.
+    pub fn place(&self) -> Option<(Item, &'static str)> {
+        let flow = |name: &String| Item::Flow(name.clone());
+        match self {
+            RunError::UnknownNode { flow: name, key, .. } => Some((flow(name), key)),
+            RunError::NoRoute { flow: name, .. } => Some((flow(name), "to")),
+            RunError::UnknownPrimary { flow: name, .. } => Some((flow(name), "primary")),
+            RunError::Config { flow: name, error } => Some((flow(name), error.key)),
+            RunError::Policy { flow: name, key, .. } => Some((flow(name), key)),
+            RunError::UnknownLink { change, .. } => Some((Item::Change(*change), "link")),
+            RunError::Value { item, key, .. } => Some((item.clone(), key)),
+            RunError::Interrupted { .. } => None,
+        }
+    }
+}
+
+impl std::fmt::Display for Item {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Item::Scenario => write!(f, "scenario"),
+            Item::Link(name) => write!(f, "link `{name}`"),
+            Item::Flow(name) => write!(f, "flow `{name}`"),
+            Item::Change(number) => write!(f, "change number {}", number + 1),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! Drop-tail queues: how much may wait before a link, and how much does.
+
+use crate::scenario::Queue;
+
+/// How full the queue of a link direction is; the packet being sent counts.
+#[derive(Debug)]
+pub(crate) struct Occupancy {
+    limit: Queue,
+    packets: u32,
+    bytes: u64,
+    most: u32,
+}
+
+impl Occupancy {
+    pub(crate) fn new(limit: Queue) -> Self {
+        Occupancy { limit, packets: 0, bytes: 0, most: 0 }
+    }
+
+    /// Whether a packet of `size` bytes still fits.
+    pub(crate) fn admits(&self, size: u32) -> bool {
+        match self.limit {
+            Queue::Packets(limit) => self.packets < limit,
+            Queue::Bytes(limit) => self.bytes + u64::from(size) <= limit,
+        }
+    }
+
+    pub(crate) fn enter(&mut self, size: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(size);
+        self.most = self.most.max(self.packets);
+    }
+
+    pub(crate) fn leave(&mut self, size: u32) {
+        self.packets -= 1;
+        self.bytes -= u64::from(size);
+    }
+
+    /// Packets in the queue.
+    pub(crate) fn packets(&self) -> u32 {
+        self.packets
+    }
+
+    /// Bytes in the queue.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Most packets ever in the queue.
+    pub(crate) fn most(&self) -> u32 {
+        self.most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fifty_packets_are_fifty_in_all() {
+        let mut queue = Occupancy::new(Queue::Packets(50));
+        (0..50).for_each(|_| {
+            assert!(queue.admits(1500));
+            queue.enter(1500);
+        });
+        assert!(!queue.admits(1));
+        queue.leave(1500);
+        assert!(queue.admits(1500));
+        assert_eq!((queue.packets(), queue.bytes(), queue.most()), (49, 49 * 1500, 50));
+    }
+
+    #[test]
+    fn bytes_may_fill_the_queue_exactly() {
+        let mut queue = Occupancy::new(Queue::Bytes(3000));
+        queue.enter(1500);
+        assert!(queue.admits(1500));
+        assert!(!queue.admits(1501));
+    }
+}

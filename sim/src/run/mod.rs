@@ -1,0 +1,96 @@
+//! A scenario is run: checked, built, driven by the engine, and its results collected.
+
+mod build;
+mod collect;
+mod values;
+
+use std::ops::ControlFlow;
+
+use anabranch_proto::{Policies, Time};
+
+use crate::engine::Engine;
+use crate::error::RunError;
+use crate::results::RunResult;
+use crate::scenario::Scenario;
+use crate::sctp::{Application, SctpAgent};
+use crate::trace::{Names, Observer};
+
+use build::Plan;
+
+/// What goes with a run but is no part of the scenario: nothing here changes its result but the policies' own
+/// code.
+#[derive(Default)]
+pub struct RunOptions<'a> {
+    /// The policies that the scenario's flows can name.
+    pub policies: Policies,
+    /// Who gets the records of everything that happens.
+    pub observer: Option<&'a mut dyn Observer>,
+    /// Asked every 65,536 events how far the run is; may break it off.
+    pub progress: Option<&'a mut dyn FnMut(Progress) -> ControlFlow<()>>,
+    /// Polls every agent after every event. A test that polling changes nothing; it costs time.
+    pub extra_polls: bool,
+}
+
+/// How far a run is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Progress {
+    /// Virtual time.
+    pub now: Time,
+    /// Bytes of user data that all flows' receivers have read.
+    pub delivered: u64,
+    /// Bytes of user data that all flows are to deliver; `None` if one has no end.
+    pub expected: Option<u64>,
+    /// When the run ends at the latest.
+    pub stop: Option<Time>,
+    /// Events so far.
+    pub events: u64,
+}
+
+/// Whether a scenario can be run with these policies; what is wrong if not.
+pub fn check(scenario: &Scenario, policies: &Policies) -> Result<(), RunError> {
+    Plan::new(scenario, policies).map(|_| ())
+}
+
+/// Runs a scenario. It ends when every flow with a given amount is over and closed (or lost) at both ends, when
+/// nothing is left to happen, or at the scenario's `stop`.
+pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, RunError> {
+    let RunOptions { policies, mut observer, mut progress, extra_polls } = options;
+    let plan = Plan::new(scenario, &policies)?;
+    if let Some(observer) = &mut observer {
+        observer.begin(&plan.names());
+    }
+    let observed = observer.is_some();
+    let mut engine = Engine::new(plan.parts(&policies, observed, observer.take(), extra_polls)?);
+    let stop = scenario.stop.map(|stop| Time::ZERO + stop);
+    let expected = scenario.flows.iter().map(values::amount).sum();
+    let watch = |engine: &Engine<'_, SctpAgent>| match &mut progress {
+        None => ControlFlow::Continue(()),
+        Some(progress) => {
+            let (now, events) = (engine.now(), engine.events());
+            progress(Progress { now, delivered: delivered(engine.agents()), expected, stop, events })
+        }
+    };
+    match engine.run(stop.unwrap_or(Time::NEVER), watch) {
+        Ok(()) => Ok(collect::result(&plan, &engine)),
+        Err(interrupted) => Err(RunError::Interrupted { at: interrupted.at }),
+    }
+}
+
+fn delivered(agents: &[SctpAgent]) -> u64 {
+    let sinks = agents.iter().filter_map(|agent| match agent.application() {
+        Application::Reader(sink) => Some(sink.bytes()),
+        Application::Sender(_) => None,
+    });
+    sinks.sum()
+}
+
+impl Plan<'_> {
+    fn names(&self) -> Names {
+        let links = (0..2 * self.network.links().len() as u32)
+            .map(|direction| (self.network.link_of(direction).name.clone(), self.network.label(direction)));
+        Names {
+            flows: self.flows.iter().map(|(flow, _)| flow.name.clone()).collect(),
+            links: links.collect(),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Which values a scenario may have. The reader of documents refuses most of these before, with the line; this
+//! is for scenarios that come as a literal.
+
+use crate::error::{Item, RunError};
+use crate::scenario::{Change, Flow, Link, Loss, Queue, Scenario, Traffic};
+
+/// Whether every value of the scenario can be used.
+pub(super) fn check(scenario: &Scenario) -> Result<(), RunError> {
+    distinct(scenario.links.iter().map(|link| link.name.as_str()), Item::Link)?;
+    distinct(scenario.flows.iter().map(|flow| flow.name.as_str()), Item::Flow)?;
+    scenario.links.iter().try_for_each(link)?;
+    scenario.flows.iter().try_for_each(|f| flow(f, scenario))?;
+    scenario.changes.iter().enumerate().try_for_each(|(number, c)| change(number, c, scenario))
+}
+
+/// Bytes that a flow is to deliver; `None`: without end.
+pub(super) fn amount(flow: &Flow) -> Option<u64> {
+    match flow.traffic {
+        Traffic::Bulk(amount) => amount,
+        Traffic::Constant { bytes, .. } => bytes,
+    }
+}
+
+type Judgement = Result<(), (&'static str, &'static str)>;
+
+fn distinct<'a>(names: impl Iterator<Item = &'a str>, item: fn(String) -> Item) -> Result<(), RunError> {
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(pair) => at(item(pair[0].to_owned()), Err(("name", "there are two of this name"))),
+        None => Ok(()),
+    }
+}
+
+fn at(item: Item, judgement: Judgement) -> Result<(), RunError> {
+    judgement.map_err(|(key, why)| RunError::Value { item, key, why })
+}
+
+fn link(link: &Link) -> Result<(), RunError> {
+    let empty = |queue: &Queue| matches!(queue, Queue::Packets(0) | Queue::Bytes(0));
+    let judgement = match () {
+        _ if link.between[0] == link.between[1] => Err(("between", "a link joins two different nodes")),
+        _ if link.queue.iter().any(empty) => Err(("queue", "must hold at least one packet")),
+        _ if !(528..=65_535).contains(&link.mtu) => Err(("mtu", "must be from 528 to 65535 bytes")),
+        _ => rates(&link.rate).and_then(|()| losses(&link.loss)),
+    };
+    at(Item::Link(link.name.clone()), judgement)
+}
+
+fn rates(rates: &[u64; 2]) -> Judgement {
+    if rates.contains(&0) { Err(("rate", "must be at least 1 bit/s")) } else { Ok(()) }
+}
+
+fn losses(losses: &[Loss; 2]) -> Judgement {
+    losses.iter().try_for_each(|loss| match loss {
+        Loss::Random(p) if !(0.0..=1.0).contains(p) => Err(("loss", "a probability is from 0 to 1")),
+        Loss::Listed(numbers) if numbers.first() == Some(&0) => Err(("loss", "packets are counted from 1")),
+        Loss::Listed(numbers) if !numbers.is_sorted_by(|a, b| a < b) => {
+            Err(("loss", "packet numbers ascend"))
+        }
+        _ => Ok(()),
+    })
+}
+
+fn flow(flow: &Flow, scenario: &Scenario) -> Result<(), RunError> {
+    let rate = |rate: Option<u64>| rate == Some(0);
+    let judgement = match (&flow.traffic, amount(flow)) {
+        (_, Some(0)) => Err(("send", "must be at least 1 byte")),
+        (_, None) if scenario.stop.is_none() => {
+            Err(("send", "a flow without an amount needs a `stop` of the scenario"))
+        }
+        (Traffic::Constant { rate: 0, .. }, _) => Err(("rate", "must be at least 1 bit/s")),
+        _ if flow.message_size == Some(0) => Err(("message_size", "must be at least 1 byte")),
+        _ if rate(flow.read_rate) => Err(("read_rate", "must be at least 1 bit/s")),
+        _ if flow.streams == 0 => Err(("streams", "must be at least 1")),
+        _ if flow.from == flow.to => Err(("to", "a flow goes from one node to another")),
+        _ => Ok(()),
+    };
+    at(Item::Flow(flow.name.clone()), judgement)
+}
+
+fn change(number: usize, change: &Change, scenario: &Scenario) -> Result<(), RunError> {
+    if !scenario.links.iter().any(|link| link.name == change.link) {
+        let mut known: Vec<_> = scenario.links.iter().map(|link| link.name.clone()).collect();
+        known.sort_unstable();
+        return Err(RunError::UnknownLink { change: number, link: change.link.clone(), known });
+    }
+    let judgement = change.rate.as_ref().map_or(Ok(()), rates);
+    at(Item::Change(number), judgement.and_then(|()| change.loss.as_ref().map_or(Ok(()), losses)))
+}
