@@ -153,17 +153,19 @@ impl Config {
     ///
     /// RTO.Initial is 3 s in RFC 2960 and 4960 and in ns-2, 1 s in RFC 9260 (§16). All retransmissions go
     /// to an alternate path in RFC 2960 §6.4 and ns-2, only timed-out ones in RFC 4960 and 9260 §6.4.
+    /// HB.Max.Burst came with RFC 4960.
     pub fn era(name: &str) -> Option<Config> {
         let rules = Rules::era(name)?;
-        let (rto_initial, fast) = match name {
-            "rfc9260" => (1, "same"),
-            "rfc4960" => (3, "same"),
-            _ => (3, "alternate"),
+        let (rto_initial, fast, heartbeat_max_burst) = match name {
+            "rfc9260" => (1, "same", 1),
+            "rfc4960" => (3, "same", 1),
+            _ => (3, "alternate", u32::MAX),
         };
         Some(Config {
             rules,
             rto_initial: Duration::from_secs(rto_initial),
             fast: PolicySpec::named(fast),
+            heartbeat_max_burst,
             ..Config::default()
         })
     }
@@ -196,9 +198,7 @@ impl Config {
             _ if self.outbound_streams == 0 => bad("outbound_streams", "must be at least 1"),
             _ if self.inbound_streams == 0 => bad("inbound_streams", "must be at least 1"),
             _ if self.mtu > 65_535 => bad("mtu", "must not exceed 65535 bytes"),
-            _ if self.mtu < self.ip_header + 508 => {
-                bad("mtu", "must be at least 508 bytes above the IP header")
-            }
+            _ if self.mtu < self.ip_header + 508 => bad("mtu", "must be at least 508 bytes above the IP header"),
             _ if self.rules.missing_reports == 0 => bad("missing_reports", "must be at least 1"),
             _ if self.rules.ssthresh_floor == 0 => bad("ssthresh_floor", "must be at least 1"),
             _ if self.rules.idle_floor == 0 => bad("idle_floor", "must be at least 1"),

@@ -1,14 +1,49 @@
-//! An endpoint: demultiplexes packets and owns its associations.
+//! An endpoint: demultiplexes packets by tag and address, and owns its associations.
 
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+use smallvec::smallvec;
+
+use crate::agenda::Agenda;
+use crate::association::{Association, Begin, new_tag};
+use crate::handshake::cookie::{BadCookie, Cookie};
+use crate::handshake::{self, Collision, Peer};
 use crate::policy::PolicyError;
-use crate::wire::Address;
+use crate::shutdown::State;
+use crate::wire::chunk::{Abort, CookieEcho, Init, OperationError, ShutdownComplete};
+use crate::wire::{Address, Cause, Chunk, Ecn, Packet};
 use crate::{
-    AssociationId, Config, ConfigError, Delivery, Incoming, Message, Output, PathId, PathView, Policies,
-    Refused, SendError, Statistics, Time,
+    AssociationId, Config, ConfigError, Delivery, Incoming, Limit, Message, Output, PathId, PathView, Policies,
+    Purpose, Reason, Refused, SendError, Statistics, Time,
 };
 
+/// Stateless answers waiting to be sent at most: beyond it, packets go unanswered.
+const MAX_ANSWERS: usize = 256;
+
 /// One SCTP port at one or more addresses.
-pub struct Endpoint {}
+pub struct Endpoint {
+    config: Arc<Config>,
+    policies: Policies,
+    chance: ChaCha8Rng,
+    /// Signs cookies.
+    secret: [u8; 32],
+    listening: bool,
+    notes: bool,
+    /// By the low half of their id; a place is not used again.
+    associations: Vec<Option<Box<Association>>>,
+    /// By our tag.
+    by_tag: BTreeMap<u32, usize>,
+    /// By a peer address and port.
+    by_peer: BTreeMap<(Address, u16), usize>,
+    /// Associations with something to say.
+    ready: VecDeque<usize>,
+    agenda: Agenda,
+    /// Answers outside any association.
+    answers: VecDeque<(Box<Packet>, Purpose)>,
+}
 
 /// Why an endpoint could not be made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -21,58 +56,451 @@ pub enum NewError {
     Policy(#[from] PolicyError),
 }
 
-#[allow(unused_variables)]
 impl Endpoint {
     /// An endpoint; all its chance comes from `seed`.
     pub fn new(config: Config, policies: Policies, seed: [u8; 32]) -> Result<Self, NewError> {
-        unimplemented!()
+        config.check()?;
+        for route in [&config.new_data, &config.fast, &config.timeout] {
+            policies.route(route, &config)?;
+        }
+        let _checked = policies.window(&config.window, &config)?;
+        let mut chance = ChaCha8Rng::from_seed(seed);
+        let mut secret = [0; 32];
+        chance.fill_bytes(&mut secret);
+        Ok(Endpoint {
+            config: Arc::new(config),
+            policies,
+            chance,
+            secret,
+            listening: true,
+            notes: false,
+            associations: Vec::new(),
+            by_tag: BTreeMap::new(),
+            by_peer: BTreeMap::new(),
+            ready: VecDeque::new(),
+            agenda: Agenda::default(),
+            answers: VecDeque::new(),
+        })
     }
+
     /// Switches notes on or off.
     pub fn set_notes(&mut self, on: bool) {
-        unimplemented!()
+        self.notes = on;
+        self.associations.iter_mut().flatten().for_each(|a| a.switch_notes(on));
     }
+
     /// Accepts (the default) or refuses associations that peers begin.
     pub fn set_listening(&mut self, on: bool) {
-        unimplemented!()
+        self.listening = on;
     }
+
     /// Something came from the network.
     pub fn handle(&mut self, now: Time, incoming: Incoming) {
-        unimplemented!()
+        self.run_timers(now);
+        match incoming {
+            Incoming::Packet(packet) => self.packet(*packet, now),
+            Incoming::Writable(local, writable) => {
+                for index in 0..self.associations.len() {
+                    if let Some(association) = &mut self.associations[index] {
+                        association.set_writable(local, writable);
+                        self.wake(index);
+                    }
+                }
+            }
+        }
     }
+
     /// What the endpoint has to say; drain to `Wait` after every call.
     pub fn poll(&mut self, now: Time) -> Output {
-        unimplemented!()
+        self.run_timers(now);
+        if let Some((packet, purpose)) = self.answers.pop_front() {
+            return Output::Transmit(packet, Reason { purpose, path: None, limit: Limit::Control });
+        }
+        while let Some(&index) = self.ready.front() {
+            let Some(association) = &mut self.associations[index] else {
+                self.ready.pop_front();
+                continue;
+            };
+            if let Some(output) = association.poll(now) {
+                return output;
+            }
+            self.ready.pop_front();
+            self.agenda.set(index, association.deadline());
+            if association.state() == State::Closed {
+                self.unlink(index);
+            }
+        }
+        Output::Wait(self.agenda.next())
     }
+
     /// Begins an association with the peer that has these addresses; the first is the first to be tried.
     pub fn connect(&mut self, now: Time, port: u16, to: &[Address]) -> Result<AssociationId, Refused> {
-        unimplemented!()
+        if to.iter().any(|address| self.by_peer.contains_key(&(*address, port))) {
+            return Err(Refused::Exists);
+        }
+        let tag = new_tag(&mut self.chance);
+        let made = Association::connect(self.begin(now), tag, port, to);
+        let association = made.expect("the policies were checked").ok_or(Refused::NoPath)?;
+        Ok(self.add(association))
     }
+
     /// Gives a message to send. One that is larger than the send buffer is taken only when that is empty.
     pub fn send(&mut self, now: Time, id: AssociationId, message: Message) -> Result<(), SendError> {
-        unimplemented!()
+        self.run_timers(now);
+        let Some(association) = self.get_mut(id) else { return Err(SendError::Closed(message)) };
+        association.send(message)?;
+        self.wake(id.0 as usize);
+        Ok(())
     }
-    /// The next message, if there is one; this opens the receive window.
+
+    /// The next message, if there is one; this opens the receive window. What has arrived can be read also
+    /// after the association has ended.
     pub fn read(&mut self, now: Time, id: AssociationId) -> Option<Delivery> {
-        unimplemented!()
+        self.run_timers(now);
+        let delivery = self.get_mut(id)?.read();
+        self.wake(id.0 as usize);
+        delivery
     }
+
     /// Ends the association gracefully, once all data is acknowledged.
     pub fn shutdown(&mut self, now: Time, id: AssociationId) {
-        unimplemented!()
+        self.run_timers(now);
+        if let Some(association) = self.get_mut(id) {
+            association.shutdown(now);
+            self.wake(id.0 as usize);
+        }
     }
+
     /// Ends the association at once.
     pub fn abort(&mut self, now: Time, id: AssociationId) {
-        unimplemented!()
+        self.run_timers(now);
+        if let Some(association) = self.get_mut(id) {
+            association.abort(now);
+            self.wake(id.0 as usize);
+        }
     }
+
+    /// Forgets an association that has ended, with what was not read. One that has not is aborted first.
+    pub fn forget(&mut self, now: Time, id: AssociationId) {
+        self.abort(now, id);
+        if let Some(place) = self.associations.get_mut(id.0 as usize) {
+            if let Some(association) = place {
+                while let Some(output) = association.poll(now) {
+                    if let Output::Transmit(packet, reason) = output {
+                        self.answers.push_back((packet, reason.purpose));
+                    }
+                }
+            }
+            self.unlink(id.0 as usize);
+            self.associations[id.0 as usize] = None;
+        }
+    }
+
     /// Makes this path the primary. False if there is no such path.
     pub fn set_primary(&mut self, now: Time, id: AssociationId, path: PathId) -> bool {
-        unimplemented!()
+        self.run_timers(now);
+        let known = self.get_mut(id).is_some_and(|a| a.set_primary(path));
+        self.wake(id.0 as usize);
+        known
     }
+
     /// The paths of an association; empty if there is no such association.
     pub fn paths(&self, id: AssociationId) -> &[PathView] {
-        unimplemented!()
+        self.get(id).map_or(&[], |a| a.paths.views())
     }
-    /// What the association has done so far, up to `now`. Remains after it is gone until it is forgotten.
+
+    /// What the association has done so far, up to `now`; all zero once it is forgotten.
     pub fn statistics(&self, now: Time, id: AssociationId) -> Statistics {
-        unimplemented!()
+        self.get(id).map(|a| a.statistics(now)).unwrap_or_default()
+    }
+
+    fn get(&self, id: AssociationId) -> Option<&Association> {
+        self.associations.get(id.0 as usize)?.as_deref()
+    }
+
+    fn get_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
+        self.associations.get_mut(id.0 as usize)?.as_deref_mut()
+    }
+
+    /// The association has something to say, or may have.
+    fn wake(&mut self, index: usize) {
+        if self.ready.back() != Some(&index) && self.associations.get(index).is_some_and(Option::is_some) {
+            self.ready.push_back(index);
+        }
+    }
+
+    /// Runs what is due: before anything else that happens at the same time, however often one polls.
+    fn run_timers(&mut self, now: Time) {
+        while let Some(index) = self.agenda.due(now) {
+            let Some(association) = &mut self.associations[index] else { continue };
+            if association.deadline() <= now {
+                association.run_timers(now);
+                self.wake(index);
+            }
+            let deadline = self.associations[index].as_ref().map_or(Time::NEVER, |a| a.deadline());
+            self.agenda.set(index, deadline);
+        }
+    }
+
+    fn begin(&mut self, now: Time) -> Begin<'_> {
+        let mut seed = [0; 32];
+        self.chance.fill_bytes(&mut seed);
+        Begin {
+            id: AssociationId(self.associations.len() as u64),
+            now,
+            config: &self.config,
+            policies: &self.policies,
+            chance: ChaCha8Rng::from_seed(seed),
+            notes: self.notes,
+        }
+    }
+
+    fn add(&mut self, association: Association) -> AssociationId {
+        let (id, index) = (association.id(), self.associations.len());
+        self.associations.push(Some(Box::new(association)));
+        self.link(index);
+        self.wake(index);
+        id
+    }
+
+    /// Makes an association known by its tag and its peer's addresses.
+    fn link(&mut self, index: usize) {
+        let Some(association) = &self.associations[index] else { return };
+        self.by_tag.insert(association.local_tag, index);
+        for path in association.paths.views() {
+            self.by_peer.insert((path.remote, association.peer_port), index);
+        }
+    }
+
+    fn unlink(&mut self, index: usize) {
+        let Some(association) = &self.associations[index] else { return };
+        self.by_tag.remove(&association.local_tag);
+        let port = association.peer_port;
+        for path in association.paths.views() {
+            if self.by_peer.get(&(path.remote, port)) == Some(&index) {
+                self.by_peer.remove(&(path.remote, port));
+            }
+        }
+    }
+
+    fn packet(&mut self, packet: Packet, now: Time) {
+        let ours = packet.ports.destination == self.config.port
+            && self.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
+        if !ours {
+            return;
+        }
+        match packet.chunks.first() {
+            None => {}
+            Some(Chunk::Init(_)) => self.init(packet, now),
+            Some(Chunk::CookieEcho(echo)) => {
+                let echo = echo.clone();
+                self.cookie_echo(packet, &echo, now);
+            }
+            Some(_) => match self.association_of(&packet) {
+                Some(index) => self.deliver(index, packet, 0, now),
+                None => self.out_of_the_blue(&packet),
+            },
+        }
+    }
+
+    /// The association that a packet belongs to: by our tag; by the peer's, where a T bit says so (§8.5.1).
+    fn association_of(&self, packet: &Packet) -> Option<usize> {
+        let of_peer = |index: &usize| {
+            let association = self.associations[*index].as_ref();
+            association.is_some_and(|a| a.peer_port == packet.ports.source)
+        };
+        if let Some(index) = self.by_tag.get(&packet.tag) {
+            return Some(*index).filter(of_peer);
+        }
+        let reflected = match packet.chunks.first()? {
+            Chunk::Abort(abort) => abort.reflected,
+            Chunk::ShutdownComplete(complete) => complete.reflected,
+            _ => false,
+        };
+        let index = *self.by_peer.get(&(packet.from, packet.ports.source))?;
+        let association = self.associations[index].as_ref()?;
+        (reflected && association.peer_tag == packet.tag).then_some(index)
+    }
+
+    fn deliver(&mut self, index: usize, packet: Packet, skip: usize, now: Time) {
+        let Some(association) = &mut self.associations[index] else { return };
+        let setting_up = association.state().setting_up();
+        association.incoming(packet, skip, now);
+        if setting_up {
+            // INIT ACK may have named further addresses.
+            self.link(index);
+        }
+        self.wake(index);
+    }
+
+    /// Answers an INIT without keeping anything.
+    //= rfc9260#section-5.1
+    fn init(&mut self, packet: Packet, now: Time) {
+        let Some(Chunk::Init(init)) = packet.chunks.first() else { return };
+        if packet.tag != 0 || packet.chunks.len() != 1 || init.tag == 0 {
+            return;
+        }
+        let Some(peer) = Peer::of(init, packet.from, &self.config) else {
+            let abort = Abort { reflected: false, causes: vec![Cause::InvalidMandatoryParameter] };
+            return self.answer(&packet, init.tag, Chunk::Abort(abort), Purpose::Abort);
+        };
+        let existing = peer.addresses.iter().find_map(|a| self.by_peer.get(&(*a, packet.ports.source)));
+        match existing.copied() {
+            None if !self.listening => {
+                let abort = Abort { reflected: false, causes: vec![] };
+                self.answer(&packet, init.tag, Chunk::Abort(abort), Purpose::Abort);
+            }
+            None => {
+                let tag = new_tag(&mut self.chance);
+                self.answer_init(&packet, init, &peer, (tag, (0, 0)), now);
+            }
+            Some(index) => self.init_again(index, &packet, init, &peer, now),
+        }
+    }
+
+    /// An INIT for an association that exists (§5.2.1, §5.2.2).
+    //= rfc9260#section-5.2.2
+    fn init_again(&mut self, index: usize, packet: &Packet, init: &Init, peer: &Peer, now: Time) {
+        let Some(association) = &self.associations[index] else { return };
+        let ties = (association.local_tag, association.peer_tag);
+        match association.state() {
+            State::ShutdownAckSent => {}
+            state if state.setting_up() => {
+                self.answer_init(packet, init, peer, (ties.0, ties), now);
+            }
+            _ => {
+                let known = |a: &Address| association.paths.to(*a).is_some();
+                if !peer.addresses.iter().all(known) {
+                    let cause = Cause::RestartWithNewAddresses(Default::default());
+                    let abort = Abort { reflected: false, causes: vec![cause] };
+                    return self.answer(packet, init.tag, Chunk::Abort(abort), Purpose::Abort);
+                }
+                let tag = new_tag(&mut self.chance);
+                self.answer_init(packet, init, peer, (tag, ties), now);
+            }
+        }
+    }
+
+    fn answer_init(&mut self, packet: &Packet, init: &Init, peer: &Peer, tags: (u32, (u32, u32)), now: Time) {
+        let (tag, ties) = tags;
+        let setting_up = ties.0 == tag;
+        let existing = self.by_tag.get(&tag).and_then(|i| self.associations[*i].as_ref());
+        let tsn = match existing {
+            Some(association) if setting_up => association.local_tsn,
+            _ => crate::association::first_tsn(&self.config, tag),
+        };
+        let cookie = Cookie {
+            created: now,
+            life: self.config.cookie_life,
+            local_tag: tag,
+            peer_tag: peer.tag,
+            local_tsn: tsn,
+            peer_tsn: peer.tsn,
+            peer_buffer: peer.buffer,
+            streams: peer.streams,
+            ties,
+            local: packet.to,
+            peer_port: packet.ports.source,
+            peers: Peer::listed(init, packet.from),
+        };
+        let signed = cookie.sign(&self.secret);
+        let ack = handshake::init(tag, tsn, &self.config, Some(signed));
+        self.answer(packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);
+    }
+
+    /// Sends one chunk back to where a packet came from, outside any association.
+    fn answer(&mut self, packet: &Packet, tag: u32, chunk: Chunk, purpose: Purpose) {
+        if self.answers.len() >= MAX_ANSWERS {
+            return;
+        }
+        let answer = Packet {
+            from: packet.to,
+            to: packet.from,
+            ports: packet.ports.reversed(),
+            tag,
+            ecn: Ecn::NotEct,
+            chunks: smallvec![chunk],
+        };
+        self.answers.push_back((Box::new(answer), purpose));
+    }
+
+    /// A cookie has come back: now there is an association, or the one there is restarts or collides.
+    //= rfc9260#section-5.1.5
+    //= rfc9260#section-5.2.4
+    fn cookie_echo(&mut self, packet: Packet, echo: &CookieEcho, now: Time) {
+        let cookie = match Cookie::open(&echo.cookie, &self.secret, now) {
+            Ok(cookie) => cookie,
+            Err(BadCookie::Forged) => return,
+            Err(BadCookie::Stale(over)) => return self.stale(&packet, echo, over),
+        };
+        if cookie.peer_port != packet.ports.source || cookie.local_tag != packet.tag {
+            return;
+        }
+        let key = |a: &Address| self.by_peer.get(&(*a, packet.ports.source)).copied();
+        match cookie.peers.iter().find_map(key) {
+            Some(index) => self.collide(index, packet, &cookie, now),
+            None if self.listening => self.accept(packet, &cookie, now),
+            None => {}
+        }
+    }
+
+    fn accept(&mut self, packet: Packet, cookie: &Cookie, now: Time) {
+        let (local, source) = (packet.to, packet.from);
+        let Ok(association) = Association::accept(self.begin(now), cookie, local, source) else { return };
+        let index = self.associations.len();
+        self.add(association);
+        self.deliver(index, packet, 1, now);
+    }
+
+    fn collide(&mut self, index: usize, packet: Packet, cookie: &Cookie, now: Time) {
+        let Some(association) = &mut self.associations[index] else { return };
+        let (local, source) = (packet.to, packet.from);
+        let state = association.state();
+        match handshake::collision(association.local_tag, association.peer_tag, cookie) {
+            Collision::Restart if state == State::ShutdownAckSent => {
+                let tag = cookie.peer_tag;
+                let error = OperationError { causes: vec![Cause::CookieWhileShutdown] };
+                return self.answer(&packet, tag, Chunk::Error(error), Purpose::Error);
+            }
+            Collision::Restart => {
+                self.unlink(index);
+                if let Some(association) = &mut self.associations[index] {
+                    association.restart(cookie, &self.policies, local, source, now);
+                }
+            }
+            Collision::Simultaneous => association.adopt(cookie, local, source, now),
+            Collision::Duplicate => association.cookie_again(local, source, now),
+            Collision::Late | Collision::Foreign => return,
+        }
+        self.link(index);
+        self.deliver(index, packet, 1, now);
+    }
+
+    /// The cookie was ours, but too old.
+    //= rfc9260#section-5.2.6
+    fn stale(&mut self, packet: &Packet, echo: &CookieEcho, over: crate::Duration) {
+        // The signature was right, so the tags in it are: read it as of the time when it was made.
+        let Ok(cookie) = Cookie::open(&echo.cookie, &self.secret, Time::ZERO) else { return };
+        let micros = u32::try_from(over.as_micros()).unwrap_or(u32::MAX);
+        let error = OperationError { causes: vec![Cause::StaleCookie(micros)] };
+        self.answer(packet, cookie.peer_tag, Chunk::Error(error), Purpose::Error);
+    }
+
+    /// A packet without an association.
+    //= rfc9260#section-8.4
+    fn out_of_the_blue(&mut self, packet: &Packet) {
+        let silent = |chunk: &Chunk| match chunk {
+            Chunk::Abort(_) | Chunk::ShutdownComplete(_) | Chunk::CookieAck(_) | Chunk::InitAck(_) => true,
+            Chunk::Error(error) => error.causes.iter().any(|c| matches!(c, Cause::StaleCookie(_))),
+            _ => false,
+        };
+        if packet.chunks.iter().any(silent) {
+            return;
+        }
+        let chunk = match packet.chunks.first() {
+            Some(Chunk::ShutdownAck(_)) => Chunk::ShutdownComplete(ShutdownComplete { reflected: true }),
+            _ => Chunk::Abort(Abort { reflected: true, causes: vec![] }),
+        };
+        self.answer(packet, packet.tag, chunk, Purpose::Abort);
     }
 }

@@ -15,13 +15,23 @@
 //!
 //! Packets are built when polled, never queued; draining after every call, however often, changes nothing.
 
+mod agenda;
+mod association;
 mod config;
 mod endpoint;
+mod handshake;
+mod notes;
 mod output;
+mod outstanding;
 pub mod path;
 pub mod policy;
+mod reassembly;
+mod receive;
 pub mod rules;
+mod send_queue;
+mod sender;
 mod serial;
+mod shutdown;
 mod time;
 pub mod wire;
 

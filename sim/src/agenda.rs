@@ -1,8 +1,8 @@
 //! What happens next: one entry an entity, keyed (time, insertion number).
 //!
 //! A tournament over the entities: its leaves are their keys, every inner node holds the earlier of two, the
-//! root the earliest of all. A change plays again the games on the way to the root and stops where it changes
-//! nothing. There is nothing to allocate, and no entry ever goes stale.
+//! root the earliest of all. A change plays again the games on the way to the root: always as many, so that the
+//! processor foresees the way. There is nothing to allocate, and no entry ever goes stale.
 
 use anabranch_proto::Time;
 
@@ -54,16 +54,14 @@ impl Agenda {
 
     fn put(&mut self, entity: Entity, key: u128) {
         self.keys[entity as usize] = key;
-        let mut node = (self.leaves + entity as usize) / 2;
-        while node > 0 {
-            let (left, right) = (self.winners[2 * node], self.winners[2 * node + 1]);
-            let winner = if self.keys[right as usize] < self.keys[left as usize] { right } else { left };
-            let before = std::mem::replace(&mut self.winners[node], winner);
-            // An entity that neither won here before nor wins now changes nothing above.
-            if before != entity && winner != entity {
-                break;
-            }
+        let (mut winner, mut best) = (entity, key);
+        let mut node = self.leaves + entity as usize;
+        while node > 1 {
+            let rival = self.winners[node ^ 1];
+            let other = self.keys[rival as usize];
+            (winner, best) = if other < best { (rival, other) } else { (winner, best) };
             node /= 2;
+            self.winners[node] = winner;
         }
     }
 }

@@ -155,16 +155,19 @@ fn whoever_watches_can_end_it() {
     assert_eq!(engine.events(), GLANCE);
 }
 
-/// `cargo test --release -p anabranch-sim speed -- --ignored`, under `perf stat` or `time`: 60 million
-/// packet-hops of a constant rate over three links.
+/// `HOPS=7 cargo test --release -p anabranch-sim speed -- --ignored`, under `perf stat` or `time`: 20 million
+/// packets of a constant rate over so many links, 3 if not said. The difference of two is the cost of a hop.
 #[test]
 #[ignore = "takes seconds"]
 fn speed() {
     let packets = 20_000_000;
+    let hops = std::env::var("HOPS").map_or(3, |hops| hops.parse().unwrap());
     let agents = vec![Plain::source(0, 1, 1500, 1_200_000, packets), Plain::sink(packets as usize, false)];
     let access = || direction(1_000_000_000, Duration::ZERO, 10_000);
-    let links = vec![access(), direction(10_000_000, Duration::from_millis(50), 50), access()];
-    let mut engine = engine(links, vec![0, 1, 2, ARRIVED], agents, Vec::new());
+    let mut links: Vec<_> = (0..hops).map(|_| access()).collect();
+    links[hops as usize / 2] = direction(10_000_000, Duration::from_millis(50), 50);
+    let routes = (0..hops).chain([ARRIVED]).collect();
+    let mut engine = engine(links, routes, agents, Vec::new());
     engine.run(Time::NEVER, |_| ControlFlow::Continue(())).unwrap();
     assert_eq!(engine.agents[1].count, packets as usize);
 }

@@ -1,7 +1,16 @@
 //! A path owns everything that is kept per destination.
 
-use crate::Duration;
+mod health;
+mod rtt;
+mod set;
+
+pub(crate) use health::Health;
+pub(crate) use rtt::RttLimits;
+pub(crate) use set::Paths;
+
+use crate::policy::Congestion;
 use crate::wire::Address;
+use crate::{Duration, Time, Tsn};
 
 /// A path of an association. Never used again within it, also after the path is gone.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -70,4 +79,60 @@ pub struct PathView {
     pub fast_retransmissions: u64,
     /// Chunks retransmitted on this path after a timeout.
     pub timeout_retransmissions: u64,
+}
+
+/// What else is kept for a path; the facts are in its [`PathView`].
+pub(crate) struct Path {
+    pub(crate) congestion: Box<dyn Congestion>,
+    pub(crate) timers: Timers,
+    pub(crate) health: Health,
+    /// The chunk whose round trip is being timed, and since when. Never a retransmitted one (Karn).
+    pub(crate) timed: Option<(Tsn, Time)>,
+    /// The lowest chunk not acknowledged that was last sent here.
+    pub(crate) earliest: Option<Tsn>,
+    /// RTOs in a row in which nothing was sent here.
+    pub(crate) idle_rtos: u32,
+    /// Whether the local address can send at all.
+    pub(crate) writable: bool,
+    /// What the SACK being processed has said about this path.
+    pub(crate) tally: Tally,
+}
+
+/// What one SACK says about one path.
+#[derive(Copy, Clone, Default)]
+pub(crate) struct Tally {
+    /// Counted bytes in flight before the SACK.
+    pub(crate) flight_before: u64,
+    /// Bytes newly acknowledged by the Cumulative TSN Ack.
+    pub(crate) cumulative: u64,
+    /// Bytes newly acknowledged by Gap Ack Blocks.
+    pub(crate) gap: u64,
+    /// Whether the path's earliest outstanding chunk was acknowledged.
+    pub(crate) earliest: bool,
+    /// The round-trip time measured.
+    pub(crate) rtt: Option<Duration>,
+    /// Whether a chunk was marked by missing reports.
+    pub(crate) marked: bool,
+}
+
+/// The timers of a path; [`Time::NEVER`] is off.
+#[derive(Copy, Clone)]
+pub(crate) struct Timers {
+    /// T3-rtx.
+    pub(crate) t3: Time,
+    /// Nothing sent for an RTO.
+    pub(crate) idle: Time,
+    /// The next heartbeat.
+    pub(crate) heartbeat: Time,
+    /// The latest time for the answer to the last heartbeat.
+    pub(crate) answer: Time,
+}
+
+impl Timers {
+    const OFF: Timers =
+        Timers { t3: Time::NEVER, idle: Time::NEVER, heartbeat: Time::NEVER, answer: Time::NEVER };
+
+    pub(crate) fn next(&self) -> Time {
+        self.t3.min(self.idle).min(self.heartbeat).min(self.answer)
+    }
 }

@@ -2,12 +2,18 @@
 
 use std::net::IpAddr;
 
+use bytes::{BufMut, Bytes, BytesMut};
+use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
 use smallvec::SmallVec;
 
-use super::Chunk;
+use super::reader::Reader;
+use super::{Chunk, DecodeError, EncodeError};
 
 /// Bytes of the common header.
 pub const HEADER: usize = 12;
+
+/// Where the checksum stands in it.
+const CHECKSUM: std::ops::Range<usize> = 8..HEADER;
 
 /// A transport address: where a packet comes from or goes to, SCTP ports aside.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -55,7 +61,12 @@ pub enum Ecn {
     Ce,
 }
 
-/// An SCTP packet, typed. Whatever can be constructed can be encoded.
+/// An SCTP packet, typed.
+///
+/// Whatever can be constructed can be encoded, and comes back equal, with two exceptions that
+/// [`encode`](Packet::encode) refuses: a chunk longer than 65,535 bytes, and an `Unknown` chunk, parameter or
+/// cause with a number that has a variant of its own. Addresses and ECN bits belong to IP and are no part of
+/// the bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
     /// Where it was sent from.
@@ -77,4 +88,83 @@ impl Packet {
     pub fn size(&self) -> usize {
         HEADER + self.chunks.iter().map(Chunk::padded_size).sum::<usize>()
     }
+
+    /// Appends the packet to `out`, checksum included. On an error `out` is as it was.
+    pub fn encode(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        let start = out.len();
+        let encoded = self.put(out);
+        if encoded.is_err() {
+            out.truncate(start);
+            return encoded;
+        }
+        //= rfc9260#section-6.8
+        //= rfc9260#appendix-A
+        // The reflected CRC goes out with its lowest byte first, against the network order of all else.
+        let packet = &mut out[start..];
+        let checksum = crc32_iscsi(packet);
+        packet[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+        Ok(())
+    }
+
+    /// Header with a zero checksum, and chunks.
+    fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        out.reserve(self.size());
+        out.put_u16(self.ports.source);
+        out.put_u16(self.ports.destination);
+        out.put_u32(self.tag);
+        out.put_u32(0);
+        self.chunks.iter().try_for_each(|chunk| chunk.put(out))
+    }
+
+    /// The packet that these bytes are. What it keeps of them (payloads, cookies) is shared, not copied.
+    ///
+    /// One wrong length anywhere and the packet is refused whole. Reserved bits and padding are not looked at.
+    /// The memory it takes is at most 64 times the size of `bytes`, reached by nothing but empty chunks.
+    pub fn decode(from: Address, to: Address, ecn: Ecn, bytes: Bytes) -> Result<Packet, DecodeError> {
+        //= rfc9260#section-6.8
+        let computed = received_checksum(&bytes)?;
+        let packet = &bytes[CHECKSUM];
+        let found = u32::from_le_bytes([packet[0], packet[1], packet[2], packet[3]]);
+        if found != computed {
+            return Err(DecodeError::Checksum { found, computed });
+        }
+        Self::decode_unchecked(from, to, ecn, bytes)
+    }
+
+    /// As [`decode`](Packet::decode), without looking at the checksum: for bytes that somebody else has checked.
+    pub fn decode_unchecked(
+        from: Address,
+        to: Address,
+        ecn: Ecn,
+        bytes: Bytes,
+    ) -> Result<Packet, DecodeError> {
+        let size = bytes.len();
+        if size < HEADER {
+            return Err(DecodeError::TooShort { size });
+        }
+        if !size.is_multiple_of(4) {
+            return Err(DecodeError::Unaligned { size });
+        }
+        let mut reader = Reader::new(&bytes);
+        let ports = Ports { source: reader.u16()?, destination: reader.u16()? };
+        let tag = reader.u32()?;
+        reader.u32()?;
+        let mut chunks = SmallVec::new();
+        while reader.remaining() > 0 {
+            chunks.push(Chunk::take(&mut reader)?);
+        }
+        Ok(Packet { from, to, ports, tag, ecn, chunks })
+    }
+}
+
+/// The CRC32c that these bytes should carry: that of all of them, but with a checksum of zero.
+fn received_checksum(bytes: &[u8]) -> Result<u32, DecodeError> {
+    let (header, chunks) =
+        bytes.split_first_chunk::<HEADER>().ok_or(DecodeError::TooShort { size: bytes.len() })?;
+    let mut header = *header;
+    header[CHECKSUM].fill(0);
+    // The digest's register is the complement of the checksum so far.
+    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(!crc32_iscsi(&header)));
+    digest.update(chunks);
+    Ok(digest.finalize() as u32)
 }

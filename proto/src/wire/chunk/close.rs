@@ -1,16 +1,15 @@
 //! ABORT, ERROR, SHUTDOWN and SHUTDOWN COMPLETE (RFC 9260 §3.3.7 to §3.3.10, §3.3.13).
 
-use super::{CHUNK_HEADER, padded};
-use crate::Tsn;
-use crate::wire::Cause;
+use bytes::{BufMut, BytesMut};
 
-/// Length of a list of causes: each but the last is padded.
-fn causes_size(causes: &[Cause]) -> usize {
-    match causes.split_last() {
-        Some((last, rest)) => rest.iter().map(|c| padded(c.size())).sum::<usize>() + last.size(),
-        None => 0,
-    }
-}
+use super::{CHUNK_HEADER, Content};
+use crate::Tsn;
+use crate::wire::reader::Reader;
+use crate::wire::tlv::{list_size, put_list, take_list};
+use crate::wire::{Cause, DecodeError, EncodeError};
+
+/// The T flag of ABORT and SHUTDOWN COMPLETE.
+const REFLECTED: u8 = 1;
 
 /// The association ends at once.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -24,7 +23,22 @@ pub struct Abort {
 impl Abort {
     /// Encoded length in bytes, without the padding of the last cause.
     pub fn size(&self) -> usize {
-        CHUNK_HEADER + causes_size(&self.causes)
+        CHUNK_HEADER + list_size(&self.causes)
+    }
+}
+
+//= rfc9260#section-3.3.7
+impl Content for Abort {
+    fn flags(&self) -> u8 {
+        if self.reflected { REFLECTED } else { 0 }
+    }
+
+    fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        put_list(&self.causes, out)
+    }
+
+    fn take(flags: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Abort { reflected: flags & REFLECTED != 0, causes: take_list(value)? })
     }
 }
 
@@ -38,7 +52,19 @@ pub struct OperationError {
 impl OperationError {
     /// Encoded length in bytes, without the padding of the last cause.
     pub fn size(&self) -> usize {
-        CHUNK_HEADER + causes_size(&self.causes)
+        CHUNK_HEADER + list_size(&self.causes)
+    }
+}
+
+//= rfc9260#section-3.3.10
+// One without a cause is let through: it says nothing and harms nobody.
+impl Content for OperationError {
+    fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        put_list(&self.causes, out)
+    }
+
+    fn take(_: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(OperationError { causes: take_list(value)? })
     }
 }
 
@@ -56,6 +82,18 @@ impl Shutdown {
     }
 }
 
+//= rfc9260#section-3.3.8
+impl Content for Shutdown {
+    fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        out.put_u32(self.cumulative.0);
+        Ok(())
+    }
+
+    fn take(_: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Shutdown { cumulative: Tsn(value.u32()?) })
+    }
+}
+
 /// The association is over.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct ShutdownComplete {
@@ -67,5 +105,20 @@ impl ShutdownComplete {
     /// Encoded length in bytes.
     pub const fn size(&self) -> usize {
         CHUNK_HEADER
+    }
+}
+
+//= rfc9260#section-3.3.13
+impl Content for ShutdownComplete {
+    fn flags(&self) -> u8 {
+        if self.reflected { REFLECTED } else { 0 }
+    }
+
+    fn put(&self, _: &mut BytesMut) -> Result<(), EncodeError> {
+        Ok(())
+    }
+
+    fn take(flags: u8, _: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(ShutdownComplete { reflected: flags & REFLECTED != 0 })
     }
 }

@@ -1,13 +1,24 @@
 //! DATA (RFC 9260 §3.3.1).
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 
+use super::Content;
+use crate::wire::reader::Reader;
+use crate::wire::{DecodeError, EncodeError};
 use crate::{Ssn, Tsn};
 
 /// Bytes of a DATA chunk before the user data.
 pub const DATA_HEADER: usize = 16;
 
-/// A user message or a fragment of one. The payload has at least one byte and at most 65,519.
+const END: u8 = 1;
+const BEGIN: u8 = 2;
+const UNORDERED: u8 = 4;
+const IMMEDIATE: u8 = 8;
+
+/// A user message or a fragment of one.
+///
+/// The payload has at most 65,519 bytes. It has at least one when sent; an empty one can be received, because
+/// the association has to answer it with an ABORT ("No User Data").
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Data {
     /// Transmission Sequence Number.
@@ -34,5 +45,40 @@ impl Data {
     /// Encoded length in bytes, without padding.
     pub fn size(&self) -> usize {
         DATA_HEADER + self.payload.len()
+    }
+}
+
+//= rfc9260#section-3.3.1
+impl Content for Data {
+    fn flags(&self) -> u8 {
+        let flag = |set, bit| if set { bit } else { 0 };
+        flag(self.end, END)
+            | flag(self.begin, BEGIN)
+            | flag(self.unordered, UNORDERED)
+            | flag(self.immediate, IMMEDIATE)
+    }
+
+    fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        out.put_u32(self.tsn.0);
+        out.put_u16(self.stream);
+        out.put_u16(self.ssn.0);
+        out.put_u32(self.ppid);
+        out.put_slice(&self.payload);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn take(flags: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Data {
+            tsn: Tsn(value.u32()?),
+            stream: value.u16()?,
+            ssn: Ssn(value.u16()?),
+            ppid: value.u32()?,
+            begin: flags & BEGIN != 0,
+            end: flags & END != 0,
+            unordered: flags & UNORDERED != 0,
+            immediate: flags & IMMEDIATE != 0,
+            payload: value.rest(),
+        })
     }
 }

@@ -7,15 +7,36 @@ mod sack;
 mod setup;
 
 pub use close::{Abort, OperationError, Shutdown, ShutdownComplete};
-pub use data::Data;
+pub use data::{DATA_HEADER, Data};
 pub use path::Heartbeat;
-pub use sack::{GapBlock, Sack};
-pub use setup::{CookieEcho, Init};
+pub use sack::{GapBlock, SACK_HEADER, Sack};
+pub use setup::{CookieEcho, INIT_HEADER, Init};
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::reader::Reader;
+use super::tlv::{length, pad};
+use super::{DecodeError, EncodeError};
 
 /// Bytes of a chunk header: type, flags, length.
 pub const CHUNK_HEADER: usize = 4;
+
+/// What stands behind a chunk's header. Each content knows its flags and its bytes.
+trait Content: Sized {
+    /// The chunk flags; reserved bits are sent as zero and not looked at.
+    fn flags(&self) -> u8 {
+        0
+    }
+
+    /// Appends the value, without final padding. That its length fits was checked before.
+    fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError>;
+
+    /// Reads the value. What it leaves unread is refused by the caller.
+    ///
+    /// The chunks of every packet (DATA, SACK) are read inline, straight into the packet's list: handed up
+    /// through three functions, a chunk is copied as often, and a decode takes 50 ns instead of 36.
+    fn take(flags: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError>;
+}
 
 /// Declares the chunk types: number, variant, content.
 macro_rules! chunks {
@@ -43,6 +64,35 @@ macro_rules! chunks {
                     $( Chunk::$name(content) => content.size(), )+
                     Chunk::Unknown(unknown) => CHUNK_HEADER + unknown.value.len(),
                 }
+            }
+
+            fn flags(&self) -> u8 {
+                match self {
+                    $( Chunk::$name(content) => content.flags(), )+
+                    Chunk::Unknown(unknown) => unknown.flags,
+                }
+            }
+
+            fn put_value(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+                match self {
+                    $( Chunk::$name(content) => content.put(out), )+
+                    Chunk::Unknown(unknown) if [$( $number ),+].contains(&unknown.number) => {
+                        Err(EncodeError::Known { number: unknown.number.into() })
+                    }
+                    Chunk::Unknown(unknown) => Ok(out.put_slice(&unknown.value)),
+                }
+            }
+
+            #[inline(always)]
+            fn take_value(number: u8, flags: u8, mut value: Reader<'_>) -> Result<Self, DecodeError> {
+                Ok(match number {
+                    $( $number => {
+                        let content = Content::take(flags, &mut value)?;
+                        value.finish()?;
+                        Chunk::$name(content)
+                    } )+
+                    _ => Chunk::Unknown(Box::new(Unknown { number, flags, value: value.rest() })),
+                })
             }
         }
     };
@@ -87,6 +137,18 @@ impl Bare {
     }
 }
 
+//= rfc9260#section-3.3.9
+//= rfc9260#section-3.3.12
+impl Content for Bare {
+    fn put(&self, _: &mut BytesMut) -> Result<(), EncodeError> {
+        Ok(())
+    }
+
+    fn take(_: u8, _: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Bare)
+    }
+}
+
 /// A chunk kept as it came. Its number is none of the table's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unknown {
@@ -102,6 +164,35 @@ impl Chunk {
     /// Encoded length in bytes with the padding to a multiple of four.
     pub fn padded_size(&self) -> usize {
         padded(self.size())
+    }
+
+    /// The chunk as bytes, header and all, without the final padding: what stands inside
+    /// [`Cause::UnrecognizedChunk`](super::Cause::UnrecognizedChunk).
+    pub fn to_bytes(&self) -> Result<Bytes, EncodeError> {
+        let mut out = BytesMut::with_capacity(self.size());
+        self.put_unpadded(&mut out)?;
+        Ok(out.freeze())
+    }
+
+    /// Appends the chunk and its padding.
+    pub(super) fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        let start = out.len();
+        self.put_unpadded(out)?;
+        pad(out, start);
+        Ok(())
+    }
+
+    fn put_unpadded(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        let [high, low] = length(self.size())?.to_be_bytes();
+        out.put_slice(&[self.number(), self.flags(), high, low]);
+        self.put_value(out)
+    }
+
+    /// Reads the next chunk, which must fill its length, and skips its padding.
+    #[inline(always)]
+    pub(super) fn take(packet: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let ([number, flags], value) = packet.element()?;
+        Chunk::take_value(number, flags, value)
     }
 }
 

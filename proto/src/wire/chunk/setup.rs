@@ -1,10 +1,12 @@
 //! INIT, INIT ACK and COOKIE ECHO (RFC 9260 §3.3.2, §3.3.3, §3.3.11).
 
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 
-use super::{CHUNK_HEADER, padded};
+use super::{CHUNK_HEADER, Content};
 use crate::Tsn;
-use crate::wire::Param;
+use crate::wire::reader::Reader;
+use crate::wire::tlv::{list_size, put_list, take_list};
+use crate::wire::{DecodeError, EncodeError, Param};
 
 /// Bytes of INIT and INIT ACK before the parameters.
 pub const INIT_HEADER: usize = 20;
@@ -29,15 +31,32 @@ pub struct Init {
 impl Init {
     /// Encoded length in bytes, without the padding of the last parameter.
     pub fn size(&self) -> usize {
-        INIT_HEADER + params_size(&self.params)
+        INIT_HEADER + list_size(&self.params)
     }
 }
 
-/// Length of a list of parameters: each but the last is padded.
-fn params_size(params: &[Param]) -> usize {
-    match params.split_last() {
-        Some((last, rest)) => rest.iter().map(|p| padded(p.size())).sum::<usize>() + last.size(),
-        None => 0,
+//= rfc9260#section-3.3.2
+//= rfc9260#section-3.3.3
+// A zero tag or no streams at all are the association's to answer, not a matter of bytes.
+impl Content for Box<Init> {
+    fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        out.put_u32(self.tag);
+        out.put_u32(self.a_rwnd);
+        out.put_u16(self.outbound);
+        out.put_u16(self.inbound);
+        out.put_u32(self.tsn.0);
+        put_list(&self.params, out)
+    }
+
+    fn take(_: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(Box::new(Init {
+            tag: value.u32()?,
+            a_rwnd: value.u32()?,
+            outbound: value.u16()?,
+            inbound: value.u16()?,
+            tsn: Tsn(value.u32()?),
+            params: take_list(value)?,
+        }))
     }
 }
 
@@ -52,5 +71,17 @@ impl CookieEcho {
     /// Encoded length in bytes, without padding.
     pub fn size(&self) -> usize {
         CHUNK_HEADER + self.cookie.len()
+    }
+}
+
+//= rfc9260#section-3.3.11
+impl Content for CookieEcho {
+    fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        out.put_slice(&self.cookie);
+        Ok(())
+    }
+
+    fn take(_: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(CookieEcho { cookie: value.rest() })
     }
 }

@@ -1,0 +1,68 @@
+//! Who has to be woken when: a poll costs what is due, not what exists.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::Time;
+
+/// The earliest deadline known of every association. An entry may be early, never late: a deadline that
+/// moves back (as T3-rtx does with every SACK) costs nothing until the old one comes.
+#[derive(Default)]
+pub(crate) struct Agenda {
+    heap: BinaryHeap<Reverse<(Time, usize)>>,
+    /// The entry in force, by association.
+    registered: Vec<Time>,
+}
+
+impl Agenda {
+    /// The association `index` has nothing to do before `deadline`.
+    pub(crate) fn set(&mut self, index: usize, deadline: Time) {
+        if self.registered.len() <= index {
+            self.registered.resize(index + 1, Time::NEVER);
+        }
+        if deadline < self.registered[index] {
+            self.registered[index] = deadline;
+            self.heap.push(Reverse((deadline, index)));
+        }
+    }
+
+    /// Takes out an association whose entry is due.
+    pub(crate) fn due(&mut self, now: Time) -> Option<usize> {
+        while let Some(&Reverse((at, index))) = self.heap.peek() {
+            if at > now {
+                return None;
+            }
+            self.heap.pop();
+            if self.registered[index] == at {
+                self.registered[index] = Time::NEVER;
+                return Some(index);
+            }
+        }
+        None
+    }
+
+    /// The earliest entry.
+    pub(crate) fn next(&self) -> Option<Time> {
+        self.heap.peek().map(|Reverse((at, _))| *at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_early_or_right_never_late() {
+        let at = Time::from_nanos;
+        let mut agenda = Agenda::default();
+        agenda.set(0, at(50));
+        agenda.set(1, at(40));
+        agenda.set(0, at(90));
+        assert_eq!(agenda.next(), Some(at(40)));
+        assert_eq!(agenda.due(at(39)), None);
+        assert_eq!((agenda.due(at(60)), agenda.due(at(60)), agenda.due(at(60))), (Some(1), Some(0), None));
+        agenda.set(0, at(90));
+        agenda.set(0, at(70));
+        assert_eq!((agenda.due(at(99)), agenda.due(at(99))), (Some(0), None), "the superseded entry is void");
+    }
+}

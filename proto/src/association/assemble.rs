@@ -1,0 +1,157 @@
+//! The one packet builder: control, SACK and data for one path.
+
+use bytes::Bytes;
+use smallvec::{SmallVec, smallvec};
+
+use super::{Association, Awaited};
+use crate::handshake;
+use crate::output::{Limit, Purpose, Reason};
+use crate::path::PathId;
+use crate::shutdown::State;
+use crate::wire::chunk::{Bare, CookieEcho, Heartbeat, Shutdown};
+use crate::wire::{Chunk, Ecn, Packet, Ports};
+use crate::{PathState, Time};
+
+type Built = (Box<Packet>, Reason);
+
+impl Association {
+    /// The next packet, if there is one to send now.
+    pub(super) fn next_packet(&mut self, now: Time) -> Option<Built> {
+        self.next_control()
+            .or_else(|| self.next_resend(now))
+            .or_else(|| self.next_heartbeat(now))
+            .or_else(|| self.next_load(now))
+    }
+
+    fn packet(&self, path: PathId, chunks: SmallVec<[Chunk; 2]>, purpose: Purpose, limit: Limit) -> Built {
+        let view = self.paths.view(path);
+        let first_of_all = matches!(chunks.first(), Some(Chunk::Init(_)));
+        let packet = Packet {
+            from: view.local,
+            to: view.remote,
+            ports: Ports { source: self.config.port, destination: self.peer_port },
+            tag: if first_of_all { 0 } else { self.peer_tag },
+            ecn: Ecn::NotEct,
+            chunks,
+        };
+        (Box::new(packet), Reason { purpose, path: Some(path), limit })
+    }
+
+    /// Control chunks that are sent once; those for one path together, as far as they fit.
+    fn next_control(&mut self) -> Option<Built> {
+        let (path, chunk, purpose) = self.control.pop_front()?;
+        let budget = self.paths.view(path).pmdcs as usize;
+        let mut size = chunk.padded_size();
+        let mut chunks: SmallVec<[Chunk; 2]> = smallvec![chunk];
+        let last = |chunks: &[Chunk]| matches!(chunks.last(), Some(Chunk::Abort(_) | Chunk::ShutdownComplete(_)));
+        while let Some((next, chunk, _)) = self.control.front() {
+            size += chunk.padded_size();
+            if *next != path || size > budget || last(&chunks) || matches!(chunk, Chunk::ShutdownComplete(_)) {
+                break;
+            }
+            chunks.extend(self.control.pop_front().map(|(_, chunk, _)| chunk));
+        }
+        Some(self.packet(path, chunks, purpose, Limit::Control))
+    }
+
+    /// INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK, first or again.
+    fn next_resend(&mut self, now: Time) -> Option<Built> {
+        let resend = self.resend.as_mut().filter(|r| r.due)?;
+        resend.due = false;
+        let path = resend.path;
+        resend.timer = now + self.paths.view(path).rto;
+        let (chunk, purpose) = match &resend.what {
+            Awaited::Init => {
+                let init = handshake::init(self.local_tag, self.local_tsn, &self.config, None);
+                (Chunk::Init(Box::new(init)), Purpose::Setup)
+            }
+            Awaited::CookieEcho(cookie) => {
+                (Chunk::CookieEcho(CookieEcho { cookie: Bytes::clone(cookie) }), Purpose::Setup)
+            }
+            Awaited::Shutdown => {
+                (Chunk::Shutdown(Shutdown { cumulative: self.receiver.cumulative() }), Purpose::Shutdown)
+            }
+            Awaited::ShutdownAck => (Chunk::ShutdownAck(Bare), Purpose::Shutdown),
+        };
+        let mut chunks: SmallVec<[Chunk; 2]> = SmallVec::new();
+        if self.receiver.schedule.now && self.state == State::ShutdownSent {
+            chunks.push(self.take_sack(path));
+        }
+        chunks.push(chunk);
+        Some(self.packet(path, chunks, purpose, Limit::Control))
+    }
+
+    //= rfc9260#section-8.3
+    fn next_heartbeat(&mut self, now: Time) -> Option<Built> {
+        if !self.state.heartbeats() {
+            return None;
+        }
+        let id = self.paths.ids().find(|id| self.paths.get(*id).health.wanted)?;
+        let (view, path) = self.paths.both(id);
+        path.health.wanted = false;
+        if self.heartbeats.0 != now {
+            self.heartbeats = (now, 0);
+        }
+        if self.heartbeats.1 >= self.config.heartbeat_max_burst {
+            // Not lost: it has its turn an RTO later.
+            path.health.used = now;
+            path.health.period = view.rto;
+            path.timers.heartbeat = now + view.rto;
+            return self.next_heartbeat(now);
+        }
+        self.heartbeats.1 += 1;
+        path.health.used = now;
+        path.timers.heartbeat = Time::NEVER;
+        path.timers.answer = now + view.rto;
+        let chunk = Chunk::Heartbeat(Heartbeat { info: path.health.information(now) });
+        Some(self.packet(id, smallvec![chunk], Purpose::Heartbeat, Limit::Control))
+    }
+
+    /// A SACK that is due, data, or both in one packet.
+    //= rfc9260#section-6.1
+    fn next_load(&mut self, now: Time) -> Option<Built> {
+        let owed = self.receiver.schedule.now || self.receiver.schedule.deadline != Time::NEVER;
+        let due = self.receiver.schedule.now && self.state.receives_data();
+        let sack_size = if owed { self.receiver.sack_size(self.sack_limit(self.receiver.from)) as u32 } else { 0 };
+        if !self.state.sends_data() {
+            return due.then(|| self.sack_alone());
+        }
+        // A SACK that is due must not wait for data that it does not fit in with.
+        let reserve = if due { sack_size } else { 0 };
+        let budget = self.paths.smallest_pmdcs() - reserve;
+        let (sender, mut around, chance) = self.sending(now);
+        let Some(load) = sender.next_load(budget, &mut around, chance) else {
+            return due.then(|| self.sack_alone());
+        };
+        let mut chunks = load.chunks;
+        let used: usize = chunks.iter().map(Chunk::padded_size).sum();
+        let fits = used + sack_size as usize <= self.paths.view(load.path).pmdcs as usize;
+        let same_way = self.paths.view(load.path).remote == self.paths.view(self.receiver.from).remote;
+        if owed && fits && same_way {
+            let sack = self.take_sack(load.path);
+            chunks.insert(0, sack);
+        }
+        Some(self.packet(load.path, chunks, Purpose::Data(load.why), load.limit))
+    }
+
+    fn sack_limit(&self, path: PathId) -> usize {
+        self.paths.view(path).pmdcs as usize
+    }
+
+    fn take_sack(&mut self, path: PathId) -> Chunk {
+        let limit = self.sack_limit(path);
+        Chunk::Sack(self.receiver.sack(limit, &self.config))
+    }
+
+    /// A SACK in a packet of its own, to where the data came from.
+    //= rfc9260#section-6.4
+    fn sack_alone(&mut self) -> Built {
+        let path = self.receiver.from;
+        let path = match self.paths.view(path).state {
+            PathState::Inactive => self.sender.in_use,
+            _ => path,
+        };
+        let sack = self.take_sack(path);
+        self.packet(path, smallvec![sack], Purpose::Sack, Limit::Control)
+    }
+}

@@ -1,0 +1,171 @@
+//! A packet comes in: its chunks are taken in order.
+
+use super::Association;
+use crate::output::{Event, LostReason, Purpose};
+use crate::path::{PathId, PathState};
+use crate::receive::{Arrival, Taken};
+use crate::sender::{Answer, revived};
+use crate::shutdown::{State, Step};
+use crate::wire::chunk::{Data, Heartbeat, OperationError, Sack, ShutdownComplete};
+use crate::wire::{Cause, Chunk, Packet};
+use crate::{Time, Tsn};
+
+impl Association {
+    /// Takes a packet whose tag is right, from its `skip`-th chunk on.
+    pub(crate) fn incoming(&mut self, packet: Packet, skip: usize, now: Time) {
+        self.statistics.packets_received += 1;
+        let (local, source) = (packet.to, packet.from);
+        let mut arrival = Arrival::default();
+        let path = self.path_of(local, source);
+        for chunk in packet.chunks.into_iter().skip(skip) {
+            match chunk {
+                Chunk::Data(data) => self.data(data, path, &mut arrival, now),
+                Chunk::Sack(sack) => self.sack(&sack, now),
+                Chunk::InitAck(init) => self.init_ack(&init, local, source, now),
+                Chunk::CookieAck(_) => self.cookie_ack(local, source, now),
+                Chunk::Heartbeat(heartbeat) => self.heartbeat(heartbeat, path),
+                Chunk::HeartbeatAck(heartbeat) => self.heartbeat_ack(&heartbeat, now),
+                Chunk::Shutdown(shutdown) => self.shutdown_came(shutdown.cumulative, now),
+                Chunk::ShutdownAck(_) => self.shutdown_ack_came(path, now),
+                Chunk::ShutdownComplete(_) => self.take(Step::Complete, now),
+                Chunk::Abort(abort) => self.close(Event::Lost(LostReason::PeerAborted(abort.causes)), now),
+                Chunk::Error(error) => self.peer_error(error, now),
+                Chunk::Init(_) | Chunk::CookieEcho(_) | Chunk::Unknown(_) => {}
+            }
+        }
+        if self.state != State::Closed {
+            self.receiver.packet_done(&arrival, path, now, &self.config);
+            self.repeat_shutdown(&arrival);
+            self.announce_readable();
+            self.announce_writable();
+        }
+    }
+
+    fn data(&mut self, data: Data, path: PathId, arrival: &mut Arrival, now: Time) {
+        if self.state == State::CookieEchoed {
+            // The COOKIE ACK was lost; data can only come from a peer that has it.
+            let (local, source) = (self.paths.view(path).local, self.paths.view(path).remote);
+            self.cookie_ack(local, source, now);
+        }
+        if !self.state.receives_data() {
+            return;
+        }
+        if data.payload.is_empty() {
+            self.send_abort(Cause::NoUserData(data.tsn));
+            return self.close(Event::Lost(LostReason::ProtocolViolation), now);
+        }
+        if data.stream >= self.streams.1 {
+            return self.invalid_stream(data, path, arrival);
+        }
+        match self.receiver.data(data, &self.config.rules, arrival) {
+            Taken::New => {}
+            Taken::Duplicate => self.statistics.duplicates += 1,
+            Taken::NoRoom => self.statistics.no_room += 1,
+        }
+    }
+
+    /// DATA on a stream that was never agreed is acknowledged, reported and thrown away.
+    //= rfc9260#section-6.5
+    fn invalid_stream(&mut self, data: Data, path: PathId, arrival: &mut Arrival) {
+        let causes = vec![Cause::InvalidStream(data.stream)];
+        self.control.push_back((path, Chunk::Error(OperationError { causes }), Purpose::Error));
+        self.receiver.acknowledge_only(data.tsn, arrival);
+    }
+
+    fn sack(&mut self, sack: &Sack, now: Time) {
+        if !(self.state.sends_data() || self.state == State::ShutdownSent) {
+            return;
+        }
+        let (sender, mut around, _) = self.sending(now);
+        match sender.sack(sack, &mut around) {
+            Answer::Ignored => {}
+            Answer::Impossible => {
+                let what = b"a SACK for a TSN never sent".as_slice().into();
+                self.send_abort(Cause::ProtocolViolation(what));
+                self.close(Event::Lost(LostReason::ProtocolViolation), now);
+            }
+            Answer::Taken(acked) => {
+                if acked > 0 {
+                    self.errors = 0;
+                    self.revive();
+                }
+                self.drained();
+            }
+        }
+    }
+
+    /// A path thought dead has delivered data.
+    //= rfc9260#section-8.2
+    fn revive(&mut self) {
+        while let Some(path) = revived(&self.paths) {
+            self.set_state(path, PathState::Active);
+        }
+    }
+
+    pub(super) fn set_state(&mut self, path: PathId, state: PathState) {
+        self.paths.view_mut(path).state = state;
+        self.events.push_back(Event::Path(path, state));
+    }
+
+    //= rfc9260#section-8.3
+    fn heartbeat(&mut self, heartbeat: Heartbeat, path: PathId) {
+        if self.control.len() < MAX_REPLIES {
+            self.control.push_back((path, Chunk::HeartbeatAck(heartbeat), Purpose::Heartbeat));
+        }
+    }
+
+    fn peer_error(&mut self, error: OperationError, now: Time) {
+        let stale = error.causes.iter().any(|cause| matches!(cause, Cause::StaleCookie(_)));
+        if stale && self.state == State::CookieEchoed {
+            return self.close(Event::Lost(LostReason::PeerAborted(error.causes)), now);
+        }
+        self.events.push_back(Event::PeerError(error.causes));
+    }
+
+    //= rfc9260#section-9.2
+    fn shutdown_came(&mut self, cumulative: Tsn, now: Time) {
+        let first = matches!(self.state, State::Established | State::ShutdownPending);
+        match self.state.after(Step::Shutdown) {
+            Some(State::ShutdownAckSent) => return self.enter(State::ShutdownAckSent),
+            Some(next) => self.state = next,
+            None if self.state == State::ShutdownReceived => {}
+            None => return,
+        }
+        if first {
+            self.stop_heartbeats();
+            self.events.push_back(Event::PeerShutdown);
+        }
+        let (sender, mut around, _) = self.sending(now);
+        sender.cumulative(cumulative, &mut around);
+        self.drained();
+    }
+
+    fn shutdown_ack_came(&mut self, path: PathId, now: Time) {
+        if self.state.after(Step::ShutdownAck).is_some() {
+            let complete = Chunk::ShutdownComplete(ShutdownComplete { reflected: false });
+            self.control.push_back((path, complete, Purpose::Shutdown));
+        }
+        self.take(Step::ShutdownAck, now);
+    }
+
+    /// A step that can only be the last.
+    fn take(&mut self, step: Step, now: Time) {
+        if self.state.after(step) == Some(State::Closed) {
+            self.close(Event::Closed, now);
+        }
+    }
+
+    /// DATA came after SHUTDOWN was sent: it is acknowledged and SHUTDOWN repeated at once.
+    //= rfc9260#section-9.2
+    fn repeat_shutdown(&mut self, arrival: &Arrival) {
+        if self.state == State::ShutdownSent && arrival.any() {
+            self.receiver.schedule.now = true;
+            if let Some(resend) = &mut self.resend {
+                resend.due = true;
+            }
+        }
+    }
+}
+
+/// Answers waiting to be sent at most: a flood of heartbeats is answered in part.
+const MAX_REPLIES: usize = 64;

@@ -1,0 +1,274 @@
+//! One association: its state, its two halves, its paths, and what happens to them.
+//!
+//! `incoming.rs` takes packets in, `assemble.rs` builds the next one, `watch.rs` runs the timers and judges
+//! paths, `setup.rs` brings it up. Nothing is queued that could be built when polled.
+
+mod assemble;
+mod incoming;
+mod setup;
+mod watch;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rand_chacha::ChaCha8Rng;
+
+use crate::notes::Notes;
+use crate::output::{Event, LostReason, Message, Output, Purpose, SendError, Statistics};
+use crate::path::{PathId, Paths};
+use crate::policy::window::MakePath;
+use crate::receive::Receiver;
+use crate::sender::{Sender, Surroundings};
+use crate::shutdown::{State, Step};
+use crate::wire::chunk::Abort;
+use crate::wire::{Address, Cause, Chunk};
+use crate::{AssociationId, Config, Delivery, Time, Tsn};
+
+use bytes::Bytes;
+pub(crate) use setup::{Begin, first_tsn, new_tag};
+
+/// One association.
+pub(crate) struct Association {
+    id: AssociationId,
+    config: Arc<Config>,
+    chance: ChaCha8Rng,
+    state: State,
+    pub(crate) local_tag: u32,
+    pub(crate) peer_tag: u32,
+    pub(crate) local_tsn: Tsn,
+    pub(crate) peer_port: u16,
+    /// Streams that we may send on, and the peer may.
+    streams: (u16, u16),
+    window: MakePath,
+    pub(crate) paths: Paths,
+    sender: Sender,
+    receiver: Receiver,
+    /// Control chunks to be sent once.
+    control: VecDeque<(PathId, Chunk, Purpose)>,
+    /// The control chunk that is sent until it is answered.
+    resend: Option<Resend>,
+    /// Heartbeats that left at this time, for HB.Max.Burst.
+    heartbeats: (Time, u32),
+    events: VecDeque<Event>,
+    notes: Notes,
+    statistics: Statistics,
+    /// Timeouts and lost heartbeats in a row, on all paths that count (§8.1).
+    errors: u32,
+    /// The user was refused: tell when there is room again.
+    refused: bool,
+    /// Data that can be read has been announced and not all been read.
+    announced: bool,
+}
+
+/// A control chunk under a timer: T1-init, T1-cookie or T2-shutdown.
+struct Resend {
+    what: Awaited,
+    path: PathId,
+    timer: Time,
+    tries: u32,
+    due: bool,
+}
+
+/// What is sent again until it is answered.
+enum Awaited {
+    Init,
+    CookieEcho(Bytes),
+    Shutdown,
+    ShutdownAck,
+}
+
+impl Association {
+    pub(crate) fn id(&self) -> AssociationId {
+        self.id
+    }
+
+    pub(crate) fn state(&self) -> State {
+        self.state
+    }
+
+    pub(crate) fn switch_notes(&mut self, on: bool) {
+        self.notes.switch(on);
+    }
+
+    /// The sending half, and what it needs to know of the rest.
+    fn sending(&mut self, now: Time) -> (&mut Sender, Surroundings<'_>, &mut ChaCha8Rng) {
+        let around = Surroundings {
+            now,
+            config: &self.config,
+            paths: &mut self.paths,
+            notes: &mut self.notes,
+            statistics: &mut self.statistics,
+        };
+        (&mut self.sender, around, &mut self.chance)
+    }
+
+    /// What the association has to say next; `None`: nothing now.
+    pub(crate) fn poll(&mut self, now: Time) -> Option<Output> {
+        if let Some(event) = self.events.pop_front() {
+            return Some(Output::Event(self.id, event));
+        }
+        if let Some(note) = self.notes.pop() {
+            return Some(Output::Note(note));
+        }
+        if let Some((packet, reason)) = self.next_packet(now) {
+            self.statistics.packets += 1;
+            return Some(Output::Transmit(packet, reason));
+        }
+        self.settle(now);
+        // Settling may have changed what blocks, or announced something.
+        self.notes.pop().map(Output::Note)
+    }
+
+    fn settle(&mut self, now: Time) {
+        if self.state != State::Closed {
+            let (sender, mut around, _) = self.sending(now);
+            sender.settle(&mut around);
+            #[cfg(debug_assertions)]
+            sender.outstanding.check(around.paths);
+        }
+    }
+
+    /// The earliest time at which something happens by itself.
+    pub(crate) fn deadline(&self) -> Time {
+        if self.state == State::Closed {
+            return Time::NEVER;
+        }
+        let resend = self.resend.as_ref().map_or(Time::NEVER, |r| r.timer);
+        let sack = self.receiver.schedule.deadline;
+        self.paths.deadline().min(resend).min(sack).min(self.sender.probe_timer)
+    }
+
+    /// Takes a message to send.
+    pub(crate) fn send(&mut self, message: Message) -> Result<(), SendError> {
+        if !self.state.takes_data() {
+            return Err(SendError::Closed(message));
+        }
+        let allowed = if self.state.setting_up() { self.config.outbound_streams } else { self.streams.0 };
+        if message.payload.is_empty() || message.stream >= allowed {
+            return Err(SendError::Invalid(message));
+        }
+        let held = self.sender.user_bytes();
+        if held > 0 && held + message.payload.len() as u64 > self.config.send_buffer() {
+            self.refused = true;
+            return Err(SendError::Full(message));
+        }
+        let was_empty = self.sender.queue.is_empty();
+        self.sender.queue.push(message);
+        self.sender.called(was_empty);
+        Ok(())
+    }
+
+    /// Tells the user who was refused that there is room again: a sixteenth of the send buffer, or all of it.
+    fn announce_writable(&mut self) {
+        let limit = self.config.send_buffer();
+        let held = self.sender.user_bytes();
+        if self.refused && self.state.takes_data() && (held == 0 || held + limit / 16 <= limit) {
+            self.refused = false;
+            self.events.push_back(Event::Writable);
+        }
+    }
+
+    /// The next message for the user.
+    pub(crate) fn read(&mut self) -> Option<Delivery> {
+        let delivery = self.receiver.read(&self.config);
+        self.announced = delivery.is_some() && self.receiver.has_ready();
+        delivery
+    }
+
+    fn announce_readable(&mut self) {
+        if !self.announced && self.receiver.has_ready() {
+            self.announced = true;
+            self.events.push_back(Event::Readable);
+        }
+    }
+
+    /// The user wants to end gracefully.
+    //= rfc9260#section-9.2
+    pub(crate) fn shutdown(&mut self, now: Time) {
+        match self.state.after(Step::Asked) {
+            Some(next) => self.state = next,
+            None if self.state.setting_up() => return self.close(Event::Lost(LostReason::UserAborted), now),
+            None => return,
+        }
+        self.drained();
+    }
+
+    /// If everything is acknowledged, an end under way takes its next step.
+    fn drained(&mut self) {
+        if !self.sender.is_empty() {
+            return;
+        }
+        if let Some(next) = self.state.after(Step::Drained) {
+            self.enter(next);
+        }
+    }
+
+    /// Enters a state of the end, with what is to be sent for it.
+    fn enter(&mut self, next: State) {
+        self.state = next;
+        let what = match next {
+            State::ShutdownSent => Awaited::Shutdown,
+            State::ShutdownAckSent => Awaited::ShutdownAck,
+            _ => return,
+        };
+        let path = self.sender.in_use;
+        self.resend = Some(Resend { what, path, timer: Time::NEVER, tries: 0, due: true });
+        self.stop_heartbeats();
+    }
+
+    /// The user ends at once.
+    //= rfc9260#section-9.1
+    pub(crate) fn abort(&mut self, now: Time) {
+        if !self.state.setting_up() && self.state != State::Closed {
+            self.send_abort(Cause::UserInitiated(Bytes::new()));
+        }
+        self.close(Event::Lost(LostReason::UserAborted), now);
+    }
+
+    fn send_abort(&mut self, cause: Cause) {
+        let abort = Chunk::Abort(Abort { reflected: false, causes: vec![cause] });
+        self.control.push_back((self.sender.in_use, abort, Purpose::Abort));
+    }
+
+    /// The association is over: what was not delivered goes back to the user, then `last` says how it ended.
+    fn close(&mut self, last: Event, now: Time) {
+        if self.state == State::Closed {
+            return;
+        }
+        self.state = State::Closed;
+        self.resend = None;
+        let (sender, mut around, _) = self.sending(now);
+        sender.stop_clock(&mut around);
+        self.fail_all();
+        self.events.push_back(last);
+    }
+
+    /// Gives back every message that was not acknowledged.
+    fn fail_all(&mut self) {
+        let unacknowledged = self.sender.outstanding.drain().map(|data| {
+            let (stream, ppid, unordered, payload) = (data.stream, data.ppid, data.unordered, data.payload);
+            (Message { stream, ppid, unordered, payload }, true)
+        });
+        let failed = |(message, sent)| Event::SendFailed { message, sent };
+        self.events.extend(unacknowledged.map(failed));
+        self.events.extend(self.sender.queue.drain().map(failed));
+    }
+
+    pub(crate) fn set_primary(&mut self, path: PathId) -> bool {
+        let known = path.index() < self.paths.views().len();
+        if known {
+            self.paths.set_primary(path);
+            self.sender.event();
+        }
+        known
+    }
+
+    pub(crate) fn set_writable(&mut self, local: Address, writable: bool) {
+        self.paths.set_writable(local, writable);
+        self.sender.event();
+    }
+
+    pub(crate) fn statistics(&self, now: Time) -> Statistics {
+        self.sender.charged(now, self.statistics)
+    }
+}

@@ -1,0 +1,285 @@
+//! How an association comes to be: by a connect call, by a cookie that came back, or again by a restart.
+
+use std::sync::Arc;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::Rng;
+
+use super::{Association, Awaited, Resend};
+use crate::handshake::Peer;
+use crate::handshake::cookie::Cookie;
+use crate::notes::Notes;
+use crate::output::{Event, LostReason, Purpose, Statistics};
+use crate::path::{PathId, PathState, Paths};
+use crate::policy::PolicyError;
+use crate::receive::Receiver;
+use crate::rules::Confirmation;
+use crate::sender::Sender;
+use crate::shutdown::State;
+use crate::wire::chunk::{Bare, Init};
+use crate::wire::{Address, Cause, Chunk};
+use crate::{AssociationId, Config, Pairs, Policies, Time, Tsn};
+
+/// What every association begins with.
+pub(crate) struct Begin<'a> {
+    pub(crate) id: AssociationId,
+    pub(crate) now: Time,
+    pub(crate) config: &'a Arc<Config>,
+    pub(crate) policies: &'a Policies,
+    pub(crate) chance: ChaCha8Rng,
+    pub(crate) notes: bool,
+}
+
+impl Association {
+    fn new(begin: Begin<'_>, tag: u32, tsn: Tsn, peer_port: u16) -> Result<Self, PolicyError> {
+        let Begin { id, config, policies, mut chance, notes, .. } = begin;
+        Ok(Association {
+            id,
+            state: State::CookieWait,
+            local_tag: tag,
+            peer_tag: 0,
+            local_tsn: tsn,
+            peer_port,
+            streams: (config.outbound_streams, config.inbound_streams),
+            window: policies.window(&config.window, config)?,
+            paths: Paths::new(config),
+            sender: Sender::new(tsn, config, policies, &mut chance)?,
+            receiver: Receiver::new(Tsn(0), config),
+            control: Default::default(),
+            resend: None,
+            heartbeats: (Time::ZERO, 0),
+            events: Default::default(),
+            notes: Notes::new(id, notes),
+            statistics: Statistics::default(),
+            errors: 0,
+            refused: false,
+            announced: false,
+            config: Arc::clone(config),
+            chance,
+        })
+    }
+
+    /// Begins with a connect call: INIT goes to the first address. `None` if no pair can be a path.
+    //= rfc9260#section-5.1
+    pub(crate) fn connect(
+        begin: Begin<'_>,
+        tag: u32,
+        peer_port: u16,
+        to: &[Address],
+    ) -> Result<Option<Self>, PolicyError> {
+        let now = begin.now;
+        let tsn = first_tsn(begin.config, tag);
+        let mut association = Association::new(begin, tag, tsn, peer_port)?;
+        association.add_paths(to, None, now);
+        if association.paths.views().is_empty() {
+            return Ok(None);
+        }
+        association.await_answer(Awaited::Init, PathId(0));
+        Ok(Some(association))
+    }
+
+    /// Begins with a cookie that came back from `source` to `local`.
+    //= rfc9260#section-5.1.5
+    pub(crate) fn accept(
+        begin: Begin<'_>,
+        cookie: &Cookie,
+        local: Address,
+        source: Address,
+    ) -> Result<Self, PolicyError> {
+        let now = begin.now;
+        let mut association = Association::new(begin, cookie.local_tag, cookie.local_tsn, cookie.peer_port)?;
+        association.peer_tag = cookie.peer_tag;
+        association.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams);
+        association.add_paths(&cookie.peers, Some((local, source)), now);
+        association.establish(local, source, Event::Up, now);
+        association.reply_cookie(local, source);
+        Ok(association)
+    }
+
+    /// Answers a COOKIE ECHO.
+    pub(crate) fn reply_cookie(&mut self, local: Address, source: Address) {
+        let path = self.path_of(local, source);
+        self.control.push_back((path, Chunk::CookieAck(Bare), Purpose::Setup));
+    }
+
+    /// The peer has restarted: everything begins anew with what its cookie says.
+    //= rfc9260#section-5.2.4.1
+    pub(crate) fn restart(&mut self, cookie: &Cookie, policies: &Policies, local: Address, source: Address, now: Time) {
+        let Ok(sender) = Sender::new(cookie.local_tsn, &self.config, policies, &mut self.chance) else { return };
+        self.fail_all();
+        self.local_tag = cookie.local_tag;
+        self.peer_tag = cookie.peer_tag;
+        self.local_tsn = cookie.local_tsn;
+        self.sender = sender;
+        self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams);
+        self.paths = Paths::new(&self.config);
+        self.add_paths(&cookie.peers, Some((local, source)), now);
+        self.control.clear();
+        self.establish(local, source, Event::Restart, now);
+        self.reply_cookie(local, source);
+    }
+
+    /// Both ends set up at once and the cookie names other tags of the peer (§5.2.4 B).
+    pub(crate) fn adopt(&mut self, cookie: &Cookie, local: Address, source: Address, now: Time) {
+        self.peer_tag = cookie.peer_tag;
+        if self.state.setting_up() {
+            self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams);
+            self.add_paths(&cookie.peers, Some((local, source)), now);
+            self.establish(local, source, Event::Up, now);
+        }
+        self.reply_cookie(local, source);
+    }
+
+    /// The cookie of this association came (again): if COOKIE ACK was awaited, this serves as well.
+    pub(crate) fn cookie_again(&mut self, local: Address, source: Address, now: Time) {
+        if self.state.setting_up() {
+            self.establish(local, source, Event::Up, now);
+        }
+        self.reply_cookie(local, source);
+    }
+
+    /// INIT ACK came.
+    //= rfc9260#section-5.1
+    pub(super) fn init_ack(&mut self, init: &Init, local: Address, source: Address, now: Time) {
+        if self.state != State::CookieWait {
+            return;
+        }
+        let peer = Peer::of(init, source, &self.config);
+        let Some(Peer { tag, tsn, buffer, streams, cookie: Some(cookie), .. }) = peer else {
+            self.peer_tag = init.tag;
+            self.send_abort(Cause::InvalidMandatoryParameter);
+            return self.close(Event::Lost(LostReason::ProtocolViolation), now);
+        };
+        self.peer_tag = tag;
+        self.take_peer(tsn, buffer, streams);
+        self.add_paths(&Peer::listed(init, source), Some((local, source)), now);
+        self.state = State::CookieEchoed;
+        self.await_answer(Awaited::CookieEcho(cookie), self.path_of(local, source));
+    }
+
+    /// COOKIE ACK came.
+    pub(super) fn cookie_ack(&mut self, local: Address, source: Address, now: Time) {
+        if self.state == State::CookieEchoed {
+            self.establish(local, source, Event::Up, now);
+            self.confirm_first();
+        }
+    }
+
+    fn take_peer(&mut self, tsn: Tsn, buffer: u32, streams: (u16, u16)) {
+        self.receiver = Receiver::new(tsn, &self.config);
+        self.sender.set_peer_buffer(buffer);
+        self.streams = streams;
+    }
+
+    fn await_answer(&mut self, what: Awaited, path: PathId) {
+        self.resend = Some(Resend { what, path, timer: Time::NEVER, tries: 0, due: true });
+    }
+
+    /// The association is up: the path of the handshake is confirmed, the others are asked.
+    //= rfc9260#section-5.4
+    fn establish(&mut self, local: Address, source: Address, event: Event, now: Time) {
+        self.resend = None;
+        self.state = State::Established;
+        self.errors = 0;
+        let path = self.path_of(local, source);
+        if self.paths.view(path).state == PathState::Unconfirmed {
+            self.paths.view_mut(path).state = PathState::Active;
+        }
+        for id in self.paths.ids() {
+            let unconfirmed = self.paths.view(id).state == PathState::Unconfirmed;
+            let (view, rest) = self.paths.both(id);
+            rest.health.wanted = unconfirmed;
+            rest.health.used = now;
+            rest.schedule_heartbeat(view, &self.config, &mut self.chance);
+        }
+        self.sender.in_use = self.paths.primary();
+        self.sender.open();
+        self.events.push_back(event);
+    }
+
+    /// By the rule of ns-2, the initiator asks all paths and holds its data until they have answered.
+    fn confirm_first(&mut self) {
+        if self.config.rules.confirmation != Confirmation::AllPathsFirst {
+            return;
+        }
+        self.sender.close_until_confirmed();
+        for id in self.paths.ids() {
+            self.paths.view_mut(id).state = PathState::Unconfirmed;
+            self.paths.get_mut(id).health.wanted = true;
+        }
+    }
+
+    /// The path that packets of this pair belong to.
+    pub(super) fn path_of(&self, local: Address, source: Address) -> PathId {
+        self.paths.of_pair(local, source).or_else(|| self.paths.to(source)).unwrap_or(self.paths.primary())
+    }
+
+    /// Adds the paths to these peer addresses that are not there yet; `known` is the pair of a packet that came.
+    fn add_paths(&mut self, peers: &[Address], known: Option<(Address, Address)>, now: Time) {
+        let config = Arc::clone(&self.config);
+        if let Some(pair) = known {
+            self.add_path(pair, now);
+        }
+        match &config.pairs {
+            Pairs::OnePerPeer => {
+                for (position, peer) in peers.iter().enumerate() {
+                    if self.paths.to(*peer).is_none()
+                        && let Some(local) = local_for(&config, position, *peer)
+                    {
+                        self.add_path((local, *peer), now);
+                    }
+                }
+            }
+            Pairs::All => {
+                for peer in peers {
+                    for local in same_family(&config, *peer) {
+                        self.add_path((local, *peer), now);
+                    }
+                }
+            }
+            Pairs::Listed(pairs) => {
+                for pair in pairs.iter().filter(|pair| peers.contains(&pair.1)) {
+                    self.add_path(*pair, now);
+                }
+            }
+        }
+    }
+
+    fn add_path(&mut self, pair: (Address, Address), now: Time) {
+        if self.paths.of_pair(pair.0, pair.1).is_none() && self.paths.views().len() < 256 {
+            self.paths.add(pair, now, &self.config, &self.window, &mut self.chance);
+        }
+    }
+}
+
+/// The local address of the one path to `peer`, which is the `position`-th of its addresses.
+fn local_for(config: &Config, position: usize, peer: Address) -> Option<Address> {
+    let on_link = config.addresses.iter().find(|local| local.on_link(peer.ip));
+    let same_position = config.addresses.get(position).filter(|l| l.address.ip.is_ipv4() == peer.ip.is_ipv4());
+    on_link.or(same_position).map(|local| local.address).or_else(|| same_family(config, peer).next())
+}
+
+fn same_family(config: &Config, peer: Address) -> impl Iterator<Item = Address> + '_ {
+    config.addresses.iter().map(|l| l.address).filter(move |a| a.ip.is_ipv4() == peer.ip.is_ipv4())
+}
+
+/// The local address after `local` that could be tried for `peer`.
+pub(super) fn next_local(config: &Config, local: Address, peer: Address) -> Option<Address> {
+    let mut later = same_family(config, peer).skip_while(|a| *a != local).skip(1);
+    later.next().or_else(|| same_family(config, peer).next()).filter(|next| *next != local)
+}
+
+/// The first TSN of an association: drawn with its tag, unless the configuration fixes it.
+pub(crate) fn first_tsn(config: &Config, tag: u32) -> Tsn {
+    Tsn(config.first_tsn.unwrap_or(tag.rotate_left(16) ^ 0x5bd1_e995))
+}
+
+/// A tag: random, not zero.
+pub(crate) fn new_tag(chance: &mut ChaCha8Rng) -> u32 {
+    loop {
+        let tag = chance.next_u32();
+        if tag != 0 {
+            return tag;
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Timers, and what silence means: errors of paths, failover, the end of an association (RFC 9260 §8).
+
+use super::setup::next_local;
+use super::{Association, Awaited};
+use crate::Time;
+use crate::output::{Event, LostReason};
+use crate::path::{PathId, PathState};
+use crate::rules::{Failover, HeartbeatErrors};
+use crate::sender::TimedOut;
+use crate::shutdown::State;
+use crate::wire::chunk::Heartbeat;
+
+/// What a path failed to answer.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum Unanswered {
+    Data,
+    Heartbeat,
+}
+
+impl Association {
+    /// Runs every timer that is due.
+    pub(crate) fn run_timers(&mut self, now: Time) {
+        if self.resend.as_ref().is_some_and(|r| r.timer <= now) {
+            self.answer_late(now);
+        }
+        if self.receiver.schedule.deadline <= now {
+            self.receiver.schedule.now = true;
+            self.receiver.schedule.deadline = Time::NEVER;
+        }
+        if self.sender.probe_timer <= now {
+            self.sender.probe();
+        }
+        for id in self.paths.ids() {
+            self.run_path_timers(id, now);
+        }
+    }
+
+    fn run_path_timers(&mut self, id: PathId, now: Time) {
+        if self.paths.get(id).timers.idle <= now {
+            self.paths.idle(id, &mut self.notes);
+        }
+        if self.paths.get(id).timers.t3 <= now && self.state != State::Closed {
+            self.t3_expired(id, now);
+        }
+        if self.paths.get(id).timers.answer <= now && self.state != State::Closed {
+            self.heartbeat_lost(id, now);
+        }
+        if self.paths.get(id).timers.heartbeat <= now && self.state != State::Closed {
+            self.heartbeat_due(id, now);
+        }
+    }
+
+    //= rfc9260#section-6.3.3
+    fn t3_expired(&mut self, id: PathId, now: Time) {
+        let (sender, mut around, _) = self.sending(now);
+        if sender.time_out(id, &mut around) == TimedOut::Error {
+            self.path_error(id, Unanswered::Data, now);
+        }
+    }
+
+    /// A path has not answered: its count, the association's, and what exceeds them.
+    //= rfc9260#section-8.1
+    //= rfc9260#section-8.2
+    fn path_error(&mut self, id: PathId, what: Unanswered, now: Time) {
+        let in_use = self.sender.in_use == id;
+        let active = self.paths.view(id).state == PathState::Active;
+        let counts = match (self.config.rules.heartbeat_errors, what) {
+            (HeartbeatErrors::WhileActive, _) => self.paths.view(id).state != PathState::Inactive,
+            (HeartbeatErrors::All, _) | (HeartbeatErrors::PathInUse, Unanswered::Data) => true,
+            (HeartbeatErrors::PathInUse, Unanswered::Heartbeat) => in_use,
+        };
+        self.errors += u32::from(counts);
+        let limit = self.config.path_max_retrans;
+        let view = self.paths.view_mut(id);
+        view.errors = view.errors.saturating_add(1).min(limit.saturating_add(1));
+        if view.errors > limit && active {
+            self.set_state(id, PathState::Inactive);
+            self.fail_over(id);
+        }
+        if self.errors > self.config.association_max_retrans {
+            self.close(Event::Lost(LostReason::TooManyErrors), now);
+        }
+    }
+
+    /// By the rule of ns-2, the path that takes over from a failed primary is the primary from then on.
+    fn fail_over(&mut self, failed: PathId) {
+        if self.config.rules.failover != Failover::Stay || !self.paths.view(failed).primary {
+            return;
+        }
+        let next = self.paths.views().iter().find(|p| p.state == PathState::Active).map(|p| p.id);
+        if let Some(next) = next {
+            self.paths.set_primary(next);
+        }
+    }
+
+    /// The path may have been used since the heartbeat was scheduled: then it is not idle yet.
+    //= rfc9260#section-8.3
+    fn heartbeat_due(&mut self, id: PathId, now: Time) {
+        let (_, path) = self.paths.both(id);
+        let due = path.health.used + path.health.period;
+        if due > now {
+            path.timers.heartbeat = due;
+        } else {
+            path.timers.heartbeat = Time::NEVER;
+            path.health.wanted = true;
+        }
+    }
+
+    /// A heartbeat was not answered within an RTO.
+    //= rfc9260#section-8.3
+    fn heartbeat_lost(&mut self, id: PathId, now: Time) {
+        let limits = self.paths.limits;
+        let (view, path) = self.paths.both(id);
+        path.timers.answer = Time::NEVER;
+        view.back_off(limits);
+        let verifying = view.state == PathState::Unconfirmed;
+        if verifying && path.health.verification_failed() {
+            self.try_next_local(id);
+        }
+        self.paths.note_rto(id, now, &mut self.notes);
+        self.path_error(id, Unanswered::Heartbeat, now);
+        let (view, path) = self.paths.both(id);
+        // A path being verified is asked once an RTO, until it has failed too often.
+        if verifying && view.errors <= self.config.path_max_retrans {
+            path.health.wanted = true;
+        } else {
+            path.schedule_heartbeat(view, &self.config, &mut self.chance);
+        }
+    }
+
+    /// The pair was not confirmed: the path goes from the next local address.
+    fn try_next_local(&mut self, id: PathId) {
+        let view = self.paths.view(id);
+        if !matches!(self.config.pairs, crate::Pairs::OnePerPeer) {
+            return;
+        }
+        if let Some(local) = next_local(&self.config, view.local, view.remote) {
+            self.paths.view_mut(id).local = local;
+        }
+    }
+
+    //= rfc9260#section-8.3
+    pub(super) fn heartbeat_ack(&mut self, heartbeat: &Heartbeat, now: Time) {
+        let answered = self.paths.ids().find_map(|id| {
+            self.paths.get(id).health.answered(&heartbeat.info, now).map(|sent| (id, sent))
+        });
+        let Some((id, sent)) = answered else { return };
+        let limits = self.paths.limits;
+        let (view, path) = self.paths.both(id);
+        view.measure(now.since(sent), limits);
+        view.errors = 0;
+        path.timers.answer = Time::NEVER;
+        if self.state.heartbeats() {
+            path.schedule_heartbeat(view, &self.config, &mut self.chance);
+        }
+        self.errors = 0;
+        self.paths.note_rto(id, now, &mut self.notes);
+        if self.paths.view(id).state != PathState::Active {
+            self.set_state(id, PathState::Active);
+            self.sender.event();
+        }
+        if !self.sender.is_open() && self.state.sends_data() && self.paths.views().iter().all(|p| p.confirmed()) {
+            self.sender.open();
+        }
+    }
+
+    pub(super) fn stop_heartbeats(&mut self) {
+        for id in self.paths.ids() {
+            let path = self.paths.get_mut(id);
+            path.health.wanted = false;
+            path.timers.heartbeat = Time::NEVER;
+            path.timers.answer = Time::NEVER;
+        }
+    }
+
+    /// INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK was not answered in time: again, on the next path.
+    fn answer_late(&mut self, now: Time) {
+        let limits = self.paths.limits;
+        let paths = self.paths.views().len() as u16;
+        let Some(resend) = &mut self.resend else { return };
+        let setting_up = matches!(resend.what, Awaited::Init | Awaited::CookieEcho(_));
+        let max = if setting_up {
+            self.config.max_init_retransmits
+        } else {
+            self.config.association_max_retrans
+        };
+        resend.tries += 1;
+        if resend.tries > max {
+            let why = if setting_up { LostReason::NoAnswer } else { LostReason::TooManyErrors };
+            return self.close(Event::Lost(why), now);
+        }
+        let late = resend.path;
+        self.paths.view_mut(late).back_off(limits);
+        let next = PathId((late.0 + 1) % paths);
+        if !matches!(resend.what, Awaited::CookieEcho(_)) {
+            let rto = self.paths.view(late).rto;
+            resend.path = next;
+            let view = self.paths.view_mut(next);
+            view.rto = view.rto.max(rto);
+        }
+        resend.due = true;
+        resend.timer = Time::NEVER;
+    }
+}

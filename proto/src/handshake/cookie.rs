@@ -1,0 +1,190 @@
+//! The state cookie: all that is known of an association before it exists, signed, and kept by the peer
+//! (RFC 9260 §5.1.3).
+
+use std::net::IpAddr;
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::wire::Address;
+use crate::{Duration, Time, Tsn};
+
+/// Bytes of the signature.
+const SIGNATURE: usize = 32;
+/// Peer addresses that a cookie carries at most.
+pub(crate) const MAX_ADDRESSES: usize = 32;
+
+/// What a cookie says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Cookie {
+    pub(crate) created: Time,
+    pub(crate) life: Duration,
+    pub(crate) local_tag: u32,
+    pub(crate) peer_tag: u32,
+    pub(crate) local_tsn: Tsn,
+    pub(crate) peer_tsn: Tsn,
+    pub(crate) peer_buffer: u32,
+    /// Streams that we may send on, and the peer may.
+    pub(crate) streams: (u16, u16),
+    /// The tags of an association that existed when the INIT came, ours and the peer's; zero if none did.
+    pub(crate) ties: (u32, u32),
+    pub(crate) local: Address,
+    pub(crate) peer_port: u16,
+    /// Where the INIT came from, then the other addresses that it named.
+    pub(crate) peers: Vec<Address>,
+}
+
+/// Why a cookie was not taken.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum BadCookie {
+    /// It is not one of ours, or was changed.
+    Forged,
+    /// It is too old, by so much.
+    Stale(Duration),
+}
+
+impl Cookie {
+    /// The cookie as bytes, signed with `secret`.
+    pub(crate) fn sign(&self, secret: &[u8; 32]) -> Bytes {
+        let mut out = BytesMut::with_capacity(160);
+        out.put_u64(self.created.as_nanos());
+        out.put_u64(self.life.as_nanos() as u64);
+        for word in [self.local_tag, self.peer_tag, self.local_tsn.0, self.peer_tsn.0, self.peer_buffer] {
+            out.put_u32(word);
+        }
+        out.put_u16(self.streams.0);
+        out.put_u16(self.streams.1);
+        out.put_u32(self.ties.0);
+        out.put_u32(self.ties.1);
+        put_address(&mut out, self.local);
+        out.put_u16(self.peer_port);
+        out.put_u8(self.peers.len().min(MAX_ADDRESSES) as u8);
+        self.peers.iter().take(MAX_ADDRESSES).for_each(|peer| put_address(&mut out, *peer));
+        let signature = mac(secret, &out).finalize().into_bytes();
+        out.put_slice(&signature);
+        out.freeze()
+    }
+
+    /// Reads a cookie that came back.
+    //= rfc9260#section-5.1.5
+    pub(crate) fn open(bytes: &[u8], secret: &[u8; 32], now: Time) -> Result<Cookie, BadCookie> {
+        let split = bytes.len().checked_sub(SIGNATURE).ok_or(BadCookie::Forged)?;
+        let (content, signature) = bytes.split_at(split);
+        mac(secret, content).verify_slice(signature).map_err(|_| BadCookie::Forged)?;
+        let cookie = Cookie::parse(content).ok_or(BadCookie::Forged)?;
+        let age = now.since(cookie.created);
+        match age.checked_sub(cookie.life) {
+            Some(over) if !over.is_zero() => Err(BadCookie::Stale(over)),
+            _ => Ok(cookie),
+        }
+    }
+
+    fn parse(mut b: &[u8]) -> Option<Cookie> {
+        let created = Time::from_nanos(b.try_get_u64().ok()?);
+        let life = Duration::from_nanos(b.try_get_u64().ok()?);
+        let local_tag = b.try_get_u32().ok()?;
+        let peer_tag = b.try_get_u32().ok()?;
+        let local_tsn = Tsn(b.try_get_u32().ok()?);
+        let peer_tsn = Tsn(b.try_get_u32().ok()?);
+        let peer_buffer = b.try_get_u32().ok()?;
+        let streams = (b.try_get_u16().ok()?, b.try_get_u16().ok()?);
+        let ties = (b.try_get_u32().ok()?, b.try_get_u32().ok()?);
+        let local = get_address(&mut b)?;
+        let peer_port = b.try_get_u16().ok()?;
+        let count = b.try_get_u8().ok()?;
+        let peers = (0..count).map(|_| get_address(&mut b)).collect::<Option<Vec<_>>>()?;
+        Some(Cookie {
+            created,
+            life,
+            local_tag,
+            peer_tag,
+            local_tsn,
+            peer_tsn,
+            peer_buffer,
+            streams,
+            ties,
+            local,
+            peer_port,
+            peers,
+        })
+    }
+}
+
+fn mac(secret: &[u8; 32], content: &[u8]) -> Hmac<Sha256> {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");
+    mac.update(content);
+    mac
+}
+
+fn put_address(out: &mut BytesMut, address: Address) {
+    out.put_u16(address.udp);
+    match address.ip {
+        IpAddr::V4(ip) => {
+            out.put_u8(4);
+            out.put_u32(ip.to_bits());
+        }
+        IpAddr::V6(ip) => {
+            out.put_u8(6);
+            out.put_u128(ip.to_bits());
+        }
+    }
+}
+
+fn get_address(b: &mut &[u8]) -> Option<Address> {
+    let udp = b.try_get_u16().ok()?;
+    let ip = match b.try_get_u8().ok()? {
+        4 => IpAddr::V4(b.try_get_u32().ok()?.into()),
+        6 => IpAddr::V6(b.try_get_u128().ok()?.into()),
+        _ => return None,
+    };
+    Some(Address { ip, udp })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cookie() -> Cookie {
+        let address = |last| Address { ip: IpAddr::V4([10, 0, 0, last].into()), udp: 9899 };
+        Cookie {
+            created: Time::from_nanos(5),
+            life: Duration::from_secs(60),
+            local_tag: 1,
+            peer_tag: 2,
+            local_tsn: Tsn(3),
+            peer_tsn: Tsn(4),
+            peer_buffer: 5,
+            streams: (6, 7),
+            ties: (8, 9),
+            local: address(1),
+            peer_port: 10,
+            peers: vec![address(2), Address::ip(IpAddr::V6(1.into()))],
+        }
+    }
+
+    #[test]
+    fn it_comes_back_as_it_went() {
+        let bytes = cookie().sign(&[1; 32]);
+        assert_eq!(Cookie::open(&bytes, &[1; 32], Time::from_nanos(9)), Ok(cookie()));
+    }
+
+    #[test]
+    fn any_change_is_found() {
+        let bytes = cookie().sign(&[1; 32]);
+        assert_eq!(Cookie::open(&bytes, &[2; 32], Time::ZERO), Err(BadCookie::Forged));
+        for i in 0..bytes.len() {
+            let mut changed = bytes.to_vec();
+            changed[i] ^= 1;
+            assert_eq!(Cookie::open(&changed, &[1; 32], Time::ZERO), Err(BadCookie::Forged));
+            assert_eq!(Cookie::open(&bytes[..i], &[1; 32], Time::ZERO), Err(BadCookie::Forged));
+        }
+    }
+
+    #[test]
+    fn it_grows_stale() {
+        let bytes = cookie().sign(&[1; 32]);
+        let late = Time::from_nanos(5) + Duration::from_secs(61);
+        assert_eq!(Cookie::open(&bytes, &[1; 32], late), Err(BadCookie::Stale(Duration::from_secs(1))));
+    }
+}

@@ -1,0 +1,116 @@
+//! Sorted runs of offsets, and what is new in one list of them against another.
+
+/// Runs of offsets, ascending, apart, half open.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Ranges {
+    runs: Vec<(u32, u32)>,
+}
+
+impl Ranges {
+    pub(super) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        self.runs.iter().copied()
+    }
+
+    /// One past the highest offset; 0 if there is none.
+    pub(super) fn end(&self) -> u32 {
+        self.runs.last().map_or(0, |run| run.1)
+    }
+
+    /// Adds a run; out of order or overlapping is allowed, and costs a sort.
+    pub(super) fn add(&mut self, start: u32, end: u32) {
+        debug_assert!(start < end);
+        if self.runs.is_empty() || self.end() < start {
+            return self.runs.push((start, end));
+        }
+        self.runs.push((start, end));
+        self.runs.sort_unstable();
+        let mut kept: usize = 0;
+        for i in 1..self.runs.len() {
+            if self.runs[i].0 <= self.runs[kept].1 {
+                self.runs[kept].1 = self.runs[kept].1.max(self.runs[i].1);
+            } else {
+                kept += 1;
+                self.runs[kept] = self.runs[i];
+            }
+        }
+        self.runs.truncate(kept + 1);
+    }
+
+    /// Moves the origin forward by `n`: what lies before it is gone.
+    pub(super) fn advance(&mut self, n: u32) {
+        if n == 0 {
+            return;
+        }
+        self.runs.retain(|run| run.1 > n);
+        for run in &mut self.runs {
+            *run = (run.0.saturating_sub(n), run.1 - n);
+        }
+    }
+
+    /// Calls `each` with every run that is in `self` and not in `other`.
+    pub(super) fn without(&self, other: &Ranges, mut each: impl FnMut(u32, u32)) {
+        let mut others = other.runs.iter().copied().peekable();
+        for (mut start, end) in self.iter() {
+            while start < end {
+                while others.next_if(|o| o.1 <= start).is_some() {}
+                match others.peek() {
+                    Some(&(from, to)) if from <= start => start = to.min(end),
+                    Some(&(from, _)) if from < end => {
+                        each(start, from);
+                        start = from;
+                    }
+                    _ => {
+                        each(start, end);
+                        start = end;
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ranges(runs: &[(u32, u32)]) -> Ranges {
+        let mut r = Ranges::default();
+        runs.iter().for_each(|&(a, b)| r.add(a, b));
+        r
+    }
+
+    fn difference(a: &[(u32, u32)], b: &[(u32, u32)]) -> Vec<(u32, u32)> {
+        let mut out = Vec::new();
+        ranges(a).without(&ranges(b), |s, e| out.push((s, e)));
+        out
+    }
+
+    #[test]
+    fn what_is_new_is_found_run_by_run() {
+        assert_eq!(difference(&[(2, 5)], &[]), [(2, 5)]);
+        assert_eq!(difference(&[(2, 5)], &[(2, 5)]), []);
+        assert_eq!(difference(&[(2, 9)], &[(4, 6)]), [(2, 4), (6, 9)]);
+        assert_eq!(difference(&[(2, 9), (12, 14)], &[(1, 3), (8, 13)]), [(3, 8), (13, 14)]);
+        assert_eq!(difference(&[(5, 6), (8, 9)], &[(1, 2)]), [(5, 6), (8, 9)]);
+    }
+
+    #[test]
+    fn runs_out_of_order_are_sorted_and_joined() {
+        assert_eq!(ranges(&[(8, 9), (2, 4), (4, 5), (3, 8)]).runs, [(2, 9)]);
+    }
+
+    #[test]
+    fn the_origin_moves() {
+        let mut r = ranges(&[(2, 5), (7, 9)]);
+        r.advance(3);
+        assert_eq!(r.runs, [(0, 2), (4, 6)]);
+        r.advance(4);
+        assert_eq!(r.runs, [(0, 2)]);
+        r.advance(2);
+        assert!(r.is_empty());
+    }
+}

@@ -1,0 +1,87 @@
+//! Is the path alive: heartbeats, their answers, and what failures mean (RFC 9260 §5.4, §8.2, §8.3).
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use rand_chacha::ChaCha8Rng;
+use rand_core::Rng;
+
+use super::{Path, PathState, PathView};
+use crate::{Config, Duration, Time};
+
+/// Failed verifications of one pair of addresses before the next local address is tried.
+const TRIES_A_PAIR: u32 = 2;
+
+/// What is known about a path's reachability besides its error count.
+pub(crate) struct Health {
+    /// Known only to whoever receives packets at the path's remote address.
+    nonce: u64,
+    /// When something that measures the path was last sent: new data or a heartbeat.
+    pub(crate) used: Time,
+    /// How long the path must be idle before its next heartbeat.
+    pub(crate) period: Duration,
+    /// A heartbeat shall leave at the next poll.
+    pub(crate) wanted: bool,
+    /// Verifications that failed with the present pair of addresses.
+    failed: u32,
+}
+
+impl Health {
+    pub(crate) fn new(now: Time, chance: &mut ChaCha8Rng) -> Self {
+        Health { nonce: chance.next_u64(), used: now, period: Duration::ZERO, wanted: false, failed: 0 }
+    }
+
+    /// The Heartbeat Information of a heartbeat sent now: when, and the nonce.
+    pub(crate) fn information(&self, now: Time) -> Bytes {
+        let mut info = BytesMut::with_capacity(16);
+        info.put_u64(now.as_nanos());
+        info.put_u64(self.nonce);
+        info.freeze()
+    }
+
+    /// When the heartbeat was sent that came back with this information; `None` if it is not of this path.
+    pub(crate) fn answered(&self, mut info: &[u8], now: Time) -> Option<Time> {
+        if info.len() != 16 {
+            return None;
+        }
+        let sent = Time::from_nanos(info.get_u64());
+        (info.get_u64() == self.nonce && sent <= now).then_some(sent)
+    }
+
+    /// One more verification has failed; whether the next local address should be tried.
+    pub(crate) fn verification_failed(&mut self) -> bool {
+        self.failed += 1;
+        let give_up = self.failed >= TRIES_A_PAIR;
+        if give_up {
+            self.failed = 0;
+        }
+        give_up
+    }
+}
+
+impl Path {
+    /// Sets the time of the next heartbeat: HB.interval and an RTO after the path was last used, jittered by
+    /// half an RTO either way.
+    //= rfc9260#section-8.3
+    pub(crate) fn schedule_heartbeat(&mut self, view: &PathView, config: &Config, chance: &mut ChaCha8Rng) {
+        let Some(interval) = config.heartbeat_interval else {
+            self.timers.heartbeat = Time::NEVER;
+            return;
+        };
+        self.health.period = interval + jittered(view.rto, config.heartbeat_jitter, chance);
+        self.timers.heartbeat = self.health.used + self.health.period;
+    }
+}
+
+fn jittered(rto: Duration, jitter: bool, chance: &mut ChaCha8Rng) -> Duration {
+    if !jitter {
+        return rto;
+    }
+    let rto = rto.as_nanos() as u64;
+    Duration::from_nanos(rto / 2 + chance.next_u64() % rto.max(1))
+}
+
+impl PathView {
+    /// Whether the path has been verified.
+    pub(crate) fn confirmed(&self) -> bool {
+        self.state != PathState::Unconfirmed
+    }
+}

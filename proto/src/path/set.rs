@@ -1,0 +1,247 @@
+//! The paths of an association: their facts in one slice, what else they keep in another.
+
+use super::{Path, PathId, PathState, PathView, RttLimits, Tally, Timers};
+use crate::output::NoteKind;
+use crate::policy::window::MakePath;
+use crate::policy::{Loss, Units};
+use crate::rules::{InFlight, Rules};
+use crate::wire::{Address, chunk::DATA_HEADER};
+use crate::{Config, Time, Tsn};
+
+use super::health::Health;
+use crate::notes::Notes;
+use rand_chacha::ChaCha8Rng;
+
+/// Bytes of the SCTP common header.
+const COMMON_HEADER: u32 = 12;
+
+pub(crate) struct Paths {
+    views: Vec<PathView>,
+    rest: Vec<Path>,
+    pub(crate) limits: RttLimits,
+    rules: Rules,
+}
+
+impl Paths {
+    pub(crate) fn new(config: &Config) -> Self {
+        Paths { views: Vec::new(), rest: Vec::new(), limits: RttLimits::new(config), rules: config.rules }
+    }
+
+    pub(crate) fn views(&self) -> &[PathView] {
+        &self.views
+    }
+
+    pub(crate) fn ids(&self) -> impl Iterator<Item = PathId> + use<> {
+        (0..self.views.len() as u16).map(PathId)
+    }
+
+    pub(crate) fn view(&self, id: PathId) -> &PathView {
+        &self.views[id.index()]
+    }
+
+    pub(crate) fn view_mut(&mut self, id: PathId) -> &mut PathView {
+        &mut self.views[id.index()]
+    }
+
+    pub(crate) fn get(&self, id: PathId) -> &Path {
+        &self.rest[id.index()]
+    }
+
+    pub(crate) fn get_mut(&mut self, id: PathId) -> &mut Path {
+        &mut self.rest[id.index()]
+    }
+
+    pub(crate) fn both(&mut self, id: PathId) -> (&mut PathView, &mut Path) {
+        (&mut self.views[id.index()], &mut self.rest[id.index()])
+    }
+
+    /// The path of this pair of addresses.
+    pub(crate) fn of_pair(&self, local: Address, remote: Address) -> Option<PathId> {
+        self.views.iter().find(|p| p.remote == remote && p.local == local).map(|p| p.id)
+    }
+
+    /// A path to this peer address.
+    pub(crate) fn to(&self, remote: Address) -> Option<PathId> {
+        self.views.iter().find(|p| p.remote == remote).map(|p| p.id)
+    }
+
+    pub(crate) fn primary(&self) -> PathId {
+        self.views.iter().find(|p| p.primary).map_or(PathId(0), |p| p.id)
+    }
+
+    pub(crate) fn set_primary(&mut self, id: PathId) {
+        self.views.iter_mut().for_each(|p| p.primary = p.id == id);
+    }
+
+    /// Adds the path of this pair, unconfirmed. The first becomes the primary.
+    pub(crate) fn add(
+        &mut self,
+        (local, remote): (Address, Address),
+        now: Time,
+        config: &Config,
+        window: &MakePath,
+        chance: &mut ChaCha8Rng,
+    ) -> PathId {
+        let id = PathId(self.views.len() as u16);
+        let pmdcs = pmdcs(config, remote);
+        let congestion = window(Units { mtu: config.mtu, pmdcs, ipv6: remote.ip.is_ipv6() });
+        self.views.push(PathView {
+            id,
+            local,
+            remote,
+            state: PathState::Unconfirmed,
+            primary: self.views.is_empty(),
+            pmdcs,
+            window: congestion.window(),
+            ssthresh: congestion.ssthresh(),
+            flight: 0,
+            marked: 0,
+            room: 0,
+            srtt: None,
+            rttvar: crate::Duration::ZERO,
+            min_rtt: None,
+            rto: config.rto_initial,
+            errors: 0,
+            delivered: 0,
+            lost: 0,
+            chunks: 0,
+            fast_retransmissions: 0,
+            timeout_retransmissions: 0,
+        });
+        self.rest.push(Path {
+            congestion,
+            timers: Timers::OFF,
+            health: Health::new(now, chance),
+            timed: None,
+            earliest: None,
+            idle_rtos: 0,
+            writable: true,
+            tally: Tally::default(),
+        });
+        id
+    }
+
+    /// Lets paths from this local address send, or not.
+    pub(crate) fn set_writable(&mut self, local: Address, writable: bool) {
+        for (view, path) in self.views.iter().zip(&mut self.rest) {
+            if view.local == local {
+                path.writable = writable;
+            }
+        }
+    }
+
+    /// The earliest deadline of any path.
+    pub(crate) fn deadline(&self) -> Time {
+        self.rest.iter().map(|p| p.timers.next()).min().unwrap_or(Time::NEVER)
+    }
+
+    /// Bytes in flight on a path as the rules count them.
+    pub(crate) fn counted(&self, id: PathId) -> u64 {
+        self.count(self.view(id))
+    }
+
+    /// Bytes in flight on all paths as the rules count them.
+    pub(crate) fn counted_all(&self) -> u64 {
+        self.views.iter().map(|view| self.count(view)).sum()
+    }
+
+    fn count(&self, view: &PathView) -> u64 {
+        match self.rules.in_flight {
+            InFlight::Unmarked => view.flight,
+            InFlight::Unacknowledged => view.flight + view.marked,
+        }
+    }
+
+    /// Works out how much each path may carry now: of retransmissions (`marked`), or of new data.
+    pub(crate) fn measure_room(&mut self, marked: bool) {
+        for i in 0..self.views.len() {
+            let flight = if marked { self.views[i].flight } else { self.count(&self.views[i]) };
+            let usable = self.rest[i].writable && self.views[i].confirmed();
+            let view = &mut self.views[i];
+            view.room = if usable { view.window.saturating_sub(flight) } else { 0 };
+        }
+    }
+
+    /// Tells a path's window what the SACK said.
+    pub(crate) fn grow(&mut self, id: PathId, acked: &crate::policy::Acked, notes: &mut Notes) {
+        self.rest[id.index()].congestion.acked(acked, &self.views);
+        self.renew(id, acked.now, notes);
+    }
+
+    /// Tells a path's window of a loss.
+    pub(crate) fn cut(&mut self, id: PathId, loss: Loss, now: Time, notes: &mut Notes) {
+        self.rest[id.index()].congestion.lost(loss, &self.views);
+        self.renew(id, now, notes);
+    }
+
+    /// An RTO has passed in which nothing was sent to this path.
+    //= rfc9260#section-7.2.1
+    pub(crate) fn idle(&mut self, id: PathId, notes: &mut Notes) {
+        let (view, path) = (&mut self.views[id.index()], &mut self.rest[id.index()]);
+        let at = path.timers.idle;
+        path.idle_rtos += 1;
+        let again = path.congestion.idle(path.idle_rtos);
+        path.timers.idle = if again { at + view.rto } else { Time::NEVER };
+        self.renew(id, at, notes);
+    }
+
+    /// Copies what the window policy says into the facts.
+    fn renew(&mut self, id: PathId, now: Time, notes: &mut Notes) {
+        let (view, path) = (&mut self.views[id.index()], &self.rest[id.index()]);
+        view.window = path.congestion.window();
+        view.ssthresh = path.congestion.ssthresh();
+        self.note_window(id, now, notes);
+    }
+
+    pub(crate) fn note_window(&self, id: PathId, now: Time, notes: &mut Notes) {
+        notes.add(now, || {
+            let view = self.view(id);
+            NoteKind::Window {
+                path: id,
+                cwnd: view.window,
+                ssthresh: view.ssthresh,
+                flight: view.flight,
+                marked: view.marked,
+            }
+        });
+    }
+
+    pub(crate) fn note_rto(&self, id: PathId, now: Time, notes: &mut Notes) {
+        notes.add(now, || {
+            let view = self.view(id);
+            NoteKind::Rto { path: id, rto: view.rto, srtt: view.srtt }
+        });
+    }
+
+    /// The smallest DATA chunk limit of all paths: what every fragment fits (§6.9).
+    pub(crate) fn smallest_pmdcs(&self) -> u32 {
+        self.views.iter().map(|p| p.pmdcs).min().unwrap_or(0)
+    }
+
+    /// A chunk has been sent to this path: timers as §6.3.2 R1 and §6.1 say.
+    pub(crate) fn chunk_sent(&mut self, id: PathId, tsn: Tsn, now: Time, new: bool) {
+        let (view, path) = self.both(id);
+        let lowest = path.earliest.is_none_or(|earliest| tsn.before(earliest) || tsn == earliest);
+        if lowest {
+            path.earliest = Some(tsn);
+        }
+        if lowest || path.timers.t3 == Time::NEVER {
+            path.timers.t3 = now + view.rto;
+        }
+        path.timers.idle = now + view.rto;
+        path.idle_rtos = 0;
+        if new {
+            path.health.used = now;
+            if path.timed.is_none() {
+                path.timed = Some((tsn, now));
+            }
+        }
+    }
+}
+
+/// The largest DATA chunk that fits a packet to `remote`, rounded down to a multiple of four.
+fn pmdcs(config: &Config, remote: Address) -> u32 {
+    let udp = if remote.udp == 0 { 0 } else { 8 };
+    let room = config.mtu.saturating_sub(config.ip_header + udp + COMMON_HEADER);
+    (room & !3).max(DATA_HEADER as u32 + 4)
+}

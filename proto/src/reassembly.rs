@@ -1,0 +1,321 @@
+//! From chunks to messages: fragments joined, ordered messages in order (RFC 9260 §6.5, §6.6, §6.9).
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+
+use crate::wire::chunk::{Data, padded};
+use crate::{Delivery, Ssn, Tsn};
+
+pub(crate) struct Reassembly {
+    /// By stream identifier, as far as used.
+    streams: Vec<Stream>,
+    first_ssn: Ssn,
+    /// Complete messages, or parts, and the bytes that each occupies.
+    ready: VecDeque<(Delivery, u64)>,
+}
+
+/// One stream's chunks that wait.
+struct Stream {
+    next: Ssn,
+    ordered: Pile,
+    unordered: Pile,
+}
+
+/// Chunks in TSN order.
+#[derive(Default)]
+struct Pile {
+    chunks: VecDeque<Data>,
+    /// A message whose beginning was delivered as a part: the TSN that must come next.
+    resumes: Option<Tsn>,
+    /// How many chunks at the front are known to follow each other within one message.
+    contiguous: usize,
+}
+
+impl Reassembly {
+    pub(crate) fn new(first_ssn: Ssn) -> Self {
+        Reassembly { streams: Vec::new(), first_ssn, ready: VecDeque::new() }
+    }
+
+    pub(crate) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<(Delivery, u64)> {
+        self.ready.pop_front()
+    }
+
+    /// Takes a chunk that has not been here before; its stream was checked.
+    pub(crate) fn insert(&mut self, data: Data) {
+        let index = usize::from(data.stream);
+        if self.streams.len() <= index {
+            let first = self.first_ssn;
+            self.streams.resize_with(index + 1, || Stream::new(first));
+        }
+        let stream = &mut self.streams[index];
+        if data.unordered {
+            stream.insert_unordered(data, &mut self.ready);
+        } else {
+            stream.insert_ordered(data, &mut self.ready);
+        }
+    }
+
+    /// Takes out a chunk that was not delivered; its bytes.
+    pub(crate) fn discard(&mut self, tsn: Tsn) -> Option<u64> {
+        self.streams
+            .iter_mut()
+            .flat_map(|s| [&mut s.ordered, &mut s.unordered])
+            .find_map(|pile| pile.discard(tsn))
+    }
+
+    /// Delivers the beginning of a message, of the first stream that has one of which nothing before is
+    /// missing: then whatever fills the buffer lies behind it, and can be dropped for its sake.
+    pub(crate) fn deliver_part(&mut self, cumulative: Tsn) {
+        for stream in &mut self.streams {
+            let next = stream.next;
+            let in_turn = |data: &Data| data.ssn == next && !data.tsn.after(cumulative);
+            let arrived = |data: &Data| !data.tsn.after(cumulative);
+            if stream.ordered.deliver_part(in_turn, &mut self.ready)
+                || stream.unordered.deliver_part(arrived, &mut self.ready)
+            {
+                return;
+            }
+        }
+    }
+}
+
+impl Stream {
+    fn new(next: Ssn) -> Self {
+        Stream { next, ordered: Pile::default(), unordered: Pile::default() }
+    }
+
+    //= rfc9260#section-6.6
+    fn insert_ordered(&mut self, data: Data, ready: &mut VecDeque<(Delivery, u64)>) {
+        let whole = data.begin && data.end && data.ssn == self.next;
+        if whole && self.ordered.chunks.is_empty() && self.ordered.resumes.is_none() {
+            self.next = self.next.next();
+            return ready.push_back(joined(SmallVec::from_iter([data])));
+        }
+        self.ordered.insert(data);
+        while self.ordered.front_starts(|front| front.ssn == self.next) {
+            let Some(count) = self.ordered.complete() else { break };
+            ready.push_back(self.ordered.take(count));
+            self.next = self.next.next();
+        }
+    }
+
+    /// While a message is delivered in parts, those behind it on its stream wait: nothing else says where
+    /// its next part belongs.
+    fn insert_unordered(&mut self, data: Data, ready: &mut VecDeque<(Delivery, u64)>) {
+        let pile = &mut self.unordered;
+        if data.begin && data.end && pile.resumes.is_none() {
+            return ready.push_back(joined(SmallVec::from_iter([data])));
+        }
+        let at = pile.insert(data);
+        match (pile.message_around(at), pile.resumes) {
+            (Some((start, end)), None) => ready.push_back(pile.take_between(start, end)),
+            (Some((start, end)), Some(tsn)) if pile.chunks[start].tsn == tsn => {
+                ready.push_back(pile.take_between(start, end));
+                while let Some((start, end)) = pile.any_message() {
+                    ready.push_back(pile.take_between(start, end));
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Pile {
+    /// Puts a chunk in its place; where that is.
+    fn insert(&mut self, data: Data) -> usize {
+        let at = match self.chunks.back() {
+            Some(last) if data.tsn.before(last.tsn) => {
+                self.chunks.partition_point(|d| d.tsn.before(data.tsn))
+            }
+            _ => self.chunks.len(),
+        };
+        if at < self.contiguous || at == 0 {
+            self.contiguous = 0;
+        }
+        self.chunks.insert(at, data);
+        at
+    }
+
+    fn discard(&mut self, tsn: Tsn) -> Option<u64> {
+        let at = self.chunks.partition_point(|d| d.tsn.before(tsn));
+        if self.chunks.get(at)?.tsn != tsn {
+            return None;
+        }
+        self.contiguous = self.contiguous.min(at);
+        self.chunks.remove(at).map(|data| padded(data.size()) as u64)
+    }
+
+    /// Whether the chunk in front can be delivered next: it begins a message that is due, or resumes one.
+    fn front_starts(&self, due: impl Fn(&Data) -> bool) -> bool {
+        let Some(front) = self.chunks.front() else { return false };
+        match self.resumes {
+            Some(tsn) => front.tsn == tsn,
+            None => front.begin && due(front),
+        }
+    }
+
+    /// How many chunks at the front make up the rest of a message, if it is all here.
+    fn complete(&mut self) -> Option<usize> {
+        self.contiguous = self.contiguous.max(1);
+        while !self.chunks[self.contiguous - 1].end {
+            let last = self.chunks[self.contiguous - 1].tsn;
+            match self.chunks.get(self.contiguous) {
+                Some(next) if next.tsn == last.next() && !next.begin => self.contiguous += 1,
+                _ => return None,
+            }
+        }
+        Some(self.contiguous)
+    }
+
+    /// Takes the first `count` chunks as the end of a message.
+    fn take(&mut self, count: usize) -> (Delivery, u64) {
+        self.contiguous = 0;
+        self.resumes = None;
+        joined(self.chunks.drain(..count).collect())
+    }
+
+    /// The bounds of the message that the chunk at `at` belongs to, if it is all here.
+    fn message_around(&self, at: usize) -> Option<(usize, usize)> {
+        let follows = |a: usize, b: usize| self.chunks[a].tsn.next() == self.chunks[b].tsn;
+        let mut start = at;
+        while !self.starts(start) {
+            if start == 0 || !follows(start - 1, start) {
+                return None;
+            }
+            start -= 1;
+        }
+        let mut end = at;
+        while !self.chunks[end].end {
+            if end + 1 == self.chunks.len() || !follows(end, end + 1) {
+                return None;
+            }
+            end += 1;
+        }
+        Some((start, end + 1))
+    }
+
+    /// The bounds of any message that is all here.
+    fn any_message(&self) -> Option<(usize, usize)> {
+        (0..self.chunks.len()).filter(|&at| self.chunks[at].end).find_map(|at| self.message_around(at))
+    }
+
+    fn starts(&self, at: usize) -> bool {
+        self.chunks[at].begin || self.resumes == Some(self.chunks[at].tsn)
+    }
+
+    fn take_between(&mut self, start: usize, end: usize) -> (Delivery, u64) {
+        if self.resumes == Some(self.chunks[start].tsn) {
+            self.resumes = None;
+        }
+        self.contiguous = 0;
+        joined(self.chunks.drain(start..end).collect())
+    }
+
+    /// Delivers what is contiguous at the front as a part.
+    fn deliver_part(
+        &mut self,
+        due: impl Fn(&Data) -> bool,
+        ready: &mut VecDeque<(Delivery, u64)>,
+    ) -> bool {
+        if !self.front_starts(due) || self.complete().is_some() {
+            return false;
+        }
+        let count = self.contiguous;
+        let resumes = self.chunks[count - 1].tsn.next();
+        ready.push_back(self.take(count));
+        self.resumes = Some(resumes);
+        true
+    }
+}
+
+/// The message, or part, made of these chunks, and the bytes that they occupied.
+fn joined(chunks: SmallVec<[Data; 1]>) -> (Delivery, u64) {
+    let bytes = chunks.iter().map(|data| padded(data.size()) as u64).sum();
+    let (stream, ppid, unordered) = (chunks[0].stream, chunks[0].ppid, chunks[0].unordered);
+    let complete = chunks.last().is_some_and(|data| data.end);
+    let pieces = chunks.into_iter().map(|data| data.payload).collect();
+    (Delivery { stream, ppid, unordered, complete, pieces }, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn piece(tsn: u32, ssn: u16, flags: &str) -> Data {
+        Data {
+            tsn: Tsn(tsn),
+            stream: 1,
+            ssn: Ssn(ssn),
+            ppid: 9,
+            begin: flags.contains('B'),
+            end: flags.contains('E'),
+            unordered: flags.contains('U'),
+            immediate: false,
+            payload: Bytes::from(vec![tsn as u8; 4]),
+        }
+    }
+
+    fn delivered(r: &mut Reassembly) -> Vec<(Vec<u8>, bool)> {
+        let tell = |(d, bytes): (Delivery, u64)| {
+            assert_eq!(bytes as usize, d.len() + 16 * d.pieces.len());
+            (d.pieces.iter().map(|p| p[0]).collect(), d.complete)
+        };
+        std::iter::from_fn(|| r.pop()).map(tell).collect()
+    }
+
+    #[test]
+    fn ordered_messages_wait_for_their_turn() {
+        let mut r = Reassembly::new(Ssn(0));
+        r.insert(piece(3, 2, "BE"));
+        r.insert(piece(2, 1, "E"));
+        assert!(!r.has_ready());
+        r.insert(piece(0, 0, "BE"));
+        assert_eq!(delivered(&mut r), [(vec![0], true)]);
+        r.insert(piece(1, 1, "B"));
+        assert_eq!(delivered(&mut r), [(vec![1, 2], true), (vec![3], true)]);
+    }
+
+    #[test]
+    fn unordered_messages_do_not() {
+        let mut r = Reassembly::new(Ssn(0));
+        r.insert(piece(7, 0, "UE"));
+        r.insert(piece(9, 0, "UBE"));
+        r.insert(piece(5, 0, "UB"));
+        assert_eq!(delivered(&mut r), [(vec![9], true)]);
+        r.insert(piece(6, 0, "U"));
+        assert_eq!(delivered(&mut r), [(vec![5, 6, 7], true)]);
+    }
+
+    #[test]
+    fn a_part_is_resumed_where_it_ended() {
+        let mut r = Reassembly::new(Ssn(0));
+        r.insert(piece(1, 0, "B"));
+        r.insert(piece(2, 0, ""));
+        r.insert(piece(4, 0, "E"));
+        r.deliver_part(Tsn(2));
+        assert_eq!(delivered(&mut r), [(vec![1, 2], false)]);
+        r.insert(piece(3, 0, ""));
+        assert_eq!(delivered(&mut r), [(vec![3, 4], true)]);
+        r.insert(piece(5, 1, "BE"));
+        assert_eq!(delivered(&mut r), [(vec![5], true)]);
+    }
+
+    #[test]
+    fn a_discarded_chunk_can_come_again() {
+        let mut r = Reassembly::new(Ssn(0));
+        r.insert(piece(2, 0, ""));
+        r.insert(piece(3, 0, "E"));
+        assert_eq!(r.discard(Tsn(3)), Some(20));
+        assert_eq!(r.discard(Tsn(3)), None);
+        r.insert(piece(1, 0, "B"));
+        assert!(!r.has_ready());
+        r.insert(piece(3, 0, "E"));
+        assert_eq!(delivered(&mut r), [(vec![1, 2, 3], true)]);
+    }
+}

@@ -1,0 +1,368 @@
+//! What has arrived: the Cumulative TSN, the runs beyond gaps, the receive buffer, and when to send a SACK
+//! (RFC 9260 §6.2, §6.7).
+
+use smallvec::SmallVec;
+
+use crate::config::Config;
+use crate::path::PathId;
+use crate::reassembly::Reassembly;
+use crate::rules::{FirstData, WindowUpdates};
+use crate::wire::chunk::{Data, GapBlock, SACK_HEADER, Sack, padded};
+use crate::{Delivery, Ssn, Time, Tsn};
+
+/// The farthest that a Gap Ack Block can reach.
+const REACH: u32 = u16::MAX as u32;
+/// Duplicate TSNs reported in one SACK at most.
+const DUPLICATES: usize = 16;
+
+/// The receiving half of an association.
+pub(crate) struct Receiver {
+    /// All up to this TSN have arrived.
+    cumulative: Tsn,
+    first: Tsn,
+    /// Runs that have arrived beyond gaps, ascending, both ends included.
+    runs: Vec<(Tsn, Tsn)>,
+    duplicates: SmallVec<[Tsn; 4]>,
+    reassembly: Reassembly,
+    buffer: u64,
+    /// Bytes of chunks in the buffer: not reassembled, or not read.
+    held: u64,
+    /// The window that the last SACK, or INIT, announced.
+    announced: u64,
+    pub(crate) schedule: Schedule,
+    /// The path that the last DATA came by: where the SACK goes.
+    pub(crate) from: PathId,
+}
+
+/// When the next SACK is due.
+pub(crate) struct Schedule {
+    /// Packets with DATA since the last SACK.
+    packets: u32,
+    /// When it is due at the latest; [`Time::NEVER`] while none is owed.
+    pub(crate) deadline: Time,
+    /// It is due now.
+    pub(crate) now: bool,
+}
+
+/// What became of the DATA chunks of one packet.
+#[derive(Default)]
+pub(crate) struct Arrival {
+    chunks: u32,
+    at_once: bool,
+}
+
+impl Arrival {
+    /// Whether the packet had DATA at all.
+    pub(crate) fn any(&self) -> bool {
+        self.chunks > 0
+    }
+}
+
+/// What became of one DATA chunk.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Taken {
+    /// It is new and held or delivered.
+    New,
+    /// It had arrived before.
+    Duplicate,
+    /// There was no room for it.
+    NoRoom,
+}
+
+impl Receiver {
+    pub(crate) fn new(first: Tsn, config: &Config) -> Self {
+        Receiver {
+            cumulative: first.prev(),
+            first,
+            runs: Vec::new(),
+            duplicates: SmallVec::new(),
+            reassembly: Reassembly::new(Ssn(config.first_ssn)),
+            buffer: u64::from(config.receive_buffer),
+            held: 0,
+            announced: u64::from(config.receive_buffer),
+            schedule: Schedule { packets: 0, deadline: Time::NEVER, now: false },
+            from: PathId(0),
+        }
+    }
+
+    pub(crate) fn cumulative(&self) -> Tsn {
+        self.cumulative
+    }
+
+    /// Whether anything has arrived beyond a gap.
+    pub(crate) fn has_gap(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    /// Takes a DATA chunk.
+    pub(crate) fn data(&mut self, data: Data, rules: &crate::Rules, arrival: &mut Arrival) -> Taken {
+        arrival.chunks += 1;
+        let first = data.tsn == self.first && self.cumulative == self.first.prev();
+        arrival.at_once |= data.immediate || (first && rules.first_data == FirstData::AtOnce);
+        if self.has(data.tsn) {
+            if self.duplicates.len() < DUPLICATES {
+                self.duplicates.push(data.tsn);
+            }
+            arrival.at_once = true;
+            return Taken::Duplicate;
+        }
+        if !self.make_room(&data) {
+            arrival.at_once = true;
+            return Taken::NoRoom;
+        }
+        self.record(data.tsn);
+        self.held += padded(data.size()) as u64;
+        self.reassembly.insert(data);
+        self.deliver_parts();
+        Taken::New
+    }
+
+    /// Records a chunk whose data is thrown away.
+    pub(crate) fn acknowledge_only(&mut self, tsn: Tsn, arrival: &mut Arrival) {
+        arrival.chunks += 1;
+        if !self.has(tsn) && tsn.distance_from(self.cumulative) <= REACH {
+            self.record(tsn);
+        }
+    }
+
+    /// Whether this TSN has arrived.
+    fn has(&self, tsn: Tsn) -> bool {
+        if !tsn.after(self.cumulative) {
+            return true;
+        }
+        let run = self.runs.partition_point(|run| run.1.before(tsn));
+        self.runs.get(run).is_some_and(|run| !tsn.before(run.0))
+    }
+
+    /// Makes room for a chunk, dropping the highest chunks held beyond gaps if it fills a lower place.
+    //= rfc9260#section-6.2
+    fn make_room(&mut self, data: &Data) -> bool {
+        if data.tsn.distance_from(self.cumulative) > REACH {
+            return false;
+        }
+        let size = padded(data.size()) as u64;
+        while self.held + size > self.buffer {
+            let Some(&(_, highest)) = self.runs.last() else { return false };
+            if !highest.after(data.tsn) {
+                return false;
+            }
+            let Some(freed) = self.reassembly.discard(highest) else { return false };
+            self.held -= freed;
+            self.forget_highest();
+        }
+        true
+    }
+
+    fn forget_highest(&mut self) {
+        if let Some(run) = self.runs.last_mut() {
+            if run.0 == run.1 {
+                self.runs.pop();
+            } else {
+                run.1 = run.1.prev();
+            }
+        }
+    }
+
+    fn record(&mut self, tsn: Tsn) {
+        if tsn == self.cumulative.next() {
+            self.cumulative = tsn;
+            if let Some(&(start, end)) = self.runs.first()
+                && start == tsn.next()
+            {
+                self.cumulative = end;
+                self.runs.remove(0);
+            }
+            return;
+        }
+        let at = self.runs.partition_point(|run| run.1.before(tsn));
+        let joins_left = at > 0 && self.runs[at - 1].1.next() == tsn;
+        let joins_right = self.runs.get(at).is_some_and(|run| run.0 == tsn.next());
+        match (joins_left, joins_right) {
+            (true, true) => {
+                self.runs[at - 1].1 = self.runs[at].1;
+                self.runs.remove(at);
+            }
+            (true, false) => self.runs[at - 1].1 = tsn,
+            (false, true) => self.runs[at].0 = tsn,
+            (false, false) => self.runs.insert(at, (tsn, tsn)),
+        }
+    }
+
+    /// A buffer full of one incomplete message: its beginning is delivered as a part (§6.9, §11.1).
+    fn deliver_parts(&mut self) {
+        let one_chunk = self.buffer / 8;
+        if self.held + one_chunk.min(1500) > self.buffer && !self.reassembly.has_ready() {
+            self.reassembly.deliver_part(self.cumulative);
+        }
+    }
+
+    /// All chunks of a packet are taken: is a SACK due, now or later?
+    //= rfc9260#section-6.2
+    pub(crate) fn packet_done(&mut self, arrival: &Arrival, from: PathId, now: Time, config: &Config) {
+        if arrival.chunks == 0 {
+            return;
+        }
+        self.from = from;
+        self.schedule.packets += 1;
+        if arrival.at_once || self.has_gap() || self.schedule.packets >= config.sack_every {
+            self.schedule.now = true;
+        }
+        if self.schedule.deadline == Time::NEVER {
+            self.schedule.deadline = now + config.sack_delay;
+        }
+    }
+
+    pub(crate) fn has_ready(&self) -> bool {
+        self.reassembly.has_ready()
+    }
+
+    /// The next message for the user.
+    pub(crate) fn read(&mut self, config: &Config) -> Option<Delivery> {
+        let (delivery, bytes) = self.reassembly.pop()?;
+        self.held -= bytes;
+        self.deliver_parts();
+        self.update_window(config);
+        Some(delivery)
+    }
+
+    /// Announces the window when it has opened by a quarter of the buffer.
+    //= rfc9260#section-6.2
+    fn update_window(&mut self, config: &Config) {
+        if self.announcing(config) && self.free() >= self.announced + self.buffer / 4 {
+            self.schedule.now = true;
+        }
+    }
+
+    fn announcing(&self, config: &Config) -> bool {
+        config.rules.window_updates == WindowUpdates::Announced
+    }
+
+    fn free(&self) -> u64 {
+        self.buffer.saturating_sub(self.held)
+    }
+
+    /// The window to announce: less than a packet counts as none, if the rules avoid silly windows.
+    fn window(&self, config: &Config) -> u64 {
+        let free = self.free();
+        let packet = u64::from(config.mtu).min(self.buffer / 4);
+        if self.announcing(config) && free < packet { 0 } else { free }
+    }
+
+    /// Bytes that the SACK owed would take.
+    pub(crate) fn sack_size(&self, limit: usize) -> usize {
+        let room = limit.saturating_sub(SACK_HEADER) / 4;
+        SACK_HEADER + 4 * (self.runs.len() + self.duplicates.len()).min(room)
+    }
+
+    /// The SACK, in at most `limit` bytes; nothing is owed any more.
+    pub(crate) fn sack(&mut self, limit: usize, config: &Config) -> Sack {
+        let room = limit.saturating_sub(SACK_HEADER) / 4;
+        self.schedule = Schedule { packets: 0, deadline: Time::NEVER, now: false };
+        self.announced = self.window(config);
+        let offset = |tsn: Tsn| tsn.distance_from(self.cumulative) as u16;
+        let gaps: SmallVec<[GapBlock; 4]> = self
+            .runs
+            .iter()
+            .take(room)
+            .map(|run| GapBlock { start: offset(run.0), end: offset(run.1) })
+            .collect();
+        let mut duplicates = std::mem::take(&mut self.duplicates);
+        duplicates.truncate(room - gaps.len());
+        Sack { cumulative: self.cumulative, a_rwnd: self.announced as u32, gaps, duplicates }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+
+    fn config() -> Config {
+        Config { receive_buffer: 10_000, ..Config::default() }
+    }
+
+    fn data(tsn: u32) -> Data {
+        Data {
+            tsn: Tsn(tsn),
+            stream: 0,
+            ssn: Ssn(tsn.wrapping_sub(u32::MAX - 1) as u16),
+            ppid: 0,
+            begin: true,
+            end: true,
+            unordered: false,
+            immediate: false,
+            payload: Bytes::from_static(&[0; 984]),
+        }
+    }
+
+    /// A receiver whose first TSN is just below the wrap.
+    fn receiver() -> Receiver {
+        Receiver::new(Tsn(u32::MAX - 1), &config())
+    }
+
+    fn arrive(r: &mut Receiver, offset: u32) -> Taken {
+        let mut arrival = Arrival::default();
+        let c = config();
+        let taken = r.data(data((u32::MAX - 1).wrapping_add(offset)), &c.rules, &mut arrival);
+        r.packet_done(&arrival, PathId(0), Time::ZERO, &c);
+        taken
+    }
+
+    fn gaps(r: &mut Receiver) -> Vec<(u16, u16)> {
+        r.sack(1000, &config()).gaps.iter().map(|g| (g.start, g.end)).collect()
+    }
+
+    #[test]
+    fn runs_grow_join_and_vanish_across_the_wrap() {
+        let mut r = receiver();
+        for offset in [1, 3, 4, 6] {
+            assert_eq!(arrive(&mut r, offset), Taken::New);
+        }
+        assert_eq!(gaps(&mut r), [(2, 2), (4, 5), (7, 7)]);
+        arrive(&mut r, 5);
+        assert_eq!(gaps(&mut r), [(2, 2), (4, 7)]);
+        arrive(&mut r, 0);
+        assert_eq!(r.cumulative, Tsn(u32::MAX));
+        arrive(&mut r, 2);
+        assert_eq!((r.cumulative, gaps(&mut r).len()), (Tsn(4), 0));
+        assert_eq!(arrive(&mut r, 2), Taken::Duplicate);
+    }
+
+    #[test]
+    fn every_second_packet_or_a_gap_makes_a_sack_due() {
+        let mut r = receiver();
+        arrive(&mut r, 0);
+        assert!(!r.schedule.now && r.schedule.deadline != Time::NEVER);
+        arrive(&mut r, 1);
+        assert!(r.schedule.now);
+        gaps(&mut r);
+        arrive(&mut r, 3);
+        assert!(r.schedule.now, "a gap");
+        gaps(&mut r);
+        arrive(&mut r, 2);
+        assert!(!r.schedule.now, "the packet that fills the last gap goes by the ordinary count");
+    }
+
+    #[test]
+    fn a_lower_chunk_takes_the_place_of_the_highest() {
+        let mut r = receiver();
+        for offset in 1..=10 {
+            assert_eq!(arrive(&mut r, offset), Taken::New);
+        }
+        assert_eq!(arrive(&mut r, 11), Taken::NoRoom);
+        assert_eq!(arrive(&mut r, 0), Taken::New);
+        assert_eq!(r.cumulative, Tsn((u32::MAX - 1).wrapping_add(9)), "the tenth was dropped again");
+    }
+
+    #[test]
+    fn less_than_a_packet_is_announced_as_none() {
+        let mut r = receiver();
+        for offset in 1..=9 {
+            arrive(&mut r, offset);
+        }
+        assert_eq!(r.sack(1000, &config()).a_rwnd, 0);
+        let mut c = config();
+        c.rules = crate::Rules::NS2;
+        assert_eq!(r.sack(1000, &c).a_rwnd, 1000);
+    }
+}

@@ -1,0 +1,355 @@
+//! What leaves and when: a SACK, a timeout or a call grants rights; a packet is chosen when one is polled.
+
+mod blocked;
+mod rights;
+mod sack;
+mod timeout;
+
+pub(crate) use sack::{Answer, revived};
+pub(crate) use timeout::TimedOut;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::Rng;
+use smallvec::SmallVec;
+
+use crate::notes::Notes;
+use crate::output::{Limit, NoteKind, Statistics};
+use crate::outstanding::Outstanding;
+use crate::path::{PathId, Paths};
+use crate::policy::{Ask, Choice, PolicyError, Route, Why};
+use crate::rules::NewData;
+use crate::send_queue::SendQueue;
+use crate::wire::Chunk;
+use crate::wire::chunk::{Data, padded};
+use crate::{Config, Policies, Ssn, Time, Tsn};
+use blocked::BlockedClock;
+use rights::Rights;
+
+/// The sending half of an association.
+pub(crate) struct Sender {
+    pub(crate) queue: SendQueue,
+    pub(crate) outstanding: Outstanding,
+    routes: Routes,
+    rights: Rights,
+    /// The receive buffer that the peer advertised last, in bytes.
+    a_rwnd: u64,
+    /// The Fast Recovery exit point, while in Fast Recovery.
+    exit: Option<Tsn>,
+    /// When a closed window is probed; [`Time::NEVER`] while it need not be.
+    pub(crate) probe_timer: Time,
+    /// A window probe is in flight.
+    probing: bool,
+    /// Whether a SACK came since the last window probe.
+    heard_since_probe: bool,
+    blocked: BlockedClock,
+    /// The path that new data took last, or would take.
+    pub(crate) in_use: PathId,
+    /// Drawn anew after each packet: ties are broken alike however often a route is asked.
+    tie: u64,
+}
+
+/// The three routes of an association.
+struct Routes {
+    new: Box<dyn Route>,
+    fast: Box<dyn Route>,
+    timeout: Box<dyn Route>,
+}
+
+impl Routes {
+    fn of(&mut self, why: Why) -> &mut dyn Route {
+        match why {
+            Why::New | Why::WindowProbe => &mut *self.new,
+            Why::Missing => &mut *self.fast,
+            Why::Timeout => &mut *self.timeout,
+        }
+    }
+}
+
+/// A packet's DATA chunks.
+pub(crate) struct Load {
+    pub(crate) path: PathId,
+    pub(crate) why: Why,
+    pub(crate) limit: Limit,
+    pub(crate) chunks: SmallVec<[Chunk; 2]>,
+}
+
+/// What a choice of packet needs to know of its association.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) now: Time,
+    pub(crate) config: &'a Config,
+    pub(crate) paths: &'a mut Paths,
+    pub(crate) notes: &'a mut Notes,
+    pub(crate) statistics: &'a mut Statistics,
+}
+
+impl Sender {
+    pub(crate) fn new(
+        first: Tsn,
+        config: &Config,
+        policies: &Policies,
+        chance: &mut ChaCha8Rng,
+    ) -> Result<Self, PolicyError> {
+        let routes = Routes {
+            new: policies.route(&config.new_data, config)?,
+            fast: policies.route(&config.fast, config)?,
+            timeout: policies.route(&config.timeout, config)?,
+        };
+        Ok(Sender {
+            queue: SendQueue::new(Ssn(config.first_ssn)),
+            outstanding: Outstanding::new(first),
+            routes,
+            rights: Rights::new(config),
+            a_rwnd: 0,
+            exit: None,
+            probe_timer: Time::NEVER,
+            probing: false,
+            heard_since_probe: false,
+            blocked: BlockedClock::default(),
+            in_use: PathId(0),
+            tie: chance.next_u64(),
+        })
+    }
+
+    /// The peer's receive buffer as it said in INIT or INIT ACK.
+    pub(crate) fn set_peer_buffer(&mut self, bytes: u32) {
+        self.a_rwnd = u64::from(bytes);
+    }
+
+    /// The peer's window: what it advertised, less what is in flight.
+    //= rfc9260#section-6.2.1
+    fn peer_window(&self, paths: &Paths) -> u64 {
+        self.a_rwnd.saturating_sub(paths.counted_all())
+    }
+
+    pub(crate) fn in_recovery(&self) -> bool {
+        self.exit.is_some()
+    }
+
+    /// User bytes not acknowledged, sent or not.
+    pub(crate) fn user_bytes(&self) -> u64 {
+        self.queue.user_bytes() + self.outstanding.user_bytes()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.outstanding.is_empty()
+    }
+
+    /// New data may leave from now on: the paths that must be confirmed are.
+    pub(crate) fn open(&mut self) {
+        self.rights.open();
+    }
+
+    /// New data waits until all paths are confirmed.
+    pub(crate) fn close_until_confirmed(&mut self) {
+        self.rights.close();
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.rights.is_open()
+    }
+
+    /// A message was given to send.
+    pub(crate) fn called(&mut self, was_empty: bool) {
+        self.rights.called(was_empty, self.outstanding.is_empty());
+    }
+
+    /// Something other than a SACK happened that may let data go: each such event has its own Max.Burst.
+    pub(crate) fn event(&mut self) {
+        self.rights.event();
+    }
+
+    /// Nothing more leaves now: rights that last for one answer end, and what blocks is recorded.
+    pub(crate) fn settle(&mut self, around: &mut Surroundings<'_>) {
+        let marked = self.outstanding.lowest_marked().is_some();
+        self.rights.settle(marked);
+        let cause = self.what_blocks(around);
+        self.blocked.set(cause, around.now, around.statistics, around.notes);
+        self.watch_closed_window(around);
+    }
+
+    /// The DATA chunks of the next packet, if one may leave, in at most `budget` bytes.
+    pub(crate) fn next_load(
+        &mut self,
+        budget: u32,
+        around: &mut Surroundings<'_>,
+        chance: &mut ChaCha8Rng,
+    ) -> Option<Load> {
+        let load = self.retransmission(budget, around).or_else(|| self.new_data(budget, around))?;
+        self.tie = chance.next_u64();
+        around.paths.note_window(load.path, around.now, around.notes);
+        Some(load)
+    }
+
+    /// A packet of marked chunks: one by a right granted, or as many as there is room for.
+    //= rfc9260#section-6.1
+    fn retransmission(&mut self, budget: u32, around: &mut Surroundings<'_>) -> Option<Load> {
+        let (tsn, why) = self.outstanding.lowest_marked()?;
+        let granted = self.rights.granted();
+        if granted.is_none() && !self.rights.may_retransmit() {
+            return None;
+        }
+        around.paths.measure_room(true);
+        let path = self.choose_again(tsn, why, around)?;
+        let sendable = around.paths.get(path).writable && around.paths.view(path).confirmed();
+        let room = around.paths.view(path).room > 0;
+        if !sendable || (granted.is_none() && !room) {
+            return None;
+        }
+        let chunks = self.resend_from(tsn, path, budget, around);
+        if chunks.is_empty() {
+            return None;
+        }
+        let limit = if granted.is_some() { Limit::Granted } else { Limit::Window };
+        self.rights.retransmitted();
+        Some(Load { path, why, limit, chunks })
+    }
+
+    fn choose_again(&mut self, tsn: Tsn, why: Why, around: &mut Surroundings<'_>) -> Option<PathId> {
+        let sent = self.outstanding.get(tsn)?;
+        let ask = Ask {
+            why,
+            tsn,
+            size: sent.size,
+            stream: sent.data.stream,
+            last: Some(sent.path),
+            transmissions: sent.transmissions,
+            queued: self.queue.user_bytes(),
+            peer_window: self.peer_window(around.paths),
+            tie: self.tie,
+        };
+        let route = self.routes.of(why);
+        match route.choose(&ask, around.paths.views()) {
+            Choice::Send(path) => Some(path),
+            Choice::Wait => None,
+        }
+    }
+
+    /// Sends marked chunks again, the lowest first, as long as they fit the packet.
+    fn resend_from(
+        &mut self,
+        mut tsn: Tsn,
+        path: PathId,
+        mut budget: u32,
+        around: &mut Surroundings<'_>,
+    ) -> SmallVec<[Chunk; 2]> {
+        let mut chunks = SmallVec::new();
+        loop {
+            let Some((next, why)) = self.outstanding.lowest_marked() else { break };
+            let Some(size) = self.outstanding.get(next).map(|sent| sent.size) else { break };
+            if size > budget || next.before(tsn) {
+                break;
+            }
+            budget -= size;
+            tsn = next;
+            let data = self.outstanding.resend(next, path, around.paths, around.now);
+            around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why });
+            chunks.push(Chunk::Data(data));
+        }
+        chunks
+    }
+
+    /// A packet of new chunks, if marked chunks, windows and bursts allow.
+    fn new_data(&mut self, budget: u32, around: &mut Surroundings<'_>) -> Option<Load> {
+        let fragment = around.paths.smallest_pmdcs();
+        let (stream, size) = self.queue.peek(fragment)?;
+        let fits = u64::from(size) <= self.peer_window(around.paths);
+        let probing = !fits && self.may_probe(around.config);
+        if !(self.rights.may_send() || probing) || self.waits_for_marked(around.config) {
+            return None;
+        }
+        if (!fits && !probing) || size > budget {
+            return None;
+        }
+        let why = if probing { Why::WindowProbe } else { Why::New };
+        let path = self.choose_new(stream, size, why, around)?;
+        let chunks = self.send_new(path, why, fragment, budget, around);
+        if probing {
+            self.probe_timer = Time::NEVER;
+            self.probing = true;
+            self.heard_since_probe = false;
+            around.statistics.probes += 1;
+        }
+        self.rights.sent_new();
+        let limit = if probing { Limit::Granted } else { Limit::Window };
+        Some(Load { path, why, limit, chunks })
+    }
+
+    fn waits_for_marked(&mut self, config: &Config) -> bool {
+        config.rules.new_data == NewData::AfterMarked && self.outstanding.lowest_marked().is_some()
+    }
+
+    /// A closed window admits one chunk while nothing is in flight, at once or when the probe timer has granted it.
+    //= rfc9260#section-6.1
+    fn may_probe(&self, config: &Config) -> bool {
+        let allowed = if self.probes_later(config) {
+            self.rights.granted() == Some(Why::WindowProbe)
+        } else {
+            self.rights.may_send()
+        };
+        allowed && self.outstanding.is_empty()
+    }
+
+    fn choose_new(&mut self, stream: u16, size: u32, why: Why, around: &mut Surroundings<'_>) -> Option<PathId> {
+        around.paths.measure_room(false);
+        let ask = Ask {
+            why,
+            tsn: self.outstanding.next_tsn(),
+            size,
+            stream,
+            last: None,
+            transmissions: 0,
+            queued: self.queue.user_bytes(),
+            peer_window: self.peer_window(around.paths),
+            tie: self.tie,
+        };
+        match self.routes.new.choose(&ask, around.paths.views()) {
+            Choice::Send(path) if around.paths.view(path).room > 0 => {
+                self.in_use = path;
+                self.routes.new.sent(&ask, path);
+                Some(path)
+            }
+            _ => None,
+        }
+    }
+
+    /// Cuts new chunks from the queue, as many as fit the packet and the peer's window.
+    fn send_new(
+        &mut self,
+        path: PathId,
+        why: Why,
+        fragment: u32,
+        mut budget: u32,
+        around: &mut Surroundings<'_>,
+    ) -> SmallVec<[Chunk; 2]> {
+        let mut chunks = SmallVec::new();
+        while let Some((_, size)) = self.queue.peek(fragment) {
+            let fits = u64::from(size) <= self.peer_window(around.paths);
+            if size > budget || !(fits || (chunks.is_empty() && why == Why::WindowProbe)) {
+                break;
+            }
+            let tsn = self.outstanding.next_tsn();
+            let Some(data) = self.queue.take(fragment, tsn) else { break };
+            debug_assert_eq!(padded(data.size()) as u32, size);
+            budget -= size;
+            self.push(data, path, why, around, &mut chunks);
+            if why == Why::WindowProbe {
+                break;
+            }
+        }
+        chunks
+    }
+
+    fn push(
+        &mut self,
+        data: Data,
+        path: PathId,
+        why: Why,
+        around: &mut Surroundings<'_>,
+        chunks: &mut SmallVec<[Chunk; 2]>,
+    ) {
+        let (tsn, size) = (data.tsn, padded(data.size()) as u32);
+        chunks.push(Chunk::Data(data.clone()));
+        self.outstanding.push(data, path, around.paths, around.now);
+        around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why });
+    }
+}

@@ -1,0 +1,56 @@
+//! T3-rtx expires, and the timer that probes a closed window.
+
+use super::{Sender, Surroundings};
+use crate::Time;
+use crate::output::NoteKind;
+use crate::path::PathId;
+use crate::policy::{Loss, Why};
+
+/// What an expired T3-rtx was.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum TimedOut {
+    /// A loss: it counts as an error of the path.
+    Error,
+    /// A window probe that the peer answered without room for it: no error.
+    Probe,
+}
+
+impl Sender {
+    /// T3-rtx of a path has expired.
+    //= rfc9260#section-6.3.3
+    pub(crate) fn time_out(&mut self, id: PathId, around: &mut Surroundings<'_>) -> TimedOut {
+        let now = around.now;
+        around.notes.add(now, || NoteKind::T3 { path: id });
+        around.statistics.timeouts += 1;
+        let probe = self.probing && self.heard_since_probe && self.outstanding.only().is_some();
+        if !probe {
+            around.paths.cut(id, Loss::Timeout, now, around.notes);
+            self.tell_routes_lost(id, Loss::Timeout);
+        }
+        let limits = around.paths.limits;
+        let (view, path) = around.paths.both(id);
+        view.back_off(limits);
+        path.timed = None;
+        path.timers.t3 = Time::NEVER;
+        around.paths.note_rto(id, now, around.notes);
+        let notes = &mut *around.notes;
+        self.outstanding.time_out(id, around.paths, |tsn| {
+            notes.add(now, || NoteKind::Marked { path: id, tsn, why: Why::Timeout });
+        });
+        self.rights.event();
+        self.rights.grant(Why::Timeout);
+        if !probe {
+            return TimedOut::Error;
+        }
+        self.heard_since_probe = false;
+        around.statistics.probes += 1;
+        TimedOut::Probe
+    }
+
+    /// The window has been closed for an RTO: one chunk may ask.
+    //= rfc9260#section-6.1
+    pub(crate) fn probe(&mut self) {
+        self.probe_timer = Time::NEVER;
+        self.rights.grant(Why::WindowProbe);
+    }
+}

@@ -1,0 +1,55 @@
+//! Error causes (RFC 9260 §3.3.10), the content of ABORT and ERROR.
+
+use bytes::Bytes;
+
+use super::tlv::{Counted, Layout, Plain, ThenReserved, tlv};
+use crate::Tsn;
+
+tlv! {
+    /// An error cause.
+    enum Cause {
+        //= rfc9260#section-3.3.10.1
+        /// 1: DATA on a stream that was never agreed.
+        1 InvalidStream(u16) as ThenReserved,
+        //= rfc9260#section-3.3.10.2
+        /// 2: parameters of these types were missing.
+        2 MissingParameter(Vec<u16>) as Counted,
+        //= rfc9260#section-3.3.10.3
+        /// 3: the cookie was too old, by so many microseconds.
+        3 StaleCookie(u32) as Plain,
+        //= rfc9260#section-3.3.10.5
+        /// 5: this address parameter (header and all) cannot be resolved.
+        5 UnresolvableAddress(Bytes) as Plain,
+        //= rfc9260#section-3.3.10.6
+        /// 6: this chunk (header and all) is of an unknown type.
+        6 UnrecognizedChunk(Bytes) as Plain,
+        //= rfc9260#section-3.3.10.8
+        /// 8: these parameters (headers and all) were not understood.
+        8 UnrecognizedParameters(Bytes) as Plain,
+        //= rfc9260#section-3.3.10.9
+        /// 9: a DATA chunk without user data.
+        9 NoUserData(Tsn) as Plain,
+        //= rfc9260#section-3.3.10.11
+        /// 11: a restart with these new addresses (parameters, headers and all).
+        11 RestartWithNewAddresses(Bytes) as Plain,
+        //= rfc9260#section-3.3.10.12
+        /// 12: the user ended the association, and says why.
+        12 UserInitiated(Bytes) as Plain,
+        //= rfc9260#section-3.3.10.13
+        /// 13: the peer broke the protocol, and how.
+        13 ProtocolViolation(Bytes) as Plain,
+    }
+    bare {
+        //= rfc9260#section-3.3.10.4
+        /// 4: out of resource.
+        4 OutOfResource,
+        //= rfc9260#section-3.3.10.7
+        /// 7: a mandatory parameter was invalid.
+        7 InvalidMandatoryParameter,
+        //= rfc9260#section-3.3.10.10
+        /// 10: a COOKIE ECHO came in SHUTDOWN-ACK-SENT.
+        10 CookieWhileShutdown,
+    }
+    /// The cause code; none of the above.
+    unknown code
+}

@@ -1,0 +1,94 @@
+//! A cursor in a received packet.
+
+use bytes::Bytes;
+
+use super::DecodeError;
+use super::chunk::padded;
+
+/// What is left to read of a packet or of one element of it. It counts no reference until a part is kept.
+pub(super) struct Reader<'a> {
+    packet: &'a Bytes,
+    /// Where the element begins, header included; errors name it.
+    element: usize,
+    at: usize,
+    end: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads these bytes from their start.
+    pub(super) fn new(packet: &'a Bytes) -> Self {
+        Reader { packet, element: 0, at: 0, end: packet.len() }
+    }
+
+    /// Bytes left.
+    pub(super) fn remaining(&self) -> usize {
+        self.end - self.at
+    }
+
+    /// The next `N` bytes.
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let array = *self.left().first_chunk().ok_or(self.wrong())?;
+        self.at += N;
+        Ok(array)
+    }
+
+    /// The next sixteen bits.
+    pub(super) fn u16(&mut self) -> Result<u16, DecodeError> {
+        self.array().map(u16::from_be_bytes)
+    }
+
+    /// The next thirty-two bits.
+    pub(super) fn u32(&mut self) -> Result<u32, DecodeError> {
+        self.array().map(u32::from_be_bytes)
+    }
+
+    /// The next `count` groups of `N` bytes; refused before anything is allocated for them.
+    pub(super) fn arrays<const N: usize>(
+        &mut self,
+        count: usize,
+    ) -> Result<impl ExactSizeIterator<Item = [u8; N]> + use<'a, N>, DecodeError> {
+        let (groups, _) = self.left().as_chunks();
+        let groups = groups.get(..count).ok_or(self.wrong())?;
+        self.at += count * N;
+        Ok(groups.iter().copied())
+    }
+
+    /// All that is left, shared with the packet and not copied.
+    pub(super) fn rest(&mut self) -> Bytes {
+        let rest = self.packet.slice(self.at..self.end);
+        self.at = self.end;
+        rest
+    }
+
+    /// The next chunk, parameter or cause: the first two bytes of its header, and what its length encloses.
+    //= rfc9260#section-3.2
+    //= rfc9260#section-3.2.1
+    // The padding is skipped whatever it holds. It may be missing at the end of a list, because the last
+    // parameter's is the chunk's, and may be inside a chunk's length, because it is skipped here.
+    //= rfc9260#section-6.10
+    // A partial chunk is dropped, and the packet with it.
+    pub(super) fn element(&mut self) -> Result<([u8; 2], Reader<'a>), DecodeError> {
+        let at = self.at;
+        let &[first, second, high, low] = self.left().first_chunk().ok_or(DecodeError::Remainder { at })?;
+        let length = usize::from(u16::from_be_bytes([high, low]));
+        if length < 4 || length > self.remaining() {
+            return Err(DecodeError::Length { at, length });
+        }
+        self.at = self.end.min(at + padded(length));
+        Ok(([first, second], Reader { packet: self.packet, element: at, at: at + 4, end: at + length }))
+    }
+
+    /// Refuses an element of which something is left.
+    pub(super) fn finish(&self) -> Result<(), DecodeError> {
+        if self.remaining() == 0 { Ok(()) } else { Err(self.wrong()) }
+    }
+
+    /// The content of this element is not what it should be.
+    pub(super) fn wrong(&self) -> DecodeError {
+        DecodeError::Content { at: self.element }
+    }
+
+    fn left(&self) -> &'a [u8] {
+        &self.packet[self.at..self.end]
+    }
+}

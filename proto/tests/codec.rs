@@ -1,0 +1,326 @@
+//! What holds for every packet: it comes back equal, `size` is its length, and no bytes do harm.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use anabranch_proto::wire::chunk::{
+    Abort, Bare, CookieEcho, Data, GapBlock, Heartbeat, Init, OperationError, Sack, Shutdown,
+    ShutdownComplete, Unknown,
+};
+use anabranch_proto::wire::{Address, Cause, Chunk, DecodeError, Ecn, Packet, Param, Ports};
+use anabranch_proto::{Ssn, Tsn};
+use bytes::{Bytes, BytesMut};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn decoding_undoes_encoding(packet in packets()) {
+        let bytes = encoded(&packet);
+        prop_assert_eq!(bytes.len(), packet.size());
+        prop_assert_eq!(decoded(&packet, bytes.clone()), Ok(packet.clone()));
+        prop_assert_eq!(unchecked(&packet, bytes), Ok(packet));
+    }
+
+    #[test]
+    fn parameters_survive_alone(list in vec(params(), 0..6)) {
+        let bytes = Param::encode_list(&list).unwrap();
+        prop_assert_eq!(Param::decode_list(&bytes), Ok(list));
+    }
+
+    #[test]
+    fn a_chunk_alone_is_its_part_of_the_packet(packet in packets()) {
+        let bytes = encoded(&packet);
+        let mut at = 12;
+        for chunk in &packet.chunks {
+            let alone = chunk.to_bytes().unwrap();
+            prop_assert_eq!(alone.len(), chunk.size());
+            prop_assert_eq!(&alone[..], &bytes[at..at + alone.len()]);
+            at += chunk.padded_size();
+        }
+    }
+
+    #[test]
+    fn packets_follow_one_another_in_one_buffer(first in packets(), second in packets()) {
+        let mut out = BytesMut::new();
+        first.encode(&mut out).unwrap();
+        second.encode(&mut out).unwrap();
+        let second_bytes = out.split_off(first.size()).freeze();
+        prop_assert_eq!(decoded(&first, out.freeze()), Ok(first));
+        prop_assert_eq!(decoded(&second, second_bytes), Ok(second));
+    }
+
+    #[test]
+    fn one_changed_byte_fails_the_checksum(packet in packets(), at: Index, flip in 1..=255u8) {
+        let mut bytes = encoded(&packet).to_vec();
+        let at = at.index(bytes.len());
+        bytes[at] ^= flip;
+        let refused = matches!(decoded(&packet, bytes.into()), Err(DecodeError::Checksum { .. }));
+        prop_assert!(refused);
+    }
+
+    #[test]
+    fn random_bytes_do_no_harm(packet in packets(), bytes in vec(any::<u8>(), 0..300)) {
+        let bytes = Bytes::from(bytes);
+        let _ = decoded(&packet, bytes.clone());
+        harmless(&packet, bytes)?;
+    }
+
+    #[test]
+    fn random_chunks_do_no_harm(packet in packets(), random in vec(random_chunk(), 0..8)) {
+        let mut bytes = vec![0; 12];
+        bytes.extend(random.concat());
+        harmless(&packet, bytes.into())?;
+    }
+
+    #[test]
+    fn damaged_packets_do_no_harm(packet in packets(), damage in vec(damage(), 1..5)) {
+        let mut bytes = encoded(&packet).to_vec();
+        damage.iter().for_each(|damage| damage.apply(&mut bytes));
+        let _ = decoded(&packet, bytes.clone().into());
+        harmless(&packet, bytes.into())?;
+    }
+}
+
+#[test]
+fn the_emptiest_elements_cost_the_most_and_stay_bounded() {
+    let header = [0; 12];
+    let causes: Vec<u8> = [9, 0, 0x80, 0].into_iter().chain([0x77, 0, 0, 4].repeat(0x1fff)).collect();
+    for chunks in [[0xc0, 0, 0, 4].repeat(16_000), [9, 0, 0, 4].repeat(16_400), causes] {
+        let bytes = Bytes::from([&header[..], &chunks].concat());
+        let size = bytes.len();
+        let packet = Packet::decode_unchecked(PLACE, PLACE, Ecn::NotEct, bytes).unwrap();
+        assert!(footprint(&packet) <= 64 * size, "{} bytes for {size}", footprint(&packet));
+    }
+}
+
+/// Whatever these bytes are taken for can be encoded, is not longer, comes back equal, and is small in memory.
+fn harmless(like: &Packet, bytes: Bytes) -> Result<(), TestCaseError> {
+    let size = bytes.len();
+    let Ok(packet) = unchecked(like, bytes) else { return Ok(()) };
+    prop_assert!(footprint(&packet) <= 64 * size);
+    let again = encoded(&packet);
+    prop_assert!(again.len() <= size);
+    prop_assert_eq!(decoded(like, again), Ok(packet));
+    Ok(())
+}
+
+/// Bytes of memory behind a packet, shared payloads aside.
+fn footprint(packet: &Packet) -> usize {
+    let spilled = if packet.chunks.spilled() { packet.chunks.capacity() } else { 0 };
+    spilled * size_of::<Chunk>() + packet.chunks.iter().map(behind).sum::<usize>()
+}
+
+/// Bytes of memory behind a chunk.
+fn behind(chunk: &Chunk) -> usize {
+    match chunk {
+        Chunk::Init(init) | Chunk::InitAck(init) => {
+            let lists = init.params.iter().map(|param| match param {
+                Param::SupportedAddressTypes(types) => 2 * types.capacity(),
+                _ => 0,
+            });
+            size_of::<Init>() + init.params.capacity() * size_of::<Param>() + lists.sum::<usize>()
+        }
+        Chunk::Abort(Abort { causes, .. }) | Chunk::Error(OperationError { causes }) => {
+            let lists = causes.iter().map(|cause| match cause {
+                Cause::MissingParameter(types) => 2 * types.capacity(),
+                _ => 0,
+            });
+            causes.capacity() * size_of::<Cause>() + lists.sum::<usize>()
+        }
+        Chunk::Sack(sack) => 4 * (sack.gaps.capacity() + sack.duplicates.capacity()),
+        Chunk::Unknown(_) => size_of::<Unknown>(),
+        _ => 0,
+    }
+}
+
+const PLACE: Address = Address::ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+
+fn encoded(packet: &Packet) -> Bytes {
+    let mut out = BytesMut::new();
+    packet.encode(&mut out).unwrap();
+    out.freeze()
+}
+
+fn decoded(like: &Packet, bytes: Bytes) -> Result<Packet, DecodeError> {
+    Packet::decode(like.from, like.to, like.ecn, bytes)
+}
+
+fn unchecked(like: &Packet, bytes: Bytes) -> Result<Packet, DecodeError> {
+    Packet::decode_unchecked(like.from, like.to, like.ecn, bytes)
+}
+
+prop_compose! {
+    fn packets()(
+        from in addresses(),
+        to in addresses(),
+        source: u16,
+        destination: u16,
+        tag: u32,
+        ecn in prop_oneof![Just(Ecn::NotEct), Just(Ecn::Ect0), Just(Ecn::Ect1), Just(Ecn::Ce)],
+        chunks in vec(chunks(), 0..5),
+    ) -> Packet {
+        Packet { from, to, ports: Ports { source, destination }, tag, ecn, chunks: chunks.into() }
+    }
+}
+
+fn addresses() -> impl Strategy<Value = Address> {
+    (any::<IpAddr>(), any::<u16>()).prop_map(|(ip, udp)| Address { ip, udp })
+}
+
+/// Each row of the table, and the numbers that have none.
+fn chunks() -> impl Strategy<Value = Chunk> {
+    prop_oneof![
+        data().prop_map(Chunk::Data),
+        init().prop_map(|init| Chunk::Init(Box::new(init))),
+        init().prop_map(|init| Chunk::InitAck(Box::new(init))),
+        sack().prop_map(Chunk::Sack),
+        octets(40).prop_map(|info| Chunk::Heartbeat(Heartbeat { info })),
+        octets(40).prop_map(|info| Chunk::HeartbeatAck(Heartbeat { info })),
+        (any::<bool>(), vec(causes(), 0..4))
+            .prop_map(|(reflected, causes)| Chunk::Abort(Abort { reflected, causes })),
+        tsns().prop_map(|cumulative| Chunk::Shutdown(Shutdown { cumulative })),
+        Just(Chunk::ShutdownAck(Bare)),
+        vec(causes(), 0..4).prop_map(|causes| Chunk::Error(OperationError { causes })),
+        octets(400).prop_map(|cookie| Chunk::CookieEcho(CookieEcho { cookie })),
+        Just(Chunk::CookieAck(Bare)),
+        any::<bool>().prop_map(|reflected| Chunk::ShutdownComplete(ShutdownComplete { reflected })),
+        (any::<u8>(), any::<u8>(), octets(40))
+            .prop_filter("known", |(number, ..)| !matches!(number, 0..=11 | 14))
+            .prop_map(|(number, flags, value)| Chunk::Unknown(Box::new(Unknown { number, flags, value }))),
+    ]
+}
+
+prop_compose! {
+    fn data()(
+        tsn in tsns(),
+        stream: u16,
+        ssn in any::<u16>().prop_map(Ssn),
+        ppid: u32,
+        [begin, end, unordered, immediate]: [bool; 4],
+        payload in octets(1500),
+    ) -> Data {
+        Data { tsn, stream, ssn, ppid, begin, end, unordered, immediate, payload }
+    }
+}
+
+prop_compose! {
+    fn init()(
+        tag: u32,
+        a_rwnd: u32,
+        outbound: u16,
+        inbound: u16,
+        tsn in tsns(),
+        params in vec(params(), 0..6),
+    ) -> Init {
+        Init { tag, a_rwnd, outbound, inbound, tsn, params }
+    }
+}
+
+prop_compose! {
+    fn sack()(
+        cumulative in tsns(),
+        a_rwnd: u32,
+        gaps in vec(any::<[u16; 2]>().prop_map(|[start, end]| GapBlock { start, end }), 0..8),
+        duplicates in vec(tsns(), 0..8),
+    ) -> Sack {
+        Sack { cumulative, a_rwnd, gaps: gaps.into(), duplicates: duplicates.into() }
+    }
+}
+
+fn params() -> impl Strategy<Value = Param> {
+    prop_oneof![
+        any::<Ipv4Addr>().prop_map(Param::Ipv4),
+        any::<Ipv6Addr>().prop_map(Param::Ipv6),
+        octets(300).prop_map(Param::Cookie),
+        octets(20).prop_map(Param::Unrecognized),
+        any::<u32>().prop_map(Param::CookiePreservative),
+        octets(20).prop_map(Param::HostName),
+        vec(any::<u16>(), 0..5).prop_map(Param::SupportedAddressTypes),
+        (any::<u16>(), octets(20))
+            .prop_filter("known", |(kind, _)| !matches!(kind, 5..=9 | 11 | 12))
+            .prop_map(|(kind, value)| Param::Unknown { kind, value }),
+    ]
+}
+
+fn causes() -> impl Strategy<Value = Cause> {
+    prop_oneof![
+        any::<u16>().prop_map(Cause::InvalidStream),
+        vec(any::<u16>(), 0..5).prop_map(Cause::MissingParameter),
+        any::<u32>().prop_map(Cause::StaleCookie),
+        Just(Cause::OutOfResource),
+        octets(20).prop_map(Cause::UnresolvableAddress),
+        octets(20).prop_map(Cause::UnrecognizedChunk),
+        Just(Cause::InvalidMandatoryParameter),
+        octets(20).prop_map(Cause::UnrecognizedParameters),
+        tsns().prop_map(Cause::NoUserData),
+        Just(Cause::CookieWhileShutdown),
+        octets(20).prop_map(Cause::RestartWithNewAddresses),
+        octets(20).prop_map(Cause::UserInitiated),
+        octets(20).prop_map(Cause::ProtocolViolation),
+        (any::<u16>(), octets(20))
+            .prop_filter("known", |(code, _)| !matches!(code, 1..=13))
+            .prop_map(|(code, value)| Cause::Unknown { code, value }),
+    ]
+}
+
+fn tsns() -> impl Strategy<Value = Tsn> {
+    any::<u32>().prop_map(Tsn)
+}
+
+fn octets(most: usize) -> impl Strategy<Value = Bytes> {
+    vec(any::<u8>(), 0..=most).prop_map(Bytes::from)
+}
+
+/// A chunk of a known type and a plausible length, with anything in it.
+fn random_chunk() -> impl Strategy<Value = Vec<u8>> {
+    (0..16u8, any::<u8>(), vec(small_words(), 0..8), 0..4u16).prop_map(|(number, flags, words, short)| {
+        let length = (4 * words.len() as u16 + 4).saturating_sub(short).max(4);
+        let mut bytes = vec![number, flags];
+        bytes.extend(length.to_be_bytes());
+        bytes.extend(words.into_iter().flatten());
+        bytes
+    })
+}
+
+/// Four bytes that often look like the header of a parameter or cause.
+fn small_words() -> impl Strategy<Value = [u8; 4]> {
+    prop_oneof![any::<[u8; 4]>(), (0..15u8, 0..24u8).prop_map(|(kind, length)| [0, kind, 0, length])]
+}
+
+/// Something that happens to bytes.
+#[derive(Clone, Debug)]
+enum Damage {
+    Set(Index, u8),
+    /// Where a header's length ends.
+    SetFourth(Index, u8),
+    Cut(Index),
+    Insert(Index, [u8; 4]),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    prop_oneof![
+        (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Damage::Set(at, byte)),
+        (any::<Index>(), any::<u8>()).prop_map(|(at, byte)| Damage::SetFourth(at, byte)),
+        any::<Index>().prop_map(Damage::Cut),
+        (any::<Index>(), small_words()).prop_map(|(at, word)| Damage::Insert(at, word)),
+    ]
+}
+
+impl Damage {
+    fn apply(&self, bytes: &mut Vec<u8>) {
+        let words = bytes.len() / 4;
+        match self {
+            _ if words == 0 => {}
+            Damage::Set(at, byte) => bytes[at.index(4 * words)] = *byte,
+            Damage::SetFourth(at, byte) => bytes[4 * at.index(words) + 3] = *byte,
+            Damage::Cut(at) => bytes.truncate(4 * at.index(words)),
+            Damage::Insert(at, word) => {
+                let at = 4 * at.index(words);
+                bytes.splice(at..at, *word);
+            }
+        }
+    }
+}
