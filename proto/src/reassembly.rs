@@ -68,15 +68,16 @@ impl Reassembly {
             .find_map(|pile| pile.discard(tsn))
     }
 
-    /// Delivers the beginning of a message that can be continued, of the first stream that has one.
-    pub(crate) fn deliver_part(&mut self) {
+    /// Delivers the beginning of a message, of the first stream that has one of which nothing before is
+    /// missing: then whatever fills the buffer lies behind it, and can be dropped for its sake.
+    pub(crate) fn deliver_part(&mut self, cumulative: Tsn) {
         for stream in &mut self.streams {
             let next = stream.next;
-            let starts = |data: &Data| data.ssn == next;
-            if stream.ordered.deliver_part(starts, &mut self.ready) {
-                return;
-            }
-            if stream.unordered.deliver_part(|_| true, &mut self.ready) {
+            let in_turn = |data: &Data| data.ssn == next && !data.tsn.after(cumulative);
+            let arrived = |data: &Data| !data.tsn.after(cumulative);
+            if stream.ordered.deliver_part(in_turn, &mut self.ready)
+                || stream.unordered.deliver_part(arrived, &mut self.ready)
+            {
                 return;
             }
         }
@@ -103,13 +104,23 @@ impl Stream {
         }
     }
 
+    /// While a message is delivered in parts, those behind it on its stream wait: nothing else says where
+    /// its next part belongs.
     fn insert_unordered(&mut self, data: Data, ready: &mut VecDeque<(Delivery, u64)>) {
-        if data.begin && data.end {
+        let pile = &mut self.unordered;
+        if data.begin && data.end && pile.resumes.is_none() {
             return ready.push_back(joined(SmallVec::from_iter([data])));
         }
-        let at = self.unordered.insert(data);
-        if let Some((start, end)) = self.unordered.message_around(at) {
-            ready.push_back(self.unordered.take_between(start, end));
+        let at = pile.insert(data);
+        match (pile.message_around(at), pile.resumes) {
+            (Some((start, end)), None) => ready.push_back(pile.take_between(start, end)),
+            (Some((start, end)), Some(tsn)) if pile.chunks[start].tsn == tsn => {
+                ready.push_back(pile.take_between(start, end));
+                while let Some((start, end)) = pile.any_message() {
+                    ready.push_back(pile.take_between(start, end));
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -186,6 +197,11 @@ impl Pile {
             end += 1;
         }
         Some((start, end + 1))
+    }
+
+    /// The bounds of any message that is all here.
+    fn any_message(&self) -> Option<(usize, usize)> {
+        (0..self.chunks.len()).filter(|&at| self.chunks[at].end).find_map(|at| self.message_around(at))
     }
 
     fn starts(&self, at: usize) -> bool {
@@ -282,7 +298,7 @@ mod tests {
         r.insert(piece(1, 0, "B"));
         r.insert(piece(2, 0, ""));
         r.insert(piece(4, 0, "E"));
-        r.deliver_part();
+        r.deliver_part(Tsn(2));
         assert_eq!(delivered(&mut r), [(vec![1, 2], false)]);
         r.insert(piece(3, 0, ""));
         assert_eq!(delivered(&mut r), [(vec![3, 4], true)]);

@@ -192,7 +192,7 @@ impl Receiver {
     fn deliver_parts(&mut self) {
         let one_chunk = self.buffer / 8;
         if self.held + one_chunk.min(1500) > self.buffer && !self.reassembly.has_ready() {
-            self.reassembly.deliver_part();
+            self.reassembly.deliver_part(self.cumulative);
         }
     }
 
@@ -216,10 +216,11 @@ impl Receiver {
         self.reassembly.has_ready()
     }
 
-    /// The next message for the user. Returns it, and whether the window has opened enough to say so.
+    /// The next message for the user.
     pub(crate) fn read(&mut self, config: &Config) -> Option<Delivery> {
         let (delivery, bytes) = self.reassembly.pop()?;
         self.held -= bytes;
+        self.deliver_parts();
         self.update_window(config);
         Some(delivery)
     }

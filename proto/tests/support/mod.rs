@@ -1,0 +1,195 @@
+//! Two endpoints over a network that does what a test tells it.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+
+use anabranch_proto::wire::{Address, Packet};
+use anabranch_proto::{
+    AssociationId, Config, Duration, Endpoint, Event, Incoming, LocalAddress, Note, Output, Policies, Reason, Time,
+};
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+
+/// The port of the side that listens.
+pub const PORT: u16 = 5000;
+
+/// A packet that left an endpoint.
+#[derive(Debug)]
+pub struct Left {
+    pub at: Time,
+    pub side: usize,
+    pub packet: Packet,
+    pub reason: Reason,
+    pub dropped: bool,
+}
+
+/// What a path does to packets, each direction alike.
+#[derive(Clone, Debug)]
+pub struct Weather {
+    pub delay: Duration,
+    /// Added at random, up to this: packets overtake each other.
+    pub jitter: Duration,
+    /// Of 1,000 packets so many are lost, and so many doubled.
+    pub loss: u64,
+    pub doubled: u64,
+    pub up: bool,
+}
+
+impl Weather {
+    pub fn fair(delay: Duration) -> Self {
+        Weather { delay, jitter: Duration::ZERO, loss: 0, doubled: 0, up: true }
+    }
+}
+
+/// Called for each packet that leaves: whether it is to be dropped.
+pub type Dropper = Box<dyn FnMut(Time, usize, &Packet) -> bool>;
+
+pub struct World {
+    pub now: Time,
+    pub ends: [Endpoint; 2],
+    /// By the last byte of the addresses: path `n` joins 10.0.n.1 and 10.0.n.2.
+    pub weather: Vec<Weather>,
+    pub events: [Vec<(Time, AssociationId, Event)>; 2],
+    pub notes: [Vec<Note>; 2],
+    pub log: Vec<Left>,
+    pub keep_log: bool,
+    pub drop: Dropper,
+    pub chance: ChaCha8Rng,
+    /// Every packet goes through the codec.
+    pub wire: bool,
+    travelling: BTreeMap<(Time, u64), (usize, Packet)>,
+    counter: u64,
+    wake: [Option<Time>; 2],
+}
+
+pub fn address(path: usize, side: usize) -> Address {
+    Address::ip(IpAddr::V4(Ipv4Addr::new(10, 0, path as u8, side as u8 + 1)))
+}
+
+/// `config` with one address for each path.
+pub fn at(side: usize, paths: usize, config: &Config) -> Config {
+    let local = |path| LocalAddress { address: address(path, side), prefix: 24 };
+    Config { addresses: (0..paths).map(local).collect(), port: PORT + side as u16, ..config.clone() }
+}
+
+impl World {
+    pub fn new(configs: [Config; 2], weather: Vec<Weather>, seed: u64) -> Self {
+        let [a, b] = configs;
+        let make = |config, n| {
+            let mut key = [n; 32];
+            key[..8].copy_from_slice(&seed.to_le_bytes());
+            Endpoint::new(config, Policies::default(), key).expect("a usable configuration")
+        };
+        World {
+            now: Time::ZERO,
+            ends: [make(a, 0), make(b, 1)],
+            weather,
+            events: Default::default(),
+            notes: Default::default(),
+            log: Vec::new(),
+            keep_log: false,
+            drop: Box::new(|_, _, _| false),
+            chance: ChaCha8Rng::seed_from_u64(seed),
+            wire: false,
+            travelling: BTreeMap::new(),
+            counter: 0,
+            wake: [None; 2],
+        }
+    }
+
+    /// Side 0 connects to side 1.
+    pub fn connect(&mut self) -> AssociationId {
+        let to: Vec<Address> = (0..self.weather.len()).map(|path| address(path, 1)).collect();
+        let id = self.ends[0].connect(self.now, PORT + 1, &to).expect("a path");
+        self.drain(0);
+        id
+    }
+
+    /// Takes everything that an endpoint has to say.
+    pub fn drain(&mut self, side: usize) {
+        loop {
+            match self.ends[side].poll(self.now) {
+                Output::Transmit(packet, reason) => self.carry(side, *packet, reason),
+                Output::Event(id, event) => self.events[side].push((self.now, id, event)),
+                Output::Note(note) => self.notes[side].push(note),
+                Output::Wait(until) => return self.wake[side] = until,
+            }
+        }
+    }
+
+    fn carry(&mut self, side: usize, packet: Packet, reason: Reason) {
+        let IpAddr::V4(from) = packet.from.ip else { panic!("an IPv4 test") };
+        let IpAddr::V4(to) = packet.to.ip else { panic!("an IPv4 test") };
+        let path = usize::from(from.octets()[2]);
+        let routed = from.octets()[2] == to.octets()[2];
+        let weather = self.weather[path].clone();
+        let unlucky = self.chance.next_u64() % 1000 < weather.loss;
+        let doubled = self.chance.next_u64() % 1000 < weather.doubled;
+        let dropped = (self.drop)(self.now, side, &packet) || unlucky || !weather.up || !routed;
+        if !dropped {
+            for _ in 0..=usize::from(doubled) {
+                let jitter = self.chance.next_u64() % (weather.jitter.as_nanos() as u64 + 1);
+                let at = self.now + weather.delay + Duration::from_nanos(jitter);
+                self.counter += 1;
+                self.travelling.insert((at, self.counter), (1 - side, self.coded(&packet)));
+            }
+        }
+        if self.keep_log {
+            self.log.push(Left { at: self.now, side, packet, reason, dropped });
+        }
+    }
+
+    /// The packet as it arrives: through the codec, if that is wanted.
+    fn coded(&self, packet: &Packet) -> Packet {
+        if !self.wire {
+            return packet.clone();
+        }
+        let mut bytes = bytes::BytesMut::new();
+        packet.encode(&mut bytes).expect("what is sent can be encoded");
+        assert_eq!(bytes.len(), packet.size());
+        let back = Packet::decode(packet.from, packet.to, packet.ecn, bytes.freeze()).expect("and decoded");
+        assert_eq!(&back, packet);
+        back
+    }
+
+    /// The next thing that happens; false if nothing will before `until`.
+    pub fn step(&mut self, until: Time) -> bool {
+        let arrival = self.travelling.keys().next().map(|key| key.0);
+        let timer = [0, 1].into_iter().filter_map(|side| Some((self.wake[side]?, side))).min();
+        let next = [arrival, timer.map(|t| t.0)].into_iter().flatten().min();
+        let Some(next) = next.filter(|next| *next <= until) else {
+            self.now = self.now.max(until);
+            return false;
+        };
+        assert!(next >= self.now, "time goes back from {:?} to {next:?}", self.now);
+        self.now = next;
+        match timer {
+            Some((at, side)) if arrival.is_none_or(|a| at <= a) => self.drain(side),
+            _ => {
+                let ((_, _), (side, packet)) = self.travelling.pop_first().expect("an arrival");
+                self.ends[side].handle(self.now, Incoming::Packet(Box::new(packet)));
+                self.drain(side);
+            }
+        }
+        true
+    }
+
+    pub fn run(&mut self, until: Time) {
+        while self.step(until) {}
+    }
+
+    pub fn happened(&self, side: usize, wanted: &Event) -> bool {
+        self.events[side].iter().any(|(_, _, event)| event == wanted)
+    }
+
+    /// The association of a side, once it is up.
+    pub fn up(&self, side: usize) -> Option<AssociationId> {
+        self.events[side].iter().find(|(_, _, e)| *e == Event::Up).map(|(_, id, _)| *id)
+    }
+}
+
+pub fn secs(s: f64) -> Time {
+    Time::from_nanos((s * 1e9) as u64)
+}
