@@ -62,7 +62,10 @@ mod tests {
     fn streams_are_pinned() {
         assert_eq!(stream_seed(1, "link/wifi/a>b/loss")[..8], [140, 139, 121, 216, 246, 253, 180, 62]);
         let mut draws = Draws::new(1, "link/wifi/a>b/loss");
-        assert_eq!([draws.nth(0), draws.nth(1), draws.nth(2)], [959000449647846, 5164834420885494, 5265421972199690]);
+        assert_eq!(
+            [draws.nth(0), draws.nth(1), draws.nth(2)],
+            [959000449647846, 5164834420885494, 5265421972199690]
+        );
     }
 
     #[test]
