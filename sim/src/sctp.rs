@@ -15,6 +15,9 @@ pub(crate) struct SctpAgent {
     endpoint: Endpoint,
     /// The association, from its beginning; it stays when it is over.
     association: Option<AssociationId>,
+    up: bool,
+    /// It has been asked to shut down.
+    closing: bool,
     ended: Option<Ended>,
     application: Application,
     ways: Ways,
@@ -68,7 +71,18 @@ impl SctpAgent {
         wire: bool,
         peer: u32,
     ) -> Self {
-        SctpAgent { endpoint, association: None, ended: None, application, ways, header, wire, peer }
+        SctpAgent {
+            endpoint,
+            association: None,
+            up: false,
+            closing: false,
+            ended: None,
+            application,
+            ways,
+            header,
+            wire,
+            peer,
+        }
     }
 
     pub(crate) fn set_notes(&mut self, on: bool) {
@@ -120,7 +134,6 @@ impl SctpAgent {
     fn send(&mut self, now: Time) {
         let Application::Sender(source) = &mut self.application else { return };
         let (Some(id), None) = (self.association, self.ended) else { return };
-        let before = source.exhausted();
         while let Some(message) = source.due(now) {
             let bytes = message.payload.len();
             match self.endpoint.send(now, id, message) {
@@ -130,7 +143,8 @@ impl SctpAgent {
                 }
             }
         }
-        if source.exhausted() && !before {
+        // Before it is up, an association that is shut down ends at once: what is queued would be lost.
+        if source.exhausted() && self.up && !std::mem::replace(&mut self.closing, true) {
             self.endpoint.shutdown(now, id);
         }
     }
@@ -148,7 +162,11 @@ impl SctpAgent {
     fn take(&mut self, now: Time, id: AssociationId, event: Event) {
         self.association.get_or_insert(id);
         match (event, &mut self.application) {
-            (Event::Up, Application::Sender(_)) => self.prefer(now, id),
+            (Event::Up, Application::Sender(_)) => {
+                self.up = true;
+                self.prefer(now, id);
+                self.send(now);
+            }
             (Event::Writable, Application::Sender(source)) => {
                 source.set_refused(false);
                 self.send(now);

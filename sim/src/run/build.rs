@@ -110,8 +110,8 @@ impl<'a> Plan<'a> {
     ) -> Result<[SctpAgent; 2], RunError> {
         let (flow, ends) = &self.flows[number];
         let [client, server] = self.configs(number);
-        let header = client.ip_header;
-        let payload = client.mtu.saturating_sub(client.ip_header + SCTP_HEADERS) & !3;
+        let header = client.ip_header + if flow.udp { UDP_HEADER } else { 0 };
+        let payload = client.mtu.saturating_sub(header + SCTP_HEADERS) & !3;
         let source = Source::new(flow, flow.message_size.unwrap_or(payload));
         let [there, back] = self.ways(number, [&client, &server], routes);
         debug_assert_eq!(there.routes.len(), ends.client.len() * ends.server.len());
@@ -135,7 +135,7 @@ impl<'a> Plan<'a> {
         let (flow, ends) = &self.flows[number];
         let [client, server] = ends.addresses(&self.network, if flow.udp { UDP_PORT } else { 0 });
         let mut config = flow.sctp.clone();
-        config.ip_header = self.scenario.ip_header + if flow.udp { UDP_HEADER } else { 0 };
+        config.ip_header = self.scenario.ip_header;
         config.mtu = self.mtu(ends);
         config.port = FIRST_PORT + (number % usize::from(u16::MAX - FIRST_PORT)) as u16;
         config.outbound_streams = config.outbound_streams.max(flow.streams);

@@ -1,0 +1,178 @@
+//! Scenarios as literals.
+
+use anabranch_proto::{Config, Duration};
+use anabranch_sim::scenario::{Change, Flow, Link, Loss, Queue, Scenario, Traffic};
+
+/// All of them.
+pub fn all() -> Vec<Scenario> {
+    vec![
+        one_path(),
+        two_links(),
+        paper("rfc9260"),
+        paper("ns2"),
+        lossy(),
+        outage(),
+        slow_reader(),
+        all_pairs(),
+        many(),
+    ]
+}
+
+fn named(name: &str, links: Vec<Link>, flows: Vec<Flow>) -> Scenario {
+    Scenario {
+        name: name.to_owned(),
+        era: "rfc9260".to_owned(),
+        seed: 1,
+        wire: false,
+        stop: None,
+        ip_header: 20,
+        links,
+        flows,
+        changes: Vec::new(),
+    }
+}
+
+fn link(name: &str, a: &str, b: &str, rate: u64, delay: u64) -> Link {
+    Link {
+        name: name.to_owned(),
+        between: [a.to_owned(), b.to_owned()],
+        rate: [rate; 2],
+        delay: [Duration::from_millis(delay); 2],
+        queue: [Queue::Packets(50); 2],
+        loss: [Loss::None, Loss::None],
+        mtu: 1500,
+        up: true,
+    }
+}
+
+fn flow(name: &str, from: &str, to: &str, bytes: u64) -> Flow {
+    Flow {
+        name: name.to_owned(),
+        from: from.to_owned(),
+        to: to.to_owned(),
+        start: Duration::from_millis(100),
+        traffic: Traffic::Bulk(Some(bytes)),
+        message_size: None,
+        unordered: false,
+        streams: 1,
+        read_rate: None,
+        udp: false,
+        sctp: Config::default(),
+        primary: None,
+        all_pairs: false,
+    }
+}
+
+/// One link.
+pub fn one_path() -> Scenario {
+    named("one path", vec![link("l", "s", "r", 10_000_000, 20)], vec![flow("f", "s", "r", 2_000_000)])
+}
+
+/// A fast link and a slow one, overrun at the start.
+pub fn two_links() -> Scenario {
+    let links = vec![link("wifi", "s", "r", 10_000_000, 50), link("gprs", "s", "r", 36_000, 300)];
+    let sctp = Config { fast: anabranch_proto::PolicySpec::named("alternate"), ..Config::default() };
+    named(
+        "two links",
+        links,
+        vec![Flow { primary: Some("wifi".to_owned()), sctp, ..flow("f", "s", "r", 2_000_000) }],
+    )
+}
+
+/// The topology of the paper on receive buffer blocking: two disjoint paths of three links.
+pub fn paper(era: &str) -> Scenario {
+    let links = vec![
+        link("1-in", "s", "a", 1_000_000_000, 0),
+        link("1", "a", "b", 10_000_000, 50),
+        link("1-out", "b", "r", 1_000_000_000, 0),
+        link("2-in", "s", "c", 1_000_000_000, 0),
+        link("2", "c", "d", 36_000, 300),
+        link("2-out", "d", "r", 1_000_000_000, 0),
+    ];
+    let links = links.into_iter().map(|l| match l.rate[0] {
+        1_000_000_000 => Link { queue: [Queue::Packets(10_000); 2], ..l },
+        _ => l,
+    });
+    let mut sctp = Config::era(era).expect("a known era");
+    sctp.rules.missing_reports = 4;
+    sctp.initial_ssthresh = Some(350_000);
+    sctp.receive_buffer = 1_000_000;
+    let flow = Flow {
+        primary: Some("1-in".to_owned()),
+        start: Duration::from_secs(5),
+        sctp,
+        ..flow("f", "s", "r", 20_000_000)
+    };
+    Scenario { era: era.to_owned(), ..named("paper", links.collect(), vec![flow]) }
+}
+
+/// Random losses both ways, short queues in bytes.
+fn lossy() -> Scenario {
+    let lossy = |name, rate, delay, p| Link {
+        loss: [Loss::Random(p), Loss::Random(p / 4.0)],
+        queue: [Queue::Bytes(30_000), Queue::Bytes(3_000)],
+        ..link(name, "s", "r", rate, delay)
+    };
+    let links = vec![lossy("a", 2_000_000, 30, 0.02), lossy("b", 1_000_000, 60, 0.05)];
+    let flow = Flow { streams: 3, message_size: Some(4000), unordered: true, ..flow("f", "s", "r", 500_000) };
+    named("lossy", links, vec![flow])
+}
+
+/// The primary goes down, changes while it is, and returns.
+fn outage() -> Scenario {
+    let mut outage = two_links();
+    outage.name = "outage".to_owned();
+    outage.links[1].rate = [2_000_000; 2];
+    let nothing =
+        Change { at: Duration::ZERO, link: "wifi".to_owned(), up: None, rate: None, delay: None, loss: None };
+    outage.changes = vec![
+        Change { at: Duration::from_millis(800), up: Some(false), ..nothing.clone() },
+        Change { at: Duration::from_secs(2), rate: Some([5_000_000; 2]), ..nothing.clone() },
+        Change { at: Duration::from_secs(40), up: Some(true), ..nothing.clone() },
+        Change { at: Duration::from_secs(41), delay: Some([Duration::from_millis(5); 2]), ..nothing },
+    ];
+    outage.flows[0].traffic = Traffic::Constant { rate: 800_000, bytes: Some(10_000_000) };
+    outage.stop = Some(Duration::from_secs(200));
+    outage
+}
+
+/// A reader ten times slower than the link.
+fn slow_reader() -> Scenario {
+    let sctp = Config { receive_buffer: 64 * 1024, ..Config::default() };
+    let flow = Flow { read_rate: Some(1_000_000), sctp, ..flow("f", "s", "r", 1_000_000) };
+    named("slow reader", vec![link("l", "s", "r", 10_000_000, 20)], vec![flow])
+}
+
+/// Four paths through one router, in UDP.
+fn all_pairs() -> Scenario {
+    let links = vec![
+        link("s1", "s", "x", 3_000_000, 10),
+        link("s2", "s", "x", 2_000_000, 20),
+        link("r1", "x", "r", 3_000_000, 10),
+        link("r2", "x", "r", 2_000_000, 30),
+    ];
+    let flow = Flow {
+        all_pairs: true,
+        udp: true,
+        primary: Some("s2/r1".to_owned()),
+        ..flow("f", "s", "r", 500_000)
+    };
+    named("all pairs", links, vec![flow])
+}
+
+/// Flows that meet, one of them without end.
+fn many() -> Scenario {
+    let links = vec![
+        link("a", "a", "x", 10_000_000, 5),
+        link("b", "b", "x", 10_000_000, 5),
+        link("c", "c", "x", 10_000_000, 5),
+        link("neck", "x", "y", 4_000_000, 20),
+        link("d", "y", "d", 10_000_000, 5),
+        link("e", "y", "e", 10_000_000, 5),
+    ];
+    let endless = Flow { traffic: Traffic::Bulk(None), ..flow("2", "b", "d", 1) };
+    let constant = Traffic::Constant { rate: 1_000_000, bytes: None };
+    let constant = Flow { traffic: constant, message_size: Some(500), ..flow("3", "c", "e", 1) };
+    let flows = vec![flow("1", "a", "d", 1_000_000), endless, constant, flow("4", "a", "e", 300_000)];
+    Scenario { stop: Some(Duration::from_secs(20)), ..named("many", links, flows) }
+}
