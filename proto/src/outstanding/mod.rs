@@ -177,12 +177,12 @@ impl Outstanding {
         }
         if old != path && state.earliest == Some(tsn) {
             self.renew_earliest(old, paths);
-            let running = paths.get(old).timers.t3 != Time::NEVER;
-            let (counted, rto) = (paths.counted(old), paths.view(old).rto);
+            let (flight, counted, rto) = (paths.view(old).flight, paths.counted(old), paths.view(old).rto);
+            let t3 = &mut paths.get_mut(old).timers.t3;
             if counted == 0 {
-                paths.get_mut(old).timers.t3 = Time::NEVER;
-            } else if running {
-                paths.get_mut(old).timers.t3 = now + rto;
+                *t3 = Time::NEVER;
+            } else if flight > 0 && *t3 != Time::NEVER {
+                *t3 = now + rto;
             }
         }
     }

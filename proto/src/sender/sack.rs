@@ -20,15 +20,15 @@ pub(crate) enum Answer {
 }
 
 impl Sender {
-    /// Takes a SACK in.
+    /// Takes a SACK in. Also one that is older than another heard before is an event that lets data go.
     pub(crate) fn sack(&mut self, sack: &Sack, around: &mut Surroundings<'_>) -> Answer {
+        self.rights.sack();
+        self.heard_since_probe = true;
         let digest = match self.outstanding.digest(sack, around.now, around.paths) {
             Heard::Old => return Answer::Ignored,
             Heard::Impossible => return Answer::Impossible,
             Heard::News(digest) => digest,
         };
-        self.rights.sack();
-        self.heard_since_probe = true;
         around.statistics.acknowledged += digest.user_bytes;
         if digest.advanced {
             let cumulative = self.outstanding.point();
@@ -162,7 +162,7 @@ impl Sender {
         for id in around.paths.ids() {
             let counted = around.paths.counted(id);
             let (view, path) = around.paths.both(id);
-            let restart = path.tally.earliest || (any_cumulative && path.tally.cumulative > 0);
+            let restart = path.tally.earliest || (any_cumulative && path.tally.passed);
             if counted == 0 {
                 path.timers.t3 = Time::NEVER;
             } else if restart || path.timers.t3 == Time::NEVER {
