@@ -3,6 +3,8 @@
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 
+# The steps of `test` stand in an order, whatever -j says.
+.NOTPARALLEL:
 .PHONY: run test format lint docs unit
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it.

@@ -33,9 +33,11 @@ fn rule_text((key, doc): &(&str, &str)) -> String {
     let in_era = |(era, rules): &(&'static str, Rules)| (*era, rules.get(key).unwrap_or_default());
     let by_era: Vec<_> = Rules::ERAS.iter().map(in_era).collect();
     let mut values: Vec<String> = choices.unwrap_or_default().iter().map(|name| (*name).to_owned()).collect();
-    if values.is_empty() {
-        values = by_era.iter().map(|(_, value)| value.clone()).collect();
-        values.dedup();
+    // A number has no list of choices: those that the eras make are shown.
+    for (_, value) in &by_era {
+        if !values.contains(value) {
+            values.push(value.clone());
+        }
     }
     let mut text = format!("{key}: {}\n", doc.trim());
     for value in values {

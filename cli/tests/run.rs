@@ -40,6 +40,23 @@ fn every_scenario_runs_and_says_what_json_promises() {
     }
 }
 
+#[test]
+fn neither_codec_nor_first_numbers_change_anything() {
+    for file in documents("../scenarios") {
+        let file = file.display().to_string();
+        let plain = json(&["run", &file, "--set", "wire=false"]);
+        let mut arguments = vec!["run".to_owned(), file.clone(), "--set".to_owned(), "wire=true".to_owned()];
+        for flow in plain[0]["flows"].as_array().expect("flows") {
+            let name = flow["name"].as_str().expect("a name");
+            for number in ["first_tsn=4294967290", "first_ssn=65530"] {
+                arguments.extend(["--set".to_owned(), format!("flow.{name}.sctp.{number}")]);
+            }
+        }
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        assert_eq!(plain, json(&arguments), "{file}");
+    }
+}
+
 fn flow_is_complete(flow: &Value, file: &str) {
     let object = flow.as_object().expect("an object");
     for key in ["name", "completion", "delivered", "goodput", "packets", "retransmissions", "blocked"] {
