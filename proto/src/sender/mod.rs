@@ -177,6 +177,7 @@ impl Sender {
         let load = self.retransmission(budget, around).or_else(|| self.new_data(budget, around))?;
         self.tie = chance.next_u64();
         around.paths.note_window(load.path, around.now, around.notes);
+        self.note_peer_window(around);
         Some(load)
     }
 

@@ -43,7 +43,8 @@ impl Sender {
         self.grow(&digest, around);
         self.mark_missing(&digest, around);
         self.restart_t3(around);
-        self.note_peer_window(u64::from(sack.a_rwnd), around);
+        self.a_rwnd = u64::from(sack.a_rwnd);
+        self.note_peer_window(around);
         self.answer_probe(around);
         Answer::Taken(digest.acked)
     }
@@ -170,10 +171,9 @@ impl Sender {
         }
     }
 
-    fn note_peer_window(&mut self, a_rwnd: u64, around: &mut Surroundings<'_>) {
-        self.a_rwnd = a_rwnd;
-        let bytes = self.peer_window(around.paths);
-        around.notes.add(around.now, || NoteKind::PeerWindow { bytes });
+    pub(super) fn note_peer_window(&self, around: &mut Surroundings<'_>) {
+        let paths = &*around.paths;
+        around.notes.add(around.now, || NoteKind::PeerWindow { bytes: self.peer_window(paths) });
     }
 
     /// The window is open again, but the chunk that probed it was dropped: it goes again at once.
