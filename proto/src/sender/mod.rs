@@ -234,8 +234,7 @@ impl Sender {
         around: &mut Surroundings<'_>,
     ) -> SmallVec<[Chunk; 2]> {
         let mut chunks = SmallVec::new();
-        loop {
-            let Some((next, why)) = self.outstanding.lowest_marked() else { break };
+        while let Some((next, why)) = self.outstanding.lowest_marked() {
             let Some(size) = self.outstanding.get(next).map(|sent| sent.size) else { break };
             if size > budget || next.before(tsn) {
                 break;
