@@ -153,6 +153,7 @@ impl<'a, A: Agent> Engine<'a, A> {
 
     /// The head of a link arrives: into the next link, or at its agent.
     fn arrive(&mut self, link: usize) {
+        self.show_departures(link);
         let mut frame = self.links[link].deliver(self.now).expect("an arrival has its packet");
         self.await_head(link);
         self.show(|| Record::Delivered { link, flow: frame.flow(), packet: shown(&frame) });

@@ -165,7 +165,7 @@ impl Network {
     /// Where a direction leaves and arrives.
     fn ends(&self, direction: DirectionId) -> [usize; 2] {
         let ends = self.link_of(direction).ends;
-        if direction % 2 == 0 { ends } else { [ends[1], ends[0]] }
+        if direction.is_multiple_of(2) { ends } else { [ends[1], ends[0]] }
     }
 }
 

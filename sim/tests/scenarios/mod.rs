@@ -4,7 +4,7 @@ use anabranch_proto::{Config, Duration};
 use anabranch_sim::scenario::{Change, Flow, Link, Loss, Queue, Scenario, Traffic};
 
 /// All of them.
-pub fn all() -> Vec<Scenario> {
+pub(crate) fn all() -> Vec<Scenario> {
     vec![
         one_path(),
         two_links(),
@@ -64,12 +64,12 @@ fn flow(name: &str, from: &str, to: &str, bytes: u64) -> Flow {
 }
 
 /// One link.
-pub fn one_path() -> Scenario {
+pub(crate) fn one_path() -> Scenario {
     named("one path", vec![link("l", "s", "r", 10_000_000, 20)], vec![flow("f", "s", "r", 2_000_000)])
 }
 
 /// A fast link and a slow one, overrun at the start.
-pub fn two_links() -> Scenario {
+pub(crate) fn two_links() -> Scenario {
     let links = vec![link("wifi", "s", "r", 10_000_000, 50), link("gprs", "s", "r", 36_000, 300)];
     let sctp = Config { fast: anabranch_proto::PolicySpec::named("alternate"), ..Config::default() };
     named(
@@ -80,7 +80,7 @@ pub fn two_links() -> Scenario {
 }
 
 /// The topology of the paper on receive buffer blocking: two disjoint paths of three links.
-pub fn paper(era: &str) -> Scenario {
+pub(crate) fn paper(era: &str) -> Scenario {
     let links = vec![
         link("1-in", "s", "a", 1_000_000_000, 0),
         link("1", "a", "b", 10_000_000, 50),
