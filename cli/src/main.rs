@@ -1,1 +1,51 @@
-fn main() {}
+//! `anabranch`: run, compare and explain transport over several paths.
+
+mod catalogue;
+mod output;
+mod progress;
+mod run;
+mod simulate;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Everything went well.
+const DONE: u8 = 0;
+/// Something failed that is not the input's fault.
+const FAILED: u8 = 1;
+/// The input was wrong.
+const WRONG_INPUT: u8 = 2;
+/// Ended by Ctrl-C, as a shell reports it.
+const INTERRUPTED: u8 = 130;
+
+/// Transport over several paths: simulate it, compare its policies.
+#[derive(Parser)]
+#[command(version, about)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a scenario, or a grid of its variations
+    Run(run::Arguments),
+    /// List the rules in which the editions of SCTP differ
+    Rules(catalogue::Format),
+    /// List the policies that a scenario can name
+    Policies(catalogue::Format),
+    /// List every key of a scenario file
+    Keys(catalogue::Format),
+}
+
+fn main() -> ExitCode {
+    let status = match Arguments::parse().command {
+        Command::Run(arguments) => run::run(&arguments),
+        Command::Rules(format) => catalogue::rules(&format),
+        Command::Policies(format) => catalogue::policies(&format),
+        Command::Keys(format) => catalogue::keys(&format),
+    };
+    ExitCode::from(status)
+}

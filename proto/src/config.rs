@@ -198,7 +198,9 @@ impl Config {
             _ if self.outbound_streams == 0 => bad("outbound_streams", "must be at least 1"),
             _ if self.inbound_streams == 0 => bad("inbound_streams", "must be at least 1"),
             _ if self.mtu > 65_535 => bad("mtu", "must not exceed 65535 bytes"),
-            _ if self.mtu < self.ip_header + 508 => bad("mtu", "must be at least 508 bytes above the IP header"),
+            _ if self.mtu < self.ip_header + 508 => {
+                bad("mtu", "must be at least 508 bytes above the IP header")
+            }
             _ if self.rules.missing_reports == 0 => bad("missing_reports", "must be at least 1"),
             _ if self.rules.ssthresh_floor == 0 => bad("ssthresh_floor", "must be at least 1"),
             _ if self.rules.idle_floor == 0 => bad("idle_floor", "must be at least 1"),

@@ -16,8 +16,8 @@ use crate::shutdown::State;
 use crate::wire::chunk::{Abort, CookieEcho, Init, OperationError, ShutdownComplete};
 use crate::wire::{Address, Cause, Chunk, Ecn, Packet};
 use crate::{
-    AssociationId, Config, ConfigError, Delivery, Incoming, Limit, Message, Output, PathId, PathView, Policies,
-    Purpose, Reason, Refused, SendError, Statistics, Time,
+    AssociationId, Config, ConfigError, Delivery, Incoming, Limit, Message, Output, PathId, PathView,
+    Policies, Purpose, Reason, Refused, SendError, Statistics, Time,
 };
 
 /// Stateless answers waiting to be sent at most: beyond it, packets go unanswered.

@@ -217,11 +217,7 @@ impl Pile {
     }
 
     /// Delivers what is contiguous at the front as a part.
-    fn deliver_part(
-        &mut self,
-        due: impl Fn(&Data) -> bool,
-        ready: &mut VecDeque<(Delivery, u64)>,
-    ) -> bool {
+    fn deliver_part(&mut self, due: impl Fn(&Data) -> bool, ready: &mut VecDeque<(Delivery, u64)>) -> bool {
         if !self.front_starts(due) || self.complete().is_some() {
             return false;
         }

@@ -25,6 +25,8 @@ pub(crate) struct Receiver {
     duplicates: SmallVec<[Tsn; 4]>,
     reassembly: Reassembly,
     buffer: u64,
+    /// Bytes of the largest packet.
+    packet: u64,
     /// Bytes of chunks in the buffer: not reassembled, or not read.
     held: u64,
     /// The window that the last SACK, or INIT, announced.
@@ -78,6 +80,7 @@ impl Receiver {
             duplicates: SmallVec::new(),
             reassembly: Reassembly::new(Ssn(config.first_ssn)),
             buffer: u64::from(config.receive_buffer),
+            packet: u64::from(config.mtu),
             held: 0,
             announced: u64::from(config.receive_buffer),
             schedule: Schedule { packets: 0, deadline: Time::NEVER, now: false },
@@ -142,25 +145,34 @@ impl Receiver {
         }
         let size = padded(data.size()) as u64;
         while self.held + size > self.buffer {
-            let Some(&(_, highest)) = self.runs.last() else { return false };
-            if !highest.after(data.tsn) {
-                return false;
-            }
-            let Some(freed) = self.reassembly.discard(highest) else { return false };
+            let Some((dropped, freed)) = self.drop_highest(data.tsn) else { return false };
             self.held -= freed;
-            self.forget_highest();
+            self.forget(dropped);
         }
         true
     }
 
-    fn forget_highest(&mut self) {
-        if let Some(run) = self.runs.last_mut() {
-            if run.0 == run.1 {
-                self.runs.pop();
-            } else {
-                run.1 = run.1.prev();
+    /// Takes the highest chunk above `tsn` that was not delivered out of reassembly; its bytes.
+    fn drop_highest(&mut self, tsn: Tsn) -> Option<(Tsn, u64)> {
+        for &(start, end) in self.runs.iter().rev() {
+            let mut candidate = end;
+            while candidate.after(tsn) && !candidate.before(start) {
+                if let Some(freed) = self.reassembly.discard(candidate) {
+                    return Some((candidate, freed));
+                }
+                candidate = candidate.prev();
             }
         }
+        None
+    }
+
+    /// This TSN, beyond a gap, counts as not arrived any more.
+    fn forget(&mut self, tsn: Tsn) {
+        let at = self.runs.partition_point(|run| run.1.before(tsn));
+        let (start, end) = self.runs.remove(at);
+        let left = (start != tsn).then_some((start, tsn.prev()));
+        let right = (end != tsn).then_some((tsn.next(), end));
+        self.runs.splice(at..at, left.into_iter().chain(right));
     }
 
     fn record(&mut self, tsn: Tsn) {
@@ -188,10 +200,9 @@ impl Receiver {
         }
     }
 
-    /// A buffer full of one incomplete message: its beginning is delivered as a part (§6.9, §11.1).
+    /// A buffer with no room for one more packet, full of one incomplete message: its beginning is delivered as a part (§6.9, §11.1).
     fn deliver_parts(&mut self) {
-        let one_chunk = self.buffer / 8;
-        if self.held + one_chunk.min(1500) > self.buffer && !self.reassembly.has_ready() {
+        if self.free() < self.packet && !self.reassembly.has_ready() {
             self.reassembly.deliver_part(self.cumulative);
         }
     }
@@ -244,8 +255,8 @@ impl Receiver {
     /// The window to announce: less than a packet counts as none, if the rules avoid silly windows.
     fn window(&self, config: &Config) -> u64 {
         let free = self.free();
-        let packet = u64::from(config.mtu).min(self.buffer / 4);
-        if self.announcing(config) && free < packet { 0 } else { free }
+        let silly = free < self.packet.min(self.buffer / 4);
+        if self.announcing(config) && silly { 0 } else { free }
     }
 
     /// Bytes that the SACK owed would take.

@@ -15,6 +15,7 @@ mod run;
 pub mod scenario;
 mod sctp;
 mod series;
+pub mod sweep;
 pub mod trace;
 mod traffic;
 mod wire;

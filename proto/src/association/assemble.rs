@@ -43,10 +43,12 @@ impl Association {
         let budget = self.paths.view(path).pmdcs as usize;
         let mut size = chunk.padded_size();
         let mut chunks: SmallVec<[Chunk; 2]> = smallvec![chunk];
-        let last = |chunks: &[Chunk]| matches!(chunks.last(), Some(Chunk::Abort(_) | Chunk::ShutdownComplete(_)));
+        let last =
+            |chunks: &[Chunk]| matches!(chunks.last(), Some(Chunk::Abort(_) | Chunk::ShutdownComplete(_)));
         while let Some((next, chunk, _)) = self.control.front() {
             size += chunk.padded_size();
-            if *next != path || size > budget || last(&chunks) || matches!(chunk, Chunk::ShutdownComplete(_)) {
+            if *next != path || size > budget || last(&chunks) || matches!(chunk, Chunk::ShutdownComplete(_))
+            {
                 break;
             }
             chunks.extend(self.control.pop_front().map(|(_, chunk, _)| chunk));
@@ -112,7 +114,8 @@ impl Association {
     fn next_load(&mut self, now: Time) -> Option<Built> {
         let owed = self.receiver.schedule.now || self.receiver.schedule.deadline != Time::NEVER;
         let due = self.receiver.schedule.now && self.state.receives_data();
-        let sack_size = if owed { self.receiver.sack_size(self.sack_limit(self.receiver.from)) as u32 } else { 0 };
+        let sack_size =
+            if owed { self.receiver.sack_size(self.sack_limit(self.receiver.from)) as u32 } else { 0 };
         if !self.state.sends_data() {
             return due.then(|| self.sack_alone());
         }

@@ -6,9 +6,9 @@ use crate::path::{PathId, PathState};
 use crate::receive::{Arrival, Taken};
 use crate::sender::{Answer, revived};
 use crate::shutdown::{State, Step};
-use crate::wire::chunk::{Data, Heartbeat, OperationError, Sack, ShutdownComplete};
-use crate::wire::{Cause, Chunk, Packet};
-use crate::{Time, Tsn};
+use crate::wire::chunk::{Abort, Data, Heartbeat, OperationError, Sack, ShutdownComplete};
+use crate::wire::{Address, Cause, Chunk, Packet};
+use crate::{Pairs, Time, Tsn};
 
 impl Association {
     /// Takes a packet whose tag is right, from its `skip`-th chunk on.
@@ -17,6 +17,7 @@ impl Association {
         let (local, source) = (packet.to, packet.from);
         let mut arrival = Arrival::default();
         let path = self.path_of(local, source);
+        self.follow(path, local);
         for chunk in packet.chunks.into_iter().skip(skip) {
             match chunk {
                 Chunk::Data(data) => self.data(data, path, &mut arrival, now),
@@ -28,7 +29,7 @@ impl Association {
                 Chunk::Shutdown(shutdown) => self.shutdown_came(shutdown.cumulative, now),
                 Chunk::ShutdownAck(_) => self.shutdown_ack_came(path, now),
                 Chunk::ShutdownComplete(_) => self.take(Step::Complete, now),
-                Chunk::Abort(abort) => self.close(Event::Lost(LostReason::PeerAborted(abort.causes)), now),
+                Chunk::Abort(abort) => self.abort_came(abort, now),
                 Chunk::Error(error) => self.peer_error(error, now),
                 Chunk::Init(_) | Chunk::CookieEcho(_) | Chunk::Unknown(_) => {}
             }
@@ -39,6 +40,26 @@ impl Association {
             self.announce_readable();
             self.announce_writable();
         }
+    }
+
+    /// A path that is not confirmed goes from where the peer's packets come to.
+    fn follow(&mut self, path: PathId, local: Address) {
+        let view = self.paths.view_mut(path);
+        if view.state == PathState::Unconfirmed
+            && view.local != local
+            && self.config.pairs == Pairs::OnePerPeer
+        {
+            view.local = local;
+        }
+    }
+
+    /// An ABORT ends the association. One from a peer that has forgotten it, when only its SHUTDOWN COMPLETE
+    /// is awaited, says no more than that.
+    //= rfc9260#section-9.1
+    fn abort_came(&mut self, abort: Abort, now: Time) {
+        let complete = self.state == State::ShutdownAckSent && abort.reflected;
+        let lost = Event::Lost(LostReason::PeerAborted(abort.causes));
+        self.close(if complete { Event::Closed } else { lost }, now);
     }
 
     fn data(&mut self, data: Data, path: PathId, arrival: &mut Arrival, now: Time) {

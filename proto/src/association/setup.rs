@@ -104,8 +104,17 @@ impl Association {
 
     /// The peer has restarted: everything begins anew with what its cookie says.
     //= rfc9260#section-5.2.4.1
-    pub(crate) fn restart(&mut self, cookie: &Cookie, policies: &Policies, local: Address, source: Address, now: Time) {
-        let Ok(sender) = Sender::new(cookie.local_tsn, &self.config, policies, &mut self.chance) else { return };
+    pub(crate) fn restart(
+        &mut self,
+        cookie: &Cookie,
+        policies: &Policies,
+        local: Address,
+        source: Address,
+        now: Time,
+    ) {
+        let Ok(sender) = Sender::new(cookie.local_tsn, &self.config, policies, &mut self.chance) else {
+            return;
+        };
         self.fail_all();
         self.local_tag = cookie.local_tag;
         self.peer_tag = cookie.peer_tag;
@@ -255,7 +264,8 @@ impl Association {
 /// The local address of the one path to `peer`, which is the `position`-th of its addresses.
 fn local_for(config: &Config, position: usize, peer: Address) -> Option<Address> {
     let on_link = config.addresses.iter().find(|local| local.on_link(peer.ip));
-    let same_position = config.addresses.get(position).filter(|l| l.address.ip.is_ipv4() == peer.ip.is_ipv4());
+    let same_position =
+        config.addresses.get(position).filter(|l| l.address.ip.is_ipv4() == peer.ip.is_ipv4());
     on_link.or(same_position).map(|local| local.address).or_else(|| same_family(config, peer).next())
 }
 

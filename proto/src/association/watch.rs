@@ -141,9 +141,10 @@ impl Association {
 
     //= rfc9260#section-8.3
     pub(super) fn heartbeat_ack(&mut self, heartbeat: &Heartbeat, now: Time) {
-        let answered = self.paths.ids().find_map(|id| {
-            self.paths.get(id).health.answered(&heartbeat.info, now).map(|sent| (id, sent))
-        });
+        let answered = self
+            .paths
+            .ids()
+            .find_map(|id| self.paths.get(id).health.answered(&heartbeat.info, now).map(|sent| (id, sent)));
         let Some((id, sent)) = answered else { return };
         let limits = self.paths.limits;
         let (view, path) = self.paths.both(id);
@@ -159,7 +160,10 @@ impl Association {
             self.set_state(id, PathState::Active);
             self.sender.event();
         }
-        if !self.sender.is_open() && self.state.sends_data() && self.paths.views().iter().all(|p| p.confirmed()) {
+        if !self.sender.is_open()
+            && self.state.sends_data()
+            && self.paths.views().iter().all(|p| p.confirmed())
+        {
             self.sender.open();
         }
     }
@@ -179,11 +183,8 @@ impl Association {
         let paths = self.paths.views().len() as u16;
         let Some(resend) = &mut self.resend else { return };
         let setting_up = matches!(resend.what, Awaited::Init | Awaited::CookieEcho(_));
-        let max = if setting_up {
-            self.config.max_init_retransmits
-        } else {
-            self.config.association_max_retrans
-        };
+        let max =
+            if setting_up { self.config.max_init_retransmits } else { self.config.association_max_retrans };
         resend.tries += 1;
         if resend.tries > max {
             let why = if setting_up { LostReason::NoAnswer } else { LostReason::TooManyErrors };

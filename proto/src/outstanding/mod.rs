@@ -23,7 +23,10 @@ pub(crate) enum Standing {
     /// Acknowledged by a Gap Ack Block: the receiver could still take that back.
     Acked,
     /// Given up (RFC 3758): neither sent again nor waited for.
-    #[allow(dead_code, reason = "the state is complete; nothing abandons chunks before partial reliability does")]
+    #[allow(
+        dead_code,
+        reason = "the state is complete; nothing abandons chunks before partial reliability does"
+    )]
     Abandoned,
 }
 

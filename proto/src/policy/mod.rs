@@ -122,6 +122,8 @@ fn unknown(spec: &PolicySpec, known: impl Iterator<Item = &'static str>) -> Poli
 fn no_settings(spec: &PolicySpec) -> Result<(), PolicyError> {
     match spec.settings.keys().next() {
         None => Ok(()),
-        Some(key) => Err(PolicyError::Setting { name: spec.name.clone(), why: format!("it has no setting `{key}`") }),
+        Some(key) => {
+            Err(PolicyError::Setting { name: spec.name.clone(), why: format!("it has no setting `{key}`") })
+        }
     }
 }

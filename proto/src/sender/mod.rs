@@ -289,7 +289,13 @@ impl Sender {
         allowed && self.outstanding.is_empty()
     }
 
-    fn choose_new(&mut self, stream: u16, size: u32, why: Why, around: &mut Surroundings<'_>) -> Option<PathId> {
+    fn choose_new(
+        &mut self,
+        stream: u16,
+        size: u32,
+        why: Why,
+        around: &mut Surroundings<'_>,
+    ) -> Option<PathId> {
         around.paths.measure_room(false);
         let ask = Ask {
             why,

@@ -7,7 +7,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_proto::wire::{Address, Packet};
 use anabranch_proto::{
-    AssociationId, Config, Duration, Endpoint, Event, Incoming, LocalAddress, Note, Output, Policies, Reason, Time,
+    AssociationId, Config, Duration, Endpoint, Event, Incoming, LocalAddress, Note, Output, Policies, Reason,
+    Time,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};

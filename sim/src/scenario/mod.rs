@@ -1,5 +1,23 @@
 //! What is simulated, as plain data. The TOML document, a Rust literal and a Python dict are three
 //! spellings of the same [`Scenario`].
+//!
+//! A document is read in three steps: TOML becomes a tree that knows its places (`document`), the rows of
+//! [`keys`] read its tables into these types (`link`, `flow`, `sctp`), and `read` checks what only the whole
+//! can tell. Whatever is wrong becomes one [`ScenarioError`].
+
+mod at;
+mod blame;
+mod document;
+mod error;
+mod flow;
+pub mod keys;
+mod link;
+mod read;
+mod sctp;
+mod units;
+
+pub use document::Document;
+pub use error::ScenarioError;
 
 use anabranch_proto::{Config, Duration};
 
@@ -24,6 +42,23 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// What changes while it runs, in any order.
     pub changes: Vec<Change>,
+}
+
+impl Default for Scenario {
+    /// An empty scenario of the newest era.
+    fn default() -> Self {
+        Scenario {
+            name: String::new(),
+            era: "rfc9260".to_owned(),
+            seed: 1,
+            wire: false,
+            stop: None,
+            ip_header: 20,
+            links: Vec::new(),
+            flows: Vec::new(),
+            changes: Vec::new(),
+        }
+    }
 }
 
 /// A link between two nodes: two directions, `[0]` from the first node to the second, `[1]` back.

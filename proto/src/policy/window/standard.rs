@@ -4,7 +4,9 @@ use super::{Acked, Congestion, Loss, MakePath, Units};
 use crate::Config;
 use crate::path::PathView;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
-use crate::rules::{Growth, IdleDecay, InitialWindow, PartialBytes, RecoveryGrowth, Rules, T3Cut, WindowUnit};
+use crate::rules::{
+    Growth, IdleDecay, InitialWindow, PartialBytes, RecoveryGrowth, Rules, T3Cut, WindowUnit,
+};
 
 struct Standard {
     rules: Rules,

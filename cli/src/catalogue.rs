@@ -1,0 +1,111 @@
+//! `anabranch rules`, `policies` and `keys`: what a scenario can say.
+
+use anabranch_proto::{Policies, Rules};
+use anabranch_sim::scenario::keys::{self, Default};
+use comfy_table::{ContentArrangement, Table, presets};
+use serde_json::{Map, Value, json};
+
+use crate::output::{print, print_json};
+
+/// How a list is printed.
+#[derive(clap::Args)]
+pub(crate) struct Format {
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Lists every rule with its choices and the eras'.
+pub(crate) fn rules(format: &Format) -> u8 {
+    if format.json {
+        return print_json(&Rules::DOCS.iter().map(rule_json).collect::<Vec<_>>());
+    }
+    let mut table = plain_table();
+    let eras = Rules::ERAS.iter().map(|(era, _)| (*era).to_owned());
+    table.set_header(["rule".to_owned(), "decides".to_owned()].into_iter().chain(eras));
+    for (key, doc) in Rules::DOCS {
+        let values = Rules::ERAS.iter().map(|(_, rules)| rules.get(key).unwrap_or_default());
+        table.add_row([(*key).to_owned(), doc.trim().to_owned()].into_iter().chain(values));
+    }
+    print(&format!("{table}\n\nEach is a key of [flow.sctp]; its choices: anabranch keys."))
+}
+
+fn rule_json((key, doc): &(&str, &str)) -> Value {
+    let choices = Rules::CHOICES.iter().find(|(name, _)| name == key).map(|(_, names)| *names);
+    let era = |(era, rules): &(&str, Rules)| {
+        let text = rules.get(key).unwrap_or_default();
+        let number = text.parse::<u32>().ok().filter(|_| choices.is_none());
+        ((*era).to_owned(), number.map_or(json!(text), |n| json!(n)))
+    };
+    let eras: Map<String, Value> = Rules::ERAS.iter().map(era).collect();
+    json!({ "key": key, "doc": doc.trim(), "choices": choices, "eras": eras })
+}
+
+/// Lists the policies by what they decide.
+pub(crate) fn policies(format: &Format) -> u8 {
+    let policies = Policies::default();
+    let (routes, windows): (Vec<_>, Vec<_>) =
+        (policies.route_names().collect(), policies.window_names().collect());
+    if format.json {
+        return print_json(&json!({ "routes": routes, "windows": windows }));
+    }
+    print(&format!(
+        "routes (keys `new`, `fast`, `timeout`, `retransmit`): {}\nwindows (key `window`): {}",
+        routes.join(", "),
+        windows.join(", ")
+    ))
+}
+
+/// Lists every key of a scenario file, section by section.
+pub(crate) fn keys(format: &Format) -> u8 {
+    let sections = keys::sections();
+    if format.json {
+        return print_json(&sections.iter().map(section_json).collect::<Vec<_>>());
+    }
+    let mut text = String::new();
+    for section in &sections {
+        let mut table = plain_table();
+        table.set_header(["key", "takes", "default", "meaning"]);
+        for key in &section.keys {
+            table.add_row([key.name, &key.takes, default_text(key.default), &key.doc]);
+        }
+        let header = if section.header.is_empty() { "top of the file" } else { section.header };
+        text += &format!("{header}\n{table}\n\n");
+    }
+    print(text.trim_end())
+}
+
+fn section_json(section: &keys::Section) -> Value {
+    let key = |key: &keys::KeyDoc| {
+        json!({
+            "key": key.name,
+            "takes": key.takes,
+            "required": key.default == Default::Required,
+            "default": default_text(key.default),
+            "doc": key.doc,
+        })
+    };
+    json!({ "section": section.header, "keys": section.keys.iter().map(key).collect::<Vec<_>>() })
+}
+
+fn default_text(default: Default) -> &'static str {
+    match default {
+        Default::Required => "required",
+        Default::Value(text) | Default::Text(text) => text,
+    }
+}
+
+/// A table without frame that keeps to the width of the terminal.
+fn plain_table() -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(width());
+    table
+}
+
+/// Columns to print in: the shell's COLUMNS if it says so.
+fn width() -> u16 {
+    std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(120)
+}

@@ -1,0 +1,188 @@
+//! `anabranch run`: reads the scenario, runs its grid, and prints what came out.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use anabranch_proto::Policies;
+use anabranch_sim::results::RunResult;
+use anabranch_sim::scenario::Document;
+use anabranch_sim::sweep::{self, Point, Variation};
+
+use crate::output::{fail, print, print_json, refuse, refuse_scenario};
+use crate::progress::Progress;
+use crate::simulate::{self, NoResult};
+use crate::table::table;
+use crate::{DONE, INTERRUPTED};
+
+/// What `anabranch run` takes.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The scenario: a TOML file (docs/scenario.md; `anabranch keys`)
+    file: PathBuf,
+    /// The root of all chance, instead of the file's
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Run with N seeds: the first and those that follow it
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    seeds: u64,
+    /// Set a key before the file is read; tables are addressed by their name. The value is TOML if it
+    /// parses as TOML, else a string
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Run with each of these values; given several times, with every combination
+    #[arg(long, value_name = "KEY=A,B,…")]
+    vary: Vec<Variation>,
+    /// Use N threads instead of one a core; results are the same
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Print a JSON list with one object a run, in SI units
+    #[arg(long)]
+    json: bool,
+    /// Write series and notes of each run to this directory as CSV; several runs get one subdirectory each
+    #[arg(long, value_name = "DIR")]
+    series: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  anabranch run scenarios/headline.toml
+  anabranch run scenarios/headline.toml --vary flow.download.sctp.retransmit=same,alternate
+  anabranch run scenarios/loss.toml --set 'link.wifi.loss=2 %' --seeds 10 --json
+  anabranch run scenarios/outage.toml --series out/
+
+Exit status: 0 done, 2 the input was wrong, 130 interrupted (what was finished is printed), 1 anything else.";
+
+/// Runs it, and returns the exit status.
+pub(crate) fn run(arguments: &Arguments) -> u8 {
+    let (document, points) = match read(arguments) {
+        Ok(read) => read,
+        Err(status) => return status,
+    };
+    let (finished, status) = execute(arguments, points);
+    if finished.is_empty() && status != DONE {
+        return status;
+    }
+    let printed =
+        if arguments.json { print_json(&finished) } else { print(&report(&document, arguments, &finished)) };
+    if status == DONE { printed } else { status }
+}
+
+/// The document, edited, and the points of its grid; or the exit status of what was wrong.
+fn read(arguments: &Arguments) -> Result<(Document, Vec<Point>), u8> {
+    let file = arguments.file.display().to_string();
+    let bytes = std::fs::read(&arguments.file).map_err(|error| refuse(format!("{file}: {error}")))?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let line =
+            error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
+        refuse(format!("{file}:{line}: this is not UTF-8, which TOML is written in"))
+    })?;
+    let name =
+        arguments.file.file_stem().map_or_else(|| file.clone(), |stem| stem.to_string_lossy().into_owned());
+    let edited = || {
+        let mut document = Document::parse(&file, &text)?;
+        if let Some(seed) = arguments.seed {
+            document.set("--seed", &format!("seed={seed}"))?;
+        }
+        arguments.set.iter().try_for_each(|assignment| document.set("--set", assignment))?;
+        let points = sweep::points(&document, &name, &arguments.vary, arguments.seeds, &Policies::default())?;
+        Ok((document, points))
+    };
+    let (document, points) = edited().map_err(|error| refuse_scenario(&error))?;
+    for point in &points {
+        simulate::check(point).map_err(|why| tell(&why))?;
+    }
+    Ok((document, points))
+}
+
+/// What the runs and the keyboard have to say.
+enum Message {
+    /// Of a run: how much of it is done.
+    At(usize, f64),
+    Finished(usize, Result<Box<RunResult>, NoResult>),
+    AllFinished,
+    Interrupted,
+}
+
+/// Runs all points; returns the results there are, in the points' order, and the exit status.
+fn execute(arguments: &Arguments, points: Vec<Point>) -> (Vec<RunResult>, u8) {
+    let (sender, receiver) = channel();
+    let interrupt = sender.clone();
+    // Without a handler Ctrl-C ends the process, and nothing is printed: the next best thing.
+    let _ = ctrlc::set_handler(move || drop(interrupt.send(Message::Interrupted)));
+    let mut results = vec![None; points.len()];
+    let threads = arguments.threads.map(usize::from);
+    let series = arguments.series.clone();
+    std::thread::spawn(move || work(&points, threads, series.as_deref(), &sender));
+    let status = collect(&receiver, &mut results);
+    (results.into_iter().flatten().collect(), status)
+}
+
+/// Runs the points, and tells of each.
+fn work(points: &[Point], threads: Option<usize>, series: Option<&Path>, tell: &Sender<Message>) {
+    // Dropped at the end, a panic's too: whoever waits for results is never left waiting.
+    let _end = End(tell);
+    let digits = points.len().to_string().len();
+    sweep::run_all(points, threads, |i, point| {
+        let directory = series.map(|directory| match points.len() {
+            1 => directory.to_owned(),
+            _ => directory.join(format!("run-{:0digits$}", i + 1)),
+        });
+        let watch = |share| drop(tell.send(Message::At(i, share)));
+        let result = simulate::simulate(point, directory.as_deref(), &watch);
+        // Nobody listens any more when Ctrl-C was pressed.
+        let _ = tell.send(Message::Finished(i, result.map(Box::new)));
+    });
+}
+
+/// Says that all is finished when it is dropped.
+struct End<'a>(&'a Sender<Message>);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        let _ = self.0.send(Message::AllFinished);
+    }
+}
+
+/// Takes results as they come, and shows progress when they take longer than a second.
+fn collect(messages: &Receiver<Message>, results: &mut [Option<RunResult>]) -> u8 {
+    const GLANCE: Duration = Duration::from_millis(100);
+    let mut progress = Progress::new(results.len());
+    let mut done = 0;
+    let status = loop {
+        progress.show_if_late();
+        match messages.recv_timeout(GLANCE) {
+            Ok(Message::At(i, share)) => progress.at(i, share),
+            Ok(Message::Finished(i, Ok(result))) => {
+                results[i] = Some(*result);
+                done += 1;
+                progress.at(i, 1.0);
+            }
+            Ok(Message::Finished(_, Err(why))) => break tell(&why),
+            Ok(Message::AllFinished) if done == results.len() => break DONE,
+            Ok(Message::AllFinished) => break fail("a run ended without a result"),
+            Ok(Message::Interrupted) => break INTERRUPTED,
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break fail("the runs ended without a word"),
+        }
+    };
+    progress.finish();
+    status
+}
+
+fn tell(why: &NoResult) -> u8 {
+    match why {
+        NoResult::Scenario(error) => refuse_scenario(error),
+        NoResult::Other(why) => fail(why),
+    }
+}
+
+/// What a person reads.
+fn report(document: &Document, arguments: &Arguments, results: &[RunResult]) -> String {
+    let headings = document.headings().into_iter().flatten().filter(|text| !text.is_empty());
+    let mut parts: Vec<String> = headings.collect();
+    let varied: Vec<_> = arguments.vary.iter().map(|variation| variation.key.clone()).collect();
+    parts.push(table(results, &varied));
+    parts.join("\n")
+}

@@ -1,0 +1,197 @@
+//! Results as a table that a person can read: one row a flow and run.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anabranch_sim::results::{FlowResult, LinkResult, RunResult};
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::Value;
+
+/// The table of `results`. `varied` are the keys of `--vary`, in their order: they come first.
+pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
+    let columns = Columns::of(results, varied);
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    let header = columns.header();
+    let first_number = header.iter().position(|name| name == "time").unwrap_or(0);
+    table.set_header(header);
+    for result in results {
+        for (i, flow) in result.flows.iter().enumerate() {
+            let mut row = columns.leading(result, flow);
+            row.extend(measures(flow));
+            // Links are shared by the flows: their drops stand once a run.
+            row.push(if i == 0 { drops(&result.links) } else { String::new() });
+            table.add_row(row);
+        }
+    }
+    for (i, column) in table.column_iter_mut().enumerate() {
+        let numbers = first_number..first_number + NUMBERS;
+        if numbers.contains(&i) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table.trim_fmt()
+}
+
+/// What every row begins with: whatever the rows differ in.
+struct Columns<'a> {
+    varied: &'a [String],
+    seed: bool,
+    flow: bool,
+    outcome: bool,
+}
+
+/// Columns of [`measures`] that are numbers, and stand first.
+const NUMBERS: usize = 5;
+const MEASURES: [&str; 8] = [
+    "time",
+    "goodput",
+    "packets",
+    "blocked by\npeer's window",
+    "blocked by\ncwnd",
+    "fast\nretransmissions",
+    "retransmissions\nafter timeout",
+    "drops",
+];
+
+impl<'a> Columns<'a> {
+    fn of(results: &[RunResult], varied: &'a [String]) -> Self {
+        let seeds: BTreeSet<_> = results.iter().map(|result| result.seed).collect();
+        let flows: BTreeSet<_> =
+            results.iter().flat_map(|result| &result.flows).map(|flow| &flow.name).collect();
+        let outcome = results.iter().flat_map(|result| &result.flows).any(|flow| flow.outcome == "lost");
+        Columns { varied, seed: seeds.len() > 1, flow: flows.len() > 1, outcome }
+    }
+
+    fn header(&self) -> Vec<String> {
+        // The last part of a key says enough, if no other key ends with the same.
+        let last = |key: &String| key.rsplit('.').next().unwrap_or(key).to_owned();
+        let lasts: Vec<_> = self.varied.iter().map(last).collect();
+        let unique = lasts.iter().collect::<BTreeSet<_>>().len() == lasts.len();
+        let mut header = if unique { lasts } else { self.varied.to_vec() };
+        let optional = [(self.seed, "seed"), (self.flow, "flow"), (self.outcome, "outcome")];
+        header.extend(optional.iter().filter(|(shown, _)| *shown).map(|(_, name)| (*name).to_owned()));
+        header.extend(MEASURES.map(str::to_owned));
+        header
+    }
+
+    fn leading(&self, result: &RunResult, flow: &FlowResult) -> Vec<String> {
+        let mut row: Vec<_> = self.varied.iter().map(|key| plain(result.varied.get(key))).collect();
+        row.extend(self.seed.then(|| result.seed.to_string()));
+        row.extend(self.flow.then(|| flow.name.clone()));
+        row.extend(self.outcome.then(|| flow.outcome.to_owned()));
+        row
+    }
+}
+
+fn measures(flow: &FlowResult) -> Vec<String> {
+    vec![
+        flow.completion.map_or_else(|| "unfinished".to_owned(), seconds),
+        rate(flow.goodput),
+        flow.packets.to_string(),
+        seconds(flow.blocked.peer_window),
+        seconds(flow.blocked.cwnd),
+        by_name(&flow.retransmissions.fast),
+        by_name(&flow.retransmissions.timeout),
+    ]
+}
+
+/// A JSON value as it would be written in `--set`.
+fn plain(value: Option<&Value>) -> String {
+    match value {
+        None => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    }
+}
+
+fn seconds(seconds: f64) -> String {
+    format!("{seconds:.3} s")
+}
+
+/// Bit/s with the unit that leaves one to three digits before the point.
+fn rate(rate: f64) -> String {
+    match rate {
+        r if r >= 1e9 => format!("{:.3} Gbit/s", r / 1e9),
+        r if r >= 1e6 => format!("{:.3} Mbit/s", r / 1e6),
+        r if r >= 1e3 => format!("{:.3} kbit/s", r / 1e3),
+        r => format!("{r:.0} bit/s"),
+    }
+}
+
+fn by_name(counts: &BTreeMap<String, u64>) -> String {
+    let shown: Vec<_> =
+        counts.iter().filter(|(_, n)| **n > 0).map(|(name, n)| format!("{name} {n}")).collect();
+    if shown.is_empty() { "0".to_owned() } else { shown.join(", ") }
+}
+
+/// Drops by link; by direction where packets of both were dropped.
+fn drops(links: &[LinkResult]) -> String {
+    let dropping: Vec<_> = links.iter().filter(|link| link.dropped > 0).collect();
+    let both_ways = |name: &str| dropping.iter().filter(|link| link.name == name).count() > 1;
+    let label = |link: &LinkResult| match both_ways(&link.name) {
+        true => format!("{} {}", link.name, link.direction),
+        false => link.name.clone(),
+    };
+    by_name(&dropping.iter().map(|link| (label(link), link.dropped)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_sim::results::{Blocked, Drops, Retransmissions};
+
+    fn link(name: &str, direction: &str, dropped: u64) -> LinkResult {
+        let (name, direction) = (name.to_owned(), direction.to_owned());
+        LinkResult { name, direction, packets: 9, bytes: 9, dropped, drops: Drops::default(), queue_max: 1 }
+    }
+
+    fn result(seed: u64, policy: &str) -> RunResult {
+        let flow = FlowResult {
+            name: "download".to_owned(),
+            completion: Some(18.5344),
+            delivered: 20_000_000,
+            goodput: 8_632_000.0,
+            packets: 13_900,
+            retransmissions: Retransmissions {
+                fast: BTreeMap::from([("wifi".to_owned(), 68), ("gprs".to_owned(), 0)]),
+                timeout: BTreeMap::new(),
+            },
+            blocked: Blocked::default(),
+            timeouts: 0,
+            fast_recoveries: 1,
+            probes: 0,
+            duplicates: 0,
+            outcome: "closed",
+            paths: Vec::new(),
+        };
+        RunResult {
+            scenario: "test".to_owned(),
+            seed,
+            era: "ns2".to_owned(),
+            varied: BTreeMap::from([("flow.download.sctp.retransmit".to_owned(), policy.into())]),
+            ended: 20.0,
+            flows: vec![flow],
+            links: vec![link("wifi", "s>r", 72), link("wifi", "r>s", 0)],
+        }
+    }
+
+    #[test]
+    fn rows_begin_with_what_they_differ_in() {
+        let key = ["flow.download.sctp.retransmit".to_owned()];
+        let text = table(&[result(1, "same"), result(2, "alternate")], &key);
+        for part in ["retransmit", "seed", "alternate", "18.534 s", "8.632 Mbit/s", "wifi 68", "wifi 72"] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        assert!(!text.contains("download") && !text.contains("gprs"));
+        assert!(!table(&[result(1, "same")], &[]).contains("seed"));
+    }
+
+    #[test]
+    fn drops_name_the_direction_only_where_both_drop() {
+        assert_eq!(
+            drops(&[link("l", "a>b", 1), link("l", "b>a", 2), link("m", "a>b", 3)]),
+            "l a>b 1, l b>a 2, m 3"
+        );
+        assert_eq!(drops(&[]), "0");
+    }
+}

@@ -1,0 +1,87 @@
+//! Wrong scenarios. Each file of `bad/` says in its first line what is to be told of it: the line, the key, and
+//! a part of the message: `# line 5 | link.wifi.rate | has no unit`.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn anabranch(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_anabranch")).args(arguments).output().expect("the binary runs")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("messages are UTF-8")
+}
+
+fn bad_files() -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad");
+    let entries = std::fs::read_dir(directory).expect("the directory is there");
+    let mut files: Vec<_> = entries.map(|entry| entry.expect("the entry can be read").path()).collect();
+    files.sort();
+    files
+}
+
+/// What is wrong with what is told of `file`, if anything.
+fn fault(file: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(file).expect("the file can be read");
+    let expectation = text.lines().next()?.strip_prefix("# line ")?;
+    let parts: Vec<_> = expectation.splitn(3, '|').map(str::trim).collect();
+    let [line, key, part] = parts[..] else { return Some("its first line is no expectation".to_owned()) };
+    let path = file.display().to_string();
+    let output = anabranch(&["run", &path, "--json"]);
+    let message = stderr(&output);
+    let expected = [
+        (output.status.code() == Some(2), "exit status 2".to_owned()),
+        (output.stdout.is_empty(), "nothing on standard output".to_owned()),
+        (message.matches("error").count() == 1, "one error".to_owned()),
+        (message.contains(&format!("{path}:{line}:")), format!("line {line}")),
+        (key.is_empty() || message.contains(&format!("error: {key}: ")), format!("key {key}")),
+        (message.contains(part), format!("the words {part}")),
+        (!message.contains("panicked"), "no panic".to_owned()),
+    ];
+    let missing: Vec<_> = expected.into_iter().filter(|(holds, _)| !holds).map(|(_, what)| what).collect();
+    (!missing.is_empty()).then(|| format!("{path}: expected {}; got\n{message}", missing.join(", ")))
+}
+
+#[test]
+fn every_wrong_scenario_is_refused_with_line_and_key() {
+    let files = bad_files();
+    assert!(files.len() >= 50, "{} files", files.len());
+    let faults: Vec<_> = files.iter().filter_map(|file| fault(file)).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn wrong_arguments_are_refused() {
+    let good = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios/one-path.toml");
+    let cases: &[(&[&str], &str)] = &[
+        (&["run"], "FILE"),
+        (&["run", "nowhere.toml"], "nowhere.toml"),
+        (&["run", good, "--set", "seed"], "KEY=VALUE"),
+        (&["run", good, "--set", "flow.transfr.send=1 MB"], "did you mean `transfer`"),
+        (&["run", good, "--set", "link.wire.rate=10"], "--set:1:16"),
+        (&["run", good, "--set", "=1"], "empty"),
+        (&["run", good, "--vary", "link.wire.rate"], "KEY=a,b,c"),
+        (&["run", good, "--vary", "link.wire.rate=1 Mbit/s,,2 Mbit/s"], "empty value"),
+        (&["run", good, "--vary", "link.wire.rate=1 Mbit/s,2 Mbps"], "--vary:1:"),
+        (&["run", good, "--vary", "flow.transfer.sctp.era=rfc9260,rfc1"], "there is no era"),
+        (&["run", good, "--seeds", "0"], "--seeds"),
+        (&["run", good, "--seed", "-1"], "'-1'"),
+        (&["run", good, "--threads", "0"], "--threads"),
+        (&["run", good, "--colour"], "--colour"),
+    ];
+    for (arguments, part) in cases {
+        let output = anabranch(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(part), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_file_that_is_no_text_is_refused_with_its_line() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("binary.toml");
+    std::fs::write(&file, b"seed = 1\n\xff\xfe\n").expect("the file is written");
+    let output = anabranch(&["run", &file.display().to_string()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("binary.toml:2: this is not UTF-8"), "{}", stderr(&output));
+}

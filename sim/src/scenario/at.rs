@@ -1,0 +1,269 @@
+//! One value of the document, and how it is read as what it should be.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use anabranch_proto::PolicySpec;
+
+use super::document::{Document, Entry, Node, Place, Value};
+use super::error::{ScenarioError, did_you_mean};
+use super::units::{self, BadQuantity, Dimension};
+use super::{Loss, Queue};
+
+pub(super) type Result<T> = std::result::Result<T, ScenarioError>;
+
+/// A value, and the way that leads to it.
+#[derive(Clone)]
+pub(super) struct At<'d> {
+    document: &'d Document,
+    /// As `--set` would address it; empty for the document itself.
+    path: String,
+    node: &'d Node,
+}
+
+impl<'d> At<'d> {
+    pub(super) fn root(document: &'d Document) -> Self {
+        At { document, path: String::new(), node: document.root() }
+    }
+
+    fn below(&self, step: &str, node: &'d Node) -> At<'d> {
+        let path = if self.path.is_empty() { step.to_owned() } else { format!("{}.{step}", self.path) };
+        At { document: self.document, path, node }
+    }
+
+    fn place(&self) -> &'d Place {
+        &self.node.place
+    }
+
+    /// The fault `message` at this value.
+    pub(super) fn error(&self, message: impl Into<String>) -> ScenarioError {
+        self.document.error_at(self.place(), &self.path, message)
+    }
+
+    /// The fault `message` at the entry `key` of this table, or at the table if it is not there.
+    pub(super) fn error_below(&self, key: &str, message: impl Into<String>) -> ScenarioError {
+        match self.get(key) {
+            Some(at) => at.error(message),
+            None => {
+                let path = if self.path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.path) };
+                self.document.error_at(self.place(), &path, message)
+            }
+        }
+    }
+
+    /// The fault that there is no such entry in this table.
+    pub(super) fn no_such_key(&self, entry: &Entry) -> ScenarioError {
+        let path = self.below(&entry.key, &entry.node).path;
+        self.document.error_at(&entry.place, &path, "there is no such key")
+    }
+
+    fn wrong(&self, expected: &str) -> ScenarioError {
+        self.error(format!("expected {expected}, found {}", self.node.value.kind()))
+    }
+
+    /// The entries of this table.
+    pub(super) fn entries(&self) -> Result<&'d [Entry]> {
+        match &self.node.value {
+            Value::Table(entries) => Ok(entries),
+            _ => Err(self.wrong("a table")),
+        }
+    }
+
+    /// The entry `key` of this table.
+    pub(super) fn get(&self, key: &str) -> Option<At<'d>> {
+        self.node.value.entry(key).map(|entry| self.below(key, &entry.node))
+    }
+
+    /// The tables of an array of tables, each addressed by its name, else by its number.
+    pub(super) fn tables(&self) -> Result<Vec<At<'d>>> {
+        let last = self.path.rsplit('.').next().unwrap_or_default();
+        let hint = format!("begin each with a line `[[{last}]]`");
+        let Value::Array(items) = &self.node.value else {
+            return Err(self.wrong("an array of tables").hint(hint));
+        };
+        let table = |(i, node): (usize, &'d Node)| {
+            let at = self.below(&(i + 1).to_string(), node);
+            match (&node.value, node.value.name()) {
+                (Value::Table(_), Some(name)) if !name.is_empty() => Ok(self.below(name, node)),
+                (Value::Table(_), _) => Ok(at),
+                _ => Err(at.wrong("a table").hint(hint.clone())),
+            }
+        };
+        items.iter().enumerate().map(table).collect()
+    }
+
+    pub(super) fn array(&self, expected: &str) -> Result<Vec<At<'d>>> {
+        let Value::Array(items) = &self.node.value else { return Err(self.wrong(expected)) };
+        Ok(items.iter().map(|node| At { node, ..self.clone() }).collect())
+    }
+
+    /// What may differ between a link's directions: one value, or `[a>b, b>a]`.
+    pub(super) fn pair<T: Clone>(&self, read: impl Fn(&At<'d>) -> Result<T>) -> Result<[T; 2]> {
+        let Value::Array(_) = &self.node.value else {
+            let both = read(self)?;
+            return Ok([both.clone(), both]);
+        };
+        match self.array("an array")?.as_slice() {
+            [there, back] => Ok([read(there)?, read(back)?]),
+            items => Err(self
+                .error(format!("expected one value, or one for each direction, found {}", items.len()))
+                .hint("[there, back]: the first is the direction from the first node of `between`")),
+        }
+    }
+
+    pub(super) fn string(&self) -> Result<&'d str> {
+        match &self.node.value {
+            Value::String(text) => Ok(text),
+            _ => Err(self.wrong("a string").hint("put it between quotes")),
+        }
+    }
+
+    /// The name of a link, node or flow. It must be usable in `--set`, in path names and as a file's name.
+    pub(super) fn name(&self) -> Result<String> {
+        let name = self.string()?;
+        let usable = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
+        match name {
+            "" => Err(self.error("a name cannot be empty")),
+            _ if name.chars().all(usable) => Ok(name.to_owned()),
+            _ => Err(self
+                .error(format!("`{name}` cannot be a name"))
+                .hint("names are made of letters, digits, `-` and `_`")),
+        }
+    }
+
+    pub(super) fn boolean(&self) -> Result<bool> {
+        match self.node.value {
+            Value::Boolean(b) => Ok(b),
+            _ => Err(self.wrong("true or false")),
+        }
+    }
+
+    /// A whole number within `range`.
+    pub(super) fn count<T>(&self, range: RangeInclusive<T>) -> Result<T>
+    where
+        T: Copy + std::fmt::Display + TryFrom<i128> + Into<i128>,
+    {
+        let Value::Integer(n) = self.node.value else {
+            return Err(self.wrong("a whole number, without unit"));
+        };
+        let (low, high): (i128, i128) = ((*range.start()).into(), (*range.end()).into());
+        match T::try_from(n) {
+            Ok(count) if (low..=high).contains(&n) => Ok(count),
+            _ => Err(self.error(format!("{n} is out of range")).hint(format!("it must be {low} to {high}"))),
+        }
+    }
+
+    /// One of the spellings `names`; `what` they are the names of.
+    pub(super) fn one_of<'n>(&self, what: &str, names: &[&'n str]) -> Result<&'n str> {
+        let text = self.string()?;
+        let found = names.iter().find(|name| **name == text).copied();
+        found.ok_or_else(|| self.unknown(what, text, names.iter().copied()))
+    }
+
+    /// The fault that nothing of the kind `what` is called `name`.
+    pub(super) fn unknown<'n>(
+        &self,
+        what: &str,
+        name: &str,
+        names: impl IntoIterator<Item = &'n str> + Clone,
+    ) -> ScenarioError {
+        self.error(format!("there is no {what} `{name}`")).hint(did_you_mean(name, names))
+    }
+
+    fn quantity(&self, dimension: &Dimension) -> Result<u64> {
+        self.parsed(dimension.what, &dimension.advice(), |text| dimension.read(text))
+    }
+
+    /// Reads a text by `read`; a number without unit is refused with the `advice` how to write it.
+    fn parsed<T>(
+        &self,
+        what: &str,
+        advice: &str,
+        read: impl Fn(&str) -> std::result::Result<T, BadQuantity>,
+    ) -> Result<T> {
+        let refused = |bad: BadQuantity| self.error(bad.message).hint(bad.hint);
+        match &self.node.value {
+            Value::String(text) => read(text).map_err(refused),
+            Value::Integer(n) => read(&n.to_string()).map_err(refused),
+            Value::Float(f) => read(&f.to_string()).map_err(refused),
+            _ => Err(self.wrong(what).hint(advice)),
+        }
+    }
+
+    /// Bit/s; not zero.
+    pub(super) fn rate(&self) -> Result<u64> {
+        match self.quantity(&units::RATE)? {
+            0 => Err(self.error("a rate cannot be zero").hint("a link is switched off by `up = false`")),
+            rate => Ok(rate),
+        }
+    }
+
+    pub(super) fn duration(&self) -> Result<Duration> {
+        self.parsed("a duration", &units::DURATION.advice(), units::duration)
+    }
+
+    /// Bytes, within `range`.
+    pub(super) fn size(&self, range: RangeInclusive<u64>) -> Result<u64> {
+        let size = self.quantity(&units::SIZE)?;
+        if range.contains(&size) {
+            return Ok(size);
+        }
+        let (low, high) = (range.start(), range.end());
+        Err(self.error(format!("{size} B is out of range")).hint(format!("it must be {low} B to {high} B")))
+    }
+
+    pub(super) fn size32(&self, range: RangeInclusive<u32>) -> Result<u32> {
+        let size = self.size((*range.start()).into()..=(*range.end()).into())?;
+        u32::try_from(size).map_err(|_| self.error("this is too large"))
+    }
+
+    pub(super) fn queue(&self) -> Result<Queue> {
+        self.parsed("a queue", units::QUEUE_ADVICE, units::queue)
+    }
+
+    /// `"1 %"`, or `{ packets = [5, 9] }`.
+    pub(super) fn loss(&self) -> Result<Loss> {
+        if !matches!(self.node.value, Value::Table(_)) {
+            return self.parsed("a loss", units::LOSS_ADVICE, units::loss);
+        }
+        if let Some(entry) = self.entries()?.iter().find(|entry| entry.key != "packets") {
+            return Err(self.no_such_key(entry).hint(units::LOSS_ADVICE));
+        }
+        let Some(list) = self.get("packets") else {
+            return Err(self.error("`packets` is missing").hint(units::LOSS_ADVICE));
+        };
+        let mut packets: Vec<u64> = Vec::new();
+        for at in list.array("an array of numbers")? {
+            let n = at.count(1..=u64::from(u32::MAX))?;
+            if packets.last().is_some_and(|last| *last >= n) {
+                return Err(at.error("the lost packets must be listed in ascending order, each once"));
+            }
+            packets.push(n);
+        }
+        Ok(if packets.is_empty() { Loss::None } else { Loss::Listed(packets) })
+    }
+
+    /// A policy: a name, or a table of a name and the policy's own settings.
+    pub(super) fn policy(&self) -> Result<PolicySpec> {
+        let Value::Table(entries) = &self.node.value else {
+            let hint = "a policy is a name, or a table { name = …, key = value }";
+            return self.string().map(PolicySpec::named).map_err(|e| e.hint(hint));
+        };
+        let Some(name) = self.get("name") else {
+            return Err(self.error("the policy's `name` is missing"));
+        };
+        let mut spec = PolicySpec::named(name.string()?);
+        for entry in entries.iter().filter(|entry| entry.key != "name") {
+            let at = self.below(&entry.key, &entry.node);
+            let text = match &entry.node.value {
+                Value::String(text) => text.clone(),
+                Value::Integer(n) => n.to_string(),
+                Value::Float(f) => f.to_string(),
+                Value::Boolean(b) => b.to_string(),
+                _ => return Err(at.wrong("a string, a number or a boolean")),
+            };
+            spec.settings.insert(entry.key.clone(), text);
+        }
+        Ok(spec)
+    }
+}

@@ -1,0 +1,110 @@
+//! What the network finds wrong, taken back to the line that says it.
+
+use super::document::Document;
+use super::error::{ScenarioError, did_you_mean};
+use super::{Scenario, sctp};
+use crate::error::{Item, RunError};
+
+impl Document {
+    /// The same error at its line of the document that `scenario` was read from; `None` if it is not the
+    /// scenario that is wrong.
+    pub fn blame(&self, scenario: &Scenario, error: &RunError) -> Option<ScenarioError> {
+        let (item, key) = error.place()?;
+        let path = match item {
+            Item::Scenario => key.to_owned(),
+            Item::Link(name) => format!("link.{name}.{key}"),
+            Item::Flow(name) => self.flow_path(&name, key),
+            Item::Change(number) => format!("change.{}.{key}", self.change_number(scenario, number)),
+        };
+        let (message, hint) = told(error);
+        Some(self.error(&path, message).maybe_hint(hint))
+    }
+
+    fn flow_path(&self, name: &str, field: &str) -> String {
+        let given = |key: &str| self.get(&format!("flow.{name}.sctp.{key}")).is_some();
+        let key = match field {
+            "read_rate" => "read",
+            "new_data" => "new",
+            "fast" | "timeout" if !given(field) && given("retransmit") => "retransmit",
+            _ => field,
+        };
+        match sctp::has_key(key) {
+            true => format!("flow.{name}.sctp.{key}"),
+            false => format!("flow.{name}.{key}"),
+        }
+    }
+
+    /// Which `[[change]]`, counted from 1, is change `number` of the scenario: outages of links stand first.
+    fn change_number(&self, scenario: &Scenario, number: usize) -> usize {
+        let written = self.get("change").and_then(|changes| Some(changes.as_array()?.len())).unwrap_or(0);
+        (number + 1).saturating_sub(scenario.changes.len().saturating_sub(written))
+    }
+}
+
+/// What to say and to advise, where the item's own name would only repeat the key.
+fn told(error: &RunError) -> (String, Option<String>) {
+    match error {
+        RunError::NoRoute { from, to, .. } => (
+            format!("there is no route from `{from}` to `{to}`"),
+            Some("nodes at which flows begin or end are hosts, which do not forward".to_owned()),
+        ),
+        RunError::UnknownPrimary { primary, known, .. } => (
+            format!("there is no path `{primary}`"),
+            Some(did_you_mean(primary, known.iter().map(String::as_str))),
+        ),
+        RunError::UnknownNode { node, known, .. } => {
+            (format!("there is no node `{node}`"), Some(did_you_mean(node, known.iter().map(String::as_str))))
+        }
+        RunError::UnknownLink { link, known, .. } => {
+            (format!("there is no link `{link}`"), Some(did_you_mean(link, known.iter().map(String::as_str))))
+        }
+        RunError::Config { error, .. } => (error.why.to_owned(), None),
+        RunError::Policy { error, .. } => (error.to_string(), None),
+        RunError::Value { why, .. } => ((*why).to_owned(), None),
+        RunError::Interrupted { .. } => (error.to_string(), None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_proto::{ConfigError, Policies};
+
+    const TEXT: &str = "\
+[[link]]
+name = 'l'
+between = ['s', 'r']
+rate = '1 Mbit/s'
+down = [['1 s', '2 s']]
+[[change]]
+at = '1 s'
+link = 'l'
+rate = '2 Mbit/s'
+[[flow]]
+name = 'f'
+from = 's'
+to = 'r'
+send = '1 MB'
+[flow.sctp]
+retransmit = 'same'
+";
+
+    fn blamed(error: &RunError) -> (usize, String) {
+        let document = Document::parse("test.toml", TEXT).unwrap();
+        let scenario = document.scenario("test", &Policies::default()).unwrap();
+        let error = document.blame(&scenario, error).unwrap();
+        (error.line(), error.key().to_owned())
+    }
+
+    #[test]
+    fn items_are_found_by_what_the_document_calls_them() {
+        let value = |item, key| blamed(&RunError::Value { item, key, why: "wrong" });
+        assert_eq!(value(Item::Link("l".into()), "rate"), (4, "link.l.rate".into()));
+        assert_eq!(value(Item::Change(2), "rate"), (9, "change.1.rate".into()));
+        assert_eq!(value(Item::Flow("f".into()), "send"), (14, "flow.f.send".into()));
+        assert_eq!(value(Item::Flow("f".into()), "read_rate"), (10, "flow.f.read".into()));
+        assert_eq!(value(Item::Flow("f".into()), "fast"), (16, "flow.f.sctp.retransmit".into()));
+        let error = ConfigError { key: "rto_min", why: "must be less" };
+        assert_eq!(blamed(&RunError::Config { flow: "f".into(), error }), (15, "flow.f.sctp.rto_min".into()));
+    }
+}

@@ -1,0 +1,305 @@
+//! The TOML document as a tree in which every key and value knows where it stands. `--set` edits this tree,
+//! so that whatever is wrong afterwards still points at its line of the file, or at the option.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{ScenarioError, Source, did_you_mean};
+
+/// A scenario as it is written: TOML, with the edits of `--set`.
+#[derive(Clone, Debug)]
+pub struct Document {
+    /// The file first, then one text for each edit.
+    sources: Vec<Arc<Source>>,
+    root: Node,
+}
+
+/// A place in one of the document's texts.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    source: usize,
+    span: Range<usize>,
+}
+
+/// A value and its place.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) place: Place,
+    pub(super) value: Value,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    String(String),
+    Integer(i128),
+    Float(f64),
+    Boolean(bool),
+    Datetime(String),
+    Array(Vec<Node>),
+    Table(Vec<Entry>),
+}
+
+/// A key of a table, its place, and its value.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) place: Place,
+    pub(super) node: Node,
+}
+
+impl Document {
+    /// Reads the TOML `text` of `file`; whether it is a scenario is asked later, by [`Document::scenario`].
+    pub fn parse(file: &str, text: &str) -> Result<Document, ScenarioError> {
+        let source = Arc::new(Source { name: file.to_owned(), text: text.to_owned() });
+        let parsed = DeTable::parse(text).map_err(|error| {
+            ScenarioError::new(&source, error.span().unwrap_or(0..0), "", error.message())
+        })?;
+        let (span, table) = (parsed.span(), parsed.into_inner());
+        let convert = Convert { from: &source, source: 0, offset: 0 };
+        let root = convert.node(&Spanned::new(span, DeValue::Table(table)))?;
+        Ok(Document { sources: vec![source], root })
+    }
+
+    /// Edits the document by `KEY=VALUE`, as `option` says. Tables in an array are addressed by their `name`
+    /// (`flow.download.start`), those without by their number from 1 (`change.1.at`). The value is TOML if
+    /// it parses as such, else a string.
+    pub fn set(&mut self, option: &str, assignment: &str) -> Result<(), ScenarioError> {
+        let source = Arc::new(Source { name: option.to_owned(), text: assignment.to_owned() });
+        let whole = 0..assignment.len();
+        let Some((key, value)) = assignment.split_once('=') else {
+            return Err(ScenarioError::new(&source, whole, "", "this is no KEY=VALUE")
+                .hint("for example seed=7, or flow.download.sctp.retransmit=same"));
+        };
+        let place = Place { source: self.sources.len(), span: 0..key.len() };
+        let node = self.edited_value(&source, key.len() + 1, value)?;
+        let path: Vec<&str> = key.trim().split('.').collect();
+        if path.iter().any(|step| step.trim().is_empty()) {
+            return Err(ScenarioError::new(&source, place.span, "", "a key is empty"));
+        }
+        edit(&mut self.root, &path, place.clone(), node).map_err(|(message, hint)| {
+            ScenarioError::new(&source, place.span, key.trim(), message).maybe_hint(hint)
+        })?;
+        self.sources.push(source);
+        Ok(())
+    }
+
+    fn edited_value(&self, from: &Arc<Source>, start: usize, text: &str) -> Result<Node, ScenarioError> {
+        let trimmed = text.trim();
+        let offset = start + (text.len() - text.trim_start().len());
+        let convert = Convert { from, source: self.sources.len(), offset };
+        match DeValue::parse(trimmed) {
+            Ok(value) => convert.node(&value),
+            Err(_) => {
+                Ok(Node { place: convert.place(0..trimmed.len()), value: Value::String(trimmed.to_owned()) })
+            }
+        }
+    }
+
+    /// The value of `key`, as JSON.
+    pub fn get(&self, key: &str) -> Option<serde_json::Value> {
+        let path: Vec<&str> = key.split('.').collect();
+        self.find(&path).filter(|rest| rest.1 == path.len()).map(|(node, _)| node.value.json())
+    }
+
+    /// The error `message` at the item that `key` names, or at the nearest table around it.
+    pub fn error(&self, key: &str, message: impl Into<String>) -> ScenarioError {
+        let path: Vec<&str> = key.split('.').collect();
+        let place = self.find(&path).map_or(&self.root.place, |(node, _)| &node.place);
+        self.error_at(place, key, message)
+    }
+
+    pub(super) fn error_at(&self, place: &Place, key: &str, message: impl Into<String>) -> ScenarioError {
+        ScenarioError::new(&self.sources[place.source], place.span.clone(), key, message)
+    }
+
+    pub(super) fn root(&self) -> &Node {
+        &self.root
+    }
+
+    /// The deepest node on the way along `path`, and how many steps lead to it.
+    fn find(&self, path: &[&str]) -> Option<(&Node, usize)> {
+        let mut node = &self.root;
+        for (taken, step) in path.iter().enumerate() {
+            match node.value.child(step) {
+                Some(child) => node = child,
+                None => return (taken > 0).then_some((node, taken)),
+            }
+        }
+        Some((node, path.len()))
+    }
+}
+
+impl Value {
+    pub(super) fn entry(&self, key: &str) -> Option<&Entry> {
+        match self {
+            Value::Table(entries) => entries.iter().find(|entry| entry.key == key),
+            _ => None,
+        }
+    }
+
+    fn child(&self, step: &str) -> Option<&Node> {
+        match self {
+            Value::Array(items) => position(items, step).map(|i| &items[i]),
+            _ => self.entry(step).map(|entry| &entry.node),
+        }
+    }
+
+    /// The table's `name`, if it has one.
+    pub(super) fn name(&self) -> Option<&str> {
+        match self.entry("name").map(|entry| &entry.node.value) {
+            Some(Value::String(name)) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// What kind of value it is, with its article.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Value::String(_) => "a string",
+            Value::Integer(_) | Value::Float(_) => "a number",
+            Value::Boolean(_) => "a boolean",
+            Value::Datetime(_) => "a date or time",
+            Value::Array(_) => "an array",
+            Value::Table(_) => "a table",
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        match self {
+            Value::String(text) | Value::Datetime(text) => text.as_str().into(),
+            Value::Integer(n) => {
+                i64::try_from(*n).map(Into::into).or(u64::try_from(*n).map(Into::into)).unwrap_or_default()
+            }
+            Value::Float(f) => (*f).into(),
+            Value::Boolean(b) => (*b).into(),
+            Value::Array(items) => items.iter().map(|item| item.value.json()).collect(),
+            Value::Table(entries) => {
+                entries.iter().map(|entry| (entry.key.clone(), entry.node.value.json())).collect()
+            }
+        }
+    }
+}
+
+/// Which item of an array `step` addresses: the table of this name, else the one of this number.
+fn position(items: &[Node], step: &str) -> Option<usize> {
+    let named = items.iter().position(|item| item.value.name() == Some(step));
+    named.or_else(|| step.parse::<usize>().ok()?.checked_sub(1).filter(|i| *i < items.len()))
+}
+
+/// Puts `new` at the end of `path`, and makes the tables on the way that are not there yet.
+fn edit(node: &mut Node, path: &[&str], at: Place, new: Node) -> Result<(), (String, Option<String>)> {
+    let Some((step, rest)) = path.split_first() else {
+        *node = new;
+        return Ok(());
+    };
+    match &mut node.value {
+        Value::Array(items) => match position(items, step) {
+            Some(i) => edit(&mut items[i], rest, at, new),
+            None => {
+                let names: Vec<_> = items.iter().filter_map(|item| item.value.name()).collect();
+                let hint = did_you_mean(step, names.iter().copied());
+                Err((format!("nothing is called `{step}` here"), Some(hint)))
+            }
+        },
+        Value::Table(entries) => {
+            let i = entries.iter().position(|entry| entry.key == *step).unwrap_or_else(|| {
+                let node = Node { place: at.clone(), value: Value::Table(Vec::new()) };
+                entries.push(Entry { key: (*step).to_owned(), place: at.clone(), node });
+                entries.len() - 1
+            });
+            if rest.is_empty() {
+                entries[i].place = at.clone();
+            }
+            edit(&mut entries[i].node, rest, at, new)
+        }
+        other => Err((format!("`{step}` cannot be set: what should hold it is {}", other.kind()), None)),
+    }
+}
+
+/// Makes the parser's values ours, with their places.
+struct Convert<'a> {
+    from: &'a Arc<Source>,
+    source: usize,
+    /// Where in the source the parsed text begins.
+    offset: usize,
+}
+
+impl Convert<'_> {
+    fn place(&self, span: Range<usize>) -> Place {
+        Place { source: self.source, span: span.start + self.offset..span.end + self.offset }
+    }
+
+    fn node(&self, parsed: &Spanned<DeValue<'_>>) -> Result<Node, ScenarioError> {
+        let place = self.place(parsed.span());
+        let bad = |why: &str| ScenarioError::new(self.from, place.span.clone(), "", why);
+        let value = match parsed.get_ref() {
+            DeValue::String(text) => Value::String(text.to_string()),
+            DeValue::Integer(n) => Value::Integer(
+                i128::from_str_radix(n.as_str(), n.radix()).map_err(|_| bad("this number is too large"))?,
+            ),
+            DeValue::Float(f) => Value::Float(f.as_str().parse().map_err(|_| bad("this is no number"))?),
+            DeValue::Boolean(b) => Value::Boolean(*b),
+            DeValue::Datetime(d) => Value::Datetime(d.to_string()),
+            DeValue::Array(items) => {
+                Value::Array(items.iter().map(|item| self.node(item)).collect::<Result<_, _>>()?)
+            }
+            DeValue::Table(table) => self.table(table)?,
+        };
+        Ok(Node { place, value })
+    }
+
+    fn table(&self, table: &DeTable<'_>) -> Result<Value, ScenarioError> {
+        let mut entries = Vec::new();
+        for (key, node) in table {
+            let (place, node) = (self.place(key.span()), self.node(node)?);
+            entries.push(Entry { key: key.get_ref().to_string(), place, node });
+        }
+        // In the order of the text, so that the first fault is the one that is told.
+        entries.sort_by_key(|entry| entry.place.span.start);
+        Ok(Value::Table(entries))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "seed = 1\n[[flow]]\nname = 'a'\n[[flow]]\nname = 'b'\n[flow.sctp]\nera = 'ns2'\n";
+
+    fn edited(assignment: &str) -> Result<Document, ScenarioError> {
+        let mut document = Document::parse("file.toml", TEXT)?;
+        document.set("--set", assignment)?;
+        Ok(document)
+    }
+
+    #[test]
+    fn an_edit_reaches_named_tables_and_makes_missing_ones() {
+        assert_eq!(edited("flow.b.sctp.era=rfc9260").unwrap().get("flow.b.sctp.era"), Some("rfc9260".into()));
+        assert_eq!(edited("flow.a.sctp.max_burst=8").unwrap().get("flow.a.sctp.max_burst"), Some(8.into()));
+        assert_eq!(edited("flow.2.start = 5 s").unwrap().get("flow.b.start"), Some("5 s".into()));
+        assert_eq!(edited("seed=7").unwrap().get("seed"), Some(7.into()));
+    }
+
+    #[test]
+    fn an_edit_that_cannot_be_made_says_why() {
+        let message = |assignment| edited(assignment).unwrap_err().to_string();
+        assert!(message("flow.c.start=1").contains("nothing is called `c` here"));
+        assert!(message("flow.aa.start=1").contains("did you mean `a`?"));
+        assert!(message("seed.x=1").contains("is a number"));
+        assert!(message("seed").contains("KEY=VALUE"));
+        assert!(message("flow..x=1").contains("empty"));
+        assert!(message("flow.0.x=1").contains("nothing is called `0`"));
+    }
+
+    #[test]
+    fn errors_point_at_the_file_or_at_the_option() {
+        let document = edited("flow.b.sctp.era=x").unwrap();
+        assert_eq!(document.error("flow.b.name", "wrong").line(), 5);
+        assert_eq!(document.error("flow.b.sctp.era", "wrong").file(), "--set");
+        assert_eq!(document.error("flow.b.nothing", "wrong").line(), 4);
+        assert_eq!(document.error("nothing", "wrong").line(), 1);
+    }
+}

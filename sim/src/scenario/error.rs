@@ -1,0 +1,163 @@
+//! What is wrong with a scenario, and where.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet, renderer::DecorStyle};
+
+/// A text that a part of a document came from: the file, or one `--set`.
+#[derive(PartialEq, Eq, Debug)]
+pub(super) struct Source {
+    pub(super) name: String,
+    pub(super) text: String,
+}
+
+/// A scenario that cannot be read or run: one fault, with its place.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{}:{}: {}{}", .0.source_name(), .0.line(), .0.title(), .0.hint.as_ref().map(|h| format!(" ({h})")).unwrap_or_default())]
+pub struct ScenarioError(Box<Fault>);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Fault {
+    message: String,
+    key: String,
+    hint: Option<String>,
+    from: Arc<Source>,
+    span: Range<usize>,
+}
+
+impl Fault {
+    fn source_name(&self) -> &str {
+        &self.from.name
+    }
+
+    fn line(&self) -> usize {
+        self.from.text[..self.span.start].matches('\n').count() + 1
+    }
+
+    fn title(&self) -> String {
+        if self.key.is_empty() { self.message.clone() } else { format!("{}: {}", self.key, self.message) }
+    }
+}
+
+impl ScenarioError {
+    pub(super) fn new(from: &Arc<Source>, span: Range<usize>, key: &str, message: impl Into<String>) -> Self {
+        let span = within(&from.text, span);
+        let (message, key) = (message.into(), key.to_owned());
+        ScenarioError(Box::new(Fault { message, key, hint: None, from: from.clone(), span }))
+    }
+
+    /// The same with a hint: the nearest right name, or the likely fix.
+    #[must_use]
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// The same with a hint if there is one.
+    #[must_use]
+    pub(super) fn maybe_hint(mut self, hint: Option<String>) -> Self {
+        self.0.hint = hint.or(self.0.hint);
+        self
+    }
+
+    /// What is wrong, without its place.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The key that it is wrong at, as `--set` would address it; empty if the text is no TOML.
+    pub fn key(&self) -> &str {
+        &self.0.key
+    }
+
+    /// The likely fix, if one can be guessed.
+    pub fn likely_fix(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// The file, or the option, that it is wrong in.
+    pub fn file(&self) -> &str {
+        self.0.source_name()
+    }
+
+    /// The line of it, counted from 1.
+    pub fn line(&self) -> usize {
+        self.0.line()
+    }
+
+    /// The message with an excerpt of the text, the place marked in it; `color` for a terminal.
+    pub fn render(&self, color: bool) -> String {
+        let fault = &self.0;
+        let mark = AnnotationKind::Primary.span(fault.span.clone());
+        let excerpt = Snippet::source(&fault.from.text).path(&fault.from.name).annotation(mark);
+        let mut report = Level::ERROR.primary_title(fault.title()).element(excerpt);
+        if let Some(hint) = &fault.hint {
+            report = report.element(Level::HELP.message(hint));
+        }
+        let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+        renderer.decor_style(DecorStyle::Ascii).render(&[report])
+    }
+}
+
+/// `span` cut to `text` and to whole characters, so that no excerpt can go wrong.
+fn within(text: &str, span: Range<usize>) -> Range<usize> {
+    let mut start = span.start.min(text.len());
+    while !text.is_char_boundary(start) {
+        start -= 1;
+    }
+    let mut end = span.end.clamp(start, text.len());
+    while !text.is_char_boundary(end) {
+        end += 1;
+    }
+    start..end
+}
+
+/// The candidate nearest to `name`, if one is near enough to have been meant.
+pub(super) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let folded = fold(name);
+    candidates
+        .into_iter()
+        .map(|candidate| (strsim::damerau_levenshtein(&folded, &fold(candidate)), candidate))
+        .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+/// Case and the choice between `-` and `_` are the commonest slips: they count nothing.
+fn fold(name: &str) -> String {
+    name.to_lowercase().replace('_', "-")
+}
+
+/// `did you mean …?`, or what there is.
+pub(super) fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    match nearest(name, candidates.clone()) {
+        Some(candidate) => format!("did you mean `{candidate}`?"),
+        None => format!("there is {}", listed(candidates)),
+    }
+}
+
+/// The names, each in backquotes.
+pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let quoted: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_one_that_may_have_been_meant() {
+        let keys = ["delay", "rate", "retransmit", "receive_buffer"];
+        assert_eq!(nearest("dealy", keys), Some("delay"));
+        assert_eq!(nearest("Receive-Buffer", keys), Some("receive_buffer"));
+        assert_eq!(nearest("colour", keys), None);
+    }
+
+    #[test]
+    fn a_span_is_cut_to_whole_characters() {
+        assert_eq!(within("aé", 2..9), 1..3);
+        assert_eq!(within("", 3..7), 0..0);
+    }
+}

@@ -1,0 +1,161 @@
+//! `[[flow]]`.
+
+use std::time::Duration;
+
+use anabranch_proto::{Config, Pairs, Policies};
+
+use super::at::{At, Result};
+use super::keys::{Default, Key, fill};
+use super::{Flow, Traffic, sctp};
+
+/// A flow as it is being read.
+pub(super) struct Draft {
+    flow: Flow,
+    send: Option<u64>,
+    rate: Option<u64>,
+    era: Config,
+    policies: Policies,
+}
+
+pub(super) const KEYS: &[Key<Draft>] = &[
+    Key {
+        name: "name",
+        takes: "name",
+        default: Default::Required,
+        doc: "What results call it; unique.",
+        read: |draft, at| at.name().map(|name| draft.flow.name = name),
+    },
+    Key {
+        name: "protocol",
+        takes: "`\"sctp\"`",
+        default: Default::Value("\"sctp\""),
+        doc: "What carries it.",
+        read: |_, at| at.one_of("protocol", &["sctp"]).map(drop),
+    },
+    Key {
+        name: "from",
+        takes: "a node's name",
+        default: Default::Required,
+        doc: "The node that sends.",
+        read: |draft, at| at.string().map(|from| draft.flow.from = from.to_owned()),
+    },
+    Key {
+        name: "to",
+        takes: "a node's name",
+        default: Default::Required,
+        doc: "The node that receives.",
+        read: |draft, at| at.string().map(|to| draft.flow.to = to.to_owned()),
+    },
+    Key {
+        name: "start",
+        takes: "duration",
+        default: Default::Value("\"0 s\""),
+        doc: "When the association is begun, from the beginning of the run.",
+        read: |draft, at| at.duration().map(|start| draft.flow.start = start),
+    },
+    Key {
+        name: "send",
+        takes: "size",
+        default: Default::Text("without end: `stop` is needed"),
+        doc: "How much user data it sends.",
+        read: |draft, at| at.size(1..=1 << 50).map(|send| draft.send = Some(send)),
+    },
+    Key {
+        name: "rate",
+        takes: "rate",
+        default: Default::Text("as fast as the association takes it"),
+        doc: "The rate of user data at which messages are handed over: an application of constant rate.",
+        read: |draft, at| at.rate().map(|rate| draft.rate = Some(rate)),
+    },
+    Key {
+        name: "message_size",
+        takes: "size",
+        default: Default::Text("what fits one packet"),
+        doc: "User data in a message. A message that does not fit a packet is fragmented.",
+        read: |draft, at| at.size32(1..=1 << 30).map(|size| draft.flow.message_size = Some(size)),
+    },
+    Key {
+        name: "unordered",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether messages are delivered in any order.",
+        read: |draft, at| at.boolean().map(|unordered| draft.flow.unordered = unordered),
+    },
+    Key {
+        name: "streams",
+        takes: "count",
+        default: Default::Value("1"),
+        doc: "Messages go to this many streams in turn; at most `outbound_streams` and `inbound_streams`.",
+        read: |draft, at| at.count(1..=u16::MAX).map(|streams| draft.flow.streams = streams),
+    },
+    Key {
+        name: "read",
+        takes: "rate",
+        default: Default::Text("at once"),
+        doc: "The rate at which the receiving application reads user data.",
+        read: |draft, at| at.rate().map(|rate| draft.flow.read_rate = Some(rate)),
+    },
+    Key {
+        name: "udp",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether packets are encapsulated in UDP (RFC 6951): 8 bytes more each.",
+        read: |draft, at| at.boolean().map(|udp| draft.flow.udp = udp),
+    },
+    Key {
+        name: "sctp",
+        takes: "table",
+        default: Default::Text("the era's"),
+        doc: "The protocol's rules and parameters, the same at both ends: `[flow.sctp]`, below.",
+        read: |draft, at| {
+            let read = sctp::sctp(at, &draft.era, &draft.policies)?;
+            draft.flow.all_pairs = read.config.pairs == Pairs::All;
+            (draft.flow.sctp, draft.flow.primary) = (read.config, read.primary);
+            Ok(())
+        },
+    },
+];
+
+/// Reads a `[[flow]]`, in the top-level `era` unless it names its own.
+pub(super) fn flow(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Flow> {
+    let flow = Flow {
+        name: String::new(),
+        from: String::new(),
+        to: String::new(),
+        start: Duration::ZERO,
+        traffic: Traffic::Bulk(None),
+        message_size: None,
+        unordered: false,
+        streams: 1,
+        read_rate: None,
+        udp: false,
+        sctp: era.clone(),
+        primary: None,
+        all_pairs: false,
+    };
+    let mut draft = Draft { flow, send: None, rate: None, era: era.clone(), policies: policies.clone() };
+    fill(&mut draft, at, KEYS)?;
+    let mut flow = draft.flow;
+    flow.traffic = match draft.rate {
+        Some(rate) => Traffic::Constant { rate, bytes: draft.send },
+        None => Traffic::Bulk(draft.send),
+    };
+    if flow.from == flow.to {
+        return Err(at.error_below("to", format!("`{}` sends to itself", flow.to)));
+    }
+    enough_streams(at, &flow)?;
+    Ok(flow)
+}
+
+fn enough_streams(at: &At<'_>, flow: &Flow) -> Result<()> {
+    let limits =
+        [("outbound_streams", flow.sctp.outbound_streams), ("inbound_streams", flow.sctp.inbound_streams)];
+    for (key, limit) in limits {
+        if flow.streams > limit {
+            let message = format!("{} streams are more than {key}, which is {limit}", flow.streams);
+            let fix = format!("set `{key} = {}` in [flow.sctp]", flow.streams);
+            return Err(at.error_below("streams", message).hint(fix));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! The keys of a scenario. Each is one row: its name, what it takes, its default, what it means, and how it
+//! is read. The rows are what the reader accepts, what `docs/scenario.md` lists, and what hints choose from.
+
+use super::at::{At, Result};
+use super::error::{ScenarioError, nearest};
+use super::{flow, link, read, sctp};
+
+/// A key that a table of kind `T` takes.
+pub(super) struct Key<T> {
+    pub(super) name: &'static str,
+    /// What kind of value it takes.
+    pub(super) takes: &'static str,
+    pub(super) default: Default,
+    pub(super) doc: &'static str,
+    pub(super) read: fn(&mut T, &At<'_>) -> Result<()>,
+}
+
+/// What holds where a key is not given.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Default {
+    /// It must be given.
+    Required,
+    /// The same as if this TOML value were given; a test holds that against the reader.
+    Value(&'static str),
+    /// Something that no single value says.
+    Text(&'static str),
+}
+
+/// A kind of table, and the keys that it takes.
+#[derive(Clone, Debug)]
+pub struct Section {
+    /// How it begins in a document; empty for the top of it.
+    pub header: &'static str,
+    /// Its keys.
+    pub keys: Vec<KeyDoc>,
+}
+
+/// What is to be known about a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct KeyDoc {
+    /// How it is spelled.
+    pub name: &'static str,
+    /// What kind of value it takes, with the unit.
+    pub takes: String,
+    /// What holds where it is not given.
+    pub default: Default,
+    /// What it means.
+    pub doc: String,
+}
+
+/// Every table and key of a scenario.
+pub fn sections() -> Vec<Section> {
+    let section = |header, keys| Section { header, keys };
+    let mut protocol = docs(sctp::KEYS);
+    protocol.extend(sctp::rule_docs());
+    vec![
+        section("", docs(read::KEYS)),
+        section("[[node]]", docs(link::NODE_KEYS)),
+        section("[[link]]", docs(link::KEYS)),
+        section("[[change]]", docs(link::CHANGE_KEYS)),
+        section("[[flow]]", docs(flow::KEYS)),
+        section("[flow.sctp]", protocol),
+    ]
+}
+
+/// One section's keys as a Markdown table.
+pub fn markdown(section: &Section) -> String {
+    let mut table = String::from("| key | takes | default | meaning |\n|---|---|---|---|\n");
+    for key in &section.keys {
+        let default = match key.default {
+            Default::Required => "required".to_owned(),
+            Default::Value(value) => format!("`{value}`"),
+            Default::Text(text) => text.to_owned(),
+        };
+        table += &format!("| `{}` | {} | {default} | {} |\n", key.name, key.takes, key.doc);
+    }
+    table
+}
+
+fn docs<T>(keys: &[Key<T>]) -> Vec<KeyDoc> {
+    let doc = |key: &Key<T>| KeyDoc {
+        name: key.name,
+        takes: key.takes.to_owned(),
+        default: key.default,
+        doc: key.doc.to_owned(),
+    };
+    keys.iter().map(doc).collect()
+}
+
+/// Reads the table at `at` into `draft` by `keys`, in the order of the rows; a key without a row is
+/// refused.
+pub(super) fn fill<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()> {
+    let names: Vec<_> = keys.iter().map(|key| key.name).collect();
+    refuse_unknown(at, &names)?;
+    read_known(draft, at, keys)
+}
+
+/// Reads what `keys` know and asks nothing about the rest.
+pub(super) fn read_known<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()> {
+    for key in keys {
+        match at.get(key.name) {
+            Some(value) => (key.read)(draft, &value)?,
+            None if key.default == Default::Required => {
+                return Err(at.error_below(key.name, "this key is missing").hint(how_to_add(key)));
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+fn how_to_add<T>(key: &Key<T>) -> String {
+    match key.takes {
+        "tables" => format!("add a table `[[{}]]`", key.name),
+        takes => format!("add `{} = …` ({takes})", key.name),
+    }
+}
+
+/// Refuses the first entry that is not one of `names`.
+pub(super) fn refuse_unknown(at: &At<'_>, names: &[&'static str]) -> Result<()> {
+    match at.entries()?.iter().find(|entry| !names.contains(&entry.key.as_str())) {
+        Some(entry) => Err(with_fix(at.no_such_key(entry), &entry.key, names)),
+        None => Ok(()),
+    }
+}
+
+/// The nearest key of the same table, else the table that has this key.
+fn with_fix(error: ScenarioError, key: &str, names: &[&'static str]) -> ScenarioError {
+    let elsewhere = || sections().into_iter().find(|s| s.keys.iter().any(|k| k.name == key));
+    match (nearest(key, names.iter().copied()), elsewhere()) {
+        (Some(name), _) if name.len().abs_diff(key.len()) <= 3 => {
+            error.hint(format!("did you mean `{name}`?"))
+        }
+        (_, Some(section)) if section.header.is_empty() => error.hint("it belongs at the top of the file"),
+        (_, Some(section)) => error.hint(format!("it belongs in {}", section.header)),
+        _ => error.hint(format!("the keys here are {}", names.join(", "))),
+    }
+}

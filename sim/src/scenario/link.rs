@@ -1,0 +1,221 @@
+//! `[[node]]`, `[[link]]` and `[[change]]`.
+
+use std::time::Duration;
+
+use super::at::{At, Result};
+use super::keys::{Default, Key, fill};
+use super::{Change, Link, Loss, Queue};
+
+/// A node that is declared.
+pub(super) struct Node {
+    name: String,
+}
+
+pub(super) const NODE_KEYS: &[Key<Node>] = &[Key {
+    name: "name",
+    takes: "name",
+    default: Default::Required,
+    doc: "What links call it. If any node is declared, links may only join declared ones; if none is, the nodes are those that links join.",
+    read: |node, at| at.name().map(|name| node.name = name),
+}];
+
+/// Reads a `[[node]]`: its name.
+pub(super) fn node(at: &At<'_>) -> Result<String> {
+    let mut node = Node { name: String::new() };
+    fill(&mut node, at, NODE_KEYS)?;
+    Ok(node.name)
+}
+
+/// A link as it is being read, with its outages.
+pub(super) struct Draft {
+    link: Link,
+    down: Vec<(Duration, Option<Duration>)>,
+}
+
+pub(super) const KEYS: &[Key<Draft>] = &[
+    Key {
+        name: "name",
+        takes: "name",
+        default: Default::Required,
+        doc: "What changes, paths and results call it; unique.",
+        read: |draft, at| at.name().map(|name| draft.link.name = name),
+    },
+    Key {
+        name: "between",
+        takes: "array of two nodes",
+        default: Default::Required,
+        doc: "The nodes at its ends. Everything below that takes one value for both directions also takes `[there, back]`, where *there* is from the first of these nodes to the second.",
+        read: |draft, at| ends(at).map(|between| draft.link.between = between),
+    },
+    Key {
+        name: "rate",
+        takes: "rate, or `[there, back]`",
+        default: Default::Required,
+        doc: "Bits that it carries a second.",
+        read: |draft, at| at.pair(At::rate).map(|rate| draft.link.rate = rate),
+    },
+    Key {
+        name: "delay",
+        takes: "duration, or `[there, back]`",
+        default: Default::Value("\"0 ms\""),
+        doc: "Propagation delay: from a packet's last bit sent to its arrival.",
+        read: |draft, at| at.pair(At::duration).map(|delay| draft.link.delay = delay),
+    },
+    Key {
+        name: "queue",
+        takes: "packets or size, or `[there, back]`",
+        default: Default::Value("\"100 packets\""),
+        doc: "How much the drop-tail queue before it holds in all, the packet being sent included: `\"50 packets\"`, or `\"75 kB\"` with IP headers.",
+        read: |draft, at| at.pair(At::queue).map(|queue| draft.link.queue = queue),
+    },
+    Key {
+        name: "loss",
+        takes: "loss, or `[there, back]`",
+        default: Default::Value("\"0 %\""),
+        doc: "Which packets it loses: each with a probability (`\"1 %\"`), or these (`{ packets = [5, 9] }`, counted from 1 in the order in which they are offered).",
+        read: |draft, at| at.pair(At::loss).map(|loss| draft.link.loss = loss),
+    },
+    Key {
+        name: "mtu",
+        takes: "size",
+        default: Default::Value("\"1500 B\""),
+        doc: "The largest packet, with its IP header.",
+        read: |draft, at| at.size32(528..=65_535).map(|mtu| draft.link.mtu = mtu),
+    },
+    Key {
+        name: "up",
+        takes: "boolean",
+        default: Default::Value("true"),
+        doc: "Whether it works at the beginning.",
+        read: |draft, at| at.boolean().map(|up| draft.link.up = up),
+    },
+    Key {
+        name: "down",
+        takes: "array of outages",
+        default: Default::Value("[]"),
+        doc: "When it is down: `[[\"10 s\", \"15 s\"], [\"40 s\"]]`, each from one time until another, the last perhaps for good. What is on it when it goes down is lost.",
+        read: |draft, at| outages(at).map(|down| draft.down = down),
+    },
+];
+
+/// Reads a `[[link]]`: the link, and the changes that its outages are.
+pub(super) fn link(at: &At<'_>) -> Result<(Link, Vec<Change>)> {
+    let link = Link {
+        name: String::new(),
+        between: [String::new(), String::new()],
+        rate: [0; 2],
+        delay: [Duration::ZERO; 2],
+        queue: [Queue::Packets(100); 2],
+        loss: [Loss::None, Loss::None],
+        mtu: 1500,
+        up: true,
+    };
+    let mut draft = Draft { link, down: Vec::new() };
+    fill(&mut draft, at, KEYS)?;
+    let name = draft.link.name.clone();
+    let switch = |at, up| Change { up: Some(up), ..nothing(at, name.clone()) };
+    let mut changes = Vec::new();
+    for (from, until) in draft.down {
+        changes.push(switch(from, false));
+        changes.extend(until.map(|until| switch(until, true)));
+    }
+    Ok((draft.link, changes))
+}
+
+fn ends(at: &At<'_>) -> Result<[String; 2]> {
+    let items = at.array("an array of two nodes")?;
+    let [a, b] = items.as_slice() else {
+        return Err(at
+            .error(format!("a link has two ends, found {}", items.len()))
+            .hint("between = [\"a\", \"b\"]"));
+    };
+    let (a, b) = (a.name()?, b.name()?);
+    if a == b {
+        return Err(at.error(format!("both ends are `{a}`")).hint("a link joins two different nodes"));
+    }
+    Ok([a, b])
+}
+
+fn outages(at: &At<'_>) -> Result<Vec<(Duration, Option<Duration>)>> {
+    const FORM: &str = "down = [[\"10 s\", \"15 s\"], [\"40 s\"]]";
+    let mut outages: Vec<(Duration, Option<Duration>)> = Vec::new();
+    for item in at.array("an array of outages").map_err(|e| e.hint(FORM))? {
+        let times = item.array("an outage, which is an array of its two times").map_err(|e| e.hint(FORM))?;
+        let (from, until) = match times.as_slice() {
+            [from] => (from.duration()?, None),
+            [from, until] => (from.duration()?, Some(until.duration()?)),
+            _ => {
+                return Err(item.error(format!("an outage has two times, found {}", times.len())).hint(FORM));
+            }
+        };
+        if until.is_some_and(|until| until <= from) {
+            return Err(item.error("this outage ends before it has begun"));
+        }
+        if outages.last().is_some_and(|(_, until)| until.is_none_or(|until| from <= until)) {
+            return Err(item.error("this outage begins before the one before it has ended"));
+        }
+        outages.push((from, until));
+    }
+    Ok(outages)
+}
+
+pub(super) const CHANGE_KEYS: &[Key<Change>] = &[
+    Key {
+        name: "at",
+        takes: "duration",
+        default: Default::Required,
+        doc: "When, from the beginning of the run.",
+        read: |change, at| at.duration().map(|time| change.at = time),
+    },
+    Key {
+        name: "link",
+        takes: "a link's name",
+        default: Default::Required,
+        doc: "The link that changes. What is not named below stays as it is.",
+        read: |change, at| at.string().map(|link| change.link = link.to_owned()),
+    },
+    Key {
+        name: "up",
+        takes: "boolean",
+        default: Default::Text("as before"),
+        doc: "Whether it works. What is on it when it goes down is lost.",
+        read: |change, at| at.boolean().map(|up| change.up = Some(up)),
+    },
+    Key {
+        name: "rate",
+        takes: "rate, or `[there, back]`",
+        default: Default::Text("as before"),
+        doc: "Its rate, for packets whose sending begins from now on.",
+        read: |change, at| at.pair(At::rate).map(|rate| change.rate = Some(rate)),
+    },
+    Key {
+        name: "delay",
+        takes: "duration, or `[there, back]`",
+        default: Default::Text("as before"),
+        doc: "Its delay, for packets that leave from now on.",
+        read: |change, at| at.pair(At::duration).map(|delay| change.delay = Some(delay)),
+    },
+    Key {
+        name: "loss",
+        takes: "loss, or `[there, back]`",
+        default: Default::Text("as before"),
+        doc: "Its loss, from now on; listed packets are still counted from the beginning of the run.",
+        read: |change, at| at.pair(At::loss).map(|loss| change.loss = Some(loss)),
+    },
+];
+
+fn nothing(at: Duration, link: String) -> Change {
+    Change { at, link, up: None, rate: None, delay: None, loss: None }
+}
+
+/// Reads a `[[change]]`.
+pub(super) fn change(at: &At<'_>) -> Result<Change> {
+    let mut change = nothing(Duration::ZERO, String::new());
+    fill(&mut change, at, CHANGE_KEYS)?;
+    if change == nothing(change.at, change.link.clone()) {
+        return Err(at
+            .error("this changes nothing")
+            .hint("say what changes: `up`, `rate`, `delay` or `loss`"));
+    }
+    Ok(change)
+}

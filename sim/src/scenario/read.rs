@@ -1,0 +1,259 @@
+//! The top of a document, and what only the whole of it can tell.
+
+use std::collections::BTreeSet;
+
+use anabranch_proto::{Config, Policies};
+
+use super::at::{At, Result};
+use super::document::Document;
+use super::error::{ScenarioError, listed};
+use super::keys::{Default, Key, fill};
+use super::{Change, Flow, Link, Scenario, Traffic, flow, link, sctp};
+
+/// A scenario as it is being read.
+pub(super) struct Draft {
+    scenario: Scenario,
+    era: Config,
+    nodes: Vec<String>,
+    policies: Policies,
+}
+
+pub(super) const KEYS: &[Key<Draft>] = &[
+    Key {
+        name: "title",
+        takes: "string",
+        default: Default::Text("none"),
+        doc: "A line for people, above the table of results.",
+        read: |_, at| at.string().map(drop),
+    },
+    Key {
+        name: "description",
+        takes: "string",
+        default: Default::Text("none"),
+        doc: "More for people, below the title.",
+        read: |_, at| at.string().map(drop),
+    },
+    Key {
+        name: "era",
+        takes: "era",
+        default: Default::Value("\"rfc9260\""),
+        doc: "The edition of the standard that every flow keeps to unless it names its own: `\"rfc2960\"`, `\"rfc4960\"`, `\"rfc9260\"`, or `\"ns2\"` for the choices of ns-2's module.",
+        read: |draft, at| {
+            draft.era = sctp::era(at)?;
+            draft.scenario.era = at.string()?.to_owned();
+            Ok(())
+        },
+    },
+    Key {
+        name: "seed",
+        takes: "count",
+        default: Default::Value("1"),
+        doc: "The root of all chance; `--seed` overrides it.",
+        read: |draft, at| at.count(0..=u64::MAX).map(|seed| draft.scenario.seed = seed),
+    },
+    Key {
+        name: "wire",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether every packet is encoded to bytes and decoded again on its way; results are the same.",
+        read: |draft, at| at.boolean().map(|wire| draft.scenario.wire = wire),
+    },
+    Key {
+        name: "stop",
+        takes: "duration",
+        default: Default::Text("when every flow is done and shut down"),
+        doc: "When the run ends at the latest, from its beginning.",
+        read: |draft, at| at.duration().map(|stop| draft.scenario.stop = Some(stop)),
+    },
+    Key {
+        name: "ip_header",
+        takes: "size",
+        default: Default::Value("\"20 B\""),
+        doc: "IP header before every packet: 20 bytes for IPv4, 40 for IPv6.",
+        read: |draft, at| at.size32(0..=255).map(|size| draft.scenario.ip_header = size),
+    },
+    Key {
+        name: "node",
+        takes: "tables",
+        default: Default::Text("the nodes that links join"),
+        doc: "The nodes, each a `[[node]]`.",
+        read: |draft, at| {
+            draft.nodes = at.tables()?.iter().map(link::node).collect::<Result<_>>()?;
+            Ok(())
+        },
+    },
+    Key {
+        name: "link",
+        takes: "tables",
+        default: Default::Required,
+        doc: "The links, each a `[[link]]`; their order decides nothing.",
+        read: |draft, at| {
+            for table in at.tables()? {
+                let (link, changes) = link::link(&table)?;
+                draft.scenario.links.push(link);
+                draft.scenario.changes.extend(changes);
+            }
+            Ok(())
+        },
+    },
+    Key {
+        name: "change",
+        takes: "tables",
+        default: Default::Text("nothing changes"),
+        doc: "What changes on the way, each a `[[change]]`.",
+        read: |draft, at| {
+            let changes: Vec<Change> = at.tables()?.iter().map(link::change).collect::<Result<_>>()?;
+            draft.scenario.changes.extend(changes);
+            Ok(())
+        },
+    },
+    Key {
+        name: "flow",
+        takes: "tables",
+        default: Default::Required,
+        doc: "The flows, each a `[[flow]]`; their order decides nothing.",
+        read: |draft, at| {
+            for table in at.tables()? {
+                draft.scenario.flows.push(flow::flow(&table, &draft.era, &draft.policies)?);
+            }
+            Ok(())
+        },
+    },
+];
+
+impl Document {
+    /// The scenario that the document describes, which is to be called `name`; or the first thing that is
+    /// wrong with it. Policies must be among `policies`.
+    pub fn scenario(&self, name: &str, policies: &Policies) -> std::result::Result<Scenario, ScenarioError> {
+        let root = At::root(self);
+        let era = Config::default();
+        let scenario = Scenario { name: name.to_owned(), ..Scenario::default() };
+        let mut draft = Draft { scenario, era, nodes: Vec::new(), policies: policies.clone() };
+        fill(&mut draft, &root, KEYS)?;
+        let tables = |key| root.get(key).map_or(Ok(Vec::new()), |at| at.tables());
+        let (nodes, links, changes, flows) =
+            (tables("node")?, tables("link")?, tables("change")?, tables("flow")?);
+        for (key, tables) in [("node", &nodes), ("link", &links), ("flow", &flows)] {
+            names_are_unique(key, tables)?;
+        }
+        let nodes = nodes_of(&draft, &links)?;
+        for (at, link) in links.iter().zip(&draft.scenario.links) {
+            mtu_is_enough(at, link, &draft.scenario)?;
+        }
+        changes.iter().try_for_each(|at| link_exists(at, &draft.scenario.links))?;
+        for (at, flow) in flows.iter().zip(&draft.scenario.flows) {
+            flow_fits(at, flow, &draft.scenario, &nodes)?;
+        }
+        Ok(draft.scenario)
+    }
+
+    /// The document's `title`, and its `description`.
+    pub fn headings(&self) -> [Option<String>; 2] {
+        let text = |key| Some(At::root(self).get(key)?.string().ok()?.trim().to_owned());
+        [text("title"), text("description")]
+    }
+}
+
+fn names_are_unique(what: &str, tables: &[At<'_>]) -> Result<()> {
+    let mut seen = BTreeSet::new();
+    for at in tables {
+        let Some(name) = at.get("name") else { continue };
+        if !seen.insert(name.string()?) {
+            return Err(name
+                .error(format!("there is another {what} `{}`", name.string()?))
+                .hint("names are unique: call one of them something else"));
+        }
+    }
+    Ok(())
+}
+
+/// The nodes there are; if they are declared, links may join no others.
+fn nodes_of<'s>(draft: &'s Draft, links: &[At<'_>]) -> Result<BTreeSet<&'s str>> {
+    if draft.nodes.is_empty() {
+        return Ok(draft.scenario.links.iter().flat_map(|link| &link.between).map(String::as_str).collect());
+    }
+    let nodes: BTreeSet<&str> = draft.nodes.iter().map(String::as_str).collect();
+    for link in links {
+        for end in link.get("between").map_or(Ok(Vec::new()), |at| at.array("two nodes"))? {
+            if !nodes.contains(end.string()?) {
+                return Err(end.unknown("node", end.string()?, nodes.iter().copied()));
+            }
+        }
+    }
+    Ok(nodes)
+}
+
+/// Every path must take the packets that SCTP requires: 508 bytes above the headers of IP and UDP.
+fn mtu_is_enough(at: &At<'_>, link: &Link, scenario: &Scenario) -> Result<()> {
+    let udp = if scenario.flows.iter().any(|flow| flow.udp) { 8 } else { 0 };
+    let least = 508 + scenario.ip_header + udp;
+    if link.mtu >= least {
+        return Ok(());
+    }
+    Err(at
+        .error_below("mtu", format!("{} B cannot carry SCTP", link.mtu))
+        .hint(format!("at least {least} B")))
+}
+
+fn link_exists(change: &At<'_>, links: &[Link]) -> Result<()> {
+    let Some(at) = change.get("link") else { return Ok(()) };
+    let name = at.string()?;
+    match links.iter().any(|link| link.name == name) {
+        true => Ok(()),
+        false => Err(at.unknown("link", name, links.iter().map(|link| link.name.as_str()))),
+    }
+}
+
+fn flow_fits(at: &At<'_>, flow: &Flow, scenario: &Scenario, nodes: &BTreeSet<&str>) -> Result<()> {
+    for (key, node) in [("from", &flow.from), ("to", &flow.to)] {
+        if let (Some(at), false) = (at.get(key), nodes.contains(node.as_str())) {
+            return Err(at.unknown("node", node, nodes.iter().copied()));
+        }
+    }
+    if !connected(&flow.from, &flow.to, &scenario.links) {
+        let message = format!("there is no route from `{}` to `{}`", flow.from, flow.to);
+        return Err(at.error_below("to", message).hint("no sequence of links joins them"));
+    }
+    let endless = matches!(flow.traffic, Traffic::Bulk(None) | Traffic::Constant { bytes: None, .. });
+    if endless && scenario.stop.is_none() {
+        return Err(at.error_below("send", "this flow has no end, and neither has the run").hint(
+            "give the flow an amount (`send = \"20 MB\"`), or the run an end (`stop = \"60 s\"` at the top)",
+        ));
+    }
+    primary_is_a_link(at, flow, &scenario.links)
+}
+
+fn connected(from: &str, to: &str, links: &[Link]) -> bool {
+    let mut reached = BTreeSet::from([from]);
+    loop {
+        let before = reached.len();
+        for [a, b] in links.iter().map(|link| &link.between) {
+            if reached.contains(a.as_str()) || reached.contains(b.as_str()) {
+                reached.extend([a.as_str(), b.as_str()]);
+            }
+        }
+        if reached.contains(to) || reached.len() == before {
+            return reached.contains(to);
+        }
+    }
+}
+
+/// `primary` must begin with a link of the sender, and a second part must be one of the receiver. Whether the
+/// two make a path is for the network to say.
+fn primary_is_a_link(at: &At<'_>, flow: &Flow, links: &[Link]) -> Result<()> {
+    let (Some(path), Some(sctp)) = (&flow.primary, at.get("sctp")) else { return Ok(()) };
+    let (first, last) = match path.split_once('/') {
+        Some((first, last)) => (first, Some(last)),
+        None => (path.as_str(), None),
+    };
+    for (name, node) in [(Some(first), &flow.from), (last, &flow.to)] {
+        let Some(name) = name else { continue };
+        let here: Vec<_> =
+            links.iter().filter(|link| link.between.contains(node)).map(|link| link.name.as_str()).collect();
+        if !here.contains(&name) {
+            let error = sctp.error_below("primary", format!("`{node}` has no link `{name}`"));
+            return Err(error.hint(format!("its links are {}", listed(here))));
+        }
+    }
+    Ok(())
+}

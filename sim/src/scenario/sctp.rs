@@ -1,0 +1,347 @@
+//! `[flow.sctp]`: an era, and every rule and parameter of the protocol.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use anabranch_proto::policy::PolicyError;
+use anabranch_proto::rules::BadRule;
+use anabranch_proto::wire::Address;
+use anabranch_proto::{Config, LocalAddress, Pairs, Policies, PolicySpec, Rules};
+
+use super::at::{At, Result};
+use super::error::{ScenarioError, did_you_mean};
+use super::keys::{Default, Key, KeyDoc, read_known, refuse_unknown};
+
+/// What a `[flow.sctp]` says.
+pub(super) struct Sctp {
+    pub(super) config: Config,
+    pub(super) primary: Option<String>,
+}
+
+pub(super) const KEYS: &[Key<Sctp>] = &[
+    Key {
+        name: "era",
+        takes: "era",
+        default: Default::Text("the top-level `era`"),
+        doc: "Where all rules and parameters begin; the other keys change single ones.",
+        // First of the rows, so that it overwrites no other key.
+        read: |sctp, at| era(at).map(|config| sctp.config = config),
+    },
+    Key {
+        name: "primary",
+        takes: "path",
+        default: Default::Text("by the sender's first address"),
+        doc: "The primary path, by the name of the sender's first link (`\"wifi\"`); if two paths share it, `\"first/last\"`.",
+        read: |sctp, at| at.string().map(|path| sctp.primary = Some(path.to_owned())),
+    },
+    Key {
+        name: "pairs",
+        takes: "`\"one-per-peer\"` or `\"all\"`",
+        default: Default::Value("\"one-per-peer\""),
+        doc: "Which pairs of addresses are paths: one for each address of the peer, or every pair with a route.",
+        read: |sctp, at| {
+            let all = at.one_of("choice", &["one-per-peer", "all"])? == "all";
+            sctp.config.pairs = if all { Pairs::All } else { Pairs::OnePerPeer };
+            Ok(())
+        },
+    },
+    Key {
+        name: "new",
+        takes: "route",
+        default: Default::Value("\"primary\""),
+        doc: "The route of new data.",
+        read: |sctp, at| at.policy().map(|spec| sctp.config.new_data = spec),
+    },
+    Key {
+        name: "retransmit",
+        takes: "route",
+        default: Default::Text("as `fast` and `timeout`"),
+        doc: "The route of all retransmissions: `fast` and `timeout` in one.",
+        read: |sctp, at| {
+            let spec = at.policy()?;
+            (sctp.config.fast, sctp.config.timeout) = (spec.clone(), spec);
+            Ok(())
+        },
+    },
+    Key {
+        name: "fast",
+        takes: "route",
+        default: Default::Text("by era: `\"same\"`; in `rfc2960` and `ns2` `\"alternate\"`"),
+        doc: "The route of fast retransmissions.",
+        read: |sctp, at| at.policy().map(|spec| sctp.config.fast = spec),
+    },
+    Key {
+        name: "timeout",
+        takes: "route",
+        default: Default::Value("\"alternate\""),
+        doc: "The route of retransmissions after a timeout.",
+        read: |sctp, at| at.policy().map(|spec| sctp.config.timeout = spec),
+    },
+    Key {
+        name: "window",
+        takes: "window",
+        default: Default::Value("\"standard\""),
+        doc: "The congestion window of each path.",
+        read: |sctp, at| at.policy().map(|spec| sctp.config.window = spec),
+    },
+    Key {
+        name: "rto_initial",
+        takes: "duration",
+        default: Default::Text("by era: `\"1 s\"` in `rfc9260`, else `\"3 s\"`"),
+        doc: "RTO.Initial: the retransmission timeout before the first measurement.",
+        read: |sctp, at| at.duration().map(|rto| sctp.config.rto_initial = rto),
+    },
+    Key {
+        name: "rto_min",
+        takes: "duration",
+        default: Default::Value("\"1 s\""),
+        doc: "RTO.Min.",
+        read: |sctp, at| at.duration().map(|rto| sctp.config.rto_min = rto),
+    },
+    Key {
+        name: "rto_max",
+        takes: "duration",
+        default: Default::Value("\"60 s\""),
+        doc: "RTO.Max.",
+        read: |sctp, at| at.duration().map(|rto| sctp.config.rto_max = rto),
+    },
+    Key {
+        name: "max_burst",
+        takes: "count",
+        default: Default::Value("4"),
+        doc: "Max.Burst: packets that one event may let go; the rule `burst` says when it counts.",
+        read: |sctp, at| at.count(1..=u32::MAX).map(|n| sctp.config.max_burst = n),
+    },
+    Key {
+        name: "cookie_life",
+        takes: "duration",
+        default: Default::Value("\"60 s\""),
+        doc: "Valid.Cookie.Life.",
+        read: |sctp, at| at.duration().map(|life| sctp.config.cookie_life = life),
+    },
+    Key {
+        name: "association_max_retrans",
+        takes: "count",
+        default: Default::Value("10"),
+        doc: "Association.Max.Retrans: one error more in a row ends the association.",
+        read: |sctp, at| at.count(0..=u32::MAX).map(|n| sctp.config.association_max_retrans = n),
+    },
+    Key {
+        name: "path_max_retrans",
+        takes: "count",
+        default: Default::Value("5"),
+        doc: "Path.Max.Retrans: one error more in a row makes a path inactive.",
+        read: |sctp, at| at.count(0..=u32::MAX).map(|n| sctp.config.path_max_retrans = n),
+    },
+    Key {
+        name: "max_init_retransmits",
+        takes: "count",
+        default: Default::Value("8"),
+        doc: "Max.Init.Retransmits.",
+        read: |sctp, at| at.count(0..=u32::MAX).map(|n| sctp.config.max_init_retransmits = n),
+    },
+    Key {
+        name: "heartbeat_interval",
+        takes: "duration or `\"off\"`",
+        default: Default::Value("\"30 s\""),
+        doc: "HB.interval: what an idle path waits for beyond its RTO; `\"off\"`: no periodic heartbeats.",
+        read: |sctp, at| {
+            let off = at.string() == Ok("off");
+            sctp.config.heartbeat_interval = if off { None } else { Some(at.duration()?) };
+            Ok(())
+        },
+    },
+    Key {
+        name: "heartbeat_jitter",
+        takes: "boolean",
+        default: Default::Value("true"),
+        doc: "Whether a heartbeat's time is jittered by half an RTO either way (§8.3).",
+        read: |sctp, at| at.boolean().map(|jitter| sctp.config.heartbeat_jitter = jitter),
+    },
+    Key {
+        name: "heartbeat_max_burst",
+        takes: "count",
+        default: Default::Value("1"),
+        doc: "HB.Max.Burst: heartbeats that may leave at once.",
+        read: |sctp, at| at.count(1..=u32::MAX).map(|n| sctp.config.heartbeat_max_burst = n),
+    },
+    Key {
+        name: "sack_delay",
+        takes: "duration",
+        default: Default::Value("\"200 ms\""),
+        doc: "SACK.Delay; at most 500 ms (§6.2).",
+        read: |sctp, at| at.duration().map(|delay| sctp.config.sack_delay = delay),
+    },
+    Key {
+        name: "sack_every",
+        takes: "count",
+        default: Default::Value("2"),
+        doc: "A SACK at least every so many packets; 1 switches the delay off.",
+        read: |sctp, at| at.count(1..=u32::MAX).map(|n| sctp.config.sack_every = n),
+    },
+    Key {
+        name: "receive_buffer",
+        takes: "size",
+        default: Default::Value("\"1 MiB\""),
+        doc: "The receive buffer, in bytes of DATA chunks: the window that is announced.",
+        read: |sctp, at| at.size32(1500..=u32::MAX).map(|size| sctp.config.receive_buffer = size),
+    },
+    Key {
+        name: "send_buffer",
+        takes: "size",
+        default: Default::Text("twice `receive_buffer`"),
+        doc: "The send buffer, in bytes of user data not yet acknowledged.",
+        read: |sctp, at| at.size(1..=u64::MAX).map(|size| sctp.config.send_buffer = Some(size)),
+    },
+    Key {
+        name: "initial_ssthresh",
+        takes: "size or `\"none\"`",
+        default: Default::Value("\"none\""),
+        doc: "The slow-start threshold of a new path.",
+        read: |sctp, at| {
+            let none = at.string() == Ok("none");
+            sctp.config.initial_ssthresh = if none { None } else { Some(at.size(1..=u64::MAX)?) };
+            Ok(())
+        },
+    },
+    Key {
+        name: "outbound_streams",
+        takes: "count",
+        default: Default::Value("16"),
+        doc: "Streams to send on.",
+        read: |sctp, at| at.count(1..=u16::MAX).map(|n| sctp.config.outbound_streams = n),
+    },
+    Key {
+        name: "inbound_streams",
+        takes: "count",
+        default: Default::Value("1024"),
+        doc: "Streams to accept.",
+        read: |sctp, at| at.count(1..=u16::MAX).map(|n| sctp.config.inbound_streams = n),
+    },
+    Key {
+        name: "first_tsn",
+        takes: "count or `\"random\"`",
+        default: Default::Value("\"random\""),
+        doc: "The first TSN of both ends; for tests of the wrap.",
+        read: |sctp, at| {
+            let random = at.string() == Ok("random");
+            sctp.config.first_tsn = if random { None } else { Some(at.count(0..=u32::MAX)?) };
+            Ok(())
+        },
+    },
+    Key {
+        name: "first_ssn",
+        takes: "count",
+        default: Default::Value("0"),
+        doc: "The first SSN of every stream; for tests of the wrap.",
+        read: |sctp, at| at.count(0..=u16::MAX).map(|n| sctp.config.first_ssn = n),
+    },
+];
+
+/// The rules as keys: they are declared in the core, with what they mean.
+pub(super) fn rule_docs() -> Vec<KeyDoc> {
+    let doc = |&(name, text): &(&'static str, &str)| {
+        let choices = Rules::CHOICES.iter().find(|(key, _)| *key == name);
+        let takes = choices.map_or("count".to_owned(), |(_, names)| {
+            let quoted: Vec<_> = names.iter().map(|name| format!("`\"{name}\"`")).collect();
+            quoted.join(", ")
+        });
+        KeyDoc { name, takes, default: Default::Text("the era's"), doc: text.trim().to_owned() }
+    };
+    Rules::DOCS.iter().map(doc).collect()
+}
+
+/// Whether `[flow.sctp]` takes `key`.
+pub(super) fn has_key(key: &str) -> bool {
+    KEYS.iter().any(|known| known.name == key) || Rules::DOCS.iter().any(|(known, _)| *known == key)
+}
+
+/// Reads an era's name: its parameters.
+pub(super) fn era(at: &At<'_>) -> Result<Config> {
+    let names: Vec<_> = Rules::ERAS.iter().map(|(name, _)| *name).collect();
+    let name = at.one_of("era", &names)?;
+    Config::era(name).ok_or_else(|| at.error("this era has no parameters"))
+}
+
+/// Reads a `[flow.sctp]`, which begins with the parameters of `era`.
+pub(super) fn sctp(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Sctp> {
+    let mut names: Vec<_> = KEYS.iter().map(|key| key.name).collect();
+    names.extend(Rules::DOCS.iter().map(|(name, _)| *name));
+    refuse_unknown(at, &names)?;
+    let mut sctp = Sctp { config: era.clone(), primary: None };
+    read_known(&mut sctp, at, KEYS)?;
+    read_rules(&mut sctp.config.rules, at)?;
+    if let (Some(_), Some(part)) = (at.get("retransmit"), at.get("fast").or_else(|| at.get("timeout"))) {
+        let message = "`retransmit` already says this";
+        return Err(part.error(message).hint("give `retransmit`, or `fast` and `timeout`"));
+    }
+    check_policies(&sctp.config, at, policies)?;
+    check_parameters(&sctp.config, at)?;
+    Ok(sctp)
+}
+
+fn read_rules(rules: &mut Rules, at: &At<'_>) -> Result<()> {
+    for (key, names) in Rules::CHOICES {
+        if let Some(value) = at.get(key) {
+            let refused = |bad: BadRule| value.error(format!("this cannot be set: {bad:?}"));
+            rules.choose(key, value.one_of("choice", names)?).map_err(refused)?;
+        }
+    }
+    for key in Rules::NUMBERS {
+        if let Some(value) = at.get(key) {
+            let refused = |bad: BadRule| value.error(format!("this cannot be set: {bad:?}"));
+            rules.set_number(key, value.count(1..=1_000_000)?).map_err(refused)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_policies(config: &Config, at: &At<'_>, policies: &Policies) -> Result<()> {
+    let routes: Vec<_> = policies.route_names().collect();
+    let windows: Vec<_> = policies.window_names().collect();
+    for (key, spec) in [("new", &config.new_data), ("fast", &config.fast), ("timeout", &config.timeout)] {
+        let key = if at.get(key).is_none() && key != "new" { "retransmit" } else { key };
+        policies.route(spec, config).map_err(|e| bad_policy(at, key, "route", spec, &e, &routes))?;
+    }
+    policies
+        .window(&config.window, config)
+        .map(drop)
+        .map_err(|e| bad_policy(at, "window", "window", &config.window, &e, &windows))
+}
+
+fn bad_policy(
+    at: &At<'_>,
+    key: &str,
+    role: &str,
+    spec: &PolicySpec,
+    error: &PolicyError,
+    known: &[&'static str],
+) -> ScenarioError {
+    match error {
+        PolicyError::Unknown { name, .. } => at
+            .error_below(key, format!("there is no {role} policy `{name}`"))
+            .hint(did_you_mean(name, known.iter().copied())),
+        PolicyError::Setting { why, .. } => {
+            let setting = at.get(key).and_then(|at| spec.settings.keys().find_map(|key| at.get(key)));
+            let message = format!("policy `{}`: {why}", spec.name);
+            setting.map_or_else(|| at.error_below(key, &message), |setting| setting.error(&message))
+        }
+    }
+}
+
+/// Has the core check the parameters together, and finds the key to blame: the one that it names, else one
+/// that its reason names.
+fn check_parameters(config: &Config, at: &At<'_>) -> Result<()> {
+    let somewhere =
+        LocalAddress { address: Address { ip: IpAddr::V4(Ipv4Addr::LOCALHOST), udp: 0 }, prefix: 24 };
+    let whole = Config { addresses: vec![somewhere], ..config.clone() };
+    whole.check().map_err(|error| {
+        let given = |key: &str| at.get(key).is_some();
+        let named = KEYS.iter().map(|key| key.name).find(|key| error.why.contains(key) && given(key));
+        match named {
+            Some(key) if !given(error.key) => {
+                at.error_below(key, format!("with this, {} {}", error.key, error.why))
+            }
+            _ => at.error_below(error.key, error.why),
+        }
+    })
+}

@@ -1,0 +1,294 @@
+//! Quantities with units, in exact integer arithmetic: "1.5 Mbit/s" is 1,500,000 bit/s and nothing near it.
+
+use std::time::Duration;
+
+use super::error::nearest;
+use super::{Loss, Queue};
+
+/// Why a text is not the quantity that it should be.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct BadQuantity {
+    pub(super) message: String,
+    pub(super) hint: String,
+}
+
+type Quantity<T> = Result<T, BadQuantity>;
+
+/// A dimension: its name, its units as multiples of the smallest, and what people write instead of them.
+pub(super) struct Dimension {
+    /// With its article.
+    pub(super) what: &'static str,
+    pub(super) units: &'static [(&'static str, u64)],
+    slips: &'static [(&'static str, &'static str)],
+    /// What the smallest unit is called.
+    smallest: &'static str,
+    pub(super) example: &'static str,
+}
+
+pub(super) const RATE: Dimension = Dimension {
+    what: "a rate",
+    units: &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)],
+    slips: &[
+        ("bps", "bit/s"),
+        ("kbps", "kbit/s"),
+        ("Kbps", "kbit/s"),
+        ("kb/s", "kbit/s"),
+        ("Mbps", "Mbit/s"),
+        ("mbps", "Mbit/s"),
+        ("Mb/s", "Mbit/s"),
+        ("Gbps", "Gbit/s"),
+        ("Gb/s", "Gbit/s"),
+    ],
+    smallest: "bit/s",
+    example: "10 Mbit/s",
+};
+
+pub(super) const DURATION: Dimension = Dimension {
+    what: "a duration",
+    units: &[
+        ("ns", 1),
+        ("us", 1_000),
+        ("ms", 1_000_000),
+        ("s", 1_000_000_000),
+        ("min", 60_000_000_000),
+        ("h", 3_600_000_000_000),
+    ],
+    slips: &[
+        ("µs", "us"),
+        ("sec", "s"),
+        ("secs", "s"),
+        ("second", "s"),
+        ("seconds", "s"),
+        ("msec", "ms"),
+        ("m", "min"),
+        ("minutes", "min"),
+        ("hours", "h"),
+    ],
+    smallest: "ns",
+    example: "50 ms",
+};
+
+pub(super) const SIZE: Dimension = Dimension {
+    what: "a size",
+    units: &[
+        ("B", 1),
+        ("kB", 1_000),
+        ("KB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+        ("KiB", 1 << 10),
+        ("MiB", 1 << 20),
+        ("GiB", 1 << 30),
+    ],
+    slips: &[
+        ("bytes", "B"),
+        ("byte", "B"),
+        ("k", "kB"),
+        ("M", "MB"),
+        ("G", "GB"),
+        ("kiB", "KiB"),
+        ("mb", "MB"),
+    ],
+    smallest: "B",
+    example: "64 KiB",
+};
+
+impl Dimension {
+    /// The quantity that `text` says, in the smallest unit.
+    pub(super) fn read(&self, text: &str) -> Quantity<u64> {
+        let (number, unit) = split(text);
+        let bad = |message: String| BadQuantity { message, hint: self.advice() };
+        if text.trim_start().starts_with('-') {
+            return Err(bad(format!("{} cannot be negative", self.what)));
+        }
+        let Some(decimal) = Decimal::read(number) else {
+            return Err(bad(format!("`{text}` is not {}", self.what)));
+        };
+        if unit.is_empty() {
+            return Err(BadQuantity {
+                message: format!("`{text}` has no unit, and {} needs one", self.what),
+                hint: self.advice(),
+            });
+        }
+        let factor = self.factor(unit)?;
+        decimal.times(factor).map_err(|why| {
+            bad(match why {
+                BadProduct::Fraction => format!("`{text}` is not a whole number of {}", self.smallest),
+                BadProduct::Overflow => format!("`{text}` is too large"),
+            })
+        })
+    }
+
+    fn factor(&self, unit: &str) -> Quantity<u64> {
+        if let Some((_, factor)) = self.units.iter().find(|(name, _)| *name == unit) {
+            return Ok(*factor);
+        }
+        let meant = self.slips.iter().find(|(slip, _)| *slip == unit).map(|(_, meant)| *meant);
+        let meant = meant.or_else(|| nearest(unit, self.units.iter().map(|(name, _)| *name)));
+        let hint = meant.map_or_else(|| self.advice(), |meant| format!("did you mean `{meant}`?"));
+        Err(BadQuantity { message: format!("`{unit}` is not a unit of {}", self.what), hint })
+    }
+
+    /// How to write it.
+    pub(super) fn advice(&self) -> String {
+        let units: Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
+        format!("write it as \"{}\"; the units are {}", self.example, units.join(", "))
+    }
+}
+
+/// A duration.
+pub(super) fn duration(text: &str) -> Quantity<Duration> {
+    DURATION.read(text).map(Duration::from_nanos)
+}
+
+/// A queue: "50 packets" or "75 kB".
+pub(super) fn queue(text: &str) -> Quantity<Queue> {
+    let (number, unit) = split(text);
+    let bad = |message: String| BadQuantity { message, hint: QUEUE_ADVICE.to_owned() };
+    if text.trim_start().starts_with('-') {
+        return Err(bad("a queue cannot be negative".to_owned()));
+    }
+    if unit.is_empty() {
+        return Err(bad(format!("`{text}` has no unit, and a queue needs one")));
+    }
+    let queue = if matches!(unit, "packet" | "packets") {
+        let count = Decimal::read(number).and_then(|n| n.times(1).ok()).and_then(|n| u32::try_from(n).ok());
+        count.map(Queue::Packets).ok_or_else(|| bad(format!("`{text}` is not a number of packets")))?
+    } else if nearest(unit, ["packets"]).is_some() || matches!(unit, "p" | "pkt" | "pkts") {
+        return Err(bad(format!("`{unit}` is not a unit of a queue")));
+    } else {
+        Queue::Bytes(SIZE.read(text)?)
+    };
+    match queue {
+        Queue::Packets(0) | Queue::Bytes(0) => Err(BadQuantity {
+            message: "a queue of zero holds nothing, not even the packet being sent".to_owned(),
+            hint: "the packet being sent counts: the least is \"1 packet\"".to_owned(),
+        }),
+        queue => Ok(queue),
+    }
+}
+
+pub(super) const QUEUE_ADVICE: &str = "write it as \"50 packets\" or \"75 kB\"";
+
+/// A probability of loss: "1 %".
+pub(super) fn loss(text: &str) -> Quantity<Loss> {
+    let (number, unit) = split(text);
+    let bad = |message: String| BadQuantity { message, hint: LOSS_ADVICE.to_owned() };
+    if text.trim_start().starts_with('-') {
+        return Err(bad("a loss cannot be negative".to_owned()));
+    }
+    let decimal = Decimal::read(number).ok_or_else(|| bad(format!("`{text}` is not a loss")))?;
+    match unit {
+        "%" => {}
+        "" => return Err(bad(format!("`{text}` has no unit, and a loss needs one"))),
+        _ => return Err(bad(format!("`{unit}` is not a unit of a loss"))),
+    }
+    let probability = decimal.shifted(2);
+    match () {
+        _ if probability > 1.0 => Err(bad("a loss cannot exceed 100 %".to_owned())),
+        _ if probability == 0.0 => Ok(Loss::None),
+        _ => Ok(Loss::Random(probability)),
+    }
+}
+
+pub(super) const LOSS_ADVICE: &str = "write it as \"1 %\", or list the packets: { packets = [5, 9] }";
+
+/// The number at the beginning of `text`, and the unit after it.
+fn split(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    (&text[..end], text[end..].trim_start())
+}
+
+/// A decimal number, exactly: digits / 10^places.
+struct Decimal {
+    digits: u64,
+    places: u32,
+}
+
+enum BadProduct {
+    Fraction,
+    Overflow,
+}
+
+impl Decimal {
+    fn read(text: &str) -> Option<Decimal> {
+        let (whole, fraction) = match text.split_once('.') {
+            Some((whole, fraction)) => (whole, Some(fraction)),
+            None => (text, None),
+        };
+        let well_formed = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+        if !well_formed(whole) || fraction.is_some_and(|f| !well_formed(f)) {
+            return None;
+        }
+        let fraction = fraction.unwrap_or("").trim_end_matches('0');
+        // Beyond nineteen digits a number says nothing that any unit here could hold.
+        let digits = format!("{whole}{fraction}").parse().ok()?;
+        Some(Decimal { digits, places: u32::try_from(fraction.len()).ok()? })
+    }
+
+    fn times(&self, factor: u64) -> Result<u64, BadProduct> {
+        // At most nineteen places, so that neither the power nor the product can overflow.
+        let (product, scale) =
+            (u128::from(self.digits) * u128::from(factor), 10u128.pow(self.places.min(38)));
+        if product % scale != 0 {
+            return Err(BadProduct::Fraction);
+        }
+        u64::try_from(product / scale).map_err(|_| BadProduct::Overflow)
+    }
+
+    /// The nearest floating-point number after moving the decimal point `more` places to the left.
+    fn shifted(&self, more: u32) -> f64 {
+        // The parser of the standard library rounds correctly, a division after a division would not.
+        format!("{}e-{}", self.digits, self.places + more).parse().unwrap_or(f64::INFINITY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_exact() {
+        assert_eq!(RATE.read("1.5 Mbit/s"), Ok(1_500_000));
+        assert_eq!(RATE.read("36kbit/s"), Ok(36_000));
+        assert_eq!(SIZE.read("64 KiB"), Ok(65_536));
+        assert_eq!(SIZE.read("0.5 KiB"), Ok(512));
+        assert_eq!(SIZE.read("350 KB"), Ok(350_000));
+        assert_eq!(duration("0.1 ms"), Ok(Duration::from_micros(100)));
+        assert_eq!(duration("1.50 min"), Ok(Duration::from_secs(90)));
+        assert_eq!(loss("0.1 %"), Ok(Loss::Random(0.001)));
+        assert_eq!(loss("0 %"), Ok(Loss::None));
+        assert_eq!(queue("1 packet"), Ok(Queue::Packets(1)));
+        assert_eq!(queue("75 kB"), Ok(Queue::Bytes(75_000)));
+    }
+
+    #[test]
+    fn what_is_no_quantity_is_refused() {
+        for text in
+            ["", "ms", "5", "-5 ms", "5 parsec", "1..5 ms", "1. ms", ".5 s", "0.1 ns", "1e3 s", "5 5 s"]
+        {
+            assert!(duration(text).is_err(), "{text:?}");
+        }
+        for text in ["18446744073709551616 ns", "600 h h", "99999999999999999999999999 s", "5124096 h"] {
+            assert!(duration(text).is_err(), "{text:?}");
+        }
+        for text in ["0 packets", "1.5 packets", "5", "5 paquets", "-1 packets", "4294967296 packets", "0 B"]
+        {
+            assert!(queue(text).is_err(), "{text:?}");
+        }
+        for text in ["101 %", "-1 %", "0.01", "1 percent", "half"] {
+            assert!(loss(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn hints_name_the_unit_that_was_meant() {
+        let hint = |text| RATE.read(text).unwrap_err().hint;
+        assert_eq!(hint("10 Mbps"), "did you mean `Mbit/s`?");
+        assert_eq!(hint("10 mbit/s"), "did you mean `Mbit/s`?");
+        assert!(hint("10 apples").contains("10 Mbit/s"));
+        assert_eq!(SIZE.read("5 bytes").unwrap_err().hint, "did you mean `B`?");
+    }
+}

@@ -1,0 +1,216 @@
+//! `docs/scenario.md` and the reader say the same: its tables are made from the reader's own rows, and the
+//! defaults that they state are those that hold. `ANABRANCH_BLESS=1` writes the tables anew.
+
+use std::path::Path;
+
+use anabranch_proto::Policies;
+use anabranch_sim::scenario::keys::{Default, KeyDoc, markdown, sections};
+use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
+
+fn written() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/scenario.md");
+    std::fs::read_to_string(path).expect("docs/scenario.md can be read")
+}
+
+/// The document with the tables that the reader's rows make.
+fn generated(document: &str) -> String {
+    let mut parts = document.split("<!-- keys: ");
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (header, rest) = part.split_once(" -->\n").expect("a mark ends");
+        let (_, rest) = rest.split_once("<!-- end -->").expect("a table ends");
+        let find = |section: &_| header == name_of(section);
+        let section = sections().into_iter().find(find).expect("the section exists");
+        text += &format!("<!-- keys: {header} -->\n{}<!-- end -->{rest}", markdown(&section));
+    }
+    text
+}
+
+fn name_of(section: &anabranch_sim::scenario::keys::Section) -> &'static str {
+    if section.header.is_empty() { "top" } else { section.header }
+}
+
+#[test]
+fn the_document_lists_exactly_the_keys_that_are_read() {
+    let document = written();
+    let fresh = generated(&document);
+    if std::env::var_os("ANABRANCH_BLESS").is_some() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/scenario.md");
+        std::fs::write(path, fresh).expect("docs/scenario.md can be written");
+        return;
+    }
+    assert!(
+        document == fresh,
+        "docs/scenario.md is not what the reader's rows say: ANABRANCH_BLESS=1 writes it anew"
+    );
+    for section in sections() {
+        assert!(document.contains(&format!("<!-- keys: {} -->", name_of(&section))), "{}", name_of(&section));
+    }
+}
+
+const BASE: &str = "[[node]]\nname = 's'\n[[node]]\nname = 'r'\n\
+    [[link]]\nname = 'l'\nbetween = ['s', 'r']\nrate = '1 Mbit/s'\n\
+    [[change]]\nat = '1 s'\nlink = 'l'\nup = false\n\
+    [[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nsend = '1 MB'\n[flow.sctp]\n";
+
+fn read(edits: &[String]) -> Result<Scenario, ScenarioError> {
+    let mut document = Document::parse("base.toml", BASE)?;
+    edits.iter().try_for_each(|edit| document.set("--set", edit))?;
+    document.scenario("base", &Policies::default())
+}
+
+/// How `--set` reaches a key of the section in `BASE`.
+fn path(header: &str, key: &str) -> String {
+    let prefix = match header {
+        "" => "",
+        "[[node]]" => "node.s.",
+        "[[link]]" => "link.l.",
+        "[[change]]" => "change.1.",
+        "[[flow]]" => "flow.f.",
+        _ => "flow.f.sctp.",
+    };
+    format!("{prefix}{key}")
+}
+
+#[test]
+fn stated_defaults_are_those_that_hold() {
+    let base = read(&[]).expect("the base is right");
+    for section in sections() {
+        for KeyDoc { name, default, .. } in section.keys {
+            if let Default::Value(value) = default {
+                let edit = format!("{}={value}", path(section.header, name));
+                assert_eq!(read(std::slice::from_ref(&edit)).as_ref(), Ok(&base), "{edit}");
+            }
+        }
+    }
+}
+
+/// Another value than the default, for every key: each must be consulted, and so change the scenario.
+const OTHERS: &[(&str, &str)] = &[
+    ("era", "ns2"),
+    ("seed", "9"),
+    ("wire", "true"),
+    ("stop", "9 s"),
+    ("ip_header", "40 B"),
+    ("link.l.name", "other"),
+    ("link.l.between", "['r', 's']"),
+    ("link.l.rate", "['1 Mbit/s', '2 Mbit/s']"),
+    ("link.l.delay", "3 ms"),
+    ("link.l.queue", "9 kB"),
+    ("link.l.loss", "{ packets = [3] }"),
+    ("link.l.mtu", "9000 B"),
+    ("link.l.up", "false"),
+    ("link.l.down", "[['1 s', '2 s'], ['3 s']]"),
+    ("change.1.at", "3 s"),
+    ("change.1.up", "true"),
+    ("change.1.rate", "3 Mbit/s"),
+    ("change.1.delay", "['3 ms', '4 ms']"),
+    ("change.1.loss", "3 %"),
+    ("flow.f.name", "other"),
+    ("flow.f.from", "r"),
+    ("flow.f.to", "s"),
+    ("flow.f.start", "3 s"),
+    ("flow.f.send", "3 MB"),
+    ("flow.f.rate", "3 kbit/s"),
+    ("flow.f.message_size", "3 kB"),
+    ("flow.f.unordered", "true"),
+    ("flow.f.streams", "3"),
+    ("flow.f.read", "3 kbit/s"),
+    ("flow.f.udp", "true"),
+    ("flow.f.sctp.era", "rfc2960"),
+    ("flow.f.sctp.primary", "l"),
+    ("flow.f.sctp.pairs", "all"),
+    ("flow.f.sctp.new", "{ name = 'same' }"),
+    ("flow.f.sctp.retransmit", "timeout-alternate"),
+    ("flow.f.sctp.fast", "alternate"),
+    ("flow.f.sctp.timeout", "same"),
+    ("flow.f.sctp.rto_initial", "3 s"),
+    ("flow.f.sctp.rto_min", "300 ms"),
+    ("flow.f.sctp.rto_max", "30 s"),
+    ("flow.f.sctp.max_burst", "3"),
+    ("flow.f.sctp.cookie_life", "3 s"),
+    ("flow.f.sctp.association_max_retrans", "3"),
+    ("flow.f.sctp.path_max_retrans", "3"),
+    ("flow.f.sctp.max_init_retransmits", "3"),
+    ("flow.f.sctp.heartbeat_interval", "off"),
+    ("flow.f.sctp.heartbeat_jitter", "false"),
+    ("flow.f.sctp.heartbeat_max_burst", "3"),
+    ("flow.f.sctp.sack_delay", "3 ms"),
+    ("flow.f.sctp.sack_every", "3"),
+    ("flow.f.sctp.receive_buffer", "3 MB"),
+    ("flow.f.sctp.send_buffer", "3 MB"),
+    ("flow.f.sctp.initial_ssthresh", "3 MB"),
+    ("flow.f.sctp.outbound_streams", "3"),
+    ("flow.f.sctp.inbound_streams", "3"),
+    ("flow.f.sctp.first_tsn", "4294967290"),
+    ("flow.f.sctp.first_ssn", "65530"),
+];
+
+/// Keys that cannot have a second value (one node name, one window policy, one protocol, one link to change), and
+/// those that are for people or that the tables' own tests cover.
+const SINGLE: &[&str] = &[
+    "title",
+    "description",
+    "node",
+    "link",
+    "change",
+    "flow",
+    "node.s.name",
+    "change.1.link",
+    "flow.f.protocol",
+    "flow.f.sctp",
+    "flow.f.sctp.window",
+];
+
+#[test]
+fn every_key_is_consulted() {
+    let base = read(&[]).expect("the base is right");
+    for section in sections() {
+        for key in section.keys {
+            let path = path(section.header, key.name);
+            let rule = key.default == Default::Text("the era's") && section.header == "[flow.sctp]";
+            if SINGLE.contains(&path.as_str()) || rule {
+                continue;
+            }
+            let (_, value) = OTHERS
+                .iter()
+                .find(|(other, _)| *other == path)
+                .unwrap_or_else(|| panic!("{path}: no other value"));
+            // Whoever renames or turns round an item has to say so where it is named.
+            let mut edits = match path.as_str() {
+                "link.l.name" => vec!["change.1.link=other".to_owned()],
+                "flow.f.from" => vec!["flow.f.to=s".to_owned()],
+                "flow.f.to" => vec!["flow.f.from=r".to_owned()],
+                _ => Vec::new(),
+            };
+            edits.push(format!("{path}={value}"));
+            assert_ne!(read(&edits).unwrap_or_else(|e| panic!("{path}: {e}")), base, "{path}");
+        }
+    }
+}
+
+#[test]
+fn every_rule_and_choice_can_be_set() {
+    use anabranch_proto::Rules;
+    let rules = |edit: String| read(&[edit]).map(|s| s.flows[0].sctp.rules).expect("the rule can be set");
+    for (key, choices) in Rules::CHOICES {
+        for choice in *choices {
+            let set = rules(format!("flow.f.sctp.{key}={}", toml::Value::from(*choice)));
+            assert_eq!(set.get(key).as_deref(), Some(*choice), "{key}");
+        }
+    }
+    for key in Rules::NUMBERS {
+        assert_eq!(rules(format!("flow.f.sctp.{key}=17")).get(key).as_deref(), Some("17"), "{key}");
+    }
+}
+
+#[test]
+fn an_era_sets_all_and_keys_change_single_ones() {
+    use anabranch_proto::Config;
+    for (era, _) in anabranch_proto::Rules::ERAS {
+        let config = Config::era(era).expect("an era");
+        assert_eq!(read(&[format!("era={era}")]).unwrap().flows[0].sctp, config);
+        let own = read(&[format!("flow.f.sctp.era={era}"), "flow.f.sctp.max_burst=9".to_owned()]).unwrap();
+        assert_eq!(own.flows[0].sctp, Config { max_burst: 9, ..config });
+    }
+}
