@@ -2,7 +2,7 @@
 
 use anabranch_proto::{Policies, Rules};
 use anabranch_sim::scenario::keys::{self, Default};
-use comfy_table::{ContentArrangement, Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde_json::{Map, Value, json};
 
 use crate::output::{print, print_json};
@@ -20,14 +20,32 @@ pub(crate) fn rules(format: &Format) -> u8 {
     if format.json {
         return print_json(&Rules::DOCS.iter().map(rule_json).collect::<Vec<_>>());
     }
-    let mut table = plain_table();
-    let eras = Rules::ERAS.iter().map(|(era, _)| (*era).to_owned());
-    table.set_header(["rule".to_owned(), "decides".to_owned()].into_iter().chain(eras));
-    for (key, doc) in Rules::DOCS {
-        let values = Rules::ERAS.iter().map(|(_, rules)| rules.get(key).unwrap_or_default());
-        table.add_row([(*key).to_owned(), doc.trim().to_owned()].into_iter().chain(values));
+    let rules: Vec<_> = Rules::DOCS.iter().map(rule_text).collect();
+    print(&format!(
+        "{}\nEach is a key of [flow.sctp]; on the right, the eras that choose it.",
+        rules.join("\n")
+    ))
+}
+
+/// A rule, and below it its choices, each with the eras that make it.
+fn rule_text((key, doc): &(&str, &str)) -> String {
+    let choices = Rules::CHOICES.iter().find(|(name, _)| name == key).map(|(_, names)| names.to_vec());
+    let in_era = |(era, rules): &(&'static str, Rules)| (*era, rules.get(key).unwrap_or_default());
+    let by_era: Vec<_> = Rules::ERAS.iter().map(in_era).collect();
+    let mut values: Vec<String> = choices.unwrap_or_default().iter().map(|name| (*name).to_owned()).collect();
+    // A number has no list of choices: those that the eras make are shown.
+    for (_, value) in &by_era {
+        if !values.contains(value) {
+            values.push(value.clone());
+        }
     }
-    print(&format!("{table}\n\nEach is a key of [flow.sctp]; its choices: anabranch keys."))
+    let mut text = format!("{key}: {}\n", doc.trim());
+    for value in values {
+        let eras: Vec<_> = by_era.iter().filter(|(_, v)| *v == value).map(|(era, _)| *era).collect();
+        text += format!("    {value:<22} {}", eras.join(", ")).trim_end();
+        text.push('\n');
+    }
+    text
 }
 
 fn rule_json((key, doc): &(&str, &str)) -> Value {
@@ -62,7 +80,7 @@ pub(crate) fn keys(format: &Format) -> u8 {
     if format.json {
         return print_json(&sections.iter().map(section_json).collect::<Vec<_>>());
     }
-    let mut text = String::new();
+    let mut all = String::new();
     for section in &sections {
         let mut table = plain_table();
         table.set_header(["key", "takes", "default", "meaning"]);
@@ -70,9 +88,9 @@ pub(crate) fn keys(format: &Format) -> u8 {
             table.add_row([key.name, &key.takes, default_text(key.default), &key.doc]);
         }
         let header = if section.header.is_empty() { "top of the file" } else { section.header };
-        text += &format!("{header}\n{table}\n\n");
+        all += &format!("{header}\n{}\n\n", text(table));
     }
-    print(text.trim_end())
+    print(all.trim_end())
 }
 
 fn section_json(section: &keys::Section) -> Value {
@@ -103,6 +121,14 @@ fn plain_table() -> Table {
         .set_content_arrangement(ContentArrangement::Dynamic)
         .set_width(width());
     table
+}
+
+/// The table as text. Only its keys are never broken.
+fn text(mut table: Table) -> String {
+    if let Some(keys) = table.column_mut(0) {
+        keys.set_constraint(ColumnConstraint::ContentWidth);
+    }
+    table.trim_fmt()
 }
 
 /// Columns to print in: the shell's COLUMNS if it says so.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_sim::results::{FlowResult, LinkResult, RunResult};
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use serde_json::Value;
 
 /// The table of `results`. `varied` are the keys of `--vary`, in their order: they come first.
@@ -11,6 +11,9 @@ pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
     let columns = Columns::of(results, varied);
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    for line in [TableComponent::HorizontalLines, TableComponent::MiddleIntersections] {
+        table.remove_style(line);
+    }
     let header = columns.header();
     let first_number = header.iter().position(|name| name == "time").unwrap_or(0);
     table.set_header(header);

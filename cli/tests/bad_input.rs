@@ -1,24 +1,11 @@
 //! Wrong scenarios. Each file of `bad/` says in its first line what is to be told of it: the line, the key, and
 //! a part of the message: `# line 5 | link.wifi.rate | has no unit`.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+mod support;
 
-fn anabranch(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_anabranch")).args(arguments).output().expect("the binary runs")
-}
+use std::path::Path;
 
-fn stderr(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).expect("messages are UTF-8")
-}
-
-fn bad_files() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad");
-    let entries = std::fs::read_dir(directory).expect("the directory is there");
-    let mut files: Vec<_> = entries.map(|entry| entry.expect("the entry can be read").path()).collect();
-    files.sort();
-    files
-}
+use support::{anabranch, documents, stderr};
 
 /// What is wrong with what is told of `file`, if anything.
 fn fault(file: &Path) -> Option<String> {
@@ -44,7 +31,7 @@ fn fault(file: &Path) -> Option<String> {
 
 #[test]
 fn every_wrong_scenario_is_refused_with_line_and_key() {
-    let files = bad_files();
+    let files = documents("tests/bad");
     assert!(files.len() >= 50, "{} files", files.len());
     let faults: Vec<_> = files.iter().filter_map(|file| fault(file)).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));

@@ -237,7 +237,7 @@ rules! { choices {
     t3_restart: T3Restart {
         /// That of the earliest outstanding chunk of the path.
         Earliest = "earliest",
-        /// That, or any by the Cumulative TSN Ack Point.
+        /// That, or the Cumulative TSN Ack passing any chunk of the path, also one acknowledged before by a gap.
         AnyCumulative = "any-cumulative",
     } = [Earliest, Earliest, Earliest, AnyCumulative];
 

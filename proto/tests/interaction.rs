@@ -92,7 +92,7 @@ impl Case {
         let config = random_config(&mut chance);
         let weather = (0..paths).map(|_| random_weather(&mut chance)).collect();
         let mut world = World::new([at(0, paths, &config), at(1, paths, &config)], weather, seed);
-        world.wire = seed % 4 == 0;
+        world.wire = seed.is_multiple_of(4);
         world.ends.iter_mut().for_each(|end| end.set_notes(seed % 16 == 1));
         Case { world, chance, expected: Default::default(), ids: [None; 2] }
     }

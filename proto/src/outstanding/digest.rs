@@ -74,6 +74,7 @@ impl Outstanding {
             self.user_bytes -= user;
             digest.user_bytes += user;
             digest.fast_acked |= sent.fast;
+            paths.get_mut(sent.path).tally.passed = true;
             if sent.unacknowledged() {
                 digest.acked += u64::from(sent.size);
                 acknowledge(&sent, self.first, now, paths, false);

@@ -107,6 +107,8 @@ pub(crate) struct Tally {
     pub(crate) cumulative: u64,
     /// Bytes newly acknowledged by Gap Ack Blocks.
     pub(crate) gap: u64,
+    /// Whether the Cumulative TSN Ack passed a chunk of this path, newly acknowledged or not.
+    pub(crate) passed: bool,
     /// Whether the path's earliest outstanding chunk was acknowledged.
     pub(crate) earliest: bool,
     /// The round-trip time measured.

@@ -20,7 +20,7 @@ use crate::policy::{Ask, Choice, PolicyError, Route, Why};
 use crate::rules::NewData;
 use crate::send_queue::SendQueue;
 use crate::wire::Chunk;
-use crate::wire::chunk::{Data, padded};
+use crate::wire::chunk::padded;
 use crate::{Config, Policies, Ssn, Time, Tsn};
 use blocked::BlockedClock;
 use rights::Rights;
@@ -65,12 +65,13 @@ impl Routes {
     }
 }
 
-/// A packet's DATA chunks.
+/// What the next packet carries; [`Sender::fill`] puts it in.
 pub(crate) struct Load {
     pub(crate) path: PathId,
     pub(crate) why: Why,
     pub(crate) limit: Limit,
-    pub(crate) chunks: SmallVec<[Chunk; 2]>,
+    /// The first of the marked chunks; `None` for new data.
+    marked: Option<Tsn>,
 }
 
 /// What a choice of packet needs to know of its association.
@@ -167,17 +168,27 @@ impl Sender {
         self.watch_closed_window(around);
     }
 
-    /// The DATA chunks of the next packet, if one may leave, in at most `budget` bytes.
-    pub(crate) fn next_load(
+    /// What the next packet carries, if one with data may leave whose chunks have `budget` bytes.
+    pub(crate) fn next_load(&mut self, budget: u32, around: &mut Surroundings<'_>) -> Option<Load> {
+        self.retransmission(budget, around).or_else(|| self.new_data(budget, around))
+    }
+
+    /// Puts the chunks of a load, at most `budget` bytes, into its packet.
+    pub(crate) fn fill(
         &mut self,
+        load: &Load,
         budget: u32,
+        chunks: &mut SmallVec<[Chunk; 2]>,
         around: &mut Surroundings<'_>,
         chance: &mut ChaCha8Rng,
-    ) -> Option<Load> {
-        let load = self.retransmission(budget, around).or_else(|| self.new_data(budget, around))?;
+    ) {
+        match load.marked {
+            Some(tsn) => self.resend_from(tsn, load.path, budget, chunks, around),
+            None => self.send_new(load, budget, chunks, around),
+        }
         self.tie = chance.next_u64();
         around.paths.note_window(load.path, around.now, around.notes);
-        Some(load)
+        self.note_peer_window(around);
     }
 
     /// A packet of marked chunks: one by a right granted, or as many as there is room for.
@@ -188,6 +199,9 @@ impl Sender {
         if granted.is_none() && !self.rights.may_retransmit() {
             return None;
         }
+        if self.outstanding.get(tsn)?.size > budget {
+            return None;
+        }
         around.paths.measure_room(true);
         let path = self.choose_again(tsn, why, around)?;
         let sendable = around.paths.get(path).writable && around.paths.view(path).confirmed();
@@ -195,13 +209,8 @@ impl Sender {
         if !sendable || (granted.is_none() && !room) {
             return None;
         }
-        let chunks = self.resend_from(tsn, path, budget, around);
-        if chunks.is_empty() {
-            return None;
-        }
         let limit = if granted.is_some() { Limit::Granted } else { Limit::Window };
-        self.rights.retransmitted();
-        Some(Load { path, why, limit, chunks })
+        Some(Load { path, why, limit, marked: Some(tsn) })
     }
 
     fn choose_again(&mut self, tsn: Tsn, why: Why, around: &mut Surroundings<'_>) -> Option<PathId> {
@@ -230,11 +239,10 @@ impl Sender {
         mut tsn: Tsn,
         path: PathId,
         mut budget: u32,
+        chunks: &mut SmallVec<[Chunk; 2]>,
         around: &mut Surroundings<'_>,
-    ) -> SmallVec<[Chunk; 2]> {
-        let mut chunks = SmallVec::new();
-        loop {
-            let Some((next, why)) = self.outstanding.lowest_marked() else { break };
+    ) {
+        while let Some((next, why)) = self.outstanding.lowest_marked() {
             let Some(size) = self.outstanding.get(next).map(|sent| sent.size) else { break };
             if size > budget || next.before(tsn) {
                 break;
@@ -245,7 +253,7 @@ impl Sender {
             around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why });
             chunks.push(Chunk::Data(data));
         }
-        chunks
+        self.rights.retransmitted();
     }
 
     /// A packet of new chunks, if marked chunks, windows and bursts allow.
@@ -262,16 +270,8 @@ impl Sender {
         }
         let why = if probing { Why::WindowProbe } else { Why::New };
         let path = self.choose_new(stream, size, why, around)?;
-        let chunks = self.send_new(path, why, fragment, budget, around);
-        if probing {
-            self.probe_timer = Time::NEVER;
-            self.probing = true;
-            self.heard_since_probe = false;
-            around.statistics.probes += 1;
-        }
-        self.rights.sent_new();
         let limit = if probing { Limit::Granted } else { Limit::Window };
-        Some(Load { path, why, limit, chunks })
+        Some(Load { path, why, limit, marked: None })
     }
 
     fn waits_for_marked(&mut self, config: &Config) -> bool {
@@ -321,41 +321,39 @@ impl Sender {
     /// Cuts new chunks from the queue, as many as fit the packet and the peer's window.
     fn send_new(
         &mut self,
-        path: PathId,
-        why: Why,
-        fragment: u32,
+        load: &Load,
         mut budget: u32,
+        chunks: &mut SmallVec<[Chunk; 2]>,
         around: &mut Surroundings<'_>,
-    ) -> SmallVec<[Chunk; 2]> {
-        let mut chunks = SmallVec::new();
+    ) {
+        let fragment = around.paths.smallest_pmdcs();
+        let mut window = self.peer_window(around.paths);
+        let (path, why, now) = (load.path, load.why, around.now);
+        let probing = why == Why::WindowProbe;
         while let Some((_, size)) = self.queue.peek(fragment) {
-            let fits = u64::from(size) <= self.peer_window(around.paths);
-            if size > budget || !(fits || (chunks.is_empty() && why == Why::WindowProbe)) {
+            if size > budget || (u64::from(size) > window && !probing) {
                 break;
             }
             let tsn = self.outstanding.next_tsn();
             let Some(data) = self.queue.take(fragment, tsn) else { break };
             debug_assert_eq!(padded(data.size()) as u32, size);
             budget -= size;
-            self.push(data, path, why, around, &mut chunks);
-            if why == Why::WindowProbe {
+            window = window.saturating_sub(u64::from(size));
+            chunks.push(Chunk::Data(data.clone()));
+            self.outstanding.push(data, size, path, around.paths, now);
+            around.notes.add(now, || NoteKind::Sent { path, tsn, size, why });
+            if probing {
+                self.probe_sent(around);
                 break;
             }
         }
-        chunks
+        self.rights.sent_new();
     }
 
-    fn push(
-        &mut self,
-        data: Data,
-        path: PathId,
-        why: Why,
-        around: &mut Surroundings<'_>,
-        chunks: &mut SmallVec<[Chunk; 2]>,
-    ) {
-        let (tsn, size) = (data.tsn, padded(data.size()) as u32);
-        chunks.push(Chunk::Data(data.clone()));
-        self.outstanding.push(data, path, around.paths, around.now);
-        around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why });
+    fn probe_sent(&mut self, around: &mut Surroundings<'_>) {
+        self.probe_timer = Time::NEVER;
+        self.probing = true;
+        self.heard_since_probe = false;
+        around.statistics.probes += 1;
     }
 }

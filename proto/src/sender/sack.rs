@@ -20,15 +20,15 @@ pub(crate) enum Answer {
 }
 
 impl Sender {
-    /// Takes a SACK in.
+    /// Takes a SACK in. Also one that is older than another heard before is an event that lets data go.
     pub(crate) fn sack(&mut self, sack: &Sack, around: &mut Surroundings<'_>) -> Answer {
+        self.rights.sack();
+        self.heard_since_probe = true;
         let digest = match self.outstanding.digest(sack, around.now, around.paths) {
             Heard::Old => return Answer::Ignored,
             Heard::Impossible => return Answer::Impossible,
             Heard::News(digest) => digest,
         };
-        self.rights.sack();
-        self.heard_since_probe = true;
         around.statistics.acknowledged += digest.user_bytes;
         if digest.advanced {
             let cumulative = self.outstanding.point();
@@ -43,7 +43,8 @@ impl Sender {
         self.grow(&digest, around);
         self.mark_missing(&digest, around);
         self.restart_t3(around);
-        self.note_peer_window(u64::from(sack.a_rwnd), around);
+        self.a_rwnd = u64::from(sack.a_rwnd);
+        self.note_peer_window(around);
         self.answer_probe(around);
         Answer::Taken(digest.acked)
     }
@@ -161,7 +162,7 @@ impl Sender {
         for id in around.paths.ids() {
             let counted = around.paths.counted(id);
             let (view, path) = around.paths.both(id);
-            let restart = path.tally.earliest || (any_cumulative && path.tally.cumulative > 0);
+            let restart = path.tally.earliest || (any_cumulative && path.tally.passed);
             if counted == 0 {
                 path.timers.t3 = Time::NEVER;
             } else if restart || path.timers.t3 == Time::NEVER {
@@ -170,10 +171,9 @@ impl Sender {
         }
     }
 
-    fn note_peer_window(&mut self, a_rwnd: u64, around: &mut Surroundings<'_>) {
-        self.a_rwnd = a_rwnd;
-        let bytes = self.peer_window(around.paths);
-        around.notes.add(around.now, || NoteKind::PeerWindow { bytes });
+    pub(super) fn note_peer_window(&self, around: &mut Surroundings<'_>) {
+        let paths = &*around.paths;
+        around.notes.add(around.now, || NoteKind::PeerWindow { bytes: self.peer_window(paths) });
     }
 
     /// The window is open again, but the chunk that probed it was dropped: it goes again at once.

@@ -1,0 +1,31 @@
+# The front door. Nothing has to be done first on a machine with the Rust toolchain.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+# The steps of `test` stand in an order, whatever -j says.
+.NOTPARALLEL:
+.PHONY: run test format lint docs unit
+
+# What each retransmission policy does to a download over a fast path with a slow one beside it.
+run:
+	cargo run --release --quiet --package anabranch -- run scenarios/headline.toml \
+		--vary flow.download.sctp.retransmit=same,alternate,timeout-alternate
+
+# Everything that must hold. The tests come last, so that their results are the last lines.
+test: format lint docs unit
+
+format:
+	cargo fmt --all --check
+
+lint:
+	cargo clippy --workspace --all-targets -- -D warnings
+
+docs:
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
+
+# A test that needs a tool which is missing says `skipped: NAME: why`; with ANABRANCH_REQUIRE=all it fails.
+unit:
+	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; status=0; \
+	cargo test --workspace --no-fail-fast 2>&1 | tee "$$log" || status=$$?; \
+	.ci/summary "$$log"; exit $$status

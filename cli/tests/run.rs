@@ -1,0 +1,207 @@
+//! `anabranch run` from outside: what it prints, writes and returns.
+
+mod support;
+
+use std::process::Stdio;
+
+use serde_json::Value;
+use support::{anabranch, command, documents, skip, stderr};
+
+fn json(arguments: &[&str]) -> Value {
+    let output = anabranch(&[arguments, &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+    serde_json::from_slice(&output.stdout).expect("it prints JSON")
+}
+
+fn scenario(name: &str) -> String {
+    format!("{}/../scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn every_scenario_runs_and_says_what_json_promises() {
+    let files = documents("../scenarios");
+    assert!(files.len() >= 11);
+    for file in files {
+        let runs = json(&["run", &file.display().to_string()]);
+        let run = &runs.as_array().expect("a list")[0];
+        for key in ["scenario", "seed", "era", "varied", "ended", "flows", "links"] {
+            assert!(!run[key].is_null(), "{}: {key}", file.display());
+        }
+        assert_eq!(run["scenario"], file.file_stem().unwrap().to_str().unwrap());
+        for flow in run["flows"].as_array().expect("flows") {
+            flow_is_complete(flow, &file.display().to_string());
+        }
+        for link in run["links"].as_array().expect("links") {
+            let drops = &link["drops"];
+            let of = |cause: &str| drops[cause].as_u64().expect("a number");
+            assert_eq!(link["dropped"], of("queue") + of("loss") + of("down"));
+            assert!(link["direction"].as_str().is_some_and(|d| d.contains('>')) && link["packets"].is_u64());
+        }
+    }
+}
+
+#[test]
+fn neither_codec_nor_first_numbers_change_anything() {
+    for file in documents("../scenarios") {
+        let file = file.display().to_string();
+        let plain = json(&["run", &file, "--set", "wire=false"]);
+        let mut arguments = vec!["run".to_owned(), file.clone(), "--set".to_owned(), "wire=true".to_owned()];
+        for flow in plain[0]["flows"].as_array().expect("flows") {
+            let name = flow["name"].as_str().expect("a name");
+            for number in ["first_tsn=4294967290", "first_ssn=65530"] {
+                arguments.extend(["--set".to_owned(), format!("flow.{name}.sctp.{number}")]);
+            }
+        }
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        assert_eq!(plain, json(&arguments), "{file}");
+    }
+}
+
+fn flow_is_complete(flow: &Value, file: &str) {
+    let object = flow.as_object().expect("an object");
+    for key in ["name", "completion", "delivered", "goodput", "packets", "retransmissions", "blocked"] {
+        assert!(object.contains_key(key), "{file}: {key}");
+    }
+    assert!(flow["delivered"].as_u64() > Some(0), "{file}: nothing was delivered");
+    assert!(flow["retransmissions"]["fast"].is_object() && flow["retransmissions"]["timeout"].is_object());
+    assert!(flow["blocked"]["peer_window"].is_f64() && flow["blocked"]["cwnd"].is_f64());
+}
+
+#[test]
+fn a_grid_is_the_same_on_any_number_of_threads() {
+    let loss = scenario("loss");
+    let grid = ["run", &loss, "--vary", "era=rfc2960,rfc9260", "--seeds", "3"];
+    let one = json(&[&grid[..], &["--threads", "1"]].concat());
+    let four = json(&[&grid[..], &["--threads", "4"]].concat());
+    assert_eq!(one, four);
+    let seen: Vec<_> =
+        one.as_array().unwrap().iter().map(|run| (run["era"].clone(), run["seed"].clone())).collect();
+    let expected = ["rfc2960", "rfc9260"].map(|era| [7, 8, 9].map(|seed| (era.into(), seed.into())));
+    assert_eq!(seen, expected.concat());
+    assert_eq!(one[3]["varied"]["era"], "rfc9260");
+}
+
+#[test]
+fn settings_and_seeds_change_what_is_run() {
+    let file = scenario("loss");
+    let lossless = json(&["run", &file, "--set", "link.wifi.loss=0 %", "--seed", "42"]);
+    assert_eq!(
+        lossless[0]["links"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|l| l["drops"]["loss"].as_u64().unwrap())
+            .sum::<u64>(),
+        0
+    );
+    assert_eq!(lossless[0]["seed"], 42);
+    assert_ne!(json(&["run", &file])[0]["ended"], json(&["run", &file, "--seed", "8"])[0]["ended"]);
+}
+
+#[test]
+fn the_table_has_one_row_for_each_value() {
+    let file = scenario("headline");
+    let output = anabranch(&[
+        "run",
+        &file,
+        "--vary",
+        "flow.download.sctp.retransmit=same,alternate,timeout-alternate",
+    ]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for part in [
+        "retransmit",
+        "goodput",
+        "peer's window",
+        "\n same ",
+        "\n alternate ",
+        "\n timeout-alternate ",
+        "Mbit/s",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn series_of_several_runs_get_a_directory_each() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().display().to_string();
+    let file = scenario("listed-loss");
+    json(&["run", &file, "--seeds", "2", "--series", &path]);
+    for run in ["run-1", "run-2"] {
+        let run = directory.path().join(run);
+        assert!(run.join("transfer.windows.csv").is_file() && run.join("wire.s-r.drops.csv").is_file());
+        let result: Value = serde_json::from_slice(&std::fs::read(run.join("result.json")).unwrap()).unwrap();
+        assert_eq!(result["scenario"], "listed-loss");
+    }
+    json(&["run", &file, "--series", &format!("{path}/single")]);
+    assert!(directory.path().join("single/transfer.windows.csv").is_file());
+}
+
+#[test]
+fn series_that_cannot_be_written_are_a_failure_of_their_own() {
+    let file = scenario("listed-loss");
+    let output = anabranch(&["run", &file, "--series", &format!("{file}/below-a-file")]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cannot write the series"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let file = scenario("one-path");
+    let mut child = command(&["run", &file, "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), stderr(&output)), (Some(0), String::new()));
+}
+
+/// The first run is short, the second would take hours. The shell waits for the first and then interrupts.
+#[test]
+fn an_interrupted_sweep_prints_what_is_finished() {
+    let directory = tempfile::tempdir().unwrap();
+    let first = directory.path().join("run-1/result.json");
+    let (file, series) = (scenario("one-path"), directory.path().display().to_string());
+    let amounts = "flow.transfer.send=1 MB,900 TB";
+    let arguments = ["run", &file, "--vary", amounts, "--threads", "1", "--series", &series, "--json"];
+    let mut child =
+        command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let wait =
+        format!("for i in $(seq 300); do [ -e {} ] && break; sleep 0.1; done; sleep 0.2", first.display());
+    let interrupt = format!("{wait}; kill -INT {}", child.id());
+    let interrupted = std::process::Command::new("sh").args(["-c", &interrupt]).status();
+    if !interrupted.is_ok_and(|status| status.success()) {
+        child.kill().expect("it can be ended");
+        child.wait().expect("it ends");
+        return skip("an_interrupted_sweep_prints_what_is_finished", "no `sh` that can send a signal");
+    }
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let finished: Value = serde_json::from_slice(&output.stdout).expect("it prints JSON");
+    assert_eq!(finished.as_array().map(Vec::len), Some(1));
+    assert_eq!(finished[0]["flows"][0]["delivered"], 1_000_000);
+}
+
+#[test]
+fn lists_are_printed_for_people_and_as_json() {
+    for list in ["rules", "policies", "keys"] {
+        let text = anabranch(&[list]);
+        assert!(text.status.success() && !text.stdout.is_empty());
+        let json: Value =
+            serde_json::from_slice(&anabranch(&[list, "--json"]).stdout).expect("it prints JSON");
+        assert!(!json.is_null());
+    }
+    let rules: Value = serde_json::from_slice(&anabranch(&["rules", "--json"]).stdout).unwrap();
+    let reports = rules.as_array().unwrap().iter().find(|rule| rule["key"] == "missing_reports").unwrap();
+    assert_eq!((&reports["eras"]["rfc2960"], &reports["eras"]["ns2"]), (&4.into(), &3.into()));
+}
+
+#[test]
+fn help_has_examples() {
+    let help = String::from_utf8(anabranch(&["run", "--help"]).stdout).unwrap();
+    assert!(
+        help.contains("Examples:") && help.contains("--vary flow.download.sctp.retransmit=same,alternate")
+    );
+}
