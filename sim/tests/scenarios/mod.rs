@@ -1,10 +1,33 @@
-//! Scenarios as literals.
+//! Scenarios as literals, and all files of the repository.
 
-use anabranch_proto::{Config, Duration};
-use anabranch_sim::scenario::{Change, Flow, Link, Loss, Queue, Scenario, Traffic};
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::path::Path;
+
+use anabranch_proto::{Config, Duration, Policies};
+use anabranch_sim::scenario::{Change, Document, Flow, Link, Loss, Queue, Scenario, Traffic};
 
 /// All of them.
 pub(crate) fn all() -> Vec<Scenario> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut files: Vec<_> = std::fs::read_dir(root.join("scenarios"))
+        .expect("the examples")
+        .map(|entry| entry.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
+        .collect();
+    files.push(root.join("papers/receive-buffer-blocking/case-study.toml"));
+    files.sort();
+    literals().into_iter().chain(files.iter().map(|file| read(file))).collect()
+}
+
+fn read(file: &Path) -> Scenario {
+    let name = file.file_stem().expect("a name").to_string_lossy();
+    let text = std::fs::read_to_string(file).expect("a scenario");
+    let document = Document::parse(&file.to_string_lossy(), &text).expect("well-formed");
+    document.scenario(&name, &Policies::default()).expect("a right scenario")
+}
+
+fn literals() -> Vec<Scenario> {
     vec![
         one_path(),
         two_links(),
