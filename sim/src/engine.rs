@@ -27,7 +27,7 @@ const GLANCE: u64 = 1 << 16;
 pub(crate) struct Engine<'a, A> {
     now: Time,
     agenda: Agenda,
-    /// The insertion number last taken. 0 is that of all changes.
+    /// The insertion number last taken.
     inserted: u64,
     events: u64,
     links: Vec<Direction>,
@@ -41,6 +41,8 @@ pub(crate) struct Engine<'a, A> {
     /// Flows that are awaited.
     unfinished: usize,
     changes: std::iter::Peekable<std::vec::IntoIter<Change>>,
+    /// Changes that have happened; the insertion number of the next, smaller than all others.
+    changed: u64,
     observer: Option<&'a mut dyn Observer>,
     /// Polls every agent after every event: a test that this changes nothing.
     extra_polls: bool,
@@ -75,7 +77,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         let mut engine = Engine {
             now: Time::ZERO,
             agenda: Agenda::new(links.len() + agents.len() + 1),
-            inserted: 0,
+            inserted: changes.len() as u64,
             events: 0,
             timers: vec![Time::NEVER; agents.len()],
             links,
@@ -84,6 +86,7 @@ impl<'a, A: Agent> Engine<'a, A> {
             unfinished: awaited.iter().filter(|awaited| **awaited).count(),
             awaited,
             changes: changes.into_iter().peekable(),
+            changed: 0,
             observer,
             extra_polls,
         };
@@ -244,6 +247,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         lost.iter()
             .for_each(|carried| self.show_drop(link, carried.offered, DropCause::Down, &carried.frame));
         self.await_head(link);
+        self.changed += 1;
         self.await_change();
     }
 
@@ -263,7 +267,7 @@ impl<'a, A: Agent> Engine<'a, A> {
     fn await_change(&mut self) {
         let entity = (self.links.len() + self.agents.len()) as Entity;
         match self.changes.peek() {
-            Some(change) => self.agenda.set(entity, change.at, 0),
+            Some(change) => self.agenda.set(entity, change.at, self.changed),
             None => self.agenda.clear(entity),
         }
     }
