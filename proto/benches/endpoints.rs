@@ -26,7 +26,10 @@ fn main() {
     let packets = 700_000;
     let mut costs: Vec<f64> = (0..ROUNDS).map(|_| bulk(packets)).collect();
     costs.sort_by(f64::total_cmp);
-    println!("bulk transfer: {:.1} ns a data packet (median of {ROUNDS}, {packets} packets)", costs[ROUNDS / 2]);
+    println!(
+        "bulk transfer: {:.1} ns a data packet (median of {ROUNDS}, {packets} packets)",
+        costs[ROUNDS / 2]
+    );
     let ((few, _), (many, memory)) = (among(10), among(10_000));
     println!("memory: {memory} bytes an idle association");
     println!(

@@ -238,7 +238,8 @@ fn whole_message(data: Data) -> (Delivery, u64) {
 
 /// The message, or part, made of these chunks, and the bytes that they occupied.
 fn joined(chunks: impl Iterator<Item = Data>) -> (Delivery, u64) {
-    let mut joined = Delivery { stream: 0, ppid: 0, unordered: false, complete: false, pieces: SmallVec::new() };
+    let mut joined =
+        Delivery { stream: 0, ppid: 0, unordered: false, complete: false, pieces: SmallVec::new() };
     let mut bytes = 0;
     for data in chunks {
         bytes += padded(data.size()) as u64;

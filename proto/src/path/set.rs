@@ -26,7 +26,13 @@ pub(crate) struct Paths {
 
 impl Paths {
     pub(crate) fn new(config: &Config) -> Self {
-        Paths { views: Vec::new(), rest: Vec::new(), limits: RttLimits::new(config), rules: config.rules, smallest_pmdcs: u32::MAX }
+        Paths {
+            views: Vec::new(),
+            rest: Vec::new(),
+            limits: RttLimits::new(config),
+            rules: config.rules,
+            smallest_pmdcs: u32::MAX,
+        }
     }
 
     pub(crate) fn views(&self) -> &[PathView] {
