@@ -150,7 +150,7 @@ impl<'a, A: Agent> Engine<'a, A> {
             self.change();
         }
         if self.extra_polls {
-            (0..self.agents.len()).for_each(|agent| self.drain(agent));
+            self.poll_all();
         }
     }
 
@@ -235,6 +235,16 @@ impl<'a, A: Agent> Engine<'a, A> {
             Err((cause, frame)) => {
                 let number = direction.counters().offered;
                 self.show_drop(link, number, cause, &frame);
+            }
+        }
+    }
+
+    #[cold]
+    fn poll_all(&mut self) {
+        for agent in 0..self.agents.len() {
+            // What is due now has its turn among all that happens now.
+            if self.timers[agent] > self.now {
+                self.drain(agent);
             }
         }
     }
