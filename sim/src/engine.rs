@@ -27,7 +27,7 @@ const GLANCE: u64 = 1 << 16;
 pub(crate) struct Engine<'a, A> {
     now: Time,
     agenda: Agenda,
-    /// The insertion number last taken. 0 is that of all changes.
+    /// The insertion number last taken. 0 is that of all changes, the next ones are the agents'.
     inserted: u64,
     events: u64,
     links: Vec<Direction>,

@@ -77,11 +77,11 @@ fn one_packet_takes_two_round_trips_and_a_half() {
     let scenario = one_path("rfc9260", 100);
     let bits = |bytes: u64| Duration::from_nanos(bytes * 8 * 100); // at 10 Mbit/s a bit takes 100 ns
     // INIT 12 + 20; INIT ACK with its cookie; COOKIE ECHO; COOKIE ACK 12 + 4; DATA 12 + 16 + 100; IP 20 each.
-    let cookie = 8 + 8 + 20 + 4 + 8 + 7 + 2 + 1 + 7 + 32;
+    let cookie: u64 = 8 + 8 + 20 + 4 + 8 + 7 + 2 + 1 + 7 + 32;
     let cookie_param = 4 + cookie;
     let init_ack = 20 + 12 + 20 + cookie_param;
-    let cookie_echo = 20 + 12 + (4 + cookie + 3) / 4 * 4;
-    let sizes = [20 + 12 + 20, (init_ack + 3) / 4 * 4, cookie_echo, 20 + 12 + 4, 20 + 12 + 16 + 100];
+    let cookie_echo = 20 + 12 + (4 + cookie).next_multiple_of(4);
+    let sizes = [20 + 12 + 20, (init_ack).next_multiple_of(4), cookie_echo, 20 + 12 + 4, 20 + 12 + 16 + 100];
     let expected: Duration = sizes.iter().map(|&size| Duration::from_millis(20) + bits(size)).sum();
     assert_eq!(seconds(&scenario), expected.as_secs_f64());
 }

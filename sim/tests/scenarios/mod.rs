@@ -2,29 +2,16 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anabranch_proto::{Config, Duration, Policies};
 use anabranch_sim::scenario::{Change, Document, Flow, Link, Loss, Queue, Scenario, Traffic};
 
 /// All of them.
 pub(crate) fn all() -> Vec<Scenario> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut files: Vec<_> = std::fs::read_dir(root.join("scenarios"))
-        .expect("the examples")
-        .map(|entry| entry.expect("a file").path())
-        .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
-        .collect();
-    files.push(root.join("papers/receive-buffer-blocking/case-study.toml"));
-    files.sort();
-    literals().into_iter().chain(files.iter().map(|file| read(file))).collect()
-}
-
-fn read(file: &Path) -> Scenario {
-    let name = file.file_stem().expect("a name").to_string_lossy();
-    let text = std::fs::read_to_string(file).expect("a scenario");
-    let document = Document::parse(&file.to_string_lossy(), &text).expect("well-formed");
-    document.scenario(&name, &Policies::default()).expect("a right scenario")
+    let mut all = literals();
+    all.extend(files());
+    all
 }
 
 fn literals() -> Vec<Scenario> {
@@ -39,6 +26,23 @@ fn literals() -> Vec<Scenario> {
         all_pairs(),
         many(),
     ]
+}
+
+fn files() -> Vec<Scenario> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
+    let entries = std::fs::read_dir(folder).expect("the folder can be read");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort();
+    assert!(!paths.is_empty());
+    paths.iter().map(|path| read(path)).collect()
+}
+
+fn read(path: &Path) -> Scenario {
+    let name = path.file_stem().expect("a name").to_string_lossy();
+    let text = std::fs::read_to_string(path).expect("the file can be read");
+    let document = Document::parse(&name, &text).unwrap_or_else(|error| panic!("{}", error.render(false)));
+    document.scenario(&name, &Policies::default()).unwrap_or_else(|error| panic!("{}", error.render(false)))
 }
 
 fn named(name: &str, links: Vec<Link>, flows: Vec<Flow>) -> Scenario {
