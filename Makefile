@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run test bench format lint docs unit
+.PHONY: run test bench fuzz format lint docs unit
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it.
 run:
@@ -20,6 +20,11 @@ bench:
 	cargo bench --quiet --package anabranch-proto --bench endpoints
 	cargo bench --quiet --package anabranch-proto --bench codec
 	bench/versus-ns2
+
+# Every fuzz target for so many seconds: make fuzz SECONDS=60
+SECONDS ?= 60
+fuzz:
+	fuzz/run $(SECONDS)
 
 format:
 	cargo fmt --all --check
