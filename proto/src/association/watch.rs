@@ -36,11 +36,11 @@ impl Association {
     }
 
     fn run_path_timers(&mut self, id: PathId, now: Time) {
-        if self.paths.get(id).timers.idle <= now {
-            self.paths.idle(id, &mut self.notes);
-        }
         if self.paths.get(id).timers.t3 <= now && self.state != State::Closed {
             self.t3_expired(id, now);
+        }
+        if self.paths.get(id).timers.idle <= now {
+            self.paths.idle(id, &mut self.notes);
         }
         if self.paths.get(id).timers.answer <= now && self.state != State::Closed {
             self.heartbeat_lost(id, now);

@@ -32,6 +32,8 @@ impl Sender {
         view.back_off(limits);
         path.timed = None;
         path.timers.t3 = Time::NEVER;
+        // An RTO without an answer is a loss; it is not counted as an idle one besides.
+        path.timers.idle = Time::NEVER;
         around.paths.note_rto(id, now, around.notes);
         let notes = &mut *around.notes;
         self.outstanding.time_out(id, around.paths, |tsn| {
