@@ -155,7 +155,7 @@ rules! { choices {
         Off = "off",
         /// It is halved down to the floor.
         Halve = "halve",
-        /// It is halved down to the floor, and ssthresh keeps its value from before.
+        /// It is halved down to the floor, and ssthresh becomes what it was before (RFC 9260 §7.2.1).
         Remember = "remember",
         /// It becomes max(cwnd/2, floor) if above two units: this can raise an unused window.
         Literal = "literal",
