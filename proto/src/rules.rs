@@ -249,6 +249,14 @@ rules! { choices {
         AboveUnit = "above-unit",
     } = [Always, Always, Always, AboveUnit];
 
+    /// What a path may carry after a timeout, until it has an acknowledgement (§7.2.3).
+    after_timeout: AfterTimeout {
+        /// One packet, whatever its size.
+        OnePacket = "one-packet",
+        /// What its window of one unit has room for: with small chunks, or an MTU as the unit, two packets.
+        Window = "window",
+    } = [OnePacket, OnePacket, OnePacket, Window];
+
     /// What a window cut by Fast Retransmit does to the path's running RTT measurement.
     rtt_on_cut: RttOnCut {
         /// Nothing.
