@@ -285,11 +285,13 @@ rules! { choices {
     heartbeat_errors: HeartbeatErrors {
         /// All.
         All = "all",
+        /// All but those that verify an address which only the peer has named (RFC 4960 §5.4).
+        Confirmed = "confirmed",
         /// Those on the path in use for data.
         PathInUse = "path-in-use",
         /// Those on paths that are not inactive; and so do timeouts.
         WhileActive = "while-active",
-    } = [All, All, PathInUse, WhileActive];
+    } = [All, Confirmed, PathInUse, WhileActive];
 
     /// When a closed window is probed with one chunk (§6.1 A).
     window_probe: WindowProbe {
