@@ -1,6 +1,8 @@
 //! Two endpoints over a network that does what a test tells it.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its own part")]
+
+pub mod bench;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
