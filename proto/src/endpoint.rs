@@ -45,6 +45,16 @@ pub struct Endpoint {
     answers: VecDeque<(Box<Packet>, Purpose)>,
 }
 
+/// Whose packet it is.
+enum Owner {
+    /// This association's.
+    Association(usize),
+    /// It comes from where an association's peer is, but with a wrong tag: it is thrown away.
+    WrongTag,
+    /// It comes out of the blue.
+    Nobody,
+}
+
 /// Why an endpoint could not be made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NewError {
@@ -296,30 +306,45 @@ impl Endpoint {
                 let echo = echo.clone();
                 self.cookie_echo(packet, &echo, now);
             }
-            Some(_) => match self.association_of(&packet) {
-                Some(index) => self.deliver(index, packet, 0, now),
-                None => self.out_of_the_blue(&packet),
+            // Only an INIT has none.
+            Some(_) if packet.tag == 0 => {}
+            Some(_) => match self.owner(&packet) {
+                Owner::Association(index) => self.deliver(index, packet, 0, now),
+                Owner::WrongTag => {}
+                Owner::Nobody => self.out_of_the_blue(&packet),
             },
         }
     }
 
-    /// The association that a packet belongs to: by our tag; by the peer's, where a T bit says so (§8.5.1).
-    fn association_of(&self, packet: &Packet) -> Option<usize> {
-        let of_peer = |index: &usize| {
-            let association = self.associations[*index].as_ref();
-            association.is_some_and(|a| a.peer_port == packet.ports.source)
-        };
-        if let Some(index) = self.by_tag.get(&packet.tag) {
-            return Some(*index).filter(of_peer);
-        }
-        let reflected = match packet.chunks.first()? {
+    /// Whose packet this is: by our tag; by the peer's, where a T bit says so.
+    //= rfc9260#section-8.5
+    //= rfc9260#section-8.5.1
+    fn owner(&self, packet: &Packet) -> Owner {
+        let by_peer = self.by_peer.get(&(packet.from, packet.ports.source)).copied();
+        let known = by_peer.and_then(|index| Some((index, self.associations[index].as_ref()?)));
+        let reflected = packet.chunks.iter().any(|chunk| match chunk {
             Chunk::Abort(abort) => abort.reflected,
             Chunk::ShutdownComplete(complete) => complete.reflected,
             _ => false,
+        });
+        if reflected {
+            let right = known.filter(|(_, association)| association.peer_tag == packet.tag);
+            return right.map_or(Owner::WrongTag, |(index, _)| Owner::Association(index));
+        }
+        let same_port = |index: &usize| {
+            let association = self.associations[*index].as_ref();
+            association.is_some_and(|a| a.peer_port == packet.ports.source)
         };
-        let index = *self.by_peer.get(&(packet.from, packet.ports.source))?;
-        let association = self.associations[index].as_ref()?;
-        (reflected && association.peer_tag == packet.tag).then_some(index)
+        if let Some(index) = self.by_tag.get(&packet.tag).copied().filter(same_port) {
+            return Owner::Association(index);
+        }
+        let ends = matches!(packet.chunks.first(), Some(Chunk::ShutdownAck(_)));
+        match known {
+            // The end of an association that the peer remembers and we, who set up a new one, do not.
+            Some((_, association)) if ends && association.state().setting_up() => Owner::Nobody,
+            Some(_) => Owner::WrongTag,
+            None => Owner::Nobody,
+        }
     }
 
     fn deliver(&mut self, index: usize, packet: Packet, skip: usize, now: Time) {
@@ -490,16 +515,17 @@ impl Endpoint {
     //= rfc9260#section-8.4
     fn out_of_the_blue(&mut self, packet: &Packet) {
         let silent = |chunk: &Chunk| match chunk {
-            Chunk::Abort(_) | Chunk::ShutdownComplete(_) | Chunk::CookieAck(_) | Chunk::InitAck(_) => true,
+            Chunk::Abort(_) | Chunk::ShutdownComplete(_) | Chunk::CookieAck(_) => true,
             Chunk::Error(error) => error.causes.iter().any(|c| matches!(c, Cause::StaleCookie(_))),
             _ => false,
         };
         if packet.chunks.iter().any(silent) {
             return;
         }
-        let chunk = match packet.chunks.first() {
-            Some(Chunk::ShutdownAck(_)) => Chunk::ShutdownComplete(ShutdownComplete { reflected: true }),
-            _ => Chunk::Abort(Abort { reflected: true, causes: vec![] }),
+        let ends = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::ShutdownAck(_)));
+        let chunk = match ends {
+            true => Chunk::ShutdownComplete(ShutdownComplete { reflected: true }),
+            false => Chunk::Abort(Abort { reflected: true, causes: vec![] }),
         };
         self.answer(packet, packet.tag, chunk, Purpose::Abort);
     }
