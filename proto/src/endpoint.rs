@@ -483,6 +483,8 @@ impl Endpoint {
         let state = association.state();
         match handshake::collision(association.local_tag, association.peer_tag, cookie) {
             Collision::Restart if state == State::ShutdownAckSent => {
+                association.resend_now();
+                self.wake(index);
                 let tag = cookie.peer_tag;
                 let error = OperationError { causes: vec![Cause::CookieWhileShutdown] };
                 return self.answer(&packet, tag, Chunk::Error(error), Purpose::Error);
@@ -501,11 +503,15 @@ impl Endpoint {
         self.deliver(index, packet, 1, now);
     }
 
+    /// Whether a cookie has the tags of an association that exists: then its age does not matter.
+    fn is_current(&self, cookie: &Cookie) -> bool {
+        let association = self.by_tag.get(&cookie.local_tag).and_then(|i| self.associations[*i].as_ref());
+        association.is_some_and(|a| a.peer_tag == cookie.peer_tag)
+    }
+
     /// The cookie was ours, but too old.
     //= rfc9260#section-5.2.6
-    fn stale(&mut self, packet: &Packet, echo: &CookieEcho, over: crate::Duration) {
-        // The signature was right, so the tags in it are: read it as of the time when it was made.
-        let Ok(cookie) = Cookie::open(&echo.cookie, &self.secret, Time::ZERO) else { return };
+    fn stale(&mut self, packet: &Packet, cookie: &Cookie, over: crate::Duration) {
         let micros = u32::try_from(over.as_micros()).unwrap_or(u32::MAX);
         let error = OperationError { causes: vec![Cause::StaleCookie(micros)] };
         self.answer(packet, cookie.peer_tag, Chunk::Error(error), Purpose::Error);

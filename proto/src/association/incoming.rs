@@ -135,12 +135,17 @@ impl Association {
         }
     }
 
+    /// A stale cookie is the end of a set-up, and after one no news.
+    //= rfc9260#section-5.2.6
     fn peer_error(&mut self, error: OperationError, now: Time) {
         let stale = error.causes.iter().any(|cause| matches!(cause, Cause::StaleCookie(_)));
-        if stale && self.state == State::CookieEchoed {
-            return self.close(Event::Lost(LostReason::PeerAborted(error.causes)), now);
+        match (stale, self.state) {
+            (true, State::CookieEchoed) => {
+                self.close(Event::Lost(LostReason::PeerAborted(error.causes)), now)
+            }
+            (true, _) => {}
+            (false, _) => self.events.push_back(Event::PeerError(error.causes)),
         }
-        self.events.push_back(Event::PeerError(error.causes));
     }
 
     //= rfc9260#section-9.2
