@@ -386,10 +386,14 @@ impl Endpoint {
     /// An INIT for an association that exists (§5.2.1, §5.2.2).
     //= rfc9260#section-5.2.2
     fn init_again(&mut self, index: usize, packet: &Packet, init: &Init, peer: &Peer, now: Time) {
-        let Some(association) = &self.associations[index] else { return };
+        let Some(association) = &mut self.associations[index] else { return };
         let ties = (association.local_tag, association.peer_tag);
         match association.state() {
-            State::ShutdownAckSent => {}
+            //= rfc9260#section-9.2
+            State::ShutdownAckSent => {
+                association.resend_now();
+                self.wake(index);
+            }
             state if state.setting_up() => {
                 self.answer_init(packet, init, peer, (ties.0, ties), now);
             }
@@ -456,7 +460,8 @@ impl Endpoint {
         let cookie = match Cookie::open(&echo.cookie, &self.secret, now) {
             Ok(cookie) => cookie,
             Err(BadCookie::Forged) => return,
-            Err(BadCookie::Stale(over)) => return self.stale(&packet, echo, over),
+            Err(BadCookie::Stale(cookie, _)) if self.is_current(&cookie) => *cookie,
+            Err(BadCookie::Stale(cookie, over)) => return self.stale(&packet, &cookie, over),
         };
         if cookie.peer_port != packet.ports.source || cookie.local_tag != packet.tag {
             return;

@@ -216,6 +216,13 @@ impl Association {
         self.stop_heartbeats();
     }
 
+    /// What is sent until it is answered goes again at once.
+    pub(crate) fn resend_now(&mut self) {
+        if let Some(resend) = &mut self.resend {
+            resend.due = true;
+        }
+    }
+
     /// The user ends at once.
     //= rfc9260#section-9.1
     pub(crate) fn abort(&mut self, now: Time) {
