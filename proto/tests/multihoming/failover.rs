@@ -5,11 +5,11 @@ use anabranch_proto::{Config, Event, LostReason, NoteKind, PathId, PathState, Ti
 
 use crate::support::bench::{Bench, at_ms, era, ms};
 use crate::support::{World, secs};
-use crate::{first_new, give, heartbeats, steadily, world};
+use crate::{first_new, heartbeats, steadily};
 
 /// Steady sending from 1 s; the primary is down from 10 s to 100 s.
 fn outage(config: &Config) -> World {
-    let (mut world, id) = world([config, config], 2);
+    let (mut world, id) = World::joined([config, config], 2);
     world.run(secs(1.0));
     steadily(&mut world, id, secs(10.0));
     world.weather[0].up = false;
@@ -98,7 +98,7 @@ fn failover() {
 #[test]
 fn a_short_outage_is_no_failure() {
     let config = era("rfc9260");
-    let (mut world, id) = world([&config, &config], 2);
+    let (mut world, id) = World::joined([&config, &config], 2);
     world.run(secs(1.0));
     steadily(&mut world, id, secs(10.0));
     world.weather[0].up = false;
@@ -121,11 +121,11 @@ fn a_short_outage_is_no_failure() {
 #[test]
 fn both_paths_down() {
     let config = Config { heartbeat_interval: None, ..era("rfc9260") };
-    let (mut world, id) = world([&config, &config], 2);
+    let (mut world, id) = World::joined([&config, &config], 2);
     world.run(secs(1.0));
     steadily(&mut world, id, secs(10.0));
     world.weather.iter_mut().for_each(|w| w.up = false);
-    give(&mut world, id, 77);
+    world.give(0, id, 77);
     world.run(secs(200.0));
     assert_eq!(timeouts(&world, 0), [11, 14, 20, 32, 56, 104].map(|s| at_ms(1000 * s)));
     assert_eq!(timeouts(&world, 1), [12, 16, 24, 40, 72].map(|s| at_ms(1000 * s)));
@@ -147,7 +147,7 @@ fn alternate_down(name: &str) -> World {
         rto_initial: ms(3000),
         ..era(name)
     };
-    let (mut world, _) = world([&config, &config], 2);
+    let (mut world, _) = World::joined([&config, &config], 2);
     world.weather[1].up = false;
     world.run(secs(900.0));
     world

@@ -8,35 +8,13 @@ mod support;
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::wire::Chunk;
-use anabranch_proto::{AssociationId, Config, Duration, Message, PathId, Purpose, Time};
-use bytes::Bytes;
-use support::bench::ms;
-use support::{Left, Weather, World, at};
-
-/// Two ends joined by `paths` paths of 50 ms each way. Side 0 has asked for the association at time zero: it is
-/// up at 150 ms (side 1) and 200 ms (side 0), where heartbeats ask the other paths and are answered at 300 ms.
-fn world(configs: [&Config; 2], paths: usize) -> (World, AssociationId) {
-    let weather = vec![Weather::fair(ms(50)); paths];
-    let [a, b] = configs;
-    let mut world = World::new([at(0, paths, a), at(1, paths, b)], weather, 1);
-    world.keep_log = true;
-    world.ends[0].set_notes(true);
-    let id = world.connect();
-    (world, id)
-}
-
-/// A message of `size` bytes is given.
-fn give(world: &mut World, id: AssociationId, size: usize) {
-    let payload = Bytes::from(vec![0; size]);
-    let message = Message { stream: 0, ppid: 0, unordered: false, payload };
-    world.ends[0].send(world.now, id, message).expect("there is room");
-    world.drain(0);
-}
+use anabranch_proto::{AssociationId, Duration, PathId, Purpose, Time};
+use support::{Left, World};
 
 /// 100 bytes are given every 500 ms, from now to `until`; what arrives is read.
 fn steadily(world: &mut World, id: AssociationId, until: Time) {
     while world.now < until {
-        give(world, id, 100);
+        world.give(0, id, 100);
         world.run(world.now + Duration::from_millis(500));
         if let Some(peer) = world.up(1) {
             while world.ends[1].read(world.now, peer).is_some() {}

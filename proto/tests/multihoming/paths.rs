@@ -6,15 +6,15 @@ use anabranch_proto::{Config, Event, LocalAddress, Pairs, PathId, PathState, Pol
 
 use crate::support::bench::{Bench, FULL, at_ms, era, ms};
 use crate::support::{Left, Weather, World, address, at, secs};
-use crate::{first_new, give, heartbeats, loads, world};
+use crate::{first_new, heartbeats, loads};
 
 /// Data flows at once on the path of the handshake; the other is asked then, and confirmed when it answers.
 //= rfc9260#section-5.4
 #[test]
 fn data_at_once() {
     let config = era("rfc9260");
-    let (mut world, id) = world([&config, &config], 2);
-    give(&mut world, id, 100);
+    let (mut world, id) = World::joined([&config, &config], 2);
+    world.give(0, id, 100);
     world.run(secs(1.0));
     assert_eq!(first_new(&world, 0, Time::ZERO), Some(at_ms(200)));
     assert_eq!(heartbeats(&world, 1), [at_ms(200)]);
@@ -28,8 +28,8 @@ fn confirmation() {
     for (choice, first) in [(Confirmation::DataAtOnce, 200), (Confirmation::AllPathsFirst, 300)] {
         let mut config = Config { heartbeat_max_burst: 9, ..era("rfc9260") };
         config.rules.confirmation = choice;
-        let (mut world, id) = world([&config, &config], 2);
-        give(&mut world, id, 100);
+        let (mut world, id) = World::joined([&config, &config], 2);
+        world.give(0, id, 100);
         world.run(secs(1.0));
         assert_eq!(first_new(&world, 0, Time::ZERO), Some(at_ms(first)), "{choice:?}");
     }
@@ -42,7 +42,7 @@ fn confirmation() {
 fn no_data_on_an_unconfirmed_path() {
     let alternate = PolicySpec::named("alternate");
     let config = Config { fast: alternate.clone(), timeout: alternate, ..era("rfc9260") };
-    let (mut world, id) = world([&config, &config], 2);
+    let (mut world, id) = World::joined([&config, &config], 2);
     world.weather[1].up = false;
     let mut count = 0;
     world.drop = Box::new(move |_, side, _| {
@@ -50,7 +50,7 @@ fn no_data_on_an_unconfirmed_path() {
         side == 0 && count % 10 == 9
     });
     world.run(secs(1.0));
-    (0..100).for_each(|_| give(&mut world, id, FULL));
+    (0..100).for_each(|_| world.give(0, id, FULL));
     world.run(secs(100.0));
     assert!(loads(&world).count() > 100, "some are sent again");
     let on_alternate = world.log.iter().filter(|left| left.reason.path == Some(PathId(1)));
@@ -154,7 +154,7 @@ fn a_local_address_on_the_same_link_comes_first() {
 #[test]
 fn pairs_all() {
     let config = Config { pairs: Pairs::All, heartbeat_max_burst: 9, ..era("rfc9260") };
-    let (mut world, id) = world([&config, &config], 2);
+    let (mut world, id) = World::joined([&config, &config], 2);
     world.run(secs(30.0));
     let paths = world.ends[0].paths(id);
     let routed =
@@ -172,7 +172,7 @@ fn pairs_listed() {
     let listed =
         vec![(address(0, 0), address(0, 1)), (address(1, 0), address(0, 1)), (address(0, 0), address(7, 1))];
     let config = Config { pairs: Pairs::Listed(listed.clone()), ..era("rfc9260") };
-    let (mut world, id) = world([&config, &era("rfc9260")], 2);
+    let (mut world, id) = World::joined([&config, &era("rfc9260")], 2);
     world.run(secs(1.0));
     let pairs: Vec<_> = world.ends[0].paths(id).iter().map(|p| (p.local, p.remote)).collect();
     assert_eq!(pairs, listed[..2]);
