@@ -183,7 +183,8 @@ impl Bout {
     }
 
     fn is_done(&self) -> bool {
-        self.ids.iter().all(Option::is_some) && self.expected.iter().all(Expected::is_empty)
+        let up = (0..2).all(|side| self.ids[side].is_some() && self.world.up(side) == self.ids[side]);
+        up && self.expected.iter().all(Expected::is_empty)
     }
 
     /// Both ends close.
