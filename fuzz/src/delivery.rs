@@ -6,13 +6,13 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::Duration;
 
-use anabranch_proto::{AssociationId, Event, Message, PathId, SendError, Time};
+use anabranch_proto::{AssociationId, Event, Message, PathId, Purpose, SendError, Time};
 use arbitrary::{Arbitrary, Result, Unstructured};
 use bytes::Bytes;
 
 use crate::input::{Setup, steps};
 use crate::support::expected::Expected;
-use crate::support::{Weather, World, at};
+use crate::support::{Left, Weather, World, at};
 
 const STREAMS: u8 = 3;
 const DELAY: Duration = Duration::from_millis(20);
@@ -171,10 +171,11 @@ impl Bout {
         }
     }
 
-    /// What was sent last.
+    /// What was sent last, heartbeats aside.
     fn log(&self) -> String {
-        let last = self.world.log.iter().rev().take(30).rev();
-        last.map(|left| format!("{left:?}\n")).collect()
+        let idle = |left: &&Left| left.reason.purpose != Purpose::Heartbeat;
+        let last: Vec<&Left> = self.world.log.iter().rev().filter(idle).take(30).collect();
+        last.iter().rev().map(|left| format!("{left:?}\n")).collect()
     }
 
     fn heal(&mut self) {
@@ -196,7 +197,7 @@ impl Bout {
         self.pass(Duration::from_secs(300));
         for side in 0..2 {
             self.read(side, usize::MAX);
-            assert!(self.world.happened(side, &Event::Closed), "side {side} has not closed");
+            assert!(self.world.happened(side, &Event::Closed), "side {side} has not closed\n{}", self.log());
             assert!(!self.expected[side].in_part());
         }
     }
