@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run test format lint docs unit
+.PHONY: run test bench format lint docs unit
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it.
 run:
@@ -14,6 +14,12 @@ run:
 
 # Everything that must hold. The tests come last, so that their results are the last lines.
 test: format lint docs unit
+
+# What things cost: a data packet in the core, a packet in the codec, and a gigabyte beside ns-2.
+bench:
+	cargo bench --quiet --package anabranch-proto --bench endpoints
+	cargo bench --quiet --package anabranch-proto --bench codec
+	bench/versus-ns2
 
 format:
 	cargo fmt --all --check

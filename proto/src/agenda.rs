@@ -26,6 +26,11 @@ impl Agenda {
         }
     }
 
+    /// Whether any entry is due.
+    pub(crate) fn is_due(&self, now: Time) -> bool {
+        self.heap.peek().is_some_and(|Reverse((at, _))| *at <= now)
+    }
+
     /// Takes out an association whose entry is due.
     pub(crate) fn due(&mut self, now: Time) -> Option<usize> {
         while let Some(&Reverse((at, index))) = self.heap.peek() {

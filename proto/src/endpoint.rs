@@ -108,7 +108,7 @@ impl Endpoint {
     pub fn handle(&mut self, now: Time, incoming: Incoming) {
         self.run_timers(now);
         match incoming {
-            Incoming::Packet(packet) => self.packet(*packet, now),
+            Incoming::Packet(packet) => self.packet(packet, now),
             Incoming::Writable(local, writable) => {
                 for index in 0..self.associations.len() {
                     if let Some(association) = &mut self.associations[index] {
@@ -240,7 +240,15 @@ impl Endpoint {
     }
 
     /// Runs what is due: before anything else that happens at the same time, however often one polls.
+    #[inline]
     fn run_timers(&mut self, now: Time) {
+        if self.agenda.is_due(now) {
+            self.run_due(now);
+        }
+    }
+
+    #[cold]
+    fn run_due(&mut self, now: Time) {
         while let Some(index) = self.agenda.due(now) {
             let Some(association) = &mut self.associations[index] else { continue };
             if association.deadline() <= now {
@@ -293,7 +301,7 @@ impl Endpoint {
         }
     }
 
-    fn packet(&mut self, packet: Packet, now: Time) {
+    fn packet(&mut self, packet: Box<Packet>, now: Time) {
         let ours = packet.ports.destination == self.config.port
             && self.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
         if !ours {
@@ -301,7 +309,7 @@ impl Endpoint {
         }
         match packet.chunks.first() {
             None => {}
-            Some(Chunk::Init(_)) => self.init(packet, now),
+            Some(Chunk::Init(_)) => self.init(&packet, now),
             Some(Chunk::CookieEcho(echo)) => {
                 let echo = echo.clone();
                 self.cookie_echo(packet, &echo, now);
@@ -347,10 +355,10 @@ impl Endpoint {
         }
     }
 
-    fn deliver(&mut self, index: usize, packet: Packet, skip: usize, now: Time) {
+    fn deliver(&mut self, index: usize, mut packet: Box<Packet>, skip: usize, now: Time) {
         let Some(association) = &mut self.associations[index] else { return };
         let setting_up = association.state().setting_up();
-        association.incoming(packet, skip, now);
+        association.incoming(&mut packet, skip, now);
         if setting_up {
             // INIT ACK may have named further addresses.
             self.link(index);
@@ -360,26 +368,26 @@ impl Endpoint {
 
     /// Answers an INIT without keeping anything.
     //= rfc9260#section-5.1
-    fn init(&mut self, packet: Packet, now: Time) {
+    fn init(&mut self, packet: &Packet, now: Time) {
         let Some(Chunk::Init(init)) = packet.chunks.first() else { return };
         if packet.tag != 0 || packet.chunks.len() != 1 || init.tag == 0 {
             return;
         }
         let Some(peer) = Peer::of(init, packet.from, &self.config) else {
             let abort = Abort { reflected: false, causes: vec![Cause::InvalidMandatoryParameter] };
-            return self.answer(&packet, init.tag, Chunk::Abort(abort), Purpose::Abort);
+            return self.answer(packet, init.tag, Chunk::Abort(abort), Purpose::Abort);
         };
         let existing = peer.addresses.iter().find_map(|a| self.by_peer.get(&(*a, packet.ports.source)));
         match existing.copied() {
             None if !self.listening => {
                 let abort = Abort { reflected: false, causes: vec![] };
-                self.answer(&packet, init.tag, Chunk::Abort(abort), Purpose::Abort);
+                self.answer(packet, init.tag, Chunk::Abort(abort), Purpose::Abort);
             }
             None => {
                 let tag = new_tag(&mut self.chance);
-                self.answer_init(&packet, init, &peer, (tag, (0, 0)), now);
+                self.answer_init(packet, init, &peer, (tag, (0, 0)), now);
             }
-            Some(index) => self.init_again(index, &packet, init, &peer, now),
+            Some(index) => self.init_again(index, packet, init, &peer, now),
         }
     }
 
@@ -456,7 +464,7 @@ impl Endpoint {
     /// A cookie has come back: now there is an association, or the one there is restarts or collides.
     //= rfc9260#section-5.1.5
     //= rfc9260#section-5.2.4
-    fn cookie_echo(&mut self, packet: Packet, echo: &CookieEcho, now: Time) {
+    fn cookie_echo(&mut self, packet: Box<Packet>, echo: &CookieEcho, now: Time) {
         let cookie = match Cookie::open(&echo.cookie, &self.secret, now) {
             Ok(cookie) => cookie,
             Err(BadCookie::Forged) => return,
@@ -474,7 +482,7 @@ impl Endpoint {
         }
     }
 
-    fn accept(&mut self, packet: Packet, cookie: &Cookie, now: Time) {
+    fn accept(&mut self, packet: Box<Packet>, cookie: &Cookie, now: Time) {
         let (local, source) = (packet.to, packet.from);
         let Ok(association) = Association::accept(self.begin(now), cookie, local, source) else { return };
         let index = self.associations.len();
@@ -482,7 +490,7 @@ impl Endpoint {
         self.deliver(index, packet, 1, now);
     }
 
-    fn collide(&mut self, index: usize, packet: Packet, cookie: &Cookie, now: Time) {
+    fn collide(&mut self, index: usize, packet: Box<Packet>, cookie: &Cookie, now: Time) {
         let Some(association) = &mut self.associations[index] else { return };
         let (local, source) = (packet.to, packet.from);
         let state = association.state();

@@ -94,7 +94,7 @@ impl Stream {
         let whole = data.begin && data.end && data.ssn == self.next;
         if whole && self.ordered.chunks.is_empty() && self.ordered.resumes.is_none() {
             self.next = self.next.next();
-            return ready.push_back(joined(SmallVec::from_iter([data])));
+            return ready.push_back(whole_message(data));
         }
         self.ordered.insert(data);
         while self.ordered.front_starts(|front| front.ssn == self.next) {
@@ -109,7 +109,7 @@ impl Stream {
     fn insert_unordered(&mut self, data: Data, ready: &mut VecDeque<(Delivery, u64)>) {
         let pile = &mut self.unordered;
         if data.begin && data.end && pile.resumes.is_none() {
-            return ready.push_back(joined(SmallVec::from_iter([data])));
+            return ready.push_back(whole_message(data));
         }
         let at = pile.insert(data);
         match (pile.message_around(at), pile.resumes) {
@@ -176,7 +176,7 @@ impl Pile {
     fn take(&mut self, count: usize) -> (Delivery, u64) {
         self.contiguous = 0;
         self.resumes = None;
-        joined(self.chunks.drain(..count).collect())
+        joined(self.chunks.drain(..count))
     }
 
     /// The bounds of the message that the chunk at `at` belongs to, if it is all here.
@@ -213,7 +213,7 @@ impl Pile {
             self.resumes = None;
         }
         self.contiguous = 0;
-        joined(self.chunks.drain(start..end).collect())
+        joined(self.chunks.drain(start..end))
     }
 
     /// Delivers what is contiguous at the front as a part.
@@ -229,13 +229,29 @@ impl Pile {
     }
 }
 
+/// The message of one chunk, and the bytes that it occupied.
+fn whole_message(data: Data) -> (Delivery, u64) {
+    let bytes = padded(data.size()) as u64;
+    let Data { stream, ppid, unordered, payload, .. } = data;
+    (Delivery { stream, ppid, unordered, complete: true, pieces: SmallVec::from_buf([payload]) }, bytes)
+}
+
 /// The message, or part, made of these chunks, and the bytes that they occupied.
-fn joined(chunks: SmallVec<[Data; 1]>) -> (Delivery, u64) {
-    let bytes = chunks.iter().map(|data| padded(data.size()) as u64).sum();
-    let (stream, ppid, unordered) = (chunks[0].stream, chunks[0].ppid, chunks[0].unordered);
-    let complete = chunks.last().is_some_and(|data| data.end);
-    let pieces = chunks.into_iter().map(|data| data.payload).collect();
-    (Delivery { stream, ppid, unordered, complete, pieces }, bytes)
+fn joined(chunks: impl Iterator<Item = Data>) -> (Delivery, u64) {
+    let mut joined =
+        Delivery { stream: 0, ppid: 0, unordered: false, complete: false, pieces: SmallVec::new() };
+    let mut bytes = 0;
+    for data in chunks {
+        bytes += padded(data.size()) as u64;
+        joined.stream = data.stream;
+        joined.unordered = data.unordered;
+        joined.complete = data.end;
+        if joined.pieces.is_empty() {
+            joined.ppid = data.ppid;
+        }
+        joined.pieces.push(data.payload);
+    }
+    (joined, bytes)
 }
 
 #[cfg(test)]

@@ -40,23 +40,14 @@ pub(crate) enum Stage {
     Over,
 }
 
-/// What a link carries. It looks only at the size.
+/// What a link carries. It looks only at the size. Where it goes, and so its flow, stands at the end of its route.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) body: Body,
     /// Bytes, IP header included.
     pub(crate) size: u32,
-    /// Where in the table of routes it is: the link direction that it is on, behind it the next.
+    /// Where in the table of routes it is: at the link direction that it is on.
     pub(crate) hop: u32,
-    /// The agent it goes to.
-    pub(crate) to: u32,
-}
-
-impl Frame {
-    /// The number of its flow.
-    pub(crate) fn flow(&self) -> usize {
-        self.to as usize / 2
-    }
 }
 
 /// What is in a frame.

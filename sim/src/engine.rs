@@ -8,7 +8,7 @@
 
 use std::ops::ControlFlow;
 
-use anabranch_proto::Time;
+use anabranch_proto::{Note, Reason, Time};
 
 use crate::agenda::{Agenda, Entity};
 use crate::agent::{Agent, Body, Frame, Output, Stage};
@@ -16,8 +16,8 @@ use crate::link::{Alteration, Direction, DropCause};
 use crate::queue::Occupancy;
 use crate::trace::{Observer, QueueLength, Record, Shown, Side, path_of};
 
-/// Behind the last link of a route in [`Engine::routes`].
-pub(crate) const ARRIVED: u32 = u32::MAX;
+/// In [`Engine::routes`], behind the last link of a route: this and the number of the agent there.
+pub(crate) const ARRIVED: u32 = 1 << 31;
 /// In [`Frame::hop`]: there is no route, the packet goes nowhere.
 pub(crate) const NO_ROUTE: u32 = u32::MAX;
 /// Events between two looks at who watches the run.
@@ -27,11 +27,11 @@ const GLANCE: u64 = 1 << 16;
 pub(crate) struct Engine<'a, A> {
     now: Time,
     agenda: Agenda,
-    /// The insertion number last taken. 0 is that of all changes.
+    /// The insertion number last taken. 0 is that of all changes, the next ones are the agents'.
     inserted: u64,
     events: u64,
     links: Vec<Direction>,
-    /// Routes one after the other, each a list of link directions and [`ARRIVED`].
+    /// Routes one after the other, each a list of link directions and where they arrive.
     routes: Vec<u32>,
     agents: Vec<A>,
     /// By agent: the time of its entry in the agenda, or `NEVER`.
@@ -57,7 +57,7 @@ pub(crate) struct Change {
 /// What an engine is made of.
 pub(crate) struct Parts<'a, A> {
     pub(crate) links: Vec<Direction>,
-    /// Lists of link directions, each with [`ARRIVED`] behind it.
+    /// Lists of link directions, each with [`ARRIVED`] and its agent's number behind it.
     pub(crate) routes: Vec<u32>,
     /// Two a flow.
     pub(crate) agents: Vec<A>,
@@ -75,7 +75,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         let mut engine = Engine {
             now: Time::ZERO,
             agenda: Agenda::new(links.len() + agents.len() + 1),
-            inserted: 0,
+            inserted: agents.len() as u64,
             events: 0,
             timers: vec![Time::NEVER; agents.len()],
             links,
@@ -100,7 +100,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         mut watch: impl FnMut(&Self) -> ControlFlow<()>,
     ) -> Result<(), Interrupted> {
         let endless = self.unfinished == 0;
-        while let Some((time, entity)) = self.agenda.first() {
+        while let Some((time, entity)) = self.agenda.pop() {
             if time > stop {
                 self.now = stop;
                 break;
@@ -153,26 +153,29 @@ impl<'a, A: Agent> Engine<'a, A> {
 
     /// The head of a link arrives: into the next link, or at its agent.
     fn arrive(&mut self, link: usize) {
-        let mut frame = self.links[link].deliver(self.now).expect("an arrival has its packet");
-        self.await_head(link);
-        self.show(|| Record::Delivered { link, flow: frame.flow(), packet: shown(&frame) });
+        self.show_departures(link);
+        let direction = &mut self.links[link];
+        let mut frame = direction.deliver(self.now).expect("an arrival has its packet");
+        if let Some((time, insertion)) = direction.head() {
+            self.agenda.set(link as Entity, time, insertion);
+        }
+        if self.observer.is_some() {
+            self.show_delivery(link, &frame);
+        }
         frame.hop += 1;
-        match self.routes[frame.hop as usize] {
-            ARRIVED => {
-                let agent = frame.to as usize;
-                self.agents[agent].handle(self.now, frame.body);
-                self.drain(agent);
-            }
-            next => self.offer(next as usize, frame),
+        let next = self.routes[frame.hop as usize];
+        if next < ARRIVED {
+            self.offer(next as usize, frame);
+        } else {
+            let agent = (next - ARRIVED) as usize;
+            self.agents[agent].handle(self.now, frame.body);
+            self.drain(agent);
         }
     }
 
     fn wake(&mut self, agent: usize) {
         self.timers[agent] = Time::NEVER;
         self.drain(agent);
-        if self.timers[agent] == Time::NEVER {
-            self.agenda.clear((self.links.len() + agent) as Entity);
-        }
     }
 
     /// Polls an agent until it waits.
@@ -180,25 +183,14 @@ impl<'a, A: Agent> Engine<'a, A> {
         loop {
             match self.agents[agent].poll(self.now) {
                 Output::Transmit(frame, reason) => {
-                    if let Some(observer) = &mut self.observer {
-                        let path = reason.path.and_then(|path| self.agents[agent].path_name(path));
-                        let (flow, side) = whose(agent);
-                        observer.record(
-                            self.now,
-                            &Record::Sent { flow, side, path, reason, packet: shown(&frame) },
-                        );
+                    if self.observer.is_some() {
+                        self.show_sent(agent, &frame, reason);
                     }
                     if frame.hop != NO_ROUTE {
                         self.offer(self.routes[frame.hop as usize] as usize, frame);
                     }
                 }
-                Output::Note(note) => {
-                    if let Some(observer) = &mut self.observer {
-                        let path = path_of(&note.kind).and_then(|path| self.agents[agent].path_name(path));
-                        let (flow, side) = whose(agent);
-                        observer.record(note.at, &Record::Note { flow, side, path, kind: &note.kind });
-                    }
-                }
+                Output::Note(note) => self.show_note(agent, &note),
                 Output::Wait(until) => {
                     let until = until.unwrap_or(Time::NEVER);
                     assert!(until > self.now, "agent {agent} waits for what is due");
@@ -227,27 +219,34 @@ impl<'a, A: Agent> Engine<'a, A> {
     fn offer(&mut self, link: usize, frame: Frame) {
         self.show_departures(link);
         self.inserted += 1;
-        match self.links[link].offer(self.now, frame, self.inserted) {
+        let direction = &mut self.links[link];
+        match direction.offer(self.now, frame, self.inserted) {
             Ok(()) => {
-                if self.links[link].len() == 1 {
+                if direction.len() == 1 {
                     self.await_head(link);
                 }
-                self.show_queued(link);
+                if self.observer.is_some() {
+                    self.show_queued(link);
+                }
             }
             Err((cause, frame)) => {
-                let number = self.links[link].counters().offered;
+                let number = direction.counters().offered;
                 self.show_drop(link, number, cause, &frame);
             }
         }
     }
 
+    /// All changes of this moment, at once.
+    #[cold]
     fn change(&mut self) {
-        let Change { link, alteration, .. } = self.changes.next().expect("a change has its time");
-        self.show_departures(link);
-        let lost = self.links[link].alter(self.now, &alteration);
-        lost.iter()
-            .for_each(|carried| self.show_drop(link, carried.offered, DropCause::Down, &carried.frame));
-        self.await_head(link);
+        let now = self.now;
+        while let Some(Change { link, alteration, .. }) = self.changes.next_if(|change| change.at <= now) {
+            self.show_departures(link);
+            let lost = self.links[link].alter(now, &alteration);
+            lost.iter()
+                .for_each(|carried| self.show_drop(link, carried.offered, DropCause::Down, &carried.frame));
+            self.await_head(link);
+        }
         self.await_change();
     }
 
@@ -258,10 +257,11 @@ impl<'a, A: Agent> Engine<'a, A> {
         }
     }
 
+    /// Whoever waits for a time has its turn before whatever arrives at that time, in the order of names:
+    /// so it makes no difference who else was polled before.
     fn await_agent(&mut self, agent: usize, until: Time) {
-        self.inserted += 1;
         self.timers[agent] = until;
-        self.agenda.set((self.links.len() + agent) as Entity, until, self.inserted);
+        self.agenda.set((self.links.len() + agent) as Entity, until, 1 + agent as u64);
     }
 
     fn await_change(&mut self) {
@@ -272,28 +272,56 @@ impl<'a, A: Agent> Engine<'a, A> {
         }
     }
 
-    fn show<'b>(&mut self, record: impl FnOnce() -> Record<'b>) {
-        if let Some(observer) = &mut self.observer {
-            observer.record(self.now, &record());
-        }
+    #[cold]
+    fn show_sent(&mut self, agent: usize, frame: &Frame, reason: Reason) {
+        let Some(observer) = &mut self.observer else { return };
+        let path = reason.path.and_then(|path| self.agents[agent].path_name(path));
+        let (flow, side) = whose(agent);
+        observer.record(self.now, &Record::Sent { flow, side, path, reason, packet: shown(frame) });
     }
 
+    #[cold]
+    fn show_note(&mut self, agent: usize, note: &Note) {
+        let Some(observer) = &mut self.observer else { return };
+        let path = path_of(&note.kind).and_then(|path| self.agents[agent].path_name(path));
+        let (flow, side) = whose(agent);
+        observer.record(note.at, &Record::Note { flow, side, path, kind: &note.kind });
+    }
+
+    #[cold]
+    fn show_delivery(&mut self, link: usize, frame: &Frame) {
+        let Some(observer) = &mut self.observer else { return };
+        let (flow, packet) = (flow_of(frame, &self.routes), shown(frame));
+        observer.record(self.now, &Record::Delivered { link, flow, packet });
+    }
+
+    #[cold]
     fn show_drop(&mut self, link: usize, number: u64, cause: DropCause, frame: &Frame) {
-        self.show(|| Record::Dropped { link, flow: frame.flow(), number, cause, packet: shown(frame) });
+        let Some(observer) = &mut self.observer else { return };
+        let (flow, packet) = (flow_of(frame, &self.routes), shown(frame));
+        observer.record(self.now, &Record::Dropped { link, flow, number, cause, packet });
     }
 
+    #[cold]
     fn show_queued(&mut self, link: usize) {
         let Some(observer) = &mut self.observer else { return };
         let direction = &self.links[link];
         if let Some(frame) = direction.newest() {
-            let queue = length(direction.queue());
-            observer
-                .record(self.now, &Record::Queued { link, flow: frame.flow(), packet: shown(frame), queue });
+            let (flow, packet, queue) =
+                (flow_of(frame, &self.routes), shown(frame), length(direction.queue()));
+            observer.record(self.now, &Record::Queued { link, flow, packet, queue });
         }
     }
 
     /// What has left the queue of a link since something last came there.
     fn show_departures(&mut self, link: usize) {
+        if self.observer.is_some() {
+            self.show_each_departure(link);
+        }
+    }
+
+    #[cold]
+    fn show_each_departure(&mut self, link: usize) {
         let Some(observer) = &mut self.observer else { return };
         self.links[link].depart(self.now, |at, queue| {
             observer.record(at, &Record::Departed { link, queue: length(queue) });
@@ -309,6 +337,12 @@ pub(crate) struct Interrupted {
 
 fn whose(agent: usize) -> (usize, Side) {
     (agent / 2, if agent.is_multiple_of(2) { Side::Client } else { Side::Server })
+}
+
+/// The flow of a frame: that of the agent at the end of its route.
+fn flow_of(frame: &Frame, routes: &[u32]) -> usize {
+    let agent = routes[frame.hop as usize..].iter().find_map(|next| next.checked_sub(ARRIVED));
+    agent.expect("every route ends at an agent") as usize / 2
 }
 
 fn length(queue: &Occupancy) -> QueueLength {

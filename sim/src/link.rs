@@ -26,7 +26,13 @@ pub(crate) struct Direction {
     fifo: VecDeque<Carried>,
     /// How many packets of the FIFO, from its head, have left the queue.
     left: usize,
+    /// When the next leaves it; `NEVER` if none is in it.
+    leaves: Time,
+    /// Departure and arrival of the packet that came last.
+    last: (Time, Time),
     queue: Occupancy,
+    /// The size of that packet, and the nanoseconds that it took to send: most are like the one before.
+    like: (u32, u64),
     losses: Losses,
     counters: Counters,
 }
@@ -88,6 +94,9 @@ impl Direction {
             up,
             fifo: VecDeque::new(),
             left: 0,
+            leaves: Time::NEVER,
+            last: (Time::ZERO, Time::ZERO),
+            like: (0, 0),
             queue: Occupancy::new(queue),
             losses,
             counters: Counters::default(),
@@ -96,6 +105,7 @@ impl Direction {
 
     /// Takes a packet, or gives it back with the reason why not. Losses are drawn first: a lost packet takes no
     /// place in the queue.
+    #[inline(always)]
     pub(crate) fn offer(
         &mut self,
         now: Time,
@@ -118,7 +128,11 @@ impl Direction {
             return Err((DropCause::Queue, frame));
         }
         self.queue.enter(frame.size);
-        let (departure, arrival) = self.schedule(now, self.fifo.back(), frame.size);
+        self.last = self.schedule(now, self.last, frame.size);
+        let (departure, arrival) = self.last;
+        if self.leaves == Time::NEVER {
+            self.leaves = departure;
+        }
         let offered = self.counters.offered;
         self.fifo.push_back(Carried { frame, offered, insertion, departure, arrival });
         Ok(())
@@ -141,9 +155,7 @@ impl Direction {
 
     /// The head arrives.
     pub(crate) fn deliver(&mut self, now: Time) -> Option<Frame> {
-        if self.left == 0 {
-            self.depart(now, |_, _| {});
-        }
+        self.depart(now, |_, _| {});
         let carried = self.fifo.pop_front()?;
         debug_assert_eq!(carried.arrival, now);
         self.left -= 1;
@@ -153,10 +165,12 @@ impl Direction {
 
     /// Packets leave the queue up to `now`; each is shown with its departure and the queue behind it.
     pub(crate) fn depart(&mut self, now: Time, mut shown: impl FnMut(Time, &Occupancy)) {
-        while let Some(carried) = self.fifo.get(self.left).filter(|carried| carried.departure <= now) {
+        while self.leaves <= now {
+            let Some(carried) = self.fifo.get(self.left) else { break };
             self.queue.leave(carried.frame.size);
             self.left += 1;
             shown(carried.departure, &self.queue);
+            self.leaves = self.fifo.get(self.left).map_or(Time::NEVER, |next| next.departure);
         }
     }
 
@@ -185,37 +199,42 @@ impl Direction {
         &self.counters
     }
 
-    /// Departure and arrival of a packet that comes now and stands behind `last`.
-    fn schedule(&self, now: Time, last: Option<&Carried>, size: u32) -> (Time, Time) {
-        let begin = last.map_or(now, |last| last.departure.max(now));
-        let departure = later(begin, self.sending(size));
-        let arrival = later(departure, self.delay);
-        (departure, last.map_or(arrival, |last| last.arrival.max(arrival)))
+    /// Departure and arrival of a packet that comes now and stands behind another, whose are `last`.
+    fn schedule(&mut self, now: Time, last: (Time, Time), size: u32) -> (Time, Time) {
+        let departure = later(last.0.max(now), self.sending(size));
+        (departure, later(departure, self.delay).max(last.1))
     }
 
     /// Nanoseconds to send `size` bytes, the fraction cut off. Packets have at most 64 KiB and some headers: it
     /// does not overflow.
-    fn sending(&self, size: u32) -> u64 {
-        u64::from(size) * 8_000_000_000 / self.rate
+    fn sending(&mut self, size: u32) -> u64 {
+        if self.like.0 != size {
+            self.like = (size, u64::from(size) * 8_000_000_000 / self.rate);
+        }
+        self.like.1
     }
 
     /// After a change of rate or delay: the packets in the queue leave anew, but for the one being sent.
     fn reschedule(&mut self, now: Time) {
+        self.like = (0, 0);
+        let gone = self.left.checked_sub(1).map(|last| &self.fifo[last]);
+        let mut last = gone.map_or((Time::ZERO, Time::ZERO), |carried| (carried.departure, carried.arrival));
         for at in self.left..self.fifo.len() {
-            let last = at.checked_sub(1).map(|before| &self.fifo[before]);
-            let Carried { frame, departure, .. } = &self.fifo[at];
-            let (departure, arrival) = match at == self.left {
-                true => (*departure, later(*departure, self.delay)),
+            let Carried { ref frame, departure, .. } = self.fifo[at];
+            last = match at == self.left {
+                true => (departure, later(departure, self.delay).max(last.1)),
                 false => self.schedule(now, last, frame.size),
             };
-            let arrival = last.map_or(arrival, |last| last.arrival.max(arrival));
-            (self.fifo[at].departure, self.fifo[at].arrival) = (departure, arrival);
+            (self.fifo[at].departure, self.fifo[at].arrival) = last;
         }
+        self.last = last;
     }
 
     fn lose_all(&mut self) -> Vec<Carried> {
         self.fifo.iter().skip(self.left).for_each(|carried| self.queue.leave(carried.frame.size));
         self.left = 0;
+        self.leaves = Time::NEVER;
+        self.last = (Time::ZERO, Time::ZERO);
         self.counters.down += self.fifo.len() as u64;
         self.fifo.drain(..).collect()
     }
@@ -242,7 +261,7 @@ mod tests {
     }
 
     fn frame(size: u32) -> Frame {
-        Frame { body: Body::Plain, size, hop: 0, to: 0 }
+        Frame { body: Body::Plain, size, hop: 0 }
     }
 
     fn offer(link: &mut Direction, now: Time, size: u32) -> Option<DropCause> {

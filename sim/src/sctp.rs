@@ -25,8 +25,6 @@ pub(crate) struct SctpAgent {
     header: u32,
     /// Through the codec?
     wire: bool,
-    /// The agent at the other end.
-    peer: u32,
 }
 
 /// How an association ended.
@@ -69,7 +67,6 @@ impl SctpAgent {
         ways: Ways,
         header: u32,
         wire: bool,
-        peer: u32,
     ) -> Self {
         SctpAgent {
             endpoint,
@@ -81,7 +78,6 @@ impl SctpAgent {
             ways,
             header,
             wire,
-            peer,
         }
     }
 
@@ -195,7 +191,7 @@ impl SctpAgent {
         let size = packet.size() as u32 + self.header;
         let hop = self.ways.route(packet.from, packet.to);
         let packet = if self.wire { through_the_codec(packet) } else { packet };
-        Frame { body: Body::Sctp(packet), size, hop, to: self.peer }
+        Frame { body: Body::Sctp(packet), size, hop }
     }
 
     /// When the application acts by itself.

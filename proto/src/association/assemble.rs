@@ -122,19 +122,29 @@ impl Association {
         // A SACK that is due must not wait for data that it does not fit in with.
         let reserve = if due { sack_size } else { 0 };
         let budget = self.paths.smallest_pmdcs() - reserve;
-        let (sender, mut around, chance) = self.sending(now);
-        let Some(load) = sender.next_load(budget, &mut around, chance) else {
+        let (sender, mut around, _) = self.sending(now);
+        let Some(load) = sender.next_load(budget, &mut around) else {
             return due.then(|| self.sack_alone());
         };
-        let mut chunks = load.chunks;
-        let used: usize = chunks.iter().map(Chunk::padded_size).sum();
-        let fits = used + sack_size as usize <= self.paths.view(load.path).pmdcs as usize;
-        let same_way = self.paths.view(load.path).remote == self.paths.view(self.receiver.from).remote;
-        if owed && fits && same_way {
-            let sack = self.take_sack(load.path);
-            chunks.insert(0, sack);
+        let (mut packet, reason) =
+            self.packet(load.path, SmallVec::new(), Purpose::Data(load.why), load.limit);
+        let (sender, mut around, chance) = self.sending(now);
+        sender.fill(&load, budget, &mut packet.chunks, &mut around, chance);
+        if owed {
+            self.bundle_sack(load.path, sack_size, &mut packet);
         }
-        Some(self.packet(load.path, chunks, Purpose::Data(load.why), load.limit))
+        Some((packet, reason))
+    }
+
+    /// Puts the SACK that is owed in front, if it fits and goes the same way.
+    //= rfc9260#section-6.1
+    fn bundle_sack(&mut self, path: PathId, size: u32, packet: &mut Packet) {
+        let used: usize = packet.chunks.iter().map(Chunk::padded_size).sum();
+        let fits = used + size as usize <= self.paths.view(path).pmdcs as usize;
+        if fits && self.paths.view(path).remote == self.paths.view(self.receiver.from).remote {
+            let sack = self.take_sack(path);
+            packet.chunks.insert(0, sack);
+        }
     }
 
     fn sack_limit(&self, path: PathId) -> usize {

@@ -12,14 +12,14 @@ use crate::{Pairs, Time, Tsn};
 
 impl Association {
     /// Takes a packet whose tag is right, from its `skip`-th chunk on.
-    pub(crate) fn incoming(&mut self, packet: Packet, skip: usize, now: Time) {
+    pub(crate) fn incoming(&mut self, packet: &mut Packet, skip: usize, now: Time) {
         self.statistics.packets_received += 1;
         let (local, source) = (packet.to, packet.from);
         let mut arrival = Arrival::default();
         let path = self.path_of(local, source);
         self.follow(path, local);
         self.heard_in_shutdown(now);
-        for chunk in packet.chunks.into_iter().skip(skip) {
+        for chunk in packet.chunks.drain(skip..) {
             match chunk {
                 Chunk::Data(data) => self.data(data, path, &mut arrival, now),
                 Chunk::Sack(sack) => self.sack(&sack, now),

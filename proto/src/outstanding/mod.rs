@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use crate::path::{PathId, Paths};
 use crate::policy::Why;
-use crate::wire::chunk::{Data, padded};
+use crate::wire::chunk::Data;
 use crate::{Time, Tsn};
 
 /// Where a chunk stands.
@@ -114,9 +114,8 @@ impl Outstanding {
         self.index(tsn).map(|i| &self.ring[i])
     }
 
-    /// Takes a new chunk, sent on `path`. Its TSN is [`next_tsn`](Self::next_tsn).
-    pub(crate) fn push(&mut self, data: Data, path: PathId, paths: &mut Paths, now: Time) {
-        let size = padded(data.size()) as u32;
+    /// Takes a new chunk of `size` bytes with its padding, sent on `path`. Its TSN is [`next_tsn`](Self::next_tsn).
+    pub(crate) fn push(&mut self, data: Data, size: u32, path: PathId, paths: &mut Paths, now: Time) {
         let tsn = data.tsn;
         self.user_bytes += data.payload.len() as u64;
         self.ring.push_back(Sent {

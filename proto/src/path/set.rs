@@ -20,11 +20,19 @@ pub(crate) struct Paths {
     rest: Vec<Path>,
     pub(crate) limits: RttLimits,
     rules: Rules,
+    /// The smallest DATA chunk limit of all paths.
+    smallest_pmdcs: u32,
 }
 
 impl Paths {
     pub(crate) fn new(config: &Config) -> Self {
-        Paths { views: Vec::new(), rest: Vec::new(), limits: RttLimits::new(config), rules: config.rules }
+        Paths {
+            views: Vec::new(),
+            rest: Vec::new(),
+            limits: RttLimits::new(config),
+            rules: config.rules,
+            smallest_pmdcs: u32::MAX,
+        }
     }
 
     pub(crate) fn views(&self) -> &[PathView] {
@@ -84,6 +92,7 @@ impl Paths {
     ) -> PathId {
         let id = PathId(self.views.len() as u16);
         let pmdcs = pmdcs(config, remote);
+        self.smallest_pmdcs = self.smallest_pmdcs.min(pmdcs);
         let congestion = window(Units { mtu: config.mtu, pmdcs, ipv6: remote.ip.is_ipv6() });
         self.views.push(PathView {
             id,
@@ -218,9 +227,9 @@ impl Paths {
         });
     }
 
-    /// The smallest DATA chunk limit of all paths: what every fragment fits (§6.9).
+    /// The smallest DATA chunk limit of all paths: every fragment is at most that large (§6.9).
     pub(crate) fn smallest_pmdcs(&self) -> u32 {
-        self.views.iter().map(|p| p.pmdcs).min().unwrap_or(0)
+        self.smallest_pmdcs
     }
 
     /// A chunk has been sent to this path: timers as §6.3.2 R1 and §6.1 say.

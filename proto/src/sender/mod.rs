@@ -20,7 +20,7 @@ use crate::policy::{Ask, Choice, PolicyError, Route, Why};
 use crate::rules::NewData;
 use crate::send_queue::SendQueue;
 use crate::wire::Chunk;
-use crate::wire::chunk::{Data, padded};
+use crate::wire::chunk::padded;
 use crate::{Config, Policies, Ssn, Time, Tsn};
 use blocked::BlockedClock;
 use rights::Rights;
@@ -65,12 +65,13 @@ impl Routes {
     }
 }
 
-/// A packet's DATA chunks.
+/// What the next packet carries; [`Sender::fill`] puts it in.
 pub(crate) struct Load {
     pub(crate) path: PathId,
     pub(crate) why: Why,
     pub(crate) limit: Limit,
-    pub(crate) chunks: SmallVec<[Chunk; 2]>,
+    /// What the route was asked: of the first marked chunk, or of new data.
+    ask: Ask,
 }
 
 /// What a choice of packet needs to know of its association.
@@ -167,18 +168,28 @@ impl Sender {
         self.watch_closed_window(around);
     }
 
-    /// The DATA chunks of the next packet, if one may leave, in at most `budget` bytes.
-    pub(crate) fn next_load(
+    /// What the next packet carries, if one with data may leave whose chunks have `budget` bytes.
+    pub(crate) fn next_load(&mut self, budget: u32, around: &mut Surroundings<'_>) -> Option<Load> {
+        self.retransmission(budget, around).or_else(|| self.new_data(budget, around))
+    }
+
+    /// Puts the chunks of a load, at most `budget` bytes, into its packet.
+    pub(crate) fn fill(
         &mut self,
+        load: &Load,
         budget: u32,
+        chunks: &mut SmallVec<[Chunk; 2]>,
         around: &mut Surroundings<'_>,
         chance: &mut ChaCha8Rng,
-    ) -> Option<Load> {
-        let load = self.retransmission(budget, around).or_else(|| self.new_data(budget, around))?;
+    ) {
+        match load.ask.last {
+            Some(_) => self.resend_from(load.ask.tsn, load.path, budget, chunks, around),
+            None => self.send_new(load, budget, chunks, around),
+        }
+        self.routes.of(load.why).sent(&load.ask, load.path);
         self.tie = chance.next_u64();
         around.paths.note_window(load.path, around.now, around.notes);
         self.note_peer_window(around);
-        Some(load)
     }
 
     /// A packet of marked chunks: one by a right granted, or as many as there is room for.
@@ -189,25 +200,24 @@ impl Sender {
         if granted.is_none() && !self.rights.may_retransmit() {
             return None;
         }
+        if self.outstanding.get(tsn)?.size > budget {
+            return None;
+        }
         around.paths.measure_room(true);
-        let path = self.choose_again(tsn, why, around)?;
+        let ask = self.ask_again(tsn, why, around.paths)?;
+        let Choice::Send(path) = self.routes.of(why).choose(&ask, around.paths.views()) else { return None };
         let sendable = around.paths.get(path).writable && around.paths.view(path).confirmed();
         let room = around.paths.view(path).room > 0;
         if !sendable || (granted.is_none() && !room) {
             return None;
         }
-        let chunks = self.resend_from(tsn, path, budget, around);
-        if chunks.is_empty() {
-            return None;
-        }
         let limit = if granted.is_some() { Limit::Granted } else { Limit::Window };
-        self.rights.retransmitted();
-        Some(Load { path, why, limit, chunks })
+        Some(Load { path, why, limit, ask })
     }
 
-    fn choose_again(&mut self, tsn: Tsn, why: Why, around: &mut Surroundings<'_>) -> Option<PathId> {
+    fn ask_again(&self, tsn: Tsn, why: Why, paths: &Paths) -> Option<Ask> {
         let sent = self.outstanding.get(tsn)?;
-        let ask = Ask {
+        Some(Ask {
             why,
             tsn,
             size: sent.size,
@@ -215,14 +225,9 @@ impl Sender {
             last: Some(sent.path),
             transmissions: sent.transmissions,
             queued: self.queue.user_bytes(),
-            peer_window: self.peer_window(around.paths),
+            peer_window: self.peer_window(paths),
             tie: self.tie,
-        };
-        let route = self.routes.of(why);
-        match route.choose(&ask, around.paths.views()) {
-            Choice::Send(path) => Some(path),
-            Choice::Wait => None,
-        }
+        })
     }
 
     /// Sends marked chunks again, the lowest first, as long as they fit the packet.
@@ -231,9 +236,9 @@ impl Sender {
         mut tsn: Tsn,
         path: PathId,
         mut budget: u32,
+        chunks: &mut SmallVec<[Chunk; 2]>,
         around: &mut Surroundings<'_>,
-    ) -> SmallVec<[Chunk; 2]> {
-        let mut chunks = SmallVec::new();
+    ) {
         while let Some((next, why)) = self.outstanding.lowest_marked() {
             let Some(size) = self.outstanding.get(next).map(|sent| sent.size) else { break };
             if size > budget || next.before(tsn) {
@@ -245,7 +250,7 @@ impl Sender {
             around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why });
             chunks.push(Chunk::Data(data));
         }
-        chunks
+        self.rights.retransmitted();
     }
 
     /// A packet of new chunks, if marked chunks, windows and bursts allow.
@@ -261,17 +266,13 @@ impl Sender {
             return None;
         }
         let why = if probing { Why::WindowProbe } else { Why::New };
-        let path = self.choose_new(stream, size, why, around)?;
-        let chunks = self.send_new(path, why, fragment, budget, around);
-        if probing {
-            self.probe_timer = Time::NEVER;
-            self.probing = true;
-            self.heard_since_probe = false;
-            around.statistics.probes += 1;
+        let (choice, ask) = self.preferred(stream, size, why, around);
+        let Choice::Send(path) = choice else { return None };
+        if around.paths.view(path).room == 0 {
+            return None;
         }
-        self.rights.sent_new();
         let limit = if probing { Limit::Granted } else { Limit::Window };
-        Some(Load { path, why, limit, chunks })
+        Some(Load { path, why, limit, ask })
     }
 
     fn waits_for_marked(&mut self, config: &Config) -> bool {
@@ -289,15 +290,15 @@ impl Sender {
         allowed && self.outstanding.is_empty()
     }
 
-    fn choose_new(
-        &mut self,
-        stream: u16,
-        size: u32,
-        why: Why,
-        around: &mut Surroundings<'_>,
-    ) -> Option<PathId> {
+    /// The path that the route of new data wants for the next chunk, room or not, and what it was asked.
+    fn preferred(&self, stream: u16, size: u32, why: Why, around: &mut Surroundings<'_>) -> (Choice, Ask) {
         around.paths.measure_room(false);
-        let ask = Ask {
+        let ask = self.ask_new(stream, size, why, around.paths);
+        (self.routes.new.choose(&ask, around.paths.views()), ask)
+    }
+
+    fn ask_new(&self, stream: u16, size: u32, why: Why, paths: &Paths) -> Ask {
+        Ask {
             why,
             tsn: self.outstanding.next_tsn(),
             size,
@@ -305,57 +306,48 @@ impl Sender {
             last: None,
             transmissions: 0,
             queued: self.queue.user_bytes(),
-            peer_window: self.peer_window(around.paths),
+            peer_window: self.peer_window(paths),
             tie: self.tie,
-        };
-        match self.routes.new.choose(&ask, around.paths.views()) {
-            Choice::Send(path) if around.paths.view(path).room > 0 => {
-                self.in_use = path;
-                self.routes.new.sent(&ask, path);
-                Some(path)
-            }
-            _ => None,
         }
     }
 
     /// Cuts new chunks from the queue, as many as fit the packet and the peer's window.
     fn send_new(
         &mut self,
-        path: PathId,
-        why: Why,
-        fragment: u32,
+        load: &Load,
         mut budget: u32,
+        chunks: &mut SmallVec<[Chunk; 2]>,
         around: &mut Surroundings<'_>,
-    ) -> SmallVec<[Chunk; 2]> {
-        let mut chunks = SmallVec::new();
+    ) {
+        let fragment = around.paths.smallest_pmdcs();
+        let mut window = self.peer_window(around.paths);
+        let (path, why, now) = (load.path, load.why, around.now);
+        let probing = why == Why::WindowProbe;
         while let Some((_, size)) = self.queue.peek(fragment) {
-            let fits = u64::from(size) <= self.peer_window(around.paths);
-            if size > budget || !(fits || (chunks.is_empty() && why == Why::WindowProbe)) {
+            if size > budget || (u64::from(size) > window && !probing) {
                 break;
             }
             let tsn = self.outstanding.next_tsn();
             let Some(data) = self.queue.take(fragment, tsn) else { break };
             debug_assert_eq!(padded(data.size()) as u32, size);
             budget -= size;
-            self.push(data, path, why, around, &mut chunks);
-            if why == Why::WindowProbe {
+            window = window.saturating_sub(u64::from(size));
+            chunks.push(Chunk::Data(data.clone()));
+            self.outstanding.push(data, size, path, around.paths, now);
+            around.notes.add(now, || NoteKind::Sent { path, tsn, size, why });
+            if probing {
+                self.probe_sent(around);
                 break;
             }
         }
-        chunks
+        self.in_use = path;
+        self.rights.sent_new();
     }
 
-    fn push(
-        &mut self,
-        data: Data,
-        path: PathId,
-        why: Why,
-        around: &mut Surroundings<'_>,
-        chunks: &mut SmallVec<[Chunk; 2]>,
-    ) {
-        let (tsn, size) = (data.tsn, padded(data.size()) as u32);
-        chunks.push(Chunk::Data(data.clone()));
-        self.outstanding.push(data, path, around.paths, around.now);
-        around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why });
+    fn probe_sent(&mut self, around: &mut Surroundings<'_>) {
+        self.probe_timer = Time::NEVER;
+        self.probing = true;
+        self.heard_since_probe = false;
+        around.statistics.probes += 1;
     }
 }

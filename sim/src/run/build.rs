@@ -122,8 +122,7 @@ impl<'a> Plan<'a> {
             );
             let endpoint =
                 Endpoint::new(config, policies.clone(), seed).map_err(|error| refused(flow, error))?;
-            let peer = (2 * number + 1 - side) as u32;
-            Ok(SctpAgent::new(endpoint, application, way, header, self.scenario.wire, peer))
+            Ok(SctpAgent::new(endpoint, application, way, header, self.scenario.wire))
         };
         let mut client = agent(client, there, Application::Sender(source), 0)?;
         client.set_listening(false);
@@ -167,23 +166,24 @@ impl<'a> Plan<'a> {
         let addresses =
             |config: &Config| config.addresses.iter().map(|local| local.address).collect::<Vec<_>>();
         let [here, there] = [addresses(client), addresses(server)];
-        let mut begin = |from: &DirectionId, to: &DirectionId| match self.network.route(*from, *to) {
+        let mut begin = |from: DirectionId, to: DirectionId, agent: usize| match self.network.route(from, to)
+        {
             None => NO_ROUTE,
             Some(route) => {
                 let start = routes.len() as u32;
                 routes.extend(route);
-                routes.push(ARRIVED);
+                routes.push(ARRIVED + agent as u32);
                 start
             }
         };
-        let mut grid = |from: &[DirectionId], to: &[DirectionId]| -> Vec<u32> {
-            from.iter().flat_map(|f| to.iter().map(|t| begin(f, t)).collect::<Vec<_>>()).collect()
+        let mut grid = |from: &[DirectionId], to: &[DirectionId], agent| -> Vec<u32> {
+            from.iter().flat_map(|f| to.iter().map(|t| begin(*f, *t, agent)).collect::<Vec<_>>()).collect()
         };
         let name = |c: usize, s: usize| ends.name(c, s).to_owned();
         let (clients, servers) = (0..here.len(), 0..there.len());
         [
             Ways {
-                routes: grid(&ends.client, &ends.server),
+                routes: grid(&ends.client, &ends.server, 2 * number + 1),
                 names: clients.clone().flat_map(|c| servers.clone().map(move |s| name(c, s))).collect(),
                 primary: ends.primary.map(|(c, s)| (here[c], there[s])),
                 port: client.port,
@@ -191,7 +191,7 @@ impl<'a> Plan<'a> {
                 remote: there.clone(),
             },
             Ways {
-                routes: grid(&ends.server, &ends.client),
+                routes: grid(&ends.server, &ends.client, 2 * number),
                 names: servers.flat_map(|s| clients.clone().map(move |c| name(c, s))).collect(),
                 primary: None,
                 port: server.port,

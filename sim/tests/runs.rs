@@ -1,0 +1,145 @@
+//! Runs as a user sees them: results, series, refusals, interruption.
+
+mod scenarios;
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use anabranch_proto::{Duration, PolicySpec};
+use anabranch_sim::results::RunResult;
+use anabranch_sim::scenario::{Loss, Queue, Scenario, Traffic};
+use anabranch_sim::{CsvSeries, Item, RunError, RunOptions, check, run};
+
+fn result(scenario: &Scenario) -> RunResult {
+    run(scenario, RunOptions::default()).unwrap()
+}
+
+#[test]
+fn a_transfer_completes() {
+    let run = result(&scenarios::one_path());
+    let flow = &run.flows[0];
+    assert_eq!((flow.delivered, flow.outcome), (2_000_000, "closed"));
+    assert_eq!(flow.packets, run.links[1].packets, "one hop");
+    assert!(run.ended > 0.1 + flow.completion.unwrap());
+    assert_eq!(flow.goodput, 16e6 / flow.completion.unwrap());
+}
+
+#[test]
+fn a_path_is_named_by_its_first_link_and_the_primary_chosen_by_name() {
+    let mut scenario = scenarios::paper("rfc9260");
+    scenario.flows[0].primary = Some("2-in".to_owned());
+    scenario.flows[0].traffic = Traffic::Bulk(Some(50_000));
+    let flow = &result(&scenario).flows[0];
+    let names: Vec<_> = flow.paths.iter().map(|path| path.name.as_str()).collect();
+    assert_eq!(names, ["2-in", "1-in"]);
+    let again = flow.retransmissions.timeout["1-in"];
+    assert_eq!(flow.paths[1].chunks, again, "the alternate carries nothing new");
+}
+
+#[test]
+fn listed_packets_are_lost_and_sent_again() {
+    let mut scenario = scenarios::one_path();
+    scenario.links[0].queue = [Queue::Packets(1000); 2];
+    scenario.links[0].loss[0] = Loss::Listed(vec![100, 300]);
+    let run = result(&scenario);
+    assert_eq!((run.links[1].drops.loss, run.links[1].dropped), (2, 2));
+    assert_eq!(run.flows[0].retransmissions.fast["l"], 2);
+}
+
+#[test]
+fn a_dead_link_loses_the_association() {
+    let mut scenario = scenarios::one_path();
+    scenario.links[0].up = false;
+    let run = result(&scenario);
+    assert_eq!((run.flows[0].outcome, run.flows[0].completion), ("lost", None));
+    assert!(run.links[1].drops.down > 0);
+}
+
+#[test]
+fn a_run_without_end_stops() {
+    let mut scenario = scenarios::one_path();
+    scenario.flows[0].traffic = Traffic::Bulk(None);
+    let refused = run(&scenario, RunOptions::default()).unwrap_err();
+    assert_eq!(refused.place(), Some((Item::Flow("f".to_owned()), "send")));
+    scenario.stop = Some(Duration::from_secs(3));
+    let run = result(&scenario);
+    assert_eq!((run.ended, run.flows[0].outcome), (3.0, "open"));
+}
+
+#[test]
+fn progress_is_asked_and_can_end_it() {
+    let mut scenario = scenarios::one_path();
+    scenario.flows[0].traffic = Traffic::Bulk(Some(100_000_000));
+    let mut asked = 0;
+    let mut progress = |so_far: anabranch_sim::Progress| {
+        asked += 1;
+        assert_eq!((so_far.expected, so_far.events), (Some(100_000_000), 65_536));
+        assert!(so_far.delivered > 10_000_000);
+        ControlFlow::Break(())
+    };
+    let interrupted = run(&scenario, RunOptions { progress: Some(&mut progress), ..RunOptions::default() });
+    assert!(matches!(interrupted, Err(RunError::Interrupted { .. })));
+    assert_eq!(asked, 1);
+}
+
+#[test]
+fn what_cannot_be_run_is_refused_with_its_place() {
+    let wrong = |spoil: fn(&mut Scenario)| {
+        let mut scenario = scenarios::two_links();
+        spoil(&mut scenario);
+        let (item, key) = check(&scenario, &Default::default()).unwrap_err().place().unwrap();
+        (item.to_string(), key)
+    };
+    let flow = |key| ("flow `f`".to_owned(), key);
+    let link = |key| ("link `wifi`".to_owned(), key);
+    assert_eq!(wrong(|s| s.flows[0].from = "x".into()), flow("from"));
+    assert_eq!(wrong(|s| s.flows[0].to = "s".into()), flow("to"));
+    assert_eq!(wrong(|s| s.flows[0].primary = Some("lte".into())), flow("primary"));
+    assert_eq!(wrong(|s| s.flows[0].sctp.fast = PolicySpec::named("best")), flow("fast"));
+    assert_eq!(wrong(|s| s.flows[0].sctp.sack_every = 0), flow("sack_every"));
+    assert_eq!(wrong(|s| s.flows[0].traffic = Traffic::Bulk(Some(0))), flow("send"));
+    assert_eq!(wrong(|s| s.flows.push(s.flows[0].clone())), flow("name"));
+    assert_eq!(wrong(|s| s.links.push(s.links[0].clone())), link("name"));
+    assert_eq!(wrong(|s| s.links[0].rate[1] = 0), link("rate"));
+    assert_eq!(wrong(|s| s.links[0].queue[0] = Queue::Packets(0)), link("queue"));
+    assert_eq!(wrong(|s| s.links[0].loss[0] = Loss::Random(1.5)), link("loss"));
+    assert_eq!(wrong(|s| s.links[0].loss[0] = Loss::Random(f64::NAN)), link("loss"));
+    assert_eq!(wrong(|s| s.links[0].between[1] = "s".into()), link("between"));
+    let mut outage = scenarios::all().into_iter().find(|scenario| scenario.name == "outage").unwrap();
+    outage.changes[1].link = "lte".to_owned();
+    let refused = check(&outage, &Default::default()).unwrap_err();
+    assert_eq!(refused.place(), Some((Item::Change(1), "link")));
+}
+
+#[test]
+fn series_are_written() {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("series");
+    let _ = std::fs::remove_dir_all(&directory);
+    let mut scenario = scenarios::two_links();
+    scenario.flows[0].name = "a/b".to_owned();
+    let mut series = CsvSeries::new(&directory).unwrap();
+    let result = run(&scenario, RunOptions { observer: Some(&mut series), ..RunOptions::default() }).unwrap();
+    series.finish().unwrap();
+    let rows = |name: &str| {
+        let text = std::fs::read_to_string(directory.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        text.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let chunks: u64 = result.flows[0].paths.iter().map(|path| path.chunks).sum();
+    let sent = rows("a_b.sent.csv");
+    assert_eq!(sent[0], "time,path,tsn,size,why");
+    assert_eq!(sent.len() as u64 - 1, chunks);
+    let missing =
+        sent.iter().filter(|row| row.contains(",gprs,") && row.ends_with(",missing")).count() as u64;
+    assert_eq!(missing, result.flows[0].retransmissions.fast["gprs"]);
+    let drops = rows("wifi.s-r.drops.csv");
+    assert_eq!(drops.len() as u64 - 1, result.links[3].dropped);
+    let queue = rows("wifi.s-r.queue.csv");
+    assert_eq!(queue[0], "time,packets,bytes");
+    let most = queue[1..].iter().map(|row| row.split(',').nth(1).unwrap().parse::<u64>().unwrap()).max();
+    assert_eq!(most, Some(result.links[3].queue_max));
+    assert!(queue[1..].is_sorted_by_key(|row| row.split(',').next().unwrap().parse::<f64>().unwrap()));
+    assert_eq!(queue.last().unwrap().split_once(',').unwrap().1, "0,0");
+    for name in ["windows", "rto", "peer_window", "acked", "blocked", "marked"] {
+        assert!(rows(&format!("a_b.{name}.csv")).len() > 1, "{name}");
+    }
+}
