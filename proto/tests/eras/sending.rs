@@ -64,6 +64,18 @@ fn send_on() {
     }
 }
 
+/// A right to send that could not be used is kept while nothing is in flight: no SACK would bring another.
+#[test]
+fn a_right_to_send_waits_for_room() {
+    let mut bench = Bench::new(ruled("send_on", "sack"), 1);
+    bench.writable(0, false);
+    bench.send(1, FULL);
+    bench.pass(ms(100));
+    assert_eq!(bench.loads(), []);
+    bench.writable(0, true);
+    assert_eq!(bench.loads(), [(100, 0, vec![1])]);
+}
+
 /// How many packets of new data one SACK lets go: the window is 20,552, all 14 chunks are acknowledged at once
 /// and 40 wait. Max.Burst is 4.
 fn packets_an_event(scope: Burst) -> Vec<usize> {
