@@ -4,6 +4,7 @@ use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 
 use super::{Association, Awaited};
+use crate::Time;
 use crate::handshake;
 use crate::output::{Limit, Purpose, Reason};
 use crate::path::PathId;
@@ -11,7 +12,6 @@ use crate::rules::ImmediateSack;
 use crate::shutdown::State;
 use crate::wire::chunk::{Bare, CookieEcho, Heartbeat, Shutdown};
 use crate::wire::{Chunk, Ecn, Packet, Ports};
-use crate::{PathState, Time};
 
 type Built = (Box<Packet>, Reason);
 
@@ -177,11 +177,7 @@ impl Association {
     /// A SACK in a packet of its own, to where the data came from.
     //= rfc9260#section-6.4
     fn sack_alone(&mut self) -> Built {
-        let path = self.receiver.from;
-        let path = match self.paths.view(path).state {
-            PathState::Inactive => self.sender.in_use,
-            _ => path,
-        };
+        let path = self.open_path(self.receiver.from);
         let sack = self.take_sack(path);
         self.packet(path, smallvec![sack], Purpose::Sack, Limit::Control)
     }

@@ -18,7 +18,7 @@ impl Association {
         let mut arrival = Arrival::default();
         let path = self.path_of(local, source);
         self.follow(path, local);
-        self.heard_in_shutdown(now);
+        self.heard_in_shutdown();
         for chunk in packet.chunks.drain(skip..) {
             match chunk {
                 Chunk::Unknown(unknown) => {
@@ -85,14 +85,14 @@ impl Association {
         }
     }
 
-    /// A peer that is heard while SHUTDOWN is not answered may have data left to send: T2 starts over.
+    /// A peer that is heard while SHUTDOWN is not answered may have data left to send: the count starts over.
+    /// T2 does so for DATA only: a lost SHUTDOWN must not wait for a peer whose heartbeats go on and on.
     //= rfc9260#section-9.2
-    fn heard_in_shutdown(&mut self, now: Time) {
+    fn heard_in_shutdown(&mut self) {
         if let Some(resend) = &mut self.resend
             && self.state == State::ShutdownSent
         {
             resend.tries = 0;
-            resend.timer = now + self.paths.view(resend.path).rto;
         }
     }
 
@@ -130,6 +130,7 @@ impl Association {
     /// DATA on a stream that was never agreed is acknowledged, reported and thrown away.
     //= rfc9260#section-6.5
     fn invalid_stream(&mut self, data: Data, path: PathId, arrival: &mut Arrival) {
+        let path = self.open_path(path);
         self.report(path, Cause::InvalidStream(data.stream));
         self.receiver.acknowledge_only(data.tsn, arrival);
     }
@@ -214,6 +215,7 @@ impl Association {
     fn shutdown_ack_came(&mut self, path: PathId, now: Time) {
         if self.state.after(Step::ShutdownAck).is_some() {
             let complete = Chunk::ShutdownComplete(ShutdownComplete { reflected: false });
+            let path = self.open_path(path);
             self.control.push_back((path, complete, Purpose::Shutdown));
         }
         self.take(Step::ShutdownAck, now);

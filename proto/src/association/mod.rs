@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::notes::Notes;
 use crate::output::{Event, LostReason, Message, Output, Purpose, SendError, Statistics};
-use crate::path::{PathId, Paths};
+use crate::path::{PathId, PathState, Paths};
 use crate::policy::window::MakePath;
 use crate::receive::Receiver;
 use crate::sender::{Sender, Surroundings};
@@ -217,7 +217,7 @@ impl Association {
             State::ShutdownAckSent => Awaited::ShutdownAck,
             _ => return,
         };
-        let path = self.sender.in_use;
+        let path = self.open_path(self.sender.in_use);
         self.resend = Some(Resend { what, path, timer: Time::NEVER, tries: 0, due: true, with: None });
         self.stop_heartbeats();
     }
@@ -240,7 +240,17 @@ impl Association {
 
     fn send_abort(&mut self, cause: Cause) {
         let abort = Chunk::Abort(Abort { reflected: false, causes: vec![cause] });
-        self.control.push_back((self.sender.in_use, abort, Purpose::Abort));
+        let wanted = self.resend.as_ref().map_or(self.sender.in_use, |resend| resend.path);
+        self.control.push_back((self.open_path(wanted), abort, Purpose::Abort));
+    }
+
+    /// `wanted` if it is active, else another path: nothing but heartbeats goes to one that is not confirmed.
+    //= rfc9260#section-5.4
+    fn open_path(&self, wanted: PathId) -> PathId {
+        let active = |id: &PathId| self.paths.view(*id).state == PathState::Active;
+        let confirmed = |id: &PathId| self.paths.view(*id).confirmed();
+        let first = [wanted, self.sender.in_use].into_iter().chain(self.paths.ids()).find(active);
+        first.or_else(|| self.paths.ids().find(confirmed)).unwrap_or(wanted)
     }
 
     /// The association is over: what was not delivered goes back to the user, then `last` says how it ended.

@@ -233,7 +233,7 @@ impl Association {
             rest.health.used = now;
             rest.schedule_heartbeat(view, &self.config, &mut self.chance);
         }
-        self.sender.in_use = self.paths.primary();
+        self.sender.in_use = self.open_path(self.paths.primary());
         self.sender.open();
         self.events.push_back(event);
     }

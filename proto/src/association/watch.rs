@@ -228,7 +228,9 @@ impl Association {
         }
         let late = resend.path;
         self.paths.view_mut(late).back_off(limits);
-        let next = PathId((late.0 + 1) % paths);
+        // What ends an association goes to confirmed paths only (§5.4); INIT is what confirms the first.
+        let confirmed = |id: &PathId| setting_up || self.paths.view(*id).confirmed();
+        let next = (1..=paths).map(|n| PathId((late.0 + n) % paths)).find(confirmed).unwrap_or(late);
         if !matches!(resend.what, Awaited::CookieEcho(_)) {
             let rto = self.paths.view(late).rto;
             resend.path = next;

@@ -162,7 +162,7 @@ impl Sender {
     /// Nothing more leaves now: rights that last for one answer end, and what blocks is recorded.
     pub(crate) fn settle(&mut self, around: &mut Surroundings<'_>) {
         let marked = self.outstanding.lowest_marked().is_some();
-        self.rights.settle(marked);
+        self.rights.settle(marked, self.outstanding.is_empty());
         let cause = self.what_blocks(around);
         self.blocked.set(cause, around.now, around.statistics, around.notes);
         self.watch_closed_window(around);

@@ -8,7 +8,7 @@ use anabranch_proto::{
 use bytes::Bytes;
 
 use crate::support::bench::{at_ms, era, ms};
-use crate::support::{Left, PORT, Weather, World, address, at, secs};
+use crate::support::{Kind, Left, PORT, Weather, World, address, at, secs};
 
 fn is_init(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Init(_))
@@ -97,8 +97,7 @@ fn the_next_address_is_tried() {
 #[test]
 fn one_packet_of_the_handshake_is_lost() {
     let is_init_ack = |c: &Chunk| matches!(c, Chunk::InitAck(_));
-    let kinds: [(fn(&Chunk) -> bool, u64); 4] =
-        [(is_init, 1150), (is_init_ack, 1150), (is_echo, 1150), (is_ack, 150)];
+    let kinds: [(Kind, u64); 4] = [(is_init, 1150), (is_init_ack, 1150), (is_echo, 1150), (is_ack, 150)];
     for (kind, side1) in kinds {
         let config = era("rfc9260");
         let weather = vec![Weather::fair(ms(50))];
