@@ -26,7 +26,8 @@ pub struct CaptureWriter<W: Write> {
     comment: String,
     flows: Vec<String>,
     /// In order of time.
-    held: VecDeque<Held>,
+    pub(super) held: VecDeque<Held>,
+    pub(super) most_held: usize,
     /// The number of the first that is held; they are counted from the beginning.
     first: u64,
     /// By link direction: what is on it, as its number there and its number here.
@@ -39,7 +40,7 @@ pub struct CaptureWriter<W: Write> {
 }
 
 /// A packet that is still to be written.
-struct Held {
+pub(super) struct Held {
     at: Time,
     interface: u32,
     inbound: bool,
@@ -59,6 +60,7 @@ impl<W: Write> CaptureWriter<W> {
             comment: comment.to_owned(),
             flows: Vec::new(),
             held: VecDeque::new(),
+            most_held: MOST_HELD,
             first: 0,
             on_link: Vec::new(),
             datagram: BytesMut::new(),
@@ -121,7 +123,7 @@ impl<W: Write> CaptureWriter<W> {
     }
 
     fn surplus(&mut self) -> Option<Held> {
-        if self.held.len() > MOST_HELD { self.held.pop_front() } else { None }
+        if self.held.len() > self.most_held { self.held.pop_front() } else { None }
     }
 
     fn write(&mut self, held: &Held) {
