@@ -45,6 +45,16 @@ pub struct Endpoint {
     answers: VecDeque<(Box<Packet>, Purpose)>,
 }
 
+/// Whose packet it is.
+enum Owner {
+    /// This association's.
+    Association(usize),
+    /// It comes from where an association's peer is, but with a wrong tag: it is thrown away.
+    WrongTag,
+    /// It comes out of the blue.
+    Nobody,
+}
+
 /// Why an endpoint could not be made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NewError {
@@ -304,36 +314,51 @@ impl Endpoint {
                 let echo = echo.clone();
                 self.cookie_echo(packet, &echo, now);
             }
-            Some(_) => match self.association_of(&packet) {
-                Some(index) => self.deliver(index, packet, 0, now),
-                None => self.out_of_the_blue(&packet),
+            // Only an INIT has none.
+            Some(_) if packet.tag == 0 => {}
+            Some(_) => match self.owner(&packet) {
+                Owner::Association(index) => self.deliver(index, packet, 0, now),
+                Owner::WrongTag => {}
+                Owner::Nobody => self.out_of_the_blue(&packet),
             },
         }
     }
 
-    /// The association that a packet belongs to: by our tag; by the peer's, where a T bit says so (§8.5.1).
-    fn association_of(&self, packet: &Packet) -> Option<usize> {
-        let of_peer = |index: &usize| {
-            let association = self.associations[*index].as_ref();
-            association.is_some_and(|a| a.peer_port == packet.ports.source)
-        };
-        if let Some(index) = self.by_tag.get(&packet.tag) {
-            return Some(*index).filter(of_peer);
-        }
-        let reflected = match packet.chunks.first()? {
+    /// Whose packet this is: by our tag; by the peer's, where a T bit says so.
+    //= rfc9260#section-8.5
+    //= rfc9260#section-8.5.1
+    fn owner(&self, packet: &Packet) -> Owner {
+        let by_peer = self.by_peer.get(&(packet.from, packet.ports.source)).copied();
+        let known = by_peer.and_then(|index| Some((index, self.associations[index].as_ref()?)));
+        let reflected = packet.chunks.iter().any(|chunk| match chunk {
             Chunk::Abort(abort) => abort.reflected,
             Chunk::ShutdownComplete(complete) => complete.reflected,
             _ => false,
+        });
+        if reflected {
+            let right = known.filter(|(_, association)| association.peer_tag == packet.tag);
+            return right.map_or(Owner::WrongTag, |(index, _)| Owner::Association(index));
+        }
+        let same_port = |index: &usize| {
+            let association = self.associations[*index].as_ref();
+            association.is_some_and(|a| a.peer_port == packet.ports.source)
         };
-        let index = *self.by_peer.get(&(packet.from, packet.ports.source))?;
-        let association = self.associations[index].as_ref()?;
-        (reflected && association.peer_tag == packet.tag).then_some(index)
+        if let Some(index) = self.by_tag.get(&packet.tag).copied().filter(same_port) {
+            return Owner::Association(index);
+        }
+        let ends = matches!(packet.chunks.first(), Some(Chunk::ShutdownAck(_)));
+        match known {
+            // The end of an association that the peer remembers and we, who set up a new one, do not.
+            Some((_, association)) if ends && association.state().setting_up() => Owner::Nobody,
+            Some(_) => Owner::WrongTag,
+            None => Owner::Nobody,
+        }
     }
 
-    fn deliver(&mut self, index: usize, packet: Box<Packet>, skip: usize, now: Time) {
+    fn deliver(&mut self, index: usize, mut packet: Box<Packet>, skip: usize, now: Time) {
         let Some(association) = &mut self.associations[index] else { return };
         let setting_up = association.state().setting_up();
-        association.incoming(packet, skip, now);
+        association.incoming(&mut packet, skip, now);
         if setting_up {
             // INIT ACK may have named further addresses.
             self.link(index);
@@ -369,10 +394,14 @@ impl Endpoint {
     /// An INIT for an association that exists (§5.2.1, §5.2.2).
     //= rfc9260#section-5.2.2
     fn init_again(&mut self, index: usize, packet: &Packet, init: &Init, peer: &Peer, now: Time) {
-        let Some(association) = &self.associations[index] else { return };
+        let Some(association) = &mut self.associations[index] else { return };
         let ties = (association.local_tag, association.peer_tag);
         match association.state() {
-            State::ShutdownAckSent => {}
+            //= rfc9260#section-9.2
+            State::ShutdownAckSent => {
+                association.resend_now();
+                self.wake(index);
+            }
             state if state.setting_up() => {
                 self.answer_init(packet, init, peer, (ties.0, ties), now);
             }
@@ -439,7 +468,8 @@ impl Endpoint {
         let cookie = match Cookie::open(&echo.cookie, &self.secret, now) {
             Ok(cookie) => cookie,
             Err(BadCookie::Forged) => return,
-            Err(BadCookie::Stale(over)) => return self.stale(&packet, echo, over),
+            Err(BadCookie::Stale(cookie, _)) if self.is_current(&cookie) => *cookie,
+            Err(BadCookie::Stale(cookie, over)) => return self.stale(&packet, &cookie, over),
         };
         if cookie.peer_port != packet.ports.source || cookie.local_tag != packet.tag {
             return;
@@ -466,6 +496,8 @@ impl Endpoint {
         let state = association.state();
         match handshake::collision(association.local_tag, association.peer_tag, cookie) {
             Collision::Restart if state == State::ShutdownAckSent => {
+                association.resend_now();
+                self.wake(index);
                 let tag = cookie.peer_tag;
                 let error = OperationError { causes: vec![Cause::CookieWhileShutdown] };
                 return self.answer(&packet, tag, Chunk::Error(error), Purpose::Error);
@@ -484,11 +516,15 @@ impl Endpoint {
         self.deliver(index, packet, 1, now);
     }
 
+    /// Whether a cookie has the tags of an association that exists: then its age does not matter.
+    fn is_current(&self, cookie: &Cookie) -> bool {
+        let association = self.by_tag.get(&cookie.local_tag).and_then(|i| self.associations[*i].as_ref());
+        association.is_some_and(|a| a.peer_tag == cookie.peer_tag)
+    }
+
     /// The cookie was ours, but too old.
     //= rfc9260#section-5.2.6
-    fn stale(&mut self, packet: &Packet, echo: &CookieEcho, over: crate::Duration) {
-        // The signature was right, so the tags in it are: read it as of the time when it was made.
-        let Ok(cookie) = Cookie::open(&echo.cookie, &self.secret, Time::ZERO) else { return };
+    fn stale(&mut self, packet: &Packet, cookie: &Cookie, over: crate::Duration) {
         let micros = u32::try_from(over.as_micros()).unwrap_or(u32::MAX);
         let error = OperationError { causes: vec![Cause::StaleCookie(micros)] };
         self.answer(packet, cookie.peer_tag, Chunk::Error(error), Purpose::Error);
@@ -498,16 +534,17 @@ impl Endpoint {
     //= rfc9260#section-8.4
     fn out_of_the_blue(&mut self, packet: &Packet) {
         let silent = |chunk: &Chunk| match chunk {
-            Chunk::Abort(_) | Chunk::ShutdownComplete(_) | Chunk::CookieAck(_) | Chunk::InitAck(_) => true,
+            Chunk::Abort(_) | Chunk::ShutdownComplete(_) | Chunk::CookieAck(_) => true,
             Chunk::Error(error) => error.causes.iter().any(|c| matches!(c, Cause::StaleCookie(_))),
             _ => false,
         };
         if packet.chunks.iter().any(silent) {
             return;
         }
-        let chunk = match packet.chunks.first() {
-            Some(Chunk::ShutdownAck(_)) => Chunk::ShutdownComplete(ShutdownComplete { reflected: true }),
-            _ => Chunk::Abort(Abort { reflected: true, causes: vec![] }),
+        let ends = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::ShutdownAck(_)));
+        let chunk = match ends {
+            true => Chunk::ShutdownComplete(ShutdownComplete { reflected: true }),
+            false => Chunk::Abort(Abort { reflected: true, causes: vec![] }),
         };
         self.answer(packet, packet.tag, chunk, Purpose::Abort);
     }

@@ -12,12 +12,13 @@ use crate::{Pairs, Time, Tsn};
 
 impl Association {
     /// Takes a packet whose tag is right, from its `skip`-th chunk on.
-    pub(crate) fn incoming(&mut self, mut packet: Box<Packet>, skip: usize, now: Time) {
+    pub(crate) fn incoming(&mut self, packet: &mut Packet, skip: usize, now: Time) {
         self.statistics.packets_received += 1;
         let (local, source) = (packet.to, packet.from);
         let mut arrival = Arrival::default();
         let path = self.path_of(local, source);
         self.follow(path, local);
+        self.heard_in_shutdown(now);
         for chunk in packet.chunks.drain(skip..) {
             match chunk {
                 Chunk::Data(data) => self.data(data, path, &mut arrival, now),
@@ -50,6 +51,17 @@ impl Association {
             && self.config.pairs == Pairs::OnePerPeer
         {
             view.local = local;
+        }
+    }
+
+    /// A peer that is heard while SHUTDOWN is not answered may have data left to send: T2 starts over.
+    //= rfc9260#section-9.2
+    fn heard_in_shutdown(&mut self, now: Time) {
+        if let Some(resend) = &mut self.resend
+            && self.state == State::ShutdownSent
+        {
+            resend.tries = 0;
+            resend.timer = now + self.paths.view(resend.path).rto;
         }
     }
 
@@ -135,12 +147,17 @@ impl Association {
         }
     }
 
+    /// A stale cookie is the end of a set-up, and after one no news.
+    //= rfc9260#section-5.2.6
     fn peer_error(&mut self, error: OperationError, now: Time) {
         let stale = error.causes.iter().any(|cause| matches!(cause, Cause::StaleCookie(_)));
-        if stale && self.state == State::CookieEchoed {
-            return self.close(Event::Lost(LostReason::PeerAborted(error.causes)), now);
+        match (stale, self.state) {
+            (true, State::CookieEchoed) => {
+                self.close(Event::Lost(LostReason::PeerAborted(error.causes)), now)
+            }
+            (true, _) => {}
+            (false, _) => self.events.push_back(Event::PeerError(error.causes)),
         }
-        self.events.push_back(Event::PeerError(error.causes));
     }
 
     //= rfc9260#section-9.2
@@ -181,9 +198,7 @@ impl Association {
     fn repeat_shutdown(&mut self, arrival: &Arrival) {
         if self.state == State::ShutdownSent && arrival.any() {
             self.receiver.schedule.now = true;
-            if let Some(resend) = &mut self.resend {
-                resend.due = true;
-            }
+            self.resend_now();
         }
     }
 }

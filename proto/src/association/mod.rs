@@ -187,7 +187,7 @@ impl Association {
     pub(crate) fn shutdown(&mut self, now: Time) {
         match self.state.after(Step::Asked) {
             Some(next) => self.state = next,
-            None if self.state.setting_up() => return self.close(Event::Lost(LostReason::UserAborted), now),
+            None if self.state.setting_up() => return self.abort(now),
             None => return,
         }
         self.drained();
@@ -216,10 +216,17 @@ impl Association {
         self.stop_heartbeats();
     }
 
+    /// What is sent until it is answered goes again at once.
+    pub(crate) fn resend_now(&mut self) {
+        if let Some(resend) = &mut self.resend {
+            resend.due = true;
+        }
+    }
+
     /// The user ends at once.
     //= rfc9260#section-9.1
     pub(crate) fn abort(&mut self, now: Time) {
-        if !self.state.setting_up() && self.state != State::Closed {
+        if !matches!(self.state, State::CookieWait | State::Closed) {
             self.send_abort(Cause::UserInitiated(Bytes::new()));
         }
         self.close(Event::Lost(LostReason::UserAborted), now);

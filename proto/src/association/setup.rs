@@ -71,6 +71,9 @@ impl Association {
         let tsn = first_tsn(begin.config, tag);
         let mut association = Association::new(begin, tag, tsn, peer_port)?;
         association.add_paths(to, None, now);
+        for id in association.paths.ids() {
+            association.paths.get_mut(id).health.named = true;
+        }
         if association.paths.views().is_empty() {
             return Ok(None);
         }

@@ -36,11 +36,11 @@ impl Association {
     }
 
     fn run_path_timers(&mut self, id: PathId, now: Time) {
-        if self.paths.get(id).timers.idle <= now {
-            self.paths.idle(id, &mut self.notes);
-        }
         if self.paths.get(id).timers.t3 <= now && self.state != State::Closed {
             self.t3_expired(id, now);
+        }
+        if self.paths.get(id).timers.idle <= now {
+            self.paths.idle(id, &mut self.notes);
         }
         if self.paths.get(id).timers.answer <= now && self.state != State::Closed {
             self.heartbeat_lost(id, now);
@@ -66,7 +66,8 @@ impl Association {
         let active = self.paths.view(id).state == PathState::Active;
         let counts = match (self.config.rules.heartbeat_errors, what) {
             (HeartbeatErrors::WhileActive, _) => self.paths.view(id).state != PathState::Inactive,
-            (HeartbeatErrors::All, _) | (HeartbeatErrors::PathInUse, Unanswered::Data) => true,
+            (HeartbeatErrors::All, _) | (_, Unanswered::Data) => true,
+            (HeartbeatErrors::Confirmed, Unanswered::Heartbeat) => self.counts_as_confirmed(id),
             (HeartbeatErrors::PathInUse, Unanswered::Heartbeat) => in_use,
         };
         self.errors += u32::from(counts);
@@ -80,6 +81,13 @@ impl Association {
         if self.errors > self.config.association_max_retrans {
             self.close(Event::Lost(LostReason::TooManyErrors), now);
         }
+    }
+
+    /// An address that the user named counts as confirmed; one that only the peer named does not before it is,
+    /// and verifying it must not end the association.
+    //= rfc9260#section-5.4
+    fn counts_as_confirmed(&self, id: PathId) -> bool {
+        self.paths.view(id).confirmed() || self.paths.get(id).health.named
     }
 
     /// By the rule of ns-2, the path that takes over from a failed primary is the primary from then on.

@@ -36,12 +36,12 @@ pub(crate) struct Cookie {
 }
 
 /// Why a cookie was not taken.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum BadCookie {
     /// It is not one of ours, or was changed.
     Forged,
-    /// It is too old, by so much.
-    Stale(Duration),
+    /// This is what it says, but it is too old, by so much.
+    Stale(Box<Cookie>, Duration),
 }
 
 impl Cookie {
@@ -75,7 +75,7 @@ impl Cookie {
         let cookie = Cookie::parse(content).ok_or(BadCookie::Forged)?;
         let age = now.since(cookie.created);
         match age.checked_sub(cookie.life) {
-            Some(over) if !over.is_zero() => Err(BadCookie::Stale(over)),
+            Some(over) if !over.is_zero() => Err(BadCookie::Stale(Box::new(cookie), over)),
             _ => Ok(cookie),
         }
     }
@@ -185,6 +185,7 @@ mod tests {
     fn it_grows_stale() {
         let bytes = cookie().sign(&[1; 32]);
         let late = Time::from_nanos(5) + Duration::from_secs(61);
-        assert_eq!(Cookie::open(&bytes, &[1; 32], late), Err(BadCookie::Stale(Duration::from_secs(1))));
+        let stale = BadCookie::Stale(Box::new(cookie()), Duration::from_secs(1));
+        assert_eq!(Cookie::open(&bytes, &[1; 32], late), Err(stale));
     }
 }

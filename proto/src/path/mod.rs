@@ -92,6 +92,8 @@ pub(crate) struct Path {
     pub(crate) earliest: Option<Tsn>,
     /// RTOs in a row in which nothing was sent here.
     pub(crate) idle_rtos: u32,
+    /// T3-rtx has expired and nothing was acknowledged since.
+    pub(crate) lone: bool,
     /// Whether the local address can send at all.
     pub(crate) writable: bool,
     /// What the SACK being processed has said about this path.

@@ -4,7 +4,7 @@ use super::{Path, PathId, PathState, PathView, RttLimits, Tally, Timers};
 use crate::output::NoteKind;
 use crate::policy::window::MakePath;
 use crate::policy::{Loss, Units};
-use crate::rules::{InFlight, Rules};
+use crate::rules::{AfterTimeout, InFlight, Rules};
 use crate::wire::{Address, chunk::DATA_HEADER};
 use crate::{Config, Time, Tsn};
 
@@ -124,6 +124,7 @@ impl Paths {
             timed: None,
             earliest: None,
             idle_rtos: 0,
+            lone: false,
             writable: true,
             tally: Tally::default(),
         });
@@ -162,10 +163,14 @@ impl Paths {
     }
 
     /// Works out how much each path may carry now: of retransmissions (`marked`), or of new data.
+    //= rfc9260#section-7.2.3
     pub(crate) fn measure_room(&mut self, marked: bool) {
+        let one_packet = self.rules.after_timeout == AfterTimeout::OnePacket;
         for i in 0..self.views.len() {
             let flight = if marked { self.views[i].flight } else { self.count(&self.views[i]) };
-            let usable = self.rest[i].writable && self.views[i].confirmed();
+            let path = &self.rest[i];
+            let waits = one_packet && path.lone && self.views[i].flight > 0;
+            let usable = path.writable && !waits && self.views[i].confirmed();
             let view = &mut self.views[i];
             view.room = if usable { view.window.saturating_sub(flight) } else { 0 };
         }

@@ -71,6 +71,7 @@ impl Sender {
                 around.paths.note_rto(id, around.now, around.notes);
             }
             around.paths.view_mut(id).errors = 0;
+            around.paths.get_mut(id).lone = false;
             let acked = Acked {
                 now: around.now,
                 cumulative: tally.cumulative,

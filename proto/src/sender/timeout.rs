@@ -21,7 +21,6 @@ impl Sender {
     pub(crate) fn time_out(&mut self, id: PathId, around: &mut Surroundings<'_>) -> TimedOut {
         let now = around.now;
         around.notes.add(now, || NoteKind::T3 { path: id });
-        around.statistics.timeouts += 1;
         let probe = self.probing && self.heard_since_probe && self.outstanding.only().is_some();
         if !probe {
             around.paths.cut(id, Loss::Timeout, now, around.notes);
@@ -31,7 +30,10 @@ impl Sender {
         let (view, path) = around.paths.both(id);
         view.back_off(limits);
         path.timed = None;
+        path.lone |= !probe;
         path.timers.t3 = Time::NEVER;
+        // An RTO without an answer is a loss; it is not counted as an idle one besides.
+        path.timers.idle = Time::NEVER;
         around.paths.note_rto(id, now, around.notes);
         let notes = &mut *around.notes;
         self.outstanding.time_out(id, around.paths, |tsn| {
@@ -40,6 +42,7 @@ impl Sender {
         self.rights.event();
         self.rights.grant(Why::Timeout);
         if !probe {
+            around.statistics.timeouts += 1;
             return TimedOut::Error;
         }
         self.heard_since_probe = false;
