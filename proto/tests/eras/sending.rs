@@ -64,9 +64,21 @@ fn send_on() {
     }
 }
 
+/// A right to send that could not be used is kept while nothing is in flight: no SACK would bring another.
+#[test]
+fn a_right_to_send_waits_for_room() {
+    let mut bench = Bench::new(ruled("send_on", "sack"), 1);
+    bench.writable(0, false);
+    bench.send(1, FULL);
+    bench.pass(ms(100));
+    assert_eq!(bench.loads(), []);
+    bench.writable(0, true);
+    assert_eq!(bench.loads(), [(100, 0, vec![1])]);
+}
+
 /// How many packets of new data one SACK lets go: the window is 20,552, all 14 chunks are acknowledged at once
 /// and 40 wait. Max.Burst is 4.
-fn burst(scope: Burst) -> Vec<usize> {
+fn packets_an_event(scope: Burst) -> Vec<usize> {
     let mut config = era("rfc9260");
     config.rules.burst = scope;
     let mut bench = Bench::confirmed(config, 1, ms(0));
@@ -96,10 +108,10 @@ fn burst(scope: Burst) -> Vec<usize> {
 /// full window 14 + 1 and 14 + 2. Unarmed, ns-2's kind does not limit either.
 //= rfc9260#section-6.1
 #[test]
-fn burst_limits_every_event() {
-    assert_eq!(burst(Burst::Always), [4, 4, 4]);
-    assert_eq!(burst(Burst::Off), [14, 15, 16]);
-    assert_eq!(burst(Burst::WhenArmed), [14, 15, 16]);
+fn burst() {
+    assert_eq!(packets_an_event(Burst::Always), [4, 4, 4]);
+    assert_eq!(packets_an_event(Burst::Off), [14, 15, 16]);
+    assert_eq!(packets_an_event(Burst::WhenArmed), [14, 15, 16]);
 }
 
 /// The burst that is armed: TSN `a` was fast-retransmitted; the SACK that acknowledges it cumulatively, with

@@ -116,12 +116,14 @@ fn t3_doubles_up_to_rto_max() {
     assert_eq!(sent, [0, 1, 3, 7, 15, 31, 63, 123, 183], "one packet at each");
 }
 
+type Runs = &'static [(u32, u32)];
+
 /// T3 runs from the first chunk sent while it was off (R1), from the SACK of the earliest (R3), not from that
 /// of a later one, and is off when all is acknowledged (R2).
 //= rfc9260#section-6.3.2
 #[test]
 fn t3_starts_restarts_and_stops() {
-    let times = |sacks: &[(u64, u32, &[(u32, u32)])]| -> Vec<u64> {
+    let times = |sacks: &[(u64, u32, Runs)]| -> Vec<u64> {
         let mut bench = Bench::new(era("rfc9260"), 1);
         bench.send(1, FULL);
         bench.pass(ms(100));

@@ -218,7 +218,7 @@ fn idle_decay_in_each_era() {
     assert_eq!(decay(era("ns2")), plain([10_264, 5872, 5872, 5872]));
 }
 
-/// The four choices, from 20,552 bytes; and `idle_floor`, in units of 1468.
+/// The four choices, from 20,552 bytes.
 #[test]
 fn idle_decay() {
     let plain = |windows: [u64; 4]| windows.map(|w| (w, None)).to_vec();
@@ -227,9 +227,16 @@ fn idle_decay() {
     assert_eq!(decay(ruled("idle_decay", "literal")), plain([10_276, 5872, 5872, 5872]));
     let remembered = [10_276, 5872, 5872, 5872].map(|w| (w, Some(20_552)));
     assert_eq!(decay(ruled("idle_decay", "remember")), remembered);
-    let mut low = ruled("idle_decay", "halve");
-    low.rules.set_number("idle_floor", 2).expect("a number");
-    assert_eq!(decay(low), plain([10_276, 5138, 2936, 2936]));
+}
+
+/// Floors of two and four units of 1468 bytes.
+#[test]
+fn idle_floor() {
+    for (units, windows) in [(2, [10_276, 5138, 2936, 2936]), (4, [10_276, 5872, 5872, 5872])] {
+        let mut config = ruled("idle_decay", "halve");
+        config.rules.set_number("idle_floor", units).expect("a number");
+        assert_eq!(decay(config), windows.map(|w| (w, None)));
+    }
 }
 
 /// An RTO after its only packet, a first window of 4404 is below the floor of 4·1468 = 5872: read to the

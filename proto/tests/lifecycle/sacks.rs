@@ -6,8 +6,11 @@ use anabranch_proto::{Config, Event, Tsn};
 
 use crate::support::bench::{Bench, Sent, at_ms, chunk, era, ms};
 
-/// The SACKs so far: when (ms), cumulative, gap blocks, duplicates.
-fn sacks(bench: &mut Bench) -> Vec<(u64, u32, Vec<(u16, u16)>, Vec<u32>)> {
+/// A SACK: when (ms), cumulative, gap blocks, duplicates.
+type Told = (u64, u32, Vec<(u16, u16)>, Vec<u32>);
+
+/// The SACKs so far.
+fn sacks(bench: &mut Bench) -> Vec<Told> {
     let block = |gap: &GapBlock| (gap.start, gap.end);
     let told = |(at, sack): (u64, anabranch_proto::wire::chunk::Sack)| {
         let duplicates = sack.duplicates.iter().map(|tsn| tsn.0).collect();

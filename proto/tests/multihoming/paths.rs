@@ -4,7 +4,7 @@ use anabranch_proto::rules::Confirmation;
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::{Config, Event, LocalAddress, Pairs, PathId, PathState, PolicySpec, Time};
 
-use crate::support::bench::{Bench, FULL, at_ms, era, ms};
+use crate::support::bench::{Bench, FULL, at_ms, chunk, era, ms};
 use crate::support::{Left, Weather, World, address, at, secs};
 use crate::{first_new, heartbeats, loads};
 
@@ -59,6 +59,44 @@ fn no_data_on_an_unconfirmed_path() {
     };
     assert!(on_alternate.clone().count() > 3 && on_alternate.clone().all(only_heartbeats));
     assert_eq!(world.ends[0].paths(id)[1].state, PathState::Unconfirmed);
+}
+
+/// The set-up went by the second path, at 1.0 s; the first, the primary, never answers. Nothing but INITs and
+/// heartbeats goes there: the SACK of the peer's data, SHUTDOWN at 2.0 s and its repetition (the first is lost;
+/// RTO 2 s, doubled by the lost INIT) take the second. Closed at 4.1 s.
+//= rfc9260#section-5.4
+#[test]
+fn no_chunks_at_all_on_an_unconfirmed_path() {
+    let config = era("rfc9260");
+    let mut world = World::new([at(0, 2, &config), at(1, 2, &config)], vec![Weather::fair(ms(50)); 2], 1);
+    world.keep_log = true;
+    world.weather[0].up = false;
+    let id = world.connect();
+    world.run(secs(1.5));
+    let peer = world.up(1).expect("up");
+    (0..3).for_each(|_| world.give(1, peer, FULL));
+    world.run(secs(2.0));
+    world.lose(1, |c| matches!(c, Chunk::Shutdown(_)));
+    world.ends[0].shutdown(world.now, id);
+    world.drain(0);
+    world.run(secs(60.0));
+    assert_eq!(world.when(0, &Event::Closed), Some(at_ms(4100)));
+    let allowed = |c: &Chunk| matches!(c, Chunk::Init(_) | Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_));
+    for left in world.log.iter().filter(|left| left.packet.to.ip == address(0, 1 - left.side).ip) {
+        assert!(left.packet.chunks.iter().all(allowed), "{left:?}");
+    }
+}
+
+/// Data from an address that is not confirmed is acknowledged to one that is.
+//= rfc9260#section-5.4
+#[test]
+fn a_sack_does_not_go_to_an_unconfirmed_address() {
+    let mut bench = Bench::new(era("rfc9260"), 2);
+    bench.sent.clear();
+    bench.hear_on(1, chunk(1, 100));
+    bench.hear_on(1, chunk(2, 100));
+    let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
+    assert_eq!(packet.to, address(0, 1));
 }
 
 /// An unconfirmed path is asked once an RTO, doubled each time, until it has Path.Max.Retrans + 1 errors; then

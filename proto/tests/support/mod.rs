@@ -48,6 +48,9 @@ impl Weather {
     }
 }
 
+/// Tells a kind of chunk.
+pub type Kind = fn(&Chunk) -> bool;
+
 /// Called for each packet that leaves: whether it is to be dropped.
 pub type Dropper = Box<dyn FnMut(Time, usize, &Packet) -> bool>;
 
