@@ -15,10 +15,12 @@ run:
 # Everything that must hold. The tests come last, so that their results are the last lines.
 test: format lint docs unit
 
-# What things cost: a data packet in the core, a packet in the codec, and a gigabyte beside ns-2.
+# What things cost: a data packet in the core, a packet in the codec, a gigabyte of messages beside another
+# stack, and a gigabyte on simulated links beside ns-2.
 bench:
 	cargo bench --quiet --package anabranch-proto --bench endpoints
 	cargo bench --quiet --package anabranch-proto --bench codec
+	cargo run --release --quiet --manifest-path bench/peers/Cargo.toml
 	bench/versus-ns2
 
 # Every fuzz target for so many seconds: make fuzz SECONDS=60
