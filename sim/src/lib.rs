@@ -3,11 +3,13 @@
 mod agenda;
 mod agent;
 mod chance;
+pub mod claims;
 mod engine;
 mod error;
 mod flow;
 mod link;
 mod loss;
+pub mod models;
 mod network;
 mod queue;
 pub mod results;
