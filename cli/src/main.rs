@@ -1,11 +1,15 @@
 //! `anabranch`: run, compare and explain transport over several paths.
 
 mod catalogue;
+mod figure;
+mod model;
 mod output;
 mod progress;
+mod reproduce;
 mod run;
 mod simulate;
 mod table;
+mod verdicts;
 
 use std::process::ExitCode;
 
@@ -32,6 +36,10 @@ struct Arguments {
 enum Command {
     /// Run a scenario, or a grid of its variations
     Run(run::Arguments),
+    /// Reproduce what papers say: run their experiments and judge their claims
+    Reproduce(reproduce::Arguments),
+    /// Ask a published model
+    Model(model::Arguments),
     /// List the rules in which the editions of SCTP differ
     Rules(catalogue::Format),
     /// List the policies that a scenario can name
@@ -43,6 +51,8 @@ enum Command {
 fn main() -> ExitCode {
     let status = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
+        Command::Model(arguments) => model::model(&arguments),
         Command::Rules(format) => catalogue::rules(&format),
         Command::Policies(format) => catalogue::policies(&format),
         Command::Keys(format) => catalogue::keys(&format),
