@@ -330,10 +330,10 @@ impl Endpoint {
         (reflected && association.peer_tag == packet.tag).then_some(index)
     }
 
-    fn deliver(&mut self, index: usize, packet: Box<Packet>, skip: usize, now: Time) {
+    fn deliver(&mut self, index: usize, mut packet: Box<Packet>, skip: usize, now: Time) {
         let Some(association) = &mut self.associations[index] else { return };
         let setting_up = association.state().setting_up();
-        association.incoming(packet, skip, now);
+        association.incoming(&mut packet, skip, now);
         if setting_up {
             // INIT ACK may have named further addresses.
             self.link(index);

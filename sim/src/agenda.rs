@@ -18,8 +18,11 @@ pub(crate) type Entity = u32;
 /// The next event of every entity.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// By entity: the key of its entry, or `NEVER`.
-    current: Vec<u128>,
+    /// By entity: the time of its entry, or `NEVER`. Not beside the number: what was just written in two parts is
+    /// slow to read as one.
+    times: Vec<Time>,
+    /// By entity: the insertion number of its entry.
+    numbers: Vec<u64>,
     /// The entries before the horizon, latest first.
     near: Vec<Entry>,
     /// The others.
@@ -29,12 +32,20 @@ pub(crate) struct Agenda {
 
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Entry {
-    /// The time in the upper half, the insertion number in the lower.
-    key: u128,
+    time: Time,
+    number: u64,
     entity: Entity,
 }
 
-const NEVER: u128 = u128::MAX;
+impl Entry {
+    /// In one number: the time in the upper half, the insertion number in the lower.
+    fn key(&self) -> u128 {
+        u128::from(self.time.as_nanos()) << 64 | u128::from(self.number)
+    }
+}
+
+/// Beyond every key.
+const ENDLESS: u128 = u128::MAX;
 /// Entries in the row at most.
 const ROW: usize = 32;
 
@@ -42,33 +53,34 @@ impl Agenda {
     /// For entities numbered below `entities`.
     pub(crate) fn new(entities: usize) -> Self {
         Agenda {
-            current: vec![NEVER; entities],
+            times: vec![Time::NEVER; entities],
+            numbers: vec![0; entities],
             near: Vec::with_capacity(ROW + 1),
             far: BinaryHeap::new(),
-            horizon: NEVER,
+            horizon: ENDLESS,
         }
     }
 
     /// Takes the earliest event out: its time and whose it is.
     pub(crate) fn pop(&mut self) -> Option<(Time, Entity)> {
         loop {
-            let Some(Entry { key, entity }) = self.near.pop() else {
+            let Some(Entry { time, number, entity }) = self.near.pop() else {
                 self.look_further()?;
                 continue;
             };
-            let current = &mut self.current[entity as usize];
-            if *current == key {
-                *current = NEVER;
-                return Some((Time::from_nanos((key >> 64) as u64), entity));
+            if self.numbers[entity as usize] == number && self.times[entity as usize] == time {
+                self.times[entity as usize] = Time::NEVER;
+                return Some((time, entity));
             }
         }
     }
 
     /// The next event of `entity` is at `time`; among equal times the smaller `number` is first.
     pub(crate) fn set(&mut self, entity: Entity, time: Time, number: u64) {
-        let key = u128::from(time.as_nanos()) << 64 | u128::from(number);
-        let entry = Entry { key, entity };
-        self.current[entity as usize] = key;
+        let entry = Entry { time, number, entity };
+        let key = entry.key();
+        self.times[entity as usize] = time;
+        self.numbers[entity as usize] = number;
         if key >= self.horizon {
             self.far.push(Reverse(entry));
             return;
@@ -76,7 +88,7 @@ impl Agenda {
         let mut place = self.near.len();
         self.near.push(entry);
         while let Some(earlier) = place.checked_sub(1).map(|before| self.near[before])
-            && earlier.key < key
+            && earlier.key() < key
         {
             self.near[place] = earlier;
             place -= 1;
@@ -89,13 +101,13 @@ impl Agenda {
 
     /// `entity` has no event.
     pub(crate) fn clear(&mut self, entity: Entity) {
-        self.current[entity as usize] = NEVER;
+        self.times[entity as usize] = Time::NEVER;
     }
 
     /// The row is empty: the earliest of the others form the next. `None` if there are none.
     #[cold]
     fn look_further(&mut self) -> Option<()> {
-        self.horizon = NEVER;
+        self.horizon = ENDLESS;
         self.far.peek()?;
         while self.near.len() < ROW / 2
             && let Some(Reverse(entry)) = self.far.pop()
@@ -103,7 +115,7 @@ impl Agenda {
             self.near.push(entry);
         }
         self.near.reverse();
-        self.horizon = self.far.peek().map_or(NEVER, |Reverse(entry)| entry.key);
+        self.horizon = self.far.peek().map_or(ENDLESS, |Reverse(entry)| entry.key());
         Some(())
     }
 
@@ -111,7 +123,7 @@ impl Agenda {
     #[cold]
     fn shorten(&mut self) {
         let later = self.near.drain(..ROW / 2);
-        self.horizon = later.as_slice().last().map_or(NEVER, |entry| entry.key);
+        self.horizon = later.as_slice().last().map_or(ENDLESS, |entry| entry.key());
         self.far.extend(later.map(Reverse));
     }
 }
@@ -134,6 +146,8 @@ mod tests {
         agenda.set(1, at(9), 0);
         agenda.set(3, at(1), 3);
         agenda.clear(3);
+        agenda.set(1, at(2), 0);
+        agenda.set(1, at(9), 0);
         assert_eq!(agenda.pop(), Some((at(5), 2)));
         agenda.set(0, at(10), 3);
         assert_eq!([agenda.pop(), agenda.pop(), agenda.pop()], [Some((at(9), 1)), Some((at(10), 0)), None]);

@@ -27,7 +27,7 @@ const GLANCE: u64 = 1 << 16;
 pub(crate) struct Engine<'a, A> {
     now: Time,
     agenda: Agenda,
-    /// The insertion number last taken. 0 is that of all changes.
+    /// The insertion number last taken. 0 is that of all changes, the next ones are the agents'.
     inserted: u64,
     events: u64,
     links: Vec<Direction>,
@@ -75,7 +75,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         let mut engine = Engine {
             now: Time::ZERO,
             agenda: Agenda::new(links.len() + agents.len() + 1),
-            inserted: 0,
+            inserted: agents.len() as u64,
             events: 0,
             timers: vec![Time::NEVER; agents.len()],
             links,
@@ -236,14 +236,17 @@ impl<'a, A: Agent> Engine<'a, A> {
         }
     }
 
+    /// All changes of this moment, at once.
     #[cold]
     fn change(&mut self) {
-        let Change { link, alteration, .. } = self.changes.next().expect("a change has its time");
-        self.show_departures(link);
-        let lost = self.links[link].alter(self.now, &alteration);
-        lost.iter()
-            .for_each(|carried| self.show_drop(link, carried.offered, DropCause::Down, &carried.frame));
-        self.await_head(link);
+        let now = self.now;
+        while let Some(Change { link, alteration, .. }) = self.changes.next_if(|change| change.at <= now) {
+            self.show_departures(link);
+            let lost = self.links[link].alter(now, &alteration);
+            lost.iter()
+                .for_each(|carried| self.show_drop(link, carried.offered, DropCause::Down, &carried.frame));
+            self.await_head(link);
+        }
         self.await_change();
     }
 
@@ -254,10 +257,11 @@ impl<'a, A: Agent> Engine<'a, A> {
         }
     }
 
+    /// Whoever waits for a time has its turn before whatever arrives at that time, in the order of names:
+    /// so it makes no difference who else was polled before.
     fn await_agent(&mut self, agent: usize, until: Time) {
-        self.inserted += 1;
         self.timers[agent] = until;
-        self.agenda.set((self.links.len() + agent) as Entity, until, self.inserted);
+        self.agenda.set((self.links.len() + agent) as Entity, until, 1 + agent as u64);
     }
 
     fn await_change(&mut self) {

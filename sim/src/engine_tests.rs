@@ -147,6 +147,20 @@ fn links_go_down_and_up() {
 }
 
 #[test]
+fn a_link_becomes_slower_and_faster_while_packets_wait() {
+    let agents = vec![Plain::source(0, 125, 0, 6), Plain::sink(6, true)];
+    let rate = |at, rate| {
+        let alteration = Alteration { rate: Some(rate), ..Alteration::default() };
+        Change { at: Time::from_nanos(at), link: 0, alteration }
+    };
+    let changes = vec![rate(MS / 2, 100_000), rate(MS + MS / 2, 1_000_000), rate(12 * MS, 500_000)];
+    let links = vec![direction(1_000_000, Duration::ZERO, 50)];
+    let mut engine = engine(links, vec![0, ARRIVED + 1], agents, changes);
+    engine.run(Time::NEVER, |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(millis(&engine.agents[1].got), [1, 11, 12, 13, 15, 17]);
+}
+
+#[test]
 fn whoever_watches_can_end_it() {
     let agents = vec![Plain::source(0, 125, 5 * MS, u64::MAX), Plain::sink(0, false)];
     let mut engine = engine(vec![link()], vec![0, ARRIVED + 1], agents, Vec::new());

@@ -98,6 +98,11 @@ fn the_order_of_the_document_decides_nothing() {
             link.queue.reverse();
             link.loss.reverse();
         }
+        for change in &mut turned.changes {
+            change.rate.iter_mut().for_each(|rate| rate.reverse());
+            change.delay.iter_mut().for_each(|delay| delay.reverse());
+            change.loss.iter_mut().for_each(|loss| loss.reverse());
+        }
         assert_same(&scenario.name, unshifted(&scenario), unshifted(&turned));
     }
 }

@@ -12,7 +12,7 @@ use crate::{Pairs, Time, Tsn};
 
 impl Association {
     /// Takes a packet whose tag is right, from its `skip`-th chunk on.
-    pub(crate) fn incoming(&mut self, mut packet: Box<Packet>, skip: usize, now: Time) {
+    pub(crate) fn incoming(&mut self, packet: &mut Packet, skip: usize, now: Time) {
         self.statistics.packets_received += 1;
         let (local, source) = (packet.to, packet.from);
         let mut arrival = Arrival::default();

@@ -3,7 +3,8 @@
 use super::{Sender, Surroundings};
 use crate::notes::Notes;
 use crate::output::{Blocked, NoteKind, Statistics};
-use crate::path::{PathState, Paths};
+use crate::path::PathView;
+use crate::policy::{Choice, Why};
 use crate::rules::WindowProbe;
 use crate::{Config, Duration, Time};
 
@@ -55,18 +56,21 @@ impl Sender {
         self.probe_timer = Time::NEVER;
     }
 
-    /// The first thing in the way of the next new chunk: the peer's window, then every path's.
+    /// The first thing in the way of the next new chunk: the peer's window, then that of the path that it
+    /// would take.
     pub(super) fn what_blocks(&self, around: &mut Surroundings<'_>) -> Option<Blocked> {
-        let (_, size) = self.queue.peek(around.paths.smallest_pmdcs())?;
+        let (stream, size) = self.queue.peek(around.paths.smallest_pmdcs())?;
         if !self.is_open() {
             return Some(Blocked::Turn);
         }
         if u64::from(size) > self.peer_window(around.paths) {
             return Some(Blocked::PeerWindow);
         }
-        around.paths.measure_room(false);
-        let room = |paths: &Paths| paths.views().iter().any(|p| p.state == PathState::Active && p.room > 0);
-        Some(if room(around.paths) { Blocked::Turn } else { Blocked::Window })
+        let window = |path: &PathView| path.flight >= path.window;
+        Some(match self.preferred(stream, size, Why::New, around).0 {
+            Choice::Send(path) if window(around.paths.view(path)) => Blocked::Window,
+            _ => Blocked::Turn,
+        })
     }
 
     /// Sets the probe timer when the window is found closed with nothing in flight, and stops it when it opens.

@@ -70,8 +70,8 @@ pub(crate) struct Load {
     pub(crate) path: PathId,
     pub(crate) why: Why,
     pub(crate) limit: Limit,
-    /// The first of the marked chunks; `None` for new data.
-    marked: Option<Tsn>,
+    /// What the route was asked: of the first marked chunk, or of new data.
+    ask: Ask,
 }
 
 /// What a choice of packet needs to know of its association.
@@ -182,10 +182,11 @@ impl Sender {
         around: &mut Surroundings<'_>,
         chance: &mut ChaCha8Rng,
     ) {
-        match load.marked {
-            Some(tsn) => self.resend_from(tsn, load.path, budget, chunks, around),
+        match load.ask.last {
+            Some(_) => self.resend_from(load.ask.tsn, load.path, budget, chunks, around),
             None => self.send_new(load, budget, chunks, around),
         }
+        self.routes.of(load.why).sent(&load.ask, load.path);
         self.tie = chance.next_u64();
         around.paths.note_window(load.path, around.now, around.notes);
         self.note_peer_window(around);
@@ -203,19 +204,20 @@ impl Sender {
             return None;
         }
         around.paths.measure_room(true);
-        let path = self.choose_again(tsn, why, around)?;
+        let ask = self.ask_again(tsn, why, around.paths)?;
+        let Choice::Send(path) = self.routes.of(why).choose(&ask, around.paths.views()) else { return None };
         let sendable = around.paths.get(path).writable && around.paths.view(path).confirmed();
         let room = around.paths.view(path).room > 0;
         if !sendable || (granted.is_none() && !room) {
             return None;
         }
         let limit = if granted.is_some() { Limit::Granted } else { Limit::Window };
-        Some(Load { path, why, limit, marked: Some(tsn) })
+        Some(Load { path, why, limit, ask })
     }
 
-    fn choose_again(&mut self, tsn: Tsn, why: Why, around: &mut Surroundings<'_>) -> Option<PathId> {
+    fn ask_again(&self, tsn: Tsn, why: Why, paths: &Paths) -> Option<Ask> {
         let sent = self.outstanding.get(tsn)?;
-        let ask = Ask {
+        Some(Ask {
             why,
             tsn,
             size: sent.size,
@@ -223,14 +225,9 @@ impl Sender {
             last: Some(sent.path),
             transmissions: sent.transmissions,
             queued: self.queue.user_bytes(),
-            peer_window: self.peer_window(around.paths),
+            peer_window: self.peer_window(paths),
             tie: self.tie,
-        };
-        let route = self.routes.of(why);
-        match route.choose(&ask, around.paths.views()) {
-            Choice::Send(path) => Some(path),
-            Choice::Wait => None,
-        }
+        })
     }
 
     /// Sends marked chunks again, the lowest first, as long as they fit the packet.
@@ -269,9 +266,13 @@ impl Sender {
             return None;
         }
         let why = if probing { Why::WindowProbe } else { Why::New };
-        let path = self.choose_new(stream, size, why, around)?;
+        let (choice, ask) = self.preferred(stream, size, why, around);
+        let Choice::Send(path) = choice else { return None };
+        if around.paths.view(path).room == 0 {
+            return None;
+        }
         let limit = if probing { Limit::Granted } else { Limit::Window };
-        Some(Load { path, why, limit, marked: None })
+        Some(Load { path, why, limit, ask })
     }
 
     fn waits_for_marked(&mut self, config: &Config) -> bool {
@@ -289,15 +290,15 @@ impl Sender {
         allowed && self.outstanding.is_empty()
     }
 
-    fn choose_new(
-        &mut self,
-        stream: u16,
-        size: u32,
-        why: Why,
-        around: &mut Surroundings<'_>,
-    ) -> Option<PathId> {
+    /// The path that the route of new data wants for the next chunk, room or not, and what it was asked.
+    fn preferred(&self, stream: u16, size: u32, why: Why, around: &mut Surroundings<'_>) -> (Choice, Ask) {
         around.paths.measure_room(false);
-        let ask = Ask {
+        let ask = self.ask_new(stream, size, why, around.paths);
+        (self.routes.new.choose(&ask, around.paths.views()), ask)
+    }
+
+    fn ask_new(&self, stream: u16, size: u32, why: Why, paths: &Paths) -> Ask {
+        Ask {
             why,
             tsn: self.outstanding.next_tsn(),
             size,
@@ -305,16 +306,8 @@ impl Sender {
             last: None,
             transmissions: 0,
             queued: self.queue.user_bytes(),
-            peer_window: self.peer_window(around.paths),
+            peer_window: self.peer_window(paths),
             tie: self.tie,
-        };
-        match self.routes.new.choose(&ask, around.paths.views()) {
-            Choice::Send(path) if around.paths.view(path).room > 0 => {
-                self.in_use = path;
-                self.routes.new.sent(&ask, path);
-                Some(path)
-            }
-            _ => None,
         }
     }
 
@@ -347,6 +340,7 @@ impl Sender {
                 break;
             }
         }
+        self.in_use = path;
         self.rights.sent_new();
     }
 

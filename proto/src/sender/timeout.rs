@@ -21,7 +21,6 @@ impl Sender {
     pub(crate) fn time_out(&mut self, id: PathId, around: &mut Surroundings<'_>) -> TimedOut {
         let now = around.now;
         around.notes.add(now, || NoteKind::T3 { path: id });
-        around.statistics.timeouts += 1;
         let probe = self.probing && self.heard_since_probe && self.outstanding.only().is_some();
         if !probe {
             around.paths.cut(id, Loss::Timeout, now, around.notes);
@@ -40,6 +39,7 @@ impl Sender {
         self.rights.event();
         self.rights.grant(Why::Timeout);
         if !probe {
+            around.statistics.timeouts += 1;
             return TimedOut::Error;
         }
         self.heard_since_probe = false;

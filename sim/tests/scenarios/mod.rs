@@ -1,10 +1,20 @@
-//! Scenarios as literals.
+//! Scenarios as literals, and all files of the repository.
 
-use anabranch_proto::{Config, Duration};
-use anabranch_sim::scenario::{Change, Flow, Link, Loss, Queue, Scenario, Traffic};
+#![allow(dead_code, reason = "each test file uses its own part")]
+
+use std::path::{Path, PathBuf};
+
+use anabranch_proto::{Config, Duration, Policies};
+use anabranch_sim::scenario::{Change, Document, Flow, Link, Loss, Queue, Scenario, Traffic};
 
 /// All of them.
 pub(crate) fn all() -> Vec<Scenario> {
+    let mut all = literals();
+    all.extend(files());
+    all
+}
+
+fn literals() -> Vec<Scenario> {
     vec![
         one_path(),
         two_links(),
@@ -16,6 +26,23 @@ pub(crate) fn all() -> Vec<Scenario> {
         all_pairs(),
         many(),
     ]
+}
+
+fn files() -> Vec<Scenario> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
+    let entries = std::fs::read_dir(folder).expect("the folder can be read");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
+    paths.sort();
+    assert!(!paths.is_empty());
+    paths.iter().map(|path| read(path)).collect()
+}
+
+fn read(path: &Path) -> Scenario {
+    let name = path.file_stem().expect("a name").to_string_lossy();
+    let text = std::fs::read_to_string(path).expect("the file can be read");
+    let document = Document::parse(&name, &text).unwrap_or_else(|error| panic!("{}", error.render(false)));
+    document.scenario(&name, &Policies::default()).unwrap_or_else(|error| panic!("{}", error.render(false)))
 }
 
 fn named(name: &str, links: Vec<Link>, flows: Vec<Flow>) -> Scenario {
