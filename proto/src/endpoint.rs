@@ -1,6 +1,7 @@
 //! An endpoint: demultiplexes packets by tag and address, and owns its associations.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
@@ -9,12 +10,12 @@ use smallvec::smallvec;
 
 use crate::agenda::Agenda;
 use crate::association::{Association, Begin, new_tag};
-use crate::handshake::cookie::{BadCookie, Cookie};
+use crate::handshake::cookie::{BadCookie, Cookie, Secrets};
 use crate::handshake::{self, Collision, Peer};
 use crate::policy::PolicyError;
 use crate::shutdown::State;
 use crate::wire::chunk::{Abort, CookieEcho, Init, OperationError, ShutdownComplete};
-use crate::wire::{Address, Cause, Chunk, Ecn, Packet};
+use crate::wire::{Address, Cause, Chunk, Ecn, Packet, Param};
 use crate::{
     AssociationId, Config, ConfigError, Delivery, Incoming, Limit, Message, Output, PathId, PathView,
     Policies, Purpose, Reason, Refused, SendError, Statistics, Time,
@@ -23,13 +24,18 @@ use crate::{
 /// Stateless answers waiting to be sent at most: beyond it, packets go unanswered.
 const MAX_ANSWERS: usize = 256;
 
+/// Whether an association can be with this address.
+fn is_unicast(ip: IpAddr) -> bool {
+    let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
+    !ip.is_multicast() && !ip.is_unspecified() && !broadcast
+}
+
 /// One SCTP port at one or more addresses.
 pub struct Endpoint {
     config: Arc<Config>,
     policies: Policies,
     chance: ChaCha8Rng,
-    /// Signs cookies.
-    secret: [u8; 32],
+    secrets: Secrets,
     listening: bool,
     notes: bool,
     /// By the low half of their id; a place is not used again.
@@ -75,13 +81,12 @@ impl Endpoint {
         }
         let _checked = policies.window(&config.window, &config)?;
         let mut chance = ChaCha8Rng::from_seed(seed);
-        let mut secret = [0; 32];
-        chance.fill_bytes(&mut secret);
+        let secrets = Secrets::new(&mut chance);
         Ok(Endpoint {
             config: Arc::new(config),
             policies,
             chance,
-            secret,
+            secrets,
             listening: true,
             notes: false,
             associations: Vec::new(),
@@ -109,13 +114,16 @@ impl Endpoint {
         self.run_timers(now);
         match incoming {
             Incoming::Packet(packet) => self.packet(packet, now),
-            Incoming::Writable(local, writable) => {
-                for index in 0..self.associations.len() {
-                    if let Some(association) = &mut self.associations[index] {
-                        association.set_writable(local, writable);
-                        self.wake(index);
-                    }
-                }
+            Incoming::Writable(local, writable) => self.for_all(|a| a.set_writable(local, writable)),
+            Incoming::TooBig(remote, mtu) => self.for_all(|a| a.set_mtu(remote, mtu)),
+        }
+    }
+
+    fn for_all(&mut self, mut what: impl FnMut(&mut Association)) {
+        for index in 0..self.associations.len() {
+            if let Some(association) = &mut self.associations[index] {
+                what(association);
+                self.wake(index);
             }
         }
     }
@@ -204,6 +212,14 @@ impl Endpoint {
             self.unlink(id.0 as usize);
             self.associations[id.0 as usize] = None;
         }
+    }
+
+    /// Asks a path for a sign of life now (RFC 9260 §11.1.12). False if there is no such path.
+    pub fn heartbeat(&mut self, now: Time, id: AssociationId, path: PathId) -> bool {
+        self.run_timers(now);
+        let known = self.get_mut(id).is_some_and(|a| a.request_heartbeat(path));
+        self.wake(id.0 as usize);
+        known
     }
 
     /// Makes this path the primary. False if there is no such path.
@@ -304,7 +320,7 @@ impl Endpoint {
     fn packet(&mut self, packet: Box<Packet>, now: Time) {
         let ours = packet.ports.destination == self.config.port
             && self.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
-        if !ours {
+        if !ours || !is_unicast(packet.from.ip) {
             return;
         }
         match packet.chunks.first() {
@@ -373,16 +389,14 @@ impl Endpoint {
         if packet.tag != 0 || packet.chunks.len() != 1 || init.tag == 0 {
             return;
         }
-        let Some(peer) = Peer::of(init, packet.from, &self.config) else {
-            let abort = Abort { reflected: false, causes: vec![Cause::InvalidMandatoryParameter] };
-            return self.answer(packet, init.tag, Chunk::Abort(abort), Purpose::Abort);
+        let peer = match Peer::of(init, packet.from, &self.config) {
+            Ok(peer) => peer,
+            Err(cause) => return self.refuse(packet, init.tag, vec![cause]),
         };
         let existing = peer.addresses.iter().find_map(|a| self.by_peer.get(&(*a, packet.ports.source)));
         match existing.copied() {
-            None if !self.listening => {
-                let abort = Abort { reflected: false, causes: vec![] };
-                self.answer(packet, init.tag, Chunk::Abort(abort), Purpose::Abort);
-            }
+            None if !self.listening => self.refuse(packet, init.tag, vec![]),
+            None if self.is_full() => self.refuse(packet, init.tag, vec![Cause::OutOfResource]),
             None => {
                 let tag = new_tag(&mut self.chance);
                 self.answer_init(packet, init, &peer, (tag, (0, 0)), now);
@@ -406,16 +420,27 @@ impl Endpoint {
                 self.answer_init(packet, init, peer, (ties.0, ties), now);
             }
             _ => {
-                let known = |a: &Address| association.paths.to(*a).is_some();
-                if !peer.addresses.iter().all(known) {
-                    let cause = Cause::RestartWithNewAddresses(Default::default());
-                    let abort = Abort { reflected: false, causes: vec![cause] };
-                    return self.answer(packet, init.tag, Chunk::Abort(abort), Purpose::Abort);
+                let new = |a: &&Address| association.paths.to(**a).is_none();
+                let new: Vec<Address> = peer.addresses.iter().filter(new).copied().collect();
+                if !new.is_empty() {
+                    let list = handshake::address_list(&new);
+                    return self.refuse(packet, init.tag, vec![Cause::RestartWithNewAddresses(list)]);
                 }
                 let tag = new_tag(&mut self.chance);
                 self.answer_init(packet, init, peer, (tag, ties), now);
             }
         }
+    }
+
+    /// Refuses an INIT.
+    fn refuse(&mut self, packet: &Packet, tag: u32, causes: Vec<Cause>) {
+        let abort = Abort { reflected: false, causes };
+        self.answer(packet, tag, Chunk::Abort(abort), Purpose::Abort);
+    }
+
+    /// Whether there are as many associations as are allowed.
+    fn is_full(&self) -> bool {
+        self.by_tag.len() >= self.config.max_associations as usize
     }
 
     fn answer_init(&mut self, packet: &Packet, init: &Init, peer: &Peer, tags: (u32, (u32, u32)), now: Time) {
@@ -428,7 +453,7 @@ impl Endpoint {
         };
         let cookie = Cookie {
             created: now,
-            life: self.config.cookie_life,
+            life: self.config.cookie_life + peer.preserve.min(self.config.cookie_life),
             local_tag: tag,
             peer_tag: peer.tag,
             local_tsn: tsn,
@@ -440,8 +465,9 @@ impl Endpoint {
             peer_port: packet.ports.source,
             peers: Peer::listed(init, packet.from),
         };
-        let signed = cookie.sign(&self.secret);
-        let ack = handshake::init(tag, tsn, &self.config, Some(signed));
+        let signed = cookie.sign(self.secrets.current(now, self.config.cookie_life, &mut self.chance));
+        let mut ack = handshake::init(tag, tsn, &self.config, Some(signed), None);
+        ack.params.extend(peer.unrecognized.iter().cloned().map(Param::Unrecognized));
         self.answer(packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);
     }
 
@@ -465,7 +491,7 @@ impl Endpoint {
     //= rfc9260#section-5.1.5
     //= rfc9260#section-5.2.4
     fn cookie_echo(&mut self, packet: Box<Packet>, echo: &CookieEcho, now: Time) {
-        let cookie = match Cookie::open(&echo.cookie, &self.secret, now) {
+        let cookie = match self.secrets.open(&echo.cookie, now) {
             Ok(cookie) => cookie,
             Err(BadCookie::Forged) => return,
             Err(BadCookie::Stale(cookie, _)) if self.is_current(&cookie) => *cookie,
@@ -477,7 +503,7 @@ impl Endpoint {
         let key = |a: &Address| self.by_peer.get(&(*a, packet.ports.source)).copied();
         match cookie.peers.iter().find_map(key) {
             Some(index) => self.collide(index, packet, &cookie, now),
-            None if self.listening => self.accept(packet, &cookie, now),
+            None if self.listening && !self.is_full() => self.accept(packet, &cookie, now),
             None => {}
         }
     }

@@ -310,6 +310,14 @@ rules! { choices {
         None = "none",
     } = [Announced, Announced, Announced, None];
 
+    /// When a DATA chunk asks for its SACK at once, by the I bit (§6.1; RFC 7053).
+    immediate_sack: ImmediateSack {
+        /// Never.
+        Never = "never",
+        /// The last before SHUTDOWN.
+        BeforeShutdown = "before-shutdown",
+    } = [Never, Never, BeforeShutdown, Never];
+
     /// Whether the very first DATA chunk is acknowledged at once.
     first_data: FirstData {
         /// It is.

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use hmac::{Hmac, KeyInit, Mac};
+use rand_chacha::ChaCha8Rng;
+use rand_core::Rng;
 use sha2::Sha256;
 
 use crate::wire::Address;
@@ -33,6 +35,38 @@ pub(crate) struct Cookie {
     pub(crate) peer_port: u16,
     /// Where the INIT came from, then the other addresses that it named.
     pub(crate) peers: Vec<Address>,
+}
+
+/// The keys that cookies are signed with: a new one for each cookie life, and the one before.
+pub(crate) struct Secrets {
+    keys: [[u8; 32]; 2],
+    since: Time,
+}
+
+impl Secrets {
+    pub(crate) fn new(chance: &mut ChaCha8Rng) -> Self {
+        let mut keys = [[0; 32]; 2];
+        keys.iter_mut().for_each(|key| chance.fill_bytes(key));
+        Secrets { keys, since: Time::ZERO }
+    }
+
+    /// The key to sign with now. Cookies live at most twice `life`; so long does a key stay valid.
+    pub(crate) fn current(&mut self, now: Time, life: Duration, chance: &mut ChaCha8Rng) -> &[u8; 32] {
+        if now.since(self.since) > life * 2 {
+            self.keys[1] = self.keys[0];
+            chance.fill_bytes(&mut self.keys[0]);
+            self.since = now;
+        }
+        &self.keys[0]
+    }
+
+    /// Reads a cookie signed with either key.
+    pub(crate) fn open(&self, bytes: &[u8], now: Time) -> Result<Cookie, BadCookie> {
+        match Cookie::open(bytes, &self.keys[0], now) {
+            Err(BadCookie::Forged) => Cookie::open(bytes, &self.keys[1], now),
+            other => other,
+        }
+    }
 }
 
 /// Why a cookie was not taken.

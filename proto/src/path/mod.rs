@@ -29,6 +29,8 @@ pub enum PathState {
     Unconfirmed,
     /// In order.
     Active,
+    /// An error or more in a row (RFC 7829): no new data while another path is active.
+    PotentiallyFailed,
     /// Too many errors in a row (RFC 9260 §8.2).
     Inactive,
 }
@@ -115,6 +117,8 @@ pub(crate) struct Tally {
     pub(crate) earliest: bool,
     /// The round-trip time measured.
     pub(crate) rtt: Option<Duration>,
+    /// Whether a chunk was acknowledged that was sent only once: it says for certain that the path works.
+    pub(crate) certain: bool,
     /// Whether a chunk was marked by missing reports.
     pub(crate) marked: bool,
 }

@@ -131,6 +131,17 @@ impl Paths {
         id
     }
 
+    /// Packets to this peer address may have at most `mtu` bytes with the IP header. Windows keep their unit;
+    /// chunks that were sent keep their size and go, if they must, in packets that IP fragments.
+    pub(crate) fn set_mtu(&mut self, remote: Address, mtu: u32, config: &Config) {
+        let mtu = mtu.clamp(config.ip_header + 508, config.mtu);
+        let narrow = Config { mtu, ..config.clone() };
+        for view in self.views.iter_mut().filter(|view| view.remote == remote) {
+            view.pmdcs = pmdcs(&narrow, remote);
+        }
+        self.smallest_pmdcs = self.views.iter().map(|view| view.pmdcs).min().unwrap_or(u32::MAX);
+    }
+
     /// Lets paths from this local address send, or not.
     pub(crate) fn set_writable(&mut self, local: Address, writable: bool) {
         for (view, path) in self.views.iter().zip(&mut self.rest) {

@@ -200,7 +200,9 @@ impl Sender {
         if granted.is_none() && !self.rights.may_retransmit() {
             return None;
         }
-        if self.outstanding.get(tsn)?.size > budget {
+        // A chunk from before the path MTU fell is larger than any budget: it goes alone.
+        let size = self.outstanding.get(tsn)?.size;
+        if size > budget && size <= around.paths.smallest_pmdcs() {
             return None;
         }
         around.paths.measure_room(true);
@@ -241,10 +243,10 @@ impl Sender {
     ) {
         while let Some((next, why)) = self.outstanding.lowest_marked() {
             let Some(size) = self.outstanding.get(next).map(|sent| sent.size) else { break };
-            if size > budget || next.before(tsn) {
+            if (size > budget && !chunks.is_empty()) || next.before(tsn) {
                 break;
             }
-            budget -= size;
+            budget = budget.saturating_sub(size);
             tsn = next;
             let data = self.outstanding.resend(next, path, around.paths, around.now);
             around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why });

@@ -8,4 +8,5 @@ mod setup;
 mod strangers;
 #[path = "../support/mod.rs"]
 mod support;
+mod unknown;
 mod windows;

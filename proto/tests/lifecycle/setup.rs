@@ -1,14 +1,14 @@
 //! The four-way handshake, its losses and its collisions.
 
 use anabranch_proto::wire::chunk::CookieEcho;
-use anabranch_proto::wire::{Cause, Chunk, Packet, Ports};
+use anabranch_proto::wire::{Cause, Chunk, Packet, Param, Ports};
 use anabranch_proto::{
     AssociationId, Config, Event, Incoming, LostReason, Message, Output, PathState, Refused, SendError, Time,
 };
 use bytes::Bytes;
 
 use crate::support::bench::{at_ms, era, ms};
-use crate::support::{Kind, PORT, Weather, World, address, at, secs};
+use crate::support::{Kind, Left, PORT, Weather, World, address, at, secs};
 
 fn is_init(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Init(_))
@@ -124,17 +124,40 @@ fn data_stands_for_a_lost_cookie_ack() {
     assert_eq!(world.take(0), [100]);
 }
 
-/// The cookie was made at 50 ms and lives 500 ms. Lost at 100 ms, it comes back at 1150 ms, 600 ms too late.
+/// The cookie was made at 50 ms and lives 500 ms. Lost at 100 ms, it comes back at 1150 ms, 600 ms too late. The
+/// INIT of 1200 ms asks for a longer life, and the association is up two round trips later.
 //= rfc9260#section-5.2.6
 //= rfc9260#section-3.3.10.3
 #[test]
-fn a_stale_cookie_is_refused() {
+fn a_stale_cookie_is_renewed_once() {
     let config = Config { cookie_life: ms(500), ..era("rfc9260") };
     let (mut world, _) = World::joined([&config, &config], 1);
+    world.keep_log = true;
     world.lose(1, is_echo);
     world.run(secs(20.0));
-    let stale = LostReason::PeerAborted(vec![Cause::StaleCookie(600_000)]);
-    assert_eq!(world.when(0, &Event::Lost(stale)), Some(at_ms(1200)));
+    assert_eq!(up(&world), [Some(at_ms(1400)), Some(at_ms(1350))]);
+    let preserves = |left: &Left| {
+        let Some(Chunk::Init(init)) = left.packet.chunks.first() else { return false };
+        left.at == at_ms(1200) && init.params == [Param::CookiePreservative(1200)]
+    };
+    assert!(world.log.iter().any(preserves), "an INIT asks for twice the staleness, 1200 ms");
+}
+
+/// The longer-lived cookie (500 ms more, no more is granted) is stale as well: two losses in a row of its echo.
+//= rfc9260#section-5.2.6
+#[test]
+fn a_second_stale_cookie_ends_it() {
+    let config = Config { cookie_life: ms(500), rto_min: ms(500), rto_initial: ms(1000), ..era("rfc9260") };
+    let (mut world, _) = World::joined([&config, &config], 1);
+    let mut echoes = 0;
+    world.drop = Box::new(move |_, side, packet| {
+        let echo = side == 0 && packet.chunks.iter().any(is_echo);
+        echoes += u32::from(echo);
+        echo && echoes != 2 && echoes < 4
+    });
+    world.run(secs(30.0));
+    let lost = |event: &Event| matches!(event, Event::Lost(LostReason::PeerAborted(c)) if matches!(c[..], [Cause::StaleCookie(_)]));
+    assert!(world.events[0].iter().any(|(_, _, event)| lost(event)), "{:?}", world.events[0]);
     assert!(world.events[1].is_empty());
 }
 

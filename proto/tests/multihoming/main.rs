@@ -1,5 +1,6 @@
 //! Several paths: verification, failure, failover and return, routes of retransmissions; times by hand.
 
+mod failing;
 mod failover;
 mod paths;
 mod routes;
