@@ -40,22 +40,23 @@ pub(crate) struct Cookie {
 /// The keys that cookies are signed with: a new one for each cookie life, and the one before.
 pub(crate) struct Secrets {
     keys: [[u8; 32]; 2],
-    since: Time,
+    /// Since when the present one signs; `None` before the first cookie: when the run began does not matter.
+    since: Option<Time>,
 }
 
 impl Secrets {
     pub(crate) fn new(chance: &mut ChaCha8Rng) -> Self {
         let mut keys = [[0; 32]; 2];
         keys.iter_mut().for_each(|key| chance.fill_bytes(key));
-        Secrets { keys, since: Time::ZERO }
+        Secrets { keys, since: None }
     }
 
     /// The key to sign with now. Cookies live at most twice `life`; so long does a key stay valid.
     pub(crate) fn current(&mut self, now: Time, life: Duration, chance: &mut ChaCha8Rng) -> &[u8; 32] {
-        if now.since(self.since) > life * 2 {
+        if now.since(*self.since.get_or_insert(now)) > life * 2 {
             self.keys[1] = self.keys[0];
             chance.fill_bytes(&mut self.keys[0]);
-            self.since = now;
+            self.since = Some(now);
         }
         &self.keys[0]
     }
