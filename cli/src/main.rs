@@ -1,6 +1,7 @@
 //! `anabranch`: run, compare and explain transport over several paths.
 
 mod catalogue;
+mod explain;
 mod output;
 mod progress;
 mod run;
@@ -32,6 +33,8 @@ struct Arguments {
 enum Command {
     /// Run a scenario, or a grid of its variations
     Run(run::Arguments),
+    /// Print a capture file as one line a packet
+    Explain(explain::Arguments),
     /// List the rules in which the editions of SCTP differ
     Rules(catalogue::Format),
     /// List the policies that a scenario can name
@@ -43,6 +46,7 @@ enum Command {
 fn main() -> ExitCode {
     let status = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
         Command::Rules(format) => catalogue::rules(&format),
         Command::Policies(format) => catalogue::policies(&format),
         Command::Keys(format) => catalogue::keys(&format),

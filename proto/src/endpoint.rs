@@ -465,7 +465,7 @@ impl Endpoint {
             peer_port: packet.ports.source,
             peers: Peer::listed(init, packet.from),
         };
-        let signed = cookie.sign(self.secrets.current(now, self.config.cookie_life, &mut self.chance));
+        let signed = cookie.sign(self.secrets.current(now, self.config.cookie_life));
         let mut ack = handshake::init(tag, tsn, &self.config, Some(signed), None);
         ack.params.extend(peer.unrecognized.iter().cloned().map(Param::Unrecognized));
         self.answer(packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);

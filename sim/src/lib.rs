@@ -2,6 +2,7 @@
 
 mod agenda;
 mod agent;
+pub mod capture;
 mod chance;
 mod engine;
 mod error;
@@ -9,6 +10,7 @@ mod flow;
 mod link;
 mod loss;
 mod network;
+mod observed;
 mod queue;
 pub mod results;
 mod run;

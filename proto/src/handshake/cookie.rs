@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use hmac::{Hmac, KeyInit, Mac};
 use rand_chacha::ChaCha8Rng;
-use rand_core::Rng;
+use rand_core::{Rng, SeedableRng};
 use sha2::Sha256;
 
 use crate::wire::Address;
@@ -37,25 +37,30 @@ pub(crate) struct Cookie {
     pub(crate) peers: Vec<Address>,
 }
 
-/// The keys that cookies are signed with: a new one for each cookie life, and the one before.
+/// The keys that cookies are signed with: the present one, and the one before.
 pub(crate) struct Secrets {
     keys: [[u8; 32]; 2],
-    /// Since when the present one signs; `None` before the first cookie: when the run began does not matter.
+    /// Since when the present one is in use.
     since: Option<Time>,
+    /// New keys come from here, so that their number changes no other draw.
+    chance: ChaCha8Rng,
 }
 
 impl Secrets {
     pub(crate) fn new(chance: &mut ChaCha8Rng) -> Self {
-        let mut keys = [[0; 32]; 2];
-        keys.iter_mut().for_each(|key| chance.fill_bytes(key));
-        Secrets { keys, since: None }
+        let mut seed = [0; 32];
+        chance.fill_bytes(&mut seed);
+        let mut secrets = Secrets { keys: [[0; 32]; 2], since: None, chance: ChaCha8Rng::from_seed(seed) };
+        secrets.keys.iter_mut().for_each(|key| secrets.chance.fill_bytes(key));
+        secrets
     }
 
     /// The key to sign with now. Cookies live at most twice `life`; so long does a key stay valid.
-    pub(crate) fn current(&mut self, now: Time, life: Duration, chance: &mut ChaCha8Rng) -> &[u8; 32] {
-        if now.since(*self.since.get_or_insert(now)) > life * 2 {
+    pub(crate) fn current(&mut self, now: Time, life: Duration) -> &[u8; 32] {
+        let since = *self.since.get_or_insert(now);
+        if now.since(since) > life * 2 {
             self.keys[1] = self.keys[0];
-            chance.fill_bytes(&mut self.keys[0]);
+            self.chance.fill_bytes(&mut self.keys[0]);
             self.since = Some(now);
         }
         &self.keys[0]

@@ -113,9 +113,9 @@ fn a_short_outage_is_no_failure() {
 
 /// Both paths fail, and one message of 10 s is under way; no heartbeats.
 ///
-/// It goes back and forth, and each path doubles its RTO. Sent at 10 s, RTO 1: 11 (to the alternate), 12 (back),
-/// RTO 2: 14, 16; RTO 4: 20, 24; RTO 8: 32, 40; RTO 16: 56, 72; RTO 32: 104 s. That is the eleventh error in a
-/// row, more than Association.Max.Retrans = 10. The message comes back, sent.
+/// It goes back and forth, and each path doubles its RTO. Sent at 10 s, with RTO 1: 11 (to the alternate) and 12
+/// (back); with RTO 2: 14, 16; RTO 4: 20, 24; RTO 8: 32, 40; RTO 16: 56, 72; RTO 32: 104 s. That is the eleventh error in a
+/// row: more than Association.Max.Retrans = 10. The message comes back, sent.
 //= rfc9260#section-8.1
 //= rfc9260#section-6.3.3
 #[test]
