@@ -1,6 +1,7 @@
 //! `anabranch`: run, compare and explain transport over several paths.
 
 mod catalogue;
+mod explain;
 mod figure;
 mod model;
 mod output;
@@ -36,6 +37,8 @@ struct Arguments {
 enum Command {
     /// Run a scenario, or a grid of its variations
     Run(run::Arguments),
+    /// Print a capture file as one line a packet
+    Explain(explain::Arguments),
     /// Reproduce what papers say: run their experiments and judge their claims
     Reproduce(reproduce::Arguments),
     /// Ask a published model
@@ -51,6 +54,7 @@ enum Command {
 fn main() -> ExitCode {
     let status = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Model(arguments) => model::model(&arguments),
         Command::Rules(format) => catalogue::rules(&format),

@@ -11,7 +11,7 @@ use anabranch_sim::sweep::{self, Point, Variation};
 
 use crate::output::{fail, print, print_json, refuse, refuse_scenario};
 use crate::progress::Progress;
-use crate::simulate::{self, NoResult};
+use crate::simulate::{self, Files, NoResult};
 use crate::table::table;
 use crate::{DONE, INTERRUPTED};
 
@@ -43,6 +43,10 @@ pub(crate) struct Arguments {
     /// Write series and notes of each run to this directory as CSV; several runs get one subdirectory each
     #[arg(long, value_name = "DIR")]
     series: Option<PathBuf>,
+    /// Write the packets of each run to this file as pcapng, with the reason of each; several runs get one file
+    /// each, NAME-run-1.pcapng and so on
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -51,6 +55,7 @@ Examples:
   anabranch run scenarios/headline.toml --vary flow.download.sctp.retransmit=same,alternate
   anabranch run scenarios/loss.toml --set 'link.wifi.loss=2 %' --seeds 10 --json
   anabranch run scenarios/outage.toml --series out/
+  anabranch run scenarios/outage.toml --pcap outage.pcapng
 
 Exit status: 0 done, 2 the input was wrong, 130 interrupted (what was finished is printed), 1 anything else.";
 
@@ -113,27 +118,41 @@ fn execute(arguments: &Arguments, points: Vec<Point>) -> (Vec<RunResult>, u8) {
     let _ = ctrlc::set_handler(move || drop(interrupt.send(Message::Interrupted)));
     let mut results = vec![None; points.len()];
     let threads = arguments.threads.map(usize::from);
-    let series = arguments.series.clone();
-    std::thread::spawn(move || work(&points, threads, series.as_deref(), &sender));
+    let files = Files { series: arguments.series.clone(), pcap: arguments.pcap.clone() };
+    std::thread::spawn(move || work(&points, threads, &files, &sender));
     let status = collect(&receiver, &mut results);
     (results.into_iter().flatten().collect(), status)
 }
 
 /// Runs the points, and tells of each.
-fn work(points: &[Point], threads: Option<usize>, series: Option<&Path>, tell: &Sender<Message>) {
+fn work(points: &[Point], threads: Option<usize>, files: &Files, tell: &Sender<Message>) {
     // Dropped at the end, a panic's too: whoever waits for results is never left waiting.
     let _end = End(tell);
-    let digits = points.len().to_string().len();
     sweep::run_all(points, threads, |i, point| {
-        let directory = series.map(|directory| match points.len() {
-            1 => directory.to_owned(),
-            _ => directory.join(format!("run-{:0digits$}", i + 1)),
-        });
         let watch = |share| drop(tell.send(Message::At(i, share)));
-        let result = simulate::simulate(point, directory.as_deref(), &watch);
+        let result = simulate::simulate(point, &files_of(files, i, points.len()), &watch);
         // Nobody listens any more when Ctrl-C was pressed.
         let _ = tell.send(Message::Finished(i, result.map(Box::new)));
     });
+}
+
+/// The files of run `i` of `count`: those that were asked for, or if there are several runs, one of each a run.
+fn files_of(files: &Files, i: usize, count: usize) -> Files {
+    let digits = count.to_string().len();
+    let run = format!("run-{:0digits$}", i + 1);
+    let own = |place: &PathBuf, several: &dyn Fn(&Path) -> PathBuf| match count {
+        1 => place.clone(),
+        _ => several(place),
+    };
+    let numbered = |file: &Path| {
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        let extension = file.extension().map(|end| format!(".{}", end.to_string_lossy())).unwrap_or_default();
+        file.with_file_name(format!("{stem}-{run}{extension}"))
+    };
+    Files {
+        series: files.series.as_ref().map(|directory| own(directory, &|directory| directory.join(&run))),
+        pcap: files.pcap.as_ref().map(|file| own(file, &numbered)),
+    }
 }
 
 /// Says that all is finished when it is dropped.

@@ -1,10 +1,12 @@
 //! One run: from a point of the grid to its result and its files.
 
-use std::io;
+use std::fs::File;
+use std::io::{self, BufWriter};
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anabranch_proto::Policies;
+use anabranch_sim::capture::CaptureWriter;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::ScenarioError;
 use anabranch_sim::sweep::Point;
@@ -23,32 +25,67 @@ pub(crate) fn check(point: &Point) -> Result<(), NoResult> {
     anabranch_sim::check(&point.scenario, &Policies::default()).map_err(|error| no_result(point, &error))
 }
 
-/// Runs the point. Its series go to the directory `series`, with its result beside them; `watch` is told how
-/// much of it is done, 0 to 1.
-pub(crate) fn simulate(
-    point: &Point,
-    series: Option<&Path>,
-    watch: &dyn Fn(f64),
-) -> Result<RunResult, NoResult> {
-    let failed = |directory: &Path, error: io::Error| {
-        NoResult::Other(format!("cannot write the series to {}: {error}", directory.display()))
-    };
-    let Some(directory) = series else { return run(point, None, watch) };
-    let mut files = CsvSeries::new(directory).map_err(|error| failed(directory, error))?;
-    let result = run(point, Some(&mut files), watch)?;
-    files.finish().map_err(|error| failed(directory, error))?;
-    let text = serde_json::to_string_pretty(&result).map_err(|error| NoResult::Other(error.to_string()))?;
-    std::fs::write(directory.join("result.json"), text + "\n").map_err(|error| failed(directory, error))?;
+/// Where a run is written to, besides its result.
+#[derive(Default)]
+pub(crate) struct Files {
+    /// A directory for its series, with its result beside them.
+    pub(crate) series: Option<PathBuf>,
+    /// A file for its packets.
+    pub(crate) pcap: Option<PathBuf>,
+}
+
+/// Runs the point and writes its files; `watch` is told how much of it is done, 0 to 1.
+pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Result<RunResult, NoResult> {
+    let series = files.series.as_deref().map(|directory| {
+        CsvSeries::new(directory).map_err(|error| unwritten("the series", directory, error))
+    });
+    let pcap = files
+        .pcap
+        .as_deref()
+        .map(|file| capture(point, file).map_err(|error| unwritten("the capture", file, error)));
+    let mut observer = (series.transpose()?, pcap.transpose()?);
+    let result = run(point, &mut observer, watch)?;
+    if let (Some(directory), Some(series)) = (&files.series, observer.0) {
+        finish_series(series, directory, &result)?;
+    }
+    if let (Some(file), Some(pcap)) = (&files.pcap, observer.1) {
+        pcap.finish().map_err(|error| unwritten("the capture", file, error))?;
+    }
     Ok(result)
 }
 
-fn run(point: &Point, series: Option<&mut CsvSeries>, watch: &dyn Fn(f64)) -> Result<RunResult, NoResult> {
+/// What is written of a run while it goes on.
+type Observers = (Option<CsvSeries>, Option<CaptureWriter<BufWriter<File>>>);
+
+fn capture(point: &Point, file: &Path) -> io::Result<CaptureWriter<BufWriter<File>>> {
+    let varied = point.varied.iter().map(|(key, value)| format!(", {key}={value}")).collect::<String>();
+    let scenario = &point.scenario;
+    let comment = format!(
+        "scenario {}, era {}, seed {}{varied}; times count from the beginning of the run",
+        scenario.name, scenario.era, scenario.seed
+    );
+    Ok(CaptureWriter::new(BufWriter::new(File::create(file)?), &comment))
+}
+
+fn finish_series(series: CsvSeries, directory: &Path, result: &RunResult) -> Result<(), NoResult> {
+    let failed = |error| unwritten("the series", directory, error);
+    series.finish().map_err(failed)?;
+    let text = serde_json::to_string_pretty(result).map_err(|error| NoResult::Other(error.to_string()))?;
+    std::fs::write(directory.join("result.json"), text + "\n").map_err(failed)
+}
+
+fn unwritten(what: &str, place: &Path, error: io::Error) -> NoResult {
+    NoResult::Other(format!("cannot write {what} to {}: {error}", place.display()))
+}
+
+fn run(point: &Point, observers: &mut Observers, watch: &dyn Fn(f64)) -> Result<RunResult, NoResult> {
     let mut progress = |progress: Progress| {
         watch(share(&progress));
         ControlFlow::Continue(())
     };
+    let observed = observers.0.is_some() || observers.1.is_some();
     let options = RunOptions {
-        observer: series.map(|series| series as _),
+        observer: observed.then_some(observers as _),
         progress: Some(&mut progress),
         ..RunOptions::default()
     };

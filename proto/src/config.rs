@@ -40,6 +40,9 @@ pub struct Config {
     pub association_max_retrans: u32,
     /// Path.Max.Retrans.
     pub path_max_retrans: u32,
+    /// PotentiallyFailed.Max.Retrans (RFC 7829): one error more in a row makes a path potentially failed;
+    /// `None`: paths are active or inactive only.
+    pub pf_max_retrans: Option<u32>,
     /// Max.Init.Retransmits.
     pub max_init_retransmits: u32,
     /// HB.interval; `None` switches periodic heartbeats off.
@@ -62,6 +65,8 @@ pub struct Config {
     pub outbound_streams: u16,
     /// Streams to accept, at least 1.
     pub inbound_streams: u16,
+    /// Associations at most; beyond it peers are refused (out of resource).
+    pub max_associations: u32,
     /// The path MTU in bytes, IP header included.
     pub mtu: u32,
     /// Bytes of IP header before every packet, counted in the MTU: 20, or 40 for IPv6.
@@ -129,6 +134,7 @@ impl Default for Config {
             cookie_life: Duration::from_secs(60),
             association_max_retrans: 10,
             path_max_retrans: 5,
+            pf_max_retrans: None,
             max_init_retransmits: 8,
             heartbeat_interval: Some(Duration::from_secs(30)),
             heartbeat_jitter: true,
@@ -140,6 +146,7 @@ impl Default for Config {
             initial_ssthresh: None,
             outbound_streams: 16,
             inbound_streams: 1024,
+            max_associations: 1 << 16,
             mtu: 1500,
             ip_header: 20,
             first_tsn: None,

@@ -1,6 +1,7 @@
 //! An endpoint: demultiplexes packets by tag and address, and owns its associations.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
@@ -9,12 +10,12 @@ use smallvec::smallvec;
 
 use crate::agenda::Agenda;
 use crate::association::{Association, Begin, new_tag};
-use crate::handshake::cookie::{BadCookie, Cookie};
+use crate::handshake::cookie::{BadCookie, Cookie, Secrets};
 use crate::handshake::{self, Collision, Peer};
 use crate::policy::PolicyError;
 use crate::shutdown::State;
 use crate::wire::chunk::{Abort, CookieEcho, Init, OperationError, ShutdownComplete};
-use crate::wire::{Address, Cause, Chunk, Ecn, Packet};
+use crate::wire::{Address, Cause, Chunk, Ecn, Packet, Param};
 use crate::{
     AssociationId, Config, ConfigError, Delivery, Incoming, Limit, Message, Output, PathId, PathView,
     Policies, Purpose, Reason, Refused, SendError, Statistics, Time,
@@ -23,13 +24,18 @@ use crate::{
 /// Stateless answers waiting to be sent at most: beyond it, packets go unanswered.
 const MAX_ANSWERS: usize = 256;
 
+/// Whether an association can be with this address.
+fn is_unicast(ip: IpAddr) -> bool {
+    let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
+    !ip.is_multicast() && !ip.is_unspecified() && !broadcast
+}
+
 /// One SCTP port at one or more addresses.
 pub struct Endpoint {
     config: Arc<Config>,
     policies: Policies,
     chance: ChaCha8Rng,
-    /// Signs cookies.
-    secret: [u8; 32],
+    secrets: Secrets,
     listening: bool,
     notes: bool,
     /// By the low half of their id; a place is not used again.
@@ -43,6 +49,16 @@ pub struct Endpoint {
     agenda: Agenda,
     /// Answers outside any association.
     answers: VecDeque<(Box<Packet>, Purpose)>,
+}
+
+/// Whose packet it is.
+enum Owner {
+    /// This association's.
+    Association(usize),
+    /// It comes from where an association's peer is, but with a wrong tag: it is thrown away.
+    WrongTag,
+    /// It comes out of the blue.
+    Nobody,
 }
 
 /// Why an endpoint could not be made.
@@ -65,13 +81,12 @@ impl Endpoint {
         }
         let _checked = policies.window(&config.window, &config)?;
         let mut chance = ChaCha8Rng::from_seed(seed);
-        let mut secret = [0; 32];
-        chance.fill_bytes(&mut secret);
+        let secrets = Secrets::new(&mut chance);
         Ok(Endpoint {
             config: Arc::new(config),
             policies,
             chance,
-            secret,
+            secrets,
             listening: true,
             notes: false,
             associations: Vec::new(),
@@ -99,13 +114,16 @@ impl Endpoint {
         self.run_timers(now);
         match incoming {
             Incoming::Packet(packet) => self.packet(packet, now),
-            Incoming::Writable(local, writable) => {
-                for index in 0..self.associations.len() {
-                    if let Some(association) = &mut self.associations[index] {
-                        association.set_writable(local, writable);
-                        self.wake(index);
-                    }
-                }
+            Incoming::Writable(local, writable) => self.for_all(|a| a.set_writable(local, writable)),
+            Incoming::TooBig(remote, mtu) => self.for_all(|a| a.set_mtu(remote, mtu)),
+        }
+    }
+
+    fn for_all(&mut self, mut what: impl FnMut(&mut Association)) {
+        for index in 0..self.associations.len() {
+            if let Some(association) = &mut self.associations[index] {
+                what(association);
+                self.wake(index);
             }
         }
     }
@@ -194,6 +212,14 @@ impl Endpoint {
             self.unlink(id.0 as usize);
             self.associations[id.0 as usize] = None;
         }
+    }
+
+    /// Asks a path for a sign of life now (RFC 9260 §11.1.12). False if there is no such path.
+    pub fn heartbeat(&mut self, now: Time, id: AssociationId, path: PathId) -> bool {
+        self.run_timers(now);
+        let known = self.get_mut(id).is_some_and(|a| a.request_heartbeat(path));
+        self.wake(id.0 as usize);
+        known
     }
 
     /// Makes this path the primary. False if there is no such path.
@@ -294,7 +320,7 @@ impl Endpoint {
     fn packet(&mut self, packet: Box<Packet>, now: Time) {
         let ours = packet.ports.destination == self.config.port
             && self.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
-        if !ours {
+        if !ours || !is_unicast(packet.from.ip) {
             return;
         }
         match packet.chunks.first() {
@@ -304,30 +330,45 @@ impl Endpoint {
                 let echo = echo.clone();
                 self.cookie_echo(packet, &echo, now);
             }
-            Some(_) => match self.association_of(&packet) {
-                Some(index) => self.deliver(index, packet, 0, now),
-                None => self.out_of_the_blue(&packet),
+            // Only an INIT has none.
+            Some(_) if packet.tag == 0 => {}
+            Some(_) => match self.owner(&packet) {
+                Owner::Association(index) => self.deliver(index, packet, 0, now),
+                Owner::WrongTag => {}
+                Owner::Nobody => self.out_of_the_blue(&packet),
             },
         }
     }
 
-    /// The association that a packet belongs to: by our tag; by the peer's, where a T bit says so (§8.5.1).
-    fn association_of(&self, packet: &Packet) -> Option<usize> {
-        let of_peer = |index: &usize| {
-            let association = self.associations[*index].as_ref();
-            association.is_some_and(|a| a.peer_port == packet.ports.source)
-        };
-        if let Some(index) = self.by_tag.get(&packet.tag) {
-            return Some(*index).filter(of_peer);
-        }
-        let reflected = match packet.chunks.first()? {
+    /// Whose packet this is: by our tag; by the peer's, where a T bit says so.
+    //= rfc9260#section-8.5
+    //= rfc9260#section-8.5.1
+    fn owner(&self, packet: &Packet) -> Owner {
+        let by_peer = self.by_peer.get(&(packet.from, packet.ports.source)).copied();
+        let known = by_peer.and_then(|index| Some((index, self.associations[index].as_ref()?)));
+        let reflected = packet.chunks.iter().any(|chunk| match chunk {
             Chunk::Abort(abort) => abort.reflected,
             Chunk::ShutdownComplete(complete) => complete.reflected,
             _ => false,
+        });
+        if reflected {
+            let right = known.filter(|(_, association)| association.peer_tag == packet.tag);
+            return right.map_or(Owner::WrongTag, |(index, _)| Owner::Association(index));
+        }
+        let same_port = |index: &usize| {
+            let association = self.associations[*index].as_ref();
+            association.is_some_and(|a| a.peer_port == packet.ports.source)
         };
-        let index = *self.by_peer.get(&(packet.from, packet.ports.source))?;
-        let association = self.associations[index].as_ref()?;
-        (reflected && association.peer_tag == packet.tag).then_some(index)
+        if let Some(index) = self.by_tag.get(&packet.tag).copied().filter(same_port) {
+            return Owner::Association(index);
+        }
+        let ends = matches!(packet.chunks.first(), Some(Chunk::ShutdownAck(_)));
+        match known {
+            // The end of an association that the peer remembers and we, who set up a new one, do not.
+            Some((_, association)) if ends && association.state().setting_up() => Owner::Nobody,
+            Some(_) => Owner::WrongTag,
+            None => Owner::Nobody,
+        }
     }
 
     fn deliver(&mut self, index: usize, mut packet: Box<Packet>, skip: usize, now: Time) {
@@ -348,16 +389,14 @@ impl Endpoint {
         if packet.tag != 0 || packet.chunks.len() != 1 || init.tag == 0 {
             return;
         }
-        let Some(peer) = Peer::of(init, packet.from, &self.config) else {
-            let abort = Abort { reflected: false, causes: vec![Cause::InvalidMandatoryParameter] };
-            return self.answer(packet, init.tag, Chunk::Abort(abort), Purpose::Abort);
+        let peer = match Peer::of(init, packet.from, &self.config) {
+            Ok(peer) => peer,
+            Err(cause) => return self.refuse(packet, init.tag, vec![cause]),
         };
         let existing = peer.addresses.iter().find_map(|a| self.by_peer.get(&(*a, packet.ports.source)));
         match existing.copied() {
-            None if !self.listening => {
-                let abort = Abort { reflected: false, causes: vec![] };
-                self.answer(packet, init.tag, Chunk::Abort(abort), Purpose::Abort);
-            }
+            None if !self.listening => self.refuse(packet, init.tag, vec![]),
+            None if self.is_full() => self.refuse(packet, init.tag, vec![Cause::OutOfResource]),
             None => {
                 let tag = new_tag(&mut self.chance);
                 self.answer_init(packet, init, &peer, (tag, (0, 0)), now);
@@ -369,24 +408,39 @@ impl Endpoint {
     /// An INIT for an association that exists (§5.2.1, §5.2.2).
     //= rfc9260#section-5.2.2
     fn init_again(&mut self, index: usize, packet: &Packet, init: &Init, peer: &Peer, now: Time) {
-        let Some(association) = &self.associations[index] else { return };
+        let Some(association) = &mut self.associations[index] else { return };
         let ties = (association.local_tag, association.peer_tag);
         match association.state() {
-            State::ShutdownAckSent => {}
+            //= rfc9260#section-9.2
+            State::ShutdownAckSent => {
+                association.resend_now();
+                self.wake(index);
+            }
             state if state.setting_up() => {
                 self.answer_init(packet, init, peer, (ties.0, ties), now);
             }
             _ => {
-                let known = |a: &Address| association.paths.to(*a).is_some();
-                if !peer.addresses.iter().all(known) {
-                    let cause = Cause::RestartWithNewAddresses(Default::default());
-                    let abort = Abort { reflected: false, causes: vec![cause] };
-                    return self.answer(packet, init.tag, Chunk::Abort(abort), Purpose::Abort);
+                let new = |a: &&Address| association.paths.to(**a).is_none();
+                let new: Vec<Address> = peer.addresses.iter().filter(new).copied().collect();
+                if !new.is_empty() {
+                    let list = handshake::address_list(&new);
+                    return self.refuse(packet, init.tag, vec![Cause::RestartWithNewAddresses(list)]);
                 }
                 let tag = new_tag(&mut self.chance);
                 self.answer_init(packet, init, peer, (tag, ties), now);
             }
         }
+    }
+
+    /// Refuses an INIT.
+    fn refuse(&mut self, packet: &Packet, tag: u32, causes: Vec<Cause>) {
+        let abort = Abort { reflected: false, causes };
+        self.answer(packet, tag, Chunk::Abort(abort), Purpose::Abort);
+    }
+
+    /// Whether there are as many associations as are allowed.
+    fn is_full(&self) -> bool {
+        self.by_tag.len() >= self.config.max_associations as usize
     }
 
     fn answer_init(&mut self, packet: &Packet, init: &Init, peer: &Peer, tags: (u32, (u32, u32)), now: Time) {
@@ -399,7 +453,7 @@ impl Endpoint {
         };
         let cookie = Cookie {
             created: now,
-            life: self.config.cookie_life,
+            life: self.config.cookie_life + peer.preserve.min(self.config.cookie_life),
             local_tag: tag,
             peer_tag: peer.tag,
             local_tsn: tsn,
@@ -411,8 +465,9 @@ impl Endpoint {
             peer_port: packet.ports.source,
             peers: Peer::listed(init, packet.from),
         };
-        let signed = cookie.sign(&self.secret);
-        let ack = handshake::init(tag, tsn, &self.config, Some(signed));
+        let signed = cookie.sign(self.secrets.current(now, self.config.cookie_life));
+        let mut ack = handshake::init(tag, tsn, &self.config, Some(signed), None);
+        ack.params.extend(peer.unrecognized.iter().cloned().map(Param::Unrecognized));
         self.answer(packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);
     }
 
@@ -436,10 +491,11 @@ impl Endpoint {
     //= rfc9260#section-5.1.5
     //= rfc9260#section-5.2.4
     fn cookie_echo(&mut self, packet: Box<Packet>, echo: &CookieEcho, now: Time) {
-        let cookie = match Cookie::open(&echo.cookie, &self.secret, now) {
+        let cookie = match self.secrets.open(&echo.cookie, now) {
             Ok(cookie) => cookie,
             Err(BadCookie::Forged) => return,
-            Err(BadCookie::Stale(over)) => return self.stale(&packet, echo, over),
+            Err(BadCookie::Stale(cookie, _)) if self.is_current(&cookie) => *cookie,
+            Err(BadCookie::Stale(cookie, over)) => return self.stale(&packet, &cookie, over),
         };
         if cookie.peer_port != packet.ports.source || cookie.local_tag != packet.tag {
             return;
@@ -447,7 +503,7 @@ impl Endpoint {
         let key = |a: &Address| self.by_peer.get(&(*a, packet.ports.source)).copied();
         match cookie.peers.iter().find_map(key) {
             Some(index) => self.collide(index, packet, &cookie, now),
-            None if self.listening => self.accept(packet, &cookie, now),
+            None if self.listening && !self.is_full() => self.accept(packet, &cookie, now),
             None => {}
         }
     }
@@ -466,6 +522,8 @@ impl Endpoint {
         let state = association.state();
         match handshake::collision(association.local_tag, association.peer_tag, cookie) {
             Collision::Restart if state == State::ShutdownAckSent => {
+                association.resend_now();
+                self.wake(index);
                 let tag = cookie.peer_tag;
                 let error = OperationError { causes: vec![Cause::CookieWhileShutdown] };
                 return self.answer(&packet, tag, Chunk::Error(error), Purpose::Error);
@@ -484,11 +542,15 @@ impl Endpoint {
         self.deliver(index, packet, 1, now);
     }
 
+    /// Whether a cookie has the tags of an association that exists: then its age does not matter.
+    fn is_current(&self, cookie: &Cookie) -> bool {
+        let association = self.by_tag.get(&cookie.local_tag).and_then(|i| self.associations[*i].as_ref());
+        association.is_some_and(|a| a.peer_tag == cookie.peer_tag)
+    }
+
     /// The cookie was ours, but too old.
     //= rfc9260#section-5.2.6
-    fn stale(&mut self, packet: &Packet, echo: &CookieEcho, over: crate::Duration) {
-        // The signature was right, so the tags in it are: read it as of the time when it was made.
-        let Ok(cookie) = Cookie::open(&echo.cookie, &self.secret, Time::ZERO) else { return };
+    fn stale(&mut self, packet: &Packet, cookie: &Cookie, over: crate::Duration) {
         let micros = u32::try_from(over.as_micros()).unwrap_or(u32::MAX);
         let error = OperationError { causes: vec![Cause::StaleCookie(micros)] };
         self.answer(packet, cookie.peer_tag, Chunk::Error(error), Purpose::Error);
@@ -498,16 +560,17 @@ impl Endpoint {
     //= rfc9260#section-8.4
     fn out_of_the_blue(&mut self, packet: &Packet) {
         let silent = |chunk: &Chunk| match chunk {
-            Chunk::Abort(_) | Chunk::ShutdownComplete(_) | Chunk::CookieAck(_) | Chunk::InitAck(_) => true,
+            Chunk::Abort(_) | Chunk::ShutdownComplete(_) | Chunk::CookieAck(_) => true,
             Chunk::Error(error) => error.causes.iter().any(|c| matches!(c, Cause::StaleCookie(_))),
             _ => false,
         };
         if packet.chunks.iter().any(silent) {
             return;
         }
-        let chunk = match packet.chunks.first() {
-            Some(Chunk::ShutdownAck(_)) => Chunk::ShutdownComplete(ShutdownComplete { reflected: true }),
-            _ => Chunk::Abort(Abort { reflected: true, causes: vec![] }),
+        let ends = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::ShutdownAck(_)));
+        let chunk = match ends {
+            true => Chunk::ShutdownComplete(ShutdownComplete { reflected: true }),
+            false => Chunk::Abort(Abort { reflected: true, causes: vec![] }),
         };
         self.answer(packet, packet.tag, chunk, Purpose::Abort);
     }

@@ -20,6 +20,8 @@ pub enum Incoming {
     /// A local address cannot send for now (`false`), or can again (`true`): the system refused or accepted.
     /// Its paths have no room; the others go on.
     Writable(Address, bool),
+    /// Packets to this peer address may have at most so many bytes, IP header included: a router said so.
+    TooBig(Address, u32),
 }
 
 /// What an endpoint has to say, one thing a [`poll`](crate::Endpoint::poll).

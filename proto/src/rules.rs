@@ -155,7 +155,7 @@ rules! { choices {
         Off = "off",
         /// It is halved down to the floor.
         Halve = "halve",
-        /// It is halved down to the floor, and ssthresh keeps its value from before.
+        /// It is halved down to the floor, and ssthresh becomes what it was before (RFC 9260 §7.2.1).
         Remember = "remember",
         /// It becomes max(cwnd/2, floor) if above two units: this can raise an unused window.
         Literal = "literal",
@@ -249,6 +249,14 @@ rules! { choices {
         AboveUnit = "above-unit",
     } = [Always, Always, Always, AboveUnit];
 
+    /// What a path may carry after a timeout, until it has an acknowledgement (§7.2.3).
+    after_timeout: AfterTimeout {
+        /// One packet, whatever its size.
+        OnePacket = "one-packet",
+        /// What its window of one unit has room for: with small chunks, or an MTU as the unit, two packets.
+        Window = "window",
+    } = [OnePacket, OnePacket, OnePacket, Window];
+
     /// What a window cut by Fast Retransmit does to the path's running RTT measurement.
     rtt_on_cut: RttOnCut {
         /// Nothing.
@@ -277,11 +285,13 @@ rules! { choices {
     heartbeat_errors: HeartbeatErrors {
         /// All.
         All = "all",
+        /// All but those that verify an address which only the peer has named (RFC 4960 §5.4).
+        Confirmed = "confirmed",
         /// Those on the path in use for data.
         PathInUse = "path-in-use",
         /// Those on paths that are not inactive; and so do timeouts.
         WhileActive = "while-active",
-    } = [All, All, PathInUse, WhileActive];
+    } = [All, Confirmed, PathInUse, WhileActive];
 
     /// When a closed window is probed with one chunk (§6.1 A).
     window_probe: WindowProbe {
@@ -299,6 +309,14 @@ rules! { choices {
         /// Only in the SACKs that arriving data causes, to the byte.
         None = "none",
     } = [Announced, Announced, Announced, None];
+
+    /// When a DATA chunk asks for its SACK at once, by the I bit (§6.1; RFC 7053).
+    immediate_sack: ImmediateSack {
+        /// Never.
+        Never = "never",
+        /// The last before SHUTDOWN.
+        BeforeShutdown = "before-shutdown",
+    } = [Never, Never, BeforeShutdown, Never];
 
     /// Whether the very first DATA chunk is acknowledged at once.
     first_data: FirstData {

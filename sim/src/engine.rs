@@ -11,10 +11,10 @@ use std::ops::ControlFlow;
 use anabranch_proto::{Note, Reason, Time};
 
 use crate::agenda::{Agenda, Entity};
-use crate::agent::{Agent, Body, Frame, Output, Stage};
+use crate::agent::{Agent, Frame, Output, Stage};
 use crate::link::{Alteration, Direction, DropCause};
-use crate::queue::Occupancy;
-use crate::trace::{Observer, QueueLength, Record, Shown, Side, path_of};
+use crate::observed::Observed;
+use crate::trace::{Observer, path_of};
 
 /// In [`Engine::routes`], behind the last link of a route: this and the number of the agent there.
 pub(crate) const ARRIVED: u32 = 1 << 31;
@@ -41,7 +41,7 @@ pub(crate) struct Engine<'a, A> {
     /// Flows that are awaited.
     unfinished: usize,
     changes: std::iter::Peekable<std::vec::IntoIter<Change>>,
-    observer: Option<&'a mut dyn Observer>,
+    observed: Option<Observed<'a>>,
     /// Polls every agent after every event: a test that this changes nothing.
     extra_polls: bool,
 }
@@ -84,7 +84,7 @@ impl<'a, A: Agent> Engine<'a, A> {
             unfinished: awaited.iter().filter(|awaited| **awaited).count(),
             awaited,
             changes: changes.into_iter().peekable(),
-            observer,
+            observed: observer.map(Observed::new),
             extra_polls,
         };
         engine.await_change();
@@ -116,7 +116,9 @@ impl<'a, A: Agent> Engine<'a, A> {
                 return Err(Interrupted { at: self.now });
             }
         }
-        (0..self.links.len()).for_each(|link| self.show_departures(link));
+        if self.observed.is_some() {
+            self.show_all_departures();
+        }
         Ok(())
     }
 
@@ -138,6 +140,9 @@ impl<'a, A: Agent> Engine<'a, A> {
     }
 
     fn happen(&mut self, entity: usize) {
+        if self.observed.is_some() {
+            self.show_all_departures();
+        }
         let links = self.links.len();
         if entity < links {
             self.arrive(entity);
@@ -153,13 +158,12 @@ impl<'a, A: Agent> Engine<'a, A> {
 
     /// The head of a link arrives: into the next link, or at its agent.
     fn arrive(&mut self, link: usize) {
-        self.show_departures(link);
         let direction = &mut self.links[link];
         let mut frame = direction.deliver(self.now).expect("an arrival has its packet");
         if let Some((time, insertion)) = direction.head() {
             self.agenda.set(link as Entity, time, insertion);
         }
-        if self.observer.is_some() {
+        if self.observed.is_some() {
             self.show_delivery(link, &frame);
         }
         frame.hop += 1;
@@ -183,7 +187,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         loop {
             match self.agents[agent].poll(self.now) {
                 Output::Transmit(frame, reason) => {
-                    if self.observer.is_some() {
+                    if self.observed.is_some() {
                         self.show_sent(agent, &frame, reason);
                     }
                     if frame.hop != NO_ROUTE {
@@ -217,7 +221,10 @@ impl<'a, A: Agent> Engine<'a, A> {
     }
 
     fn offer(&mut self, link: usize, frame: Frame) {
-        self.show_departures(link);
+        // On a link so fast that sending takes no time, something may have left since this event began.
+        if self.observed.is_some() {
+            self.show_departures(link, self.now);
+        }
         self.inserted += 1;
         let direction = &mut self.links[link];
         match direction.offer(self.now, frame, self.inserted) {
@@ -225,7 +232,7 @@ impl<'a, A: Agent> Engine<'a, A> {
                 if direction.len() == 1 {
                     self.await_head(link);
                 }
-                if self.observer.is_some() {
+                if self.observed.is_some() {
                     self.show_queued(link);
                 }
             }
@@ -241,7 +248,6 @@ impl<'a, A: Agent> Engine<'a, A> {
     fn change(&mut self) {
         let now = self.now;
         while let Some(Change { link, alteration, .. }) = self.changes.next_if(|change| change.at <= now) {
-            self.show_departures(link);
             let lost = self.links[link].alter(now, &alteration);
             lost.iter()
                 .for_each(|carried| self.show_drop(link, carried.offered, DropCause::Down, &carried.frame));
@@ -274,57 +280,54 @@ impl<'a, A: Agent> Engine<'a, A> {
 
     #[cold]
     fn show_sent(&mut self, agent: usize, frame: &Frame, reason: Reason) {
-        let Some(observer) = &mut self.observer else { return };
+        let Some(observed) = &mut self.observed else { return };
         let path = reason.path.and_then(|path| self.agents[agent].path_name(path));
-        let (flow, side) = whose(agent);
-        observer.record(self.now, &Record::Sent { flow, side, path, reason, packet: shown(frame) });
+        observed.sent(self.now, agent, path, reason, frame);
     }
 
     #[cold]
     fn show_note(&mut self, agent: usize, note: &Note) {
-        let Some(observer) = &mut self.observer else { return };
+        let Some(observed) = &mut self.observed else { return };
         let path = path_of(&note.kind).and_then(|path| self.agents[agent].path_name(path));
-        let (flow, side) = whose(agent);
-        observer.record(note.at, &Record::Note { flow, side, path, kind: &note.kind });
+        observed.note(agent, path, note);
     }
 
     #[cold]
     fn show_delivery(&mut self, link: usize, frame: &Frame) {
-        let Some(observer) = &mut self.observer else { return };
-        let (flow, packet) = (flow_of(frame, &self.routes), shown(frame));
-        observer.record(self.now, &Record::Delivered { link, flow, packet });
+        let Some(observed) = &mut self.observed else { return };
+        observed.delivered(self.now, link, frame, &self.routes);
     }
 
     #[cold]
     fn show_drop(&mut self, link: usize, number: u64, cause: DropCause, frame: &Frame) {
-        let Some(observer) = &mut self.observer else { return };
-        let (flow, packet) = (flow_of(frame, &self.routes), shown(frame));
-        observer.record(self.now, &Record::Dropped { link, flow, number, cause, packet });
+        let Some(observed) = &mut self.observed else { return };
+        observed.dropped(self.now, link, number, cause, frame, &self.routes);
     }
 
     #[cold]
     fn show_queued(&mut self, link: usize) {
-        let Some(observer) = &mut self.observer else { return };
+        let Some(observed) = &mut self.observed else { return };
         let direction = &self.links[link];
-        if let Some(frame) = direction.newest() {
-            let (flow, packet, queue) =
-                (flow_of(frame, &self.routes), shown(frame), length(direction.queue()));
-            observer.record(self.now, &Record::Queued { link, flow, packet, queue });
+        if let Some(carried) = direction.newest() {
+            observed.queued(self.now, link, carried, direction.queue(), &self.routes);
         }
     }
 
-    /// What has left the queue of a link since something last came there.
-    fn show_departures(&mut self, link: usize) {
-        if self.observer.is_some() {
-            self.show_each_departure(link);
-        }
-    }
-
+    /// What has left any queue by now, in order of time, as observers see all records.
     #[cold]
-    fn show_each_departure(&mut self, link: usize) {
-        let Some(observer) = &mut self.observer else { return };
-        self.links[link].depart(self.now, |at, queue| {
-            observer.record(at, &Record::Departed { link, queue: length(queue) });
+    fn show_all_departures(&mut self) {
+        let next = |links: &[Direction]| links.iter().enumerate().map(|(link, d)| (d.leaves(), link)).min();
+        while let Some((at, link)) = next(&self.links).filter(|(at, _)| *at <= self.now) {
+            self.show_departures(link, at);
+        }
+    }
+
+    /// What has left the queue of a link up to `until`.
+    #[cold]
+    fn show_departures(&mut self, link: usize, until: Time) {
+        let Some(observed) = &mut self.observed else { return };
+        self.links[link].depart(until, |at, queue, next| {
+            observed.departed(at, link, queue, next, &self.routes);
         });
     }
 }
@@ -333,29 +336,6 @@ impl<'a, A: Agent> Engine<'a, A> {
 #[derive(Debug)]
 pub(crate) struct Interrupted {
     pub(crate) at: Time,
-}
-
-fn whose(agent: usize) -> (usize, Side) {
-    (agent / 2, if agent.is_multiple_of(2) { Side::Client } else { Side::Server })
-}
-
-/// The flow of a frame: that of the agent at the end of its route.
-fn flow_of(frame: &Frame, routes: &[u32]) -> usize {
-    let agent = routes[frame.hop as usize..].iter().find_map(|next| next.checked_sub(ARRIVED));
-    agent.expect("every route ends at an agent") as usize / 2
-}
-
-fn length(queue: &Occupancy) -> QueueLength {
-    QueueLength { packets: queue.packets(), bytes: queue.bytes() }
-}
-
-fn shown(frame: &Frame) -> Shown<'_> {
-    let sctp = match &frame.body {
-        Body::Sctp(packet) => Some(&**packet),
-        #[cfg(test)]
-        Body::Plain => None,
-    };
-    Shown { size: frame.size, sctp }
 }
 
 #[cfg(test)]

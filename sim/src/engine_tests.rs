@@ -3,6 +3,7 @@
 use anabranch_proto::{Duration, Limit, PathId, Purpose, Reason};
 
 use super::*;
+use crate::agent::Body;
 use crate::loss::Losses;
 use crate::scenario::{Loss, Queue};
 

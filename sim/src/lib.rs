@@ -2,6 +2,7 @@
 
 mod agenda;
 mod agent;
+pub mod capture;
 mod chance;
 pub mod claims;
 mod engine;
@@ -11,6 +12,7 @@ mod link;
 mod loss;
 pub mod models;
 mod network;
+mod observed;
 mod queue;
 pub mod results;
 mod run;

@@ -122,7 +122,7 @@ impl Direction {
             self.counters.loss += 1;
             return Err((DropCause::Loss, frame));
         }
-        self.depart(now, |_, _| {});
+        self.depart(now, |_, _, _| {});
         if !self.queue.admits(frame.size) {
             self.counters.queue += 1;
             return Err((DropCause::Queue, frame));
@@ -144,8 +144,13 @@ impl Direction {
     }
 
     /// The packet that entered last, if it is still here.
-    pub(crate) fn newest(&self) -> Option<&Frame> {
-        self.fifo.back().map(|carried| &carried.frame)
+    pub(crate) fn newest(&self) -> Option<&Carried> {
+        self.fifo.back()
+    }
+
+    /// When the next packet leaves the queue; `NEVER` if none is in it.
+    pub(crate) fn leaves(&self) -> Time {
+        self.leaves
     }
 
     /// How many packets are on it.
@@ -155,7 +160,7 @@ impl Direction {
 
     /// The head arrives.
     pub(crate) fn deliver(&mut self, now: Time) -> Option<Frame> {
-        self.depart(now, |_, _| {});
+        self.depart(now, |_, _, _| {});
         let carried = self.fifo.pop_front()?;
         debug_assert_eq!(carried.arrival, now);
         self.left -= 1;
@@ -163,20 +168,22 @@ impl Direction {
         Some(carried.frame)
     }
 
-    /// Packets leave the queue up to `now`; each is shown with its departure and the queue behind it.
-    pub(crate) fn depart(&mut self, now: Time, mut shown: impl FnMut(Time, &Occupancy)) {
+    /// Packets leave the queue up to `now`; shown are the departure of each, the queue behind it, and the next,
+    /// whose first bit leaves at that moment.
+    pub(crate) fn depart(&mut self, now: Time, mut shown: impl FnMut(Time, &Occupancy, Option<&Carried>)) {
         while self.leaves <= now {
             let Some(carried) = self.fifo.get(self.left) else { break };
             self.queue.leave(carried.frame.size);
             self.left += 1;
-            shown(carried.departure, &self.queue);
-            self.leaves = self.fifo.get(self.left).map_or(Time::NEVER, |next| next.departure);
+            let next = self.fifo.get(self.left);
+            shown(carried.departure, &self.queue, next);
+            self.leaves = next.map_or(Time::NEVER, |next| next.departure);
         }
     }
 
     /// The link becomes different. If it goes down, what is on it is lost and given back.
     pub(crate) fn alter(&mut self, now: Time, alteration: &Alteration) -> Vec<Carried> {
-        self.depart(now, |_, _| {});
+        self.depart(now, |_, _, _| {});
         self.rate = alteration.rate.unwrap_or(self.rate);
         self.delay = alteration.delay.unwrap_or(self.delay);
         if let Some(loss) = &alteration.loss {

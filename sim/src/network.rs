@@ -4,7 +4,7 @@
 //! 2i + 1 by their labels ("a>b", "b>a"); an interface has the number of the direction that leaves from it.
 
 use std::cmp::Ordering;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch_proto::LocalAddress;
 use anabranch_proto::wire::Address;
@@ -24,6 +24,8 @@ pub(crate) struct Network {
     links: Vec<Edge>,
     /// By node: whether a flow begins or ends there. Hosts do not forward.
     host: Vec<bool>,
+    /// Whether IP headers have the size of IPv6.
+    ipv6: bool,
 }
 
 /// A link.
@@ -40,10 +42,14 @@ pub(crate) struct Edge {
     pub(crate) mtu: u32,
 }
 
-/// Every interface has a prefix of its link's own, with two addresses.
-const PREFIX: u8 = 30;
+/// Every link has a prefix of its own, with two addresses; so many bits of an address are within it.
+const WITHIN: u8 = 2;
 /// The first link's prefix.
 const FIRST: u32 = Ipv4Addr::new(10, 0, 0, 0).to_bits();
+/// The same where IP headers have the size of IPv6.
+const FIRST_V6: u128 = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0).to_bits();
+/// Bytes of an IPv6 header.
+const IPV6_HEADER: u32 = 40;
 
 impl Network {
     /// The network of a scenario whose links have been checked.
@@ -51,7 +57,8 @@ impl Network {
         let mut nodes: Vec<String> = scenario.links.iter().flat_map(|link| link.between.clone()).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let mut network = Network { host: vec![false; nodes.len()], nodes, links: Vec::new() };
+        let ipv6 = scenario.ip_header == IPV6_HEADER;
+        let mut network = Network { host: vec![false; nodes.len()], nodes, links: Vec::new(), ipv6 };
         network.links =
             scenario.links.iter().enumerate().map(|(index, _)| network.edge(scenario, index)).collect();
         network.links.sort_by(|a, b| a.name.cmp(&b.name));
@@ -106,8 +113,12 @@ impl Network {
 
     /// The address of an interface, ".1" where direction 0 leaves.
     pub(crate) fn address(&self, interface: DirectionId, udp: u16) -> LocalAddress {
-        let bits = FIRST + interface / 2 * 4 + 1 + interface % 2;
-        LocalAddress { address: Address { ip: IpAddr::V4(Ipv4Addr::from_bits(bits)), udp }, prefix: PREFIX }
+        let place = interface / 2 * 4 + 1 + interface % 2;
+        let (ip, bits) = match self.ipv6 {
+            false => (IpAddr::V4(Ipv4Addr::from_bits(FIRST + place)), 32),
+            true => (IpAddr::V6(Ipv6Addr::from_bits(FIRST_V6 + u128::from(place))), 128),
+        };
+        LocalAddress { address: Address { ip, udp }, prefix: bits - WITHIN }
     }
 
     /// The route from one interface to another, as link directions: the shortest by number of links, of these

@@ -79,7 +79,7 @@ pub struct Blocked {
 pub struct PathResult {
     /// Its name: the sender's first link, or "first/last".
     pub name: String,
-    /// "active", "inactive" or "unconfirmed".
+    /// "active", "potentially failed", "inactive" or "unconfirmed".
     pub state: &'static str,
     /// DATA chunks sent, retransmissions included.
     pub chunks: u64,

@@ -143,7 +143,8 @@ impl Observer for CsvSeries {
                 let flow = self.flows.get(*flow).cloned().unwrap_or_default();
                 self.row(owner, &DROPS, format_args!("{at},{number},{flow},{cause},{tsns}"));
             }
-            Record::Note { .. } | Record::Sent { .. } | Record::Delivered { .. } => {}
+            Record::Note { .. } | Record::Sent { .. } | Record::Started { .. } | Record::Delivered { .. } => {
+            }
         }
     }
 }

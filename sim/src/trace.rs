@@ -5,10 +5,7 @@ use anabranch_proto::{NoteKind, PathId, Reason, Time, Tsn};
 
 pub use crate::link::DropCause;
 
-/// Takes the records of a run in the order in which things happen.
-///
-/// One exception: that a packet left a queue is shown when next something comes to that link, with the time at
-/// which it left; within a link the order is that of time.
+/// Takes the records of a run in order of time.
 pub trait Observer {
     /// The run begins; records name flows and link directions by their place here.
     fn begin(&mut self, names: &Names);
@@ -63,6 +60,17 @@ pub enum Record<'a> {
         /// The queue, with it.
         queue: QueueLength,
     },
+    /// The first bit of a packet leaves: it has its turn.
+    Started {
+        /// In which link direction.
+        link: usize,
+        /// Of which flow.
+        flow: usize,
+        /// How many packets had been offered to the link direction, this one included.
+        number: u64,
+        /// The packet.
+        packet: Shown<'a>,
+    },
     /// A packet has left the queue: its last bit is on the way.
     Departed {
         /// Of which link direction.
@@ -70,7 +78,7 @@ pub enum Record<'a> {
         /// The queue without it.
         queue: QueueLength,
     },
-    /// A packet is dropped.
+    /// A packet is dropped: when it is offered, or later, when the link that it is on goes down.
     Dropped {
         /// By which link direction.
         link: usize,
@@ -119,6 +127,21 @@ pub struct Shown<'a> {
     pub size: u32,
     /// What is in it, if it is SCTP.
     pub sctp: Option<&'a Packet>,
+    /// Links that it has passed.
+    pub hops: u32,
+    /// Who sent it, and why.
+    pub origin: Option<Origin<'a>>,
+}
+
+/// Where a packet comes from.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Origin<'a> {
+    /// The end of its flow.
+    pub side: Side,
+    /// The path it takes; `None` outside any association.
+    pub path: Option<&'a str>,
+    /// Why it was sent.
+    pub reason: Reason,
 }
 
 impl Shown<'_> {
@@ -129,6 +152,19 @@ impl Shown<'_> {
             Chunk::Data(data) => Some(data.tsn),
             _ => None,
         })
+    }
+}
+
+/// Two observers of the same run; what is `None` is not told.
+impl<A: Observer, B: Observer> Observer for (Option<A>, Option<B>) {
+    fn begin(&mut self, names: &Names) {
+        self.0.iter_mut().for_each(|first| first.begin(names));
+        self.1.iter_mut().for_each(|second| second.begin(names));
+    }
+
+    fn record(&mut self, at: Time, record: &Record<'_>) {
+        self.0.iter_mut().for_each(|first| first.record(at, record));
+        self.1.iter_mut().for_each(|second| second.record(at, record));
     }
 }
 

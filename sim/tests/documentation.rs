@@ -131,6 +131,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.sctp.cookie_life", "3 s"),
     ("flow.f.sctp.association_max_retrans", "3"),
     ("flow.f.sctp.path_max_retrans", "3"),
+    ("flow.f.sctp.pf_max_retrans", "0"),
     ("flow.f.sctp.max_init_retransmits", "3"),
     ("flow.f.sctp.heartbeat_interval", "off"),
     ("flow.f.sctp.heartbeat_jitter", "false"),

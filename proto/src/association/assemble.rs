@@ -4,13 +4,14 @@ use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 
 use super::{Association, Awaited};
+use crate::Time;
 use crate::handshake;
 use crate::output::{Limit, Purpose, Reason};
 use crate::path::PathId;
+use crate::rules::ImmediateSack;
 use crate::shutdown::State;
 use crate::wire::chunk::{Bare, CookieEcho, Heartbeat, Shutdown};
 use crate::wire::{Chunk, Ecn, Packet, Ports};
-use crate::{PathState, Time};
 
 type Built = (Box<Packet>, Reason);
 
@@ -62,15 +63,18 @@ impl Association {
         resend.due = false;
         let path = resend.path;
         resend.timer = now + self.paths.view(path).rto;
+        let with = resend.with.clone();
         let (chunk, purpose) = match &resend.what {
             Awaited::Init => {
-                let init = handshake::init(self.local_tag, self.local_tsn, &self.config, None);
+                let init = handshake::init(self.local_tag, self.local_tsn, &self.config, None, self.preserve);
                 (Chunk::Init(Box::new(init)), Purpose::Setup)
             }
             Awaited::CookieEcho(cookie) => {
                 (Chunk::CookieEcho(CookieEcho { cookie: Bytes::clone(cookie) }), Purpose::Setup)
             }
             Awaited::Shutdown => {
+                //= rfc9260#section-9.2
+                self.guard = self.guard.min(now + self.config.rto_max * 5);
                 (Chunk::Shutdown(Shutdown { cumulative: self.receiver.cumulative() }), Purpose::Shutdown)
             }
             Awaited::ShutdownAck => (Chunk::ShutdownAck(Bare), Purpose::Shutdown),
@@ -80,6 +84,7 @@ impl Association {
             chunks.push(self.take_sack(path));
         }
         chunks.push(chunk);
+        chunks.extend(with);
         Some(self.packet(path, chunks, purpose, Limit::Control))
     }
 
@@ -130,10 +135,23 @@ impl Association {
             self.packet(load.path, SmallVec::new(), Purpose::Data(load.why), load.limit);
         let (sender, mut around, chance) = self.sending(now);
         sender.fill(&load, budget, &mut packet.chunks, &mut around, chance);
+        self.wish_for_sack(&mut packet);
         if owed {
             self.bundle_sack(load.path, sack_size, &mut packet);
         }
         Some((packet, reason))
+    }
+
+    /// The last DATA before SHUTDOWN asks for its SACK at once: nothing else is waited for.
+    //= rfc9260#section-6.1
+    fn wish_for_sack(&self, packet: &mut Packet) {
+        if self.state == State::ShutdownPending
+            && self.sender.queue.is_empty()
+            && self.config.rules.immediate_sack == ImmediateSack::BeforeShutdown
+            && let Some(Chunk::Data(data)) = packet.chunks.last_mut()
+        {
+            data.immediate = true;
+        }
     }
 
     /// Puts the SACK that is owed in front, if it fits and goes the same way.
@@ -159,11 +177,7 @@ impl Association {
     /// A SACK in a packet of its own, to where the data came from.
     //= rfc9260#section-6.4
     fn sack_alone(&mut self) -> Built {
-        let path = self.receiver.from;
-        let path = match self.paths.view(path).state {
-            PathState::Inactive => self.sender.in_use,
-            _ => path,
-        };
+        let path = self.open_path(self.receiver.from);
         let sack = self.take_sack(path);
         self.packet(path, smallvec![sack], Purpose::Sack, Limit::Control)
     }

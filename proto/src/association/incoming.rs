@@ -6,9 +6,9 @@ use crate::path::{PathId, PathState};
 use crate::receive::{Arrival, Taken};
 use crate::sender::{Answer, revived};
 use crate::shutdown::{State, Step};
-use crate::wire::chunk::{Abort, Data, Heartbeat, OperationError, Sack, ShutdownComplete};
+use crate::wire::chunk::{Abort, Data, Heartbeat, OperationError, Sack, ShutdownComplete, Unknown};
 use crate::wire::{Address, Cause, Chunk, Packet};
-use crate::{Pairs, Time, Tsn};
+use crate::{Duration, Pairs, Time, Tsn};
 
 impl Association {
     /// Takes a packet whose tag is right, from its `skip`-th chunk on.
@@ -18,8 +18,14 @@ impl Association {
         let mut arrival = Arrival::default();
         let path = self.path_of(local, source);
         self.follow(path, local);
+        self.heard_in_shutdown();
         for chunk in packet.chunks.drain(skip..) {
             match chunk {
+                Chunk::Unknown(unknown) => {
+                    if !self.unknown(*unknown, path) {
+                        break;
+                    }
+                }
                 Chunk::Data(data) => self.data(data, path, &mut arrival, now),
                 Chunk::Sack(sack) => self.sack(&sack, now),
                 Chunk::InitAck(init) => self.init_ack(&init, local, source, now),
@@ -31,7 +37,7 @@ impl Association {
                 Chunk::ShutdownComplete(_) => self.take(Step::Complete, now),
                 Chunk::Abort(abort) => self.abort_came(abort, now),
                 Chunk::Error(error) => self.peer_error(error, now),
-                Chunk::Init(_) | Chunk::CookieEcho(_) | Chunk::Unknown(_) => {}
+                Chunk::Init(_) | Chunk::CookieEcho(_) => {}
             }
         }
         if self.state != State::Closed {
@@ -42,6 +48,32 @@ impl Association {
         }
     }
 
+    /// The two high bits of a type that is not understood say what to do; whether the chunks behind it count.
+    //= rfc9260#section-3.2
+    fn unknown(&mut self, unknown: Unknown, path: PathId) -> bool {
+        let kind = unknown.number;
+        if kind & 0x40 != 0
+            && let Ok(bytes) = Chunk::Unknown(Box::new(unknown)).to_bytes()
+        {
+            self.report(path, Cause::UnrecognizedChunk(bytes));
+        }
+        kind & 0x80 != 0
+    }
+
+    /// Tells the peer of an error that the association survives.
+    fn report(&mut self, path: PathId, cause: Cause) {
+        if self.control.len() < MAX_REPLIES {
+            let error = Chunk::Error(OperationError { causes: vec![cause] });
+            self.control.push_back((path, error, Purpose::Error));
+        }
+    }
+
+    /// The peer broke the protocol: it is told, and the association ends.
+    pub(super) fn violated(&mut self, cause: Cause, now: Time) {
+        self.send_abort(cause);
+        self.close(Event::Lost(LostReason::ProtocolViolation), now);
+    }
+
     /// A path that is not confirmed goes from where the peer's packets come to.
     fn follow(&mut self, path: PathId, local: Address) {
         let view = self.paths.view_mut(path);
@@ -50,6 +82,17 @@ impl Association {
             && self.config.pairs == Pairs::OnePerPeer
         {
             view.local = local;
+        }
+    }
+
+    /// A peer that is heard while SHUTDOWN is not answered may have data left to send: the count starts over.
+    /// T2 does so for DATA only: a lost SHUTDOWN must not wait for a peer whose heartbeats go on and on.
+    //= rfc9260#section-9.2
+    fn heard_in_shutdown(&mut self) {
+        if let Some(resend) = &mut self.resend
+            && self.state == State::ShutdownSent
+        {
+            resend.tries = 0;
         }
     }
 
@@ -72,8 +115,7 @@ impl Association {
             return;
         }
         if data.payload.is_empty() {
-            self.send_abort(Cause::NoUserData(data.tsn));
-            return self.close(Event::Lost(LostReason::ProtocolViolation), now);
+            return self.violated(Cause::NoUserData(data.tsn), now);
         }
         if data.stream >= self.streams.1 {
             return self.invalid_stream(data, path, arrival);
@@ -88,8 +130,8 @@ impl Association {
     /// DATA on a stream that was never agreed is acknowledged, reported and thrown away.
     //= rfc9260#section-6.5
     fn invalid_stream(&mut self, data: Data, path: PathId, arrival: &mut Arrival) {
-        let causes = vec![Cause::InvalidStream(data.stream)];
-        self.control.push_back((path, Chunk::Error(OperationError { causes }), Purpose::Error));
+        let path = self.open_path(path);
+        self.report(path, Cause::InvalidStream(data.stream));
         self.receiver.acknowledge_only(data.tsn, arrival);
     }
 
@@ -102,8 +144,7 @@ impl Association {
             Answer::Ignored => {}
             Answer::Impossible => {
                 let what = b"a SACK for a TSN never sent".as_slice().into();
-                self.send_abort(Cause::ProtocolViolation(what));
-                self.close(Event::Lost(LostReason::ProtocolViolation), now);
+                self.violated(Cause::ProtocolViolation(what), now);
             }
             Answer::Taken(acked) => {
                 if acked > 0 {
@@ -115,10 +156,11 @@ impl Association {
         }
     }
 
-    /// A path thought dead has delivered data.
+    /// A path thought dead or failing has delivered data.
     //= rfc9260#section-8.2
+    //= rfc7829#section-3.2
     fn revive(&mut self) {
-        while let Some(path) = revived(&self.paths) {
+        while let Some(path) = revived(&self.paths, self.config.pf_max_retrans.is_some()) {
             self.set_state(path, PathState::Active);
         }
     }
@@ -135,12 +177,21 @@ impl Association {
         }
     }
 
+    /// A stale cookie is the end of a set-up, and after one no news.
+    //= rfc9260#section-5.2.6
     fn peer_error(&mut self, error: OperationError, now: Time) {
-        let stale = error.causes.iter().any(|cause| matches!(cause, Cause::StaleCookie(_)));
-        if stale && self.state == State::CookieEchoed {
-            return self.close(Event::Lost(LostReason::PeerAborted(error.causes)), now);
+        let stale = error.causes.iter().find_map(|cause| match cause {
+            Cause::StaleCookie(micros) => Some(Duration::from_micros(u64::from(*micros))),
+            _ => None,
+        });
+        match (stale, self.state) {
+            (Some(staleness), State::CookieEchoed) if self.preserve.is_none() => self.begin_again(staleness),
+            (Some(_), State::CookieEchoed) => {
+                self.close(Event::Lost(LostReason::PeerAborted(error.causes)), now)
+            }
+            (Some(_), _) => {}
+            (None, _) => self.events.push_back(Event::PeerError(error.causes)),
         }
-        self.events.push_back(Event::PeerError(error.causes));
     }
 
     //= rfc9260#section-9.2
@@ -164,6 +215,7 @@ impl Association {
     fn shutdown_ack_came(&mut self, path: PathId, now: Time) {
         if self.state.after(Step::ShutdownAck).is_some() {
             let complete = Chunk::ShutdownComplete(ShutdownComplete { reflected: false });
+            let path = self.open_path(path);
             self.control.push_back((path, complete, Purpose::Shutdown));
         }
         self.take(Step::ShutdownAck, now);
@@ -181,9 +233,7 @@ impl Association {
     fn repeat_shutdown(&mut self, arrival: &Arrival) {
         if self.state == State::ShutdownSent && arrival.any() {
             self.receiver.schedule.now = true;
-            if let Some(resend) = &mut self.resend {
-                resend.due = true;
-            }
+            self.resend_now();
         }
     }
 }

@@ -15,14 +15,14 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::notes::Notes;
 use crate::output::{Event, LostReason, Message, Output, Purpose, SendError, Statistics};
-use crate::path::{PathId, Paths};
+use crate::path::{PathId, PathState, Paths};
 use crate::policy::window::MakePath;
 use crate::receive::Receiver;
 use crate::sender::{Sender, Surroundings};
 use crate::shutdown::{State, Step};
 use crate::wire::chunk::Abort;
 use crate::wire::{Address, Cause, Chunk};
-use crate::{AssociationId, Config, Delivery, Time, Tsn};
+use crate::{AssociationId, Config, Delivery, Duration, Time, Tsn};
 
 use bytes::Bytes;
 pub(crate) use setup::{Begin, first_tsn, new_tag};
@@ -54,6 +54,10 @@ pub(crate) struct Association {
     statistics: Statistics,
     /// Timeouts and lost heartbeats in a row, on all paths that count (§8.1).
     errors: u32,
+    /// How much longer than usual the peer's cookie should live, after one that was stale.
+    preserve: Option<Duration>,
+    /// T5-shutdown-guard; [`Time::NEVER`] is off.
+    guard: Time,
     /// The user was refused: tell when there is room again.
     refused: bool,
     /// Data that can be read has been announced and not all been read.
@@ -67,6 +71,8 @@ struct Resend {
     timer: Time,
     tries: u32,
     due: bool,
+    /// Goes with it in the same packet: what was not understood in an INIT ACK.
+    with: Option<Chunk>,
 }
 
 /// What is sent again until it is answered.
@@ -135,7 +141,7 @@ impl Association {
         }
         let resend = self.resend.as_ref().map_or(Time::NEVER, |r| r.timer);
         let sack = self.receiver.schedule.deadline;
-        self.paths.deadline().min(resend).min(sack).min(self.sender.probe_timer)
+        self.paths.deadline().min(resend).min(sack).min(self.sender.probe_timer).min(self.guard)
     }
 
     /// Takes a message to send.
@@ -187,7 +193,7 @@ impl Association {
     pub(crate) fn shutdown(&mut self, now: Time) {
         match self.state.after(Step::Asked) {
             Some(next) => self.state = next,
-            None if self.state.setting_up() => return self.close(Event::Lost(LostReason::UserAborted), now),
+            None if self.state.setting_up() => return self.abort(now),
             None => return,
         }
         self.drained();
@@ -211,15 +217,22 @@ impl Association {
             State::ShutdownAckSent => Awaited::ShutdownAck,
             _ => return,
         };
-        let path = self.sender.in_use;
-        self.resend = Some(Resend { what, path, timer: Time::NEVER, tries: 0, due: true });
+        let path = self.open_path(self.sender.in_use);
+        self.resend = Some(Resend { what, path, timer: Time::NEVER, tries: 0, due: true, with: None });
         self.stop_heartbeats();
+    }
+
+    /// What is sent until it is answered goes again at once.
+    pub(crate) fn resend_now(&mut self) {
+        if let Some(resend) = &mut self.resend {
+            resend.due = true;
+        }
     }
 
     /// The user ends at once.
     //= rfc9260#section-9.1
     pub(crate) fn abort(&mut self, now: Time) {
-        if !self.state.setting_up() && self.state != State::Closed {
+        if !matches!(self.state, State::CookieWait | State::Closed) {
             self.send_abort(Cause::UserInitiated(Bytes::new()));
         }
         self.close(Event::Lost(LostReason::UserAborted), now);
@@ -227,7 +240,17 @@ impl Association {
 
     fn send_abort(&mut self, cause: Cause) {
         let abort = Chunk::Abort(Abort { reflected: false, causes: vec![cause] });
-        self.control.push_back((self.sender.in_use, abort, Purpose::Abort));
+        let wanted = self.resend.as_ref().map_or(self.sender.in_use, |resend| resend.path);
+        self.control.push_back((self.open_path(wanted), abort, Purpose::Abort));
+    }
+
+    /// `wanted` if it is active, else another path: nothing but heartbeats goes to one that is not confirmed.
+    //= rfc9260#section-5.4
+    fn open_path(&self, wanted: PathId) -> PathId {
+        let active = |id: &PathId| self.paths.view(*id).state == PathState::Active;
+        let confirmed = |id: &PathId| self.paths.view(*id).confirmed();
+        let first = [wanted, self.sender.in_use].into_iter().chain(self.paths.ids()).find(active);
+        first.or_else(|| self.paths.ids().find(confirmed)).unwrap_or(wanted)
     }
 
     /// The association is over: what was not delivered goes back to the user, then `last` says how it ended.
@@ -261,6 +284,21 @@ impl Association {
             self.sender.event();
         }
         known
+    }
+
+    /// The user asks for a heartbeat now.
+    pub(crate) fn request_heartbeat(&mut self, path: PathId) -> bool {
+        let known = path.index() < self.paths.views().len();
+        if known {
+            self.paths.get_mut(path).health.wanted = true;
+        }
+        known
+    }
+
+    /// Packets to this peer address may have at most so many bytes.
+    //= rfc9260#section-7.3
+    pub(crate) fn set_mtu(&mut self, remote: Address, mtu: u32) {
+        self.paths.set_mtu(remote, mtu, &self.config);
     }
 
     pub(crate) fn set_writable(&mut self, local: Address, writable: bool) {

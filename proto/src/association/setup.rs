@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
@@ -9,16 +10,19 @@ use super::{Association, Awaited, Resend};
 use crate::handshake::Peer;
 use crate::handshake::cookie::Cookie;
 use crate::notes::Notes;
-use crate::output::{Event, LostReason, Purpose, Statistics};
+use crate::output::{Event, Purpose, Statistics};
 use crate::path::{PathId, PathState, Paths};
 use crate::policy::PolicyError;
 use crate::receive::Receiver;
 use crate::rules::Confirmation;
 use crate::sender::Sender;
 use crate::shutdown::State;
-use crate::wire::chunk::{Bare, Init};
+use crate::wire::chunk::{Bare, Init, OperationError};
 use crate::wire::{Address, Cause, Chunk};
-use crate::{AssociationId, Config, Pairs, Policies, Time, Tsn};
+use crate::{AssociationId, Config, Duration, Pairs, Policies, Time, Tsn};
+
+/// The type of the parameter without which an INIT ACK is worthless.
+const STATE_COOKIE: u16 = 7;
 
 /// What every association begins with.
 pub(crate) struct Begin<'a> {
@@ -52,6 +56,8 @@ impl Association {
             notes: Notes::new(id, notes),
             statistics: Statistics::default(),
             errors: 0,
+            preserve: None,
+            guard: Time::NEVER,
             refused: false,
             announced: false,
             config: Arc::clone(config),
@@ -71,6 +77,9 @@ impl Association {
         let tsn = first_tsn(begin.config, tag);
         let mut association = Association::new(begin, tag, tsn, peer_port)?;
         association.add_paths(to, None, now);
+        for id in association.paths.ids() {
+            association.paths.get_mut(id).health.named = true;
+        }
         if association.paths.views().is_empty() {
             return Ok(None);
         }
@@ -154,16 +163,39 @@ impl Association {
             return;
         }
         let peer = Peer::of(init, source, &self.config);
-        let Some(Peer { tag, tsn, buffer, streams, cookie: Some(cookie), .. }) = peer else {
-            self.peer_tag = init.tag;
-            self.send_abort(Cause::InvalidMandatoryParameter);
-            return self.close(Event::Lost(LostReason::ProtocolViolation), now);
+        self.peer_tag = init.tag;
+        let peer = match peer {
+            Ok(peer) => peer,
+            Err(cause) => return self.violated(cause, now),
         };
-        self.peer_tag = tag;
+        let Peer { tsn, buffer, streams, cookie: Some(cookie), unrecognized, .. } = peer else {
+            return self.violated(Cause::MissingParameter(vec![STATE_COOKIE]), now);
+        };
         self.take_peer(tsn, buffer, streams);
         self.add_paths(&Peer::listed(init, source), Some((local, source)), now);
         self.state = State::CookieEchoed;
         self.await_answer(Awaited::CookieEcho(cookie), self.path_of(local, source));
+        self.report_with_cookie(unrecognized);
+    }
+
+    /// What was not understood in an INIT ACK is reported behind the COOKIE ECHO, in the same packet.
+    //= rfc9260#section-3.2.2
+    fn report_with_cookie(&mut self, unrecognized: Vec<Bytes>) {
+        if unrecognized.is_empty() {
+            return;
+        }
+        let causes = unrecognized.into_iter().map(Cause::UnrecognizedParameters).collect();
+        if let Some(resend) = &mut self.resend {
+            resend.with = Some(Chunk::Error(OperationError { causes }));
+        }
+    }
+
+    /// The cookie was too old when it came back: once more, with one that lives longer.
+    //= rfc9260#section-5.2.6
+    pub(super) fn begin_again(&mut self, staleness: Duration) {
+        self.preserve = Some(staleness * 2);
+        self.state = State::CookieWait;
+        self.await_answer(Awaited::Init, self.paths.primary());
     }
 
     /// COOKIE ACK came.
@@ -181,7 +213,7 @@ impl Association {
     }
 
     fn await_answer(&mut self, what: Awaited, path: PathId) {
-        self.resend = Some(Resend { what, path, timer: Time::NEVER, tries: 0, due: true });
+        self.resend = Some(Resend { what, path, timer: Time::NEVER, tries: 0, due: true, with: None });
     }
 
     /// The association is up: the path of the handshake is confirmed, the others are asked.
@@ -201,7 +233,7 @@ impl Association {
             rest.health.used = now;
             rest.schedule_heartbeat(view, &self.config, &mut self.chance);
         }
-        self.sender.in_use = self.paths.primary();
+        self.sender.in_use = self.open_path(self.paths.primary());
         self.sender.open();
         self.events.push_back(event);
     }

@@ -8,6 +8,7 @@ use crate::path::{PathId, PathState};
 use crate::rules::{Failover, HeartbeatErrors};
 use crate::sender::TimedOut;
 use crate::shutdown::State;
+use crate::wire::Cause;
 use crate::wire::chunk::Heartbeat;
 
 /// What a path failed to answer.
@@ -30,17 +31,22 @@ impl Association {
         if self.sender.probe_timer <= now {
             self.sender.probe();
         }
+        if self.guard <= now {
+            self.guard = Time::NEVER;
+            self.send_abort(Cause::ProtocolViolation(b"SHUTDOWN was not answered in time".as_slice().into()));
+            self.close(Event::Lost(LostReason::TooManyErrors), now);
+        }
         for id in self.paths.ids() {
             self.run_path_timers(id, now);
         }
     }
 
     fn run_path_timers(&mut self, id: PathId, now: Time) {
-        if self.paths.get(id).timers.idle <= now {
-            self.paths.idle(id, &mut self.notes);
-        }
         if self.paths.get(id).timers.t3 <= now && self.state != State::Closed {
             self.t3_expired(id, now);
+        }
+        if self.paths.get(id).timers.idle <= now {
+            self.paths.idle(id, &mut self.notes);
         }
         if self.paths.get(id).timers.answer <= now && self.state != State::Closed {
             self.heartbeat_lost(id, now);
@@ -63,23 +69,52 @@ impl Association {
     //= rfc9260#section-8.2
     fn path_error(&mut self, id: PathId, what: Unanswered, now: Time) {
         let in_use = self.sender.in_use == id;
-        let active = self.paths.view(id).state == PathState::Active;
         let counts = match (self.config.rules.heartbeat_errors, what) {
             (HeartbeatErrors::WhileActive, _) => self.paths.view(id).state != PathState::Inactive,
-            (HeartbeatErrors::All, _) | (HeartbeatErrors::PathInUse, Unanswered::Data) => true,
+            (HeartbeatErrors::All, _) | (_, Unanswered::Data) => true,
+            (HeartbeatErrors::Confirmed, Unanswered::Heartbeat) => self.counts_as_confirmed(id),
             (HeartbeatErrors::PathInUse, Unanswered::Heartbeat) => in_use,
         };
         self.errors += u32::from(counts);
         let limit = self.config.path_max_retrans;
         let view = self.paths.view_mut(id);
         view.errors = view.errors.saturating_add(1).min(limit.saturating_add(1));
-        if view.errors > limit && active {
-            self.set_state(id, PathState::Inactive);
-            self.fail_over(id);
+        match self.failing_state(id) {
+            Some(PathState::Inactive) => {
+                self.set_state(id, PathState::Inactive);
+                self.fail_over(id);
+            }
+            Some(state) => {
+                self.set_state(id, state);
+                self.paths.get_mut(id).health.wanted = self.config.heartbeat_interval.is_some();
+            }
+            None => {}
         }
         if self.errors > self.config.association_max_retrans {
             self.close(Event::Lost(LostReason::TooManyErrors), now);
         }
+    }
+
+    /// An address that the user named counts as confirmed; one that only the peer named does not before it is,
+    /// and verifying it must not end the association.
+    //= rfc9260#section-5.4
+    fn counts_as_confirmed(&self, id: PathId) -> bool {
+        self.paths.view(id).confirmed() || self.paths.get(id).health.named
+    }
+
+    /// The state that a path's errors bring it to, if it is another.
+    //= rfc7829#section-3.2
+    fn failing_state(&self, id: PathId) -> Option<PathState> {
+        let view = self.paths.view(id);
+        let (dead, failing) = (self.config.path_max_retrans, self.config.pf_max_retrans);
+        let state = match view.state {
+            PathState::Active | PathState::PotentiallyFailed if view.errors > dead => PathState::Inactive,
+            PathState::Active if failing.is_some_and(|limit| view.errors > limit) => {
+                PathState::PotentiallyFailed
+            }
+            _ => return None,
+        };
+        Some(state)
     }
 
     /// By the rule of ns-2, the path that takes over from a failed primary is the primary from then on.
@@ -114,14 +149,15 @@ impl Association {
         path.timers.answer = Time::NEVER;
         view.back_off(limits);
         let verifying = view.state == PathState::Unconfirmed;
+        let failing = view.state == PathState::PotentiallyFailed;
         if verifying && path.health.verification_failed() {
             self.try_next_local(id);
         }
         self.paths.note_rto(id, now, &mut self.notes);
         self.path_error(id, Unanswered::Heartbeat, now);
         let (view, path) = self.paths.both(id);
-        // A path being verified is asked once an RTO, until it has failed too often.
-        if verifying && view.errors <= self.config.path_max_retrans {
+        // A path being verified, or failing, is asked once an RTO, until it has failed too often.
+        if (verifying || failing) && view.errors <= self.config.path_max_retrans {
             path.health.wanted = true;
         } else {
             path.schedule_heartbeat(view, &self.config, &mut self.chance);
@@ -192,7 +228,9 @@ impl Association {
         }
         let late = resend.path;
         self.paths.view_mut(late).back_off(limits);
-        let next = PathId((late.0 + 1) % paths);
+        // What ends an association goes to confirmed paths only (§5.4); INIT is what confirms the first.
+        let confirmed = |id: &PathId| setting_up || self.paths.view(*id).confirmed();
+        let next = (1..=paths).map(|n| PathId((late.0 + n) % paths)).find(confirmed).unwrap_or(late);
         if !matches!(resend.what, Awaited::CookieEcho(_)) {
             let rto = self.paths.view(late).rto;
             resend.path = next;

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use hmac::{Hmac, KeyInit, Mac};
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
 use sha2::Sha256;
 
 use crate::wire::Address;
@@ -35,13 +37,51 @@ pub(crate) struct Cookie {
     pub(crate) peers: Vec<Address>,
 }
 
+/// The keys that cookies are signed with: the present one, and the one before.
+pub(crate) struct Secrets {
+    keys: [[u8; 32]; 2],
+    /// Since when the present one is in use.
+    since: Option<Time>,
+    /// New keys come from here, so that their number changes no other draw.
+    chance: ChaCha8Rng,
+}
+
+impl Secrets {
+    pub(crate) fn new(chance: &mut ChaCha8Rng) -> Self {
+        let mut seed = [0; 32];
+        chance.fill_bytes(&mut seed);
+        let mut secrets = Secrets { keys: [[0; 32]; 2], since: None, chance: ChaCha8Rng::from_seed(seed) };
+        secrets.keys.iter_mut().for_each(|key| secrets.chance.fill_bytes(key));
+        secrets
+    }
+
+    /// The key to sign with now. Cookies live at most twice `life`; so long does a key stay valid.
+    pub(crate) fn current(&mut self, now: Time, life: Duration) -> &[u8; 32] {
+        let since = *self.since.get_or_insert(now);
+        if now.since(since) > life * 2 {
+            self.keys[1] = self.keys[0];
+            self.chance.fill_bytes(&mut self.keys[0]);
+            self.since = Some(now);
+        }
+        &self.keys[0]
+    }
+
+    /// Reads a cookie signed with either key.
+    pub(crate) fn open(&self, bytes: &[u8], now: Time) -> Result<Cookie, BadCookie> {
+        match Cookie::open(bytes, &self.keys[0], now) {
+            Err(BadCookie::Forged) => Cookie::open(bytes, &self.keys[1], now),
+            other => other,
+        }
+    }
+}
+
 /// Why a cookie was not taken.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum BadCookie {
     /// It is not one of ours, or was changed.
     Forged,
-    /// It is too old, by so much.
-    Stale(Duration),
+    /// This is what it says, but it is too old, by so much.
+    Stale(Box<Cookie>, Duration),
 }
 
 impl Cookie {
@@ -75,7 +115,7 @@ impl Cookie {
         let cookie = Cookie::parse(content).ok_or(BadCookie::Forged)?;
         let age = now.since(cookie.created);
         match age.checked_sub(cookie.life) {
-            Some(over) if !over.is_zero() => Err(BadCookie::Stale(over)),
+            Some(over) if !over.is_zero() => Err(BadCookie::Stale(Box::new(cookie), over)),
             _ => Ok(cookie),
         }
     }
@@ -185,6 +225,7 @@ mod tests {
     fn it_grows_stale() {
         let bytes = cookie().sign(&[1; 32]);
         let late = Time::from_nanos(5) + Duration::from_secs(61);
-        assert_eq!(Cookie::open(&bytes, &[1; 32], late), Err(BadCookie::Stale(Duration::from_secs(1))));
+        let stale = BadCookie::Stale(Box::new(cookie()), Duration::from_secs(1));
+        assert_eq!(Cookie::open(&bytes, &[1; 32], late), Err(stale));
     }
 }

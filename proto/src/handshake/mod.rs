@@ -9,8 +9,8 @@ use bytes::Bytes;
 use cookie::{Cookie, MAX_ADDRESSES};
 
 use crate::wire::chunk::Init;
-use crate::wire::{Address, Param};
-use crate::{Config, Tsn};
+use crate::wire::{Address, Cause, Param};
+use crate::{Config, Duration, Tsn};
 
 /// What an INIT or INIT ACK told us of the peer.
 pub(crate) struct Peer {
@@ -22,27 +22,59 @@ pub(crate) struct Peer {
     /// Streams that we may send on, and the peer may.
     pub(crate) streams: (u16, u16),
     pub(crate) cookie: Option<Bytes>,
+    /// How much longer than usual the cookie should live.
+    pub(crate) preserve: Duration,
+    /// Parameters that were not understood and want that said.
+    pub(crate) unrecognized: Vec<Bytes>,
 }
 
 impl Peer {
-    /// What `init`, which came from `source`, says; `None` if a mandatory value is invalid.
+    /// What `init`, which came from `source`, says; or why it cannot be taken.
     //= rfc9260#section-3.3.2
-    pub(crate) fn of(init: &Init, source: Address, config: &Config) -> Option<Peer> {
+    pub(crate) fn of(init: &Init, source: Address, config: &Config) -> Result<Peer, Cause> {
         if init.tag == 0 || init.outbound == 0 || init.inbound == 0 {
-            return None;
-        }
-        let mut addresses = vec![source];
-        let mut cookie = None;
-        for param in &init.params {
-            match param {
-                Param::Ipv4(ip) => add(&mut addresses, IpAddr::V4(*ip), source.udp),
-                Param::Ipv6(ip) => add(&mut addresses, IpAddr::V6(*ip), source.udp),
-                Param::Cookie(bytes) => cookie = Some(bytes.clone()),
-                _ => {}
-            }
+            return Err(Cause::InvalidMandatoryParameter);
         }
         let streams = (config.outbound_streams.min(init.inbound), config.inbound_streams.min(init.outbound));
-        Some(Peer { tag: init.tag, tsn: init.tsn, buffer: init.a_rwnd, addresses, streams, cookie })
+        let mut peer = Peer {
+            tag: init.tag,
+            tsn: init.tsn,
+            buffer: init.a_rwnd,
+            addresses: vec![source],
+            streams,
+            cookie: None,
+            preserve: Duration::ZERO,
+            unrecognized: Vec::new(),
+        };
+        for param in &init.params {
+            if !peer.take(param, source.udp)? {
+                break;
+            }
+        }
+        Ok(peer)
+    }
+
+    /// Takes one parameter; whether those behind it count.
+    fn take(&mut self, param: &Param, udp: u16) -> Result<bool, Cause> {
+        match param {
+            Param::Ipv4(ip) => add(&mut self.addresses, IpAddr::V4(*ip), udp),
+            Param::Ipv6(ip) => add(&mut self.addresses, IpAddr::V6(*ip), udp),
+            Param::Cookie(bytes) => self.cookie = Some(bytes.clone()),
+            Param::CookiePreservative(ms) => self.preserve = Duration::from_millis(u64::from(*ms)),
+            Param::HostName(_) => return Err(Cause::UnresolvableAddress(encoded(param))),
+            Param::Unknown { kind, .. } => return Ok(self.unknown(*kind, param)),
+            Param::Unrecognized(_) | Param::SupportedAddressTypes(_) => {}
+        }
+        Ok(true)
+    }
+
+    /// The two high bits of a type that is not understood say what to do.
+    //= rfc9260#section-3.2.1
+    fn unknown(&mut self, kind: u16, param: &Param) -> bool {
+        if kind & 0x4000 != 0 && self.unrecognized.len() < MAX_UNRECOGNIZED {
+            self.unrecognized.push(encoded(param));
+        }
+        kind & 0x8000 != 0
     }
 
     /// The addresses in the order in which the peer listed them: pairs are made by position.
@@ -62,6 +94,26 @@ impl Peer {
     }
 }
 
+/// Parameters not understood that are reported at most.
+const MAX_UNRECOGNIZED: usize = 16;
+
+fn encoded(param: &Param) -> Bytes {
+    Param::encode_list(std::slice::from_ref(param)).unwrap_or_default()
+}
+
+/// These addresses as parameters.
+pub(crate) fn address_list(addresses: &[Address]) -> Bytes {
+    let params: Vec<Param> = addresses.iter().map(|a| address_param(a.ip)).collect();
+    Param::encode_list(&params).unwrap_or_default()
+}
+
+fn address_param(ip: IpAddr) -> Param {
+    match ip {
+        IpAddr::V4(ip) => Param::Ipv4(ip),
+        IpAddr::V6(ip) => Param::Ipv6(ip),
+    }
+}
+
 fn add(addresses: &mut Vec<Address>, ip: IpAddr, udp: u16) {
     let address = Address { ip, udp };
     if addresses.len() < MAX_ADDRESSES && !addresses.contains(&address) {
@@ -69,16 +121,21 @@ fn add(addresses: &mut Vec<Address>, ip: IpAddr, udp: u16) {
     }
 }
 
-/// An INIT, or with a cookie an INIT ACK.
-pub(crate) fn init(tag: u32, tsn: Tsn, config: &Config, cookie: Option<Bytes>) -> Init {
+/// An INIT, or with a cookie an INIT ACK. `preserve` asks for a cookie that lives so much longer.
+pub(crate) fn init(
+    tag: u32,
+    tsn: Tsn,
+    config: &Config,
+    cookie: Option<Bytes>,
+    preserve: Option<Duration>,
+) -> Init {
     let mut params = Vec::new();
     if config.addresses.len() > 1 {
-        params.extend(config.addresses.iter().map(|local| match local.address.ip {
-            IpAddr::V4(ip) => Param::Ipv4(ip),
-            IpAddr::V6(ip) => Param::Ipv6(ip),
-        }));
+        params.extend(config.addresses.iter().map(|local| address_param(local.address.ip)));
     }
     params.extend(cookie.map(Param::Cookie));
+    let millis = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
+    params.extend(preserve.map(|time| Param::CookiePreservative(millis(time))));
     Init {
         tag,
         a_rwnd: config.receive_buffer,

@@ -173,6 +173,7 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
     }
     view.delivered += size;
     let tally = &mut path.tally;
+    tally.certain |= sent.transmissions == 1;
     if by_gap {
         tally.gap += size;
     } else {

@@ -22,11 +22,20 @@ pub(crate) struct Health {
     pub(crate) wanted: bool,
     /// Verifications that failed with the present pair of addresses.
     failed: u32,
+    /// The user named the path's remote address in the connect call.
+    pub(crate) named: bool,
 }
 
 impl Health {
     pub(crate) fn new(now: Time, chance: &mut ChaCha8Rng) -> Self {
-        Health { nonce: chance.next_u64(), used: now, period: Duration::ZERO, wanted: false, failed: 0 }
+        Health {
+            nonce: chance.next_u64(),
+            used: now,
+            period: Duration::ZERO,
+            wanted: false,
+            failed: 0,
+            named: false,
+        }
     }
 
     /// The Heartbeat Information of a heartbeat sent now: when, and the nonce.

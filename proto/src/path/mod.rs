@@ -29,6 +29,8 @@ pub enum PathState {
     Unconfirmed,
     /// In order.
     Active,
+    /// An error or more in a row (RFC 7829): no new data while another path is active.
+    PotentiallyFailed,
     /// Too many errors in a row (RFC 9260 §8.2).
     Inactive,
 }
@@ -92,6 +94,8 @@ pub(crate) struct Path {
     pub(crate) earliest: Option<Tsn>,
     /// RTOs in a row in which nothing was sent here.
     pub(crate) idle_rtos: u32,
+    /// T3-rtx has expired and nothing was acknowledged since.
+    pub(crate) lone: bool,
     /// Whether the local address can send at all.
     pub(crate) writable: bool,
     /// What the SACK being processed has said about this path.
@@ -113,6 +117,8 @@ pub(crate) struct Tally {
     pub(crate) earliest: bool,
     /// The round-trip time measured.
     pub(crate) rtt: Option<Duration>,
+    /// Whether a chunk was acknowledged that was sent only once: it says for certain that the path works.
+    pub(crate) certain: bool,
     /// Whether a chunk was marked by missing reports.
     pub(crate) marked: bool,
 }

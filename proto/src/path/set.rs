@@ -4,7 +4,7 @@ use super::{Path, PathId, PathState, PathView, RttLimits, Tally, Timers};
 use crate::output::NoteKind;
 use crate::policy::window::MakePath;
 use crate::policy::{Loss, Units};
-use crate::rules::{InFlight, Rules};
+use crate::rules::{AfterTimeout, InFlight, Rules};
 use crate::wire::{Address, chunk::DATA_HEADER};
 use crate::{Config, Time, Tsn};
 
@@ -124,10 +124,22 @@ impl Paths {
             timed: None,
             earliest: None,
             idle_rtos: 0,
+            lone: false,
             writable: true,
             tally: Tally::default(),
         });
         id
+    }
+
+    /// Packets to this peer address may have at most `mtu` bytes with the IP header. Windows keep their unit;
+    /// chunks that were sent keep their size and go, if they must, in packets that IP fragments.
+    pub(crate) fn set_mtu(&mut self, remote: Address, mtu: u32, config: &Config) {
+        let mtu = mtu.clamp(config.ip_header + 508, config.mtu);
+        let narrow = Config { mtu, ..config.clone() };
+        for view in self.views.iter_mut().filter(|view| view.remote == remote) {
+            view.pmdcs = pmdcs(&narrow, remote);
+        }
+        self.smallest_pmdcs = self.views.iter().map(|view| view.pmdcs).min().unwrap_or(u32::MAX);
     }
 
     /// Lets paths from this local address send, or not.
@@ -162,10 +174,14 @@ impl Paths {
     }
 
     /// Works out how much each path may carry now: of retransmissions (`marked`), or of new data.
+    //= rfc9260#section-7.2.3
     pub(crate) fn measure_room(&mut self, marked: bool) {
+        let one_packet = self.rules.after_timeout == AfterTimeout::OnePacket;
         for i in 0..self.views.len() {
             let flight = if marked { self.views[i].flight } else { self.count(&self.views[i]) };
-            let usable = self.rest[i].writable && self.views[i].confirmed();
+            let path = &self.rest[i];
+            let waits = one_packet && path.lone && self.views[i].flight > 0;
+            let usable = path.writable && !waits && self.views[i].confirmed();
             let view = &mut self.views[i];
             view.room = if usable { view.window.saturating_sub(flight) } else { 0 };
         }

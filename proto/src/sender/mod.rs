@@ -162,7 +162,7 @@ impl Sender {
     /// Nothing more leaves now: rights that last for one answer end, and what blocks is recorded.
     pub(crate) fn settle(&mut self, around: &mut Surroundings<'_>) {
         let marked = self.outstanding.lowest_marked().is_some();
-        self.rights.settle(marked);
+        self.rights.settle(marked, self.outstanding.is_empty());
         let cause = self.what_blocks(around);
         self.blocked.set(cause, around.now, around.statistics, around.notes);
         self.watch_closed_window(around);
@@ -200,7 +200,9 @@ impl Sender {
         if granted.is_none() && !self.rights.may_retransmit() {
             return None;
         }
-        if self.outstanding.get(tsn)?.size > budget {
+        // A chunk from before the path MTU fell is larger than any budget: it goes alone.
+        let size = self.outstanding.get(tsn)?.size;
+        if size > budget && size <= around.paths.smallest_pmdcs() {
             return None;
         }
         around.paths.measure_room(true);
@@ -241,10 +243,10 @@ impl Sender {
     ) {
         while let Some((next, why)) = self.outstanding.lowest_marked() {
             let Some(size) = self.outstanding.get(next).map(|sent| sent.size) else { break };
-            if size > budget || next.before(tsn) {
+            if (size > budget && !chunks.is_empty()) || next.before(tsn) {
                 break;
             }
-            budget -= size;
+            budget = budget.saturating_sub(size);
             tsn = next;
             let data = self.outstanding.resend(next, path, around.paths, around.now);
             around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why });

@@ -129,9 +129,10 @@ impl Rights {
         self.burst.armed &= self.burst.admits_new();
     }
 
-    /// The answer is complete. A right to one packet outlasts it only while there are marked chunks.
-    pub(super) fn settle(&mut self, marked: bool) {
-        self.answering &= !self.only_answers;
+    /// The answer is complete. A right to one packet outlasts it only while there are marked chunks; that to
+    /// send at all does while nothing is in flight, because then no SACK will come to renew it.
+    pub(super) fn settle(&mut self, marked: bool, nothing_in_flight: bool) {
+        self.answering &= !self.only_answers || nothing_in_flight;
         if !marked {
             self.granted = None;
         }

@@ -70,7 +70,10 @@ impl Sender {
                 around.paths.view_mut(id).measure(rtt, limits);
                 around.paths.note_rto(id, around.now, around.notes);
             }
-            around.paths.view_mut(id).errors = 0;
+            if tally.certain || around.config.pf_max_retrans.is_none() {
+                around.paths.view_mut(id).errors = 0;
+            }
+            around.paths.get_mut(id).lone = false;
             let acked = Acked {
                 now: around.now,
                 cumulative: tally.cumulative,
@@ -195,10 +198,13 @@ impl Sender {
     }
 }
 
-/// The paths whose data this SACK acknowledged and that were thought dead.
-pub(crate) fn revived(paths: &Paths) -> Option<PathId> {
+/// A path whose data this SACK acknowledged and that was thought dead or failing. With potentially failed
+/// paths (`pf`) only data that was sent once says so.
+//= rfc7829#section-3.2
+pub(crate) fn revived(paths: &Paths, pf: bool) -> Option<PathId> {
     paths.ids().find(|id| {
         let tally = &paths.get(*id).tally;
-        tally.cumulative + tally.gap > 0 && paths.view(*id).state == PathState::Inactive
+        let answered = tally.cumulative + tally.gap > 0 && (tally.certain || !pf);
+        answered && matches!(paths.view(*id).state, PathState::Inactive | PathState::PotentiallyFailed)
     })
 }

@@ -30,7 +30,10 @@ impl Sender {
         let (view, path) = around.paths.both(id);
         view.back_off(limits);
         path.timed = None;
+        path.lone |= !probe;
         path.timers.t3 = Time::NEVER;
+        // An RTO without an answer is a loss; it is not counted as an idle one besides.
+        path.timers.idle = Time::NEVER;
         around.paths.note_rto(id, now, around.notes);
         let notes = &mut *around.notes;
         self.outstanding.time_out(id, around.paths, |tsn| {

@@ -50,6 +50,8 @@ fn chunks(text: &str) -> Result<Vec<Chunk>, DecodeError> {
     Ok(packet.chunks.into_vec())
 }
 
+//= rfc9260#section-6.8
+//= rfc9260#appendix-A
 #[test]
 fn the_checksum_is_crc32c() {
     assert_eq!(crc_fast::crc32_iscsi(b"123456789"), 0xe306_9283);

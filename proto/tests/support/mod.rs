@@ -1,14 +1,16 @@
 //! Two endpoints over a network that does what a test tells it.
 
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its own part")]
+
+pub mod bench;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_proto::wire::{Address, Packet};
+use anabranch_proto::wire::{Address, Chunk, Packet};
 use anabranch_proto::{
-    AssociationId, Config, Duration, Endpoint, Event, Incoming, LocalAddress, Note, Output, Policies, Reason,
-    Time,
+    AssociationId, Config, Duration, Endpoint, Event, Incoming, LocalAddress, Message, Note, Output,
+    Policies, Reason, Time,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -43,6 +45,9 @@ impl Weather {
         Weather { delay, jitter: Duration::ZERO, loss: 0, doubled: 0, up: true }
     }
 }
+
+/// Tells a kind of chunk.
+pub type Kind = fn(&Chunk) -> bool;
 
 /// Called for each packet that leaves: whether it is to be dropped.
 pub type Dropper = Box<dyn FnMut(Time, usize, &Packet) -> bool>;
@@ -98,6 +103,55 @@ impl World {
             counter: 0,
             wake: [None; 2],
         }
+    }
+
+    /// Two ends joined by `paths` paths of 50 ms each way. Side 0 has asked for the association at time zero: it
+    /// is up at 150 ms (side 1) and 200 ms (side 0), where heartbeats ask the other paths and are answered at
+    /// 300 ms.
+    pub fn joined([a, b]: [&Config; 2], paths: usize) -> (World, AssociationId) {
+        let weather = vec![Weather::fair(Duration::from_millis(50)); paths];
+        let mut world = World::new([at(0, paths, a), at(1, paths, b)], weather, 1);
+        world.keep_log = true;
+        world.ends[0].set_notes(true);
+        let id = world.connect();
+        (world, id)
+    }
+
+    /// A message of `size` bytes is given.
+    pub fn give(&mut self, side: usize, id: AssociationId, size: usize) {
+        let payload = bytes::Bytes::from(vec![0; size]);
+        let message = Message { stream: 0, ppid: 0, unordered: false, payload };
+        self.ends[side].send(self.now, id, message).expect("there is room");
+        self.drain(side);
+    }
+
+    /// Bytes of the messages that a side can read now.
+    pub fn take(&mut self, side: usize) -> Vec<usize> {
+        let Some(id) = self.up(side) else { return Vec::new() };
+        let lengths = std::iter::from_fn(|| self.ends[side].read(self.now, id)).map(|d| d.len()).collect();
+        self.drain(side);
+        lengths
+    }
+
+    /// Packets with such a chunk that a side sent: when.
+    pub fn left(&self, side: usize, of: impl Fn(&Chunk) -> bool) -> Vec<Time> {
+        let sent = self.log.iter().filter(|left| left.side == side);
+        sent.filter(|left| left.packet.chunks.iter().any(&of)).map(|left| left.at).collect()
+    }
+
+    /// When an event first happened.
+    pub fn when(&self, side: usize, wanted: &Event) -> Option<Time> {
+        self.events[side].iter().find(|(_, _, event)| event == wanted).map(|event| event.0)
+    }
+
+    /// Drops the first `count` packets with such a chunk.
+    pub fn lose(&mut self, count: usize, of: impl Fn(&Chunk) -> bool + 'static) {
+        let mut left = count;
+        self.drop = Box::new(move |_, _, packet| {
+            let hit = left > 0 && packet.chunks.iter().any(&of);
+            left -= usize::from(hit);
+            hit
+        });
     }
 
     /// Side 0 connects to side 1.

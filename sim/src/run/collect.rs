@@ -91,6 +91,7 @@ fn path_result(name: &str, path: &PathView) -> PathResult {
         name: name.to_owned(),
         state: match path.state {
             PathState::Active => "active",
+            PathState::PotentiallyFailed => "potentially failed",
             PathState::Inactive => "inactive",
             PathState::Unconfirmed => "unconfirmed",
         },

@@ -133,6 +133,17 @@ pub(super) const KEYS: &[Key<Sctp>] = &[
         read: |sctp, at| at.count(0..=u32::MAX).map(|n| sctp.config.path_max_retrans = n),
     },
     Key {
+        name: "pf_max_retrans",
+        takes: "count or `\"off\"`",
+        default: Default::Value("\"off\""),
+        doc: "PotentiallyFailed.Max.Retrans (RFC 7829): one error more in a row makes a path potentially failed.",
+        read: |sctp, at| {
+            let off = at.string() == Ok("off");
+            sctp.config.pf_max_retrans = if off { None } else { Some(at.count(0..=u32::MAX)?) };
+            Ok(())
+        },
+    },
+    Key {
         name: "max_init_retransmits",
         takes: "count",
         default: Default::Value("8"),

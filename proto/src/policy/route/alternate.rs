@@ -1,7 +1,7 @@
 //! `alternate`: a retransmission takes the next active path after the one that carried the chunk last
 //! (FRtxOnAlt; RFC 2960 §6.4); the same if there is no other.
 
-use super::{Ask, Choice, Route, next_active};
+use super::{Ask, Choice, Route, instead_of};
 use crate::Config;
 use crate::path::PathView;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
@@ -16,6 +16,6 @@ pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<Box<dyn R
 impl Route for Alternate {
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
         let Some(last) = ask.last else { return Choice::Wait };
-        Choice::Send(next_active(last, paths).unwrap_or(last))
+        Choice::Send(instead_of(last, paths))
     }
 }

@@ -69,6 +69,14 @@ pub enum Why {
     WindowProbe,
 }
 
+/// Where data goes when the path `last` is not to be used: the next active path; none being active, the
+/// potentially failed one with the fewest errors (RFC 7829 §3.2); else `last` again, so that its timeouts go
+/// on counting.
+fn instead_of(last: PathId, paths: &[PathView]) -> PathId {
+    let failing = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed);
+    next_active(last, paths).or_else(|| failing.min_by_key(|p| p.errors).map(|p| p.id)).unwrap_or(last)
+}
+
 /// The first path after `last`, in their order and around the end, that can carry data and is not `last`.
 fn next_active(last: PathId, paths: &[PathView]) -> Option<PathId> {
     let start = paths.iter().position(|p| p.id == last).map_or(0, |i| i + 1);

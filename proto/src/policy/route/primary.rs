@@ -1,7 +1,7 @@
 //! `primary`: new data takes the primary path; while that is not active, the next one that is
 //! (RFC 9260 §6.4, §6.4.1). With none active it stays on the primary, so that timeouts go on counting.
 
-use super::{Ask, Choice, Route, next_active};
+use super::{Ask, Choice, Route, instead_of};
 use crate::Config;
 use crate::path::{PathState, PathView};
 use crate::policy::{PolicyError, PolicySpec, no_settings};
@@ -18,7 +18,7 @@ impl Route for Primary {
         let Some(primary) = paths.iter().find(|p| p.primary) else { return Choice::Wait };
         match primary.state {
             PathState::Active => Choice::Send(primary.id),
-            _ => Choice::Send(next_active(primary.id, paths).unwrap_or(primary.id)),
+            _ => Choice::Send(instead_of(primary.id, paths)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `same`: a retransmission takes the path that carried the chunk last (FRtxOnSame), as long as that path
 //! is active; else the next one that is.
 
-use super::{Ask, Choice, Route, next_active};
+use super::{Ask, Choice, Route, instead_of};
 use crate::Config;
 use crate::path::{PathState, PathView};
 use crate::policy::{PolicyError, PolicySpec, no_settings};
@@ -18,7 +18,7 @@ impl Route for Same {
         let Some(last) = ask.last else { return Choice::Wait };
         match paths.iter().find(|p| p.id == last) {
             Some(path) if path.state == PathState::Active => Choice::Send(last),
-            _ => Choice::Send(next_active(last, paths).unwrap_or(last)),
+            _ => Choice::Send(instead_of(last, paths)),
         }
     }
 }

@@ -130,7 +130,7 @@ impl Congestion for Standard {
             IdleDecay::Halve => self.window = self.window.min(halved),
             IdleDecay::Remember => {
                 if times == 1 && self.window > halved {
-                    self.ssthresh = self.ssthresh.max(self.window);
+                    self.ssthresh = self.window;
                 }
                 self.window = self.window.min(halved);
             }

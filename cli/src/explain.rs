@@ -1,0 +1,92 @@
+//! `anabranch explain`: a capture file as one line a packet.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write, stdin, stdout};
+use std::path::PathBuf;
+
+use anabranch_sim::capture::{self, CaptureReader, Line, ReadError};
+
+use crate::DONE;
+use crate::output::{fail, refuse};
+
+/// The UDP port of SCTP (RFC 6951).
+const UDP_PORT: u16 = 9899;
+
+/// What `anabranch explain` takes.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The capture, pcapng or pcap; `-` for standard input
+    file: PathBuf,
+    /// Look for SCTP behind this UDP port too, besides 9899
+    #[arg(long, value_name = "PORT")]
+    udp: Vec<u16>,
+    /// Print one JSON object a packet, each on its line
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+A line has the time in seconds (of a simulated capture: since the beginning of the run), the interface, addresses
+and SCTP ports, verification tag, chunks, [what is wrong], and behind # the capture's comment. Gaps are TSNs.
+
+Examples:
+  anabranch run scenarios/outage.toml --pcap outage.pcapng
+  anabranch explain outage.pcapng
+  anabranch explain outage.pcapng | grep dropped
+  anabranch explain outage.pcapng --json | jq -r 'select(.comment | contains(\"T3-rtx\")) | .time'
+  tcpdump -i any -w - sctp or udp port 9899 | anabranch explain -
+  anabranch explain webrtc.pcap --udp 5000
+
+Exit status: 0 done, 2 the file is no capture or ends in the middle, 1 anything else.";
+
+/// Prints it, and returns the exit status.
+pub(crate) fn explain(arguments: &Arguments) -> u8 {
+    let name = arguments.file.display();
+    let input: Box<dyn Read> = match arguments.file.to_str() {
+        Some("-") => Box::new(stdin().lock()),
+        _ => match File::open(&arguments.file) {
+            Ok(file) => Box::new(BufReader::new(file)),
+            Err(error) => return refuse(format!("{name}: {error}")),
+        },
+    };
+    match print(input, arguments) {
+        Ok(()) => DONE,
+        Err(Failure::Read(error)) => refuse(format!("{name}: {error}")),
+        // A reader that has gone is no failure.
+        Err(Failure::Write(error)) if error.kind() == ErrorKind::BrokenPipe => DONE,
+        Err(Failure::Write(error)) => fail(format!("cannot write the lines: {error}")),
+    }
+}
+
+/// Why not all lines were printed.
+enum Failure {
+    Read(ReadError),
+    Write(io::Error),
+}
+
+/// Prints packet by packet, up to where the file goes wrong.
+fn print(input: impl Read, arguments: &Arguments) -> Result<(), Failure> {
+    let udp = [&[UDP_PORT], &arguments.udp[..]].concat();
+    let mut out = BufWriter::new(stdout().lock());
+    let mut width = 0;
+    for packet in CaptureReader::new(input).map_err(Failure::Read)? {
+        let packet = match packet {
+            Ok(packet) => packet,
+            Err(error) => return out.flush().map_err(Failure::Write).and(Err(Failure::Read(error))),
+        };
+        let line = capture::explain(&packet, &udp);
+        width = width.max(line.interface.as_ref().map_or(0, |name| name.chars().count()));
+        print_line(&mut out, &line, width, arguments.json).map_err(Failure::Write)?;
+    }
+    out.flush().map_err(Failure::Write)
+}
+
+fn print_line(out: &mut impl Write, line: &Line, width: usize, json: bool) -> io::Result<()> {
+    if json {
+        serde_json::to_writer(&mut *out, line)?;
+        writeln!(out)
+    } else {
+        writeln!(out, "{line:width$}")
+    }
+}

@@ -1,0 +1,327 @@
+//! `--pcap` and `explain` from outside, with tshark as the judge.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+use support::{anabranch, documents, skip, stderr};
+
+/// What makes a scenario's run short; others are short by themselves.
+const SHORTER: [(&str, &str); 3] = [
+    ("headline", "flow.download.send=2 MB"),
+    ("case-study", "flow.transfer.send=2 MB"),
+    ("slow-reader", "flow.transfer.send=500 kB"),
+];
+
+/// The scenarios of the examples and of every publication.
+fn scenarios() -> Vec<PathBuf> {
+    let papers = concat!(env!("CARGO_MANIFEST_DIR"), "/../papers");
+    let folders = std::fs::read_dir(papers).expect("the directory is there");
+    let folders = folders.map(|entry| entry.expect("the entry can be read").path());
+    let mut files = documents("../scenarios");
+    files.extend(folders.filter(|folder| folder.is_dir()).flat_map(|folder| {
+        let folder = folder.display().to_string();
+        documents(&folder)
+    }));
+    files
+}
+
+fn stem(file: &Path) -> String {
+    file.file_stem().expect("a file").to_string_lossy().into_owned()
+}
+
+fn example(name: &str) -> String {
+    format!("{}/../scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Runs a scenario, with or without a capture, and returns the JSON.
+fn run(file: &Path, pcap: Option<&Path>) -> Value {
+    let (file_name, pcap) = (file.display().to_string(), pcap.map(|pcap| pcap.display().to_string()));
+    let mut arguments = vec!["run", &file_name, "--json"];
+    let name = stem(file);
+    for (_, setting) in SHORTER.iter().filter(|(scenario, _)| *scenario == name) {
+        arguments.extend(["--set", setting]);
+    }
+    if let Some(pcap) = &pcap {
+        arguments.extend(["--pcap", pcap]);
+    }
+    let output = anabranch(&arguments);
+    assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+    serde_json::from_slice(&output.stdout).expect("it prints JSON")
+}
+
+/// A packet as tshark sees it.
+struct Judged {
+    fields: Vec<String>,
+}
+
+const FIELDS: [&str; 9] = [
+    "frame.interface_name",
+    "frame.time_epoch",
+    "frame.len",
+    "frame.packet_flags_direction",
+    "frame.comment",
+    "sctp.checksum.status",
+    "ip.checksum.status",
+    "udp.checksum.status",
+    "_ws.malformed",
+];
+
+impl Judged {
+    fn field(&self, name: &str) -> &str {
+        &self.fields[FIELDS.iter().position(|field| *field == name).expect("a field that was asked for")]
+    }
+
+    fn inbound(&self) -> bool {
+        self.field("frame.packet_flags_direction") == "0x00000001"
+    }
+
+    /// What is wrong with it.
+    fn fault(&self) -> Option<String> {
+        let status = |field, good: &[&str]| good.contains(&self.field(field));
+        let time = self.field("frame.time_epoch");
+        let judgements = [
+            (status("sctp.checksum.status", &["1"]), "its checksum"),
+            // Neither IPv6 nor SCTP on IP have those two.
+            (status("ip.checksum.status", &["1", ""]), "the checksum of its IP header"),
+            (status("udp.checksum.status", &["1", ""]), "its UDP checksum"),
+            (status("_ws.malformed", &[""]), "it is malformed"),
+            (self.field("frame.comment").contains("flow "), "it has no reason"),
+            (time.split_once('.').is_some_and(|(_, part)| part.len() == 9), "its time has no nanoseconds"),
+        ];
+        let wrong = judgements.into_iter().find(|(right, _)| !right);
+        wrong.map(|(_, what)| format!("{what}: {:?}", self.fields))
+    }
+}
+
+/// Every packet of a capture, and the first one that is not as it should be.
+fn judge(capture: &Path) -> Result<Vec<Judged>, String> {
+    let mut tshark = Command::new("tshark");
+    tshark.arg("-r").arg(capture).args(["-n", "-T", "fields", "-E", "separator=/t"]);
+    for option in ["sctp.checksum:CRC-32c", "ip.check_checksum:TRUE", "udp.check_checksum:TRUE"] {
+        tshark.args(["-o", option]);
+    }
+    tshark.args(FIELDS.iter().flat_map(|field| ["-e", field]));
+    let output = tshark.output().expect("tshark runs");
+    assert!(output.status.success(), "{}: {}", capture.display(), stderr(&output));
+    let text = String::from_utf8(output.stdout).expect("its output is UTF-8");
+    let fields = |line: &str| line.split('\t').map(str::to_owned).collect();
+    let packets: Vec<_> = text.lines().map(|line| Judged { fields: fields(line) }).collect();
+    match packets.iter().find_map(Judged::fault) {
+        Some(fault) => Err(fault),
+        None => Ok(packets),
+    }
+}
+
+fn has_tshark(test: &str) -> bool {
+    let there = Command::new("tshark").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !there {
+        skip(test, "no tshark (Debian: tshark)");
+    }
+    there
+}
+
+#[test]
+fn tshark_reads_the_capture_of_every_scenario() {
+    if !has_tshark("tshark_reads_the_capture_of_every_scenario") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let files = scenarios();
+    assert!(files.len() >= 13);
+    for file in files {
+        let capture = directory.path().join(stem(&file)).with_extension("pcapng");
+        let json = run(&file, Some(&capture));
+        let packets = judge(&capture).unwrap_or_else(|fault| panic!("{}: {fault}", file.display()));
+        let times: Vec<_> = packets.iter().map(|packet| packet.field("frame.time_epoch")).collect();
+        let order =
+            |time: &&str| time.split_once('.').map(|(s, n)| (s.parse::<u64>().unwrap(), n.to_owned()));
+        assert!(times.is_sorted_by_key(order), "{}: not in order of time", file.display());
+        for link in json[0]["links"].as_array().expect("links") {
+            counts_agree(link, &packets, stops(&file))
+                .unwrap_or_else(|why| panic!("{}: {link}: {why}", file.display()));
+        }
+        std::fs::remove_file(capture).unwrap();
+    }
+}
+
+/// Whether the run ends at a given time, whatever is under way.
+fn stops(file: &Path) -> bool {
+    std::fs::read_to_string(file).expect("a scenario").lines().any(|line| line.starts_with("stop "))
+}
+
+/// Whether the capture has the packets that the run counted in a link direction.
+fn counts_agree(link: &Value, packets: &[Judged], stops: bool) -> Result<(), String> {
+    let name = link["name"].as_str().expect("a name");
+    let (from, to) = link["direction"].as_str().and_then(|ends| ends.split_once('>')).expect("two ends");
+    let count = |key: &Value| key.as_u64().expect("a count");
+    let at = |end: &str, inbound: bool| {
+        let interface = format!("{name}:{end}");
+        packets.iter().filter(move |p| p.inbound() == inbound && p.field("frame.interface_name") == interface)
+    };
+    for (cause, comments) in
+        [("queue", "dropped: queue full"), ("loss", "dropped: lost on"), ("down", "dropped: link ")]
+    {
+        let dropped = at(from, false).filter(|p| p.field("frame.comment").starts_with(comments)).count();
+        if dropped as u64 != count(&link["drops"][cause]) {
+            return Err(format!("{dropped} dropped, {cause}"));
+        }
+    }
+    let sent = at(from, false).count() as u64;
+    // What stands in the queue when a run is stopped has not left.
+    let waiting = count(&link["packets"]).checked_sub(sent).ok_or("more left than were offered")?;
+    if waiting > if stops { count(&link["queue_max"]) } else { 0 } {
+        return Err(format!("only {sent} left"));
+    }
+    let received = at(to, true).count() as u64;
+    let bytes: u64 = at(to, true).map(|p| p.field("frame.len").parse::<u64>().expect("a length")).sum();
+    if bytes != count(&link["bytes"]) || received + count(&link["dropped"]) > sent {
+        return Err(format!("{received} packets of {bytes} bytes arrived"));
+    }
+    Ok(())
+}
+
+#[test]
+fn tshark_finds_a_byte_that_was_changed() {
+    if !has_tshark("tshark_finds_a_byte_that_was_changed") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let capture = directory.path().join("capture.pcapng");
+    run(Path::new(&example("listed-loss")), Some(&capture));
+    assert!(judge(&capture).is_ok());
+    let mut bytes = std::fs::read(&capture).unwrap();
+    // A long run of zeros is user data.
+    let payload = bytes.windows(1000).position(|window| window.iter().all(|byte| *byte == 0));
+    bytes[payload.expect("there is user data") + 500] = 1;
+    std::fs::write(&capture, &bytes).unwrap();
+    let fault = judge(&capture).err().expect("a fault");
+    assert!(fault.starts_with("its checksum"), "{fault}");
+    let lines = explain(&capture, &[]);
+    assert_eq!(lines.iter().filter(|line| line.contains("[wrong checksum: ")).count(), 1);
+}
+
+fn explain(capture: &Path, arguments: &[&str]) -> Vec<String> {
+    let capture = capture.display().to_string();
+    let output = anabranch(&[&["explain", &capture], arguments].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_capture_changes_no_result() {
+    let directory = tempfile::tempdir().unwrap();
+    for file in scenarios() {
+        let capture = directory.path().join("capture.pcapng");
+        assert_eq!(run(&file, None), run(&file, Some(&capture)), "{}", file.display());
+    }
+}
+
+/// At 10 Mbit/s a byte takes 800 ns, and the way 20 ms.
+#[test]
+fn first_bits_leave_and_last_bits_arrive_when_they_should() {
+    let directory = tempfile::tempdir().unwrap();
+    let capture = directory.path().join("capture.pcapng");
+    run(Path::new(&example("one-path")), Some(&capture));
+    let nanos = |packet: &Value| (packet["time"].as_f64().expect("a time") * 1e9).round() as u64;
+    let mut on_link: BTreeMap<String, Vec<(u64, u64)>> = BTreeMap::new();
+    let mut arrived = 0;
+    for line in explain(&capture, &["--json"]) {
+        let packet: Value = serde_json::from_str(&line).expect("every line is JSON");
+        let (size, from) = (packet["size"].as_u64().unwrap(), packet["from"].as_str().unwrap().to_owned());
+        if packet["direction"] == "in" {
+            let (left, sent) = on_link.get_mut(&from).expect("it left").remove(0);
+            assert_eq!((nanos(&packet), size), (left + size * 800 + 20_000_000, sent), "{line}");
+            arrived += 1;
+        } else if !packet["comment"].as_str().unwrap().starts_with("dropped") {
+            on_link.entry(from).or_default().push((nanos(&packet), size));
+        }
+    }
+    assert!(arrived > 2000, "{arrived}");
+    for left in on_link.values() {
+        assert!(left.is_sorted_by(|(a, size), (b, _)| a + size * 800 <= *b), "two are sent at once");
+    }
+}
+
+#[test]
+fn a_capture_is_explained_packet_by_packet() {
+    let directory = tempfile::tempdir().unwrap();
+    let capture = directory.path().join("outage.pcapng");
+    run(Path::new(&example("outage")), Some(&capture));
+    let lines = explain(&capture, &[]);
+    assert!(
+        lines[0].starts_with(
+            "0.000000000  first:s out  10.0.0.2:5000 > 10.0.0.1:5000  tag=0x00000000  INIT tag="
+        )
+    );
+    assert!(lines[0].ends_with("  # flow signalling, path first: setup, control, RFC 9260 section 5.1"));
+    assert!(lines[1].starts_with("0.020272000  first:r in   10.0.0.2:5000 > "), "{}", lines[1]);
+    for part in [
+        "SACK cum=",
+        "HEARTBEAT ACK info=",
+        "COOKIE ECHO cookie=",
+        "path second: retransmission after T3-rtx",
+        "# dropped: link down; ",
+        "# dropped: link went down meanwhile; ",
+    ] {
+        assert!(lines.iter().any(|line| line.contains(part)), "{part}");
+    }
+    let json = explain(&capture, &["--json"]);
+    assert_eq!(json.len(), lines.len());
+    let first: Value = serde_json::from_str(&json[0]).unwrap();
+    assert_eq!(
+        (&first["number"], &first["interface"], &first["ports"][1]),
+        (&1.into(), &"first:s".into(), &5000.into())
+    );
+    assert_eq!(
+        (&first["chunks"][0]["type"], &first["chunks"][0]["a_rwnd"]),
+        (&"INIT".into(), &1_048_576.into())
+    );
+}
+
+#[test]
+fn several_runs_get_a_file_each() {
+    let directory = tempfile::tempdir().unwrap();
+    let capture = directory.path().join("loss.v1.pcapng").display().to_string();
+    let output = anabranch(&["run", &example("listed-loss"), "--seeds", "2", "--pcap", &capture]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let packets = ["loss.v1-run-1.pcapng", "loss.v1-run-2.pcapng"].map(|name| {
+        let lines = explain(&directory.path().join(name), &[]);
+        assert!(lines.iter().any(|line| line.contains("SACK cum=") && line.contains(" gaps=")));
+        lines.len()
+    });
+    assert!(packets.iter().all(|packets| *packets > 1000), "{packets:?}");
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn files_that_are_no_captures_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    std::fs::write(path("text"), "[[link]]").unwrap();
+    let refused = anabranch(&["explain", &path("text").display().to_string()]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).ends_with("text: this is neither pcapng nor pcap\n"), "{}", stderr(&refused));
+    assert_eq!(anabranch(&["explain", &path("nothing").display().to_string()]).status.code(), Some(2));
+    let capture = path("cut.pcapng");
+    run(Path::new(&example("listed-loss")), Some(&capture));
+    let bytes = std::fs::read(&capture).unwrap();
+    std::fs::write(&capture, &bytes[..bytes.len() - 1]).unwrap();
+    let cut = anabranch(&["explain", &capture.display().to_string()]);
+    assert_eq!(cut.status.code(), Some(2));
+    assert!(stderr(&cut).contains("the file ends within a block"), "{}", stderr(&cut));
+    assert!(cut.stdout.iter().filter(|byte| **byte == b'\n').count() > 1000, "what is whole is printed");
+    let nowhere = path("text").join("below.pcapng").display().to_string();
+    let unwritten = anabranch(&["run", &example("listed-loss"), "--pcap", &nowhere]);
+    assert_eq!(unwritten.status.code(), Some(1));
+    assert!(stderr(&unwritten).contains("cannot write the capture"), "{}", stderr(&unwritten));
+}
+
+#[test]
+fn help_has_examples() {
+    let help = String::from_utf8(anabranch(&["explain", "--help"]).stdout).unwrap();
+    assert!(help.contains("Examples:") && help.contains("anabranch explain outage.pcapng --json"));
+}

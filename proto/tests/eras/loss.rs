@@ -1,0 +1,267 @@
+//! Losses: how they are found, what they cut, and what they let go.
+
+use std::collections::BTreeMap;
+
+use anabranch_proto::policy::Why;
+use anabranch_proto::{Config, NoteKind, PolicySpec, Purpose};
+
+use crate::ruled;
+use crate::support::bench::{Bench, FULL, at_ms, era, ms};
+
+/// The missing reports of each TSN, as offsets from `first`, as counted last.
+fn reports(bench: &Bench, first: u32) -> BTreeMap<u32, u8> {
+    let count = |kind: &NoteKind| match *kind {
+        NoteKind::MissingReport { tsn, count } => Some((tsn.0 - first, count)),
+        _ => None,
+    };
+    bench.notes.iter().filter_map(|note| count(&note.kind)).collect()
+}
+
+/// How many packets left so far for missing reports.
+fn fast(bench: &Bench) -> usize {
+    bench.sent.iter().filter(|(.., r)| r.purpose == Purpose::Data(Why::Missing)).count()
+}
+
+/// Window 20,552, 14 chunks. SACKs that newly acknowledge, by gaps: 3; 1; 4. Chunks 0 and 2 are missing. The
+/// second SACK's highest newly acknowledged TSN is 1: no report for 2.
+//= rfc9260#section-7.2.4
+#[test]
+fn missing_below() {
+    for (choice, of_two) in [("highest-acked", 3), ("highest-newly-acked", 2)] {
+        let mut bench = Bench::confirmed(ruled("missing_below", choice), 1, ms(0));
+        let a = bench.grow_to(20_000);
+        bench.send(14, FULL);
+        bench.sack(a - 1, &[(a + 3, a + 3)]);
+        assert_eq!(reports(&bench, a), BTreeMap::from([(0, 1), (1, 1), (2, 1)]), "{choice}");
+        bench.sack(a - 1, &[(a + 1, a + 1), (a + 3, a + 3)]);
+        bench.sack(a - 1, &[(a + 1, a + 1), (a + 3, a + 4)]);
+        assert_eq!(reports(&bench, a), BTreeMap::from([(0, 3), (1, 1), (2, of_two)]), "{choice}");
+    }
+}
+
+/// In Fast Recovery, a SACK that advances the point is a report for all that it shows missing: the above goes
+/// on with chunk 0 acknowledged and nothing else new. Chunk 2 has its third.
+//= rfc9260#section-7.2.4
+#[test]
+fn in_recovery_an_advance_reports_all_that_is_missing() {
+    let mut bench = Bench::confirmed(era("rfc9260"), 1, ms(0));
+    let a = bench.grow_to(20_000);
+    bench.send(14, FULL);
+    bench.sack(a - 1, &[(a + 3, a + 3)]);
+    bench.sack(a - 1, &[(a + 1, a + 1), (a + 3, a + 3)]);
+    bench.sack(a - 1, &[(a + 1, a + 1), (a + 3, a + 4)]);
+    bench.sack(a + 1, &[(a + 3, a + 4)]);
+    assert_eq!(reports(&bench, a)[&2], 3);
+}
+
+/// So many reports and no fewer.
+//= rfc9260#section-7.2.4
+#[test]
+fn missing_reports() {
+    for needed in 1..=5 {
+        let mut config = era("rfc9260");
+        config.rules.set_number("missing_reports", needed).expect("a number");
+        let mut bench = Bench::confirmed(config, 1, ms(0));
+        bench.send(20, FULL);
+        for report in 1..=5 {
+            bench.sack(0, &[(2, 1 + report)]);
+            assert_eq!(fast(&bench), usize::from(report >= needed), "report {report} of {needed}");
+        }
+    }
+}
+
+/// Floors of 2 and 4 units under half a window of 4404 that grew with three SACKs to 8808.
+//= rfc9260#section-7.2.3
+#[test]
+fn ssthresh_floor() {
+    for (units, window) in [(2, 4404), (4, 5872)] {
+        let mut config = era("rfc9260");
+        config.rules.set_number("ssthresh_floor", units).expect("a number");
+        let mut bench = Bench::confirmed(config, 1, ms(0));
+        bench.send(20, FULL);
+        (2..=4).for_each(|last| bench.sack(0, &[(2, last)]));
+        assert_eq!(bench.windows(), (window, window));
+    }
+}
+
+/// 28 chunks from `a`, the highest a+27. `a` is found lost; then a+10; then, with `a` still missing, a+28.
+/// Without Fast Recovery each cuts; RFC 4960's cuts once before its exit point a+27 is acknowledged; ns-2's
+/// also for a+28, which lies above it.
+//= rfc9260#section-7.2.4
+#[test]
+fn fast_recovery() {
+    for (choice, cuts) in [("none", 3), ("until-exit", 1), ("once-per-window", 2)] {
+        let mut bench = Bench::confirmed(ruled("fast_recovery", choice), 1, ms(0));
+        let a = bench.grow_to(41_000);
+        bench.send(28, FULL);
+        (1..=3).for_each(|n| bench.sack(a - 1, &[(a + 1, a + n)]));
+        (11..=13).for_each(|n| bench.sack(a - 1, &[(a + 1, a + 9), (a + 11, a + n)]));
+        bench.sack(a - 1, &[(a + 1, a + 9), (a + 11, a + 27)]);
+        bench.send(6, FULL);
+        (29..=31).for_each(|n| bench.sack(a - 1, &[(a + 1, a + 9), (a + 11, a + 27), (a + 29, a + n)]));
+        assert_eq!(bench.end.statistics(bench.now, bench.id).fast_recoveries, cuts, "{choice}");
+    }
+}
+
+/// Fast Recovery ends when the exit point is acknowledged; a loss after that cuts again.
+/// 22,020/2 = 11,010; the SACK that ends it finds the window not full (13 chunks were acknowledged before);
+/// 5,505 is below the floor.
+//= rfc9260#section-7.2.4
+#[test]
+fn recovery_ends_at_its_exit_point() {
+    let mut bench = Bench::confirmed(era("rfc9260"), 1, ms(0));
+    let a = bench.grow_to(20_000);
+    bench.send(14, FULL);
+    (1..=3).for_each(|n| bench.sack(a - 1, &[(a + 1, a + n)]));
+    assert_eq!(bench.windows(), (11_010, 11_010));
+    bench.sack(a - 1, &[(a + 1, a + 13)]);
+    bench.sack(a + 13, &[]);
+    let b = a + 14;
+    bench.send(5, FULL);
+    (1..=3).for_each(|n| bench.sack(b - 1, &[(b + 1, b + n)]));
+    assert_eq!(bench.windows(), (5872, 5872));
+}
+
+/// A chunk fast-retransmitted and lost again: three more reports mark it again, or it waits for T3.
+//= rfc9260#section-7.2.4
+#[test]
+fn fast_retransmissions() {
+    for (choice, times) in [("again", 2), ("once", 1)] {
+        let mut bench = Bench::confirmed(ruled("fast_retransmissions", choice), 1, ms(0));
+        bench.send(20, FULL);
+        (2..=7).for_each(|last| bench.sack(0, &[(2, last)]));
+        assert_eq!(fast(&bench), times, "{choice}");
+    }
+}
+
+/// Seven chunks; 1 and 2 are lost and marked by the same SACK, which cuts the window to 5872 with 6 and 7 in
+/// flight: there is room for both.
+//= rfc9260#section-7.2.4
+#[test]
+fn on_marking_with_room() {
+    for (choice, sent) in [("packet-then-room", 2), ("packet-on-entry", 2), ("one-packet", 1)] {
+        let mut bench = Bench::confirmed(ruled("on_marking", choice), 1, ms(0));
+        bench.send(7, FULL);
+        (3..=5).for_each(|last| bench.sack(0, &[(3, last)]));
+        assert_eq!(bench.windows(), (5872, 5872));
+        assert_eq!(fast(&bench), sent, "{choice}");
+    }
+}
+
+/// 28 chunks in a window that the first loss cuts to 21,286. The second is marked with a, a+8 … a+27 in
+/// flight, 30,828 bytes: without room it leaves only by a right of its own, which RFC 9260 gives on entry alone.
+//= rfc9260#section-7.2.4
+#[test]
+fn on_marking() {
+    for (choice, sent) in [("packet-then-room", 2), ("packet-on-entry", 1), ("one-packet", 2)] {
+        let mut bench = Bench::confirmed(ruled("on_marking", choice), 1, ms(0));
+        let a = bench.grow_to(41_000);
+        bench.send(28, FULL);
+        (1..=3).for_each(|n| bench.sack(a - 1, &[(a + 1, a + n)]));
+        assert_eq!((fast(&bench), bench.window()), (1, 21_286));
+        (5..=7).for_each(|n| bench.sack(a - 1, &[(a + 1, a + 3), (a + 5, a + n)]));
+        assert_eq!(fast(&bench), sent, "{choice}");
+    }
+}
+
+/// A chunk taken back by the receiver is in flight again, with one report, and two more mark it.
+//= rfc9260#section-6.2.1
+#[test]
+fn reneging_counts_as_one_report() {
+    let mut bench = Bench::confirmed(era("rfc9260"), 1, ms(0));
+    bench.send(20, FULL);
+    bench.sack(0, &[(2, 3)]);
+    let flight = bench.view(0).flight;
+    bench.sack(1, &[(3, 3)]);
+    // 1 is new; 2 is taken back; what the growing window let go besides is in flight, too.
+    let sent = bench.loads().iter().flat_map(|l| l.2.clone()).max().expect("data");
+    assert_eq!(bench.view(0).flight, 1468 * u64::from(sent - 2), "all but 1 and 3; it was {flight}");
+    bench.sack(1, &[(3, 4)]);
+    assert_eq!(fast(&bench), 0);
+    bench.sack(1, &[(3, 5)]);
+    assert_eq!(fast(&bench), 1);
+}
+
+/// T3 leaves one unit and half the window as ssthresh: 20,552/2. The first timeout is an RTO after the last
+/// packet: the path has not been idle besides. The second, of the packet sent then: half of 1468 is below the
+/// floor, unless nothing is cut any more at one unit.
+//= rfc9260#section-7.2.3
+//= rfc9260#section-6.3.3
+#[test]
+fn t3_cut() {
+    for (choice, second) in [("always", 5872), ("above-unit", 10_276)] {
+        let mut bench = Bench::confirmed(ruled("t3_cut", choice), 1, ms(0));
+        bench.grow_to(20_000);
+        bench.send(14, FULL);
+        bench.until(at_ms(1000));
+        assert_eq!(bench.windows(), (1468, 10_276), "{choice}");
+        bench.until(at_ms(3000));
+        assert_eq!(bench.windows(), (1468, second), "{choice}");
+    }
+}
+
+/// After T3 no more than one packet is in flight until something is acknowledged: beyond a window of one unit,
+/// a second packet leaves while flight is below it: 1468 of 1500, or 1016 of 1468.
+//= rfc9260#section-7.2.3
+#[test]
+fn after_timeout() {
+    let second = |choice, unit, size| {
+        let mut config = Config { rto_initial: ms(1000), ..ruled("after_timeout", choice) };
+        config.rules.choose("window_unit", unit).expect("a rule");
+        let mut bench = Bench::new(config, 1);
+        bench.send(9, size);
+        bench.loads();
+        bench.until(at_ms(1000));
+        let loads = bench.loads();
+        assert_eq!(loads[0], (1000, 0, vec![1]));
+        bench.sack(1, &[]);
+        assert!(!bench.loads().is_empty(), "then slow start");
+        loads.len() == 2
+    };
+    assert!(!second("one-packet", "mtu", FULL) && !second("one-packet", "pmdcs", 1000));
+    assert!(second("window", "mtu", FULL) && second("window", "pmdcs", 1000));
+    assert!(!second("window", "pmdcs", FULL));
+}
+
+/// The RTT measurement under way when Fast Retransmit cuts the window: kept, or given up.
+///
+/// 100 ms is measured on TSN 1. TSN 4, sent at 100 ms, is timed when the reports for TSN 2 cut the window, and
+/// acknowledged at 300 ms: SRTT = 7/8·100 + 1/8·200 = 112.5 ms, or still 100.
+#[test]
+fn rtt_on_cut() {
+    for (choice, micros) in [("keep", 112_500), ("cancel", 100_000)] {
+        let mut bench = Bench::new(ruled("rtt_on_cut", choice), 1);
+        bench.send(7, FULL);
+        bench.pass(ms(100));
+        bench.sack(1, &[]);
+        bench.sack(1, &[(3, 3)]);
+        bench.sack(1, &[(3, 3), (5, 5)]);
+        bench.sack(1, &[(3, 3), (5, 6)]);
+        assert_eq!(fast(&bench), 1);
+        bench.pass(ms(200));
+        bench.sack(1, &[(3, 6)]);
+        assert_eq!(bench.view(0).srtt.map(|s| s.as_micros()), Some(micros), "{choice}");
+    }
+}
+
+/// T3 of the first path while its loss is repaired on the second.
+///
+/// TSN 1 is marked at 100 ms and leaves on the alternate: 5 and 6 remain on the first path, whose T3 starts
+/// anew with 5 as its earliest: 1100 ms. At 200 ms the point passes 1 (on the alternate) and 2 to 4
+/// (acknowledged by gaps before): not the earliest of the first path, but chunks of it: 1200 ms.
+//= rfc9260#section-6.3.2
+#[test]
+fn t3_restart() {
+    for (choice, t3) in [("earliest", 1100), ("any-cumulative", 1200)] {
+        let config = Config { fast: PolicySpec::named("alternate"), ..ruled("t3_restart", choice) };
+        let mut bench = Bench::confirmed(config, 2, ms(0));
+        bench.send(6, FULL);
+        bench.pass(ms(100));
+        (2..=4).for_each(|last| bench.sack(0, &[(2, last)]));
+        assert_eq!(bench.loads().last(), Some(&(100, 1, vec![1])));
+        bench.pass(ms(100));
+        bench.sack(4, &[]);
+        bench.until(at_ms(1500));
+        assert_eq!(bench.timeouts()[0], (at_ms(t3), bench.view(0).id), "{choice}");
+    }
+}

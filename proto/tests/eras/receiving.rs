@@ -1,0 +1,41 @@
+//! The rules of the receiving half.
+
+use anabranch_proto::Config;
+
+use crate::ruled;
+use crate::support::bench::{Bench, at_ms};
+
+/// The very first chunk is acknowledged at once, or after SACK.Delay as any other.
+#[test]
+fn first_data() {
+    for (choice, at) in [("at-once", 0), ("delayed", 200)] {
+        let mut bench = Bench::new(ruled("first_data", choice), 1);
+        bench.data(1, 984);
+        bench.until(at_ms(300));
+        bench.data(2, 984);
+        bench.until(at_ms(600));
+        let times: Vec<u64> = bench.sacks().iter().map(|s| s.0).collect();
+        assert_eq!(times, [at, 500], "{choice}");
+    }
+}
+
+/// A buffer of 10,000 bytes holds nine chunks of 1000: the thousand left is less than a packet, and announced
+/// as none, or to the byte. Two are read: 3000 are free, a quarter of the buffer more than announced: told at
+/// once, or not at all.
+//= rfc9260#section-6.2
+#[test]
+fn window_updates() {
+    for (choice, left, update) in [("announced", 0, Some(3000)), ("none", 1000, None)] {
+        let config = Config { receive_buffer: 10_000, ..ruled("window_updates", choice) };
+        let mut bench = Bench::new(config, 1);
+        (1..=9).for_each(|tsn| bench.data(tsn, 984));
+        bench.until(at_ms(300));
+        assert_eq!(bench.sacks().last().map(|s| s.1.a_rwnd), Some(left), "{choice}");
+        bench.end.read(bench.now, bench.id).expect("a message");
+        bench.drain();
+        assert!(bench.sacks().is_empty(), "2000 is less than a quarter more");
+        bench.end.read(bench.now, bench.id).expect("a message");
+        bench.drain();
+        assert_eq!(bench.sacks().last().map(|s| s.1.a_rwnd), update, "{choice}");
+    }
+}

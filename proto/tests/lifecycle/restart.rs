@@ -1,0 +1,123 @@
+//! A peer that forgets and comes back (RFC 9260 §5.2.2, §5.2.4.1).
+
+use anabranch_proto::wire::{Cause, Chunk};
+use anabranch_proto::{Endpoint, Event, LostReason, Policies};
+
+use crate::support::bench::{at_ms, era, ms};
+use crate::support::{PORT, World, address, at, secs};
+
+/// Side 0 loses its memory.
+fn forget(world: &mut World, paths: usize) {
+    let config = at(0, paths, &era("rfc9260"));
+    world.ends[0] = Endpoint::new(config, Policies::default(), [77; 32]).expect("usable");
+    world.drain(0);
+}
+
+/// Side 0 crashes at 1.0 s with data of side 1 under way, and connects again at 1.5 s: side 1 learns of the
+/// restart when the cookie comes, at 1.65 s; its window goes back to the start, and so does T3.
+//= rfc9260#section-5.2.4.1
+//= rfc9260#section-5.2.4
+//= rfc9260#section-5.2.2
+#[test]
+fn a_peer_restarts() {
+    let config = era("rfc9260");
+    let (mut world, _) = World::joined([&config, &config], 2);
+    world.run(secs(1.0));
+    let peer = world.up(1).expect("up");
+    forget(&mut world, 2);
+    world.lose(usize::MAX, |c| matches!(c, Chunk::Data(_)));
+    (0..5).for_each(|_| world.give(1, peer, 1452));
+    world.run(at_ms(1500));
+    let again = world.connect();
+    world.run(at_ms(1900));
+    assert_eq!(world.when(1, &Event::Restart), Some(at_ms(1650)));
+    let failed: Vec<bool> = world.events[1]
+        .iter()
+        .filter_map(|e| match e.2 {
+            Event::SendFailed { sent, .. } => Some(sent),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(failed, [true, true, true, false, false], "three were sent, two were not");
+    assert_eq!(world.ends[1].paths(peer)[0].window, 4404);
+    world.lose(0, |_| false);
+    world.give(0, again, 10);
+    world.give(1, peer, 20);
+    world.run(secs(60.0));
+    assert_eq!(world.take(1), [10]);
+    assert_eq!(world.ends[0].read(world.now, again).map(|d| d.len()), Some(20));
+    let ups = world.events[1].iter().filter(|e| e.2 == Event::Up).count();
+    assert_eq!(ups, 1, "a restart is no second beginning");
+}
+
+/// A peer that has forgotten and does not come back answers data with ABORT, its T bit set.
+//= rfc9260#section-8.4
+#[test]
+fn a_peer_that_has_forgotten_says_so() {
+    let config = era("rfc9260");
+    let (mut world, _) = World::joined([&config, &config], 1);
+    world.run(secs(1.0));
+    let peer = world.up(1).expect("up");
+    forget(&mut world, 1);
+    world.give(1, peer, 100);
+    world.run(secs(2.0));
+    assert_eq!(world.when(1, &Event::Lost(LostReason::PeerAborted(vec![]))), Some(at_ms(1100)));
+}
+
+/// A restart may not bring addresses along: it is refused, and the association stays as it is.
+//= rfc9260#section-5.2.2
+//= rfc9260#section-3.3.10.11
+#[test]
+fn a_restart_with_new_addresses_is_refused() {
+    let config = era("rfc9260");
+    let (mut world, id) = World::joined([&config, &config], 2);
+    world.run(secs(1.0));
+    let mut init = world.log[0].packet.clone();
+    let Chunk::Init(chunk) = &mut init.chunks[0] else { panic!("{init:?}") };
+    chunk.tag ^= 1;
+    chunk.params.push(anabranch_proto::wire::Param::Ipv4([10, 0, 9, 9].into()));
+    world.log.clear();
+    world.ends[1].handle(world.now, anabranch_proto::Incoming::Packet(Box::new(init)));
+    world.drain(1);
+    let Some(Chunk::Abort(abort)) = world.log.last().map(|left| &left.packet.chunks[0]) else {
+        panic!("{:?}", world.log);
+    };
+    assert!(matches!(abort.causes[..], [Cause::RestartWithNewAddresses(_)]) && !abort.reflected);
+    // The ABORT has the tag of that INIT: to the association that lives it is nobody's.
+    world.run(secs(2.0));
+    world.give(0, id, 10);
+    world.run(secs(3.0));
+    assert_eq!(world.take(1), [10]);
+}
+
+/// The cookie of a restart that comes when the end is under way: no new association, SHUTDOWN ACK again.
+//= rfc9260#section-5.2.4
+//= rfc9260#section-3.3.10.10
+#[test]
+fn a_restart_in_the_middle_of_the_end() {
+    let config = era("rfc9260");
+    let (mut world, id) = World::joined([&config, &config], 1);
+    world.run(secs(1.0));
+    // The new incarnation gets as far as a cookie, which is held back.
+    let mut old = Endpoint::new(at(0, 1, &config), Policies::default(), [77; 32]).expect("usable");
+    std::mem::swap(&mut old, &mut world.ends[0]);
+    world.lose(usize::MAX, |c| matches!(c, Chunk::CookieEcho(_)));
+    world.ends[0].connect(world.now, PORT + 1, &[address(0, 1)]).expect("a path");
+    world.drain(0);
+    world.run(at_ms(1100));
+    let echo = world.log.last().expect("COOKIE ECHO").packet.clone();
+    assert!(matches!(echo.chunks[0], Chunk::CookieEcho(_)));
+    // Meanwhile the old one ends, up to the answer to its SHUTDOWN.
+    world.ends[0] = old;
+    world.lose(usize::MAX, |c| matches!(c, Chunk::ShutdownComplete(_)));
+    world.ends[0].shutdown(world.now, id);
+    world.drain(0);
+    world.run(world.now + ms(200));
+    world.log.clear();
+    world.ends[1].handle(world.now, anabranch_proto::Incoming::Packet(Box::new(echo)));
+    world.drain(1);
+    let has = |wanted: fn(&Chunk) -> bool| world.left(1, wanted).len();
+    assert_eq!(has(|c| matches!(c, Chunk::ShutdownAck(_))), 1);
+    assert_eq!(has(|c| matches!(c, Chunk::Error(e) if e.causes == [Cause::CookieWhileShutdown])), 1);
+    assert!(!world.happened(1, &Event::Restart));
+}

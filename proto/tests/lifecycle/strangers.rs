@@ -1,0 +1,225 @@
+//! Packets out of the blue, with wrong tags, and peers that break the protocol.
+
+use anabranch_proto::wire::chunk::{
+    Abort, Bare, Data, Heartbeat, OperationError, Shutdown, ShutdownComplete,
+};
+use anabranch_proto::wire::{Cause, Chunk, Ecn, Packet, Ports};
+use anabranch_proto::{Endpoint, Event, Incoming, LostReason, Output, Policies, Ssn, Time, Tsn};
+use bytes::Bytes;
+
+use crate::support::bench::{Bench, PEER_TAG, chunk, era};
+use crate::support::{PORT, address, at};
+
+/// What an endpoint without associations answers to one chunk under the tag 99.
+fn answer(chunk: Chunk) -> Option<Packet> {
+    let config = at(0, 1, &era("rfc9260"));
+    let mut end = Endpoint::new(config, Policies::default(), [0; 32]).expect("usable");
+    let packet = Packet {
+        from: address(0, 1),
+        to: address(0, 0),
+        ports: Ports { source: 9, destination: PORT },
+        tag: 99,
+        ecn: Ecn::NotEct,
+        chunks: [chunk].into_iter().collect(),
+    };
+    end.handle(Time::ZERO, Incoming::Packet(Box::new(packet)));
+    match end.poll(Time::ZERO) {
+        Output::Transmit(packet, _) => Some(*packet),
+        _ => None,
+    }
+}
+
+/// Out of the blue: most things get an ABORT with the tag that came (T bit), SHUTDOWN ACK a SHUTDOWN COMPLETE,
+/// and what could only start a quarrel gets nothing.
+//= rfc9260#section-8.4
+#[test]
+fn out_of_the_blue() {
+    let stale = OperationError { causes: vec![Cause::StaleCookie(1)] };
+    let silent = [
+        Chunk::Abort(Abort::default()),
+        Chunk::ShutdownComplete(ShutdownComplete::default()),
+        Chunk::CookieAck(Bare),
+        Chunk::Error(stale),
+    ];
+    for chunk in silent {
+        assert_eq!(answer(chunk.clone()), None, "{chunk:?}");
+    }
+    let complete = answer(Chunk::ShutdownAck(Bare)).expect("an answer");
+    assert_eq!(complete.tag, 99);
+    assert_eq!(complete.chunks[..], [Chunk::ShutdownComplete(ShutdownComplete { reflected: true })]);
+    let other = OperationError { causes: vec![Cause::OutOfResource] };
+    let aborted = [
+        chunk(1, 10),
+        Chunk::Heartbeat(Heartbeat { info: Bytes::new() }),
+        Chunk::Shutdown(Shutdown { cumulative: Tsn(0) }),
+        Chunk::Error(other),
+    ];
+    for chunk in aborted {
+        let abort = answer(chunk).expect("an answer");
+        assert_eq!((abort.tag, abort.ports), (99, Ports { source: PORT, destination: 9 }));
+        assert_eq!(abort.chunks[..], [Chunk::Abort(Abort { reflected: true, causes: vec![] })]);
+    }
+}
+
+/// Another port, another address, or no tag at all: not even an answer.
+//= rfc9260#section-8.5.1
+#[test]
+fn not_for_us() {
+    let config = at(0, 1, &era("rfc9260"));
+    let mut end = Endpoint::new(config, Policies::default(), [0; 32]).expect("usable");
+    let packet = Packet {
+        from: address(0, 1),
+        to: address(0, 0),
+        ports: Ports { source: 9, destination: PORT },
+        tag: 99,
+        ecn: Ecn::NotEct,
+        chunks: [chunk(1, 10)].into_iter().collect(),
+    };
+    let port = Packet { ports: Ports { source: 9, destination: PORT + 7 }, ..packet.clone() };
+    let place = Packet { to: address(3, 0), ..packet.clone() };
+    let tagless = Packet { tag: 0, ..packet.clone() };
+    let empty = Packet { chunks: Default::default(), ..packet };
+    for packet in [port, place, tagless, empty] {
+        end.handle(Time::ZERO, Incoming::Packet(Box::new(packet)));
+        assert!(matches!(end.poll(Time::ZERO), Output::Wait(None)));
+    }
+}
+
+/// From where the peer is, but with another tag: thrown away in silence. An ABORT or SHUTDOWN COMPLETE must
+/// have our tag, or the peer's and the T bit; not one with the other.
+//= rfc9260#section-8.5
+//= rfc9260#section-8.5.1
+#[test]
+fn wrong_tags_are_ignored() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    bench.send(1, 100);
+    bench.sent.clear();
+    let abort = |reflected| Chunk::Abort(Abort { reflected, causes: vec![] });
+    let wrong = [
+        (bench.tag ^ 1, chunk(1, 10)),
+        (bench.tag ^ 1, Chunk::Shutdown(Shutdown { cumulative: Tsn(1) })),
+        (bench.tag ^ 1, Chunk::Heartbeat(Heartbeat { info: Bytes::new() })),
+        (bench.tag ^ 1, abort(false)),
+        (bench.tag, abort(true)),
+        (PEER_TAG, abort(false)),
+        (PEER_TAG ^ 1, abort(true)),
+    ];
+    for (tag, chunk) in wrong {
+        bench.hear_packet(0, tag, [chunk]);
+    }
+    assert!(bench.sent.is_empty(), "{:?}", bench.sent);
+    assert_eq!(bench.events.len(), 1, "it is up, and stays so");
+    bench.hear_packet(0, PEER_TAG, [abort(true)]);
+    let [.., (_, last)] = &bench.events[..] else { unreachable!() };
+    assert_eq!(*last, Event::Lost(LostReason::PeerAborted(vec![])));
+}
+
+/// While a new association is set up, the SHUTDOWN ACK of an old one gets its SHUTDOWN COMPLETE (§8.5.1 E).
+//= rfc9260#section-8.5.1
+#[test]
+fn the_end_of_a_forgotten_association_during_set_up() {
+    let config = at(0, 1, &era("rfc9260"));
+    let mut end = Endpoint::new(config, Policies::default(), [0; 32]).expect("usable");
+    end.connect(Time::ZERO, PORT + 1, &[address(0, 1)]).expect("a path");
+    while let Output::Transmit(..) = end.poll(Time::ZERO) {}
+    let packet = Packet {
+        from: address(0, 1),
+        to: address(0, 0),
+        ports: Ports { source: PORT + 1, destination: PORT },
+        tag: 1234,
+        ecn: Ecn::NotEct,
+        chunks: [Chunk::ShutdownAck(Bare)].into_iter().collect(),
+    };
+    end.handle(Time::ZERO, Incoming::Packet(Box::new(packet)));
+    let Output::Transmit(complete, _) = end.poll(Time::ZERO) else { panic!("no answer") };
+    assert_eq!(complete.tag, 1234);
+    assert_eq!(complete.chunks[..], [Chunk::ShutdownComplete(ShutdownComplete { reflected: true })]);
+}
+
+fn data(tsn: u32, stream: u16, payload: Bytes) -> Chunk {
+    let flags = Data {
+        tsn: Tsn(tsn),
+        stream,
+        ssn: Ssn(0),
+        ppid: 0,
+        begin: true,
+        end: true,
+        unordered: false,
+        immediate: false,
+        payload,
+    };
+    Chunk::Data(flags)
+}
+
+/// DATA on a stream that was never agreed: acknowledged, reported, thrown away; the association lives.
+//= rfc9260#section-6.5
+//= rfc9260#section-3.3.10.1
+#[test]
+fn an_invalid_stream() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    bench.hear(data(1, 99, Bytes::from_static(b"lost")));
+    let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
+    assert_eq!(packet.chunks[..], [Chunk::Error(OperationError { causes: vec![Cause::InvalidStream(99)] })]);
+    bench.data(2, 10);
+    assert_eq!(bench.sacks().last().map(|s| s.1.cumulative), Some(Tsn(2)));
+}
+
+/// DATA without user data, and a SACK for what was never sent: the peer breaks the protocol, and is told.
+//= rfc9260#section-3.3.10.9
+//= rfc9260#section-3.3.10.13
+#[test]
+fn protocol_violations() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    bench.hear(data(1, 0, Bytes::new()));
+    let abort = |bench: &Bench| match &bench.sent.last().expect("an answer").1.chunks[..] {
+        [Chunk::Abort(abort)] => abort.causes.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(abort(&bench), [Cause::NoUserData(Tsn(1))]);
+    assert_eq!(bench.events.last().expect("one").1, Event::Lost(LostReason::ProtocolViolation));
+    for (cumulative, gaps) in [(2, vec![]), (0, vec![(2, 2)]), (u32::MAX / 2, vec![])] {
+        let mut bench = Bench::new(era("rfc9260"), 1);
+        bench.send(1, 10);
+        bench.sack(cumulative, &gaps);
+        assert!(matches!(abort(&bench)[..], [Cause::ProtocolViolation(_)]));
+        assert_eq!(bench.events.last().expect("one").1, Event::Lost(LostReason::ProtocolViolation));
+    }
+}
+
+/// An older SACK than one heard before says nothing; one from before the beginning neither.
+//= rfc9260#section-6.2.1
+#[test]
+fn an_old_sack_is_ignored() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    bench.send(3, 1452);
+    bench.sack_window(2, 5000);
+    assert_eq!(bench.peer_window(), 5000 - 1468);
+    bench.sack_window(1, 9000);
+    bench.sack_window(u32::MAX, 9000);
+    assert_eq!(bench.peer_window(), 5000 - 1468);
+}
+
+/// An ERROR of the peer is passed on; a stale cookie after set-up is none of its matter (§5.2.6).
+//= rfc9260#section-5.2.6
+#[test]
+fn errors_are_passed_on() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    let error = |cause| Chunk::Error(OperationError { causes: vec![cause] });
+    bench.hear(error(Cause::StaleCookie(5)));
+    assert_eq!(bench.events.len(), 1);
+    bench.hear(error(Cause::OutOfResource));
+    assert_eq!(bench.events.last().expect("one").1, Event::PeerError(vec![Cause::OutOfResource]));
+}
+
+/// A heartbeat is answered with what it brought, at once and where it came from.
+//= rfc9260#section-8.3
+#[test]
+fn heartbeats_are_answered() {
+    let mut bench = Bench::new(era("rfc9260"), 2);
+    bench.sent.clear();
+    let info = Bytes::from_static(b"whatever this is");
+    bench.hear_on(1, Chunk::Heartbeat(Heartbeat { info: info.clone() }));
+    let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
+    assert_eq!((packet.from, packet.to), (address(1, 0), address(1, 1)));
+    assert_eq!(packet.chunks[..], [Chunk::HeartbeatAck(Heartbeat { info })]);
+}

@@ -1,0 +1,157 @@
+//! What is not understood, what a peer may not ask, and what a user may ask besides data.
+
+use anabranch_proto::rules::ImmediateSack;
+use anabranch_proto::wire::chunk::{Abort, Init, Unknown};
+use anabranch_proto::wire::{Cause, Chunk, Ecn, Packet, Param, Ports};
+use anabranch_proto::{Config, Endpoint, Incoming, Output, PathId, Policies, Time, Tsn};
+use bytes::Bytes;
+
+use crate::support::bench::{Bench, chunk, era, ms};
+use crate::support::{PORT, address, at};
+
+fn unknown(number: u8) -> Chunk {
+    Chunk::Unknown(Box::new(Unknown { number, flags: 3, value: Bytes::from_static(b"what?") }))
+}
+
+/// The two high bits of an unknown chunk type: 00 ends the packet, 01 does and is reported, 10 is passed over,
+/// 11 is and is reported. DATA behind it is acknowledged only where the packet went on.
+//= rfc9260#section-3.2
+#[test]
+fn unknown_chunks() {
+    for (number, goes_on, reported) in
+        [(0x3f, false, false), (0x7f, false, true), (0xbf, true, false), (0xff, true, true)]
+    {
+        let mut bench = Bench::new(era("rfc9260"), 1);
+        bench.hear_packet(0, bench.tag, [unknown(number), chunk(1, 10)]);
+        bench.pass(ms(200));
+        assert_eq!(bench.sacks().len(), usize::from(goes_on), "{number:#x}");
+        let errors = bench.sent.iter().flat_map(|(_, packet, _)| &packet.chunks).filter_map(|c| match c {
+            Chunk::Error(error) => Some(&error.causes),
+            _ => None,
+        });
+        let expected = Cause::UnrecognizedChunk(unknown(number).to_bytes().expect("short"));
+        let errors: Vec<_> = errors.flatten().collect();
+        assert_eq!(errors, if reported { vec![&expected] } else { vec![] }, "{number:#x}");
+    }
+}
+
+/// What an endpoint answers to an INIT with these parameters.
+fn init_with(params: Vec<Param>) -> Chunk {
+    let config = at(0, 1, &era("rfc9260"));
+    let mut end = Endpoint::new(config, Policies::default(), [0; 32]).expect("usable");
+    let init = Init { tag: 7, a_rwnd: 10_000, outbound: 1, inbound: 1, tsn: Tsn(1), params };
+    let packet = Packet {
+        from: address(0, 1),
+        to: address(0, 0),
+        ports: Ports { source: 9, destination: PORT },
+        tag: 0,
+        ecn: Ecn::NotEct,
+        chunks: [Chunk::Init(Box::new(init))].into_iter().collect(),
+    };
+    end.handle(Time::ZERO, Incoming::Packet(Box::new(packet)));
+    match end.poll(Time::ZERO) {
+        Output::Transmit(packet, _) => packet.chunks[0].clone(),
+        other => panic!("no answer but {other:?}"),
+    }
+}
+
+fn param(kind: u16) -> Param {
+    Param::Unknown { kind, value: Bytes::from_static(b"?") }
+}
+
+/// Unknown parameters by their two high bits: what is reported comes back in the INIT ACK; 00 and 01 hide what
+/// follows them.
+//= rfc9260#section-3.2.1
+#[test]
+fn unknown_parameters() {
+    let reported = |params: Vec<Param>| match init_with(params) {
+        Chunk::InitAck(ack) => ack.params.iter().filter(|p| matches!(p, Param::Unrecognized(_))).count(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(reported(vec![param(0x8001), param(0xc001), param(0xc002)]), 2);
+    assert_eq!(reported(vec![param(0x4001), param(0xc001)]), 1);
+    assert_eq!(reported(vec![param(0x0101), param(0xc001)]), 0);
+}
+
+/// A host name instead of addresses is refused (§5.1.2), and so are as many associations as are allowed and one.
+//= rfc9260#section-5.1.2
+#[test]
+fn what_is_refused() {
+    let host = init_with(vec![Param::HostName(Bytes::from_static(b"a.example\0"))]);
+    assert!(
+        matches!(&host, Chunk::Abort(abort) if matches!(abort.causes[..], [Cause::UnresolvableAddress(_)]))
+    );
+    let config = Config { max_associations: 1, ..era("rfc9260") };
+    let mut bench = Bench::new(config, 1);
+    let init = Init { tag: 7, a_rwnd: 10_000, outbound: 1, inbound: 1, tsn: Tsn(1), params: vec![] };
+    bench.end.handle(bench.now, stranger(&bench, Chunk::Init(Box::new(init))));
+    bench.drain();
+    let full = Abort { reflected: false, causes: vec![Cause::OutOfResource] };
+    assert_eq!(bench.sent.last().expect("an answer").1.chunks[..], [Chunk::Abort(full)]);
+}
+
+fn stranger(bench: &Bench, chunk: Chunk) -> Incoming {
+    let to = bench.view(0).local;
+    let from = address(0, 7);
+    let ports = Ports { source: 4711, destination: PORT };
+    Incoming::Packet(Box::new(Packet {
+        from,
+        to,
+        ports,
+        tag: 0,
+        ecn: Ecn::NotEct,
+        chunks: [chunk].into_iter().collect(),
+    }))
+}
+
+/// The last DATA before SHUTDOWN has the I bit, in the era that knows it.
+//= rfc9260#section-6.1
+#[test]
+fn the_last_data_wants_its_sack_at_once() {
+    for (era_name, wished) in [("rfc9260", true), ("rfc4960", false)] {
+        let config = era(era_name);
+        assert_eq!(config.rules.immediate_sack == ImmediateSack::BeforeShutdown, wished);
+        let mut bench = Bench::new(config, 1);
+        (0..2).for_each(|_| bench.try_send(1000).expect("room"));
+        bench.end.shutdown(bench.now, bench.id);
+        bench.drain();
+        let bits: Vec<bool> = bench
+            .sent
+            .iter()
+            .flat_map(|(_, packet, _)| &packet.chunks)
+            .filter_map(|c| if let Chunk::Data(data) = c { Some(data.immediate) } else { None })
+            .collect();
+        assert_eq!(bits, [false, wished], "{era_name}");
+    }
+}
+
+/// A heartbeat leaves when the user asks for one.
+#[test]
+fn a_heartbeat_on_request() {
+    let mut bench = Bench::new(Config { heartbeat_interval: None, ..era("rfc9260") }, 1);
+    bench.pass(ms(5000));
+    assert_eq!(bench.heartbeats().len(), 0);
+    assert!(bench.end.heartbeat(bench.now, bench.id, PathId(0)));
+    assert!(!bench.end.heartbeat(bench.now, bench.id, PathId(9)));
+    bench.drain();
+    assert_eq!(bench.heartbeats().len(), 1);
+}
+
+/// A router says that packets to the peer may have 1,000 bytes: chunks of at most 968 from then on; one of 1,468
+/// that was sent before goes again as it is, alone.
+//= rfc9260#section-7.3
+#[test]
+fn the_path_mtu_falls() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    bench.send(1, 1452);
+    bench.end.handle(bench.now, Incoming::TooBig(address(0, 1), 1000));
+    bench.drain();
+    assert_eq!(bench.view(0).pmdcs, 968);
+    bench.pass(ms(1000));
+    bench.sack(1, &[]);
+    bench.send(1, 1452);
+    let sizes: Vec<usize> =
+        bench.sent.iter().filter(|s| matches!(s.1.chunks[0], Chunk::Data(_))).map(|s| s.1.size()).collect();
+    assert_eq!(sizes, [1480, 1480, 980, 12 + 16 + 500]);
+    assert_eq!(bench.counted().get("Lost"), None);
+}

@@ -1,0 +1,265 @@
+//! Which pairs are paths, how they are verified, and what the user can say about them.
+
+use anabranch_proto::rules::Confirmation;
+use anabranch_proto::wire::Chunk;
+use anabranch_proto::{Config, Event, LocalAddress, Pairs, PathId, PathState, PolicySpec, Time};
+
+use crate::support::bench::{Bench, FULL, at_ms, chunk, era, ms};
+use crate::support::{Left, Weather, World, address, at, secs};
+use crate::{first_new, heartbeats, loads};
+
+/// Data flows at once on the path of the handshake; the other is asked then, and confirmed when it answers.
+//= rfc9260#section-5.4
+#[test]
+fn data_at_once() {
+    let config = era("rfc9260");
+    let (mut world, id) = World::joined([&config, &config], 2);
+    world.give(0, id, 100);
+    world.run(secs(1.0));
+    assert_eq!(first_new(&world, 0, Time::ZERO), Some(at_ms(200)));
+    assert_eq!(heartbeats(&world, 1), [at_ms(200)]);
+    let confirmed = (at_ms(300), id, Event::Path(PathId(1), PathState::Active));
+    assert!(world.events[0].contains(&confirmed));
+}
+
+/// `confirmation`: the initiator's first data leaves at 200 ms, or when all paths have answered: 300 ms.
+#[test]
+fn confirmation() {
+    for (choice, first) in [(Confirmation::DataAtOnce, 200), (Confirmation::AllPathsFirst, 300)] {
+        let mut config = Config { heartbeat_max_burst: 9, ..era("rfc9260") };
+        config.rules.confirmation = choice;
+        let (mut world, id) = World::joined([&config, &config], 2);
+        world.give(0, id, 100);
+        world.run(secs(1.0));
+        assert_eq!(first_new(&world, 0, Time::ZERO), Some(at_ms(first)), "{choice:?}");
+    }
+}
+
+/// The alternate never answers. Every tenth packet is lost, and every retransmission would rather take the
+/// alternate: it carries heartbeats only.
+//= rfc9260#section-5.4
+#[test]
+fn no_data_on_an_unconfirmed_path() {
+    let alternate = PolicySpec::named("alternate");
+    let config = Config { fast: alternate.clone(), timeout: alternate, ..era("rfc9260") };
+    let (mut world, id) = World::joined([&config, &config], 2);
+    world.weather[1].up = false;
+    let mut count = 0;
+    world.drop = Box::new(move |_, side, _| {
+        count += 1;
+        side == 0 && count % 10 == 9
+    });
+    world.run(secs(1.0));
+    (0..100).for_each(|_| world.give(0, id, FULL));
+    world.run(secs(100.0));
+    assert!(loads(&world).count() > 100, "some are sent again");
+    let on_alternate = world.log.iter().filter(|left| left.reason.path == Some(PathId(1)));
+    let only_heartbeats = |left: &Left| {
+        left.packet.chunks.iter().all(|c| matches!(c, Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_)))
+    };
+    assert!(on_alternate.clone().count() > 3 && on_alternate.clone().all(only_heartbeats));
+    assert_eq!(world.ends[0].paths(id)[1].state, PathState::Unconfirmed);
+}
+
+/// The set-up went by the second path, at 1.0 s; the first, the primary, never answers. Nothing but INITs and
+/// heartbeats goes there: the SACK of the peer's data, SHUTDOWN at 2.0 s and its repetition (the first is lost;
+/// RTO 2 s, doubled by the lost INIT) take the second. Closed at 4.1 s.
+//= rfc9260#section-5.4
+#[test]
+fn no_chunks_at_all_on_an_unconfirmed_path() {
+    let config = era("rfc9260");
+    let mut world = World::new([at(0, 2, &config), at(1, 2, &config)], vec![Weather::fair(ms(50)); 2], 1);
+    world.keep_log = true;
+    world.weather[0].up = false;
+    let id = world.connect();
+    world.run(secs(1.5));
+    let peer = world.up(1).expect("up");
+    (0..3).for_each(|_| world.give(1, peer, FULL));
+    world.run(secs(2.0));
+    world.lose(1, |c| matches!(c, Chunk::Shutdown(_)));
+    world.ends[0].shutdown(world.now, id);
+    world.drain(0);
+    world.run(secs(60.0));
+    assert_eq!(world.when(0, &Event::Closed), Some(at_ms(4100)));
+    let allowed = |c: &Chunk| matches!(c, Chunk::Init(_) | Chunk::Heartbeat(_) | Chunk::HeartbeatAck(_));
+    for left in world.log.iter().filter(|left| left.packet.to.ip == address(0, 1 - left.side).ip) {
+        assert!(left.packet.chunks.iter().all(allowed), "{left:?}");
+    }
+}
+
+/// Data from an address that is not confirmed is acknowledged to one that is.
+//= rfc9260#section-5.4
+#[test]
+fn a_sack_does_not_go_to_an_unconfirmed_address() {
+    let mut bench = Bench::new(era("rfc9260"), 2);
+    bench.sent.clear();
+    bench.hear_on(1, chunk(1, 100));
+    bench.hear_on(1, chunk(2, 100));
+    let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
+    assert_eq!(packet.to, address(0, 1));
+}
+
+/// An unconfirmed path is asked once an RTO, doubled each time, until it has Path.Max.Retrans + 1 errors; then
+/// after HB.interval as any other: 0, 1, 3, 7 s, lost at 15 s; Path.Max.Retrans = 3: 7 + 30 + 16 = 53 s.
+//= rfc9260#section-5.4
+#[test]
+fn verification_goes_on_more_slowly() {
+    let mut bench = Bench::new(Config { path_max_retrans: 3, ..era("rfc9260") }, 2);
+    bench.pass(ms(60_000));
+    let asked: Vec<Time> = bench.heartbeats().into_iter().filter(|h| h.1 == 1).map(|h| h.0).collect();
+    assert_eq!(asked, [0, 1, 3, 7, 53].map(|s| at_ms(1000 * s)));
+}
+
+/// Three paths to verify. HB.Max.Burst = 1: one heartbeat at a time, the others an RTO later each; or all.
+//= rfc9260#section-5.4
+#[test]
+fn heartbeat_max_burst() {
+    for (burst, expected) in [(1, [(0, 1), (1000, 2), (2000, 3)]), (3, [(0, 1), (0, 2), (0, 3)])] {
+        let mut bench = Bench::new(Config { heartbeat_max_burst: burst, ..era("rfc9260") }, 4);
+        let mut asked = Vec::new();
+        for second in 1..=3 {
+            for (at, path, info) in bench.heartbeats() {
+                asked.push((at.as_nanos() / 1_000_000, path));
+                let answer = anabranch_proto::wire::chunk::Heartbeat { info };
+                bench.hear_on(path.into(), Chunk::HeartbeatAck(answer));
+            }
+            bench.until(at_ms(1000 * second));
+        }
+        assert_eq!(asked, expected);
+    }
+}
+
+/// The local addresses of side 0 in this order, none known to be on a link with a peer's: paths are made by
+/// position.
+fn by_position(order: [usize; 3]) -> World {
+    let config = Config { heartbeat_max_burst: 9, ..era("rfc9260") };
+    let local = |path| LocalAddress { address: address(path, 0), prefix: 32 };
+    let addresses = order.into_iter().map(local).collect();
+    let ends = [Config { addresses, ..at(0, 3, &config) }, at(1, 3, &config)];
+    let mut world = World::new(ends, vec![Weather::fair(ms(50)); 3], 1);
+    world.keep_log = true;
+    world
+}
+
+fn confirmed_at(world: &World, path: u16) -> Option<Time> {
+    let up = Event::Path(PathId(path), PathState::Active);
+    world.events[0].iter().find(|e| e.2 == up).map(|e| e.0)
+}
+
+/// Second and third address are crossed: no route. Each pair is tried twice, then the next local address.
+///
+/// The peer's second address is asked from our third at 0.2 and 1.2 s, lost at 3.2 s, then from our second:
+/// confirmed at 3.3 s. Its third: from our second; from 3.2 s, beyond the end of the list, our first, lost at
+/// 7.2 and 15.2 s; then our third: 15.3 s. (The peer's own heartbeats, which would tell sooner, are lost.)
+//= rfc9260#section-5.4
+#[test]
+fn a_pair_without_a_route_leads_to_the_next_local_address() {
+    let mut world = by_position([0, 2, 1]);
+    let asks = |c: &Chunk| matches!(c, Chunk::Heartbeat(_));
+    world.drop = Box::new(move |_, side, packet| side == 1 && packet.chunks.iter().any(asks));
+    world.connect();
+    world.run(secs(20.0));
+    assert_eq!(confirmed_at(&world, 1), Some(at_ms(3300)));
+    assert_eq!(confirmed_at(&world, 2), Some(at_ms(15_300)));
+    let id = world.up(0).expect("up");
+    let local = |path: usize| world.ends[0].paths(id)[path].local;
+    assert_eq!([local(1), local(2)], [address(1, 0), address(2, 0)]);
+}
+
+/// The peer's heartbeats tell which local address reaches it: they arrive at 0.2 s (its own paths are by link);
+/// the question of 1.2 s takes the right pair.
+#[test]
+fn a_path_goes_from_where_the_peers_packets_come_to() {
+    let mut world = by_position([0, 2, 1]);
+    world.connect();
+    world.run(secs(20.0));
+    assert_eq!([confirmed_at(&world, 1), confirmed_at(&world, 2)], [Some(at_ms(1300)); 2]);
+}
+
+/// The link decides before the position: prefix 24, addresses in another order, right at once.
+#[test]
+fn a_local_address_on_the_same_link_comes_first() {
+    let mut bench_config = at(0, 3, &era("rfc9260"));
+    bench_config.addresses.reverse();
+    let ends = [bench_config, at(1, 3, &era("rfc9260"))];
+    let mut world = World::new(ends, vec![Weather::fair(ms(50)); 3], 1);
+    let id = world.connect();
+    let pairs: Vec<_> = world.ends[0].paths(id).iter().map(|p| (p.local, p.remote)).collect();
+    assert_eq!(pairs, [0, 1, 2].map(|path| (address(path, 0), address(path, 1))));
+}
+
+/// Every pair is a path: of four, two have a route, are confirmed and carry data.
+#[test]
+fn pairs_all() {
+    let config = Config { pairs: Pairs::All, heartbeat_max_burst: 9, ..era("rfc9260") };
+    let (mut world, id) = World::joined([&config, &config], 2);
+    world.run(secs(30.0));
+    let paths = world.ends[0].paths(id);
+    let routed =
+        |p: &anabranch_proto::PathView| (0..2).any(|n| (p.local, p.remote) == (address(n, 0), address(n, 1)));
+    assert_eq!(paths.len(), 4);
+    for path in paths {
+        let state = if routed(path) { PathState::Active } else { PathState::Unconfirmed };
+        assert_eq!(path.state, state, "{path:?}");
+    }
+}
+
+/// Exactly the pairs that are listed, as far as the peer has their addresses.
+#[test]
+fn pairs_listed() {
+    let listed =
+        vec![(address(0, 0), address(0, 1)), (address(1, 0), address(0, 1)), (address(0, 0), address(7, 1))];
+    let config = Config { pairs: Pairs::Listed(listed.clone()), ..era("rfc9260") };
+    let (mut world, id) = World::joined([&config, &era("rfc9260")], 2);
+    world.run(secs(1.0));
+    let pairs: Vec<_> = world.ends[0].paths(id).iter().map(|p| (p.local, p.remote)).collect();
+    assert_eq!(pairs, listed[..2]);
+}
+
+/// New data takes the primary that the user chose, from that moment.
+//= rfc9260#section-6.4
+#[test]
+fn set_primary() {
+    let mut bench = Bench::confirmed(era("rfc9260"), 2, ms(0));
+    bench.send(1, FULL);
+    assert!(bench.end.set_primary(bench.now, bench.id, PathId(1)));
+    bench.send(1, FULL);
+    assert_eq!(bench.loads(), [(0, 0, vec![1]), (0, 1, vec![2])]);
+    assert!(!bench.end.set_primary(bench.now, bench.id, PathId(2)), "there is no such path");
+    assert!(bench.view(1).primary && !bench.view(0).primary);
+}
+
+/// A primary that is not confirmed is passed over until it is.
+//= rfc9260#section-5.4
+#[test]
+fn an_unconfirmed_primary_waits_for_its_confirmation() {
+    let mut bench = Bench::new(era("rfc9260"), 2);
+    bench.end.set_primary(bench.now, bench.id, PathId(1));
+    bench.send(1, FULL);
+    assert_eq!(bench.loads(), [(0, 0, vec![1])]);
+    bench.answer_heartbeats(|_| true);
+    bench.send(1, FULL);
+    assert_eq!(bench.loads(), [(0, 1, vec![2])]);
+}
+
+/// A local address that cannot send holds the data of its path; the other path goes on: it takes what timed out
+/// (1 s), and heartbeats. When it can send again, what waited leaves at once.
+#[test]
+fn set_writable() {
+    let mut bench = Bench::confirmed(era("rfc9260"), 2, ms(0));
+    bench.send(1, FULL);
+    bench.writable(0, false);
+    bench.send(1, FULL);
+    assert_eq!(bench.loads(), [(0, 0, vec![1])]);
+    bench.until(at_ms(1000));
+    assert_eq!(bench.loads(), [(1000, 1, vec![1])]);
+    bench.end.set_primary(bench.now, bench.id, PathId(1));
+    bench.drain();
+    assert_eq!(bench.loads(), [(1000, 1, vec![2])]);
+    bench.end.set_primary(bench.now, bench.id, PathId(0));
+    bench.send(1, FULL);
+    assert_eq!(bench.loads(), []);
+    bench.until(at_ms(1500));
+    bench.writable(0, true);
+    assert_eq!(bench.loads(), [(1500, 0, vec![3])]);
+}

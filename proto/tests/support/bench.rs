@@ -1,0 +1,317 @@
+//! One endpoint against a peer that the test plays by hand: every packet in and out is the test's, and so is
+//! the clock. The endpoint's first TSN and the peer's are 1; full chunks carry 1,452 bytes of user data.
+
+use std::collections::BTreeMap;
+
+use anabranch_proto::rules::Burst;
+use anabranch_proto::wire::chunk::{Bare, Data, GapBlock, Heartbeat, Init, Sack};
+use anabranch_proto::wire::{Chunk, Ecn, Packet, Param, Ports};
+use anabranch_proto::{
+    AssociationId, Config, Duration, Endpoint, Event, Incoming, Message, Note, NoteKind, Output, PathId,
+    PathState, PathView, Policies, Reason, SendError, Ssn, Time, Tsn,
+};
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use super::{PORT, address, at};
+
+/// The tag of the peer.
+pub const PEER_TAG: u32 = 77;
+/// User bytes that fill a packet of 1,500 bytes: a chunk of 1,468.
+pub const FULL: usize = 1452;
+
+pub struct Bench {
+    pub end: Endpoint,
+    pub id: AssociationId,
+    pub now: Time,
+    pub sent: Vec<(Time, Packet, Reason)>,
+    pub events: Vec<(Time, Event)>,
+    pub notes: Vec<Note>,
+    /// The tag of the endpoint.
+    pub tag: u32,
+    /// What SACKs announce.
+    pub a_rwnd: u32,
+    wake: Option<Time>,
+}
+
+/// A packet with DATA: when in milliseconds, on which path, which TSNs.
+pub type Sent = (u64, u16, Vec<u32>);
+
+pub fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// The moment `n` milliseconds after the beginning.
+pub fn at_ms(n: u64) -> Time {
+    Time::ZERO + ms(n)
+}
+
+/// The era's parameters, without jitter, and without a burst limit: that has tests of its own.
+pub fn era(name: &str) -> Config {
+    let mut config = Config { heartbeat_jitter: false, ..Config::era(name).expect("an era") };
+    config.rules.burst = Burst::Off;
+    config
+}
+
+impl Bench {
+    /// An endpoint that has connected at time zero; the paths but the first are not confirmed.
+    pub fn new(config: Config, paths: usize) -> Bench {
+        let config = Config { first_tsn: Some(1), ..at(0, paths, &config) };
+        let mut end = Endpoint::new(config, Policies::default(), [9; 32]).expect("a usable configuration");
+        end.set_notes(true);
+        let to: Vec<_> = (0..paths).map(|path| address(path, 1)).collect();
+        let id = end.connect(Time::ZERO, PORT + 1, &to).expect("a path");
+        let (sent, events, notes) = Default::default();
+        let mut bench =
+            Bench { end, id, now: Time::ZERO, sent, events, notes, tag: 0, a_rwnd: 1 << 20, wake: None };
+        bench.drain();
+        bench.set_up(paths);
+        bench
+    }
+
+    /// The same with every path confirmed, by answers that took `rtt`.
+    pub fn confirmed(config: Config, paths: usize, rtt: Duration) -> Bench {
+        let mut bench = Bench::new(Config { heartbeat_max_burst: u32::MAX, ..config }, paths);
+        bench.pass(rtt);
+        bench.answer_heartbeats(|_| true);
+        assert!(bench.paths().iter().all(|p| p.state == PathState::Active));
+        bench
+    }
+
+    fn set_up(&mut self, paths: usize) {
+        let (_, packet, _) = self.sent.pop().expect("INIT");
+        let [Chunk::Init(init)] = &packet.chunks[..] else { panic!("{packet:?}") };
+        assert_eq!((packet.tag, init.tsn), (0, Tsn(1)));
+        self.tag = init.tag;
+        let others = (0..paths).filter(|_| paths > 1).map(|path| match address(path, 1).ip {
+            std::net::IpAddr::V4(ip) => Param::Ipv4(ip),
+            std::net::IpAddr::V6(ip) => Param::Ipv6(ip),
+        });
+        let cookie = Param::Cookie(Bytes::from_static(b"a cookie"));
+        let ack = Init {
+            tag: PEER_TAG,
+            a_rwnd: self.a_rwnd,
+            outbound: 16,
+            inbound: 16,
+            tsn: Tsn(1),
+            params: others.chain([cookie]).collect(),
+        };
+        self.hear(Chunk::InitAck(Box::new(ack)));
+        let (_, packet, _) = self.sent.pop().expect("COOKIE ECHO");
+        assert!(matches!(&packet.chunks[..], [Chunk::CookieEcho(echo)] if &echo.cookie[..] == b"a cookie"));
+        self.hear(Chunk::CookieAck(Bare));
+        assert_eq!(self.events.last(), Some(&(Time::ZERO, Event::Up)));
+    }
+
+    pub fn drain(&mut self) {
+        loop {
+            match self.end.poll(self.now) {
+                Output::Transmit(packet, reason) => self.sent.push((self.now, *packet, reason)),
+                Output::Event(_, event) => self.events.push((self.now, event)),
+                Output::Note(note) => self.notes.push(note),
+                Output::Wait(until) => return self.wake = until,
+            }
+        }
+    }
+
+    /// Time passes, up to `until`; every timer on the way runs at its moment.
+    pub fn until(&mut self, until: Time) {
+        while let Some(next) = self.wake.filter(|next| *next <= until) {
+            assert!(next >= self.now, "a wait for the past");
+            self.now = next;
+            self.drain();
+        }
+        self.now = until;
+    }
+
+    pub fn pass(&mut self, time: Duration) {
+        self.until(self.now + time);
+    }
+
+    /// The peer says `chunk`, by the first path.
+    pub fn hear(&mut self, chunk: Chunk) {
+        self.hear_on(0, chunk);
+    }
+
+    pub fn hear_on(&mut self, path: usize, chunk: Chunk) {
+        self.hear_packet(path, self.tag, [chunk]);
+    }
+
+    pub fn hear_packet(&mut self, path: usize, tag: u32, chunks: impl IntoIterator<Item = Chunk>) {
+        let packet = Packet {
+            from: address(path, 1),
+            to: address(path, 0),
+            ports: Ports { source: PORT + 1, destination: PORT },
+            tag,
+            ecn: Ecn::NotEct,
+            chunks: chunks.into_iter().collect(),
+        };
+        self.end.handle(self.now, Incoming::Packet(Box::new(packet)));
+        self.drain();
+    }
+
+    /// Gives `count` messages of `size` user bytes, all before the next poll.
+    pub fn send(&mut self, count: usize, size: usize) {
+        for _ in 0..count {
+            self.try_send(size).expect("there is room");
+        }
+        self.drain();
+    }
+
+    pub fn try_send(&mut self, size: usize) -> Result<(), SendError> {
+        let payload = Bytes::from(vec![0; size]);
+        self.end.send(self.now, self.id, Message { stream: 0, ppid: 0, unordered: false, payload })
+    }
+
+    /// A SACK: all up to `cumulative`, and these runs of TSNs beyond it.
+    pub fn sack(&mut self, cumulative: u32, runs: &[(u32, u32)]) {
+        let block = |tsn: u32| (tsn - cumulative) as u16;
+        let gaps = runs.iter().map(|&(a, b)| GapBlock { start: block(a), end: block(b) }).collect();
+        let (a_rwnd, duplicates) = (self.a_rwnd, SmallVec::new());
+        self.hear(Chunk::Sack(Sack { cumulative: Tsn(cumulative), a_rwnd, gaps, duplicates }));
+    }
+
+    /// A SACK that announces this window, from now on.
+    pub fn sack_window(&mut self, cumulative: u32, a_rwnd: u32) {
+        self.a_rwnd = a_rwnd;
+        self.sack(cumulative, &[]);
+    }
+
+    /// The peer sends a message of its own, of `size` user bytes.
+    pub fn data(&mut self, tsn: u32, size: usize) {
+        self.hear(chunk(tsn, size));
+    }
+
+    /// Lets the local address of a path send, or not.
+    pub fn writable(&mut self, path: usize, writable: bool) {
+        self.end.handle(self.now, Incoming::Writable(address(path, 0), writable));
+        self.drain();
+    }
+
+    /// Answers every heartbeat sent on one of these paths; forgets all heartbeats sent so far.
+    pub fn answer_heartbeats(&mut self, answers: impl Fn(u16) -> bool) {
+        for (_, path, info) in self.heartbeats() {
+            if answers(path) {
+                self.hear_on(path.into(), Chunk::HeartbeatAck(Heartbeat { info }));
+            }
+        }
+    }
+
+    /// Takes out the heartbeats sent so far: when, on which path, with which information.
+    pub fn heartbeats(&mut self) -> Vec<(Time, u16, Bytes)> {
+        let of = |packet: &Packet| match &packet.chunks[..] {
+            [Chunk::Heartbeat(heartbeat)] => Some(heartbeat.info.clone()),
+            _ => None,
+        };
+        let taken: Vec<_> = self.sent.extract_if(.., |(_, packet, _)| of(packet).is_some()).collect();
+        let path = |reason: &Reason| reason.path.expect("a path").0;
+        taken.into_iter().map(|(at, packet, r)| (at, path(&r), of(&packet).expect("one"))).collect()
+    }
+
+    /// Takes out the packets with DATA sent so far.
+    pub fn loads(&mut self) -> Vec<Sent> {
+        let taken: Vec<_> = self.sent.extract_if(.., |(_, packet, _)| !tsns(packet).is_empty()).collect();
+        let load = |(at, packet, reason): (Time, Packet, Reason)| {
+            (at.as_nanos() / 1_000_000, reason.path.expect("a path").0, tsns(&packet))
+        };
+        taken.into_iter().map(load).collect()
+    }
+
+    /// Takes out the SACKs sent so far, with their time in milliseconds.
+    pub fn sacks(&mut self) -> Vec<(u64, Sack)> {
+        let of = |packet: &Packet| {
+            packet.chunks.iter().find_map(|chunk| match chunk {
+                Chunk::Sack(sack) => Some(sack.clone()),
+                _ => None,
+            })
+        };
+        let taken: Vec<_> = self.sent.extract_if(.., |(_, packet, _)| of(packet).is_some()).collect();
+        taken.iter().map(|(at, packet, _)| (at.as_nanos() / 1_000_000, of(packet).expect("one"))).collect()
+    }
+
+    pub fn paths(&self) -> &[PathView] {
+        self.end.paths(self.id)
+    }
+
+    pub fn view(&self, path: u16) -> &PathView {
+        &self.paths()[usize::from(path)]
+    }
+
+    pub fn window(&self) -> u64 {
+        self.view(0).window
+    }
+
+    /// Window and threshold of the first path.
+    pub fn windows(&self) -> (u64, u64) {
+        (self.view(0).window, self.view(0).ssthresh)
+    }
+
+    /// When T3-rtx expired, and where.
+    pub fn timeouts(&self) -> Vec<(Time, PathId)> {
+        let t3 = |note: &Note| match note.kind {
+            NoteKind::T3 { path } => Some((note.at, path)),
+            _ => None,
+        };
+        self.notes.iter().filter_map(t3).collect()
+    }
+
+    /// The last change of the peer's window that was noted.
+    pub fn peer_window(&self) -> u64 {
+        let bytes = |note: &Note| match note.kind {
+            NoteKind::PeerWindow { bytes } => Some(bytes),
+            _ => None,
+        };
+        self.notes.iter().rev().find_map(bytes).expect("a SACK was taken")
+    }
+
+    /// Grows the first path's window to at least `bytes` by loss-free round trips of no time; the next TSN.
+    pub fn grow_to(&mut self, bytes: u64) -> u32 {
+        while self.window() < bytes {
+            self.send(self.window().div_ceil(1468) as usize, FULL);
+            self.sack(self.next_tsn() - 1, &[]);
+        }
+        assert_eq!(self.view(0).flight, 0);
+        self.loads();
+        self.next_tsn()
+    }
+
+    /// The TSN that the next new chunk gets.
+    pub fn next_tsn(&self) -> u32 {
+        let highest = |note: &Note| match note.kind {
+            NoteKind::Sent { tsn, .. } => Some(tsn.0),
+            _ => None,
+        };
+        1 + self.notes.iter().filter_map(highest).max().unwrap_or(0)
+    }
+
+    /// How often each kind of event happened.
+    pub fn counted(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        self.events.iter().for_each(|(_, e)| *counts.entry(format!("{e:?}")).or_default() += 1);
+        counts
+    }
+}
+
+/// A whole message of the peer in one DATA chunk: SSN counts with the TSN from 1.
+pub fn chunk(tsn: u32, size: usize) -> Chunk {
+    Chunk::Data(Data {
+        tsn: Tsn(tsn),
+        stream: 0,
+        ssn: Ssn((tsn - 1) as u16),
+        ppid: 0,
+        begin: true,
+        end: true,
+        unordered: false,
+        immediate: false,
+        payload: Bytes::from(vec![0; size]),
+    })
+}
+
+/// The TSNs that a packet carries.
+pub fn tsns(packet: &Packet) -> Vec<u32> {
+    let tsn = |chunk: &Chunk| match chunk {
+        Chunk::Data(data) => Some(data.tsn.0),
+        _ => None,
+    };
+    packet.chunks.iter().filter_map(tsn).collect()
+}

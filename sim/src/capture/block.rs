@@ -1,0 +1,83 @@
+//! The three blocks of pcapng that a capture of a run consists of, in bytes.
+
+use bytes::{BufMut, BytesMut};
+
+use super::option::{
+    BYTE_ORDER, COMMENT, DESCRIPTION, END, FLAGS, INBOUND, INTERFACE, NAME, OUTBOUND, PACKET, PROGRAM, RAW,
+    RESOLUTION, SECTION,
+};
+
+/// What begins a file.
+pub(super) fn section(out: &mut BytesMut, program: &str, comment: &str) {
+    block(out, SECTION, |out| {
+        out.put_u32_le(BYTE_ORDER);
+        out.put_u16_le(1);
+        out.put_u16_le(0);
+        // The section's length: not known yet.
+        out.put_i64_le(-1);
+        option(out, PROGRAM, program.as_bytes());
+        option(out, COMMENT, comment.as_bytes());
+        option(out, END, &[]);
+    });
+}
+
+/// An interface whose packets begin with their IP header, and whose times are nanoseconds.
+pub(super) fn interface(out: &mut BytesMut, name: &str, description: &str) {
+    block(out, INTERFACE, |out| {
+        out.put_u16_le(RAW);
+        out.put_u16_le(0);
+        // No limit on the size of packets.
+        out.put_u32_le(0);
+        option(out, NAME, name.as_bytes());
+        option(out, DESCRIPTION, description.as_bytes());
+        option(out, RESOLUTION, &[9]);
+        option(out, END, &[]);
+    });
+}
+
+/// A packet, whole.
+pub(super) fn packet(
+    out: &mut BytesMut,
+    interface: u32,
+    nanos: u64,
+    inbound: bool,
+    bytes: &[u8],
+    comment: &str,
+) {
+    block(out, PACKET, |out| {
+        out.put_u32_le(interface);
+        out.put_u32_le((nanos >> 32) as u32);
+        out.put_u32_le(nanos as u32);
+        out.put_u32_le(bytes.len() as u32);
+        out.put_u32_le(bytes.len() as u32);
+        padded(out, bytes);
+        option(out, COMMENT, comment.as_bytes());
+        option(out, FLAGS, &(if inbound { INBOUND } else { OUTBOUND }).to_le_bytes());
+        option(out, END, &[]);
+    });
+}
+
+/// A block: type, length, body, and the length again.
+fn block(out: &mut BytesMut, kind: u32, body: impl FnOnce(&mut BytesMut)) {
+    let start = out.len();
+    out.put_u32_le(kind);
+    out.put_u32_le(0);
+    body(out);
+    let length = (out.len() - start + 4) as u32;
+    out.put_u32_le(length);
+    out[start + 4..start + 8].copy_from_slice(&length.to_le_bytes());
+}
+
+/// An option, cut to what its length can say.
+fn option(out: &mut BytesMut, code: u16, value: &[u8]) {
+    let value = &value[..value.len().min(usize::from(u16::MAX))];
+    out.put_u16_le(code);
+    out.put_u16_le(value.len() as u16);
+    padded(out, value);
+}
+
+/// Bytes, and zeros up to a multiple of four.
+fn padded(out: &mut BytesMut, bytes: &[u8]) {
+    out.put_slice(bytes);
+    out.put_bytes(0, bytes.len().next_multiple_of(4) - bytes.len());
+}

@@ -1,0 +1,49 @@
+//! What a packet's comment says: whose it is, what for, and what let it go.
+
+use anabranch_proto::policy::Why;
+use anabranch_proto::{Limit, Purpose};
+
+use crate::link::DropCause;
+use crate::trace::{Origin, Shown};
+
+/// "flow download, path wifi: new data, within cwnd, RFC 9260 section 6.1".
+pub(super) fn comment(flow: &str, packet: &Shown<'_>) -> String {
+    let Some(Origin { path, reason, .. }) = &packet.origin else { return format!("flow {flow}") };
+    let path = path.map(|path| format!(", path {path}")).unwrap_or_default();
+    let (purpose, limit, section) = (purpose(reason.purpose), limit(reason.limit), reason.purpose.section());
+    format!("flow {flow}{path}: {purpose}, {limit}, RFC 9260 section {section}")
+}
+
+/// The same of a packet that was dropped, when it was offered or when it had `left`.
+pub(super) fn dropped(cause: DropCause, left: bool, comment: &str) -> String {
+    let cause = match (cause, left) {
+        (DropCause::Queue, _) => "queue full",
+        (DropCause::Loss, _) => "lost on the link",
+        (DropCause::Down, false) => "link down",
+        (DropCause::Down, true) => "link went down meanwhile",
+    };
+    format!("dropped: {cause}; {comment}")
+}
+
+fn purpose(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Data(Why::New) => "new data",
+        Purpose::Data(Why::Missing) => "retransmission after missing reports",
+        Purpose::Data(Why::Timeout) => "retransmission after T3-rtx",
+        Purpose::Data(Why::WindowProbe) => "window probe",
+        Purpose::Sack => "acknowledgement",
+        Purpose::Setup => "setup",
+        Purpose::Heartbeat => "heartbeat",
+        Purpose::Shutdown => "shutdown",
+        Purpose::Abort => "abort",
+        Purpose::Error => "error report",
+    }
+}
+
+fn limit(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Control => "control",
+        Limit::Window => "within cwnd",
+        Limit::Granted => "granted whatever the cwnd",
+    }
+}

@@ -1,0 +1,193 @@
+//! A captured packet as one line.
+
+use std::fmt::{self, Display, Write};
+use std::net::{IpAddr, SocketAddr};
+
+use anabranch_proto::wire::chunk::CHUNK_HEADER;
+use anabranch_proto::wire::{DecodeError, Ecn, HEADER, Packet};
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::chunks::Short;
+use super::layers::{self, Found, Other};
+use super::read::CapturedPacket;
+
+/// What there is to say about a packet. Displayed it is a line of text, serialized an object; control characters
+/// that the file may hold do not come out.
+#[derive(Clone, Debug, Serialize)]
+pub struct Line {
+    /// Counted from 1.
+    pub number: u64,
+    /// Seconds, with nine decimals.
+    pub time: Option<Box<RawValue>>,
+    /// What the file calls it.
+    pub interface: Option<String>,
+    /// Which way it went there, if the file says so.
+    pub direction: Option<Direction>,
+    /// Bytes on the link.
+    pub size: u32,
+    /// Source address.
+    pub from: Option<IpAddr>,
+    /// Destination address.
+    pub to: Option<IpAddr>,
+    /// UDP ports of the encapsulation: source, destination.
+    pub udp: Option<(u16, u16)>,
+    /// SCTP ports: source, destination.
+    pub ports: Option<(u16, u16)>,
+    /// The verification tag.
+    pub tag: Option<u32>,
+    chunks: Vec<Short>,
+    /// What is wrong with it, or why it is not shown.
+    pub remark: Option<String>,
+    /// What the file says about it.
+    pub comment: Option<String>,
+}
+
+/// Which way a packet goes at an interface.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// It comes.
+    In,
+    /// It leaves.
+    Out,
+}
+
+/// Explains a packet; SCTP is looked for on IP and behind the UDP ports `udp`.
+pub fn explain(packet: &CapturedPacket, udp: &[u16]) -> Line {
+    let mut line = Line {
+        number: packet.number,
+        time: packet.time.and_then(|nanos| RawValue::from_string(seconds(nanos)).ok()),
+        interface: packet.interface.as_deref().map(printable),
+        direction: packet.inbound.map(|inbound| if inbound { Direction::In } else { Direction::Out }),
+        size: packet.size,
+        from: None,
+        to: None,
+        udp: None,
+        ports: None,
+        tag: None,
+        chunks: Vec::new(),
+        remark: None,
+        comment: packet.comment.as_deref().map(printable),
+    };
+    match layers::sctp(packet.link_type, &packet.bytes, udp) {
+        Ok(found) => line.show(&found, packet.bytes.len() < packet.size as usize),
+        Err(Other { ends, why }) => {
+            (line.from, line.to) = ends.unzip();
+            line.remark = Some(why);
+        }
+    }
+    line
+}
+
+impl Line {
+    fn show(&mut self, found: &Found<'_>, shortened: bool) {
+        (self.from, self.to) = (Some(found.from.ip), Some(found.to.ip));
+        self.udp = (found.to.udp != 0 || found.from.udp != 0).then_some((found.from.udp, found.to.udp));
+        if let Some(header) = found.sctp.first_chunk::<HEADER>() {
+            let [a, b, c, d, e, f, g, h, ..] = *header;
+            self.ports = Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])));
+            self.tag = Some(u32::from_be_bytes([e, f, g, h]));
+        }
+        if found.cut || shortened {
+            self.show_beginning(found);
+        } else {
+            self.show_whole(found);
+        }
+    }
+
+    fn show_whole(&mut self, found: &Found<'_>) {
+        let bytes = Bytes::copy_from_slice(found.sctp);
+        let decoded = match Packet::decode(found.from, found.to, Ecn::NotEct, bytes.clone()) {
+            Err(error @ DecodeError::Checksum { .. }) => {
+                self.remark = Some(format!("wrong checksum: {error}"));
+                Packet::decode_unchecked(found.from, found.to, Ecn::NotEct, bytes)
+            }
+            decoded => decoded,
+        };
+        match decoded {
+            Ok(packet) => self.chunks = packet.chunks.iter().map(Short::new).collect(),
+            Err(error) => {
+                let malformed = format!("malformed: {error}");
+                let before = self.remark.take();
+                self.remark =
+                    Some(before.map_or(malformed.clone(), |before| format!("{before}; {malformed}")));
+            }
+        }
+    }
+
+    /// The capture does not have all of the packet: its whole chunks, and what the next one is.
+    fn show_beginning(&mut self, found: &Found<'_>) {
+        let end = whole_chunks(found.sctp);
+        let bytes = Bytes::copy_from_slice(&found.sctp[..end]);
+        if let Ok(packet) = Packet::decode_unchecked(found.from, found.to, Ecn::NotEct, bytes) {
+            self.chunks = packet.chunks.iter().map(Short::new).collect();
+            self.chunks.extend(found.sctp.get(end).map(|number| Short::cut(*number)));
+        }
+        self.remark = Some(format!("cut: {} bytes of SCTP were captured", found.sctp.len()));
+    }
+}
+
+/// How far the bytes are whole chunks, the common header before them.
+fn whole_chunks(bytes: &[u8]) -> usize {
+    let mut end = HEADER.min(bytes.len());
+    while let Some(&[_, _, high, low]) = bytes[end..].first_chunk() {
+        let length = usize::from(u16::from_be_bytes([high, low])).next_multiple_of(4);
+        if length < CHUNK_HEADER || length > bytes.len() - end {
+            break;
+        }
+        end += length;
+    }
+    end
+}
+
+/// "5.000000000  wifi:s out  10.0.0.1:5000 > 10.0.0.2:5000  tag=0x00000000  INIT …  # comment".
+impl Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.time.as_deref().map_or("-", RawValue::get))?;
+        if let Some(interface) = &self.interface {
+            // The width is the caller's: names of interfaces stand below each other.
+            write!(f, "  {interface:width$}", width = f.width().unwrap_or(0))?;
+        }
+        if let Some(direction) = self.direction {
+            f.write_str(if direction == Direction::In { " in " } else { " out" })?;
+        }
+        if let (Some(from), Some(to)) = (self.from, self.to) {
+            let end = |ip: IpAddr, port: Option<u16>| match port {
+                Some(port) => SocketAddr::new(ip, port).to_string(),
+                None => ip.to_string(),
+            };
+            let (source, destination) = self.ports.unzip();
+            write!(f, "  {} > {}", end(from, source), end(to, destination))?;
+        }
+        if let Some((source, destination)) = self.udp {
+            write!(f, "  udp {source} > {destination}")?;
+        }
+        if let Some(tag) = self.tag {
+            write!(f, "  tag={tag:#010x}")?;
+        }
+        for (place, chunk) in self.chunks.iter().enumerate() {
+            write!(f, "{} {chunk}", if place == 0 { " " } else { ";" })?;
+        }
+        if let Some(remark) = &self.remark {
+            write!(f, "  [{remark}]")?;
+        }
+        self.comment.as_ref().map_or(Ok(()), |comment| write!(f, "  # {comment}"))
+    }
+}
+
+/// Seconds with nine decimals.
+fn seconds(nanos: i128) -> String {
+    let (sign, nanos) = (if nanos < 0 { "-" } else { "" }, nanos.unsigned_abs());
+    format!("{sign}{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000)
+}
+
+/// A text of the file that no terminal takes for a command.
+fn printable(text: &str) -> String {
+    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
+        // Writing to a string does not fail.
+        let _ = if c.is_control() { write!(out, "{}", c.escape_default()) } else { out.write_char(c) };
+        out
+    })
+}

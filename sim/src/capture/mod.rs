@@ -1,0 +1,23 @@
+//! Captures: a run as a pcapng file, and any capture of SCTP as one line a packet.
+//!
+//! Writing and reading stand on nothing but the file format's few blocks. Two libraries were looked at. Of
+//! `pcap-file`, 2.0 gives times that are wrong by a factor and loops on a malformed record, and its 3.0 exists as
+//! a pre-release only; `pcap-parser` 0.17 computes `length - 12` of a block before it checks that there are
+//! twelve, cannot say what is wrong with a block, and its writing is marked experimental. IP, UDP and link
+//! headers are `etherparse`'s.
+
+mod block;
+mod chunks;
+mod comment;
+mod datagram;
+mod layers;
+mod line;
+mod option;
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use line::{Direction, Line, explain};
+pub use read::{CaptureReader, CapturedPacket, ReadError};
+pub use write::CaptureWriter;
