@@ -3,31 +3,37 @@
 use anabranch_sim::claims::{Cell, Outcome, Paper, Reference, Unit};
 use comfy_table::{CellAlignment, Table, TableComponent, presets};
 
-/// The table of `outcomes`, a heading for each source in the paper, and below it what did not hold and why.
+/// A table for each source in the paper, and below them what did not hold and why.
 pub(crate) fn table(paper: &Paper, outcomes: &[Outcome]) -> String {
+    let others: Vec<&str> = paper.variants[1..].iter().map(|variant| variant.name.as_str()).collect();
+    let sources = outcomes.chunk_by(|one, next| one.source == next.source);
+    let tables =
+        sources.map(|outcomes| format!("\n{}\n{}", outcomes[0].source, of_source(outcomes, &others)));
+    let reasons = outcomes.iter().filter_map(reason);
+    tables.chain(std::iter::once(String::new())).chain(reasons).collect::<Vec<_>>().join("\n")
+}
+
+/// The claims of one source; columns with nothing in them are left out.
+fn of_source(outcomes: &[Outcome], others: &[&str]) -> String {
+    let mut header = vec!["claim", "paper", "ns-2", "Anabranch", "to paper", "to ns-2"];
+    header.extend(others);
+    header.push("verdict");
+    let rows: Vec<Vec<String>> = outcomes.iter().map(|outcome| row(outcome, others)).collect();
+    let kept: Vec<usize> = (0..header.len()).filter(|i| rows.iter().any(|row| !row[*i].is_empty())).collect();
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
     for line in [TableComponent::HorizontalLines, TableComponent::MiddleIntersections] {
         table.remove_style(line);
     }
-    let others: Vec<&str> = paper.variants[1..].iter().map(|variant| variant.name.as_str()).collect();
-    let mut header = vec!["claim", "paper", "ns-2", "Anabranch", "to paper", "to ns-2"];
-    header.extend(&others);
-    header.push("verdict");
-    table.set_header(header);
-    let mut source = "";
-    for outcome in outcomes {
-        if outcome.source != source {
-            table.add_row([outcome.source.as_str()]);
-            source = &outcome.source;
-        }
-        table.add_row(row(outcome, &others));
+    table.set_header(kept.iter().map(|i| header[*i]));
+    for row in rows {
+        table.add_row(kept.iter().map(|i| row[*i].clone()));
     }
-    for column in table.column_iter_mut().skip(1).take(5 + others.len()) {
+    // Between the claim and the verdict stand numbers.
+    for column in table.column_iter_mut().take(kept.len() - 1).skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    let reasons = outcomes.iter().filter_map(reason);
-    std::iter::once(table.trim_fmt()).chain(reasons).collect::<Vec<_>>().join("\n")
+    table.trim_fmt()
 }
 
 /// How many claims there are, and how they came.
@@ -51,7 +57,7 @@ fn row(outcome: &Outcome, others: &[&str]) -> Vec<String> {
     let published = |cells: &[Cell]| shown(outcome, cells.iter().map(|cell| Some(cell.number())));
     let difference = |to| outcome.difference(to).map_or_else(String::new, percent);
     let mut row = vec![
-        format!("  {}", outcome.id),
+        outcome.id.clone(),
         published(&outcome.paper),
         published(&outcome.ns2),
         // Under another variant than the first the value stands in that one's column.
@@ -103,7 +109,9 @@ fn shown(outcome: &Outcome, values: impl Iterator<Item = Option<Option<f64>>>) -
     if outcome.form == "sequence" {
         return in_order(&outcome.of, &values);
     }
-    let texts: Vec<String> = values.iter().map(|value| number(*value, outcome.unit)).collect();
+    let short =
+        |value: &Option<f64>| if values.len() > 2 { brief(*value) } else { number(*value, outcome.unit) };
+    let texts: Vec<String> = values.iter().map(short).collect();
     let mut text = String::new();
     for (i, value) in texts.iter().enumerate() {
         if i > 0 {
@@ -137,13 +145,21 @@ fn number(value: Option<f64>, unit: Unit) -> String {
         Unit::Rate => format!("{:.2} kbit/s", value / 1e3),
         Unit::Count if value.fract() == 0.0 => format!("{value:.0}"),
         Unit::Count => format!("{value:.4}"),
-        Unit::Seconds if value >= 100.0 => format!("{value:.3}"),
-        Unit::Seconds if value >= 2.0 => format!("{value:.4}"),
+        Unit::Seconds if value >= 1000.0 => format!("{value:.2}"),
+        Unit::Seconds if value >= 2.0 || value == 0.0 => format!("{value:.3}"),
         Unit::Seconds => format!("{value:.6}"),
     }
 }
 
+/// One of many: one decimal is enough to see the order.
+fn brief(value: Option<f64>) -> String {
+    value.map_or_else(|| "never".to_owned(), |value| format!("{value:.1}"))
+}
+
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
+    if percent.abs() < 5e-5 {
+        return "0 %".to_owned();
+    }
     if percent.abs() >= 0.1 { format!("{percent:+.2} %") } else { format!("{percent:+.4} %") }
 }

@@ -77,7 +77,7 @@ impl Search {
                 _ => high = middle,
             }
         }
-        let crossing = self.unit.from_smallest(low + (high - low) / 2);
+        let crossing = self.unit.whole(low + (high - low) / 2);
         Ok(Found { crossing: Some(crossing), changes: changes.len() })
     }
 }

@@ -65,16 +65,18 @@ impl Outcome {
     }
 }
 
-/// The verdict on `case`. `values` are by variant, with what is to be said of them; the case's own is among them.
-pub(super) fn judge(
-    case: &Case,
-    of: Vec<String>,
-    variants: &[Variant],
-    values: &[(usize, Vec<Option<f64>>, Option<String>)],
-) -> Outcome {
-    let own = values.iter().find(|(variant, ..)| *variant == case.variant);
-    let (seen, note) = own.map_or((Vec::new(), None), |(_, seen, note)| (seen.clone(), note.clone()));
-    let others = values.iter().filter(|(variant, ..)| *variant != case.variant);
+/// What a claim's values are under a variant, and what is to be said of them.
+pub(super) struct Seen {
+    pub(super) variant: usize,
+    pub(super) values: Vec<Option<f64>>,
+    pub(super) note: Option<String>,
+}
+
+/// The verdict on `case`. `of` is what it puts in an order; the case's own variant is among those of `values`.
+pub(super) fn judge(case: &Case, of: Vec<String>, variants: &[Variant], values: &[Seen]) -> Outcome {
+    let own = values.iter().find(|seen| seen.variant == case.variant);
+    let (seen, note) = own.map_or((Vec::new(), None), |seen| (seen.values.clone(), seen.note.clone()));
+    let others = values.iter().filter(|seen| seen.variant != case.variant);
     Outcome {
         id: case.id.clone(),
         source: case.source.clone(),
@@ -86,7 +88,7 @@ pub(super) fn judge(
         ns2: case.ns2.clone(),
         holds: holds(case, &seen),
         values: seen,
-        beside: others.map(|(variant, seen, _)| (variants[*variant].name.clone(), seen.clone())).collect(),
+        beside: others.map(|seen| (variants[seen.variant].name.clone(), seen.values.clone())).collect(),
         within: case.within.clone(),
         bounds: case.bounds,
         expected: case.expected,

@@ -15,6 +15,7 @@ mod documentation;
 mod judge;
 mod mark;
 mod measure;
+mod names;
 mod plan;
 mod read;
 pub mod record;

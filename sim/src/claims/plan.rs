@@ -6,7 +6,7 @@ use anabranch_proto::Policies;
 
 use super::claim::{Case, Form};
 use super::crossing::{Found, Search};
-use super::judge::{Outcome, judge};
+use super::judge::{Outcome, Seen, judge};
 use super::mark::{Moment, moments};
 use super::read::PaperError;
 use super::record::Recording;
@@ -136,6 +136,7 @@ impl<'p> Plan<'p> {
         measure: &Measure,
     ) -> Result<(usize, usize), PlanError> {
         let what = self.what(point, more)?;
+        self.check(measure, &what)?;
         let run = self.runs.iter().position(|run| run.what == what).unwrap_or_else(|| {
             self.runs.push(Planned { what, measures: Vec::new() });
             self.runs.len() - 1
@@ -152,7 +153,8 @@ impl<'p> Plan<'p> {
         // Both ends are read, so that what is wrong is told before anything runs.
         for value in [search.from, search.to] {
             for side in search.sides(value) {
-                self.what(point, &side)?;
+                let what = self.what(point, &side)?;
+                self.check(&self.paper.measures[search.measure], &what)?;
             }
         }
         let same = |(known, other): &(Search, Point<'_>)| {
@@ -164,6 +166,18 @@ impl<'p> Plan<'p> {
             self.searches.len() - 1
         });
         Ok(Wanted::Search(number))
+    }
+
+    /// Refuses a measure that can never have a value in this run.
+    fn check(&self, measure: &Measure, what: &What) -> Result<(), PlanError> {
+        match what {
+            What::Scenario { scenario, .. } => Ok(self.paper.check_names(measure, scenario)?),
+            What::Model(_) if measure.needs_records() => {
+                let key = format!("measure.{}", measure.name);
+                Err(self.paper.document.error(&key, "a model has no moments, only a `result`").into())
+            }
+            What::Model(_) => Ok(()),
+        }
     }
 
     /// What `point` runs, with further edits.
@@ -215,12 +229,12 @@ impl<'p> Plan<'p> {
     }
 
     fn judged(&self, case: &Case, wanted: &[(usize, Wanted)], results: &[Given]) -> Outcome {
-        let mut values = Vec::new();
-        for (variant, wanted) in wanted {
-            let (seen, note) =
-                seen(wanted, case, &results[..self.searches.len()], &results[self.searches.len()..]);
-            values.push((*variant, seen, note));
-        }
+        let (found, runs) = results.split_at(self.searches.len());
+        let seen = |(variant, wanted): &(usize, Wanted)| {
+            let (values, note) = seen(wanted, case, found, runs);
+            Seen { variant: *variant, values, note }
+        };
+        let values: Vec<_> = wanted.iter().map(seen).collect();
         let of = match &case.form {
             Form::Order { over, .. } => over.values.clone(),
             Form::Sequence { marks } => {
@@ -235,11 +249,6 @@ impl<'p> Plan<'p> {
     fn measured(&self, planned: &Planned) -> Result<Vec<Option<f64>>, PlanError> {
         let (scenario, seeds, document) = match &planned.what {
             What::Model(terms) => {
-                if let Some(measure) = planned.measures.iter().find(|measure| measure.needs_records()) {
-                    let key = format!("measure.{}", measure.name);
-                    let message = "a model has no moments, only a `result`";
-                    return Err(self.paper.document.error(&key, message).into());
-                }
                 let none = Recording::default();
                 return planned
                     .measures
@@ -320,8 +329,9 @@ fn seen(wanted: &Wanted, case: &Case, found: &[Given], runs: &[Given]) -> (Vec<O
     let values: Vec<_> = match wanted {
         Wanted::Search(number) => {
             let Given::Found(found) = &found[*number] else { return (Vec::new(), None) };
-            let often =
-                (found.changes > 1).then(|| format!("the order changes {} times; the last", found.changes));
+            let often = (found.changes > 1).then(|| {
+                format!("the order changes {} times on the grid, and this is the last", found.changes)
+            });
             return (vec![found.crossing], often);
         }
         Wanted::Runs(operands) => operands

@@ -149,7 +149,7 @@ pub(super) const KEYS: &[Key<PaperDraft>] = &[
         default: Default::Required,
         doc: "Edits under which everything is looked at, each a `[[variant]]`. The first is what claims are about unless they name another; the others' values stand beside.",
         read: |draft, at| {
-            draft.variants = each_named(at, |at| read_variant(at))?;
+            draft.variants = each_named(at, read_variant)?;
             match draft.variants.is_empty() {
                 true => Err(at.error("there must be one variant at least")),
                 false => Ok(()),

@@ -70,7 +70,7 @@ impl Unit {
     }
 
     /// So much of the smallest of its kind, in this unit.
-    pub(super) fn from_smallest(self, amount: u64) -> f64 {
+    pub(super) fn whole(self, amount: u64) -> f64 {
         amount as f64 / self.dimension().map_or(1.0, |(_, scale)| scale)
     }
 }
