@@ -5,12 +5,16 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run test bench format lint docs unit
+.PHONY: run reproduce test bench format lint docs unit
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it.
 run:
 	cargo run --release --quiet --package anabranch -- run scenarios/headline.toml \
 		--vary flow.download.sctp.retransmit=same,alternate,timeout-alternate
+
+# What the papers say, beside what comes out; fails if any claim comes otherwise than expected.
+reproduce:
+	cargo run --release --quiet --package anabranch -- reproduce
 
 # Everything that must hold. The tests come last, so that their results are the last lines.
 test: format lint docs unit

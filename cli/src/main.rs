@@ -2,11 +2,15 @@
 
 mod catalogue;
 mod explain;
+mod figure;
+mod model;
 mod output;
 mod progress;
+mod reproduce;
 mod run;
 mod simulate;
 mod table;
+mod verdicts;
 
 use std::process::ExitCode;
 
@@ -35,6 +39,10 @@ enum Command {
     Run(run::Arguments),
     /// Print a capture file as one line a packet
     Explain(explain::Arguments),
+    /// Reproduce what papers say: run their experiments and judge their claims
+    Reproduce(reproduce::Arguments),
+    /// Ask a published model
+    Model(model::Arguments),
     /// List the rules in which the editions of SCTP differ
     Rules(catalogue::Format),
     /// List the policies that a scenario can name
@@ -47,6 +55,8 @@ fn main() -> ExitCode {
     let status = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
+        Command::Model(arguments) => model::model(&arguments),
         Command::Rules(format) => catalogue::rules(&format),
         Command::Policies(format) => catalogue::policies(&format),
         Command::Keys(format) => catalogue::keys(&format),

@@ -46,6 +46,16 @@ impl Progress {
         }
     }
 
+    /// So many runs are finished, whichever they are.
+    pub(crate) fn done(&mut self, runs: usize) {
+        self.show_if_late();
+        let runs = runs.min(self.shares.len());
+        self.shares[..runs].fill(1.0);
+        if runs > 0 {
+            self.at(runs - 1, 1.0);
+        }
+    }
+
     /// Takes the bar away.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();

@@ -142,12 +142,14 @@ fn every_cited_section_is_tested() {
     assert!(untested.is_empty(), "cited by code, by no test: {untested:#?}");
 }
 
-/// A citation names a section that there is: of the form `rfc9260#section-6.2.1`.
+/// A citation names a document and a place in it, as in `rfc9260#section-6.2.1`.
 #[test]
 fn citations_have_their_form() {
-    for section in cited().iter().flat_map(BTreeMap::keys) {
-        let number = section.strip_prefix("rfc9260#section-").or(section.strip_prefix("rfc9260#appendix-"));
-        let well = number.is_some_and(|n| !n.is_empty() && n.split('.').all(|part| !part.is_empty()));
-        assert!(well, "{section}");
+    for citation in cited().iter().flat_map(BTreeMap::keys) {
+        let (document, place) = citation.split_once('#').unwrap_or_default();
+        let number = document.strip_prefix("rfc").is_some_and(|n| n.parse::<u16>().is_ok());
+        let place = place.strip_prefix("section-").or(place.strip_prefix("appendix-"));
+        let exact = place.is_some_and(|place| place.split('.').all(|part| !part.is_empty()));
+        assert!(number && exact, "{citation}");
     }
 }

@@ -113,10 +113,11 @@ fn grid(document: &Document, vary: &[Variation]) -> Result<Vec<Document>, Scenar
 
 /// Runs every point on `threads` threads (`None`: one a core) and returns what `run` returned, in the order of
 /// the points. `run` also gets the point's number.
-pub fn run_all<R, F>(points: &[Point], threads: Option<usize>, run: F) -> Vec<R>
+pub fn run_all<P, R, F>(points: &[P], threads: Option<usize>, run: F) -> Vec<R>
 where
+    P: Sync,
     R: Send,
-    F: Fn(usize, &Point) -> R + Sync,
+    F: Fn(usize, &P) -> R + Sync,
 {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
     let all = || points.par_iter().enumerate().with_max_len(1).map(|(i, point)| run(i, point)).collect();

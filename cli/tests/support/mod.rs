@@ -22,6 +22,7 @@ pub(crate) fn stderr(output: &Output) -> String {
 }
 
 /// The TOML files of a directory, beside this package or below it, sorted.
+#[allow(dead_code, reason = "not every test that shares this module can lack something")]
 pub(crate) fn documents(directory: &str) -> Vec<PathBuf> {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(directory);
     let entries = std::fs::read_dir(directory).expect("the directory is there");

@@ -64,7 +64,7 @@ impl Association {
     fn report(&mut self, path: PathId, cause: Cause) {
         if self.control.len() < MAX_REPLIES {
             let error = Chunk::Error(OperationError { causes: vec![cause] });
-            self.control.push_back((path, error, Purpose::Error));
+            self.control.push_back((self.open_path(path), error, Purpose::Error));
         }
     }
 
@@ -130,7 +130,6 @@ impl Association {
     /// DATA on a stream that was never agreed is acknowledged, reported and thrown away.
     //= rfc9260#section-6.5
     fn invalid_stream(&mut self, data: Data, path: PathId, arrival: &mut Arrival) {
-        let path = self.open_path(path);
         self.report(path, Cause::InvalidStream(data.stream));
         self.receiver.acknowledge_only(data.tsn, arrival);
     }

@@ -244,13 +244,13 @@ impl Association {
         self.control.push_back((self.open_path(wanted), abort, Purpose::Abort));
     }
 
-    /// `wanted` if it is active, else another path: nothing but heartbeats goes to one that is not confirmed.
+    /// `wanted` if it is active, else a path in better order; nothing but heartbeats goes to one not confirmed.
     //= rfc9260#section-5.4
     fn open_path(&self, wanted: PathId) -> PathId {
-        let active = |id: &PathId| self.paths.view(*id).state == PathState::Active;
-        let confirmed = |id: &PathId| self.paths.view(*id).confirmed();
-        let first = [wanted, self.sender.in_use].into_iter().chain(self.paths.ids()).find(active);
-        first.or_else(|| self.paths.ids().find(confirmed)).unwrap_or(wanted)
+        let candidates = || [wanted, self.sender.in_use].into_iter().chain(self.paths.ids());
+        let in_state = |state| candidates().find(|id| self.paths.view(*id).state == state);
+        let states = [PathState::Active, PathState::PotentiallyFailed, PathState::Inactive];
+        states.into_iter().find_map(in_state).unwrap_or(wanted)
     }
 
     /// The association is over: what was not delivered goes back to the user, then `last` says how it ended.

@@ -2,6 +2,7 @@
 //!
 //! Adding one is one file in `window/` or `route/` and one row in [`Policies::default`].
 
+pub mod receive_buffer_model;
 pub mod route;
 pub mod window;
 

@@ -10,11 +10,11 @@ use super::error::{ScenarioError, did_you_mean};
 use super::units::{self, BadQuantity, Dimension};
 use super::{Loss, Queue};
 
-pub(super) type Result<T> = std::result::Result<T, ScenarioError>;
+pub(crate) type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// A value, and the way that leads to it.
 #[derive(Clone)]
-pub(super) struct At<'d> {
+pub(crate) struct At<'d> {
     document: &'d Document,
     /// As `--set` would address it; empty for the document itself.
     path: String,
@@ -22,7 +22,7 @@ pub(super) struct At<'d> {
 }
 
 impl<'d> At<'d> {
-    pub(super) fn root(document: &'d Document) -> Self {
+    pub(crate) fn root(document: &'d Document) -> Self {
         At { document, path: String::new(), node: document.root() }
     }
 
@@ -31,17 +31,22 @@ impl<'d> At<'d> {
         At { document: self.document, path, node }
     }
 
+    /// What stands here, whatever it is.
+    pub(crate) fn value(&self) -> &'d Value {
+        &self.node.value
+    }
+
     fn place(&self) -> &'d Place {
         &self.node.place
     }
 
     /// The fault `message` at this value.
-    pub(super) fn error(&self, message: impl Into<String>) -> ScenarioError {
+    pub(crate) fn error(&self, message: impl Into<String>) -> ScenarioError {
         self.document.error_at(self.place(), &self.path, message)
     }
 
     /// The fault `message` at the entry `key` of this table, or at the table if it is not there.
-    pub(super) fn error_below(&self, key: &str, message: impl Into<String>) -> ScenarioError {
+    pub(crate) fn error_below(&self, key: &str, message: impl Into<String>) -> ScenarioError {
         match self.get(key) {
             Some(at) => at.error(message),
             None => {
@@ -52,7 +57,7 @@ impl<'d> At<'d> {
     }
 
     /// The fault that there is no such entry in this table.
-    pub(super) fn no_such_key(&self, entry: &Entry) -> ScenarioError {
+    pub(crate) fn no_such_key(&self, entry: &Entry) -> ScenarioError {
         let path = self.below(&entry.key, &entry.node).path;
         self.document.error_at(&entry.place, &path, "there is no such key")
     }
@@ -62,7 +67,7 @@ impl<'d> At<'d> {
     }
 
     /// The entries of this table.
-    pub(super) fn entries(&self) -> Result<&'d [Entry]> {
+    pub(crate) fn entries(&self) -> Result<&'d [Entry]> {
         match &self.node.value {
             Value::Table(entries) => Ok(entries),
             _ => Err(self.wrong("a table")),
@@ -70,12 +75,12 @@ impl<'d> At<'d> {
     }
 
     /// The entry `key` of this table.
-    pub(super) fn get(&self, key: &str) -> Option<At<'d>> {
+    pub(crate) fn get(&self, key: &str) -> Option<At<'d>> {
         self.node.value.entry(key).map(|entry| self.below(key, &entry.node))
     }
 
     /// The tables of an array of tables, each addressed by its name, else by its number.
-    pub(super) fn tables(&self) -> Result<Vec<At<'d>>> {
+    pub(crate) fn tables(&self) -> Result<Vec<At<'d>>> {
         let last = self.path.rsplit('.').next().unwrap_or_default();
         let hint = format!("begin each with a line `[[{last}]]`");
         let Value::Array(items) = &self.node.value else {
@@ -92,13 +97,13 @@ impl<'d> At<'d> {
         items.iter().enumerate().map(table).collect()
     }
 
-    pub(super) fn array(&self, expected: &str) -> Result<Vec<At<'d>>> {
+    pub(crate) fn array(&self, expected: &str) -> Result<Vec<At<'d>>> {
         let Value::Array(items) = &self.node.value else { return Err(self.wrong(expected)) };
         Ok(items.iter().map(|node| At { node, ..self.clone() }).collect())
     }
 
     /// What may differ between a link's directions: one value, or `[a>b, b>a]`.
-    pub(super) fn pair<T: Clone>(&self, read: impl Fn(&At<'d>) -> Result<T>) -> Result<[T; 2]> {
+    pub(crate) fn pair<T: Clone>(&self, read: impl Fn(&At<'d>) -> Result<T>) -> Result<[T; 2]> {
         let Value::Array(_) = &self.node.value else {
             let both = read(self)?;
             return Ok([both.clone(), both]);
@@ -111,7 +116,7 @@ impl<'d> At<'d> {
         }
     }
 
-    pub(super) fn string(&self) -> Result<&'d str> {
+    pub(crate) fn string(&self) -> Result<&'d str> {
         match &self.node.value {
             Value::String(text) => Ok(text),
             _ => Err(self.wrong("a string").hint("put it between quotes")),
@@ -119,7 +124,7 @@ impl<'d> At<'d> {
     }
 
     /// The name of a link, node or flow. It must be usable in `--set`, in path names and as a file's name.
-    pub(super) fn name(&self) -> Result<String> {
+    pub(crate) fn name(&self) -> Result<String> {
         let name = self.string()?;
         let usable = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
         match name {
@@ -131,7 +136,7 @@ impl<'d> At<'d> {
         }
     }
 
-    pub(super) fn boolean(&self) -> Result<bool> {
+    pub(crate) fn boolean(&self) -> Result<bool> {
         match self.node.value {
             Value::Boolean(b) => Ok(b),
             _ => Err(self.wrong("true or false")),
@@ -139,7 +144,7 @@ impl<'d> At<'d> {
     }
 
     /// A whole number within `range`.
-    pub(super) fn count<T>(&self, range: RangeInclusive<T>) -> Result<T>
+    pub(crate) fn count<T>(&self, range: RangeInclusive<T>) -> Result<T>
     where
         T: Copy + std::fmt::Display + TryFrom<i128> + Into<i128>,
     {
@@ -154,14 +159,14 @@ impl<'d> At<'d> {
     }
 
     /// One of the spellings `names`; `what` they are the names of.
-    pub(super) fn one_of<'n>(&self, what: &str, names: &[&'n str]) -> Result<&'n str> {
+    pub(crate) fn one_of<'n>(&self, what: &str, names: &[&'n str]) -> Result<&'n str> {
         let text = self.string()?;
         let found = names.iter().find(|name| **name == text).copied();
         found.ok_or_else(|| self.unknown(what, text, names.iter().copied()))
     }
 
     /// The fault that nothing of the kind `what` is called `name`.
-    pub(super) fn unknown<'n>(
+    pub(crate) fn unknown<'n>(
         &self,
         what: &str,
         name: &str,
@@ -191,19 +196,19 @@ impl<'d> At<'d> {
     }
 
     /// Bit/s; not zero.
-    pub(super) fn rate(&self) -> Result<u64> {
+    pub(crate) fn rate(&self) -> Result<u64> {
         match self.quantity(&units::RATE)? {
             0 => Err(self.error("a rate cannot be zero").hint("a link is switched off by `up = false`")),
             rate => Ok(rate),
         }
     }
 
-    pub(super) fn duration(&self) -> Result<Duration> {
+    pub(crate) fn duration(&self) -> Result<Duration> {
         self.parsed("a duration", &units::DURATION.advice(), units::duration)
     }
 
     /// Bytes, within `range`.
-    pub(super) fn size(&self, range: RangeInclusive<u64>) -> Result<u64> {
+    pub(crate) fn size(&self, range: RangeInclusive<u64>) -> Result<u64> {
         let size = self.quantity(&units::SIZE)?;
         if range.contains(&size) {
             return Ok(size);
@@ -212,17 +217,17 @@ impl<'d> At<'d> {
         Err(self.error(format!("{size} B is out of range")).hint(format!("it must be {low} B to {high} B")))
     }
 
-    pub(super) fn size32(&self, range: RangeInclusive<u32>) -> Result<u32> {
+    pub(crate) fn size32(&self, range: RangeInclusive<u32>) -> Result<u32> {
         let size = self.size((*range.start()).into()..=(*range.end()).into())?;
         u32::try_from(size).map_err(|_| self.error("this is too large"))
     }
 
-    pub(super) fn queue(&self) -> Result<Queue> {
+    pub(crate) fn queue(&self) -> Result<Queue> {
         self.parsed("a queue", units::QUEUE_ADVICE, units::queue)
     }
 
     /// `"1 %"`, or `{ packets = [5, 9] }`.
-    pub(super) fn loss(&self) -> Result<Loss> {
+    pub(crate) fn loss(&self) -> Result<Loss> {
         if !matches!(self.node.value, Value::Table(_)) {
             return self.parsed("a loss", units::LOSS_ADVICE, units::loss);
         }
@@ -244,7 +249,7 @@ impl<'d> At<'d> {
     }
 
     /// A policy: a name, or a table of a name and the policy's own settings.
-    pub(super) fn policy(&self) -> Result<PolicySpec> {
+    pub(crate) fn policy(&self) -> Result<PolicySpec> {
         let Value::Table(entries) = &self.node.value else {
             let hint = "a policy is a name, or a table { name = …, key = value }";
             return self.string().map(PolicySpec::named).map_err(|e| e.hint(hint));

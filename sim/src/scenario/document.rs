@@ -19,20 +19,20 @@ pub struct Document {
 
 /// A place in one of the document's texts.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     source: usize,
     span: Range<usize>,
 }
 
 /// A value and its place.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
-    pub(super) place: Place,
-    pub(super) value: Value,
+pub(crate) struct Node {
+    pub(crate) place: Place,
+    pub(crate) value: Value,
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Value {
+pub(crate) enum Value {
     String(String),
     Integer(i128),
     Float(f64),
@@ -44,10 +44,10 @@ pub(super) enum Value {
 
 /// A key of a table, its place, and its value.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
-    pub(super) key: String,
-    pub(super) place: Place,
-    pub(super) node: Node,
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    pub(crate) place: Place,
+    pub(crate) node: Node,
 }
 
 impl Document {
@@ -111,11 +111,11 @@ impl Document {
         self.error_at(place, key, message)
     }
 
-    pub(super) fn error_at(&self, place: &Place, key: &str, message: impl Into<String>) -> ScenarioError {
+    pub(crate) fn error_at(&self, place: &Place, key: &str, message: impl Into<String>) -> ScenarioError {
         ScenarioError::new(&self.sources[place.source], place.span.clone(), key, message)
     }
 
-    pub(super) fn root(&self) -> &Node {
+    pub(crate) fn root(&self) -> &Node {
         &self.root
     }
 
@@ -133,7 +133,7 @@ impl Document {
 }
 
 impl Value {
-    pub(super) fn entry(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         match self {
             Value::Table(entries) => entries.iter().find(|entry| entry.key == key),
             _ => None,
@@ -148,7 +148,7 @@ impl Value {
     }
 
     /// The table's `name`, if it has one.
-    pub(super) fn name(&self) -> Option<&str> {
+    pub(crate) fn name(&self) -> Option<&str> {
         match self.entry("name").map(|entry| &entry.node.value) {
             Some(Value::String(name)) => Some(name),
             _ => None,
@@ -156,7 +156,7 @@ impl Value {
     }
 
     /// What kind of value it is, with its article.
-    pub(super) fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Value::String(_) => "a string",
             Value::Integer(_) | Value::Float(_) => "a number",

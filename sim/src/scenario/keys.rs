@@ -6,13 +6,13 @@ use super::error::{ScenarioError, nearest};
 use super::{flow, link, read, sctp};
 
 /// A key that a table of kind `T` takes.
-pub(super) struct Key<T> {
-    pub(super) name: &'static str,
+pub(crate) struct Key<T> {
+    pub(crate) name: &'static str,
     /// What kind of value it takes.
-    pub(super) takes: &'static str,
-    pub(super) default: Default,
-    pub(super) doc: &'static str,
-    pub(super) read: fn(&mut T, &At<'_>) -> Result<()>,
+    pub(crate) takes: &'static str,
+    pub(crate) default: Default,
+    pub(crate) doc: &'static str,
+    pub(crate) read: fn(&mut T, &At<'_>) -> Result<()>,
 }
 
 /// What holds where a key is not given.
@@ -77,7 +77,7 @@ pub fn markdown(section: &Section) -> String {
     table
 }
 
-fn docs<T>(keys: &[Key<T>]) -> Vec<KeyDoc> {
+pub(crate) fn docs<T>(keys: &[Key<T>]) -> Vec<KeyDoc> {
     let doc = |key: &Key<T>| KeyDoc {
         name: key.name,
         takes: key.takes.to_owned(),
@@ -96,7 +96,7 @@ pub(super) fn fill<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()>
 }
 
 /// Reads what `keys` know and asks nothing about the rest.
-pub(super) fn read_known<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()> {
+pub(crate) fn read_known<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()> {
     for key in keys {
         match at.get(key.name) {
             Some(value) => (key.read)(draft, &value)?,

@@ -5,16 +5,16 @@
 //! [`keys`] read its tables into these types (`link`, `flow`, `sctp`), and `read` checks what only the whole
 //! can tell. Whatever is wrong becomes one [`ScenarioError`].
 
-mod at;
+pub(crate) mod at;
 mod blame;
-mod document;
-mod error;
+pub(crate) mod document;
+pub(crate) mod error;
 mod flow;
 pub mod keys;
 mod link;
 mod read;
 mod sctp;
-mod units;
+pub(crate) mod units;
 
 pub use document::Document;
 pub use error::ScenarioError;

@@ -7,25 +7,25 @@ use super::{Loss, Queue};
 
 /// Why a text is not the quantity that it should be.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct BadQuantity {
-    pub(super) message: String,
-    pub(super) hint: String,
+pub(crate) struct BadQuantity {
+    pub(crate) message: String,
+    pub(crate) hint: String,
 }
 
 type Quantity<T> = Result<T, BadQuantity>;
 
 /// A dimension: its name, its units as multiples of the smallest, and what people write instead of them.
-pub(super) struct Dimension {
+pub(crate) struct Dimension {
     /// With its article.
-    pub(super) what: &'static str,
-    pub(super) units: &'static [(&'static str, u64)],
+    pub(crate) what: &'static str,
+    pub(crate) units: &'static [(&'static str, u64)],
     slips: &'static [(&'static str, &'static str)],
     /// What the smallest unit is called.
     smallest: &'static str,
-    pub(super) example: &'static str,
+    pub(crate) example: &'static str,
 }
 
-pub(super) const RATE: Dimension = Dimension {
+pub(crate) const RATE: Dimension = Dimension {
     what: "a rate",
     units: &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)],
     slips: &[
@@ -43,7 +43,7 @@ pub(super) const RATE: Dimension = Dimension {
     example: "10 Mbit/s",
 };
 
-pub(super) const DURATION: Dimension = Dimension {
+pub(crate) const DURATION: Dimension = Dimension {
     what: "a duration",
     units: &[
         ("ns", 1),
@@ -68,7 +68,7 @@ pub(super) const DURATION: Dimension = Dimension {
     example: "50 ms",
 };
 
-pub(super) const SIZE: Dimension = Dimension {
+pub(crate) const SIZE: Dimension = Dimension {
     what: "a size",
     units: &[
         ("B", 1),
@@ -96,7 +96,7 @@ pub(super) const SIZE: Dimension = Dimension {
 
 impl Dimension {
     /// The quantity that `text` says, in the smallest unit.
-    pub(super) fn read(&self, text: &str) -> Quantity<u64> {
+    pub(crate) fn read(&self, text: &str) -> Quantity<u64> {
         let (number, unit) = split(text);
         let bad = |message: String| BadQuantity { message, hint: self.advice() };
         if text.trim_start().starts_with('-') {
@@ -131,19 +131,19 @@ impl Dimension {
     }
 
     /// How to write it.
-    pub(super) fn advice(&self) -> String {
+    pub(crate) fn advice(&self) -> String {
         let units: Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
         format!("write it as \"{}\"; the units are {}", self.example, units.join(", "))
     }
 }
 
 /// A duration.
-pub(super) fn duration(text: &str) -> Quantity<Duration> {
+pub(crate) fn duration(text: &str) -> Quantity<Duration> {
     DURATION.read(text).map(Duration::from_nanos)
 }
 
 /// A queue: "50 packets" or "75 kB".
-pub(super) fn queue(text: &str) -> Quantity<Queue> {
+pub(crate) fn queue(text: &str) -> Quantity<Queue> {
     let (number, unit) = split(text);
     let bad = |message: String| BadQuantity { message, hint: QUEUE_ADVICE.to_owned() };
     if text.trim_start().starts_with('-') {
@@ -169,10 +169,10 @@ pub(super) fn queue(text: &str) -> Quantity<Queue> {
     }
 }
 
-pub(super) const QUEUE_ADVICE: &str = "write it as \"50 packets\" or \"75 kB\"";
+pub(crate) const QUEUE_ADVICE: &str = "write it as \"50 packets\" or \"75 kB\"";
 
 /// A probability of loss: "1 %".
-pub(super) fn loss(text: &str) -> Quantity<Loss> {
+pub(crate) fn loss(text: &str) -> Quantity<Loss> {
     let (number, unit) = split(text);
     let bad = |message: String| BadQuantity { message, hint: LOSS_ADVICE.to_owned() };
     if text.trim_start().starts_with('-') {
@@ -192,7 +192,7 @@ pub(super) fn loss(text: &str) -> Quantity<Loss> {
     }
 }
 
-pub(super) const LOSS_ADVICE: &str = "write it as \"1 %\", or list the packets: { packets = [5, 9] }";
+pub(crate) const LOSS_ADVICE: &str = "write it as \"1 %\", or list the packets: { packets = [5, 9] }";
 
 /// The number at the beginning of `text`, and the unit after it.
 fn split(text: &str) -> (&str, &str) {

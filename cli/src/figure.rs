@@ -1,0 +1,307 @@
+//! Figures of papers as SVG: what happened, drawn from the records of the runs.
+
+use std::path::Path;
+
+use anabranch_proto::policy::Why;
+use anabranch_proto::{Time, Tsn};
+use anabranch_sim::claims::record::What;
+use anabranch_sim::claims::{Figure, Paper, Shown};
+use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+
+use crate::output::{fail, refuse};
+use crate::reproduce::refuse_plan;
+use crate::{DONE, WRONG_INPUT};
+
+/// Draws the paper's figure, the one with the file's name if there are several, and returns the exit status.
+pub(crate) fn write(paper: &Paper, file: &Path) -> u8 {
+    let name = file.file_stem().unwrap_or_default().to_string_lossy();
+    let figure = match paper.figures.as_slice() {
+        [only] => Some(only),
+        figures => figures.iter().find(|figure| figure.name == name),
+    };
+    let Some(figure) = figure else {
+        let names: Vec<_> = paper.figures.iter().map(|figure| format!("{}.svg", figure.name)).collect();
+        return refuse(format!("{name}: the paper's figures are: {}", names.join(", ")));
+    };
+    let runs = match figure.runs(paper) {
+        Ok(runs) => runs,
+        Err(error) => return refuse_plan(&error),
+    };
+    let Some(columns) = runs.iter().map(|run| Column::of(paper, figure, run)).collect::<Option<Vec<_>>>()
+    else {
+        refuse(format!("{}: a run never comes to the mark that times are counted from", figure.name));
+        return WRONG_INPUT;
+    };
+    match draw(figure, &columns) {
+        Err(error) => fail(format!("cannot draw: {error}")),
+        Ok(svg) => match std::fs::write(file, svg) {
+            Ok(()) => DONE,
+            Err(error) => fail(format!("{}: {error}", file.display())),
+        },
+    }
+}
+
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+type Points = Vec<(f64, f64)>;
+
+const SIZE: (u32, u32) = (1180, 980);
+const TITLE: u32 = 46;
+const WHOLE: u32 = 260;
+const FONT: &str = "sans-serif";
+const INK: RGBColor = RGBColor(40, 40, 40);
+const FAINT: RGBColor = RGBColor(150, 150, 150);
+const DROP: RGBColor = RGBColor(200, 30, 30);
+const AGAIN: RGBColor = RGBColor(220, 120, 0);
+/// One for each column.
+const COLORS: [RGBColor; 4] =
+    [RGBColor(0, 90, 170), RGBColor(0, 130, 90), RGBColor(130, 60, 150), RGBColor(110, 90, 30)];
+
+/// What is drawn of one run. Times are seconds after the figure's mark, chunks are counted from the first.
+struct Column {
+    heading: String,
+    ended: f64,
+    acked: Points,
+    sent: Points,
+    again: Points,
+    dropped: Points,
+    quantity: Points,
+    marks: Vec<(String, f64)>,
+}
+
+impl Column {
+    /// `None` if the run never comes to the mark that times are counted from.
+    fn of(paper: &Paper, figure: &Figure, run: &Shown) -> Option<Column> {
+        let since = run.moments[figure.since]?.at;
+        let after = |at: Time| (at.as_nanos() as f64 - since.as_nanos() as f64) / 1e9;
+        let flow = run.recording.flow(figure.quantity.flow.as_deref())?;
+        let path = figure.quantity.path.as_ref();
+        let path = path.and_then(|path| run.recording.paths.iter().position(|name| name == path));
+        let first = run.recording.entries.iter().find_map(|entry| match entry.what {
+            What::Sent { tsn, flow: of, .. } if of == flow => Some(tsn),
+            _ => None,
+        })?;
+        let chunk = |tsn: Tsn| f64::from(tsn.distance_from(first));
+        let marks = figure
+            .marks
+            .iter()
+            .filter_map(|mark| Some((paper.marks[*mark].name.clone(), after(run.moments[*mark]?.at))));
+        let completion = run.result.flows[flow].completion;
+        let mut column = Column {
+            heading: format!(
+                "{}: {}",
+                run.value,
+                completion.map_or("unfinished".to_owned(), |s| format!("{s:.2} s"))
+            ),
+            ended: 0.0,
+            acked: Points::new(),
+            sent: Points::new(),
+            again: Points::new(),
+            dropped: Points::new(),
+            quantity: Points::new(),
+            marks: marks.collect(),
+        };
+        for entry in &run.recording.entries {
+            let at = after(entry.at);
+            if let Some(value) = run.recording.value(entry, figure.quantity.quantity, flow, path) {
+                column.quantity.push((at, value as f64 / 1e3));
+            }
+            match &entry.what {
+                What::Sent { flow: of, tsn, why, .. } if *of == flow => match why {
+                    Why::New => column.sent.push((at, chunk(*tsn))),
+                    _ => column.again.push((at, chunk(*tsn))),
+                },
+                What::Acked { flow: of, cumulative } if *of == flow => {
+                    column.acked.push((at, chunk(*cumulative) + 1.0));
+                    column.ended = at;
+                }
+                What::Dropped { link, tsns } if run.recording.is_link(*link, &figure.link) => {
+                    column.dropped.extend(tsns.iter().map(|tsn| (at, chunk(*tsn))));
+                }
+                _ => {}
+            }
+        }
+        Some(column)
+    }
+}
+
+fn draw(figure: &Figure, columns: &[Column]) -> Result<String, Box<dyn std::error::Error>> {
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        root.fill(&WHITE)?;
+        let (title, below) = root.split_vertically(TITLE);
+        title.draw(&Text::new(figure.title.clone(), (24, 16), (FONT, 20).into_font().color(&INK)))?;
+        let (whole, details) = below.split_vertically(WHOLE);
+        draw_whole(&whole, columns)?;
+        let (x, y) = (detail_times(figure), detail_chunks(figure, columns));
+        let panels = details.split_evenly((2, columns.len()));
+        for (i, column) in columns.iter().enumerate() {
+            draw_sequence(&panels[i], figure, column, COLORS[i % COLORS.len()], [x, y])?;
+            draw_quantity(&panels[columns.len() + i], figure, column, COLORS[i % COLORS.len()], x)?;
+        }
+        root.present()?;
+    }
+    Ok(svg + "\n")
+}
+
+/// The whole of every run: how much is acknowledged when.
+fn draw_whole(area: &Area<'_>, columns: &[Column]) -> Drawn {
+    let end = columns.iter().map(|column| column.ended).fold(0.0, f64::max);
+    let start =
+        columns.iter().filter_map(|column| column.acked.first()).map(|first| first.0).fold(0.0, f64::min);
+    let most = columns.iter().filter_map(|column| column.acked.last()).map(|last| last.1).fold(1.0, f64::max);
+    let mut chart = chart(area, "the whole transfer", [(start, end), (0.0, most)])?;
+    mesh(&mut chart, "seconds after A", "chunks acknowledged")?;
+    for (i, column) in columns.iter().enumerate() {
+        let color = COLORS[i % COLORS.len()];
+        let line = LineSeries::new(thin(&column.acked, [end / 2000.0, most / 400.0]), color.stroke_width(2));
+        chart
+            .draw_series(line)?
+            .label(column.heading.clone())
+            .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], color.stroke_width(2)));
+    }
+    legend(&mut chart, SeriesLabelPosition::LowerRight)
+}
+
+/// Which chunks are sent, sent again, dropped and acknowledged when.
+fn draw_sequence(
+    area: &Area<'_>,
+    figure: &Figure,
+    column: &Column,
+    color: RGBColor,
+    range: [(f64, f64); 2],
+) -> Drawn {
+    let mut chart = chart(area, &column.heading, range)?;
+    mesh(&mut chart, "", "chunk")?;
+    draw_marks(&mut chart, column, range)?;
+    let [x, y] = range;
+    let step = [(x.1 - x.0) / 1000.0, (y.1 - y.0) / 600.0];
+    let inside = |points: &Points| -> Points {
+        points.iter().copied().filter(|(t, c)| *t >= x.0 && *t <= x.1 && *c >= y.0 && *c <= y.1).collect()
+    };
+    let line = |color: RGBColor| {
+        move |(x, y): (i32, i32)| PathElement::new(vec![(x, y), (x + 18, y)], color.stroke_width(2))
+    };
+    // What is acknowledged stays so until more is.
+    let mut acked = inside(&column.acked);
+    acked.extend(acked.last().map(|(_, chunk)| (x.1, *chunk)));
+    chart
+        .draw_series(LineSeries::new(thin(&acked, step), FAINT.stroke_width(1)))?
+        .label("acknowledged")
+        .legend(line(FAINT));
+    chart
+        .draw_series(LineSeries::new(thin(&inside(&column.sent), step), color.stroke_width(2)))?
+        .label("sent")
+        .legend(line(color));
+    chart
+        .draw_series(inside(&column.dropped).into_iter().map(|at| Cross::new(at, 2, DROP)))?
+        .label(format!("dropped by {}", figure.link.split(' ').next().unwrap_or_default()))
+        .legend(|(x, y)| Cross::new((x + 9, y), 4, DROP));
+    chart
+        .draw_series(inside(&column.again).into_iter().map(|at| Circle::new(at, 2, AGAIN.filled())))?
+        .label("sent again")
+        .legend(|(x, y)| Circle::new((x + 9, y), 3, AGAIN.filled()));
+    legend(&mut chart, SeriesLabelPosition::LowerRight)
+}
+
+fn draw_quantity(area: &Area<'_>, figure: &Figure, column: &Column, color: RGBColor, x: (f64, f64)) -> Drawn {
+    let most = column.quantity.iter().map(|at| at.1).fold(0.0, f64::max) * 1.05;
+    let range = [x, (0.0, most)];
+    let mut chart = chart(area, "", range)?;
+    mesh(&mut chart, "seconds after A", "peer's window, kB")?;
+    draw_marks(&mut chart, column, range)?;
+    if let Some(level) = figure.level {
+        let level = level as f64 / 1e3;
+        chart.draw_series([PathElement::new(vec![(x.0, level), (x.1, level)], DROP.stroke_width(1))])?;
+    }
+    let shown: Points = column.quantity.iter().copied().filter(|(t, _)| *t <= x.1).collect();
+    // What holds at the left edge was noted before it; what holds at the right edge goes on.
+    let before = shown.iter().rev().find(|(t, _)| *t < x.0).map(|(_, value)| (x.0, *value));
+    let last = shown.last().map(|(_, value)| (x.1, *value));
+    let within = shown.iter().copied().filter(|(t, _)| *t >= x.0);
+    let points: Points = before.into_iter().chain(within).chain(last).collect();
+    let step = [(x.1 - x.0) / 1000.0, most / 500.0];
+    chart.draw_series(LineSeries::new(thin(&points, step), color.stroke_width(2)))?;
+    Ok(())
+}
+
+/// The marks as lines from below to above, with their names on top.
+fn draw_marks(chart: &mut Chart<'_, '_>, column: &Column, [x, y]: [(f64, f64); 2]) -> Drawn {
+    let shown = column.marks.iter().filter(|(_, at)| *at >= x.0 && *at <= x.1);
+    // Names that would stand on each other are put one below the other.
+    let mut last = (f64::NEG_INFINITY, 0);
+    for (name, at) in shown {
+        let row = if at - last.0 < (x.1 - x.0) / 30.0 { last.1 + 1 } else { 0 };
+        last = (*at, row);
+        let top = y.1 - (y.1 - y.0) * 0.06 * f64::from(row);
+        chart
+            .draw_series([PathElement::new(vec![(*at, y.0), (*at, y.1)], FAINT.mix(0.6).stroke_width(1))])?;
+        let style = (FONT, 15).into_font().color(&INK);
+        chart.draw_series([Text::new(name.clone(), (at + (x.1 - x.0) / 200.0, top), style)])?;
+    }
+    Ok(())
+}
+
+fn chart<'a, 'b>(
+    area: &'a Area<'b>,
+    caption: &str,
+    [x, y]: [(f64, f64); 2],
+) -> Result<Chart<'a, 'b>, Box<dyn std::error::Error>> {
+    let mut builder = ChartBuilder::on(area);
+    builder.margin(10).margin_right(24).x_label_area_size(40).y_label_area_size(64);
+    if !caption.is_empty() {
+        builder.caption(caption, (FONT, 17).into_font().color(&INK));
+    }
+    Ok(builder.build_cartesian_2d(x.0..x.1, y.0..y.1)?)
+}
+
+fn mesh(chart: &mut Chart<'_, '_>, x: &str, y: &str) -> Drawn {
+    let mut mesh = chart.configure_mesh();
+    mesh.light_line_style(TRANSPARENT).bold_line_style(FAINT.mix(0.25)).axis_style(FAINT);
+    mesh.label_style((FONT, 13).into_font().color(&INK)).x_desc(x).y_desc(y).x_labels(8).y_labels(6);
+    mesh.x_label_formatter(&|value| format!("{}", (value * 10.0).round() / 10.0));
+    mesh.y_label_formatter(&|value| format!("{value:.0}"));
+    mesh.draw()?;
+    Ok(())
+}
+
+fn legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>, position: SeriesLabelPosition) -> Drawn {
+    let style = (FONT, 13).into_font().color(&INK);
+    let mut labels = chart.configure_series_labels();
+    labels.position(position).background_style(WHITE.mix(0.85)).label_font(style).margin(10);
+    labels.draw()?;
+    Ok(())
+}
+
+fn detail_times(figure: &Figure) -> (f64, f64) {
+    (-figure.before.as_secs_f64(), figure.after.as_secs_f64())
+}
+
+/// The chunks that any column sends within the times of the details.
+fn detail_chunks(figure: &Figure, columns: &[Column]) -> (f64, f64) {
+    let (start, end) = detail_times(figure);
+    let sent = columns.iter().flat_map(|column| column.sent.iter().chain(&column.dropped));
+    let chunks: Vec<f64> =
+        sent.filter(|(at, _)| *at >= start && *at <= end).map(|(_, chunk)| *chunk).collect();
+    let least = chunks.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = chunks.iter().copied().fold(0.0, f64::max);
+    let margin = (most - least) * 0.08;
+    ((least - margin).max(0.0), most + 2.0 * margin)
+}
+
+/// The points without those that are nearer to the one before than can be seen; the last stays.
+fn thin(points: &Points, step: [f64; 2]) -> Points {
+    let mut kept = Points::new();
+    for (i, point) in points.iter().enumerate() {
+        let near =
+            |last: &(f64, f64)| (point.0 - last.0).abs() < step[0] && (point.1 - last.1).abs() < step[1];
+        if i + 1 == points.len() || !kept.last().is_some_and(near) {
+            kept.push(*point);
+        }
+    }
+    kept
+}

@@ -1,0 +1,163 @@
+//! `anabranch reproduce`: runs what papers describe, and holds it against what they say.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use anabranch_sim::claims::{Outcome, Paper, PaperError, Plan, PlanError};
+use serde_json::{Value, json};
+
+use crate::output::{fail, print, print_json, refuse, refuse_scenario};
+use crate::progress::Progress;
+use crate::verdicts::{summary, table};
+use crate::{DONE, FAILED, figure};
+
+/// What `anabranch reproduce` takes.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The paper: a folder, or the name of one below papers/; without it, all of them
+    paper: Option<PathBuf>,
+    /// Only this claim, or those whose names begin with it and a `/`
+    #[arg(long, value_name = "ID")]
+    claim: Vec<String>,
+    /// Print a JSON object with the verdicts, in SI units; several papers, a list of them
+    #[arg(long)]
+    json: bool,
+    /// Draw the paper's figure into this file instead; of several, the one with the file's name
+    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["claim", "json"], requires = "paper")]
+    figure: Option<PathBuf>,
+    /// Use N threads instead of one a core; results are the same
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  anabranch reproduce
+  anabranch reproduce receive-buffer-blocking --claim table1
+  anabranch reproduce receive-buffer-blocking --figure case-study.svg
+
+Exit status: 0 every claim came as expected, 1 one did not, 2 the input was wrong.";
+
+/// Reproduces, and returns the exit status.
+pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
+    let papers = match open(arguments) {
+        Ok(papers) => papers,
+        Err(status) => return status,
+    };
+    if let (Some(file), [paper]) = (&arguments.figure, papers.as_slice()) {
+        return figure::write(paper, file);
+    }
+    match judge(arguments, &papers) {
+        Ok(judged) => report(arguments, &judged),
+        Err(status) => status,
+    }
+}
+
+fn open(arguments: &Arguments) -> Result<Vec<Paper>, u8> {
+    let folders = match &arguments.paper {
+        Some(paper) => vec![folder(paper)],
+        None => folders(Path::new(PAPERS))?,
+    };
+    folders.iter().map(|folder| Paper::open(folder).map_err(|error| refuse_paper(&error))).collect()
+}
+
+/// Where papers are, from the directory that the command is run in.
+const PAPERS: &str = "papers";
+
+/// The folder that `paper` names: itself if there is one, else that below `papers/`.
+fn folder(paper: &Path) -> PathBuf {
+    if paper.is_dir() { paper.to_owned() } else { Path::new(PAPERS).join(paper) }
+}
+
+/// The folders below `papers` that hold a paper, sorted.
+fn folders(papers: &Path) -> Result<Vec<PathBuf>, u8> {
+    let entries =
+        std::fs::read_dir(papers).map_err(|error| refuse(format!("{}: {error}", papers.display())))?;
+    let folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let mut folders: Vec<_> = folders.filter(|folder| folder.join("paper.toml").is_file()).collect();
+    folders.sort();
+    if folders.is_empty() {
+        return Err(refuse(format!("{}: there is no paper here", papers.display())));
+    }
+    Ok(folders)
+}
+
+/// A paper, and what became of its claims.
+type Judged<'p> = (&'p Paper, Vec<Outcome>);
+
+fn judge<'p>(arguments: &Arguments, papers: &'p [Paper]) -> Result<Vec<Judged<'p>>, u8> {
+    let wants = |id: &str| {
+        let begins = |prefix: &String| {
+            id.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        arguments.claim.is_empty() || arguments.claim.iter().any(begins)
+    };
+    let plan = |paper: &'p Paper| Plan::new(paper, wants).map_err(|error| refuse_plan(&error));
+    let plans = papers.iter().map(|paper| Ok((paper, plan(paper)?))).collect::<Result<Vec<_>, u8>>()?;
+    if plans.iter().all(|(_, plan)| plan.claims() == 0) {
+        return Err(refuse(format!("there is no claim `{}`", arguments.claim.join("`, `"))));
+    }
+    let bar = Mutex::new(Progress::new(plans.iter().map(|(_, plan)| plan.size()).sum()));
+    let threads = arguments.threads.map(usize::from);
+    let mut before = 0;
+    let mut judged = Vec::new();
+    for (paper, plan) in &plans {
+        let done = |done: usize, _: usize| drop(bar.lock().map(|mut bar| bar.done(before + done)));
+        let outcomes = plan.run(threads, &done);
+        before += plan.size();
+        match outcomes {
+            Ok(outcomes) => judged.push((*paper, outcomes)),
+            Err(error) => {
+                take_away(&bar);
+                return Err(refuse_plan(&error));
+            }
+        }
+    }
+    take_away(&bar);
+    Ok(judged)
+}
+
+fn take_away(bar: &Mutex<Progress>) {
+    drop(bar.lock().map(|bar| bar.finish()));
+}
+
+fn report(arguments: &Arguments, judged: &[Judged<'_>]) -> u8 {
+    let printed = match arguments.json {
+        true => {
+            let objects: Vec<_> = judged.iter().map(object).collect();
+            match (objects.as_slice(), &arguments.paper) {
+                ([object], Some(_)) => print_json(object),
+                _ => print_json(&objects),
+            }
+        }
+        false => print(&judged.iter().map(text).collect::<Vec<_>>().join("\n\n")),
+    };
+    let as_expected = judged.iter().all(|(_, outcomes)| outcomes.iter().all(Outcome::as_expected));
+    match printed {
+        DONE if !as_expected => FAILED,
+        printed => printed,
+    }
+}
+
+fn object((paper, outcomes): &Judged<'_>) -> Value {
+    json!({ "paper": paper.name, "title": paper.title, "claims": outcomes })
+}
+
+fn text((paper, outcomes): &Judged<'_>) -> String {
+    [paper.title.clone(), paper.citation.clone(), table(paper, outcomes), summary(outcomes)].join("\n")
+}
+
+fn refuse_paper(error: &PaperError) -> u8 {
+    match error {
+        PaperError::Text(error) => refuse_scenario(error),
+        PaperError::File { .. } => refuse(error),
+    }
+}
+
+pub(crate) fn refuse_plan(error: &PlanError) -> u8 {
+    match error {
+        PlanError::Paper(error) => refuse_paper(error),
+        PlanError::Run(_) => fail(error),
+    }
+}

@@ -1,0 +1,165 @@
+//! Verdicts as a table that a person can read: one row a claim.
+
+use anabranch_sim::claims::{Cell, Outcome, Paper, Reference, Unit};
+use comfy_table::{CellAlignment, Table, TableComponent, presets};
+
+/// A table for each source in the paper, and below them what did not hold and why.
+pub(crate) fn table(paper: &Paper, outcomes: &[Outcome]) -> String {
+    let others: Vec<&str> = paper.variants[1..].iter().map(|variant| variant.name.as_str()).collect();
+    let sources = outcomes.chunk_by(|one, next| one.source == next.source);
+    let tables =
+        sources.map(|outcomes| format!("\n{}\n{}", outcomes[0].source, of_source(outcomes, &others)));
+    let reasons = outcomes.iter().filter_map(reason);
+    tables.chain(std::iter::once(String::new())).chain(reasons).collect::<Vec<_>>().join("\n")
+}
+
+/// The claims of one source; columns with nothing in them are left out.
+fn of_source(outcomes: &[Outcome], others: &[&str]) -> String {
+    let mut header = vec!["claim", "paper", "ns-2", "Anabranch", "to paper", "to ns-2"];
+    header.extend(others);
+    header.push("verdict");
+    let rows: Vec<Vec<String>> = outcomes.iter().map(|outcome| row(outcome, others)).collect();
+    let kept: Vec<usize> = (0..header.len()).filter(|i| rows.iter().any(|row| !row[*i].is_empty())).collect();
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    for line in [TableComponent::HorizontalLines, TableComponent::MiddleIntersections] {
+        table.remove_style(line);
+    }
+    table.set_header(kept.iter().map(|i| header[*i]));
+    for row in rows {
+        table.add_row(kept.iter().map(|i| row[*i].clone()));
+    }
+    // Between the claim and the verdict stand numbers.
+    for column in table.column_iter_mut().take(kept.len() - 1).skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt()
+}
+
+/// How many claims there are, and how they came.
+pub(crate) fn summary(outcomes: &[Outcome]) -> String {
+    let holding = outcomes.iter().filter(|outcome| outcome.holds).count();
+    let surprises: Vec<_> = outcomes.iter().filter(|outcome| !outcome.as_expected()).collect();
+    let mut text = format!(
+        "{} claims: {holding} hold, {} do not, {} not as expected",
+        outcomes.len(),
+        outcomes.len() - holding,
+        surprises.len()
+    );
+    if !surprises.is_empty() {
+        let ids: Vec<_> = surprises.iter().map(|outcome| outcome.id.as_str()).collect();
+        text += &format!(": {}", ids.join(", "));
+    }
+    text
+}
+
+fn row(outcome: &Outcome, others: &[&str]) -> Vec<String> {
+    let published = |cells: &[Cell]| shown(outcome, cells.iter().map(|cell| Some(cell.number())));
+    let difference = |to| outcome.difference(to).map_or_else(String::new, percent);
+    let mut row = vec![
+        outcome.id.clone(),
+        published(&outcome.paper),
+        published(&outcome.ns2),
+        // Under another variant than the first the value stands in that one's column.
+        if others.contains(&outcome.variant.as_str()) { first(outcome) } else { own(outcome) },
+        if is_other(outcome, others) { String::new() } else { difference(Reference::Paper) },
+        if is_other(outcome, others) { String::new() } else { difference(Reference::Ns2) },
+    ];
+    row.extend(others.iter().map(|name| match outcome.beside.iter().find(|(other, _)| other == name) {
+        Some((_, values)) => shown(outcome, values.iter().map(|value| Some(*value))),
+        None if outcome.variant == *name => own(outcome),
+        None => String::new(),
+    }));
+    row.push(verdict(outcome).to_owned());
+    row
+}
+
+fn is_other(outcome: &Outcome, others: &[&str]) -> bool {
+    others.contains(&outcome.variant.as_str())
+}
+
+fn own(outcome: &Outcome) -> String {
+    shown(outcome, outcome.values.iter().map(|value| Some(*value)))
+}
+
+/// The value under the first variant, which a claim under another one has beside.
+fn first(outcome: &Outcome) -> String {
+    let values = outcome.beside.first().map(|(_, values)| values.clone()).unwrap_or_default();
+    shown(outcome, values.into_iter().map(Some))
+}
+
+fn verdict(outcome: &Outcome) -> &'static str {
+    match (outcome.holds, outcome.expected) {
+        (true, true) => "holds",
+        (false, false) => "does not, as expected",
+        (false, true) => "DOES NOT HOLD",
+        (true, false) => "HOLDS, NOT EXPECTED",
+    }
+}
+
+/// Why a claim does not hold, and what is to be said of its value.
+fn reason(outcome: &Outcome) -> Option<String> {
+    let said: Vec<_> = outcome.note.iter().chain(&outcome.reason).cloned().collect();
+    (!said.is_empty()).then(|| format!("{}: {}", outcome.id, said.join("; ")))
+}
+
+/// Values in the claim's unit; several with the signs of their order between them.
+fn shown(outcome: &Outcome, values: impl Iterator<Item = Option<Option<f64>>>) -> String {
+    let values: Vec<Option<f64>> = values.flatten().collect();
+    if outcome.form == "sequence" {
+        return in_order(&outcome.of, &values);
+    }
+    let short =
+        |value: &Option<f64>| if values.len() > 2 { brief(*value) } else { number(*value, outcome.unit) };
+    let texts: Vec<String> = values.iter().map(short).collect();
+    let mut text = String::new();
+    for (i, value) in texts.iter().enumerate() {
+        if i > 0 {
+            text += match values[i - 1].partial_cmp(&values[i]) {
+                Some(std::cmp::Ordering::Less) => " < ",
+                Some(std::cmp::Ordering::Greater) => " > ",
+                _ => " = ",
+            };
+        }
+        text += value;
+    }
+    let unit = outcome.unit.symbol();
+    let no_unit = unit.is_empty() || outcome.unit == Unit::Rate || values.iter().all(Option::is_none);
+    if no_unit { text } else { format!("{text} {unit}") }
+}
+
+/// Marks in the order of their times, those that never come last.
+fn in_order(marks: &[String], times: &[Option<f64>]) -> String {
+    let mut order: Vec<_> = times.iter().zip(marks).collect();
+    order.sort_by(|(a, _), (b, _)| a.unwrap_or(f64::INFINITY).total_cmp(&b.unwrap_or(f64::INFINITY)));
+    let names =
+        order.iter().map(|(time, mark)| if time.is_some() { (*mark).clone() } else { format!("({mark})") });
+    names.collect::<Vec<_>>().join(" ")
+}
+
+fn number(value: Option<f64>, unit: Unit) -> String {
+    let Some(value) = value else { return "never".to_owned() };
+    match unit {
+        Unit::Bytes => format!("{value:.0}"),
+        Unit::Rate if value >= 1e6 => format!("{:.4} Mbit/s", value / 1e6),
+        Unit::Rate => format!("{:.2} kbit/s", value / 1e3),
+        Unit::Count if value.fract() == 0.0 => format!("{value:.0}"),
+        Unit::Count => format!("{value:.4}"),
+        Unit::Seconds if value >= 1000.0 => format!("{value:.2}"),
+        Unit::Seconds if value >= 2.0 || value == 0.0 => format!("{value:.3}"),
+        Unit::Seconds => format!("{value:.6}"),
+    }
+}
+
+/// One of many: one decimal is enough to see the order.
+fn brief(value: Option<f64>) -> String {
+    value.map_or_else(|| "never".to_owned(), |value| format!("{value:.1}"))
+}
+
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent.abs() < 5e-5 {
+        return "0 %".to_owned();
+    }
+    if percent.abs() >= 0.1 { format!("{percent:+.2} %") } else { format!("{percent:+.4} %") }
+}

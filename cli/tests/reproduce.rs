@@ -1,0 +1,518 @@
+//! `anabranch reproduce` and `anabranch model` from outside: a publication that holds, and papers that are wrong.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::Value;
+use support::{anabranch, stderr};
+use tempfile::TempDir;
+
+fn publication() -> String {
+    format!("{}/../papers/receive-buffer-blocking", env!("CARGO_MANIFEST_DIR"))
+}
+
+fn parsed(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).expect("it prints JSON")
+}
+
+#[test]
+fn receive_buffer_blocking_comes_out_as_expected() {
+    let output = anabranch(&["reproduce", &publication(), "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let paper = parsed(&output);
+    assert_eq!(paper["paper"], "receive-buffer-blocking");
+    let claims = paper["claims"].as_array().expect("claims");
+    let find = |id: &str| claims.iter().find(|claim| claim["id"] == id).unwrap_or_else(|| panic!("{id}"));
+    for claim in claims {
+        for key in ["id", "source", "holds", "expected", "paper", "ns2", "anabranch", "tolerance", "reason"] {
+            assert!(claim.get(key).is_some(), "{}: {key}", claim["id"]);
+        }
+        assert_eq!(claim["holds"], claim["expected"], "{claim}");
+        assert_eq!(claim["expected"] == false, claim["reason"].is_string(), "{claim}");
+    }
+    let rows: Vec<_> = claims
+        .iter()
+        .filter(|claim| {
+            let id = claim["id"].as_str().unwrap_or_default();
+            id.starts_with("table") && id.matches('/').count() == 2 && !id.ends_with("/order")
+        })
+        .collect();
+    assert_eq!(rows.len(), 52, "thirteen rows of two tables, two policies");
+    for row in rows {
+        let (ours, ns2) =
+            (row["anabranch"].as_f64().expect("a number"), row["ns2"].as_f64().expect("a number"));
+        assert!((ours / ns2 - 1.0).abs() <= 0.005, "{row}");
+        assert!(row["beside"]["rfc9260"].is_f64() && row["paper"].is_f64(), "{row}");
+    }
+    assert_eq!(find("case-study/alternate/drops-in-burst")["anabranch"], 68.0);
+    assert_eq!(find("case-study/alternate/cwnd-after-halving")["anabranch"], 147_522.0);
+    assert_eq!(find("case-study/alternate/window-at-F")["anabranch"], 292.0);
+    assert!(find("case-study/same/F")["anabranch"].is_null());
+    assert_eq!(find("table2/5000000/order")["holds"], false);
+    assert_eq!(find("table1/10000000/order")["of"], serde_json::json!(["alternate", "same"]));
+}
+
+#[test]
+fn the_figure_shows_every_mark() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("case-study.svg");
+    let output = anabranch(&["reproduce", &publication(), "--figure", &file.display().to_string()]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let svg = std::fs::read_to_string(file).expect("the figure is written");
+    assert!(svg.starts_with("<svg"));
+    for text in ["A", "B", "C", "D", "E", "F", "sent again", "alternate: 37.33 s", "same: 18.53 s"] {
+        assert!(svg.lines().any(|line| line.trim() == text), "{text} is not in the figure");
+    }
+}
+
+const SCENARIO: &str = r#"era = "rfc9260"
+[[link]]
+name = "l"
+between = ["a", "b"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = "20 packets"
+[[flow]]
+name = "f"
+from = "a"
+to = "b"
+send = "1 MB"
+"#;
+
+const PAPER: &str = r#"title = "A test"
+citation = "Nobody"
+[[variant]]
+name = "today"
+[[experiment]]
+name = "one"
+scenario = "one.toml"
+set = ["link.l.rate={rate} bit/s"]
+[[experiment]]
+name = "plain"
+scenario = "one.toml"
+seeds = 3
+[[experiment]]
+name = "model"
+model = "receive-buffer-blocking"
+set = ["primary=10 Mbit/s", "secondary=36 kbit/s", "receive_buffer=1 MB"]
+[[mark]]
+name = "loss"
+event = { drop = "l a>b" }
+[[mark]]
+name = "again"
+event = { sent = "missing" }
+after = "loss"
+[[measure]]
+name = "seconds"
+result = "flows.f.completion"
+unit = "s"
+[[measure]]
+name = "wait"
+time = "again"
+since = "loss"
+[[measure]]
+name = "lost"
+count = { drop = "l" }
+[[measure]]
+name = "cwnd"
+quantity = "cwnd"
+path = "l"
+extreme = "highest"
+[[measure]]
+name = "threshold"
+result = "most_primary"
+unit = "bit/s"
+"#;
+
+const TABLE: &str = "# a comment\nrate,seconds,ns2\n10000000,0.95,\n5000000,1.8,-\n";
+
+/// Every form once; all hold.
+const CLAIMS: &str = r#"
+[[claim]]
+id = "row/{rate}"
+source = "Table 1"
+form = "value"
+rows = "table.csv"
+experiment = "one"
+measure = "seconds"
+paper = "seconds"
+within = { paper = "10 %" }
+[[claim]]
+id = "lost"
+source = "Section 1"
+form = "value"
+experiment = "plain"
+measure = "lost"
+at_least = 1
+[[claim]]
+id = "window"
+source = "Section 1"
+form = "value"
+experiment = "plain"
+measure = "cwnd"
+at_least = "1 kB"
+[[claim]]
+id = "marks"
+source = "Section 1"
+form = "sequence"
+experiment = "plain"
+marks = ["loss", "again"]
+[[claim]]
+id = "order"
+source = "Section 1"
+form = "order"
+experiment = "plain"
+measure = "seconds"
+over = "link.l.rate=20 Mbit/s,10 Mbit/s,5 Mbit/s"
+[[claim]]
+id = "half"
+source = "Section 1"
+form = "ratio"
+experiment = "plain"
+measure = "seconds"
+over = "link.l.rate=10 Mbit/s,5 Mbit/s"
+paper = 0.5
+within = { paper = "10 %" }
+[[claim]]
+id = "crossing"
+source = "Section 1"
+form = "crossing"
+experiment = "plain"
+measure = "seconds"
+over = "flow.f.send=1 MB,900 kB"
+key = "link.l.rate"
+from = "1 Mbit/s"
+to = "2 Mbit/s"
+at_least = "1 Mbit/s"
+expected = false
+reason = "less data is always faster"
+[[claim]]
+id = "model"
+source = "Section 1"
+form = "value"
+experiment = "model"
+measure = "threshold"
+at_least = "801 kbit/s"
+at_most = "802 kbit/s"
+"#;
+
+fn folder(paper: &str, claims: &str, table: &str) -> (TempDir, PathBuf) {
+    let parent = TempDir::new().unwrap();
+    let folder = parent.path().join("test");
+    std::fs::create_dir(&folder).unwrap();
+    for (name, text) in
+        [("one.toml", SCENARIO), ("paper.toml", paper), ("claims.toml", claims), ("table.csv", table)]
+    {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    (parent, folder)
+}
+
+fn reproduce(folder: &Path, more: &[&str]) -> Output {
+    anabranch(&[&["reproduce", &folder.display().to_string()], more].concat())
+}
+
+#[test]
+fn every_form_of_claim_holds_and_threads_change_nothing() {
+    let (_parent, folder) = folder(PAPER, CLAIMS, TABLE);
+    let output = reproduce(&folder, &["--json", "--threads", "1"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(parsed(&output)["claims"].as_array().map(Vec::len), Some(9));
+    assert_eq!(output.stdout, reproduce(&folder, &["--json", "--threads", "3"]).stdout);
+    let text = reproduce(&folder, &[]).stdout;
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.contains("9 claims: 8 hold, 1 do not, 0 not as expected"), "{text}");
+    assert!(text.contains("crossing: less data is always faster"), "{text}");
+    let one = reproduce(&folder, &["--json", "--claim", "row"]);
+    assert_eq!(parsed(&one)["claims"].as_array().map(Vec::len), Some(2));
+    assert_eq!(reproduce(&folder, &["--claim", "ro"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_claim_that_comes_otherwise_than_expected_fails_in_either_direction() {
+    let broken = [
+        (r#"within = { paper = "10 %" }"#, r#"within = { paper = "0.01 %" }"#),
+        ("at_least = 1\n", "at_least = 1000\n"),
+        (r#"marks = ["loss", "again"]"#, r#"marks = ["again", "loss"]"#),
+        ("=20 Mbit/s,10 Mbit/s,5 Mbit/s", "=5 Mbit/s,10 Mbit/s,20 Mbit/s"),
+        ("expected = false\nreason = \"less data is always faster\"\n", ""),
+        ("at_least = 1\n", "at_least = 1\nexpected = false\nreason = \"it does hold\"\n"),
+    ];
+    for (before, after) in broken {
+        assert!(CLAIMS.contains(before), "{before}");
+        let (_parent, folder) = folder(PAPER, &CLAIMS.replacen(before, after, 1), TABLE);
+        let output = reproduce(&folder, &["--json"]);
+        assert_eq!(output.status.code(), Some(1), "{after}: {}", stderr(&output));
+        let claims = parsed(&output)["claims"].as_array().cloned().unwrap_or_default();
+        assert!(claims.iter().any(|claim| claim["holds"] != claim["expected"]), "{after}");
+    }
+}
+
+/// A wrong text: the file to change, what in it, by what, and what the message must say of the place.
+type Wrong = (&'static str, &'static str, &'static str, &'static [&'static str]);
+
+const WRONG: &[Wrong] = &[
+    (
+        "claims",
+        "form = \"sequence\"",
+        "form = \"sequnce\"",
+        &["claims.toml:28", "claim.4.form", "did you mean `sequence`?"],
+    ),
+    (
+        "claims",
+        "measure = \"lost\"",
+        "measure = \"loss\"",
+        &["claims.toml:16", "claim.2.measure", "did you mean `lost`?"],
+    ),
+    ("claims", "measure = \"lost\"\n", "", &["claim.2.measure", "a value needs this key"]),
+    (
+        "claims",
+        "experiment = \"one\"",
+        "experiment = \"two\"",
+        &["claims.toml:7", "claim.1.experiment", "`one`"],
+    ),
+    (
+        "claims",
+        "at_least = 1\n",
+        "atleast = 1\n",
+        &["claims.toml:17", "claim.2.atleast", "did you mean `at_least`?"],
+    ),
+    ("claims", "at_least = 1\n", "", &["claims.toml:11", "nothing to be held against"]),
+    ("claims", "at_least = 1\n", "at_least = \"1 ms\"\n", &["claims.toml:17", "claim.2.at_least"]),
+    (
+        "claims",
+        "paper = \"seconds\"",
+        "paper = \"minutes\"",
+        &["claims.toml:9", "claim.1.paper", "there is no column `minutes`"],
+    ),
+    ("claims", "\"10 %\" }", "\"10 ms %\" }", &["claims.toml:10", "claim.1.within.paper"]),
+    (
+        "claims",
+        "within = { paper = \"10 %\" }",
+        "within = { ns2 = \"10 %\" }",
+        &["claims.toml:10", "claim.1.within.ns2"],
+    ),
+    (
+        "claims",
+        "within = { paper = \"10 %\" }",
+        "within = { paper = \"10 Mbit/s\" }",
+        &["claims.toml:10", "claim.1.within.paper"],
+    ),
+    (
+        "claims",
+        "rows = \"table.csv\"",
+        "rows = \"tables.csv\"",
+        &["claims.toml:6", "claim.1.rows", "tables.csv"],
+    ),
+    (
+        "claims",
+        "rows = \"table.csv\"",
+        "rows = \"table.csv\"\nonly = { rate = [\"7\"] }",
+        &["claims.toml:7", "claim.1.only", "no row has `7`"],
+    ),
+    ("claims", "rows = \"table.csv\"\n", "", &["claims.toml:3", "claim.1.id", "there is no field `rate`"]),
+    (
+        "claims",
+        "id = \"row/{rate}\"",
+        "id = \"row\"",
+        &["claims.toml:3", "claim.1.id", "there is another claim `row`"],
+    ),
+    (
+        "claims",
+        "id = \"row/{rate}\"",
+        "id = \"row/{rote}\"",
+        &["claims.toml:3", "claim.1.id", "did you mean `rate`?"],
+    ),
+    (
+        "claims",
+        "\"10 %\" }",
+        "\"10 %\" }\n[claim.exceptions]\n\"row/1\" = \"no\"",
+        &["claims.toml:11", "claim.1.exceptions", "there is no claim `row/1`"],
+    ),
+    ("claims", "reason = \"less data is always faster\"\n", "", &["claim.7.reason", "needs a reason"]),
+    ("claims", "expected = false\n", "", &["claim.7.reason", "nothing would read this"]),
+    ("claims", "from = \"1 Mbit/s\"", "from = \"1 ms\"", &["claim.7.to"]),
+    (
+        "claims",
+        "key = \"link.l.rate\"",
+        "key = \"link.m.rate\"",
+        &["claim crossing", "link.m.rate", "nothing is called `m`"],
+    ),
+    (
+        "claims",
+        "over = \"flow.f.send=1 MB,900 kB\"",
+        "over = \"flow.f.send=1 MB\"",
+        &["claim.7.over", "compares two"],
+    ),
+    (
+        "claims",
+        "marks = [\"loss\", \"again\"]",
+        "marks = [\"loss\", \"agian\"]",
+        &["claims.toml:30", "claim.4.marks", "did you mean `again`?"],
+    ),
+    (
+        "claims",
+        "marks = [\"loss\", \"again\"]",
+        "marks = [\"loss\", \"again\"]\nmeasure = \"lost\"",
+        &["claims.toml:31", "claim.4.measure", "a sequence does not read this"],
+    ),
+    (
+        "claims",
+        "measure = \"lost\"\nat_least = 1",
+        "measure = \"threshold\"\nat_least = \"1 bit/s\"",
+        &["paper.toml", "measure.threshold.result", "no `most_primary`"],
+    ),
+    ("claims", "measure = \"threshold\"", "measure = \"cwnd\"", &["claim.8.at_least"]),
+    (
+        "claims",
+        "measure = \"threshold\"\nat_least = \"801 kbit/s\"\nat_most = \"802 kbit/s\"",
+        "measure = \"lost\"\nat_least = 1",
+        &["measure.lost", "a model has no moments"],
+    ),
+    ("paper", "citation = \"Nobody\"\n", "", &["paper.toml:1", "citation", "this key is missing"]),
+    (
+        "paper",
+        "after = \"loss\"",
+        "after = \"again\"",
+        &["paper.toml:23", "mark.again.after", "there is no mark `again`"],
+    ),
+    (
+        "paper",
+        "event = { drop = \"l a>b\" }",
+        "event = { dorp = \"l\" }",
+        &["paper.toml:19", "mark.loss.event.dorp", "did you mean `drop`?"],
+    ),
+    (
+        "paper",
+        "event = { drop = \"l a>b\" }",
+        "event = { drop = \"l\", once = true }",
+        &["paper.toml:19", "mark.loss.event.once"],
+    ),
+    (
+        "paper",
+        "event = { drop = \"l a>b\" }",
+        "event = { quantity = \"cwnd\", below = \"1 kB\" }",
+        &["paper.toml:19", "mark.loss.event.path"],
+    ),
+    (
+        "paper",
+        "event = { sent = \"missing\" }",
+        "event = { sent = \"lost\" }",
+        &["paper.toml:22", "there is no reason `lost`"],
+    ),
+    ("paper", "drop = \"l a>b\"", "drop = \"m\"", &["paper.toml:19", "mark.loss.event.drop", "no link `m`"]),
+    ("paper", "path = \"l\"", "path = \"m\"", &["paper.toml:38", "measure.cwnd.path", "no path `m`"]),
+    (
+        "paper",
+        "count = { drop = \"l\" }",
+        "count = { timeout = true, flow = \"g\" }",
+        &["paper.toml:34", "measure.lost.count.flow"],
+    ),
+    ("paper", "path = \"l\"\n", "", &["paper.toml:35", "measure.cwnd.path"]),
+    ("paper", "extreme = \"highest\"\n", "", &["measure.cwnd", "`extreme`"]),
+    (
+        "paper",
+        "since = \"loss\"",
+        "since = \"lost\"",
+        &["paper.toml:31", "measure.wait.since", "did you mean `loss`?"],
+    ),
+    ("paper", "unit = \"s\"", "unit = \"sec\"", &["paper.toml:27", "measure.seconds.unit"]),
+    (
+        "paper",
+        "result = \"flows.f.completion\"",
+        "result = \"flows.g.completion\"",
+        &["paper.toml:26", "measure.seconds.result", "no `g`"],
+    ),
+    (
+        "paper",
+        "scenario = \"one.toml\"",
+        "scenario = \"none.toml\"",
+        &["paper.toml:7", "experiment.one.scenario", "none.toml"],
+    ),
+    (
+        "paper",
+        "model = \"receive-buffer-blocking\"",
+        "model = \"blocking\"",
+        &["paper.toml:15", "experiment.model.model"],
+    ),
+    ("paper", "secondary=36 kbit/s", "secondary=36", &["claim model", "secondary", "has no unit"]),
+    (
+        "paper",
+        "link.l.rate={rate} bit/s",
+        "link.l.rat={rate} bit/s",
+        &["claim row/10000000", "link.l.rat", "did you mean `rate`?"],
+    ),
+    ("paper", "seeds = 3", "seeds = 0", &["paper.toml:12", "experiment.plain.seeds"]),
+    (
+        "paper",
+        "name = \"plain\"",
+        "name = \"one\"",
+        &["paper.toml:10", "experiment.one.name", "there is another `one`"],
+    ),
+    ("table", "5000000,1.8,-", "5000000,fast,-", &["table.csv:4", "seconds", "neither a number"]),
+    ("table", "5000000,1.8,-", "5000000,1.8", &["table.csv:4"]),
+];
+
+#[test]
+fn wrong_papers_are_refused_with_their_place() {
+    let faults: Vec<_> = WRONG.iter().filter_map(fault).collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// What is wrong with what is told of a wrong paper, if anything.
+fn fault((file, before, after, said): &Wrong) -> Option<String> {
+    let texts = [("paper", PAPER), ("claims", CLAIMS), ("table", TABLE)].map(|(name, text)| {
+        assert!(name != *file || text.contains(before), "{before} is in {file}");
+        if name == *file { text.replacen(before, after, 1) } else { text.to_owned() }
+    });
+    let (_parent, folder) = folder(&texts[0], &texts[1], &texts[2]);
+    let output = reproduce(&folder, &[]);
+    let message = stderr(&output);
+    let mut missing: Vec<String> =
+        said.iter().filter(|part| !message.contains(**part)).map(|part| (*part).to_owned()).collect();
+    if output.status.code() != Some(2) {
+        missing.push("exit status 2".to_owned());
+    }
+    if !output.stdout.is_empty() {
+        missing.push("nothing on standard output".to_owned());
+    }
+    (!missing.is_empty()).then(|| format!("{after}: expected {}; got\n{message}", missing.join(", ")))
+}
+
+#[test]
+fn papers_that_are_not_there_are_refused() {
+    let output = anabranch(&["reproduce", "no-such-paper"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no-such-paper"), "{}", stderr(&output));
+}
+
+fn threshold(secondary: &str) -> f64 {
+    let model =
+        ["model", "receive-buffer-blocking", "--primary", "10 Mbit/s", "--receive-buffer", "1 MB", "--json"];
+    let output = anabranch(&[&model[..], &["--secondary", secondary]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    parsed(&output)["results"]["most_primary"].as_f64().expect("a number")
+}
+
+#[test]
+fn the_model_gives_the_papers_thresholds_to_three_digits() {
+    assert_eq!((threshold("36 kbit/s") / 100.0).round(), 8016.0);
+    assert_eq!((threshold("384 kbit/s") / 10_000.0).round(), 486.0);
+}
+
+#[test]
+fn the_model_shows_every_term_and_refuses_what_it_cannot_read() {
+    let model = ["model", "receive-buffer-blocking", "--primary", "10 Mbit/s", "--secondary", "36 kbit/s"];
+    let output = anabranch(&[&model[..], &["--receive-buffer", "1 MB"]].concat());
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    for equation in 1..=8 {
+        assert!(text.contains(&format!("({equation})")), "equation {equation} is not in\n{text}");
+    }
+    for wrong in ["1", "-1 MB", "1 Mbit/s", "0 B"] {
+        let output = anabranch(&[&model[..], &[&format!("--receive-buffer={wrong}")]].concat());
+        assert_eq!(output.status.code(), Some(2), "{wrong}");
+        assert!(stderr(&output).contains("--receive-buffer"), "{}", stderr(&output));
+    }
+}

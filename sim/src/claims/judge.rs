@@ -1,0 +1,214 @@
+//! Verdicts: whether a claim holds, and what is shown of it.
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::{Value, json};
+
+use super::claim::{Bounds, Case, Cell, Form, Reference, Tolerance};
+use super::{Unit, Variant};
+
+/// A claim that was judged.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Outcome {
+    /// Its name.
+    pub id: String,
+    /// Where the paper says so.
+    pub source: String,
+    /// Its form.
+    pub form: &'static str,
+    /// The unit of its values.
+    pub unit: Unit,
+    /// The variant that it is judged under.
+    pub variant: String,
+    /// What is put in an order, by name; empty for a claim about one value.
+    pub of: Vec<String>,
+    /// What the paper says: a value for each that is compared.
+    pub paper: Vec<Cell>,
+    /// What ns-2 says, likewise.
+    pub ns2: Vec<Cell>,
+    /// What Anabranch says; `None`: it does not come to it.
+    pub values: Vec<Option<f64>>,
+    /// What it says under the other variants, by name.
+    pub beside: Vec<(String, Vec<Option<f64>>)>,
+    /// How near the value must come to what.
+    pub within: Vec<(Reference, Tolerance)>,
+    /// Between which bounds it must lie.
+    pub bounds: Bounds,
+    /// Whether the claim holds.
+    pub holds: bool,
+    /// Whether it was expected to.
+    pub expected: bool,
+    /// Why not, if not.
+    pub reason: Option<String>,
+    /// What else is to be said of the value.
+    pub note: Option<String>,
+}
+
+impl Outcome {
+    /// Whether it came as expected.
+    pub fn as_expected(&self) -> bool {
+        self.holds == self.expected
+    }
+
+    /// Whether it is about one value, not about an order.
+    pub fn is_single(&self) -> bool {
+        !matches!(self.form, "order" | "sequence")
+    }
+
+    /// How far its only value is from a reference, relatively.
+    pub fn difference(&self, from: Reference) -> Option<f64> {
+        let cells = if from == Reference::Paper { &self.paper } else { &self.ns2 };
+        match (self.values.as_slice(), cells.as_slice()) {
+            ([Some(value)], [Cell::Number(reference)]) if *reference != 0.0 => Some(value / reference - 1.0),
+            _ => None,
+        }
+    }
+}
+
+/// What a claim's values are under a variant, and what is to be said of them.
+pub(super) struct Seen {
+    pub(super) variant: usize,
+    pub(super) values: Vec<Option<f64>>,
+    pub(super) note: Option<String>,
+}
+
+/// The verdict on `case`. `of` is what it puts in an order; the case's own variant is among those of `values`.
+pub(super) fn judge(case: &Case, of: Vec<String>, variants: &[Variant], values: &[Seen]) -> Outcome {
+    let own = values.iter().find(|seen| seen.variant == case.variant);
+    let (seen, note) = own.map_or((Vec::new(), None), |seen| (seen.values.clone(), seen.note.clone()));
+    let others = values.iter().filter(|seen| seen.variant != case.variant);
+    Outcome {
+        id: case.id.clone(),
+        source: case.source.clone(),
+        form: case.form.name(),
+        unit: case.unit,
+        variant: variants[case.variant].name.clone(),
+        of,
+        paper: case.paper.clone(),
+        ns2: case.ns2.clone(),
+        holds: holds(case, &seen),
+        values: seen,
+        beside: others.map(|seen| (variants[seen.variant].name.clone(), seen.values.clone())).collect(),
+        within: case.within.clone(),
+        bounds: case.bounds,
+        expected: case.expected,
+        reason: case.reason.clone(),
+        note,
+    }
+}
+
+fn holds(case: &Case, values: &[Option<f64>]) -> bool {
+    match &case.form {
+        Form::Order { like: Some(Reference::Paper), .. } => same_order(values, &case.paper),
+        Form::Order { like: Some(Reference::Ns2), .. } => same_order(values, &case.ns2),
+        Form::Order { like: None, .. } | Form::Sequence { .. } => ascends(values),
+        Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) => {
+            is_near(case, values.first().copied().flatten())
+        }
+    }
+}
+
+fn ascends(values: &[Option<f64>]) -> bool {
+    values.iter().all(Option::is_some) && values.windows(2).all(|pair| pair[0] < pair[1])
+}
+
+fn same_order(values: &[Option<f64>], published: &[Cell]) -> bool {
+    let published: Vec<_> =
+        published.iter().map(|cell| if let Cell::Number(n) = cell { Some(*n) } else { None }).collect();
+    let all = values.len() == published.len() && values.iter().chain(&published).all(Option::is_some);
+    let pairs = (0..values.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
+    all && pairs
+        .into_iter()
+        .all(|(a, b)| values[a].partial_cmp(&values[b]) == published[a].partial_cmp(&published[b]))
+}
+
+fn is_near(case: &Case, value: Option<f64>) -> bool {
+    let near = |(reference, tolerance): &(Reference, Tolerance)| {
+        let cells = if *reference == Reference::Paper { &case.paper } else { &case.ns2 };
+        match (cells.first(), value) {
+            (Some(Cell::Never), value) => value.is_none(),
+            (Some(Cell::Number(reference)), Some(value)) => {
+                // A part in 10^9 is the arithmetic's: a tolerance of nothing asks for the same number.
+                let allowed = (tolerance.relative * reference.abs()).max(tolerance.absolute);
+                (value - reference).abs() <= allowed + 1e-9 * reference.abs()
+            }
+            _ => false,
+        }
+    };
+    let Bounds { at_least, at_most } = case.bounds;
+    let bounded = match value {
+        Some(value) => {
+            at_least.is_none_or(|least| value >= least) && at_most.is_none_or(|most| value <= most)
+        }
+        None => case.bounds == Bounds::default(),
+    };
+    bounded && case.within.iter().all(near)
+}
+
+impl Serialize for Outcome {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", &self.id)?;
+        map.serialize_entry("source", &self.source)?;
+        map.serialize_entry("form", self.form)?;
+        map.serialize_entry("unit", self.unit.symbol())?;
+        map.serialize_entry("variant", &self.variant)?;
+        map.serialize_entry("of", &self.of)?;
+        map.serialize_entry("holds", &self.holds)?;
+        map.serialize_entry("expected", &self.expected)?;
+        map.serialize_entry("paper", &self.shown(self.paper.iter().map(Cell::number)))?;
+        map.serialize_entry("ns2", &self.shown(self.ns2.iter().map(Cell::number)))?;
+        map.serialize_entry("anabranch", &self.shown(self.values.iter().copied()))?;
+        let beside =
+            self.beside.iter().map(|(name, values)| (name.clone(), self.shown(values.iter().copied())));
+        map.serialize_entry("beside", &beside.collect::<serde_json::Map<_, _>>())?;
+        map.serialize_entry("tolerance", &self.tolerance())?;
+        map.serialize_entry("reason", &self.reason)?;
+        map.serialize_entry("note", &self.note)?;
+        map.end()
+    }
+}
+
+impl Outcome {
+    /// One value as a number, several as a list; null where there is none.
+    fn shown(&self, values: impl Iterator<Item = Option<f64>>) -> Value {
+        let values: Vec<Value> = values.map(Value::from).collect();
+        match values.as_slice() {
+            [] => Value::Null,
+            [one] if self.is_single() => one.clone(),
+            _ => Value::Array(values),
+        }
+    }
+
+    fn tolerance(&self) -> Value {
+        let mut tolerance = serde_json::Map::new();
+        for (reference, within) in &self.within {
+            tolerance.insert(reference.name().to_owned(), json!(within));
+        }
+        let bounds = [("at_least", self.bounds.at_least), ("at_most", self.bounds.at_most)];
+        for (name, bound) in bounds.into_iter().filter_map(|(name, bound)| Some((name, bound?))) {
+            tolerance.insert(name.to_owned(), bound.into());
+        }
+        if tolerance.is_empty() { Value::Null } else { Value::Object(tolerance) }
+    }
+}
+
+impl Cell {
+    /// The number, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Cell::Number(number) => Some(*number),
+            Cell::Never => None,
+        }
+    }
+}
+
+impl Reference {
+    /// How it is spelled.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reference::Paper => "paper",
+            Reference::Ns2 => "ns2",
+        }
+    }
+}
