@@ -53,9 +53,14 @@ impl<'a> Reader<'a> {
         Ok(groups.iter().copied())
     }
 
-    /// All that is left, shared with the packet and not copied.
+    /// All that is left, shared with the packet and not copied; but copied if it is less than half of the
+    /// packet, so that a few bytes that are kept do not keep all of it.
     pub(super) fn rest(&mut self) -> Bytes {
-        let rest = self.packet.slice(self.at..self.end);
+        let small = self.remaining() * 2 < self.packet.len();
+        let rest = match small {
+            true => Bytes::copy_from_slice(self.left()),
+            false => self.packet.slice(self.at..self.end),
+        };
         self.at = self.end;
         rest
     }

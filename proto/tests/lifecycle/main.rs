@@ -2,6 +2,7 @@
 
 mod buffers;
 mod closing;
+mod hostile;
 mod restart;
 mod sacks;
 mod setup;
