@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run reproduce test bench format lint docs unit
+.PHONY: run reproduce test bench fuzz format lint docs unit
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it.
 run:
@@ -19,11 +19,18 @@ reproduce:
 # Everything that must hold. The tests come last, so that their results are the last lines.
 test: format lint docs unit
 
-# What things cost: a data packet in the core, a packet in the codec, and a gigabyte beside ns-2.
+# What things cost: a data packet in the core, a packet in the codec, a gigabyte of messages beside another
+# stack, and a gigabyte on simulated links beside ns-2.
 bench:
 	cargo bench --quiet --package anabranch-proto --bench endpoints
 	cargo bench --quiet --package anabranch-proto --bench codec
+	cargo run --release --quiet --manifest-path bench/peers/Cargo.toml
 	bench/versus-ns2
+
+# Every fuzz target for so many seconds: make fuzz SECONDS=60
+SECONDS ?= 60
+fuzz:
+	fuzz/run $(SECONDS)
 
 format:
 	cargo fmt --all --check

@@ -6,15 +6,11 @@
 
 mod support;
 
-use std::collections::{BTreeMap, VecDeque};
-
 use anabranch_proto::rules::Confirmation;
-use anabranch_proto::{
-    AssociationId, Config, Delivery, Duration, Event, Message, Pairs, PolicySpec, Rules, SendError,
-};
-use bytes::{Bytes, BytesMut};
+use anabranch_proto::{AssociationId, Config, Duration, Event, Message, Pairs, PolicySpec, Rules, SendError};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
+use support::expected::Expected;
 use support::{Weather, World, at};
 
 /// Seeds that once failed.
@@ -41,48 +37,6 @@ struct Case {
     /// By receiving side.
     expected: [Expected; 2],
     ids: [Option<AssociationId>; 2],
-}
-
-/// What one side must still receive.
-#[derive(Default)]
-struct Expected {
-    ordered: BTreeMap<u16, VecDeque<Bytes>>,
-    unordered: Vec<(u16, Bytes)>,
-    /// Parts of messages not yet complete, by stream and order.
-    parts: BTreeMap<(u16, bool), BytesMut>,
-}
-
-impl Expected {
-    fn is_empty(&self) -> bool {
-        self.unordered.is_empty() && self.ordered.values().all(VecDeque::is_empty)
-    }
-
-    fn sent(&mut self, message: &Message) {
-        let payload = message.payload.clone();
-        if message.unordered {
-            self.unordered.push((message.stream, payload));
-        } else {
-            self.ordered.entry(message.stream).or_default().push_back(payload);
-        }
-    }
-
-    fn arrived(&mut self, delivery: Delivery) {
-        let (stream, unordered, complete) = (delivery.stream, delivery.unordered, delivery.complete);
-        let whole = self.parts.entry((stream, unordered)).or_default();
-        whole.extend_from_slice(&delivery.into_bytes());
-        if !complete {
-            return;
-        }
-        let whole = self.parts.remove(&(stream, unordered)).expect("just put there").freeze();
-        if unordered {
-            let at = self.unordered.iter().position(|sent| *sent == (stream, whole.clone()));
-            self.unordered
-                .swap_remove(at.expect("an unordered message that was sent, and not delivered before"));
-        } else {
-            let next = self.ordered.get_mut(&stream).and_then(VecDeque::pop_front);
-            assert_eq!(next, Some(whole), "the next message of stream {stream}");
-        }
-    }
 }
 
 impl Case {
@@ -221,7 +175,7 @@ impl Case {
         }
         for side in 0..2 {
             assert!(self.world.happened(side, &Event::Closed), "side {side} has not closed");
-            assert!(self.expected[side].parts.is_empty());
+            assert!(!self.expected[side].in_part());
         }
     }
 }

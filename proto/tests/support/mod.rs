@@ -4,6 +4,8 @@
 
 pub mod bench;
 
+pub mod expected;
+
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -52,6 +54,9 @@ pub type Kind = fn(&Chunk) -> bool;
 /// Called for each packet that leaves: whether it is to be dropped.
 pub type Dropper = Box<dyn FnMut(Time, usize, &Packet) -> bool>;
 
+/// Called for each packet that leaves, if set: how long each of its copies travels. No copy, no arrival.
+pub type Fate = Box<dyn FnMut() -> Vec<Duration>>;
+
 pub struct World {
     pub now: Time,
     pub ends: [Endpoint; 2],
@@ -62,6 +67,8 @@ pub struct World {
     pub log: Vec<Left>,
     pub keep_log: bool,
     pub drop: Dropper,
+    /// Decides in the weather's place on paths that are up.
+    pub fate: Option<Fate>,
     pub chance: ChaCha8Rng,
     /// Every packet goes through the codec.
     pub wire: bool,
@@ -97,6 +104,7 @@ impl World {
             log: Vec::new(),
             keep_log: false,
             drop: Box::new(|_, _, _| false),
+            fate: None,
             chance: ChaCha8Rng::seed_from_u64(seed),
             wire: false,
             travelling: BTreeMap::new(),
@@ -179,21 +187,34 @@ impl World {
         let IpAddr::V4(to) = packet.to.ip else { panic!("an IPv4 test") };
         let path = usize::from(from.octets()[2]);
         let routed = from.octets()[2] == to.octets()[2];
-        let weather = self.weather[path].clone();
-        let unlucky = self.chance.next_u64() % 1000 < weather.loss;
-        let doubled = self.chance.next_u64() % 1000 < weather.doubled;
-        let dropped = (self.drop)(self.now, side, &packet) || unlucky || !weather.up || !routed;
+        let mut weather = self.weather[path].clone();
+        weather.up &= routed;
+        let copies = match &mut self.fate {
+            Some(fate) => fate(),
+            None => self.by_weather(&weather),
+        };
+        let lost = (self.drop)(self.now, side, &packet) || copies.is_empty();
+        let dropped = lost || !weather.up;
         if !dropped {
-            for _ in 0..=usize::from(doubled) {
-                let jitter = self.chance.next_u64() % (weather.jitter.as_nanos() as u64 + 1);
-                let at = self.now + weather.delay + Duration::from_nanos(jitter);
+            for travel in copies {
                 self.counter += 1;
-                self.travelling.insert((at, self.counter), (1 - side, self.coded(&packet)));
+                let arrival = (self.now + travel, self.counter);
+                self.travelling.insert(arrival, (1 - side, self.coded(&packet)));
             }
         }
         if self.keep_log {
             self.log.push(Left { at: self.now, side, packet, reason, dropped });
         }
+    }
+
+    /// How long each copy of a packet travels, as chance has it.
+    fn by_weather(&mut self, weather: &Weather) -> Vec<Duration> {
+        let unlucky = self.chance.next_u64() % 1000 < weather.loss;
+        let doubled = self.chance.next_u64() % 1000 < weather.doubled;
+        let copies = if unlucky || !weather.up { 0 } else { 1 + usize::from(doubled) };
+        let jitter = weather.jitter.as_nanos() as u64 + 1;
+        let mut travel = || weather.delay + Duration::from_nanos(self.chance.next_u64() % jitter);
+        (0..copies).map(|_| travel()).collect()
     }
 
     /// The packet as it arrives: through the codec, if that is wanted.

@@ -1,0 +1,181 @@
+//! Writes the first corpora, `corpus/TARGET/NAME`: `cargo run --example seeds`. Packets as a transfer sends
+//! them, and cases written out byte by byte as `src/` reads them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anabranch_fuzz::support::{Weather, World, at};
+use anabranch_proto::wire::chunk::{Abort, OperationError, Unknown};
+use anabranch_proto::wire::{Cause, Chunk, Packet, Param};
+use anabranch_proto::{Config, Message, Time, Tsn};
+use bytes::{Bytes, BytesMut};
+
+fn main() {
+    for (n, packet) in packets().iter().enumerate() {
+        write("packet", &format!("{n:02}-{}", name(packet)), &encoded(packet));
+    }
+    write("params", "parameters", &Param::encode_list(&parameters()).expect("short enough"));
+    // Behind the headers of packet and chunk.
+    write("params", "causes", &encoded(&error(causes()))[16..]);
+    COOKIES.iter().for_each(|(name, bytes)| write("cookie", name, bytes));
+    SACKS.iter().for_each(|(name, bytes)| write("sacks", name, bytes));
+    ENDPOINTS.iter().for_each(|(name, bytes)| write("endpoint", name, bytes));
+    DELIVERIES.iter().for_each(|(name, bytes)| write("delivery", name, bytes));
+}
+
+fn write(target: &str, name: &str, bytes: &[u8]) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
+    std::fs::create_dir_all(&folder).expect("a folder that can be made");
+    std::fs::write(folder.join(name), bytes).expect("a file that can be written");
+}
+
+/// The first packet of each shape in a transfer with losses, and what no transfer sends.
+fn packets() -> Vec<Packet> {
+    let mut packets: Vec<Packet> = Vec::new();
+    for packet in transfer() {
+        if packets.iter().all(|other| shape(other) != shape(&packet)) {
+            packets.push(packet);
+        }
+    }
+    let value = Bytes::from_static(b"unknown");
+    let unknown = Chunk::Unknown(Box::new(Unknown { number: 0xc5, flags: 1, value }));
+    let abort = Chunk::Abort(Abort { reflected: true, causes: causes() });
+    packets.extend([error(causes()), error(causes())]);
+    let last = packets.len() - 1;
+    packets[last].chunks = [unknown, abort].into_iter().collect();
+    packets
+}
+
+/// All packets of a short transfer over two paths, with losses.
+fn transfer() -> Vec<Packet> {
+    let config = Config { mtu: 576, ..Config::default() };
+    let weather = vec![Weather { loss: 200, ..Weather::fair(Duration::from_millis(10)) }; 2];
+    let mut world = World::new([at(0, 2, &config), at(1, 2, &config)], weather, 3);
+    world.keep_log = true;
+    let id = world.connect();
+    world.run(Time::ZERO + Duration::from_secs(60));
+    for size in [1, 700, 30, 4000] {
+        let payload = Bytes::from(vec![b'a'; size]);
+        let message = Message { stream: 1, ppid: 7, unordered: size == 30, payload };
+        world.ends[0].send(world.now, id, message).expect("room to send");
+    }
+    world.ends[0].shutdown(world.now, id);
+    world.drain(0);
+    world.run(Time::ZERO + Duration::from_secs(300));
+    world.log.into_iter().map(|left| left.packet).collect()
+}
+
+/// The chunk types of a packet, and whether a SACK has gaps.
+fn shape(packet: &Packet) -> Vec<(u8, bool)> {
+    let gaps = |chunk: &Chunk| matches!(chunk, Chunk::Sack(sack) if !sack.gaps.is_empty());
+    packet.chunks.iter().map(|chunk| (chunk.number(), gaps(chunk))).collect()
+}
+
+fn name(packet: &Packet) -> String {
+    packet.chunks.iter().map(|chunk| chunk.number().to_string()).collect::<Vec<_>>().join("-")
+}
+
+fn encoded(packet: &Packet) -> Bytes {
+    let mut bytes = BytesMut::new();
+    packet.encode(&mut bytes).expect("it can be encoded");
+    bytes.freeze()
+}
+
+fn error(causes: Vec<Cause>) -> Packet {
+    anabranch_fuzz::lone::packet((0, 0), 7, vec![Chunk::Error(OperationError { causes })])
+}
+
+fn parameters() -> Vec<Param> {
+    let some = || Bytes::from_static(b"seven b");
+    vec![
+        Param::Ipv4([10, 0, 0, 1].into()),
+        Param::Ipv6(1u128.into()),
+        Param::Cookie(some()),
+        Param::Unrecognized(Param::encode_list(&[Param::HostName(some())]).expect("short enough")),
+        Param::CookiePreservative(1000),
+        Param::HostName(some()),
+        Param::SupportedAddressTypes(vec![5, 6]),
+        Param::Unknown { kind: 0x8123, value: some() },
+    ]
+}
+
+fn causes() -> Vec<Cause> {
+    let some = || Bytes::from_static(b"seven b");
+    let inner = Param::encode_list(&parameters()[..2]).expect("short enough");
+    vec![
+        Cause::InvalidStream(9),
+        Cause::MissingParameter(vec![7, 8]),
+        Cause::StaleCookie(5),
+        Cause::OutOfResource,
+        Cause::UnrecognizedChunk(some()),
+        Cause::UnrecognizedParameters(inner.clone()),
+        Cause::NoUserData(Tsn(3)),
+        Cause::RestartWithNewAddresses(inner),
+        Cause::ProtocolViolation(some()),
+    ]
+}
+
+/// Five bytes: era, retransmission policy, sizes, paths, first TSN.
+const SETUP: [u8; 5] = [2, 1, 0b1_0110, 1, 3];
+
+/// `SETUP`, then the rest.
+macro_rules! case {
+    ($($byte:expr),* $(,)?) => {
+        &[SETUP[0], SETUP[1], SETUP[2], SETUP[3], SETUP[4], $($byte),*]
+    };
+}
+
+type Seeds = &'static [(&'static str, &'static [u8])];
+
+/// Which parts are odd, then those parts; see `cookie::Try`.
+const COOKIES: Seeds = &[
+    ("as-given", case![8]),
+    ("changed-then-as-given", case![0, 1, 0, 9, 1, 0, 1, 1, 40, 8]),
+    ("prolonged", case![0, 1, 2, 3, 1, 2, 3]),
+    ("wrong-tag", case![10, 1, 0, 0, 0, 8]),
+    ("other-path", case![12, 1]),
+    ("stale", case![9, 0xff, 0xff, 8]),
+];
+
+/// Send: 0, stream, bytes (2), count. Acknowledge: 2, kind, advance, [a_rwnd (2)], gaps, [duplicates].
+/// Pass: 6, milliseconds (2).
+const SACKS: Seeds = &[
+    ("all", case![0, 0, 100, 0, 7, 2, 0, 8, 0]),
+    ("one-by-one", case![0, 0, 100, 0, 7, 2, 0, 1, 0, 2, 0, 1, 0, 6, 0, 1, 2, 0, 1, 0]),
+    ("gaps", case![0, 0, 0, 4, 7, 2, 0, 0, 1, 2, 0, 2, 0, 0, 1, 2, 1, 2, 0, 0, 1, 2, 2, 2, 0, 0, 1, 2, 3]),
+    ("unordered-gaps", case![0, 1, 9, 0, 7, 0, 2, 9, 0, 7, 2, 0, 1, 3, 7, 1, 2, 1, 3, 9]),
+    ("reneging", case![0, 0, 9, 0, 7, 2, 0, 0, 1, 2, 3, 2, 0, 0, 0, 2, 0, 0, 1, 3, 0, 2, 0, 3, 0]),
+    ("timeout", case![0, 0, 0, 15, 7, 6, 0xff, 0xff, 2, 0, 0, 1, 2, 4, 6, 0xff, 0x7f, 2, 0, 4, 0]),
+    (
+        "closed-window",
+        case![0, 0, 0, 8, 7, 2, 0x10, 2, 0, 0, 0, 6, 0xff, 0x1f, 2, 0x10, 9, 0, 0, 0, 2, 0, 1, 0],
+    ),
+    ("never-sent", case![0, 0, 9, 0, 3, 2, 0xf0, 90, 0, 0, 0, 0]),
+    ("old", case![0, 0, 9, 0, 3, 2, 0, 3, 0, 2, 12, 2, 0]),
+];
+
+/// Packet: 0, odd bits, number of chunks, chunks. Flood: 12, packet, times. Greet: 13. Connect: 15. Answer: 16.
+/// Send: 18, of, stream, bytes (2). Read 21, Shutdown 23, Abort 24, Forget 25: of. Pass: 28, milliseconds (2).
+const ENDPOINTS: Seeds = &[
+    ("greeted-data-read", case![13, 0, 0, 0, 1, 0, 0, 0, 0, 0, 50, 0, 21, 0, 28, 200, 0]),
+    ("connected-sends", case![15, 0, 16, 0, 18, 0, 1, 200, 0, 18, 0, 1, 200, 8, 0, 0, 1, 9, 0, 99, 9, 0, 0]),
+    ("flood", case![13, 0, 12, 0, 1, 0, 0, 0, 0, 0, 1, 0, 200, 28, 200, 0]),
+    (
+        "gap-flood",
+        case![13, 0, 0, 0, 1, 0, 5, 5, 0, 0, 1, 0, 0, 0, 2, 0, 9, 9, 0, 3, 1, 0, 0, 3, 3, 1, 1, 1, 0],
+    ),
+    ("restart", case![13, 0, 18, 0, 0, 9, 0, 0, 0, 1, 7, 1, 9, 9, 9, 9, 1, 0, 0, 0, 1, 20, 0, 0]),
+    ("both-shut-down", case![13, 0, 23, 0, 0, 0, 1, 17, 0, 0, 0, 1, 18, 0, 0, 1, 22, 0, 25, 0]),
+    ("aborted", case![13, 1, 18, 0, 0, 9, 9, 0, 1, 1, 16, 0, 1, 12, 0, 0, 25, 0]),
+    ("timers", case![13, 0, 18, 0, 0, 9, 9, 28, 0xff, 0xff, 28, 0xff, 0xff, 0, 0, 1, 14, 0, 28, 0xff, 0xff]),
+];
+
+/// Send: 0, side, stream, bytes (2). Read: 6, side, count. Pass: 8, milliseconds (2). Fates: 11, four bytes.
+const DELIVERIES: Seeds = &[
+    ("one-message", case![8, 200, 0, 0, 0, 0, 9, 0, 8, 200, 0]),
+    ("both-ways", case![8, 200, 0, 0, 0, 0, 0, 4, 0, 1, 1, 0, 4, 8, 200, 0, 6, 0, 9, 6, 1, 9]),
+    ("losses", case![8, 200, 0, 11, 0, 200, 0, 200, 0, 0, 0, 0, 16, 0, 0, 1, 0, 16, 8, 200, 1]),
+    ("doubled-late", case![8, 200, 0, 11, 130, 90, 180, 255, 0, 0, 0x80, 0, 8, 0, 0, 1, 0, 8, 8, 200, 1]),
+    ("path-down", case![8, 200, 0, 0, 0, 0, 0, 8, 14, 0, 0, 0, 0, 0, 8, 8, 200, 9, 14, 0, 15, 0, 1]),
+    ("setup-lost", case![11, 0, 200, 0, 200, 0, 0, 0, 9, 0, 8, 200, 9]),
+];

@@ -1,0 +1,30 @@
+//! What hostile bytes, and hostile peers, may not do to the core: the bodies of the fuzz targets.
+//!
+//! | target | input | what must hold |
+//! |---|---|---|
+//! | `packet` | bytes | no panic; what decodes encodes, not longer, and decodes equal |
+//! | `params` | bytes | the same of parameter lists, and of error causes with what they enclose |
+//! | `cookie` | changes to a valid COOKIE ECHO | no association but by the cookie as it was given |
+//! | `sacks` | SACKs of any kind, and sends | flight, acknowledgements and retransmissions as a set of TSNs says |
+//! | `endpoint` | packets, calls, timers | no panic, an end to every drain, bounded memory |
+//! | `delivery` | what a network does to packets | each message at most once, in order; exactly once when it heals |
+//!
+//! `make fuzz SECONDS=60` runs all. A structured input is a row of small numbers, read from the front, so that
+//! a byte that the fuzzer changes changes one decision. `cargo run --example seeds` writes the first corpora.
+
+pub mod chunks;
+pub mod codec;
+pub mod cookie;
+pub mod delivery;
+pub mod endpoint;
+pub mod input;
+pub mod lone;
+pub mod memory;
+pub mod sacks;
+
+#[path = "../../proto/tests/support/mod.rs"]
+pub mod support;
+
+/// All endpoints here count their bytes: `endpoint` bounds them.
+#[global_allocator]
+static MEMORY: memory::Counting = memory::Counting;
