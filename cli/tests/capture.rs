@@ -10,9 +10,12 @@ use serde_json::Value;
 use support::{anabranch, documents, skip, stderr};
 
 /// What makes a scenario's run short; others are short by themselves.
-const SHORTER: [(&str, &str); 3] = [
-    ("headline", "flow.download.send=2 MB"),
-    ("case-study", "flow.transfer.send=2 MB"),
+const SHORTER: [(&str, &str); 6] = [
+    ("headline", "flow.download.send=1 MB"),
+    ("case-study", "flow.transfer.send=1 MB"),
+    ("shared-link", "flow.new.send=500 kB"),
+    ("shared-link", "flow.old.send=500 kB"),
+    ("streams", "flow.ordered.send=500 kB"),
     ("slow-reader", "flow.transfer.send=500 kB"),
 ];
 
