@@ -14,6 +14,7 @@ use anabranch_sim::{RunOptions, run};
 #[derive(Default)]
 struct Log {
     shift: Duration,
+    last: Duration,
     lines: String,
 }
 
@@ -24,6 +25,7 @@ impl Observer for Log {
 
     fn record(&mut self, at: Time, record: &Record<'_>) {
         let at = at.since(Time::ZERO) - self.shift;
+        assert!(at >= std::mem::replace(&mut self.last, at), "records come in order of time");
         let tsns = |packet: anabranch_sim::trace::Shown<'_>| packet.tsns().collect::<Vec<_>>();
         match record {
             Record::Sent { flow, side, path, reason, packet } => {
@@ -36,6 +38,13 @@ impl Observer for Log {
             }
             Record::Queued { link, flow, packet, queue } => {
                 writeln!(self.lines, "{at:?} {link} {flow} {} {queue:?}", packet.size)
+            }
+            Record::Started { link, flow, number, packet } => {
+                writeln!(
+                    self.lines,
+                    "{at:?} {link} {flow} {number} started {} {:?}",
+                    packet.hops, packet.origin
+                )
             }
             Record::Dropped { link, flow, number, cause, packet } => {
                 writeln!(self.lines, "{at:?} {link} {flow} {number} {cause:?} {}", packet.size)
