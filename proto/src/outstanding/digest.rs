@@ -85,12 +85,8 @@ impl Outstanding {
     }
 
     fn take_gaps(&mut self, sack: &Sack, now: Time, paths: &mut Paths, digest: &mut Digest) {
-        let mut said = Ranges::default();
-        for gap in &sack.gaps {
-            if gap.start >= 1 && gap.start <= gap.end {
-                said.add(u32::from(gap.start) - 1, u32::from(gap.end));
-            }
-        }
+        let sound = sack.gaps.iter().filter(|gap| gap.start >= 1 && gap.start <= gap.end);
+        let said = Ranges::of(sound.map(|gap| (u32::from(gap.start) - 1, u32::from(gap.end))));
         let (ring, first) = (&mut self.ring, self.first);
         said.without(&self.acked, |start, end| {
             for offset in start..end {
@@ -130,10 +126,7 @@ impl Outstanding {
             MissingBelow::HighestNewlyAcked if in_recovery && digest.advanced => self.acked.end(),
             MissingBelow::HighestNewlyAcked => digest.newest,
         };
-        let mut holes = Ranges::default();
-        if limit > 0 {
-            holes.add(0, limit);
-        }
+        let holes = Ranges::of((limit > 0).then_some((0, limit)).into_iter());
         let mut marked = Vec::new();
         let again = rules.fast_retransmissions == FastRetransmissions::Again;
         let (ring, first) = (&mut self.ring, self.first);
