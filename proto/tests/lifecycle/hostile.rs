@@ -120,7 +120,8 @@ fn floods_of_heartbeats_and_duplicates() {
 fn a_small_payload_does_not_pin_its_packet() {
     let small = chunk(1, 10);
     let large = chunk(2, 1400);
-    let bench = Bench::new(era("rfc9260"), 1);
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    bench.send(1, 10);
     let packet = Packet { chunks: [small, large].into_iter().collect(), ..bench.sent[0].1.clone() };
     let mut bytes = BytesMut::new();
     packet.encode(&mut bytes).expect("it fits");
