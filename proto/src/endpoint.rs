@@ -302,7 +302,8 @@ impl Endpoint {
         let Some(association) = &self.associations[index] else { return };
         self.by_tag.insert(association.local_tag, index);
         for path in association.paths.views() {
-            self.by_peer.insert((path.remote, association.peer_port), index);
+            // An address that another association has already stays its: a peer cannot take it by naming it.
+            self.by_peer.entry((path.remote, association.peer_port)).or_insert(index);
         }
     }
 
