@@ -42,6 +42,8 @@ pub struct Endpoint {
     associations: Vec<Option<Box<Association>>>,
     /// By our tag.
     by_tag: BTreeMap<u32, usize>,
+    /// Whose packet came last, while its tag is known.
+    last: Option<usize>,
     /// By a peer address and port.
     by_peer: BTreeMap<(Address, u16), usize>,
     /// Associations with something to say.
@@ -91,6 +93,7 @@ impl Endpoint {
             notes: false,
             associations: Vec::new(),
             by_tag: BTreeMap::new(),
+            last: None,
             by_peer: BTreeMap::new(),
             ready: VecDeque::new(),
             agenda: Agenda::default(),
@@ -178,6 +181,11 @@ impl Endpoint {
         let delivery = self.get_mut(id)?.read();
         self.wake(id.0 as usize);
         delivery
+    }
+
+    /// Whether there is something to read now.
+    pub fn is_readable(&self, id: AssociationId) -> bool {
+        self.get(id).is_some_and(Association::is_readable)
     }
 
     /// Ends the association gracefully, once all data is acknowledged.
@@ -310,6 +318,7 @@ impl Endpoint {
     fn unlink(&mut self, index: usize) {
         let Some(association) = &self.associations[index] else { return };
         self.by_tag.remove(&association.local_tag);
+        self.last = None;
         let port = association.peer_port;
         for path in association.paths.views() {
             if self.by_peer.get(&(path.remote, port)) == Some(&index) {
@@ -345,23 +354,19 @@ impl Endpoint {
     //= rfc9260#section-8.5
     //= rfc9260#section-8.5.1
     fn owner(&self, packet: &Packet) -> Owner {
-        let by_peer = self.by_peer.get(&(packet.from, packet.ports.source)).copied();
-        let known = by_peer.and_then(|index| Some((index, self.associations[index].as_ref()?)));
         let reflected = packet.chunks.iter().any(|chunk| match chunk {
             Chunk::Abort(abort) => abort.reflected,
             Chunk::ShutdownComplete(complete) => complete.reflected,
             _ => false,
         });
+        if !reflected && let Some(index) = self.with_tag(packet) {
+            return Owner::Association(index);
+        }
+        let by_peer = self.by_peer.get(&(packet.from, packet.ports.source)).copied();
+        let known = by_peer.and_then(|index| Some((index, self.associations[index].as_ref()?)));
         if reflected {
             let right = known.filter(|(_, association)| association.peer_tag == packet.tag);
             return right.map_or(Owner::WrongTag, |(index, _)| Owner::Association(index));
-        }
-        let same_port = |index: &usize| {
-            let association = self.associations[*index].as_ref();
-            association.is_some_and(|a| a.peer_port == packet.ports.source)
-        };
-        if let Some(index) = self.by_tag.get(&packet.tag).copied().filter(same_port) {
-            return Owner::Association(index);
         }
         let ends = matches!(packet.chunks.first(), Some(Chunk::ShutdownAck(_)));
         match known {
@@ -372,10 +377,22 @@ impl Endpoint {
         }
     }
 
+    /// The association whose tag and peer's port these are: most often that of the packet before.
+    fn with_tag(&self, packet: &Packet) -> Option<usize> {
+        let has = |index: usize| {
+            let association = self.associations.get(index).and_then(Option::as_ref);
+            association.is_some_and(|a| (a.local_tag, a.peer_port) == (packet.tag, packet.ports.source))
+        };
+        let last = self.last.filter(|index| has(*index));
+        last.or_else(|| self.by_tag.get(&packet.tag).copied().filter(|index| has(*index)))
+    }
+
     fn deliver(&mut self, index: usize, mut packet: Box<Packet>, skip: usize, now: Time) {
         let Some(association) = &mut self.associations[index] else { return };
         let setting_up = association.state().setting_up();
         association.incoming(&mut packet, skip, now);
+        association.keep(packet);
+        self.last = Some(index);
         if setting_up {
             // INIT ACK may have named further addresses.
             self.link(index);

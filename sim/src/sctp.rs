@@ -148,10 +148,10 @@ impl SctpAgent {
     fn read(&mut self, now: Time) {
         let (Application::Reader(sink), Some(id)) = (&mut self.application, self.association) else { return };
         while sink.due(now) {
-            match self.endpoint.read(now, id) {
-                Some(delivery) => sink.took(now, delivery.len()),
-                None => sink.set_readable(false),
+            if let Some(delivery) = self.endpoint.read(now, id) {
+                sink.took(now, delivery.len());
             }
+            sink.set_readable(self.endpoint.is_readable(id));
         }
     }
 

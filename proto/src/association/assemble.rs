@@ -18,13 +18,28 @@ type Built = (Box<Packet>, Reason);
 impl Association {
     /// The next packet, if there is one to send now.
     pub(super) fn next_packet(&mut self, now: Time) -> Option<Built> {
-        self.next_control()
-            .or_else(|| self.next_resend(now))
-            .or_else(|| self.next_heartbeat(now))
-            .or_else(|| self.next_load(now))
+        let control = self.has_control().then(|| self.next_of_control(now)).flatten();
+        control.or_else(|| self.next_load(now))
     }
 
-    fn packet(&self, path: PathId, chunks: SmallVec<[Chunk; 2]>, purpose: Purpose, limit: Limit) -> Built {
+    /// Whether anything but DATA and SACK may be due.
+    fn has_control(&self) -> bool {
+        !self.control.is_empty() || self.resend.is_some() || self.paths.wants_heartbeat()
+    }
+
+    // Rare beside data: what is not needed for that stays out of its way.
+    #[cold]
+    fn next_of_control(&mut self, now: Time) -> Option<Built> {
+        self.next_control().or_else(|| self.next_resend(now)).or_else(|| self.next_heartbeat(now))
+    }
+
+    fn packet(
+        &mut self,
+        path: PathId,
+        chunks: SmallVec<[Chunk; 2]>,
+        purpose: Purpose,
+        limit: Limit,
+    ) -> Built {
         let view = self.paths.view(path);
         let first_of_all = matches!(chunks.first(), Some(Chunk::Init(_)));
         let packet = Packet {
@@ -35,7 +50,19 @@ impl Association {
             ecn: Ecn::NotEct,
             chunks,
         };
-        (Box::new(packet), Reason { purpose, path: Some(path), limit })
+        let packet = match self.spare.take() {
+            Some(mut spare) => {
+                *spare = packet;
+                spare
+            }
+            None => Box::new(packet),
+        };
+        (packet, Reason { purpose, path: Some(path), limit })
+    }
+
+    /// Keeps a packet that was taken in: the next one that is built needs no new memory.
+    pub(crate) fn keep(&mut self, packet: Box<Packet>) {
+        self.spare = Some(packet);
     }
 
     /// Control chunks that are sent once; those for one path together, as far as they fit.

@@ -21,23 +21,13 @@ impl Association {
         self.heard_in_shutdown();
         for chunk in packet.chunks.drain(skip..) {
             match chunk {
-                Chunk::Unknown(unknown) => {
-                    if !self.unknown(*unknown, path) {
+                Chunk::Data(data) => self.data(data, path, &mut arrival, now),
+                Chunk::Sack(sack) => self.sack(&sack, now),
+                other => {
+                    if !self.control_chunk(other, path, (local, source), now) {
                         break;
                     }
                 }
-                Chunk::Data(data) => self.data(data, path, &mut arrival, now),
-                Chunk::Sack(sack) => self.sack(&sack, now),
-                Chunk::InitAck(init) => self.init_ack(&init, local, source, now),
-                Chunk::CookieAck(_) => self.cookie_ack(local, source, now),
-                Chunk::Heartbeat(heartbeat) => self.heartbeat(heartbeat, path),
-                Chunk::HeartbeatAck(heartbeat) => self.heartbeat_ack(&heartbeat, now),
-                Chunk::Shutdown(shutdown) => self.shutdown_came(shutdown.cumulative, now),
-                Chunk::ShutdownAck(_) => self.shutdown_ack_came(path, now),
-                Chunk::ShutdownComplete(_) => self.take(Step::Complete, now),
-                Chunk::Abort(abort) => self.abort_came(abort, now),
-                Chunk::Error(error) => self.peer_error(error, now),
-                Chunk::Init(_) | Chunk::CookieEcho(_) => {}
             }
         }
         if self.state != State::Closed {
@@ -46,6 +36,32 @@ impl Association {
             self.announce_readable();
             self.announce_writable();
         }
+    }
+
+    /// Takes any chunk but DATA and SACK; whether the chunks behind it count.
+    // Rare beside those: it stays out of their way.
+    #[cold]
+    fn control_chunk(
+        &mut self,
+        chunk: Chunk,
+        path: PathId,
+        (local, source): (Address, Address),
+        now: Time,
+    ) -> bool {
+        match chunk {
+            Chunk::InitAck(init) => self.init_ack(&init, local, source, now),
+            Chunk::CookieAck(_) => self.cookie_ack(local, source, now),
+            Chunk::Heartbeat(heartbeat) => self.heartbeat(heartbeat, path),
+            Chunk::HeartbeatAck(heartbeat) => self.heartbeat_ack(&heartbeat, now),
+            Chunk::Shutdown(shutdown) => self.shutdown_came(shutdown.cumulative, now),
+            Chunk::ShutdownAck(_) => self.shutdown_ack_came(path, now),
+            Chunk::ShutdownComplete(_) => self.take(Step::Complete, now),
+            Chunk::Abort(abort) => self.abort_came(abort, now),
+            Chunk::Error(error) => self.peer_error(error, now),
+            Chunk::Unknown(unknown) => return self.unknown(*unknown, path),
+            Chunk::Data(_) | Chunk::Sack(_) | Chunk::Init(_) | Chunk::CookieEcho(_) => {}
+        }
+        true
     }
 
     /// The two high bits of a type that is not understood say what to do; whether the chunks behind it count.

@@ -21,7 +21,7 @@ use crate::receive::Receiver;
 use crate::sender::{Sender, Surroundings};
 use crate::shutdown::{State, Step};
 use crate::wire::chunk::Abort;
-use crate::wire::{Address, Cause, Chunk};
+use crate::wire::{Address, Cause, Chunk, Packet};
 use crate::{AssociationId, Config, Delivery, Duration, Time, Tsn};
 
 use bytes::Bytes;
@@ -62,6 +62,8 @@ pub(crate) struct Association {
     refused: bool,
     /// Data that can be read has been announced and not all been read.
     announced: bool,
+    /// A packet that was taken in, for the next one that is built.
+    spare: Option<Box<Packet>>,
 }
 
 /// A control chunk under a timer: T1-init, T1-cookie or T2-shutdown.
@@ -177,8 +179,12 @@ impl Association {
     /// The next message for the user.
     pub(crate) fn read(&mut self) -> Option<Delivery> {
         let delivery = self.receiver.read(&self.config);
-        self.announced = delivery.is_some() && self.receiver.has_ready();
+        self.announced = self.receiver.has_ready();
         delivery
+    }
+
+    pub(crate) fn is_readable(&self) -> bool {
+        self.receiver.has_ready()
     }
 
     fn announce_readable(&mut self) {

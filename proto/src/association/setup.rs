@@ -60,6 +60,7 @@ impl Association {
             guard: Time::NEVER,
             refused: false,
             announced: false,
+            spare: None,
             config: Arc::clone(config),
             chance,
         })

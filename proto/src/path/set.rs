@@ -63,6 +63,11 @@ impl Paths {
         (&mut self.views[id.index()], &mut self.rest[id.index()])
     }
 
+    /// Whether a heartbeat is wanted on any path.
+    pub(crate) fn wants_heartbeat(&self) -> bool {
+        self.rest.iter().any(|path| path.health.wanted)
+    }
+
     /// The path of this pair of addresses.
     pub(crate) fn of_pair(&self, local: Address, remote: Address) -> Option<PathId> {
         self.views.iter().find(|p| p.remote == remote && p.local == local).map(|p| p.id)

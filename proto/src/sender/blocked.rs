@@ -3,8 +3,8 @@
 use super::{Sender, Surroundings};
 use crate::notes::Notes;
 use crate::output::{Blocked, NoteKind, Statistics};
-use crate::path::PathView;
-use crate::policy::{Choice, Why};
+use crate::path::{PathView, Paths};
+use crate::policy::Choice;
 use crate::rules::WindowProbe;
 use crate::{Config, Duration, Time};
 
@@ -12,16 +12,26 @@ use crate::{Config, Duration, Time};
 pub(super) struct BlockedClock {
     cause: Option<Blocked>,
     since: Time,
+    /// What kept new data from leaving when it was tried last.
+    found: Option<Blocked>,
+}
+
+/// What keeps a chunk from leaving by the path that its route chose, when nothing else does.
+pub(super) fn in_the_way(choice: Choice, paths: &Paths) -> Blocked {
+    let full = |path: &PathView| path.flight >= path.window;
+    match choice {
+        Choice::Send(path) if full(paths.view(path)) => Blocked::Window,
+        _ => Blocked::Turn,
+    }
 }
 
 impl BlockedClock {
-    pub(super) fn set(
-        &mut self,
-        cause: Option<Blocked>,
-        now: Time,
-        statistics: &mut Statistics,
-        notes: &mut Notes,
-    ) {
+    /// This kept the next new chunk from leaving when it was tried last.
+    pub(super) fn found(&mut self, cause: Blocked) {
+        self.found = Some(cause);
+    }
+
+    fn set(&mut self, cause: Option<Blocked>, now: Time, statistics: &mut Statistics, notes: &mut Notes) {
         if cause == self.cause {
             return;
         }
@@ -56,21 +66,14 @@ impl Sender {
         self.probe_timer = Time::NEVER;
     }
 
-    /// The first thing in the way of the next new chunk: the peer's window, then that of the path that it
-    /// would take.
-    pub(super) fn what_blocks(&self, around: &mut Surroundings<'_>) -> Option<Blocked> {
-        let (stream, size) = self.queue.peek(around.paths.smallest_pmdcs())?;
-        if !self.is_open() {
-            return Some(Blocked::Turn);
-        }
-        if u64::from(size) > self.peer_window(around.paths) {
-            return Some(Blocked::PeerWindow);
-        }
-        let window = |path: &PathView| path.flight >= path.window;
-        Some(match self.preferred(stream, size, Why::New, around).0 {
-            Choice::Send(path) if window(around.paths.view(path)) => Blocked::Window,
-            _ => Blocked::Turn,
-        })
+    /// Records what keeps the next new chunk waiting, now that nothing more leaves.
+    pub(super) fn settle_blocked(&mut self, around: &mut Surroundings<'_>) {
+        let cause = match self.queue.is_empty() {
+            true => None,
+            false if !self.is_open() => Some(Blocked::Turn),
+            false => self.blocked.found,
+        };
+        self.blocked.set(cause, around.now, around.statistics, around.notes);
     }
 
     /// Sets the probe timer when the window is found closed with nothing in flight, and stops it when it opens.

@@ -13,7 +13,7 @@ use rand_core::Rng;
 use smallvec::SmallVec;
 
 use crate::notes::Notes;
-use crate::output::{Limit, NoteKind, Statistics};
+use crate::output::{Blocked, Limit, NoteKind, Statistics};
 use crate::outstanding::Outstanding;
 use crate::path::{PathId, Paths};
 use crate::policy::{Ask, Choice, PolicyError, Route, Why};
@@ -22,7 +22,7 @@ use crate::send_queue::SendQueue;
 use crate::wire::Chunk;
 use crate::wire::chunk::padded;
 use crate::{Config, Policies, Ssn, Time, Tsn};
-use blocked::BlockedClock;
+use blocked::{BlockedClock, in_the_way};
 use rights::Rights;
 
 /// The sending half of an association.
@@ -163,8 +163,7 @@ impl Sender {
     pub(crate) fn settle(&mut self, around: &mut Surroundings<'_>) {
         let marked = self.outstanding.lowest_marked().is_some();
         self.rights.settle(marked, self.outstanding.is_empty());
-        let cause = self.what_blocks(around);
-        self.blocked.set(cause, around.now, around.statistics, around.notes);
+        self.settle_blocked(around);
         self.watch_closed_window(around);
     }
 
@@ -255,26 +254,29 @@ impl Sender {
         self.rights.retransmitted();
     }
 
-    /// A packet of new chunks, if marked chunks, windows and bursts allow.
+    /// A packet of new chunks, if marked chunks, windows and bursts allow; else what is in the way is kept: the
+    /// peer's window, then that of the path that the chunk would take.
     fn new_data(&mut self, budget: u32, around: &mut Surroundings<'_>) -> Option<Load> {
-        let fragment = around.paths.smallest_pmdcs();
-        let (stream, size) = self.queue.peek(fragment)?;
+        let (stream, size) = self.queue.peek(around.paths.smallest_pmdcs())?;
         let fits = u64::from(size) <= self.peer_window(around.paths);
         let probing = !fits && self.may_probe(around.config);
-        if !(self.rights.may_send() || probing) || self.waits_for_marked(around.config) {
-            return None;
-        }
-        if (!fits && !probing) || size > budget {
+        if !fits && !probing {
+            self.blocked.found(Blocked::PeerWindow);
             return None;
         }
         let why = if probing { Why::WindowProbe } else { Why::New };
         let (choice, ask) = self.preferred(stream, size, why, around);
-        let Choice::Send(path) = choice else { return None };
-        if around.paths.view(path).room == 0 {
-            return None;
+        let allowed = (self.rights.may_send() || probing) && !self.waits_for_marked(around.config);
+        match choice {
+            Choice::Send(path) if allowed && size <= budget && around.paths.view(path).room > 0 => {
+                let limit = if probing { Limit::Granted } else { Limit::Window };
+                Some(Load { path, why, limit, ask })
+            }
+            _ => {
+                self.blocked.found(if fits { in_the_way(choice, around.paths) } else { Blocked::PeerWindow });
+                None
+            }
         }
-        let limit = if probing { Limit::Granted } else { Limit::Window };
-        Some(Load { path, why, limit, ask })
     }
 
     fn waits_for_marked(&mut self, config: &Config) -> bool {
