@@ -178,7 +178,7 @@ impl Bout {
                 }
             }
             Step::Shutdown(of) => end.shutdown(now, id(of)),
-            Step::Abort(of) => end.abort(now, id(of)),
+            Step::Abort(of) => end.abort(now, id(of), Default::default()),
             Step::Forget(of) => {
                 end.forget(now, id(of));
                 self.alive.retain(|alive| *alive != id(of));

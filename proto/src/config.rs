@@ -45,6 +45,8 @@ pub struct Config {
     pub pf_max_retrans: Option<u32>,
     /// Max.Init.Retransmits.
     pub max_init_retransmits: u32,
+    /// The longest retransmission timeout of INIT and COOKIE ECHO (RFC 6458 §8.1.3); `None`: RTO.Max.
+    pub max_init_timeout: Option<Duration>,
     /// HB.interval; `None` switches periodic heartbeats off.
     pub heartbeat_interval: Option<Duration>,
     /// Whether a heartbeat's time is jittered by half an RTO either way (§8.3).
@@ -136,6 +138,7 @@ impl Default for Config {
             path_max_retrans: 5,
             pf_max_retrans: None,
             max_init_retransmits: 8,
+            max_init_timeout: None,
             heartbeat_interval: Some(Duration::from_secs(30)),
             heartbeat_jitter: true,
             heartbeat_max_burst: 1,

@@ -1,9 +1,14 @@
 //! An endpoint: demultiplexes packets by tag and address, and owns its associations.
 
+mod parameters;
+
+pub use parameters::Status;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use smallvec::smallvec;
@@ -74,14 +79,20 @@ pub enum NewError {
     Policy(#[from] PolicyError),
 }
 
+/// The configuration, if it can be used with these policies.
+fn checked(config: Config, policies: &Policies) -> Result<Config, NewError> {
+    config.check()?;
+    for route in [&config.new_data, &config.fast, &config.timeout] {
+        policies.route(route, &config)?;
+    }
+    policies.window(&config.window, &config).map(drop)?;
+    Ok(config)
+}
+
 impl Endpoint {
     /// An endpoint; all its chance comes from `seed`.
     pub fn new(config: Config, policies: Policies, seed: [u8; 32]) -> Result<Self, NewError> {
-        config.check()?;
-        for route in [&config.new_data, &config.fast, &config.timeout] {
-            policies.route(route, &config)?;
-        }
-        let _checked = policies.window(&config.window, &config)?;
+        let config = checked(config, &policies)?;
         let mut chance = ChaCha8Rng::from_seed(seed);
         let secrets = Secrets::new(&mut chance);
         Ok(Endpoint {
@@ -197,18 +208,18 @@ impl Endpoint {
         }
     }
 
-    /// Ends the association at once.
-    pub fn abort(&mut self, now: Time, id: AssociationId) {
+    /// Ends the association at once; the peer is told the user's reason, which may be empty.
+    pub fn abort(&mut self, now: Time, id: AssociationId, reason: Bytes) {
         self.run_timers(now);
         if let Some(association) = self.get_mut(id) {
-            association.abort(now);
+            association.abort(reason, now);
             self.wake(id.0 as usize);
         }
     }
 
     /// Forgets an association that has ended, with what was not read. One that has not is aborted first.
     pub fn forget(&mut self, now: Time, id: AssociationId) {
-        self.abort(now, id);
+        self.abort(now, id, Bytes::new());
         if let Some(place) = self.associations.get_mut(id.0 as usize) {
             if let Some(association) = place {
                 while let Some(output) = association.poll(now) {

@@ -36,7 +36,7 @@ mod time;
 pub mod wire;
 
 pub use config::{Config, ConfigError, LocalAddress, Pairs};
-pub use endpoint::{Endpoint, NewError};
+pub use endpoint::{Endpoint, NewError, Status};
 pub use output::{
     AssociationId, Blocked, Delivery, Event, Incoming, Limit, LostReason, Message, Note, NoteKind, Output,
     Purpose, Reason, Refused, SendError, Statistics,
@@ -45,4 +45,5 @@ pub use path::{PathId, PathState, PathView};
 pub use policy::{Policies, PolicySpec};
 pub use rules::Rules;
 pub use serial::{Ssn, Tsn};
+pub use shutdown::State;
 pub use time::{Duration, Time};

@@ -37,6 +37,11 @@ impl Reassembly {
         Reassembly { streams: Vec::new(), first_ssn, ready: VecDeque::new() }
     }
 
+    /// Messages, or parts of one, that can be read.
+    pub(crate) fn ready(&self) -> usize {
+        self.ready.len()
+    }
+
     pub(crate) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }

@@ -223,6 +223,10 @@ impl Receiver {
         }
     }
 
+    pub(crate) fn ready(&self) -> usize {
+        self.reassembly.ready()
+    }
+
     pub(crate) fn has_ready(&self) -> bool {
         self.reassembly.has_ready()
     }

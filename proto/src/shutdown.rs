@@ -1,8 +1,8 @@
 //! The states of an association and the steps of its end (RFC 9260 §4, §9).
 
-/// Where an association stands.
+/// Where an association stands (RFC 9260 §4).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum State {
+pub enum State {
     /// INIT was sent.
     CookieWait,
     /// COOKIE ECHO was sent.

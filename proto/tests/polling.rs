@@ -149,7 +149,7 @@ fn act(world: &mut World, chance: &mut ChaCha8Rng) {
         }
         _ if below(chance, 10) == 0 => {
             if let Some(id) = world.up(side) {
-                world.ends[side].abort(world.now, id);
+                world.ends[side].abort(world.now, id, Default::default());
                 world.drain(side);
             }
         }

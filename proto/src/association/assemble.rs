@@ -89,7 +89,9 @@ impl Association {
         let resend = self.resend.as_mut().filter(|r| r.due)?;
         resend.due = false;
         let path = resend.path;
-        resend.timer = now + self.paths.view(path).rto;
+        let longest = self.config.max_init_timeout.filter(|_| self.state.setting_up());
+        let rto = self.paths.view(path).rto;
+        resend.timer = now + longest.map_or(rto, |longest| rto.min(longest));
         let with = resend.with.clone();
         let (chunk, purpose) = match &resend.what {
             Awaited::Init => {

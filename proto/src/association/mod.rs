@@ -6,6 +6,7 @@
 mod assemble;
 mod incoming;
 mod setup;
+mod status;
 mod watch;
 
 use std::collections::VecDeque;
@@ -199,7 +200,7 @@ impl Association {
     pub(crate) fn shutdown(&mut self, now: Time) {
         match self.state.after(Step::Asked) {
             Some(next) => self.state = next,
-            None if self.state.setting_up() => return self.abort(now),
+            None if self.state.setting_up() => return self.abort(Bytes::new(), now),
             None => return,
         }
         self.drained();
@@ -237,9 +238,9 @@ impl Association {
 
     /// The user ends at once.
     //= rfc9260#section-9.1
-    pub(crate) fn abort(&mut self, now: Time) {
+    pub(crate) fn abort(&mut self, reason: Bytes, now: Time) {
         if !matches!(self.state, State::CookieWait | State::Closed) {
-            self.send_abort(Cause::UserInitiated(Bytes::new()));
+            self.send_abort(Cause::UserInitiated(reason));
         }
         self.close(Event::Lost(LostReason::UserAborted), now);
     }

@@ -76,6 +76,11 @@ impl Outstanding {
         }
     }
 
+    /// Chunks sent and not cumulatively acknowledged.
+    pub(crate) fn len(&self) -> usize {
+        self.ring.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }

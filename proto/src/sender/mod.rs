@@ -118,7 +118,7 @@ impl Sender {
 
     /// The peer's window: what it advertised, less what is in flight.
     //= rfc9260#section-6.2.1
-    fn peer_window(&self, paths: &Paths) -> u64 {
+    pub(crate) fn peer_window(&self, paths: &Paths) -> u64 {
         self.a_rwnd.saturating_sub(paths.counted_all())
     }
 

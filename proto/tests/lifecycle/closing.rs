@@ -245,11 +245,11 @@ fn the_user_aborts() {
     let mut bench = Bench::new(era("rfc9260"), 1);
     bench.send(6, 1452);
     bench.sack(1, &[(3, 3)]);
-    bench.end.abort(bench.now, bench.id);
+    bench.end.abort(bench.now, bench.id, b"enough".as_slice().into());
     bench.sent.clear();
     bench.drain();
     let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
-    let causes = vec![Cause::UserInitiated(Bytes::new())];
+    let causes = vec![Cause::UserInitiated(Bytes::from_static(b"enough"))];
     assert_eq!(packet.chunks[..], [Chunk::Abort(Abort { reflected: false, causes })]);
     let sent: Vec<bool> = bench.events.iter().filter_map(|(_, e)| failed(e)).collect();
     // 1 is acknowledged, 3 by a gap; 2, 4, 5, 6 are not: the window of 5872 let all go.
@@ -291,7 +291,7 @@ fn an_abort_during_the_handshake() {
         world.run(at_ms(160));
         match graceful {
             true => world.ends[0].shutdown(world.now, id),
-            false => world.ends[0].abort(world.now, id),
+            false => world.ends[0].abort(world.now, id, Default::default()),
         }
         world.drain(0);
         world.run(secs(5.0));

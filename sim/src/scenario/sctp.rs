@@ -151,6 +151,13 @@ pub(super) const KEYS: &[Key<Sctp>] = &[
         read: |sctp, at| at.count(0..=u32::MAX).map(|n| sctp.config.max_init_retransmits = n),
     },
     Key {
+        name: "max_init_timeout",
+        takes: "duration",
+        default: Default::Text("`rto_max`"),
+        doc: "The longest retransmission timeout of INIT and COOKIE ECHO (RFC 6458 §8.1.3).",
+        read: |sctp, at| at.duration().map(|longest| sctp.config.max_init_timeout = Some(longest)),
+    },
+    Key {
         name: "heartbeat_interval",
         takes: "duration or `\"off\"`",
         default: Default::Value("\"30 s\""),

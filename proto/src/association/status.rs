@@ -1,0 +1,53 @@
+//! What the user sees and may change of an association.
+
+use super::Association;
+use crate::Config;
+use crate::endpoint::Status;
+use crate::path::RttLimits;
+use crate::wire::Address;
+use crate::wire::chunk::DATA_HEADER;
+
+impl Association {
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        Status {
+            state: self.state,
+            peer_window: self.sender.peer_window(&self.paths),
+            unacknowledged: self.sender.outstanding.len(),
+            unread: self.receiver.ready(),
+            outbound_streams: self.streams.0,
+            inbound_streams: self.streams.1,
+            fragmentation_point: self.paths.smallest_pmdcs() - DATA_HEADER as u32,
+        }
+    }
+
+    /// Takes other parameters, and has them hold for what is under way.
+    pub(crate) fn reconfigure(&mut self, config: Config) {
+        let (heartbeats, mtu) = (self.config.heartbeat_interval, self.config.mtu);
+        self.config = config.into();
+        self.paths.limits = RttLimits::new(&self.config);
+        for id in self.paths.ids() {
+            let view = self.paths.view_mut(id);
+            let measured = view.srtt.is_some() || view.errors > 0;
+            let rto = if measured { view.rto } else { self.config.rto_initial };
+            view.rto = rto.clamp(self.config.rto_min, self.config.rto_max);
+        }
+        if self.config.mtu != mtu {
+            let remotes: Vec<Address> = self.paths.views().iter().map(|view| view.remote).collect();
+            remotes.into_iter().for_each(|remote| self.set_mtu(remote, self.config.mtu));
+        }
+        if self.config.heartbeat_interval != heartbeats && self.state.heartbeats() {
+            self.reschedule_heartbeats();
+        }
+    }
+
+    fn reschedule_heartbeats(&mut self) {
+        for id in self.paths.ids() {
+            let (view, path) = self.paths.both(id);
+            path.schedule_heartbeat(view, &self.config, &mut self.chance);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The user looks at an association, and changes its parameters (RFC 9260 §11.1: STATUS, SET PROTOCOL
+//! PARAMETERS).
+
+use super::{Endpoint, NewError};
+use crate::{AssociationId, Config, ConfigError, State, Time};
+
+/// Where an association stands (RFC 9260 §11.1.8). Its paths are in [`Endpoint::paths`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Status {
+    /// Its state.
+    pub state: State,
+    /// The peer's window as the sender sees it, in bytes.
+    pub peer_window: u64,
+    /// DATA chunks that were sent and not cumulatively acknowledged.
+    pub unacknowledged: usize,
+    /// Messages, or parts of one, that can be read.
+    pub unread: usize,
+    /// Streams that we may send on.
+    pub outbound_streams: u16,
+    /// Streams that the peer may send on.
+    pub inbound_streams: u16,
+    /// Bytes of user data in the largest message that is not fragmented.
+    pub fragmentation_point: u32,
+}
+
+impl Endpoint {
+    /// The parameters of associations that begin from now on.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Sets the parameters of associations that begin from now on. Associations that exist keep theirs.
+    pub fn configure(&mut self, config: Config) -> Result<(), NewError> {
+        self.config = super::checked(config, &self.policies)?.into();
+        Ok(())
+    }
+
+    /// Sets the parameters of one association, as far as they can change in its life: timeouts, limits of
+    /// errors, heartbeats, SACK delay, the path MTU. Addresses, port, buffers, streams and policies stay as
+    /// they were when it began.
+    pub fn reconfigure(&mut self, now: Time, id: AssociationId, config: Config) -> Result<(), ConfigError> {
+        config.check()?;
+        self.run_timers(now);
+        if let Some(association) = self.get_mut(id) {
+            association.reconfigure(config);
+            self.wake(id.0 as usize);
+        }
+        Ok(())
+    }
+
+    /// The parameters of an association.
+    pub fn config_of(&self, id: AssociationId) -> Option<&Config> {
+        self.get(id).map(|a| a.config())
+    }
+
+    /// Where the association stands; `None` once it is forgotten.
+    pub fn status(&self, id: AssociationId) -> Option<Status> {
+        self.get(id).map(|a| a.status())
+    }
+}
