@@ -8,6 +8,7 @@ mod output;
 mod progress;
 mod reproduce;
 mod run;
+mod script;
 mod simulate;
 mod table;
 mod verdicts;
@@ -41,6 +42,8 @@ enum Command {
     Explain(explain::Arguments),
     /// Reproduce what papers say: run their experiments and judge their claims
     Reproduce(reproduce::Arguments),
+    /// Run packet scripts against the stack
+    Script(script::Arguments),
     /// Ask a published model
     Model(model::Arguments),
     /// List the rules in which the editions of SCTP differ
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
+        Command::Script(arguments) => script::script(&arguments),
         Command::Model(arguments) => model::model(&arguments),
         Command::Rules(format) => catalogue::rules(&format),
         Command::Policies(format) => catalogue::policies(&format),

@@ -17,6 +17,7 @@ mod queue;
 pub mod results;
 mod run;
 pub mod scenario;
+pub mod script;
 mod sctp;
 mod series;
 pub mod sweep;

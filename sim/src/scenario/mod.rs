@@ -19,7 +19,17 @@ pub(crate) mod units;
 pub use document::Document;
 pub use error::ScenarioError;
 
-use anabranch_proto::{Config, Duration};
+use anabranch_proto::{Config, Duration, Policies};
+
+/// The protocol's parameters that keys of `[flow.sctp]` give, each with its value as TOML.
+pub(crate) fn protocol(assignments: &[(String, String)]) -> Result<Config, ScenarioError> {
+    let mut document = Document::parse("", "")?;
+    for (key, value) in assignments {
+        document.set("--sctp", &format!("{key}={value}"))?;
+    }
+    let newest = Config::era("rfc9260").unwrap_or_default();
+    sctp::sctp(&at::At::root(&document), &newest, &Policies::default()).map(|sctp| sctp.config)
+}
 
 /// A network, the flows on it, and what changes on the way.
 #[derive(Clone, PartialEq, Debug)]

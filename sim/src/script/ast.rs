@@ -1,0 +1,123 @@
+//! A script that was read and checked.
+
+use std::net::IpAddr;
+
+use anabranch_proto::wire::Ecn;
+
+use super::element::Element;
+
+/// A whole script.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Program {
+    pub(super) options: Vec<Opt>,
+    pub(super) events: Vec<Event>,
+}
+
+/// `--name=key=value`.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Opt {
+    pub(super) line: u32,
+    pub(super) name: String,
+    pub(super) key: Option<String>,
+    pub(super) value: Option<Literal>,
+}
+
+/// The value of an option.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Literal {
+    Integer(i128),
+    /// Billionths.
+    Decimal(i128),
+    Word(String),
+    Text(String),
+    Ip(IpAddr),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Event {
+    pub(super) line: u32,
+    pub(super) when: When,
+    pub(super) action: Action,
+}
+
+/// When an event takes place; nanoseconds.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum When {
+    At(Moment),
+    /// At any time between the two.
+    Between(Moment, Moment),
+    /// Whenever the stack sends.
+    Any,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Moment {
+    /// Since the script began.
+    Absolute(u64),
+    /// Since the event before was complete.
+    Relative(u64),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Action {
+    /// The peer sends.
+    Inject(Packet),
+    /// The stack sends.
+    Expect(Packet),
+    Call(Call),
+    Command(Command),
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Packet {
+    /// Source and destination.
+    pub(super) addresses: Option<(IpAddr, IpAddr)>,
+    pub(super) ports: Option<(u16, u16)>,
+    pub(super) ecn: Option<Ecn>,
+    pub(super) bad_checksum: bool,
+    pub(super) tag: Option<u32>,
+    pub(super) body: Body,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Body {
+    Chunks(Vec<Element>),
+    /// What stands behind the common header.
+    Raw(Vec<u8>),
+}
+
+/// `name(arguments) = result`.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Call {
+    pub(super) name: String,
+    pub(super) arguments: Vec<Expr>,
+    pub(super) result: Expr,
+    pub(super) errno: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+pub(super) enum Expr {
+    /// `...`.
+    Any,
+    Integer(i128),
+    Word(String),
+    Text(String),
+    Ip(IpAddr),
+    List(Vec<Expr>),
+    /// `{key=value, ...}`.
+    Fields(Vec<(String, Expr)>),
+    /// `A|B`.
+    Or(Vec<Expr>),
+    /// `low~high`, both included: of a result.
+    Range(i128, i128),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Command {
+    /// `sysctl -w net.inet.sctp.NAME=VALUE`.
+    Sysctl { name: String, value: u64 },
+    /// `link ADDRESS up|down`: the local address can send, or cannot.
+    Link { local: IpAddr, up: bool },
+    /// `too-big ADDRESS BYTES`: packets to this peer address may have at most so many bytes.
+    TooBig { peer: IpAddr, mtu: u32 },
+}

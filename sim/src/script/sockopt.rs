@@ -1,0 +1,220 @@
+//! Socket options and `sysctl` names, as changes of the stack's parameters.
+
+use anabranch_proto::{Config, Duration};
+
+use super::ast::Expr;
+use super::socket::CallFault;
+
+/// What an option asks for beyond a change of parameters.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Also {
+    Nothing,
+    /// SPP_HB_DEMAND: a heartbeat now.
+    Heartbeat,
+    /// SO_LINGER with a time of zero: `close` aborts.
+    Linger(bool),
+}
+
+/// A constant of the socket interface.
+fn constant(word: &str) -> Option<i128> {
+    Some(match word {
+        "NULL" | "F_GETOWN" => 0,
+        "O_RDWR" => 2,
+        "O_NONBLOCK" => 0x800,
+        "SPP_HB_ENABLE" => 1,
+        "SPP_HB_DISABLE" => 2,
+        "SPP_HB_DEMAND" => 4,
+        "SPP_PMTUD_ENABLE" => 8,
+        "SPP_PMTUD_DISABLE" => 16,
+        "SPP_SACKDELAY_ENABLE" => 32,
+        "SPP_SACKDELAY_DISABLE" => 64,
+        "SCTP_UNORDERED" => 1,
+        "SCTP_EOF" => 0x100,
+        "SCTP_ABORT" => 0x200,
+        "SCTP_SACK_IMMEDIATELY" => 0x400,
+        _ => return None,
+    })
+}
+
+/// A number, or constants joined by `|`.
+pub(super) fn number(expr: &Expr) -> Option<i128> {
+    match expr {
+        Expr::Integer(n) => Some(*n),
+        Expr::Word(word) => constant(word),
+        Expr::Or(all) => all.iter().try_fold(0, |sum, one| Some(sum | number(one)?)),
+        _ => None,
+    }
+}
+
+/// An expression as it would be written.
+pub(super) fn show(expr: &Expr) -> String {
+    let join = |all: &[Expr], with: &str| all.iter().map(show).collect::<Vec<_>>().join(with);
+    match expr {
+        Expr::Any => "...".to_owned(),
+        Expr::Integer(n) => n.to_string(),
+        Expr::Word(word) => word.clone(),
+        Expr::Text(text) => format!("{text:?}"),
+        Expr::Ip(ip) => ip.to_string(),
+        Expr::List(all) => format!("[{}]", join(all, ", ")),
+        Expr::Or(all) => join(all, "|"),
+        Expr::Range(low, high) => format!("{low}~{high}"),
+        Expr::Fields(fields) => {
+            let fields: Vec<_> = fields.iter().map(|(key, value)| format!("{key}={}", show(value))).collect();
+            format!("{{{}}}", fields.join(", "))
+        }
+    }
+}
+
+/// The fields of an option's structure: those that are numbers and not zero, which leaves a value alone.
+struct Fields<'e>(&'e [(String, Expr)]);
+
+impl<'e> Fields<'e> {
+    fn of(name: &str, value: &'e Expr, known: &[&str]) -> Result<Self, CallFault> {
+        let Expr::Fields(fields) = value else {
+            return Err(CallFault::Wrong(format!("{name} takes a structure {{field=value, ...}}")));
+        };
+        match fields.iter().find(|(key, _)| !known.contains(&key.as_str())) {
+            Some((key, _)) => {
+                Err(CallFault::Wrong(format!("{name} has no field `{key}`: {}", known.join(", "))))
+            }
+            None => Ok(Fields(fields)),
+        }
+    }
+
+    fn get(&self, key: &str) -> Result<Option<u32>, CallFault> {
+        let Some((_, value)) = self.0.iter().find(|(name, _)| name == key) else { return Ok(None) };
+        match number(value).map(u32::try_from) {
+            Some(Ok(0)) => Ok(None),
+            Some(Ok(n)) => Ok(Some(n)),
+            _ if *value == Expr::Any => Ok(None),
+            _ => Err(CallFault::Wrong(format!("{key} takes a number, not {}", show(value)))),
+        }
+    }
+
+    fn millis(&self, key: &str) -> Result<Option<Duration>, CallFault> {
+        Ok(self.get(key)?.map(|ms| Duration::from_millis(ms.into())))
+    }
+
+    /// Whether an address is given.
+    fn names_address(&self, key: &str) -> bool {
+        self.0.iter().any(|(name, value)| name == key && *value != Expr::Any)
+    }
+}
+
+fn put<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+fn small(n: Option<u32>) -> Option<u16> {
+    n.map(|n| u16::try_from(n).unwrap_or(u16::MAX))
+}
+
+/// Does what `setsockopt` with the option `name` says to the parameters.
+pub(super) fn set(name: &str, value: &Expr, config: &mut Config) -> Result<Also, CallFault> {
+    match name {
+        "SCTP_RTOINFO" => {
+            let fields = Fields::of(name, value, &["srto_assoc_id", "srto_initial", "srto_max", "srto_min"])?;
+            put(&mut config.rto_initial, fields.millis("srto_initial")?);
+            put(&mut config.rto_max, fields.millis("srto_max")?);
+            put(&mut config.rto_min, fields.millis("srto_min")?);
+        }
+        "SCTP_INITMSG" => {
+            let known =
+                ["sinit_num_ostreams", "sinit_max_instreams", "sinit_max_attempts", "sinit_max_init_timeo"];
+            let fields = Fields::of(name, value, &known)?;
+            put(&mut config.outbound_streams, small(fields.get(known[0])?));
+            put(&mut config.inbound_streams, small(fields.get(known[1])?));
+            put(&mut config.max_init_retransmits, fields.get(known[2])?);
+            put(&mut config.max_init_timeout, fields.millis(known[3])?.map(Some));
+        }
+        "SCTP_ASSOCINFO" => {
+            let known = [
+                "sasoc_assoc_id",
+                "sasoc_asocmaxrxt",
+                "sasoc_number_peer_destinations",
+                "sasoc_peer_rwnd",
+                "sasoc_local_rwnd",
+                "sasoc_cookie_life",
+            ];
+            let fields = Fields::of(name, value, &known)?;
+            put(&mut config.association_max_retrans, fields.get("sasoc_asocmaxrxt")?);
+            put(&mut config.cookie_life, fields.millis("sasoc_cookie_life")?);
+        }
+        "SCTP_DELAYED_SACK" => {
+            let fields = Fields::of(name, value, &["sack_assoc_id", "sack_delay", "sack_freq"])?;
+            put(&mut config.sack_delay, fields.millis("sack_delay")?);
+            put(&mut config.sack_every, fields.get("sack_freq")?);
+        }
+        "SCTP_PEER_ADDR_PARAMS" => return peer_address(name, value, config),
+        "SO_LINGER" => {
+            let fields = Fields::of(name, value, &["l_onoff", "l_linger"])?;
+            return Ok(Also::Linger(fields.get("l_onoff")?.is_some() && fields.get("l_linger")?.is_none()));
+        }
+        "SO_RCVBUF" => put(&mut config.receive_buffer, one(value)),
+        "SO_SNDBUF" => put(&mut config.send_buffer, one(value).map(|n| Some(n.into()))),
+        // Nothing is ever held back for want of size here.
+        "SCTP_NODELAY" => {}
+        _ => return Err(CallFault::Unsupported(format!("the socket option {name}"))),
+    }
+    Ok(Also::Nothing)
+}
+
+/// An option that is one number, in brackets or not.
+fn one(value: &Expr) -> Option<u32> {
+    let value = match value {
+        Expr::List(list) => list.first()?,
+        other => other,
+    };
+    number(value).and_then(|n| u32::try_from(n).ok())
+}
+
+fn peer_address(name: &str, value: &Expr, config: &mut Config) -> Result<Also, CallFault> {
+    let known = [
+        "spp_assoc_id",
+        "spp_address",
+        "spp_hbinterval",
+        "spp_pathmaxrxt",
+        "spp_pathmtu",
+        "spp_flags",
+        "spp_ipv6_flowlabel",
+        "spp_dscp",
+    ];
+    let fields = Fields::of(name, value, &known)?;
+    let flags = fields.get("spp_flags")?.unwrap_or(0);
+    if fields.names_address("spp_address") && flags != 4 {
+        return Err(CallFault::Unsupported("parameters of one address alone".to_owned()));
+    }
+    put(&mut config.path_max_retrans, fields.get("spp_pathmaxrxt")?);
+    put(&mut config.mtu, fields.get("spp_pathmtu")?);
+    let interval = fields.millis("spp_hbinterval")?;
+    match (interval, flags & 3) {
+        (_, 2) => config.heartbeat_interval = None,
+        (Some(interval), _) => config.heartbeat_interval = Some(interval),
+        (None, 1) => config.heartbeat_interval = config.heartbeat_interval.or(Some(Duration::from_secs(30))),
+        _ => {}
+    }
+    Ok(if flags & 4 != 0 { Also::Heartbeat } else { Also::Nothing })
+}
+
+/// Does what `sysctl NAME=VALUE` says. The switches of extensions that the core does not have, and names that
+/// are not known, say nothing.
+pub(super) fn sysctl(name: &str, value: u64, config: &mut Config) {
+    let millis = Duration::from_millis(value);
+    let count = u32::try_from(value).unwrap_or(u32::MAX);
+    match name.strip_prefix("net.inet.sctp.").unwrap_or(name) {
+        "heartbeat_interval" => config.heartbeat_interval = (value > 0).then_some(millis),
+        "rto_initial" => config.rto_initial = millis,
+        "rto_min" => config.rto_min = millis,
+        "rto_max" => config.rto_max = millis,
+        "init_rto_max" => config.max_init_timeout = Some(millis),
+        "valid_cookie_life" => config.cookie_life = millis,
+        "init_rtx_max" => config.max_init_retransmits = count,
+        "assoc_rtx_max" => config.association_max_retrans = count,
+        "path_rtx_max" => config.path_max_retrans = count,
+        "delayed_sack_time" => config.sack_delay = millis,
+        "sack_freq" => config.sack_every = count,
+        _ => {}
+    }
+}

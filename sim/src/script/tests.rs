@@ -1,0 +1,306 @@
+//! The runner is judged here: what must pass passes, and what must fail does.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::{Failure, Options, Verdict, check, run};
+
+/// The peer sets up an association; handle 4.
+const UP: &str = "
+ 0.0 socket(..., SOCK_STREAM, IPPROTO_SCTP) = 3
++0.0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0
++0.0 bind(3, ..., ...) = 0
++0.0 listen(3, 1) = 0
++0.0 < sctp: INIT[flgs=0, tag=1, a_rwnd=15000, os=1, is=1, tsn=1]
++0.0 > sctp: INIT_ACK[flgs=0, tag=2, a_rwnd=..., os=..., is=..., tsn=1, ...]
++0.0 < sctp: COOKIE_ECHO[flgs=0, len=..., val=...]
++0.0 > sctp: COOKIE_ACK[flgs=0]
++0.0 accept(3, ..., ...) = 4
+";
+
+const ASK: &str = "+0.1 < sctp: HEARTBEAT[flgs=0, HEARTBEAT_INFORMATION[len=8, val=...]]\n";
+const ANSWER: &str = "+0.0 > sctp: HEARTBEAT_ACK[flgs=0, HEARTBEAT_INFORMATION[len=8, val=[0, 0, 0, 0]]]\n";
+
+fn verdict(script: &str) -> Verdict {
+    run(script, &Options::default())
+}
+
+fn passes(script: &str) {
+    assert_eq!(verdict(script), Verdict::Pass, "{script}");
+}
+
+fn fails(script: &str) -> Failure {
+    match verdict(script) {
+        Verdict::Fail(failure) => *failure,
+        other => panic!("{other:?}: {script}"),
+    }
+}
+
+fn up(rest: &str) -> String {
+    format!("{UP}{rest}")
+}
+
+#[test]
+fn an_association_comes_up_and_talks() {
+    passes(&up(&format!("{ASK}{ANSWER}+0.0 state(4) = ESTABLISHED")));
+}
+
+#[test]
+fn chunks_in_another_order_fail() {
+    // What asks for an ERROR comes before the HEARTBEAT: the answers go in this order.
+    let ask = "+0.1 < sctp: CHUNK[type=0xf0, flgs=0, len=4, val=[]]; HEARTBEAT[flgs=0, HEARTBEAT_INFORMATION[len=4, val=...]]\n";
+    let error = "ERROR[flgs=0, UNRECOGNIZED_CHUNK_TYPE[chk=CHUNK[type=0xf0, flgs=0, len=4, val=[]]]]";
+    let answer = "HEARTBEAT_ACK[flgs=0, HEARTBEAT_INFORMATION[len=4, val=[]]]";
+    passes(&up(&format!("{ask}+0.0 > sctp: {error}; {answer}")));
+    let failure = fails(&up(&format!("{ask}+0.0 > sctp: {answer}; {error}")));
+    assert!(failure.fields.iter().any(|row| row.starts_with('!')), "{failure:?}");
+    // One more than expected, and one less.
+    fails(&up(&format!("{ask}+0.0 > sctp: {error}")));
+    fails(&up(&format!("{ask}+0.0 > sctp: {error}; {answer}; {answer}")));
+}
+
+#[test]
+fn a_field_that_differs_is_marked() {
+    let failure = fails(&up(&format!("{ASK}{}", ANSWER.replace("[0, 0, 0, 0]", "[0, 0, 0, 1]"))));
+    assert_eq!(failure.line, 12);
+    assert_eq!(failure.at.as_nanos(), 100_000_000);
+    let marked: Vec<_> = failure.fields.iter().filter(|row| row.starts_with('!')).collect();
+    assert_eq!(marked.len(), 1, "{failure:?}");
+    let last = failure.log.last().expect("a log");
+    assert_eq!(
+        last,
+        "0.1 > sctp: HEARTBEAT_ACK[flgs=0, HEARTBEAT_INFORMATION[len=8, val=[0x00, 0x00, 0x00, 0x00]]]"
+    );
+    // The log is in script notation: what is printed is what passes.
+    let line = format!("+0.0 {}", &last[4..]);
+    passes(&up(&format!("{ASK}{line}")));
+}
+
+/// An INIT with a parameter that is reported; a closed list says so or fails, an open one does not care.
+#[test]
+fn a_closed_list_is_the_whole_list() {
+    let script = |params: &str| {
+        format!(
+            " 0.0 socket(..., SOCK_STREAM, IPPROTO_SCTP) = 3\n+0.0 bind(3, ..., ...) = 0\n+0.0 listen(3, 1) = 0\n\
+             +0.0 < sctp: INIT[flgs=0, tag=1, a_rwnd=1500, os=1, is=1, tsn=1, PARAMETER[type=0xc0ff, len=5, val=[7]]]\n\
+             +0.0 > sctp: INIT_ACK[flgs=0, tag=2, a_rwnd=..., os=..., is=..., tsn=1{params}]"
+        )
+    };
+    let cookie = ", STATE_COOKIE[...]";
+    let report = ", UNRECOGNIZED_PARAMETER[params=[PARAMETER[type=0xc0ff, len=5, val=[7]]]]";
+    passes(&script(&format!("{cookie}{report}")));
+    passes(&script(", ..."));
+    fails(&script(cookie));
+    fails(&script(&format!("{report}{cookie}")));
+    fails(&script(""));
+}
+
+/// A SACK is delayed by 200 ms; the interval of the event before is 0, so that 4 ms are tolerated.
+#[test]
+fn tolerance_is_kept_to_the_microsecond() {
+    let data = "+0.0 < sctp: DATA[flgs=BE, len=20, tsn=1, sid=0, ssn=0, ppid=0]\n";
+    let sack = |time: &str| {
+        up(&format!("{data}{time} > sctp: SACK[flgs=0, cum_tsn=1, a_rwnd=..., gaps=[], dups=[]]"))
+    };
+    let strict = |time: &str| format!("--tolerance_usecs=4000 --tolerance_percent=0\n{}", sack(time));
+    passes(&strict("+0.196"));
+    passes(&strict("+0.204"));
+    let late = fails(&strict("+0.195999"));
+    assert!(late.what.contains("no packet was sent by"), "{}", late.what);
+    let early = fails(&strict("+0.204001"));
+    assert!(early.what.contains("it was sent at 0.2"), "{}", early.what);
+    // 5 per cent of 210 ms are more.
+    passes(&sack("+0.210"));
+    fails(&sack("+0.2106"));
+    passes(&sack("+0.1~+0.3"));
+    fails(&sack("+0.01~+0.1"));
+    passes(&sack("*"));
+    let exact = Options { exact: true, ..Options::default() };
+    assert_eq!(run(&sack("+0.2"), &exact), Verdict::Pass);
+    assert!(matches!(run(&sack("+0.201"), &exact), Verdict::Fail(_)));
+}
+
+/// Each SACK comes 3 ms before its time: what follows counts from when it came.
+#[test]
+fn relative_times_do_not_add_up() {
+    let mut script = "--tolerance_percent=0\n".to_owned() + UP;
+    for tsn in 1..20 {
+        let ssn = tsn - 1;
+        script += &format!("+0.0 < sctp: DATA[flgs=BE, len=20, tsn={tsn}, sid=0, ssn={ssn}, ppid=0]\n");
+        script += &format!("+0.203 > sctp: SACK[flgs=0, cum_tsn={tsn}, a_rwnd=..., gaps=[], dups=[]]\n");
+    }
+    passes(&script);
+}
+
+#[test]
+fn a_packet_that_never_comes_fails_and_does_not_hang() {
+    let failure = fails(&up("+0.0 > sctp: COOKIE_ACK[flgs=0]"));
+    assert!(failure.what.contains("no packet was sent by"), "{}", failure.what);
+    // With heartbeats off nothing is pending.
+    let off = "--sctp=heartbeat_interval=off\n";
+    let failure = fails(&format!("{off}{}", up("* > sctp: COOKIE_ACK[flgs=0]")));
+    assert!(failure.what.ends_with("and no packet was sent"), "{}", failure.what);
+    assert_eq!(failure.line, 12);
+}
+
+#[test]
+fn ifdef_hides_what_cannot_be_read() {
+    let script = up("#ifdef OTHER\n ~~ not \u{1} a script\n#endif\n+0.0 close(4) = 0");
+    passes(&script);
+    let other = Options { defines: BTreeSet::from(["OTHER".to_owned()]), ..Options::default() };
+    assert!(matches!(run(&script, &other), Verdict::Error(_)));
+}
+
+/// The stack's numbers and the script's are both taken across 2^32.
+#[test]
+fn numbers_are_translated_across_the_wrap() {
+    for (live, written) in [(4_294_967_294_u32, 1_u32), (5, 4_294_967_294), (4_294_967_295, 4_294_967_295)] {
+        let tsn = |n: u32| written.wrapping_add(n);
+        let setup =
+            UP.replace("tag=2", "tag=4294967295").replace("tsn=1, ...]", &format!("tsn={written}, ...]"));
+        let mut script = format!("--sctp=first_tsn={live}\n{setup}");
+        for n in 0..4 {
+            script += &format!(
+                "+0.1 write(4, ..., 100) = 100\n\
+                 +0.0 > sctp: DATA[flgs=BE, len=116, tsn={}, sid=0, ssn={n}, ppid=0]\n\
+                 +0.0 < sctp(tag=4294967295): SACK[flgs=0, cum_tsn={}, a_rwnd=15000, gaps=[], dups=[]]\n",
+                tsn(n),
+                tsn(n)
+            );
+        }
+        script += "+0.0 close(4) = 0\n+0.0 > sctp: SHUTDOWN[flgs=0, cum_tsn=0]";
+        passes(&script);
+    }
+}
+
+#[test]
+fn the_cookie_comes_back_byte_for_byte() {
+    // The same cookie again is answered; none before an INIT ACK has brought one.
+    passes(&up("+0.1 < sctp: COOKIE_ECHO[flgs=0, len=..., val=...]\n+0.0 > sctp: COOKIE_ACK[flgs=0]"));
+    let early = " 0.0 < sctp: COOKIE_ECHO[flgs=0, len=..., val=...]";
+    assert!(matches!(verdict(early), Verdict::Error(error) if error.message.contains("cookie")));
+    // Another cookie of the same length is dropped.
+    let nothing =
+        "+0.1 < sctp: COOKIE_ECHO[flgs=0, len=8, val=[1, 2, 3, 4]]\n+0.1 > sctp: COOKIE_ACK[flgs=0]";
+    fails(&up(nothing));
+}
+
+#[test]
+fn a_wrong_tag_is_wrong_and_the_right_one_right() {
+    for (tag, right) in
+        [("", true), ("(tag=2)", true), ("(tag=1)", false), ("(tag=3)", false), ("(tag=0)", false)]
+    {
+        let ask = ASK.replace("sctp", &format!("sctp{tag}"));
+        let script = up(&format!("{ask}{ANSWER}"));
+        assert_eq!(verdict(&script) == Verdict::Pass, right, "{tag}");
+    }
+}
+
+#[test]
+fn a_bad_checksum_is_dropped() {
+    fails(&up(&format!("{}{ANSWER}", ASK.replace("sctp", "sctp(bad_crc32c)"))));
+}
+
+#[test]
+fn packets_to_others_are_passed_over() {
+    // The INIT names an address that is not the script's: its heartbeat is not seen, that of a declared one is.
+    let named = UP.replace("tsn=1]", "tsn=1, IPV4_ADDRESS[addr=198.51.100.1]]");
+    passes(&format!("{named}{ASK}{ANSWER}"));
+    let declared = format!("--peer=192.0.2.1 --peer=198.51.100.1\n{named}{ASK}{ANSWER}");
+    fails(&declared);
+    let heartbeat = "+0.0 > 192.168.0.1 > 198.51.100.1 sctp: HEARTBEAT[flgs=0, HEARTBEAT_INFORMATION[...]]\n";
+    let accept = "+0.0 accept(3, ..., ...) = 4\n";
+    let before = declared.replace(accept, &format!("{heartbeat}{accept}"));
+    passes(&before);
+    fails(&before.replace("> 198.51.100.1 sctp: HEARTBEAT", "> 192.0.2.1 sctp: HEARTBEAT"));
+    // An answer to a stranger is not seen either.
+    let stranger = "+0.0 < 203.0.113.5 > 192.168.0.1 sctp: COOKIE_ACK[flgs=0]; SACK[flgs=0, cum_tsn=0, a_rwnd=1, gaps=[], dups=[]]\n";
+    passes(&up(&format!("{stranger}{ASK}{ANSWER}")));
+}
+
+#[test]
+fn a_call_that_blocks_fails_and_one_that_need_not_does_not() {
+    let failure = fails(&up("+0.0 fcntl(4, F_SETFL, O_RDWR) = 0\n+0.0 read(4, ..., 100) = -1 EAGAIN"));
+    assert!(failure.what.contains("it blocks"), "{}", failure.what);
+    fails(&up("+0.0 fcntl(3, F_SETFL, O_RDWR) = 0\n+0.0 accept(3, ..., ...) = 5"));
+    for errno in ["EAGAIN", "EWOULDBLOCK", "EAGAIN (try again)", "(any errno)", ""] {
+        passes(&up(&format!("+0.0 read(4, ..., 100) = -1 {errno}")));
+    }
+    fails(&up("+0.0 read(4, ..., 100) = -1 ENOTCONN (another)"));
+    fails(&up("+0.0 read(4, ..., 100) = 0"));
+}
+
+#[test]
+fn what_the_stack_has_not_is_skipped() {
+    for what in [
+        "+0.0 < sctp: FORWARD_TSN[cum_tsn=1, ids=[{sid=1, ssn=1}]]",
+        "+0.0 > sctp/udp(9899 > 9899): COOKIE_ACK[flgs=0]",
+        "+0.0 < tcp: 1",
+        "+0.0 ...1.0 read(4, ..., 10) = 10",
+        "+0.0 `ip route add 10.0.0.0/8 dev lo`",
+        "+0.0 sctp_peeloff(4, 1) = 5",
+        "+0.0 setsockopt(4, IPPROTO_SCTP, SCTP_AUTH_CHUNK, {sauth_chunk=1}, 1) = 0",
+    ] {
+        assert!(matches!(verdict(&up(what)), Verdict::Skip(_)), "{what}: {:?}", verdict(&up(what)));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line() {
+    let cases = [
+        ("+0.0 < sctp: SACK[flgs=0, cum_tsn=..., a_rwnd=1, gaps=[], dups=[]]", "says not what"),
+        ("+0.0 < sctp: SAK[flgs=0]", "did you mean"),
+        ("+0.0 > sctp(bad_crc32c): COOKIE_ACK[flgs=0]", "bad_crc32c"),
+        ("+0.0 > sctp: [1, 2]", "raw bytes"),
+        ("* close(4) = 0", "expected"),
+        ("+0.0 < sctp: COOKIE_ECHO[flgs=0, len=7, val=[1, 2]]", "does not go with"),
+        ("+0.0 < sctp: DATA[flgs=X, len=20, tsn=1, sid=0, ssn=0, ppid=0]", "no flags"),
+        ("+0.0 < sctp: DATA[flgs=0, len=70000, tsn=1, sid=0, ssn=0, ppid=0]", "out of range"),
+        ("+0.0 < sctp: SHUTDOWN[cum_tsn=1, flgs=0]", "expected `flgs=`"),
+        ("+0.0 close(9) = 0", "no socket"),
+        ("0.0 close(4) = 0\n-1 close(4) = 0", "no time"),
+    ];
+    for (line, message) in cases {
+        match verdict(&up(line)) {
+            Verdict::Error(error) => {
+                assert!(error.message.contains(message), "{line}: {}", error.message);
+                assert!(error.line >= 11, "{line}: {}", error.line);
+            }
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+    assert!(check("--sctp=rto_mim=5", &BTreeSet::new()).unwrap_err().message.contains("rto_min"));
+    assert!(check("+1.0 close(3) = 0", &BTreeSet::new()).is_err());
+}
+
+#[test]
+fn checks_beyond_the_script_can_be_switched_off() {
+    // The stack's answer to a packet with tag 2 has the peer's tag; claiming that the peer's is 9 is seen.
+    let script = up("+0.0 > sctp(tag=9): COOKIE_ACK[flgs=0]");
+    fails(&script);
+    let left = up(ASK);
+    passes(&left);
+    let options = Options { nothing_left: true, ..Options::default() };
+    assert!(matches!(run(&left, &options), Verdict::Fail(_)));
+    assert_eq!(run(&up(&format!("{ASK}{ANSWER}")), &options), Verdict::Pass);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in "\\PC*") {
+        let _ = check(&text, &BTreeSet::new());
+    }
+
+    /// Scripts with a few characters changed come much farther.
+    #[test]
+    fn no_changed_script_makes_the_runner_panic(at in 0..900_usize, put in "[-+*~<>.0-9a-z=,;\\[\\]{}(|\"#/ ]{0,4}", cut in 0..8_usize) {
+        let script = up(&format!("{ASK}{ANSWER}+0.1 write(4, ..., 10) = 10\n+0.0 close(4) = 0"));
+        let at = at.min(script.len());
+        let end = (at + cut).min(script.len());
+        let changed = format!("{}{put}{}", &script[..at], &script[end..]);
+        let _ = run(&changed, &Options::default());
+    }
+}

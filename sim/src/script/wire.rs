@@ -1,0 +1,178 @@
+//! The bytes of packets: those of the peer are built here, those of the stack are checked and read.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use crc_fast::crc32_iscsi;
+
+use super::ast::{Body, Packet};
+use super::element::{Bytes, Element, Value, split};
+use super::form::Family;
+
+/// Bytes of the common header.
+pub(super) const HEADER: usize = 12;
+
+pub(super) const INIT: u16 = 1;
+pub(super) const INIT_ACK: u16 = 2;
+pub(super) const HEARTBEAT: u16 = 4;
+pub(super) const ABORT: u16 = 6;
+pub(super) const SHUTDOWN_COMPLETE: u16 = 14;
+
+/// What the peer sends back as it came.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// The cookie of the last INIT ACK.
+    cookie: Option<Vec<u8>>,
+    /// The information of the last HEARTBEAT, and of the last to each address.
+    heartbeat: Option<Vec<u8>>,
+    heartbeats: BTreeMap<IpAddr, Vec<u8>>,
+}
+
+impl Seen {
+    /// Keeps what a packet from the stack to `to` says.
+    pub(super) fn keep(&mut self, chunks: &[Bytes<'_>], to: IpAddr) {
+        for chunk in chunks {
+            match chunk.number {
+                INIT_ACK => {
+                    let params = chunk.value.get(16..).and_then(|params| split(Family::Param, params));
+                    let cookie = params.iter().flatten().find(|param| param.number == 7);
+                    self.cookie = cookie.map(|param| param.value.to_vec()).or(self.cookie.take());
+                }
+                HEARTBEAT => {
+                    let info = super::element::first(Family::Param, chunk.value);
+                    if let Some((info, _)) = info {
+                        self.heartbeat = Some(info.value.to_vec());
+                        self.heartbeats.insert(to, info.value.to_vec());
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Gives every `...` of a packet from `source` its meaning.
+    fn fill(&self, element: &Element, within: &str, source: IpAddr) -> Result<Element, String> {
+        let mut filled = element.clone();
+        filled.flags = Some(element.flags.unwrap_or(0));
+        for field in &mut filled.fields {
+            match field {
+                Some(Value::Elements(elements)) => {
+                    for inner in elements {
+                        *inner = self.fill(inner, element.form.name, source)?;
+                    }
+                }
+                Some(_) => {}
+                None => *field = Some(Value::Bytes(self.filling(element, within, source)?)),
+            }
+        }
+        if let (true, None, Some(Some(Value::Bytes(bytes)))) =
+            (element.form.has_length(), element.length, filled.fields.last())
+        {
+            filled.length = Some((bytes.len() + 4) as u16);
+        }
+        Ok(filled)
+    }
+
+    /// What stands for an open value.
+    fn filling(&self, element: &Element, within: &str, source: IpAddr) -> Result<Vec<u8>, String> {
+        let length = element.length.map(|length| usize::from(length) - 4);
+        let kept = match (element.form.name, within) {
+            ("COOKIE_ECHO", _) => self.cookie.clone().ok_or("no INIT ACK has brought a cookie yet")?,
+            ("HEARTBEAT_INFORMATION", "HEARTBEAT_ACK") => {
+                let of_path = self.heartbeats.get(&source).or(self.heartbeat.as_ref());
+                of_path.cloned().ok_or("no HEARTBEAT has come yet")?
+            }
+            ("HEARTBEAT_INFORMATION", _) => vec![0; length.unwrap_or(0)],
+            // A cookie that the peer makes up.
+            _ => vec![0x5a; length.unwrap_or(0)],
+        };
+        match length {
+            Some(length) if length != kept.len() => Err(format!(
+                "len={} was written, but there are {} bytes to send back",
+                length + 4,
+                kept.len()
+            )),
+            _ => Ok(kept),
+        }
+    }
+}
+
+/// The bytes of a packet of the peer, with a tag and a checksum of zero.
+pub(super) fn build(
+    packet: &Packet,
+    ports: (u16, u16),
+    source: IpAddr,
+    seen: &Seen,
+) -> Result<Vec<u8>, String> {
+    let mut out = Vec::new();
+    out.extend(ports.0.to_be_bytes());
+    out.extend(ports.1.to_be_bytes());
+    out.extend([0; 8]);
+    match &packet.body {
+        Body::Raw(bytes) => out.extend(bytes),
+        Body::Chunks(chunks) => {
+            for chunk in chunks {
+                seen.fill(chunk, "", source)?.put(&mut out);
+                out.resize(out.len().next_multiple_of(4), 0);
+            }
+        }
+    }
+    Ok(out)
+}
+
+pub(super) fn set_tag(packet: &mut [u8], tag: u32) {
+    packet[4..8].copy_from_slice(&tag.to_be_bytes());
+}
+
+/// Puts the checksum in, or one that is wrong by one.
+pub(super) fn set_checksum(packet: &mut [u8], wrong: bool) {
+    packet[8..HEADER].fill(0);
+    let checksum = crc32_iscsi(packet).wrapping_add(u32::from(wrong));
+    packet[8..HEADER].copy_from_slice(&checksum.to_le_bytes());
+}
+
+pub(super) fn tag(packet: &[u8]) -> u32 {
+    number(packet, 4).unwrap_or(0)
+}
+
+pub(super) fn ports(packet: &[u8]) -> (u16, u16) {
+    let ports = number(packet, 0).unwrap_or(0);
+    ((ports >> 16) as u16, ports as u16)
+}
+
+/// The 32-bit number at `at`.
+pub(super) fn number(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..at + 4)?.first_chunk().map(|four| u32::from_be_bytes(*four))
+}
+
+/// The chunks of a packet; `None` if a length is wrong.
+pub(super) fn chunks(packet: &[u8]) -> Option<Vec<Bytes<'_>>> {
+    split(Family::Chunk, packet.get(HEADER..)?)
+}
+
+/// What no packet of the stack may have: a wrong checksum, padding that is not zero, a length that is wrong,
+/// more bytes than the path MTU.
+pub(super) fn fault(packet: &[u8], room: usize) -> Option<String> {
+    let mut right = packet.to_vec();
+    set_checksum(&mut right, false);
+    let Some(chunks) = chunks(packet) else { return Some("a chunk's length is wrong".to_owned()) };
+    if right != packet {
+        return Some("the checksum is wrong".to_owned());
+    }
+    if packet.len() > room {
+        return Some(format!("{} bytes are more than the {room} that the path MTU leaves", packet.len()));
+    }
+    if chunks.iter().any(|chunk| chunk.padding.iter().any(|byte| *byte != 0)) {
+        return Some("the padding is not zero".to_owned());
+    }
+    (packet.len() % 4 != 0).then(|| "the last chunk is not padded".to_owned())
+}
+
+/// A packet in script notation, as far as it can be read; for what cannot, the bytes.
+pub(super) fn show(packet: &[u8]) -> String {
+    let raw = || format!("{:?}", packet.get(HEADER..).unwrap_or_default());
+    let Some(chunks) = chunks(packet) else { return raw() };
+    let shown =
+        chunks.iter().map(|chunk| Element::of(Family::Chunk, chunk).map_or_else(raw, |e| e.to_string()));
+    shown.collect::<Vec<_>>().join("; ")
+}
