@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use anabranch_fuzz::{codec, cookie, delivery, endpoint, sacks};
+use anabranch_fuzz::{codec, cookie, delivery, endpoint, sacks, script};
 use arbitrary::{Arbitrary, Unstructured};
 
 fn main() {
@@ -15,6 +15,7 @@ fn main() {
         match target.as_str() {
             "packet" => codec::packet(&bytes),
             "params" => codec::params(&bytes),
+            "script" => script::script(&bytes),
             "cookie" => cookie::Case::play(case(&bytes)),
             "sacks" => sacks::Case::play(case(&bytes)),
             "endpoint" => endpoint::Case::play(case(&bytes)),

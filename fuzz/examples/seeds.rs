@@ -17,6 +17,7 @@ fn main() {
     write("params", "parameters", &Param::encode_list(&parameters()).expect("short enough"));
     // Behind the headers of packet and chunk.
     write("params", "causes", &encoded(&error(causes()))[16..]);
+    SCRIPTS.iter().for_each(|(name, text)| write("script", name, text.as_bytes()));
     COOKIES.iter().for_each(|(name, bytes)| write("cookie", name, bytes));
     SACKS.iter().for_each(|(name, bytes)| write("sacks", name, bytes));
     ENDPOINTS.iter().for_each(|(name, bytes)| write("endpoint", name, bytes));
@@ -178,4 +179,10 @@ const DELIVERIES: Seeds = &[
     ("doubled-late", case![8, 200, 0, 11, 130, 90, 180, 255, 0, 0, 0x80, 0, 8, 0, 0, 1, 0, 8, 8, 200, 1]),
     ("path-down", case![8, 200, 0, 0, 0, 0, 0, 8, 14, 0, 0, 0, 0, 0, 8, 8, 200, 9, 14, 0, 15, 0, 1]),
     ("setup-lost", case![11, 0, 200, 0, 200, 0, 0, 0, 9, 0, 8, 200, 9]),
+];
+
+const SCRIPTS: &[(&str, &str)] = &[
+    ("passive", include_str!("../../tests/scripts/5.1-association/passive.pkt")),
+    ("inactive", include_str!("../../tests/scripts/8.2-path-failure/inactive.pkt")),
+    ("stranger", include_str!("../../tests/scripts/8.4-out-of-the-blue/abort.pkt")),
 ];

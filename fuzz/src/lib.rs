@@ -7,6 +7,7 @@
 //! | `cookie` | changes to a valid COOKIE ECHO | no association but by the cookie as it was given |
 //! | `sacks` | SACKs of any kind, and sends | flight, acknowledgements and retransmissions as a set of TSNs says |
 //! | `endpoint` | packets, calls, timers | no panic, an end to every drain, bounded memory |
+//! | `script` | text | the reader and the runner of packet scripts do not panic |
 //! | `delivery` | what a network does to packets | each message at most once, in order; exactly once when it heals |
 //!
 //! `make fuzz SECONDS=60` runs all. A structured input is a row of small numbers, read from the front, so that
@@ -21,6 +22,7 @@ pub mod input;
 pub mod lone;
 pub mod memory;
 pub mod sacks;
+pub mod script;
 
 #[path = "../../proto/tests/support/mod.rs"]
 pub mod support;

@@ -189,6 +189,16 @@ impl Element {
             .or_else(|| Element::read(Form::generic(family), bytes))
     }
 
+    /// A field of the header; flags by their letters, if all of them have one.
+    fn header(&self, slot: &Slot, value: Option<&Value>) -> String {
+        let Some(Value::Integer(n)) = value.filter(|_| *slot == Slot::Flags) else {
+            return show(slot, value);
+        };
+        let set = self.form.letters().iter().filter(|(_, bit)| n & u32::from(*bit) != 0);
+        let known: u32 = set.clone().map(|(_, bit)| u32::from(*bit)).sum();
+        if known == *n && known > 0 { set.map(|(letter, _)| letter).collect() } else { n.to_string() }
+    }
+
     /// Whether `bytes` are what is written here.
     pub(super) fn matches(&self, bytes: &Bytes<'_>) -> bool {
         self.compare(bytes).is_some_and(|rows| rows.iter().all(|row| row.same))
@@ -228,7 +238,8 @@ impl Element {
                 Slot::Number(_) => u32::from(bytes.number),
                 _ => u32::from(bytes.length),
             };
-            rows.push(Row::new(slot, self.show_flags(slot, expected), got.to_string(), same));
+            let got = self.header(slot, Some(&Value::Integer(got)));
+            rows.push(Row::new(slot, self.header(slot, expected.as_ref()), got, same));
         }
         if let Some(size) = self.size().filter(|_| !self.form.has_length()) {
             let same = size == usize::from(bytes.length);
@@ -242,10 +253,6 @@ impl Element {
             }
         }
         Some(rows)
-    }
-
-    fn show_flags(&self, slot: &Slot, value: &Option<Value>) -> String {
-        show(slot, value.as_ref())
     }
 }
 
@@ -427,6 +434,8 @@ pub(super) fn show(slot: &Slot, value: Option<&Value>) -> String {
         Some(Value::Pairs(pairs)) => {
             format!("[{}]", joined(pairs.iter().map(|(a, b)| format!("{a}:{b}")).collect()))
         }
+        // A cookie fills the screen and says nothing.
+        Some(Value::Bytes(bytes)) if bytes.len() > 32 => "...".to_owned(),
         Some(Value::Bytes(bytes)) => {
             format!("[{}]", joined(bytes.iter().map(|b| format!("{b:#04x}")).collect()))
         }
@@ -458,12 +467,14 @@ impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut fields = self.fields.iter();
         let mut parts = Vec::new();
-        let header = |n: Option<u32>| n.map_or("...".to_owned(), |n| n.to_string());
+        let header = |slot: &Slot, n: Option<u32>| self.header(slot, n.map(Value::Integer).as_ref());
         for slot in self.form.slots {
             match slot {
-                Slot::Flags => parts.push(format!("flgs={}", header(self.flags.map(u32::from)))),
-                Slot::Number(key) => parts.push(format!("{key}={}", header(self.number.map(u32::from)))),
-                Slot::Length => parts.push(format!("len={}", header(self.length.map(u32::from)))),
+                Slot::Flags => parts.push(format!("flgs={}", header(slot, self.flags.map(u32::from)))),
+                Slot::Number(key) => {
+                    parts.push(format!("{key}={}", header(slot, self.number.map(u32::from))))
+                }
+                Slot::Length => parts.push(format!("len={}", header(slot, self.length.map(u32::from)))),
                 Slot::List(_) => {
                     let list = show(slot, fields.next().and_then(Option::as_ref));
                     parts.extend((!list.is_empty()).then_some(list));

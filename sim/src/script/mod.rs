@@ -3,8 +3,8 @@
 //!
 //! `lex`, `parse` and `check` make a program of the text; [`form`] is the table of how chunks, parameters and
 //! causes are written, `element` what one is. `world` owns the clock, the endpoint and the packets on their
-//! way, `wire` and `live` make bytes of elements and the stack's numbers of the script's; `socket` and
-//! `sockopt` are the calls. Packets reach the endpoint, and leave it, as bytes.
+//! way, `wire` and `live` make bytes of elements and the stack's numbers of the script's; `socket`,
+//! `sockopt` and `view` are the calls. Packets reach the endpoint, and leave it, as bytes.
 
 mod ast;
 mod check;
@@ -19,6 +19,7 @@ mod socket;
 mod sockopt;
 #[cfg(test)]
 mod tests;
+mod view;
 mod wire;
 mod world;
 

@@ -262,8 +262,8 @@ impl Parser<'_> {
             Some(Kind::Decimal(n)) => Some(*n),
             _ => return self.expected("a time: 0.1, +0.1 or *"),
         };
-        // 2^62 ns are 146 years.
-        let nanos = nanos.and_then(|n| u64::try_from(n).ok()).filter(|n| *n < 1 << 62);
+        // No script needs eleven days, and none shall run for ever.
+        let nanos = nanos.and_then(|n| u64::try_from(n).ok()).filter(|n| *n < 1_000_000_000_000_000);
         let Some(nanos) = nanos else { return Err(self.error("this is no time")) };
         self.at += 1;
         Ok(if relative { Moment::Relative(nanos) } else { Moment::Absolute(nanos) })

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::{Failure, Options, Verdict, check, run};
 
 /// The peer sets up an association; handle 4.
-const UP: &str = "
+const UP: &str = "--sctp=first_data=delayed
  0.0 socket(..., SOCK_STREAM, IPPROTO_SCTP) = 3
 +0.0 fcntl(3, F_SETFL, O_RDWR|O_NONBLOCK) = 0
 +0.0 bind(3, ..., ...) = 0
