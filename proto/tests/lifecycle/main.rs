@@ -3,6 +3,7 @@
 mod buffers;
 mod closing;
 mod hostile;
+mod parameters;
 mod restart;
 mod sacks;
 mod setup;

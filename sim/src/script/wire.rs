@@ -165,7 +165,7 @@ pub(super) fn fault(packet: &[u8], room: usize) -> Option<String> {
     if chunks.iter().any(|chunk| chunk.padding.iter().any(|byte| *byte != 0)) {
         return Some("the padding is not zero".to_owned());
     }
-    (packet.len() % 4 != 0).then(|| "the last chunk is not padded".to_owned())
+    (!packet.len().is_multiple_of(4)).then(|| "the last chunk is not padded".to_owned())
 }
 
 /// A packet in script notation, as far as it can be read; for what cannot, the bytes.
