@@ -93,11 +93,14 @@ impl World {
 
     /// Collects what the endpoint has to say.
     pub(super) fn drain(&mut self) {
+        let mut again = true;
         loop {
             match self.endpoint.poll(self.now) {
                 Output::Transmit(packet, _) => self.transmitted(&packet),
                 Output::Event(id, event) => self.sockets.take(id, event),
                 Output::Note(_) => {}
+                // A call may have set a timer to a time that has passed: it is due now.
+                Output::Wait(Some(at)) if at <= self.now && again => again = false,
                 Output::Wait(until) => {
                     // Not before now: what is due has been done.
                     self.wake = until.map(|at| at.max(Time::from_nanos(self.now.as_nanos() + 1)));
