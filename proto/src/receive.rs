@@ -347,14 +347,17 @@ mod tests {
     fn every_second_packet_or_a_gap_makes_a_sack_due() {
         let mut r = receiver();
         arrive(&mut r, 0);
-        assert!(!r.schedule.now && r.schedule.deadline != Time::NEVER);
+        assert!(r.schedule.now, "the very first");
+        gaps(&mut r);
         arrive(&mut r, 1);
+        assert!(!r.schedule.now && r.schedule.deadline != Time::NEVER);
+        arrive(&mut r, 2);
         assert!(r.schedule.now);
         gaps(&mut r);
-        arrive(&mut r, 3);
+        arrive(&mut r, 4);
         assert!(r.schedule.now, "a gap");
         gaps(&mut r);
-        arrive(&mut r, 2);
+        arrive(&mut r, 3);
         assert!(!r.schedule.now, "the packet that fills the last gap goes by the ordinary count");
     }
 

@@ -318,13 +318,13 @@ rules! { choices {
         BeforeShutdown = "before-shutdown",
     } = [Never, Never, BeforeShutdown, Never];
 
-    /// Whether the very first DATA chunk is acknowledged at once.
+    /// Whether the very first DATA chunk is acknowledged at once (§5.1).
     first_data: FirstData {
         /// It is.
         AtOnce = "at-once",
         /// It is delayed like any other.
         Delayed = "delayed",
-    } = [Delayed, Delayed, Delayed, AtOnce];
+    } = [AtOnce, AtOnce, AtOnce, AtOnce];
 } numbers {
     /// The lowest ssthresh after a loss, in units (§7.2.3).
     ssthresh_floor: u32 = [2, 4, 4, 4];
