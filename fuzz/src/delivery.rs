@@ -134,6 +134,7 @@ impl Bout {
             ppid: self.count as u32,
             unordered: stream & 0x80 != 0,
             payload: content(self.count, 1 + usize::from(bytes) % 5000),
+            ..Message::default()
         };
         match self.world.ends[side].send(self.world.now, id, message.clone()) {
             Ok(()) => self.expected[1 - side].sent(&message),

@@ -2,7 +2,10 @@
 
 use std::net::IpAddr;
 
+use bytes::Bytes;
+
 use crate::Duration;
+use crate::extension::Extensions;
 use crate::policy::PolicySpec;
 use crate::rules::Rules;
 use crate::wire::Address;
@@ -77,6 +80,28 @@ pub struct Config {
     pub first_tsn: Option<u32>,
     /// The first SSN of every stream: 0 by the standard. For tests of the wrap; both ends must agree.
     pub first_ssn: u16,
+    /// The extensions offered to peers; default: none.
+    pub extensions: Extensions,
+    /// Chunk types accepted only authenticated; needs the extension. ASCONF and ASCONF-ACK always are.
+    pub authenticated_chunks: Vec<u8>,
+    /// The endpoint pair shared key (RFC 4895 §6.1), which the peer must have too; `None`: the empty one. With
+    /// the empty one, whoever saw the handshake can authenticate.
+    pub shared_key: Option<SharedKey>,
+}
+
+/// A key that both ends were given by other means. It is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SharedKey {
+    /// Shared Key Identifier.
+    pub id: u16,
+    /// The key; any length.
+    pub secret: Bytes,
+}
+
+impl std::fmt::Debug for SharedKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedKey").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 /// A local address and the prefix of its link.
@@ -154,6 +179,9 @@ impl Default for Config {
             ip_header: 20,
             first_tsn: None,
             first_ssn: 0,
+            extensions: Extensions::default(),
+            authenticated_chunks: Vec::new(),
+            shared_key: None,
         }
     }
 }
@@ -210,6 +238,18 @@ impl Config {
             _ if self.mtu > 65_535 => bad("mtu", "must not exceed 65535 bytes"),
             _ if self.mtu < self.ip_header + 508 => {
                 bad("mtu", "must be at least 508 bytes above the IP header")
+            }
+            _ if self.extensions.addresses && !self.extensions.authentication => {
+                bad("dynamic_addresses", "needs authentication (RFC 5061 section 4.1.1)")
+            }
+            _ if !self.authenticated_chunks.is_empty() && !self.extensions.authentication => {
+                bad("authenticated_chunks", "needs authentication")
+            }
+            _ if self.shared_key.is_some() && !self.extensions.authentication => {
+                bad("shared_key", "needs authentication")
+            }
+            _ if self.authenticated_chunks.iter().any(|kind| matches!(kind, 1 | 2 | 14 | 15)) => {
+                bad("authenticated_chunks", "cannot have 1, 2, 14 or 15 (RFC 4895 section 3.2)")
             }
             _ if self.rules.missing_reports == 0 => bad("missing_reports", "must be at least 1"),
             _ if self.rules.ssthresh_floor == 0 => bad("ssthresh_floor", "must be at least 1"),

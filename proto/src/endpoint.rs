@@ -180,7 +180,7 @@ impl Endpoint {
     pub fn send(&mut self, now: Time, id: AssociationId, message: Message) -> Result<(), SendError> {
         self.run_timers(now);
         let Some(association) = self.get_mut(id) else { return Err(SendError::Closed(message)) };
-        association.send(message)?;
+        association.send(message, now)?;
         self.wake(id.0 as usize);
         Ok(())
     }
@@ -480,6 +480,10 @@ impl Endpoint {
             Some(association) if setting_up => association.local_tsn,
             _ => crate::association::first_tsn(&self.config, tag),
         };
+        let random = match existing {
+            Some(association) if setting_up => association.random(),
+            _ => self.random(),
+        };
         let cookie = Cookie {
             created: now,
             life: self.config.cookie_life + peer.preserve.min(self.config.cookie_life),
@@ -493,11 +497,21 @@ impl Endpoint {
             local: packet.to,
             peer_port: packet.ports.source,
             peers: Peer::listed(init, packet.from),
+            agreement: peer.offer.clone().agree(&self.config, random),
         };
         let signed = cookie.sign(self.secrets.current(now, self.config.cookie_life));
-        let mut ack = handshake::init(tag, tsn, &self.config, Some(signed), None);
+        let mut ack = handshake::init(tag, tsn, &self.config, Some(signed), None, &random);
         ack.params.extend(peer.unrecognized.iter().cloned().map(Param::Unrecognized));
         self.answer(packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);
+    }
+
+    /// Our part of the keys of a new association, if authentication is offered.
+    fn random(&mut self) -> [u8; 32] {
+        let mut random = [0; 32];
+        if self.config.extensions.authentication {
+            self.chance.fill_bytes(&mut random);
+        }
+        random
     }
 
     /// Sends one chunk back to where a packet came from, outside any association.

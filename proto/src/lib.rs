@@ -19,6 +19,7 @@ mod agenda;
 mod association;
 mod config;
 mod endpoint;
+mod extension;
 mod handshake;
 mod notes;
 mod output;
@@ -35,15 +36,16 @@ mod shutdown;
 mod time;
 pub mod wire;
 
-pub use config::{Config, ConfigError, LocalAddress, Pairs};
+pub use config::{Config, ConfigError, LocalAddress, Pairs, SharedKey};
 pub use endpoint::{Endpoint, NewError, Status};
+pub use extension::Extensions;
 pub use output::{
     AssociationId, Blocked, Delivery, Event, Incoming, Limit, LostReason, Message, Note, NoteKind, Output,
-    Purpose, Reason, Refused, SendError, Statistics,
+    Purpose, Reason, Refused, Reliability, SendError, Statistics,
 };
 pub use path::{PathId, PathState, PathView};
 pub use policy::{Policies, PolicySpec};
 pub use rules::Rules;
-pub use serial::{Ssn, Tsn};
+pub use serial::{Mid, Ssn, Tsn};
 pub use shutdown::State;
 pub use time::{Duration, Time};

@@ -56,6 +56,12 @@ pub enum Purpose {
     Data(Why),
     /// An acknowledgement.
     Sack,
+    /// FORWARD TSN: data was given up.
+    Forward,
+    /// RE-CONFIG: streams are reset or added.
+    Streams,
+    /// ASCONF or its answer: addresses change.
+    Addresses,
     /// INIT, INIT ACK, COOKIE ECHO or COOKIE ACK.
     Setup,
     /// HEARTBEAT or its answer.
@@ -69,7 +75,17 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// The section of RFC 9260 that asks for such a packet.
+    /// The document that asks for such a packet.
+    pub const fn document(self) -> &'static str {
+        match self {
+            Purpose::Forward => "RFC 3758",
+            Purpose::Streams => "RFC 6525",
+            Purpose::Addresses => "RFC 5061",
+            _ => "RFC 9260",
+        }
+    }
+
+    /// The section of it.
     pub const fn section(self) -> &'static str {
         match self {
             Purpose::Data(Why::New) => "6.1",
@@ -77,6 +93,9 @@ impl Purpose {
             Purpose::Data(Why::Timeout) => "6.3.3",
             Purpose::Data(Why::WindowProbe) => "6.1 A",
             Purpose::Sack => "6.2",
+            Purpose::Forward => "3.5",
+            Purpose::Streams => "5.1",
+            Purpose::Addresses => "5.1",
             Purpose::Setup => "5.1",
             Purpose::Heartbeat => "8.3",
             Purpose::Shutdown => "9.2",
@@ -143,7 +162,7 @@ pub enum LostReason {
 }
 
 /// A user message to send.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Message {
     /// The stream.
     pub stream: u16,
@@ -153,6 +172,23 @@ pub struct Message {
     pub unordered: bool,
     /// At least one byte.
     pub payload: Bytes,
+    /// When it is given up; as if `Full` unless both ends have agreed on partial reliability.
+    pub reliability: Reliability,
+}
+
+/// How long a message is worth sending (RFC 3758 §4.1, RFC 7496 §3).
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Reliability {
+    /// Until it is acknowledged.
+    #[default]
+    Full,
+    /// For so many milliseconds after the send call.
+    Lifetime(u32),
+    /// Until a chunk of it would have to be sent again after so many retransmissions.
+    Retransmissions(u32),
+    /// Until the send buffer has no room for a message of a higher priority: a lower number, or another kind. The
+    /// messages of the highest number go first, and only such of which nothing was sent.
+    Priority(u32),
 }
 
 /// A user message received, or a part of one that does not fit the receive buffer.
@@ -166,6 +202,9 @@ pub struct Delivery {
     pub unordered: bool,
     /// Whether this is the end of the message; a part that is not is followed by the rest.
     pub complete: bool,
+    /// Whether the message was given up by its sender after a part of it was delivered: nothing more of it comes,
+    /// and this delivery is empty.
+    pub abandoned: bool,
     /// The user data, as it came in chunks, in order.
     pub pieces: SmallVec<[Bytes; 1]>,
 }
@@ -176,7 +215,7 @@ impl Delivery {
         self.pieces.iter().map(Bytes::len).sum()
     }
 
-    /// Whether there are none; a delivery never is empty.
+    /// Whether there are none: only if the message was abandoned.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

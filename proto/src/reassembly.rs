@@ -52,17 +52,36 @@ impl Reassembly {
 
     /// Takes a chunk that has not been here before; its stream was checked.
     pub(crate) fn insert(&mut self, data: Data) {
-        let index = usize::from(data.stream);
-        if self.streams.len() <= index {
-            let first = self.first_ssn;
-            self.streams.resize_with(index + 1, || Stream::new(first));
-        }
-        let stream = &mut self.streams[index];
+        self.open(data.stream);
+        let stream = &mut self.streams[usize::from(data.stream)];
         if data.unordered {
             stream.insert_unordered(data, &mut self.ready);
         } else {
             stream.insert_ordered(data, &mut self.ready);
         }
+    }
+
+    /// Makes a place for a stream.
+    fn open(&mut self, stream: u16) {
+        let index = usize::from(stream);
+        if self.streams.len() <= index {
+            let first = self.first_ssn;
+            self.streams.resize_with(index + 1, || Stream::new(first));
+        }
+    }
+
+    /// Nothing more comes on a stream up to `ssn`: what is complete is delivered, the rest dropped. Bytes dropped.
+    //= rfc3758#section-3.6
+    pub(crate) fn skip(&mut self, stream: u16, ssn: Ssn) -> u64 {
+        self.open(stream);
+        self.streams[usize::from(stream)].skip(stream, ssn, &mut self.ready)
+    }
+
+    /// Unordered messages of which a part up to `cumulative` is missing will not be complete. Bytes dropped.
+    //= rfc3758#section-3.6
+    pub(crate) fn drop_unordered(&mut self, cumulative: Tsn) -> u64 {
+        let (streams, ready) = (self.streams.iter_mut().enumerate(), &mut self.ready);
+        streams.map(|(stream, s)| s.drop_unordered(stream as u16, cumulative, ready)).sum()
     }
 
     /// Takes out a chunk that was not delivered; its bytes.
@@ -94,6 +113,37 @@ impl Stream {
         Stream { next, ordered: Pile::default(), unordered: Pile::default() }
     }
 
+    fn skip(&mut self, stream: u16, ssn: Ssn, ready: &mut VecDeque<(Delivery, u64)>) -> u64 {
+        if ssn.before(self.next) {
+            return 0;
+        }
+        let mut freed = 0;
+        while let Some(front) = self.ordered.chunks.front().filter(|front| !front.ssn.after(ssn)) {
+            let message = front.ssn;
+            let due = self.ordered.front_starts(|_| true);
+            if due && let Some(count) = self.ordered.complete() {
+                ready.push_back(self.ordered.take(count));
+            } else {
+                freed += self.ordered.drop_while(|data| data.ssn == message);
+            }
+        }
+        if self.ordered.resumes.take().is_some() {
+            ready.push_back(given_up(stream, false));
+        }
+        self.next = ssn.next();
+        self.deliver_ordered(ready);
+        freed
+    }
+
+    fn drop_unordered(&mut self, stream: u16, last: Tsn, ready: &mut VecDeque<(Delivery, u64)>) -> u64 {
+        let pile = &mut self.unordered;
+        if pile.resumes.is_some_and(|tsn| !tsn.after(last)) {
+            pile.resumes = None;
+            ready.push_back(given_up(stream, true));
+        }
+        pile.drop_while(|data| !data.tsn.after(last))
+    }
+
     //= rfc9260#section-6.6
     fn insert_ordered(&mut self, data: Data, ready: &mut VecDeque<(Delivery, u64)>) {
         let whole = data.begin && data.end && data.ssn == self.next;
@@ -102,6 +152,10 @@ impl Stream {
             return ready.push_back(whole_message(data));
         }
         self.ordered.insert(data);
+        self.deliver_ordered(ready);
+    }
+
+    fn deliver_ordered(&mut self, ready: &mut VecDeque<(Delivery, u64)>) {
         while self.ordered.front_starts(|front| front.ssn == self.next) {
             let Some(count) = self.ordered.complete() else { break };
             ready.push_back(self.ordered.take(count));
@@ -153,6 +207,13 @@ impl Pile {
         }
         self.contiguous = self.contiguous.min(at);
         self.chunks.remove(at).map(|data| padded(data.size()) as u64)
+    }
+
+    /// Drops chunks from the front; their bytes.
+    fn drop_while(&mut self, unwanted: impl Fn(&Data) -> bool) -> u64 {
+        self.contiguous = 0;
+        let count = self.chunks.iter().take_while(|data| unwanted(data)).count();
+        self.chunks.drain(..count).map(|data| padded(data.size()) as u64).sum()
     }
 
     /// Whether the chunk in front can be delivered next: it begins a message that is due, or resumes one.
@@ -238,13 +299,22 @@ impl Pile {
 fn whole_message(data: Data) -> (Delivery, u64) {
     let bytes = padded(data.size()) as u64;
     let Data { stream, ppid, unordered, payload, .. } = data;
-    (Delivery { stream, ppid, unordered, complete: true, pieces: SmallVec::from_buf([payload]) }, bytes)
+    let pieces = SmallVec::from_buf([payload]);
+    (Delivery { stream, ppid, unordered, complete: true, abandoned: false, pieces }, bytes)
+}
+
+/// The end of a message of which a part was delivered, and the rest is given up.
+fn given_up(stream: u16, unordered: bool) -> (Delivery, u64) {
+    (Delivery { complete: true, abandoned: true, ..empty(stream, unordered) }, 0)
+}
+
+fn empty(stream: u16, unordered: bool) -> Delivery {
+    Delivery { stream, ppid: 0, unordered, complete: false, abandoned: false, pieces: SmallVec::new() }
 }
 
 /// The message, or part, made of these chunks, and the bytes that they occupied.
 fn joined(chunks: impl Iterator<Item = Data>) -> (Delivery, u64) {
-    let mut joined =
-        Delivery { stream: 0, ppid: 0, unordered: false, complete: false, pieces: SmallVec::new() };
+    let mut joined = empty(0, false);
     let mut bytes = 0;
     for data in chunks {
         bytes += padded(data.size()) as u64;

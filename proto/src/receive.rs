@@ -51,9 +51,17 @@ pub(crate) struct Schedule {
 pub(crate) struct Arrival {
     chunks: u32,
     at_once: bool,
+    /// FORWARD TSNs among them.
+    forwards: u32,
 }
 
 impl Arrival {
+    /// Counts a FORWARD TSN; whether it is looked at, being one of the first `most` of its packet.
+    pub(crate) fn admits_forward(&mut self, most: u32) -> bool {
+        self.forwards += 1;
+        self.forwards <= most
+    }
+
     /// Whether the packet had DATA at all.
     pub(crate) fn any(&self) -> bool {
         self.chunks > 0
@@ -118,6 +126,40 @@ impl Receiver {
         self.reassembly.insert(data);
         self.deliver_parts();
         Taken::New
+    }
+
+    /// What is missing up to `cumulative` was given up: it counts as received. `skipped` are streams, and the SSN
+    /// up to which nothing more comes on them.
+    //= rfc3758#section-3.6
+    pub(crate) fn forward(
+        &mut self,
+        cumulative: Tsn,
+        skipped: impl Iterator<Item = (u16, Ssn)>,
+        arrival: &mut Arrival,
+    ) {
+        arrival.chunks += 1;
+        if !cumulative.after(self.cumulative) {
+            arrival.at_once = true;
+            return;
+        }
+        self.jump(cumulative);
+        for (stream, ssn) in skipped {
+            self.held -= self.reassembly.skip(stream, ssn);
+        }
+        self.held -= self.reassembly.drop_unordered(cumulative);
+        self.deliver_parts();
+    }
+
+    /// The Cumulative TSN moves on, and further over what has arrived behind it.
+    fn jump(&mut self, cumulative: Tsn) {
+        self.cumulative = cumulative;
+        self.runs.retain(|run| run.1.after(cumulative));
+        if let Some(&(start, end)) = self.runs.first()
+            && !start.after(cumulative.next())
+        {
+            self.cumulative = end;
+            self.runs.remove(0);
+        }
     }
 
     /// Records a chunk whose data is thrown away.

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use bytes::Buf;
 
+use crate::extension::Ledger;
 use crate::output::Message;
 use crate::wire::chunk::{DATA_HEADER, Data, padded};
-use crate::{Ssn, Tsn};
+use crate::{Ssn, Time, Tsn};
 
 pub(crate) struct SendQueue {
     messages: VecDeque<Waiting>,
@@ -14,6 +15,8 @@ pub(crate) struct SendQueue {
     next: Vec<Ssn>,
     first_ssn: Ssn,
     user_bytes: u64,
+    /// Messages that may be given up; `None` unless partial reliability is offered.
+    pub(crate) ledger: Option<Box<Ledger>>,
 }
 
 struct Waiting {
@@ -21,11 +24,13 @@ struct Waiting {
     message: Message,
     /// Its SSN, once its first fragment was sent.
     begun: Option<Ssn>,
+    /// Its number in the ledger; 0: it has none.
+    number: u64,
 }
 
 impl SendQueue {
-    pub(crate) fn new(first_ssn: Ssn) -> Self {
-        SendQueue { messages: VecDeque::new(), next: Vec::new(), first_ssn, user_bytes: 0 }
+    pub(crate) fn new(first_ssn: Ssn, ledger: Option<Box<Ledger>>) -> Self {
+        SendQueue { messages: VecDeque::new(), next: Vec::new(), first_ssn, user_bytes: 0, ledger }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -37,9 +42,10 @@ impl SendQueue {
         self.user_bytes
     }
 
-    pub(crate) fn push(&mut self, message: Message) {
+    pub(crate) fn push(&mut self, message: Message, now: Time) {
         self.user_bytes += message.payload.len() as u64;
-        self.messages.push_back(Waiting { message, begun: None });
+        let number = self.ledger.as_mut().map_or(0, |ledger| ledger.enter(&message, now));
+        self.messages.push_back(Waiting { message, begun: None, number });
     }
 
     /// The stream, and the bytes with padding, of the next chunk, of at most `limit` bytes.
@@ -53,7 +59,7 @@ impl SendQueue {
     pub(crate) fn take(&mut self, limit: u32, tsn: Tsn) -> Option<Data> {
         let waiting = self.messages.front_mut()?;
         let room = limit as usize - DATA_HEADER;
-        let Message { stream, ppid, unordered, ref mut payload } = waiting.message;
+        let Message { stream, ppid, unordered, ref mut payload, .. } = waiting.message;
         let begin = waiting.begun.is_none();
         let ssn = match waiting.begun {
             Some(ssn) => ssn,
@@ -67,10 +73,36 @@ impl SendQueue {
             payload.advance(room);
         }
         self.user_bytes -= piece.len() as u64;
+        if let Some(ledger) = &mut self.ledger
+            && waiting.number != 0
+        {
+            ledger.sent(tsn, waiting.number, end);
+        }
         if end {
             self.messages.pop_front();
         }
         Some(Data { tsn, stream, ssn, ppid, begin, end, unordered, immediate: false, payload: piece })
+    }
+
+    /// Whether this message, or a part of it, waits.
+    pub(crate) fn has(&self, number: u64) -> bool {
+        // They wait in the order of their numbers.
+        let first = self.messages.iter().map(|waiting| waiting.number).find(|number| *number != 0);
+        first.is_some_and(|first| first <= number) && self.messages.iter().any(|w| w.number == number)
+    }
+
+    /// Takes out what of a message waits, and whether another part was sent.
+    pub(crate) fn remove(&mut self, number: u64) -> Option<(Message, bool)> {
+        let at = self.messages.iter().position(|waiting| waiting.number == number)?;
+        let waiting = self.messages.remove(at)?;
+        self.user_bytes -= waiting.message.payload.len() as u64;
+        Some((waiting.message, waiting.begun.is_some()))
+    }
+
+    /// Messages with limits of which nothing was sent: number and bytes.
+    pub(crate) fn untouched(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let untouched = self.messages.iter().filter(|waiting| waiting.number != 0 && waiting.begun.is_none());
+        untouched.map(|waiting| (waiting.number, waiting.message.payload.len() as u64))
     }
 
     /// Takes out all messages, and whether a part of each was sent.
@@ -94,17 +126,15 @@ fn next_ssn(next: &mut Vec<Ssn>, stream: u16, first: Ssn) -> Ssn {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytes::Bytes;
-
     fn message(len: usize, unordered: bool) -> Message {
-        Message { stream: 3, ppid: 7, unordered, payload: Bytes::from(vec![1; len]) }
+        Message { stream: 3, ppid: 7, unordered, payload: vec![1; len].into(), ..Message::default() }
     }
 
     #[test]
     fn a_message_is_cut_into_fragments_that_share_an_ssn() {
-        let mut queue = SendQueue::new(Ssn(65535));
-        queue.push(message(250, false));
-        queue.push(message(10, false));
+        let mut queue = SendQueue::new(Ssn(65535), None);
+        queue.push(message(250, false), Time::ZERO);
+        queue.push(message(10, false), Time::ZERO);
         let a = queue.take(116, Tsn(1)).unwrap();
         let b = queue.take(116, Tsn(2)).unwrap();
         let c = queue.take(116, Tsn(3)).unwrap();
@@ -118,9 +148,9 @@ mod tests {
 
     #[test]
     fn unordered_messages_take_no_ssn() {
-        let mut queue = SendQueue::new(Ssn(0));
-        queue.push(message(10, true));
-        queue.push(message(10, false));
+        let mut queue = SendQueue::new(Ssn(0), None);
+        queue.push(message(10, true), Time::ZERO);
+        queue.push(message(10, false), Time::ZERO);
         queue.take(1000, Tsn(1));
         assert_eq!(queue.take(1000, Tsn(2)).unwrap().ssn, Ssn(0));
     }

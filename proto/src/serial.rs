@@ -41,6 +41,10 @@ serial! {
     Tsn, u32, 1 << 31
 }
 serial! {
+    /// Message Identifier (RFC 8260): one for each message of a stream and kind.
+    Mid, u32, 1 << 31
+}
+serial! {
     /// Stream Sequence Number: one for each ordered message of a stream.
     Ssn, u16, 1 << 15
 }

@@ -3,11 +3,13 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch_proto::wire::chunk::{
-    Abort, Bare, CookieEcho, Data, GapBlock, Heartbeat, Init, OperationError, Sack, Shutdown,
-    ShutdownComplete, Unknown,
+    Abort, AddStreams, AddressRequest, Asconf, AsconfAck, AsconfParam, Auth, Bare, CookieEcho, Data, EcnEcho,
+    Failed, ForwardTsn, GapBlock, Heartbeat, IData, IForwardTsn, IncomingReset, Init, OperationError,
+    OutgoingReset, Pad, Place, ReConfig, ReConfigParam, Response, Sack, Shutdown, ShutdownComplete,
+    SkippedMessage, Unknown,
 };
 use anabranch_proto::wire::{Address, Cause, Chunk, DecodeError, Ecn, Packet, Param, Ports};
-use anabranch_proto::{Ssn, Tsn};
+use anabranch_proto::{Mid, Ssn, Tsn};
 use bytes::{Bytes, BytesMut};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -88,7 +90,7 @@ proptest! {
 fn the_emptiest_elements_cost_the_most_and_stay_bounded() {
     let header = [0; 12];
     let causes: Vec<u8> = [9, 0, 0x80, 0].into_iter().chain([0x77, 0, 0, 4].repeat(0x1fff)).collect();
-    for chunks in [[0xc0, 0, 0, 4].repeat(16_000), [9, 0, 0, 4].repeat(16_400), causes] {
+    for chunks in [[0xc7, 0, 0, 4].repeat(16_000), [9, 0, 0, 4].repeat(16_400), causes] {
         let bytes = Bytes::from([&header[..], &chunks].concat());
         let size = bytes.len();
         let packet = Packet::decode_unchecked(PLACE, PLACE, Ecn::NotEct, bytes).unwrap();
@@ -118,7 +120,7 @@ fn behind(chunk: &Chunk) -> usize {
     match chunk {
         Chunk::Init(init) | Chunk::InitAck(init) => {
             let lists = init.params.iter().map(|param| match param {
-                Param::SupportedAddressTypes(types) => 2 * types.capacity(),
+                Param::SupportedAddressTypes(types) | Param::HmacAlgorithms(types) => 2 * types.capacity(),
                 _ => 0,
             });
             size_of::<Init>() + init.params.capacity() * size_of::<Param>() + lists.sum::<usize>()
@@ -131,6 +133,12 @@ fn behind(chunk: &Chunk) -> usize {
             causes.capacity() * size_of::<Cause>() + lists.sum::<usize>()
         }
         Chunk::Sack(sack) => 4 * (sack.gaps.capacity() + sack.duplicates.capacity()),
+        Chunk::Auth(_) => size_of::<Auth>(),
+        Chunk::ForwardTsn(forward) => 4 * forward.skipped.capacity(),
+        Chunk::IForwardTsn(forward) => size_of::<SkippedMessage>() * forward.skipped.capacity(),
+        Chunk::ReConfig(config) => config.params.capacity() * size_of::<ReConfigParam>(),
+        Chunk::Asconf(asconf) => size_of::<Asconf>() + asconf.requests.capacity() * size_of::<AsconfParam>(),
+        Chunk::AsconfAck(ack) => size_of::<AsconfAck>() + ack.responses.capacity() * size_of::<AsconfParam>(),
         Chunk::Unknown(_) => size_of::<Unknown>(),
         _ => 0,
     }
@@ -187,9 +195,94 @@ fn chunks() -> impl Strategy<Value = Chunk> {
         octets(400).prop_map(|cookie| Chunk::CookieEcho(CookieEcho { cookie })),
         Just(Chunk::CookieAck(Bare)),
         any::<bool>().prop_map(|reflected| Chunk::ShutdownComplete(ShutdownComplete { reflected })),
+        extensions(),
         (any::<u8>(), any::<u8>(), octets(40))
-            .prop_filter("known", |(number, ..)| !matches!(number, 0..=11 | 14))
+            .prop_filter("known", |(number, ..)| !matches!(number, 0..=15 | 64 | 128 | 130 | 132 | 192..=194))
             .prop_map(|(number, flags, value)| Chunk::Unknown(Box::new(Unknown { number, flags, value }))),
+    ]
+}
+
+fn extensions() -> impl Strategy<Value = Chunk> {
+    let echo = || tsns().prop_map(|tsn| EcnEcho { tsn });
+    prop_oneof![
+        echo().prop_map(Chunk::Ecne),
+        echo().prop_map(Chunk::Cwr),
+        (any::<u16>(), any::<u16>(), octets(40)).prop_map(|(key, algorithm, hmac)| {
+            Chunk::Auth(Box::new(Auth { key, algorithm, hmac, covered: Default::default() }))
+        }),
+        interleaved().prop_map(Chunk::IData),
+        (any::<u32>(), vec(changes(), 0..4))
+            .prop_map(|(sequence, responses)| Chunk::AsconfAck(Box::new(AsconfAck { sequence, responses }))),
+        (any::<u32>(), any::<IpAddr>(), vec(changes(), 0..4)).prop_map(|(sequence, address, requests)| {
+            Chunk::Asconf(Box::new(Asconf { sequence, address, requests }))
+        }),
+        vec(reconfigurations(), 0..4).prop_map(|params| Chunk::ReConfig(ReConfig { params })),
+        (0..2000u16).prop_map(|bytes| Chunk::Pad(Pad { bytes })),
+        (tsns(), vec((any::<u16>(), any::<u16>().prop_map(Ssn)), 0..6))
+            .prop_map(|(cumulative, skipped)| Chunk::ForwardTsn(ForwardTsn { cumulative, skipped })),
+        (tsns(), vec(skipped(), 0..6))
+            .prop_map(|(cumulative, skipped)| Chunk::IForwardTsn(IForwardTsn { cumulative, skipped })),
+    ]
+}
+
+fn skipped() -> impl Strategy<Value = SkippedMessage> {
+    let make = |(stream, unordered, mid)| SkippedMessage { stream, unordered, mid: Mid(mid) };
+    any::<(u16, bool, u32)>().prop_map(make)
+}
+
+prop_compose! {
+    fn interleaved()(
+        tsn in tsns(),
+        stream: u16,
+        mid in any::<u32>().prop_map(Mid),
+        place in prop_oneof![
+            any::<u32>().prop_map(|ppid| Place::First { ppid }),
+            any::<u32>().prop_map(|fsn| Place::Later { fsn }),
+        ],
+        [end, unordered, immediate]: [bool; 3],
+        payload in octets(1500),
+    ) -> IData {
+        IData { tsn, stream, mid, place, end, unordered, immediate, payload }
+    }
+}
+
+fn reconfigurations() -> impl Strategy<Value = ReConfigParam> {
+    let streams = || vec(any::<u16>(), 0..4);
+    let add = || any::<(u32, u16)>().prop_map(|(request, count)| AddStreams { request, count });
+    let next = prop_oneof![Just(None), (tsns(), tsns()).prop_map(Some)];
+    prop_oneof![
+        (any::<[u32; 2]>(), tsns(), streams()).prop_map(|([request, response], last_tsn, streams)| {
+            ReConfigParam::OutgoingReset(OutgoingReset { request, response, last_tsn, streams })
+        }),
+        (any::<u32>(), streams())
+            .prop_map(|(request, streams)| ReConfigParam::IncomingReset(IncomingReset { request, streams })),
+        any::<u32>().prop_map(ReConfigParam::TsnReset),
+        (any::<[u32; 2]>(), next).prop_map(|([request, result], next)| ReConfigParam::Response(Response {
+            request,
+            result,
+            next
+        })),
+        add().prop_map(ReConfigParam::AddOutgoing),
+        add().prop_map(ReConfigParam::AddIncoming),
+        (any::<u16>(), octets(20))
+            .prop_filter("known", |(kind, _)| !matches!(kind, 13..=18))
+            .prop_map(|(kind, value)| ReConfigParam::Unknown { kind, value }),
+    ]
+}
+
+fn changes() -> impl Strategy<Value = AsconfParam> {
+    let request =
+        || any::<(u32, IpAddr)>().prop_map(|(correlation, address)| AddressRequest { correlation, address });
+    prop_oneof![
+        request().prop_map(AsconfParam::Add),
+        request().prop_map(AsconfParam::Delete),
+        (any::<u32>(), vec(causes(), 0..3))
+            .prop_map(|(correlation, causes)| AsconfParam::Failed(Failed { correlation, causes })),
+        request().prop_map(AsconfParam::SetPrimary),
+        any::<u32>().prop_map(AsconfParam::Succeeded),
+        (any::<u16>(), octets(20))
+            .prop_filter("known", |(kind, _)| !matches!(kind, 0xc001..=0xc005))
+            .prop_map(|(kind, value)| AsconfParam::Unknown { kind, value }),
     ]
 }
 
@@ -239,8 +332,18 @@ fn params() -> impl Strategy<Value = Param> {
         any::<u32>().prop_map(Param::CookiePreservative),
         octets(20).prop_map(Param::HostName),
         vec(any::<u16>(), 0..5).prop_map(Param::SupportedAddressTypes),
+        any::<u32>().prop_map(Param::ZeroChecksum),
+        octets(40).prop_map(Param::Random),
+        octets(10).prop_map(Param::ChunkList),
+        vec(any::<u16>(), 0..5).prop_map(Param::HmacAlgorithms),
+        octets(40).prop_map(Param::Padding),
+        octets(10).prop_map(Param::SupportedExtensions),
+        Just(Param::EcnCapable),
+        Just(Param::ForwardTsnSupported),
         (any::<u16>(), octets(20))
-            .prop_filter("known", |(kind, _)| !matches!(kind, 5..=9 | 11 | 12))
+            .prop_filter("known", |(kind, _)| {
+                !matches!(kind, 5..=9 | 11 | 12 | 0x8000..=0x8005 | 0x8008 | 0xc000)
+            })
             .prop_map(|(kind, value)| Param::Unknown { kind, value }),
     ]
 }
@@ -260,8 +363,14 @@ fn causes() -> impl Strategy<Value = Cause> {
         octets(20).prop_map(Cause::RestartWithNewAddresses),
         octets(20).prop_map(Cause::UserInitiated),
         octets(20).prop_map(Cause::ProtocolViolation),
+        octets(20).prop_map(Cause::DeletesLastAddress),
+        octets(20).prop_map(Cause::ResourceShortage),
+        octets(20).prop_map(Cause::DeletesSourceAddress),
+        Just(Cause::IllegalAsconfAck),
+        octets(20).prop_map(Cause::NotAuthorized),
+        any::<u16>().prop_map(Cause::UnsupportedHmac),
         (any::<u16>(), octets(20))
-            .prop_filter("known", |(code, _)| !matches!(code, 1..=13))
+            .prop_filter("known", |(code, _)| !matches!(code, 1..=13 | 0xa0..=0xa4 | 0x105))
             .prop_map(|(code, value)| Cause::Unknown { code, value }),
     ]
 }
@@ -276,7 +385,8 @@ fn octets(most: usize) -> impl Strategy<Value = Bytes> {
 
 /// A chunk of a known type and a plausible length, with anything in it.
 fn random_chunk() -> impl Strategy<Value = Vec<u8>> {
-    (0..16u8, any::<u8>(), vec(small_words(), 0..8), 0..4u16).prop_map(|(number, flags, words, short)| {
+    let numbers = prop_oneof![0..16u8, proptest::sample::select(vec![64u8, 128, 130, 132, 192, 193, 194])];
+    (numbers, any::<u8>(), vec(small_words(), 0..8), 0..4u16).prop_map(|(number, flags, words, short)| {
         let length = (4 * words.len() as u16 + 4).saturating_sub(short).max(4);
         let mut bytes = vec![number, flags];
         bytes.extend(length.to_be_bytes());
@@ -287,7 +397,9 @@ fn random_chunk() -> impl Strategy<Value = Vec<u8>> {
 
 /// Four bytes that often look like the header of a parameter or cause.
 fn small_words() -> impl Strategy<Value = [u8; 4]> {
-    prop_oneof![any::<[u8; 4]>(), (0..15u8, 0..24u8).prop_map(|(kind, length)| [0, kind, 0, length])]
+    let high = proptest::sample::select(vec![0u8, 0, 0x80, 0xc0]);
+    let header = (high, 0..19u8, 0..24u8).prop_map(|(high, kind, length)| [high, kind, 0, length]);
+    prop_oneof![any::<[u8; 4]>(), header]
 }
 
 /// Something that happens to bytes.

@@ -208,6 +208,7 @@ fn random_message(chance: &mut ChaCha8Rng) -> Message {
         ppid: chance.next_u32(),
         unordered: below(chance, 4) == 0,
         payload: payload.into(),
+        ..Message::default()
     }
 }
 

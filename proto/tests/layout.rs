@@ -1,13 +1,16 @@
-//! Every chunk, parameter and error cause as the figures of RFC 9260 §3 lay it out, byte for byte.
+//! Every chunk, parameter and error cause as the figures of RFC 9260 §3, and of the extensions, lay it out, byte
+//! for byte.
 
 use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_proto::wire::chunk::{
-    Abort, Bare, CookieEcho, Data, GapBlock, Heartbeat, Init, OperationError, Sack, Shutdown,
-    ShutdownComplete,
+    Abort, AddStreams, AddressRequest, Asconf, AsconfAck, AsconfParam, Auth, Bare, CookieEcho, Data, EcnEcho,
+    Failed, ForwardTsn, GapBlock, Heartbeat, IData, IForwardTsn, IncomingReset, Init, OperationError,
+    OutgoingReset, Pad, Place, ReConfig, ReConfigParam, Response, Sack, Shutdown, ShutdownComplete,
+    SkippedMessage,
 };
 use anabranch_proto::wire::{Address, Cause, Chunk, Ecn, Packet, Param, Ports};
-use anabranch_proto::{Ssn, Tsn};
+use anabranch_proto::{Mid, Ssn, Tsn};
 use bytes::{Bytes, BytesMut};
 use smallvec::smallvec;
 
@@ -167,4 +170,142 @@ fn causes() {
     same_cause(Cause::UserInitiated(Bytes::from_static(b"bye!")), "000c 0008 62796521");
     //= rfc9260#section-3.3.10.13
     same_cause(Cause::ProtocolViolation(Bytes::from_static(b"why?")), "000d 0008 7768793f");
+}
+
+//= rfc4895#section-5.1
+//= rfc4820#section-3
+//= rfc4960#appendix-A
+#[test]
+fn authentication_padding_and_congestion() {
+    let hmac = Bytes::from_static(b"hash");
+    let auth = Auth { key: 2, algorithm: 3, hmac, covered: Default::default() };
+    same(Chunk::Auth(Box::new(auth)), "0f 00 000c 0002 0003 68617368");
+    same(Chunk::Pad(Pad { bytes: 3 }), "84 00 0007 000000 00");
+    same(Chunk::Ecne(EcnEcho { tsn: Tsn(7) }), "0c 00 0008 00000007");
+    same(Chunk::Cwr(EcnEcho { tsn: Tsn(7) }), "0d 00 0008 00000007");
+}
+
+/// The bytes behind AUTH are kept as they came, padding included: the HMAC is over them.
+//= rfc4895#section-6.2
+#[test]
+fn what_auth_covers() {
+    let bytes = hex("1388 0b80 01020304 00000000 0f00 0008 0000 0001 0b00 0004 0a00 0005 61ffffff");
+    let packet = Packet::decode_unchecked(PLACE, PLACE, Ecn::NotEct, bytes.clone()).expect("a packet");
+    let Chunk::Auth(auth) = &packet.chunks[0] else { panic!("{packet:?}") };
+    assert_eq!(auth.covered.0, Some(bytes.slice(20..)));
+}
+
+//= rfc3758#section-3.2
+//= rfc8260#section-2.1
+//= rfc8260#section-2.3.1
+#[test]
+fn giving_up_and_interleaving() {
+    let forward = ForwardTsn { cumulative: Tsn(9), skipped: vec![(1, Ssn(2)), (3, Ssn(4))] };
+    same(Chunk::ForwardTsn(forward), "c0 00 0010 00000009 0001 0002 0003 0004");
+    let skipped = vec![SkippedMessage { stream: 1, unordered: true, mid: Mid(2) }];
+    let forward = IForwardTsn { cumulative: Tsn(9), skipped };
+    same(Chunk::IForwardTsn(forward), "c2 00 0010 00000009 0001 0001 00000002");
+    let data = |place, end| {
+        let payload = Bytes::from_static(b"abc");
+        let (tsn, mid) = (Tsn(0x1122_3344), Mid(6));
+        Chunk::IData(IData { tsn, stream: 5, mid, place, end, unordered: false, immediate: true, payload })
+    };
+    let first = data(Place::First { ppid: 7 }, false);
+    same(first, "40 0a 0017 11223344 0005 0000 00000006 00000007 616263 00");
+    let last = data(Place::Later { fsn: 1 }, true);
+    same(last, "40 09 0017 11223344 0005 0000 00000006 00000001 616263 00");
+}
+
+//= rfc6525#section-3.1
+#[test]
+fn streams() {
+    let same = |param, text: &str| same(Chunk::ReConfig(ReConfig { params: vec![param] }), text);
+    //= rfc6525#section-4.1
+    let reset = OutgoingReset { request: 1, response: 2, last_tsn: Tsn(3), streams: vec![4] };
+    same(ReConfigParam::OutgoingReset(reset), "82 00 0016 000d 0012 00000001 00000002 00000003 0004 0000");
+    //= rfc6525#section-4.2
+    let reset = IncomingReset { request: 1, streams: vec![] };
+    same(ReConfigParam::IncomingReset(reset), "82 00 000c 000e 0008 00000001");
+    //= rfc6525#section-4.3
+    same(ReConfigParam::TsnReset(5), "82 00 000c 000f 0008 00000005");
+    //= rfc6525#section-4.4
+    let response = Response { request: 1, result: Response::DENIED, next: None };
+    same(ReConfigParam::Response(response), "82 00 0010 0010 000c 00000001 00000002");
+    let next = Some((Tsn(8), Tsn(9)));
+    let response = Response { request: 1, result: Response::PERFORMED, next };
+    same(ReConfigParam::Response(response), "82 00 0018 0010 0014 00000001 00000001 00000008 00000009");
+    //= rfc6525#section-4.5
+    same(
+        ReConfigParam::AddOutgoing(AddStreams { request: 1, count: 2 }),
+        "82 00 0010 0011 000c 00000001 0002 0000",
+    );
+    //= rfc6525#section-4.6
+    same(
+        ReConfigParam::AddIncoming(AddStreams { request: 1, count: 2 }),
+        "82 00 0010 0012 000c 00000001 0002 0000",
+    );
+}
+
+/// The parameters as the examples of the section have them, in an ASCONF that names 192.0.2.9.
+//= rfc5061#section-4.1.1
+//= rfc5061#section-4.1.2
+#[test]
+fn addresses() {
+    let request = |correlation| AddressRequest { correlation, address: [192, 0, 2, 1].into() };
+    let asconf = |param| {
+        let (sequence, address) = (1, [192, 0, 2, 9].into());
+        Chunk::Asconf(Box::new(Asconf { sequence, address, requests: vec![param] }))
+    };
+    let head = "c1 00 0020 00000001 0005 0008 c0000209";
+    //= rfc5061#section-4.2.1
+    let add = asconf(AsconfParam::Add(request(0x0102_3474)));
+    same(add, &format!("{head} c001 0010 01023474 0005 0008 c0000201"));
+    //= rfc5061#section-4.2.2
+    let delete = asconf(AsconfParam::Delete(request(0x0102_3476)));
+    same(delete, &format!("{head} c002 0010 01023476 0005 0008 c0000201"));
+    //= rfc5061#section-4.2.4
+    let primary = asconf(AsconfParam::SetPrimary(request(0x0102_3479)));
+    same(primary, &format!("{head} c004 0010 01023479 0005 0008 c0000201"));
+    let ack = |param| Chunk::AsconfAck(Box::new(AsconfAck { sequence: 1, responses: vec![param] }));
+    //= rfc5061#section-4.2.5
+    same(ack(AsconfParam::Succeeded(7)), "80 00 0010 00000001 c005 0008 00000007");
+    //= rfc5061#section-4.2.3
+    //= rfc5061#section-4.3.1
+    let refused = AsconfParam::Delete(request(0x0102_3476)).to_bytes().expect("short");
+    let failed = Failed { correlation: 0x0102_3476, causes: vec![Cause::DeletesLastAddress(refused)] };
+    same(
+        ack(AsconfParam::Failed(failed)),
+        "80 00 0024 00000001 c003 001c 01023476 00a0 0014 c002 0010 01023476 0005 0008 c0000201",
+    );
+}
+
+#[test]
+fn parameters_and_causes_of_extensions() {
+    //= rfc4960#appendix-A
+    same_param(Param::EcnCapable, "8000 0004");
+    //= rfc9653#section-4
+    same_param(Param::ZeroChecksum(1), "8001 0008 00000001");
+    //= rfc4895#section-3.1
+    same_param(Param::Random(Bytes::from_static(b"dice")), "8002 0008 64696365");
+    //= rfc4895#section-3.2
+    same_param(Param::ChunkList(Bytes::from_static(&[0xc1, 0x80])), "8003 0006 c180");
+    //= rfc4895#section-3.3
+    same_param(Param::HmacAlgorithms(vec![3, 1]), "8004 0008 0003 0001");
+    //= rfc4820#section-4
+    same_param(Param::Padding(Bytes::from_static(&[0])), "8005 0005 00");
+    //= rfc5061#section-4.2.7
+    same_param(Param::SupportedExtensions(Bytes::from_static(&[0x82])), "8008 0005 82");
+    //= rfc3758#section-3.1
+    same_param(Param::ForwardTsnSupported, "c000 0004");
+    let refused = || hex("c002 0004");
+    //= rfc5061#section-4.3.2
+    same_cause(Cause::ResourceShortage(refused()), "00a1 0008 c002 0004");
+    //= rfc5061#section-4.3.3
+    same_cause(Cause::DeletesSourceAddress(refused()), "00a2 0008 c002 0004");
+    //= rfc5061#section-4.3.4
+    same_cause(Cause::IllegalAsconfAck, "00a3 0004");
+    //= rfc5061#section-4.3.5
+    same_cause(Cause::NotAuthorized(refused()), "00a4 0008 c002 0004");
+    //= rfc4895#section-4.1
+    same_cause(Cause::UnsupportedHmac(2), "0105 0006 0002 0000");
 }

@@ -165,6 +165,7 @@ fn send(world: &mut World, side: usize, chance: &mut ChaCha8Rng) {
             ppid: 0,
             unordered: below(chance, 4) == 0,
             payload: Bytes::from(vec![7; size]),
+            ..Message::default()
         };
         if let Some(id) = world.up(side) {
             let _full = world.ends[side].send(world.now, id, message);

@@ -71,6 +71,7 @@ impl Source {
             ppid: 0,
             unordered: self.unordered,
             payload: self.page.slice(..size),
+            ..Message::default()
         })
     }
 

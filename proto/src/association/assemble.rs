@@ -33,7 +33,7 @@ impl Association {
         self.next_control().or_else(|| self.next_resend(now)).or_else(|| self.next_heartbeat(now))
     }
 
-    fn packet(
+    pub(crate) fn packet(
         &mut self,
         path: PathId,
         chunks: SmallVec<[Chunk; 2]>,
@@ -95,7 +95,14 @@ impl Association {
         let with = resend.with.clone();
         let (chunk, purpose) = match &resend.what {
             Awaited::Init => {
-                let init = handshake::init(self.local_tag, self.local_tsn, &self.config, None, self.preserve);
+                let init = handshake::init(
+                    self.local_tag,
+                    self.local_tsn,
+                    &self.config,
+                    None,
+                    self.preserve,
+                    &self.random(),
+                );
                 (Chunk::Init(Box::new(init)), Purpose::Setup)
             }
             Awaited::CookieEcho(cookie) => {
@@ -155,16 +162,24 @@ impl Association {
         }
         // A SACK that is due must not wait for data that it does not fit in with.
         let reserve = if due { sack_size } else { 0 };
-        let budget = self.paths.smallest_pmdcs() - reserve;
+        let limit = self.paths.smallest_pmdcs() - reserve;
+        let forward = if self.extended.is_some() { self.sender.forward_size(limit) } else { 0 };
+        let budget = limit - forward;
         let (sender, mut around, _) = self.sending(now);
         let Some(load) = sender.next_load(budget, &mut around) else {
-            return due.then(|| self.sack_alone());
+            return match forward {
+                0 => due.then(|| self.sack_alone()),
+                _ => Some(self.forward_alone(limit, now)),
+            };
         };
         let (mut packet, reason) =
             self.packet(load.path, SmallVec::new(), Purpose::Data(load.why), load.limit);
         let (sender, mut around, chance) = self.sending(now);
         sender.fill(&load, budget, &mut packet.chunks, &mut around, chance);
         self.wish_for_sack(&mut packet);
+        if forward > 0 {
+            self.bundle_forward(limit, &mut packet, now);
+        }
         if owed {
             self.bundle_sack(load.path, sack_size, &mut packet);
         }

@@ -1,12 +1,13 @@
 //! A packet comes in: its chunks are taken in order.
 
 use super::Association;
+use crate::extension::Came;
 use crate::output::{Event, LostReason, Purpose};
 use crate::path::{PathId, PathState};
 use crate::receive::{Arrival, Taken};
 use crate::sender::{Answer, revived};
 use crate::shutdown::{State, Step};
-use crate::wire::chunk::{Abort, Data, Heartbeat, OperationError, Sack, ShutdownComplete, Unknown};
+use crate::wire::chunk::{Abort, Data, Heartbeat, OperationError, Sack, ShutdownComplete};
 use crate::wire::{Address, Cause, Chunk, Packet};
 use crate::{Duration, Pairs, Time, Tsn};
 
@@ -24,7 +25,7 @@ impl Association {
                 Chunk::Data(data) => self.data(data, path, &mut arrival, now),
                 Chunk::Sack(sack) => self.sack(&sack, now),
                 other => {
-                    if !self.control_chunk(other, path, (local, source), now) {
+                    if !self.control_chunk(other, Came { path, local, source }, &mut arrival, now) {
                         break;
                     }
                 }
@@ -41,13 +42,8 @@ impl Association {
     /// Takes any chunk but DATA and SACK; whether the chunks behind it count.
     // Rare beside those: it stays out of their way.
     #[cold]
-    fn control_chunk(
-        &mut self,
-        chunk: Chunk,
-        path: PathId,
-        (local, source): (Address, Address),
-        now: Time,
-    ) -> bool {
+    fn control_chunk(&mut self, chunk: Chunk, came: Came, arrival: &mut Arrival, now: Time) -> bool {
+        let Came { path, local, source } = came;
         match chunk {
             Chunk::InitAck(init) => self.init_ack(&init, local, source, now),
             Chunk::CookieAck(_) => self.cookie_ack(local, source, now),
@@ -58,18 +54,18 @@ impl Association {
             Chunk::ShutdownComplete(_) => self.take(Step::Complete, now),
             Chunk::Abort(abort) => self.abort_came(abort, now),
             Chunk::Error(error) => self.peer_error(error, now),
-            Chunk::Unknown(unknown) => return self.unknown(*unknown, path),
             Chunk::Data(_) | Chunk::Sack(_) | Chunk::Init(_) | Chunk::CookieEcho(_) => {}
+            other => return self.extension_chunk(other, came, arrival, now),
         }
         true
     }
 
     /// The two high bits of a type that is not understood say what to do; whether the chunks behind it count.
     //= rfc9260#section-3.2
-    fn unknown(&mut self, unknown: Unknown, path: PathId) -> bool {
-        let kind = unknown.number;
+    pub(crate) fn unknown(&mut self, chunk: &Chunk, path: PathId) -> bool {
+        let kind = chunk.number();
         if kind & 0x40 != 0
-            && let Ok(bytes) = Chunk::Unknown(Box::new(unknown)).to_bytes()
+            && let Ok(bytes) = chunk.to_bytes()
         {
             self.report(path, Cause::UnrecognizedChunk(bytes));
         }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 
+use crate::extension::Extended;
 use crate::notes::Notes;
 use crate::output::{Event, LostReason, Message, Output, Purpose, SendError, Statistics};
 use crate::path::{PathId, PathState, Paths};
@@ -30,29 +31,29 @@ pub(crate) use setup::{Begin, first_tsn, new_tag};
 
 /// One association.
 pub(crate) struct Association {
-    id: AssociationId,
-    config: Arc<Config>,
+    pub(crate) id: AssociationId,
+    pub(crate) config: Arc<Config>,
     chance: ChaCha8Rng,
-    state: State,
+    pub(crate) state: State,
     pub(crate) local_tag: u32,
     pub(crate) peer_tag: u32,
     pub(crate) local_tsn: Tsn,
     pub(crate) peer_port: u16,
     /// Streams that we may send on, and the peer may.
-    streams: (u16, u16),
+    pub(crate) streams: (u16, u16),
     window: MakePath,
     pub(crate) paths: Paths,
-    sender: Sender,
-    receiver: Receiver,
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
     /// Control chunks to be sent once.
-    control: VecDeque<(PathId, Chunk, Purpose)>,
+    pub(crate) control: VecDeque<(PathId, Chunk, Purpose)>,
     /// The control chunk that is sent until it is answered.
     resend: Option<Resend>,
     /// Heartbeats that left at this time, for HB.Max.Burst.
     heartbeats: (Time, u32),
-    events: VecDeque<Event>,
+    pub(crate) events: VecDeque<Event>,
     notes: Notes,
-    statistics: Statistics,
+    pub(crate) statistics: Statistics,
     /// Timeouts and lost heartbeats in a row, on all paths that count (§8.1).
     errors: u32,
     /// How much longer than usual the peer's cookie should live, after one that was stale.
@@ -65,6 +66,8 @@ pub(crate) struct Association {
     announced: bool,
     /// A packet that was taken in, for the next one that is built.
     spare: Option<Box<Packet>>,
+    /// What extensions keep; `None` while none is offered, and once none was agreed.
+    pub(crate) extended: Option<Box<Extended>>,
 }
 
 /// A control chunk under a timer: T1-init, T1-cookie or T2-shutdown.
@@ -100,7 +103,7 @@ impl Association {
     }
 
     /// The sending half, and what it needs to know of the rest.
-    fn sending(&mut self, now: Time) -> (&mut Sender, Surroundings<'_>, &mut ChaCha8Rng) {
+    pub(crate) fn sending(&mut self, now: Time) -> (&mut Sender, Surroundings<'_>, &mut ChaCha8Rng) {
         let around = Surroundings {
             now,
             config: &self.config,
@@ -113,6 +116,9 @@ impl Association {
 
     /// What the association has to say next; `None`: nothing now.
     pub(crate) fn poll(&mut self, now: Time) -> Option<Output> {
+        if self.extended.is_some() {
+            self.work_extensions(now);
+        }
         if let Some(event) = self.events.pop_front() {
             return Some(Output::Event(self.id, event));
         }
@@ -144,11 +150,12 @@ impl Association {
         }
         let resend = self.resend.as_ref().map_or(Time::NEVER, |r| r.timer);
         let sack = self.receiver.schedule.deadline;
-        self.paths.deadline().min(resend).min(sack).min(self.sender.probe_timer).min(self.guard)
+        let own = self.paths.deadline().min(resend).min(sack).min(self.sender.probe_timer).min(self.guard);
+        if self.extended.is_some() { own.min(self.extension_deadline()) } else { own }
     }
 
     /// Takes a message to send.
-    pub(crate) fn send(&mut self, message: Message) -> Result<(), SendError> {
+    pub(crate) fn send(&mut self, message: Message, now: Time) -> Result<(), SendError> {
         if !self.state.takes_data() {
             return Err(SendError::Closed(message));
         }
@@ -157,18 +164,20 @@ impl Association {
             return Err(SendError::Invalid(message));
         }
         let held = self.sender.user_bytes();
-        if held > 0 && held + message.payload.len() as u64 > self.config.send_buffer() {
+        let wanted = held + message.payload.len() as u64;
+        let over = wanted.saturating_sub(self.config.send_buffer());
+        if held > 0 && over > 0 && !self.sender.displace(&message, over, &mut self.paths) {
             self.refused = true;
             return Err(SendError::Full(message));
         }
         let was_empty = self.sender.queue.is_empty();
-        self.sender.queue.push(message);
+        self.sender.queue.push(message, now);
         self.sender.called(was_empty);
         Ok(())
     }
 
     /// Tells the user who was refused that there is room again: a sixteenth of the send buffer, or all of it.
-    fn announce_writable(&mut self) {
+    pub(crate) fn announce_writable(&mut self) {
         let limit = self.config.send_buffer();
         let held = self.sender.user_bytes();
         if self.refused && self.state.takes_data() && (held == 0 || held + limit / 16 <= limit) {
@@ -207,7 +216,7 @@ impl Association {
     }
 
     /// If everything is acknowledged, an end under way takes its next step.
-    fn drained(&mut self) {
+    pub(crate) fn drained(&mut self) {
         if !self.sender.is_empty() {
             return;
         }
@@ -253,7 +262,7 @@ impl Association {
 
     /// `wanted` if it is active, else a path in better order; nothing but heartbeats goes to one not confirmed.
     //= rfc9260#section-5.4
-    fn open_path(&self, wanted: PathId) -> PathId {
+    pub(crate) fn open_path(&self, wanted: PathId) -> PathId {
         let candidates = || [wanted, self.sender.in_use].into_iter().chain(self.paths.ids());
         let in_state = |state| candidates().find(|id| self.paths.view(*id).state == state);
         let states = [PathState::Active, PathState::PotentiallyFailed, PathState::Inactive];
@@ -277,7 +286,7 @@ impl Association {
     fn fail_all(&mut self) {
         let unacknowledged = self.sender.outstanding.drain().map(|data| {
             let (stream, ppid, unordered, payload) = (data.stream, data.ppid, data.unordered, data.payload);
-            (Message { stream, ppid, unordered, payload }, true)
+            (Message { stream, ppid, unordered, payload, ..Message::default() }, true)
         });
         let failed = |(message, sent)| Event::SendFailed { message, sent };
         self.events.extend(unacknowledged.map(failed));

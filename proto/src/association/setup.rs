@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
 use super::{Association, Awaited, Resend};
+use crate::extension::{Agreement, Extended};
 use crate::handshake::Peer;
 use crate::handshake::cookie::Cookie;
 use crate::notes::Notes;
@@ -61,6 +62,7 @@ impl Association {
             refused: false,
             announced: false,
             spare: None,
+            extended: Extended::new(config, &mut chance),
             config: Arc::clone(config),
             chance,
         })
@@ -99,7 +101,7 @@ impl Association {
         let now = begin.now;
         let mut association = Association::new(begin, cookie.local_tag, cookie.local_tsn, cookie.peer_port)?;
         association.peer_tag = cookie.peer_tag;
-        association.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams);
+        association.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
         association.add_paths(&cookie.peers, Some((local, source)), now);
         association.establish(local, source, Event::Up, now);
         association.reply_cookie(local, source);
@@ -130,7 +132,7 @@ impl Association {
         self.peer_tag = cookie.peer_tag;
         self.local_tsn = cookie.local_tsn;
         self.sender = sender;
-        self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams);
+        self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
         self.paths = Paths::new(&self.config);
         self.add_paths(&cookie.peers, Some((local, source)), now);
         self.control.clear();
@@ -142,7 +144,7 @@ impl Association {
     pub(crate) fn adopt(&mut self, cookie: &Cookie, local: Address, source: Address, now: Time) {
         self.peer_tag = cookie.peer_tag;
         if self.state.setting_up() {
-            self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams);
+            self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
             self.add_paths(&cookie.peers, Some((local, source)), now);
             self.establish(local, source, Event::Up, now);
         }
@@ -169,10 +171,10 @@ impl Association {
             Ok(peer) => peer,
             Err(cause) => return self.violated(cause, now),
         };
-        let Peer { tsn, buffer, streams, cookie: Some(cookie), unrecognized, .. } = peer else {
+        let Peer { tsn, buffer, streams, cookie: Some(cookie), unrecognized, offer, .. } = peer else {
             return self.violated(Cause::MissingParameter(vec![STATE_COOKIE]), now);
         };
-        self.take_peer(tsn, buffer, streams);
+        self.take_peer(tsn, buffer, streams, &offer.agree(&self.config, self.random()));
         self.add_paths(&Peer::listed(init, source), Some((local, source)), now);
         self.state = State::CookieEchoed;
         self.await_answer(Awaited::CookieEcho(cookie), self.path_of(local, source));
@@ -195,6 +197,7 @@ impl Association {
     //= rfc9260#section-5.2.6
     pub(super) fn begin_again(&mut self, staleness: Duration) {
         self.preserve = Some(staleness * 2);
+        self.extended = Extended::new(&self.config, &mut self.chance);
         self.state = State::CookieWait;
         self.await_answer(Awaited::Init, self.paths.primary());
     }
@@ -207,10 +210,14 @@ impl Association {
         }
     }
 
-    fn take_peer(&mut self, tsn: Tsn, buffer: u32, streams: (u16, u16)) {
+    fn take_peer(&mut self, tsn: Tsn, buffer: u32, streams: (u16, u16), agreement: &Agreement) {
         self.receiver = Receiver::new(tsn, &self.config);
         self.sender.set_peer_buffer(buffer);
         self.streams = streams;
+        self.extended = Extended::agreed(agreement);
+        if !agreement.extensions.partial_reliability {
+            self.sender.queue.ledger = None;
+        }
     }
 
     fn await_answer(&mut self, what: Awaited, path: PathId) {

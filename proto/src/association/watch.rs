@@ -39,6 +39,9 @@ impl Association {
         for id in self.paths.ids() {
             self.run_path_timers(id, now);
         }
+        if self.extended.is_some() && self.state != State::Closed {
+            self.extension_timers(now);
+        }
     }
 
     fn run_path_timers(&mut self, id: PathId, now: Time) {
@@ -62,6 +65,13 @@ impl Association {
         if sender.time_out(id, &mut around) == TimedOut::Error {
             self.path_error(id, Unanswered::Data, now);
         }
+    }
+
+    /// A control chunk was not answered within an RTO: that counts like data.
+    pub(crate) fn control_unanswered(&mut self, id: PathId, now: Time) {
+        let limits = self.paths.limits;
+        self.paths.view_mut(id).back_off(limits);
+        self.path_error(id, Unanswered::Data, now);
     }
 
     /// A path has not answered: its count, the association's, and what exceeds them.

@@ -9,6 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use sha2::Sha256;
 
+use crate::extension::Agreement;
 use crate::wire::Address;
 use crate::{Duration, Time, Tsn};
 
@@ -35,6 +36,7 @@ pub(crate) struct Cookie {
     pub(crate) peer_port: u16,
     /// Where the INIT came from, then the other addresses that it named.
     pub(crate) peers: Vec<Address>,
+    pub(crate) agreement: Agreement,
 }
 
 /// The keys that cookies are signed with: the present one, and the one before.
@@ -101,6 +103,7 @@ impl Cookie {
         out.put_u16(self.peer_port);
         out.put_u8(self.peers.len().min(MAX_ADDRESSES) as u8);
         self.peers.iter().take(MAX_ADDRESSES).for_each(|peer| put_address(&mut out, *peer));
+        self.agreement.put(&mut out);
         let signature = mac(secret, &out).finalize().into_bytes();
         out.put_slice(&signature);
         out.freeze()
@@ -134,6 +137,7 @@ impl Cookie {
         let peer_port = b.try_get_u16().ok()?;
         let count = b.try_get_u8().ok()?;
         let peers = (0..count).map(|_| get_address(&mut b)).collect::<Option<Vec<_>>>()?;
+        let agreement = Agreement::take(&mut b)?;
         Some(Cookie {
             created,
             life,
@@ -147,6 +151,7 @@ impl Cookie {
             local,
             peer_port,
             peers,
+            agreement,
         })
     }
 }
@@ -200,6 +205,7 @@ mod tests {
             local: address(1),
             peer_port: 10,
             peers: vec![address(2), Address::ip(IpAddr::V6(1.into()))],
+            agreement: Agreement::default(),
         }
     }
 

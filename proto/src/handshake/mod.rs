@@ -8,6 +8,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use cookie::{Cookie, MAX_ADDRESSES};
 
+use crate::extension::{self, Offer};
 use crate::wire::chunk::Init;
 use crate::wire::{Address, Cause, Param};
 use crate::{Config, Duration, Tsn};
@@ -26,6 +27,8 @@ pub(crate) struct Peer {
     pub(crate) preserve: Duration,
     /// Parameters that were not understood and want that said.
     pub(crate) unrecognized: Vec<Bytes>,
+    /// The extensions that it offers.
+    pub(crate) offer: Offer,
 }
 
 impl Peer {
@@ -45,9 +48,10 @@ impl Peer {
             cookie: None,
             preserve: Duration::ZERO,
             unrecognized: Vec::new(),
+            offer: Offer::default(),
         };
         for param in &init.params {
-            if !peer.take(param, source.udp)? {
+            if !peer.take(param, source.udp, config)? {
                 break;
             }
         }
@@ -55,22 +59,26 @@ impl Peer {
     }
 
     /// Takes one parameter; whether those behind it count.
-    fn take(&mut self, param: &Param, udp: u16) -> Result<bool, Cause> {
+    fn take(&mut self, param: &Param, udp: u16, config: &Config) -> Result<bool, Cause> {
         match param {
             Param::Ipv4(ip) => add(&mut self.addresses, IpAddr::V4(*ip), udp),
             Param::Ipv6(ip) => add(&mut self.addresses, IpAddr::V6(*ip), udp),
             Param::Cookie(bytes) => self.cookie = Some(bytes.clone()),
             Param::CookiePreservative(ms) => self.preserve = Duration::from_millis(u64::from(*ms)),
             Param::HostName(_) => return Err(Cause::UnresolvableAddress(encoded(param))),
-            Param::Unknown { kind, .. } => return Ok(self.unknown(*kind, param)),
             Param::Unrecognized(_) | Param::SupportedAddressTypes(_) => {}
+            _ => {
+                let strange = self.offer.take(param, config)?;
+                return Ok(strange.is_none_or(|param| self.unknown(param)));
+            }
         }
         Ok(true)
     }
 
     /// The two high bits of a type that is not understood say what to do.
     //= rfc9260#section-3.2.1
-    fn unknown(&mut self, kind: u16, param: &Param) -> bool {
+    fn unknown(&mut self, param: &Param) -> bool {
+        let kind = param.number();
         if kind & 0x4000 != 0 && self.unrecognized.len() < MAX_UNRECOGNIZED {
             self.unrecognized.push(encoded(param));
         }
@@ -103,15 +111,8 @@ fn encoded(param: &Param) -> Bytes {
 
 /// These addresses as parameters.
 pub(crate) fn address_list(addresses: &[Address]) -> Bytes {
-    let params: Vec<Param> = addresses.iter().map(|a| address_param(a.ip)).collect();
+    let params: Vec<Param> = addresses.iter().map(|a| Param::of_address(a.ip)).collect();
     Param::encode_list(&params).unwrap_or_default()
-}
-
-fn address_param(ip: IpAddr) -> Param {
-    match ip {
-        IpAddr::V4(ip) => Param::Ipv4(ip),
-        IpAddr::V6(ip) => Param::Ipv6(ip),
-    }
 }
 
 fn add(addresses: &mut Vec<Address>, ip: IpAddr, udp: u16) {
@@ -121,21 +122,24 @@ fn add(addresses: &mut Vec<Address>, ip: IpAddr, udp: u16) {
     }
 }
 
-/// An INIT, or with a cookie an INIT ACK. `preserve` asks for a cookie that lives so much longer.
+/// An INIT, or with a cookie an INIT ACK. `preserve` asks for a cookie that lives so much longer; `random` is our
+/// part of the keys.
 pub(crate) fn init(
     tag: u32,
     tsn: Tsn,
     config: &Config,
     cookie: Option<Bytes>,
     preserve: Option<Duration>,
+    random: &[u8; 32],
 ) -> Init {
     let mut params = Vec::new();
     if config.addresses.len() > 1 {
-        params.extend(config.addresses.iter().map(|local| address_param(local.address.ip)));
+        params.extend(config.addresses.iter().map(|local| Param::of_address(local.address.ip)));
     }
     params.extend(cookie.map(Param::Cookie));
     let millis = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
     params.extend(preserve.map(|time| Param::CookiePreservative(millis(time))));
+    params.extend(extension::offer(config, random));
     Init {
         tag,
         a_rwnd: config.receive_buffer,

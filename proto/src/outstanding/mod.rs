@@ -23,10 +23,6 @@ pub(crate) enum Standing {
     /// Acknowledged by a Gap Ack Block: the receiver could still take that back.
     Acked,
     /// Given up (RFC 3758): neither sent again nor waited for.
-    #[allow(
-        dead_code,
-        reason = "the state is complete; nothing abandons chunks before partial reliability does"
-    )]
     Abandoned,
 }
 
@@ -247,6 +243,47 @@ impl Outstanding {
         view.lost += size;
         let at = self.marked.partition_point(|m| m.before(tsn));
         self.marked.insert(at, tsn);
+    }
+
+    /// The chunks marked for retransmission, and how often each was sent.
+    pub(crate) fn marked(&self) -> Vec<(Tsn, u32)> {
+        let is_marked = |sent: &&Sent| matches!(sent.standing, Standing::Marked(_));
+        let sent = |tsn: &Tsn| Some((*tsn, self.get(*tsn).filter(is_marked)?.transmissions));
+        self.marked.iter().filter_map(sent).collect()
+    }
+
+    /// How many chunks from the first on are given up.
+    pub(crate) fn abandoned(&self) -> u32 {
+        self.ring.iter().take_while(|sent| sent.standing == Standing::Abandoned).count() as u32
+    }
+
+    /// Gives up a chunk: it counts as acknowledged, but no window grows for it. Its data, unless the peer has it.
+    //= rfc3758#section-3.5
+    pub(crate) fn abandon(&mut self, tsn: Tsn, paths: &mut Paths) -> Option<Data> {
+        let index = self.index(tsn)?;
+        let sent = &mut self.ring[index];
+        let (id, size, standing) = (sent.path, u64::from(sent.size), sent.standing);
+        if standing == Standing::Abandoned {
+            return None;
+        }
+        sent.standing = Standing::Abandoned;
+        let data = sent.data.clone();
+        sent.data.payload = Default::default();
+        self.user_bytes -= data.payload.len() as u64;
+        let (view, path) = paths.both(id);
+        match standing {
+            Standing::InFlight => view.flight -= size,
+            Standing::Marked(_) => view.marked -= size,
+            Standing::Acked | Standing::Abandoned => return None,
+        }
+        path.timed = path.timed.filter(|(timed, _)| *timed != tsn);
+        if path.earliest == Some(tsn) {
+            self.renew_earliest(id, paths);
+        }
+        if paths.counted(id) == 0 {
+            paths.get_mut(id).timers.t3 = Time::NEVER;
+        }
+        Some(data)
     }
 
     /// The chunk in flight, if there is exactly one outstanding: a window probe.

@@ -96,7 +96,10 @@ impl Sender {
             timeout: policies.route(&config.timeout, config)?,
         };
         Ok(Sender {
-            queue: SendQueue::new(Ssn(config.first_ssn)),
+            queue: SendQueue::new(
+                Ssn(config.first_ssn),
+                config.extensions.partial_reliability.then(Box::default),
+            ),
             outstanding: Outstanding::new(first),
             routes,
             rights: Rights::new(config),

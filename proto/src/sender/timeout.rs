@@ -39,6 +39,9 @@ impl Sender {
         self.outstanding.time_out(id, around.paths, |tsn| {
             notes.add(now, || NoteKind::Marked { path: id, tsn, why: Why::Timeout });
         });
+        if self.queue.ledger.is_some() {
+            self.review(around);
+        }
         self.rights.event();
         self.rights.grant(Why::Timeout);
         if !probe {

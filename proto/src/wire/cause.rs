@@ -38,6 +38,21 @@ tlv! {
         //= rfc9260#section-3.3.10.13
         /// 13: the peer broke the protocol, and how.
         13 ProtocolViolation(Bytes) as Plain,
+        //= rfc5061#section-4.3.1
+        /// 0x00A0: this request (header and all) would delete the last address.
+        0x00a0 DeletesLastAddress(Bytes) as Plain,
+        //= rfc5061#section-4.3.2
+        /// 0x00A1: there are no resources for this request (header and all).
+        0x00a1 ResourceShortage(Bytes) as Plain,
+        //= rfc5061#section-4.3.3
+        /// 0x00A2: this request (header and all) would delete the address that it came from.
+        0x00a2 DeletesSourceAddress(Bytes) as Plain,
+        //= rfc5061#section-4.3.5
+        /// 0x00A4: this request (header and all) is not allowed.
+        0x00a4 NotAuthorized(Bytes) as Plain,
+        //= rfc4895#section-4.1
+        /// 0x0105: this HMAC Identifier was not offered.
+        0x0105 UnsupportedHmac(u16) as Plain,
     }
     bare {
         //= rfc9260#section-3.3.10.4
@@ -49,6 +64,9 @@ tlv! {
         //= rfc9260#section-3.3.10.10
         /// 10: a COOKIE ECHO came in SHUTDOWN-ACK-SENT.
         10 CookieWhileShutdown,
+        //= rfc5061#section-4.3.4
+        /// 0x00A3: an ASCONF-ACK answers an ASCONF that was never sent.
+        0x00a3 IllegalAsconfAck,
     }
     /// The cause code; none of the above.
     unknown code

@@ -1,6 +1,6 @@
 //! Parameters of INIT and INIT ACK (RFC 9260 §3.3.2.1, §3.3.3.1).
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::{Bytes, BytesMut};
 
@@ -32,13 +32,46 @@ tlv! {
         //= rfc9260#section-3.3.2.1.5
         /// 12: the kinds of address that the sender understands, as parameter types.
         12 SupportedAddressTypes(Vec<u16>) as Plain,
+        //= rfc9653#section-4
+        /// 0x8001: packets with a checksum of zero are taken if this method finds their errors: 1 is DTLS.
+        0x8001 ZeroChecksum(u32) as Plain,
+        //= rfc4895#section-3.1
+        /// 0x8002: the sender's random number, part of the keys.
+        0x8002 Random(Bytes) as Plain,
+        //= rfc4895#section-3.2
+        /// 0x8003: the chunk types that the sender accepts only authenticated.
+        0x8003 ChunkList(Bytes) as Plain,
+        //= rfc4895#section-3.3
+        /// 0x8004: the HMAC Identifiers that the sender accepts, the preferred first.
+        0x8004 HmacAlgorithms(Vec<u16>) as Plain,
+        //= rfc4820#section-4
+        /// 0x8005: bytes that mean nothing.
+        0x8005 Padding(Bytes) as Plain,
+        //= rfc5061#section-4.2.7
+        /// 0x8008: the chunk types of the extensions that the sender knows.
+        0x8008 SupportedExtensions(Bytes) as Plain,
     }
-    bare {}
+    bare {
+        //= rfc4960#appendix-A
+        /// 0x8000: the sender is capable of ECN.
+        0x8000 EcnCapable,
+        //= rfc3758#section-3.1
+        /// 0xC000: the sender understands FORWARD TSN.
+        0xc000 ForwardTsnSupported,
+    }
     /// The parameter type; none of the above.
     unknown kind
 }
 
 impl Param {
+    /// An address as a parameter.
+    pub const fn of_address(ip: IpAddr) -> Param {
+        match ip {
+            IpAddr::V4(ip) => Param::Ipv4(ip),
+            IpAddr::V6(ip) => Param::Ipv6(ip),
+        }
+    }
+
     /// These parameters as bytes, headers and all, each but the last padded: what stands inside
     /// [`Param::Unrecognized`], [`Cause::UnrecognizedParameters`](super::Cause::UnrecognizedParameters)
     /// and [`Cause::RestartWithNewAddresses`](super::Cause::RestartWithNewAddresses).

@@ -65,6 +65,17 @@ impl<'a> Reader<'a> {
         rest
     }
 
+    /// Passes over all that is left.
+    pub(super) fn skip(&mut self) {
+        self.at = self.end;
+    }
+
+    /// All of the packet that is behind this element, shared with it.
+    pub(super) fn behind(&self) -> Bytes {
+        let start = self.element + padded(self.end - self.element);
+        self.packet.slice(start.min(self.packet.len())..)
+    }
+
     /// The next chunk, parameter or cause: the first two bytes of its header, and what its length encloses.
     //= rfc9260#section-3.2
     //= rfc9260#section-3.2.1

@@ -69,18 +69,18 @@ fn init() {
             Param::Ipv4(Ipv4Addr::new(192, 0, 2, 1)),
             Param::Ipv6("2001:db8::1".parse().unwrap()),
             Param::SupportedAddressTypes(vec![5]),
-            Param::Unknown { kind: 0xc000, value: hex("abcd") },
+            Param::Unknown { kind: 0xc0ee, value: hex("abcd") },
             Param::CookiePreservative(1000),
         ],
     };
     same(
         &packet(0, [Chunk::Init(Box::new(init))]),
-        "1388 0b80  00000000  2269cab5
+        "1388 0b80  00000000  28eabaa7
          01 00 0048  deadbeef  0001ffff  000a 0800  fffffffe
          0005 0008 c0000201
          0006 0014 20010db8 00000000 00000000 00000001
          000c 0006 0005 (0000)
-         c000 0006 abcd (0000)
+         c0ee 0006 abcd (0000)
          0009 0008 000003e8",
     );
 }
@@ -191,17 +191,17 @@ fn padding_inside_the_length_is_accepted_where_a_list_ends() {
 
 #[test]
 fn unknown_chunks_are_kept_as_they_came() {
-    let unknown = Unknown { number: 0xc1, flags: 0x55, value: hex("0102") };
-    assert_eq!(chunks("c1 55 0006 0102 0000"), Ok(vec![Chunk::Unknown(Box::new(unknown.clone()))]));
-    assert_eq!(Chunk::Unknown(Box::new(unknown)).to_bytes(), Ok(hex("c1 55 0006 0102")));
+    let unknown = Unknown { number: 0xc7, flags: 0x55, value: hex("0102") };
+    assert_eq!(chunks("c7 55 0006 0102 0000"), Ok(vec![Chunk::Unknown(Box::new(unknown.clone()))]));
+    assert_eq!(Chunk::Unknown(Box::new(unknown)).to_bytes(), Ok(hex("c7 55 0006 0102")));
 }
 
 #[test]
 fn parameters_of_a_report_can_be_read_again() {
     let params =
-        vec![Param::Unknown { kind: 0xc000, value: hex("ab") }, Param::Ipv4(Ipv4Addr::new(192, 0, 2, 1))];
+        vec![Param::Unknown { kind: 0xc0ee, value: hex("ab") }, Param::Ipv4(Ipv4Addr::new(192, 0, 2, 1))];
     let bytes = Param::encode_list(&params).unwrap();
-    assert_eq!(bytes, hex("c000 0005 ab 000000  0005 0008 c0000201"));
+    assert_eq!(bytes, hex("c0ee 0005 ab 000000  0005 0008 c0000201"));
     assert_eq!(Param::decode_list(&bytes), Ok(params));
     assert_eq!(Param::decode_list(&hex("0005 0006 c000")), Err(DecodeError::Content { at: 0 }));
 }

@@ -48,11 +48,17 @@ pub(super) fn put_list<T: Tlv>(list: &[T], out: &mut BytesMut) -> Result<(), Enc
 pub(super) fn take_list<T: Tlv>(list: &mut Reader<'_>) -> Result<Vec<T>, DecodeError> {
     let mut elements = Vec::new();
     while list.remaining() > 0 {
-        let (number, mut value) = list.element()?;
-        elements.push(T::take_value(u16::from_be_bytes(number), &mut value)?);
-        value.finish()?;
+        elements.push(take_one(list)?);
     }
     Ok(elements)
+}
+
+/// Reads the next of a list.
+pub(super) fn take_one<T: Tlv>(list: &mut Reader<'_>) -> Result<T, DecodeError> {
+    let (number, mut value) = list.element()?;
+    let element = T::take_value(u16::from_be_bytes(number), &mut value)?;
+    value.finish()?;
+    Ok(element)
 }
 
 /// A size as a length field.
@@ -109,6 +115,18 @@ impl Layout<Ipv6Addr> for Plain {
     }
     fn take(value: &mut Reader<'_>) -> Result<Ipv6Addr, DecodeError> {
         value.array::<16>().map(Ipv6Addr::from)
+    }
+}
+
+impl Layout<u16> for Plain {
+    fn size(_: &u16) -> usize {
+        2
+    }
+    fn put(content: &u16, out: &mut BytesMut) {
+        out.put_u16(*content);
+    }
+    fn take(value: &mut Reader<'_>) -> Result<u16, DecodeError> {
+        value.u16()
     }
 }
 

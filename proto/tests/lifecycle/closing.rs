@@ -115,7 +115,7 @@ fn data_is_delivered_first() {
     let refused = world.ends[0].send(
         world.now,
         a,
-        anabranch_proto::Message { stream: 0, ppid: 0, unordered: false, payload: Bytes::from_static(b"x") },
+        anabranch_proto::Message { payload: Bytes::from_static(b"x"), ..Default::default() },
     );
     assert!(matches!(refused, Err(SendError::Closed(_))));
     world.run(secs(60.0));

@@ -68,7 +68,7 @@ fn unknown_parameters() {
         Chunk::InitAck(ack) => ack.params.iter().filter(|p| matches!(p, Param::Unrecognized(_))).count(),
         other => panic!("{other:?}"),
     };
-    assert_eq!(reported(vec![param(0x8001), param(0xc001), param(0xc002)]), 2);
+    assert_eq!(reported(vec![param(0x8ff1), param(0xc001), param(0xc002)]), 2);
     assert_eq!(reported(vec![param(0x4001), param(0xc001)]), 1);
     assert_eq!(reported(vec![param(0x0101), param(0xc001)]), 0);
 }
@@ -115,7 +115,7 @@ fn unknown_parameters_of_an_init_ack() {
     let Output::Transmit(init, _) = end.poll(Time::ZERO) else { panic!("no INIT") };
     let Chunk::Init(asked) = &init.chunks[0] else { panic!("{init:?}") };
     let cookie = Param::Cookie(Bytes::from_static(b"cookie"));
-    let params = vec![cookie, param(0xc001), param(0x8001), param(0x0001), param(0xc002)];
+    let params = vec![cookie, param(0xc001), param(0x8ff1), param(0x0001), param(0xc002)];
     let ack = Init { tag: 7, a_rwnd: 10_000, outbound: 1, inbound: 1, tsn: Tsn(1), params };
     let packet = Packet {
         from: init.to,

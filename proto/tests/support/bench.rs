@@ -56,6 +56,11 @@ pub fn era(name: &str) -> Config {
 impl Bench {
     /// An endpoint that has connected at time zero; the paths but the first are not confirmed.
     pub fn new(config: Config, paths: usize) -> Bench {
+        Bench::with(config, paths, |_| Vec::new())
+    }
+
+    /// The same with a peer that answers the INIT with these parameters too.
+    pub fn with(config: Config, paths: usize, params: impl FnOnce(&Init) -> Vec<Param>) -> Bench {
         let config = Config { first_tsn: Some(1), ..at(0, paths, &config) };
         let mut end = Endpoint::new(config, Policies::default(), [9; 32]).expect("a usable configuration");
         end.set_notes(true);
@@ -65,7 +70,7 @@ impl Bench {
         let mut bench =
             Bench { end, id, now: Time::ZERO, sent, events, notes, tag: 0, a_rwnd: 1 << 20, wake: None };
         bench.drain();
-        bench.set_up(paths);
+        bench.set_up(paths, params);
         bench
     }
 
@@ -78,7 +83,7 @@ impl Bench {
         bench
     }
 
-    fn set_up(&mut self, paths: usize) {
+    fn set_up(&mut self, paths: usize, params: impl FnOnce(&Init) -> Vec<Param>) {
         let (_, packet, _) = self.sent.pop().expect("INIT");
         let [Chunk::Init(init)] = &packet.chunks[..] else { panic!("{packet:?}") };
         assert_eq!((packet.tag, init.tsn), (0, Tsn(1)));
@@ -94,7 +99,7 @@ impl Bench {
             outbound: 16,
             inbound: 16,
             tsn: Tsn(1),
-            params: others.chain([cookie]).collect(),
+            params: others.chain([cookie]).chain(params(init)).collect(),
         };
         self.hear(Chunk::InitAck(Box::new(ack)));
         let (_, packet, _) = self.sent.pop().expect("COOKIE ECHO");
@@ -159,8 +164,27 @@ impl Bench {
     }
 
     pub fn try_send(&mut self, size: usize) -> Result<(), SendError> {
-        let payload = Bytes::from(vec![0; size]);
-        self.end.send(self.now, self.id, Message { stream: 0, ppid: 0, unordered: false, payload })
+        self.give(Message { payload: Bytes::from(vec![0; size]), ..Message::default() })
+    }
+
+    pub fn give(&mut self, message: Message) -> Result<(), SendError> {
+        self.end.send(self.now, self.id, message)
+    }
+
+    /// Takes out the packets with chunks of a kind sent so far; what these say.
+    pub fn take<T>(&mut self, of: impl Fn(&Chunk) -> Option<T>) -> Vec<T> {
+        let has = |packet: &Packet| packet.chunks.iter().any(|chunk| of(chunk).is_some());
+        let packets: Vec<_> = self.sent.extract_if(.., |(_, packet, _)| has(packet)).collect();
+        packets.iter().flat_map(|(_, packet, _)| &packet.chunks).filter_map(&of).collect()
+    }
+
+    /// Messages that were given back.
+    pub fn failed(&self) -> Vec<(Message, bool)> {
+        let failed = |(_, event): &(Time, Event)| match event {
+            Event::SendFailed { message, sent } => Some((message.clone(), *sent)),
+            _ => None,
+        };
+        self.events.iter().filter_map(failed).collect()
     }
 
     /// A SACK: all up to `cumulative`, and these runs of TSNs beyond it.

@@ -2,7 +2,9 @@
 
 use std::fmt::{self, Display};
 
-use anabranch_proto::wire::chunk::{Data, Init, Sack};
+use anabranch_proto::wire::chunk::{
+    AsconfParam, Data, ForwardTsn, IData, IForwardTsn, Init, Place, ReConfigParam, Sack,
+};
 use anabranch_proto::wire::{Cause, Chunk, Param};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -36,6 +38,15 @@ impl Short {
             Chunk::CookieEcho(chunk) => vec![("cookie", json!(chunk.cookie.len()))],
             Chunk::ShutdownComplete(chunk) => vec![reflected(chunk.reflected)],
             Chunk::ShutdownAck(_) | Chunk::CookieAck(_) => Vec::new(),
+            Chunk::Ecne(chunk) | Chunk::Cwr(chunk) => vec![("tsn", json!(chunk.tsn.0))],
+            Chunk::Auth(chunk) => vec![("key", json!(chunk.key)), ("hmac", json!(chunk.algorithm))],
+            Chunk::IData(chunk) => interleaved(chunk),
+            Chunk::AsconfAck(chunk) => changes(chunk.sequence, &chunk.responses),
+            Chunk::Asconf(chunk) => changes(chunk.sequence, &chunk.requests),
+            Chunk::ReConfig(chunk) => vec![("params", chunk.params.iter().map(reconfiguration).collect())],
+            Chunk::Pad(chunk) => vec![("len", json!(chunk.bytes))],
+            Chunk::ForwardTsn(chunk) => forward(chunk),
+            Chunk::IForwardTsn(chunk) => interleaved_forward(chunk),
             Chunk::Unknown(chunk) => vec![("flags", json!(chunk.flags)), ("len", json!(chunk.value.len()))],
         };
         Short { name: name(number), fields }
@@ -103,6 +114,72 @@ fn data(chunk: &Data) -> Fields {
     ]
 }
 
+/// As DATA; a fragment that is not the first has its place in the message.
+fn interleaved(chunk: &IData) -> Fields {
+    let (begin, number) = match chunk.place {
+        Place::First { ppid } => (true, ("ppid", json!(ppid))),
+        Place::Later { fsn } => (false, ("fsn", json!(fsn))),
+    };
+    let flags = [(chunk.unordered, 'U'), (begin, 'B'), (chunk.end, 'E'), (chunk.immediate, 'I')];
+    let flags: String = flags.into_iter().filter_map(|(set, letter)| set.then_some(letter)).collect();
+    vec![
+        ("tsn", json!(chunk.tsn.0)),
+        ("sid", json!(chunk.stream)),
+        ("mid", json!(chunk.mid.0)),
+        number,
+        ("len", json!(chunk.payload.len())),
+        ("flags", json!(flags)),
+    ]
+}
+
+/// `skipped` are pairs of stream and SSN.
+fn forward(chunk: &ForwardTsn) -> Fields {
+    let skipped: Vec<_> =
+        chunk.skipped.iter().map(|(stream, ssn)| [u32::from(*stream), ssn.0.into()]).collect();
+    vec![("cum", json!(chunk.cumulative.0)), ("skipped", json!(skipped))]
+}
+
+/// `skipped` are pairs of stream and Message Identifier.
+fn interleaved_forward(chunk: &IForwardTsn) -> Fields {
+    let skipped: Vec<_> =
+        chunk.skipped.iter().map(|message| [message.stream.into(), message.mid.0]).collect();
+    vec![("cum", json!(chunk.cumulative.0)), ("skipped", json!(skipped))]
+}
+
+fn reconfiguration(param: &ReConfigParam) -> String {
+    match param {
+        ReConfigParam::OutgoingReset(reset) => {
+            format!("reset-outgoing({} {:?})", reset.request, reset.streams)
+        }
+        ReConfigParam::IncomingReset(reset) => {
+            format!("reset-incoming({} {:?})", reset.request, reset.streams)
+        }
+        ReConfigParam::TsnReset(request) => format!("reset-tsn({request})"),
+        ReConfigParam::Response(response) => format!("response({} {})", response.request, response.result),
+        ReConfigParam::AddOutgoing(add) => format!("add-outgoing({} {})", add.request, add.count),
+        ReConfigParam::AddIncoming(add) => format!("add-incoming({} {})", add.request, add.count),
+        ReConfigParam::Unknown { kind, .. } => unknown_param(*kind),
+    }
+}
+
+fn changes(sequence: u32, params: &[AsconfParam]) -> Fields {
+    vec![("seq", json!(sequence)), ("params", params.iter().map(change).collect())]
+}
+
+fn change(param: &AsconfParam) -> String {
+    match param {
+        AsconfParam::Add(request) => format!("add({})", request.address),
+        AsconfParam::Delete(request) => format!("delete({})", request.address),
+        AsconfParam::SetPrimary(request) => format!("set-primary({})", request.address),
+        AsconfParam::Failed(failed) => {
+            let causes: Vec<_> = failed.causes.iter().map(cause).collect();
+            format!("failed({})", causes.join(" "))
+        }
+        AsconfParam::Succeeded(_) => "succeeded".to_owned(),
+        AsconfParam::Unknown { kind, .. } => unknown_param(*kind),
+    }
+}
+
 /// `gaps` are TSNs, not offsets.
 fn sack(chunk: &Sack) -> Fields {
     let tsn = |offset: u16| chunk.cumulative.plus(offset.into()).0;
@@ -136,8 +213,20 @@ fn param(param: &Param) -> String {
         Param::CookiePreservative(more) => format!("cookie-preservative({more} ms)"),
         Param::HostName(name) => format!("host-name({})", name.len()),
         Param::SupportedAddressTypes(types) => format!("address-types({})", numbers(types)),
+        Param::ZeroChecksum(method) => format!("zero-checksum({method})"),
+        Param::Random(bytes) => format!("random({})", bytes.len()),
+        Param::ChunkList(types) => format!("chunk-list({})", names(types)),
+        Param::HmacAlgorithms(algorithms) => format!("hmac-algorithms({})", numbers(algorithms)),
+        Param::Padding(bytes) => format!("padding({})", bytes.len()),
+        Param::SupportedExtensions(types) => format!("supported-extensions({})", names(types)),
+        Param::EcnCapable => "ecn-capable".to_owned(),
+        Param::ForwardTsnSupported => "forward-tsn".to_owned(),
         Param::Unknown { kind, .. } => unknown_param(*kind),
     }
+}
+
+fn names(types: &[u8]) -> String {
+    types.iter().map(|number| name(*number)).collect::<Vec<_>>().join(" ")
 }
 
 fn numbers(numbers: &[u16]) -> String {
@@ -147,14 +236,7 @@ fn numbers(numbers: &[u16]) -> String {
 /// The names of IANA's registry.
 fn unknown_param(kind: u16) -> String {
     let name = match kind {
-        0x8000 => "ecn-capable",
-        0x8001 => "zero-checksum",
-        0x8002 => "random",
-        0x8003 => "chunk-list",
-        0x8004 => "hmac-algorithms",
-        0x8005 => "padding",
-        0x8008 => "supported-extensions",
-        0xc000 => "forward-tsn",
+        0xc004 => "set-primary",
         0xc006 => "adaptation-layer",
         _ => return format!("param-{kind:#06x}"),
     };
@@ -184,6 +266,12 @@ fn cause(cause: &Cause) -> String {
         Cause::OutOfResource => "out-of-resource".to_owned(),
         Cause::InvalidMandatoryParameter => "invalid-mandatory-parameter".to_owned(),
         Cause::CookieWhileShutdown => "cookie-while-shutting-down".to_owned(),
+        Cause::DeletesLastAddress(_) => "deletes-last-address".to_owned(),
+        Cause::ResourceShortage(_) => "resource-shortage".to_owned(),
+        Cause::DeletesSourceAddress(_) => "deletes-source-address".to_owned(),
+        Cause::IllegalAsconfAck => "illegal-asconf-ack".to_owned(),
+        Cause::NotAuthorized(_) => "not-authorized".to_owned(),
+        Cause::UnsupportedHmac(number) => format!("unsupported-hmac({number})"),
         Cause::Unknown { code, .. } => format!("cause-{code}"),
     }
 }

@@ -10,8 +10,9 @@ use crate::trace::{Origin, Shown};
 pub(super) fn comment(flow: &str, packet: &Shown<'_>) -> String {
     let Some(Origin { path, reason, .. }) = &packet.origin else { return format!("flow {flow}") };
     let path = path.map(|path| format!(", path {path}")).unwrap_or_default();
-    let (purpose, limit, section) = (purpose(reason.purpose), limit(reason.limit), reason.purpose.section());
-    format!("flow {flow}{path}: {purpose}, {limit}, RFC 9260 section {section}")
+    let (document, section) = (reason.purpose.document(), reason.purpose.section());
+    let (purpose, limit) = (purpose(reason.purpose), limit(reason.limit));
+    format!("flow {flow}{path}: {purpose}, {limit}, {document} section {section}")
 }
 
 /// The same of a packet that was dropped, when it was offered or when it had `left`.
@@ -32,6 +33,9 @@ fn purpose(purpose: Purpose) -> &'static str {
         Purpose::Data(Why::Timeout) => "retransmission after T3-rtx",
         Purpose::Data(Why::WindowProbe) => "window probe",
         Purpose::Sack => "acknowledgement",
+        Purpose::Forward => "data given up",
+        Purpose::Streams => "streams reset or added",
+        Purpose::Addresses => "addresses changed",
         Purpose::Setup => "setup",
         Purpose::Heartbeat => "heartbeat",
         Purpose::Shutdown => "shutdown",

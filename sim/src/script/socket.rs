@@ -339,7 +339,8 @@ impl World {
         if let Some(errno) = self.sockets.associations.entry(id).or_default().error.take() {
             return failed(errno);
         }
-        let message = Message { stream, ppid, unordered, payload: Bytes::from(vec![0; size]) };
+        let message =
+            Message { stream, ppid, unordered, payload: vec![0; size].into(), ..Message::default() };
         match self.endpoint.send(self.now, id, message) {
             Ok(()) => done(size as i128),
             Err(SendError::Full(_)) => self.would_block(arguments, "EAGAIN"),

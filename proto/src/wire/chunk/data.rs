@@ -10,10 +10,10 @@ use crate::{Ssn, Tsn};
 /// Bytes of a DATA chunk before the user data.
 pub const DATA_HEADER: usize = 16;
 
-const END: u8 = 1;
-const BEGIN: u8 = 2;
-const UNORDERED: u8 = 4;
-const IMMEDIATE: u8 = 8;
+pub(super) const END: u8 = 1;
+pub(super) const BEGIN: u8 = 2;
+pub(super) const UNORDERED: u8 = 4;
+pub(super) const IMMEDIATE: u8 = 8;
 
 /// A user message or a fragment of one.
 ///
@@ -48,14 +48,16 @@ impl Data {
     }
 }
 
+/// B, E, U and I as chunk flags.
+pub(super) fn flags([begin, end, unordered, immediate]: [bool; 4]) -> u8 {
+    let flag = |set, bit| if set { bit } else { 0 };
+    flag(end, END) | flag(begin, BEGIN) | flag(unordered, UNORDERED) | flag(immediate, IMMEDIATE)
+}
+
 //= rfc9260#section-3.3.1
 impl Content for Data {
     fn flags(&self) -> u8 {
-        let flag = |set, bit| if set { bit } else { 0 };
-        flag(self.end, END)
-            | flag(self.begin, BEGIN)
-            | flag(self.unordered, UNORDERED)
-            | flag(self.immediate, IMMEDIATE)
+        flags([self.begin, self.end, self.unordered, self.immediate])
     }
 
     fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {

@@ -1,14 +1,28 @@
 //! The chunks (RFC 9260 §3.3): one table here, one file a procedure.
 
+mod address;
+mod auth;
 mod close;
 mod data;
+mod ecn;
+mod forward;
+mod interleaved;
+mod pad;
 mod path;
+mod reconfig;
 mod sack;
 mod setup;
 
+pub use address::{AddressRequest, Asconf, AsconfAck, AsconfParam, Failed};
+pub use auth::{AUTH_HEADER, Auth, Covered};
 pub use close::{Abort, OperationError, Shutdown, ShutdownComplete};
 pub use data::{DATA_HEADER, Data};
+pub use ecn::EcnEcho;
+pub use forward::{FORWARD_HEADER, ForwardTsn, IForwardTsn, SkippedMessage};
+pub use interleaved::{IDATA_HEADER, IData, Place};
+pub use pad::Pad;
 pub use path::Heartbeat;
+pub use reconfig::{AddStreams, IncomingReset, OutgoingReset, ReConfig, ReConfigParam, Response};
 pub use sack::{GapBlock, SACK_HEADER, Sack};
 pub use setup::{CookieEcho, INIT_HEADER, Init};
 
@@ -123,8 +137,28 @@ chunks! {
     10 CookieEcho(CookieEcho),
     /// The association is up.
     11 CookieAck(Bare),
+    /// A packet came that had met congestion.
+    12 Ecne(EcnEcho),
+    /// The window was cut for it.
+    13 Cwr(EcnEcho),
     /// The association is over.
     14 ShutdownComplete(ShutdownComplete),
+    /// The chunks behind this one are authentic.
+    15 Auth(Box<Auth>),
+    /// User data, whose message may be interleaved with others.
+    64 IData(IData),
+    /// What became of requests to change addresses.
+    128 AsconfAck(Box<AsconfAck>),
+    /// Streams are reset or added.
+    130 ReConfig(ReConfig),
+    /// Nothing.
+    132 Pad(Pad),
+    /// What was given up counts as received.
+    192 ForwardTsn(ForwardTsn),
+    /// Addresses of the sender change.
+    193 Asconf(Box<Asconf>),
+    /// What was given up, where messages are interleaved.
+    194 IForwardTsn(IForwardTsn),
 }
 
 /// The content of a chunk that has none.

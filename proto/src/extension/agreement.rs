@@ -1,0 +1,266 @@
+//! What an INIT or INIT ACK offers, what both ends offer, and how a cookie keeps that.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+
+use super::Extensions;
+use crate::Config;
+use crate::wire::{Cause, Param};
+
+/// Chunk types by which Supported Extensions names them.
+const AUTH: u8 = 0x0f;
+const I_DATA: u8 = 0x40;
+const ASCONF_ACK: u8 = 0x80;
+const RE_CONFIG: u8 = 0x82;
+const PAD: u8 = 0x84;
+const FORWARD_TSN: u8 = 0xc0;
+const ASCONF: u8 = 0xc1;
+const I_FORWARD_TSN: u8 = 0xc2;
+
+/// The HMAC Identifiers that we offer, the preferred first.
+//= rfc4895#section-3.3
+const ALGORITHMS: [u16; 2] = [SHA_256, SHA_1];
+pub(crate) const SHA_1: u16 = 1;
+pub(crate) const SHA_256: u16 = 3;
+
+/// Error detection method of RFC 9653: DTLS.
+const DTLS: u32 = 1;
+/// Bytes of the random number.
+const RANDOM: usize = 32;
+/// HMAC Identifiers in a peer's list at most; who lists more is not authenticated.
+const MAX_ALGORITHMS: usize = 16;
+
+/// What a peer's INIT or INIT ACK says of extensions.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Offer {
+    /// Chunk types of Supported Extensions.
+    types: Bytes,
+    forward_tsn: bool,
+    zero_checksum: bool,
+    ecn: bool,
+    keying: Keying,
+}
+
+/// One end's part of the keys.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Keying {
+    pub(crate) random: Bytes,
+    /// Chunk types that this end accepts only authenticated; `None`: no such parameter.
+    pub(crate) chunks: Option<Bytes>,
+    pub(crate) algorithms: Vec<u16>,
+}
+
+/// What two ends use, and what they need for it.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Agreement {
+    pub(crate) extensions: Extensions,
+    /// Our random number, if authentication is used.
+    pub(crate) random: [u8; RANDOM],
+    pub(crate) peer: Keying,
+}
+
+/// The parameters that offer the extensions of `config`.
+//= rfc5061#section-4.2.7
+pub(crate) fn offer(config: &Config, random: &[u8; RANDOM]) -> Vec<Param> {
+    let on = config.extensions;
+    let mut params = Vec::new();
+    let mut types = Vec::new();
+    if on.authentication {
+        types.push(AUTH);
+        params.extend(own_keying(config, random).params());
+    }
+    if on.addresses {
+        types.extend([ASCONF, ASCONF_ACK]);
+    }
+    if on.partial_reliability {
+        types.push(FORWARD_TSN);
+        params.push(Param::ForwardTsnSupported);
+    }
+    if on.interleaving {
+        types.push(I_DATA);
+    }
+    if on.interleaving && on.partial_reliability {
+        types.push(I_FORWARD_TSN);
+    }
+    if on.reconfiguration {
+        types.push(RE_CONFIG);
+    }
+    if !types.is_empty() {
+        types.push(PAD);
+        params.push(Param::SupportedExtensions(types.into()));
+    }
+    params.extend(on.zero_checksum.then_some(Param::ZeroChecksum(DTLS)));
+    params.extend(on.ecn.then_some(Param::EcnCapable));
+    params
+}
+
+/// Our part of the keys.
+//= rfc4895#section-6.1
+pub(crate) fn own_keying(config: &Config, random: &[u8; RANDOM]) -> Keying {
+    let mut chunks = config.authenticated_chunks.clone();
+    if config.extensions.addresses {
+        //= rfc5061#section-4.1.1
+        chunks.extend(
+            [ASCONF, ASCONF_ACK].into_iter().filter(|kind| !config.authenticated_chunks.contains(kind)),
+        );
+    }
+    Keying {
+        random: Bytes::copy_from_slice(random),
+        chunks: (!chunks.is_empty()).then(|| chunks.into()),
+        algorithms: ALGORITHMS.to_vec(),
+    }
+}
+
+impl Keying {
+    fn params(&self) -> Vec<Param> {
+        let random = [Param::Random(self.random.clone())];
+        let chunks = self.chunks.iter().cloned().map(Param::ChunkList);
+        random.into_iter().chain(chunks).chain([Param::HmacAlgorithms(self.algorithms.clone())]).collect()
+    }
+
+    /// The key vector: the three parameters without padding.
+    //= rfc4895#section-6.1
+    pub(crate) fn vector(&self) -> Vec<u8> {
+        let bytes = |param: Param| Param::encode_list(&[param]).unwrap_or_default();
+        self.params().into_iter().flat_map(bytes).collect()
+    }
+
+    /// The first algorithm of this end's list that we know.
+    pub(crate) fn algorithm(&self) -> Option<u16> {
+        self.algorithms.iter().copied().find(|algorithm| ALGORITHMS.contains(algorithm))
+    }
+}
+
+impl Offer {
+    /// Takes a parameter of an extension. One that belongs to an extension switched off is given back: it is
+    /// not understood.
+    pub(crate) fn take<'a>(&mut self, param: &'a Param, config: &Config) -> Result<Option<&'a Param>, Cause> {
+        let on = config.extensions;
+        match param {
+            Param::SupportedExtensions(types) if on.any() => self.types = types.clone(),
+            Param::ForwardTsnSupported if on.partial_reliability => self.forward_tsn = true,
+            Param::ZeroChecksum(method) if on.zero_checksum => self.zero_checksum = *method == DTLS,
+            Param::EcnCapable if on.ecn => self.ecn = true,
+            Param::Random(random) if on.authentication && random.len() != RANDOM => {
+                let what = b"a random number of other than 32 bytes".as_slice();
+                return Err(Cause::ProtocolViolation(what.into()));
+            }
+            Param::Random(random) if on.authentication => self.keying.random = random.clone(),
+            Param::ChunkList(chunks) if on.authentication => self.keying.chunks = Some(chunks.clone()),
+            Param::HmacAlgorithms(list) if on.authentication => self.keying.algorithms = list.clone(),
+            Param::Padding(_) => {}
+            other => return Ok(Some(other)),
+        }
+        Ok(None)
+    }
+
+    /// What both ends use.
+    pub(crate) fn agree(self, config: &Config, random: [u8; RANDOM]) -> Agreement {
+        let mut extensions = config.extensions.both(self.extensions());
+        extensions.addresses &= extensions.authentication;
+        //= rfc8260#section-2.3.1
+        // Giving up interleaved messages takes a chunk of its own.
+        if extensions.interleaving && !self.types.contains(&I_FORWARD_TSN) {
+            extensions.partial_reliability = false;
+        }
+        match extensions.authentication {
+            true => Agreement { extensions, random, peer: self.keying },
+            false => Agreement { extensions, ..Agreement::default() },
+        }
+    }
+
+    /// What the peer offers.
+    fn extensions(&self) -> Extensions {
+        let has = |kind: u8| self.types.contains(&kind);
+        let keying = &self.keying;
+        Extensions {
+            partial_reliability: self.forward_tsn || has(FORWARD_TSN),
+            reconfiguration: has(RE_CONFIG),
+            authentication: !keying.random.is_empty()
+                && keying.algorithm().is_some()
+                && keying.algorithms.len() <= MAX_ALGORITHMS
+                && keying.chunks.as_ref().is_none_or(|chunks| chunks.len() <= 256),
+            addresses: has(ASCONF) && has(ASCONF_ACK),
+            interleaving: has(I_DATA),
+            zero_checksum: self.zero_checksum,
+            ecn: self.ecn,
+        }
+    }
+}
+
+impl Extensions {
+    fn list(self) -> [bool; 7] {
+        [
+            self.partial_reliability,
+            self.reconfiguration,
+            self.authentication,
+            self.addresses,
+            self.interleaving,
+            self.zero_checksum,
+            self.ecn,
+        ]
+    }
+
+    fn of_list(list: [bool; 7]) -> Self {
+        let [
+            partial_reliability,
+            reconfiguration,
+            authentication,
+            addresses,
+            interleaving,
+            zero_checksum,
+            ecn,
+        ] = list;
+        Extensions {
+            partial_reliability,
+            reconfiguration,
+            authentication,
+            addresses,
+            interleaving,
+            zero_checksum,
+            ecn,
+        }
+    }
+}
+
+impl Agreement {
+    /// Appends it to a cookie; nothing if nothing was agreed.
+    pub(crate) fn put(&self, out: &mut BytesMut) {
+        if !self.extensions.any() {
+            return;
+        }
+        let list = self.extensions.list();
+        out.put_u8(list.iter().enumerate().map(|(bit, on)| u8::from(*on) << bit).sum());
+        if !self.extensions.authentication {
+            return;
+        }
+        out.put_slice(&self.random);
+        out.put_slice(&self.peer.random);
+        match &self.peer.chunks {
+            None => out.put_u16(u16::MAX),
+            Some(chunks) => {
+                out.put_u16(chunks.len() as u16);
+                out.put_slice(chunks);
+            }
+        }
+        out.put_u8(self.peer.algorithms.len() as u8);
+        self.peer.algorithms.iter().for_each(|algorithm| out.put_u16(*algorithm));
+    }
+
+    /// Reads what is left of a cookie.
+    pub(crate) fn take(b: &mut &[u8]) -> Option<Agreement> {
+        let Ok(bits) = b.try_get_u8() else { return Some(Agreement::default()) };
+        let extensions = Extensions::of_list(std::array::from_fn(|bit| bits >> bit & 1 != 0));
+        if !extensions.authentication {
+            return Some(Agreement { extensions, ..Agreement::default() });
+        }
+        let random = *b.split_off(..RANDOM)?.first_chunk()?;
+        let theirs = Bytes::copy_from_slice(b.split_off(..RANDOM)?);
+        let chunks = match b.try_get_u16().ok()? {
+            u16::MAX => None,
+            count => Some(Bytes::copy_from_slice(b.split_off(..usize::from(count))?)),
+        };
+        let count = b.try_get_u8().ok()?;
+        let algorithms = (0..count).map(|_| b.try_get_u16().ok()).collect::<Option<_>>()?;
+        Some(Agreement { extensions, random, peer: Keying { random: theirs, chunks, algorithms } })
+    }
+}

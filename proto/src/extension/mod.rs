@@ -1,0 +1,141 @@
+//! Extensions: what each end offers in INIT or INIT ACK, what both use, and one file for each.
+//!
+//! All are off by default. An association keeps nothing for them, and asks one question a poll, until both ends
+//! have agreed on one.
+
+mod agreement;
+mod partial;
+
+pub(crate) use agreement::{Agreement, Offer, offer};
+pub(crate) use partial::Ledger;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::Rng;
+
+use crate::association::Association;
+use crate::path::PathId;
+use crate::receive::Arrival;
+use crate::wire::{Address, Chunk};
+use crate::{Config, Time};
+
+/// The extensions that an endpoint offers; what both ends offer is used.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Extensions {
+    /// Messages can be given up (RFC 3758, RFC 7496).
+    pub partial_reliability: bool,
+    /// Streams can be reset and added (RFC 6525).
+    pub reconfiguration: bool,
+    /// Chunks can be authenticated (RFC 4895).
+    pub authentication: bool,
+    /// Addresses can change (RFC 5061); needs `authentication`.
+    pub addresses: bool,
+    /// Messages on different streams can be interleaved (RFC 8260).
+    pub interleaving: bool,
+    /// A lower layer, DTLS, finds errors: the checksum can be zero (RFC 9653).
+    pub zero_checksum: bool,
+    /// Congestion can be marked instead of lost (RFC 4960 appendix A).
+    pub ecn: bool,
+}
+
+impl Extensions {
+    /// Whether there is any.
+    pub fn any(self) -> bool {
+        self != Extensions::default()
+    }
+
+    /// Those of both.
+    pub(crate) fn both(self, other: Self) -> Self {
+        Extensions {
+            partial_reliability: self.partial_reliability && other.partial_reliability,
+            reconfiguration: self.reconfiguration && other.reconfiguration,
+            authentication: self.authentication && other.authentication,
+            addresses: self.addresses && other.addresses,
+            interleaving: self.interleaving && other.interleaving,
+            zero_checksum: self.zero_checksum && other.zero_checksum,
+            ecn: self.ecn && other.ecn,
+        }
+    }
+}
+
+/// What an association keeps for the extensions that it offers, later for those that both ends use.
+pub(crate) struct Extended {
+    pub(crate) agreed: Extensions,
+    /// Our part of the keys; drawn only if authentication is offered.
+    pub(crate) random: [u8; 32],
+}
+
+/// Where a packet came from, and by which path.
+#[derive(Copy, Clone)]
+pub(crate) struct Came {
+    pub(crate) path: PathId,
+    pub(crate) local: Address,
+    pub(crate) source: Address,
+}
+
+impl Extended {
+    /// Before the peer is known; `None` if nothing is offered.
+    pub(crate) fn new(config: &Config, chance: &mut ChaCha8Rng) -> Option<Box<Self>> {
+        let on = config.extensions;
+        let mut random = [0; 32];
+        if on.authentication {
+            chance.fill_bytes(&mut random);
+        }
+        on.any().then(|| Box::new(Extended { agreed: Extensions::default(), random }))
+    }
+
+    /// Between two ends that have agreed; `None` if they use nothing.
+    pub(crate) fn agreed(agreement: &Agreement) -> Option<Box<Self>> {
+        let Agreement { extensions, random, .. } = agreement;
+        extensions.any().then(|| Box::new(Extended { agreed: *extensions, random: *random }))
+    }
+}
+
+impl Association {
+    /// Our part of the keys.
+    pub(crate) fn random(&self) -> [u8; 32] {
+        self.extended.as_ref().map_or([0; 32], |extended| extended.random)
+    }
+
+    /// What both ends use.
+    pub(crate) fn agreed(&self) -> Extensions {
+        self.extended.as_ref().map_or(Extensions::default(), |extended| extended.agreed)
+    }
+
+    /// Takes a chunk that an extension has brought; whether the chunks behind it count. One whose extension
+    /// was not agreed is not understood.
+    pub(crate) fn extension_chunk(
+        &mut self,
+        chunk: Chunk,
+        came: Came,
+        arrival: &mut Arrival,
+        _: Time,
+    ) -> bool {
+        let agreed = self.agreed();
+        match chunk {
+            Chunk::ForwardTsn(forward) if agreed.partial_reliability => {
+                self.forward_tsn(&forward, came, arrival);
+                true
+            }
+            //= rfc4820#section-3
+            Chunk::Pad(_) => true,
+            other => self.unknown(&other, came.path),
+        }
+    }
+
+    /// Before anything is said: what extensions have to do now.
+    pub(crate) fn work_extensions(&mut self, _: Time) {
+        self.tell_failed();
+    }
+
+    /// When an extension has something to do by itself.
+    pub(crate) fn extension_deadline(&self) -> Time {
+        self.sender.partial_deadline()
+    }
+
+    /// Runs the timers of extensions that are due.
+    pub(crate) fn extension_timers(&mut self, now: Time) {
+        if self.sender.partial_deadline() <= now {
+            self.partial_timers(now);
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Partial reliability (RFC 3758, RFC 7496): messages are given up, and FORWARD TSN tells the peer so.
+//!
+//! Only messages with a limit are kept account of here, by a number of their own: a reliable message costs a zero
+//! in the queue. What a chunk in flight may still become is nobody's guess, so a message is given up when one of
+//! its chunks was *found lost* and may not be sent again (then the window was cut as for any other), or before
+//! its last fragment was sent.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::{Bytes, BytesMut};
+
+use super::Came;
+use crate::association::Association;
+use crate::output::{Event, Purpose, Reason};
+use crate::outstanding::Outstanding;
+use crate::path::Paths;
+use crate::receive::Arrival;
+use crate::sender::{Sender, Surroundings};
+use crate::wire::chunk::{FORWARD_HEADER, ForwardTsn};
+use crate::wire::{Chunk, Packet};
+use crate::{Duration, Limit, Message, Reliability, Ssn, Time, Tsn};
+
+/// FORWARD TSNs of one packet that are looked at: each may look at every stream.
+const MOST_IN_A_PACKET: u32 = 4;
+
+/// The messages that have limits, as far as they are not acknowledged.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    last: u64,
+    terms: BTreeMap<u64, Terms>,
+    /// When lifetimes end, of which message.
+    expiries: BTreeSet<(Time, u64)>,
+    /// Chunks of such messages that were sent, in order.
+    chunks: VecDeque<Piece>,
+    forward: Forward,
+    /// Messages given up that the user has not been told of, and whether a part of each was sent.
+    failed: Vec<(Message, bool)>,
+}
+
+/// What limits a message.
+struct Terms {
+    reliability: Reliability,
+    until: Time,
+    expired: bool,
+}
+
+/// A chunk of a message with limits.
+struct Piece {
+    tsn: Tsn,
+    message: u64,
+    end: bool,
+}
+
+/// The last FORWARD TSN and the next.
+struct Forward {
+    /// One is to be sent.
+    due: bool,
+    /// The Advanced.Peer.Ack.Point that was said last, and when.
+    said: Option<(Tsn, Time)>,
+    /// When it is said again if nothing is heard; this is the T3-rtx of chunks that are no longer in flight.
+    timer: Time,
+}
+
+impl Default for Forward {
+    fn default() -> Self {
+        Forward { due: false, said: None, timer: Time::NEVER }
+    }
+}
+
+impl Ledger {
+    /// Enters a message given to be sent; its number, or 0 if it has no limits.
+    pub(crate) fn enter(&mut self, message: &Message, now: Time) -> u64 {
+        if message.reliability == Reliability::Full {
+            return 0;
+        }
+        self.last += 1;
+        let until = match message.reliability {
+            Reliability::Lifetime(millis) => now + Duration::from_millis(millis.into()),
+            _ => Time::NEVER,
+        };
+        if until != Time::NEVER {
+            self.expiries.insert((until, self.last));
+        }
+        let terms = Terms { reliability: message.reliability, until, expired: false };
+        self.terms.insert(self.last, terms);
+        self.last
+    }
+
+    /// A chunk of a message gets its TSN.
+    pub(crate) fn sent(&mut self, tsn: Tsn, message: u64, end: bool) {
+        self.chunks.push_back(Piece { tsn, message, end });
+    }
+
+    /// The message is no longer here.
+    fn strike(&mut self, message: u64) {
+        if let Some(terms) = self.terms.remove(&message) {
+            self.expiries.remove(&(terms.until, message));
+        }
+    }
+
+    /// Forgets the chunks that are cumulatively acknowledged.
+    fn trim(&mut self, point: Tsn) {
+        while let Some(piece) = self.chunks.pop_front_if(|piece| !piece.tsn.after(point)) {
+            if piece.end {
+                self.strike(piece.message);
+            }
+        }
+    }
+
+    /// The message of this chunk, if it has limits.
+    fn message_of(&self, tsn: Tsn) -> Option<u64> {
+        let at = self.chunks.partition_point(|piece| piece.tsn.before(tsn));
+        self.chunks.get(at).filter(|piece| piece.tsn == tsn).map(|piece| piece.message)
+    }
+
+    /// Whether a chunk of this message may not be sent once more after `transmissions`.
+    //= rfc7496#section-3.1
+    //= rfc3758#section-4.1
+    fn exhausted(&self, message: u64, transmissions: u32) -> bool {
+        self.terms.get(&message).is_some_and(|terms| match terms.reliability {
+            Reliability::Retransmissions(most) => transmissions > most,
+            _ => terms.expired,
+        })
+    }
+
+    fn rank(&self, message: u64) -> Option<u32> {
+        match self.terms.get(&message)?.reliability {
+            Reliability::Priority(rank) => Some(rank),
+            _ => None,
+        }
+    }
+}
+
+impl Sender {
+    /// After a SACK or a timeout: what may not be sent again is given up, and the peer has to know.
+    pub(crate) fn review(&mut self, around: &mut Surroundings<'_>) {
+        let Some(ledger) = &mut self.queue.ledger else { return };
+        ledger.trim(self.outstanding.point());
+        for (tsn, transmissions) in self.outstanding.marked() {
+            let Some(ledger) = &self.queue.ledger else { return };
+            if let Some(message) = ledger.message_of(tsn)
+                && ledger.exhausted(message, transmissions)
+            {
+                self.abandon(message, around.paths);
+            }
+        }
+        self.advance(around);
+    }
+
+    /// Gives up every chunk of a message, and what of it was not sent.
+    //= rfc3758#section-3.5
+    fn abandon(&mut self, number: u64, paths: &mut Paths) {
+        let waiting = self.queue.remove(number);
+        let Some(ledger) = &mut self.queue.ledger else { return };
+        let terms = ledger.terms.get(&number).map_or(Reliability::Full, |terms| terms.reliability);
+        ledger.strike(number);
+        let mut message = Message { reliability: terms, ..Message::default() };
+        let mut pieces: Vec<Bytes> = Vec::new();
+        for piece in ledger.chunks.iter().filter(|piece| piece.message == number) {
+            if let Some(data) = self.outstanding.abandon(piece.tsn, paths) {
+                (message.stream, message.ppid, message.unordered) = (data.stream, data.ppid, data.unordered);
+                pieces.push(data.payload);
+            }
+        }
+        let sent = !pieces.is_empty() || waiting.as_ref().is_some_and(|(_, begun)| *begun);
+        if let Some((rest, _)) = waiting {
+            pieces.push(rest.payload.clone());
+            message = rest;
+        }
+        message.payload = joined(pieces);
+        ledger.failed.push((message, sent));
+    }
+
+    /// Works out the Advanced.Peer.Ack.Point, and whether the peer has to be told. It is told again when an RTT
+    /// has passed and a SACK shows that it does not know.
+    //= rfc3758#section-3.5
+    fn advance(&mut self, around: &mut Surroundings<'_>) {
+        let point = abandoned_point(&self.outstanding);
+        let Some(ledger) = &mut self.queue.ledger else { return };
+        let forward = &mut ledger.forward;
+        let Some(point) = point else {
+            *forward = Forward::default();
+            return;
+        };
+        let view = around.paths.view(self.in_use);
+        let rtt = view.srtt.unwrap_or(view.rto);
+        forward.due |= forward.said.is_none_or(|(said, when)| said != point || around.now >= when + rtt);
+    }
+
+    /// Whether FORWARD TSN is to be sent: how many bytes it takes; else 0.
+    pub(crate) fn forward_size(&self, limit: u32) -> u32 {
+        match &self.queue.ledger {
+            Some(ledger) if ledger.forward.due => {
+                self.forward_chunk(limit).map_or(0, |c| c.0.padded_size() as u32)
+            }
+            _ => 0,
+        }
+    }
+
+    /// FORWARD TSN, which leaves now.
+    pub(crate) fn take_forward(&mut self, limit: u32, around: &mut Surroundings<'_>) -> Option<Chunk> {
+        let (chunk, point) = self.forward_chunk(limit)?;
+        let ledger = self.queue.ledger.as_mut()?;
+        let rto = around.paths.view(self.in_use).rto;
+        ledger.forward = Forward { due: false, said: Some((point, around.now)), timer: around.now + rto };
+        Some(chunk)
+    }
+
+    /// FORWARD TSN up to the Advanced.Peer.Ack.Point, or as far as its streams fit into `limit` bytes.
+    //= rfc3758#section-3.5
+    fn forward_chunk(&self, limit: u32) -> Option<(Chunk, Tsn)> {
+        let end = abandoned_point(&self.outstanding)?;
+        let room = (limit as usize - FORWARD_HEADER) / 4;
+        let mut skipped: BTreeMap<u16, Ssn> = BTreeMap::new();
+        let mut point = self.outstanding.point();
+        while point != end {
+            let Some(sent) = self.outstanding.get(point.next()) else { break };
+            if !sent.data.unordered {
+                if !skipped.contains_key(&sent.data.stream) && skipped.len() == room {
+                    break;
+                }
+                skipped.insert(sent.data.stream, sent.data.ssn);
+            }
+            point = point.next();
+        }
+        let chunk = ForwardTsn { cumulative: point, skipped: skipped.into_iter().collect() };
+        Some((Chunk::ForwardTsn(chunk), end))
+    }
+
+    /// When a lifetime ends, or FORWARD TSN is to be said again.
+    pub(crate) fn partial_deadline(&self) -> Time {
+        self.queue.ledger.as_ref().map_or(Time::NEVER, |ledger| {
+            ledger.expiries.first().map_or(Time::NEVER, |(at, _)| *at).min(ledger.forward.timer)
+        })
+    }
+
+    /// Lifetimes that end now: a message of which a part was not sent is given up, and one that has to be sent again.
+    //= rfc3758#section-4.1
+    pub(crate) fn expire(&mut self, around: &mut Surroundings<'_>) {
+        while let Some(ledger) = &mut self.queue.ledger
+            && let Some(&(at, number)) = ledger.expiries.first()
+            && at <= around.now
+        {
+            ledger.expiries.pop_first();
+            if let Some(terms) = ledger.terms.get_mut(&number) {
+                terms.expired = true;
+            }
+            if self.queue.has(number) {
+                self.abandon(number, around.paths);
+            }
+        }
+        self.review(around);
+    }
+
+    /// FORWARD TSN was not answered within an RTO; whether it was.
+    fn forward_unanswered(&mut self, now: Time) -> bool {
+        let Some(ledger) = &mut self.queue.ledger else { return false };
+        let late = ledger.forward.timer <= now;
+        if late {
+            ledger.forward.timer = Time::NEVER;
+            ledger.forward.due = true;
+        }
+        late
+    }
+
+    /// Makes room for `bytes` more by giving up messages of lower priority that wait, the lowest first; nothing if
+    /// these are not enough.
+    //= rfc7496#section-3.2
+    pub(crate) fn displace(&mut self, message: &Message, bytes: u64, paths: &mut Paths) -> bool {
+        let Some(ledger) = &self.queue.ledger else { return false };
+        let own = match message.reliability {
+            Reliability::Priority(rank) => Some(rank),
+            _ => None,
+        };
+        let lower = |&(number, size): &(u64, u64)| Some((ledger.rank(number)?, number, size));
+        let mut lower: Vec<_> = self.queue.untouched().filter_map(|w| lower(&w)).collect();
+        lower.retain(|(rank, ..)| own.is_none_or(|own| *rank > own));
+        if lower.iter().map(|(.., size)| size).sum::<u64>() < bytes {
+            return false;
+        }
+        lower.sort_unstable_by_key(|(rank, number, _)| (*rank, *number));
+        let mut freed = 0;
+        while let Some((_, number, size)) = lower.pop().filter(|_| freed < bytes) {
+            freed += size;
+            self.abandon(number, paths);
+        }
+        true
+    }
+
+    /// Messages given up that the user was not told of.
+    fn take_failed(&mut self) -> Vec<(Message, bool)> {
+        self.queue.ledger.as_mut().map_or(Vec::new(), |ledger| std::mem::take(&mut ledger.failed))
+    }
+}
+
+/// The last of the chunks given up that follow the Cumulative TSN Ack Point without a gap.
+fn abandoned_point(outstanding: &Outstanding) -> Option<Tsn> {
+    let count = outstanding.abandoned();
+    (count > 0).then(|| outstanding.point().plus(count))
+}
+
+fn joined(mut pieces: Vec<Bytes>) -> Bytes {
+    if pieces.len() == 1 {
+        return pieces.remove(0);
+    }
+    let mut whole = BytesMut::new();
+    pieces.iter().for_each(|piece| whole.extend_from_slice(piece));
+    whole.freeze()
+}
+
+impl Association {
+    /// Timers of messages with limits.
+    pub(super) fn partial_timers(&mut self, now: Time) {
+        let (sender, mut around, _) = self.sending(now);
+        sender.expire(&mut around);
+        if sender.forward_unanswered(now) {
+            let path = sender.in_use;
+            self.control_unanswered(path, now);
+        }
+        self.drained();
+        self.announce_writable();
+    }
+
+    /// Tells the user what was given up.
+    pub(super) fn tell_failed(&mut self) {
+        let failed = self.sender.take_failed();
+        self.events.extend(failed.into_iter().map(|(message, sent)| Event::SendFailed { message, sent }));
+    }
+
+    /// FORWARD TSN in front of the data of a packet.
+    pub(crate) fn bundle_forward(&mut self, limit: u32, packet: &mut Packet, now: Time) {
+        let (sender, mut around, _) = self.sending(now);
+        if let Some(chunk) = sender.take_forward(limit, &mut around) {
+            packet.chunks.insert(0, chunk);
+        }
+    }
+
+    /// FORWARD TSN in a packet of its own.
+    pub(crate) fn forward_alone(&mut self, limit: u32, now: Time) -> (Box<Packet>, Reason) {
+        let path = self.open_path(self.sender.in_use);
+        let (mut packet, reason) = self.packet(path, Default::default(), Purpose::Forward, Limit::Control);
+        self.bundle_forward(limit, &mut packet, now);
+        (packet, reason)
+    }
+
+    /// FORWARD TSN came. It is acknowledged like DATA; one that is out of date, at once.
+    //= rfc3758#section-3.6
+    pub(super) fn forward_tsn(&mut self, forward: &ForwardTsn, _: Came, arrival: &mut Arrival) {
+        if !self.state.receives_data() || !arrival.admits_forward(MOST_IN_A_PACKET) {
+            return;
+        }
+        let inbound = self.streams.1;
+        let skipped = forward.skipped.iter().copied().filter(|(stream, _)| *stream < inbound);
+        self.receiver.forward(forward.cumulative, skipped, arrival);
+    }
+}

@@ -1,0 +1,57 @@
+//! AUTH (RFC 4895 §5.1).
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::{CHUNK_HEADER, Content};
+use crate::wire::reader::Reader;
+use crate::wire::{DecodeError, EncodeError};
+
+/// Bytes of an AUTH chunk before the HMAC.
+pub const AUTH_HEADER: usize = CHUNK_HEADER + 4;
+
+/// Authenticates the chunks behind it in its packet.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Auth {
+    /// Shared Key Identifier.
+    pub key: u16,
+    /// HMAC Identifier: 1 is SHA-1, 3 SHA-256.
+    pub algorithm: u16,
+    /// The HMAC.
+    pub hmac: Bytes,
+    /// What it covers, as it came.
+    pub covered: Covered,
+}
+
+/// The bytes behind a received AUTH chunk: the HMAC is over these, not over what they would be if encoded again
+/// (a peer may fill reserved bits as it likes). Empty in a packet that never was bytes. They are the other chunks
+/// of the packet and no part of this one's value: any two are equal.
+#[derive(Clone, Default, Eq, Debug)]
+pub struct Covered(pub Option<Bytes>);
+
+impl PartialEq for Covered {
+    fn eq(&self, _: &Covered) -> bool {
+        true
+    }
+}
+
+impl Auth {
+    /// Encoded length in bytes, without padding.
+    pub fn size(&self) -> usize {
+        AUTH_HEADER + self.hmac.len()
+    }
+}
+
+//= rfc4895#section-5.1
+impl Content for Box<Auth> {
+    fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        out.put_u16(self.key);
+        out.put_u16(self.algorithm);
+        out.put_slice(&self.hmac);
+        Ok(())
+    }
+
+    fn take(_: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let (key, algorithm) = (value.u16()?, value.u16()?);
+        Ok(Box::new(Auth { key, algorithm, hmac: value.rest(), covered: Covered(Some(value.behind())) }))
+    }
+}

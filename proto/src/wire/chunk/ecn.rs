@@ -1,0 +1,34 @@
+//! ECNE and CWR (RFC 4960 appendix A).
+
+use bytes::{BufMut, BytesMut};
+
+use super::{CHUNK_HEADER, Content};
+use crate::Tsn;
+use crate::wire::reader::Reader;
+use crate::wire::{DecodeError, EncodeError};
+
+/// ECNE: a packet came that had met congestion. CWR: that was heard, and the window was cut.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct EcnEcho {
+    /// ECNE: the lowest TSN of that packet. CWR: the TSN of the ECNE answered.
+    pub tsn: Tsn,
+}
+
+impl EcnEcho {
+    /// Encoded length in bytes.
+    pub const fn size(&self) -> usize {
+        CHUNK_HEADER + 4
+    }
+}
+
+//= rfc4960#appendix-A
+impl Content for EcnEcho {
+    fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        out.put_u32(self.tsn.0);
+        Ok(())
+    }
+
+    fn take(_: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(EcnEcho { tsn: Tsn(value.u32()?) })
+    }
+}

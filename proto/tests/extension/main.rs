@@ -1,0 +1,14 @@
+//! The extensions: what is agreed, what each does, and what a hostile peer gets out of it; values by hand.
+
+mod negotiation;
+mod partial;
+#[path = "../support/mod.rs"]
+mod support;
+
+use anabranch_proto::{Config, Extensions};
+use support::bench::era;
+
+/// RFC 9260 with these extensions.
+fn with(extensions: Extensions) -> Config {
+    Config { extensions, ..era("rfc9260") }
+}

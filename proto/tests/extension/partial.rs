@@ -1,0 +1,303 @@
+//! Partial reliability: RFC 3758 and RFC 7496.
+
+use anabranch_proto::wire::chunk::ForwardTsn;
+use anabranch_proto::wire::{Chunk, Param};
+use anabranch_proto::{Event, Extensions, Message, Reliability, SendError, Ssn, Tsn};
+use bytes::Bytes;
+
+use crate::support::bench::{Bench, at_ms, chunk, ms};
+use crate::support::{World, secs};
+use crate::with;
+
+const PARTIAL: Extensions = Extensions {
+    partial_reliability: true,
+    reconfiguration: false,
+    authentication: false,
+    addresses: false,
+    interleaving: false,
+    zero_checksum: false,
+    ecn: false,
+};
+
+fn bench() -> Bench {
+    Bench::with(with(PARTIAL), 1, |_| vec![Param::ForwardTsnSupported])
+}
+
+fn message(stream: u16, size: usize, reliability: Reliability) -> Message {
+    Message { stream, payload: Bytes::from(vec![stream as u8; size]), reliability, ..Message::default() }
+}
+
+fn give(bench: &mut Bench, stream: u16, size: usize, reliability: Reliability) {
+    bench.give(message(stream, size, reliability)).expect("there is room");
+}
+
+fn forwards(bench: &mut Bench) -> Vec<ForwardTsn> {
+    bench.take(|c| if let Chunk::ForwardTsn(forward) = c { Some(forward.clone()) } else { None })
+}
+
+fn forward(cumulative: u32, skipped: &[(u16, u16)]) -> Chunk {
+    let skipped = skipped.iter().map(|&(stream, ssn)| (stream, Ssn(ssn))).collect();
+    Chunk::ForwardTsn(ForwardTsn { cumulative: Tsn(cumulative), skipped })
+}
+
+/// Three messages of one chunk each, the first not to be sent again; the others are acknowledged, so the first is
+/// found lost: the window is cut as for any loss, the message goes back, FORWARD TSN says 1 on stream 4.
+//= rfc3758#section-3.5
+//= rfc7496#section-3.1
+#[test]
+fn a_message_that_may_not_be_sent_again() {
+    let mut bench = bench();
+    bench.grow_to(20_000);
+    let first = bench.next_tsn();
+    let window = bench.window();
+    give(&mut bench, 4, 1000, Reliability::Retransmissions(0));
+    (0..3).for_each(|_| give(&mut bench, 5, 1400, Reliability::Full));
+    bench.drain();
+    bench.loads();
+    (1..=3).for_each(|n| bench.sack(first - 1, &[(first + 1, first + n)]));
+    assert_eq!(bench.loads(), [], "it is not sent again");
+    assert_eq!(forwards(&mut bench), [ForwardTsn { cumulative: Tsn(first), skipped: vec![(4, Ssn(0))] }]);
+    assert_eq!(bench.failed(), [(message(4, 1000, Reliability::Retransmissions(0)), true)]);
+    assert!(bench.window() <= window / 2 + 4 * 1468, "cut: {} of {window}", bench.window());
+    assert_eq!(bench.view(0).flight, 0);
+    bench.sack(first + 3, &[]);
+    bench.pass(ms(60_000));
+    assert_eq!(forwards(&mut bench), [], "the peer knows");
+}
+
+/// One retransmission is allowed: it is sent again after T3-rtx, and given up at the next.
+//= rfc7496#section-3.1
+#[test]
+fn one_retransmission() {
+    let mut bench = bench();
+    give(&mut bench, 0, 100, Reliability::Retransmissions(1));
+    bench.drain();
+    bench.until(at_ms(1000));
+    assert_eq!(bench.loads(), [(0, 0, vec![1]), (1000, 0, vec![1])]);
+    bench.until(at_ms(3000));
+    assert_eq!((bench.loads(), forwards(&mut bench).len()), (vec![], 1));
+    assert_eq!(bench.timeouts().len(), 2);
+}
+
+/// FORWARD TSN without an answer is said again after the RTO, doubled each time; the silence ends the association
+/// like any other.
+//= rfc3758#section-3.5
+#[test]
+fn forward_tsn_is_said_again() {
+    let mut bench = bench();
+    give(&mut bench, 0, 100, Reliability::Retransmissions(0));
+    bench.drain();
+    bench.until(at_ms(1000));
+    bench.sent.clear();
+    bench.until(at_ms(20_000));
+    let when: Vec<u64> = bench.sent.iter().map(|(at, ..)| at.as_nanos() / 1_000_000).collect();
+    assert_eq!(when, [3000, 7000, 15_000]);
+    bench.until(at_ms(600_000));
+    assert!(bench.events.iter().any(|(_, e)| matches!(e, Event::Lost(_))));
+}
+
+/// Before its first transmission: nothing is said, the user gets it back as not sent, its SSN goes to the next.
+//= rfc3758#section-4.1
+#[test]
+fn a_lifetime_that_ends_in_the_queue() {
+    let mut bench = bench();
+    bench.sack_window(0, 0);
+    give(&mut bench, 0, 1400, Reliability::Full);
+    bench.drain();
+    give(&mut bench, 3, 1400, Reliability::Lifetime(250));
+    give(&mut bench, 3, 10, Reliability::Full);
+    bench.drain();
+    bench.until(at_ms(249));
+    assert_eq!(bench.failed(), []);
+    bench.until(at_ms(250));
+    assert_eq!(bench.failed(), [(message(3, 1400, Reliability::Lifetime(250)), false)]);
+    assert_eq!(forwards(&mut bench), []);
+}
+
+/// A chunk in flight is left alone when its lifetime ends; when it would be sent again, it is not.
+//= rfc3758#section-4.1
+#[test]
+fn a_lifetime_that_ends_in_flight() {
+    let mut bench = bench();
+    give(&mut bench, 3, 1400, Reliability::Lifetime(250));
+    bench.drain();
+    bench.until(at_ms(999));
+    assert_eq!((bench.failed().len(), bench.view(0).flight), (0, 1416));
+    bench.until(at_ms(1000));
+    assert_eq!(bench.failed(), [(message(3, 1400, Reliability::Lifetime(250)), true)]);
+    assert_eq!(forwards(&mut bench), [ForwardTsn { cumulative: Tsn(1), skipped: vec![(3, Ssn(0))] }]);
+}
+
+/// All chunks of a message go together, also those acknowledged beyond a gap, and what was not sent; one after it
+/// is delivered.
+//= rfc3758#section-3.5
+#[test]
+fn fragments_are_given_up_together() {
+    let mut bench = bench();
+    give(&mut bench, 2, 3 * 1452, Reliability::Lifetime(500));
+    bench.drain();
+    assert_eq!(bench.loads(), [(0, 0, vec![1]), (0, 0, vec![2]), (0, 0, vec![3])]);
+    bench.sack(0, &[(2, 2)]);
+    bench.until(at_ms(1000));
+    let forward = forwards(&mut bench);
+    assert_eq!(forward, [ForwardTsn { cumulative: Tsn(3), skipped: vec![(2, Ssn(0))] }]);
+    let (message, sent) = bench.failed().remove(0);
+    assert_eq!((message.payload.len(), sent), (2 * 1452, true), "what the peer did not have");
+}
+
+/// Unordered messages are not listed: a receiver finds their parts by TSN.
+//= rfc3758#section-3.2
+#[test]
+fn unordered_messages_have_no_place_in_the_list() {
+    let mut bench = bench();
+    let unordered =
+        |stream| Message { unordered: true, ..message(stream, 10, Reliability::Retransmissions(0)) };
+    bench.give(unordered(7)).expect("room");
+    give(&mut bench, 8, 10, Reliability::Retransmissions(0));
+    bench.drain();
+    bench.until(at_ms(1000));
+    assert_eq!(forwards(&mut bench), [ForwardTsn { cumulative: Tsn(2), skipped: vec![(8, Ssn(0))] }]);
+}
+
+/// A full send buffer: what has the lowest priority gives way, newest first, to a higher one and to reliable data,
+/// but not to its equal; and not in vain.
+//= rfc7496#section-3.2
+#[test]
+fn priorities() {
+    let config = anabranch_proto::Config { send_buffer: Some(3000), ..with(PARTIAL) };
+    let mut bench = Bench::with(config, 1, |_| vec![Param::ForwardTsnSupported]);
+    bench.sack_window(0, 0);
+    give(&mut bench, 0, 100, Reliability::Full);
+    bench.drain();
+    give(&mut bench, 1, 1000, Reliability::Priority(5));
+    give(&mut bench, 2, 1000, Reliability::Priority(9));
+    give(&mut bench, 3, 800, Reliability::Priority(5));
+    let full = |bench: &mut Bench, size, reliability| {
+        matches!(bench.give(message(9, size, reliability)), Err(SendError::Full(_)))
+    };
+    assert!(full(&mut bench, 500, Reliability::Priority(9)), "not for an equal");
+    assert!(full(&mut bench, 2000, Reliability::Priority(7)), "1,000 are not enough");
+    give(&mut bench, 4, 900, Reliability::Priority(7));
+    give(&mut bench, 6, 1500, Reliability::Full);
+    bench.drain();
+    let gone: Vec<u16> = bench.failed().iter().map(|(message, _)| message.stream).collect();
+    assert_eq!(gone, [2, 4, 3]);
+    assert!(bench.failed().iter().all(|(_, sent)| !sent));
+}
+
+/// A reliable message costs nothing, and a peer without the extension gets everything.
+#[test]
+fn without_agreement_everything_is_reliable() {
+    let mut bench = Bench::new(with(PARTIAL), 1);
+    give(&mut bench, 0, 100, Reliability::Lifetime(1));
+    bench.drain();
+    bench.until(at_ms(1000));
+    assert_eq!(bench.loads(), [(0, 0, vec![1]), (1000, 0, vec![1])]);
+}
+
+/// The example of the section: 103 is skipped, 104 and 105 have arrived, 107 has not been reached.
+//= rfc3758#section-3.6
+#[test]
+fn the_cumulative_point_moves_on() {
+    let mut bench = bench();
+    for tsn in [1, 3, 4, 6] {
+        bench.data(tsn, 10);
+    }
+    bench.sacks();
+    bench.hear(forward(2, &[(0, 1)]));
+    let (_, sack) = bench.sacks().pop().expect("at once, there is a gap");
+    assert_eq!((sack.cumulative, sack.gaps.len(), sack.gaps[0].start), (Tsn(4), 1, 2));
+    let read: Vec<usize> =
+        std::iter::from_fn(|| bench.end.read(bench.now, bench.id)).map(|d| d.len()).collect();
+    assert_eq!(read, [10, 10, 10], "stranded messages are delivered; SSN 4 still waits");
+    bench.data(2, 10);
+    assert_eq!(bench.sacks().pop().expect("a SACK").1.duplicates[..], [Tsn(2)], "late: a duplicate");
+    bench.hear(forward(3, &[]));
+    assert_eq!(bench.sacks().pop().expect("out of date: at once").1.cumulative, Tsn(4));
+}
+
+/// Of a message that was delivered in part the user is told that no more comes.
+//= rfc3758#section-3.6
+#[test]
+fn a_partial_delivery_ends() {
+    let config = anabranch_proto::Config { receive_buffer: 5000, ..with(PARTIAL) };
+    let mut bench = Bench::with(config, 1, |_| vec![Param::ForwardTsnSupported]);
+    for tsn in 1..=3 {
+        let Chunk::Data(mut data) = chunk(tsn, 1400) else { panic!() };
+        (data.begin, data.end, data.ssn) = (tsn == 1, false, Ssn(0));
+        bench.hear(Chunk::Data(data));
+    }
+    let read = |bench: &mut Bench| bench.end.read(bench.now, bench.id);
+    let part = read(&mut bench).expect("a part");
+    assert!(!part.complete && !part.is_empty());
+    while read(&mut bench).is_some() {}
+    bench.hear(forward(4, &[(0, 0)]));
+    let end = read(&mut bench).expect("the end");
+    assert!(end.abandoned && end.complete && end.is_empty());
+    let Chunk::Data(data) = chunk(5, 10) else { panic!() };
+    bench.hear(Chunk::Data(anabranch_proto::wire::chunk::Data { ssn: Ssn(1), ..data }));
+    assert_eq!(read(&mut bench).expect("the next").len(), 10);
+}
+
+/// FORWARD TSNs in floods, far ahead, for streams that do not exist: no state, no harm beyond the sender's own data.
+#[test]
+fn hostile_forwards() {
+    let mut bench = bench();
+    let many = (0..150).map(|n| forward(10 + n, &[(60_000, 1), (3, 7)]));
+    bench.hear_packet(0, bench.tag, many);
+    bench.pass(ms(200));
+    assert_eq!(bench.sacks().pop().expect("a SACK").1.cumulative, Tsn(13), "four of a packet count");
+    bench.hear(forward(0x7fff_ffff, &[]));
+    bench.pass(ms(200));
+    assert_eq!(bench.sacks().pop().expect("a SACK").1.cumulative, Tsn(0x7fff_ffff));
+    bench.hear(forward(13, &[]));
+    assert_eq!(bench.sacks().pop().expect("a SACK").1.cumulative, Tsn(0x7fff_ffff), "never back");
+    assert_eq!(bench.counted().keys().filter(|kind| kind.contains("Lost")).count(), 0);
+}
+
+/// Between two ends with losses: what arrives is in order, nothing is delivered twice, everything is accounted for
+/// once, and the association ends gracefully.
+#[test]
+fn two_ends_with_losses() {
+    let config = with(PARTIAL);
+    for seed in 0..20 {
+        let (mut world, id) = World::joined([&config, &config], 1);
+        world.wire = true;
+        world.run(secs(0.5));
+        world.weather[0].loss = 200;
+        world.chance = rand_core::SeedableRng::seed_from_u64(seed);
+        for n in 0..200u32 {
+            let reliability = match n % 4 {
+                0 => Reliability::Full,
+                1 => Reliability::Retransmissions(n % 3),
+                2 => Reliability::Lifetime(300),
+                _ => Reliability::Priority(n),
+            };
+            let (stream, unordered) = ((n % 3) as u16, n % 7 == 0);
+            let payload = vec![0; 1 + n as usize * 20].into();
+            world.ends[0]
+                .send(world.now, id, Message { stream, ppid: n, unordered, payload, reliability })
+                .ok();
+            world.drain(0);
+            world.run(world.now + ms(20));
+        }
+        world.ends[0].shutdown(world.now, id);
+        world.drain(0);
+        world.weather[0].loss = 0;
+        world.run(secs(300.0));
+        let peer = world.up(1).expect("it was up");
+        let read: Vec<_> = std::iter::from_fn(|| world.ends[1].read(world.now, peer)).collect();
+        let failed = world.events[0].iter().filter(|(_, _, e)| matches!(e, Event::SendFailed { .. })).count();
+        assert!(world.happened(0, &Event::Closed), "seed {seed}");
+        assert!(failed > 0 && read.len() + failed >= 200, "seed {seed}: {} and {failed}", read.len());
+        for stream in 0..3 {
+            let ordered = read.iter().filter(|d| d.stream == stream && !d.unordered).map(|d| d.ppid);
+            assert!(ordered.is_sorted(), "seed {seed}");
+        }
+        let mut all: Vec<u32> = read.iter().map(|d| d.ppid).collect();
+        all.sort_unstable();
+        assert!(all.is_sorted_by(|a, b| a < b), "seed {seed}: nothing twice");
+        let reliable = (0..200).step_by(4).filter(|n| all.binary_search(n).is_err()).count();
+        assert_eq!(reliable, 0, "seed {seed}: reliable messages all arrive");
+    }
+}
