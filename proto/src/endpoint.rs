@@ -22,8 +22,8 @@ use crate::shutdown::State;
 use crate::wire::chunk::{Abort, CookieEcho, Init, OperationError, ShutdownComplete};
 use crate::wire::{Address, Cause, Chunk, Ecn, Packet, Param};
 use crate::{
-    AssociationId, Config, ConfigError, Delivery, Incoming, Limit, Message, Output, PathId, PathView,
-    Policies, Purpose, Reason, Refused, SendError, Statistics, Time,
+    AssociationId, ChangeError, Config, ConfigError, Delivery, Direction, Extensions, Incoming, Limit,
+    Message, Output, PathId, PathView, Policies, Purpose, Reason, Refused, SendError, Statistics, Time,
 };
 
 /// Stateless answers waiting to be sent at most: beyond it, packets go unanswered.
@@ -247,6 +247,53 @@ impl Endpoint {
         let known = self.get_mut(id).is_some_and(|a| a.set_primary(path));
         self.wake(id.0 as usize);
         known
+    }
+
+    /// Lets the SSNs of these streams (none: all) begin anew (RFC 6525). What was given before this call is sent
+    /// before; [`Event::StreamsReset`](crate::Event::StreamsReset) says what became of it.
+    pub fn reset_streams(
+        &mut self,
+        now: Time,
+        id: AssociationId,
+        direction: Direction,
+        streams: &[u16],
+    ) -> Result<(), ChangeError> {
+        self.change(now, id, |association| association.reset_streams(direction, streams))
+    }
+
+    /// Lets all TSNs and SSNs begin anew (RFC 6525 §5.1.4), once everything sent is acknowledged;
+    /// [`Event::TsnsReset`](crate::Event::TsnsReset) says what became of it.
+    pub fn reset_tsns(&mut self, now: Time, id: AssociationId) -> Result<(), ChangeError> {
+        self.change(now, id, Association::reset_tsns)
+    }
+
+    /// Asks for so many streams more (RFC 6525); [`Event::StreamsAdded`](crate::Event::StreamsAdded) says what
+    /// became of it.
+    pub fn add_streams(
+        &mut self,
+        now: Time,
+        id: AssociationId,
+        direction: Direction,
+        count: u16,
+    ) -> Result<(), ChangeError> {
+        self.change(now, id, |association| association.add_streams(direction, count))
+    }
+
+    fn change(
+        &mut self,
+        now: Time,
+        id: AssociationId,
+        what: impl FnOnce(&mut Association) -> Result<(), ChangeError>,
+    ) -> Result<(), ChangeError> {
+        self.run_timers(now);
+        let result = what(self.get_mut(id).ok_or(ChangeError::NotAgreed)?);
+        self.wake(id.0 as usize);
+        result
+    }
+
+    /// What both ends of an association use of what they offer.
+    pub fn extensions(&self, id: AssociationId) -> Extensions {
+        self.get(id).map(Association::agreed).unwrap_or_default()
     }
 
     /// The paths of an association; empty if there is no such association.

@@ -138,12 +138,66 @@ pub enum Event {
         /// Whether any part of it was sent.
         sent: bool,
     },
+    /// The SSNs of these streams (none: all) begin anew, asked for by either end; or they do not.
+    StreamsReset {
+        /// Seen from here.
+        direction: Direction,
+        /// The streams.
+        streams: Vec<u16>,
+        /// What became of it.
+        outcome: Outcome,
+    },
+    /// All TSNs and SSNs begin anew, asked for by either end; or they do not.
+    TsnsReset(Outcome),
+    /// There are so many streams now, after either end has asked for more.
+    StreamsAdded {
+        /// Streams to send on.
+        outgoing: u16,
+        /// Streams that the peer can send on.
+        incoming: u16,
+        /// What became of what was asked.
+        outcome: Outcome,
+    },
     /// The peer reported an error; the association lives.
     PeerError(Vec<Cause>),
     /// The peer will send no more: SHUTDOWN arrived.
     PeerShutdown,
     /// SHUTDOWN COMPLETE: gracefully closed.
     Closed,
+}
+
+/// Which way streams go, seen from here.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Direction {
+    /// We send on them.
+    Outgoing,
+    /// The peer does.
+    Incoming,
+}
+
+/// What became of what an end has asked the other.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It was done.
+    Done,
+    /// The peer did not want to.
+    Denied,
+    /// The peer could not.
+    Failed,
+}
+
+/// Why a change of streams or addresses was not even asked.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ChangeError {
+    /// There is no such association, it is not established, or its ends did not agree on the extension.
+    #[error("the association cannot do this: not established, or the extension was not agreed")]
+    NotAgreed,
+    /// Too many changes wait already.
+    #[error("too many changes are waiting for an answer")]
+    Busy,
+    /// There are no such streams or addresses, or no room for more.
+    #[error("no such stream or address, or too many")]
+    Invalid,
 }
 
 /// Why an association was lost.

@@ -70,6 +70,29 @@ impl Reassembly {
         }
     }
 
+    /// The SSNs of these streams (none: all) begin anew. Bytes dropped: of what came before this TSN.
+    pub(crate) fn reset(&mut self, streams: &[u16], before: Tsn) -> u64 {
+        if streams.is_empty() {
+            self.first_ssn = Ssn(0);
+            let (all, ready) = (self.streams.iter_mut().enumerate(), &mut self.ready);
+            return all.map(|(id, stream)| stream.reset(id as u16, before, ready)).sum();
+        }
+        let mut freed = 0;
+        for &id in streams {
+            self.open(id);
+            freed += self.streams[usize::from(id)].reset(id, before, &mut self.ready);
+        }
+        freed
+    }
+
+    /// All streams begin anew, and so do TSNs. Bytes dropped.
+    pub(crate) fn restart(&mut self) -> u64 {
+        self.first_ssn = Ssn(0);
+        let ready = &mut self.ready;
+        let clear = |(id, mut stream): (usize, Stream)| stream.clear(id as u16, ready);
+        self.streams.drain(..).enumerate().map(clear).sum()
+    }
+
     /// Nothing more comes on a stream up to `ssn`: what is complete is delivered, the rest dropped. Bytes dropped.
     //= rfc3758#section-3.6
     pub(crate) fn skip(&mut self, stream: u16, ssn: Ssn) -> u64 {
@@ -111,6 +134,27 @@ impl Reassembly {
 impl Stream {
     fn new(next: Ssn) -> Self {
         Stream { next, ordered: Pile::default(), unordered: Pile::default() }
+    }
+
+    fn reset(&mut self, stream: u16, before: Tsn, ready: &mut VecDeque<(Delivery, u64)>) -> u64 {
+        let freed = self.ordered.drop_while(|data| data.tsn.before(before));
+        if self.ordered.resumes.take().is_some() {
+            ready.push_back(given_up(stream, false));
+        }
+        self.next = Ssn(0);
+        self.deliver_ordered(ready);
+        freed
+    }
+
+    fn clear(&mut self, stream: u16, ready: &mut VecDeque<(Delivery, u64)>) -> u64 {
+        let mut freed = 0;
+        for (pile, unordered) in [(&mut self.ordered, false), (&mut self.unordered, true)] {
+            freed += pile.drop_while(|_| true);
+            if pile.resumes.take().is_some() {
+                ready.push_back(given_up(stream, unordered));
+            }
+        }
+        freed
     }
 
     fn skip(&mut self, stream: u16, ssn: Ssn, ready: &mut VecDeque<(Delivery, u64)>) -> u64 {

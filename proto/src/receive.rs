@@ -150,6 +150,24 @@ impl Receiver {
         self.deliver_parts();
     }
 
+    /// The SSNs of these streams (none: all) begin anew; what came before this TSN and is not complete is dropped.
+    //= rfc6525#section-5.2.2
+    pub(crate) fn reset_streams(&mut self, streams: &[u16], before: Tsn) {
+        self.held -= self.reassembly.reset(streams, before);
+    }
+
+    /// TSNs begin anew with this one, and all SSNs. Data that has come already with the next TSNs stays.
+    //= rfc6525#section-5.2.4
+    pub(crate) fn restart(&mut self, next: Tsn) {
+        if next.prev().before(self.cumulative) {
+            return self.reset_streams(&[], next);
+        }
+        self.held -= self.reassembly.restart();
+        self.cumulative = next.prev();
+        self.runs.clear();
+        self.duplicates.clear();
+    }
+
     /// The Cumulative TSN moves on, and further over what has arrived behind it.
     fn jump(&mut self, cumulative: Tsn) {
         self.cumulative = cumulative;

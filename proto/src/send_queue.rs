@@ -105,6 +105,31 @@ impl SendQueue {
         untouched.map(|waiting| (waiting.number, waiting.message.payload.len() as u64))
     }
 
+    /// Whether a message on such a stream waits.
+    pub(crate) fn any(&self, wanted: impl Fn(u16) -> bool) -> bool {
+        self.messages.iter().any(|waiting| wanted(waiting.message.stream))
+    }
+
+    /// Whether anything was sent, or waits, on these streams (none: all) since their SSNs began.
+    pub(crate) fn begun(&self, streams: &[u16]) -> bool {
+        let listed = |stream: u16| streams.is_empty() || streams.contains(&stream);
+        let used = |(stream, next): (usize, &Ssn)| *next != Ssn(0) && listed(stream as u16);
+        self.next.iter().enumerate().any(used) || self.any(listed)
+    }
+
+    /// SSNs begin anew on these streams; none: all.
+    pub(crate) fn reset(&mut self, streams: &[u16]) {
+        if streams.is_empty() {
+            (self.first_ssn, self.next) = (Ssn(0), Vec::new());
+        }
+        for stream in streams.iter().copied().map(usize::from) {
+            if self.next.len() <= stream {
+                self.next.resize(stream + 1, self.first_ssn);
+            }
+            self.next[stream] = Ssn(0);
+        }
+    }
+
     /// Takes out all messages, and whether a part of each was sent.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Message, bool)> + '_ {
         self.user_bytes = 0;

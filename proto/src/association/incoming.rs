@@ -73,7 +73,7 @@ impl Association {
     }
 
     /// Tells the peer of an error that the association survives.
-    fn report(&mut self, path: PathId, cause: Cause) {
+    pub(crate) fn report(&mut self, path: PathId, cause: Cause) {
         if self.control.len() < MAX_REPLIES {
             let error = Chunk::Error(OperationError { causes: vec![cause] });
             self.control.push_back((self.open_path(path), error, Purpose::Error));
@@ -250,4 +250,4 @@ impl Association {
 }
 
 /// Answers waiting to be sent at most: a flood of heartbeats is answered in part.
-const MAX_REPLIES: usize = 64;
+pub(crate) const MAX_REPLIES: usize = 64;

@@ -27,6 +27,7 @@ use crate::wire::{Address, Cause, Chunk, Packet};
 use crate::{AssociationId, Config, Delivery, Duration, Time, Tsn};
 
 use bytes::Bytes;
+pub(crate) use incoming::MAX_REPLIES;
 pub(crate) use setup::{Begin, first_tsn, new_tag};
 
 /// One association.
@@ -163,12 +164,18 @@ impl Association {
         if message.payload.is_empty() || message.stream >= allowed {
             return Err(SendError::Invalid(message));
         }
-        let held = self.sender.user_bytes();
+        let held = self.user_bytes();
         let wanted = held + message.payload.len() as u64;
         let over = wanted.saturating_sub(self.config.send_buffer());
         if held > 0 && over > 0 && !self.sender.displace(&message, over, &mut self.paths) {
             self.refused = true;
             return Err(SendError::Full(message));
+        }
+        if let Some(state) = self.extended.as_mut().and_then(|extended| extended.streams.as_mut())
+            && state.holds(message.stream)
+        {
+            state.hold(message, now);
+            return Ok(());
         }
         let was_empty = self.sender.queue.is_empty();
         self.sender.queue.push(message, now);
@@ -176,10 +183,16 @@ impl Association {
         Ok(())
     }
 
+    /// Bytes in the send buffer.
+    fn user_bytes(&self) -> u64 {
+        let streams = self.extended.as_ref().and_then(|extended| extended.streams.as_ref());
+        self.sender.user_bytes() + streams.map_or(0, |streams| streams.held_bytes())
+    }
+
     /// Tells the user who was refused that there is room again: a sixteenth of the send buffer, or all of it.
     pub(crate) fn announce_writable(&mut self) {
         let limit = self.config.send_buffer();
-        let held = self.sender.user_bytes();
+        let held = self.user_bytes();
         if self.refused && self.state.takes_data() && (held == 0 || held + limit / 16 <= limit) {
             self.refused = false;
             self.events.push_back(Event::Writable);
@@ -197,7 +210,7 @@ impl Association {
         self.receiver.has_ready()
     }
 
-    fn announce_readable(&mut self) {
+    pub(crate) fn announce_readable(&mut self) {
         if !self.announced && self.receiver.has_ready() {
             self.announced = true;
             self.events.push_back(Event::Readable);
@@ -217,7 +230,7 @@ impl Association {
 
     /// If everything is acknowledged, an end under way takes its next step.
     pub(crate) fn drained(&mut self) {
-        if !self.sender.is_empty() {
+        if !self.sender.is_empty() || self.user_bytes() > 0 {
             return;
         }
         if let Some(next) = self.state.after(Step::Drained) {
@@ -291,6 +304,9 @@ impl Association {
         let failed = |(message, sent)| Event::SendFailed { message, sent };
         self.events.extend(unacknowledged.map(failed));
         self.events.extend(self.sender.queue.drain().map(failed));
+        if let Some(streams) = self.extended.as_mut().and_then(|extended| extended.streams.as_mut()) {
+            self.events.extend(streams.drain().map(|message| failed((message, false))));
+        }
     }
 
     pub(crate) fn set_primary(&mut self, path: PathId) -> bool {

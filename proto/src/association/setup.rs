@@ -214,7 +214,7 @@ impl Association {
         self.receiver = Receiver::new(tsn, &self.config);
         self.sender.set_peer_buffer(buffer);
         self.streams = streams;
-        self.extended = Extended::agreed(agreement);
+        self.extended = Extended::agreed(agreement, self.local_tsn, tsn);
         if !agreement.extensions.partial_reliability {
             self.sender.queue.ledger = None;
         }

@@ -74,6 +74,12 @@ impl Association {
         self.path_error(id, Unanswered::Data, now);
     }
 
+    /// A control chunk was answered.
+    pub(crate) fn control_answered(&mut self, id: PathId) {
+        self.paths.view_mut(id).errors = 0;
+        self.errors = 0;
+    }
+
     /// A path has not answered: its count, the association's, and what exceeds them.
     //= rfc9260#section-8.1
     //= rfc9260#section-8.2

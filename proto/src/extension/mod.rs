@@ -5,9 +5,11 @@
 
 mod agreement;
 mod partial;
+mod streams;
 
 pub(crate) use agreement::{Agreement, Offer, offer};
 pub(crate) use partial::Ledger;
+pub(crate) use streams::Reconfiguration;
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
@@ -16,7 +18,7 @@ use crate::association::Association;
 use crate::path::PathId;
 use crate::receive::Arrival;
 use crate::wire::{Address, Chunk};
-use crate::{Config, Time};
+use crate::{Config, Time, Tsn};
 
 /// The extensions that an endpoint offers; what both ends offer is used.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -62,6 +64,7 @@ pub(crate) struct Extended {
     pub(crate) agreed: Extensions,
     /// Our part of the keys; drawn only if authentication is offered.
     pub(crate) random: [u8; 32],
+    pub(crate) streams: Option<Reconfiguration>,
 }
 
 /// Where a packet came from, and by which path.
@@ -80,13 +83,14 @@ impl Extended {
         if on.authentication {
             chance.fill_bytes(&mut random);
         }
-        on.any().then(|| Box::new(Extended { agreed: Extensions::default(), random }))
+        on.any().then(|| Box::new(Extended { agreed: Extensions::default(), random, streams: None }))
     }
 
     /// Between two ends that have agreed; `None` if they use nothing.
-    pub(crate) fn agreed(agreement: &Agreement) -> Option<Box<Self>> {
-        let Agreement { extensions, random, .. } = agreement;
-        extensions.any().then(|| Box::new(Extended { agreed: *extensions, random: *random }))
+    pub(crate) fn agreed(agreement: &Agreement, local: Tsn, peer: Tsn) -> Option<Box<Self>> {
+        let Agreement { extensions: agreed, random, .. } = *agreement;
+        let streams = agreed.reconfiguration.then(|| Reconfiguration::new(local, peer));
+        agreed.any().then(|| Box::new(Extended { agreed, random, streams }))
     }
 }
 
@@ -116,6 +120,10 @@ impl Association {
                 self.forward_tsn(&forward, came, arrival);
                 true
             }
+            Chunk::ReConfig(chunk) if agreed.reconfiguration => {
+                self.reconfig(&chunk, came);
+                true
+            }
             //= rfc4820#section-3
             Chunk::Pad(_) => true,
             other => self.unknown(&other, came.path),
@@ -123,19 +131,29 @@ impl Association {
     }
 
     /// Before anything is said: what extensions have to do now.
-    pub(crate) fn work_extensions(&mut self, _: Time) {
+    pub(crate) fn work_extensions(&mut self, now: Time) {
         self.tell_failed();
+        self.work_streams(now);
     }
 
     /// When an extension has something to do by itself.
     pub(crate) fn extension_deadline(&self) -> Time {
-        self.sender.partial_deadline()
+        let Some(extended) = &self.extended else { return Time::NEVER };
+        if !self.state.sends_data() {
+            return Time::NEVER;
+        }
+        let streams = extended.streams.as_ref().map_or(Time::NEVER, Reconfiguration::deadline);
+        self.sender.partial_deadline().min(streams)
     }
 
     /// Runs the timers of extensions that are due.
     pub(crate) fn extension_timers(&mut self, now: Time) {
+        if self.extension_deadline() > now {
+            return;
+        }
         if self.sender.partial_deadline() <= now {
             self.partial_timers(now);
         }
+        self.streams_timer(now);
     }
 }

@@ -36,7 +36,8 @@ impl Outstanding {
     /// Takes a SACK in: standing of chunks, flight, tallies, RTT. Missing reports are counted afterwards.
     pub(crate) fn digest(&mut self, sack: &Sack, now: Time, paths: &mut Paths) -> Heard {
         let covered = sack.cumulative.distance_from(self.point());
-        if sack.cumulative.before(self.point()) {
+        // Half the circle away is where a SACK from before TSNs began anew lies.
+        if covered >= 1 << 31 {
             return Heard::Old;
         }
         let last = sack.gaps.iter().map(|gap| u32::from(gap.end)).max().unwrap_or(0);

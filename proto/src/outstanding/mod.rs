@@ -77,6 +77,12 @@ impl Outstanding {
         self.ring.len()
     }
 
+    /// The next chunk gets this TSN; there is none now.
+    pub(crate) fn restart(&mut self, next: Tsn) {
+        debug_assert!(self.ring.is_empty());
+        *self = Outstanding::new(next);
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.ring.is_empty()
     }

@@ -119,6 +119,13 @@ impl Sender {
         self.a_rwnd = u64::from(bytes);
     }
 
+    /// TSNs begin anew with this one, and SSNs with 0; nothing is outstanding.
+    pub(crate) fn restart(&mut self, next: Tsn) {
+        self.outstanding.restart(next);
+        self.queue.reset(&[]);
+        self.exit = None;
+    }
+
     /// The peer's window: what it advertised, less what is in flight.
     //= rfc9260#section-6.2.1
     pub(crate) fn peer_window(&self, paths: &Paths) -> u64 {

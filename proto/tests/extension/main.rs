@@ -2,6 +2,7 @@
 
 mod negotiation;
 mod partial;
+mod streams;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -1,0 +1,379 @@
+//! Stream reconfiguration: RFC 6525.
+
+use anabranch_proto::wire::chunk::{
+    AddStreams, Data, IncomingReset, OutgoingReset, ReConfig, ReConfigParam, Response,
+};
+use anabranch_proto::wire::{Cause, Chunk, Param};
+use anabranch_proto::{
+    AssociationId, ChangeError, Config, Direction, Event, Extensions, Message, Outcome, SendError, Ssn, Tsn,
+};
+use bytes::Bytes;
+
+use crate::support::bench::{Bench, at_ms, chunk, ms};
+use crate::support::{World, secs};
+use crate::with;
+
+const RECONFIGURATION: Extensions = Extensions {
+    partial_reliability: false,
+    reconfiguration: true,
+    authentication: false,
+    addresses: false,
+    interleaving: false,
+    zero_checksum: false,
+    ecn: false,
+};
+
+/// The peer's first TSN is 1, and so is the number of its first request; ours is 1 too.
+fn bench() -> Bench {
+    Bench::with(with(RECONFIGURATION), 1, |_| vec![Param::SupportedExtensions(Bytes::from_static(&[0x82]))])
+}
+
+fn ask(bench: &mut Bench, params: Vec<ReConfigParam>) {
+    bench.hear(Chunk::ReConfig(ReConfig { params }));
+}
+
+/// The parameters of the RE-CONFIGs sent so far.
+fn said(bench: &mut Bench) -> Vec<ReConfigParam> {
+    let chunks =
+        bench.take(|c| if let Chunk::ReConfig(chunk) = c { Some(chunk.params.clone()) } else { None });
+    chunks.concat()
+}
+
+fn respond(bench: &mut Bench, request: u32, result: u32) {
+    ask(bench, vec![ReConfigParam::Response(Response { request, result, next: None })]);
+}
+
+fn response(request: u32, result: u32) -> ReConfigParam {
+    ReConfigParam::Response(Response { request, result, next: None })
+}
+
+fn outgoing(request: u32, response: u32, last_tsn: u32, streams: &[u16]) -> ReConfigParam {
+    let (last_tsn, streams) = (Tsn(last_tsn), streams.to_vec());
+    ReConfigParam::OutgoingReset(OutgoingReset { request, response, last_tsn, streams })
+}
+
+fn give(bench: &mut Bench, stream: u16, size: usize) {
+    let message = Message { stream, payload: vec![0; size].into(), ..Message::default() };
+    bench.give(message).expect("there is room");
+    bench.drain();
+}
+
+/// Stream and SSN of the DATA sent so far.
+fn data(bench: &mut Bench) -> Vec<(u16, u16)> {
+    bench.take(|c| if let Chunk::Data(data) = c { Some((data.stream, data.ssn.0)) } else { None })
+}
+
+fn reset(direction: Direction, streams: &[u16], outcome: Outcome) -> Event {
+    Event::StreamsReset { direction, streams: streams.to_vec(), outcome }
+}
+
+/// What was given before the reset leaves before the request; what comes after waits for the answer, on that stream
+/// alone, and then begins with SSN 0.
+//= rfc6525#section-4.1
+//= rfc6525#section-5.1.1
+//= rfc6525#section-5.1.2
+//= rfc6525#section-5.2.7
+#[test]
+fn resetting_a_stream() {
+    let mut bench = bench();
+    give(&mut bench, 3, 10);
+    bench.end.reset_streams(bench.now, bench.id, Direction::Outgoing, &[3]).expect("agreed");
+    bench.drain();
+    assert_eq!(said(&mut bench), [outgoing(1, 0, 1, &[3])]);
+    give(&mut bench, 3, 10);
+    give(&mut bench, 4, 10);
+    assert_eq!(data(&mut bench), [(3, 0), (4, 0)]);
+    respond(&mut bench, 1, Response::PERFORMED);
+    assert_eq!(data(&mut bench), [(3, 0)]);
+    assert_eq!(bench.events.last().expect("one").1, reset(Direction::Outgoing, &[3], Outcome::Done));
+    respond(&mut bench, 1, Response::DENIED);
+    assert_eq!(bench.events.len(), 2, "answered already");
+}
+
+/// Denied: the SSNs go on.
+#[test]
+fn a_reset_that_is_denied() {
+    let mut bench = bench();
+    give(&mut bench, 3, 10);
+    bench.end.reset_streams(bench.now, bench.id, Direction::Outgoing, &[]).expect("agreed");
+    bench.drain();
+    give(&mut bench, 3, 10);
+    respond(&mut bench, 1, Response::DENIED);
+    assert_eq!(data(&mut bench), [(3, 0), (3, 1)]);
+    assert_eq!(bench.events.last().expect("one").1, reset(Direction::Outgoing, &[], Outcome::Denied));
+}
+
+/// A message that does not fit the window yet keeps the request waiting.
+#[test]
+fn a_request_waits_for_what_was_given_before() {
+    let mut bench = bench();
+    bench.sack_window(0, 0);
+    (0..2).for_each(|_| give(&mut bench, 3, 1400));
+    bench.end.reset_streams(bench.now, bench.id, Direction::Outgoing, &[3]).expect("agreed");
+    bench.drain();
+    assert_eq!(said(&mut bench), []);
+    bench.pass(ms(1000));
+    bench.sack_window(1, 10_000);
+    assert_eq!(said(&mut bench), [outgoing(1, 0, 2, &[3])]);
+}
+
+/// Without an answer the request goes again after 1 s, 3 s, 7 s, and counts as an error; with "in progress" it goes
+/// again and does not.
+//= rfc6525#section-5.1.1
+//= rfc6525#section-5.2.7
+#[test]
+fn asking_again() {
+    let mut bench = bench();
+    bench.end.reset_streams(bench.now, bench.id, Direction::Incoming, &[]).expect("agreed");
+    bench.drain();
+    bench.sent.clear();
+    bench.until(at_ms(3000));
+    let when: Vec<u64> = bench.sent.iter().map(|(at, ..)| at.as_nanos() / 1_000_000).collect();
+    assert_eq!((when, bench.view(0).errors), (vec![1000, 3000], 2));
+    respond(&mut bench, 1, Response::IN_PROGRESS);
+    assert_eq!(bench.view(0).errors, 0);
+    bench.until(at_ms(7000));
+    assert_eq!((said(&mut bench).len(), bench.view(0).errors), (3, 0));
+}
+
+/// One request at a time, in the order of the calls.
+//= rfc6525#section-5.1.3
+//= rfc6525#section-5.1.5
+//= rfc6525#section-5.1.6
+#[test]
+fn requests_queue() {
+    let mut bench = bench();
+    let (now, id) = (bench.now, bench.id);
+    bench.end.reset_streams(now, id, Direction::Incoming, &[7]).expect("agreed");
+    bench.end.add_streams(now, id, Direction::Outgoing, 2).expect("agreed");
+    bench.end.add_streams(now, id, Direction::Incoming, 3).expect("agreed");
+    bench.drain();
+    let incoming = ReConfigParam::IncomingReset(IncomingReset { request: 1, streams: vec![7] });
+    assert_eq!(said(&mut bench), [incoming]);
+    respond(&mut bench, 1, Response::NOTHING_TO_DO);
+    assert_eq!(said(&mut bench), [ReConfigParam::AddOutgoing(AddStreams { request: 2, count: 2 })]);
+    let seventeenth = Message { stream: 16, payload: Bytes::from_static(b"x"), ..Message::default() };
+    assert!(matches!(bench.give(seventeenth.clone()), Err(SendError::Invalid(_))), "not before the answer");
+    respond(&mut bench, 2, Response::PERFORMED);
+    bench.give(seventeenth).expect("there is such a stream now");
+    assert_eq!(said(&mut bench), [ReConfigParam::AddIncoming(AddStreams { request: 3, count: 3 })]);
+    let many = |bench: &mut Bench| bench.end.add_streams(now, id, Direction::Outgoing, 1);
+    assert_eq!((0..16).map(|_| many(&mut bench)).collect::<Result<(), _>>(), Ok(()));
+    assert_eq!(many(&mut bench), Err(ChangeError::Busy));
+    assert_eq!(bench.end.reset_streams(now, id, Direction::Outgoing, &[999]), Err(ChangeError::Invalid));
+    assert_eq!(bench.end.reset_tsns(now, AssociationId(9)), Err(ChangeError::NotAgreed));
+}
+
+/// The peer resets its streams: at once if all before it has arrived, else when it has; asked again, the answer is
+/// the same or what has become of it. A SACK goes with it.
+//= rfc6525#section-5.2.1
+//= rfc6525#section-5.2.2
+//= rfc6525#section-5.1.7
+#[test]
+fn the_peer_resets_streams() {
+    let mut bench = bench();
+    bench.data(1, 10);
+    ask(&mut bench, vec![outgoing(1, 0, 2, &[0])]);
+    assert!(bench.sent.iter().any(|(_, p, _)| matches!(p.chunks[0], Chunk::Sack(_))));
+    assert_eq!(said(&mut bench), [response(1, Response::IN_PROGRESS)]);
+    ask(&mut bench, vec![outgoing(1, 0, 2, &[0])]);
+    assert_eq!(said(&mut bench), [response(1, Response::IN_PROGRESS)], "the same again");
+    bench.data(2, 10);
+    assert_eq!(said(&mut bench), [response(1, Response::PERFORMED)]);
+    assert_eq!(bench.events.last().expect("one").1, reset(Direction::Incoming, &[0], Outcome::Done));
+    ask(&mut bench, vec![outgoing(1, 0, 2, &[0])]);
+    assert_eq!(said(&mut bench), [response(1, Response::PERFORMED)]);
+    let resets = bench.events.iter().filter(|(_, e)| matches!(e, Event::StreamsReset { .. })).count();
+    assert_eq!(resets, 1, "done once");
+    let Chunk::Data(third) = chunk(3, 30) else { panic!() };
+    bench.hear(Chunk::Data(Data { ssn: Ssn(0), ..third }));
+    let read: Vec<usize> =
+        std::iter::from_fn(|| bench.end.read(bench.now, bench.id)).map(|d| d.len()).collect();
+    assert_eq!(read, [10, 10, 30]);
+}
+
+/// The peer wants our streams reset: by a request of ours that names its own; if nothing was sent on them, there is
+/// nothing to do.
+//= rfc6525#section-5.2.3
+//= rfc6525#section-4.2
+#[test]
+fn the_peer_asks_for_a_reset() {
+    let mut bench = bench();
+    let incoming = |request, streams: &[u16]| {
+        vec![ReConfigParam::IncomingReset(IncomingReset { request, streams: streams.to_vec() })]
+    };
+    ask(&mut bench, incoming(1, &[5]));
+    assert_eq!(said(&mut bench), [response(1, Response::NOTHING_TO_DO)]);
+    give(&mut bench, 5, 10);
+    ask(&mut bench, incoming(2, &[5]));
+    assert_eq!(said(&mut bench), [response(2, Response::IN_PROGRESS), outgoing(1, 2, 1, &[5])]);
+    ask(&mut bench, incoming(3, &[5]));
+    assert_eq!(said(&mut bench), [response(3, Response::NOTHING_TO_DO)], "it is under way");
+    respond(&mut bench, 1, Response::PERFORMED);
+    ask(&mut bench, incoming(2, &[5]));
+    assert_eq!(said(&mut bench), [response(2, Response::PERFORMED)]);
+    ask(&mut bench, incoming(4, &[16]));
+    assert_eq!(said(&mut bench), [response(4, Response::WRONG_SSN)]);
+}
+
+/// Streams are added up to the limit of the configuration.
+//= rfc6525#section-5.2.5
+//= rfc6525#section-5.2.6
+//= rfc6525#section-4.5
+//= rfc6525#section-4.6
+#[test]
+fn the_peer_adds_streams() {
+    let config = Config { inbound_streams: 20, ..with(RECONFIGURATION) };
+    let supported = |_: &_| vec![Param::SupportedExtensions(Bytes::from_static(&[0x82]))];
+    let mut bench = Bench::with(config, 1, supported);
+    let add = |request, count| AddStreams { request, count };
+    ask(&mut bench, vec![ReConfigParam::AddOutgoing(add(1, 4))]);
+    ask(&mut bench, vec![ReConfigParam::AddOutgoing(add(2, 1))]);
+    assert_eq!(said(&mut bench), [response(1, Response::PERFORMED), response(2, Response::DENIED)]);
+    let added = Event::StreamsAdded { outgoing: 16, incoming: 20, outcome: Outcome::Done };
+    assert_eq!(bench.events.last().expect("one").1, added);
+    ask(&mut bench, vec![ReConfigParam::AddIncoming(add(3, 4))]);
+    let ours = ReConfigParam::AddOutgoing(add(1, 4));
+    assert_eq!(said(&mut bench), [response(3, Response::PERFORMED), ours]);
+    respond(&mut bench, 1, Response::PERFORMED);
+    give(&mut bench, 19, 10);
+    ask(&mut bench, vec![ReConfigParam::AddIncoming(add(4, 65_530))]);
+    assert_eq!(said(&mut bench), [response(4, Response::DENIED)]);
+}
+
+/// All begins anew: our data is acknowledged first, then the peer hears where each of us goes on, 2^31 further for
+/// the peer; asked again, the same.
+//= rfc6525#section-5.2.4
+//= rfc6525#section-4.3
+//= rfc6525#section-4.4
+#[test]
+fn the_peer_resets_tsns() {
+    let mut bench = bench();
+    bench.data(1, 10);
+    give(&mut bench, 0, 10);
+    ask(&mut bench, vec![ReConfigParam::TsnReset(1)]);
+    assert_eq!(said(&mut bench), [response(1, Response::IN_PROGRESS)]);
+    give(&mut bench, 0, 20);
+    assert_eq!(data(&mut bench), [(0, 0)], "what is given now waits");
+    bench.sack(1, &[]);
+    let next = Some((Tsn(2), Tsn(2 + (1 << 31))));
+    let done = ReConfigParam::Response(Response { request: 1, result: Response::PERFORMED, next });
+    assert_eq!(said(&mut bench), [done.clone()]);
+    assert_eq!(data(&mut bench), [(0, 0)], "and begins with SSN 0");
+    ask(&mut bench, vec![ReConfigParam::TsnReset(1)]);
+    assert_eq!(said(&mut bench), [done]);
+    let Chunk::Data(data) = chunk(1, 30) else { panic!() };
+    bench.hear(Chunk::Data(Data { tsn: Tsn(2 + (1 << 31)), ssn: Ssn(0), ..data }));
+    let read: Vec<usize> =
+        std::iter::from_fn(|| bench.end.read(bench.now, bench.id)).map(|d| d.len()).collect();
+    assert_eq!(read, [10, 30]);
+}
+
+/// We begin anew: not before all is acknowledged, and then where the peer says.
+//= rfc6525#section-5.1.4
+#[test]
+fn resetting_tsns() {
+    let mut bench = bench();
+    give(&mut bench, 0, 10);
+    bench.end.reset_tsns(bench.now, bench.id).expect("agreed");
+    give(&mut bench, 0, 20);
+    assert_eq!(said(&mut bench), []);
+    bench.sack(1, &[]);
+    assert_eq!(said(&mut bench), [ReConfigParam::TsnReset(1)]);
+    bench.loads();
+    let next = Some((Tsn(1), Tsn(7000)));
+    ask(
+        &mut bench,
+        vec![ReConfigParam::Response(Response { request: 1, result: Response::PERFORMED, next })],
+    );
+    assert_eq!(bench.loads(), [(0, 0, vec![7000])]);
+    assert_eq!(bench.events.last().expect("one").1, Event::TsnsReset(Outcome::Done));
+}
+
+/// Streams that do not exist, numbers out of turn, combinations that make no sense, floods: refused, answered at most
+/// 64 times, and nothing is kept.
+//= rfc6525#section-3.1
+#[test]
+fn hostile_requests() {
+    let mut bench = bench();
+    ask(&mut bench, vec![outgoing(1, 0, 0, &[16])]);
+    ask(&mut bench, vec![outgoing(3, 0, 0, &[0])]);
+    ask(&mut bench, vec![ReConfigParam::TsnReset(1)]);
+    let [wrong, number, again] = &said(&mut bench)[..] else { panic!() };
+    assert_eq!(*wrong, response(1, Response::WRONG_SSN));
+    assert_eq!(*number, response(3, Response::BAD_NUMBER));
+    assert_eq!(again, wrong, "a number means one request");
+    ask(&mut bench, vec![ReConfigParam::TsnReset(2), ReConfigParam::TsnReset(3)]);
+    let errors = bench.take(|c| if let Chunk::Error(error) = c { Some(error.causes.clone()) } else { None });
+    assert!(matches!(errors[0][..], [Cause::ProtocolViolation(_)]));
+    let flood = (0..300).map(|_| Chunk::ReConfig(ReConfig { params: vec![ReConfigParam::TsnReset(9)] }));
+    bench.hear_packet(0, bench.tag, flood);
+    assert_eq!(said(&mut bench).len(), 64);
+    assert!(bench.events.iter().all(|(_, e)| *e == Event::Up));
+}
+
+/// Messages held back when the association ends come back; one that shuts down sends them first.
+#[test]
+fn what_is_held_is_not_lost() {
+    for graceful in [false, true] {
+        let mut bench = bench();
+        bench.end.reset_streams(bench.now, bench.id, Direction::Outgoing, &[]).expect("agreed");
+        bench.drain();
+        give(&mut bench, 3, 10);
+        if graceful {
+            bench.end.shutdown(bench.now, bench.id);
+            bench.drain();
+            respond(&mut bench, 1, Response::PERFORMED);
+            assert_eq!(data(&mut bench), [(3, 0)]);
+            bench.sack(1, &[]);
+            assert_eq!(bench.take(|c| matches!(c, Chunk::Shutdown(_)).then_some(())).len(), 1);
+        } else {
+            bench.end.abort(bench.now, bench.id, Bytes::new());
+            bench.drain();
+            assert_eq!(bench.failed().len(), 1);
+        }
+    }
+}
+
+/// Two ends that reset everything all the time, with losses: each message arrives once, in order on its stream.
+#[test]
+fn two_ends_with_losses() {
+    let config = with(RECONFIGURATION);
+    for seed in 0..20 {
+        let (mut world, id) = World::joined([&config, &config], 1);
+        world.run(secs(0.5));
+        world.weather[0].loss = 150;
+        world.chance = rand_core::SeedableRng::seed_from_u64(seed);
+        let peer = world.up(1).expect("up");
+        for n in 0..150u32 {
+            let (side, from) = if n % 2 == 0 { (0, id) } else { (1, peer) };
+            let message = Message {
+                stream: (n % 4) as u16,
+                ppid: n,
+                payload: vec![0; 700].into(),
+                ..Message::default()
+            };
+            world.ends[side].send(world.now, from, message).expect("room");
+            let _ = match n % 30 {
+                7 => world.ends[side].reset_streams(world.now, from, Direction::Outgoing, &[1]),
+                14 => world.ends[side].reset_streams(world.now, from, Direction::Incoming, &[]),
+                21 => world.ends[side].reset_tsns(world.now, from),
+                28 => world.ends[side].add_streams(world.now, from, Direction::Outgoing, 1),
+                _ => Ok(()),
+            };
+            world.drain(side);
+            world.run(world.now + ms(200));
+        }
+        world.weather[0].loss = 0;
+        world.run(secs(300.0));
+        for (side, of) in [(0, id), (1, peer)] {
+            let read: Vec<u32> =
+                std::iter::from_fn(|| world.ends[side].read(world.now, of)).map(|d| d.ppid).collect();
+            for stream in 0..4 {
+                let own: Vec<u32> = read.iter().copied().filter(|n| n % 4 == stream).collect();
+                assert!(own.is_sorted_by(|a, b| a < b), "seed {seed}: {own:?}");
+            }
+            assert_eq!(read.len(), 75, "seed {seed}, side {side}: {:?}", world.events[side]);
+        }
+    }
+}
