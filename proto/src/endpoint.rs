@@ -15,6 +15,7 @@ use smallvec::smallvec;
 
 use crate::agenda::Agenda;
 use crate::association::{Association, Begin, new_tag};
+use crate::extension::Authentication;
 use crate::handshake::cookie::{BadCookie, Cookie, Secrets};
 use crate::handshake::{self, Collision, Peer};
 use crate::policy::PolicyError;
@@ -33,6 +34,16 @@ const MAX_ANSWERS: usize = 256;
 fn is_unicast(ip: IpAddr) -> bool {
     let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
     !ip.is_multicast() && !ip.is_unspecified() && !broadcast
+}
+
+/// Whether a COOKIE ECHO is authentic enough: by the keys of the association that exists, else by its cookie's.
+//= rfc4895#section-6.3
+fn admits(config: &Config, existing: Option<&Authentication>, cookie: &Cookie, packet: &Packet) -> bool {
+    if let Some(existing) = existing {
+        return existing.admits_cookie(packet);
+    }
+    let alone = matches!(packet.chunks.first(), Some(Chunk::CookieEcho(_)));
+    Authentication::new(config, &cookie.agreement).map_or(alone, |new| new.admits_cookie(packet))
 }
 
 /// One SCTP port at one or more addresses.
@@ -396,7 +407,12 @@ impl Endpoint {
             Some(Chunk::Init(_)) => self.init(&packet, now),
             Some(Chunk::CookieEcho(echo)) => {
                 let echo = echo.clone();
-                self.cookie_echo(packet, &echo, now);
+                self.cookie_echo(packet, &echo, 1, now);
+            }
+            //= rfc4895#section-6.3
+            Some(Chunk::Auth(_)) if let Some(Chunk::CookieEcho(echo)) = packet.chunks.get(1) => {
+                let echo = echo.clone();
+                self.cookie_echo(packet, &echo, 2, now);
             }
             // Only an INIT has none.
             Some(_) if packet.tag == 0 => {}
@@ -469,6 +485,9 @@ impl Endpoint {
             Ok(peer) => peer,
             Err(cause) => return self.refuse(packet, init.tag, vec![cause]),
         };
+        if let Err(cause) = peer.offer.clone().agree(&self.config, [0; 32]).acceptable(&self.config) {
+            return self.refuse(packet, init.tag, vec![cause]);
+        }
         let existing = peer.addresses.iter().find_map(|a| self.by_peer.get(&(*a, packet.ports.source)));
         match existing.copied() {
             None if !self.listening => self.refuse(packet, init.tag, vec![]),
@@ -580,7 +599,7 @@ impl Endpoint {
     /// A cookie has come back: now there is an association, or the one there is restarts or collides.
     //= rfc9260#section-5.1.5
     //= rfc9260#section-5.2.4
-    fn cookie_echo(&mut self, packet: Box<Packet>, echo: &CookieEcho, now: Time) {
+    fn cookie_echo(&mut self, packet: Box<Packet>, echo: &CookieEcho, skip: usize, now: Time) {
         let cookie = match self.secrets.open(&echo.cookie, now) {
             Ok(cookie) => cookie,
             Err(BadCookie::Forged) => return,
@@ -592,22 +611,26 @@ impl Endpoint {
         }
         let key = |a: &Address| self.by_peer.get(&(*a, packet.ports.source)).copied();
         match cookie.peers.iter().find_map(key) {
-            Some(index) => self.collide(index, packet, &cookie, now),
-            None if self.listening && !self.is_full() => self.accept(packet, &cookie, now),
+            Some(index) => self.collide(index, packet, &cookie, skip, now),
+            None if !admits(&self.config, None, &cookie, &packet) => {}
+            None if self.listening && !self.is_full() => self.accept(packet, &cookie, skip, now),
             None => {}
         }
     }
 
-    fn accept(&mut self, packet: Box<Packet>, cookie: &Cookie, now: Time) {
+    fn accept(&mut self, packet: Box<Packet>, cookie: &Cookie, skip: usize, now: Time) {
         let (local, source) = (packet.to, packet.from);
         let Ok(association) = Association::accept(self.begin(now), cookie, local, source) else { return };
         let index = self.associations.len();
         self.add(association);
-        self.deliver(index, packet, 1, now);
+        self.deliver(index, packet, skip, now);
     }
 
-    fn collide(&mut self, index: usize, packet: Box<Packet>, cookie: &Cookie, now: Time) {
+    fn collide(&mut self, index: usize, packet: Box<Packet>, cookie: &Cookie, skip: usize, now: Time) {
         let Some(association) = &mut self.associations[index] else { return };
+        if !admits(&self.config, association.authentication(), cookie, &packet) {
+            return;
+        }
         let (local, source) = (packet.to, packet.from);
         let state = association.state();
         match handshake::collision(association.local_tag, association.peer_tag, cookie) {
@@ -629,7 +652,7 @@ impl Endpoint {
             Collision::Late | Collision::Foreign => return,
         }
         self.link(index);
-        self.deliver(index, packet, 1, now);
+        self.deliver(index, packet, skip, now);
     }
 
     /// Whether a cookie has the tags of an association that exists: then its age does not matter.

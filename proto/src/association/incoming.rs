@@ -20,6 +20,9 @@ impl Association {
         let path = self.path_of(local, source);
         self.follow(path, local);
         self.heard_in_shutdown();
+        if self.extended.is_some() {
+            self.sift(packet, Came { path, local, source });
+        }
         for chunk in packet.chunks.drain(skip..) {
             match chunk {
                 Chunk::Data(data) => self.data(data, path, &mut arrival, now),

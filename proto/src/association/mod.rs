@@ -126,8 +126,11 @@ impl Association {
         if let Some(note) = self.notes.pop() {
             return Some(Output::Note(note));
         }
-        if let Some((packet, reason)) = self.next_packet(now) {
+        if let Some((mut packet, reason)) = self.next_packet(now) {
             self.statistics.packets += 1;
+            if self.extended.is_some() {
+                self.finish_packet(&mut packet);
+            }
             return Some(Output::Transmit(packet, reason));
         }
         self.settle(now);

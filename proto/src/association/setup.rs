@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
 use super::{Association, Awaited, Resend};
-use crate::extension::{Agreement, Extended};
+use crate::extension::{Agreement, Authentication, Extended};
 use crate::handshake::Peer;
 use crate::handshake::cookie::Cookie;
 use crate::notes::Notes;
@@ -174,7 +174,11 @@ impl Association {
         let Peer { tsn, buffer, streams, cookie: Some(cookie), unrecognized, offer, .. } = peer else {
             return self.violated(Cause::MissingParameter(vec![STATE_COOKIE]), now);
         };
-        self.take_peer(tsn, buffer, streams, &offer.agree(&self.config, self.random()));
+        let agreement = offer.agree(&self.config, self.random());
+        if let Err(cause) = agreement.acceptable(&self.config) {
+            return self.violated(cause, now);
+        }
+        self.take_peer(tsn, buffer, streams, &agreement);
         self.add_paths(&Peer::listed(init, source), Some((local, source)), now);
         self.state = State::CookieEchoed;
         self.await_answer(Awaited::CookieEcho(cookie), self.path_of(local, source));
@@ -214,7 +218,7 @@ impl Association {
         self.receiver = Receiver::new(tsn, &self.config);
         self.sender.set_peer_buffer(buffer);
         self.streams = streams;
-        self.extended = Extended::agreed(agreement, self.local_tsn, tsn);
+        self.extended = Extended::agreed(agreement, self.local_tsn, tsn, &self.config);
         if !agreement.extensions.partial_reliability {
             self.sender.queue.ledger = None;
         }
@@ -229,6 +233,8 @@ impl Association {
     fn establish(&mut self, local: Address, source: Address, event: Event, now: Time) {
         self.resend = None;
         self.state = State::Established;
+        let overhead = self.authentication().map_or(0, Authentication::overhead);
+        self.paths.set_overhead(overhead);
         self.errors = 0;
         let path = self.path_of(local, source);
         if self.paths.view(path).state == PathState::Unconfirmed {

@@ -223,6 +223,15 @@ impl Extensions {
 }
 
 impl Agreement {
+    /// Whether this will do: with a shared key, who cannot authenticate is not who it should be.
+    pub(crate) fn acceptable(&self, config: &Config) -> Result<(), Cause> {
+        if config.shared_key.is_some() && !self.extensions.authentication {
+            let what = b"authentication is required (RFC 4895)".as_slice();
+            return Err(Cause::ProtocolViolation(what.into()));
+        }
+        Ok(())
+    }
+
     /// Appends it to a cookie; nothing if nothing was agreed.
     pub(crate) fn put(&self, out: &mut BytesMut) {
         if !self.extensions.any() {

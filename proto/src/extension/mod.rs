@@ -4,10 +4,12 @@
 //! have agreed on one.
 
 mod agreement;
+mod auth;
 mod partial;
 mod streams;
 
 pub(crate) use agreement::{Agreement, Offer, offer};
+pub(crate) use auth::Authentication;
 pub(crate) use partial::Ledger;
 pub(crate) use streams::Reconfiguration;
 
@@ -65,6 +67,7 @@ pub(crate) struct Extended {
     /// Our part of the keys; drawn only if authentication is offered.
     pub(crate) random: [u8; 32],
     pub(crate) streams: Option<Reconfiguration>,
+    pub(crate) authentication: Option<Authentication>,
 }
 
 /// Where a packet came from, and by which path.
@@ -83,14 +86,20 @@ impl Extended {
         if on.authentication {
             chance.fill_bytes(&mut random);
         }
-        on.any().then(|| Box::new(Extended { agreed: Extensions::default(), random, streams: None }))
+        on.any().then(|| {
+            let agreed = Extensions::default();
+            Box::new(Extended { agreed, random, streams: None, authentication: None })
+        })
     }
 
     /// Between two ends that have agreed; `None` if they use nothing.
-    pub(crate) fn agreed(agreement: &Agreement, local: Tsn, peer: Tsn) -> Option<Box<Self>> {
+    pub(crate) fn agreed(agreement: &Agreement, local: Tsn, peer: Tsn, config: &Config) -> Option<Box<Self>> {
         let Agreement { extensions: agreed, random, .. } = *agreement;
-        let streams = agreed.reconfiguration.then(|| Reconfiguration::new(local, peer));
-        agreed.any().then(|| Box::new(Extended { agreed, random, streams }))
+        agreed.any().then(|| {
+            let streams = agreed.reconfiguration.then(|| Reconfiguration::new(local, peer));
+            let authentication = Authentication::new(config, agreement);
+            Box::new(Extended { agreed, random, streams, authentication })
+        })
     }
 }
 
@@ -124,6 +133,8 @@ impl Association {
                 self.reconfig(&chunk, came);
                 true
             }
+            // Looked at before all others.
+            Chunk::Auth(_) if agreed.authentication => true,
             //= rfc4820#section-3
             Chunk::Pad(_) => true,
             other => self.unknown(&other, came.path),

@@ -22,6 +22,8 @@ pub(crate) struct Paths {
     rules: Rules,
     /// The smallest DATA chunk limit of all paths.
     smallest_pmdcs: u32,
+    /// Bytes that an extension takes in packets with data.
+    overhead: u32,
 }
 
 impl Paths {
@@ -32,6 +34,7 @@ impl Paths {
             limits: RttLimits::new(config),
             rules: config.rules,
             smallest_pmdcs: u32::MAX,
+            overhead: 0,
         }
     }
 
@@ -96,7 +99,7 @@ impl Paths {
         chance: &mut ChaCha8Rng,
     ) -> PathId {
         let id = PathId(self.views.len() as u16);
-        let pmdcs = pmdcs(config, remote);
+        let pmdcs = pmdcs(config, remote) - self.overhead;
         self.smallest_pmdcs = self.smallest_pmdcs.min(pmdcs);
         let congestion = window(Units { mtu: config.mtu, pmdcs, ipv6: remote.ip.is_ipv6() });
         self.views.push(PathView {
@@ -142,8 +145,21 @@ impl Paths {
         let mtu = mtu.clamp(config.ip_header + 508, config.mtu);
         let narrow = Config { mtu, ..config.clone() };
         for view in self.views.iter_mut().filter(|view| view.remote == remote) {
-            view.pmdcs = pmdcs(&narrow, remote);
+            view.pmdcs = pmdcs(&narrow, remote) - self.overhead;
         }
+        self.find_smallest();
+    }
+
+    /// An extension takes so many bytes in packets with data, a multiple of four.
+    pub(crate) fn set_overhead(&mut self, bytes: u32) {
+        for view in &mut self.views {
+            view.pmdcs = view.pmdcs + self.overhead - bytes;
+        }
+        self.overhead = bytes;
+        self.find_smallest();
+    }
+
+    fn find_smallest(&mut self) {
         self.smallest_pmdcs = self.views.iter().map(|view| view.pmdcs).min().unwrap_or(u32::MAX);
     }
 

@@ -1,0 +1,208 @@
+//! Authenticated chunks (RFC 4895): the association shared key, AUTH in front of what the peer accepts only
+//! authenticated, and what is thrown away for want of it.
+
+use bytes::{Bytes, BytesMut};
+use hmac::{Hmac, KeyInit, Mac};
+use sha1::Sha1;
+use sha2::Sha256;
+
+use super::Came;
+use super::agreement::{Agreement, Keying, SHA_1, SHA_256, own_keying};
+use crate::association::Association;
+use crate::wire::chunk::{AUTH_HEADER, Auth, Covered};
+use crate::wire::{Cause, Chunk, Packet};
+use crate::{Config, SharedKey};
+
+const COOKIE_ECHO: u8 = 10;
+const ASCONF_ACK: u8 = 0x80;
+const ASCONF: u8 = 0xc1;
+
+/// What authenticates the chunks of an association.
+pub(crate) struct Authentication {
+    /// The association shared key, and the identifier of the endpoint pair shared key in it.
+    key: Vec<u8>,
+    id: u16,
+    /// The algorithm that the peer prefers.
+    algorithm: u16,
+    /// Chunk types that we, and that the peer, accept only authenticated.
+    ours: Kinds,
+    theirs: Kinds,
+}
+
+/// A set of chunk types.
+struct Kinds([bool; 256]);
+
+impl Kinds {
+    //= rfc4895#section-3.2
+    fn of(keying: &Keying) -> Self {
+        let mut kinds = Kinds([false; 256]);
+        let listed = keying.chunks.iter().flatten().filter(|kind| !matches!(**kind, 1 | 2 | 14 | 15));
+        listed.for_each(|kind| kinds.0[usize::from(*kind)] = true);
+        kinds
+    }
+
+    fn has(&self, kind: u8) -> bool {
+        self.0[usize::from(kind)]
+    }
+}
+
+/// Whether an AUTH chunk is right.
+enum Verdict {
+    Right,
+    Wrong,
+    /// Its algorithm was not offered.
+    Unsupported(u16),
+}
+
+impl Authentication {
+    /// Between these ends; `None` if they have not agreed on it.
+    pub(crate) fn new(config: &Config, agreement: &Agreement) -> Option<Self> {
+        let own = own_keying(config, &agreement.random);
+        let algorithm = agreement.peer.algorithm().filter(|_| agreement.extensions.authentication)?;
+        let (id, secret) = match &config.shared_key {
+            Some(SharedKey { id, secret }) => (*id, &secret[..]),
+            None => (0, &[][..]),
+        };
+        let key = association_key(secret, own.vector(), agreement.peer.vector());
+        let (ours, theirs) = (Kinds::of(&own), Kinds::of(&agreement.peer));
+        Some(Authentication { key, id, algorithm, ours, theirs })
+    }
+
+    /// Bytes that AUTH takes in packets with data; 0 if none of what these carry wants it.
+    pub(crate) fn overhead(&self) -> u32 {
+        let any = (0..=255).any(|kind| kind != ASCONF && kind != ASCONF_ACK && self.theirs.has(kind));
+        let hmac = if self.algorithm == SHA_1 { 20 } else { 32 };
+        if any { AUTH_HEADER as u32 + hmac } else { 0 }
+    }
+
+    /// Puts AUTH in front of the first chunk that the peer accepts only so.
+    //= rfc4895#section-6.2
+    pub(crate) fn seal(&self, packet: &mut Packet) {
+        let Some(at) = packet.chunks.iter().position(|chunk| self.theirs.has(chunk.number())) else { return };
+        let covered = encoded(&packet.chunks[at..]);
+        let hmac = self.hmac(self.algorithm, self.id, &covered).unwrap_or_default();
+        let auth = Auth { key: self.id, algorithm: self.algorithm, hmac, covered: Covered(Some(covered)) };
+        packet.chunks.insert(at, Chunk::Auth(Box::new(auth)));
+    }
+
+    /// The HMAC over an AUTH chunk without one, and what is behind it; `None`: there is no such algorithm.
+    //= rfc4895#section-6.2
+    fn hmac(&self, algorithm: u16, id: u16, covered: &[u8]) -> Option<Bytes> {
+        match algorithm {
+            SHA_1 => {
+                let mac = Hmac::<Sha1>::new_from_slice(&self.key).ok()?.chain_update(header(id, SHA_1, 20));
+                let mac = mac.chain_update([0; 20]).chain_update(covered);
+                Some(Bytes::copy_from_slice(&mac.finalize().into_bytes()))
+            }
+            SHA_256 => {
+                let mac =
+                    Hmac::<Sha256>::new_from_slice(&self.key).ok()?.chain_update(header(id, SHA_256, 32));
+                let mac = mac.chain_update([0; 32]).chain_update(covered);
+                Some(Bytes::copy_from_slice(&mac.finalize().into_bytes()))
+            }
+            _ => None,
+        }
+    }
+
+    //= rfc4895#section-6.3
+    fn verify(&self, auth: &Auth, behind: &[Chunk]) -> Verdict {
+        let covered = auth.covered.0.clone().unwrap_or_else(|| encoded(behind));
+        let Some(hmac) = self.hmac(auth.algorithm, auth.key, &covered) else {
+            return Verdict::Unsupported(auth.algorithm);
+        };
+        // The time that this takes says nothing of where they differ.
+        let difference = hmac.iter().zip(&auth.hmac).fold(0, |all, (a, b)| all | (a ^ b));
+        let right = auth.key == self.id && hmac.len() == auth.hmac.len() && difference == 0;
+        if right { Verdict::Right } else { Verdict::Wrong }
+    }
+
+    /// Whether a COOKIE ECHO in this packet can be taken: if AUTH is in front of it that is right, and if it has to be
+    /// authenticated there is one.
+    //= rfc4895#section-6.3
+    pub(crate) fn admits_cookie(&self, packet: &Packet) -> bool {
+        match packet.chunks.split_first() {
+            Some((Chunk::Auth(auth), behind)) => matches!(self.verify(auth, behind), Verdict::Right),
+            _ => !self.ours.has(COOKIE_ECHO),
+        }
+    }
+
+    /// Throws away what is behind a wrong AUTH, and what should be behind one and is not; what has to be reported.
+    //= rfc4895#section-6.3
+    fn sift(&self, packet: &mut Packet) -> Option<Cause> {
+        let chunks = &mut packet.chunks;
+        let at = chunks.iter().position(|chunk| matches!(chunk, Chunk::Auth(_)));
+        let mut report = None;
+        let mut authentic = chunks.len();
+        if let Some(at) = at
+            && let (Chunk::Auth(auth), behind) = (&chunks[at], &chunks[at + 1..])
+        {
+            match self.verify(auth, behind) {
+                Verdict::Right => authentic = at,
+                Verdict::Wrong => chunks.truncate(at),
+                Verdict::Unsupported(algorithm) => {
+                    report = Some(Cause::UnsupportedHmac(algorithm));
+                    chunks.truncate(at);
+                }
+            }
+        }
+        //= rfc5061#section-5.2
+        // The rest of a packet goes with an ASCONF that is not authenticated.
+        let bare = |chunk: &Chunk| chunk.number() == ASCONF && self.ours.has(ASCONF);
+        if let Some(at) = chunks.iter().take(authentic).position(bare) {
+            chunks.truncate(at);
+        }
+        let mut place = 0;
+        chunks.retain(|chunk| {
+            place += 1;
+            place > authentic || !self.ours.has(chunk.number())
+        });
+        report
+    }
+}
+
+/// The endpoint pair shared key, then the smaller key vector, then the larger.
+//= rfc4895#section-6.1
+fn association_key(secret: &[u8], a: Vec<u8>, b: Vec<u8>) -> Vec<u8> {
+    // As numbers: a vector begins with a parameter type, which is not zero, so the shorter is the smaller.
+    let smaller_first = (a.len(), &a) <= (b.len(), &b);
+    let (smaller, larger) = if smaller_first { (a, b) } else { (b, a) };
+    [secret, &smaller, &larger].concat()
+}
+
+/// An AUTH chunk as far as its HMAC.
+fn header(id: u16, algorithm: u16, hmac: u16) -> [u8; AUTH_HEADER] {
+    let ([a, b], [c, d], [e, f]) =
+        ((AUTH_HEADER as u16 + hmac).to_be_bytes(), id.to_be_bytes(), algorithm.to_be_bytes());
+    [15, 0, a, b, c, d, e, f]
+}
+
+/// Chunks as they stand in a packet, with their padding.
+fn encoded(chunks: &[Chunk]) -> Bytes {
+    let mut out = BytesMut::with_capacity(chunks.iter().map(Chunk::padded_size).sum());
+    for chunk in chunks {
+        out.extend_from_slice(&chunk.to_bytes().unwrap_or_default());
+        out.resize(out.len().next_multiple_of(4), 0);
+    }
+    out.freeze()
+}
+
+impl Association {
+    pub(crate) fn authentication(&self) -> Option<&Authentication> {
+        self.extended.as_ref().and_then(|extended| extended.authentication.as_ref())
+    }
+
+    /// What is not authentic and has to be goes, before anything of the packet is looked at.
+    pub(crate) fn sift(&mut self, packet: &mut Packet, came: Came) {
+        let report = self.authentication().and_then(|authentication| authentication.sift(packet));
+        if let Some(cause) = report {
+            self.report(came.path, cause);
+        }
+    }
+
+    /// The last thing before a packet leaves.
+    pub(crate) fn finish_packet(&mut self, packet: &mut Packet) {
+        if let Some(authentication) = self.authentication() {
+            authentication.seal(packet);
+        }
+    }
+}
