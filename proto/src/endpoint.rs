@@ -5,7 +5,6 @@ mod parameters;
 pub use parameters::Status;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -24,17 +23,12 @@ use crate::wire::chunk::{Abort, CookieEcho, Init, OperationError, ShutdownComple
 use crate::wire::{Address, Cause, Chunk, Ecn, Packet, Param};
 use crate::{
     AssociationId, ChangeError, Config, ConfigError, Delivery, Direction, Extensions, Incoming, Limit,
-    Message, Output, PathId, PathView, Policies, Purpose, Reason, Refused, SendError, Statistics, Time,
+    LocalAddress, Message, Output, PathId, PathState, PathView, Policies, Purpose, Reason, Refused,
+    SendError, Statistics, Time,
 };
 
 /// Stateless answers waiting to be sent at most: beyond it, packets go unanswered.
 const MAX_ANSWERS: usize = 256;
-
-/// Whether an association can be with this address.
-fn is_unicast(ip: IpAddr) -> bool {
-    let broadcast = matches!(ip, IpAddr::V4(ip) if ip.is_broadcast());
-    !ip.is_multicast() && !ip.is_unspecified() && !broadcast
-}
 
 /// Whether a COOKIE ECHO is authentic enough: by the keys of the association that exists, else by its cookie's.
 //= rfc4895#section-6.3
@@ -290,6 +284,42 @@ impl Endpoint {
         self.change(now, id, |association| association.add_streams(direction, count))
     }
 
+    /// Tells the peer of a further address of ours (RFC 5061). Packets to it are taken from now on; none leave from
+    /// it before the peer has agreed, which [`Event::LocalAddress`](crate::Event::LocalAddress) says.
+    pub fn add_address(
+        &mut self,
+        now: Time,
+        id: AssociationId,
+        local: LocalAddress,
+    ) -> Result<(), ChangeError> {
+        self.change(now, id, |association| association.add_address(local))?;
+        if self.config.addresses.iter().all(|known| known.address != local.address) {
+            Arc::make_mut(&mut self.config).addresses.push(local);
+        }
+        Ok(())
+    }
+
+    /// Tells the peer that this address is no longer one of this association (RFC 5061). Nothing of the association
+    /// leaves from it any more; the endpoint still takes packets that come to it.
+    pub fn remove_address(
+        &mut self,
+        now: Time,
+        id: AssociationId,
+        address: Address,
+    ) -> Result<(), ChangeError> {
+        self.change(now, id, |association| association.remove_address(address, now))
+    }
+
+    /// Asks the peer to send to this address of ours if it can (RFC 5061).
+    pub fn set_peer_primary(
+        &mut self,
+        now: Time,
+        id: AssociationId,
+        address: Address,
+    ) -> Result<(), ChangeError> {
+        self.change(now, id, |association| association.set_peer_primary(address))
+    }
+
     fn change(
         &mut self,
         now: Time,
@@ -378,7 +408,7 @@ impl Endpoint {
     fn link(&mut self, index: usize) {
         let Some(association) = &self.associations[index] else { return };
         self.by_tag.insert(association.local_tag, index);
-        for path in association.paths.views() {
+        for path in association.paths.views().iter().filter(|path| path.state != PathState::Removed) {
             // An address that another association has already stays its: a peer cannot take it by naming it.
             self.by_peer.entry((path.remote, association.peer_port)).or_insert(index);
         }
@@ -399,7 +429,7 @@ impl Endpoint {
     fn packet(&mut self, packet: Box<Packet>, now: Time) {
         let ours = packet.ports.destination == self.config.port
             && self.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
-        if !ours || !is_unicast(packet.from.ip) {
+        if !ours || !packet.from.is_unicast() {
             return;
         }
         match packet.chunks.first() {
@@ -467,8 +497,12 @@ impl Endpoint {
         association.incoming(&mut packet, skip, now);
         association.keep(packet);
         self.last = Some(index);
-        if setting_up {
-            // INIT ACK may have named further addresses.
+        let moved = association.extended.is_some() && association.moved();
+        if moved {
+            self.unlink(index);
+        }
+        if setting_up || moved {
+            // INIT ACK may have named further addresses, and ASCONF may change them.
             self.link(index);
         }
         self.wake(index);

@@ -40,8 +40,9 @@ pub use config::{Config, ConfigError, LocalAddress, Pairs, SharedKey};
 pub use endpoint::{Endpoint, NewError, Status};
 pub use extension::Extensions;
 pub use output::{
-    AssociationId, Blocked, ChangeError, Delivery, Direction, Event, Incoming, Limit, LostReason, Message,
-    Note, NoteKind, Outcome, Output, Purpose, Reason, Refused, Reliability, SendError, Statistics,
+    AddressChange, AssociationId, Blocked, ChangeError, Delivery, Direction, Event, Incoming, Limit,
+    LostReason, Message, Note, NoteKind, Outcome, Output, Purpose, Reason, Refused, Reliability, SendError,
+    Statistics,
 };
 pub use path::{PathId, PathState, PathView};
 pub use policy::{Policies, PolicySpec};

@@ -158,6 +158,22 @@ pub enum Event {
         /// What became of what was asked.
         outcome: Outcome,
     },
+    /// The peer has agreed to a change of our addresses, or has not.
+    LocalAddress {
+        /// Which.
+        address: Address,
+        /// What was asked.
+        change: AddressChange,
+        /// What became of it.
+        outcome: Outcome,
+    },
+    /// The peer has changed its addresses.
+    PeerAddress {
+        /// Which.
+        address: Address,
+        /// How.
+        change: AddressChange,
+    },
     /// The peer reported an error; the association lives.
     PeerError(Vec<Cause>),
     /// The peer will send no more: SHUTDOWN arrived.
@@ -173,6 +189,17 @@ pub enum Direction {
     Outgoing,
     /// The peer does.
     Incoming,
+}
+
+/// What happens to an address of an association (RFC 5061).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum AddressChange {
+    /// It is one now.
+    Added,
+    /// It is none any more.
+    Removed,
+    /// It is where its owner would like to be sent to.
+    Primary,
 }
 
 /// What became of what an end has asked the other.

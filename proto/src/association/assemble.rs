@@ -18,6 +18,11 @@ type Built = (Box<Packet>, Reason);
 impl Association {
     /// The next packet, if there is one to send now.
     pub(super) fn next_packet(&mut self, now: Time) -> Option<Built> {
+        if self.extended.is_some()
+            && let Some(asconf) = self.next_asconf(now)
+        {
+            return Some(asconf);
+        }
         let control = self.has_control().then(|| self.next_of_control(now)).flatten();
         control.or_else(|| self.next_load(now))
     }

@@ -84,7 +84,7 @@ impl Association {
     }
 
     /// The peer broke the protocol: it is told, and the association ends.
-    pub(super) fn violated(&mut self, cause: Cause, now: Time) {
+    pub(crate) fn violated(&mut self, cause: Cause, now: Time) {
         self.send_abort(cause);
         self.close(Event::Lost(LostReason::ProtocolViolation), now);
     }
@@ -179,7 +179,7 @@ impl Association {
         }
     }
 
-    pub(super) fn set_state(&mut self, path: PathId, state: PathState) {
+    pub(crate) fn set_state(&mut self, path: PathId, state: PathState) {
         self.paths.view_mut(path).state = state;
         self.events.push_back(Event::Path(path, state));
     }

@@ -28,7 +28,7 @@ use crate::{AssociationId, Config, Delivery, Duration, Time, Tsn};
 
 use bytes::Bytes;
 pub(crate) use incoming::MAX_REPLIES;
-pub(crate) use setup::{Begin, first_tsn, new_tag};
+pub(crate) use setup::{Begin, first_tsn, new_tag, next_local};
 
 /// One association.
 pub(crate) struct Association {

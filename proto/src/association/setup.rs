@@ -270,7 +270,7 @@ impl Association {
     }
 
     /// Adds the paths to these peer addresses that are not there yet; `known` is the pair of a packet that came.
-    fn add_paths(&mut self, peers: &[Address], known: Option<(Address, Address)>, now: Time) {
+    pub(crate) fn add_paths(&mut self, peers: &[Address], known: Option<(Address, Address)>, now: Time) {
         let config = Arc::clone(&self.config);
         if let Some(pair) = known {
             self.add_path(pair, now);
@@ -301,7 +301,8 @@ impl Association {
     }
 
     fn add_path(&mut self, pair: (Address, Address), now: Time) {
-        if self.paths.of_pair(pair.0, pair.1).is_none() && self.paths.views().len() < 256 {
+        let room = self.paths.views().len() < 256 || self.paths.gone(pair).is_some();
+        if self.paths.of_pair(pair.0, pair.1).is_none() && room {
             self.paths.add(pair, now, &self.config, &self.window, &mut self.chance);
         }
     }
@@ -320,7 +321,7 @@ fn same_family(config: &Config, peer: Address) -> impl Iterator<Item = Address> 
 }
 
 /// The local address after `local` that could be tried for `peer`.
-pub(super) fn next_local(config: &Config, local: Address, peer: Address) -> Option<Address> {
+pub(crate) fn next_local(config: &Config, local: Address, peer: Address) -> Option<Address> {
     let mut later = same_family(config, peer).skip_while(|a| *a != local).skip(1);
     later.next().or_else(|| same_family(config, peer).next()).filter(|next| *next != local)
 }

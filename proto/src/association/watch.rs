@@ -74,6 +74,35 @@ impl Association {
         self.path_error(id, Unanswered::Data, now);
     }
 
+    /// What is in flight on a path is to be sent again by another.
+    pub(crate) fn vacate(&mut self, id: PathId, now: Time) {
+        let (sender, around, _) = self.sending(now);
+        sender.outstanding.time_out(id, around.paths, |_| {});
+        self.paths.get_mut(id).timers.t3 = Time::NEVER;
+    }
+
+    /// The path is no more: what was in flight there goes elsewhere, and nothing more goes there.
+    //= rfc5061#section-5.3
+    pub(crate) fn remove_path(&mut self, id: PathId, now: Time) {
+        self.vacate(id, now);
+        let was_primary = self.paths.view(id).primary;
+        self.paths.close(id);
+        self.set_state(id, PathState::Removed);
+        let live = |id: &PathId| self.paths.view(*id).state != PathState::Removed;
+        let other = self.open_path(self.paths.ids().find(live).unwrap_or(id));
+        if was_primary {
+            self.paths.set_primary(other);
+        }
+        if self.sender.in_use == id {
+            self.sender.in_use = other;
+        }
+        if let Some(resend) = self.resend.as_mut().filter(|resend| resend.path == id) {
+            resend.path = other;
+        }
+        self.control.iter_mut().filter(|(path, ..)| *path == id).for_each(|(path, ..)| *path = other);
+        self.sender.event();
+    }
+
     /// A control chunk was answered.
     pub(crate) fn control_answered(&mut self, id: PathId) {
         self.paths.view_mut(id).errors = 0;
@@ -193,10 +222,10 @@ impl Association {
 
     //= rfc9260#section-8.3
     pub(super) fn heartbeat_ack(&mut self, heartbeat: &Heartbeat, now: Time) {
-        let answered = self
-            .paths
-            .ids()
-            .find_map(|id| self.paths.get(id).health.answered(&heartbeat.info, now).map(|sent| (id, sent)));
+        let answered =
+            self.paths.ids().filter(|id| self.paths.view(*id).state != PathState::Removed).find_map(|id| {
+                self.paths.get(id).health.answered(&heartbeat.info, now).map(|sent| (id, sent))
+            });
         let Some((id, sent)) = answered else { return };
         let limits = self.paths.limits;
         let (view, path) = self.paths.both(id);

@@ -3,11 +3,13 @@
 //! All are off by default. An association keeps nothing for them, and asks one question a poll, until both ends
 //! have agreed on one.
 
+mod addresses;
 mod agreement;
 mod auth;
 mod partial;
 mod streams;
 
+pub(crate) use addresses::AddressChanges;
 pub(crate) use agreement::{Agreement, Offer, offer};
 pub(crate) use auth::Authentication;
 pub(crate) use partial::Ledger;
@@ -68,6 +70,7 @@ pub(crate) struct Extended {
     pub(crate) random: [u8; 32],
     pub(crate) streams: Option<Reconfiguration>,
     pub(crate) authentication: Option<Authentication>,
+    pub(crate) addresses: Option<AddressChanges>,
 }
 
 /// Where a packet came from, and by which path.
@@ -88,7 +91,7 @@ impl Extended {
         }
         on.any().then(|| {
             let agreed = Extensions::default();
-            Box::new(Extended { agreed, random, streams: None, authentication: None })
+            Box::new(Extended { agreed, random, streams: None, authentication: None, addresses: None })
         })
     }
 
@@ -98,7 +101,8 @@ impl Extended {
         agreed.any().then(|| {
             let streams = agreed.reconfiguration.then(|| Reconfiguration::new(local, peer));
             let authentication = Authentication::new(config, agreement);
-            Box::new(Extended { agreed, random, streams, authentication })
+            let addresses = agreed.addresses.then(|| AddressChanges::new(local, peer));
+            Box::new(Extended { agreed, random, streams, authentication, addresses })
         })
     }
 }
@@ -121,7 +125,7 @@ impl Association {
         chunk: Chunk,
         came: Came,
         arrival: &mut Arrival,
-        _: Time,
+        now: Time,
     ) -> bool {
         let agreed = self.agreed();
         match chunk {
@@ -131,6 +135,14 @@ impl Association {
             }
             Chunk::ReConfig(chunk) if agreed.reconfiguration => {
                 self.reconfig(&chunk, came);
+                true
+            }
+            Chunk::Asconf(asconf) if agreed.addresses => {
+                self.asconf(&asconf, came, now);
+                true
+            }
+            Chunk::AsconfAck(ack) if agreed.addresses => {
+                self.asconf_ack(&ack, now);
                 true
             }
             // Looked at before all others.
@@ -154,7 +166,8 @@ impl Association {
             return Time::NEVER;
         }
         let streams = extended.streams.as_ref().map_or(Time::NEVER, Reconfiguration::deadline);
-        self.sender.partial_deadline().min(streams)
+        let addresses = extended.addresses.as_ref().map_or(Time::NEVER, AddressChanges::deadline);
+        self.sender.partial_deadline().min(streams).min(addresses)
     }
 
     /// Runs the timers of extensions that are due.
@@ -166,5 +179,6 @@ impl Association {
             self.partial_timers(now);
         }
         self.streams_timer(now);
+        self.asconf_timer(now);
     }
 }

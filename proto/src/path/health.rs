@@ -89,8 +89,8 @@ fn jittered(rto: Duration, jitter: bool, chance: &mut ChaCha8Rng) -> Duration {
 }
 
 impl PathView {
-    /// Whether the path has been verified.
+    /// Whether the path has been verified, and still is one.
     pub(crate) fn confirmed(&self) -> bool {
-        self.state != PathState::Unconfirmed
+        !matches!(self.state, PathState::Unconfirmed | PathState::Removed)
     }
 }

@@ -33,6 +33,8 @@ pub enum PathState {
     PotentiallyFailed,
     /// Too many errors in a row (RFC 9260 §8.2).
     Inactive,
+    /// Its address was taken out of the association (RFC 5061).
+    Removed,
 }
 
 /// The facts of one path, stored here only: policies read a slice of these at no cost.

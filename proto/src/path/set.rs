@@ -73,12 +73,14 @@ impl Paths {
 
     /// The path of this pair of addresses.
     pub(crate) fn of_pair(&self, local: Address, remote: Address) -> Option<PathId> {
-        self.views.iter().find(|p| p.remote == remote && p.local == local).map(|p| p.id)
+        let same = |p: &&PathView| p.remote == remote && p.local == local && p.state != PathState::Removed;
+        self.views.iter().find(same).map(|p| p.id)
     }
 
     /// A path to this peer address.
     pub(crate) fn to(&self, remote: Address) -> Option<PathId> {
-        self.views.iter().find(|p| p.remote == remote).map(|p| p.id)
+        let live = |p: &&PathView| p.remote == remote && p.state != PathState::Removed;
+        self.views.iter().find(live).map(|p| p.id)
     }
 
     pub(crate) fn primary(&self) -> PathId {
@@ -98,11 +100,11 @@ impl Paths {
         window: &MakePath,
         chance: &mut ChaCha8Rng,
     ) -> PathId {
-        let id = PathId(self.views.len() as u16);
+        let id = self.gone((local, remote)).unwrap_or(PathId(self.views.len() as u16));
         let pmdcs = pmdcs(config, remote) - self.overhead;
         self.smallest_pmdcs = self.smallest_pmdcs.min(pmdcs);
         let congestion = window(Units { mtu: config.mtu, pmdcs, ipv6: remote.ip.is_ipv6() });
-        self.views.push(PathView {
+        let view = PathView {
             id,
             local,
             remote,
@@ -124,8 +126,8 @@ impl Paths {
             chunks: 0,
             fast_retransmissions: 0,
             timeout_retransmissions: 0,
-        });
-        self.rest.push(Path {
+        };
+        let path = Path {
             congestion,
             timers: Timers::OFF,
             health: Health::new(now, chance),
@@ -135,8 +137,32 @@ impl Paths {
             lone: false,
             writable: true,
             tally: Tally::default(),
-        });
+        };
+        match self.views.get(id.index()) {
+            Some(_) => (self.views[id.index()], self.rest[id.index()]) = (view, path),
+            None => {
+                self.views.push(view);
+                self.rest.push(path);
+            }
+        }
         id
+    }
+
+    /// The path of this pair, if it was removed and nothing is charged to it any more: it can be one again.
+    pub(crate) fn gone(&self, (local, remote): (Address, Address)) -> Option<PathId> {
+        let gone = |p: &&PathView| {
+            p.state == PathState::Removed
+                && (p.local, p.remote) == (local, remote)
+                && p.flight + p.marked == 0
+        };
+        self.views.iter().find(gone).map(|p| p.id)
+    }
+
+    /// The path is no more.
+    pub(crate) fn close(&mut self, id: PathId) {
+        let (view, path) = self.both(id);
+        view.primary = false;
+        (path.timers, path.timed, path.health.wanted) = (Timers::OFF, None, false);
     }
 
     /// Packets to this peer address may have at most `mtu` bytes with the IP header. Windows keep their unit;

@@ -25,6 +25,12 @@ pub struct Address {
 }
 
 impl Address {
+    /// Whether an association can be with this address.
+    pub(crate) fn is_unicast(&self) -> bool {
+        let broadcast = matches!(self.ip, IpAddr::V4(ip) if ip.is_broadcast());
+        !self.ip.is_multicast() && !self.ip.is_unspecified() && !broadcast
+    }
+
     /// An address without encapsulation.
     pub const fn ip(ip: IpAddr) -> Self {
         Address { ip, udp: 0 }

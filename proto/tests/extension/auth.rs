@@ -23,27 +23,28 @@ const AUTHENTICATION: Extensions = Extensions {
 };
 
 /// A peer that wants these chunk types authenticated, by these algorithms, and the key that both then have.
-struct Peer {
-    bench: Bench,
-    key: Vec<u8>,
+pub(crate) struct Peer {
+    pub(crate) bench: Bench,
+    pub(crate) key: Vec<u8>,
 }
 
 fn shared(secret: &'static [u8]) -> Option<SharedKey> {
     Some(SharedKey { id: 7, secret: Bytes::from_static(secret) })
 }
 
-fn peer(config: Config, wants: &'static [u8], algorithms: &[u16]) -> Peer {
+pub(crate) fn peer(config: Config, wants: &'static [u8], algorithms: &[u16]) -> Peer {
     let theirs = vec![
         Param::Random(Bytes::from_static(&[0x11; 32])),
         Param::ChunkList(Bytes::from_static(wants)),
         Param::HmacAlgorithms(algorithms.to_vec()),
+        Param::SupportedExtensions(Bytes::from_static(&[0x0f, 0xc1, 0x80])),
     ];
     let secret = config.shared_key.as_ref().map_or(Bytes::new(), |key| key.secret.clone());
     let mut key = Vec::new();
     let answer = |init: &Init| {
         let ours: Vec<Param> =
             init.params.iter().filter(|p| (0x8002..=0x8004).contains(&p.number())).cloned().collect();
-        key = association_key(&secret, &vector(&ours), &vector(&theirs));
+        key = association_key(&secret, &vector(&ours), &vector(&theirs[..3]));
         theirs.clone()
     };
     let bench = Bench::with(config, 1, answer);
@@ -62,7 +63,7 @@ fn association_key(secret: &[u8], a: &[u8], b: &[u8]) -> Vec<u8> {
 }
 
 /// AUTH with this HMAC, and the chunks behind it.
-fn authenticated(key: &[u8], id: u16, algorithm: u16, chunks: Vec<Chunk>) -> Vec<Chunk> {
+pub(crate) fn authenticated(key: &[u8], id: u16, algorithm: u16, chunks: Vec<Chunk>) -> Vec<Chunk> {
     let size = if algorithm == 1 { 20 } else { 32 };
     let blank = Auth { key: id, algorithm, hmac: vec![0; size].into(), covered: Default::default() };
     let mut all = vec![Chunk::Auth(Box::new(blank.clone()))];

@@ -1,5 +1,6 @@
 //! The extensions: what is agreed, what each does, and what a hostile peer gets out of it; values by hand.
 
+mod addresses;
 mod auth;
 mod negotiation;
 mod partial;

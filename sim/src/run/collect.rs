@@ -94,6 +94,7 @@ fn path_result(name: &str, path: &PathView) -> PathResult {
             PathState::PotentiallyFailed => "potentially failed",
             PathState::Inactive => "inactive",
             PathState::Unconfirmed => "unconfirmed",
+            PathState::Removed => "removed",
         },
         chunks: path.chunks,
         delivered: path.delivered,

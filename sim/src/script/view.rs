@@ -162,5 +162,6 @@ fn path_state_name(state: PathState) -> &'static str {
         PathState::Active => "ACTIVE",
         PathState::PotentiallyFailed => "POTENTIALLY_FAILED",
         PathState::Inactive => "INACTIVE",
+        PathState::Removed => "REMOVED",
     }
 }

@@ -1,0 +1,293 @@
+//! Addresses that change while the association lives: RFC 5061.
+
+use anabranch_proto::wire::chunk::{AddressRequest, Asconf, AsconfAck, AsconfParam, Failed};
+use anabranch_proto::wire::{Address, Cause, Chunk};
+use anabranch_proto::{
+    AddressChange, ChangeError, Config, Event, Extensions, LocalAddress, LostReason, Outcome, Pairs,
+    PathState,
+};
+use bytes::Bytes;
+
+use crate::auth::{Peer, authenticated, peer};
+use crate::support::bench::{Bench, chunk, ms};
+use crate::support::{Weather, World, address, at, secs};
+use crate::with;
+
+const ADDRESSES: Extensions = Extensions {
+    partial_reliability: false,
+    reconfiguration: false,
+    authentication: true,
+    addresses: true,
+    interleaving: false,
+    zero_checksum: false,
+    ecn: false,
+};
+
+fn request(correlation: u32, address: Address) -> AddressRequest {
+    AddressRequest { correlation, address: address.ip }
+}
+
+fn asconf(sequence: u32, requests: Vec<AsconfParam>) -> Chunk {
+    Chunk::Asconf(Box::new(Asconf { sequence, address: address(0, 1).ip, requests }))
+}
+
+/// The peer says chunks that are authentic.
+fn say(Peer { bench, key }: &mut Peer, path: usize, chunks: Vec<Chunk>) {
+    bench.hear_packet(path, bench.tag, authenticated(key, 0, 3, chunks));
+}
+
+fn acks(bench: &mut Bench) -> Vec<AsconfAck> {
+    bench.take(|c| if let Chunk::AsconfAck(ack) = c { Some(*ack.clone()) } else { None })
+}
+
+/// An endpoint with two addresses and a peer with one; all of the peer's numbers begin with 1.
+fn one() -> Peer {
+    let mut peer = peer(Config { heartbeat_interval: None, ..with(ADDRESSES) }, &[0xc1, 0x80], &[3]);
+    let local = LocalAddress { address: address(1, 0), prefix: 24 };
+    peer.bench.end.add_address(peer.bench.now, peer.bench.id, local).expect("agreed");
+    peer.bench.drain();
+    say(&mut peer, 0, vec![Chunk::AsconfAck(Box::new(AsconfAck { sequence: 1, responses: vec![] }))]);
+    peer.bench.sent.clear();
+    peer
+}
+
+/// The peer adds an address: the path is asked for a sign of life, and carries nothing before; then it is made the
+/// primary, and the old one deleted. Each answer goes to where the request came from; asked again, it is the same.
+//= rfc5061#section-4.2.1
+//= rfc5061#section-4.2.2
+//= rfc5061#section-4.2.4
+//= rfc5061#section-5.2
+//= rfc5061#section-5.3
+#[test]
+fn the_peer_moves() {
+    let mut peer = one();
+    let add = || asconf(1, vec![AsconfParam::Add(request(5, address(1, 1)))]);
+    say(&mut peer, 0, vec![add()]);
+    assert_eq!(acks(&mut peer.bench), [AsconfAck { sequence: 1, responses: vec![] }]);
+    say(&mut peer, 0, vec![add()]);
+    assert_eq!(acks(&mut peer.bench), [AsconfAck { sequence: 1, responses: vec![] }], "a replay");
+    let view = peer.bench.view(1);
+    assert_eq!((view.state, view.local, view.remote), (PathState::Unconfirmed, address(1, 0), address(1, 1)));
+    let added = Event::PeerAddress { address: address(1, 1), change: AddressChange::Added };
+    assert_eq!(peer.bench.events.iter().filter(|(_, e)| *e == added).count(), 1);
+    peer.bench.answer_heartbeats(|path| path == 1);
+    assert_eq!(peer.bench.view(1).state, PathState::Active);
+    peer.bench.send(1, 1000);
+    let both = vec![
+        AsconfParam::SetPrimary(request(6, address(1, 1))),
+        AsconfParam::Delete(request(7, address(0, 1))),
+    ];
+    say(&mut peer, 1, vec![asconf(2, both)]);
+    assert_eq!(peer.bench.view(0).state, PathState::Removed);
+    assert!(peer.bench.view(1).primary && !peer.bench.view(0).primary);
+    let to =
+        peer.bench.sent.iter().find(|(_, p, _)| p.chunks.iter().any(|c| matches!(c, Chunk::AsconfAck(_))));
+    assert_eq!(to.expect("an answer").1.to, address(1, 1));
+    let loads = peer.bench.loads();
+    assert_eq!(loads, [(0, 0, vec![1]), (0, 1, vec![1])], "what was in flight goes the new way");
+    peer.bench.pass(ms(60_000));
+    assert!(
+        peer.bench.sent.iter().all(|(_, packet, _)| packet.to == address(1, 1)),
+        "nothing to the old one"
+    );
+}
+
+/// The unspecified address stands for that of the packet, or all but it.
+//= rfc5061#section-4.2.1
+//= rfc5061#section-4.2.2
+#[test]
+fn the_address_of_the_packet() {
+    let mut peer = one();
+    let any = Address::ip(std::net::Ipv4Addr::UNSPECIFIED.into());
+    say(&mut peer, 1, vec![asconf(1, vec![AsconfParam::Add(request(1, any))])]);
+    assert_eq!(peer.bench.view(1).remote, address(1, 1));
+    say(&mut peer, 1, vec![asconf(2, vec![AsconfParam::Delete(request(1, any))])]);
+    assert_eq!(
+        peer.bench.paths().iter().map(|p| p.state).collect::<Vec<_>>(),
+        [PathState::Removed, PathState::Unconfirmed]
+    );
+}
+
+/// What is refused, and why: the last address, that of the packet, an address that is none, one too many; after a
+/// refusal no later address of the same chunk is changed. A primary that is not the peer's is no primary.
+//= rfc5061#section-5.3
+//= rfc5061#section-4.2.3
+//= rfc5061#section-4.3.1
+//= rfc5061#section-4.3.3
+#[test]
+fn what_is_refused() {
+    let mut peer = one();
+    let broadcast = Address::ip(std::net::Ipv4Addr::BROADCAST.into());
+    let cases = [
+        vec![AsconfParam::Delete(request(9, address(0, 1)))],
+        vec![AsconfParam::Add(request(9, broadcast)), AsconfParam::Add(request(9, address(1, 1)))],
+        vec![AsconfParam::SetPrimary(request(9, address(1, 1)))],
+        vec![AsconfParam::Unknown { kind: 0xc0ff, value: Bytes::from_static(&[0, 0, 0, 9]) }],
+        vec![AsconfParam::Unknown { kind: 0x80ff, value: Bytes::from_static(&[0, 0, 0, 9]) }],
+        vec![AsconfParam::Add(request(9, address(1, 1))), AsconfParam::Delete(request(9, address(0, 1)))],
+    ];
+    let mut answers = Vec::new();
+    for (n, case) in cases.into_iter().enumerate() {
+        say(&mut peer, 0, vec![asconf(1 + n as u32, case)]);
+        answers.push(acks(&mut peer.bench).remove(0).responses);
+    }
+    let why = |answer: &AsconfParam| match answer {
+        AsconfParam::Failed(Failed { correlation: 9, causes }) => causes[0].number(),
+        other => panic!("{other:?}"),
+    };
+    let whys: Vec<Vec<u16>> = answers.iter().map(|answer| answer.iter().map(why).collect()).collect();
+    assert_eq!(whys, [vec![0xa0], vec![0xa4, 0xa1], vec![5], vec![8], vec![], vec![0xa2]]);
+    assert_eq!(peer.bench.paths().len(), 2, "only the last was added");
+}
+
+/// Hundreds of addresses: 32 are kept.
+//= rfc5061#section-4.3.2
+#[test]
+fn too_many_addresses() {
+    let mut peer = one();
+    let many = (0..100u8).map(|n| {
+        let ip = std::net::Ipv4Addr::new(10, 0, 1, 100 + n);
+        AsconfParam::Add(AddressRequest { correlation: n.into(), address: ip.into() })
+    });
+    say(&mut peer, 0, vec![asconf(1, many.collect())]);
+    assert_eq!((peer.bench.paths().len(), acks(&mut peer.bench)[0].responses.len()), (32, 69));
+}
+
+/// An ASCONF without AUTH, or with a wrong one, changes nothing and is not answered, and what is behind it in the
+/// packet is thrown away; nor is one out of turn answered.
+//= rfc5061#section-4.1.1
+//= rfc5061#section-5.2
+#[test]
+fn a_forged_asconf() {
+    let mut peer = one();
+    let add = |sequence| asconf(sequence, vec![AsconfParam::Add(request(1, address(1, 1)))]);
+    let tag = peer.bench.tag;
+    peer.bench.hear_packet(0, tag, [add(1), chunk(1, 10)]);
+    peer.bench.hear_packet(0, tag, authenticated(b"no key", 0, 3, vec![add(1), chunk(1, 10)]));
+    say(&mut peer, 0, vec![add(0)]);
+    say(&mut peer, 0, vec![add(2)]);
+    peer.bench.pass(ms(300));
+    assert_eq!((peer.bench.paths().len(), acks(&mut peer.bench), peer.bench.sacks().len()), (1, vec![], 0));
+    say(&mut peer, 0, vec![add(1), chunk(1, 10)]);
+    peer.bench.pass(ms(300));
+    assert_eq!((peer.bench.paths().len(), acks(&mut peer.bench).len(), peer.bench.sacks().len()), (2, 1, 1));
+}
+
+/// Without agreement it is not understood: passed over and reported.
+#[test]
+fn asconf_without_agreement() {
+    let mut bench = Bench::new(with(ADDRESSES), 1);
+    bench.hear_packet(0, bench.tag, [asconf(1, vec![]), chunk(1, 10)]);
+    let errors = bench.take(|c| if let Chunk::Error(error) = c { Some(error.causes.clone()) } else { None });
+    assert!(matches!(errors[0][..], [Cause::UnrecognizedChunk(_)]));
+    let local = LocalAddress { address: address(1, 0), prefix: 24 };
+    assert_eq!(bench.end.add_address(bench.now, bench.id, local), Err(ChangeError::NotAgreed));
+}
+
+/// ASCONF goes again after the RTO, every other time from the address that it adds, and counts as an error; an answer
+/// that was refused is told; one to a question never asked ends the association.
+//= rfc5061#section-5.1
+//= rfc5061#section-4.3.4
+#[test]
+fn asking() {
+    let Peer { mut bench, key } = peer(with(ADDRESSES), &[0xc1, 0x80], &[3]);
+    let local = LocalAddress { address: address(1, 0), prefix: 24 };
+    bench.end.add_address(bench.now, bench.id, local).expect("agreed");
+    bench.drain();
+    bench.pass(ms(3000));
+    let of = |packet: &anabranch_proto::wire::Packet| {
+        packet.chunks.iter().any(|c| matches!(c, Chunk::Asconf(asconf) if asconf.sequence == 1))
+    };
+    let sent = bench.sent.iter().filter(|(_, packet, _)| of(packet));
+    let sent: Vec<_> = sent.map(|(at, p, _)| (at.as_nanos() / 1_000_000_000, p.from)).collect();
+    assert_eq!(sent, [(0, address(0, 0)), (1, address(1, 0)), (3, address(0, 0))]);
+    assert_eq!(bench.view(0).errors, 2);
+    let mut peer = Peer { bench, key };
+    let refused = AsconfParam::Failed(Failed { correlation: 1, causes: vec![Cause::OutOfResource] });
+    say(&mut peer, 0, vec![Chunk::AsconfAck(Box::new(AsconfAck { sequence: 1, responses: vec![refused] }))]);
+    let denied = Event::LocalAddress {
+        address: address(1, 0),
+        change: AddressChange::Added,
+        outcome: Outcome::Denied,
+    };
+    assert_eq!((&peer.bench.events.last().expect("one").1, peer.bench.view(0).errors), (&denied, 0));
+    let only = peer.bench.end.remove_address(peer.bench.now, peer.bench.id, address(0, 0));
+    assert_eq!(only, Err(ChangeError::Invalid), "the last");
+    say(&mut peer, 0, vec![Chunk::AsconfAck(Box::new(AsconfAck { sequence: 1, responses: vec![] }))]);
+    assert_eq!(peer.bench.events.last().expect("one").1, denied, "an old one");
+    say(&mut peer, 0, vec![Chunk::AsconfAck(Box::new(AsconfAck { sequence: 2, responses: vec![] }))]);
+    assert_eq!(peer.bench.events.last().expect("one").1, Event::Lost(LostReason::ProtocolViolation));
+}
+
+/// A host moves from one network to another in the midst of a transfer: it adds the new address, asks to be sent to
+/// there, and deletes the old one after the old network has gone. Everything arrives, once and in order.
+#[test]
+fn a_handover() {
+    for pairs in [Pairs::OnePerPeer, Pairs::All] {
+        let config = Config { pairs: pairs.clone(), rto_min: ms(100), ..with(ADDRESSES) };
+        let weather = vec![Weather::fair(ms(20)); 2];
+        let mut world = World::new([at(0, 1, &config), at(1, 2, &config)], weather, 1);
+        world.wire = true;
+        let id = world.ends[0].connect(world.now, 5001, &[address(0, 1)]).expect("a path");
+        world.drain(0);
+        world.run(secs(0.5));
+        let peer = world.up(1).expect("up");
+        for n in 0..300 {
+            let now = world.now;
+            let local = LocalAddress { address: address(1, 0), prefix: 24 };
+            match n {
+                20 => world.ends[0].add_address(now, id, local).expect("agreed"),
+                100 => world.ends[0].set_peer_primary(now, id, address(1, 0)).expect("agreed"),
+                120 => world.weather[0].up = false,
+                150 => world.ends[0].remove_address(now, id, address(0, 0)).expect("agreed"),
+                _ => {}
+            }
+            world.drain(0);
+            world.give(0, id, 1000 + n);
+            world.give(1, peer, 2000 + n);
+            world.run(world.now + ms(50));
+        }
+        world.run(secs(120.0));
+        assert_eq!(
+            world.take(1),
+            (0..300).map(|n| 1000 + n).collect::<Vec<_>>(),
+            "{pairs:?} {:?} {:?}",
+            world.events,
+            world.ends[1].paths(peer)
+        );
+        assert_eq!(world.take(0), (0..300).map(|n| 2000 + n).collect::<Vec<_>>(), "{pairs:?}");
+        let removed = Event::PeerAddress { address: address(0, 0), change: AddressChange::Removed };
+        assert!(world.happened(1, &removed), "{pairs:?}");
+        let live: Vec<_> =
+            world.ends[1].paths(peer).iter().filter(|p| p.state == PathState::Active).collect();
+        assert!(live.iter().all(|p| p.remote == address(1, 0)) && !live.is_empty());
+        // And back again: the same pair is the same path.
+        world.weather[0].up = true;
+        let before = world.ends[1].paths(peer).len();
+        for address in [address(0, 0), address(1, 0), address(0, 0), address(1, 0)] {
+            let local = LocalAddress { address, prefix: 24 };
+            let other = crate::support::address(1 - usize::from(address == crate::support::address(1, 0)), 0);
+            let _ = world.ends[0].add_address(world.now, id, local);
+            world.drain(0);
+            world.run(world.now + ms(10_000));
+            let _ = world.ends[0].remove_address(world.now, id, other);
+            world.drain(0);
+            world.run(world.now + ms(10_000));
+        }
+        assert!(world.ends[1].paths(peer).len() <= before + 1, "{:?}", world.ends[1].paths(peer).len());
+        world.give(0, id, 77);
+        world.run(world.now + ms(10_000));
+        assert_eq!(world.take(1), [77]);
+    }
+}
+
+/// An address that another association has stays its: naming it in an ASCONF takes no packets away.
+#[test]
+fn an_address_of_another() {
+    let config = with(ADDRESSES);
+    let (mut world, _) = World::joined([&config, &config], 2);
+    world.run(secs(1.0));
+    let peer = world.up(1).expect("up");
+    assert_eq!(world.ends[1].paths(peer).len(), 2);
+    assert!(world.ends[1].connect(world.now, 5000, &[address(0, 0)]).is_err(), "known by both addresses");
+}
