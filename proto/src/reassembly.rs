@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use crate::wire::chunk::{Data, padded};
+use crate::extension::Interleaved;
+use crate::wire::chunk::{Data, IData, SkippedMessage, padded};
 use crate::{Delivery, Ssn, Tsn};
 
 pub(crate) struct Reassembly {
@@ -13,6 +14,8 @@ pub(crate) struct Reassembly {
     first_ssn: Ssn,
     /// Complete messages, or parts, and the bytes that each occupies.
     ready: VecDeque<(Delivery, u64)>,
+    /// In place of the streams, where messages come as I-DATA.
+    interleaved: Option<Box<Interleaved>>,
 }
 
 /// One stream's chunks that wait.
@@ -34,7 +37,22 @@ struct Pile {
 
 impl Reassembly {
     pub(crate) fn new(first_ssn: Ssn) -> Self {
-        Reassembly { streams: Vec::new(), first_ssn, ready: VecDeque::new() }
+        Reassembly { streams: Vec::new(), first_ssn, ready: VecDeque::new(), interleaved: None }
+    }
+
+    /// Messages come as I-DATA.
+    pub(crate) fn interleave(&mut self) {
+        self.interleaved = Some(Box::default());
+    }
+
+    /// Takes an I-DATA chunk that has not been here before; its bytes if it is thrown away.
+    pub(crate) fn insert_interleaved(&mut self, data: IData) -> u64 {
+        self.interleaved.as_mut().map_or(0, |interleaved| interleaved.insert(data, &mut self.ready))
+    }
+
+    /// Nothing more comes of this message and those before it. Bytes dropped.
+    pub(crate) fn skip_interleaved(&mut self, message: SkippedMessage) -> u64 {
+        self.interleaved.as_mut().map_or(0, |interleaved| interleaved.skip(message, &mut self.ready))
     }
 
     /// Messages, or parts of one, that can be read.
@@ -72,6 +90,9 @@ impl Reassembly {
 
     /// The SSNs of these streams (none: all) begin anew. Bytes dropped: of what came before this TSN.
     pub(crate) fn reset(&mut self, streams: &[u16], before: Tsn) -> u64 {
+        if let Some(interleaved) = &mut self.interleaved {
+            return interleaved.reset(streams, Some(before), &mut self.ready);
+        }
         if streams.is_empty() {
             self.first_ssn = Ssn(0);
             let (all, ready) = (self.streams.iter_mut().enumerate(), &mut self.ready);
@@ -89,6 +110,9 @@ impl Reassembly {
     pub(crate) fn restart(&mut self) -> u64 {
         self.first_ssn = Ssn(0);
         let ready = &mut self.ready;
+        if let Some(interleaved) = &mut self.interleaved {
+            return interleaved.reset(&[], None, ready);
+        }
         let clear = |(id, mut stream): (usize, Stream)| stream.clear(id as u16, ready);
         self.streams.drain(..).enumerate().map(clear).sum()
     }
@@ -109,6 +133,9 @@ impl Reassembly {
 
     /// Takes out a chunk that was not delivered; its bytes.
     pub(crate) fn discard(&mut self, tsn: Tsn) -> Option<u64> {
+        if let Some(interleaved) = &mut self.interleaved {
+            return interleaved.discard(tsn);
+        }
         self.streams
             .iter_mut()
             .flat_map(|s| [&mut s.ordered, &mut s.unordered])
@@ -118,6 +145,9 @@ impl Reassembly {
     /// Delivers the beginning of a message, of the first stream that has one of which nothing before is
     /// missing: then whatever fills the buffer lies behind it, and can be dropped for its sake.
     pub(crate) fn deliver_part(&mut self, cumulative: Tsn) {
+        if let Some(interleaved) = &mut self.interleaved {
+            return interleaved.deliver_part(&mut self.ready);
+        }
         for stream in &mut self.streams {
             let next = stream.next;
             let in_turn = |data: &Data| data.ssn == next && !data.tsn.after(cumulative);
@@ -139,7 +169,7 @@ impl Stream {
     fn reset(&mut self, stream: u16, before: Tsn, ready: &mut VecDeque<(Delivery, u64)>) -> u64 {
         let freed = self.ordered.drop_while(|data| data.tsn.before(before));
         if self.ordered.resumes.take().is_some() {
-            ready.push_back(given_up(stream, false));
+            ready.push_back((Delivery::given_up(stream, false), 0));
         }
         self.next = Ssn(0);
         self.deliver_ordered(ready);
@@ -151,7 +181,7 @@ impl Stream {
         for (pile, unordered) in [(&mut self.ordered, false), (&mut self.unordered, true)] {
             freed += pile.drop_while(|_| true);
             if pile.resumes.take().is_some() {
-                ready.push_back(given_up(stream, unordered));
+                ready.push_back((Delivery::given_up(stream, unordered), 0));
             }
         }
         freed
@@ -172,7 +202,7 @@ impl Stream {
             }
         }
         if self.ordered.resumes.take().is_some() {
-            ready.push_back(given_up(stream, false));
+            ready.push_back((Delivery::given_up(stream, false), 0));
         }
         self.next = ssn.next();
         self.deliver_ordered(ready);
@@ -183,7 +213,7 @@ impl Stream {
         let pile = &mut self.unordered;
         if pile.resumes.is_some_and(|tsn| !tsn.after(last)) {
             pile.resumes = None;
-            ready.push_back(given_up(stream, true));
+            ready.push_back((Delivery::given_up(stream, true), 0));
         }
         pile.drop_while(|data| !data.tsn.after(last))
     }
@@ -347,9 +377,11 @@ fn whole_message(data: Data) -> (Delivery, u64) {
     (Delivery { stream, ppid, unordered, complete: true, abandoned: false, pieces }, bytes)
 }
 
-/// The end of a message of which a part was delivered, and the rest is given up.
-fn given_up(stream: u16, unordered: bool) -> (Delivery, u64) {
-    (Delivery { complete: true, abandoned: true, ..empty(stream, unordered) }, 0)
+impl Delivery {
+    /// The end of a message of which a part was delivered, and the rest is given up.
+    pub(crate) fn given_up(stream: u16, unordered: bool) -> Self {
+        Delivery { complete: true, abandoned: true, ..empty(stream, unordered) }
+    }
 }
 
 fn empty(stream: u16, unordered: bool) -> Delivery {

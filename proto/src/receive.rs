@@ -7,7 +7,7 @@ use crate::config::Config;
 use crate::path::PathId;
 use crate::reassembly::Reassembly;
 use crate::rules::{FirstData, WindowUpdates};
-use crate::wire::chunk::{Data, GapBlock, SACK_HEADER, Sack, padded};
+use crate::wire::chunk::{Data, GapBlock, IData, SACK_HEADER, Sack, SkippedMessage, padded};
 use crate::{Delivery, Ssn, Time, Tsn};
 
 /// The farthest that a Gap Ack Block can reach.
@@ -107,25 +107,75 @@ impl Receiver {
 
     /// Takes a DATA chunk.
     pub(crate) fn data(&mut self, data: Data, rules: &crate::Rules, arrival: &mut Arrival) -> Taken {
+        let taken = self.admit(data.tsn, padded(data.size()) as u64, data.immediate, rules, arrival);
+        if taken == Taken::New {
+            self.reassembly.insert(data);
+            self.deliver_parts();
+        }
+        taken
+    }
+
+    /// Takes an I-DATA chunk.
+    pub(crate) fn idata(&mut self, data: IData, rules: &crate::Rules, arrival: &mut Arrival) -> Taken {
+        let taken = self.admit(data.tsn, padded(data.size()) as u64, data.immediate, rules, arrival);
+        if taken == Taken::New {
+            self.held -= self.reassembly.insert_interleaved(data);
+            self.deliver_parts();
+        }
+        taken
+    }
+
+    /// Messages come as I-DATA.
+    pub(crate) fn interleave(&mut self) {
+        self.reassembly.interleave();
+    }
+
+    /// Records a chunk of `size` bytes, if it is new and there is room for it.
+    fn admit(
+        &mut self,
+        tsn: Tsn,
+        size: u64,
+        immediate: bool,
+        rules: &crate::Rules,
+        arrival: &mut Arrival,
+    ) -> Taken {
         arrival.chunks += 1;
-        let first = data.tsn == self.first && self.cumulative == self.first.prev();
-        arrival.at_once |= data.immediate || (first && rules.first_data == FirstData::AtOnce);
-        if self.has(data.tsn) {
+        let first = tsn == self.first && self.cumulative == self.first.prev();
+        arrival.at_once |= immediate || (first && rules.first_data == FirstData::AtOnce);
+        if self.has(tsn) {
             if self.duplicates.len() < DUPLICATES {
-                self.duplicates.push(data.tsn);
+                self.duplicates.push(tsn);
             }
             arrival.at_once = true;
             return Taken::Duplicate;
         }
-        if !self.make_room(&data) {
+        if !self.make_room(tsn, size) {
             arrival.at_once = true;
             return Taken::NoRoom;
         }
-        self.record(data.tsn);
-        self.held += padded(data.size()) as u64;
-        self.reassembly.insert(data);
-        self.deliver_parts();
+        self.record(tsn);
+        self.held += size;
         Taken::New
+    }
+
+    /// I-FORWARD-TSN: as [`forward`](Self::forward), by Message Identifiers, of unordered messages too.
+    //= rfc8260#section-2.3.1
+    pub(crate) fn interleaved_forward(
+        &mut self,
+        cumulative: Tsn,
+        skipped: impl Iterator<Item = SkippedMessage>,
+        arrival: &mut Arrival,
+    ) {
+        arrival.chunks += 1;
+        if !cumulative.after(self.cumulative) {
+            arrival.at_once = true;
+            return;
+        }
+        self.jump(cumulative);
+        for message in skipped {
+            self.held -= self.reassembly.skip_interleaved(message);
+        }
+        self.deliver_parts();
     }
 
     /// What is missing up to `cumulative` was given up: it counts as received. `skipped` are streams, and the SSN
@@ -199,13 +249,12 @@ impl Receiver {
 
     /// Makes room for a chunk, dropping the highest chunks held beyond gaps if it fills a lower place.
     //= rfc9260#section-6.2
-    fn make_room(&mut self, data: &Data) -> bool {
-        if data.tsn.distance_from(self.cumulative) > REACH {
+    fn make_room(&mut self, tsn: Tsn, size: u64) -> bool {
+        if tsn.distance_from(self.cumulative) > REACH {
             return false;
         }
-        let size = padded(data.size()) as u64;
         while self.held + size > self.buffer {
-            let Some((dropped, freed)) = self.drop_highest(data.tsn) else { return false };
+            let Some((dropped, freed)) = self.drop_highest(tsn) else { return false };
             self.held -= freed;
             self.forget(dropped);
         }

@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use bytes::Buf;
 
-use crate::extension::Ledger;
+use crate::extension::{Interleaving, Ledger};
 use crate::output::Message;
-use crate::wire::chunk::{DATA_HEADER, Data, padded};
+use crate::wire::Chunk;
+use crate::wire::chunk::{DATA_HEADER, Data, IDATA_HEADER, padded};
 use crate::{Ssn, Time, Tsn};
 
 pub(crate) struct SendQueue {
@@ -17,6 +18,10 @@ pub(crate) struct SendQueue {
     user_bytes: u64,
     /// Messages that may be given up; `None` unless partial reliability is offered.
     pub(crate) ledger: Option<Box<Ledger>>,
+    /// Numbers for I-DATA; `None`: messages leave as DATA, in the order of the send calls.
+    pub(crate) interleaving: Option<Box<Interleaving>>,
+    /// Bytes of a chunk before the user data.
+    header: usize,
 }
 
 struct Waiting {
@@ -30,7 +35,42 @@ struct Waiting {
 
 impl SendQueue {
     pub(crate) fn new(first_ssn: Ssn, ledger: Option<Box<Ledger>>) -> Self {
-        SendQueue { messages: VecDeque::new(), next: Vec::new(), first_ssn, user_bytes: 0, ledger }
+        SendQueue {
+            messages: VecDeque::new(),
+            next: Vec::new(),
+            first_ssn,
+            user_bytes: 0,
+            ledger,
+            interleaving: None,
+            header: DATA_HEADER,
+        }
+    }
+
+    /// Messages leave as I-DATA; none has left yet.
+    pub(crate) fn interleave(&mut self) {
+        let mut interleaving = Box::<Interleaving>::default();
+        self.messages.iter().for_each(|waiting| interleaving.enter(waiting.message.stream));
+        (self.interleaving, self.header) = (Some(interleaving), IDATA_HEADER);
+    }
+
+    /// The chunk as it leaves.
+    pub(crate) fn chunk(&self, data: Data) -> Chunk {
+        match &self.interleaving {
+            None => Chunk::Data(data),
+            Some(interleaving) => Chunk::IData(interleaving.chunk(data)),
+        }
+    }
+
+    /// The next message that leaves is of the stream whose turn comes after this one's.
+    fn turn(&mut self, stream: u16) {
+        let Some(next) = self.interleaving.as_ref().and_then(|interleaving| interleaving.after(stream))
+        else {
+            return;
+        };
+        let at = self.messages.iter().position(|waiting| waiting.message.stream == next);
+        if let Some(waiting) = at.and_then(|at| self.messages.remove(at)) {
+            self.messages.push_front(waiting);
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -45,20 +85,23 @@ impl SendQueue {
     pub(crate) fn push(&mut self, message: Message, now: Time) {
         self.user_bytes += message.payload.len() as u64;
         let number = self.ledger.as_mut().map_or(0, |ledger| ledger.enter(&message, now));
+        if let Some(interleaving) = &mut self.interleaving {
+            interleaving.enter(message.stream);
+        }
         self.messages.push_back(Waiting { message, begun: None, number });
     }
 
     /// The stream, and the bytes with padding, of the next chunk, of at most `limit` bytes.
     pub(crate) fn peek(&self, limit: u32) -> Option<(u16, u32)> {
         let message = &self.messages.front()?.message;
-        let size = padded(DATA_HEADER + message.payload.len()) as u32;
+        let size = padded(self.header + message.payload.len()) as u32;
         Some((message.stream, size.min(limit)))
     }
 
     /// Takes the next chunk, of at most `limit` bytes (a multiple of four).
     pub(crate) fn take(&mut self, limit: u32, tsn: Tsn) -> Option<Data> {
         let waiting = self.messages.front_mut()?;
-        let room = limit as usize - DATA_HEADER;
+        let room = limit as usize - self.header;
         let Message { stream, ppid, unordered, ref mut payload, .. } = waiting.message;
         let begin = waiting.begun.is_none();
         let ssn = match waiting.begun {
@@ -81,14 +124,23 @@ impl SendQueue {
         if end {
             self.messages.pop_front();
         }
-        Some(Data { tsn, stream, ssn, ppid, begin, end, unordered, immediate: false, payload: piece })
+        let data = Data { tsn, stream, ssn, ppid, begin, end, unordered, immediate: false, payload: piece };
+        if let Some(interleaving) = &mut self.interleaving {
+            interleaving.sent(&data);
+            if end {
+                interleaving.strike(stream);
+            }
+            self.turn(stream);
+        }
+        Some(data)
     }
 
     /// Whether this message, or a part of it, waits.
     pub(crate) fn has(&self, number: u64) -> bool {
-        // They wait in the order of their numbers.
+        // They wait in the order of their numbers, unless streams take turns.
         let first = self.messages.iter().map(|waiting| waiting.number).find(|number| *number != 0);
-        first.is_some_and(|first| first <= number) && self.messages.iter().any(|w| w.number == number)
+        let possible = self.interleaving.is_some() || first.is_some_and(|first| first <= number);
+        possible && self.messages.iter().any(|w| w.number == number)
     }
 
     /// Takes out what of a message waits, and whether another part was sent.
@@ -96,6 +148,12 @@ impl SendQueue {
         let at = self.messages.iter().position(|waiting| waiting.number == number)?;
         let waiting = self.messages.remove(at)?;
         self.user_bytes -= waiting.message.payload.len() as u64;
+        if let Some(interleaving) = &mut self.interleaving {
+            interleaving.strike(waiting.message.stream);
+            if waiting.begun.is_some() {
+                interleaving.cut(waiting.message.stream);
+            }
+        }
         Some((waiting.message, waiting.begun.is_some()))
     }
 
@@ -114,11 +172,15 @@ impl SendQueue {
     pub(crate) fn begun(&self, streams: &[u16]) -> bool {
         let listed = |stream: u16| streams.is_empty() || streams.contains(&stream);
         let used = |(stream, next): (usize, &Ssn)| *next != Ssn(0) && listed(stream as u16);
-        self.next.iter().enumerate().any(used) || self.any(listed)
+        let numbered = self.interleaving.as_ref().is_some_and(|interleaving| interleaving.begun(streams));
+        self.next.iter().enumerate().any(used) || numbered || self.any(listed)
     }
 
     /// SSNs begin anew on these streams; none: all.
     pub(crate) fn reset(&mut self, streams: &[u16]) {
+        if let Some(interleaving) = &mut self.interleaving {
+            interleaving.reset(streams);
+        }
         if streams.is_empty() {
             (self.first_ssn, self.next) = (Ssn(0), Vec::new());
         }

@@ -5,6 +5,7 @@ use smallvec::{SmallVec, smallvec};
 
 use super::{Association, Awaited};
 use crate::Time;
+use crate::extension::Congestion;
 use crate::handshake;
 use crate::output::{Limit, Purpose, Reason};
 use crate::path::PathId;
@@ -160,8 +161,7 @@ impl Association {
     fn next_load(&mut self, now: Time) -> Option<Built> {
         let owed = self.receiver.schedule.now || self.receiver.schedule.deadline != Time::NEVER;
         let due = self.receiver.schedule.now && self.state.receives_data();
-        let sack_size =
-            if owed { self.receiver.sack_size(self.sack_limit(self.receiver.from)) as u32 } else { 0 };
+        let sack_size = if owed { self.sack_size() as u32 } else { 0 };
         if !self.state.sends_data() {
             return due.then(|| self.sack_alone());
         }
@@ -197,9 +197,12 @@ impl Association {
         if self.state == State::ShutdownPending
             && self.sender.queue.is_empty()
             && self.config.rules.immediate_sack == ImmediateSack::BeforeShutdown
-            && let Some(Chunk::Data(data)) = packet.chunks.last_mut()
         {
-            data.immediate = true;
+            match packet.chunks.last_mut() {
+                Some(Chunk::Data(data)) => data.immediate = true,
+                Some(Chunk::IData(data)) => data.immediate = true,
+                _ => {}
+            }
         }
     }
 
@@ -215,7 +218,17 @@ impl Association {
     }
 
     fn sack_limit(&self, path: PathId) -> usize {
-        self.paths.view(path).pmdcs as usize
+        self.paths.view(path).pmdcs as usize - self.echo_size()
+    }
+
+    /// Bytes of the SACK that is owed, and of what goes with it.
+    fn sack_size(&self) -> usize {
+        self.receiver.sack_size(self.sack_limit(self.receiver.from)) + self.echo_size()
+    }
+
+    fn echo_size(&self) -> usize {
+        let congestion = self.extended.as_ref().and_then(|extended| extended.congestion.as_ref());
+        congestion.map_or(0, Congestion::echo_size)
     }
 
     fn take_sack(&mut self, path: PathId) -> Chunk {

@@ -4,7 +4,7 @@ use super::Association;
 use crate::extension::Came;
 use crate::output::{Event, LostReason, Purpose};
 use crate::path::{PathId, PathState};
-use crate::receive::{Arrival, Taken};
+use crate::receive::Arrival;
 use crate::sender::{Answer, revived};
 use crate::shutdown::{State, Step};
 use crate::wire::chunk::{Abort, Data, Heartbeat, OperationError, Sack, ShutdownComplete};
@@ -22,6 +22,7 @@ impl Association {
         self.heard_in_shutdown();
         if self.extended.is_some() {
             self.sift(packet, Came { path, local, source });
+            self.look_for_mark(packet);
         }
         for chunk in packet.chunks.drain(skip..) {
             match chunk {
@@ -121,32 +122,36 @@ impl Association {
     }
 
     fn data(&mut self, data: Data, path: PathId, arrival: &mut Arrival, now: Time) {
-        if self.state == State::CookieEchoed {
-            // The COOKIE ACK was lost; data can only come from a peer that has it.
-            let (local, source) = (self.paths.view(path).local, self.paths.view(path).remote);
-            self.cookie_ack(local, source, now);
-        }
+        self.data_shows_cookie_ack(path, now);
         if !self.state.receives_data() {
             return;
+        }
+        if self.extended.is_some() && self.agreed().interleaving {
+            return self.wrong_kind(now);
         }
         if data.payload.is_empty() {
             return self.violated(Cause::NoUserData(data.tsn), now);
         }
         if data.stream >= self.streams.1 {
-            return self.invalid_stream(data, path, arrival);
+            return self.invalid_stream(data.stream, data.tsn, path, arrival);
         }
-        match self.receiver.data(data, &self.config.rules, arrival) {
-            Taken::New => {}
-            Taken::Duplicate => self.statistics.duplicates += 1,
-            Taken::NoRoom => self.statistics.no_room += 1,
+        let taken = self.receiver.data(data, &self.config.rules, arrival);
+        self.count_taken(taken);
+    }
+
+    /// The COOKIE ACK was lost; data can only come from a peer that has it.
+    pub(crate) fn data_shows_cookie_ack(&mut self, path: PathId, now: Time) {
+        if self.state == State::CookieEchoed {
+            let (local, source) = (self.paths.view(path).local, self.paths.view(path).remote);
+            self.cookie_ack(local, source, now);
         }
     }
 
     /// DATA on a stream that was never agreed is acknowledged, reported and thrown away.
     //= rfc9260#section-6.5
-    fn invalid_stream(&mut self, data: Data, path: PathId, arrival: &mut Arrival) {
-        self.report(path, Cause::InvalidStream(data.stream));
-        self.receiver.acknowledge_only(data.tsn, arrival);
+    pub(crate) fn invalid_stream(&mut self, stream: u16, tsn: Tsn, path: PathId, arrival: &mut Arrival) {
+        self.report(path, Cause::InvalidStream(stream));
+        self.receiver.acknowledge_only(tsn, arrival);
     }
 
     fn sack(&mut self, sack: &Sack, now: Time) {

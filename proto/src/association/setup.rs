@@ -219,6 +219,10 @@ impl Association {
         self.sender.set_peer_buffer(buffer);
         self.streams = streams;
         self.extended = Extended::agreed(agreement, self.local_tsn, tsn, &self.config);
+        if agreement.extensions.interleaving {
+            self.sender.queue.interleave();
+            self.receiver.interleave();
+        }
         if !agreement.extensions.partial_reliability {
             self.sender.queue.ledger = None;
         }

@@ -201,6 +201,7 @@ impl Association {
 
     /// The last thing before a packet leaves.
     pub(crate) fn finish_packet(&mut self, packet: &mut Packet) {
+        self.mark_packet(packet);
         if let Some(authentication) = self.authentication() {
             authentication.seal(packet);
         }

@@ -6,12 +6,16 @@
 mod addresses;
 mod agreement;
 mod auth;
+mod ecn;
+mod interleaving;
 mod partial;
 mod streams;
 
 pub(crate) use addresses::AddressChanges;
 pub(crate) use agreement::{Agreement, Offer, offer};
 pub(crate) use auth::Authentication;
+pub(crate) use ecn::Congestion;
+pub(crate) use interleaving::{Interleaved, Interleaving};
 pub(crate) use partial::Ledger;
 pub(crate) use streams::Reconfiguration;
 
@@ -71,6 +75,7 @@ pub(crate) struct Extended {
     pub(crate) streams: Option<Reconfiguration>,
     pub(crate) authentication: Option<Authentication>,
     pub(crate) addresses: Option<AddressChanges>,
+    pub(crate) congestion: Option<Congestion>,
 }
 
 /// Where a packet came from, and by which path.
@@ -90,8 +95,14 @@ impl Extended {
             chance.fill_bytes(&mut random);
         }
         on.any().then(|| {
-            let agreed = Extensions::default();
-            Box::new(Extended { agreed, random, streams: None, authentication: None, addresses: None })
+            Box::new(Extended {
+                agreed: Extensions::default(),
+                random,
+                streams: None,
+                authentication: None,
+                addresses: None,
+                congestion: None,
+            })
         })
     }
 
@@ -102,7 +113,8 @@ impl Extended {
             let streams = agreed.reconfiguration.then(|| Reconfiguration::new(local, peer));
             let authentication = Authentication::new(config, agreement);
             let addresses = agreed.addresses.then(|| AddressChanges::new(local, peer));
-            Box::new(Extended { agreed, random, streams, authentication, addresses })
+            let congestion = agreed.ecn.then(Congestion::default);
+            Box::new(Extended { agreed, random, streams, authentication, addresses, congestion })
         })
     }
 }
@@ -129,12 +141,37 @@ impl Association {
     ) -> bool {
         let agreed = self.agreed();
         match chunk {
+            Chunk::ForwardTsn(_) if agreed.interleaving => {
+                self.wrong_kind(now);
+                true
+            }
             Chunk::ForwardTsn(forward) if agreed.partial_reliability => {
-                self.forward_tsn(&forward, came, arrival);
+                self.forward_tsn(&forward, arrival);
+                true
+            }
+            Chunk::IForwardTsn(forward) if agreed.interleaving && agreed.partial_reliability => {
+                self.interleaved_forward(&forward, arrival);
+                true
+            }
+            Chunk::IData(data) if agreed.interleaving => {
+                self.idata(data, came, arrival, now);
+                true
+            }
+            //= rfc8260#section-2.2.3
+            Chunk::IData(_) if self.config.extensions.interleaving => {
+                self.wrong_kind(now);
                 true
             }
             Chunk::ReConfig(chunk) if agreed.reconfiguration => {
                 self.reconfig(&chunk, came);
+                true
+            }
+            Chunk::Ecne(echo) if agreed.ecn => {
+                self.ecne(echo, came, now);
+                true
+            }
+            Chunk::Cwr(answer) if agreed.ecn => {
+                self.cwr(answer);
                 true
             }
             Chunk::Asconf(asconf) if agreed.addresses => {

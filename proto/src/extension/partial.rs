@@ -9,19 +9,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::{Bytes, BytesMut};
 
-use super::Came;
 use crate::association::Association;
 use crate::output::{Event, Purpose, Reason};
 use crate::outstanding::Outstanding;
 use crate::path::Paths;
 use crate::receive::Arrival;
 use crate::sender::{Sender, Surroundings};
-use crate::wire::chunk::{FORWARD_HEADER, ForwardTsn};
+use crate::wire::chunk::{FORWARD_HEADER, ForwardTsn, IForwardTsn, SkippedMessage};
 use crate::wire::{Chunk, Packet};
-use crate::{Duration, Limit, Message, Reliability, Ssn, Time, Tsn};
+use crate::{Duration, Limit, Message, Mid, Reliability, Ssn, Time, Tsn};
 
 /// FORWARD TSNs of one packet that are looked at: each may look at every stream.
-const MOST_IN_A_PACKET: u32 = 4;
+pub(super) const MOST_IN_A_PACKET: u32 = 4;
 
 /// The messages that have limits, as far as they are not acknowledged.
 #[derive(Default)]
@@ -134,8 +133,12 @@ impl Ledger {
 impl Sender {
     /// After a SACK or a timeout: what may not be sent again is given up, and the peer has to know.
     pub(crate) fn review(&mut self, around: &mut Surroundings<'_>) {
+        let point = self.outstanding.point();
+        if let Some(interleaving) = &mut self.queue.interleaving {
+            interleaving.trim(point);
+        }
         let Some(ledger) = &mut self.queue.ledger else { return };
-        ledger.trim(self.outstanding.point());
+        ledger.trim(point);
         for (tsn, transmissions) in self.outstanding.marked() {
             let Some(ledger) = &self.queue.ledger else { return };
             if let Some(message) = ledger.message_of(tsn)
@@ -209,6 +212,9 @@ impl Sender {
     /// FORWARD TSN up to the Advanced.Peer.Ack.Point, or as far as its streams fit into `limit` bytes.
     //= rfc3758#section-3.5
     fn forward_chunk(&self, limit: u32) -> Option<(Chunk, Tsn)> {
+        if self.queue.interleaving.is_some() {
+            return self.interleaved_chunk(limit);
+        }
         let end = abandoned_point(&self.outstanding)?;
         let room = (limit as usize - FORWARD_HEADER) / 4;
         let mut skipped: BTreeMap<u16, Ssn> = BTreeMap::new();
@@ -225,6 +231,28 @@ impl Sender {
         }
         let chunk = ForwardTsn { cumulative: point, skipped: skipped.into_iter().collect() };
         Some((Chunk::ForwardTsn(chunk), end))
+    }
+
+    /// The same as I-FORWARD-TSN.
+    //= rfc8260#section-2.3.1
+    fn interleaved_chunk(&self, limit: u32) -> Option<(Chunk, Tsn)> {
+        let interleaving = self.queue.interleaving.as_ref()?;
+        let end = abandoned_point(&self.outstanding)?;
+        let room = (limit as usize - FORWARD_HEADER) / 8;
+        let mut skipped: BTreeMap<(u16, bool), Mid> = BTreeMap::new();
+        let mut cumulative = self.outstanding.point();
+        while cumulative != end {
+            let Some(sent) = self.outstanding.get(cumulative.next()) else { break };
+            let lane = (sent.data.stream, sent.data.unordered);
+            if !skipped.contains_key(&lane) && skipped.len() == room {
+                break;
+            }
+            cumulative = cumulative.next();
+            skipped.insert(lane, interleaving.place(cumulative).0);
+        }
+        let message = |((stream, unordered), mid)| SkippedMessage { stream, unordered, mid };
+        let skipped = skipped.into_iter().map(message).collect();
+        Some((Chunk::IForwardTsn(IForwardTsn { cumulative, skipped }), end))
     }
 
     /// When a lifetime ends, or FORWARD TSN is to be said again.
@@ -345,7 +373,7 @@ impl Association {
 
     /// FORWARD TSN came. It is acknowledged like DATA; one that is out of date, at once.
     //= rfc3758#section-3.6
-    pub(super) fn forward_tsn(&mut self, forward: &ForwardTsn, _: Came, arrival: &mut Arrival) {
+    pub(super) fn forward_tsn(&mut self, forward: &ForwardTsn, arrival: &mut Arrival) {
         if !self.state.receives_data() || !arrival.admits_forward(MOST_IN_A_PACKET) {
             return;
         }

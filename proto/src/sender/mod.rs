@@ -20,7 +20,6 @@ use crate::policy::{Ask, Choice, PolicyError, Route, Why};
 use crate::rules::NewData;
 use crate::send_queue::SendQueue;
 use crate::wire::Chunk;
-use crate::wire::chunk::padded;
 use crate::{Config, Policies, Ssn, Time, Tsn};
 use blocked::{BlockedClock, in_the_way};
 use rights::Rights;
@@ -259,7 +258,7 @@ impl Sender {
             tsn = next;
             let data = self.outstanding.resend(next, path, around.paths, around.now);
             around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why });
-            chunks.push(Chunk::Data(data));
+            chunks.push(self.queue.chunk(data));
         }
         self.rights.retransmitted();
     }
@@ -343,10 +342,11 @@ impl Sender {
             }
             let tsn = self.outstanding.next_tsn();
             let Some(data) = self.queue.take(fragment, tsn) else { break };
-            debug_assert_eq!(padded(data.size()) as u32, size);
             budget -= size;
             window = window.saturating_sub(u64::from(size));
-            chunks.push(Chunk::Data(data.clone()));
+            let chunk = self.queue.chunk(data.clone());
+            debug_assert_eq!(chunk.padded_size() as u32, size);
+            chunks.push(chunk);
             self.outstanding.push(data, size, path, around.paths, now);
             around.notes.add(now, || NoteKind::Sent { path, tsn, size, why });
             if probing {

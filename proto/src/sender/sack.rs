@@ -46,7 +46,7 @@ impl Sender {
         self.a_rwnd = u64::from(sack.a_rwnd);
         self.note_peer_window(around);
         self.answer_probe(around);
-        if self.queue.ledger.is_some() {
+        if self.queue.ledger.is_some() || self.queue.interleaving.is_some() {
             self.review(around);
         }
         Answer::Taken(digest.acked)

@@ -95,14 +95,22 @@ impl Packet {
         HEADER + self.chunks.iter().map(Chunk::padded_size).sum::<usize>()
     }
 
-    /// Appends the packet to `out`, checksum included. On an error `out` is as it was.
-    pub fn encode(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+    /// As [`encode`](Packet::encode), with a checksum of zero: for a lower layer that finds errors itself, and only
+    /// if [`Endpoint::omits_checksum`](crate::Endpoint::omits_checksum) says so of this packet.
+    //= rfc9653#section-5.2
+    pub fn encode_without_checksum(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         let start = out.len();
         let encoded = self.put(out);
         if encoded.is_err() {
             out.truncate(start);
-            return encoded;
         }
+        encoded
+    }
+
+    /// Appends the packet to `out`, checksum included. On an error `out` is as it was.
+    pub fn encode(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        let start = out.len();
+        self.encode_without_checksum(out)?;
         //= rfc9260#section-6.8
         //= rfc9260#appendix-A
         // The reflected CRC goes out with its lowest byte first, against the network order of all else.

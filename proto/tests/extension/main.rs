@@ -2,11 +2,14 @@
 
 mod addresses;
 mod auth;
+mod ecn;
+mod interleaving;
 mod negotiation;
 mod partial;
 mod streams;
 #[path = "../support/mod.rs"]
 mod support;
+mod zero_checksum;
 
 use anabranch_proto::{Config, Extensions};
 use support::bench::era;

@@ -9,7 +9,7 @@ pub mod expected;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 
-use anabranch_proto::wire::{Address, Chunk, Packet};
+use anabranch_proto::wire::{Address, Chunk, Ecn, Packet};
 use anabranch_proto::{
     AssociationId, Config, Duration, Endpoint, Event, Incoming, LocalAddress, Message, Note, Output,
     Policies, Reason, Time,
@@ -72,6 +72,9 @@ pub struct World {
     pub chance: ChaCha8Rng,
     /// Every packet goes through the codec.
     pub wire: bool,
+    /// Of so many packets that can be marked, one is: congestion; 0: none.
+    pub mark: u64,
+    markable: u64,
     travelling: BTreeMap<(Time, u64), (usize, Packet)>,
     counter: u64,
     wake: [Option<Time>; 2],
@@ -107,6 +110,8 @@ impl World {
             fate: None,
             chance: ChaCha8Rng::seed_from_u64(seed),
             wire: false,
+            mark: 0,
+            markable: 0,
             travelling: BTreeMap::new(),
             counter: 0,
             wake: [None; 2],
@@ -182,7 +187,11 @@ impl World {
         }
     }
 
-    fn carry(&mut self, side: usize, packet: Packet, reason: Reason) {
+    fn carry(&mut self, side: usize, mut packet: Packet, reason: Reason) {
+        if self.mark > 0 && packet.ecn == Ecn::Ect0 {
+            self.markable += 1;
+            packet.ecn = if self.markable.is_multiple_of(self.mark) { Ecn::Ce } else { Ecn::Ect0 };
+        }
         let IpAddr::V4(from) = packet.from.ip else { panic!("an IPv4 test") };
         let IpAddr::V4(to) = packet.to.ip else { panic!("an IPv4 test") };
         let path = usize::from(from.octets()[2]);

@@ -1,0 +1,63 @@
+//! Interleaved messages (RFC 8260): I-DATA in place of DATA, I-FORWARD-TSN in place of FORWARD TSN.
+//!
+//! `sending.rs` numbers fragments and gives each stream its turn, chunk by chunk; `receiving.rs` joins them.
+
+mod receiving;
+mod sending;
+
+pub(crate) use receiving::Interleaved;
+pub(crate) use sending::Interleaving;
+
+use super::Came;
+use super::partial::MOST_IN_A_PACKET;
+use crate::Time;
+use crate::association::Association;
+use crate::receive::{Arrival, Taken};
+use crate::wire::Cause;
+use crate::wire::chunk::{IData, IForwardTsn};
+
+impl Association {
+    /// I-DATA came.
+    //= rfc8260#section-2.2.3
+    pub(super) fn idata(&mut self, data: IData, came: Came, arrival: &mut Arrival, now: Time) {
+        self.data_shows_cookie_ack(came.path, now);
+        if !self.state.receives_data() {
+            return;
+        }
+        if data.payload.is_empty() {
+            return self.violated(Cause::NoUserData(data.tsn), now);
+        }
+        if data.stream >= self.streams.1 {
+            return self.invalid_stream(data.stream, data.tsn, came.path, arrival);
+        }
+        let taken = self.receiver.idata(data, &self.config.rules, arrival);
+        self.count_taken(taken);
+    }
+
+    pub(crate) fn count_taken(&mut self, taken: Taken) {
+        match taken {
+            Taken::New => {}
+            Taken::Duplicate => self.statistics.duplicates += 1,
+            Taken::NoRoom => self.statistics.no_room += 1,
+        }
+    }
+
+    /// I-FORWARD-TSN came.
+    //= rfc8260#section-2.3.1
+    pub(super) fn interleaved_forward(&mut self, forward: &IForwardTsn, arrival: &mut Arrival) {
+        if !self.state.receives_data() || !arrival.admits_forward(MOST_IN_A_PACKET) {
+            return;
+        }
+        let inbound = self.streams.1;
+        let skipped = forward.skipped.iter().copied().filter(|message| message.stream < inbound);
+        self.receiver.interleaved_forward(forward.cumulative, skipped, arrival);
+    }
+
+    /// Chunks of the other kind than was agreed.
+    //= rfc8260#section-2.2.3
+    //= rfc8260#section-2.3.1
+    pub(crate) fn wrong_kind(&mut self, now: Time) {
+        let what = b"a chunk of the kind that was not agreed: DATA or I-DATA".as_slice();
+        self.violated(Cause::ProtocolViolation(what.into()), now);
+    }
+}

@@ -1,0 +1,97 @@
+//! Numbers for I-DATA, and the turn of each stream.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::wire::chunk::{Data, IData, Place};
+use crate::{Mid, Tsn};
+
+/// The sending side's numbers. The turn goes round the streams that have messages, chunk by chunk.
+//= rfc8260#section-3.2
+#[derive(Default)]
+pub(crate) struct Interleaving {
+    /// The next Message Identifier of each stream, ordered and unordered.
+    mids: BTreeMap<(u16, bool), Mid>,
+    /// The message of each stream of which a part was sent, and its next fragment.
+    under_way: BTreeMap<u16, (Mid, u32)>,
+    /// Chunks sent and not cumulatively acknowledged: message and fragment.
+    places: VecDeque<(Tsn, Mid, u32)>,
+    /// Messages that wait, by stream.
+    waiting: BTreeMap<u16, usize>,
+}
+
+impl Interleaving {
+    pub(crate) fn enter(&mut self, stream: u16) {
+        *self.waiting.entry(stream).or_default() += 1;
+    }
+
+    /// A message of this stream waits no more.
+    pub(crate) fn strike(&mut self, stream: u16) {
+        if let Some(count) = self.waiting.get_mut(&stream) {
+            *count -= 1;
+            if *count == 0 {
+                self.waiting.remove(&stream);
+            }
+        }
+    }
+
+    /// A message is given up before its last fragment was sent.
+    pub(crate) fn cut(&mut self, stream: u16) {
+        self.under_way.remove(&stream);
+    }
+
+    /// The stream whose turn comes after this one's; `None`: nobody else waits.
+    pub(crate) fn after(&self, stream: u16) -> Option<u16> {
+        let next = self.waiting.range(stream.saturating_add(1)..).next().or(self.waiting.first_key_value());
+        next.map(|(next, _)| *next).filter(|next| *next != stream)
+    }
+
+    /// A chunk gets its numbers.
+    //= rfc8260#section-2.2.2
+    pub(crate) fn sent(&mut self, data: &Data) {
+        let (mid, fsn) = match self.under_way.remove(&data.stream) {
+            Some(place) => place,
+            None => {
+                let next = self.mids.entry((data.stream, data.unordered)).or_default();
+                let mid = *next;
+                *next = mid.next();
+                (mid, 0)
+            }
+        };
+        if !data.end {
+            self.under_way.insert(data.stream, (mid, fsn.wrapping_add(1)));
+        }
+        self.places.push_back((data.tsn, mid, fsn));
+    }
+
+    /// Message and fragment of a chunk that was sent.
+    pub(crate) fn place(&self, tsn: Tsn) -> (Mid, u32) {
+        let first = self.places.front().map_or(tsn, |place| place.0);
+        let place = self.places.get(tsn.distance_from(first) as usize);
+        place.map_or((Mid(0), 0), |(_, mid, fsn)| (*mid, *fsn))
+    }
+
+    /// The chunk as it is sent.
+    pub(crate) fn chunk(&self, data: Data) -> IData {
+        let (mid, fsn) = self.place(data.tsn);
+        let place = if data.begin { Place::First { ppid: data.ppid } } else { Place::Later { fsn } };
+        let Data { tsn, stream, end, unordered, immediate, payload, .. } = data;
+        IData { tsn, stream, mid, place, end, unordered, immediate, payload }
+    }
+
+    /// Forgets what is cumulatively acknowledged.
+    pub(crate) fn trim(&mut self, point: Tsn) {
+        while self.places.pop_front_if(|place| !place.0.after(point)).is_some() {}
+    }
+
+    /// Whether a message was numbered on these streams (none: all).
+    pub(crate) fn begun(&self, streams: &[u16]) -> bool {
+        let listed = |stream: u16| streams.is_empty() || streams.contains(&stream);
+        self.mids.iter().any(|((stream, _), mid)| *mid != Mid(0) && listed(*stream))
+    }
+
+    /// Both numbers of these streams (none: all) begin anew.
+    //= rfc8260#section-2.3.2
+    pub(crate) fn reset(&mut self, streams: &[u16]) {
+        self.mids.retain(|(stream, _), _| !streams.is_empty() && !streams.contains(stream));
+    }
+}

@@ -1,0 +1,126 @@
+//! Explicit congestion notification: RFC 4960 appendix A.
+
+use anabranch_proto::wire::chunk::EcnEcho;
+use anabranch_proto::wire::{Chunk, Ecn, Packet, Param, Ports};
+use anabranch_proto::{Extensions, Incoming, Tsn};
+
+use crate::support::bench::{Bench, FULL, chunk, ms};
+use crate::support::{PORT, World, address, secs};
+use crate::with;
+
+const ECN: Extensions = Extensions {
+    partial_reliability: false,
+    reconfiguration: false,
+    authentication: false,
+    addresses: false,
+    interleaving: false,
+    zero_checksum: false,
+    ecn: true,
+};
+
+fn bench() -> Bench {
+    Bench::with(with(ECN), 1, |_| vec![Param::EcnCapable])
+}
+
+fn ecne(tsn: u32) -> Chunk {
+    Chunk::Ecne(EcnEcho { tsn: Tsn(tsn) })
+}
+
+fn marked(bench: &mut Bench, tsns: &[u32]) {
+    let packet = Packet {
+        from: address(0, 1),
+        to: address(0, 0),
+        ports: Ports { source: PORT + 1, destination: PORT },
+        tag: bench.tag,
+        ecn: Ecn::Ce,
+        chunks: tsns.iter().map(|tsn| chunk(*tsn, 10)).collect(),
+    };
+    bench.end.handle(bench.now, Incoming::Packet(Box::new(packet)));
+    bench.drain();
+}
+
+/// Packets with data can be marked, others not; without agreement none.
+//= rfc4960#appendix-A
+#[test]
+fn what_can_be_marked() {
+    for (params, expected) in [(vec![Param::EcnCapable], Ecn::Ect0), (vec![], Ecn::NotEct)] {
+        let mut bench = Bench::with(with(ECN), 1, |_| params);
+        bench.send(1, 10);
+        bench.data(1, 10);
+        bench.data(2, 10);
+        let ecn: Vec<Ecn> = bench.sent.iter().map(|(_, packet, _)| packet.ecn).collect();
+        assert_eq!(ecn, [expected, Ecn::NotEct]);
+    }
+}
+
+/// A marked packet is told at once, with its lowest TSN, and with every SACK until CWR answers it.
+//= rfc4960#appendix-A
+#[test]
+fn a_mark_is_told_until_it_is_heard() {
+    let mut bench = bench();
+    let told =
+        |bench: &mut Bench| bench.take(|c| if let Chunk::Ecne(echo) = c { Some(echo.tsn.0) } else { None });
+    marked(&mut bench, &[1, 2]);
+    assert_eq!(told(&mut bench), [1]);
+    bench.data(3, 10);
+    bench.data(4, 10);
+    assert_eq!(told(&mut bench), [1]);
+    bench.send(1, FULL);
+    bench.data(5, 10);
+    bench.data(6, 10);
+    assert_eq!(told(&mut bench), [1]);
+    bench.hear(Chunk::Cwr(EcnEcho { tsn: Tsn(0) }));
+    bench.data(7, 10);
+    bench.data(8, 10);
+    assert_eq!(told(&mut bench), [1], "an old answer");
+    bench.hear(Chunk::Cwr(EcnEcho { tsn: Tsn(1) }));
+    bench.data(9, 10);
+    bench.data(10, 10);
+    assert_eq!(told(&mut bench), []);
+}
+
+/// ECNE cuts the window once for what was in flight, is answered every time, and one for what was never sent is
+/// nothing.
+//= rfc4960#appendix-A
+#[test]
+fn a_window_is_cut_once() {
+    let mut bench = bench();
+    bench.grow_to(60_000);
+    let first = bench.next_tsn();
+    let window = bench.window();
+    bench.send(10, FULL);
+    (0..3).for_each(|n| bench.hear(ecne(first + n)));
+    assert_eq!(bench.window(), window / 2);
+    let answers = bench.take(|c| if let Chunk::Cwr(echo) = c { Some(echo.tsn.0) } else { None });
+    assert_eq!(answers, [first, first + 1, first + 2]);
+    bench.hear(ecne(first + 10));
+    assert_eq!((bench.window(), bench.sent.len() - bench.loads().len()), (window / 2, 0), "never sent");
+    bench.sack(first + 9, &[]);
+    bench.send(1, FULL);
+    let window = bench.window();
+    bench.hear(ecne(first + 10));
+    assert_eq!(bench.window(), window / 2);
+    bench.pass(ms(1));
+}
+
+/// A path that marks every tenth packet slows its sender without any loss.
+#[test]
+fn two_ends() {
+    let config = with(ECN);
+    let mut times = Vec::new();
+    for marking in [false, true] {
+        let (mut world, id) = World::joined([&config, &config], 1);
+        world.run(secs(1.0));
+        world.mark = if marking { 10 } else { 0 };
+        (0..40).for_each(|_| world.give(0, id, 10_000));
+        let mut arrived = 0;
+        while arrived < 40 {
+            assert!(world.now < secs(200.0));
+            world.run(world.now + ms(10));
+            arrived += world.take(1).len();
+        }
+        times.push(world.now);
+        assert_eq!(world.ends[0].statistics(world.now, id).timeouts, 0);
+    }
+    assert!(times[1] > times[0], "{times:?}");
+}

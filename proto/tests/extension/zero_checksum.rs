@@ -1,0 +1,62 @@
+//! A checksum of zero over a layer that finds errors itself: RFC 9653.
+
+use anabranch_proto::wire::chunk::{CookieEcho, Init};
+use anabranch_proto::wire::{Chunk, DecodeError, Ecn, Packet, Param};
+use anabranch_proto::{Extensions, Tsn};
+use bytes::{Bytes, BytesMut};
+
+use crate::support::bench::{Bench, chunk, era};
+use crate::with;
+
+const ZERO: Extensions = Extensions {
+    partial_reliability: false,
+    reconfiguration: false,
+    authentication: false,
+    addresses: false,
+    interleaving: false,
+    zero_checksum: true,
+    ecn: false,
+};
+
+/// Only what both have agreed on, with the method that both know, and never what sets up an association.
+//= rfc9653#section-4
+//= rfc9653#section-5.2
+//= rfc9653#section-5.3
+#[test]
+fn who_may_omit_it() {
+    for (config, offered, omitted, accepted) in [
+        (with(ZERO), Some(1), true, true),
+        (with(ZERO), Some(2), false, true),
+        (with(ZERO), None, false, true),
+        (era("rfc9260"), Some(1), false, false),
+    ] {
+        let mut bench = Bench::with(config, 1, |_| offered.map(Param::ZeroChecksum).into_iter().collect());
+        bench.send(1, 100);
+        let (_, sent, _) = bench.sent.remove(0);
+        assert_eq!(bench.end.omits_checksum(&sent), omitted, "{offered:?}");
+        let init = Init { tag: 1, a_rwnd: 1, outbound: 1, inbound: 1, tsn: Tsn(1), params: vec![] };
+        let echo = CookieEcho { cookie: Bytes::new() };
+        for setting_up in [Chunk::Init(Box::new(init)), Chunk::CookieEcho(echo)] {
+            let packet =
+                Packet { chunks: [setting_up].into_iter().collect(), tag: bench.tag, ..sent.clone() };
+            assert!(!bench.end.omits_checksum(&packet) && !bench.end.accepts_without_checksum(&packet));
+        }
+        let came = Packet { tag: bench.tag, chunks: [chunk(1, 10)].into_iter().collect(), ..sent.clone() };
+        assert_eq!(bench.end.accepts_without_checksum(&came), accepted);
+        assert!(!bench.end.accepts_without_checksum(&Packet { tag: bench.tag ^ 1, ..came }), "a stranger");
+    }
+}
+
+/// The bytes are those of any packet but for the checksum, which the reader finds wrong.
+#[test]
+fn what_stands_in_its_place() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    bench.send(1, 100);
+    let packet = &bench.sent[0].1;
+    let (mut with, mut without) = (BytesMut::new(), BytesMut::new());
+    packet.encode(&mut with).expect("short");
+    packet.encode_without_checksum(&mut without).expect("short");
+    assert_eq!((&without[8..12], &without[12..], &without[..8]), (&[0; 4][..], &with[12..], &with[..8]));
+    let refused = Packet::decode(packet.from, packet.to, Ecn::NotEct, without.freeze());
+    assert!(matches!(refused, Err(DecodeError::Checksum { found: 0, .. })));
+}
