@@ -1,7 +1,7 @@
 //! Who sends and receives at a host: the same shape as `anabranch_proto::Endpoint`, so that a flow's two ends
 //! may be any protocol.
 
-use anabranch_proto::wire::Packet;
+use anabranch_proto::wire::{Ecn, Packet};
 use anabranch_proto::{Note, PathId, Reason, Time};
 
 /// One end of a flow.
@@ -48,6 +48,17 @@ pub(crate) struct Frame {
     pub(crate) size: u32,
     /// Where in the table of routes it is: at the link direction that it is on.
     pub(crate) hop: u32,
+}
+
+impl Frame {
+    /// It has met congestion, if it can say so.
+    pub(crate) fn mark(&mut self) {
+        if let Body::Sctp(packet) = &mut self.body
+            && packet.ecn != Ecn::NotEct
+        {
+            packet.ecn = Ecn::Ce;
+        }
+    }
 }
 
 /// What is in a frame.

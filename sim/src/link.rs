@@ -31,6 +31,8 @@ pub(crate) struct Direction {
     /// Departure and arrival of the packet that came last.
     last: (Time, Time),
     queue: Occupancy,
+    /// From so many bytes in the queue on, packets that can be marked are.
+    mark: u64,
     /// The size of that packet, and the nanoseconds that it took to send: most are like the one before.
     like: (u32, u64),
     losses: Losses,
@@ -98,9 +100,15 @@ impl Direction {
             last: (Time::ZERO, Time::ZERO),
             like: (0, 0),
             queue: Occupancy::new(queue),
+            mark: u64::MAX,
             losses,
             counters: Counters::default(),
         }
+    }
+
+    /// The same, and marks packets that can be marked from so many bytes in the queue on.
+    pub(crate) fn marking(self, mark: Option<u64>) -> Self {
+        Direction { mark: mark.unwrap_or(u64::MAX), ..self }
     }
 
     /// Takes a packet, or gives it back with the reason why not. Losses are drawn first: a lost packet takes no
@@ -109,7 +117,7 @@ impl Direction {
     pub(crate) fn offer(
         &mut self,
         now: Time,
-        frame: Frame,
+        mut frame: Frame,
         insertion: u64,
     ) -> Result<(), (DropCause, Frame)> {
         self.counters.offered += 1;
@@ -126,6 +134,9 @@ impl Direction {
         if !self.queue.admits(frame.size) {
             self.counters.queue += 1;
             return Err((DropCause::Queue, frame));
+        }
+        if self.queue.bytes() >= self.mark {
+            frame.mark();
         }
         self.queue.enter(frame.size);
         self.last = self.schedule(now, self.last, frame.size);

@@ -150,6 +150,7 @@ impl Shown<'_> {
         let chunks = self.sctp.map_or(&[][..], |packet| &packet.chunks[..]);
         chunks.iter().filter_map(|chunk| match chunk {
             Chunk::Data(data) => Some(data.tsn),
+            Chunk::IData(data) => Some(data.tsn),
             _ => None,
         })
     }

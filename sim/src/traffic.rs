@@ -1,6 +1,6 @@
 //! The applications at a flow's ends: what gives data to an association and what reads it.
 
-use anabranch_proto::{Message, Time};
+use anabranch_proto::{Message, Reliability, Time};
 use bytes::Bytes;
 
 use crate::scenario::{Flow, Traffic};
@@ -19,6 +19,7 @@ pub(crate) struct Source {
     /// One whole message.
     page: Bytes,
     unordered: bool,
+    reliability: Reliability,
     streams: u16,
     /// Bytes taken by the association.
     given: u64,
@@ -46,6 +47,7 @@ impl Source {
             rate,
             page,
             unordered: flow.unordered,
+            reliability: flow.reliability,
             streams: flow.streams.max(1),
             given: 0,
             messages: 0,
@@ -71,7 +73,7 @@ impl Source {
             ppid: 0,
             unordered: self.unordered,
             payload: self.page.slice(..size),
-            ..Message::default()
+            reliability: self.reliability,
         })
     }
 

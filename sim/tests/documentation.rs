@@ -97,6 +97,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("link.l.rate", "['1 Mbit/s', '2 Mbit/s']"),
     ("link.l.delay", "3 ms"),
     ("link.l.queue", "9 kB"),
+    ("link.l.mark", "['9 kB', 'off']"),
     ("link.l.loss", "{ packets = [3] }"),
     ("link.l.mtu", "9000 B"),
     ("link.l.up", "false"),
@@ -114,6 +115,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.rate", "3 kbit/s"),
     ("flow.f.message_size", "3 kB"),
     ("flow.f.unordered", "true"),
+    ("flow.f.reliability", "{ lifetime = '200 ms' }"),
     ("flow.f.streams", "3"),
     ("flow.f.read", "3 kbit/s"),
     ("flow.f.udp", "true"),
@@ -146,6 +148,15 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.sctp.inbound_streams", "3"),
     ("flow.f.sctp.first_tsn", "4294967290"),
     ("flow.f.sctp.first_ssn", "65530"),
+    ("flow.f.sctp.partial_reliability", "true"),
+    ("flow.f.sctp.reconfiguration", "true"),
+    ("flow.f.sctp.authentication", "true"),
+    ("flow.f.sctp.authenticated_chunks", "[0]"),
+    ("flow.f.sctp.shared_key", "a secret"),
+    ("flow.f.sctp.dynamic_addresses", "true"),
+    ("flow.f.sctp.interleaving", "true"),
+    ("flow.f.sctp.zero_checksum", "true"),
+    ("flow.f.sctp.ecn", "true"),
 ];
 
 /// Keys that cannot have a second value (one node name, one window policy, one protocol, one link to change), and
@@ -183,6 +194,9 @@ fn every_key_is_consulted() {
                 "link.l.name" => vec!["change.1.link=other".to_owned()],
                 "flow.f.from" => vec!["flow.f.to=s".to_owned()],
                 "flow.f.to" => vec!["flow.f.from=r".to_owned()],
+                "flow.f.sctp.authenticated_chunks"
+                | "flow.f.sctp.shared_key"
+                | "flow.f.sctp.dynamic_addresses" => vec!["flow.f.sctp.authentication=true".to_owned()],
                 _ => Vec::new(),
             };
             edits.push(format!("{path}={value}"));

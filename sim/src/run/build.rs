@@ -1,6 +1,7 @@
 //! From a scenario to what the engine drives.
 
 use anabranch_proto::policy::PolicyError;
+use anabranch_proto::wire::chunk::{AUTH_HEADER, DATA_HEADER, IDATA_HEADER};
 use anabranch_proto::{Config, Duration, Endpoint, LocalAddress, NewError, Pairs, Policies, Time};
 
 use crate::chance::stream_seed;
@@ -23,6 +24,8 @@ const UDP_HEADER: u32 = 8;
 const UDP_PORT: u16 = 9899;
 /// Bytes of the common header and of a DATA chunk's.
 const SCTP_HEADERS: u32 = 12 + 16;
+/// Bytes of the HMAC that both ends prefer.
+const SHA_256: u32 = 32;
 /// The SCTP port of the first flow.
 const FIRST_PORT: u16 = 5000;
 
@@ -75,6 +78,7 @@ impl<'a> Plan<'a> {
         let stream = format!("link/{}/{}/loss", link.name, self.network.label(id));
         let losses = Losses::new(self.scenario.seed, &stream, &link.loss[given]);
         Direction::new(link.rate[given], nanos(link.delay[given]), link.queue[given], losses, link.up)
+            .marking(link.mark[given])
     }
 
     /// The changes in order of time; of those at one time the links' names decide, then the document.
@@ -111,7 +115,7 @@ impl<'a> Plan<'a> {
         let (flow, ends) = &self.flows[number];
         let [client, server] = self.configs(number);
         let header = client.ip_header + if flow.udp { UDP_HEADER } else { 0 };
-        let payload = client.mtu.saturating_sub(header + SCTP_HEADERS) & !3;
+        let payload = client.mtu.saturating_sub(header + SCTP_HEADERS + extension_headers(&client)) & !3;
         let source = Source::new(flow, flow.message_size.unwrap_or(payload));
         let [there, back] = self.ways(number, [&client, &server], routes);
         debug_assert_eq!(there.routes.len(), ends.client.len() * ends.server.len());
@@ -227,4 +231,12 @@ fn refused(flow: &Flow, error: NewError) -> RunError {
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What extensions, which both ends offer, add to the headers of a packet with one chunk of data: I-DATA has a longer
+/// one than DATA, AUTH goes before what must be authenticated.
+fn extension_headers(config: &Config) -> u32 {
+    let interleaving = if config.extensions.interleaving { (IDATA_HEADER - DATA_HEADER) as u32 } else { 0 };
+    let auth = if config.authenticated_chunks.is_empty() { 0 } else { AUTH_HEADER as u32 + SHA_256 };
+    interleaving + auth
 }

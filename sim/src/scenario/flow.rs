@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anabranch_proto::{Config, Pairs, Policies};
+use anabranch_proto::{Config, Pairs, Policies, Reliability};
 
 use super::at::{At, Result};
 use super::keys::{Default, Key, fill};
@@ -82,6 +82,13 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         read: |draft, at| at.boolean().map(|unordered| draft.flow.unordered = unordered),
     },
     Key {
+        name: "reliability",
+        takes: "`\"full\"` or a table",
+        default: Default::Value("\"full\""),
+        doc: "When a message is given up, if `partial_reliability` is on: `{ lifetime = \"200 ms\" }` after the send call, `{ retransmissions = 0 }`, or `{ priority = 5 }` when the send buffer is full (lower numbers first).",
+        read: |draft, at| reliability(at).map(|reliability| draft.flow.reliability = reliability),
+    },
+    Key {
         name: "streams",
         takes: "count",
         default: Default::Value("1"),
@@ -126,6 +133,7 @@ pub(super) fn flow(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Flo
         traffic: Traffic::Bulk(None),
         message_size: None,
         unordered: false,
+        reliability: Reliability::Full,
         streams: 1,
         read_rate: None,
         udp: false,
@@ -145,6 +153,31 @@ pub(super) fn flow(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Flo
     }
     enough_streams(at, &flow)?;
     Ok(flow)
+}
+
+fn reliability(at: &At<'_>) -> Result<Reliability> {
+    if at.string().is_ok() {
+        return at.one_of("choice", &["full"]).map(|_| Reliability::Full);
+    }
+    match at.entries()? {
+        [only] => match only.key.as_str() {
+            "lifetime" => {
+                let value = at.get("lifetime").ok_or_else(|| at.error("a lifetime"))?;
+                let millis = u32::try_from(value.duration()?.as_millis());
+                millis.map(Reliability::Lifetime).map_err(|_| value.error("this is more than 49 days"))
+            }
+            "retransmissions" => {
+                let value = at.get("retransmissions").ok_or_else(|| at.error("a count"))?;
+                value.count(0..=u32::MAX).map(Reliability::Retransmissions)
+            }
+            "priority" => {
+                let value = at.get("priority").ok_or_else(|| at.error("a count"))?;
+                value.count(0..=u32::MAX).map(Reliability::Priority)
+            }
+            _ => Err(at.no_such_key(only).hint("`lifetime`, `retransmissions` or `priority`")),
+        },
+        _ => Err(at.error("one of `lifetime`, `retransmissions` and `priority`")),
+    }
 }
 
 fn enough_streams(at: &At<'_>, flow: &Flow) -> Result<()> {

@@ -69,6 +69,18 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         read: |draft, at| at.pair(At::queue).map(|queue| draft.link.queue = queue),
     },
     Key {
+        name: "mark",
+        takes: "size or `\"off\"`; or two",
+        default: Default::Value("\"off\""),
+        doc: "From so many bytes in its queue on, packets that can be marked (ECN, `[flow.sctp]` `ecn`) are.",
+        read: |draft, at| {
+            let mark = |at: &At<'_>| {
+                if at.string() == Ok("off") { Ok(None) } else { at.size(0..=u64::MAX).map(Some) }
+            };
+            at.pair(mark).map(|mark| draft.link.mark = mark)
+        },
+    },
+    Key {
         name: "loss",
         takes: "loss, or `[there, back]`",
         default: Default::Value("\"0 %\""),
@@ -106,6 +118,7 @@ pub(super) fn link(at: &At<'_>) -> Result<(Link, Vec<Change>)> {
         rate: [0; 2],
         delay: [Duration::ZERO; 2],
         queue: [Queue::Packets(100); 2],
+        mark: [None; 2],
         loss: [Loss::None, Loss::None],
         mtu: 1500,
         up: true,

@@ -19,7 +19,7 @@ pub(crate) mod units;
 pub use document::Document;
 pub use error::ScenarioError;
 
-use anabranch_proto::{Config, Duration, Policies};
+use anabranch_proto::{Config, Duration, Policies, Reliability};
 
 /// The protocol's parameters that keys of `[flow.sctp]` give, each with its value as TOML.
 pub(crate) fn protocol(assignments: &[(String, String)]) -> Result<Config, ScenarioError> {
@@ -84,6 +84,8 @@ pub struct Link {
     pub delay: [Duration; 2],
     /// The queue before each direction.
     pub queue: [Queue; 2],
+    /// Bytes in each queue from which on packets that can be marked (ECN) are; `None`: never.
+    pub mark: [Option<u64>; 2],
     /// Which packets are lost, in each direction.
     pub loss: [Loss; 2],
     /// The largest packet, in bytes with the IP header.
@@ -146,6 +148,8 @@ pub struct Flow {
     pub message_size: Option<u32>,
     /// Whether messages are sent unordered.
     pub unordered: bool,
+    /// When its messages are given up.
+    pub reliability: Reliability,
     /// Messages go to this many streams in turn.
     pub streams: u16,
     /// How fast the receiving application reads, in bit/s; `None`: at once.

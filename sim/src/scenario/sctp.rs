@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use anabranch_proto::policy::PolicyError;
 use anabranch_proto::rules::BadRule;
 use anabranch_proto::wire::Address;
-use anabranch_proto::{Config, LocalAddress, Pairs, Policies, PolicySpec, Rules};
+use anabranch_proto::{Config, LocalAddress, Pairs, Policies, PolicySpec, Rules, SharedKey};
 
 use super::at::{At, Result};
 use super::error::{ScenarioError, did_you_mean};
@@ -252,6 +252,79 @@ pub(super) const KEYS: &[Key<Sctp>] = &[
         default: Default::Value("0"),
         doc: "The first SSN of every stream; for tests of the wrap.",
         read: |sctp, at| at.count(0..=u16::MAX).map(|n| sctp.config.first_ssn = n),
+    },
+    Key {
+        name: "partial_reliability",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether messages can be given up (RFC 3758, RFC 7496); which are, the flow's `reliability` says.",
+        read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.partial_reliability = on),
+    },
+    Key {
+        name: "reconfiguration",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether streams can be reset and added (RFC 6525).",
+        read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.reconfiguration = on),
+    },
+    Key {
+        name: "authentication",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether chunks can be authenticated (RFC 4895).",
+        read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.authentication = on),
+    },
+    Key {
+        name: "authenticated_chunks",
+        takes: "array of chunk types",
+        default: Default::Value("[]"),
+        doc: "Chunk types that are taken only authenticated; needs `authentication`. 0 is DATA, 10 COOKIE ECHO.",
+        read: |sctp, at| {
+            let kinds = at.array("an array of chunk types")?;
+            let kinds = kinds.iter().map(|kind| kind.count(0..=u8::MAX)).collect::<Result<_>>()?;
+            sctp.config.authenticated_chunks = kinds;
+            Ok(())
+        },
+    },
+    Key {
+        name: "shared_key",
+        takes: "string or `\"none\"`",
+        default: Default::Value("\"none\""),
+        doc: "The endpoint pair shared key (RFC 4895), by identifier 1; needs `authentication`.",
+        read: |sctp, at| {
+            let secret = at.string()?;
+            let key = || SharedKey { id: 1, secret: secret.to_owned().into() };
+            sctp.config.shared_key = (secret != "none").then(key);
+            Ok(())
+        },
+    },
+    Key {
+        name: "dynamic_addresses",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether addresses can change (RFC 5061); needs `authentication`.",
+        read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.addresses = on),
+    },
+    Key {
+        name: "interleaving",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether messages on different streams are interleaved (RFC 8260); streams then take turns, chunk by chunk.",
+        read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.interleaving = on),
+    },
+    Key {
+        name: "zero_checksum",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether a checksum of zero is offered (RFC 9653), for DTLS below. Nothing here is below: only what is said in INIT changes.",
+        read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.zero_checksum = on),
+    },
+    Key {
+        name: "ecn",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether packets with data can be marked instead of lost (RFC 4960 appendix A); which are, a link's `mark` says.",
+        read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.ecn = on),
     },
 ];
 
