@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use anabranch_fuzz::{codec, cookie, delivery, endpoint, sacks, script};
+use anabranch_fuzz::{codec, cookie, delivery, endpoint, extensions, sacks, script};
 use arbitrary::{Arbitrary, Unstructured};
 
 fn main() {
@@ -19,6 +19,7 @@ fn main() {
             "cookie" => cookie::Case::play(case(&bytes)),
             "sacks" => sacks::Case::play(case(&bytes)),
             "endpoint" => endpoint::Case::play(case(&bytes)),
+            "extensions" => extensions::Case::play(case(&bytes)),
             "delivery" => delivery::Case::play(case(&bytes)),
             other => panic!("no target {other}"),
         }

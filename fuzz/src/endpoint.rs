@@ -169,7 +169,13 @@ impl Bout {
             Step::Send { of, stream, bytes } => {
                 let payload = BYTES.slice(..usize::from(*bytes) % BYTES.len());
                 let unordered = bytes & 0x8000 != 0;
-                let message = Message { stream: u16::from(stream % 10), ppid: 0, unordered, payload, ..Message::default() };
+                let message = Message {
+                    stream: u16::from(stream % 10),
+                    ppid: 0,
+                    unordered,
+                    payload,
+                    ..Message::default()
+                };
                 let _ = end.send(now, id(of), message);
             }
             Step::Read(of) => {

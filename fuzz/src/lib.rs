@@ -7,6 +7,7 @@
 //! | `cookie` | changes to a valid COOKIE ECHO | no association but by the cookie as it was given |
 //! | `sacks` | SACKs of any kind, and sends | flight, acknowledgements and retransmissions as a set of TSNs says |
 //! | `endpoint` | packets, calls, timers | no panic, an end to every drain, bounded memory |
+//! | `extensions` | a peer that has agreed on extensions, and calls | no panic, an end to every drain, bounded memory |
 //! | `script` | text | the reader and the runner of packet scripts do not panic |
 //! | `delivery` | what a network does to packets | each message at most once, in order; exactly once when it heals |
 //!
@@ -18,6 +19,7 @@ pub mod codec;
 pub mod cookie;
 pub mod delivery;
 pub mod endpoint;
+pub mod extensions;
 pub mod input;
 pub mod lone;
 pub mod memory;

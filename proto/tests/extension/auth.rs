@@ -53,7 +53,7 @@ pub(crate) fn peer(config: Config, wants: &'static [u8], algorithms: &[u16]) -> 
 
 /// The parameters without padding, one behind the other.
 fn vector(params: &[Param]) -> Vec<u8> {
-    params.iter().flat_map(|param| Param::encode_list(&[param.clone()]).expect("short")).collect()
+    params.iter().flat_map(|param| Param::encode_list(std::slice::from_ref(param)).expect("short")).collect()
 }
 
 /// Both vectors begin with 0x8002, so the longer is the larger number.

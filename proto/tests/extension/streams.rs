@@ -158,7 +158,7 @@ fn requests_queue() {
     bench.give(seventeenth).expect("there is such a stream now");
     assert_eq!(said(&mut bench), [ReConfigParam::AddIncoming(AddStreams { request: 3, count: 3 })]);
     let many = |bench: &mut Bench| bench.end.add_streams(now, id, Direction::Outgoing, 1);
-    assert_eq!((0..16).map(|_| many(&mut bench)).collect::<Result<(), _>>(), Ok(()));
+    assert_eq!((0..16).try_for_each(|_| many(&mut bench)), Ok(()));
     assert_eq!(many(&mut bench), Err(ChangeError::Busy));
     assert_eq!(bench.end.reset_streams(now, id, Direction::Outgoing, &[999]), Err(ChangeError::Invalid));
     assert_eq!(bench.end.reset_tsns(now, AssociationId(9)), Err(ChangeError::NotAgreed));
@@ -258,7 +258,7 @@ fn the_peer_resets_tsns() {
     bench.sack(1, &[]);
     let next = Some((Tsn(2), Tsn(2 + (1 << 31))));
     let done = ReConfigParam::Response(Response { request: 1, result: Response::PERFORMED, next });
-    assert_eq!(said(&mut bench), [done.clone()]);
+    assert_eq!(said(&mut bench), std::slice::from_ref(&done));
     assert_eq!(data(&mut bench), [(0, 0)], "and begins with SSN 0");
     ask(&mut bench, vec![ReConfigParam::TsnReset(1)]);
     assert_eq!(said(&mut bench), [done]);
