@@ -132,6 +132,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.sctp.association_max_retrans", "3"),
     ("flow.f.sctp.path_max_retrans", "3"),
     ("flow.f.sctp.pf_max_retrans", "0"),
+    ("flow.f.sctp.primary_switchover_max_retrans", "5"),
     ("flow.f.sctp.max_init_retransmits", "3"),
     ("flow.f.sctp.max_init_timeout", "3 s"),
     ("flow.f.sctp.heartbeat_interval", "off"),

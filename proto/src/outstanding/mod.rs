@@ -44,6 +44,8 @@ pub(crate) struct Sent {
     pub(crate) missing: u8,
     /// Marked by missing reports once already.
     pub(crate) fast: bool,
+    /// Sent on more than one path: an acknowledgement does not say which of them works.
+    moved: bool,
 }
 
 impl Sent {
@@ -131,6 +133,7 @@ impl Outstanding {
             transmissions: 1,
             missing: 0,
             fast: false,
+            moved: false,
         });
         let view = paths.view_mut(path);
         view.flight += u64::from(size);
@@ -157,6 +160,7 @@ impl Outstanding {
         let (old, size, why) = (sent.path, u64::from(sent.size), sent.standing);
         sent.standing = Standing::InFlight;
         sent.path = path;
+        sent.moved |= old != path;
         sent.transmissions += 1;
         let data = sent.data.clone();
         paths.view_mut(old).marked -= size;
