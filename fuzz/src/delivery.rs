@@ -128,6 +128,7 @@ impl Bout {
             stream: u16::from(stream % STREAMS),
             ppid: self.count as u32,
             unordered: stream & 0x80 != 0,
+            immediate: stream & 0x40 != 0,
             payload: content(self.count, 1 + usize::from(bytes) % 5000),
         };
         match self.world.ends[side].send(self.world.now, id, message.clone()) {

@@ -204,8 +204,8 @@ impl Bout {
         match step {
             Step::Send { of, stream, bytes } => {
                 let payload = BYTES.slice(..usize::from(*bytes) % BYTES.len());
-                let unordered = bytes & 0x8000 != 0;
-                let message = Message { stream: u16::from(stream % 10), ppid: 0, unordered, payload };
+                let (unordered, immediate) = (bytes & 0x8000 != 0, bytes & 0x4000 != 0);
+                let message = Message { stream: u16::from(stream % 10), ppid: 0, unordered, immediate, payload };
                 let _ = end.send(now, id(of), message);
             }
             Step::Read(of) => {

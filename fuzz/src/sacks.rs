@@ -125,7 +125,7 @@ impl Bout {
             let payload = BYTES.slice(..1 + usize::from(bytes) % BYTES.len());
             let size = payload.len() as u64;
             let stream = u16::from(stream % 8);
-            let message = Message { stream, ppid: 0, unordered: bytes & 0x8000 != 0, payload };
+            let message = Message { stream, unordered: bytes & 0x8000 != 0, payload, ..Message::default() };
             let sent = self.lone.end.send(self.lone.now, self.id, message);
             self.accepted += if sent.is_ok() { size } else { 0 };
         }

@@ -207,6 +207,7 @@ fn random_message(chance: &mut ChaCha8Rng) -> Message {
         stream: below(chance, u64::from(STREAMS)) as u16,
         ppid: chance.next_u32(),
         unordered: below(chance, 4) == 0,
+        immediate: false,
         payload: payload.into(),
     }
 }

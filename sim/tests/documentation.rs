@@ -114,6 +114,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.rate", "3 kbit/s"),
     ("flow.f.message_size", "3 kB"),
     ("flow.f.unordered", "true"),
+    ("flow.f.immediate", "true"),
     ("flow.f.streams", "3"),
     ("flow.f.read", "3 kbit/s"),
     ("flow.f.udp", "true"),

@@ -21,7 +21,7 @@ use crate::policy::window::MakePath;
 use crate::receive::Receiver;
 use crate::sender::{Sender, Surroundings};
 use crate::shutdown::{State, Step};
-use crate::wire::chunk::Abort;
+use crate::wire::chunk::{Abort, Data};
 use crate::wire::{Address, Cause, Chunk, Packet};
 use crate::{AssociationId, Config, Delivery, Duration, Time, Tsn};
 
@@ -276,8 +276,8 @@ impl Association {
     /// Gives back every message that was not acknowledged.
     fn fail_all(&mut self) {
         let unacknowledged = self.sender.outstanding.drain().map(|data| {
-            let (stream, ppid, unordered, payload) = (data.stream, data.ppid, data.unordered, data.payload);
-            (Message { stream, ppid, unordered, payload }, true)
+            let Data { stream, ppid, unordered, immediate, payload, .. } = data;
+            (Message { stream, ppid, unordered, immediate, payload }, true)
         });
         let failed = |(message, sent)| Event::SendFailed { message, sent };
         self.events.extend(unacknowledged.map(failed));

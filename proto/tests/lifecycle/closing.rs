@@ -2,7 +2,7 @@
 
 use anabranch_proto::wire::chunk::{Abort, Bare, Heartbeat, Shutdown};
 use anabranch_proto::wire::{Cause, Chunk};
-use anabranch_proto::{Config, Event, LostReason, SendError, Time, Tsn};
+use anabranch_proto::{Config, Event, LostReason, Message, SendError, Time, Tsn};
 use bytes::Bytes;
 
 use crate::support::bench::{Bench, at_ms, era, ms};
@@ -112,11 +112,8 @@ fn data_is_delivered_first() {
     (0..20).for_each(|_| world.give(0, a, 1452));
     (0..20).for_each(|_| world.give(1, b, 1452));
     shut(&mut world, 0);
-    let refused = world.ends[0].send(
-        world.now,
-        a,
-        anabranch_proto::Message { stream: 0, ppid: 0, unordered: false, payload: Bytes::from_static(b"x") },
-    );
+    let message = Message { payload: Bytes::from_static(b"x"), ..Message::default() };
+    let refused = world.ends[0].send(world.now, a, message);
     assert!(matches!(refused, Err(SendError::Closed(_))));
     world.run(secs(60.0));
     assert_eq!([world.take(0).len(), world.take(1).len()], [20, 20], "also after the end");

@@ -128,7 +128,7 @@ impl World {
     /// A message of `size` bytes is given.
     pub fn give(&mut self, side: usize, id: AssociationId, size: usize) {
         let payload = bytes::Bytes::from(vec![0; size]);
-        let message = Message { stream: 0, ppid: 0, unordered: false, payload };
+        let message = Message { payload, ..Message::default() };
         self.ends[side].send(self.now, id, message).expect("there is room");
         self.drain(side);
     }
