@@ -21,7 +21,7 @@ use rand_core::{Rng, SeedableRng};
 pub const PORT: u16 = 5000;
 
 /// A packet that left an endpoint.
-#[derive(Debug)]
+#[derive(PartialEq, Debug)]
 pub struct Left {
     pub at: Time,
     pub side: usize,
