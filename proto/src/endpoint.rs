@@ -199,11 +199,11 @@ impl Endpoint {
         self.get(id).is_some_and(Association::is_readable)
     }
 
-    /// Ends the association gracefully, once all data is acknowledged.
+    /// Ends the association gracefully, once all data is acknowledged. One that is being set up is up first.
     pub fn shutdown(&mut self, now: Time, id: AssociationId) {
         self.run_timers(now);
         if let Some(association) = self.get_mut(id) {
-            association.shutdown(now);
+            association.shutdown();
             self.wake(id.0 as usize);
         }
     }

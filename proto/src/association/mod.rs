@@ -59,6 +59,8 @@ pub(crate) struct Association {
     preserve: Option<Duration>,
     /// T5-shutdown-guard; [`Time::NEVER`] is off.
     guard: Time,
+    /// The user wants to end as soon as the association is up.
+    leaving: bool,
     /// The user was refused: tell when there is room again.
     refused: bool,
     /// Data that can be read has been announced and not all been read.
@@ -149,7 +151,7 @@ impl Association {
 
     /// Takes a message to send.
     pub(crate) fn send(&mut self, message: Message) -> Result<(), SendError> {
-        if !self.state.takes_data() {
+        if self.leaving || !self.state.takes_data() {
             return Err(SendError::Closed(message));
         }
         let allowed = if self.state.setting_up() { self.config.outbound_streams } else { self.streams.0 };
@@ -195,15 +197,16 @@ impl Association {
         }
     }
 
-    /// The user wants to end gracefully.
+    /// The user wants to end gracefully. What was given before is still delivered, so that an association that is
+    /// being set up is up first.
     //= rfc9260#section-9.2
-    pub(crate) fn shutdown(&mut self, now: Time) {
-        match self.state.after(Step::Asked) {
-            Some(next) => self.state = next,
-            None if self.state.setting_up() => return self.abort(Bytes::new(), now),
-            None => return,
+    //= rfc9260#section-11.1.3
+    pub(crate) fn shutdown(&mut self) {
+        if let Some(next) = self.state.after(Step::Asked) {
+            self.state = next;
+            self.drained();
         }
-        self.drained();
+        self.leaving |= self.state.setting_up();
     }
 
     /// If everything is acknowledged, an end under way takes its next step.

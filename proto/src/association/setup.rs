@@ -58,6 +58,7 @@ impl Association {
             errors: 0,
             preserve: None,
             guard: Time::NEVER,
+            leaving: false,
             refused: false,
             announced: false,
             spare: None,
@@ -237,6 +238,9 @@ impl Association {
         self.sender.in_use = self.open_path(self.paths.primary());
         self.sender.open();
         self.events.push_back(event);
+        if std::mem::take(&mut self.leaving) {
+            self.shutdown();
+        }
     }
 
     /// By the rule of ns-2, the initiator asks all paths and holds its data until they have answered.
