@@ -428,13 +428,15 @@ impl Endpoint {
             None if self.is_full() => self.refuse(packet, init.tag, vec![Cause::OutOfResource]),
             None => {
                 let tag = new_tag(&mut self.chance);
-                self.answer_init(packet, init, &peer, (tag, (0, 0)), now);
+                self.answer_init(packet, packet.from, init, &peer, (tag, (0, 0)), now);
             }
             Some(index) => self.init_again(index, packet, init, &peer, now),
         }
     }
 
-    /// An INIT for an association that exists (§5.2.1, §5.2.2).
+    /// An INIT for an association that exists: it may not bring addresses along, unless we wait for the INIT ACK
+    /// that could have named them.
+    //= rfc9260#section-5.2.1
     //= rfc9260#section-5.2.2
     fn init_again(&mut self, index: usize, packet: &Packet, init: &Init, peer: &Peer, now: Time) {
         let Some(association) = &mut self.associations[index] else { return };
@@ -445,18 +447,21 @@ impl Endpoint {
                 association.resend_now();
                 self.wake(index);
             }
-            state if state.setting_up() => {
-                self.answer_init(packet, init, peer, (ties.0, ties), now);
+            State::CookieWait => {
+                // Only an address that the user has named gets the answer.
+                let named = |address: &&Address| association.knows(**address);
+                let to = peer.addresses.iter().find(named).copied().unwrap_or(packet.from);
+                self.answer_init(packet, to, init, peer, (ties.0, ties), now);
             }
-            _ => {
-                let new = |a: &&Address| association.paths.to(**a).is_none();
+            state => {
+                let new = |address: &&Address| !association.knows(**address);
                 let new: Vec<Address> = peer.addresses.iter().filter(new).copied().collect();
                 if !new.is_empty() {
                     let list = handshake::address_list(&new);
                     return self.refuse(packet, init.tag, vec![Cause::RestartWithNewAddresses(list)]);
                 }
-                let tag = new_tag(&mut self.chance);
-                self.answer_init(packet, init, peer, (tag, ties), now);
+                let tag = if state.setting_up() { ties.0 } else { new_tag(&mut self.chance) };
+                self.answer_init(packet, packet.from, init, peer, (tag, ties), now);
             }
         }
     }
@@ -472,7 +477,16 @@ impl Endpoint {
         self.by_tag.len() >= self.config.max_associations as usize
     }
 
-    fn answer_init(&mut self, packet: &Packet, init: &Init, peer: &Peer, tags: (u32, (u32, u32)), now: Time) {
+    /// Answers an INIT with our tag and those of an association that exists.
+    fn answer_init(
+        &mut self,
+        packet: &Packet,
+        to: Address,
+        init: &Init,
+        peer: &Peer,
+        tags: (u32, (u32, u32)),
+        now: Time,
+    ) {
         let (tag, ties) = tags;
         let setting_up = ties.0 == tag;
         let existing = self.by_tag.get(&tag).and_then(|i| self.associations[*i].as_ref());
@@ -497,17 +511,21 @@ impl Endpoint {
         let signed = cookie.sign(self.secrets.current(now, self.config.cookie_life));
         let mut ack = handshake::init(tag, tsn, &self.config, Some(signed), None);
         ack.params.extend(peer.unrecognized.iter().cloned().map(Param::Unrecognized));
-        self.answer(packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);
+        self.answer_to(to, packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);
     }
 
     /// Sends one chunk back to where a packet came from, outside any association.
     fn answer(&mut self, packet: &Packet, tag: u32, chunk: Chunk, purpose: Purpose) {
+        self.answer_to(packet.from, packet, tag, chunk, purpose);
+    }
+
+    fn answer_to(&mut self, to: Address, packet: &Packet, tag: u32, chunk: Chunk, purpose: Purpose) {
         if self.answers.len() >= MAX_ANSWERS {
             return;
         }
         let answer = Packet {
             from: packet.to,
-            to: packet.from,
+            to,
             ports: packet.ports.reversed(),
             tag,
             ecn: Ecn::NotEct,

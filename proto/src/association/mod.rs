@@ -38,6 +38,8 @@ pub(crate) struct Association {
     pub(crate) peer_tag: u32,
     pub(crate) local_tsn: Tsn,
     pub(crate) peer_port: u16,
+    /// What the peer, or our user, has named as the peer's addresses; not all of them need be on a path.
+    named: Vec<Address>,
     /// Streams that we may send on, and the peer may.
     streams: (u16, u16),
     window: MakePath,
@@ -95,6 +97,11 @@ impl Association {
 
     pub(crate) fn state(&self) -> State {
         self.state
+    }
+
+    /// Whether this is one of the peer's addresses.
+    pub(crate) fn knows(&self, address: Address) -> bool {
+        self.named.contains(&address)
     }
 
     pub(crate) fn switch_notes(&mut self, on: bool) {
