@@ -21,7 +21,7 @@ use crate::support::address;
 /// Peers, each at a port of its own.
 const PEERS: usize = 2;
 /// Packets of one case at most.
-const MOST_PACKETS: usize = 1000;
+const MOST_PACKETS: usize = 300;
 /// Answers of a peer at once.
 const MOST_ANSWERS: usize = 20;
 const BYTES: Bytes = Bytes::from_static(&[3; 6000]);
@@ -205,7 +205,8 @@ impl Bout {
             Step::Send { of, stream, bytes } => {
                 let payload = BYTES.slice(..usize::from(*bytes) % BYTES.len());
                 let (unordered, immediate) = (bytes & 0x8000 != 0, bytes & 0x4000 != 0);
-                let message = Message { stream: u16::from(stream % 10), ppid: 0, unordered, immediate, payload };
+                let message =
+                    Message { stream: u16::from(stream % 10), ppid: 0, unordered, immediate, payload };
                 let _ = end.send(now, id(of), message);
             }
             Step::Read(of) => {
