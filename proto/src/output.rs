@@ -143,7 +143,7 @@ pub enum LostReason {
 }
 
 /// A user message to send.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Message {
     /// The stream.
     pub stream: u16,
@@ -151,6 +151,8 @@ pub struct Message {
     pub ppid: u32,
     /// Whether order does not matter.
     pub unordered: bool,
+    /// Whether the peer shall acknowledge it without delay: the I bit of its last chunk (RFC 9260 §6.1).
+    pub immediate: bool,
     /// At least one byte.
     pub payload: Bytes,
 }

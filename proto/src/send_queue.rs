@@ -49,11 +49,13 @@ impl SendQueue {
         Some((message.stream, size.min(limit)))
     }
 
-    /// Takes the next chunk, of at most `limit` bytes (a multiple of four).
+    /// Takes the next chunk, of at most `limit` bytes (a multiple of four). The I bit that the user asked for is on
+    /// the last one of the message.
+    //= rfc9260#section-6.1
     pub(crate) fn take(&mut self, limit: u32, tsn: Tsn) -> Option<Data> {
         let waiting = self.messages.front_mut()?;
         let room = limit as usize - DATA_HEADER;
-        let Message { stream, ppid, unordered, ref mut payload } = waiting.message;
+        let Message { stream, ppid, unordered, immediate, ref mut payload } = waiting.message;
         let begin = waiting.begun.is_none();
         let ssn = match waiting.begun {
             Some(ssn) => ssn,
@@ -70,7 +72,17 @@ impl SendQueue {
         if end {
             self.messages.pop_front();
         }
-        Some(Data { tsn, stream, ssn, ppid, begin, end, unordered, immediate: false, payload: piece })
+        Some(Data {
+            tsn,
+            stream,
+            ssn,
+            ppid,
+            begin,
+            end,
+            unordered,
+            immediate: immediate && end,
+            payload: piece,
+        })
     }
 
     /// Takes out all messages, and whether a part of each was sent.
@@ -97,7 +109,7 @@ mod tests {
     use bytes::Bytes;
 
     fn message(len: usize, unordered: bool) -> Message {
-        Message { stream: 3, ppid: 7, unordered, payload: Bytes::from(vec![1; len]) }
+        Message { stream: 3, ppid: 7, unordered, immediate: len > 200, payload: Bytes::from(vec![1; len]) }
     }
 
     #[test]
@@ -112,6 +124,7 @@ mod tests {
         assert_eq!([a.payload.len(), b.payload.len(), c.payload.len(), d.payload.len()], [100, 100, 50, 10]);
         assert_eq!([a.begin, b.begin, c.begin, d.begin], [true, false, false, true]);
         assert_eq!([a.end, b.end, c.end, d.end], [false, false, true, true]);
+        assert_eq!([a.immediate, b.immediate, c.immediate, d.immediate], [false, false, true, false]);
         assert_eq!([a.ssn, b.ssn, c.ssn, d.ssn], [Ssn(65535), Ssn(65535), Ssn(65535), Ssn(0)]);
         assert!(queue.is_empty() && queue.user_bytes() == 0);
     }

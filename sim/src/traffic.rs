@@ -19,6 +19,7 @@ pub(crate) struct Source {
     /// One whole message.
     page: Bytes,
     unordered: bool,
+    immediate: bool,
     streams: u16,
     /// Bytes taken by the association.
     given: u64,
@@ -46,6 +47,7 @@ impl Source {
             rate,
             page,
             unordered: flow.unordered,
+            immediate: flow.immediate,
             streams: flow.streams.max(1),
             given: 0,
             messages: 0,
@@ -70,6 +72,7 @@ impl Source {
             stream: (self.messages % u64::from(self.streams)) as u16,
             ppid: 0,
             unordered: self.unordered,
+            immediate: self.immediate,
             payload: self.page.slice(..size),
         })
     }

@@ -59,7 +59,8 @@ fn a_message_larger_than_the_receive_buffer() {
         let (mut world, id) = World::joined([&config, &config], 1);
         world.weather[0].loss = loss;
         let payload: Bytes = (0..20_000u32).map(|n| (n * 7 % 251) as u8).collect();
-        let message = Message { stream: 3, ppid: 8, unordered, payload: payload.clone() };
+        let message =
+            Message { stream: 3, ppid: 8, unordered, payload: payload.clone(), ..Message::default() };
         world.ends[0].send(world.now, id, message).expect("the buffer is empty");
         world.drain(0);
         let mut whole = BytesMut::new();

@@ -160,7 +160,7 @@ impl Bench {
 
     pub fn try_send(&mut self, size: usize) -> Result<(), SendError> {
         let payload = Bytes::from(vec![0; size]);
-        self.end.send(self.now, self.id, Message { stream: 0, ppid: 0, unordered: false, payload })
+        self.end.send(self.now, self.id, Message { payload, ..Message::default() })
     }
 
     /// A SACK: all up to `cumulative`, and these runs of TSNs beyond it.
