@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use anabranch_fuzz::{codec, cookie, delivery, endpoint, extensions, sacks, script};
+use anabranch_fuzz::{capture, codec, cookie, delivery, endpoint, extensions, sacks, script};
 use arbitrary::{Arbitrary, Unstructured};
 
 fn main() {
@@ -16,9 +16,10 @@ fn main() {
             "packet" => codec::packet(&bytes),
             "params" => codec::params(&bytes),
             "script" => script::script(&bytes),
+            "capture" => capture::capture(&bytes),
             "cookie" => cookie::Case::play(case(&bytes)),
             "sacks" => sacks::Case::play(case(&bytes)),
-            "endpoint" => endpoint::Case::play(case(&bytes)),
+            "endpoint" => println!("{:?}", endpoint::Case::play(case(&bytes))),
             "extensions" => extensions::Case::play(case(&bytes)),
             "delivery" => delivery::Case::play(case(&bytes)),
             other => panic!("no target {other}"),

@@ -7,7 +7,10 @@ use std::time::Duration;
 use anabranch_fuzz::support::{Weather, World, at};
 use anabranch_proto::wire::chunk::{Abort, OperationError, Unknown};
 use anabranch_proto::wire::{Cause, Chunk, Packet, Param};
-use anabranch_proto::{Config, Message, Time, Tsn};
+use anabranch_proto::{Config, Message, Policies, Time, Tsn};
+use anabranch_sim::RunOptions;
+use anabranch_sim::capture::{CaptureReader, CaptureWriter};
+use anabranch_sim::scenario::Document;
 use bytes::{Bytes, BytesMut};
 
 fn main() {
@@ -18,6 +21,11 @@ fn main() {
     // Behind the headers of packet and chunk.
     write("params", "causes", &encoded(&error(causes()))[16..]);
     SCRIPTS.iter().for_each(|(name, text)| write("script", name, text.as_bytes()));
+    let ng = pcapng();
+    write("capture", "udp.pcapng", &ng);
+    for (name, link_type, before) in [("raw", 101, 0), ("ethernet", 1, 14), ("cooked", 113, 16)] {
+        write("capture", &format!("{name}.pcap"), &pcap(&ng, link_type, before));
+    }
     COOKIES.iter().for_each(|(name, bytes)| write("cookie", name, bytes));
     SACKS.iter().for_each(|(name, bytes)| write("sacks", name, bytes));
     ENDPOINTS.iter().for_each(|(name, bytes)| write("endpoint", name, bytes));
@@ -57,13 +65,60 @@ fn transfer() -> Vec<Packet> {
     world.run(Time::ZERO + Duration::from_secs(60));
     for size in [1, 700, 30, 4000] {
         let payload = Bytes::from(vec![b'a'; size]);
-        let message = Message { stream: 1, ppid: 7, unordered: size == 30, payload, ..Message::default() };
+        let message = Message { stream: 1, ppid: 7, unordered: size == 30, immediate: size == 1, payload, ..Message::default() };
         world.ends[0].send(world.now, id, message).expect("room to send");
     }
     world.ends[0].shutdown(world.now, id);
     world.drain(0);
     world.run(Time::ZERO + Duration::from_secs(300));
     world.log.into_iter().map(|left| left.packet).collect()
+}
+
+/// A short transfer, encapsulated in UDP over IPv6, as it is captured.
+fn pcapng() -> Vec<u8> {
+    const SCENARIO: &str = r#"
+        ip_header = "40 B"
+        [[link]]
+        name = "wire"
+        between = ["s", "r"]
+        rate = "10 Mbit/s"
+        delay = "20 ms"
+        [[flow]]
+        name = "tunnelled"
+        from = "s"
+        to = "r"
+        send = "100 B"
+        udp = true
+    "#;
+    let document = Document::parse("a capture", SCENARIO).expect("a document");
+    let scenario = document.scenario("a capture", &Policies::default()).expect("a scenario");
+    let mut writer = CaptureWriter::new(Vec::new(), "a short transfer");
+    let options = RunOptions { observer: Some(&mut writer), ..RunOptions::default() };
+    anabranch_sim::run(&scenario, options).expect("it runs");
+    writer.finish().expect("memory can be written to")
+}
+
+/// The first packets of a capture in the classic format, with so many bytes of a link header before them.
+fn pcap(capture: &[u8], link_type: u32, before: usize) -> Vec<u8> {
+    let mut out = Vec::new();
+    for word in [0xa1b2_3c4d, 0x0004_0002, 0, 0, 65_535, link_type] {
+        out.extend(u32::to_le_bytes(word));
+    }
+    for packet in CaptureReader::new(capture).expect("a capture").take(4) {
+        let packet = packet.expect("a whole packet");
+        let size = (before + packet.bytes.len()) as u32;
+        for word in [0, packet.number as u32, size, size] {
+            out.extend(u32::to_le_bytes(word));
+        }
+        // IPv6, where the header says what is behind it.
+        let mut header = vec![0; before];
+        if let Some([high, low]) = header.last_chunk_mut() {
+            [*high, *low] = 0x86dd_u16.to_be_bytes();
+        }
+        out.extend(header);
+        out.extend(packet.bytes);
+    }
+    out
 }
 
 /// The chunk types of a packet, and whether a SACK has gaps.
@@ -116,8 +171,8 @@ fn causes() -> Vec<Cause> {
     ]
 }
 
-/// Five bytes: era, retransmission policy, sizes, paths, first TSN.
-const SETUP: [u8; 5] = [2, 1, 0b1_0110, 1, 3];
+/// Five bytes: era, retransmission policy, sizes, paths (two; for `endpoint` with one association up), first TSN.
+const SETUP: [u8; 5] = [2, 1, 0b1_0110, 7, 3];
 
 /// `SETUP`, then the rest.
 macro_rules! case {
@@ -155,20 +210,21 @@ const SACKS: Seeds = &[
     ("old", case![0, 0, 9, 0, 3, 2, 0, 3, 0, 2, 12, 2, 0]),
 ];
 
-/// Packet: 0, odd bits, number of chunks, chunks. Flood: 12, packet, times. Greet: 13. Connect: 15. Answer: 16.
-/// Send: 18, of, stream, bytes (2). Read 21, Shutdown 23, Abort 24, Forget 25: of. Pass: 28, milliseconds (2).
+/// Turn: 0, by, number of turns, turns. Turns: data 0, stream, shape, bytes (2); late 8, again 9, which;
+/// SACK 10, advance, beyond (2), window; SHUTDOWN 15, 0xff. Answer: 9, peer. Packet: 13, odd bits, number of
+/// chunks, chunks. Flood: 15, packet, times. Greet 16, Connect 17: peer. Send: 18, of, stream, bytes (2).
+/// Read: 22, of. End: 24, 0xff, of, how. Heartbeat: 26, of, path. Pass: 30, milliseconds (2), 0xff if many.
 const ENDPOINTS: Seeds = &[
-    ("greeted-data-read", case![13, 0, 0, 0, 1, 0, 0, 0, 0, 0, 50, 0, 21, 0, 28, 200, 0]),
-    ("connected-sends", case![15, 0, 16, 0, 18, 0, 1, 200, 0, 18, 0, 1, 200, 8, 0, 0, 1, 9, 0, 99, 9, 0, 0]),
-    ("flood", case![13, 0, 12, 0, 1, 0, 0, 0, 0, 0, 1, 0, 200, 28, 200, 0]),
-    (
-        "gap-flood",
-        case![13, 0, 0, 0, 1, 0, 5, 5, 0, 0, 1, 0, 0, 0, 2, 0, 9, 9, 0, 3, 1, 0, 0, 3, 3, 1, 1, 1, 0],
-    ),
-    ("restart", case![13, 0, 18, 0, 0, 9, 0, 0, 0, 1, 7, 1, 9, 9, 9, 9, 1, 0, 0, 0, 1, 20, 0, 0]),
-    ("both-shut-down", case![13, 0, 23, 0, 0, 0, 1, 17, 0, 0, 0, 1, 18, 0, 0, 1, 22, 0, 25, 0]),
-    ("aborted", case![13, 1, 18, 0, 0, 9, 9, 0, 1, 1, 16, 0, 1, 12, 0, 0, 25, 0]),
-    ("timers", case![13, 0, 18, 0, 0, 9, 9, 28, 0xff, 0xff, 28, 0xff, 0xff, 0, 0, 1, 14, 0, 28, 0xff, 0xff]),
+    ("data-both-ways", case![0, 0, 1, 0, 1, 0, 200, 0, 22, 0, 18, 0, 1, 200, 8, 9, 0, 30, 200, 0, 0]),
+    ("gaps", case![0, 0, 2, 0, 1, 3, 200, 0, 0, 1, 0xf0, 9, 0, 0, 0, 2, 0, 2, 0, 9, 0, 8, 0, 22, 0]),
+    ("sacks", case![18, 0, 1, 0, 15, 18, 0, 1, 0, 15, 0, 0, 1, 10, 1, 3, 0, 0, 0, 0, 1, 10, 0, 7, 0, 0]),
+    ("closed-window", case![18, 0, 1, 0, 15, 0, 0, 1, 10, 1, 0, 0, 6, 30, 0xff, 9, 0xff, 9, 0]),
+    ("flood", case![15, 0, 1, 0, 0, 1, 0, 200, 0, 200, 30, 200, 0, 0]),
+    ("gap-flood", case![13, 0, 2, 5, 5, 5, 0, 0, 1, 0, 9, 9, 0, 0, 9, 3, 1, 0, 0, 3, 3, 1, 1, 1, 0]),
+    ("restart", case![18, 0, 0, 9, 0, 16, 0, 0, 0, 1, 0, 0, 0, 9, 9, 22, 0]),
+    ("both-shut-down", case![24, 0xff, 0, 0, 0, 0, 1, 15, 0xff, 9, 0, 24, 0xff, 0, 2]),
+    ("aborted", case![18, 0, 0, 9, 9, 24, 0xff, 0, 1, 24, 0xff, 0, 2, 17, 0xfe, 9, 0]),
+    ("timers", case![18, 0, 0, 9, 9, 30, 0xff, 0xff, 0xff, 26, 0, 1, 30, 0xff, 0xff, 0xff, 9, 0]),
 ];
 
 /// Send: 0, side, stream, bytes (2). Read: 6, side, count. Pass: 8, milliseconds (2). Fates: 11, four bytes.

@@ -1,3 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|case: anabranch_fuzz::endpoint::Case| case.play());
+libfuzzer_sys::fuzz_target!(|case: anabranch_fuzz::endpoint::Case| {
+    case.play();
+});

@@ -1,4 +1,4 @@
-//! Chunks of every kind, in terms of what a peer knows: near what is expected, or far from it.
+//! Chunks of every kind, in terms of what a peer knows: what is expected, near it, or far from it.
 
 use anabranch_proto::wire::chunk::{
     Abort, Bare, CookieEcho, Data, GapBlock, Heartbeat, Init, OperationError, Sack, Shutdown,
@@ -11,28 +11,14 @@ use bytes::Bytes;
 
 use crate::input::few;
 use crate::lone::init;
+use crate::peer::{Peer, Turn};
 
 const BYTES: Bytes = Bytes::from_static(&[9; 65_000]);
-
-/// What a peer, or somebody in its place, knows of its association.
-#[derive(Clone, Debug)]
-pub struct Known {
-    /// The tag that the endpoint wants to hear, and the one that it uses.
-    pub theirs: u32,
-    pub ours: u32,
-    /// The cookie that it gave, the last heartbeat that it sent.
-    pub cookie: Bytes,
-    pub heartbeat: Bytes,
-    /// The next TSN that the peer would send, and the next SSN.
-    pub tsn: Tsn,
-    pub ssn: Ssn,
-    /// The highest TSN that the endpoint has sent.
-    pub highest: Tsn,
-}
 
 /// One chunk.
 #[derive(Clone, Debug)]
 pub enum Spec {
+    Turn(Turn),
     Data { tsn: i8, ssn: i8, stream: u8, flags: u8, bytes: u16 },
     Init(Greeting),
     InitAck(Greeting),
@@ -80,7 +66,8 @@ fn few_params(bytes: &mut Unstructured<'_>) -> Result<Vec<ParamSpec>> {
 impl<'a> Arbitrary<'a> for Spec {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> Result<Self> {
         Ok(match bytes.arbitrary::<u8>()? % 24 {
-            0..=6 => Spec::Data {
+            0..=4 => Spec::Turn(bytes.arbitrary()?),
+            5 | 6 => Spec::Data {
                 tsn: bytes.arbitrary()?,
                 ssn: bytes.arbitrary()?,
                 stream: bytes.arbitrary()?,
@@ -114,66 +101,60 @@ impl<'a> Arbitrary<'a> for Spec {
 }
 
 impl Spec {
-    /// The chunk, as somebody would send it who knows this; DATA in its turn moves the peer's TSN.
-    pub fn chunk(&self, known: &mut Known) -> Chunk {
-        match self {
+    /// The chunk, as somebody would send it who knows what the peer does; `None` if the network loses it.
+    pub fn chunk(&self, peer: &mut Peer) -> Option<Chunk> {
+        Some(match self {
+            Spec::Turn(turn) => return peer.turn(turn),
             Spec::Data { tsn, ssn, stream, flags, bytes } => {
-                data(known, (*tsn, *ssn), *stream, *flags, *bytes)
+                data(peer, (*tsn, *ssn), *stream, *flags, *bytes)
             }
-            Spec::Init(greeting) => Chunk::Init(Box::new(greeting.init(known))),
-            Spec::InitAck(greeting) => Chunk::InitAck(Box::new(greeting.init(known))),
+            Spec::Init(greeting) => Chunk::Init(Box::new(greeting.init(peer))),
+            Spec::InitAck(greeting) => Chunk::InitAck(Box::new(greeting.init(peer))),
             Spec::Sack { back, a_rwnd, gaps, duplicates } => Chunk::Sack(Sack {
-                cumulative: Tsn(known.highest.0.wrapping_sub(u32::from(*back))),
+                cumulative: Tsn(peer.highest.0.wrapping_sub(u32::from(*back))),
                 a_rwnd: u32::from(*a_rwnd),
                 gaps: gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end }).collect(),
                 duplicates: duplicates.iter().copied().map(Tsn).collect(),
             }),
             Spec::Heartbeat(bytes) => Chunk::Heartbeat(Heartbeat { info: some(usize::from(*bytes) % 3000) }),
             Spec::HeartbeatAck { changed } => {
-                Chunk::HeartbeatAck(Heartbeat { info: damaged(&known.heartbeat, *changed, 1) })
+                Chunk::HeartbeatAck(Heartbeat { info: damaged(&peer.heartbeat, *changed, 1) })
             }
             Spec::Abort { reflected, causes } => Chunk::Abort(Abort {
                 reflected: *reflected,
                 causes: causes.iter().map(CauseSpec::cause).collect(),
             }),
-            Spec::Shutdown { back } => Chunk::Shutdown(Shutdown { cumulative: near(known.highest, *back) }),
+            Spec::Shutdown { back } => Chunk::Shutdown(Shutdown { cumulative: near(peer.highest, *back) }),
             Spec::ShutdownAck => Chunk::ShutdownAck(Bare),
             Spec::Error(causes) => {
                 Chunk::Error(OperationError { causes: causes.iter().map(CauseSpec::cause).collect() })
             }
             Spec::CookieEcho { at, with } => {
-                Chunk::CookieEcho(CookieEcho { cookie: damaged(&known.cookie, *at, *with) })
+                Chunk::CookieEcho(CookieEcho { cookie: damaged(&peer.cookie, *at, *with) })
             }
             Spec::CookieAck => Chunk::CookieAck(Bare),
             Spec::ShutdownComplete { reflected } => {
                 Chunk::ShutdownComplete(ShutdownComplete { reflected: *reflected })
             }
             Spec::Unknown { number, flags, bytes } => unknown(*number, *flags, *bytes),
-        }
+        })
     }
 }
 
-fn data(known: &mut Known, (tsn, ssn): (i8, i8), stream: u8, flags: u8, bytes: u16) -> Chunk {
-    let place = near(known.tsn, tsn);
+fn data(peer: &Peer, (tsn, ssn): (i8, i8), stream: u8, flags: u8, bytes: u16) -> Chunk {
     let bit = |bit: u8| flags >> bit & 1 != 0;
-    if tsn == 0 {
-        known.tsn = known.tsn.next();
-    }
-    let chunk = Chunk::Data(Data {
-        tsn: place,
+    let next = peer.ssns[usize::from(stream) % peer.ssns.len()];
+    Chunk::Data(Data {
+        tsn: near(peer.tsn, tsn),
         stream: u16::from(stream % 10),
-        ssn: Ssn(known.ssn.0.wrapping_add(ssn as u16)),
+        ssn: Ssn(next.0.wrapping_add(ssn as u16)),
         ppid: 1,
         begin: !bit(0),
         end: !bit(1),
         unordered: bit(2),
         immediate: bit(3),
         payload: some(usize::from(bytes) % 2000),
-    });
-    if !bit(1) && !bit(2) && tsn == 0 && ssn == 0 {
-        known.ssn = known.ssn.next();
-    }
-    chunk
+    })
 }
 
 fn unknown(number: u8, flags: u8, bytes: u8) -> Chunk {
@@ -187,7 +168,8 @@ fn near(tsn: Tsn, by: i8) -> Tsn {
     Tsn(tsn.0.wrapping_add(by as u32))
 }
 
-fn some(bytes: usize) -> Bytes {
+/// So many bytes.
+pub fn some(bytes: usize) -> Bytes {
     BYTES.slice(..bytes)
 }
 
@@ -202,9 +184,9 @@ fn damaged(bytes: &Bytes, at: u8, with: u8) -> Bytes {
 }
 
 impl Greeting {
-    fn init(&self, known: &mut Known) -> Init {
-        known.ours = 0x100 + u32::from(self.tag % 4);
-        let mut init = init(known.ours, known.tsn, u32::from(self.a_rwnd), usize::from(self.addresses % 5));
+    fn init(&self, peer: &mut Peer) -> Init {
+        peer.ours = 0x100 + u32::from(self.tag % 4);
+        let mut init = init(peer.ours, peer.tsn, u32::from(self.a_rwnd), usize::from(self.addresses % 5));
         (init.outbound, init.inbound) = (u16::from(self.outbound), u16::from(self.inbound));
         if self.tag >= 0xf0 {
             init.tag = 0;

@@ -9,23 +9,18 @@ use anabranch_proto::{AssociationId, Event, Statistics, Tsn};
 use arbitrary::{Arbitrary, Result, Unstructured};
 use bytes::Bytes;
 
-use crate::input::{Setup, few, steps};
+use crate::input::{self, few};
 use crate::lone::{Lone, init, packet};
 
 /// The peer's tag.
 const TAG: u32 = 0x5eed;
 
 /// An endpoint that has answered an INIT, and COOKIE ECHOs.
-#[derive(Debug, Arbitrary)]
-pub struct Case {
-    setup: Setup,
-    #[arbitrary(with = steps)]
-    tries: Vec<Try>,
-}
+pub type Case = input::Case<Try>;
 
 /// One COOKIE ECHO.
 #[derive(Debug)]
-struct Try {
+pub struct Try {
     wait: Duration,
     cookie: Vec<Change>,
     tag: u32,
@@ -85,7 +80,7 @@ impl Case {
     pub fn play(self) {
         let mut lone = Lone::new(self.setup.paths(), &self.setup.config());
         let (tag, cookie) = given(&mut lone, self.setup.paths());
-        for a_try in &self.tries {
+        for a_try in &self.steps {
             lone.pass(a_try.wait);
             let mut changed = cookie.to_vec();
             a_try.cookie.iter().for_each(|change| change.apply(&mut changed));

@@ -10,7 +10,7 @@ use anabranch_proto::{AssociationId, Event, Message, PathId, Purpose, SendError,
 use arbitrary::{Arbitrary, Result, Unstructured};
 use bytes::Bytes;
 
-use crate::input::{Setup, steps};
+use crate::input::{self, Setup};
 use crate::support::expected::Expected;
 use crate::support::{Left, Weather, World, at};
 
@@ -18,15 +18,10 @@ const STREAMS: u8 = 3;
 const DELAY: Duration = Duration::from_millis(20);
 
 /// Two endpoints and what happens between them.
-#[derive(Debug, Arbitrary)]
-pub struct Case {
-    setup: Setup,
-    #[arbitrary(with = steps)]
-    steps: Vec<Step>,
-}
+pub type Case = input::Case<Step>;
 
 #[derive(Debug)]
-enum Step {
+pub enum Step {
     Send {
         side: u8,
         stream: u8,
@@ -133,6 +128,7 @@ impl Bout {
             stream: u16::from(stream % STREAMS),
             ppid: self.count as u32,
             unordered: stream & 0x80 != 0,
+            immediate: stream & 0x40 != 0,
             payload: content(self.count, 1 + usize::from(bytes) % 5000),
             ..Message::default()
         };

@@ -1,61 +1,66 @@
-//! An endpoint that anything may happen to: packets with any chunks and right or wrong tags, calls, timers.
+//! An endpoint that anything may happen to: packets with any chunks and right or wrong tags, calls, timers. Most
+//! cases begin with an association that is up, and most packets are what a peer would send: what goes wrong
+//! goes wrong while data flows.
+//!
 //! It must not panic, every drain must end, and what it holds must stay in proportion to its buffers.
 
 use std::time::Duration;
 
-use anabranch_proto::wire::chunk::{Bare, CookieEcho};
-use anabranch_proto::wire::{Chunk, Ecn, Packet, Param};
-use anabranch_proto::{AssociationId, Config, Event, Incoming, Message, PathId, Ssn, Tsn};
+use anabranch_proto::wire::{Chunk, Ecn, Packet};
+use anabranch_proto::{AssociationId, Config, Event, Incoming, Message, PathId};
 use arbitrary::{Arbitrary, Result, Unstructured};
 use bytes::{Bytes, BytesMut};
 
-use crate::chunks::{Known, Spec};
-use crate::input::{Setup, few, steps};
-use crate::lone::{Lone, PORTS, init, packet};
+use crate::chunks::Spec;
+use crate::input::{self, Setup, few, rarely};
+use crate::lone::{Lone, PORTS, packet};
 use crate::memory;
+use crate::peer::{Peer, Turn};
 use crate::support::address;
 
 /// Peers, each at a port of its own.
 const PEERS: usize = 2;
 /// Packets of one case at most.
-const MOST_PACKETS: usize = 3000;
+const MOST_PACKETS: usize = 300;
+/// Answers of a peer at once.
+const MOST_ANSWERS: usize = 20;
 const BYTES: Bytes = Bytes::from_static(&[3; 6000]);
 
 /// An endpoint and what happens to it.
-#[derive(Debug, Arbitrary)]
-pub struct Case {
-    setup: Setup,
-    #[arbitrary(with = steps)]
-    steps: Vec<Step>,
-}
+pub type Case = input::Case<Step>;
 
 #[derive(Debug)]
-enum Step {
+pub enum Step {
+    /// A packet of a peer, as it would send it: by which path, with what.
+    Turn(u8, Vec<Turn>),
+    /// A peer answers all that it was asked, as it should.
+    Answer(u8),
+    /// Any packet.
     Packet(PacketSpec),
     /// The same again and again, with TSNs that move on.
     Flood(PacketSpec, u8),
     /// A whole handshake, begun by a peer.
     Greet(u8),
     Connect(u8),
-    /// The peer answers what it was asked: INIT, or COOKIE ECHO.
-    Answer(u8),
     Send {
         of: u8,
         stream: u8,
         bytes: u16,
     },
     Read(u8),
-    Shutdown(u8),
-    Abort(u8),
-    Forget(u8),
+    /// Shut down, aborted or forgotten.
+    End(u8, u8),
     SetPrimary(u8, u8),
-    Writable(u8),
-    Pass(u16),
+    Heartbeat(u8, u8),
+    Writable(u8, bool),
+    TooBig(u8, u16),
+    /// Milliseconds; many, or few.
+    Pass(u16, bool),
     Listen(bool),
 }
 
 #[derive(Debug)]
-struct PacketSpec {
+pub struct PacketSpec {
     peer: u8,
     /// Where from and to: paths; the last of three is one that nobody has.
     from: u8,
@@ -67,22 +72,23 @@ struct PacketSpec {
 impl<'a> Arbitrary<'a> for Step {
     fn arbitrary(bytes: &mut Unstructured<'a>) -> Result<Self> {
         Ok(match bytes.arbitrary::<u8>()? % 32 {
-            0..=11 => Step::Packet(bytes.arbitrary()?),
-            12 => Step::Flood(bytes.arbitrary()?, bytes.arbitrary()?),
-            13 | 14 => Step::Greet(bytes.arbitrary()?),
-            15 => Step::Connect(bytes.arbitrary()?),
-            16 | 17 => Step::Answer(bytes.arbitrary()?),
-            18..=20 => {
+            0..=8 => Step::Turn(bytes.arbitrary()?, few(bytes, 3)?),
+            9..=12 => Step::Answer(bytes.arbitrary()?),
+            13 | 14 => Step::Packet(bytes.arbitrary()?),
+            15 => Step::Flood(bytes.arbitrary()?, bytes.arbitrary()?),
+            16 => Step::Greet(bytes.arbitrary()?),
+            17 => Step::Connect(bytes.arbitrary()?),
+            18..=21 => {
                 Step::Send { of: bytes.arbitrary()?, stream: bytes.arbitrary()?, bytes: bytes.arbitrary()? }
             }
-            21 | 22 => Step::Read(bytes.arbitrary()?),
-            23 => Step::Shutdown(bytes.arbitrary()?),
-            24 => Step::Abort(bytes.arbitrary()?),
-            25 => Step::Forget(bytes.arbitrary()?),
-            26 => Step::SetPrimary(bytes.arbitrary()?, bytes.arbitrary()?),
-            27 => Step::Writable(bytes.arbitrary()?),
-            28..=30 => Step::Pass(bytes.arbitrary()?),
-            _ => Step::Listen(bytes.arbitrary()?),
+            22 | 23 => Step::Read(bytes.arbitrary()?),
+            24 if rarely(bytes)? => Step::End(bytes.arbitrary()?, bytes.arbitrary()?),
+            25 => Step::SetPrimary(bytes.arbitrary()?, bytes.arbitrary()?),
+            26 => Step::Heartbeat(bytes.arbitrary()?, bytes.arbitrary()?),
+            27 => Step::Writable(bytes.arbitrary()?, !rarely(bytes)?),
+            28 => Step::TooBig(bytes.arbitrary()?, bytes.arbitrary()?),
+            29 => Step::Listen(!rarely(bytes)?),
+            _ => Step::Pass(bytes.arbitrary()?, rarely(bytes)?),
         })
     }
 }
@@ -100,16 +106,25 @@ impl<'a> Arbitrary<'a> for PacketSpec {
     }
 }
 
+/// How far a case has got: user bytes that the peers have acknowledged, and that were read.
+#[derive(Default, Debug)]
+pub struct Reached {
+    pub acknowledged: u64,
+    pub read: u64,
+}
+
 impl Case {
     /// Step by step.
-    pub fn play(self) {
+    pub fn play(self) -> Reached {
         let before = memory::held();
         let mut bout = Bout::new(&self.setup);
+        bout.open(self.setup.spare() >> 1);
         for step in &self.steps {
             bout.step(step);
             bout.learn();
             bout.bounded(before);
         }
+        bout.reached()
     }
 }
 
@@ -117,10 +132,11 @@ struct Bout {
     lone: Lone,
     config: Config,
     paths: usize,
-    peers: [Known; PEERS],
+    peers: [Peer; PEERS],
     /// Associations that were ever heard of and not forgotten.
     alive: Vec<AssociationId>,
     packets: usize,
+    read: u64,
 }
 
 impl Bout {
@@ -131,31 +147,45 @@ impl Bout {
             (config.association_max_retrans, config.max_init_retransmits) = (3, 3);
         }
         let lone = Lone::new(setup.paths(), &config);
-        let known = |n| Known {
-            theirs: 0,
-            ours: 0x100,
-            cookie: Bytes::new(),
-            heartbeat: Bytes::new(),
-            tsn: Tsn(u32::MAX - n),
-            ssn: Ssn(config.first_ssn),
-            highest: Tsn(config.first_tsn.unwrap_or(0)).prev(),
-        };
-        let peers = [known(0), known(1)];
-        Bout { lone, paths: setup.paths(), peers, alive: Vec::new(), packets: 0, config }
+        let peers = [Peer::new(0, &config), Peer::new(1, &config)];
+        Bout { lone, paths: setup.paths(), peers, alive: Vec::new(), packets: 0, read: 0, config }
+    }
+
+    /// What has happened before the first step: an association with one peer is up, or with both, or none is.
+    fn open(&mut self, how: u8) {
+        match how % 8 {
+            0 => {}
+            1..=3 => {
+                self.connect(0xfe);
+                self.lone.drain();
+                self.answer(0);
+            }
+            4..=6 => self.greet(0),
+            _ => (0..PEERS).for_each(|peer| self.greet(peer)),
+        }
+        self.learn();
     }
 
     fn step(&mut self, step: &Step) {
         match step {
+            Step::Turn(odd, turns) => self.turn(*odd, turns),
+            Step::Answer(peer) => self.answer(usize::from(*peer) % PEERS),
             Step::Packet(spec) => self.packet(spec),
             Step::Flood(spec, count) => (0..*count).for_each(|_| self.packet(spec)),
             Step::Greet(peer) => self.greet(usize::from(*peer) % PEERS),
-            Step::Connect(peer) => self.connect(*peer),
-            Step::Answer(peer) => self.answer(usize::from(*peer) % PEERS),
-            Step::Pass(millis) => self.lone.pass(Duration::from_millis((*millis).into())),
+            Step::Connect(odd) => self.connect(*odd),
+            Step::Pass(millis, long) => {
+                let millis = if *long { *millis } else { *millis % 512 };
+                self.lone.pass(Duration::from_millis(millis.into()));
+            }
             Step::Listen(on) => self.lone.end.set_listening(*on),
-            Step::Writable(odd) => {
-                let local = address(usize::from(odd >> 1) % self.paths, 0);
-                self.lone.end.handle(self.lone.now, Incoming::Writable(local, odd & 1 != 0));
+            Step::Writable(path, writable) => {
+                let local = address(usize::from(*path) % self.paths, 0);
+                self.lone.end.handle(self.lone.now, Incoming::Writable(local, *writable));
+            }
+            Step::TooBig(path, mtu) => {
+                let remote = address(usize::from(*path) % self.paths, 1);
+                self.lone.end.handle(self.lone.now, Incoming::TooBig(remote, (*mtu).into()));
             }
             other => self.call(other),
         }
@@ -164,33 +194,41 @@ impl Bout {
 
     fn call(&mut self, step: &Step) {
         let (end, now) = (&mut self.lone.end, self.lone.now);
-        let id = |of: &u8| AssociationId(u64::from(of % 8));
+        // One that there is, or that there may have been.
+        let alive = self.alive.clone();
+        let id = |of: &u8| match alive.get(usize::from(of % 32)) {
+            Some(id) => *id,
+            None if *of >= 0xf0 || alive.is_empty() => AssociationId(u64::from(of % 8)),
+            None => alive[usize::from(*of) % alive.len()],
+        };
         match step {
             Step::Send { of, stream, bytes } => {
                 let payload = BYTES.slice(..usize::from(*bytes) % BYTES.len());
-                let unordered = bytes & 0x8000 != 0;
-                let message = Message {
-                    stream: u16::from(stream % 10),
-                    ppid: 0,
-                    unordered,
-                    payload,
-                    ..Message::default()
-                };
+                let (unordered, immediate) = (bytes & 0x8000 != 0, bytes & 0x4000 != 0);
+                let stream = u16::from(stream % 10);
+                let message = Message { stream, unordered, immediate, payload, ..Message::default() };
                 let _ = end.send(now, id(of), message);
             }
             Step::Read(of) => {
                 while let Some(delivery) = end.read(now, id(of)) {
                     assert!(!delivery.is_empty());
+                    self.read += delivery.len() as u64;
                 }
             }
-            Step::Shutdown(of) => end.shutdown(now, id(of)),
-            Step::Abort(of) => end.abort(now, id(of), Default::default()),
-            Step::Forget(of) => {
-                end.forget(now, id(of));
-                self.alive.retain(|alive| *alive != id(of));
-            }
+            Step::End(of, how) => match how % 3 {
+                0 => end.shutdown(now, id(of)),
+                1 => end.abort(now, id(of), Default::default()),
+                _ => {
+                    end.forget(now, id(of));
+                    self.alive.retain(|alive| *alive != id(of));
+                }
+            },
             Step::SetPrimary(of, path) => {
                 let known = end.set_primary(now, id(of), PathId((path % 4).into()));
+                assert!(!known || usize::from(path % 4) < end.paths(id(of)).len());
+            }
+            Step::Heartbeat(of, path) => {
+                let known = end.heartbeat(now, id(of), PathId((path % 4).into()));
                 assert!(!known || usize::from(path % 4) < end.paths(id(of)).len());
             }
             _ => {}
@@ -203,6 +241,16 @@ impl Bout {
         if let Ok(id) = self.lone.end.connect(self.lone.now, port, &to) {
             self.alive.push(id);
         }
+    }
+
+    /// A packet of a peer to its association, by the path that the bits above the first say.
+    fn turn(&mut self, odd: u8, turns: &[Turn]) {
+        let number = usize::from(odd & 1);
+        let peer = &mut self.peers[number];
+        let chunks: Vec<Chunk> = turns.iter().filter_map(|turn| peer.turn(turn)).collect();
+        let path = usize::from(odd >> 1) % self.paths;
+        let tag = peer.theirs;
+        self.arrive(number, packet((path, path), tag, chunks));
     }
 
     /// A packet as a peer, or somebody in its place, would send it; through the codec, as on a network.
@@ -221,7 +269,7 @@ impl Bout {
             128..192 => 0,
             other => known.theirs ^ u32::from(other),
         };
-        let chunks: Vec<Chunk> = spec.chunks.iter().map(|chunk| chunk.chunk(known)).collect();
+        let chunks: Vec<Chunk> = spec.chunks.iter().filter_map(|chunk| chunk.chunk(known)).collect();
         // A path of its own is likelier than one that does not match, or that nobody has.
         let from = usize::from(spec.from) % 4 % (self.paths + 1);
         let to = if spec.to == 0 { from % self.paths } else { usize::from(spec.to) % self.paths };
@@ -238,35 +286,41 @@ impl Bout {
         self.learn();
     }
 
+    /// The peer begins, and the endpoint lets it.
     fn greet(&mut self, peer: usize) {
-        let known = &self.peers[peer];
-        let greeting = init(known.ours, known.tsn, 30_000, self.paths);
+        let greeting = self.peers[peer].greeting(self.paths);
         self.arrive(peer, packet((0, 0), 0, vec![Chunk::Init(Box::new(greeting))]));
-        let echo = CookieEcho { cookie: self.peers[peer].cookie.clone() };
-        let tag = self.peers[peer].theirs;
-        self.arrive(peer, packet((0, 0), tag, vec![Chunk::CookieEcho(echo)]));
+        self.answer(peer);
     }
 
-    /// The peer lets come up what the endpoint began.
+    /// The peer answers all that it was asked, and what is asked then.
     fn answer(&mut self, peer: usize) {
-        let known = &self.peers[peer];
-        let (tag, ack) = (known.theirs, init(known.ours, known.tsn, 30_000, self.paths));
-        self.arrive(peer, packet((0, 0), tag, vec![Chunk::InitAck(Box::new(ack))]));
-        self.arrive(peer, packet((0, 0), tag, vec![Chunk::CookieAck(Bare)]));
+        self.learn();
+        for _ in 0..MOST_ANSWERS {
+            let Some((path, chunk)) = self.peers[peer].answer(self.paths) else { break };
+            let path = path.min(self.paths - 1);
+            self.arrive(peer, packet((path, path), self.peers[peer].theirs, vec![chunk]));
+        }
     }
 
     /// What the peers learn from what was sent to them, and the user from events.
     fn learn(&mut self) {
         for packet in self.lone.take_sent() {
             let peer = usize::from(packet.ports.destination.wrapping_sub(PORTS.destination));
-            let Some(known) = self.peers.get_mut(peer) else { continue };
-            packet.chunks.iter().for_each(|chunk| learn_of(known, chunk));
+            if let Some(peer) = self.peers.get_mut(peer) {
+                peer.learn(&packet);
+            }
         }
         for (id, event) in std::mem::take(&mut self.lone.events) {
             if event == Event::Up && !self.alive.contains(&id) {
                 self.alive.push(id);
             }
         }
+    }
+
+    fn reached(&self) -> Reached {
+        let of = |id: &AssociationId| self.lone.end.statistics(self.lone.now, *id).acknowledged;
+        Reached { acknowledged: self.alive.iter().map(of).sum(), read: self.read }
     }
 
     /// Held memory stays in proportion to the buffers of the associations that there are.
@@ -276,22 +330,5 @@ impl Bout {
         let most = 500_000 + (self.alive.len() + 1) * each;
         let held = memory::held() - before;
         assert!(held < most as isize, "{held} bytes for {} associations", self.alive.len());
-    }
-}
-
-fn learn_of(known: &mut Known, chunk: &Chunk) {
-    match chunk {
-        Chunk::Init(init) => known.theirs = init.tag,
-        Chunk::InitAck(init) => {
-            known.theirs = init.tag;
-            let cookie = init.params.iter().find_map(|param| match param {
-                Param::Cookie(cookie) => Some(cookie.clone()),
-                _ => None,
-            });
-            known.cookie = cookie.unwrap_or_default();
-        }
-        Chunk::Data(data) if data.tsn.after(known.highest) => known.highest = data.tsn,
-        Chunk::Heartbeat(heartbeat) => known.heartbeat = heartbeat.info.clone(),
-        _ => {}
     }
 }

@@ -6,6 +6,15 @@ use std::time::Duration;
 use anabranch_proto::{Config, PolicySpec, Rules};
 use arbitrary::{Arbitrary, Result, Unstructured};
 
+/// A configuration, and the steps of what happens then.
+#[derive(Debug, Arbitrary)]
+#[arbitrary(bound = "T: Arbitrary<'arbitrary>")]
+pub struct Case<T> {
+    pub setup: Setup,
+    #[arbitrary(with = steps)]
+    pub steps: Vec<T>,
+}
+
 /// Steps of one case at most: beyond it, more bytes say nothing new.
 const MOST: usize = 300;
 
@@ -22,6 +31,11 @@ pub fn steps<'a, T: Arbitrary<'a>>(bytes: &mut Unstructured<'a>) -> Result<Vec<T
 pub fn few<'a, T: Arbitrary<'a>>(bytes: &mut Unstructured<'a>, most: u8) -> Result<Vec<T>> {
     let count = bytes.arbitrary::<u8>()? % (most + 1);
     (0..count).map(|_| bytes.arbitrary()).collect()
+}
+
+/// Whether to do what ends an association, or hampers it: once in sixteen times.
+pub fn rarely(bytes: &mut Unstructured<'_>) -> Result<bool> {
+    Ok(bytes.arbitrary::<u8>()? >= 0xf0)
 }
 
 /// The configuration of a case, by a few bytes.

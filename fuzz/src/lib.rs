@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | `packet` | bytes | no panic; what decodes encodes, not longer, and decodes equal |
 //! | `params` | bytes | the same of parameter lists, and of error causes with what they enclose |
+//! | `capture` | bytes | no panic; packets hold no more than the file, each explained in one line and as JSON |
 //! | `cookie` | changes to a valid COOKIE ECHO | no association but by the cookie as it was given |
 //! | `sacks` | SACKs of any kind, and sends | flight, acknowledgements and retransmissions as a set of TSNs says |
 //! | `endpoint` | packets, calls, timers | no panic, an end to every drain, bounded memory |
@@ -14,6 +15,7 @@
 //! `make fuzz SECONDS=60` runs all. A structured input is a row of small numbers, read from the front, so that
 //! a byte that the fuzzer changes changes one decision. `cargo run --example seeds` writes the first corpora.
 
+pub mod capture;
 pub mod chunks;
 pub mod codec;
 pub mod cookie;
@@ -23,6 +25,7 @@ pub mod extensions;
 pub mod input;
 pub mod lone;
 pub mod memory;
+pub mod peer;
 pub mod sacks;
 pub mod script;
 

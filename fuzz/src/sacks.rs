@@ -10,7 +10,7 @@ use anabranch_proto::{AssociationId, Event, Message, Tsn};
 use arbitrary::{Arbitrary, Result, Unstructured};
 use bytes::Bytes;
 
-use crate::input::{Setup, few, steps};
+use crate::input::{self, Setup, few};
 use crate::lone::{Lone, init};
 
 /// The peer's tag, and its first TSN.
@@ -19,15 +19,10 @@ const FIRST: Tsn = Tsn(77);
 const BYTES: Bytes = Bytes::from_static(&[5; 4096]);
 
 /// An association and what happens to it.
-#[derive(Debug, Arbitrary)]
-pub struct Case {
-    setup: Setup,
-    #[arbitrary(with = steps)]
-    steps: Vec<Step>,
-}
+pub type Case = input::Case<Step>;
 
 #[derive(Debug)]
-enum Step {
+pub enum Step {
     Send { stream: u8, bytes: u16, count: u8 },
     Acknowledge(Report),
     Pass(Duration),
@@ -35,7 +30,7 @@ enum Step {
 
 /// A SACK, in terms of what is outstanding.
 #[derive(Debug)]
-struct Report {
+pub struct Report {
     path: u8,
     /// TSNs beyond the last point; beyond the highest sent it wraps, or lies.
     advance: u8,
@@ -130,8 +125,7 @@ impl Bout {
             let payload = BYTES.slice(..1 + usize::from(bytes) % BYTES.len());
             let size = payload.len() as u64;
             let stream = u16::from(stream % 8);
-            let message =
-                Message { stream, ppid: 0, unordered: bytes & 0x8000 != 0, payload, ..Message::default() };
+            let message = Message { stream, unordered: bytes & 0x8000 != 0, payload, ..Message::default() };
             let sent = self.lone.end.send(self.lone.now, self.id, message);
             self.accepted += if sent.is_ok() { size } else { 0 };
         }

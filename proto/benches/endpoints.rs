@@ -115,7 +115,7 @@ impl Pair {
         let Some(id) = self.up else { return };
         while self.left > 0 {
             let payload = Bytes::from_static(&PAGE);
-            let message = Message { stream: 0, ppid: 0, unordered: false, payload, ..Message::default() };
+            let message = Message { payload, ..Message::default() };
             if self.ends[0].send(self.now, id, message).is_err() {
                 return;
             }

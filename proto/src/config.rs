@@ -46,6 +46,10 @@ pub struct Config {
     /// PotentiallyFailed.Max.Retrans (RFC 7829): one error more in a row makes a path potentially failed;
     /// `None`: paths are active or inactive only.
     pub pf_max_retrans: Option<u32>,
+    /// Primary.Switchover.Max.Retrans (RFC 7829 §5): one error more in a row of the primary path makes the path
+    /// that takes over the primary for good. Not below `pf_max_retrans`, or `path_max_retrans` without that.
+    /// `None`: data returns to the primary when it is active again, unless the rule `failover` says otherwise.
+    pub primary_switchover_max_retrans: Option<u32>,
     /// Max.Init.Retransmits.
     pub max_init_retransmits: u32,
     /// The longest retransmission timeout of INIT and COOKIE ECHO (RFC 6458 §8.1.3); `None`: RTO.Max.
@@ -162,6 +166,7 @@ impl Default for Config {
             association_max_retrans: 10,
             path_max_retrans: 5,
             pf_max_retrans: None,
+            primary_switchover_max_retrans: None,
             max_init_retransmits: 8,
             max_init_timeout: None,
             heartbeat_interval: Some(Duration::from_secs(30)),
@@ -213,6 +218,21 @@ impl Config {
         self.send_buffer.unwrap_or(2 * u64::from(self.receive_buffer))
     }
 
+    //= rfc7829#section-5
+    fn switches_too_soon(&self) -> bool {
+        let failing = self.pf_max_retrans.unwrap_or(self.path_max_retrans);
+        self.primary_switchover_max_retrans.is_some_and(|limit| limit < failing)
+    }
+
+    /// So many errors of a path in a row are counted. Where failing paths are told apart, inactive ones are too:
+    /// up to ten times the errors that make them so.
+    //= rfc7829#section-4.1
+    pub(crate) fn most_errors(&self) -> u32 {
+        let inactive = self.path_max_retrans.saturating_add(1);
+        let counted = if self.pf_max_retrans.is_some() { inactive.saturating_mul(10) } else { inactive };
+        counted.max(self.primary_switchover_max_retrans.unwrap_or(0).saturating_add(1))
+    }
+
     /// Whether these parameters can be used; says which cannot and why.
     pub fn check(&self) -> Result<(), ConfigError> {
         let bad = |key, why| Err(ConfigError { key, why });
@@ -251,6 +271,10 @@ impl Config {
             _ if self.authenticated_chunks.iter().any(|kind| matches!(kind, 1 | 2 | 14 | 15)) => {
                 bad("authenticated_chunks", "cannot have 1, 2, 14 or 15 (RFC 4895 section 3.2)")
             }
+            _ if self.switches_too_soon() => bad(
+                "primary_switchover_max_retrans",
+                "must not be below pf_max_retrans, or path_max_retrans if that is off (RFC 7829 section 5)",
+            ),
             _ if self.rules.missing_reports == 0 => bad("missing_reports", "must be at least 1"),
             _ if self.rules.ssthresh_floor == 0 => bad("ssthresh_floor", "must be at least 1"),
             _ if self.rules.idle_floor == 0 => bad("idle_floor", "must be at least 1"),

@@ -1,6 +1,7 @@
 //! An endpoint: demultiplexes packets by tag and address, and owns its associations.
 
 mod parameters;
+mod setup;
 
 pub use parameters::Status;
 
@@ -14,13 +15,11 @@ use smallvec::smallvec;
 
 use crate::agenda::Agenda;
 use crate::association::{Association, Begin, new_tag};
-use crate::extension::Authentication;
-use crate::handshake::cookie::{BadCookie, Cookie, Secrets};
-use crate::handshake::{self, Collision, Peer};
+use crate::handshake::cookie::Secrets;
 use crate::policy::PolicyError;
 use crate::shutdown::State;
-use crate::wire::chunk::{Abort, CookieEcho, Init, OperationError, ShutdownComplete};
-use crate::wire::{Address, Cause, Chunk, Ecn, Packet, Param};
+use crate::wire::chunk::{Abort, ShutdownComplete};
+use crate::wire::{Address, Cause, Chunk, Ecn, Packet};
 use crate::{
     AssociationId, ChangeError, Config, ConfigError, Delivery, Direction, Extensions, Incoming, Limit,
     LocalAddress, Message, Output, PathId, PathState, PathView, Policies, Purpose, Reason, Refused,
@@ -33,16 +32,6 @@ const MAX_ANSWERS: usize = 256;
 /// Whether a chunk needs a checksum whatever was agreed: its receiver knows of no agreement.
 fn sets_up(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::CookieEcho(_))
-}
-
-/// Whether a COOKIE ECHO is authentic enough: by the keys of the association that exists, else by its cookie's.
-//= rfc4895#section-6.3
-fn admits(config: &Config, existing: Option<&Authentication>, cookie: &Cookie, packet: &Packet) -> bool {
-    if let Some(existing) = existing {
-        return existing.admits_cookie(packet);
-    }
-    let alone = matches!(packet.chunks.first(), Some(Chunk::CookieEcho(_)));
-    Authentication::new(config, &cookie.agreement).map_or(alone, |new| new.admits_cookie(packet))
 }
 
 /// One SCTP port at one or more addresses.
@@ -209,11 +198,11 @@ impl Endpoint {
         self.get(id).is_some_and(Association::is_readable)
     }
 
-    /// Ends the association gracefully, once all data is acknowledged.
+    /// Ends the association gracefully, once all data is acknowledged. One that is being set up is up first.
     pub fn shutdown(&mut self, now: Time, id: AssociationId) {
         self.run_timers(now);
         if let Some(association) = self.get_mut(id) {
-            association.shutdown(now);
+            association.shutdown();
             self.wake(id.0 as usize);
         }
     }
@@ -531,199 +520,25 @@ impl Endpoint {
         self.wake(index);
     }
 
-    /// Answers an INIT without keeping anything.
-    //= rfc9260#section-5.1
-    fn init(&mut self, packet: &Packet, now: Time) {
-        let Some(Chunk::Init(init)) = packet.chunks.first() else { return };
-        if packet.tag != 0 || packet.chunks.len() != 1 || init.tag == 0 {
-            return;
-        }
-        let peer = match Peer::of(init, packet.from, &self.config) {
-            Ok(peer) => peer,
-            Err(cause) => return self.refuse(packet, init.tag, vec![cause]),
-        };
-        if let Err(cause) = peer.offer.clone().agree(&self.config, [0; 32]).acceptable(&self.config) {
-            return self.refuse(packet, init.tag, vec![cause]);
-        }
-        let existing = peer.addresses.iter().find_map(|a| self.by_peer.get(&(*a, packet.ports.source)));
-        match existing.copied() {
-            None if !self.listening => self.refuse(packet, init.tag, vec![]),
-            None if self.is_full() => self.refuse(packet, init.tag, vec![Cause::OutOfResource]),
-            None => {
-                let tag = new_tag(&mut self.chance);
-                self.answer_init(packet, init, &peer, (tag, (0, 0)), now);
-            }
-            Some(index) => self.init_again(index, packet, init, &peer, now),
-        }
-    }
-
-    /// An INIT for an association that exists (§5.2.1, §5.2.2).
-    //= rfc9260#section-5.2.2
-    fn init_again(&mut self, index: usize, packet: &Packet, init: &Init, peer: &Peer, now: Time) {
-        let Some(association) = &mut self.associations[index] else { return };
-        let ties = (association.local_tag, association.peer_tag);
-        match association.state() {
-            //= rfc9260#section-9.2
-            State::ShutdownAckSent => {
-                association.resend_now();
-                self.wake(index);
-            }
-            state if state.setting_up() => {
-                self.answer_init(packet, init, peer, (ties.0, ties), now);
-            }
-            _ => {
-                let new = |a: &&Address| association.paths.to(**a).is_none();
-                let new: Vec<Address> = peer.addresses.iter().filter(new).copied().collect();
-                if !new.is_empty() {
-                    let list = handshake::address_list(&new);
-                    return self.refuse(packet, init.tag, vec![Cause::RestartWithNewAddresses(list)]);
-                }
-                let tag = new_tag(&mut self.chance);
-                self.answer_init(packet, init, peer, (tag, ties), now);
-            }
-        }
-    }
-
-    /// Refuses an INIT.
-    fn refuse(&mut self, packet: &Packet, tag: u32, causes: Vec<Cause>) {
-        let abort = Abort { reflected: false, causes };
-        self.answer(packet, tag, Chunk::Abort(abort), Purpose::Abort);
-    }
-
-    /// Whether there are as many associations as are allowed.
-    fn is_full(&self) -> bool {
-        self.by_tag.len() >= self.config.max_associations as usize
-    }
-
-    fn answer_init(&mut self, packet: &Packet, init: &Init, peer: &Peer, tags: (u32, (u32, u32)), now: Time) {
-        let (tag, ties) = tags;
-        let setting_up = ties.0 == tag;
-        let existing = self.by_tag.get(&tag).and_then(|i| self.associations[*i].as_ref());
-        let tsn = match existing {
-            Some(association) if setting_up => association.local_tsn,
-            _ => crate::association::first_tsn(&self.config, tag),
-        };
-        let random = match existing {
-            Some(association) if setting_up => association.random(),
-            _ => self.random(),
-        };
-        let cookie = Cookie {
-            created: now,
-            life: self.config.cookie_life + peer.preserve.min(self.config.cookie_life),
-            local_tag: tag,
-            peer_tag: peer.tag,
-            local_tsn: tsn,
-            peer_tsn: peer.tsn,
-            peer_buffer: peer.buffer,
-            streams: peer.streams,
-            ties,
-            local: packet.to,
-            peer_port: packet.ports.source,
-            peers: Peer::listed(init, packet.from),
-            agreement: peer.offer.clone().agree(&self.config, random),
-        };
-        let signed = cookie.sign(self.secrets.current(now, self.config.cookie_life));
-        let mut ack = handshake::init(tag, tsn, &self.config, Some(signed), None, &random);
-        ack.params.extend(peer.unrecognized.iter().cloned().map(Param::Unrecognized));
-        self.answer(packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);
-    }
-
-    /// Our part of the keys of a new association, if authentication is offered.
-    fn random(&mut self) -> [u8; 32] {
-        let mut random = [0; 32];
-        if self.config.extensions.authentication {
-            self.chance.fill_bytes(&mut random);
-        }
-        random
-    }
-
     /// Sends one chunk back to where a packet came from, outside any association.
     fn answer(&mut self, packet: &Packet, tag: u32, chunk: Chunk, purpose: Purpose) {
+        self.answer_to(packet.from, packet, tag, chunk, purpose);
+    }
+
+    /// The same to another address.
+    fn answer_to(&mut self, to: Address, packet: &Packet, tag: u32, chunk: Chunk, purpose: Purpose) {
         if self.answers.len() >= MAX_ANSWERS {
             return;
         }
         let answer = Packet {
             from: packet.to,
-            to: packet.from,
+            to,
             ports: packet.ports.reversed(),
             tag,
             ecn: Ecn::NotEct,
             chunks: smallvec![chunk],
         };
         self.answers.push_back((Box::new(answer), purpose));
-    }
-
-    /// A cookie has come back: now there is an association, or the one there is restarts or collides.
-    //= rfc9260#section-5.1.5
-    //= rfc9260#section-5.2.4
-    fn cookie_echo(&mut self, packet: Box<Packet>, echo: &CookieEcho, skip: usize, now: Time) {
-        let cookie = match self.secrets.open(&echo.cookie, now) {
-            Ok(cookie) => cookie,
-            Err(BadCookie::Forged) => return,
-            Err(BadCookie::Stale(cookie, _)) if self.is_current(&cookie) => *cookie,
-            Err(BadCookie::Stale(cookie, over)) => return self.stale(&packet, &cookie, over),
-        };
-        if cookie.peer_port != packet.ports.source || cookie.local_tag != packet.tag {
-            return;
-        }
-        let key = |a: &Address| self.by_peer.get(&(*a, packet.ports.source)).copied();
-        match cookie.peers.iter().find_map(key) {
-            Some(index) => self.collide(index, packet, &cookie, skip, now),
-            None if !admits(&self.config, None, &cookie, &packet) => {}
-            None if self.listening && !self.is_full() => self.accept(packet, &cookie, skip, now),
-            None => {}
-        }
-    }
-
-    fn accept(&mut self, packet: Box<Packet>, cookie: &Cookie, skip: usize, now: Time) {
-        let (local, source) = (packet.to, packet.from);
-        let Ok(association) = Association::accept(self.begin(now), cookie, local, source) else { return };
-        let index = self.associations.len();
-        self.add(association);
-        self.deliver(index, packet, skip, now);
-    }
-
-    fn collide(&mut self, index: usize, packet: Box<Packet>, cookie: &Cookie, skip: usize, now: Time) {
-        let Some(association) = &mut self.associations[index] else { return };
-        if !admits(&self.config, association.authentication(), cookie, &packet) {
-            return;
-        }
-        let (local, source) = (packet.to, packet.from);
-        let state = association.state();
-        match handshake::collision(association.local_tag, association.peer_tag, cookie) {
-            Collision::Restart if state == State::ShutdownAckSent => {
-                association.resend_now();
-                self.wake(index);
-                let tag = cookie.peer_tag;
-                let error = OperationError { causes: vec![Cause::CookieWhileShutdown] };
-                return self.answer(&packet, tag, Chunk::Error(error), Purpose::Error);
-            }
-            Collision::Restart => {
-                self.unlink(index);
-                if let Some(association) = &mut self.associations[index] {
-                    association.restart(cookie, &self.policies, local, source, now);
-                }
-            }
-            Collision::Simultaneous => association.adopt(cookie, local, source, now),
-            Collision::Duplicate => association.cookie_again(local, source, now),
-            Collision::Late | Collision::Foreign => return,
-        }
-        self.link(index);
-        self.deliver(index, packet, skip, now);
-    }
-
-    /// Whether a cookie has the tags of an association that exists: then its age does not matter.
-    fn is_current(&self, cookie: &Cookie) -> bool {
-        let association = self.by_tag.get(&cookie.local_tag).and_then(|i| self.associations[*i].as_ref());
-        association.is_some_and(|a| a.peer_tag == cookie.peer_tag)
-    }
-
-    /// The cookie was ours, but too old.
-    //= rfc9260#section-5.2.6
-    fn stale(&mut self, packet: &Packet, cookie: &Cookie, over: crate::Duration) {
-        let micros = u32::try_from(over.as_micros()).unwrap_or(u32::MAX);
-        let error = OperationError { causes: vec![Cause::StaleCookie(micros)] };
-        self.answer(packet, cookie.peer_tag, Chunk::Error(error), Purpose::Error);
     }
 
     /// A packet without an association.

@@ -251,6 +251,8 @@ pub struct Message {
     pub ppid: u32,
     /// Whether order does not matter.
     pub unordered: bool,
+    /// Whether the peer shall acknowledge it without delay: the I bit of its last chunk (RFC 9260 §6.1).
+    pub immediate: bool,
     /// At least one byte.
     pub payload: Bytes,
     /// When it is given up; as if `Full` unless both ends have agreed on partial reliability.

@@ -98,11 +98,13 @@ impl SendQueue {
         Some((message.stream, size.min(limit)))
     }
 
-    /// Takes the next chunk, of at most `limit` bytes (a multiple of four).
+    /// Takes the next chunk, of at most `limit` bytes (a multiple of four). The I bit that the user asked for is on
+    /// the last one of the message.
+    //= rfc9260#section-6.1
     pub(crate) fn take(&mut self, limit: u32, tsn: Tsn) -> Option<Data> {
         let waiting = self.messages.front_mut()?;
         let room = limit as usize - self.header;
-        let Message { stream, ppid, unordered, ref mut payload, .. } = waiting.message;
+        let Message { stream, ppid, unordered, immediate, ref mut payload, .. } = waiting.message;
         let begin = waiting.begun.is_none();
         let ssn = match waiting.begun {
             Some(ssn) => ssn,
@@ -124,7 +126,8 @@ impl SendQueue {
         if end {
             self.messages.pop_front();
         }
-        let data = Data { tsn, stream, ssn, ppid, begin, end, unordered, immediate: false, payload: piece };
+        let immediate = immediate && end;
+        let data = Data { tsn, stream, ssn, ppid, begin, end, unordered, immediate, payload: piece };
         if let Some(interleaving) = &mut self.interleaving {
             interleaving.sent(&data);
             if end {
@@ -143,18 +146,15 @@ impl SendQueue {
         possible && self.messages.iter().any(|w| w.number == number)
     }
 
-    /// Takes out what of a message waits, and whether another part was sent.
-    pub(crate) fn remove(&mut self, number: u64) -> Option<(Message, bool)> {
+    /// Takes out what of a message waits, and its SSN if another part was sent.
+    pub(crate) fn remove(&mut self, number: u64) -> Option<(Message, Option<Ssn>)> {
         let at = self.messages.iter().position(|waiting| waiting.number == number)?;
         let waiting = self.messages.remove(at)?;
         self.user_bytes -= waiting.message.payload.len() as u64;
         if let Some(interleaving) = &mut self.interleaving {
             interleaving.strike(waiting.message.stream);
-            if waiting.begun.is_some() {
-                interleaving.cut(waiting.message.stream);
-            }
         }
-        Some((waiting.message, waiting.begun.is_some()))
+        Some((waiting.message, waiting.begun))
     }
 
     /// Messages with limits of which nothing was sent: number and bytes.
@@ -214,7 +214,14 @@ fn next_ssn(next: &mut Vec<Ssn>, stream: u16, first: Ssn) -> Ssn {
 mod tests {
     use super::*;
     fn message(len: usize, unordered: bool) -> Message {
-        Message { stream: 3, ppid: 7, unordered, payload: vec![1; len].into(), ..Message::default() }
+        Message {
+            stream: 3,
+            ppid: 7,
+            unordered,
+            immediate: len > 200,
+            payload: vec![1; len].into(),
+            ..Message::default()
+        }
     }
 
     #[test]
@@ -229,6 +236,7 @@ mod tests {
         assert_eq!([a.payload.len(), b.payload.len(), c.payload.len(), d.payload.len()], [100, 100, 50, 10]);
         assert_eq!([a.begin, b.begin, c.begin, d.begin], [true, false, false, true]);
         assert_eq!([a.end, b.end, c.end, d.end], [false, false, true, true]);
+        assert_eq!([a.immediate, b.immediate, c.immediate, d.immediate], [false, false, true, false]);
         assert_eq!([a.ssn, b.ssn, c.ssn, d.ssn], [Ssn(65535), Ssn(65535), Ssn(65535), Ssn(0)]);
         assert!(queue.is_empty() && queue.user_bytes() == 0);
     }

@@ -31,6 +31,20 @@ fn every_message_arrives_once_and_in_order() {
     }
 }
 
+/// Encoded and decoded, every packet arrives as it left: the run is the same to the last nanosecond and byte.
+#[test]
+fn the_codec_changes_nothing() {
+    for seed in 0..100 {
+        let [plain, coded] = [false, true].map(|wire| {
+            let mut case = Case::new(seed);
+            (case.world.wire, case.world.keep_log) = (wire, true);
+            case.play()
+        });
+        assert!(!plain.log.is_empty() && plain.log == coded.log, "seed {seed}");
+        assert_eq!(plain.events, coded.events, "seed {seed}");
+    }
+}
+
 struct Case {
     world: World,
     chance: ChaCha8Rng,
@@ -51,8 +65,9 @@ impl Case {
         Case { world, chance, expected: Default::default(), ids: [None; 2] }
     }
 
-    fn play(mut self) {
-        self.world.keep_log = std::env::var_os("ANABRANCH_FIRST").is_some();
+    /// What left and what was told, to the end.
+    fn play(mut self) -> World {
+        self.world.keep_log |= std::env::var_os("ANABRANCH_FIRST").is_some();
         self.ids[0] = Some(self.world.connect());
         let steps = 20 + below(&mut self.chance, 60);
         for _ in 0..steps {
@@ -70,7 +85,7 @@ impl Case {
             self.pass(Duration::from_millis(500));
             self.read_all();
         }
-        self.finish();
+        self.finish()
     }
 
     /// What a case that failed looked like at the end.
@@ -164,7 +179,7 @@ impl Case {
     }
 
     /// Nothing more comes, and both ends close.
-    fn finish(&mut self) {
+    fn finish(mut self) -> World {
         let side = below(&mut self.chance, 2) as usize;
         self.world.ends[side].shutdown(self.world.now, self.ids[side].expect("up"));
         self.world.drain(side);
@@ -177,6 +192,7 @@ impl Case {
             assert!(self.world.happened(side, &Event::Closed), "side {side} has not closed");
             assert!(!self.expected[side].in_part());
         }
+        self.world
     }
 }
 
@@ -207,6 +223,7 @@ fn random_message(chance: &mut ChaCha8Rng) -> Message {
         stream: below(chance, u64::from(STREAMS)) as u16,
         ppid: chance.next_u32(),
         unordered: below(chance, 4) == 0,
+        immediate: false,
         payload: payload.into(),
         ..Message::default()
     }

@@ -162,7 +162,6 @@ fn send(world: &mut World, side: usize, chance: &mut ChaCha8Rng) {
         let size = [50, 1452, 4000][below(chance, 3) as usize];
         let message = Message {
             stream: below(chance, 3) as u16,
-            ppid: 0,
             unordered: below(chance, 4) == 0,
             payload: Bytes::from(vec![7; size]),
             ..Message::default()

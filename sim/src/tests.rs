@@ -1,6 +1,6 @@
 //! What the unit tests build their scenarios of.
 
-use anabranch_proto::{Config, Duration};
+use anabranch_proto::Duration;
 
 use crate::scenario::{Flow, Link, Loss, Queue, Scenario, Traffic};
 
@@ -21,35 +21,11 @@ pub(crate) fn link(name: &str, a: &str, b: &str) -> Link {
 
 /// 1 MB at once.
 pub(crate) fn flow(name: &str, from: &str, to: &str) -> Flow {
-    Flow {
-        name: name.to_owned(),
-        from: from.to_owned(),
-        to: to.to_owned(),
-        start: Duration::ZERO,
-        traffic: Traffic::Bulk(Some(1_000_000)),
-        message_size: None,
-        unordered: false,
-        reliability: Default::default(),
-        streams: 1,
-        read_rate: None,
-        udp: false,
-        sctp: Config::default(),
-        primary: None,
-        all_pairs: false,
-    }
+    let traffic = Traffic::Bulk(Some(1_000_000));
+    Flow { name: name.to_owned(), from: from.to_owned(), to: to.to_owned(), traffic, ..Flow::default() }
 }
 
 /// These links and one flow from "s" to "r".
 pub(crate) fn scenario(links: Vec<Link>) -> Scenario {
-    Scenario {
-        name: "test".to_owned(),
-        era: "rfc9260".to_owned(),
-        seed: 1,
-        wire: false,
-        stop: None,
-        ip_header: 20,
-        links,
-        flows: vec![flow("f", "s", "r")],
-        changes: Vec::new(),
-    }
+    Scenario { name: "test".to_owned(), links, flows: vec![flow("f", "s", "r")], ..Scenario::default() }
 }

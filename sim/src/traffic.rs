@@ -20,6 +20,7 @@ pub(crate) struct Source {
     page: Bytes,
     unordered: bool,
     reliability: Reliability,
+    immediate: bool,
     streams: u16,
     /// Bytes taken by the association.
     given: u64,
@@ -48,6 +49,7 @@ impl Source {
             page,
             unordered: flow.unordered,
             reliability: flow.reliability,
+            immediate: flow.immediate,
             streams: flow.streams.max(1),
             given: 0,
             messages: 0,
@@ -72,6 +74,7 @@ impl Source {
             stream: (self.messages % u64::from(self.streams)) as u16,
             ppid: 0,
             unordered: self.unordered,
+            immediate: self.immediate,
             payload: self.page.slice(..size),
             reliability: self.reliability,
         })

@@ -84,7 +84,7 @@ impl Pair {
 impl crate::Pair for Pair {
     fn fill(&mut self, most: u64) -> u64 {
         let id = self.ids[0].expect("it is up");
-        let message = || Message { stream: 0, ppid: 0, unordered: false, payload: MESSAGE, ..Message::default() };
+        let message = || Message { payload: MESSAGE, ..Message::default() };
         let taken = (0..most).take_while(|_| self.ends[0].send(self.now, id, message()).is_ok()).count();
         self.drain(0);
         taken as u64

@@ -22,7 +22,7 @@ use crate::policy::window::MakePath;
 use crate::receive::Receiver;
 use crate::sender::{Sender, Surroundings};
 use crate::shutdown::{State, Step};
-use crate::wire::chunk::Abort;
+use crate::wire::chunk::{Abort, Data};
 use crate::wire::{Address, Cause, Chunk, Packet};
 use crate::{AssociationId, Config, Delivery, Duration, Time, Tsn};
 
@@ -40,6 +40,8 @@ pub(crate) struct Association {
     pub(crate) peer_tag: u32,
     pub(crate) local_tsn: Tsn,
     pub(crate) peer_port: u16,
+    /// What the peer, or our user, has named as the peer's addresses; not all of them need be on a path.
+    pub(crate) named: Vec<Address>,
     /// Streams that we may send on, and the peer may.
     pub(crate) streams: (u16, u16),
     window: MakePath,
@@ -61,6 +63,8 @@ pub(crate) struct Association {
     preserve: Option<Duration>,
     /// T5-shutdown-guard; [`Time::NEVER`] is off.
     guard: Time,
+    /// The user wants to end as soon as the association is up.
+    leaving: bool,
     /// The user was refused: tell when there is room again.
     refused: bool,
     /// Data that can be read has been announced and not all been read.
@@ -97,6 +101,11 @@ impl Association {
 
     pub(crate) fn state(&self) -> State {
         self.state
+    }
+
+    /// Whether this is one of the peer's addresses.
+    pub(crate) fn knows(&self, address: Address) -> bool {
+        self.named.contains(&address)
     }
 
     pub(crate) fn switch_notes(&mut self, on: bool) {
@@ -160,7 +169,7 @@ impl Association {
 
     /// Takes a message to send.
     pub(crate) fn send(&mut self, message: Message, now: Time) -> Result<(), SendError> {
-        if !self.state.takes_data() {
+        if self.leaving || !self.state.takes_data() {
             return Err(SendError::Closed(message));
         }
         let allowed = if self.state.setting_up() { self.config.outbound_streams } else { self.streams.0 };
@@ -220,15 +229,16 @@ impl Association {
         }
     }
 
-    /// The user wants to end gracefully.
+    /// The user wants to end gracefully. What was given before is still delivered, so that an association that is
+    /// being set up is up first.
     //= rfc9260#section-9.2
-    pub(crate) fn shutdown(&mut self, now: Time) {
-        match self.state.after(Step::Asked) {
-            Some(next) => self.state = next,
-            None if self.state.setting_up() => return self.abort(Bytes::new(), now),
-            None => return,
+    //= rfc9260#section-11.1.3
+    pub(crate) fn shutdown(&mut self) {
+        if let Some(next) = self.state.after(Step::Asked) {
+            self.state = next;
+            self.drained();
         }
-        self.drained();
+        self.leaving |= self.state.setting_up();
     }
 
     /// If everything is acknowledged, an end under way takes its next step.
@@ -301,8 +311,8 @@ impl Association {
     /// Gives back every message that was not acknowledged.
     fn fail_all(&mut self) {
         let unacknowledged = self.sender.outstanding.drain().map(|data| {
-            let (stream, ppid, unordered, payload) = (data.stream, data.ppid, data.unordered, data.payload);
-            (Message { stream, ppid, unordered, payload, ..Message::default() }, true)
+            let Data { stream, ppid, unordered, immediate, payload, .. } = data;
+            (Message { stream, ppid, unordered, immediate, payload, ..Message::default() }, true)
         });
         let failed = |(message, sent)| Event::SendFailed { message, sent };
         self.events.extend(unacknowledged.map(failed));

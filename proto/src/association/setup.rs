@@ -45,6 +45,7 @@ impl Association {
             peer_tag: 0,
             local_tsn: tsn,
             peer_port,
+            named: Vec::new(),
             streams: (config.outbound_streams, config.inbound_streams),
             window: policies.window(&config.window, config)?,
             paths: Paths::new(config),
@@ -59,6 +60,7 @@ impl Association {
             errors: 0,
             preserve: None,
             guard: Time::NEVER,
+            leaving: false,
             refused: false,
             announced: false,
             spare: None,
@@ -134,6 +136,7 @@ impl Association {
         self.sender = sender;
         self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
         self.paths = Paths::new(&self.config);
+        self.named.clear();
         self.add_paths(&cookie.peers, Some((local, source)), now);
         self.control.clear();
         self.establish(local, source, Event::Restart, now);
@@ -254,6 +257,9 @@ impl Association {
         self.sender.in_use = self.open_path(self.paths.primary());
         self.sender.open();
         self.events.push_back(event);
+        if std::mem::take(&mut self.leaving) {
+            self.shutdown();
+        }
     }
 
     /// By the rule of ns-2, the initiator asks all paths and holds its data until they have answered.
@@ -275,6 +281,8 @@ impl Association {
 
     /// Adds the paths to these peer addresses that are not there yet; `known` is the pair of a packet that came.
     pub(crate) fn add_paths(&mut self, peers: &[Address], known: Option<(Address, Address)>, now: Time) {
+        let new = peers.iter().filter(|peer| !self.named.contains(peer)).copied().collect::<Vec<_>>();
+        self.named.extend(new);
         let config = Arc::clone(&self.config);
         if let Some(pair) = known {
             self.add_path(pair, now);

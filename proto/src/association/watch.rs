@@ -5,6 +5,7 @@ use super::{Association, Awaited};
 use crate::Time;
 use crate::output::{Event, LostReason};
 use crate::path::{PathId, PathState};
+use crate::policy::Why;
 use crate::rules::{Failover, HeartbeatErrors};
 use crate::sender::TimedOut;
 use crate::shutdown::State;
@@ -77,7 +78,7 @@ impl Association {
     /// What is in flight on a path is to be sent again by another.
     pub(crate) fn vacate(&mut self, id: PathId, now: Time) {
         let (sender, around, _) = self.sending(now);
-        sender.outstanding.time_out(id, around.paths, |_| {});
+        sender.outstanding.time_out(id, Why::Timeout, around.paths, |_| {});
         self.paths.get_mut(id).timers.t3 = Time::NEVER;
     }
 
@@ -121,20 +122,15 @@ impl Association {
             (HeartbeatErrors::PathInUse, Unanswered::Heartbeat) => in_use,
         };
         self.errors += u32::from(counts);
-        let limit = self.config.path_max_retrans;
+        let most = self.config.most_errors();
         let view = self.paths.view_mut(id);
-        view.errors = view.errors.saturating_add(1).min(limit.saturating_add(1));
-        match self.failing_state(id) {
-            Some(PathState::Inactive) => {
-                self.set_state(id, PathState::Inactive);
-                self.fail_over(id);
-            }
-            Some(state) => {
-                self.set_state(id, state);
-                self.paths.get_mut(id).health.wanted = self.config.heartbeat_interval.is_some();
-            }
-            None => {}
+        view.errors = view.errors.saturating_add(1).min(most);
+        if let Some(state) = self.failing_state(id) {
+            self.set_state(id, state);
+            let asks = state == PathState::PotentiallyFailed && self.config.heartbeat_interval.is_some();
+            self.paths.get_mut(id).health.wanted |= asks;
         }
+        self.switch_over(id, now);
         if self.errors > self.config.association_max_retrans {
             self.close(Event::Lost(LostReason::TooManyErrors), now);
         }
@@ -162,13 +158,18 @@ impl Association {
         Some(state)
     }
 
-    /// By the rule of ns-2, the path that takes over from a failed primary is the primary from then on.
-    fn fail_over(&mut self, failed: PathId) {
-        if self.config.rules.failover != Failover::Stay || !self.paths.view(failed).primary {
+    /// A primary with too many errors is the primary no more: the path that data takes now is, from then on.
+    //= rfc7829#section-5
+    fn switch_over(&mut self, failing: PathId, now: Time) {
+        let by_rule = self.config.rules.failover == Failover::Stay;
+        let limit =
+            self.config.primary_switchover_max_retrans.or(by_rule.then_some(self.config.path_max_retrans));
+        let view = self.paths.view(failing);
+        if !view.primary || limit.is_none_or(|limit| view.errors <= limit) {
             return;
         }
-        let next = self.paths.views().iter().find(|p| p.state == PathState::Active).map(|p| p.id);
-        if let Some(next) = next {
+        let (sender, mut around, _) = self.sending(now);
+        if let Some(next) = sender.next_path(&mut around) {
             self.paths.set_primary(next);
         }
     }
@@ -202,7 +203,8 @@ impl Association {
         self.path_error(id, Unanswered::Heartbeat, now);
         let (view, path) = self.paths.both(id);
         // A path being verified, or failing, is asked once an RTO, until it has failed too often.
-        if (verifying || failing) && view.errors <= self.config.path_max_retrans {
+        let asked = verifying || (failing && self.config.heartbeat_interval.is_some());
+        if asked && view.errors <= self.config.path_max_retrans {
             path.health.wanted = true;
         } else {
             path.schedule_heartbeat(view, &self.config, &mut self.chance);

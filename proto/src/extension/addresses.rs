@@ -342,6 +342,7 @@ impl Association {
         if gone.contains(&came.source) {
             return Err(Cause::DeletesSourceAddress);
         }
+        self.named.retain(|named| !gone.contains(named));
         for address in gone {
             for id in self.live_paths() {
                 if self.paths.view(id).remote == address {

@@ -15,7 +15,7 @@ use crate::outstanding::Outstanding;
 use crate::path::Paths;
 use crate::receive::Arrival;
 use crate::sender::{Sender, Surroundings};
-use crate::wire::chunk::{FORWARD_HEADER, ForwardTsn, IForwardTsn, SkippedMessage};
+use crate::wire::chunk::{Data, FORWARD_HEADER, ForwardTsn, IForwardTsn, SkippedMessage};
 use crate::wire::{Chunk, Packet};
 use crate::{Duration, Limit, Message, Mid, Reliability, Ssn, Time, Tsn};
 
@@ -165,13 +165,34 @@ impl Sender {
                 pieces.push(data.payload);
             }
         }
-        let sent = !pieces.is_empty() || waiting.as_ref().is_some_and(|(_, begun)| *begun);
-        if let Some((rest, _)) = waiting {
+        let mut sent = !pieces.is_empty();
+        if let Some((rest, begun)) = waiting {
             pieces.push(rest.payload.clone());
             message = rest;
+            if let Some(ssn) = begun {
+                sent = true;
+                self.close_message(&message, ssn, number);
+            }
         }
+        let Some(ledger) = &mut self.queue.ledger else { return };
         message.payload = joined(pieces);
         ledger.failed.push((message, sent));
+    }
+
+    /// A TSN that is never sent stands for what of a message was not: else the peer, if it has all that was sent, would
+    /// wait for the rest.
+    //= rfc3758#section-3.5
+    fn close_message(&mut self, message: &Message, ssn: Ssn, number: u64) {
+        let Message { stream, ppid, unordered, immediate, .. } = *message;
+        let (tsn, begin, end, payload) = (self.outstanding.next_tsn(), false, true, Bytes::new());
+        let data = Data { tsn, stream, ssn, ppid, begin, end, unordered, immediate, payload };
+        if let Some(ledger) = &mut self.queue.ledger {
+            ledger.sent(tsn, number, true);
+        }
+        if let Some(interleaving) = &mut self.queue.interleaving {
+            interleaving.sent(&data);
+        }
+        self.outstanding.push_abandoned(data, self.in_use);
     }
 
     /// Works out the Advanced.Peer.Ack.Point, and whether the peer has to be told. It is told again when an RTT

@@ -167,7 +167,7 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
     }
     view.delivered += size;
     let tally = &mut path.tally;
-    tally.certain |= sent.transmissions == 1;
+    tally.certain |= !sent.moved;
     if by_gap {
         tally.gap += size;
     } else {

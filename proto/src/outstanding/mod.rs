@@ -40,6 +40,8 @@ pub(crate) struct Sent {
     pub(crate) missing: u8,
     /// Marked by missing reports once already.
     pub(crate) fast: bool,
+    /// Sent on more than one path: an acknowledgement does not say which of them works.
+    moved: bool,
 }
 
 impl Sent {
@@ -133,6 +135,7 @@ impl Outstanding {
             transmissions: 1,
             missing: 0,
             fast: false,
+            moved: false,
         });
         let view = paths.view_mut(path);
         view.flight += u64::from(size);
@@ -159,6 +162,7 @@ impl Outstanding {
         let (old, size, why) = (sent.path, u64::from(sent.size), sent.standing);
         sent.standing = Standing::InFlight;
         sent.path = path;
+        sent.moved |= old != path;
         sent.transmissions += 1;
         let data = sent.data.clone();
         paths.view_mut(old).marked -= size;
@@ -206,14 +210,20 @@ impl Outstanding {
         paths.get_mut(path).earliest = found.map(|i| self.first.plus((from + i) as u32));
     }
 
-    /// Marks every chunk in flight on `path` after its T3-rtx expired.
+    /// Marks every chunk in flight on `path` after its T3-rtx expired, for this reason.
     //= rfc9260#section-6.3.3
-    pub(crate) fn time_out(&mut self, path: PathId, paths: &mut Paths, mut marked: impl FnMut(Tsn)) {
+    pub(crate) fn time_out(
+        &mut self,
+        path: PathId,
+        why: Why,
+        paths: &mut Paths,
+        mut marked: impl FnMut(Tsn),
+    ) {
         let mut tsn = self.first;
         let view = paths.view_mut(path);
         for sent in &mut self.ring {
             if sent.path == path && sent.standing == Standing::InFlight {
-                sent.standing = Standing::Marked(Why::Timeout);
+                sent.standing = Standing::Marked(why);
                 sent.missing = 0;
                 let size = u64::from(sent.size);
                 view.flight -= size;
@@ -261,6 +271,20 @@ impl Outstanding {
     /// How many chunks from the first on are given up.
     pub(crate) fn abandoned(&self) -> u32 {
         self.ring.iter().take_while(|sent| sent.standing == Standing::Abandoned).count() as u32
+    }
+
+    /// Takes a chunk that is never sent: it is given up before.
+    pub(crate) fn push_abandoned(&mut self, data: Data, path: PathId) {
+        self.ring.push_back(Sent {
+            data,
+            size: 0,
+            standing: Standing::Abandoned,
+            path,
+            transmissions: 0,
+            missing: 0,
+            fast: false,
+            moved: false,
+        });
     }
 
     /// Gives up a chunk: it counts as acknowledged, but no window grows for it. Its data, unless the peer has it.

@@ -119,7 +119,7 @@ pub(crate) struct Tally {
     pub(crate) earliest: bool,
     /// The round-trip time measured.
     pub(crate) rtt: Option<Duration>,
-    /// Whether a chunk was acknowledged that was sent only once: it says for certain that the path works.
+    /// Whether a chunk was acknowledged that no other path has carried: it says for certain that this one works.
     pub(crate) certain: bool,
     /// Whether a chunk was marked by missing reports.
     pub(crate) marked: bool,

@@ -91,6 +91,15 @@ impl Paths {
         self.views.iter_mut().for_each(|p| p.primary = p.id == id);
     }
 
+    /// If every confirmed path is inactive, the one with the fewest errors in a row; of several another than `last`.
+    pub(crate) fn fewest_errors(&self, last: PathId) -> Option<PathId> {
+        let confirmed = || self.views.iter().filter(|p| p.confirmed());
+        if confirmed().any(|p| p.state != PathState::Inactive) {
+            return None;
+        }
+        confirmed().min_by_key(|p| (p.errors, p.id == last)).map(|p| p.id)
+    }
+
     /// Adds the path of this pair, unconfirmed. The first becomes the primary.
     pub(crate) fn add(
         &mut self,

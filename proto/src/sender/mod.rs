@@ -215,7 +215,8 @@ impl Sender {
         }
         around.paths.measure_room(true);
         let ask = self.ask_again(tsn, why, around.paths)?;
-        let Choice::Send(path) = self.routes.of(why).choose(&ask, around.paths.views()) else { return None };
+        let choice = self.routes.of(why).choose(&ask, around.paths.views());
+        let Choice::Send(path) = unless_dormant(choice, around) else { return None };
         let sendable = around.paths.get(path).writable && around.paths.view(path).confirmed();
         let room = around.paths.view(path).room > 0;
         if !sendable || (granted.is_none() && !room) {
@@ -307,7 +308,16 @@ impl Sender {
     fn preferred(&self, stream: u16, size: u32, why: Why, around: &mut Surroundings<'_>) -> (Choice, Ask) {
         around.paths.measure_room(false);
         let ask = self.ask_new(stream, size, why, around.paths);
-        (self.routes.new.choose(&ask, around.paths.views()), ask)
+        (unless_dormant(self.routes.new.choose(&ask, around.paths.views()), around), ask)
+    }
+
+    /// The path that new data would take now.
+    pub(crate) fn next_path(&self, around: &mut Surroundings<'_>) -> Option<PathId> {
+        let size = around.paths.smallest_pmdcs();
+        match self.preferred(0, size, Why::New, around).0 {
+            Choice::Send(path) => Some(path),
+            Choice::Wait => None,
+        }
     }
 
     fn ask_new(&self, stream: u16, size: u32, why: Why, paths: &Paths) -> Ask {
@@ -363,5 +373,17 @@ impl Sender {
         self.probing = true;
         self.heard_since_probe = false;
         around.statistics.probes += 1;
+    }
+}
+
+/// With every path inactive the one with the fewest errors carries what a route would send on any of them; where
+/// no paths are potentially failed, the route's own.
+//= rfc7829#section-4.1
+fn unless_dormant(choice: Choice, around: &Surroundings<'_>) -> Choice {
+    match choice {
+        Choice::Send(path) if around.config.pf_max_retrans.is_some() => {
+            Choice::Send(around.paths.fewest_errors(path).unwrap_or(path))
+        }
+        other => other,
     }
 }

@@ -202,7 +202,7 @@ impl Sender {
 }
 
 /// A path whose data this SACK acknowledged and that was thought dead or failing. With potentially failed
-/// paths (`pf`) only data that was sent once says so.
+/// paths (`pf`) only data that no other path has carried says so.
 //= rfc7829#section-3.2
 pub(crate) fn revived(paths: &Paths, pf: bool) -> Option<PathId> {
     paths.ids().find(|id| {

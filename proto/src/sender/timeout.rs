@@ -35,15 +35,16 @@ impl Sender {
         // An RTO without an answer is a loss; it is not counted as an idle one besides.
         path.timers.idle = Time::NEVER;
         around.paths.note_rto(id, now, around.notes);
+        let why = if probe { Why::WindowProbe } else { Why::Timeout };
         let notes = &mut *around.notes;
-        self.outstanding.time_out(id, around.paths, |tsn| {
-            notes.add(now, || NoteKind::Marked { path: id, tsn, why: Why::Timeout });
+        self.outstanding.time_out(id, why, around.paths, |tsn| {
+            notes.add(now, || NoteKind::Marked { path: id, tsn, why });
         });
         if self.queue.ledger.is_some() {
             self.review(around);
         }
         self.rights.event();
-        self.rights.grant(Why::Timeout);
+        self.rights.grant(why);
         if !probe {
             around.statistics.timeouts += 1;
             return TimedOut::Error;

@@ -145,6 +145,27 @@ fn fragments_are_given_up_together() {
     assert_eq!((message.payload.len(), sent), (2 * 1452, true), "what the peer did not have");
 }
 
+/// The first fragment has arrived when the lifetime ends and the rest was not sent: a TSN that is never sent stands for
+/// it, so that the peer hears of the message.
+//= rfc3758#section-3.5
+#[test]
+fn what_was_not_sent_needs_a_tsn() {
+    let mut bench = bench();
+    bench.sack_window(0, 1500);
+    give(&mut bench, 2, 2 * 1452, Reliability::Lifetime(500));
+    bench.drain();
+    assert_eq!(bench.loads(), [(0, 0, vec![1])]);
+    bench.sack_window(1, 0);
+    bench.until(at_ms(500));
+    assert_eq!(forwards(&mut bench), [ForwardTsn { cumulative: Tsn(2), skipped: vec![(2, Ssn(0))] }]);
+    let (message, sent) = bench.failed().remove(0);
+    assert_eq!((message.payload.len(), sent), (1452, true));
+    bench.sack_window(2, 10_000);
+    give(&mut bench, 2, 10, Reliability::Full);
+    bench.drain();
+    assert_eq!(bench.loads(), [(500, 0, vec![3])]);
+}
+
 /// Unordered messages are not listed: a receiver finds their parts by TSN.
 //= rfc3758#section-3.2
 #[test]
@@ -276,7 +297,11 @@ fn two_ends_with_losses() {
             let (stream, unordered) = ((n % 3) as u16, n % 7 == 0);
             let payload = vec![0; 1 + n as usize * 20].into();
             world.ends[0]
-                .send(world.now, id, Message { stream, ppid: n, unordered, payload, reliability })
+                .send(
+                    world.now,
+                    id,
+                    Message { stream, ppid: n, unordered, payload, reliability, immediate: n % 9 == 0 },
+                )
                 .ok();
             world.drain(0);
             world.run(world.now + ms(20));

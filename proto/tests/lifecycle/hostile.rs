@@ -101,6 +101,24 @@ fn split_and_early_acknowledgements() {
     assert!(bench.window() <= window + 2 * 1468);
 }
 
+/// Duplicates that a receiver reports grow nothing, and each costs it four bytes. §7.2.2 describes a way that counts
+/// them; but nobody can check a report, what it names is no longer outstanding, and a window would grow by one
+/// PMDCS a SACK instead of one a round trip. Congestion avoidance at 4,404 bytes: the third chunk of 1,468 makes
+/// a step.
+//= rfc9260#section-7.2.2
+#[test]
+fn reported_duplicates_grow_no_window() {
+    let mut bench = Bench::new(Config { initial_ssthresh: Some(3000), ..era("rfc9260") }, 1);
+    bench.send(10, 1452);
+    let windows = (1..=3).map(|tsn| {
+        let duplicates = (0..300).map(|_| Tsn(1)).collect();
+        let sack = Sack { cumulative: Tsn(tsn), a_rwnd: 100_000, gaps: SmallVec::new(), duplicates };
+        bench.hear(Chunk::Sack(sack));
+        bench.window()
+    });
+    assert_eq!(windows.collect::<Vec<_>>(), [4404, 4404, 4404 + 1468]);
+}
+
 /// HEARTBEATs in one packet are answered, at most 64 of them; the same duplicate a hundred times is reported 16
 /// times.
 #[test]

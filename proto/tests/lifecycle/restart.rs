@@ -1,10 +1,11 @@
 //! A peer that forgets and comes back (RFC 9260 §5.2.2, §5.2.4.1).
 
-use anabranch_proto::wire::{Cause, Chunk};
-use anabranch_proto::{Endpoint, Event, LostReason, Policies};
+use anabranch_proto::wire::chunk::{Bare, CookieEcho, Init};
+use anabranch_proto::wire::{Cause, Chunk, Ecn, Packet, Param, Ports};
+use anabranch_proto::{Endpoint, Event, Incoming, LostReason, Output, Policies, Tsn};
 
 use crate::support::bench::{at_ms, era, ms};
-use crate::support::{PORT, World, address, at, secs};
+use crate::support::{Left, PORT, Weather, World, address, at, secs};
 
 /// Side 0 loses its memory.
 fn forget(world: &mut World, paths: usize) {
@@ -88,6 +89,95 @@ fn a_restart_with_new_addresses_is_refused() {
     world.give(0, id, 10);
     world.run(secs(3.0));
     assert_eq!(world.take(1), [10]);
+}
+
+/// What side 0, which connects at 0 s to the first address of side 1 alone, answers after `millis` to an INIT of
+/// side 1 that comes from its second address, and names its first and these besides.
+fn answer_to_an_init(millis: u64, more: &[[u8; 4]]) -> (Left, World) {
+    let config = era("rfc9260");
+    let ends = [at(0, 2, &config), at(1, 2, &config)];
+    let mut world = World::new(ends, vec![Weather::fair(ms(50)); 2], 1);
+    world.lose(usize::MAX, |c| matches!(c, Chunk::CookieEcho(_)));
+    world.keep_log = true;
+    world.ends[0].connect(world.now, PORT + 1, &[address(0, 1)]).expect("a path");
+    world.drain(0);
+    world.run(at_ms(millis));
+    let addresses = [[10, 0, 0, 2], [10, 0, 1, 2]].iter().chain(more);
+    let params = addresses.map(|ip| Param::Ipv4((*ip).into())).collect();
+    let init = Init { tag: 7, a_rwnd: 10_000, outbound: 1, inbound: 1, tsn: Tsn(1), params };
+    let packet = Packet {
+        from: address(1, 1),
+        to: address(1, 0),
+        ports: Ports { source: PORT + 1, destination: PORT },
+        tag: 0,
+        ecn: Ecn::NotEct,
+        chunks: [Chunk::Init(Box::new(init))].into_iter().collect(),
+    };
+    world.ends[0].handle(world.now, Incoming::Packet(Box::new(packet)));
+    world.drain(0);
+    (world.log.pop().expect("an answer"), world)
+}
+
+/// In COOKIE-WAIT (10 ms) any addresses may come, and the answer goes to the one that the user has named. In
+/// COOKIE-ECHOED (110 ms) the INIT ACK has named all there are: further ones are refused, and the association comes up
+/// as if nothing had been. The answers have the tag of the INIT that was sent.
+//= rfc9260#section-5.2.1
+//= rfc9260#section-3.3.10.11
+#[test]
+fn an_init_with_new_addresses_during_set_up() {
+    for (millis, more, to) in [(10, true, 0), (10, false, 0), (110, false, 1)] {
+        let more: &[_] = if more { &[[10, 0, 9, 9]] } else { &[] };
+        let (answer, world) = answer_to_an_init(millis, more);
+        let Chunk::Init(asked) = &world.log[0].packet.chunks[0] else { panic!("{:?}", world.log) };
+        let [Chunk::InitAck(ack)] = &answer.packet.chunks[..] else { panic!("{answer:?}") };
+        assert_eq!(
+            (ack.tag, answer.packet.tag, answer.packet.to),
+            (asked.tag, 7, address(to, 1)),
+            "{millis}"
+        );
+    }
+    let (answer, mut world) = answer_to_an_init(110, &[[10, 0, 9, 9]]);
+    let [Chunk::Abort(abort)] = &answer.packet.chunks[..] else { panic!("{answer:?}") };
+    let new = Param::encode_list(&[Param::Ipv4([10, 0, 9, 9].into())]).expect("short");
+    assert_eq!((answer.packet.tag, &abort.causes[..]), (7, &[Cause::RestartWithNewAddresses(new)][..]));
+    world.lose(0, |_| false);
+    world.run(secs(5.0));
+    assert!(world.happened(0, &Event::Up));
+}
+
+/// An address of the peer that no path of ours reaches (it names an IPv6 address besides) is no new one when it
+/// restarts.
+//= rfc9260#section-5.2.2
+#[test]
+fn a_restart_with_an_address_out_of_reach() {
+    let mut end = Endpoint::new(at(0, 1, &era("rfc9260")), Policies::default(), [0; 32]).expect("usable");
+    let mut answer = |tag, chunk| {
+        let packet = Packet {
+            from: address(0, 1),
+            to: address(0, 0),
+            ports: Ports { source: PORT + 1, destination: PORT },
+            tag,
+            ecn: Ecn::NotEct,
+            chunks: [chunk].into_iter().collect(),
+        };
+        end.handle(at_ms(0), Incoming::Packet(Box::new(packet)));
+        loop {
+            match end.poll(at_ms(0)) {
+                Output::Transmit(packet, _) => return packet.chunks[0].clone(),
+                Output::Wait(_) => panic!("no answer"),
+                _ => {}
+            }
+        }
+    };
+    for tag in [7, 8] {
+        let params = vec![Param::Ipv6(1.into()), Param::Ipv4([10, 0, 0, 2].into())];
+        let init = Init { tag, a_rwnd: 10_000, outbound: 1, inbound: 1, tsn: Tsn(1), params };
+        let Chunk::InitAck(ack) = answer(0, Chunk::Init(Box::new(init))) else { panic!("not an INIT ACK") };
+        let cookie =
+            ack.params.iter().find_map(|p| if let Param::Cookie(c) = p { Some(c.clone()) } else { None });
+        let echo = CookieEcho { cookie: cookie.expect("a cookie") };
+        assert_eq!(answer(ack.tag, Chunk::CookieEcho(echo)), Chunk::CookieAck(Bare));
+    }
 }
 
 /// The cookie of a restart that comes when the end is under way: no new association, SHUTDOWN ACK again.

@@ -311,11 +311,7 @@ fn streams_are_agreed() {
     world.run(secs(1.0));
     let mut send = |stream, size| {
         let payload = Bytes::from(vec![0; size]);
-        world.ends[0].send(
-            world.now,
-            id,
-            Message { stream, ppid: 0, unordered: false, payload, ..Message::default() },
-        )
+        world.ends[0].send(world.now, id, Message { stream, payload, ..Message::default() })
     };
     assert!(send(3, 1).is_ok());
     assert!(matches!(send(4, 1), Err(SendError::Invalid(_))));

@@ -10,18 +10,27 @@ use bytes::Bytes;
 use crate::support::bench::{Bench, PEER_TAG, chunk, era};
 use crate::support::{PORT, address, at};
 
-/// What an endpoint without associations answers to one chunk under the tag 99.
-fn answer(chunk: Chunk) -> Option<Packet> {
+/// An endpoint without associations.
+fn alone() -> Endpoint {
     let config = at(0, 1, &era("rfc9260"));
-    let mut end = Endpoint::new(config, Policies::default(), [0; 32]).expect("usable");
-    let packet = Packet {
+    Endpoint::new(config, Policies::default(), [0; 32]).expect("usable")
+}
+
+/// A packet of somebody at port 9 with one chunk under the tag 99.
+fn strange(chunk: Chunk) -> Packet {
+    Packet {
         from: address(0, 1),
         to: address(0, 0),
         ports: Ports { source: 9, destination: PORT },
         tag: 99,
         ecn: Ecn::NotEct,
         chunks: [chunk].into_iter().collect(),
-    };
+    }
+}
+
+/// What an endpoint without associations answers to that.
+fn answer(chunk: Chunk) -> Option<Packet> {
+    let (mut end, packet) = (alone(), strange(chunk));
     end.handle(Time::ZERO, Incoming::Packet(Box::new(packet)));
     match end.poll(Time::ZERO) {
         Output::Transmit(packet, _) => Some(*packet),
@@ -65,16 +74,7 @@ fn out_of_the_blue() {
 //= rfc9260#section-8.5.1
 #[test]
 fn not_for_us() {
-    let config = at(0, 1, &era("rfc9260"));
-    let mut end = Endpoint::new(config, Policies::default(), [0; 32]).expect("usable");
-    let packet = Packet {
-        from: address(0, 1),
-        to: address(0, 0),
-        ports: Ports { source: 9, destination: PORT },
-        tag: 99,
-        ecn: Ecn::NotEct,
-        chunks: [chunk(1, 10)].into_iter().collect(),
-    };
+    let (mut end, packet) = (alone(), strange(chunk(1, 10)));
     let port = Packet { ports: Ports { source: 9, destination: PORT + 7 }, ..packet.clone() };
     let place = Packet { to: address(3, 0), ..packet.clone() };
     let tagless = Packet { tag: 0, ..packet.clone() };
@@ -86,7 +86,8 @@ fn not_for_us() {
 }
 
 /// From where the peer is, but with another tag: thrown away in silence. An ABORT or SHUTDOWN COMPLETE must
-/// have our tag, or the peer's and the T bit; not one with the other.
+/// have our tag, or the peer's and the T bit; not one with the other. A stranger who forges one, or a SHUTDOWN, has
+/// two tags of 2^32 to guess, and a wrong guess costs us one look-up and no answer.
 //= rfc9260#section-8.5
 //= rfc9260#section-8.5.1
 #[test]
@@ -118,18 +119,11 @@ fn wrong_tags_are_ignored() {
 //= rfc9260#section-8.5.1
 #[test]
 fn the_end_of_a_forgotten_association_during_set_up() {
-    let config = at(0, 1, &era("rfc9260"));
-    let mut end = Endpoint::new(config, Policies::default(), [0; 32]).expect("usable");
+    let mut end = alone();
     end.connect(Time::ZERO, PORT + 1, &[address(0, 1)]).expect("a path");
     while let Output::Transmit(..) = end.poll(Time::ZERO) {}
-    let packet = Packet {
-        from: address(0, 1),
-        to: address(0, 0),
-        ports: Ports { source: PORT + 1, destination: PORT },
-        tag: 1234,
-        ecn: Ecn::NotEct,
-        chunks: [Chunk::ShutdownAck(Bare)].into_iter().collect(),
-    };
+    let ports = Ports { source: PORT + 1, destination: PORT };
+    let packet = Packet { ports, tag: 1234, ..strange(Chunk::ShutdownAck(Bare)) };
     end.handle(Time::ZERO, Incoming::Packet(Box::new(packet)));
     let Output::Transmit(complete, _) = end.poll(Time::ZERO) else { panic!("no answer") };
     assert_eq!(complete.tag, 1234);

@@ -3,7 +3,7 @@
 use anabranch_proto::rules::ImmediateSack;
 use anabranch_proto::wire::chunk::{Abort, Init, Unknown};
 use anabranch_proto::wire::{Cause, Chunk, Ecn, Packet, Param, Ports};
-use anabranch_proto::{Config, Endpoint, Incoming, Output, PathId, Policies, Time, Tsn};
+use anabranch_proto::{Config, Endpoint, Incoming, Message, Output, PathId, Policies, Time, Tsn};
 use bytes::Bytes;
 
 use crate::support::bench::{Bench, chunk, era, ms};
@@ -143,14 +143,32 @@ fn immediate_sack() {
         (0..2).for_each(|_| bench.try_send(1000).expect("room"));
         bench.end.shutdown(bench.now, bench.id);
         bench.drain();
-        let bits: Vec<bool> = bench
-            .sent
-            .iter()
-            .flat_map(|(_, packet, _)| &packet.chunks)
-            .filter_map(|c| if let Chunk::Data(data) = c { Some(data.immediate) } else { None })
-            .collect();
-        assert_eq!(bits, [false, wished], "{era_name}");
+        assert_eq!(i_bits(&bench), [false, wished], "{era_name}");
     }
+}
+
+/// The user asks for it: the last chunk of that message has the I bit, in every era, and has it still when it is
+/// sent again.
+//= rfc9260#section-6.1
+#[test]
+fn the_user_asks_for_a_sack_at_once() {
+    let mut bench = Bench::new(era("rfc4960"), 1);
+    for (size, immediate) in [(2000, true), (10, false)] {
+        let message = Message { payload: vec![0; size].into(), immediate, ..Message::default() };
+        bench.end.send(bench.now, bench.id, message).expect("room");
+    }
+    bench.drain();
+    assert_eq!(i_bits(&bench), [false, true, false]);
+    bench.sent.clear();
+    bench.pass(ms(3000));
+    bench.sack(1, &[]);
+    assert_eq!(i_bits(&bench), [false, true, false]);
+}
+
+/// The I bits of the DATA sent.
+fn i_bits(bench: &Bench) -> Vec<bool> {
+    let bit = |chunk: &Chunk| if let Chunk::Data(data) = chunk { Some(data.immediate) } else { None };
+    bench.sent.iter().flat_map(|(_, packet, _)| &packet.chunks).filter_map(bit).collect()
 }
 
 /// A heartbeat leaves when the user asks for one.

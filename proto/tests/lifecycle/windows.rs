@@ -46,6 +46,30 @@ fn probes_at_growing_intervals() {
     assert!(statistics.blocked_peer_window > ms(19_000), "{statistics:?}");
 }
 
+/// Two paths: the probe stays where it is, by the RTO of that path: that the peer has no room says nothing against
+/// it. 1.1, + 1, + 2, + 4 s.
+//= rfc9260#section-6.1
+#[test]
+fn probes_stay_on_their_path() {
+    let mut bench = Bench::confirmed(era("rfc9260"), 2, ms(0));
+    bench.send(1, FULL);
+    bench.until(at_ms(100));
+    bench.sack_window(1, 0);
+    bench.send(1, FULL);
+    bench.loads();
+    let mut times = Vec::new();
+    while bench.now < at_ms(10_000) {
+        bench.pass(ms(50));
+        let loads = bench.loads();
+        times.extend(loads.iter().map(|load| (load.0, load.1)));
+        if !loads.is_empty() {
+            bench.sack(1, &[]);
+        }
+    }
+    assert_eq!(times, [(1100, 0), (2100, 0), (4100, 0), (8100, 0)]);
+    assert_eq!(bench.view(0).timeout_retransmissions, 0);
+}
+
 /// A window update, 10,000 bytes at 5 s: the probe that was dropped goes again at once, and the rest with it.
 //= rfc9260#section-6.1
 #[test]

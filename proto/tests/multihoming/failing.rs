@@ -56,8 +56,8 @@ fn an_answer_ends_it() {
     assert_eq!(bench.loads()[0].1, 0);
 }
 
-/// An acknowledgement of data that was sent twice says nothing for certain; one of data sent once does. With no
-/// active path left, new data takes the potentially failed one.
+/// An acknowledgement of data that two paths have carried says nothing for certain. One of data that only one
+/// has, be it twice, says that this one works. With no active path left, the potentially failed one goes on.
 //= rfc7829#section-3.2
 #[test]
 fn only_certain_acknowledgements_count() {
@@ -69,9 +69,125 @@ fn only_certain_acknowledgements_count() {
     let mut alone = Bench::new(with_pf(), 1);
     alone.send(1, 1452);
     alone.pass(ms(1000));
+    assert_eq!((alone.view(0).state, alone.loads().len()), (PathState::PotentiallyFailed, 2));
     alone.sack(1, &[]);
-    assert_eq!(alone.view(0).state, PathState::PotentiallyFailed, "sent twice, if on one path");
-    alone.send(1, 1452);
-    alone.sack(2, &[]);
     assert_eq!((alone.view(0).state, alone.view(0).errors), (PathState::Active, 0));
+}
+
+/// Both paths are potentially failed, with one error each: what timed out on one goes to the other. No state and no
+/// count changes by the choice.
+//= rfc7829#section-3.2
+#[test]
+fn of_failing_paths_another_than_the_last() {
+    let mut bench = Bench::confirmed(Config { heartbeat_interval: None, ..with_pf() }, 2, ms(100));
+    let start = bench.now;
+    bench.send(1, 1452);
+    bench.until(start + ms(2000));
+    let paths: Vec<u16> = bench.loads().iter().map(|load| load.1).collect();
+    assert_eq!(paths, [0, 1, 0]);
+    let failing = (PathState::PotentiallyFailed, 1);
+    assert_eq!([0, 1].map(|path| (bench.view(path).state, bench.view(path).errors)), [failing; 2]);
+}
+
+/// Without heartbeats a path that fails is not asked, and a question of the user's is asked once.
+//= rfc7829#section-3.2
+#[test]
+fn without_heartbeats_nothing_is_asked() {
+    let mut bench = Bench::confirmed(Config { heartbeat_interval: None, ..with_pf() }, 2, ms(100));
+    bench.send(1, 1452);
+    bench.pass(ms(1000));
+    bench.sack(1, &[]);
+    assert_eq!(bench.view(0).state, PathState::PotentiallyFailed);
+    assert!(bench.heartbeats().is_empty());
+    assert!(bench.end.heartbeat(bench.now, bench.id, PathId(0)));
+    bench.drain();
+    bench.pass(ms(60_000));
+    assert_eq!((bench.heartbeats().len(), bench.view(0).errors), (1, 2));
+}
+
+/// Every path inactive, Path.Max.Retrans 0. The alternate has lost two heartbeats (0 to 1 s, 1 to 3 s; its RTO
+/// is 4 s then) when data leaves on the primary at 3 s. T3 at 4 s: one error there, two on the alternate:
+/// the primary again. T3 at 6 s: two each: the other. At 10 s it has three: the primary; at 14 s three each. Where
+/// no path is potentially failed, all stays on the path that has carried it.
+//= rfc7829#section-4.1
+#[test]
+fn in_dormancy_the_path_with_the_fewest_errors_goes_on() {
+    let carried = |pf_max_retrans| {
+        let config = Config {
+            pf_max_retrans,
+            path_max_retrans: 0,
+            association_max_retrans: 100,
+            heartbeat_interval: None,
+            ..era("rfc9260")
+        };
+        let mut bench = Bench::confirmed(config, 2, ms(100));
+        let start = bench.now;
+        for at in [0, 1000] {
+            bench.until(start + ms(at));
+            assert!(bench.end.heartbeat(bench.now, bench.id, PathId(1)));
+            bench.drain();
+        }
+        bench.until(start + ms(3000));
+        bench.send(1, 1452);
+        bench.until(start + ms(14_000));
+        assert!(bench.paths().iter().all(|path| path.state == PathState::Inactive));
+        let loads = bench.loads();
+        loads.into_iter().map(|(at, path, _)| (at - 100, path)).collect::<Vec<_>>()
+    };
+    assert_eq!(carried(Some(0)), [(3000, 0), (4000, 0), (6000, 1), (10_000, 0), (14_000, 1)]);
+    assert_eq!(carried(None), [(3000, 0), (4000, 0), (6000, 0), (10_000, 0)]);
+}
+
+/// Errors of an inactive path are counted up to ten times those that made it so: 4 and 40.
+//= rfc7829#section-4.1
+#[test]
+fn errors_of_inactive_paths_are_counted_further() {
+    let config = Config { rto_max: ms(1000), association_max_retrans: 1000, ..with_pf() };
+    let mut bench = Bench::new(config, 1);
+    bench.send(1, 1452);
+    bench.pass(ms(20_000));
+    assert_eq!((bench.view(0).state, bench.view(0).errors > 4), (PathState::Inactive, true));
+    bench.pass(ms(100_000));
+    assert_eq!(bench.view(0).errors, 40);
+}
+
+/// A primary that fails at 1 s, has lost two heartbeats at 3 and 7 s and answers at 7.1 s. With a PSMR of 0 the first
+/// error makes the alternate the primary, with 2 the third, with 3 none: data returns.
+//= rfc7829#section-5
+#[test]
+fn the_primary_is_switched_over() {
+    for (limit, at) in [(Some(0), Some(1000)), (Some(2), Some(7000)), (Some(3), None), (None, None)] {
+        let config = Config { primary_switchover_max_retrans: limit, ..with_pf() };
+        let mut bench = Bench::confirmed(config, 2, ms(100));
+        let start = bench.now;
+        bench.send(1, 1452);
+        for ms_after in [999, 1000, 6999, 7000] {
+            bench.until(start + ms(ms_after));
+            assert_eq!(bench.view(1).primary, at.is_some_and(|at| at <= ms_after), "{limit:?} {ms_after}");
+            // The alternate has carried it in time.
+            if ms_after == 1000 {
+                bench.sack(1, &[]);
+            }
+        }
+        bench.until(start + ms(7100));
+        bench.answer_heartbeats(|path| path == 0);
+        assert_eq!(bench.view(0).state, PathState::Active);
+        bench.loads();
+        bench.send(1, 1452);
+        assert_eq!(bench.loads()[0].1, u16::from(at.is_some()), "{limit:?}");
+    }
+}
+
+/// A limit below the one at which data leaves the path is refused; equal to it is not.
+//= rfc7829#section-5
+#[test]
+fn a_switchover_before_the_failure_is_refused() {
+    let check = |pf_max_retrans, limit| {
+        let addresses = crate::support::at(0, 1, &era("rfc9260")).addresses;
+        let config = Config { pf_max_retrans, primary_switchover_max_retrans: Some(limit), ..with_pf() };
+        Config { addresses, ..config }.check().map_err(|error| error.key)
+    };
+    let refused = Err("primary_switchover_max_retrans");
+    assert_eq!([check(Some(1), 0), check(Some(1), 1)], [refused, Ok(())]);
+    assert_eq!([check(None, 2), check(None, 3)], [refused, Ok(())]);
 }

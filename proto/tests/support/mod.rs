@@ -21,7 +21,7 @@ use rand_core::{Rng, SeedableRng};
 pub const PORT: u16 = 5000;
 
 /// A packet that left an endpoint.
-#[derive(Debug)]
+#[derive(PartialEq, Debug)]
 pub struct Left {
     pub at: Time,
     pub side: usize,
@@ -133,7 +133,7 @@ impl World {
     /// A message of `size` bytes is given.
     pub fn give(&mut self, side: usize, id: AssociationId, size: usize) {
         let payload = bytes::Bytes::from(vec![0; size]);
-        let message = Message { stream: 0, ppid: 0, unordered: false, payload, ..Message::default() };
+        let message = Message { payload, ..Message::default() };
         self.ends[side].send(self.now, id, message).expect("there is room");
         self.drain(side);
     }

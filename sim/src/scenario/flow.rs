@@ -1,7 +1,5 @@
 //! `[[flow]]`.
 
-use std::time::Duration;
-
 use anabranch_proto::{Config, Pairs, Policies, Reliability};
 
 use super::at::{At, Result};
@@ -89,6 +87,13 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         read: |draft, at| reliability(at).map(|reliability| draft.flow.reliability = reliability),
     },
     Key {
+        name: "immediate",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether each message asks the receiver not to delay its acknowledgement: the I bit (RFC 9260 §6.1).",
+        read: |draft, at| at.boolean().map(|immediate| draft.flow.immediate = immediate),
+    },
+    Key {
         name: "streams",
         takes: "count",
         default: Default::Value("1"),
@@ -125,22 +130,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
 
 /// Reads a `[[flow]]`, in the top-level `era` unless it names its own.
 pub(super) fn flow(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Flow> {
-    let flow = Flow {
-        name: String::new(),
-        from: String::new(),
-        to: String::new(),
-        start: Duration::ZERO,
-        traffic: Traffic::Bulk(None),
-        message_size: None,
-        unordered: false,
-        reliability: Reliability::Full,
-        streams: 1,
-        read_rate: None,
-        udp: false,
-        sctp: era.clone(),
-        primary: None,
-        all_pairs: false,
-    };
+    let flow = Flow { sctp: era.clone(), ..Flow::default() };
     let mut draft = Draft { flow, send: None, rate: None, era: era.clone(), policies: policies.clone() };
     fill(&mut draft, at, KEYS)?;
     let mut flow = draft.flow;

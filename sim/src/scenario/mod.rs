@@ -150,6 +150,8 @@ pub struct Flow {
     pub unordered: bool,
     /// When its messages are given up.
     pub reliability: Reliability,
+    /// Whether every message asks for its acknowledgement at once.
+    pub immediate: bool,
     /// Messages go to this many streams in turn.
     pub streams: u16,
     /// How fast the receiving application reads, in bit/s; `None`: at once.
@@ -162,6 +164,29 @@ pub struct Flow {
     pub primary: Option<String>,
     /// Whether every pair of addresses with a route is a path.
     pub all_pairs: bool,
+}
+
+impl Default for Flow {
+    /// A flow without end, from nowhere to nowhere.
+    fn default() -> Self {
+        Flow {
+            name: String::new(),
+            from: String::new(),
+            to: String::new(),
+            start: Duration::ZERO,
+            traffic: Traffic::Bulk(None),
+            message_size: None,
+            unordered: false,
+            immediate: false,
+            reliability: Reliability::Full,
+            streams: 1,
+            read_rate: None,
+            udp: false,
+            sctp: Config::default(),
+            primary: None,
+            all_pairs: false,
+        }
+    }
 }
 
 /// What an application sends.

@@ -144,6 +144,18 @@ pub(super) const KEYS: &[Key<Sctp>] = &[
         },
     },
     Key {
+        name: "primary_switchover_max_retrans",
+        takes: "count or `\"off\"`",
+        default: Default::Value("\"off\""),
+        doc: "Primary.Switchover.Max.Retrans (RFC 7829 §5): one error more in a row of the primary makes the path that takes over the primary for good; at least `pf_max_retrans`, or `path_max_retrans` if that is off.",
+        read: |sctp, at| {
+            let off = at.string() == Ok("off");
+            let limit = if off { None } else { Some(at.count(0..=u32::MAX)?) };
+            sctp.config.primary_switchover_max_retrans = limit;
+            Ok(())
+        },
+    },
+    Key {
         name: "max_init_retransmits",
         takes: "count",
         default: Default::Value("8"),

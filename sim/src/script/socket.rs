@@ -310,7 +310,7 @@ impl World {
     }
 
     fn write(&mut self, arguments: &[Expr]) -> Outcome {
-        self.send(arguments, 0, 0, false)
+        self.send(arguments, 0, 0, (false, false))
     }
 
     /// sctp_sendmsg(fd, message, length, to, tolen, ppid, flags, stream, lifetime, context).
@@ -323,14 +323,15 @@ impl World {
             return self.abort(&arguments[..1]);
         }
         let Ok(stream) = u16::try_from(stream) else { return failed("EINVAL") };
-        let sent = self.send(arguments, stream, ppid as u32, flags & 1 != 0)?;
+        let sent = self.send(arguments, stream, ppid as u32, (flags & 1 != 0, flags & 0x400 != 0))?;
         if flags & 0x100 != 0 {
             self.shutdown(&[arguments[0].clone(), Expr::Word("SHUT_WR".to_owned())])?;
         }
         Ok(sent)
     }
 
-    fn send(&mut self, arguments: &[Expr], stream: u16, ppid: u32, unordered: bool) -> Outcome {
+    /// `how`: whether order does not matter, and whether to be acknowledged at once.
+    fn send(&mut self, arguments: &[Expr], stream: u16, ppid: u32, how: (bool, bool)) -> Outcome {
         let size = match arguments.get(2).and_then(number).map(usize::try_from) {
             Some(Ok(size)) if size <= 1 << 24 => size,
             _ => return wrong("the third argument must be a number of bytes"),
@@ -339,8 +340,8 @@ impl World {
         if let Some(errno) = self.sockets.associations.entry(id).or_default().error.take() {
             return failed(errno);
         }
-        let message =
-            Message { stream, ppid, unordered, payload: vec![0; size].into(), ..Message::default() };
+        let ((unordered, immediate), payload) = (how, Bytes::from(vec![0; size]));
+        let message = Message { stream, ppid, unordered, immediate, payload, ..Message::default() };
         match self.endpoint.send(self.now, id, message) {
             Ok(()) => done(size as i128),
             Err(SendError::Full(_)) => self.would_block(arguments, "EAGAIN"),

@@ -46,17 +46,7 @@ fn read(path: &Path) -> Scenario {
 }
 
 fn named(name: &str, links: Vec<Link>, flows: Vec<Flow>) -> Scenario {
-    Scenario {
-        name: name.to_owned(),
-        era: "rfc9260".to_owned(),
-        seed: 1,
-        wire: false,
-        stop: None,
-        ip_header: 20,
-        links,
-        flows,
-        changes: Vec::new(),
-    }
+    Scenario { name: name.to_owned(), links, flows, ..Scenario::default() }
 }
 
 fn link(name: &str, a: &str, b: &str, rate: u64, delay: u64) -> Link {
@@ -74,21 +64,14 @@ fn link(name: &str, a: &str, b: &str, rate: u64, delay: u64) -> Link {
 }
 
 fn flow(name: &str, from: &str, to: &str, bytes: u64) -> Flow {
+    let (start, traffic) = (Duration::from_millis(100), Traffic::Bulk(Some(bytes)));
     Flow {
         name: name.to_owned(),
         from: from.to_owned(),
         to: to.to_owned(),
-        start: Duration::from_millis(100),
-        traffic: Traffic::Bulk(Some(bytes)),
-        message_size: None,
-        unordered: false,
-        reliability: Default::default(),
-        streams: 1,
-        read_rate: None,
-        udp: false,
-        sctp: Config::default(),
-        primary: None,
-        all_pairs: false,
+        start,
+        traffic,
+        ..Flow::default()
     }
 }
 

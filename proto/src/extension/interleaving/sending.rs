@@ -34,11 +34,6 @@ impl Interleaving {
         }
     }
 
-    /// A message is given up before its last fragment was sent.
-    pub(crate) fn cut(&mut self, stream: u16) {
-        self.under_way.remove(&stream);
-    }
-
     /// The stream whose turn comes after this one's; `None`: nobody else waits.
     pub(crate) fn after(&self, stream: u16) -> Option<u16> {
         let next = self.waiting.range(stream.saturating_add(1)..).next().or(self.waiting.first_key_value());

@@ -70,11 +70,12 @@ pub enum Why {
 }
 
 /// Where data goes when the path `last` is not to be used: the next active path; none being active, the
-/// potentially failed one with the fewest errors (RFC 7829 §3.2); else `last` again, so that its timeouts go
-/// on counting.
+/// potentially failed one with the fewest errors (RFC 7829 §3.2), of several another than `last`; else `last`
+/// again, so that its timeouts go on counting.
 fn instead_of(last: PathId, paths: &[PathView]) -> PathId {
     let failing = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed);
-    next_active(last, paths).or_else(|| failing.min_by_key(|p| p.errors).map(|p| p.id)).unwrap_or(last)
+    let fewest = || failing.min_by_key(|p| (p.errors, p.id == last)).map(|p| p.id);
+    next_active(last, paths).or_else(fewest).unwrap_or(last)
 }
 
 /// The first path after `last`, in their order and around the end, that can carry data and is not `last`.

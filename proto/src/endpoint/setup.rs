@@ -1,0 +1,218 @@
+//! What an endpoint answers to INIT and COOKIE ECHO: before there is an association, and when there is one.
+
+use super::Endpoint;
+use crate::Config;
+use crate::association::{Association, new_tag};
+use crate::extension::Authentication;
+use crate::handshake::cookie::{BadCookie, Cookie};
+use crate::handshake::{self, Collision, Peer};
+use crate::shutdown::State;
+use crate::wire::chunk::{Abort, CookieEcho, Init, OperationError};
+use crate::wire::{Address, Cause, Chunk, Packet, Param};
+use crate::{Purpose, Time};
+use rand_core::Rng;
+
+impl Endpoint {
+    /// Answers an INIT without keeping anything.
+    //= rfc9260#section-5.1
+    pub(super) fn init(&mut self, packet: &Packet, now: Time) {
+        let Some(Chunk::Init(init)) = packet.chunks.first() else { return };
+        if packet.tag != 0 || packet.chunks.len() != 1 || init.tag == 0 {
+            return;
+        }
+        let peer = match Peer::of(init, packet.from, &self.config) {
+            Ok(peer) => peer,
+            Err(cause) => return self.refuse(packet, init.tag, vec![cause]),
+        };
+        if let Err(cause) = peer.offer.clone().agree(&self.config, [0; 32]).acceptable(&self.config) {
+            return self.refuse(packet, init.tag, vec![cause]);
+        }
+        let existing = peer.addresses.iter().find_map(|a| self.by_peer.get(&(*a, packet.ports.source)));
+        match existing.copied() {
+            None if !self.listening => self.refuse(packet, init.tag, vec![]),
+            None if self.is_full() => self.refuse(packet, init.tag, vec![Cause::OutOfResource]),
+            None => {
+                let tag = new_tag(&mut self.chance);
+                self.answer_init(packet, packet.from, init, &peer, (tag, (0, 0)), now);
+            }
+            Some(index) => self.init_again(index, packet, init, &peer, now),
+        }
+    }
+
+    /// An INIT for an association that exists: it may not bring addresses along, unless we wait for the INIT ACK
+    /// that could have named them.
+    //= rfc9260#section-5.2.1
+    //= rfc9260#section-5.2.2
+    fn init_again(&mut self, index: usize, packet: &Packet, init: &Init, peer: &Peer, now: Time) {
+        let Some(association) = &mut self.associations[index] else { return };
+        let ties = (association.local_tag, association.peer_tag);
+        match association.state() {
+            //= rfc9260#section-9.2
+            State::ShutdownAckSent => {
+                association.resend_now();
+                self.wake(index);
+            }
+            State::CookieWait => {
+                // Only an address that the user has named gets the answer.
+                let named = |address: &&Address| association.knows(**address);
+                let to = peer.addresses.iter().find(named).copied().unwrap_or(packet.from);
+                self.answer_init(packet, to, init, peer, (ties.0, ties), now);
+            }
+            state => {
+                let new = |address: &&Address| !association.knows(**address);
+                let new: Vec<Address> = peer.addresses.iter().filter(new).copied().collect();
+                if !new.is_empty() {
+                    let list = handshake::address_list(&new);
+                    return self.refuse(packet, init.tag, vec![Cause::RestartWithNewAddresses(list)]);
+                }
+                let tag = if state.setting_up() { ties.0 } else { new_tag(&mut self.chance) };
+                self.answer_init(packet, packet.from, init, peer, (tag, ties), now);
+            }
+        }
+    }
+
+    /// Refuses an INIT.
+    fn refuse(&mut self, packet: &Packet, tag: u32, causes: Vec<Cause>) {
+        let abort = Abort { reflected: false, causes };
+        self.answer(packet, tag, Chunk::Abort(abort), Purpose::Abort);
+    }
+
+    /// Whether there are as many associations as are allowed.
+    fn is_full(&self) -> bool {
+        self.by_tag.len() >= self.config.max_associations as usize
+    }
+
+    /// Answers an INIT with our tag and those of an association that exists.
+    fn answer_init(
+        &mut self,
+        packet: &Packet,
+        to: Address,
+        init: &Init,
+        peer: &Peer,
+        tags: (u32, (u32, u32)),
+        now: Time,
+    ) {
+        let (tag, ties) = tags;
+        let setting_up = ties.0 == tag;
+        let existing = self.by_tag.get(&tag).and_then(|i| self.associations[*i].as_ref());
+        let tsn = match existing {
+            Some(association) if setting_up => association.local_tsn,
+            _ => crate::association::first_tsn(&self.config, tag),
+        };
+        let random = match existing {
+            Some(association) if setting_up => association.random(),
+            _ => self.random(),
+        };
+        let cookie = Cookie {
+            created: now,
+            life: self.config.cookie_life + peer.preserve.min(self.config.cookie_life),
+            local_tag: tag,
+            peer_tag: peer.tag,
+            local_tsn: tsn,
+            peer_tsn: peer.tsn,
+            peer_buffer: peer.buffer,
+            streams: peer.streams,
+            ties,
+            local: packet.to,
+            peer_port: packet.ports.source,
+            peers: Peer::listed(init, packet.from),
+            agreement: peer.offer.clone().agree(&self.config, random),
+        };
+        let signed = cookie.sign(self.secrets.current(now, self.config.cookie_life));
+        let mut ack = handshake::init(tag, tsn, &self.config, Some(signed), None, &random);
+        ack.params.extend(peer.unrecognized.iter().cloned().map(Param::Unrecognized));
+        self.answer_to(to, packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);
+    }
+
+    /// Our part of the keys of a new association, if authentication is offered.
+    fn random(&mut self) -> [u8; 32] {
+        let mut random = [0; 32];
+        if self.config.extensions.authentication {
+            self.chance.fill_bytes(&mut random);
+        }
+        random
+    }
+
+    /// A cookie has come back, before the `skip`-th chunk of its packet: now there is an association, or the one there is restarts or collides.
+    //= rfc9260#section-5.1.5
+    //= rfc9260#section-5.2.4
+    pub(super) fn cookie_echo(&mut self, packet: Box<Packet>, echo: &CookieEcho, skip: usize, now: Time) {
+        let cookie = match self.secrets.open(&echo.cookie, now) {
+            Ok(cookie) => cookie,
+            Err(BadCookie::Forged) => return,
+            Err(BadCookie::Stale(cookie, _)) if self.is_current(&cookie) => *cookie,
+            Err(BadCookie::Stale(cookie, over)) => return self.stale(&packet, &cookie, over),
+        };
+        if cookie.peer_port != packet.ports.source || cookie.local_tag != packet.tag {
+            return;
+        }
+        let key = |a: &Address| self.by_peer.get(&(*a, packet.ports.source)).copied();
+        match cookie.peers.iter().find_map(key) {
+            Some(index) => self.collide(index, packet, &cookie, skip, now),
+            None if !admits(&self.config, None, &cookie, &packet) => {}
+            None if self.listening && !self.is_full() => self.accept(packet, &cookie, skip, now),
+            None => {}
+        }
+    }
+
+    fn accept(&mut self, packet: Box<Packet>, cookie: &Cookie, skip: usize, now: Time) {
+        let (local, source) = (packet.to, packet.from);
+        let Ok(association) = Association::accept(self.begin(now), cookie, local, source) else { return };
+        let index = self.associations.len();
+        self.add(association);
+        self.deliver(index, packet, skip, now);
+    }
+
+    fn collide(&mut self, index: usize, packet: Box<Packet>, cookie: &Cookie, skip: usize, now: Time) {
+        let Some(association) = &mut self.associations[index] else { return };
+        if !admits(&self.config, association.authentication(), cookie, &packet) {
+            return;
+        }
+        let (local, source) = (packet.to, packet.from);
+        let state = association.state();
+        match handshake::collision(association.local_tag, association.peer_tag, cookie) {
+            Collision::Restart if state == State::ShutdownAckSent => {
+                association.resend_now();
+                self.wake(index);
+                let tag = cookie.peer_tag;
+                let error = OperationError { causes: vec![Cause::CookieWhileShutdown] };
+                return self.answer(&packet, tag, Chunk::Error(error), Purpose::Error);
+            }
+            Collision::Restart => {
+                self.unlink(index);
+                if let Some(association) = &mut self.associations[index] {
+                    association.restart(cookie, &self.policies, local, source, now);
+                }
+            }
+            Collision::Simultaneous => association.adopt(cookie, local, source, now),
+            Collision::Duplicate => association.cookie_again(local, source, now),
+            Collision::Late | Collision::Foreign => return,
+        }
+        self.link(index);
+        self.deliver(index, packet, skip, now);
+    }
+
+    /// Whether a cookie has the tags of an association that exists: then its age does not matter.
+    fn is_current(&self, cookie: &Cookie) -> bool {
+        let association = self.by_tag.get(&cookie.local_tag).and_then(|i| self.associations[*i].as_ref());
+        association.is_some_and(|a| a.peer_tag == cookie.peer_tag)
+    }
+
+    /// The cookie was ours, but too old.
+    //= rfc9260#section-5.2.6
+    fn stale(&mut self, packet: &Packet, cookie: &Cookie, over: crate::Duration) {
+        let micros = u32::try_from(over.as_micros()).unwrap_or(u32::MAX);
+        let error = OperationError { causes: vec![Cause::StaleCookie(micros)] };
+        self.answer(packet, cookie.peer_tag, Chunk::Error(error), Purpose::Error);
+    }
+}
+
+/// Whether a COOKIE ECHO is authentic enough: by the keys of the association that exists, else by its cookie's.
+//= rfc4895#section-6.3
+fn admits(config: &Config, existing: Option<&Authentication>, cookie: &Cookie, packet: &Packet) -> bool {
+    if let Some(existing) = existing {
+        return existing.admits_cookie(packet);
+    }
+    let alone = matches!(packet.chunks.first(), Some(Chunk::CookieEcho(_)));
+    Authentication::new(config, &cookie.agreement).map_or(alone, |new| new.admits_cookie(packet))
+}
