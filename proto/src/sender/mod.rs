@@ -207,7 +207,7 @@ impl Sender {
         around.paths.measure_room(true);
         let ask = self.ask_again(tsn, why, around.paths)?;
         let Choice::Send(path) = self.routes.of(why).choose(&ask, around.paths.views()) else { return None };
-        let sendable = around.paths.get(path).writable && around.paths.view(path).confirmed();
+        let sendable = around.paths.sends(path) && around.paths.view(path).confirmed();
         let room = around.paths.view(path).room > 0;
         if !sendable || (granted.is_none() && !room) {
             return None;
