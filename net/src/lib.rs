@@ -35,6 +35,7 @@ mod gather;
 mod interface;
 mod options;
 mod report;
+pub mod service;
 mod socket;
 
 pub use anabranch_proto::{Delivery, Event, LostReason, Message, PathId, PathState, Statistics};
