@@ -58,6 +58,12 @@ pub enum SendError {
 /// Told how many bytes of how many have been given to the association.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
+/// Bytes of user data that announce a file, before those of the file itself.
+pub fn announcement(path: &Path, size: u64) -> u64 {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    serde_json::to_vec(&Control::SendFile { name, size }).unwrap_or_default().len() as u64
+}
+
 /// Sends the file at `path` under its own name, and waits for the verdict.
 pub async fn send_file(
     association: &Association,

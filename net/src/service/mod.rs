@@ -27,7 +27,7 @@ mod file;
 mod inbox;
 mod perf;
 
-pub use file::{Progress, SendError, SentFile, send_file};
+pub use file::{Progress, SendError, SentFile, announcement, send_file};
 pub use inbox::{Inbox, Received, Served, serve};
 pub use perf::{Direction, Measured, Plan, measure};
 

@@ -21,6 +21,11 @@ pub use error::ScenarioError;
 
 use anabranch_proto::{Config, Duration, Policies};
 
+/// The bytes that a size with its unit says, as `"64 KiB"`; or what is wrong.
+pub fn size(text: &str) -> Result<u64, String> {
+    units::SIZE.read(text).map_err(|bad| format!("{}; {}", bad.message, bad.hint))
+}
+
 /// The protocol's parameters that assignments `KEY=VALUE` to keys of `[flow.sctp]` make, given by `option`.
 pub fn protocol(option: &str, assignments: &[String]) -> Result<Config, ScenarioError> {
     let mut document = Document::parse("", "")?;
