@@ -196,15 +196,13 @@ fn glance(association: &Association) -> (Instant, Vec<PathReport>) {
     (Instant::now(), association.paths())
 }
 
-/// Takes the steps from a thread of its own; the moment of each is that in the middle of its command.
+/// Takes the steps from a thread of its own; when each took effect.
 fn take_steps(plan: &Plan, network: &Arc<Network>, began: Instant) -> thread::JoinHandle<Vec<Instant>> {
     let (steps, network) = (plan.steps.clone(), Arc::clone(network));
     thread::spawn(move || {
         let take = |step: &Step| {
             thread::sleep((began + step.at).saturating_duration_since(Instant::now()));
-            let before = Instant::now();
-            network.cut(step.link, step.how, step.mended);
-            before + before.elapsed() / 2
+            network.cut(step.link, step.how, step.mended)
         };
         steps.iter().map(take).collect()
     })

@@ -10,6 +10,7 @@ use std::os::fd::AsFd;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -79,28 +80,36 @@ impl Network {
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("root may enter");
     }
 
-    /// Cuts a link, or mends it.
-    pub fn cut(&self, link: usize, how: Cut, mended: bool) {
+    /// Cuts a link, or mends it; when that took effect.
+    pub fn cut(&self, link: usize, how: Cut, mended: bool) -> Instant {
         let state = if mended { "up" } else { "down" };
+        let before = Instant::now();
         match how {
             Cut::Dropped => {
-                // First what the sender's data meets: none of it must arrive without its acknowledgement.
-                for host in [1, 0] {
-                    let drop =
-                        format!("add rule inet cut in iifname {} counter drop", self.interface(host, link));
-                    let chain = "add chain inet cut in { type filter hook input priority 0; }";
-                    let whole = if mended {
-                        "delete table inet cut".to_owned()
-                    } else {
-                        format!("add table inet cut; {chain}; {drop}")
-                    };
-                    let output = self.command(host, "nft").arg(&whole).output().expect("nft is installed");
-                    assert!(output.status.success(), "{whole}: {output:?}");
+                self.drop_all(1, link, mended);
+                let effect = before + before.elapsed() / 2;
+                // What arrived before is acknowledged before the way back is cut as well: an acknowledgement
+                // that comes late, by the other link, would clear the error count.
+                if !mended {
+                    std::thread::sleep(Duration::from_millis(50));
                 }
+                self.drop_all(0, link, mended);
+                return effect;
             }
-            Cut::FarEnd => drop(self.on(1, &format!("ip link set {} {state}", self.interface(1, link)))),
-            Cut::OwnEnd => drop(self.on(0, &format!("ip link set {} {state}", self.interface(0, link)))),
-        }
+            Cut::FarEnd => self.on(1, &format!("ip link set {} {state}", self.interface(1, link))),
+            Cut::OwnEnd => self.on(0, &format!("ip link set {} {state}", self.interface(0, link))),
+        };
+        before + before.elapsed() / 2
+    }
+
+    /// Drops all that comes to a host by a link, or no longer.
+    fn drop_all(&self, host: usize, link: usize, mended: bool) {
+        let drop = format!("add rule inet cut in iifname {} counter drop", self.interface(host, link));
+        let chain = "add chain inet cut in { type filter hook input priority 0; }";
+        let cut = format!("add table inet cut; {chain}; {drop}");
+        let commands = if mended { "delete table inet cut" } else { &cut };
+        let output = self.command(host, "nft").arg(commands).output().expect("nft is installed");
+        assert!(output.status.success(), "{commands}: {output:?}");
     }
 }
 
