@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anabranch_proto::{AssociationId, Delivery, Event, LostReason, Message, PathId, SendError, Statistics};
+use bytes::Bytes;
 use tokio::sync::broadcast;
 
 use crate::core::{Shared, Signals, Standing};
@@ -109,7 +110,7 @@ impl Association {
 
     /// Ends the association at once.
     pub fn abort(&self) {
-        self.shared.call(|core, now| core.abort(now, self.id));
+        self.shared.call(|core, now| core.abort(now, self.id, Bytes::new()));
     }
 
     /// Waits until it is up, or will not be.

@@ -43,7 +43,10 @@ impl Service {
 
     async fn say(&self, ppid: u32, text: &str) {
         let payload = text.as_bytes().to_vec().into();
-        let said = self.association.send(Message { stream: 0, ppid, unordered: false, payload }).await;
+        let said = self
+            .association
+            .send(Message { stream: 0, ppid, unordered: false, immediate: false, payload })
+            .await;
         said.expect("it is up");
     }
 

@@ -100,7 +100,9 @@ enum Heard {
 
 async fn say(association: &Association, control: &Control) -> Result<(), Failure> {
     let payload = serde_json::to_vec(control).unwrap_or_default().into();
-    Ok(association.send(Message { stream: 0, ppid: CONTROL, unordered: false, payload }).await?)
+    Ok(association
+        .send(Message { stream: 0, ppid: CONTROL, unordered: false, immediate: false, payload })
+        .await?)
 }
 
 /// The next thing that arrives; `None` if the other end has finished.
@@ -149,7 +151,7 @@ fn unexpected(said: &Control) -> Failure {
 }
 
 async fn send_data(association: &Association, stream: u16, payload: Bytes) -> Result<(), Failure> {
-    Ok(association.send(Message { stream, ppid: DATA, unordered: false, payload }).await?)
+    Ok(association.send(Message { stream, ppid: DATA, unordered: false, immediate: false, payload }).await?)
 }
 
 /// Hexadecimal digits.
