@@ -128,6 +128,7 @@ impl Endpoint {
         match incoming {
             Incoming::Packet(packet) => self.packet(packet, now),
             Incoming::Writable(local, writable) => self.for_all(|a| a.set_writable(local, writable)),
+            Incoming::Up(local, up) => self.for_all(|a| a.set_up(local, up)),
             Incoming::TooBig(remote, mtu) => self.for_all(|a| a.set_mtu(remote, mtu)),
         }
     }
@@ -438,6 +439,16 @@ impl Endpoint {
         }
     }
 
+    /// The peer of an association is no longer found at the address `before`, but at another port.
+    fn moved(&mut self, index: usize, before: Address) {
+        let Some(association) = &self.associations[index] else { return };
+        let key = (before, association.peer_port);
+        if self.by_peer.get(&key) == Some(&index) {
+            self.by_peer.remove(&key);
+        }
+        self.link(index);
+    }
+
     fn packet(&mut self, packet: Box<Packet>, now: Time) {
         let ours = packet.ports.destination == self.config.port
             && self.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
@@ -506,6 +517,12 @@ impl Endpoint {
     fn deliver(&mut self, index: usize, mut packet: Box<Packet>, skip: usize, now: Time) {
         let Some(association) = &mut self.associations[index] else { return };
         let setting_up = association.state().setting_up();
+        if association.paths.to(packet.from).is_none()
+            && let Some(before) = association.paths.follow_port(packet.from)
+        {
+            self.moved(index, before);
+        }
+        let Some(association) = &mut self.associations[index] else { return };
         association.incoming(&mut packet, skip, now);
         association.keep(packet);
         self.last = Some(index);

@@ -17,9 +17,12 @@ pub struct AssociationId(pub u64);
 pub enum Incoming {
     /// A packet whose checksum was right.
     Packet(Box<Packet>),
-    /// A local address cannot send for now (`false`), or can again (`true`): the system refused or accepted.
-    /// Its paths have no room; the others go on.
+    /// The socket of a local address takes no packets for now (`false`), or does again (`true`). Its paths
+    /// have no room, and what would take them waits.
     Writable(Address, bool),
+    /// A local address is down (`false`), or up again (`true`): its interface is, or the system says that
+    /// nothing can leave there. Other paths carry what would take its paths, and silence there is no error.
+    Up(Address, bool),
     /// Packets to this peer address may have at most so many bytes, IP header included: a router said so.
     TooBig(Address, u32),
 }

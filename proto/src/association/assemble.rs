@@ -135,7 +135,8 @@ impl Association {
         if !self.state.heartbeats() {
             return None;
         }
-        let id = self.paths.ids().find(|id| self.paths.get(*id).health.wanted)?;
+        let asks = |id: &PathId| self.paths.get(*id).health.wanted && self.paths.sends(*id);
+        let id = self.paths.ids().find(asks)?;
         let (view, path) = self.paths.both(id);
         path.health.wanted = false;
         if self.heartbeats.0 != now {

@@ -286,11 +286,16 @@ impl Association {
         self.control.push_back((self.open_path(wanted), abort, Purpose::Abort));
     }
 
-    /// `wanted` if it is active, else a path in better order; nothing but heartbeats goes to one not confirmed.
+    /// `wanted` if it is active and up, else a path in better order; nothing but heartbeats goes to one
+    /// not confirmed.
     //= rfc9260#section-5.4
     pub(crate) fn open_path(&self, wanted: PathId) -> PathId {
         let candidates = || [wanted, self.sender.in_use].into_iter().chain(self.paths.ids());
-        let in_state = |state| candidates().find(|id| self.paths.view(*id).state == state);
+        let in_state = |state| {
+            let right = |id: &PathId| self.paths.view(*id).state == state;
+            let up = |id: &PathId| right(id) && self.paths.view(*id).up;
+            candidates().find(up).or_else(|| candidates().find(right))
+        };
         let states = [PathState::Active, PathState::PotentiallyFailed, PathState::Inactive];
         states.into_iter().find_map(in_state).unwrap_or(wanted)
     }
@@ -348,6 +353,11 @@ impl Association {
 
     pub(crate) fn set_writable(&mut self, local: Address, writable: bool) {
         self.paths.set_writable(local, writable);
+        self.sender.event();
+    }
+
+    pub(crate) fn set_up(&mut self, local: Address, up: bool) {
+        self.paths.set_up(local, up);
         self.sender.event();
     }
 

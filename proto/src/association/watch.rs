@@ -114,6 +114,10 @@ impl Association {
     //= rfc9260#section-8.1
     //= rfc9260#section-8.2
     fn path_error(&mut self, id: PathId, what: Unanswered, now: Time) {
+        if !self.paths.view(id).up {
+            // Silence on a path that this end cannot use says nothing of the peer.
+            return;
+        }
         let in_use = self.sender.in_use == id;
         let counts = match (self.config.rules.heartbeat_errors, what) {
             (HeartbeatErrors::WhileActive, _) => self.paths.view(id).state != PathState::Inactive,

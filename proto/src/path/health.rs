@@ -89,6 +89,11 @@ fn jittered(rto: Duration, jitter: bool, chance: &mut ChaCha8Rng) -> Duration {
 }
 
 impl PathView {
+    /// Whether data should take this path: it is active, and its local address is up.
+    pub fn carries(&self) -> bool {
+        self.state == PathState::Active && self.up
+    }
+
     /// Whether the path has been verified, and still is one.
     pub(crate) fn confirmed(&self) -> bool {
         !matches!(self.state, PathState::Unconfirmed | PathState::Removed)

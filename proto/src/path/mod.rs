@@ -48,6 +48,8 @@ pub struct PathView {
     pub remote: Address,
     /// Whether it can carry data.
     pub state: PathState,
+    /// Whether the local address is up: see [`Incoming::Up`](crate::Incoming::Up).
+    pub up: bool,
     /// Whether new data prefers it.
     pub primary: bool,
     /// The largest DATA chunk that fits a packet, in bytes.
@@ -98,7 +100,7 @@ pub(crate) struct Path {
     pub(crate) idle_rtos: u32,
     /// T3-rtx has expired and nothing was acknowledged since.
     pub(crate) lone: bool,
-    /// Whether the local address can send at all.
+    /// Whether the socket of the local address takes packets now.
     pub(crate) writable: bool,
     /// What the SACK being processed has said about this path.
     pub(crate) tally: Tally,

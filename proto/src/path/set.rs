@@ -118,6 +118,7 @@ impl Paths {
             local,
             remote,
             state: PathState::Unconfirmed,
+            up: true,
             primary: self.views.is_empty(),
             pmdcs,
             window: congestion.window(),
@@ -174,6 +175,18 @@ impl Paths {
         (path.timers, path.timed, path.health.wanted) = (Timers::OFF, None, false);
     }
 
+    /// The peer's packets come from a known address, but by another UDP port than before: its paths go there
+    /// from now on. What the address was; `None` if it is not known at all.
+    //= rfc6951#section-5.4
+    pub(crate) fn follow_port(&mut self, source: Address) -> Option<Address> {
+        let live = self.views.iter().filter(|view| view.state != PathState::Removed);
+        let before = live.map(|view| view.remote).find(|remote| remote.ip == source.ip)?;
+        for view in self.views.iter_mut().filter(|view| view.remote == before) {
+            view.remote = source;
+        }
+        Some(before)
+    }
+
     /// Packets to this peer address may have at most `mtu` bytes with the IP header. Windows keep their unit;
     /// chunks that were sent keep their size and go, if they must, in packets that IP fragments.
     pub(crate) fn set_mtu(&mut self, remote: Address, mtu: u32, config: &Config) {
@@ -207,6 +220,18 @@ impl Paths {
         }
     }
 
+    /// This local address is up or down.
+    pub(crate) fn set_up(&mut self, local: Address, up: bool) {
+        for view in self.views.iter_mut().filter(|view| view.local == local) {
+            view.up = up;
+        }
+    }
+
+    /// Whether packets can leave on this path.
+    pub(crate) fn sends(&self, id: PathId) -> bool {
+        self.view(id).up && self.get(id).writable
+    }
+
     /// The earliest deadline of any path.
     pub(crate) fn deadline(&self) -> Time {
         self.rest.iter().map(|p| p.timers.next()).min().unwrap_or(Time::NEVER)
@@ -237,8 +262,8 @@ impl Paths {
             let flight = if marked { self.views[i].flight } else { self.count(&self.views[i]) };
             let path = &self.rest[i];
             let waits = one_packet && path.lone && self.views[i].flight > 0;
-            let usable = path.writable && !waits && self.views[i].confirmed();
             let view = &mut self.views[i];
+            let usable = path.writable && view.up && !waits && view.confirmed();
             view.room = if usable { view.window.saturating_sub(flight) } else { 0 };
         }
     }

@@ -217,7 +217,7 @@ impl Sender {
         let ask = self.ask_again(tsn, why, around.paths)?;
         let choice = self.routes.of(why).choose(&ask, around.paths.views());
         let Choice::Send(path) = unless_dormant(choice, around) else { return None };
-        let sendable = around.paths.get(path).writable && around.paths.view(path).confirmed();
+        let sendable = around.paths.sends(path) && around.paths.view(path).confirmed();
         let room = around.paths.view(path).room > 0;
         if !sendable || (granted.is_none() && !room) {
             return None;

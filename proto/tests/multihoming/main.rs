@@ -2,6 +2,7 @@
 
 mod failing;
 mod failover;
+mod local;
 mod paths;
 mod routes;
 #[path = "../support/mod.rs"]

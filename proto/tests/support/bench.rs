@@ -212,6 +212,12 @@ impl Bench {
         self.drain();
     }
 
+    /// The local address of a path is up, or down.
+    pub fn up(&mut self, path: usize, up: bool) {
+        self.end.handle(self.now, Incoming::Up(address(path, 0), up));
+        self.drain();
+    }
+
     /// Answers every heartbeat sent on one of these paths; forgets all heartbeats sent so far.
     pub fn answer_heartbeats(&mut self, answers: impl Fn(u16) -> bool) {
         for (_, path, info) in self.heartbeats() {

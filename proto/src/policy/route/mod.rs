@@ -69,11 +69,11 @@ pub enum Why {
     WindowProbe,
 }
 
-/// Where data goes when the path `last` is not to be used: the next active path; none being active, the
+/// Where data goes when the path `last` is not to be used: the next active path that is up; none being active, the
 /// potentially failed one with the fewest errors (RFC 7829 §3.2), of several another than `last`; else `last`
 /// again, so that its timeouts go on counting.
 fn instead_of(last: PathId, paths: &[PathView]) -> PathId {
-    let failing = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed);
+    let failing = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed && p.up);
     let fewest = || failing.min_by_key(|p| (p.errors, p.id == last)).map(|p| p.id);
     next_active(last, paths).or_else(fewest).unwrap_or(last)
 }
@@ -82,5 +82,5 @@ fn instead_of(last: PathId, paths: &[PathView]) -> PathId {
 fn next_active(last: PathId, paths: &[PathView]) -> Option<PathId> {
     let start = paths.iter().position(|p| p.id == last).map_or(0, |i| i + 1);
     let (before, after) = paths.split_at(start.min(paths.len()));
-    after.iter().chain(before).find(|p| p.state == PathState::Active && p.id != last).map(|p| p.id)
+    after.iter().chain(before).find(|p| p.carries() && p.id != last).map(|p| p.id)
 }

@@ -3,7 +3,7 @@
 
 use super::{Ask, Choice, Route, instead_of};
 use crate::Config;
-use crate::path::{PathState, PathView};
+use crate::path::PathView;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
 struct Primary;
@@ -16,9 +16,9 @@ pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<Box<dyn R
 impl Route for Primary {
     fn choose(&self, _: &Ask, paths: &[PathView]) -> Choice {
         let Some(primary) = paths.iter().find(|p| p.primary) else { return Choice::Wait };
-        match primary.state {
-            PathState::Active => Choice::Send(primary.id),
-            _ => Choice::Send(instead_of(primary.id, paths)),
+        match primary.carries() {
+            true => Choice::Send(primary.id),
+            false => Choice::Send(instead_of(primary.id, paths)),
         }
     }
 }

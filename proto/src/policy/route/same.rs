@@ -3,7 +3,7 @@
 
 use super::{Ask, Choice, Route, instead_of};
 use crate::Config;
-use crate::path::{PathState, PathView};
+use crate::path::PathView;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
 struct Same;
@@ -17,7 +17,7 @@ impl Route for Same {
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
         let Some(last) = ask.last else { return Choice::Wait };
         match paths.iter().find(|p| p.id == last) {
-            Some(path) if path.state == PathState::Active => Choice::Send(last),
+            Some(path) if path.carries() => Choice::Send(last),
             _ => Choice::Send(instead_of(last, paths)),
         }
     }

@@ -1,0 +1,87 @@
+//! What only this end knows: its own interface is down; and where the peer's packets come from.
+
+use anabranch_proto::wire::{Address, Chunk};
+use anabranch_proto::{Event, Incoming, PathState};
+
+use crate::support::bench::{Bench, FULL, at_ms, era, ms};
+use crate::support::{World, address, secs};
+
+/// RTO is 1 s, the round trip 100 ms. Two packets are under way on the primary when the system says that its
+/// address cannot send: what is given next takes the other path at once, T3-rtx at 1.1 s sends the two again
+/// there, no error is counted, and with the address the primary is back.
+//= rfc9260#section-6.4
+#[test]
+fn an_own_interface_down_is_no_error_of_the_path() {
+    let mut bench = Bench::confirmed(era("rfc9260"), 2, ms(100));
+    bench.send(2, FULL);
+    bench.up(0, false);
+    bench.send(1, FULL);
+    assert_eq!(bench.loads(), [(100, 0, vec![1]), (100, 0, vec![2]), (100, 1, vec![3])]);
+    bench.until(at_ms(1100));
+    assert_eq!(bench.loads(), [(1100, 1, vec![1])], "a timeout lets one packet go");
+    bench.sack(1, &[(3, 3)]);
+    assert_eq!(bench.loads(), [(1100, 1, vec![2])]);
+    bench.sack(3, &[]);
+    assert_eq!((bench.view(0).errors, bench.view(0).state), (0, PathState::Active));
+    bench.up(0, true);
+    bench.send(1, FULL);
+    assert_eq!(bench.loads(), [(1100, 0, vec![4])]);
+}
+
+/// No heartbeat leaves where none can; the one that was due follows when it can. One that was under way when
+/// the interface went down is no error.
+#[test]
+fn heartbeats_wait_for_the_interface() {
+    let mut bench = Bench::confirmed(era("rfc9260"), 2, ms(100));
+    bench.until(at_ms(31_200));
+    let asked: Vec<u16> = bench.heartbeats().iter().map(|heartbeat| heartbeat.1).collect();
+    assert_eq!(asked, [0, 1]);
+    bench.up(1, false);
+    bench.until(at_ms(200_000));
+    assert!(bench.heartbeats().iter().all(|heartbeat| heartbeat.1 == 0));
+    assert_eq!((bench.view(1).errors, bench.view(1).state), (0, PathState::Active));
+    assert!(bench.view(0).errors > 0);
+    bench.up(1, true);
+    assert_eq!(bench.heartbeats().len(), 1);
+}
+
+fn port(path: usize, side: usize, udp: u16) -> Address {
+    Address { udp, ..address(path, side) }
+}
+
+/// A NAT gives the peer's second address another port in the middle of the association: every packet with the
+/// right tag says so, and what is sent to that address follows it; the first address is left alone.
+//= rfc6951#section-5.4
+#[test]
+fn the_udp_port_of_a_peer_address_is_followed() {
+    let config = era("rfc9260");
+    let (mut world, id) = World::joined([&config, &config], 2);
+    world.run(secs(1.0));
+    let peer = world.up(1).expect("up");
+    let tag = tag_to(&world, 1);
+    let heard = |world: &mut World, tag, udp| {
+        let mut packet = world.log.iter().rev().find(|l| l.side == 0).expect("a packet").packet.clone();
+        (packet.from, packet.to, packet.tag) = (port(1, 0, udp), address(1, 1), tag);
+        packet.chunks = [Chunk::Heartbeat(anabranch_proto::wire::chunk::Heartbeat {
+            info: bytes::Bytes::from_static(b"is it me"),
+        })]
+        .into_iter()
+        .collect();
+        world.ends[1].handle(world.now, Incoming::Packet(Box::new(packet)));
+        world.drain(1);
+    };
+    heard(&mut world, tag, 4000);
+    let remotes = |world: &World| world.ends[1].paths(peer).iter().map(|p| p.remote).collect::<Vec<_>>();
+    assert_eq!(remotes(&world), [address(0, 0), port(1, 0, 4000)]);
+    assert_eq!(world.log.last().expect("the answer").packet.to, port(1, 0, 4000));
+    heard(&mut world, tag ^ 1, 4001);
+    assert_eq!(remotes(&world)[1], port(1, 0, 4000), "a wrong tag says nothing");
+    heard(&mut world, tag, 0);
+    assert_eq!(remotes(&world)[1], address(1, 0), "and without UDP the encapsulation ends");
+    assert!(!world.happened(0, &Event::Restart) && world.ends[0].paths(id).len() == 2);
+}
+
+/// The tag of the packets that a side takes.
+fn tag_to(world: &World, side: usize) -> u32 {
+    world.log.iter().rev().find(|left| left.side != side).expect("a packet").packet.tag
+}
