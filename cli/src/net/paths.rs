@@ -27,6 +27,7 @@ pub(super) fn state(path: &PathReport) -> &'static str {
         PathState::Active => "active",
         PathState::PotentiallyFailed => "failing",
         PathState::Inactive => "inactive",
+        PathState::Removed => "removed",
     }
 }
 
