@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use crate::config::Config;
 use crate::path::PathId;
 use crate::reassembly::Reassembly;
-use crate::rules::{FirstData, WindowUpdates};
+use crate::rules::{FirstData, GapFilled, WindowUpdates};
 use crate::wire::chunk::{Data, GapBlock, SACK_HEADER, Sack, padded};
 use crate::{Delivery, Ssn, Time, Tsn};
 
@@ -101,7 +101,8 @@ impl Receiver {
     pub(crate) fn data(&mut self, data: Data, rules: &crate::Rules, arrival: &mut Arrival) -> Taken {
         arrival.chunks += 1;
         let first = data.tsn == self.first && self.cumulative == self.first.prev();
-        arrival.at_once |= data.immediate || (first && rules.first_data == FirstData::AtOnce);
+        let fills = self.has_gap() && rules.gap_filled == GapFilled::AtOnce;
+        arrival.at_once |= data.immediate || fills || (first && rules.first_data == FirstData::AtOnce);
         if self.has(data.tsn) {
             if self.duplicates.len() < DUPLICATES {
                 self.duplicates.push(data.tsn);
@@ -358,7 +359,10 @@ mod tests {
         assert!(r.schedule.now, "a gap");
         gaps(&mut r);
         arrive(&mut r, 3);
-        assert!(!r.schedule.now, "the packet that fills the last gap goes by the ordinary count");
+        assert!(r.schedule.now, "its filling");
+        gaps(&mut r);
+        arrive(&mut r, 5);
+        assert!(!r.schedule.now, "no gap");
     }
 
     #[test]

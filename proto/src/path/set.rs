@@ -4,7 +4,7 @@ use super::{Path, PathId, PathState, PathView, RttLimits, Tally, Timers};
 use crate::output::NoteKind;
 use crate::policy::window::MakePath;
 use crate::policy::{Loss, Units};
-use crate::rules::{AfterTimeout, InFlight, Rules};
+use crate::rules::{AfterTimeout, InFlight, Karn, Rules};
 use crate::wire::{Address, chunk::DATA_HEADER};
 use crate::{Config, Time, Tsn};
 
@@ -279,6 +279,18 @@ impl Paths {
     /// The smallest DATA chunk limit of all paths: every fragment is at most that large (§6.9).
     pub(crate) fn smallest_pmdcs(&self) -> u32 {
         self.smallest_pmdcs
+    }
+
+    /// A chunk is sent again: what its acknowledgement would measure is no round trip (Karn).
+    //= rfc9260#section-6.3.1
+    pub(crate) fn sent_again(&mut self, tsn: Tsn) {
+        let below = self.rules.karn == Karn::ChunkOrBelow;
+        for path in &mut self.rest {
+            let ambiguous = |(timed, _): &(Tsn, Time)| *timed == tsn || (below && tsn.before(*timed));
+            if path.timed.as_ref().is_some_and(ambiguous) {
+                path.timed = None;
+            }
+        }
     }
 
     /// A chunk has been sent to this path: timers as §6.3.2 R1 and §6.1 say.

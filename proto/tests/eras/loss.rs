@@ -230,7 +230,28 @@ fn after_timeout() {
 #[test]
 fn rtt_on_cut() {
     for (choice, micros) in [("keep", 112_500), ("cancel", 100_000)] {
-        let mut bench = Bench::new(ruled("rtt_on_cut", choice), 1);
+        let mut config = ruled("rtt_on_cut", choice);
+        config.rules.choose("karn", "chunk").expect("a rule and its choice");
+        let mut bench = Bench::new(config, 1);
+        bench.send(7, FULL);
+        bench.pass(ms(100));
+        bench.sack(1, &[]);
+        bench.sack(1, &[(3, 3)]);
+        bench.sack(1, &[(3, 3), (5, 5)]);
+        bench.sack(1, &[(3, 3), (5, 6)]);
+        assert_eq!(fast(&bench), 1);
+        bench.pass(ms(200));
+        bench.sack(1, &[(3, 6)]);
+        assert_eq!(bench.view(0).srtt.map(|s| s.as_micros()), Some(micros), "{choice}");
+    }
+}
+
+/// As above: TSN 2 is sent again while TSN 4, above it, is timed.
+//= rfc9260#section-6.3.1
+#[test]
+fn karn() {
+    for (choice, micros) in [("chunk", 112_500), ("chunk-or-below", 100_000)] {
+        let mut bench = Bench::new(ruled("karn", choice), 1);
         bench.send(7, FULL);
         bench.pass(ms(100));
         bench.sack(1, &[]);
