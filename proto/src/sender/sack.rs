@@ -49,13 +49,13 @@ impl Sender {
         Answer::Taken(digest.acked)
     }
 
-    /// Takes the Cumulative TSN Ack of a SHUTDOWN in. What gap blocks have said needs a SACK to be taken back.
+    /// Takes the Cumulative TSN Ack of a SHUTDOWN in. It has no room for gap blocks: what they have said stays
+    /// said, it takes a SACK to take that back (§3.3.8).
+    //= rfc9260#section-9.2
     pub(crate) fn cumulative(&mut self, cumulative: Tsn, around: &mut Surroundings<'_>) {
-        if !self.outstanding.has_gaps() {
-            let a_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
-            let (gaps, duplicates) = Default::default();
-            self.sack(&Sack { cumulative, a_rwnd, gaps, duplicates }, around);
-        }
+        let a_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
+        let gaps = self.outstanding.gaps_beyond(cumulative).collect();
+        self.sack(&Sack { cumulative, a_rwnd, gaps, duplicates: Default::default() }, around);
     }
 
     /// Tells each path, its window and the routes what the SACK acknowledged there.
