@@ -146,25 +146,11 @@ impl Receiver {
         }
         let size = padded(data.size()) as u64;
         while self.held + size > self.buffer {
-            let Some((dropped, freed)) = self.drop_highest(data.tsn) else { return false };
+            let Some((dropped, freed)) = self.reassembly.discard_above(data.tsn) else { return false };
             self.held -= freed;
             self.forget(dropped);
         }
         true
-    }
-
-    /// Takes the highest chunk above `tsn` that was not delivered out of reassembly; its bytes.
-    fn drop_highest(&mut self, tsn: Tsn) -> Option<(Tsn, u64)> {
-        for &(start, end) in self.runs.iter().rev() {
-            let mut candidate = end;
-            while candidate.after(tsn) && !candidate.before(start) {
-                if let Some(freed) = self.reassembly.discard(candidate) {
-                    return Some((candidate, freed));
-                }
-                candidate = candidate.prev();
-            }
-        }
-        None
     }
 
     /// This TSN, beyond a gap, counts as not arrived any more.
@@ -344,6 +330,7 @@ mod tests {
         assert_eq!(arrive(&mut r, 2), Taken::Duplicate);
     }
 
+    //= rfc9260#section-6.2
     #[test]
     fn every_second_packet_or_a_gap_makes_a_sack_due() {
         let mut r = receiver();
