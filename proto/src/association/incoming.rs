@@ -76,9 +76,15 @@ impl Association {
         kind & 0x80 != 0
     }
 
+    /// Nothing is answered before INIT ACK has told the peer's tag, and a flood in part only.
+    //= rfc9260#section-8.3
+    fn may_reply(&self) -> bool {
+        self.state != State::CookieWait && self.control.len() < MAX_REPLIES
+    }
+
     /// Tells the peer of an error that the association survives.
     fn report(&mut self, path: PathId, cause: Cause) {
-        if self.control.len() < MAX_REPLIES {
+        if self.may_reply() {
             let error = Chunk::Error(OperationError { causes: vec![cause] });
             self.control.push_back((self.open_path(path), error, Purpose::Error));
         }
@@ -187,7 +193,7 @@ impl Association {
 
     //= rfc9260#section-8.3
     fn heartbeat(&mut self, heartbeat: Heartbeat, path: PathId) {
-        if self.control.len() < MAX_REPLIES {
+        if self.may_reply() {
             self.control.push_back((path, Chunk::HeartbeatAck(heartbeat), Purpose::Heartbeat));
         }
     }
