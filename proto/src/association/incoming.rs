@@ -17,7 +17,7 @@ impl Association {
         let (local, source) = (packet.to, packet.from);
         let mut arrival = Arrival::default();
         let path = self.path_of(local, source);
-        self.follow(path, local);
+        self.follow(path, local, source);
         self.heard_in_shutdown();
         for chunk in packet.chunks.drain(skip..) {
             match chunk {
@@ -50,7 +50,7 @@ impl Association {
     ) -> bool {
         match chunk {
             Chunk::InitAck(init) => self.init_ack(&init, local, source, now),
-            Chunk::CookieAck(_) => self.cookie_ack(local, source, now),
+            Chunk::CookieAck(_) => self.cookie_ack(now),
             Chunk::Heartbeat(heartbeat) => self.heartbeat(heartbeat, path),
             Chunk::HeartbeatAck(heartbeat) => self.heartbeat_ack(&heartbeat, now),
             Chunk::Shutdown(shutdown) => self.shutdown_came(shutdown.cumulative, now),
@@ -76,9 +76,15 @@ impl Association {
         kind & 0x80 != 0
     }
 
+    /// Nothing is answered before INIT ACK has told the peer's tag, and a flood in part only.
+    //= rfc9260#section-8.3
+    fn may_reply(&self) -> bool {
+        self.state != State::CookieWait && self.control.len() < MAX_REPLIES
+    }
+
     /// Tells the peer of an error that the association survives.
     fn report(&mut self, path: PathId, cause: Cause) {
-        if self.control.len() < MAX_REPLIES {
+        if self.may_reply() {
             let error = Chunk::Error(OperationError { causes: vec![cause] });
             self.control.push_back((self.open_path(path), error, Purpose::Error));
         }
@@ -90,11 +96,12 @@ impl Association {
         self.close(Event::Lost(LostReason::ProtocolViolation), now);
     }
 
-    /// A path that is not confirmed goes from where the peer's packets come to.
-    fn follow(&mut self, path: PathId, local: Address) {
+    /// A path that is not confirmed goes from where the packets of its peer address come to.
+    fn follow(&mut self, path: PathId, local: Address, source: Address) {
         let view = self.paths.view_mut(path);
         if view.state == PathState::Unconfirmed
             && view.local != local
+            && view.remote == source
             && self.config.pairs == Pairs::OnePerPeer
         {
             view.local = local;
@@ -124,8 +131,7 @@ impl Association {
     fn data(&mut self, data: Data, path: PathId, arrival: &mut Arrival, now: Time) {
         if self.state == State::CookieEchoed {
             // The COOKIE ACK was lost; data can only come from a peer that has it.
-            let (local, source) = (self.paths.view(path).local, self.paths.view(path).remote);
-            self.cookie_ack(local, source, now);
+            self.cookie_ack(now);
         }
         if !self.state.receives_data() {
             return;
@@ -187,7 +193,7 @@ impl Association {
 
     //= rfc9260#section-8.3
     fn heartbeat(&mut self, heartbeat: Heartbeat, path: PathId) {
-        if self.control.len() < MAX_REPLIES {
+        if self.may_reply() {
             self.control.push_back((path, Chunk::HeartbeatAck(heartbeat), Purpose::Heartbeat));
         }
     }

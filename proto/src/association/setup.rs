@@ -102,15 +102,22 @@ impl Association {
         let mut association = Association::new(begin, cookie.local_tag, cookie.local_tsn, cookie.peer_port)?;
         association.peer_tag = cookie.peer_tag;
         association.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams);
-        association.add_paths(&cookie.peers, Some((local, source)), now);
-        association.establish(local, source, Event::Up, now);
+        association.add_paths(&cookie.peers, cookie.pair(), now);
+        association.establish(association.answered(cookie), Event::Up, now);
         association.reply_cookie(local, source);
         Ok(association)
     }
 
+    /// The path that the cookie was given out on. Its peer address is the only one known to be the peer's: where
+    /// the cookie comes back from may be invented.
+    //= rfc9260#section-5.4
+    fn answered(&self, cookie: &Cookie) -> PathId {
+        cookie.pair().map_or(self.paths.primary(), |(local, peer)| self.path_of(local, peer))
+    }
+
     /// Answers a COOKIE ECHO.
     pub(crate) fn reply_cookie(&mut self, local: Address, source: Address) {
-        let path = self.path_of(local, source);
+        let path = self.open_path(self.path_of(local, source));
         self.control.push_back((path, Chunk::CookieAck(Bare), Purpose::Setup));
     }
 
@@ -135,9 +142,9 @@ impl Association {
         self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams);
         self.paths = Paths::new(&self.config);
         self.named.clear();
-        self.add_paths(&cookie.peers, Some((local, source)), now);
+        self.add_paths(&cookie.peers, cookie.pair(), now);
         self.control.clear();
-        self.establish(local, source, Event::Restart, now);
+        self.establish(self.answered(cookie), Event::Restart, now);
         self.reply_cookie(local, source);
     }
 
@@ -146,16 +153,16 @@ impl Association {
         self.peer_tag = cookie.peer_tag;
         if self.state.setting_up() {
             self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams);
-            self.add_paths(&cookie.peers, Some((local, source)), now);
-            self.establish(local, source, Event::Up, now);
+            self.add_paths(&cookie.peers, cookie.pair(), now);
+            self.establish(self.answered(cookie), Event::Up, now);
         }
         self.reply_cookie(local, source);
     }
 
     /// The cookie of this association came (again): if COOKIE ACK was awaited, this serves as well.
-    pub(crate) fn cookie_again(&mut self, local: Address, source: Address, now: Time) {
+    pub(crate) fn cookie_again(&mut self, cookie: &Cookie, local: Address, source: Address, now: Time) {
         if self.state.setting_up() {
-            self.establish(local, source, Event::Up, now);
+            self.establish(self.answered(cookie), Event::Up, now);
         }
         self.reply_cookie(local, source);
     }
@@ -178,8 +185,19 @@ impl Association {
         self.take_peer(tsn, buffer, streams);
         self.add_paths(&Peer::listed(init, source), Some((local, source)), now);
         self.state = State::CookieEchoed;
-        self.await_answer(Awaited::CookieEcho(cookie), self.path_of(local, source));
+        self.await_answer(Awaited::CookieEcho(cookie), self.echo_path(local, source));
         self.report_with_cookie(unrecognized);
+    }
+
+    /// Where the COOKIE ECHO goes: to where the INIT ACK came from if the user named that address, else to where
+    /// INIT went. Of another address nobody has said yet that it is the peer's.
+    //= rfc9260#section-5.4
+    fn echo_path(&self, local: Address, source: Address) -> PathId {
+        let heard = self.path_of(local, source);
+        match &self.resend {
+            Some(resend) if !self.paths.get(heard).health.named => resend.path,
+            _ => heard,
+        }
     }
 
     /// What was not understood in an INIT ACK is reported behind the COOKIE ECHO, in the same packet.
@@ -203,9 +221,10 @@ impl Association {
     }
 
     /// COOKIE ACK came.
-    pub(super) fn cookie_ack(&mut self, local: Address, source: Address, now: Time) {
+    pub(super) fn cookie_ack(&mut self, now: Time) {
         if self.state == State::CookieEchoed {
-            self.establish(local, source, Event::Up, now);
+            let echoed = self.resend.as_ref().map_or(self.paths.primary(), |resend| resend.path);
+            self.establish(echoed, Event::Up, now);
             self.confirm_first();
         }
     }
@@ -222,11 +241,10 @@ impl Association {
 
     /// The association is up: the path of the handshake is confirmed, the others are asked.
     //= rfc9260#section-5.4
-    fn establish(&mut self, local: Address, source: Address, event: Event, now: Time) {
+    fn establish(&mut self, path: PathId, event: Event, now: Time) {
         self.resend = None;
         self.state = State::Established;
         self.errors = 0;
-        let path = self.path_of(local, source);
         if self.paths.view(path).state == PathState::Unconfirmed {
             self.paths.view_mut(path).state = PathState::Active;
         }

@@ -93,6 +93,8 @@ impl Endpoint {
             Some(association) if setting_up => association.local_tsn,
             _ => crate::association::first_tsn(&self.config, tag),
         };
+        let peers = Peer::listed(init, packet.from);
+        let answered = peers.iter().position(|peer| *peer == packet.from).unwrap_or(0) as u8;
         let cookie = Cookie {
             created: now,
             life: self.config.cookie_life + peer.preserve.min(self.config.cookie_life),
@@ -105,7 +107,8 @@ impl Endpoint {
             ties,
             local: packet.to,
             peer_port: packet.ports.source,
-            peers: Peer::listed(init, packet.from),
+            peers,
+            answered,
         };
         let signed = cookie.sign(self.secrets.current(now, self.config.cookie_life));
         let mut ack = handshake::init(tag, tsn, &self.config, Some(signed), None);
@@ -161,7 +164,7 @@ impl Endpoint {
                 }
             }
             Collision::Simultaneous => association.adopt(cookie, local, source, now),
-            Collision::Duplicate => association.cookie_again(local, source, now),
+            Collision::Duplicate => association.cookie_again(cookie, local, source, now),
             Collision::Late | Collision::Foreign => return,
         }
         self.link(index);

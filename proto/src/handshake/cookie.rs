@@ -33,8 +33,10 @@ pub(crate) struct Cookie {
     pub(crate) ties: (u32, u32),
     pub(crate) local: Address,
     pub(crate) peer_port: u16,
-    /// Where the INIT came from, then the other addresses that it named.
+    /// The addresses that the INIT named, and where it came from.
     pub(crate) peers: Vec<Address>,
+    /// Which of them the INIT came from and the INIT ACK went to.
+    pub(crate) answered: u8,
 }
 
 /// The keys that cookies are signed with: the present one, and the one before.
@@ -85,6 +87,11 @@ pub(crate) enum BadCookie {
 }
 
 impl Cookie {
+    /// The pair of addresses that the INIT ACK went by: whoever has the cookie receives what goes there.
+    pub(crate) fn pair(&self) -> Option<(Address, Address)> {
+        self.peers.get(usize::from(self.answered)).map(|peer| (self.local, *peer))
+    }
+
     /// The cookie as bytes, signed with `secret`.
     pub(crate) fn sign(&self, secret: &[u8; 32]) -> Bytes {
         let mut out = BytesMut::with_capacity(160);
@@ -99,7 +106,7 @@ impl Cookie {
         out.put_u32(self.ties.1);
         put_address(&mut out, self.local);
         out.put_u16(self.peer_port);
-        out.put_u8(self.peers.len().min(MAX_ADDRESSES) as u8);
+        out.put_u8(self.answered);
         self.peers.iter().take(MAX_ADDRESSES).for_each(|peer| put_address(&mut out, *peer));
         let signature = mac(secret, &out).finalize().into_bytes();
         out.put_slice(&signature);
@@ -132,8 +139,11 @@ impl Cookie {
         let ties = (b.try_get_u32().ok()?, b.try_get_u32().ok()?);
         let local = get_address(&mut b)?;
         let peer_port = b.try_get_u16().ok()?;
-        let count = b.try_get_u8().ok()?;
-        let peers = (0..count).map(|_| get_address(&mut b)).collect::<Option<Vec<_>>>()?;
+        let answered = b.try_get_u8().ok()?;
+        let mut peers = Vec::new();
+        while !b.is_empty() {
+            peers.push(get_address(&mut b)?);
+        }
         Some(Cookie {
             created,
             life,
@@ -147,6 +157,7 @@ impl Cookie {
             local,
             peer_port,
             peers,
+            answered,
         })
     }
 }
@@ -200,6 +211,7 @@ mod tests {
             local: address(1),
             peer_port: 10,
             peers: vec![address(2), Address::ip(IpAddr::V6(1.into()))],
+            answered: 1,
         }
     }
 
