@@ -4,6 +4,7 @@ mod catalogue;
 mod explain;
 mod figure;
 mod model;
+mod net;
 mod output;
 mod progress;
 mod reproduce;
@@ -26,7 +27,7 @@ const WRONG_INPUT: u8 = 2;
 /// Ended by Ctrl-C, as a shell reports it.
 const INTERRUPTED: u8 = 130;
 
-/// Transport over several paths: simulate it, compare its policies.
+/// Transport over several paths: simulate it, compare its policies, use it.
 #[derive(Parser)]
 #[command(version, about)]
 struct Arguments {
@@ -46,6 +47,12 @@ enum Command {
     Script(script::Arguments),
     /// Ask a published model
     Model(model::Arguments),
+    /// Serve others on a real network: receive files, take part in measurements
+    Serve(net::serve::Arguments),
+    /// Send a file over a real network, by all paths that there are
+    Send(net::send::Arguments),
+    /// Measure the way to one who serves, and back
+    Perf(net::perf::Arguments),
     /// List the rules in which the editions of SCTP differ
     Rules(catalogue::Format),
     /// List the policies that a scenario can name
@@ -61,6 +68,9 @@ fn main() -> ExitCode {
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Script(arguments) => script::script(&arguments),
         Command::Model(arguments) => model::model(&arguments),
+        Command::Serve(arguments) => net::serve::serve(&arguments),
+        Command::Send(arguments) => net::send::send(&arguments),
+        Command::Perf(arguments) => net::perf::perf(&arguments),
         Command::Rules(format) => catalogue::rules(&format),
         Command::Policies(format) => catalogue::policies(&format),
         Command::Keys(format) => catalogue::keys(&format),

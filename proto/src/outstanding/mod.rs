@@ -3,7 +3,7 @@
 mod digest;
 mod ranges;
 
-pub(crate) use digest::{Digest, Heard};
+pub(crate) use digest::{Digest, Heard, Says};
 use ranges::Ranges;
 
 use std::collections::VecDeque;
@@ -85,11 +85,6 @@ impl Outstanding {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.ring.is_empty()
-    }
-
-    /// Whether anything is acknowledged beyond a gap.
-    pub(crate) fn has_gaps(&self) -> bool {
-        !self.acked.is_empty()
     }
 
     /// User bytes sent and not cumulatively acknowledged.

@@ -21,14 +21,22 @@ pub use error::ScenarioError;
 
 use anabranch_proto::{Config, Duration, Policies};
 
-/// The protocol's parameters that keys of `[flow.sctp]` give, each with its value as TOML.
-pub(crate) fn protocol(assignments: &[(String, String)]) -> Result<Config, ScenarioError> {
+/// The bytes that a size with its unit says, as `"64 KiB"`; or what is wrong.
+pub fn size(text: &str) -> Result<u64, String> {
+    units::SIZE.read(text).map_err(|bad| format!("{}; {}", bad.message, bad.hint))
+}
+
+/// The protocol's parameters that assignments `KEY=VALUE` to keys of `[flow.sctp]` make, given by `option`.
+pub fn protocol(option: &str, assignments: &[String]) -> Result<Config, ScenarioError> {
     let mut document = Document::parse("", "")?;
-    for (key, value) in assignments {
-        document.set("--sctp", &format!("{key}={value}"))?;
-    }
+    assignments.iter().try_for_each(|assignment| document.set(option, assignment))?;
     let newest = Config::era("rfc9260").unwrap_or_default();
-    sctp::sctp(&at::At::root(&document), &newest, &Policies::default()).map(|sctp| sctp.config)
+    let root = at::At::root(&document);
+    let read = sctp::sctp(&root, &newest, &Policies::default())?;
+    match read.primary {
+        Some(_) => Err(root.error_below("primary", "a primary path is named by a scenario's links only")),
+        None => Ok(read.config),
+    }
 }
 
 /// A network, the flows on it, and what changes on the way.

@@ -141,10 +141,9 @@ impl Draft {
 
     /// The parameters by the reader of scenarios, so that every key there works here.
     fn parameters(&self) -> Result<Config, ParseError> {
-        let jitter = ("heartbeat_jitter".to_owned(), "false".to_owned());
-        let given = self.sctp.iter().map(|(_, key, value)| (key.clone(), value.clone()));
-        let all: Vec<_> = std::iter::once(jitter).chain(given).collect();
-        scenario::protocol(&all).map_err(|error| {
+        let given = self.sctp.iter().map(|(_, key, value)| format!("{key}={value}"));
+        let all: Vec<_> = std::iter::once("heartbeat_jitter=false".to_owned()).chain(given).collect();
+        scenario::protocol("--sctp", &all).map_err(|error| {
             let line = self.sctp.iter().find(|(_, key, _)| error.key() == key).or(self.sctp.first());
             let hint = error.likely_fix().map(|hint| format!(" ({hint})")).unwrap_or_default();
             let message = format!("--sctp={}: {}{hint}", error.key(), error.message());

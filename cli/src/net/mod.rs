@@ -1,0 +1,139 @@
+//! The commands for real networks, and what they share.
+
+mod live;
+mod paths;
+pub(crate) mod perf;
+pub(crate) mod send;
+pub(crate) mod serve;
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anabranch_net::{Association, Carrier, Endpoint, Options, UDP_PORT};
+use anabranch_proto::Config;
+use anabranch_sim::scenario::protocol;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::output::{fail, refuse, refuse_scenario};
+
+/// The SCTP port of a listener, unless it is told another.
+const PORT: u16 = 5000;
+
+/// What carries the packets, and how the protocol works.
+#[derive(clap::Args)]
+pub(crate) struct Transport {
+    /// The UDP port of the listener (RFC 6951); a client's own is any that is free
+    #[arg(long, value_name = "PORT", default_value_t = UDP_PORT)]
+    udp: u16,
+    /// SCTP directly on IP, without UDP: for those who may open raw sockets
+    #[arg(long, conflicts_with = "udp")]
+    raw: bool,
+    /// The SCTP port of the listener
+    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+    /// Set a key of [flow.sctp] (`anabranch keys`): a rule or a parameter of the protocol
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// The route of retransmissions (`anabranch policies`): short for --set retransmit=POLICY
+    #[arg(long, value_name = "POLICY")]
+    retransmit: Option<String>,
+    /// Authenticate with the shared key in this file (RFC 4895), which both ends must have
+    #[arg(long, value_name = "FILE")]
+    key: Option<PathBuf>,
+}
+
+impl Transport {
+    /// The protocol's parameters; or the exit status of what was wrong.
+    fn config(&self) -> Result<Config, u8> {
+        if let Some(file) = &self.key {
+            let file = file.display();
+            return Err(refuse(format!(
+                "--key {file}: this version cannot authenticate (RFC 4895); --public says that you know"
+            )));
+        }
+        let route = self.retransmit.iter().map(|policy| format!("retransmit={policy}"));
+        let settings: Vec<String> = self.set.iter().cloned().chain(route).collect();
+        protocol("--set", &settings).map_err(|error| refuse_scenario(&error))
+    }
+
+    fn carrier(&self, udp: u16) -> Carrier {
+        if self.raw { Carrier::Raw } else { Carrier::Udp(udp) }
+    }
+}
+
+/// A client's peer, and the way to it.
+#[derive(clap::Args)]
+pub(crate) struct Client {
+    /// The listener's addresses, the first to be tried first
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', required = true)]
+    to: Vec<IpAddr>,
+    /// The local addresses, in order [default: those that the system's routes choose]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    from: Vec<IpAddr>,
+    #[command(flatten)]
+    transport: Transport,
+    /// Print one JSON object, in SI units
+    #[arg(long)]
+    json: bool,
+}
+
+impl Client {
+    fn options(&self) -> Result<Options, u8> {
+        let config = Config { port: 0, ..self.transport.config()? };
+        let options = Options::towards(&self.to).or_else(|error| match self.from.is_empty() {
+            true => Err(fail(error)),
+            // The addresses that were given may know a way.
+            false => Ok(Options { listen: false, ..Options::default() }),
+        })?;
+        let local = if self.from.is_empty() { options.local } else { self.from.clone() };
+        let bind_devices = options.bind_devices && !local.iter().any(|own| self.to.contains(own));
+        Ok(Options { config, local, carrier: self.transport.carrier(0), bind_devices, ..options })
+    }
+
+    /// An association with the listener; or the exit status of why there is none.
+    async fn connect(&self) -> Result<(Endpoint, Association), u8> {
+        let endpoint = Endpoint::bind(self.options()?).map_err(fail)?;
+        let udp = if self.transport.raw { 0 } else { self.transport.udp };
+        let to: Vec<SocketAddr> = self.to.iter().map(|ip| SocketAddr::new(*ip, udp)).collect();
+        let association = endpoint.connect(&to, self.transport.port).await.map_err(|error| {
+            let to: Vec<String> = to.iter().map(SocketAddr::to_string).collect();
+            fail(format!("no association with {}: {error}", to.join(", ")))
+        })?;
+        Ok((endpoint, association))
+    }
+}
+
+/// Runs a command, which is told of every Ctrl-C, to its exit status.
+fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8 {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let result = runtime.and_then(|runtime| {
+        runtime.block_on(async {
+            let mut interrupts = Interrupts(signal(SignalKind::interrupt())?);
+            Ok(command(&mut interrupts).await)
+        })
+    });
+    result.unwrap_or_else(|error| fail(format!("the system gives no runtime: {error}")))
+}
+
+/// Every Ctrl-C from the beginning on: none is missed, whatever goes on when it is pressed.
+struct Interrupts(Signal);
+
+impl Interrupts {
+    async fn next(&mut self) {
+        self.0.recv().await;
+    }
+}
+
+/// Ends an association gracefully, as long as nobody presses Ctrl-C (again); then at once.
+async fn end(association: &Association, interrupts: &mut Interrupts) {
+    tokio::select! {
+        _ = association.close() => {}
+        () = interrupts.next() => association.abort(),
+    }
+}
+
+/// The last packet leaves before the process does.
+async fn leave(endpoint: &Endpoint) {
+    let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.close()).await;
+}

@@ -1,0 +1,114 @@
+//! `anabranch perf`: measures the way to a listener and back.
+
+use anabranch_net::service::{Direction, Measured, Plan, measure};
+use anabranch_net::{Association, Endpoint, PathReport};
+use serde_json::{Map, Value, json};
+
+use super::{Client, Interrupts, end, in_runtime, leave, paths};
+use crate::output::{fail, print, print_json, refuse};
+use crate::{INTERRUPTED, WRONG_INPUT};
+
+/// What `anabranch perf` takes.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    client: Client,
+    /// How long each direction sends
+    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    seconds: f64,
+    /// Streams that messages go to in turn
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
+    streams: u16,
+    /// Bytes of a message
+    #[arg(long, value_name = "B", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    message_size: u32,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  anabranch serve &  anabranch perf --to 127.0.0.1
+  anabranch perf --to 192.0.2.1,198.51.100.1 --seconds 5 --streams 4 --json
+
+CPU seconds are those of the two processes, for a gigabyte of user data.
+
+Exit status: 0 done, 2 the input was wrong, 130 interrupted, 1 anything else.";
+
+/// Measures, and returns the exit status.
+pub(crate) fn perf(arguments: &Arguments) -> u8 {
+    if !(0.0..=3600.0).contains(&arguments.seconds) {
+        refuse("--seconds: 0 to 3600 seconds");
+        return WRONG_INPUT;
+    }
+    in_runtime(async |interrupts: &mut Interrupts| match arguments.client.connect().await {
+        Ok((endpoint, association)) => both_ways(arguments, &endpoint, &association, interrupts).await,
+        Err(status) => status,
+    })
+}
+
+async fn both_ways(
+    arguments: &Arguments,
+    endpoint: &Endpoint,
+    association: &Association,
+    interrupts: &mut Interrupts,
+) -> u8 {
+    let Arguments { seconds, streams, message_size, .. } = *arguments;
+    let plan = Plan { seconds, message_size, streams };
+    let measured = tokio::select! {
+        measured = measure(association, &plan) => Some(measured),
+        () = interrupts.next() => None,
+    };
+    let status = match measured {
+        Some(Ok(measured)) => report(arguments, &measured, endpoint, association),
+        Some(Err(error)) => fail(error),
+        None => {
+            fail("interrupted");
+            INTERRUPTED
+        }
+    };
+    end(association, interrupts).await;
+    leave(endpoint).await;
+    status
+}
+
+fn report(arguments: &Arguments, measured: &Measured, endpoint: &Endpoint, association: &Association) -> u8 {
+    let (reports, traffic) = (association.paths(), endpoint.traffic());
+    if arguments.client.json {
+        return print_json(&json!({
+            "there": direction(&measured.there),
+            "there_by_path": by_path(&measured.there, &reports),
+            "back": direction(&measured.back),
+            "message_size": arguments.message_size,
+            "streams": arguments.streams,
+            "paths": reports.iter().map(paths::json).collect::<Vec<_>>(),
+            "traffic": paths::traffic(&traffic),
+        }));
+    }
+    let line = |name, direction: &Direction| {
+        let (rate, cpu) = (direction.rate() / 1e6, direction.cpu_a_gigabyte());
+        format!("{name:<6} {rate:>10.2} Mbit/s  {:>14} B  {cpu:>6.2} CPU s/GB", direction.bytes)
+    };
+    print(&format!(
+        "{}\n{}\n{:.1} packets a send\n{}",
+        line("there", &measured.there),
+        line("back", &measured.back),
+        traffic.segments_a_send(),
+        paths::table(&reports)
+    ))
+}
+
+/// Bytes that each path carried from here.
+fn by_path(direction: &Direction, reports: &[PathReport]) -> Value {
+    let bytes = |path: &PathReport| direction.by_path.get(&path.id).copied().unwrap_or(0);
+    reports.iter().map(|path| (paths::name(path), bytes(path).into())).collect::<Map<_, _>>().into()
+}
+
+fn direction(direction: &Direction) -> Value {
+    json!({
+        "bytes": direction.bytes,
+        "seconds": direction.seconds,
+        "rate": direction.rate(),
+        "cpu": { "here": direction.cpu[0], "there": direction.cpu[1] },
+        "cpu_a_gigabyte": direction.cpu_a_gigabyte(),
+    })
+}

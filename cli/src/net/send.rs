@@ -1,0 +1,142 @@
+//! `anabranch send`: sends a file to a listener.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use anabranch_net::service::{SendError, SentFile, announcement, send_file};
+use anabranch_net::{Association, Endpoint};
+use serde_json::json;
+
+use super::live::Live;
+use super::{Client, Interrupts, end, in_runtime, leave, paths};
+use crate::output::{fail, print, print_json, refuse};
+use crate::{DONE, FAILED, INTERRUPTED};
+
+/// What `anabranch send` takes.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The file
+    file: PathBuf,
+    #[command(flatten)]
+    client: Client,
+    /// Show the rate and state of each path while it is sent
+    #[arg(long)]
+    progress: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  anabranch send video.mkv --to 192.0.2.1
+  anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --progress
+  anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --from 192.0.2.7,198.51.100.7 --retransmit alternate
+  anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --set rto_min=200ms --set path_max_retrans=2 --json
+
+Ctrl-C ends the association gracefully, a second Ctrl-C at once; what had arrived is told. Nothing is encrypted.
+
+Exit status: 0 the other end has the file and its hash is right, 2 the input was wrong, 130 interrupted, 1 anything
+else.";
+
+/// What became of the file.
+enum Outcome {
+    Sent(SentFile),
+    Failed(SendError),
+    Interrupted,
+}
+
+/// Sends the file, and returns the exit status.
+pub(crate) fn send(arguments: &Arguments) -> u8 {
+    let size = match std::fs::metadata(&arguments.file) {
+        Ok(metadata) if metadata.is_file() => metadata.len(),
+        Ok(_) => return refuse(format!("{}: this is no file", arguments.file.display())),
+        Err(error) => return refuse(format!("{}: {error}", arguments.file.display())),
+    };
+    in_runtime(async |interrupts: &mut Interrupts| match arguments.client.connect().await {
+        Ok((endpoint, association)) => transfer(arguments, size, &endpoint, &association, interrupts).await,
+        Err(status) => status,
+    })
+}
+
+async fn transfer(
+    arguments: &Arguments,
+    size: u64,
+    endpoint: &Endpoint,
+    association: &Association,
+    interrupts: &mut Interrupts,
+) -> u8 {
+    let begun = Instant::now();
+    let mut live = Live::new(size, arguments.progress);
+    let bar = live.bar();
+    let told = |given, _| bar.set_position(given);
+    let outcome = tokio::select! {
+        sent = send_file(association, &arguments.file, &told) => match sent {
+            Ok(file) => Outcome::Sent(file),
+            Err(error) => Outcome::Failed(error),
+        },
+        () = live.watch(association) => Outcome::Interrupted,
+        () = interrupts.next() => Outcome::Interrupted,
+    };
+    let seconds = begun.elapsed().as_secs_f64();
+    end(association, interrupts).await;
+    live.finish();
+    let status = report(arguments, &outcome, seconds, size, endpoint, association);
+    leave(endpoint).await;
+    status
+}
+
+fn report(
+    arguments: &Arguments,
+    outcome: &Outcome,
+    seconds: f64,
+    size: u64,
+    endpoint: &Endpoint,
+    association: &Association,
+) -> u8 {
+    let arrived = match outcome {
+        Outcome::Sent(_) => size,
+        // The announcement was acknowledged as well.
+        _ => association
+            .statistics()
+            .acknowledged
+            .saturating_sub(announcement(&arguments.file, size))
+            .min(size),
+    };
+    let (status, problem) = match outcome {
+        Outcome::Sent(_) => (DONE, None),
+        Outcome::Failed(error) => (FAILED, Some(error.to_string())),
+        Outcome::Interrupted => (INTERRUPTED, Some("interrupted".to_owned())),
+    };
+    let file = arguments.file.display();
+    let rate = arrived as f64 * 8.0 / seconds.max(f64::MIN_POSITIVE);
+    let reports = association.paths();
+    if arguments.client.json {
+        let sent = match outcome {
+            Outcome::Sent(file) => Some(&file.sha256),
+            _ => None,
+        };
+        let printed = print_json(&json!({
+            "file": arguments.file,
+            "bytes": size,
+            "arrived": arrived,
+            "complete": problem.is_none(),
+            "problem": problem,
+            "seconds": seconds,
+            "rate": rate,
+            "sha256": sent,
+            "paths": reports.iter().map(paths::json).collect::<Vec<_>>(),
+            "traffic": paths::traffic(&endpoint.traffic()),
+        }));
+        return if status == DONE { printed } else { status };
+    }
+    let table = paths::table(&reports);
+    match problem {
+        None => print(&format!("{file}: {size} bytes in {seconds:.3} s, {:.2} Mbit/s\n{table}", rate / 1e6)),
+        Some(problem) => {
+            print(&table);
+            fail(format!(
+                "{file}: {problem}; {arrived} of {size} bytes had arrived, the other end keeps none"
+            ));
+            status
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! `serve`, `send` and `perf` from outside, on the loopback interface.
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Lines};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use serde_json::Value;
+use support::{anabranch, command, stderr};
+use tempfile::TempDir;
+
+/// A listener on loopback, on a UDP port of its own.
+struct Listener {
+    process: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    port: String,
+}
+
+impl Listener {
+    fn new(arguments: &[&str]) -> Listener {
+        let mut process = command(&["serve", "--udp", "0"]);
+        let mut process = process.args(arguments).stdout(Stdio::piped()).spawn().expect("the binary runs");
+        let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+        let first = lines.next().expect("it says where it listens").expect("text");
+        let port = first.rsplit(':').next().expect("a port").to_owned();
+        Listener { process, lines, port }
+    }
+
+    fn into(directory: &Path, arguments: &[&str]) -> Listener {
+        let directory = directory.display().to_string();
+        Listener::new(&[&["--receive-into", &directory][..], arguments].concat())
+    }
+
+    fn line(&mut self) -> String {
+        self.lines.next().expect("it says something").expect("text")
+    }
+
+    fn send(&self, file: &Path, arguments: &[&str]) -> Output {
+        self.client("send", arguments).arg(file).output().expect("the binary runs")
+    }
+
+    fn client(&self, what: &str, arguments: &[&str]) -> Command {
+        let mut client = command(&[what, "--to", "127.0.0.1", "--udp", &self.port]);
+        client.args(arguments);
+        client
+    }
+
+    /// Presses Ctrl-C; the exit status.
+    fn interrupt(mut self) -> Option<i32> {
+        interrupt(&self.process);
+        self.process.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+    }
+}
+
+fn interrupt(process: &Child) {
+    let sent = Command::new("kill").args(["-INT", &process.id().to_string()]).status();
+    assert!(sent.expect("kill runs").success());
+}
+
+fn json(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).expect("it prints JSON")
+}
+
+fn file(directory: &TempDir, name: &str, size: usize) -> std::path::PathBuf {
+    let path = directory.path().join(name);
+    fs::write(&path, (0..size).map(|n| (n * 7 % 253) as u8).collect::<Vec<_>>()).expect("a file");
+    path
+}
+
+fn names(directory: &TempDir) -> usize {
+    fs::read_dir(directory.path()).expect("it is there").count()
+}
+
+#[test]
+fn a_file_is_sent_and_received() {
+    let (from, to) = (tempfile::tempdir().expect("a place"), tempfile::tempdir().expect("a place"));
+    let mut listener = Listener::into(to.path(), &[]);
+    let path = file(&from, "a file", 3_000_000);
+    let output = listener.send(&path, &["--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let result = json(&output);
+    assert_eq!(
+        (&result["bytes"], &result["arrived"], &result["complete"]),
+        (&3_000_000.into(), &3_000_000.into(), &true.into())
+    );
+    assert_eq!(result["paths"][0]["state"], "active");
+    assert!(result["traffic"]["segments_a_send"].as_f64() >= Some(1.0), "{result}");
+    assert_eq!(fs::read(to.path().join("a file")).expect("it came"), fs::read(&path).expect("it is there"));
+    assert!(listener.line().ends_with("a file, 3000000 bytes"));
+    // Once more: it is there already.
+    let output = listener.send(&path, &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("there is a file of this name"), "{}", stderr(&output));
+    assert!(listener.line().contains("there is a file of this name"));
+    assert_eq!(listener.interrupt(), Some(130));
+}
+
+#[test]
+fn there_is_only_so_much_room() {
+    let (from, to) = (tempfile::tempdir().expect("a place"), tempfile::tempdir().expect("a place"));
+    let listener = Listener::into(to.path(), &["--max-size", "10 kB"]);
+    let output = listener.send(&file(&from, "large", 10_001), &["--json"]);
+    assert_eq!((output.status.code(), &json(&output)["complete"]), (Some(1), &Value::from(false)));
+    assert_eq!(listener.send(&file(&from, "small", 6_000), &[]).status.code(), Some(0));
+    assert_eq!(listener.send(&file(&from, "too much", 6_000), &[]).status.code(), Some(1));
+    assert_eq!(names(&to), 1);
+}
+
+/// Ctrl-C in the middle of a file that is too long to be sent in that time: both ends say what had arrived, and
+/// nothing of it is kept.
+#[test]
+fn an_interrupted_file_is_told_of_at_both_ends() {
+    let (from, to) = (tempfile::tempdir().expect("a place"), tempfile::tempdir().expect("a place"));
+    let mut listener = Listener::into(to.path(), &["--max-size", "100 GB"]);
+    let path = from.path().join("endless");
+    let sparse = fs::File::create(&path).expect("a file");
+    sparse.set_len(50_000_000_000).expect("a sparse file");
+    let mut client = listener.client("send", &["--json"]);
+    let client =
+        client.arg(&path).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    wait_until(|| {
+        fs::read_dir(to.path())
+            .expect("it is there")
+            .any(|e| e.expect("an entry").metadata().is_ok_and(|m| m.len() > 0))
+    });
+    interrupt(&client);
+    let output = client.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(130), "{}", stderr(&output));
+    let arrived = json(&output)["arrived"].as_u64().expect("a number");
+    assert!(0 < arrived && arrived < 50_000_000_000, "{arrived}");
+    let line = listener.line();
+    assert!(line.contains(&format!("{arrived} of 50000000000 bytes had arrived")), "{line}, {arrived}");
+    assert_eq!(names(&to), 0);
+}
+
+/// Ctrl-C at the listener ends what goes on; the client is told.
+#[test]
+fn an_interrupted_listener_ends_its_associations() {
+    let to = tempfile::tempdir().expect("a place");
+    let listener = Listener::into(to.path(), &[]);
+    let client = listener.client("perf", &["--seconds", "60"]);
+    let client = { client }.stderr(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the binary runs");
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert_eq!(listener.interrupt(), Some(130));
+    let output = client.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("error"), "{}", stderr(&output));
+}
+
+fn wait_until(so: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if so() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("it does not come to this");
+}
+
+#[test]
+fn a_measurement_goes_both_ways() {
+    let listener = Listener::new(&[]);
+    let output =
+        listener.client("perf", &["--seconds", "0.3", "--streams", "4", "--json"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let result = json(&output);
+    for direction in ["there", "back"] {
+        let measured = &result[direction];
+        assert!(measured["bytes"].as_u64() > Some(0) && measured["rate"].as_f64() > Some(0.0), "{result}");
+        assert!(measured["cpu_a_gigabyte"].as_f64() > Some(0.0), "{result}");
+    }
+    let text = listener.client("perf", &["--seconds", "0.1"]).output().expect("it runs");
+    assert!(String::from_utf8_lossy(&text.stdout).contains("CPU s/GB"));
+}
+
+#[test]
+fn wrong_input_is_refused_with_the_reason() {
+    let cases: [(&[&str], &str); 9] = [
+        (&["serve", "--listen", "192.0.2.1"], "--public"),
+        (&["serve", "--listen", "127.0.0.1,0.0.0.0"], "--public"),
+        (&["serve", "--receive-into", "/nowhere/at/all"], "--receive-into /nowhere/at/all"),
+        (&["serve", "--max-size", "10 parsecs"], "--max-size 10 parsecs"),
+        (&["serve", "--key", "/etc/hostname"], "RFC 4895"),
+        (&["send", "/nowhere", "--to", "127.0.0.1"], "/nowhere"),
+        (&["send", "Cargo.toml", "--to", "127.0.0.1", "--set", "rto_mn=1s"], "rto_min"),
+        (&["send", "Cargo.toml", "--to", "127.0.0.1", "--retransmit", "nobody"], "nobody"),
+        (&["perf", "--to", "127.0.0.1", "--seconds", "4000"], "--seconds"),
+    ];
+    for (arguments, told) in cases {
+        let output = anabranch(arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(told), "{arguments:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn nobody_there() {
+    let settings = ["rto_initial=100ms", "rto_min=50ms", "max_init_retransmits=1"];
+    let mut arguments = vec!["send", "Cargo.toml", "--to", "127.0.0.1", "--udp", "9"];
+    arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
+    let output = anabranch(&arguments);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("127.0.0.1:9: the peer does not answer"), "{}", stderr(&output));
+}

@@ -1,0 +1,144 @@
+//! An association as its users hold it.
+
+use std::sync::Arc;
+
+use anabranch_proto::{AssociationId, Delivery, Event, LostReason, Message, PathId, SendError, Statistics};
+use bytes::Bytes;
+use tokio::sync::broadcast;
+
+use crate::core::{Shared, Signals, Standing};
+use crate::endpoint::why_lost;
+use crate::report::PathReport;
+
+/// An association that is, or was, up. When it is dropped, it is shut down, and what still arrives is thrown
+/// away.
+pub struct Association {
+    shared: Arc<Shared>,
+    id: AssociationId,
+    signals: Arc<Signals>,
+}
+
+/// Why an association sends or receives no more.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum Ended {
+    /// It is closed, or closing.
+    #[error("the association is closed")]
+    Closed,
+    /// It was lost, with what was not delivered.
+    #[error("the association was lost: {}", why_lost(.0))]
+    Lost(LostReason),
+    /// The message is empty, or its stream was not agreed.
+    #[error("the message is empty, or its stream was not agreed")]
+    Invalid,
+}
+
+impl Association {
+    pub(crate) fn new(shared: &Arc<Shared>, id: AssociationId, signals: Arc<Signals>) -> Association {
+        Association { shared: Arc::clone(shared), id, signals }
+    }
+
+    /// The association `id`, which has a user.
+    pub(crate) fn of(shared: &Arc<Shared>, id: AssociationId) -> Association {
+        let signals = shared.lock().user(id).map(|user| Arc::clone(&user.signals));
+        Association::new(shared, id, signals.expect("it was just made"))
+    }
+
+    /// Sends a message: waits until it has a place in the send buffer. What cannot be sent any more is lost.
+    pub async fn send(&self, mut message: Message) -> Result<(), Ended> {
+        loop {
+            let waiting = self.signals.writable.notified();
+            match self.shared.call(|core, now| core.send(now, self.id, message)) {
+                Ok(()) => return Ok(()),
+                Err(SendError::Full(back)) => message = back,
+                Err(SendError::Invalid(_)) => return Err(Ended::Invalid),
+                Err(SendError::Closed(_)) => return Err(self.ended()),
+            }
+            waiting.await;
+        }
+    }
+
+    /// Waits for the next message, or part of one that is larger than the receive buffer. `None`: the peer has
+    /// ended the association, and everything was read.
+    pub async fn recv(&self) -> Result<Option<Delivery>, Ended> {
+        loop {
+            let waiting = self.signals.readable.notified();
+            if let Some(delivery) = self.shared.call(|core, now| core.read(now, self.id)) {
+                return Ok(Some(delivery));
+            }
+            match self.standing() {
+                Standing::PeerDone | Standing::Closed => return Ok(None),
+                Standing::Lost(reason) => return Err(Ended::Lost(reason)),
+                Standing::SettingUp | Standing::Up => waiting.await,
+            }
+        }
+    }
+
+    /// The paths and their state.
+    pub fn paths(&self) -> Vec<PathReport> {
+        self.shared.paths(self.id)
+    }
+
+    /// What happens from now on: changes of paths, errors that the peer reports, a restart, the end. A listener
+    /// that is too slow misses the oldest.
+    pub fn events(&self) -> broadcast::Receiver<Event> {
+        self.signals.events.subscribe()
+    }
+
+    /// Makes this path the primary. False if there is no such path.
+    pub fn set_primary(&self, path: PathId) -> bool {
+        self.shared.call(|core, now| core.set_primary(now, self.id, path))
+    }
+
+    /// What the association has done so far.
+    pub fn statistics(&self) -> Statistics {
+        self.shared.call(|core, now| core.statistics(now, self.id))
+    }
+
+    /// Ends the association gracefully: waits until everything sent is acknowledged and the peer agrees. What
+    /// arrives meanwhile can be read.
+    pub async fn close(&self) -> Result<(), Ended> {
+        self.shared.call(|core, now| core.shutdown(now, self.id));
+        loop {
+            let waiting = self.signals.readable.notified();
+            match self.standing() {
+                Standing::Closed => return Ok(()),
+                Standing::Lost(reason) => return Err(Ended::Lost(reason)),
+                _ => waiting.await,
+            }
+        }
+    }
+
+    /// Ends the association at once.
+    pub fn abort(&self) {
+        self.shared.call(|core, now| core.abort(now, self.id, Bytes::new()));
+    }
+
+    /// Waits until it is up, or will not be.
+    pub(crate) async fn settled(&self) -> Standing {
+        loop {
+            let waiting = self.signals.readable.notified();
+            match self.standing() {
+                Standing::SettingUp => waiting.await,
+                standing => return standing,
+            }
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        let core = self.shared.lock();
+        core.user(self.id).map_or(Standing::Closed, |user| user.standing.clone())
+    }
+
+    fn ended(&self) -> Ended {
+        match self.standing() {
+            Standing::Lost(reason) => Ended::Lost(reason),
+            _ => Ended::Closed,
+        }
+    }
+}
+
+impl Drop for Association {
+    fn drop(&mut self) {
+        self.shared.abandon(self.id);
+    }
+}

@@ -1,0 +1,403 @@
+//! The core and all that stands around it, behind one lock.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anabranch_proto::wire::{Address, Packet};
+use anabranch_proto::{AssociationId, Endpoint, Event, Incoming, LostReason, Output, PathView, Time};
+use tokio::sync::{Notify, broadcast};
+
+use crate::gather::Gather;
+use crate::interface::route;
+use crate::report::{PathReport, Traffic};
+use crate::socket::{Malformed, Sent, Socket};
+
+/// Events of an association that a slow listener can be behind, before it misses the oldest.
+const EVENTS: usize = 32;
+/// Associations that nobody has accepted yet, at most; what comes beyond is aborted.
+const BACKLOG: usize = 1024;
+/// Peers of one local address that are asked for, to find out whether it is up.
+const ASKED: usize = 8;
+/// How soon an address that is down is looked at again, should nobody tell that it is up.
+const LOOK_AGAIN: Duration = Duration::from_millis(200);
+
+/// What user calls and the driver share.
+pub(crate) struct Shared {
+    core: Mutex<Core>,
+    pub(crate) sockets: Vec<Socket>,
+    /// There is something to send, or to wait for a shorter time.
+    pub(crate) driver: Notify,
+    /// An association can be accepted.
+    pub(crate) accepting: Notify,
+    /// No user is left.
+    pub(crate) closing: AtomicBool,
+}
+
+pub(crate) struct Core {
+    endpoint: Endpoint,
+    begun: Instant,
+    /// By socket.
+    outbound: Vec<Outbound>,
+    users: BTreeMap<AssociationId, User>,
+    accepted: VecDeque<AssociationId>,
+    /// When the endpoint has something to do by itself.
+    pub(crate) wake: Option<Time>,
+    pub(crate) traffic: Traffic,
+}
+
+/// What is on its way out of one socket.
+struct Outbound {
+    gather: Gather,
+    /// The kernel takes nothing more now.
+    full: bool,
+    /// When an address that is down is looked at again.
+    down: Option<Instant>,
+}
+
+/// An association as its users see it.
+pub(crate) struct User {
+    pub(crate) standing: Standing,
+    pub(crate) signals: Arc<Signals>,
+    /// No handle is left: what still arrives is thrown away.
+    orphan: bool,
+}
+
+/// How far an association has come.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Standing {
+    SettingUp,
+    Up,
+    /// The peer will send no more.
+    PeerDone,
+    Closed,
+    Lost(LostReason),
+}
+
+/// What wakes the users of an association.
+pub(crate) struct Signals {
+    pub(crate) readable: Notify,
+    pub(crate) writable: Notify,
+    pub(crate) events: broadcast::Sender<Event>,
+}
+
+impl User {
+    fn new(standing: Standing) -> User {
+        let signals = Signals {
+            readable: Notify::new(),
+            writable: Notify::new(),
+            events: broadcast::Sender::new(EVENTS),
+        };
+        User { standing, signals: Arc::new(signals), orphan: false }
+    }
+
+    fn over(&self) -> bool {
+        matches!(self.standing, Standing::Closed | Standing::Lost(_))
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(endpoint: Endpoint, sockets: Vec<Socket>) -> Shared {
+        let outbound =
+            |socket: &Socket| Outbound { gather: Gather::new(socket.most()), full: false, down: None };
+        let core = Core {
+            endpoint,
+            begun: Instant::now(),
+            outbound: sockets.iter().map(outbound).collect(),
+            users: BTreeMap::new(),
+            accepted: VecDeque::new(),
+            wake: None,
+            traffic: Traffic::default(),
+        };
+        Shared {
+            core: Mutex::new(core),
+            sockets,
+            driver: Notify::new(),
+            accepting: Notify::new(),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A call of the core by a user, and all that it lets go.
+    pub(crate) fn call<T>(&self, what: impl FnOnce(&mut Endpoint, Time) -> T) -> T {
+        let mut core = self.lock();
+        let (now, wake) = (core.now(), core.wake);
+        let result = what(&mut core.endpoint, now);
+        core.drain(self, now);
+        let sooner = core.wake.is_some_and(|at| wake.is_none_or(|before| at < before));
+        if sooner || core.outbound.iter().any(|outbound| !outbound.gather.is_empty() && !outbound.full) {
+            self.driver.notify_one();
+        }
+        result
+    }
+
+    /// Begins an association with the peer at these addresses.
+    pub(crate) fn connect(
+        &self,
+        port: u16,
+        to: &[Address],
+    ) -> Result<AssociationId, anabranch_proto::Refused> {
+        let mut core = self.lock();
+        let now = core.now();
+        let id = core.endpoint.connect(now, port, to)?;
+        core.users.insert(id, User::new(Standing::SettingUp));
+        core.drain(self, now);
+        self.driver.notify_one();
+        Ok(id)
+    }
+
+    /// No handle of the association is left.
+    pub(crate) fn abandon(&self, id: AssociationId) {
+        let mut core = self.lock();
+        let now = core.now();
+        let Some(user) = core.users.get_mut(&id) else { return };
+        user.orphan = true;
+        if user.over() {
+            core.forget(id, now);
+        } else {
+            core.endpoint.shutdown(now, id);
+        }
+        core.drain(self, now);
+        self.driver.notify_one();
+    }
+
+    /// The paths of an association, with what their sockets say.
+    pub(crate) fn paths(&self, id: AssociationId) -> Vec<PathReport> {
+        self.lock().endpoint.paths(id).iter().map(|view| self.report(view)).collect()
+    }
+
+    fn report(&self, view: &PathView) -> PathReport {
+        let socket = self.sockets.iter().find(|socket| socket.address == view.local);
+        PathReport {
+            id: view.id,
+            local: view.local,
+            remote: view.remote,
+            state: view.state,
+            up: view.up,
+            primary: view.primary,
+            device: socket.map_or(crate::Device::Any, |socket| socket.device.clone()),
+            window: view.window,
+            flight: view.flight,
+            srtt: view.srtt,
+            rto: view.rto,
+            errors: view.errors,
+            delivered: view.delivered,
+            lost: view.lost,
+            pmdcs: view.pmdcs,
+        }
+    }
+}
+
+impl Core {
+    pub(crate) fn now(&self) -> Time {
+        Time::ZERO + self.begun.elapsed()
+    }
+
+    /// The moment `time` on the machine's clock.
+    pub(crate) fn instant(&self, time: Time) -> Instant {
+        self.begun + Duration::from_nanos(time.as_nanos())
+    }
+
+    pub(crate) fn user(&self, id: AssociationId) -> Option<&User> {
+        self.users.get(&id)
+    }
+
+    /// The next association that a peer has begun.
+    pub(crate) fn accept(&mut self) -> Option<(AssociationId, Arc<Signals>)> {
+        let id = self.accepted.pop_front()?;
+        Some((id, Arc::clone(&self.users.get(&id)?.signals)))
+    }
+
+    /// Whether an association is left that is not over.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.users.values().all(User::over) && self.outbound.iter().all(|outbound| outbound.gather.is_empty())
+    }
+
+    /// Takes what the endpoint has to say: after every call, and after every packet of a batch.
+    pub(crate) fn drain(&mut self, shared: &Shared, now: Time) {
+        loop {
+            match self.endpoint.poll(now) {
+                Output::Transmit(packet, _) => self.transmit(shared, &packet),
+                Output::Event(id, event) => self.event(shared, id, event, now),
+                Output::Note(_) => {}
+                Output::Wait(until) => return self.wake = until,
+            }
+        }
+    }
+
+    fn transmit(&mut self, shared: &Shared, packet: &Packet) {
+        let from = shared.sockets.iter().position(|socket| socket.address == packet.from);
+        if let Some(from) = from {
+            self.outbound[from].gather.push(SocketAddr::new(packet.to.ip, packet.to.udp), packet);
+        }
+    }
+
+    fn event(&mut self, shared: &Shared, id: AssociationId, event: Event, now: Time) {
+        if !self.users.contains_key(&id) {
+            if event != Event::Up || !self.admit(shared, id, now) {
+                return;
+            }
+        }
+        let Some(user) = self.users.get_mut(&id) else { return };
+        match &event {
+            Event::Readable if user.orphan => return while self.endpoint.read(now, id).is_some() {},
+            Event::Readable => return user.signals.readable.notify_waiters(),
+            Event::Writable => return user.signals.writable.notify_waiters(),
+            Event::Up => user.standing = Standing::Up,
+            Event::PeerShutdown => user.standing = Standing::PeerDone,
+            Event::Closed => user.standing = Standing::Closed,
+            Event::Lost(reason) => user.standing = Standing::Lost(reason.clone()),
+            Event::SendFailed { .. } => return,
+            Event::Path(..) | Event::Restart | Event::PeerError(_) => {}
+        }
+        user.signals.readable.notify_waiters();
+        user.signals.writable.notify_waiters();
+        let _ = user.signals.events.send(event);
+        if user.over() && user.orphan {
+            self.forget(id, now);
+        }
+    }
+
+    /// A peer has begun an association; false if too many wait to be accepted.
+    fn admit(&mut self, shared: &Shared, id: AssociationId, now: Time) -> bool {
+        if self.accepted.len() >= BACKLOG {
+            self.endpoint.forget(now, id);
+            return false;
+        }
+        self.users.insert(id, User::new(Standing::Up));
+        self.accepted.push_back(id);
+        shared.accepting.notify_one();
+        true
+    }
+
+    fn forget(&mut self, id: AssociationId, now: Time) {
+        self.users.remove(&id);
+        self.endpoint.forget(now, id);
+    }
+
+    /// A packet has arrived: it is handled, and what it lets go gathered, before the next one.
+    pub(crate) fn arrived(&mut self, shared: &Shared, packet: Result<Box<Packet>, Malformed>, now: Time) {
+        self.traffic.packets_received += 1;
+        match packet {
+            Ok(packet) => {
+                self.endpoint.handle(now, Incoming::Packet(packet));
+                self.drain(shared, now);
+            }
+            Err(Malformed) => self.traffic.malformed += 1,
+        }
+    }
+
+    /// Hands the kernel what was gathered.
+    pub(crate) fn flush(&mut self, shared: &Shared, now: Time) {
+        for (index, socket) in shared.sockets.iter().enumerate() {
+            if self.outbound[index].full {
+                continue;
+            }
+            let mut unreachable = false;
+            let outbound = &mut self.outbound[index];
+            while let Some((run, bytes)) = outbound.gather.first() {
+                match socket.send(run.to, run.size, bytes) {
+                    Sent::Done => {
+                        self.traffic.sends += 1;
+                        self.traffic.packets_sent += run.packets() as u64;
+                    }
+                    Sent::Full => {
+                        outbound.full = true;
+                        break;
+                    }
+                    Sent::NoRuns => {
+                        outbound.gather.no_runs();
+                        continue;
+                    }
+                    Sent::Unreachable => unreachable = true,
+                    Sent::Lost => {}
+                }
+                outbound.gather.pop();
+            }
+            if outbound.full {
+                self.endpoint.handle(now, Incoming::Writable(socket.address, false));
+                self.drain(shared, now);
+            }
+            if unreachable {
+                self.look(shared, index, now);
+            }
+        }
+    }
+
+    /// Whether the kernel takes nothing more from this socket now.
+    pub(crate) fn is_full(&self, index: usize) -> bool {
+        self.outbound[index].full
+    }
+
+    /// The kernel takes packets from this socket again.
+    pub(crate) fn writable(&mut self, shared: &Shared, index: usize, now: Time) {
+        self.outbound[index].full = false;
+        self.endpoint.handle(now, Incoming::Writable(shared.sockets[index].address, true));
+        self.drain(shared, now);
+    }
+
+    /// When the next address that is down is looked at again.
+    pub(crate) fn look_again(&self) -> Option<Instant> {
+        self.outbound.iter().filter_map(|outbound| outbound.down).min()
+    }
+
+    /// Looks at every local address, or only at those that are down.
+    pub(crate) fn look_at_all(&mut self, shared: &Shared, only_down: bool, now: Time) {
+        for index in 0..shared.sockets.len() {
+            if !only_down || self.outbound[index].down.is_some() {
+                self.look(shared, index, now);
+            }
+        }
+    }
+
+    /// Asks the system whether anything can leave from a local address, and tells the core if that has changed.
+    fn look(&mut self, shared: &Shared, index: usize, now: Time) {
+        let socket = &shared.sockets[index];
+        let peers = self.peers(socket.address);
+        if peers.is_empty() {
+            return;
+        }
+        let leads = |to: &IpAddr| route(Some(socket.address.ip), socket.bound(), *to).is_ok();
+        let up = peers.iter().any(leads);
+        let was_up = self.outbound[index].down.is_none();
+        self.outbound[index].down = (!up).then(|| Instant::now() + LOOK_AGAIN);
+        if up != was_up {
+            self.endpoint.handle(now, Incoming::Up(socket.address, up));
+            self.drain(shared, now);
+        }
+    }
+
+    /// Some of the addresses that paths from `local` lead to.
+    fn peers(&self, local: Address) -> Vec<IpAddr> {
+        let mut peers = Vec::new();
+        for (id, _) in self.users.iter().filter(|(_, user)| !user.over()) {
+            for path in self.endpoint.paths(*id).iter().filter(|path| path.local == local) {
+                if !peers.contains(&path.remote.ip) {
+                    peers.push(path.remote.ip);
+                }
+            }
+            if peers.len() >= ASKED {
+                break;
+            }
+        }
+        peers
+    }
+}
+
+impl Shared {
+    /// No user is left: the driver ends when no association is.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        self.driver.notify_one();
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,207 @@
+//! An endpoint on real networks.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch_proto::wire::Address;
+use anabranch_proto::{Endpoint as Core, LocalAddress, LostReason, Refused};
+use tokio::task::JoinHandle;
+
+use crate::association::Association;
+use crate::core::{Shared, Standing};
+use crate::driver::drive;
+use crate::interface::{self, Interface};
+use crate::options::{Carrier, Options};
+use crate::report::{Device, Traffic};
+use crate::socket::Socket;
+
+/// One SCTP port at one or more local addresses.
+pub struct Endpoint {
+    shared: Arc<Shared>,
+    driver: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// Why an endpoint could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum BindError {
+    /// A parameter or policy cannot be used.
+    #[error(transparent)]
+    Config(#[from] anabranch_proto::NewError),
+    /// There is no local address to bind to.
+    #[error("no local address was given")]
+    NoAddress,
+    /// A socket could not be opened.
+    #[error("{address}: {error}")]
+    Socket {
+        /// The local address.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+/// Why there is no association.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// It could not be begun.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// It was begun and did not come up.
+    #[error("{}", why_lost(.0))]
+    Lost(LostReason),
+}
+
+/// A reason in words.
+pub(crate) fn why_lost(reason: &LostReason) -> String {
+    match reason {
+        LostReason::NoAnswer => "the peer does not answer".to_owned(),
+        LostReason::TooManyErrors => "the peer answers no longer".to_owned(),
+        LostReason::PeerAborted(causes) if causes.is_empty() => "the peer refused or aborted".to_owned(),
+        LostReason::PeerAborted(causes) => format!("the peer aborted: {causes:?}"),
+        LostReason::UserAborted => "it was aborted at this end".to_owned(),
+        LostReason::ProtocolViolation => "the peer broke the protocol".to_owned(),
+    }
+}
+
+/// How often a free port is looked for that all local addresses can have.
+const TRIES: usize = 16;
+
+impl Endpoint {
+    /// Opens the sockets and begins to drive them, in the runtime of the caller.
+    pub fn bind(options: Options) -> Result<Endpoint, BindError> {
+        let interfaces: Vec<Option<Interface>> = options.local.iter().map(|ip| interface::of(*ip)).collect();
+        let sockets = open_all(&options, &interfaces)?;
+        let core = core(options, &interfaces, &sockets)?;
+        let shared = Arc::new(Shared::new(core, sockets));
+        let driver = tokio::spawn(drive(Arc::clone(&shared)));
+        Ok(Endpoint { shared, driver: Mutex::new(Some(driver)) })
+    }
+
+    /// Begins an association with the SCTP port `port` of the peer at these addresses, the first to be tried
+    /// first, and waits until it is up. Their ports are UDP ports, as the carrier is UDP.
+    pub async fn connect(&self, to: &[SocketAddr], port: u16) -> Result<Association, ConnectError> {
+        let raw = self.shared.sockets.iter().any(|socket| socket.address.udp == 0);
+        let address = |to: &SocketAddr| Address { ip: to.ip(), udp: if raw { 0 } else { to.port() } };
+        let to: Vec<Address> = to.iter().map(address).collect();
+        let id = self.shared.connect(port, &to)?;
+        let association = Association::of(&self.shared, id);
+        match association.settled().await {
+            Standing::Lost(reason) => Err(ConnectError::Lost(reason)),
+            _ => Ok(association),
+        }
+    }
+
+    /// The next association that a peer has begun.
+    pub async fn accept(&self) -> Association {
+        loop {
+            let waiting = self.shared.accepting.notified();
+            let accepted = self.shared.lock().accept();
+            if let Some((id, signals)) = accepted {
+                return Association::new(&self.shared, id, signals);
+            }
+            waiting.await;
+        }
+    }
+
+    /// The local addresses with their UDP ports (zero without UDP), and the interface that each is bound to.
+    pub fn local(&self) -> Vec<(SocketAddr, Device)> {
+        let place =
+            |socket: &Socket| (SocketAddr::new(socket.address.ip, socket.address.udp), socket.device.clone());
+        self.shared.sockets.iter().map(place).collect()
+    }
+
+    /// What has been sent and received so far.
+    pub fn traffic(&self) -> Traffic {
+        self.shared.lock().traffic
+    }
+
+    /// Waits until every association has ended and everything is sent. Those that nobody ends do not end.
+    pub async fn close(&self) {
+        self.shared.close();
+        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(driver) = driver {
+            // It ends, or the runtime does.
+            let _ = driver.await;
+        }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+fn core(
+    mut options: Options,
+    interfaces: &[Option<Interface>],
+    sockets: &[Socket],
+) -> Result<Core, BindError> {
+    let config = &mut options.config;
+    let local = |(socket, interface): (&Socket, &Option<Interface>)| {
+        let whole = if socket.address.ip.is_ipv4() { 32 } else { 128 };
+        LocalAddress { address: socket.address, prefix: interface.as_ref().map_or(whole, |i| i.prefix) }
+    };
+    config.addresses = sockets.iter().zip(interfaces).map(local).collect();
+    if sockets.iter().any(|socket| socket.address.ip.is_ipv6()) {
+        config.ip_header = 40;
+    }
+    let carried = interfaces.iter().flatten().filter_map(|interface| interface.mtu).min();
+    config.mtu = config.mtu.min(carried.unwrap_or(u32::MAX));
+    let mut seed = [0; 32];
+    let filled = getrandom::fill(&mut seed);
+    filled.expect("the system has random numbers");
+    if config.port == 0 {
+        config.port = 49_152 | u16::from_le_bytes([seed[0], seed[1]]) >> 2;
+    }
+    let mut core = Core::new(options.config, options.policies, seed)?;
+    core.set_listening(options.listen);
+    Ok(core)
+}
+
+/// A socket for each address, all on one port if they may choose.
+fn open_all(options: &Options, interfaces: &[Option<Interface>]) -> Result<Vec<Socket>, BindError> {
+    if options.local.is_empty() {
+        return Err(BindError::NoAddress);
+    }
+    let mut result = open_on(options, interfaces, options.carrier);
+    for _ in 0..TRIES {
+        match &result {
+            Err(BindError::Socket { error, .. })
+                if error.kind() == io::ErrorKind::AddrInUse && options.carrier == Carrier::Udp(0) =>
+            {
+                result = open_on(options, interfaces, options.carrier);
+            }
+            _ => break,
+        }
+    }
+    result
+}
+
+/// The peer assumes that all addresses have the port of the first packet, until it hears from each.
+fn open_on(
+    options: &Options,
+    interfaces: &[Option<Interface>],
+    mut carrier: Carrier,
+) -> Result<Vec<Socket>, BindError> {
+    let mut sockets: Vec<Socket> = Vec::new();
+    for (ip, interface) in options.local.iter().zip(interfaces) {
+        let interface = interface.as_ref().filter(|_| options.bind_devices);
+        let socket = Socket::open(*ip, carrier, interface);
+        let socket = socket.map_err(|error| refused(*ip, carrier, error))?;
+        if carrier == Carrier::Udp(0) {
+            carrier = Carrier::Udp(socket.address.udp);
+        }
+        sockets.push(socket);
+    }
+    Ok(sockets)
+}
+
+fn refused(ip: IpAddr, carrier: Carrier, error: io::Error) -> BindError {
+    let port = match carrier {
+        Carrier::Udp(port) => port,
+        Carrier::Raw => 0,
+    };
+    BindError::Socket { address: SocketAddr::new(ip, port), error }
+}

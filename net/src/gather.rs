@@ -1,0 +1,157 @@
+//! Packets on their way to the kernel: encoded one behind the other, in runs that one system call can send.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use anabranch_proto::wire::Packet;
+use bytes::{Buf, BytesMut};
+
+/// Bytes waiting at most: beyond it, packets are dropped as by a full queue.
+const LIMIT: usize = 4 << 20;
+/// Bytes of one run at most: what fits a UDP datagram before the kernel cuts it into packets.
+const LONGEST_RUN: usize = 65_000;
+
+/// What waits to be sent by one socket.
+pub(crate) struct Gather {
+    bytes: BytesMut,
+    runs: VecDeque<Run>,
+    /// Packets of one run at most.
+    most: usize,
+}
+
+/// Packets to one destination, all but the last of one size.
+pub(crate) struct Run {
+    pub(crate) to: SocketAddr,
+    /// Bytes of each packet but the last, which may be shorter.
+    pub(crate) size: usize,
+    /// Bytes in all.
+    pub(crate) len: usize,
+}
+
+impl Run {
+    pub(crate) fn packets(&self) -> usize {
+        self.len.div_ceil(self.size)
+    }
+}
+
+impl Gather {
+    /// Runs have at most so many packets.
+    pub(crate) fn new(most: usize) -> Self {
+        Gather { bytes: BytesMut::new(), runs: VecDeque::new(), most: most.max(1) }
+    }
+
+    /// Adds a packet.
+    pub(crate) fn push(&mut self, to: SocketAddr, packet: &Packet) {
+        let before = self.bytes.len();
+        if before > LIMIT || packet.encode(&mut self.bytes).is_err() {
+            return;
+        }
+        let size = self.bytes.len() - before;
+        match self.runs.back_mut() {
+            Some(run) if fits(run, to, size, self.most) => run.len += size,
+            _ => self.runs.push_back(Run { to, size, len: size }),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The first run and its bytes.
+    pub(crate) fn first(&self) -> Option<(&Run, &[u8])> {
+        self.runs.front().map(|run| (run, &self.bytes[..run.len]))
+    }
+
+    /// The first run has been sent, or given up.
+    pub(crate) fn pop(&mut self) {
+        let Some(run) = self.runs.pop_front() else { return };
+        self.bytes.advance(run.len);
+        if self.runs.is_empty() {
+            self.bytes.clear();
+        }
+    }
+
+    /// From now on, runs have one packet: the kernel cuts none.
+    pub(crate) fn no_runs(&mut self) {
+        self.most = 1;
+        let runs = std::mem::take(&mut self.runs);
+        for Run { to, size, len } in runs {
+            let cut = (0..len).step_by(size).map(|at| Run {
+                to,
+                size: size.min(len - at),
+                len: size.min(len - at),
+            });
+            self.runs.extend(cut);
+        }
+    }
+}
+
+fn fits(run: &Run, to: SocketAddr, size: usize, most: usize) -> bool {
+    run.to == to
+        && run.len.is_multiple_of(run.size)
+        && size <= run.size
+        && run.len / run.size < most
+        && run.len + size <= LONGEST_RUN
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_proto::wire::chunk::{Bare, CookieEcho};
+    use anabranch_proto::wire::{Address, Chunk, Ecn, Ports};
+    use std::net::{IpAddr, Ipv4Addr};
+
+    fn packet(cookie: usize) -> Packet {
+        let place = Address::ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
+        let chunk = match cookie {
+            0 => Chunk::CookieAck(Bare),
+            n => Chunk::CookieEcho(CookieEcho { cookie: vec![0; n].into() }),
+        };
+        let (ports, chunks) = (Ports { source: 1, destination: 2 }, [chunk].into_iter().collect());
+        Packet { from: place, to: place, ports, tag: 3, ecn: Ecn::NotEct, chunks }
+    }
+
+    fn to(port: u16) -> SocketAddr {
+        (Ipv4Addr::LOCALHOST, port).into()
+    }
+
+    fn shape(gather: &mut Gather) -> Vec<(u16, usize, usize)> {
+        let mut shape = Vec::new();
+        while let Some((run, bytes)) = gather.first() {
+            assert_eq!(bytes.len(), run.len);
+            shape.push((run.to.port(), run.size, run.packets()));
+            gather.pop();
+        }
+        assert!(gather.bytes.is_empty());
+        shape
+    }
+
+    #[test]
+    fn packets_of_one_size_and_a_shorter_last_one_make_a_run() {
+        let mut gather = Gather::new(64);
+        [100, 100, 40, 40, 100].iter().for_each(|size| gather.push(to(1), &packet(*size)));
+        gather.push(to(2), &packet(100));
+        assert_eq!(shape(&mut gather), [(1, 116, 3), (1, 56, 1), (1, 116, 1), (2, 116, 1)]);
+    }
+
+    #[test]
+    fn a_run_has_its_limits_and_nothing_waits_without_end() {
+        let mut gather = Gather::new(3);
+        (0..4).for_each(|_| gather.push(to(1), &packet(0)));
+        assert_eq!(shape(&mut gather), [(1, 16, 3), (1, 16, 1)]);
+        let mut gather = Gather::new(1000);
+        (0..100).for_each(|_| gather.push(to(1), &packet(1400)));
+        assert_eq!(shape(&mut gather), [(1, 1416, 45), (1, 1416, 45), (1, 1416, 10)]);
+        (0..10_000).for_each(|_| gather.push(to(1), &packet(1400)));
+        assert!(gather.bytes.len() <= LIMIT + 1416);
+    }
+
+    #[test]
+    fn runs_can_be_taken_apart() {
+        let mut gather = Gather::new(64);
+        [100, 100, 40].iter().for_each(|size| gather.push(to(1), &packet(*size)));
+        gather.no_runs();
+        gather.push(to(1), &packet(40));
+        assert_eq!(shape(&mut gather), [(1, 116, 1), (1, 116, 1), (1, 56, 1), (1, 56, 1)]);
+    }
+}

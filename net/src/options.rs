@@ -1,0 +1,72 @@
+//! What an endpoint is made of.
+
+use std::io;
+use std::net::IpAddr;
+
+use anabranch_proto::{Config, Policies};
+
+use crate::interface::sources;
+
+/// The UDP port that is registered for SCTP in UDP (RFC 6951).
+pub const UDP_PORT: u16 = 9899;
+
+/// What carries SCTP packets.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Carrier {
+    /// UDP, from this local port; zero: one that is free on all local addresses.
+    Udp(u16),
+    /// IP itself, protocol 132: for those who may open raw sockets.
+    Raw,
+}
+
+/// What an endpoint is made of.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Rules and parameters. Addresses are filled in, `port` if it is zero; `mtu` is lowered to what the
+    /// interfaces carry.
+    pub config: Config,
+    /// The policies that `config` names.
+    pub policies: Policies,
+    /// The local addresses, in order: the first is the first to be used.
+    pub local: Vec<IpAddr>,
+    /// What carries the packets.
+    pub carrier: Carrier,
+    /// Whether peers may begin associations.
+    pub listen: bool,
+    /// Whether sockets are bound to the interface of their address, so that each path's packets leave there.
+    /// A socket that is bound to an interface does not hear this host's own packets.
+    pub bind_devices: bool,
+}
+
+impl Default for Options {
+    /// A listener on no address yet, with RFC 9260's parameters and path MTU discovery.
+    fn default() -> Self {
+        Options {
+            config: Config::default(),
+            policies: Policies::default(),
+            local: Vec::new(),
+            carrier: Carrier::Udp(UDP_PORT),
+            listen: true,
+            bind_devices: true,
+        }
+    }
+}
+
+impl Options {
+    /// For associations with the peer at these addresses: from the addresses that the system's routes choose,
+    /// from any port.
+    pub fn towards(peer: &[IpAddr]) -> io::Result<Options> {
+        let config = Config { port: 0, ..Config::default() };
+        let local = sources(peer)?;
+        // What goes to an address of this host comes back by the loopback interface.
+        let bind_devices = !local.iter().any(|own| peer.contains(own));
+        Ok(Options {
+            config,
+            local,
+            carrier: Carrier::Udp(0),
+            listen: false,
+            bind_devices,
+            ..Options::default()
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! Sends a file.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+
+use super::{Control, Failure, PIECE, answer, hex, say, send_data, unexpected};
+use crate::Association;
+
+/// Pieces that are read ahead.
+const AHEAD: usize = 8;
+
+/// A file that the other end has, checked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SentFile {
+    /// The name that it has there.
+    pub name: String,
+    /// Bytes.
+    pub size: u64,
+    /// Its hash, in hexadecimal digits.
+    pub sha256: String,
+}
+
+/// Why a file was not sent.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// It cannot be read.
+    #[error("{0}")]
+    File(#[from] io::Error),
+    /// The path names no file.
+    #[error("this is no file name")]
+    NoName,
+    /// The file has become longer or shorter while it was sent.
+    #[error("the file had {before} bytes and has {after} now")]
+    Changed {
+        /// Bytes when it was opened.
+        before: u64,
+        /// Bytes that could be read.
+        after: u64,
+    },
+    /// The conversation failed.
+    #[error(transparent)]
+    Failure(#[from] Failure),
+    /// The other end has received it, and says that it failed.
+    #[error("the other end has received {received} bytes, and says: {why}")]
+    Verdict {
+        /// Bytes that arrived.
+        received: u64,
+        /// What it says.
+        why: String,
+    },
+}
+
+/// Told how many bytes of how many have been given to the association.
+pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
+
+/// Bytes of user data that announce a file, before those of the file itself.
+pub fn announcement(path: &Path, size: u64) -> u64 {
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    serde_json::to_vec(&Control::SendFile { name, size }).unwrap_or_default().len() as u64
+}
+
+/// Sends the file at `path` under its own name, and waits for the verdict.
+pub async fn send_file(
+    association: &Association,
+    path: &Path,
+    progress: Progress<'_>,
+) -> Result<SentFile, SendError> {
+    let name = path.file_name().and_then(|name| name.to_str()).ok_or(SendError::NoName)?.to_owned();
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(SendError::NoName);
+    }
+    let size = metadata.len();
+    say(association, &Control::SendFile { name: name.clone(), size }).await?;
+    match answer(association).await? {
+        Control::Go {} => {}
+        other => return Err(unexpected(&other).into()),
+    }
+    let (sender, mut pieces) = mpsc::channel(AHEAD);
+    let reading = tokio::task::spawn_blocking(move || read(file, size, &sender));
+    let mut given = 0;
+    while let Some(piece) = pieces.recv().await {
+        given += piece.len() as u64;
+        send_data(association, 0, piece).await?;
+        progress(given, size);
+    }
+    let sha256 = reading.await.map_err(io::Error::other)??;
+    if given != size {
+        return Err(SendError::Changed { before: size, after: given });
+    }
+    say(association, &Control::End { sha256: sha256.clone() }).await?;
+    match answer(association).await? {
+        Control::Verdict { failed: None, .. } => Ok(SentFile { name, size, sha256 }),
+        Control::Verdict { received, failed: Some(why) } => Err(SendError::Verdict { received, why }),
+        other => Err(unexpected(&other).into()),
+    }
+}
+
+/// Reads a file of `size` bytes piece by piece, one byte further to see whether it has grown; its hash.
+fn read(file: File, size: u64, pieces: &mpsc::Sender<Bytes>) -> io::Result<String> {
+    let mut file = file.take(size.saturating_add(1));
+    let mut hash = Sha256::new();
+    loop {
+        let mut piece = Vec::with_capacity(PIECE);
+        Read::by_ref(&mut file).take(PIECE as u64).read_to_end(&mut piece)?;
+        // Nobody listens any more if the association is lost.
+        if piece.is_empty() || {
+            hash.update(&piece);
+            pieces.blocking_send(piece.into()).is_err()
+        } {
+            return Ok(hex(&hash.finalize()));
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What `anabranch serve` offers over an association: a place to send files to, and a partner for measurements.
+//!
+//! The protocol is small and our own. A message with payload protocol identifier [`CONTROL`] is a JSON object with
+//! one key, at most [`LONGEST`] bytes, on stream 0; one with [`DATA`] is user data. The client speaks first:
+//!
+//! ```text
+//! → {"send-file":{"name":"a.txt","size":12}}      a name without directories, and bytes
+//! ← {"go":{}}                                     or {"refused":{"why":"…"}}
+//! → DATA …                                        in order, on stream 0
+//! → {"end":{"sha256":"…"}}                        of what was sent, 64 digits
+//! ← {"verdict":{"received":12,"failed":null}}     the file has its name, or why it has not
+//!
+//! → {"measure":{"seconds":5.0,"message_size":8192,"streams":1}}
+//! ← {"go":{}}
+//! → DATA …                                        for so long, on every stream in turn
+//! → {"sent":{"bytes":…}}
+//! ← {"measured":{"bytes":…,"cpu":0.5}}            when all has come; CPU seconds of this phase
+//! ← DATA …                                        and the same the other way
+//! ← {"sent":{"bytes":…}}
+//! → {"measured":{"bytes":…,"cpu":0.5}}
+//! ← {"measured":{"bytes":…,"cpu":0.5}}            the listener's share of this phase
+//! ```
+//!
+//! Then the client shuts the association down. Whoever breaks these rules is aborted.
+
+mod file;
+mod inbox;
+mod perf;
+
+pub use file::{Progress, SendError, SentFile, announcement, send_file};
+pub use inbox::{Inbox, Received, Served, serve};
+pub use perf::{Direction, Measured, Plan, measure};
+
+use anabranch_proto::{Delivery, Message};
+use bytes::{Bytes, BytesMut};
+use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tokio::time::timeout;
+
+use crate::{Association, Ended};
+
+/// The payload protocol identifier of JSON objects. Unregistered: "anb" and a number.
+pub const CONTROL: u32 = 0x616e_6200;
+/// The payload protocol identifier of user data.
+pub const DATA: u32 = 0x616e_6201;
+/// Bytes of a JSON object at most.
+pub const LONGEST: usize = 4096;
+/// Seconds without a word after which the other end is given up: a client may hold a part of the room.
+const PATIENCE: u64 = 300;
+/// Bytes of a message of file data.
+const PIECE: usize = 64 << 10;
+
+/// What the ends say to each other.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "kebab-case", rename_all_fields = "snake_case", deny_unknown_fields)]
+enum Control {
+    /// A file is to be sent.
+    SendFile { name: String, size: u64 },
+    /// A measurement in both directions.
+    Measure(Plan),
+    /// Go on.
+    Go {},
+    /// Not this.
+    Refused { why: String },
+    /// The file is complete, and this is its hash.
+    End { sha256: String },
+    /// What became of it.
+    Verdict { received: u64, failed: Option<String> },
+    /// The measurement's data is complete.
+    Sent { bytes: u64 },
+    /// What has come of it.
+    Measured { bytes: u64, cpu: f64 },
+}
+
+/// What went wrong in a conversation.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum Failure {
+    /// The association ended.
+    #[error(transparent)]
+    Ended(#[from] Ended),
+    /// The other end closed before it had said everything.
+    #[error("the other end stopped in the middle")]
+    Stopped,
+    /// The other end refused.
+    #[error("the other end refuses: {0}")]
+    Refused(String),
+    /// The other end says what it should not.
+    #[error("the other end does not keep to the protocol: {0}")]
+    Confused(String),
+    /// The other end says nothing.
+    #[error("the other end has said nothing for {0} seconds")]
+    Silent(u64),
+}
+
+/// What arrives: something said, or user data.
+enum Heard {
+    Said(Control),
+    Data(Delivery),
+}
+
+async fn say(association: &Association, control: &Control) -> Result<(), Failure> {
+    let payload = serde_json::to_vec(control).unwrap_or_default().into();
+    Ok(association
+        .send(Message { stream: 0, ppid: CONTROL, unordered: false, immediate: false, payload })
+        .await?)
+}
+
+/// The next thing that arrives; `None` if the other end has finished.
+async fn hear(association: &Association) -> Result<Option<Heard>, Failure> {
+    let heard = timeout(Duration::from_secs(PATIENCE), hear_sometime(association)).await;
+    heard.unwrap_or(Err(Failure::Silent(PATIENCE)))
+}
+
+async fn hear_sometime(association: &Association) -> Result<Option<Heard>, Failure> {
+    let Some(first) = association.recv().await? else { return Ok(None) };
+    if first.ppid == DATA {
+        return Ok(Some(Heard::Data(first)));
+    }
+    let mut whole = BytesMut::new();
+    let mut part = first;
+    loop {
+        if part.ppid != CONTROL || part.stream != 0 {
+            return Err(Failure::Confused(format!("payload protocol identifier {:#x}", part.ppid)));
+        }
+        if whole.len() + part.len() > LONGEST {
+            return Err(Failure::Confused("something very long".to_owned()));
+        }
+        let complete = part.complete;
+        whole.extend_from_slice(&part.into_bytes());
+        if complete {
+            break;
+        }
+        part = association.recv().await?.ok_or(Failure::Stopped)?;
+    }
+    let said = serde_json::from_slice(&whole);
+    said.map(|said| Some(Heard::Said(said))).map_err(|error| Failure::Confused(error.to_string()))
+}
+
+/// The next thing said, when no data is expected.
+async fn answer(association: &Association) -> Result<Control, Failure> {
+    match hear(association).await? {
+        Some(Heard::Said(Control::Refused { why })) => Err(Failure::Refused(why)),
+        Some(Heard::Said(said)) => Ok(said),
+        Some(Heard::Data(_)) => Err(Failure::Confused("data before its time".to_owned())),
+        None => Err(Failure::Stopped),
+    }
+}
+
+fn unexpected(said: &Control) -> Failure {
+    Failure::Confused(format!("{said:?}"))
+}
+
+async fn send_data(association: &Association, stream: u16, payload: Bytes) -> Result<(), Failure> {
+    Ok(association.send(Message { stream, ppid: DATA, unordered: false, immediate: false, payload }).await?)
+}
+
+/// Hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,178 @@
+//! One socket for one local address.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr, UdpSocket as StdSocket};
+use std::task::{Context, Poll};
+
+use anabranch_proto::wire::{Address, Ecn, Packet};
+use bytes::Bytes;
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use rustix::io::Errno;
+use socket2::{Domain, Protocol, Socket as RawSocket, Type};
+use tokio::io::Interest;
+use tokio::net::UdpSocket;
+
+use crate::interface::Interface;
+use crate::options::Carrier;
+use crate::report::Device;
+
+/// The number of SCTP among the protocols on IP.
+const SCTP: i32 = 132;
+/// Bytes of the kernel's buffers, each way, as far as it allows.
+const BUFFER: usize = 4 << 20;
+/// Datagrams that one system call brings at most; each may be many packets that the kernel has put together.
+const BATCH: usize = 8;
+
+pub(crate) struct Socket {
+    io: UdpSocket,
+    state: UdpSocketState,
+    raw: bool,
+    pub(crate) address: Address,
+    pub(crate) device: Device,
+}
+
+/// What became of a run of packets.
+pub(crate) enum Sent {
+    Done,
+    /// The socket takes none now.
+    Full,
+    /// They are lost on the way, as on any network.
+    Lost,
+    /// The kernel cannot cut runs for this destination: one packet at a time.
+    NoRuns,
+    /// Nothing leaves from this address: its interface is down, or it has gone.
+    Unreachable,
+}
+
+impl Socket {
+    /// A socket of `ip`, bound to the interface if there is one.
+    pub(crate) fn open(ip: IpAddr, carrier: Carrier, interface: Option<&Interface>) -> io::Result<Socket> {
+        let domain = Domain::for_address(SocketAddr::new(ip, 0));
+        let (socket, port) = match carrier {
+            Carrier::Udp(port) => (RawSocket::new(domain, Type::DGRAM, Some(Protocol::UDP))?, port),
+            Carrier::Raw => (RawSocket::new(domain, Type::RAW, Some(Protocol::from(SCTP)))?, 0),
+        };
+        if ip.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        // Larger is better, smaller works.
+        let _ = socket.set_recv_buffer_size(BUFFER);
+        let _ = socket.set_send_buffer_size(BUFFER);
+        let device = bind_device(&socket, interface);
+        socket.bind(&SocketAddr::new(ip, port).into())?;
+        socket.set_nonblocking(true)?;
+        let io = UdpSocket::from_std(StdSocket::from(socket))?;
+        let state = UdpSocketState::new(UdpSockRef::from(&io))?;
+        let udp = if carrier == Carrier::Raw { 0 } else { io.local_addr()?.port() };
+        Ok(Socket { io, state, raw: carrier == Carrier::Raw, address: Address { ip, udp }, device })
+    }
+
+    /// Packets that one run may have.
+    pub(crate) fn most(&self) -> usize {
+        if self.raw { 1 } else { self.state.max_gso_segments() }
+    }
+
+    /// The name of the interface that the socket is bound to.
+    pub(crate) fn bound(&self) -> Option<&str> {
+        match &self.device {
+            Device::Bound(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn poll_readable(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.io.poll_recv_ready(context).map(|_| ())
+    }
+
+    pub(crate) fn poll_writable(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.io.poll_send_ready(context).map(|_| ())
+    }
+
+    /// Hands `contents`, packets of `size` bytes, to the kernel.
+    pub(crate) fn send(&self, to: SocketAddr, size: usize, contents: &[u8]) -> Sent {
+        let segment_size = (contents.len() > size).then_some(size);
+        let transmit = Transmit { destination: to, ecn: None, contents, segment_size, src_ip: None };
+        let socket = UdpSockRef::from(&self.io);
+        let sent = self.io.try_io(Interest::WRITABLE, || self.state.try_send(socket, &transmit));
+        match sent {
+            Ok(()) => Sent::Done,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Sent::Full,
+            Err(error) => match error.raw_os_error().map(Errno::from_raw_os_error) {
+                Some(
+                    Errno::NETUNREACH
+                    | Errno::NETDOWN
+                    | Errno::ADDRNOTAVAIL
+                    | Errno::NODEV
+                    | Errno::HOSTUNREACH,
+                ) => Sent::Unreachable,
+                // UDP_SEGMENT is refused by some devices.
+                Some(Errno::IO | Errno::INVAL) if segment_size.is_some() => Sent::NoRuns,
+                _ => Sent::Lost,
+            },
+        }
+    }
+
+    /// Takes what has arrived, one system call of it, and gives each packet to `take`; `None` if there is nothing.
+    pub(crate) fn receive(
+        &self,
+        buffers: &mut Buffers,
+        mut take: impl FnMut(Result<Box<Packet>, Malformed>),
+    ) -> Option<()> {
+        let mut meta = [RecvMeta::default(); BATCH];
+        let mut slices = buffers.slices();
+        let socket = UdpSockRef::from(&self.io);
+        let received = self.io.try_io(Interest::READABLE, || self.state.recv(socket, &mut slices, &mut meta));
+        let datagrams = received.ok()?;
+        for (datagram, meta) in slices.iter().zip(&meta).take(datagrams) {
+            let from = Address { ip: meta.addr.ip(), udp: if self.raw { 0 } else { meta.addr.port() } };
+            for packet in datagram[..meta.len].chunks(meta.stride.max(1)) {
+                take(self.decode(from, ecn(meta.ecn), packet));
+            }
+        }
+        Some(())
+    }
+
+    fn decode(&self, from: Address, ecn: Ecn, bytes: &[u8]) -> Result<Box<Packet>, Malformed> {
+        // A raw socket of IPv4, alone, gives the IP header as well.
+        let header =
+            if self.raw && from.ip.is_ipv4() { usize::from(bytes.first().unwrap_or(&0) & 15) * 4 } else { 0 };
+        let bytes = bytes.get(header..).ok_or(Malformed)?;
+        // A copy of its own: what is kept of a packet must not keep the whole buffer.
+        let packet = Packet::decode(from, self.address, ecn, Bytes::copy_from_slice(bytes));
+        packet.map(Box::new).map_err(|_| Malformed)
+    }
+}
+
+/// Something arrived that is no SCTP packet.
+pub(crate) struct Malformed;
+
+/// Room for what one system call brings.
+pub(crate) struct Buffers(Vec<Vec<u8>>);
+
+impl Buffers {
+    pub(crate) fn new() -> Buffers {
+        Buffers(vec![vec![0; 1 << 16]; BATCH])
+    }
+
+    fn slices(&mut self) -> [IoSliceMut<'_>; BATCH] {
+        let mut buffers = self.0.iter_mut();
+        std::array::from_fn(|_| IoSliceMut::new(buffers.next().map_or(&mut [], |buffer| buffer)))
+    }
+}
+
+fn bind_device(socket: &RawSocket, interface: Option<&Interface>) -> Device {
+    let Some(interface) = interface.filter(|interface| !interface.loopback) else { return Device::Any };
+    match socket.bind_device(Some(interface.name.as_bytes())) {
+        Ok(()) => Device::Bound(interface.name.clone()),
+        Err(error) => Device::Refused(interface.name.clone(), error.to_string()),
+    }
+}
+
+fn ecn(code: Option<EcnCodepoint>) -> Ecn {
+    match code {
+        None => Ecn::NotEct,
+        Some(EcnCodepoint::Ect0) => Ecn::Ect0,
+        Some(EcnCodepoint::Ect1) => Ecn::Ect1,
+        Some(EcnCodepoint::Ce) => Ecn::Ce,
+    }
+}

@@ -1,0 +1,209 @@
+//! Two endpoints of one process on the loopback interface.
+
+#![allow(clippy::disallowed_types, reason = "real networks have real clocks")]
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_net::{
+    Association, Carrier, ConnectError, Device, Ended, Endpoint, Event, LostReason, Message, Options,
+    PathState,
+};
+use anabranch_proto::Config;
+use bytes::Bytes;
+use tokio::time::timeout;
+
+const PORT: u16 = 5000;
+
+fn options(local: &[&str]) -> Options {
+    let local = local.iter().map(|ip| ip.parse().expect("an address")).collect();
+    Options { local, carrier: Carrier::Udp(0), ..Options::default() }
+}
+
+/// A listener, and where it is found.
+fn listener(options: Options) -> (Arc<Endpoint>, Vec<SocketAddr>) {
+    let endpoint = Endpoint::bind(options).expect("loopback addresses");
+    let places = endpoint.local().into_iter().map(|(place, _)| place).collect();
+    (Arc::new(endpoint), places)
+}
+
+fn client(to: &[SocketAddr]) -> Endpoint {
+    let to: Vec<IpAddr> = to.iter().map(SocketAddr::ip).collect();
+    Endpoint::bind(Options::towards(&to).expect("routes")).expect("sockets")
+}
+
+fn message(payload: impl Into<Bytes>) -> Message {
+    Message { stream: 0, ppid: 7, unordered: false, immediate: false, payload: payload.into() }
+}
+
+/// Both ends of an association.
+async fn pair(server: &Endpoint, client: &Endpoint, to: &[SocketAddr]) -> (Association, Association) {
+    let (ours, theirs) = tokio::join!(client.connect(to, PORT), server.accept());
+    (ours.expect("it comes up"), theirs)
+}
+
+async fn read(association: &Association) -> Bytes {
+    let delivery = within(association.recv()).await.expect("it lives").expect("a message");
+    delivery.into_bytes()
+}
+
+async fn within<T>(what: impl Future<Output = T>) -> T {
+    timeout(Duration::from_secs(30), what).await.expect("it takes no half minute")
+}
+
+#[tokio::test]
+async fn a_message_there_and_back_and_the_end() {
+    for local in ["127.0.0.1", "::1"] {
+        let (server, to) = listener(options(&[local]));
+        let client = client(&to);
+        let (ours, theirs) = pair(&server, &client, &to).await;
+        let large: Vec<u8> = (0..1_000_000u32).map(|n| (n % 251) as u8).collect();
+        within(ours.send(message(large.clone()))).await.expect("it is up");
+        assert_eq!(read(&theirs).await, large);
+        within(theirs.send(message("back"))).await.expect("it is up");
+        assert_eq!(read(&ours).await, "back");
+        let (closed, last) = within(async { tokio::join!(ours.close(), theirs.recv()) }).await;
+        assert_eq!((closed, last), (Ok(()), Ok(None)));
+        assert_eq!(ours.send(message("late")).await, Err(Ended::Closed));
+        within(client.close()).await;
+    }
+}
+
+#[tokio::test]
+async fn both_addresses_of_a_peer_are_paths() {
+    let (server, to) = listener(options(&["127.0.0.1", "127.0.0.2"]));
+    let (ports, local): (Vec<u16>, Vec<Device>) =
+        server.local().into_iter().map(|(p, d)| (p.port(), d)).unzip();
+    assert_eq!(ports[0], ports[1], "one port for all addresses");
+    assert_eq!(local, [Device::Any, Device::Any], "loopback is no interface to bind to");
+    let client = Endpoint::bind(Options { listen: false, ..options(&["127.0.0.3", "127.0.0.4"]) });
+    let client = client.expect("sockets");
+    let (ours, theirs) = pair(&server, &client, &to).await;
+    for end in [&ours, &theirs] {
+        within(async {
+            while !end.paths().iter().all(|path| path.state == PathState::Active) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        assert_eq!(end.paths().len(), 2);
+    }
+    let second = ours.paths()[1].id;
+    assert!(ours.set_primary(second) && !ours.set_primary(anabranch_net::PathId(2)));
+    within(ours.send(message("by the second"))).await.expect("it is up");
+    assert_eq!(read(&theirs).await, "by the second");
+    within(ours.close()).await.expect("gracefully");
+    assert!(ours.paths()[1].delivered > 0 && ours.paths()[0].delivered == 0);
+}
+
+#[tokio::test]
+async fn nobody_there() {
+    let (server, to) = listener(Options { listen: false, ..options(&["127.0.0.1"]) });
+    let client = client(&to);
+    let refused = within(client.connect(&to, PORT)).await.err();
+    assert_eq!(refused, Some(ConnectError::Lost(LostReason::PeerAborted(vec![]))));
+    drop(server);
+    let config = Config {
+        port: 0,
+        rto_initial: Duration::from_millis(20),
+        rto_min: Duration::from_millis(20),
+        max_init_retransmits: 1,
+        ..Config::default()
+    };
+    let client = Endpoint::bind(Options { config, ..options(&["127.0.0.1"]) }).expect("sockets");
+    let refused = within(client.connect(&["127.0.0.1:9".parse().expect("an address")], PORT)).await.err();
+    assert_eq!(refused, Some(ConnectError::Lost(LostReason::NoAnswer)));
+}
+
+#[tokio::test]
+async fn an_abort_is_told_at_both_ends() {
+    let (server, to) = listener(options(&["127.0.0.1"]));
+    let client = client(&to);
+    let (ours, theirs) = pair(&server, &client, &to).await;
+    let mut events = theirs.events();
+    ours.abort();
+    assert_eq!(within(ours.recv()).await, Err(Ended::Lost(LostReason::UserAborted)));
+    assert!(matches!(within(theirs.recv()).await, Err(Ended::Lost(LostReason::PeerAborted(_)))));
+    assert!(matches!(within(events.recv()).await, Ok(Event::Lost(LostReason::PeerAborted(_)))));
+}
+
+/// A handle that is dropped ends its association; the other end sees a graceful end.
+#[tokio::test]
+async fn a_dropped_handle_ends_the_association() {
+    let (server, to) = listener(options(&["127.0.0.1"]));
+    let client = client(&to);
+    let (ours, theirs) = pair(&server, &client, &to).await;
+    within(ours.send(message("last words"))).await.expect("it is up");
+    drop(ours);
+    assert_eq!(read(&theirs).await, "last words");
+    assert_eq!(within(theirs.recv()).await, Ok(None));
+    within(client.close()).await;
+}
+
+/// Nobody reads: what is sent fills the receive buffer and the send buffer, no more; then the sender waits. When
+/// somebody reads, it goes on, and all arrives.
+#[tokio::test]
+async fn a_slow_reader_stops_the_sender() {
+    const RECEIVE: u32 = 64 << 10;
+    const SEND: u64 = 128 << 10;
+    let buffers =
+        |port| Config { port, receive_buffer: RECEIVE, send_buffer: Some(SEND), ..Config::default() };
+    let (server, to) = listener(Options { config: buffers(PORT), ..options(&["127.0.0.1"]) });
+    let client = Endpoint::bind(Options { config: buffers(0), ..options(&["127.0.0.1"]) }).expect("sockets");
+    let (ours, theirs) = pair(&server, &client, &to).await;
+    let mut sent = 0;
+    while timeout(Duration::from_millis(500), ours.send(message(vec![0; 1000]))).await.is_ok() {
+        sent += 1000;
+        assert!(sent <= u64::from(RECEIVE) + SEND, "{sent} bytes, and nobody has read");
+    }
+    assert!(sent >= SEND, "{sent} bytes");
+    let finish = async {
+        within(ours.send(message(vec![1; 1000]))).await.expect("it is up");
+        within(ours.close()).await.expect("gracefully");
+    };
+    let collect = async {
+        let mut bytes = 0;
+        while let Some(delivery) = within(theirs.recv()).await.expect("it lives") {
+            bytes += delivery.len() as u64;
+        }
+        bytes
+    };
+    // The message of which the timeout let go is not sent.
+    assert_eq!(within(async { tokio::join!(finish, collect) }).await.1, sent + 1000);
+}
+
+/// A thousand peers, each with its own tag and UDP port, on one socket of the listener.
+#[tokio::test]
+async fn a_thousand_associations_on_one_socket() {
+    const PEERS: usize = 1000;
+    // Each has an own endpoint: one endpoint has one association with a peer.
+    let (server, to) = listener(options(&["127.0.0.1"]));
+    let echo = Arc::clone(&server);
+    let listening = tokio::spawn(async move {
+        for _ in 0..PEERS {
+            let association = echo.accept().await;
+            tokio::spawn(async move {
+                while let Ok(Some(delivery)) = association.recv().await {
+                    let payload = delivery.into_bytes();
+                    let _ = association.send(message(payload)).await;
+                }
+            });
+        }
+    });
+    let mut all = Vec::new();
+    for n in 0..PEERS {
+        let client = client(&to);
+        let association = within(client.connect(&to, PORT)).await.expect("it comes up");
+        within(association.send(message(format!("from {n}")))).await.expect("it is up");
+        all.push((n, client, association));
+    }
+    within(listening).await.expect("all were accepted");
+    for (n, _, association) in &all {
+        assert_eq!(read(association).await, format!("from {n}"));
+    }
+    for (_, client, association) in all {
+        within(association.close()).await.expect("gracefully");
+        within(client.close()).await;
+    }
+}

@@ -1,0 +1,105 @@
+//! Two hosts joined by two links, in a box; one link fails in the middle of a transfer. For root only.
+
+#![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "real networks have real clocks")]
+
+#[path = "../support/network.rs"]
+mod network;
+mod transfer;
+
+use std::time::Duration;
+
+use anabranch_net::{Event, PathId, PathState};
+use network::{Cut, Network};
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
+use transfer::{Course, Plan, Step, transfer};
+
+fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+const PRIMARY: PathId = PathId(0);
+
+/// RTO is RTO.Min, 200 ms, since the links' queues hold 30 ms; the error count exceeds Path.Max.Retrans = 2 with the
+/// third timeout: after 200, 400 and 800 ms. The clock of the first runs from the last acknowledgement.
+#[test]
+fn a_silent_cut_is_noticed_after_the_sum_of_the_timeouts() {
+    for how in [Cut::Dropped, Cut::FarEnd] {
+        let Some(network) = Network::new("a_silent_cut_is_noticed_after_the_sum_of_the_timeouts") else {
+            return;
+        };
+        let plan = Plan {
+            bytes: 8_000_000,
+            steps: vec![Step { at: ms(800), link: 0, how, mended: false }],
+            ..Plan::default()
+        };
+        let course = transfer(&network, &plan);
+        let (cut, rto) = (course.steps[0], course.rto_before_step(0));
+        assert_eq!(rto, ms(200), "RTO.Min");
+        let inactive = course.event(&Event::Path(PRIMARY, PathState::Inactive)).expect("it is noticed");
+        let (passed, expected) = (inactive - cut, rto * 7);
+        let tolerance = expected / 10 + ms(50);
+        println!("{how:?}: inactive {passed:?} after the cut, by the timeouts {expected:?}");
+        assert!(passed.abs_diff(expected) <= tolerance, "{how:?}: {passed:?}, expected {expected:?}");
+    }
+}
+
+/// With potentially failed paths, new data takes the other path after the first timeout.
+#[test]
+fn new_data_leaves_a_failing_path_after_the_first_timeout() {
+    let Some(network) = Network::new("new_data_leaves_a_failing_path_after_the_first_timeout") else {
+        return;
+    };
+    let steps = vec![Step { at: ms(800), link: 0, how: Cut::Dropped, mended: false }];
+    let plan = Plan { bytes: 6_000_000, pf_max_retrans: Some(0), steps, ..Plan::default() };
+    let course = transfer(&network, &plan);
+    let failing = course.event(&Event::Path(PRIMARY, PathState::PotentiallyFailed)).expect("it is noticed");
+    let passed = failing - course.steps[0];
+    assert!(passed <= ms(200) + ms(20) + ms(50), "{passed:?}");
+    // A tenth of a second later the other link is in full use: 250 kB a tenth.
+    let (before, after) = (course.delivered(1, failing), course.delivered(1, failing + ms(300)));
+    assert!(after - before >= 250_000, "{before} and {after} B");
+    let seconds = course.seconds();
+    assert!(seconds < 6.0 * 8.0 / 20.0 * 1.1 + 0.5, "{seconds} s for 6 MB at 20 Mbit/s");
+}
+
+/// The own interface goes down: the other link carries on within one RTO, no error is counted; up again, the
+/// primary is back.
+#[test]
+fn an_own_interface_down_and_up() {
+    let Some(network) = Network::new("an_own_interface_down_and_up") else { return };
+    let step = |at, mended| Step { at: ms(at), link: 0, how: Cut::OwnEnd, mended };
+    let plan = Plan { bytes: 8_000_000, steps: vec![step(800, false), step(2000, true)], ..Plan::default() };
+    let course = transfer(&network, &plan);
+    let (down, up, rto) = (course.steps[0], course.steps[1], course.rto_before_step(0));
+    let moved = course.delivered(1, down + rto + ms(50)) - course.delivered(1, down);
+    assert!(moved > 0, "nothing by the other path within {rto:?}");
+    assert_eq!(course.most_errors(0), 0, "errors of a path that is down at this end");
+    assert_eq!(course.event(&Event::Path(PRIMARY, PathState::Inactive)), None);
+    assert!(course.was_down(0) && course.delivered(0, up) < course.delivered(0, up + ms(500)), "it is back");
+}
+
+/// Random cuts, by a seed that is printed: nothing is lost, nothing doubled, all arrives by what is left. Ten; or
+/// as many as ANABRANCH_CUTS says.
+#[test]
+fn random_cuts() {
+    let cuts = std::env::var("ANABRANCH_CUTS").ok().map_or(10, |cuts| cuts.parse().expect("a number"));
+    for seed in 0..cuts {
+        let mut chance = ChaCha8Rng::seed_from_u64(seed);
+        let mut draw = |from: u64, to: u64| from + chance.next_u64() % (to - from + 1);
+        let how = [Cut::Dropped, Cut::FarEnd, Cut::OwnEnd][draw(0, 2) as usize];
+        let (link, at) = (draw(0, 1) as usize, draw(100, 900));
+        let mut steps = vec![Step { at: ms(at), link, how, mended: false }];
+        if draw(0, 1) == 0 {
+            steps.push(Step { at: ms(at + draw(50, 1500)), link, how, mended: true });
+        }
+        let plan = Plan { bytes: 2_500_000, rto_min: ms(draw(50, 500)), steps, ..Plan::default() };
+        println!("seed {seed}: {plan:?}");
+        let Some(network) = Network::new("random_cuts") else { return };
+        let course: Course = transfer(&network, &plan);
+        println!("seed {seed}: {:.3} s", course.seconds());
+        // The longest way round: three timeouts in a row, each twice the last, before the other link takes all.
+        let longest = 2.0 + plan.rto_min.as_secs_f64() * 7.0 + 2.0;
+        assert!(course.seconds() < longest, "seed {seed}: {:.3} s", course.seconds());
+    }
+}

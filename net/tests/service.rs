@@ -1,0 +1,168 @@
+//! Files and measurements over the loopback interface.
+
+#![allow(clippy::disallowed_types, reason = "real networks have real clocks")]
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::time::Duration;
+
+use anabranch_net::service::{
+    CONTROL, DATA, Failure, Inbox, Plan, SendError, Served, measure, send_file, serve,
+};
+use anabranch_net::{Association, Carrier, Endpoint, Message, Options};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+const PORT: u16 = 5000;
+
+/// A listener that serves one client, a client's endpoint, and their association.
+struct Service {
+    _client: Endpoint,
+    association: Association,
+    served: JoinHandle<Result<Served, Failure>>,
+}
+
+impl Service {
+    async fn new(inbox: Option<Inbox>) -> Service {
+        let local: Vec<IpAddr> = vec!["127.0.0.1".parse().expect("an address")];
+        let options = Options { local: local.clone(), carrier: Carrier::Udp(0), ..Options::default() };
+        let server = Endpoint::bind(options).expect("sockets");
+        let to: Vec<SocketAddr> = server.local().into_iter().map(|(place, _)| place).collect();
+        let served = tokio::spawn(async move {
+            let association = server.accept().await;
+            let served = serve(&association, inbox.as_ref()).await;
+            server.close().await;
+            served
+        });
+        let client = Endpoint::bind(Options::towards(&local).expect("routes")).expect("sockets");
+        let association = client.connect(&to, PORT).await.expect("it comes up");
+        Service { _client: client, association, served }
+    }
+
+    async fn say(&self, ppid: u32, text: &str) {
+        let payload = text.as_bytes().to_vec().into();
+        let said = self
+            .association
+            .send(Message { stream: 0, ppid, unordered: false, immediate: false, payload })
+            .await;
+        said.expect("it is up");
+    }
+
+    /// Closes the client's end; what was served.
+    async fn end(self) -> Result<Served, Failure> {
+        let _ = self.association.close().await;
+        let served = timeout(Duration::from_secs(30), self.served).await;
+        served.expect("it takes no half minute").expect("no panic")
+    }
+}
+
+/// Directories to send from and to receive into.
+fn places(room: u64) -> (TempDir, TempDir, Inbox) {
+    let (from, to) = (tempfile::tempdir().expect("a place"), tempfile::tempdir().expect("a place"));
+    let inbox = Inbox::new(to.path(), room).expect("a directory");
+    (from, to, inbox)
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("it is there");
+    entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_file_arrives_whole_under_its_name() {
+    for size in [0, 1, 65_536, 3_000_001] {
+        let (from, to, inbox) = places(3_000_001);
+        let content: Vec<u8> =
+            (0..size as u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        fs::write(from.path().join("a file"), &content).expect("a file");
+        let service = Service::new(Some(inbox)).await;
+        let sent = send_file(&service.association, &from.path().join("a file"), &|_, _| {}).await;
+        assert_eq!(sent.expect("it arrives").size, size);
+        assert!(matches!(service.end().await, Ok(Served::File(received)) if received.size == size));
+        assert_eq!(fs::read(to.path().join("a file")).expect("it is there"), content);
+        assert_eq!(names(to.path()).len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn what_is_there_stays_and_what_is_too_large_does_not_come() {
+    let (from, to, inbox) = places(10);
+    fs::write(from.path().join("taken"), "new").expect("a file");
+    fs::write(from.path().join("large"), "eleven byte").expect("a file");
+    fs::write(to.path().join("taken"), "old").expect("a file");
+    for (name, why) in [("taken", "there is a file of this name"), ("large", "there is room for 10 bytes")] {
+        let service = Service::new(Some(inbox.clone())).await;
+        let sent = send_file(&service.association, &from.path().join(name), &|_, _| {}).await;
+        assert!(matches!(sent, Err(SendError::Failure(Failure::Refused(said))) if said == why));
+        assert!(matches!(service.end().await, Ok(Served::NoFile { why: told, .. }) if told == why));
+    }
+    let service = Service::new(None).await;
+    let sent = send_file(&service.association, &from.path().join("taken"), &|_, _| {}).await;
+    assert!(matches!(sent, Err(SendError::Failure(Failure::Refused(_)))));
+    assert_eq!(fs::read_to_string(to.path().join("taken")).expect("it is there"), "old");
+    assert_eq!(names(to.path()), ["taken"]);
+}
+
+/// A client that says what it should not, by hand: nothing is kept, and nothing outside is touched.
+#[tokio::test]
+async fn a_dishonest_client() {
+    let announce = r#"{"send-file":{"name":"f","size":4}}"#;
+    let hash = |digits: &str| format!(r#"{{"end":{{"sha256":"{digits}"}}}}"#);
+    let wrong = hash(&"0".repeat(64));
+    let talks: [&[(u32, &str)]; 8] = [
+        &[(CONTROL, r#"{"send-file":{"name":"../f","size":4}}"#)],
+        &[(CONTROL, announce), (DATA, "data"), (CONTROL, &wrong)],
+        &[(CONTROL, announce), (DATA, "dat"), (CONTROL, &wrong)],
+        &[(CONTROL, announce), (DATA, "more data")],
+        &[(CONTROL, announce), (DATA, "da")],
+        &[(CONTROL, announce), (CONTROL, announce)],
+        &[(CONTROL, "nonsense")],
+        &[(99, "nonsense")],
+    ];
+    for talk in talks {
+        let (_, to, inbox) = places(100);
+        let service = Service::new(Some(inbox)).await;
+        for (ppid, text) in talk {
+            service.say(*ppid, text).await;
+        }
+        let served = service.end().await;
+        assert!(!matches!(served, Ok(Served::File(_))), "{talk:?}: {served:?}");
+        assert_eq!(names(to.path()), Vec::<String>::new(), "{talk:?}");
+    }
+}
+
+/// The listener says how much of an interrupted file had arrived.
+#[tokio::test]
+async fn an_interrupted_file() {
+    let (_, to, inbox) = places(100);
+    let service = Service::new(Some(inbox)).await;
+    service.say(CONTROL, r#"{"send-file":{"name":"f","size":40}}"#).await;
+    service.say(DATA, "some of it").await;
+    let served = service.end().await.expect("the end was graceful");
+    let Served::NoFile { name, arrived, size, .. } = served else { panic!("{served:?}") };
+    assert_eq!((name.as_str(), arrived, size), ("f", 10, 40));
+    assert_eq!(names(to.path()), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_measurement_there_and_back() {
+    let service = Service::new(None).await;
+    let plan = Plan { seconds: 0.2, message_size: 8192, streams: 3 };
+    let measured = measure(&service.association, &plan).await.expect("it is measured");
+    for direction in [&measured.there, &measured.back] {
+        assert!(
+            direction.bytes > 0 && direction.bytes % 8192 == 0 && direction.seconds >= 0.2,
+            "{direction:?}"
+        );
+        assert!(direction.rate() > 0.0 && direction.cpu.iter().all(|cpu| *cpu > 0.0), "{direction:?}");
+    }
+    // The file's chunks and the words; every byte has gone by the one path.
+    assert!(measured.there.by_path.values().sum::<u64>() >= measured.there.bytes);
+    let bytes = (measured.there.bytes, measured.back.bytes);
+    assert_eq!(service.end().await, Ok(Served::Measured(bytes.0, bytes.1)));
+    let refused = Plan { streams: 0, ..plan };
+    let service = Service::new(None).await;
+    assert!(matches!(measure(&service.association, &refused).await, Err(Failure::Refused(_))));
+}

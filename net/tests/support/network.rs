@@ -1,0 +1,170 @@
+//! Networks in a box: namespaces joined by veth pairs, made for one test and removed after it. For root only.
+
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test file uses its own part")]
+#![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "real networks have real clocks")]
+
+use std::fs::File;
+use std::io::Write;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// Two hosts, `a` and `b`, joined by two links of 20 Mbit/s: 10.77.1.0/24 and 10.77.2.0/24.
+pub struct Network {
+    names: [String; 2],
+    /// For the names of interfaces, which have no room for more.
+    number: String,
+}
+
+static MADE: AtomicU32 = AtomicU32::new(0);
+
+/// Bit/s of each link, and bytes of the queue before it. A token bucket counts the Ethernet header of 14 bytes.
+pub const RATE: u64 = 20_000_000;
+pub const QUEUE: u64 = 75_000;
+
+impl Network {
+    /// `None`, after a line that says why, where such a network cannot be made.
+    pub fn new(test: &str) -> Option<Arc<Network>> {
+        if let Err(why) = possible() {
+            skip(test, &why);
+            return None;
+        }
+        let number = format!("{:x}{:x}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
+        let names = ["a", "b"].map(|host| format!("anabranch-{number}-{host}"));
+        let network = Network { names, number };
+        for host in 0..2 {
+            run(&format!("ip netns add {}", network.names[host]));
+            network.on(host, "ip link set lo up");
+        }
+        for link in 0..2 {
+            let [a, b] = [0, 1].map(|host| network.interface(host, link));
+            let (here, there) = (&network.names[0], &network.names[1]);
+            run(&format!("ip -n {here} link add {a} type veth peer name {b} netns {there}"));
+            for host in 0..2 {
+                let (device, address) = (network.interface(host, link), address(host, link));
+                network.on(host, &format!("ip address add {address}/24 dev {device}"));
+                network.on(host, &format!("ip link set {device} up"));
+                network.on(
+                    host,
+                    &format!("tc qdisc add dev {device} root tbf rate {RATE}bit burst 3000 limit {QUEUE}"),
+                );
+            }
+        }
+        Some(Arc::new(network))
+    }
+
+    pub fn interface(&self, host: usize, link: usize) -> String {
+        format!("{}{link}x{}", ["a", "b"][host], self.number)
+    }
+
+    /// Runs a command on a host.
+    pub fn on(&self, host: usize, command: &str) -> String {
+        run(&format!("ip netns exec {} {command}", self.names[host]))
+    }
+
+    /// A command that runs on a host, not started yet.
+    pub fn command(&self, host: usize, program: &str) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.names[host], program]);
+        command
+    }
+
+    /// Moves the calling thread, and the sockets that it opens, to a host.
+    pub fn enter(&self, host: usize) {
+        let file = File::open(format!("/run/netns/{}", self.names[host])).expect("the namespace is there");
+        move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("root may enter");
+    }
+
+    /// Cuts a link, or mends it; when that took effect.
+    pub fn cut(&self, link: usize, how: Cut, mended: bool) -> Instant {
+        let state = if mended { "up" } else { "down" };
+        let before = Instant::now();
+        match how {
+            Cut::Dropped => {
+                self.drop_all(1, link, mended);
+                let effect = before + before.elapsed() / 2;
+                // What arrived before is acknowledged before the way back is cut as well: an acknowledgement
+                // that comes late, by the other link, would clear the error count.
+                if !mended {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                self.drop_all(0, link, mended);
+                return effect;
+            }
+            Cut::FarEnd => self.on(1, &format!("ip link set {} {state}", self.interface(1, link))),
+            Cut::OwnEnd => self.on(0, &format!("ip link set {} {state}", self.interface(0, link))),
+        };
+        before + before.elapsed() / 2
+    }
+
+    /// Drops all that comes to a host by a link, or no longer.
+    fn drop_all(&self, host: usize, link: usize, mended: bool) {
+        let drop = format!("add rule inet cut in iifname {} counter drop", self.interface(host, link));
+        let chain = "add chain inet cut in { type filter hook input priority 0; }";
+        let cut = format!("add table inet cut; {chain}; {drop}");
+        let commands = if mended { "delete table inet cut" } else { &cut };
+        let output = self.command(host, "nft").arg(commands).output().expect("nft is installed");
+        assert!(output.status.success(), "{commands}: {output:?}");
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        for name in &self.names {
+            let _ = Command::new("ip").args(["netns", "delete", name]).status();
+        }
+    }
+}
+
+/// How a link fails, as host `a` sees it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Cut {
+    /// Silently: something in between drops all.
+    Dropped,
+    /// Silently: the interface at the other end is down.
+    FarEnd,
+    /// Its own interface is down.
+    OwnEnd,
+}
+
+pub fn address(host: usize, link: usize) -> IpAddr {
+    [10, 77, link as u8 + 1, host as u8 + 1].into()
+}
+
+/// Whether this machine lets us make networks; else why not.
+fn possible() -> Result<(), String> {
+    if !rustix::process::geteuid().is_root() {
+        return Err("only root can make network namespaces".to_owned());
+    }
+    for tool in ["ip", "tc", "nft"] {
+        Command::new(tool).arg("-V").output().map_err(|_| format!("{tool} is not installed"))?;
+    }
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let probe = format!("anabranch-{:x}{number:x}-probe", std::process::id());
+    let made = Command::new("ip").args(["netns", "add", &probe]).output();
+    let _ = Command::new("ip").args(["netns", "delete", &probe]).output();
+    match made {
+        Ok(output) if output.status.success() => Ok(()),
+        _ => Err("no network namespace can be made here".to_owned()),
+    }
+}
+
+fn run(command: &str) -> String {
+    let mut words = command.split(' ');
+    let program = words.next().expect("a program");
+    let output = Command::new(program).args(words).output().expect("it is installed");
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// Says that the test `name` is not run, and why. With ANABRANCH_REQUIRE=all that is a failure.
+pub fn skip(name: &str, why: &str) {
+    assert!(std::env::var("ANABRANCH_REQUIRE").as_deref() != Ok("all"), "skipped: {name}: {why}");
+    // Not `eprintln!`, which is captured while a test passes.
+    let _ = writeln!(std::io::stderr(), "skipped: {name}: {why}");
+}
