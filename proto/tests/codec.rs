@@ -36,7 +36,7 @@ proptest! {
         let mut at = 12;
         for chunk in &packet.chunks {
             let alone = chunk.to_bytes().unwrap();
-            prop_assert_eq!(alone.len(), chunk.size());
+            prop_assert_eq!(alone.len(), chunk.padded_size());
             prop_assert_eq!(&alone[..], &bytes[at..at + alone.len()]);
             at += chunk.padded_size();
         }

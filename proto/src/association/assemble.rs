@@ -88,6 +88,7 @@ impl Association {
     fn next_resend(&mut self, now: Time) -> Option<Built> {
         let resend = self.resend.as_mut().filter(|r| r.due)?;
         resend.due = false;
+        resend.sent = now;
         let path = resend.path;
         let longest = self.config.max_init_timeout.filter(|_| self.state.setting_up());
         let rto = self.paths.view(path).rto;

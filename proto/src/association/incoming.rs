@@ -56,7 +56,10 @@ impl Association {
             Chunk::Shutdown(shutdown) => self.shutdown_came(shutdown.cumulative, now),
             Chunk::ShutdownAck(_) => self.shutdown_ack_came(path, now),
             Chunk::ShutdownComplete(_) => self.take(Step::Complete, now),
-            Chunk::Abort(abort) => self.abort_came(abort, now),
+            Chunk::Abort(abort) => {
+                self.abort_came(abort, now);
+                return false;
+            }
             Chunk::Error(error) => self.peer_error(error, now),
             Chunk::Unknown(unknown) => return self.unknown(*unknown, path),
             Chunk::Data(_) | Chunk::Sack(_) | Chunk::Init(_) | Chunk::CookieEcho(_) => {}
@@ -119,10 +122,11 @@ impl Association {
         }
     }
 
-    /// An ABORT ends the association. One from a peer that has forgotten it, when only its SHUTDOWN COMPLETE
+    /// An ABORT ends the association, and nothing in its packet is answered. One from a peer that has forgotten it, when only its SHUTDOWN COMPLETE
     /// is awaited, says no more than that.
     //= rfc9260#section-9.1
     fn abort_came(&mut self, abort: Abort, now: Time) {
+        self.control.clear();
         let complete = self.state == State::ShutdownAckSent && abort.reflected;
         let lost = Event::Lost(LostReason::PeerAborted(abort.causes));
         self.close(if complete { Event::Closed } else { lost }, now);
@@ -206,7 +210,9 @@ impl Association {
             _ => None,
         });
         match (stale, self.state) {
-            (Some(staleness), State::CookieEchoed) if self.preserve.is_none() => self.begin_again(staleness),
+            (Some(staleness), State::CookieEchoed) if self.preserve.is_none() => {
+                self.begin_again(staleness, now)
+            }
             (Some(_), State::CookieEchoed) => {
                 self.close(Event::Lost(LostReason::PeerAborted(error.causes)), now)
             }

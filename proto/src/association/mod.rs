@@ -76,10 +76,18 @@ struct Resend {
     what: Awaited,
     path: PathId,
     timer: Time,
+    /// When it was sent last.
+    sent: Time,
     tries: u32,
     due: bool,
     /// Goes with it in the same packet: what was not understood in an INIT ACK.
     with: Option<Chunk>,
+}
+
+impl Resend {
+    fn new(what: Awaited, path: PathId) -> Self {
+        Resend { what, path, timer: Time::NEVER, sent: Time::ZERO, tries: 0, due: true, with: None }
+    }
 }
 
 /// What is sent again until it is answered.
@@ -102,6 +110,10 @@ impl Association {
     /// Whether this is one of the peer's addresses.
     pub(crate) fn knows(&self, address: Address) -> bool {
         self.named.contains(&address)
+    }
+
+    pub(crate) fn shared_config(&self) -> &Arc<Config> {
+        &self.config
     }
 
     pub(crate) fn switch_notes(&mut self, on: bool) {
@@ -235,7 +247,7 @@ impl Association {
             _ => return,
         };
         let path = self.open_path(self.sender.in_use);
-        self.resend = Some(Resend { what, path, timer: Time::NEVER, tries: 0, due: true, with: None });
+        self.resend = Some(Resend::new(what, path));
         self.stop_heartbeats();
     }
 

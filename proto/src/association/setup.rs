@@ -10,14 +10,14 @@ use super::{Association, Awaited, Resend};
 use crate::handshake::Peer;
 use crate::handshake::cookie::Cookie;
 use crate::notes::Notes;
-use crate::output::{Event, Purpose, Statistics};
+use crate::output::{Event, LostReason, Purpose, Statistics};
 use crate::path::{PathId, PathState, Paths};
 use crate::policy::PolicyError;
 use crate::receive::Receiver;
 use crate::rules::Confirmation;
 use crate::sender::Sender;
 use crate::shutdown::State;
-use crate::wire::chunk::{Bare, Init, OperationError};
+use crate::wire::chunk::{Abort, Bare, CHUNK_HEADER, Init, OperationError, padded};
 use crate::wire::{Address, Cause, Chunk};
 use crate::{AssociationId, Config, Duration, Pairs, Policies, Time, Tsn};
 
@@ -177,6 +177,7 @@ impl Association {
         self.peer_tag = init.tag;
         let peer = match peer {
             Ok(peer) => peer,
+            Err(cause) if init.tag == 0 => return self.refuse_reflected(cause, now),
             Err(cause) => return self.violated(cause, now),
         };
         let Peer { tsn, buffer, streams, cookie: Some(cookie), unrecognized, .. } = peer else {
@@ -200,22 +201,35 @@ impl Association {
         }
     }
 
-    /// What was not understood in an INIT ACK is reported behind the COOKIE ECHO, in the same packet.
+    /// The peer has said no tag: the ABORT goes back with ours.
+    //= rfc9260#section-3.3.3
+    fn refuse_reflected(&mut self, cause: Cause, now: Time) {
+        self.peer_tag = self.local_tag;
+        let abort = Chunk::Abort(Abort { reflected: true, causes: vec![cause] });
+        let path = self.resend.as_ref().map_or(self.paths.primary(), |resend| resend.path);
+        self.control.push_back((path, abort, Purpose::Abort));
+        self.close(Event::Lost(LostReason::ProtocolViolation), now);
+    }
+
+    /// What was not understood in an INIT ACK is reported behind the COOKIE ECHO, in the same packet, if it fits.
     //= rfc9260#section-3.2.2
     fn report_with_cookie(&mut self, unrecognized: Vec<Bytes>) {
-        if unrecognized.is_empty() {
-            return;
-        }
-        let causes = unrecognized.into_iter().map(Cause::UnrecognizedParameters).collect();
-        if let Some(resend) = &mut self.resend {
-            resend.with = Some(Chunk::Error(OperationError { causes }));
+        let Some(resend) = &mut self.resend else { return };
+        let Awaited::CookieEcho(cookie) = &resend.what else { return };
+        let causes: Vec<_> = unrecognized.into_iter().map(Cause::UnrecognizedParameters).collect();
+        let error = OperationError { causes };
+        let size = padded(CHUNK_HEADER + cookie.len()) + padded(error.size());
+        if !error.causes.is_empty() && size <= self.paths.view(resend.path).pmdcs as usize {
+            resend.with = Some(Chunk::Error(error));
         }
     }
 
-    /// The cookie was too old when it came back: once more, with one that lives longer.
+    /// The cookie was too old when it came back: once more, with one that lives longer, by at most a second more
+    /// than the round trip: long-lived cookies can be replayed.
     //= rfc9260#section-5.2.6
-    pub(super) fn begin_again(&mut self, staleness: Duration) {
-        self.preserve = Some(staleness * 2);
+    pub(super) fn begin_again(&mut self, staleness: Duration, now: Time) {
+        let round_trip = self.resend.as_ref().map_or(Duration::ZERO, |resend| now.since(resend.sent));
+        self.preserve = Some((staleness * 2).min(round_trip + Duration::from_secs(1)));
         self.state = State::CookieWait;
         self.await_answer(Awaited::Init, self.paths.primary());
     }
@@ -233,10 +247,14 @@ impl Association {
         self.receiver = Receiver::new(tsn, &self.config);
         self.sender.set_peer_buffer(buffer);
         self.streams = streams;
+        // What the user gave before it was known how many streams there are.
+        //= rfc9260#section-5.1.1
+        let refused = self.sender.queue.take_from(streams.0);
+        self.events.extend(refused.into_iter().map(|message| Event::SendFailed { message, sent: false }));
     }
 
     fn await_answer(&mut self, what: Awaited, path: PathId) {
-        self.resend = Some(Resend { what, path, timer: Time::NEVER, tries: 0, due: true, with: None });
+        self.resend = Some(Resend::new(what, path));
     }
 
     /// The association is up: the path of the handshake is confirmed, the others are asked.

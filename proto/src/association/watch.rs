@@ -233,15 +233,15 @@ impl Association {
         }
         let late = resend.path;
         self.paths.view_mut(late).back_off(limits);
-        // What ends an association goes to confirmed paths only (§5.4); INIT is what confirms the first.
-        let confirmed = |id: &PathId| setting_up || self.paths.view(*id).confirmed();
-        let next = (1..=paths).map(|n| PathId((late.0 + n) % paths)).find(confirmed).unwrap_or(late);
-        if !matches!(resend.what, Awaited::CookieEcho(_)) {
-            let rto = self.paths.view(late).rto;
-            resend.path = next;
-            let view = self.paths.view_mut(next);
-            view.rto = view.rto.max(rto);
-        }
+        // All go to confirmed paths only (§5.4); to set up, the addresses that the user named are.
+        //= rfc9260#section-5.1
+        let named = |id: &PathId| setting_up && self.paths.get(*id).health.named;
+        let open = |id: &PathId| named(id) || self.paths.view(*id).confirmed();
+        let next = (1..=paths).map(|n| PathId((late.0 + n) % paths)).find(open).unwrap_or(late);
+        let rto = self.paths.view(late).rto;
+        resend.path = next;
+        let view = self.paths.view_mut(next);
+        view.rto = view.rto.max(rto);
         resend.due = true;
         resend.timer = Time::NEVER;
     }

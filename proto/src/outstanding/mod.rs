@@ -3,14 +3,14 @@
 mod digest;
 mod ranges;
 
-pub(crate) use digest::{Digest, Heard};
+pub(crate) use digest::{Digest, Heard, Says};
 use ranges::Ranges;
 
 use std::collections::VecDeque;
 
 use crate::path::{PathId, Paths};
 use crate::policy::Why;
-use crate::wire::chunk::{Data, GapBlock};
+use crate::wire::chunk::Data;
 use crate::{Time, Tsn};
 
 /// Where a chunk stands.
@@ -85,16 +85,6 @@ impl Outstanding {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.ring.is_empty()
-    }
-
-    /// What is acknowledged beyond `cumulative`, as the Gap Ack Blocks of a SACK with that TSN.
-    pub(crate) fn gaps_beyond(&self, cumulative: Tsn) -> impl Iterator<Item = GapBlock> + '_ {
-        let covered = cumulative.distance_from(self.point());
-        let beyond = self.acked.iter().filter(move |run| run.1 > covered);
-        beyond.map(move |(start, end)| GapBlock {
-            start: (start.max(covered) - covered + 1) as u16,
-            end: (end - covered) as u16,
-        })
     }
 
     /// User bytes sent and not cumulatively acknowledged.

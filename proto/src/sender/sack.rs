@@ -2,7 +2,7 @@
 
 use super::{Sender, Surroundings};
 use crate::output::NoteKind;
-use crate::outstanding::{Digest, Heard};
+use crate::outstanding::{Digest, Heard, Says};
 use crate::path::{PathId, PathState, Paths};
 use crate::policy::{Acked, Loss, Why};
 use crate::rules::{FastRecovery, OnMarking, RttOnCut, Rules, T3Restart};
@@ -22,9 +22,13 @@ pub(crate) enum Answer {
 impl Sender {
     /// Takes a SACK in. Also one that is older than another heard before is an event that lets data go.
     pub(crate) fn sack(&mut self, sack: &Sack, around: &mut Surroundings<'_>) -> Answer {
+        self.heard(sack, Says::Gaps, around)
+    }
+
+    fn heard(&mut self, sack: &Sack, says: Says, around: &mut Surroundings<'_>) -> Answer {
         self.rights.sack();
         self.heard_since_probe = true;
-        let digest = match self.outstanding.digest(sack, around.now, around.paths) {
+        let digest = match self.outstanding.digest(sack, says, around.now, around.paths) {
             Heard::Old => return Answer::Ignored,
             Heard::Impossible => return Answer::Impossible,
             Heard::News(digest) => digest,
@@ -49,13 +53,12 @@ impl Sender {
         Answer::Taken(digest.acked)
     }
 
-    /// Takes the Cumulative TSN Ack of a SHUTDOWN in. It has no room for gap blocks: what they have said stays
-    /// said, it takes a SACK to take that back (§3.3.8).
-    //= rfc9260#section-9.2
+    /// Takes the Cumulative TSN Ack of a SHUTDOWN in. It takes nothing back that gap blocks have said.
+    //= rfc9260#section-3.3.8
     pub(crate) fn cumulative(&mut self, cumulative: Tsn, around: &mut Surroundings<'_>) {
         let a_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
-        let gaps = self.outstanding.gaps_beyond(cumulative).collect();
-        self.sack(&Sack { cumulative, a_rwnd, gaps, duplicates: Default::default() }, around);
+        let (gaps, duplicates) = Default::default();
+        self.heard(&Sack { cumulative, a_rwnd, gaps, duplicates }, Says::Nothing, around);
     }
 
     /// Tells each path, its window and the routes what the SACK acknowledged there.
