@@ -223,7 +223,7 @@ impl Core {
     pub(crate) fn drain(&mut self, shared: &Shared, now: Time) {
         loop {
             match self.endpoint.poll(now) {
-                Output::Transmit(packet, _) => self.transmit(shared, &packet),
+                Output::Transmit(packet, reason) => self.transmit(shared, &packet, reason.oversize),
                 Output::Event(id, event) => self.event(shared, id, event, now),
                 Output::Note(_) => {}
                 Output::Wait(until) => return self.wake = until,
@@ -231,10 +231,10 @@ impl Core {
         }
     }
 
-    fn transmit(&mut self, shared: &Shared, packet: &Packet) {
+    fn transmit(&mut self, shared: &Shared, packet: &Packet, oversize: bool) {
         let from = shared.sockets.iter().position(|socket| socket.address == packet.from);
         if let Some(from) = from {
-            self.outbound[from].gather.push(SocketAddr::new(packet.to.ip, packet.to.udp), packet);
+            self.outbound[from].gather.push(SocketAddr::new(packet.to.ip, packet.to.udp), packet, oversize);
         }
     }
 
@@ -302,7 +302,7 @@ impl Core {
             let mut unreachable = false;
             let outbound = &mut self.outbound[index];
             while let Some((run, bytes)) = outbound.gather.first() {
-                match socket.send(run.to, run.size, bytes) {
+                match socket.send(run, bytes) {
                     Sent::Done => {
                         self.traffic.sends += 1;
                         self.traffic.packets_sent += run.packets() as u64;

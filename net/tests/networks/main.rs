@@ -79,6 +79,22 @@ fn an_own_interface_down_and_up() {
     assert!(course.was_down(0) && course.delivered(0, up) < course.delivered(0, up + ms(500)), "it is back");
 }
 
+/// The far end's interfaces throw away what is larger than 1,300 bytes, without a word: the transfer begins with
+/// packets of 1,200 bytes, and the search finds what gets through. 1,500 and 1,348 bytes are tried for three
+/// seconds each; then 1,272 bytes get through. A DATA chunk is smaller by 20 + 8 + 12 bytes of headers.
+#[test]
+fn large_packets_that_vanish() {
+    let Some(network) = Network::new("large_packets_that_vanish") else { return };
+    for link in 0..2 {
+        network.on(1, &format!("ip link set {} mtu 1300", network.interface(1, link)));
+    }
+    let plan = Plan { bytes: 18_000_000, mtu_discovery: true, ..Plan::default() };
+    let course = transfer(&network, &plan);
+    let limits = [0, 1].map(|path| course.last_pmdcs(path));
+    assert!(limits.iter().all(|limit| (1272 - 40..=1300 - 40).contains(limit)), "{limits:?}");
+    assert_eq!(course.most_errors(0), 0, "a lost probe is no error");
+}
+
 /// Random cuts, by a seed that is printed: nothing is lost, nothing doubled, all arrives by what is left. Ten; or
 /// as many as ANABRANCH_CUTS says.
 #[test]

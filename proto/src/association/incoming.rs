@@ -59,7 +59,7 @@ impl Association {
             Chunk::Abort(abort) => self.abort_came(abort, now),
             Chunk::Error(error) => self.peer_error(error, now),
             Chunk::Unknown(unknown) => return self.unknown(*unknown, path),
-            Chunk::Data(_) | Chunk::Sack(_) | Chunk::Init(_) | Chunk::CookieEcho(_) => {}
+            Chunk::Data(_) | Chunk::Sack(_) | Chunk::Init(_) | Chunk::CookieEcho(_) | Chunk::Pad(_) => {}
         }
         true
     }

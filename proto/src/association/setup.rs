@@ -229,6 +229,7 @@ impl Association {
         let path = self.path_of(local, source);
         if self.paths.view(path).state == PathState::Unconfirmed {
             self.paths.view_mut(path).state = PathState::Active;
+            self.paths.search_mtu(path, &self.config);
         }
         for id in self.paths.ids() {
             let unconfirmed = self.paths.view(id).state == PathState::Unconfirmed;
