@@ -239,10 +239,9 @@ impl Core {
     }
 
     fn event(&mut self, shared: &Shared, id: AssociationId, event: Event, now: Time) {
-        if !self.users.contains_key(&id) {
-            if event != Event::Up || !self.admit(shared, id, now) {
-                return;
-            }
+        let known = self.users.contains_key(&id);
+        if !known && (event != Event::Up || !self.admit(shared, id, now)) {
+            return;
         }
         let Some(user) = self.users.get_mut(&id) else { return };
         match &event {

@@ -34,7 +34,7 @@ fn client(to: &[SocketAddr]) -> Endpoint {
 }
 
 fn message(payload: impl Into<Bytes>) -> Message {
-    Message { stream: 0, ppid: 7, unordered: false, immediate: false, payload: payload.into() }
+    Message { stream: 0, ppid: 7, payload: payload.into(), ..Message::default() }
 }
 
 /// Both ends of an association.

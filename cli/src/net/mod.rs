@@ -1,5 +1,7 @@
 //! The commands for real networks, and what they share.
 
+#![allow(clippy::disallowed_types, reason = "real networks have real clocks")]
+
 mod live;
 mod paths;
 pub(crate) mod perf;

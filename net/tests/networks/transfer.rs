@@ -173,8 +173,7 @@ async fn send(plan: &Plan, count: u64, network: &Arc<Network>) -> Course {
     let mut events = association.events();
     let give = async {
         for number in 0..count {
-            let message =
-                Message { stream: 0, ppid: 0, unordered: false, immediate: false, payload: content(number) };
+            let message = Message { stream: 0, ppid: 0, payload: content(number), ..Message::default() };
             association.send(message).await.expect("it lives");
         }
         association.close().await.expect("it ends gracefully");

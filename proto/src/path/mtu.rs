@@ -64,7 +64,7 @@ impl Mtu {
     /// Tries the largest size first, then the middle of what is not known.
     fn next(&mut self, limit: u32) {
         let untried = self.beyond == limit + 1;
-        let probe = if untried { limit } else { (self.size + self.beyond) / 2 & !3 };
+        let probe = if untried { limit } else { ((self.size + self.beyond) / 2) & !3 };
         let known = self.beyond - self.size <= EXACT || probe <= self.size;
         self.search = if known { Search::Rest } else { Search::Wanted { probe, lost: 0 } };
     }

@@ -92,7 +92,7 @@ impl Paths {
         if confirmed().any(|p| p.state != PathState::Inactive) {
             return None;
         }
-        confirmed().min_by_key(|p| (p.errors, p.id == last)).map(|p| p.id)
+        confirmed().min_by_key(|p| (!p.up, p.errors, p.id == last)).map(|p| p.id)
     }
 
     /// Adds the path of this pair, unconfirmed. The first becomes the primary.
