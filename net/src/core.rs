@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_proto::wire::{Address, Packet};
-use anabranch_proto::{AssociationId, Endpoint, Event, Incoming, LostReason, Output, PathView, Time};
+use anabranch_proto::{
+    AssociationId, Endpoint, Event, Incoming, LostReason, Output, PathView, Purpose, Reason, Time,
+};
 use tokio::sync::{Notify, broadcast};
 
-use crate::gather::Gather;
+use crate::gather::{Gather, Manner};
 use crate::interface::route;
 use crate::report::{PathReport, Traffic};
 use crate::socket::{Malformed, Sent, Socket};
@@ -223,7 +225,7 @@ impl Core {
     pub(crate) fn drain(&mut self, shared: &Shared, now: Time) {
         loop {
             match self.endpoint.poll(now) {
-                Output::Transmit(packet, reason) => self.transmit(shared, &packet, reason.oversize),
+                Output::Transmit(packet, reason) => self.transmit(shared, &packet, &reason),
                 Output::Event(id, event) => self.event(shared, id, event, now),
                 Output::Note(_) => {}
                 Output::Wait(until) => return self.wake = until,
@@ -231,10 +233,15 @@ impl Core {
         }
     }
 
-    fn transmit(&mut self, shared: &Shared, packet: &Packet, oversize: bool) {
+    fn transmit(&mut self, shared: &Shared, packet: &Packet, reason: &Reason) {
+        let manner = match reason.purpose {
+            _ if reason.oversize => Manner::Fragmented,
+            Purpose::Heartbeat => Manner::Alone,
+            _ => Manner::Together,
+        };
         let from = shared.sockets.iter().position(|socket| socket.address == packet.from);
         if let Some(from) = from {
-            self.outbound[from].gather.push(SocketAddr::new(packet.to.ip, packet.to.udp), packet, oversize);
+            self.outbound[from].gather.push(SocketAddr::new(packet.to.ip, packet.to.udp), packet, manner);
         }
     }
 

@@ -15,7 +15,7 @@ use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-use crate::gather::Run;
+use crate::gather::{Manner, Run};
 use crate::interface::Interface;
 use crate::options::Carrier;
 use crate::report::Device;
@@ -56,7 +56,7 @@ impl Socket {
             Carrier::Udp(port) => (RawSocket::new(domain, Type::DGRAM, Some(Protocol::UDP))?, port),
             Carrier::Raw => (RawSocket::new(domain, Type::RAW, Some(Protocol::from(SCTP)))?, 0),
         };
-        if ip.is_ipv6() {
+        if ip.is_ipv6() && carrier != Carrier::Raw {
             socket.set_only_v6(true)?;
         }
         // Larger is better, smaller works.
@@ -94,7 +94,7 @@ impl Socket {
 
     /// Hands a run of packets to the kernel.
     pub(crate) fn send(&self, run: &Run, contents: &[u8]) -> Sent {
-        if !run.oversize {
+        if run.manner != Manner::Fragmented {
             return self.send_whole(run, contents);
         }
         // Rare: a packet from before the path MTU was found to be smaller.
