@@ -147,7 +147,10 @@ impl Endpoint {
     pub fn poll(&mut self, now: Time) -> Output {
         self.run_timers(now);
         if let Some((packet, purpose)) = self.answers.pop_front() {
-            return Output::Transmit(packet, Reason { purpose, path: None, limit: Limit::Control });
+            return Output::Transmit(
+                packet,
+                Reason { purpose, path: None, limit: Limit::Control, oversize: false },
+            );
         }
         while let Some(&index) = self.ready.front() {
             let Some(association) = &mut self.associations[index] else {

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch_proto::wire::chunk::{
-    Abort, Bare, CookieEcho, Data, GapBlock, Heartbeat, Init, OperationError, Sack, Shutdown,
+    Abort, Bare, CookieEcho, Data, GapBlock, Heartbeat, Init, OperationError, Pad, Sack, Shutdown,
     ShutdownComplete, Unknown,
 };
 use anabranch_proto::wire::{Address, Cause, Chunk, DecodeError, Ecn, Packet, Param, Ports};
@@ -188,8 +188,9 @@ fn chunks() -> impl Strategy<Value = Chunk> {
         Just(Chunk::CookieAck(Bare)),
         any::<bool>().prop_map(|reflected| Chunk::ShutdownComplete(ShutdownComplete { reflected })),
         (any::<u8>(), any::<u8>(), octets(40))
-            .prop_filter("known", |(number, ..)| !matches!(number, 0..=11 | 14))
+            .prop_filter("known", |(number, ..)| !matches!(number, 0..=11 | 14 | 132))
             .prop_map(|(number, flags, value)| Chunk::Unknown(Box::new(Unknown { number, flags, value }))),
+        (0..2000u16).prop_map(|bytes| Chunk::Pad(Pad { bytes })),
     ]
 }
 

@@ -100,9 +100,7 @@ enum Heard {
 
 async fn say(association: &Association, control: &Control) -> Result<(), Failure> {
     let payload = serde_json::to_vec(control).unwrap_or_default().into();
-    Ok(association
-        .send(Message { stream: 0, ppid: CONTROL, unordered: false, immediate: false, payload })
-        .await?)
+    Ok(association.send(Message { stream: 0, ppid: CONTROL, payload, ..Message::default() }).await?)
 }
 
 /// The next thing that arrives; `None` if the other end has finished.
@@ -151,7 +149,7 @@ fn unexpected(said: &Control) -> Failure {
 }
 
 async fn send_data(association: &Association, stream: u16, payload: Bytes) -> Result<(), Failure> {
-    Ok(association.send(Message { stream, ppid: DATA, unordered: false, immediate: false, payload }).await?)
+    Ok(association.send(Message { stream, ppid: DATA, payload, ..Message::default() }).await?)
 }
 
 /// Hexadecimal digits.

@@ -8,10 +8,11 @@ use crate::Time;
 use crate::handshake;
 use crate::output::{Limit, Purpose, Reason};
 use crate::path::PathId;
+use crate::policy::Why;
 use crate::rules::ImmediateSack;
 use crate::shutdown::State;
 use crate::wire::chunk::{Bare, CookieEcho, Heartbeat, Shutdown};
-use crate::wire::{Chunk, Ecn, Packet, Ports};
+use crate::wire::{Chunk, Ecn, HEADER, Packet, Ports};
 
 type Built = (Box<Packet>, Reason);
 
@@ -30,7 +31,10 @@ impl Association {
     // Rare beside data: what is not needed for that stays out of its way.
     #[cold]
     fn next_of_control(&mut self, now: Time) -> Option<Built> {
-        self.next_control().or_else(|| self.next_resend(now)).or_else(|| self.next_heartbeat(now))
+        self.next_control()
+            .or_else(|| self.next_resend(now))
+            .or_else(|| self.next_heartbeat(now))
+            .or_else(|| self.next_probe(now))
     }
 
     fn packet(
@@ -57,7 +61,7 @@ impl Association {
             }
             None => Box::new(packet),
         };
-        (packet, Reason { purpose, path: Some(path), limit })
+        (packet, Reason { purpose, path: Some(path), limit, oversize: false })
     }
 
     /// Keeps a packet that was taken in: the next one that is built needs no new memory.
@@ -145,6 +149,15 @@ impl Association {
         Some(self.packet(id, smallvec![chunk], Purpose::Heartbeat, Limit::Control))
     }
 
+    /// A probe of a path's MTU.
+    fn next_probe(&mut self, now: Time) -> Option<Built> {
+        if !self.state.heartbeats() {
+            return None;
+        }
+        let (id, chunks) = self.paths.next_probe(now, &self.config)?;
+        Some(self.packet(id, chunks.into(), Purpose::Heartbeat, Limit::Control))
+    }
+
     /// A SACK that is due, data, or both in one packet.
     //= rfc9260#section-6.1
     fn next_load(&mut self, now: Time) -> Option<Built> {
@@ -162,10 +175,13 @@ impl Association {
         let Some(load) = sender.next_load(budget, &mut around) else {
             return due.then(|| self.sack_alone());
         };
-        let (mut packet, reason) =
+        let (mut packet, mut reason) =
             self.packet(load.path, SmallVec::new(), Purpose::Data(load.why), load.limit);
         let (sender, mut around, chance) = self.sending(now);
         sender.fill(&load, budget, &mut packet.chunks, &mut around, chance);
+        if load.why != Why::New {
+            reason.oversize = packet.size() > HEADER + self.paths.view(load.path).pmdcs as usize;
+        }
         self.wish_for_sack(&mut packet);
         if owed {
             self.bundle_sack(load.path, sack_size, &mut packet);

@@ -62,7 +62,7 @@ impl Association {
             }
             Chunk::Error(error) => self.peer_error(error, now),
             Chunk::Unknown(unknown) => return self.unknown(*unknown, path),
-            Chunk::Data(_) | Chunk::Sack(_) | Chunk::Init(_) | Chunk::CookieEcho(_) => {}
+            Chunk::Data(_) | Chunk::Sack(_) | Chunk::Init(_) | Chunk::CookieEcho(_) | Chunk::Pad(_) => {}
         }
         true
     }

@@ -265,6 +265,7 @@ impl Association {
         self.errors = 0;
         if self.paths.view(path).state == PathState::Unconfirmed {
             self.paths.view_mut(path).state = PathState::Active;
+            self.paths.search_mtu(path, &self.config);
         }
         for id in self.paths.ids() {
             let unconfirmed = self.paths.view(id).state == PathState::Unconfirmed;

@@ -54,12 +54,18 @@ impl Association {
         if self.paths.get(id).timers.heartbeat <= now && self.state != State::Closed {
             self.heartbeat_due(id, now);
         }
+        if self.paths.get(id).timers.probe <= now && self.state != State::Closed {
+            self.paths.probe_late(id, now, &self.config);
+        }
     }
 
     //= rfc9260#section-6.3.3
     fn t3_expired(&mut self, id: PathId, now: Time) {
         let (sender, mut around, _) = self.sending(now);
         if sender.time_out(id, &mut around) == TimedOut::Error {
+            if self.config.mtu_discovery && self.paths.data_lost(id) {
+                self.request_heartbeat(id);
+            }
             self.path_error(id, Unanswered::Data, now);
         }
     }
@@ -182,6 +188,10 @@ impl Association {
 
     //= rfc9260#section-8.3
     pub(super) fn heartbeat_ack(&mut self, heartbeat: &Heartbeat, now: Time) {
+        let probed = |id: PathId| self.paths.get(id).health.probed(&heartbeat.info).map(|size| (id, size));
+        if let Some((id, size)) = self.paths.ids().find_map(probed) {
+            return self.paths.probe_answered(id, size, now, &self.config);
+        }
         let answered = self
             .paths
             .ids()
@@ -197,8 +207,13 @@ impl Association {
         }
         self.errors = 0;
         self.paths.note_rto(id, now, &mut self.notes);
+        self.paths.small_came_through(id, now, &self.config);
         if self.paths.view(id).state != PathState::Active {
+            let first = !self.paths.view(id).confirmed();
             self.set_state(id, PathState::Active);
+            if first {
+                self.paths.search_mtu(id, &self.config);
+            }
             self.sender.event();
         }
         if !self.sender.is_open()

@@ -77,6 +77,7 @@ impl Sender {
                 around.paths.view_mut(id).errors = 0;
             }
             around.paths.get_mut(id).lone = false;
+            around.paths.get_mut(id).data_came_through();
             let acked = Acked {
                 now: around.now,
                 cumulative: tally.cumulative,

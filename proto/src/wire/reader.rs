@@ -65,6 +65,11 @@ impl<'a> Reader<'a> {
         rest
     }
 
+    /// Passes over all that is left.
+    pub(super) fn skip(&mut self) {
+        self.at = self.end;
+    }
+
     /// The next chunk, parameter or cause: the first two bytes of its header, and what its length encloses.
     //= rfc9260#section-3.2
     //= rfc9260#section-3.2.1

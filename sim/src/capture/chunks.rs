@@ -36,6 +36,7 @@ impl Short {
             Chunk::CookieEcho(chunk) => vec![("cookie", json!(chunk.cookie.len()))],
             Chunk::ShutdownComplete(chunk) => vec![reflected(chunk.reflected)],
             Chunk::ShutdownAck(_) | Chunk::CookieAck(_) => Vec::new(),
+            Chunk::Pad(chunk) => vec![("len", json!(chunk.bytes))],
             Chunk::Unknown(chunk) => vec![("flags", json!(chunk.flags)), ("len", json!(chunk.value.len()))],
         };
         Short { name: name(number), fields }

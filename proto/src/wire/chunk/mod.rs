@@ -2,12 +2,14 @@
 
 mod close;
 mod data;
+mod pad;
 mod path;
 mod sack;
 mod setup;
 
 pub use close::{Abort, OperationError, Shutdown, ShutdownComplete};
 pub use data::{DATA_HEADER, Data};
+pub use pad::Pad;
 pub use path::Heartbeat;
 pub use sack::{GapBlock, SACK_HEADER, Sack};
 pub use setup::{CookieEcho, INIT_HEADER, Init};
@@ -125,6 +127,8 @@ chunks! {
     11 CookieAck(Bare),
     /// The association is over.
     14 ShutdownComplete(ShutdownComplete),
+    /// Nothing.
+    132 Pad(Pad),
 }
 
 /// The content of a chunk that has none.
