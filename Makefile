@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run reproduce test bench fuzz format lint docs unit
+.PHONY: run reproduce test bench soak fuzz format lint docs unit
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it.
 run:
@@ -20,12 +20,17 @@ reproduce:
 test: format lint docs unit
 
 # What things cost: a data packet in the core, a packet in the codec, a gigabyte of messages beside another
-# stack, and a gigabyte on simulated links beside ns-2.
+# stack, a gigabyte on simulated links beside ns-2, and a gigabyte over UDP beside usrsctp.
 bench:
 	cargo bench --quiet --package anabranch-proto --bench endpoints
 	cargo bench --quiet --package anabranch-proto --bench codec
 	cargo run --release --quiet --manifest-path bench/peers/Cargo.toml
 	bench/versus-ns2
+	bench/net
+
+# A hundred random failures of links in the middle of transfers, in network namespaces (for root): minutes.
+soak:
+	ANABRANCH_CUTS=100 cargo test --package anabranch-net --test networks random_cuts -- --nocapture
 
 # Every fuzz target for so many seconds: make fuzz SECONDS=60
 SECONDS ?= 60

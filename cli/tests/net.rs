@@ -1,5 +1,7 @@
 //! `serve`, `send` and `perf` from outside, on the loopback interface.
 
+#![allow(clippy::disallowed_methods, reason = "real networks have real clocks")]
+
 mod support;
 
 use std::fs;

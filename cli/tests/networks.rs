@@ -7,13 +7,14 @@ mod network;
 mod support;
 
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use network::{Cut, Network, QUEUE, RATE, address};
+use network::{Cut, Network, QUEUE, RATE, address, routed_address, skip};
 use serde_json::Value;
 use support::{anabranch, stderr};
 
@@ -41,27 +42,30 @@ fn with_settings(command: &mut Command) -> &mut Command {
     command.args(SETTINGS.iter().flat_map(|setting| ["--set", setting]))
 }
 
-fn list(host: usize) -> String {
-    format!("{},{}", address(host, 0), address(host, 1))
+/// Where a host is found by a link.
+type Place = fn(usize, usize) -> IpAddr;
+
+fn list(host: usize, place: Place) -> String {
+    format!("{},{}", place(host, 0), place(host, 1))
 }
 
 /// A listener on host `b`, and the line in which it says where.
-fn serve(network: &Network, directory: &Path) -> Process {
+fn serve(network: &Network, place: Place, directory: &Path) -> Process {
     let mut command = network.command(1, BINARY);
-    command.args(["serve", "--public", "--listen", &list(1), "--receive-into"]).arg(directory);
+    command.args(["serve", "--public", "--listen", &list(1, place), "--receive-into"]).arg(directory);
     let mut process = with_settings(&mut command).stdout(Stdio::piped()).spawn().expect("the binary runs");
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(process.stdout.take().expect("a pipe")));
     for link in 0..2 {
         let line = lines.next().expect("it says where it listens").expect("text");
         let device = network.interface(1, link);
-        assert_eq!(line, format!("listening at {}:9899 on {device}", address(1, link)));
+        assert_eq!(line, format!("listening at {}:9899 on {device}", place(1, link)));
     }
     Process(process)
 }
 
-fn send(network: &Network, file: &Path) -> Command {
+fn send(network: &Network, place: Place, file: &Path) -> Command {
     let mut command = network.command(0, BINARY);
-    command.arg("send").arg(file).args(["--to", &list(1), "--from", &list(0), "--json"]);
+    command.arg("send").arg(file).args(["--to", &list(1, place), "--from", &list(0, place), "--json"]);
     with_settings(&mut command);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -73,13 +77,13 @@ fn content() -> Vec<u8> {
 
 /// Sends a file by `network` and cuts the first link so long after the beginning; what `send` says, and the
 /// seconds until the file is there. The verdict takes longer: by the cut link first, and by a timeout.
-fn send_and_cut(network: &Arc<Network>, cut: Option<(Duration, Cut)>) -> (Value, f64) {
+fn send_and_cut(network: &Arc<Network>, place: Place, cut: Option<(Duration, Cut)>) -> (Value, f64) {
     let (from, to) = (tempfile::tempdir().expect("a place"), tempfile::tempdir().expect("a place"));
     let file = from.path().join("a file");
     fs::write(&file, content()).expect("a file");
-    let _listener = serve(network, to.path());
+    let _listener = serve(network, place, to.path());
     let begun = Instant::now();
-    let client = send(network, &file).spawn().expect("the binary runs");
+    let client = send(network, place, &file).spawn().expect("the binary runs");
     if let Some((at, how)) = cut {
         sleep(at.saturating_sub(begun.elapsed()));
         network.cut(0, how, false);
@@ -99,7 +103,7 @@ fn send_and_cut(network: &Arc<Network>, cut: Option<(Duration, Cut)>) -> (Value,
 fn a_file_survives_the_loss_of_either_kind() {
     for how in [Cut::Dropped, Cut::OwnEnd] {
         let Some(network) = Network::new("a_file_survives_the_loss_of_either_kind") else { return };
-        let (result, _) = send_and_cut(&network, Some((Duration::from_millis(800), how)));
+        let (result, _) = send_and_cut(&network, address, Some((Duration::from_millis(800), how)));
         let state = if how == Cut::OwnEnd { "down here" } else { "inactive" };
         assert_eq!(result["paths"][0]["state"], state, "{how:?}: {result}");
         assert_eq!(result["paths"][1]["state"], "active");
@@ -107,6 +111,41 @@ fn a_file_survives_the_loss_of_either_kind() {
             assert_eq!(result["paths"][link]["device"], network.interface(0, link), "bound to it");
             assert!(result["paths"][link]["delivered"].as_u64() > Some(500_000), "{how:?}: {result}");
         }
+    }
+}
+
+/// Each host has one default route, by its first interface. Captures at the router show each path's packets on
+/// its own link, those of the second too, and also when the first, and with it the route, is gone.
+#[test]
+fn with_one_default_route_each_path_leaves_by_its_own_interface() {
+    const NAME: &str = "with_one_default_route_each_path_leaves_by_its_own_interface";
+    let Some(network) = Network::routed(NAME) else { return };
+    if Command::new("tcpdump").arg("--version").output().is_err() {
+        return skip(NAME, "tcpdump is not installed");
+    }
+    let directory = tempfile::tempdir().expect("a place");
+    let captures = [0, 1].map(|link| directory.path().join(format!("{link}.pcap")));
+    let capture = |link: usize| {
+        let mut command = network.command(2, "tcpdump");
+        command
+            .args(["-U", "-s", "100", "-Z", "root", "-i", &network.router_side(0, link), "-w"])
+            .arg(&captures[link]);
+        Process(command.arg("udp").stderr(Stdio::null()).spawn().expect("it is installed"))
+    };
+    let running = [capture(0), capture(1)];
+    while !captures.iter().all(|file| file.exists()) {
+        sleep(Duration::from_millis(10));
+    }
+    let (result, _) = send_and_cut(&network, routed_address, Some((Duration::from_millis(5), Cut::OwnEnd)));
+    drop(running);
+    assert_eq!(result["paths"][0]["state"], "down here", "{result}");
+    for (link, file) in captures.iter().enumerate() {
+        let output = Command::new("tcpdump").args(["-nn", "-r"]).arg(file).output().expect("it is installed");
+        let lines = String::from_utf8(output.stdout).expect("text");
+        let (own, peer) = (routed_address(0, link), routed_address(1, link));
+        let ours = |line: &&str| line.contains(&format!("{own}.")) && line.contains(&format!("{peer}."));
+        assert!(lines.lines().filter(ours).count() > 5, "link {link}: {lines}");
+        assert!(lines.lines().all(|line| ours(&line)), "link {link}: {lines}");
     }
 }
 
@@ -148,7 +187,7 @@ fn simulated(cut: Option<Duration>) -> Value {
 fn the_simulator_predicts_it() {
     for cut in [None, Some(Duration::from_millis(800))] {
         let Some(network) = Network::new("the_simulator_predicts_it") else { return };
-        let (real, seconds) = send_and_cut(&network, cut.map(|at| (at, Cut::Dropped)));
+        let (real, seconds) = send_and_cut(&network, address, cut.map(|at| (at, Cut::Dropped)));
         let predicted = simulated(cut);
         let seconds = (seconds, predicted["completion"].as_f64().expect("a number"));
         let packets = (

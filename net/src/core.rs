@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_proto::wire::{Address, Packet};
-use anabranch_proto::{AssociationId, Endpoint, Event, Incoming, LostReason, Output, PathView, Time};
+use anabranch_proto::{
+    AssociationId, Endpoint, Event, Incoming, LostReason, Output, PathView, Purpose, Reason, Time,
+};
 use tokio::sync::{Notify, broadcast};
 
-use crate::gather::Gather;
+use crate::gather::{Gather, Manner};
 use crate::interface::route;
 use crate::report::{PathReport, Traffic};
 use crate::socket::{Malformed, Sent, Socket};
@@ -223,7 +225,7 @@ impl Core {
     pub(crate) fn drain(&mut self, shared: &Shared, now: Time) {
         loop {
             match self.endpoint.poll(now) {
-                Output::Transmit(packet, _) => self.transmit(shared, &packet),
+                Output::Transmit(packet, reason) => self.transmit(shared, &packet, &reason),
                 Output::Event(id, event) => self.event(shared, id, event, now),
                 Output::Note(_) => {}
                 Output::Wait(until) => return self.wake = until,
@@ -231,18 +233,22 @@ impl Core {
         }
     }
 
-    fn transmit(&mut self, shared: &Shared, packet: &Packet) {
+    fn transmit(&mut self, shared: &Shared, packet: &Packet, reason: &Reason) {
+        let manner = match reason.purpose {
+            _ if reason.oversize => Manner::Fragmented,
+            Purpose::Heartbeat => Manner::Alone,
+            _ => Manner::Together,
+        };
         let from = shared.sockets.iter().position(|socket| socket.address == packet.from);
         if let Some(from) = from {
-            self.outbound[from].gather.push(SocketAddr::new(packet.to.ip, packet.to.udp), packet);
+            self.outbound[from].gather.push(SocketAddr::new(packet.to.ip, packet.to.udp), packet, manner);
         }
     }
 
     fn event(&mut self, shared: &Shared, id: AssociationId, event: Event, now: Time) {
-        if !self.users.contains_key(&id) {
-            if event != Event::Up || !self.admit(shared, id, now) {
-                return;
-            }
+        let known = self.users.contains_key(&id);
+        if !known && (event != Event::Up || !self.admit(shared, id, now)) {
+            return;
         }
         let Some(user) = self.users.get_mut(&id) else { return };
         match &event {
@@ -309,7 +315,7 @@ impl Core {
             let mut unreachable = false;
             let outbound = &mut self.outbound[index];
             while let Some((run, bytes)) = outbound.gather.first() {
-                match socket.send(run.to, run.size, bytes) {
+                match socket.send(run, bytes) {
                     Sent::Done => {
                         self.traffic.sends += 1;
                         self.traffic.packets_sent += run.packets() as u64;

@@ -26,6 +26,19 @@ pub(crate) struct Run {
     pub(crate) size: usize,
     /// Bytes in all.
     pub(crate) len: usize,
+    /// How it goes.
+    pub(crate) manner: Manner,
+}
+
+/// How a packet goes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Manner {
+    /// With others of its size.
+    Together,
+    /// In a call of its own: it probes what the path carries, and what carries runs need not carry it alone.
+    Alone,
+    /// Alone, and IP may fragment it: it is larger than the path carries.
+    Fragmented,
 }
 
 impl Run {
@@ -41,15 +54,15 @@ impl Gather {
     }
 
     /// Adds a packet.
-    pub(crate) fn push(&mut self, to: SocketAddr, packet: &Packet) {
+    pub(crate) fn push(&mut self, to: SocketAddr, packet: &Packet, manner: Manner) {
         let before = self.bytes.len();
         if before > LIMIT || packet.encode(&mut self.bytes).is_err() {
             return;
         }
         let size = self.bytes.len() - before;
         match self.runs.back_mut() {
-            Some(run) if fits(run, to, size, self.most) => run.len += size,
-            _ => self.runs.push_back(Run { to, size, len: size }),
+            Some(run) if manner == Manner::Together && fits(run, to, size, self.most) => run.len += size,
+            _ => self.runs.push_back(Run { to, size, len: size, manner }),
         }
     }
 
@@ -75,19 +88,16 @@ impl Gather {
     pub(crate) fn no_runs(&mut self) {
         self.most = 1;
         let runs = std::mem::take(&mut self.runs);
-        for Run { to, size, len } in runs {
-            let cut = (0..len).step_by(size).map(|at| Run {
-                to,
-                size: size.min(len - at),
-                len: size.min(len - at),
-            });
-            self.runs.extend(cut);
+        for Run { to, size, len, manner } in runs {
+            let one = |at| Run { to, size: size.min(len - at), len: size.min(len - at), manner };
+            self.runs.extend((0..len).step_by(size).map(one));
         }
     }
 }
 
 fn fits(run: &Run, to: SocketAddr, size: usize, most: usize) -> bool {
     run.to == to
+        && run.manner == Manner::Together
         && run.len.is_multiple_of(run.size)
         && size <= run.size
         && run.len / run.size < most
@@ -129,29 +139,39 @@ mod tests {
     #[test]
     fn packets_of_one_size_and_a_shorter_last_one_make_a_run() {
         let mut gather = Gather::new(64);
-        [100, 100, 40, 40, 100].iter().for_each(|size| gather.push(to(1), &packet(*size)));
-        gather.push(to(2), &packet(100));
+        [100, 100, 40, 40, 100].iter().for_each(|size| gather.push(to(1), &packet(*size), Manner::Together));
+        gather.push(to(2), &packet(100), Manner::Together);
         assert_eq!(shape(&mut gather), [(1, 116, 3), (1, 56, 1), (1, 116, 1), (2, 116, 1)]);
     }
 
     #[test]
     fn a_run_has_its_limits_and_nothing_waits_without_end() {
         let mut gather = Gather::new(3);
-        (0..4).for_each(|_| gather.push(to(1), &packet(0)));
+        (0..4).for_each(|_| gather.push(to(1), &packet(0), Manner::Together));
         assert_eq!(shape(&mut gather), [(1, 16, 3), (1, 16, 1)]);
         let mut gather = Gather::new(1000);
-        (0..100).for_each(|_| gather.push(to(1), &packet(1400)));
+        (0..100).for_each(|_| gather.push(to(1), &packet(1400), Manner::Together));
         assert_eq!(shape(&mut gather), [(1, 1416, 45), (1, 1416, 45), (1, 1416, 10)]);
-        (0..10_000).for_each(|_| gather.push(to(1), &packet(1400)));
+        (0..10_000).for_each(|_| gather.push(to(1), &packet(1400), Manner::Together));
         assert!(gather.bytes.len() <= LIMIT + 1416);
+    }
+
+    #[test]
+    fn probes_and_packets_that_are_too_large_go_alone() {
+        for manner in [Manner::Alone, Manner::Fragmented] {
+            let mut gather = Gather::new(64);
+            let manners = [Manner::Together, manner, Manner::Together, Manner::Together];
+            manners.iter().for_each(|manner| gather.push(to(1), &packet(100), *manner));
+            assert_eq!(shape(&mut gather), [(1, 116, 1), (1, 116, 1), (1, 116, 2)]);
+        }
     }
 
     #[test]
     fn runs_can_be_taken_apart() {
         let mut gather = Gather::new(64);
-        [100, 100, 40].iter().for_each(|size| gather.push(to(1), &packet(*size)));
+        [100, 100, 40].iter().for_each(|size| gather.push(to(1), &packet(*size), Manner::Together));
         gather.no_runs();
-        gather.push(to(1), &packet(40));
+        gather.push(to(1), &packet(40), Manner::Together);
         assert_eq!(shape(&mut gather), [(1, 116, 1), (1, 116, 1), (1, 56, 1), (1, 56, 1)]);
     }
 }

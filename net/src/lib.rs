@@ -11,7 +11,7 @@
 //! let endpoint = Endpoint::bind(Options::towards(&["192.0.2.1".parse()?])?)?;
 //! let association = endpoint.connect(&["192.0.2.1:9899".parse()?], 5000).await?;
 //! let payload = b"a message".as_slice().into();
-//! association.send(Message { stream: 0, ppid: 0, unordered: false, immediate: false, payload }).await?;
+//! association.send(Message { payload, ..Message::default() }).await?;
 //! association.close().await?;
 //! endpoint.close().await;
 //! # Ok(())

@@ -56,7 +56,7 @@ impl Options {
     /// For associations with the peer at these addresses: from the addresses that the system's routes choose,
     /// from any port.
     pub fn towards(peer: &[IpAddr]) -> io::Result<Options> {
-        let config = Config { port: 0, ..Config::default() };
+        let config = Config { port: 0, mtu_discovery: true, ..Config::default() };
         let local = sources(peer)?;
         // What goes to an address of this host comes back by the loopback interface.
         let bind_devices = !local.iter().any(|own| peer.contains(own));

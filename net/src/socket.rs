@@ -8,10 +8,14 @@ use anabranch_proto::wire::{Address, Ecn, Packet};
 use bytes::Bytes;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::io::Errno;
+use rustix::net::sockopt::{
+    Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery, set_ip_mtu_discover, set_ipv6_mtu_discover,
+};
 use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+use crate::gather::{Manner, Run};
 use crate::interface::Interface;
 use crate::options::Carrier;
 use crate::report::Device;
@@ -52,7 +56,7 @@ impl Socket {
             Carrier::Udp(port) => (RawSocket::new(domain, Type::DGRAM, Some(Protocol::UDP))?, port),
             Carrier::Raw => (RawSocket::new(domain, Type::RAW, Some(Protocol::from(SCTP)))?, 0),
         };
-        if ip.is_ipv6() {
+        if ip.is_ipv6() && carrier != Carrier::Raw {
             socket.set_only_v6(true)?;
         }
         // Larger is better, smaller works.
@@ -88,10 +92,31 @@ impl Socket {
         self.io.poll_send_ready(context).map(|_| ())
     }
 
-    /// Hands `contents`, packets of `size` bytes, to the kernel.
-    pub(crate) fn send(&self, to: SocketAddr, size: usize, contents: &[u8]) -> Sent {
-        let segment_size = (contents.len() > size).then_some(size);
-        let transmit = Transmit { destination: to, ecn: None, contents, segment_size, src_ip: None };
+    /// Hands a run of packets to the kernel.
+    pub(crate) fn send(&self, run: &Run, contents: &[u8]) -> Sent {
+        if run.manner != Manner::Fragmented {
+            return self.send_whole(run, contents);
+        }
+        // Rare: a packet from before the path MTU was found to be smaller.
+        self.allow_fragments(true);
+        let sent = self.send_whole(run, contents);
+        self.allow_fragments(false);
+        sent
+    }
+
+    /// Whether IP may fragment packets of this socket. On an error they stay as they were.
+    fn allow_fragments(&self, allow: bool) {
+        let _ = match (self.address.ip, allow) {
+            (IpAddr::V4(_), true) => set_ip_mtu_discover(&self.io, Ipv4PathMtuDiscovery::DONT),
+            (IpAddr::V4(_), false) => set_ip_mtu_discover(&self.io, Ipv4PathMtuDiscovery::PROBE),
+            (IpAddr::V6(_), true) => set_ipv6_mtu_discover(&self.io, Ipv6PathMtuDiscovery::DONT),
+            (IpAddr::V6(_), false) => set_ipv6_mtu_discover(&self.io, Ipv6PathMtuDiscovery::PROBE),
+        };
+    }
+
+    fn send_whole(&self, run: &Run, contents: &[u8]) -> Sent {
+        let segment_size = (contents.len() > run.size).then_some(run.size);
+        let transmit = Transmit { destination: run.to, ecn: None, contents, segment_size, src_ip: None };
         let socket = UdpSockRef::from(&self.io);
         let sent = self.io.try_io(Interest::WRITABLE, || self.state.try_send(socket, &transmit));
         match sent {

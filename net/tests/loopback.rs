@@ -2,6 +2,9 @@
 
 #![allow(clippy::disallowed_types, reason = "real networks have real clocks")]
 
+#[path = "support/network.rs"]
+mod network;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +15,7 @@ use anabranch_net::{
 };
 use anabranch_proto::Config;
 use bytes::Bytes;
+use network::skip;
 use tokio::time::timeout;
 
 const PORT: u16 = 5000;
@@ -34,7 +38,7 @@ fn client(to: &[SocketAddr]) -> Endpoint {
 }
 
 fn message(payload: impl Into<Bytes>) -> Message {
-    Message { ppid: 7, payload: payload.into(), ..Message::default() }
+    Message { stream: 0, ppid: 7, payload: payload.into(), ..Message::default() }
 }
 
 /// Both ends of an association.
@@ -205,5 +209,26 @@ async fn a_thousand_associations_on_one_socket() {
     for (_, client, association) in all {
         within(association.close()).await.expect("gracefully");
         within(client.close()).await;
+    }
+}
+
+/// SCTP directly on IP, where the user may open raw sockets.
+#[tokio::test]
+async fn without_udp() {
+    for local in ["127.0.0.1", "::1"] {
+        let raw = |listen| Options { carrier: Carrier::Raw, listen, ..options(&[local]) };
+        let server = match Endpoint::bind(raw(true)) {
+            Ok(server) => server,
+            Err(error) => return skip("without_udp", &error.to_string()),
+        };
+        let client = Options { config: Config { port: 0, ..Config::default() }, ..raw(false) };
+        let client = Endpoint::bind(client).expect("sockets");
+        let to: Vec<SocketAddr> = vec![SocketAddr::new(local.parse().expect("an address"), 0)];
+        let (ours, theirs) = within(pair(&server, &client, &to)).await;
+        let large: Vec<u8> = (0..300_000u32).map(|n| (n % 249) as u8).collect();
+        within(ours.send(message(large.clone()))).await.expect("it is up");
+        assert_eq!(read(&theirs).await, large);
+        assert_eq!((ours.paths()[0].local.udp, ours.paths()[0].remote.udp), (0, 0));
+        within(ours.close()).await.expect("gracefully");
     }
 }

@@ -43,10 +43,7 @@ impl Service {
 
     async fn say(&self, ppid: u32, text: &str) {
         let payload = text.as_bytes().to_vec().into();
-        let said = self
-            .association
-            .send(Message { stream: 0, ppid, unordered: false, immediate: false, payload })
-            .await;
+        let said = self.association.send(Message { stream: 0, ppid, payload, ..Message::default() }).await;
         said.expect("it is up");
     }
 

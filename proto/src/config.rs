@@ -76,8 +76,10 @@ pub struct Config {
     pub inbound_streams: u16,
     /// Associations at most; beyond it peers are refused (out of resource).
     pub max_associations: u32,
-    /// The path MTU in bytes, IP header included.
+    /// The path MTU in bytes, IP header included; with `mtu_discovery`, the largest that is tried.
     pub mtu: u32,
+    /// Whether each path's MTU is searched for by probes, from 1,200 bytes up to `mtu` (RFC 8899).
+    pub mtu_discovery: bool,
     /// Bytes of IP header before every packet, counted in the MTU: 20, or 40 for IPv6.
     pub ip_header: u32,
     /// The first TSN of every association; `None`: random. For tests of the wrap.
@@ -181,6 +183,7 @@ impl Default for Config {
             inbound_streams: 1024,
             max_associations: 1 << 16,
             mtu: 1500,
+            mtu_discovery: false,
             ip_header: 20,
             first_tsn: None,
             first_ssn: 0,

@@ -146,7 +146,10 @@ impl Endpoint {
     pub fn poll(&mut self, now: Time) -> Output {
         self.run_timers(now);
         if let Some((packet, purpose)) = self.answers.pop_front() {
-            return Output::Transmit(packet, Reason { purpose, path: None, limit: Limit::Control });
+            return Output::Transmit(
+                packet,
+                Reason { purpose, path: None, limit: Limit::Control, oversize: false },
+            );
         }
         while let Some(&index) = self.ready.front() {
             let Some(association) = &mut self.associations[index] else {
@@ -470,7 +473,10 @@ impl Endpoint {
             // Only an INIT has none.
             Some(_) if packet.tag == 0 => {}
             Some(_) => match self.owner(&packet) {
-                Owner::Association(index) => self.deliver(index, packet, 0, now),
+                Owner::Association(index) => match self.too_small(index, &packet) {
+                    Some(tag) => self.refuse(&packet, tag, vec![Cause::InvalidMandatoryParameter]),
+                    None => self.deliver(index, packet, 0, now),
+                },
                 Owner::WrongTag => {}
                 Owner::Nobody => self.out_of_the_blue(&packet),
             },
@@ -486,8 +492,12 @@ impl Endpoint {
             Chunk::ShutdownComplete(complete) => complete.reflected,
             _ => false,
         });
+        // The end of an association that the peer remembers and we, who set up a new one, do not.
+        let ends = matches!(packet.chunks.first(), Some(Chunk::ShutdownAck(_)));
+        let unknown = |a: &Association| ends && a.state().setting_up();
         if !reflected && let Some(index) = self.with_tag(packet) {
-            return Owner::Association(index);
+            let out_of_the_blue = self.associations[index].as_deref().is_some_and(unknown);
+            return if out_of_the_blue { Owner::Nobody } else { Owner::Association(index) };
         }
         let by_peer = self.by_peer.get(&(packet.from, packet.ports.source)).copied();
         let known = by_peer.and_then(|index| Some((index, self.associations[index].as_ref()?)));
@@ -495,10 +505,8 @@ impl Endpoint {
             let right = known.filter(|(_, association)| association.peer_tag == packet.tag);
             return right.map_or(Owner::WrongTag, |(index, _)| Owner::Association(index));
         }
-        let ends = matches!(packet.chunks.first(), Some(Chunk::ShutdownAck(_)));
         match known {
-            // The end of an association that the peer remembers and we, who set up a new one, do not.
-            Some((_, association)) if ends && association.state().setting_up() => Owner::Nobody,
+            Some((_, association)) if unknown(association) => Owner::Nobody,
             Some(_) => Owner::WrongTag,
             None => Owner::Nobody,
         }
@@ -561,15 +569,18 @@ impl Endpoint {
     /// A packet without an association.
     //= rfc9260#section-8.4
     fn out_of_the_blue(&mut self, packet: &Packet) {
+        let aborts = |chunk: &Chunk| matches!(chunk, Chunk::Abort(_));
+        let ends = |chunk: &Chunk| matches!(chunk, Chunk::ShutdownAck(_));
         let silent = |chunk: &Chunk| match chunk {
-            Chunk::Abort(_) | Chunk::ShutdownComplete(_) | Chunk::CookieAck(_) => true,
+            Chunk::ShutdownComplete(_) | Chunk::CookieAck(_) => true,
             Chunk::Error(error) => error.causes.iter().any(|c| matches!(c, Cause::StaleCookie(_))),
             _ => false,
         };
-        if packet.chunks.iter().any(silent) {
+        // In this order, whatever else is in the packet.
+        let ends = packet.chunks.iter().any(ends);
+        if packet.chunks.iter().any(aborts) || !ends && packet.chunks.iter().any(silent) {
             return;
         }
-        let ends = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::ShutdownAck(_)));
         let chunk = match ends {
             true => Chunk::ShutdownComplete(ShutdownComplete { reflected: true }),
             false => Chunk::Abort(Abort { reflected: true, causes: vec![] }),

@@ -50,6 +50,9 @@ pub struct Reason {
     pub path: Option<PathId>,
     /// What let it go.
     pub limit: Limit,
+    /// Whether it is larger than the path carries, as chunks from before the path MTU fell are: IP must be
+    /// allowed to fragment it.
+    pub oversize: bool,
 }
 
 /// What a packet is for; if for several things, the first of these.

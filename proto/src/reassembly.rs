@@ -25,7 +25,8 @@ struct Stream {
     unordered: Pile,
 }
 
-/// Chunks in TSN order.
+/// Chunks in order: unordered ones by TSN, ordered ones by SSN first, as a peer may number messages of a stream
+/// otherwise than it sends them.
 #[derive(Default)]
 struct Pile {
     chunks: VecDeque<Data>,
@@ -131,15 +132,16 @@ impl Reassembly {
         streams.map(|(stream, s)| s.drop_unordered(stream as u16, cumulative, ready)).sum()
     }
 
-    /// Takes out a chunk that was not delivered; its bytes.
-    pub(crate) fn discard(&mut self, tsn: Tsn) -> Option<u64> {
+    /// Takes out the highest chunk above `tsn` that was not delivered; its TSN and bytes.
+    pub(crate) fn discard_above(&mut self, tsn: Tsn) -> Option<(Tsn, u64)> {
         if let Some(interleaved) = &mut self.interleaved {
-            return interleaved.discard(tsn);
+            return interleaved.discard_above(tsn);
         }
-        self.streams
-            .iter_mut()
-            .flat_map(|s| [&mut s.ordered, &mut s.unordered])
-            .find_map(|pile| pile.discard(tsn))
+        let piles = || self.streams.iter().flat_map(|s| [&s.ordered, &s.unordered]);
+        let above = piles().flat_map(|pile| &pile.chunks).map(|data| data.tsn).filter(|t| t.after(tsn));
+        let highest = above.max_by_key(|t| t.distance_from(tsn))?;
+        let mut piles = self.streams.iter_mut().flat_map(|s| [&mut s.ordered, &mut s.unordered]);
+        piles.find_map(|pile| pile.discard(highest)).map(|bytes| (highest, bytes))
     }
 
     /// Delivers the beginning of a message, of the first stream that has one of which nothing before is
@@ -225,7 +227,9 @@ impl Stream {
             self.next = self.next.next();
             return ready.push_back(whole_message(data));
         }
-        self.ordered.insert(data);
+        let next = self.next;
+        let turn = |data: &Data| data.ssn.distance_from(next);
+        self.ordered.insert(data, |a, b| turn(a) < turn(b) || (a.ssn == b.ssn && a.tsn.before(b.tsn)));
         self.deliver_ordered(ready);
     }
 
@@ -244,7 +248,7 @@ impl Stream {
         if data.begin && data.end && pile.resumes.is_none() {
             return ready.push_back(whole_message(data));
         }
-        let at = pile.insert(data);
+        let at = pile.insert(data, |a, b| a.tsn.before(b.tsn));
         match (pile.message_around(at), pile.resumes) {
             (Some((start, end)), None) => ready.push_back(pile.take_between(start, end)),
             (Some((start, end)), Some(tsn)) if pile.chunks[start].tsn == tsn => {
@@ -260,11 +264,9 @@ impl Stream {
 
 impl Pile {
     /// Puts a chunk in its place; where that is.
-    fn insert(&mut self, data: Data) -> usize {
+    fn insert(&mut self, data: Data, before: impl Fn(&Data, &Data) -> bool) -> usize {
         let at = match self.chunks.back() {
-            Some(last) if data.tsn.before(last.tsn) => {
-                self.chunks.partition_point(|d| d.tsn.before(data.tsn))
-            }
+            Some(last) if before(&data, last) => self.chunks.partition_point(|d| before(d, &data)),
             _ => self.chunks.len(),
         };
         if at < self.contiguous || at == 0 {
@@ -275,10 +277,7 @@ impl Pile {
     }
 
     fn discard(&mut self, tsn: Tsn) -> Option<u64> {
-        let at = self.chunks.partition_point(|d| d.tsn.before(tsn));
-        if self.chunks.get(at)?.tsn != tsn {
-            return None;
-        }
+        let at = self.chunks.iter().rposition(|d| d.tsn == tsn)?;
         self.contiguous = self.contiguous.min(at);
         self.chunks.remove(at).map(|data| padded(data.size()) as u64)
     }
@@ -444,6 +443,19 @@ mod tests {
         assert_eq!(delivered(&mut r), [(vec![1, 2], true), (vec![3], true)]);
     }
 
+    /// TSN 1 has SSN 2, TSN 2 and 3 have SSN 1, TSN 4 has SSN 0.
+    //= rfc9260#section-6.6
+    #[test]
+    fn the_turn_is_that_of_the_ssn() {
+        let mut r = Reassembly::new(Ssn(0));
+        for (tsn, ssn, flags) in [(1, 2, "BE"), (3, 1, "E"), (2, 1, "B")] {
+            r.insert(piece(tsn, ssn, flags));
+        }
+        assert!(!r.has_ready());
+        r.insert(piece(4, 0, "BE"));
+        assert_eq!(delivered(&mut r), [(vec![4], true), (vec![2, 3], true), (vec![1], true)]);
+    }
+
     #[test]
     fn unordered_messages_do_not() {
         let mut r = Reassembly::new(Ssn(0));
@@ -474,8 +486,8 @@ mod tests {
         let mut r = Reassembly::new(Ssn(0));
         r.insert(piece(2, 0, ""));
         r.insert(piece(3, 0, "E"));
-        assert_eq!(r.discard(Tsn(3)), Some(20));
-        assert_eq!(r.discard(Tsn(3)), None);
+        assert_eq!(r.discard_above(Tsn(1)), Some((Tsn(3), 20)));
+        assert_eq!(r.discard_above(Tsn(2)), None);
         r.insert(piece(1, 0, "B"));
         assert!(!r.has_ready());
         r.insert(piece(3, 0, "E"));

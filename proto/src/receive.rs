@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use crate::config::Config;
 use crate::path::PathId;
 use crate::reassembly::Reassembly;
-use crate::rules::{FirstData, WindowUpdates};
+use crate::rules::{FirstData, GapFilled, WindowUpdates};
 use crate::wire::chunk::{Data, GapBlock, IData, SACK_HEADER, Sack, SkippedMessage, padded};
 use crate::{Delivery, Ssn, Time, Tsn};
 
@@ -141,7 +141,8 @@ impl Receiver {
     ) -> Taken {
         arrival.chunks += 1;
         let first = tsn == self.first && self.cumulative == self.first.prev();
-        arrival.at_once |= immediate || (first && rules.first_data == FirstData::AtOnce);
+        let fills = self.has_gap() && rules.gap_filled == GapFilled::AtOnce;
+        arrival.at_once |= immediate || fills || (first && rules.first_data == FirstData::AtOnce);
         if self.has(tsn) {
             if self.duplicates.len() < DUPLICATES {
                 self.duplicates.push(tsn);
@@ -254,25 +255,11 @@ impl Receiver {
             return false;
         }
         while self.held + size > self.buffer {
-            let Some((dropped, freed)) = self.drop_highest(tsn) else { return false };
+            let Some((dropped, freed)) = self.reassembly.discard_above(tsn) else { return false };
             self.held -= freed;
             self.forget(dropped);
         }
         true
-    }
-
-    /// Takes the highest chunk above `tsn` that was not delivered out of reassembly; its bytes.
-    fn drop_highest(&mut self, tsn: Tsn) -> Option<(Tsn, u64)> {
-        for &(start, end) in self.runs.iter().rev() {
-            let mut candidate = end;
-            while candidate.after(tsn) && !candidate.before(start) {
-                if let Some(freed) = self.reassembly.discard(candidate) {
-                    return Some((candidate, freed));
-                }
-                candidate = candidate.prev();
-            }
-        }
-        None
     }
 
     /// This TSN, beyond a gap, counts as not arrived any more.
@@ -452,6 +439,7 @@ mod tests {
         assert_eq!(arrive(&mut r, 2), Taken::Duplicate);
     }
 
+    //= rfc9260#section-6.2
     #[test]
     fn every_second_packet_or_a_gap_makes_a_sack_due() {
         let mut r = receiver();
@@ -467,7 +455,10 @@ mod tests {
         assert!(r.schedule.now, "a gap");
         gaps(&mut r);
         arrive(&mut r, 3);
-        assert!(!r.schedule.now, "the packet that fills the last gap goes by the ordinary count");
+        assert!(r.schedule.now, "its filling");
+        gaps(&mut r);
+        arrive(&mut r, 5);
+        assert!(!r.schedule.now, "no gap");
     }
 
     #[test]

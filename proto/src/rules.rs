@@ -265,6 +265,14 @@ rules! { choices {
         Cancel = "cancel",
     } = [Keep, Keep, Keep, Cancel];
 
+    /// Which retransmission ends the RTT measurement that runs with a chunk (§6.3.1 C5, Karn).
+    karn: Karn {
+        /// That of the chunk itself.
+        Chunk = "chunk",
+        /// That, or of any chunk below it: its SACK may have had to wait for that one.
+        ChunkOrBelow = "chunk-or-below",
+    } = [Chunk, ChunkOrBelow, ChunkOrBelow, Chunk];
+
     /// When the initiator sends its first DATA (§5.4).
     confirmation: Confirmation {
         /// At once, on the paths confirmed by the handshake.
@@ -317,6 +325,14 @@ rules! { choices {
         /// The last before SHUTDOWN.
         BeforeShutdown = "before-shutdown",
     } = [Never, Never, BeforeShutdown, Never];
+
+    /// When a SACK follows the packet that fills the last gap (§6.2: as RFC 5681 §4.2 has it).
+    gap_filled: GapFilled {
+        /// At once.
+        AtOnce = "at-once",
+        /// When it would have without the gap.
+        Delayed = "delayed",
+    } = [AtOnce, AtOnce, AtOnce, Delayed];
 
     /// Whether the very first DATA chunk is acknowledged at once (§5.1).
     first_data: FirstData {

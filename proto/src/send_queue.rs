@@ -192,6 +192,19 @@ impl SendQueue {
         }
     }
 
+    /// Takes out the messages of this stream and those above it, of which nothing was sent yet.
+    pub(crate) fn take_from(&mut self, stream: u16) -> Vec<Message> {
+        let (out, kept): (VecDeque<_>, VecDeque<_>) =
+            self.messages.drain(..).partition(|waiting| waiting.message.stream >= stream);
+        self.messages = kept;
+        if let Some(ledger) = &mut self.ledger {
+            out.iter().for_each(|waiting| ledger.strike(waiting.number));
+        }
+        let out: Vec<Message> = out.into_iter().map(|waiting| waiting.message).collect();
+        self.user_bytes -= out.iter().map(|message| message.payload.len() as u64).sum::<u64>();
+        out
+    }
+
     /// Takes out all messages, and whether a part of each was sent.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Message, bool)> + '_ {
         self.user_bytes = 0;
@@ -248,5 +261,19 @@ mod tests {
         queue.push(message(10, false), Time::ZERO);
         queue.take(1000, Tsn(1));
         assert_eq!(queue.take(1000, Tsn(2)).unwrap().ssn, Ssn(0));
+    }
+
+    /// What was given for streams that the peer does not have comes out; the rest stays, in its order.
+    //= rfc9260#section-5.1.1
+    #[test]
+    fn messages_of_streams_that_there_are_not() {
+        let mut queue = SendQueue::new(Ssn(0), None);
+        for stream in [4, 2, 3, 0] {
+            queue.push(Message { stream, ..message(10 + usize::from(stream), false) }, Time::ZERO);
+        }
+        let out: Vec<u16> = queue.take_from(3).iter().map(|message| message.stream).collect();
+        assert_eq!((out, queue.user_bytes()), (vec![4, 3], 22));
+        let left: Vec<u16> = (1..3).map(|n| queue.take(1000, Tsn(n)).unwrap().stream).collect();
+        assert_eq!((left, queue.is_empty()), (vec![2, 0], true));
     }
 }

@@ -38,7 +38,7 @@ proptest! {
         let mut at = 12;
         for chunk in &packet.chunks {
             let alone = chunk.to_bytes().unwrap();
-            prop_assert_eq!(alone.len(), chunk.size());
+            prop_assert_eq!(alone.len(), chunk.padded_size());
             prop_assert_eq!(&alone[..], &bytes[at..at + alone.len()]);
             at += chunk.padded_size();
         }
@@ -199,6 +199,7 @@ fn chunks() -> impl Strategy<Value = Chunk> {
         (any::<u8>(), any::<u8>(), octets(40))
             .prop_filter("known", |(number, ..)| !matches!(number, 0..=15 | 64 | 128 | 130 | 132 | 192..=194))
             .prop_map(|(number, flags, value)| Chunk::Unknown(Box::new(Unknown { number, flags, value }))),
+        (0..2000u16).prop_map(|bytes| Chunk::Pad(Pad { bytes })),
     ]
 }
 

@@ -31,7 +31,7 @@ impl Plain {
     }
 }
 
-const DATA: Reason = Reason { purpose: Purpose::Error, path: None, limit: Limit::Control };
+const DATA: Reason = Reason { purpose: Purpose::Error, path: None, limit: Limit::Control, oversize: false };
 
 impl Agent for Plain {
     fn handle(&mut self, now: Time, _: Body) {

@@ -1,5 +1,7 @@
 //! The commands for real networks, and what they share.
 
+#![allow(clippy::disallowed_types, reason = "real networks have real clocks")]
+
 mod live;
 mod paths;
 pub(crate) mod perf;
@@ -53,7 +55,8 @@ impl Transport {
             )));
         }
         let route = self.retransmit.iter().map(|policy| format!("retransmit={policy}"));
-        let settings: Vec<String> = self.set.iter().cloned().chain(route).collect();
+        let search = std::iter::once("mtu_discovery=true".to_owned());
+        let settings: Vec<String> = search.chain(self.set.iter().cloned()).chain(route).collect();
         protocol("--set", &settings).map_err(|error| refuse_scenario(&error))
     }
 

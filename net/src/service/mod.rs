@@ -100,7 +100,7 @@ enum Heard {
 
 async fn say(association: &Association, control: &Control) -> Result<(), Failure> {
     let payload = serde_json::to_vec(control).unwrap_or_default().into();
-    Ok(association.send(Message { ppid: CONTROL, payload, ..Message::default() }).await?)
+    Ok(association.send(Message { stream: 0, ppid: CONTROL, payload, ..Message::default() }).await?)
 }
 
 /// The next thing that arrives; `None` if the other end has finished.

@@ -25,6 +25,7 @@ pub struct Plan {
     pub bytes: u64,
     pub rto_min: Duration,
     pub pf_max_retrans: Option<u32>,
+    pub mtu_discovery: bool,
     pub steps: Vec<Step>,
 }
 
@@ -40,7 +41,13 @@ pub struct Step {
 
 impl Default for Plan {
     fn default() -> Self {
-        Plan { bytes: 0, rto_min: Duration::from_millis(200), pf_max_retrans: None, steps: Vec::new() }
+        Plan {
+            bytes: 0,
+            rto_min: Duration::from_millis(200),
+            pf_max_retrans: None,
+            mtu_discovery: false,
+            steps: Vec::new(),
+        }
     }
 }
 
@@ -76,8 +83,18 @@ impl Course {
         before.expect("it was looked at").1[0].rto
     }
 
-    pub fn most_errors(&self, path: usize) -> u32 {
-        self.glances.iter().map(|(_, paths)| paths[path].errors).max().unwrap_or(0)
+    /// The DATA chunk limit of a path when it was last looked at.
+    pub fn last_pmdcs(&self, path: usize) -> u32 {
+        self.glances.last().expect("it was looked at").1[path].pmdcs
+    }
+
+    pub fn end(&self) -> Instant {
+        self.ended
+    }
+
+    pub fn most_errors(&self, path: usize, until: Instant) -> u32 {
+        let before = self.glances.iter().take_while(|(at, _)| *at <= until);
+        before.map(|(_, paths)| paths[path].errors).max().unwrap_or(0)
     }
 
     pub fn was_down(&self, path: usize) -> bool {
@@ -120,6 +137,7 @@ fn options(plan: &Plan, host: usize, port: u16) -> Options {
         rto_max: Duration::from_secs(2),
         path_max_retrans: 2,
         pf_max_retrans: plan.pf_max_retrans,
+        mtu_discovery: plan.mtu_discovery,
         heartbeat_interval: Some(Duration::from_millis(500)),
         sack_delay: Duration::from_millis(20),
         ..Config::default()
@@ -160,7 +178,7 @@ async fn send(plan: &Plan, count: u64, network: &Arc<Network>) -> Course {
     let mut events = association.events();
     let give = async {
         for number in 0..count {
-            let message = Message { payload: content(number), ..Message::default() };
+            let message = Message { stream: 0, ppid: 0, payload: content(number), ..Message::default() };
             association.send(message).await.expect("it lives");
         }
         association.close().await.expect("it ends gracefully");

@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Two hosts, `a` and `b`, joined by two links of 20 Mbit/s: 10.77.1.0/24 and 10.77.2.0/24.
+/// Two hosts, `a` and `b`, joined by two links of 20 Mbit/s: 10.77.1.0/24 and 10.77.2.0/24; or each joined by
+/// two links to a router.
 pub struct Network {
-    names: [String; 2],
+    names: Vec<String>,
     /// For the names of interfaces, which have no room for more.
     number: String,
 }
@@ -30,32 +31,74 @@ pub const QUEUE: u64 = 75_000;
 impl Network {
     /// `None`, after a line that says why, where such a network cannot be made.
     pub fn new(test: &str) -> Option<Arc<Network>> {
+        let network = Network::hosts(test, &["a", "b"])?;
+        for link in 0..2 {
+            network.join([0, 1], [network.interface(0, link), network.interface(1, link)]);
+            for host in 0..2 {
+                network.address(host, &network.interface(host, link), &address(host, link).to_string());
+            }
+        }
+        for (host, link) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let device = network.interface(host, link);
+            network.on(
+                host,
+                &format!("tc qdisc add dev {device} root tbf rate {RATE}bit burst 3000 limit {QUEUE}"),
+            );
+        }
+        Some(network)
+    }
+
+    /// The same two hosts with a router, host 2, between them: its links to `a` are 10.77.1.0/24 and 10.77.2.0/24,
+    /// to `b` 10.77.11.0/24 and 10.77.12.0/24. Each host has one default route, by its first link; on the second
+    /// the router answers ARP for all.
+    pub fn routed(test: &str) -> Option<Arc<Network>> {
+        let network = Network::hosts(test, &["a", "b", "r"])?;
+        network.on(2, "sysctl -q -w net.ipv4.ip_forward=1");
+        for (host, link) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let (here, there) = (network.interface(host, link), network.router_side(host, link));
+            network.join([host, 2], [here.clone(), there.clone()]);
+            network.address(host, &here, &routed_address(host, link).to_string());
+            network.address(2, &there, &format!("10.77.{}.254", host * 10 + link + 1));
+            network.on(2, &format!("sysctl -q -w net.ipv4.conf.{there}.proxy_arp=1"));
+        }
+        for host in 0..2 {
+            let (device, router) = (network.interface(host, 0), format!("10.77.{}.254", host * 10 + 1));
+            network.on(host, &format!("ip route add default via {router} dev {device}"));
+        }
+        Some(network)
+    }
+
+    fn hosts(test: &str, hosts: &[&str]) -> Option<Arc<Network>> {
         if let Err(why) = possible() {
             skip(test, &why);
             return None;
         }
         let number = format!("{:x}{:x}", std::process::id(), MADE.fetch_add(1, Ordering::Relaxed));
-        let names = ["a", "b"].map(|host| format!("anabranch-{number}-{host}"));
+        let names = hosts.iter().map(|host| format!("anabranch-{number}-{host}")).collect();
         let network = Network { names, number };
-        for host in 0..2 {
+        for host in 0..hosts.len() {
             run(&format!("ip netns add {}", network.names[host]));
             network.on(host, "ip link set lo up");
         }
-        for link in 0..2 {
-            let [a, b] = [0, 1].map(|host| network.interface(host, link));
-            let (here, there) = (&network.names[0], &network.names[1]);
-            run(&format!("ip -n {here} link add {a} type veth peer name {b} netns {there}"));
-            for host in 0..2 {
-                let (device, address) = (network.interface(host, link), address(host, link));
-                network.on(host, &format!("ip address add {address}/24 dev {device}"));
-                network.on(host, &format!("ip link set {device} up"));
-                network.on(
-                    host,
-                    &format!("tc qdisc add dev {device} root tbf rate {RATE}bit burst 3000 limit {QUEUE}"),
-                );
-            }
-        }
         Some(Arc::new(network))
+    }
+
+    fn join(&self, hosts: [usize; 2], devices: [String; 2]) {
+        let [here, there] = hosts.map(|host| &self.names[host]);
+        run(&format!(
+            "ip -n {here} link add {} type veth peer name {} netns {there}",
+            devices[0], devices[1]
+        ));
+    }
+
+    fn address(&self, host: usize, device: &str, address: &str) {
+        self.on(host, &format!("ip address add {address}/24 dev {device}"));
+        self.on(host, &format!("ip link set {device} up"));
+    }
+
+    /// The router's interface to a host's link.
+    pub fn router_side(&self, host: usize, link: usize) -> String {
+        format!("r{}{link}x{}", ["a", "b"][host], self.number)
     }
 
     pub fn interface(&self, host: usize, link: usize) -> String {
@@ -134,6 +177,10 @@ pub enum Cut {
 
 pub fn address(host: usize, link: usize) -> IpAddr {
     [10, 77, link as u8 + 1, host as u8 + 1].into()
+}
+
+pub fn routed_address(host: usize, link: usize) -> IpAddr {
+    [10, 77, (host * 10 + link + 1) as u8, host as u8 + 1].into()
 }
 
 /// Whether this machine lets us make networks; else why not.

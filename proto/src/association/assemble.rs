@@ -9,10 +9,11 @@ use crate::extension::Congestion;
 use crate::handshake;
 use crate::output::{Limit, Purpose, Reason};
 use crate::path::PathId;
+use crate::policy::Why;
 use crate::rules::ImmediateSack;
 use crate::shutdown::State;
 use crate::wire::chunk::{Bare, CookieEcho, Heartbeat, Shutdown};
-use crate::wire::{Chunk, Ecn, Packet, Ports};
+use crate::wire::{Chunk, Ecn, HEADER, Packet, Ports};
 
 type Built = (Box<Packet>, Reason);
 
@@ -36,7 +37,10 @@ impl Association {
     // Rare beside data: what is not needed for that stays out of its way.
     #[cold]
     fn next_of_control(&mut self, now: Time) -> Option<Built> {
-        self.next_control().or_else(|| self.next_resend(now)).or_else(|| self.next_heartbeat(now))
+        self.next_control()
+            .or_else(|| self.next_resend(now))
+            .or_else(|| self.next_heartbeat(now))
+            .or_else(|| self.next_probe(now))
     }
 
     pub(crate) fn packet(
@@ -63,7 +67,7 @@ impl Association {
             }
             None => Box::new(packet),
         };
-        (packet, Reason { purpose, path: Some(path), limit })
+        (packet, Reason { purpose, path: Some(path), limit, oversize: false })
     }
 
     /// Keeps a packet that was taken in: the next one that is built needs no new memory.
@@ -94,6 +98,7 @@ impl Association {
     fn next_resend(&mut self, now: Time) -> Option<Built> {
         let resend = self.resend.as_mut().filter(|r| r.due)?;
         resend.due = false;
+        resend.sent = now;
         let path = resend.path;
         let longest = self.config.max_init_timeout.filter(|_| self.state.setting_up());
         let rto = self.paths.view(path).rto;
@@ -157,6 +162,15 @@ impl Association {
         Some(self.packet(id, smallvec![chunk], Purpose::Heartbeat, Limit::Control))
     }
 
+    /// A probe of a path's MTU.
+    fn next_probe(&mut self, now: Time) -> Option<Built> {
+        if !self.state.heartbeats() {
+            return None;
+        }
+        let (id, chunks) = self.paths.next_probe(now, &self.config)?;
+        Some(self.packet(id, chunks.into(), Purpose::Heartbeat, Limit::Control))
+    }
+
     /// A SACK that is due, data, or both in one packet.
     //= rfc9260#section-6.1
     fn next_load(&mut self, now: Time) -> Option<Built> {
@@ -178,10 +192,13 @@ impl Association {
                 _ => Some(self.forward_alone(limit, now)),
             };
         };
-        let (mut packet, reason) =
+        let (mut packet, mut reason) =
             self.packet(load.path, SmallVec::new(), Purpose::Data(load.why), load.limit);
         let (sender, mut around, chance) = self.sending(now);
         sender.fill(&load, budget, &mut packet.chunks, &mut around, chance);
+        if load.why != Why::New {
+            reason.oversize = packet.size() > HEADER + self.paths.view(load.path).pmdcs as usize;
+        }
         self.wish_for_sack(&mut packet);
         if forward > 0 {
             self.bundle_forward(limit, &mut packet, now);

@@ -18,7 +18,7 @@ impl Association {
         let (local, source) = (packet.to, packet.from);
         let mut arrival = Arrival::default();
         let path = self.path_of(local, source);
-        self.follow(path, local);
+        self.follow(path, local, source);
         self.heard_in_shutdown();
         if self.extended.is_some() {
             self.sift(packet, Came { path, local, source });
@@ -50,13 +50,16 @@ impl Association {
         let Came { path, local, source } = came;
         match chunk {
             Chunk::InitAck(init) => self.init_ack(&init, local, source, now),
-            Chunk::CookieAck(_) => self.cookie_ack(local, source, now),
+            Chunk::CookieAck(_) => self.cookie_ack(now),
             Chunk::Heartbeat(heartbeat) => self.heartbeat(heartbeat, path),
             Chunk::HeartbeatAck(heartbeat) => self.heartbeat_ack(&heartbeat, now),
             Chunk::Shutdown(shutdown) => self.shutdown_came(shutdown.cumulative, now),
             Chunk::ShutdownAck(_) => self.shutdown_ack_came(path, now),
             Chunk::ShutdownComplete(_) => self.take(Step::Complete, now),
-            Chunk::Abort(abort) => self.abort_came(abort, now),
+            Chunk::Abort(abort) => {
+                self.abort_came(abort, now);
+                return false;
+            }
             Chunk::Error(error) => self.peer_error(error, now),
             Chunk::Data(_) | Chunk::Sack(_) | Chunk::Init(_) | Chunk::CookieEcho(_) => {}
             other => return self.extension_chunk(other, came, arrival, now),
@@ -76,9 +79,15 @@ impl Association {
         kind & 0x80 != 0
     }
 
+    /// Nothing is answered before INIT ACK has told the peer's tag, and a flood in part only.
+    //= rfc9260#section-8.3
+    pub(crate) fn may_reply(&self) -> bool {
+        self.state != State::CookieWait && self.control.len() < MAX_REPLIES
+    }
+
     /// Tells the peer of an error that the association survives.
     pub(crate) fn report(&mut self, path: PathId, cause: Cause) {
-        if self.control.len() < MAX_REPLIES {
+        if self.may_reply() {
             let error = Chunk::Error(OperationError { causes: vec![cause] });
             self.control.push_back((self.open_path(path), error, Purpose::Error));
         }
@@ -90,11 +99,12 @@ impl Association {
         self.close(Event::Lost(LostReason::ProtocolViolation), now);
     }
 
-    /// A path that is not confirmed goes from where the peer's packets come to.
-    fn follow(&mut self, path: PathId, local: Address) {
+    /// A path that is not confirmed goes from where the packets of its peer address come to.
+    fn follow(&mut self, path: PathId, local: Address, source: Address) {
         let view = self.paths.view_mut(path);
         if view.state == PathState::Unconfirmed
             && view.local != local
+            && view.remote == source
             && self.config.pairs == Pairs::OnePerPeer
         {
             view.local = local;
@@ -112,17 +122,18 @@ impl Association {
         }
     }
 
-    /// An ABORT ends the association. One from a peer that has forgotten it, when only its SHUTDOWN COMPLETE
+    /// An ABORT ends the association, and nothing in its packet is answered. One from a peer that has forgotten it, when only its SHUTDOWN COMPLETE
     /// is awaited, says no more than that.
     //= rfc9260#section-9.1
     fn abort_came(&mut self, abort: Abort, now: Time) {
+        self.control.clear();
         let complete = self.state == State::ShutdownAckSent && abort.reflected;
         let lost = Event::Lost(LostReason::PeerAborted(abort.causes));
         self.close(if complete { Event::Closed } else { lost }, now);
     }
 
     fn data(&mut self, data: Data, path: PathId, arrival: &mut Arrival, now: Time) {
-        self.data_shows_cookie_ack(path, now);
+        self.data_shows_cookie_ack(now);
         if !self.state.receives_data() {
             return;
         }
@@ -140,10 +151,9 @@ impl Association {
     }
 
     /// The COOKIE ACK was lost; data can only come from a peer that has it.
-    pub(crate) fn data_shows_cookie_ack(&mut self, path: PathId, now: Time) {
+    pub(crate) fn data_shows_cookie_ack(&mut self, now: Time) {
         if self.state == State::CookieEchoed {
-            let (local, source) = (self.paths.view(path).local, self.paths.view(path).remote);
-            self.cookie_ack(local, source, now);
+            self.cookie_ack(now);
         }
     }
 
@@ -191,7 +201,7 @@ impl Association {
 
     //= rfc9260#section-8.3
     fn heartbeat(&mut self, heartbeat: Heartbeat, path: PathId) {
-        if self.control.len() < MAX_REPLIES {
+        if self.may_reply() {
             self.control.push_back((path, Chunk::HeartbeatAck(heartbeat), Purpose::Heartbeat));
         }
     }
@@ -204,7 +214,9 @@ impl Association {
             _ => None,
         });
         match (stale, self.state) {
-            (Some(staleness), State::CookieEchoed) if self.preserve.is_none() => self.begin_again(staleness),
+            (Some(staleness), State::CookieEchoed) if self.preserve.is_none() => {
+                self.begin_again(staleness, now)
+            }
             (Some(_), State::CookieEchoed) => {
                 self.close(Event::Lost(LostReason::PeerAborted(error.causes)), now)
             }
@@ -258,4 +270,4 @@ impl Association {
 }
 
 /// Answers waiting to be sent at most: a flood of heartbeats is answered in part.
-pub(crate) const MAX_REPLIES: usize = 64;
+const MAX_REPLIES: usize = 64;

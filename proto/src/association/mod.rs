@@ -27,7 +27,6 @@ use crate::wire::{Address, Cause, Chunk, Packet};
 use crate::{AssociationId, Config, Delivery, Duration, Time, Tsn};
 
 use bytes::Bytes;
-pub(crate) use incoming::MAX_REPLIES;
 pub(crate) use setup::{Begin, first_tsn, new_tag, next_local};
 
 /// One association.
@@ -80,10 +79,18 @@ struct Resend {
     what: Awaited,
     path: PathId,
     timer: Time,
+    /// When it was sent last.
+    sent: Time,
     tries: u32,
     due: bool,
     /// Goes with it in the same packet: what was not understood in an INIT ACK.
     with: Option<Chunk>,
+}
+
+impl Resend {
+    fn new(what: Awaited, path: PathId) -> Self {
+        Resend { what, path, timer: Time::NEVER, sent: Time::ZERO, tries: 0, due: true, with: None }
+    }
 }
 
 /// What is sent again until it is answered.
@@ -106,6 +113,10 @@ impl Association {
     /// Whether this is one of the peer's addresses.
     pub(crate) fn knows(&self, address: Address) -> bool {
         self.named.contains(&address)
+    }
+
+    pub(crate) fn shared_config(&self) -> &Arc<Config> {
+        &self.config
     }
 
     pub(crate) fn switch_notes(&mut self, on: bool) {
@@ -260,7 +271,7 @@ impl Association {
             _ => return,
         };
         let path = self.open_path(self.sender.in_use);
-        self.resend = Some(Resend { what, path, timer: Time::NEVER, tries: 0, due: true, with: None });
+        self.resend = Some(Resend::new(what, path));
         self.stop_heartbeats();
     }
 

@@ -11,14 +11,14 @@ use crate::extension::{Agreement, Authentication, Extended};
 use crate::handshake::Peer;
 use crate::handshake::cookie::Cookie;
 use crate::notes::Notes;
-use crate::output::{Event, Purpose, Statistics};
+use crate::output::{Event, LostReason, Purpose, Statistics};
 use crate::path::{PathId, PathState, Paths};
 use crate::policy::PolicyError;
 use crate::receive::Receiver;
 use crate::rules::Confirmation;
 use crate::sender::Sender;
 use crate::shutdown::State;
-use crate::wire::chunk::{Bare, Init, OperationError};
+use crate::wire::chunk::{Abort, Bare, CHUNK_HEADER, Init, OperationError, padded};
 use crate::wire::{Address, Cause, Chunk};
 use crate::{AssociationId, Config, Duration, Pairs, Policies, Time, Tsn};
 
@@ -104,15 +104,22 @@ impl Association {
         let mut association = Association::new(begin, cookie.local_tag, cookie.local_tsn, cookie.peer_port)?;
         association.peer_tag = cookie.peer_tag;
         association.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
-        association.add_paths(&cookie.peers, Some((local, source)), now);
-        association.establish(local, source, Event::Up, now);
+        association.add_paths(&cookie.peers, cookie.pair(), now);
+        association.establish(association.answered(cookie), Event::Up, now);
         association.reply_cookie(local, source);
         Ok(association)
     }
 
+    /// The path that the cookie was given out on. Its peer address is the only one known to be the peer's: where
+    /// the cookie comes back from may be invented.
+    //= rfc9260#section-5.4
+    fn answered(&self, cookie: &Cookie) -> PathId {
+        cookie.pair().map_or(self.paths.primary(), |(local, peer)| self.path_of(local, peer))
+    }
+
     /// Answers a COOKIE ECHO.
     pub(crate) fn reply_cookie(&mut self, local: Address, source: Address) {
-        let path = self.path_of(local, source);
+        let path = self.open_path(self.path_of(local, source));
         self.control.push_back((path, Chunk::CookieAck(Bare), Purpose::Setup));
     }
 
@@ -137,9 +144,9 @@ impl Association {
         self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
         self.paths = Paths::new(&self.config);
         self.named.clear();
-        self.add_paths(&cookie.peers, Some((local, source)), now);
+        self.add_paths(&cookie.peers, cookie.pair(), now);
         self.control.clear();
-        self.establish(local, source, Event::Restart, now);
+        self.establish(self.answered(cookie), Event::Restart, now);
         self.reply_cookie(local, source);
     }
 
@@ -148,16 +155,16 @@ impl Association {
         self.peer_tag = cookie.peer_tag;
         if self.state.setting_up() {
             self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
-            self.add_paths(&cookie.peers, Some((local, source)), now);
-            self.establish(local, source, Event::Up, now);
+            self.add_paths(&cookie.peers, cookie.pair(), now);
+            self.establish(self.answered(cookie), Event::Up, now);
         }
         self.reply_cookie(local, source);
     }
 
     /// The cookie of this association came (again): if COOKIE ACK was awaited, this serves as well.
-    pub(crate) fn cookie_again(&mut self, local: Address, source: Address, now: Time) {
+    pub(crate) fn cookie_again(&mut self, cookie: &Cookie, local: Address, source: Address, now: Time) {
         if self.state.setting_up() {
-            self.establish(local, source, Event::Up, now);
+            self.establish(self.answered(cookie), Event::Up, now);
         }
         self.reply_cookie(local, source);
     }
@@ -172,6 +179,7 @@ impl Association {
         self.peer_tag = init.tag;
         let peer = match peer {
             Ok(peer) => peer,
+            Err(cause) if init.tag == 0 => return self.refuse_reflected(cause, now),
             Err(cause) => return self.violated(cause, now),
         };
         let Peer { tsn, buffer, streams, cookie: Some(cookie), unrecognized, offer, .. } = peer else {
@@ -184,35 +192,60 @@ impl Association {
         self.take_peer(tsn, buffer, streams, &agreement);
         self.add_paths(&Peer::listed(init, source), Some((local, source)), now);
         self.state = State::CookieEchoed;
-        self.await_answer(Awaited::CookieEcho(cookie), self.path_of(local, source));
+        self.await_answer(Awaited::CookieEcho(cookie), self.echo_path(local, source));
         self.report_with_cookie(unrecognized);
     }
 
-    /// What was not understood in an INIT ACK is reported behind the COOKIE ECHO, in the same packet.
-    //= rfc9260#section-3.2.2
-    fn report_with_cookie(&mut self, unrecognized: Vec<Bytes>) {
-        if unrecognized.is_empty() {
-            return;
-        }
-        let causes = unrecognized.into_iter().map(Cause::UnrecognizedParameters).collect();
-        if let Some(resend) = &mut self.resend {
-            resend.with = Some(Chunk::Error(OperationError { causes }));
+    /// Where the COOKIE ECHO goes: to where the INIT ACK came from if the user named that address, else to where
+    /// INIT went. Of another address nobody has said yet that it is the peer's.
+    //= rfc9260#section-5.4
+    fn echo_path(&self, local: Address, source: Address) -> PathId {
+        let heard = self.path_of(local, source);
+        match &self.resend {
+            Some(resend) if !self.paths.get(heard).health.named => resend.path,
+            _ => heard,
         }
     }
 
-    /// The cookie was too old when it came back: once more, with one that lives longer.
+    /// The peer has said no tag: the ABORT goes back with ours.
+    //= rfc9260#section-3.3.3
+    fn refuse_reflected(&mut self, cause: Cause, now: Time) {
+        self.peer_tag = self.local_tag;
+        let abort = Chunk::Abort(Abort { reflected: true, causes: vec![cause] });
+        let path = self.resend.as_ref().map_or(self.paths.primary(), |resend| resend.path);
+        self.control.push_back((path, abort, Purpose::Abort));
+        self.close(Event::Lost(LostReason::ProtocolViolation), now);
+    }
+
+    /// What was not understood in an INIT ACK is reported behind the COOKIE ECHO, in the same packet, if it fits.
+    //= rfc9260#section-3.2.2
+    fn report_with_cookie(&mut self, unrecognized: Vec<Bytes>) {
+        let Some(resend) = &mut self.resend else { return };
+        let Awaited::CookieEcho(cookie) = &resend.what else { return };
+        let causes: Vec<_> = unrecognized.into_iter().map(Cause::UnrecognizedParameters).collect();
+        let error = OperationError { causes };
+        let size = padded(CHUNK_HEADER + cookie.len()) + padded(error.size());
+        if !error.causes.is_empty() && size <= self.paths.view(resend.path).pmdcs as usize {
+            resend.with = Some(Chunk::Error(error));
+        }
+    }
+
+    /// The cookie was too old when it came back: once more, with one that lives longer, by at most a second more
+    /// than the round trip: long-lived cookies can be replayed.
     //= rfc9260#section-5.2.6
-    pub(super) fn begin_again(&mut self, staleness: Duration) {
-        self.preserve = Some(staleness * 2);
+    pub(super) fn begin_again(&mut self, staleness: Duration, now: Time) {
+        let round_trip = self.resend.as_ref().map_or(Duration::ZERO, |resend| now.since(resend.sent));
+        self.preserve = Some((staleness * 2).min(round_trip + Duration::from_secs(1)));
         self.extended = Extended::new(&self.config, &mut self.chance);
         self.state = State::CookieWait;
         self.await_answer(Awaited::Init, self.paths.primary());
     }
 
     /// COOKIE ACK came.
-    pub(super) fn cookie_ack(&mut self, local: Address, source: Address, now: Time) {
+    pub(super) fn cookie_ack(&mut self, now: Time) {
         if self.state == State::CookieEchoed {
-            self.establish(local, source, Event::Up, now);
+            let echoed = self.resend.as_ref().map_or(self.paths.primary(), |resend| resend.path);
+            self.establish(echoed, Event::Up, now);
             self.confirm_first();
         }
     }
@@ -221,6 +254,10 @@ impl Association {
         self.receiver = Receiver::new(tsn, &self.config);
         self.sender.set_peer_buffer(buffer);
         self.streams = streams;
+        // What the user gave before it was known how many streams there are.
+        //= rfc9260#section-5.1.1
+        let refused = self.sender.queue.take_from(streams.0);
+        self.events.extend(refused.into_iter().map(|message| Event::SendFailed { message, sent: false }));
         self.extended = Extended::agreed(agreement, self.local_tsn, tsn, &self.config);
         if agreement.extensions.interleaving {
             self.sender.queue.interleave();
@@ -232,20 +269,20 @@ impl Association {
     }
 
     fn await_answer(&mut self, what: Awaited, path: PathId) {
-        self.resend = Some(Resend { what, path, timer: Time::NEVER, tries: 0, due: true, with: None });
+        self.resend = Some(Resend::new(what, path));
     }
 
     /// The association is up: the path of the handshake is confirmed, the others are asked.
     //= rfc9260#section-5.4
-    fn establish(&mut self, local: Address, source: Address, event: Event, now: Time) {
+    fn establish(&mut self, path: PathId, event: Event, now: Time) {
         self.resend = None;
         self.state = State::Established;
         let overhead = self.authentication().map_or(0, Authentication::overhead);
         self.paths.set_overhead(overhead);
         self.errors = 0;
-        let path = self.path_of(local, source);
         if self.paths.view(path).state == PathState::Unconfirmed {
             self.paths.view_mut(path).state = PathState::Active;
+            self.paths.search_mtu(path, &self.config);
         }
         for id in self.paths.ids() {
             let unconfirmed = self.paths.view(id).state == PathState::Unconfirmed;

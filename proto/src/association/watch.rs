@@ -58,12 +58,18 @@ impl Association {
         if self.paths.get(id).timers.heartbeat <= now && self.state != State::Closed {
             self.heartbeat_due(id, now);
         }
+        if self.paths.get(id).timers.probe <= now && self.state != State::Closed {
+            self.paths.probe_late(id, now, &self.config);
+        }
     }
 
     //= rfc9260#section-6.3.3
     fn t3_expired(&mut self, id: PathId, now: Time) {
         let (sender, mut around, _) = self.sending(now);
         if sender.time_out(id, &mut around) == TimedOut::Error {
+            if self.config.mtu_discovery && self.paths.data_lost(id) {
+                self.request_heartbeat(id);
+            }
             self.path_error(id, Unanswered::Data, now);
         }
     }
@@ -228,10 +234,13 @@ impl Association {
 
     //= rfc9260#section-8.3
     pub(super) fn heartbeat_ack(&mut self, heartbeat: &Heartbeat, now: Time) {
-        let answered =
-            self.paths.ids().filter(|id| self.paths.view(*id).state != PathState::Removed).find_map(|id| {
-                self.paths.get(id).health.answered(&heartbeat.info, now).map(|sent| (id, sent))
-            });
+        let live = |id: &PathId| self.paths.view(*id).state != PathState::Removed;
+        let probed = |id: PathId| self.paths.get(id).health.probed(&heartbeat.info).map(|size| (id, size));
+        if let Some((id, size)) = self.paths.ids().filter(live).find_map(probed) {
+            return self.paths.probe_answered(id, size, now, &self.config);
+        }
+        let answers = |id| self.paths.get(id).health.answered(&heartbeat.info, now).map(|sent| (id, sent));
+        let answered = self.paths.ids().filter(live).find_map(answers);
         let Some((id, sent)) = answered else { return };
         let limits = self.paths.limits;
         let (view, path) = self.paths.both(id);
@@ -243,8 +252,13 @@ impl Association {
         }
         self.errors = 0;
         self.paths.note_rto(id, now, &mut self.notes);
+        self.paths.small_came_through(id, now, &self.config);
         if self.paths.view(id).state != PathState::Active {
+            let first = !self.paths.view(id).confirmed();
             self.set_state(id, PathState::Active);
+            if first {
+                self.paths.search_mtu(id, &self.config);
+            }
             self.sender.event();
         }
         if !self.sender.is_open()
@@ -279,15 +293,15 @@ impl Association {
         }
         let late = resend.path;
         self.paths.view_mut(late).back_off(limits);
-        // What ends an association goes to confirmed paths only (§5.4); INIT is what confirms the first.
-        let confirmed = |id: &PathId| setting_up || self.paths.view(*id).confirmed();
-        let next = (1..=paths).map(|n| PathId((late.0 + n) % paths)).find(confirmed).unwrap_or(late);
-        if !matches!(resend.what, Awaited::CookieEcho(_)) {
-            let rto = self.paths.view(late).rto;
-            resend.path = next;
-            let view = self.paths.view_mut(next);
-            view.rto = view.rto.max(rto);
-        }
+        // All go to confirmed paths only (§5.4); to set up, the addresses that the user named are.
+        //= rfc9260#section-5.1
+        let named = |id: &PathId| setting_up && self.paths.get(*id).health.named;
+        let open = |id: &PathId| named(id) || self.paths.view(*id).confirmed();
+        let next = (1..=paths).map(|n| PathId((late.0 + n) % paths)).find(open).unwrap_or(late);
+        let rto = self.paths.view(late).rto;
+        resend.path = next;
+        let view = self.paths.view_mut(next);
+        view.rto = view.rto.max(rto);
         resend.due = true;
         resend.timer = Time::NEVER;
     }

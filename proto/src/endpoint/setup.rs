@@ -1,11 +1,13 @@
 //! What an endpoint answers to INIT and COOKIE ECHO: before there is an association, and when there is one.
 
+use std::sync::Arc;
+
 use super::Endpoint;
 use crate::Config;
 use crate::association::{Association, new_tag};
 use crate::extension::Authentication;
 use crate::handshake::cookie::{BadCookie, Cookie};
-use crate::handshake::{self, Collision, Peer};
+use crate::handshake::{self, Collision, LEAST_WINDOW, Peer};
 use crate::shutdown::State;
 use crate::wire::chunk::{Abort, CookieEcho, Init, OperationError};
 use crate::wire::{Address, Cause, Chunk, Packet, Param};
@@ -71,8 +73,17 @@ impl Endpoint {
         }
     }
 
-    /// Refuses an INIT.
-    fn refuse(&mut self, packet: &Packet, tag: u32, causes: Vec<Cause>) {
+    /// The tag of an INIT ACK that is awaited, but announces a window that is too small: the packet is refused,
+    /// and set-up goes on.
+    //= rfc9260#section-3.3.3
+    pub(super) fn too_small(&self, index: usize, packet: &Packet) -> Option<u32> {
+        let Some(Chunk::InitAck(ack)) = packet.chunks.first() else { return None };
+        let awaited = self.associations[index].as_ref().is_some_and(|a| a.state() == State::CookieWait);
+        (awaited && ack.tag != 0 && ack.a_rwnd < LEAST_WINDOW).then_some(ack.tag)
+    }
+
+    /// Refuses an INIT or INIT ACK.
+    pub(super) fn refuse(&mut self, packet: &Packet, tag: u32, causes: Vec<Cause>) {
         let abort = Abort { reflected: false, causes };
         self.answer(packet, tag, Chunk::Abort(abort), Purpose::Abort);
     }
@@ -93,16 +104,21 @@ impl Endpoint {
         now: Time,
     ) {
         let (tag, ties) = tags;
-        let setting_up = ties.0 == tag;
-        let existing = self.by_tag.get(&tag).and_then(|i| self.associations[*i].as_ref());
+        let existing = self.by_tag.get(&ties.0).and_then(|i| self.associations[*i].as_ref());
+        // What the association that exists has said of itself is said again.
+        let config = existing.map_or(&self.config, |association| association.shared_config());
+        let config = Arc::clone(config);
         let tsn = match existing {
-            Some(association) if setting_up => association.local_tsn,
-            _ => crate::association::first_tsn(&self.config, tag),
+            Some(association) if ties.0 == tag => association.local_tsn,
+            _ => crate::association::first_tsn(&config, tag),
         };
         let random = match existing {
-            Some(association) if setting_up => association.random(),
+            Some(association) if ties.0 == tag => association.random(),
             _ => self.random(),
         };
+        let peers = Peer::listed(init, packet.from);
+        let answered = peers.iter().position(|peer| *peer == to).unwrap_or(0) as u8;
+        let streams = handshake::streams(init, &config);
         let cookie = Cookie {
             created: now,
             life: self.config.cookie_life + peer.preserve.min(self.config.cookie_life),
@@ -111,15 +127,19 @@ impl Endpoint {
             local_tsn: tsn,
             peer_tsn: peer.tsn,
             peer_buffer: peer.buffer,
-            streams: peer.streams,
+            streams,
             ties,
             local: packet.to,
             peer_port: packet.ports.source,
-            peers: Peer::listed(init, packet.from),
-            agreement: peer.offer.clone().agree(&self.config, random),
+            peers,
+            answered,
+            agreement: peer.offer.clone().agree(&config, random),
         };
         let signed = cookie.sign(self.secrets.current(now, self.config.cookie_life));
-        let mut ack = handshake::init(tag, tsn, &self.config, Some(signed), None, &random);
+        let mut ack = handshake::init(tag, tsn, &config, Some(signed), None, &random);
+        //= rfc9260#section-3.3.3
+        // No more streams are offered than the peer accepts.
+        ack.outbound = streams.0;
         ack.params.extend(peer.unrecognized.iter().cloned().map(Param::Unrecognized));
         self.answer_to(to, packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);
     }
@@ -133,22 +153,27 @@ impl Endpoint {
         random
     }
 
-    /// A cookie has come back, before the `skip`-th chunk of its packet: now there is an association, or the one there is restarts or collides.
+    /// A cookie has come back, before the `skip`-th chunk of its packet: now there is an association, or the one
+    /// there is restarts or collides.
     //= rfc9260#section-5.1.5
     //= rfc9260#section-5.2.4
     pub(super) fn cookie_echo(&mut self, packet: Box<Packet>, echo: &CookieEcho, skip: usize, now: Time) {
-        let cookie = match self.secrets.open(&echo.cookie, now) {
-            Ok(cookie) => cookie,
+        let (cookie, over) = match self.secrets.open(&echo.cookie, now) {
+            Ok(cookie) => (cookie, None),
             Err(BadCookie::Forged) => return,
-            Err(BadCookie::Stale(cookie, _)) if self.is_current(&cookie) => *cookie,
-            Err(BadCookie::Stale(cookie, over)) => return self.stale(&packet, &cookie, over),
+            Err(BadCookie::Stale(cookie, over)) => (*cookie, Some(over)),
         };
         if cookie.peer_port != packet.ports.source || cookie.local_tag != packet.tag {
             return;
         }
+        if let Some(over) = over.filter(|_| !self.is_current(&cookie)) {
+            return self.stale(&packet, &cookie, over);
+        }
         let key = |a: &Address| self.by_peer.get(&(*a, packet.ports.source)).copied();
         match cookie.peers.iter().find_map(key) {
             Some(index) => self.collide(index, packet, &cookie, skip, now),
+            //= rfc9260#section-8.4
+            None if packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort(_))) => {}
             None if !admits(&self.config, None, &cookie, &packet) => {}
             None if self.listening && !self.is_full() => self.accept(packet, &cookie, skip, now),
             None => {}
@@ -185,7 +210,7 @@ impl Endpoint {
                 }
             }
             Collision::Simultaneous => association.adopt(cookie, local, source, now),
-            Collision::Duplicate => association.cookie_again(local, source, now),
+            Collision::Duplicate => association.cookie_again(cookie, local, source, now),
             Collision::Late | Collision::Foreign => return,
         }
         self.link(index);
@@ -201,7 +226,7 @@ impl Endpoint {
     /// The cookie was ours, but too old.
     //= rfc9260#section-5.2.6
     fn stale(&mut self, packet: &Packet, cookie: &Cookie, over: crate::Duration) {
-        let micros = u32::try_from(over.as_micros()).unwrap_or(u32::MAX);
+        let micros = u32::try_from(over.as_nanos().div_ceil(1000)).unwrap_or(u32::MAX);
         let error = OperationError { causes: vec![Cause::StaleCookie(micros)] };
         self.answer(packet, cookie.peer_tag, Chunk::Error(error), Purpose::Error);
     }

@@ -281,7 +281,7 @@ impl Association {
         };
         // To where it came from, which may be new.
         let path = self.paths.to(came.source).unwrap_or(self.open_path(came.path));
-        if self.control.len() < crate::association::MAX_REPLIES {
+        if self.may_reply() {
             self.control.push_back((path, Chunk::AsconfAck(Box::new(ack)), Purpose::Addresses));
         }
     }

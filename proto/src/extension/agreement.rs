@@ -255,9 +255,9 @@ impl Agreement {
         self.peer.algorithms.iter().for_each(|algorithm| out.put_u16(*algorithm));
     }
 
-    /// Reads what is left of a cookie.
+    /// Reads it out of a cookie.
     pub(crate) fn take(b: &mut &[u8]) -> Option<Agreement> {
-        let Ok(bits) = b.try_get_u8() else { return Some(Agreement::default()) };
+        let bits = b.try_get_u8().ok()?;
         let extensions = Extensions::of_list(std::array::from_fn(|bit| bits >> bit & 1 != 0));
         if !extensions.authentication {
             return Some(Agreement { extensions, ..Agreement::default() });

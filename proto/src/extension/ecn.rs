@@ -74,7 +74,7 @@ impl Association {
             let (_, around, _) = self.sending(now);
             around.paths.cut(path, Loss::Missing, now, around.notes);
         }
-        if self.control.len() < crate::association::MAX_REPLIES {
+        if self.may_reply() {
             self.control.push_back((self.open_path(came.path), Chunk::Cwr(echo), Purpose::Sack));
         }
     }

@@ -91,7 +91,7 @@ impl Ledger {
     }
 
     /// The message is no longer here.
-    fn strike(&mut self, message: u64) {
+    pub(crate) fn strike(&mut self, message: u64) {
         if let Some(terms) = self.terms.remove(&message) {
             self.expiries.remove(&(terms.until, message));
         }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 
 use super::Came;
-use crate::association::{Association, MAX_REPLIES};
+use crate::association::Association;
 use crate::output::{ChangeError, Direction, Event, Outcome, Purpose};
 use crate::path::PathId;
 use crate::shutdown::State;
@@ -22,6 +22,9 @@ const MAX_WISHES: usize = 16;
 const MAX_ANSWERS: usize = 2;
 /// Half of all TSNs: so far the peer's next TSN moves when TSNs begin anew.
 const HALF: u32 = 1 << 31;
+/// So far ours moves. The standard would have it go on, but new data that comes before the answer would then be taken
+/// for old, and its SSNs for those of before; so far off it is not taken, and comes again.
+const QUARTER: u32 = 1 << 30;
 
 /// What is asked, and what was answered.
 pub(crate) struct Reconfiguration {
@@ -220,7 +223,7 @@ impl Association {
 
     fn answer(&mut self, answers: impl Iterator<Item = Response>) {
         let params: Vec<_> = answers.map(Param::Response).collect();
-        if !params.is_empty() && self.control.len() < MAX_REPLIES {
+        if !params.is_empty() && self.may_reply() {
             let path = self.open_path(self.sender.in_use);
             self.control.push_back((path, Chunk::ReConfig(ReConfig { params }), Purpose::Streams));
         }
@@ -412,7 +415,7 @@ impl Association {
 
     fn settle_tsns(&mut self) {
         let idle = self.sender.is_empty();
-        let ours = self.sender.outstanding.next_tsn();
+        let ours = self.sender.outstanding.next_tsn().plus(QUARTER);
         let theirs = self.receiver.cumulative().next().plus(HALF);
         let Some(state) = self.streams_state() else { return };
         let Some(number) = state.settling.take_if(|_| idle) else { return };
@@ -482,11 +485,11 @@ impl Association {
             Response::DENIED => Outcome::Denied,
             _ => Outcome::Failed,
         };
-        self.answered(wish, outcome, response);
+        self.finish_request(wish, outcome, response);
         self.release();
     }
 
-    fn answered(&mut self, wish: Wish, outcome: Outcome, response: &Response) {
+    fn finish_request(&mut self, wish: Wish, outcome: Outcome, response: &Response) {
         let done = outcome == Outcome::Done;
         match wish {
             Wish::ResetOutgoing { streams, answers } => {

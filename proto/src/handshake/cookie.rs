@@ -13,6 +13,8 @@ use crate::extension::Agreement;
 use crate::wire::Address;
 use crate::{Duration, Time, Tsn};
 
+/// Extensions were agreed: what follows says which.
+const AGREED: u8 = 0x80;
 /// Bytes of the signature.
 const SIGNATURE: usize = 32;
 /// Peer addresses that a cookie carries at most.
@@ -34,8 +36,10 @@ pub(crate) struct Cookie {
     pub(crate) ties: (u32, u32),
     pub(crate) local: Address,
     pub(crate) peer_port: u16,
-    /// Where the INIT came from, then the other addresses that it named.
+    /// The addresses that the INIT named, and where it came from.
     pub(crate) peers: Vec<Address>,
+    /// Which of them the INIT came from and the INIT ACK went to.
+    pub(crate) answered: u8,
     pub(crate) agreement: Agreement,
 }
 
@@ -87,6 +91,11 @@ pub(crate) enum BadCookie {
 }
 
 impl Cookie {
+    /// The pair of addresses that the INIT ACK went by: whoever has the cookie receives what goes there.
+    pub(crate) fn pair(&self) -> Option<(Address, Address)> {
+        self.peers.get(usize::from(self.answered)).map(|peer| (self.local, *peer))
+    }
+
     /// The cookie as bytes, signed with `secret`.
     pub(crate) fn sign(&self, secret: &[u8; 32]) -> Bytes {
         let mut out = BytesMut::with_capacity(160);
@@ -101,9 +110,10 @@ impl Cookie {
         out.put_u32(self.ties.1);
         put_address(&mut out, self.local);
         out.put_u16(self.peer_port);
-        out.put_u8(self.peers.len().min(MAX_ADDRESSES) as u8);
-        self.peers.iter().take(MAX_ADDRESSES).for_each(|peer| put_address(&mut out, *peer));
+        let agreed = if self.agreement.extensions.any() { AGREED } else { 0 };
+        out.put_u8(self.answered | agreed);
         self.agreement.put(&mut out);
+        self.peers.iter().take(MAX_ADDRESSES).for_each(|peer| put_address(&mut out, *peer));
         let signature = mac(secret, &out).finalize().into_bytes();
         out.put_slice(&signature);
         out.freeze()
@@ -135,9 +145,13 @@ impl Cookie {
         let ties = (b.try_get_u32().ok()?, b.try_get_u32().ok()?);
         let local = get_address(&mut b)?;
         let peer_port = b.try_get_u16().ok()?;
-        let count = b.try_get_u8().ok()?;
-        let peers = (0..count).map(|_| get_address(&mut b)).collect::<Option<Vec<_>>>()?;
-        let agreement = Agreement::take(&mut b)?;
+        let flags = b.try_get_u8().ok()?;
+        let answered = flags & !AGREED;
+        let agreement = if flags & AGREED != 0 { Agreement::take(&mut b)? } else { Agreement::default() };
+        let mut peers = Vec::new();
+        while !b.is_empty() {
+            peers.push(get_address(&mut b)?);
+        }
         Some(Cookie {
             created,
             life,
@@ -151,6 +165,7 @@ impl Cookie {
             local,
             peer_port,
             peers,
+            answered,
             agreement,
         })
     }
@@ -205,6 +220,7 @@ mod tests {
             local: address(1),
             peer_port: 10,
             peers: vec![address(2), Address::ip(IpAddr::V6(1.into()))],
+            answered: 1,
             agreement: Agreement::default(),
         }
     }

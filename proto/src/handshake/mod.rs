@@ -35,16 +35,15 @@ impl Peer {
     /// What `init`, which came from `source`, says; or why it cannot be taken.
     //= rfc9260#section-3.3.2
     pub(crate) fn of(init: &Init, source: Address, config: &Config) -> Result<Peer, Cause> {
-        if init.tag == 0 || init.outbound == 0 || init.inbound == 0 {
+        if init.tag == 0 || init.outbound == 0 || init.inbound == 0 || init.a_rwnd < LEAST_WINDOW {
             return Err(Cause::InvalidMandatoryParameter);
         }
-        let streams = (config.outbound_streams.min(init.inbound), config.inbound_streams.min(init.outbound));
         let mut peer = Peer {
             tag: init.tag,
             tsn: init.tsn,
             buffer: init.a_rwnd,
             addresses: vec![source],
-            streams,
+            streams: streams(init, config),
             cookie: None,
             preserve: Duration::ZERO,
             unrecognized: Vec::new(),
@@ -82,7 +81,7 @@ impl Peer {
         if kind & 0x4000 != 0 && self.unrecognized.len() < MAX_UNRECOGNIZED {
             self.unrecognized.push(encoded(param));
         }
-        kind & 0x8000 != 0
+        !stops(kind)
     }
 
     /// The addresses in the order in which the peer listed them: pairs are made by position.
@@ -92,6 +91,7 @@ impl Peer {
             match param {
                 Param::Ipv4(ip) => add(&mut listed, IpAddr::V4(*ip), source.udp),
                 Param::Ipv6(ip) => add(&mut listed, IpAddr::V6(*ip), source.udp),
+                Param::Unknown { kind, .. } if stops(*kind) => break,
                 _ => {}
             }
         }
@@ -101,6 +101,20 @@ impl Peer {
         listed
     }
 }
+
+/// Whether a parameter of a type that is not understood ends the list.
+fn stops(kind: u16) -> bool {
+    kind & 0x8000 == 0
+}
+
+/// The streams that we may send on, and the peer may: what one wants and the other accepts.
+//= rfc9260#section-5.1.1
+pub(crate) fn streams(init: &Init, config: &Config) -> (u16, u16) {
+    (config.outbound_streams.min(init.inbound), config.inbound_streams.min(init.outbound))
+}
+
+/// The smallest window that an INIT or INIT ACK may announce, in bytes.
+pub(crate) const LEAST_WINDOW: u32 = 1500;
 
 /// Parameters not understood that are reported at most.
 const MAX_UNRECOGNIZED: usize = 16;

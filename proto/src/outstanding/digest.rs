@@ -6,6 +6,15 @@ use crate::rules::{FastRetransmissions, MissingBelow, Rules};
 use crate::wire::chunk::Sack;
 use crate::{Time, Tsn};
 
+/// What the chunk that brought a Cumulative TSN Ack says of TSNs beyond it.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(crate) enum Says {
+    /// Its Gap Ack Blocks are all that has arrived there: a SACK.
+    Gaps,
+    /// Nothing: a SHUTDOWN.
+    Nothing,
+}
+
 /// What a SACK said.
 pub(crate) enum Heard {
     /// It is older than one heard before.
@@ -34,7 +43,7 @@ pub(crate) struct Digest {
 
 impl Outstanding {
     /// Takes a SACK in: standing of chunks, flight, tallies, RTT. Missing reports are counted afterwards.
-    pub(crate) fn digest(&mut self, sack: &Sack, now: Time, paths: &mut Paths) -> Heard {
+    pub(crate) fn digest(&mut self, sack: &Sack, says: Says, now: Time, paths: &mut Paths) -> Heard {
         let covered = sack.cumulative.distance_from(self.point());
         // Half the circle away is where a SACK from before TSNs began anew lies.
         if covered >= 1 << 31 {
@@ -57,7 +66,7 @@ impl Outstanding {
             gaps: !sack.gaps.is_empty(),
         };
         self.take_cumulative(covered, now, paths, &mut digest);
-        if digest.gaps || !self.acked.is_empty() {
+        if says == Says::Gaps && (digest.gaps || !self.acked.is_empty()) {
             self.take_gaps(sack, now, paths, &mut digest);
         }
         for id in paths.ids() {

@@ -3,7 +3,7 @@
 mod digest;
 mod ranges;
 
-pub(crate) use digest::{Digest, Heard};
+pub(crate) use digest::{Digest, Heard, Says};
 use ranges::Ranges;
 
 use std::collections::VecDeque;
@@ -89,11 +89,6 @@ impl Outstanding {
         self.ring.is_empty()
     }
 
-    /// Whether anything is acknowledged beyond a gap.
-    pub(crate) fn has_gaps(&self) -> bool {
-        !self.acked.is_empty()
-    }
-
     /// User bytes sent and not cumulatively acknowledged.
     pub(crate) fn user_bytes(&self) -> u64 {
         self.user_bytes
@@ -174,18 +169,15 @@ impl Outstanding {
             Standing::Marked(Why::Timeout) => view.timeout_retransmissions += 1,
             _ => {}
         }
+        paths.sent_again(tsn);
         self.left(tsn, old, path, paths, now);
         paths.chunk_sent(path, tsn, now, false);
         data
     }
 
-    /// A chunk of `old` is sent again on `path`: Karn's rule, and T3-rtx follows the earliest chunk left behind.
+    /// A chunk of `old` is sent again on `path`: T3-rtx follows the earliest chunk left behind.
     fn left(&mut self, tsn: Tsn, old: PathId, path: PathId, paths: &mut Paths, now: Time) {
-        let state = paths.get_mut(old);
-        if state.timed.is_some_and(|(timed, _)| timed == tsn) {
-            state.timed = None;
-        }
-        if old != path && state.earliest == Some(tsn) {
+        if old != path && paths.get(old).earliest == Some(tsn) {
             self.renew_earliest(old, paths);
             let (flight, counted, rto) = (paths.view(old).flight, paths.counted(old), paths.view(old).rto);
             let t3 = &mut paths.get_mut(old).timers.t3;

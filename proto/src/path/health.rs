@@ -46,6 +46,21 @@ impl Health {
         info.freeze()
     }
 
+    /// The same of a heartbeat that probes whether packets of `size` bytes get through.
+    pub(crate) fn probe_information(&self, now: Time, size: u32) -> Bytes {
+        let mut info = BytesMut::with_capacity(20);
+        info.put_slice(&self.information(now));
+        info.put_u32(size);
+        info.freeze()
+    }
+
+    /// The size of the probe that came back with this information; `None` if it is no probe of this path.
+    pub(crate) fn probed(&self, info: &[u8]) -> Option<u32> {
+        let (heartbeat, size) = info.split_at_checked(16)?;
+        let ours = heartbeat[8..] == self.nonce.to_be_bytes();
+        ours.then_some(u32::from_be_bytes(size.try_into().ok()?))
+    }
+
     /// When the heartbeat was sent that came back with this information; `None` if it is not of this path.
     pub(crate) fn answered(&self, mut info: &[u8], now: Time) -> Option<Time> {
         if info.len() != 16 {

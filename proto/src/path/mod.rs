@@ -1,12 +1,15 @@
 //! A path owns everything that is kept per destination.
 
 mod health;
+mod mtu;
 mod rtt;
 mod set;
 
 pub(crate) use health::Health;
+pub(crate) use mtu::Mtu;
 pub(crate) use rtt::RttLimits;
 pub(crate) use set::Paths;
+use set::pmdcs;
 
 use crate::policy::Congestion;
 use crate::wire::Address;
@@ -102,6 +105,8 @@ pub(crate) struct Path {
     pub(crate) lone: bool,
     /// Whether the socket of the local address takes packets now.
     pub(crate) writable: bool,
+    /// How large its packets may be.
+    pub(crate) mtu: Mtu,
     /// What the SACK being processed has said about this path.
     pub(crate) tally: Tally,
 }
@@ -138,13 +143,20 @@ pub(crate) struct Timers {
     pub(crate) heartbeat: Time,
     /// The latest time for the answer to the last heartbeat.
     pub(crate) answer: Time,
+    /// The latest time for the answer to a probe of the MTU, or the next search for it.
+    pub(crate) probe: Time,
 }
 
 impl Timers {
-    const OFF: Timers =
-        Timers { t3: Time::NEVER, idle: Time::NEVER, heartbeat: Time::NEVER, answer: Time::NEVER };
+    const OFF: Timers = Timers {
+        t3: Time::NEVER,
+        idle: Time::NEVER,
+        heartbeat: Time::NEVER,
+        answer: Time::NEVER,
+        probe: Time::NEVER,
+    };
 
     pub(crate) fn next(&self) -> Time {
-        self.t3.min(self.idle).min(self.heartbeat).min(self.answer)
+        self.t3.min(self.idle).min(self.heartbeat).min(self.answer).min(self.probe)
     }
 }

@@ -1,10 +1,10 @@
 //! The paths of an association: their facts in one slice, what else they keep in another.
 
-use super::{Path, PathId, PathState, PathView, RttLimits, Tally, Timers};
+use super::{Mtu, Path, PathId, PathState, PathView, RttLimits, Tally, Timers};
 use crate::output::NoteKind;
 use crate::policy::window::MakePath;
 use crate::policy::{Loss, Units};
-use crate::rules::{AfterTimeout, InFlight, Rules};
+use crate::rules::{AfterTimeout, InFlight, Karn, Rules};
 use crate::wire::{Address, chunk::DATA_HEADER};
 use crate::{Config, Time, Tsn};
 
@@ -66,9 +66,9 @@ impl Paths {
         (&mut self.views[id.index()], &mut self.rest[id.index()])
     }
 
-    /// Whether a heartbeat is wanted on any path.
+    /// Whether a heartbeat, or a probe of the MTU, is wanted on any path.
     pub(crate) fn wants_heartbeat(&self) -> bool {
-        self.rest.iter().any(|path| path.health.wanted)
+        self.rest.iter().any(|path| path.health.wanted || path.mtu.wants_probe())
     }
 
     /// The path of this pair of addresses.
@@ -97,7 +97,7 @@ impl Paths {
         if confirmed().any(|p| p.state != PathState::Inactive) {
             return None;
         }
-        confirmed().min_by_key(|p| (p.errors, p.id == last)).map(|p| p.id)
+        confirmed().min_by_key(|p| (!p.up, p.errors, p.id == last)).map(|p| p.id)
     }
 
     /// Adds the path of this pair, unconfirmed. The first becomes the primary.
@@ -110,9 +110,12 @@ impl Paths {
         chance: &mut ChaCha8Rng,
     ) -> PathId {
         let id = self.gone((local, remote)).unwrap_or(PathId(self.views.len() as u16));
-        let pmdcs = pmdcs(config, remote) - self.overhead;
+        let mtu = Mtu::new(config);
+        // Windows count in the unit that the search is for, not in that from which it begins.
+        let unit = pmdcs(config.mtu, config.ip_header, remote);
+        let pmdcs = pmdcs(mtu.size(), config.ip_header, remote) - self.overhead;
         self.smallest_pmdcs = self.smallest_pmdcs.min(pmdcs);
-        let congestion = window(Units { mtu: config.mtu, pmdcs, ipv6: remote.ip.is_ipv6() });
+        let congestion = window(Units { mtu: config.mtu, pmdcs: unit, ipv6: remote.ip.is_ipv6() });
         let view = PathView {
             id,
             local,
@@ -146,6 +149,7 @@ impl Paths {
             idle_rtos: 0,
             lone: false,
             writable: true,
+            mtu,
             tally: Tally::default(),
         };
         match self.views.get(id.index()) {
@@ -187,15 +191,9 @@ impl Paths {
         Some(before)
     }
 
-    /// Packets to this peer address may have at most `mtu` bytes with the IP header. Windows keep their unit;
-    /// chunks that were sent keep their size and go, if they must, in packets that IP fragments.
-    pub(crate) fn set_mtu(&mut self, remote: Address, mtu: u32, config: &Config) {
-        let mtu = mtu.clamp(config.ip_header + 508, config.mtu);
-        let narrow = Config { mtu, ..config.clone() };
-        for view in self.views.iter_mut().filter(|view| view.remote == remote) {
-            view.pmdcs = pmdcs(&narrow, remote) - self.overhead;
-        }
-        self.find_smallest();
+    /// Bytes that an extension takes in packets with data.
+    pub(super) fn overhead(&self) -> u32 {
+        self.overhead
     }
 
     /// An extension takes so many bytes in packets with data, a multiple of four.
@@ -204,10 +202,11 @@ impl Paths {
             view.pmdcs = view.pmdcs + self.overhead - bytes;
         }
         self.overhead = bytes;
-        self.find_smallest();
+        self.renew_smallest_pmdcs();
     }
 
-    fn find_smallest(&mut self) {
+    /// The smallest limit of all paths has to be found again.
+    pub(super) fn renew_smallest_pmdcs(&mut self) {
         self.smallest_pmdcs = self.views.iter().map(|view| view.pmdcs).min().unwrap_or(u32::MAX);
     }
 
@@ -324,6 +323,18 @@ impl Paths {
         self.smallest_pmdcs
     }
 
+    /// A chunk is sent again: what its acknowledgement would measure is no round trip (Karn).
+    //= rfc9260#section-6.3.1
+    pub(crate) fn sent_again(&mut self, tsn: Tsn) {
+        let below = self.rules.karn == Karn::ChunkOrBelow;
+        for path in &mut self.rest {
+            let ambiguous = |(timed, _): &(Tsn, Time)| *timed == tsn || (below && tsn.before(*timed));
+            if path.timed.as_ref().is_some_and(ambiguous) {
+                path.timed = None;
+            }
+        }
+    }
+
     /// A chunk has been sent to this path: timers as §6.3.2 R1 and §6.1 say.
     pub(crate) fn chunk_sent(&mut self, id: PathId, tsn: Tsn, now: Time, new: bool) {
         let (view, path) = self.both(id);
@@ -345,9 +356,9 @@ impl Paths {
     }
 }
 
-/// The largest DATA chunk that fits a packet to `remote`, rounded down to a multiple of four.
-fn pmdcs(config: &Config, remote: Address) -> u32 {
+/// The largest DATA chunk that fits a packet of `mtu` bytes to `remote`, rounded down to a multiple of four.
+pub(super) fn pmdcs(mtu: u32, ip_header: u32, remote: Address) -> u32 {
     let udp = if remote.udp == 0 { 0 } else { 8 };
-    let room = config.mtu.saturating_sub(config.ip_header + udp + COMMON_HEADER);
+    let room = mtu.saturating_sub(ip_header + udp + COMMON_HEADER);
     (room & !3).max(DATA_HEADER as u32 + 4)
 }

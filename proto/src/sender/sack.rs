@@ -2,7 +2,7 @@
 
 use super::{Sender, Surroundings};
 use crate::output::NoteKind;
-use crate::outstanding::{Digest, Heard};
+use crate::outstanding::{Digest, Heard, Says};
 use crate::path::{PathId, PathState, Paths};
 use crate::policy::{Acked, Loss, Why};
 use crate::rules::{FastRecovery, OnMarking, RttOnCut, Rules, T3Restart};
@@ -22,9 +22,13 @@ pub(crate) enum Answer {
 impl Sender {
     /// Takes a SACK in. Also one that is older than another heard before is an event that lets data go.
     pub(crate) fn sack(&mut self, sack: &Sack, around: &mut Surroundings<'_>) -> Answer {
+        self.heard(sack, Says::Gaps, around)
+    }
+
+    fn heard(&mut self, sack: &Sack, says: Says, around: &mut Surroundings<'_>) -> Answer {
         self.rights.sack();
         self.heard_since_probe = true;
-        let digest = match self.outstanding.digest(sack, around.now, around.paths) {
+        let digest = match self.outstanding.digest(sack, says, around.now, around.paths) {
             Heard::Old => return Answer::Ignored,
             Heard::Impossible => return Answer::Impossible,
             Heard::News(digest) => digest,
@@ -52,13 +56,12 @@ impl Sender {
         Answer::Taken(digest.acked)
     }
 
-    /// Takes the Cumulative TSN Ack of a SHUTDOWN in. What gap blocks have said needs a SACK to be taken back.
+    /// Takes the Cumulative TSN Ack of a SHUTDOWN in. It takes nothing back that gap blocks have said.
+    //= rfc9260#section-3.3.8
     pub(crate) fn cumulative(&mut self, cumulative: Tsn, around: &mut Surroundings<'_>) {
-        if !self.outstanding.has_gaps() {
-            let a_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
-            let (gaps, duplicates) = Default::default();
-            self.sack(&Sack { cumulative, a_rwnd, gaps, duplicates }, around);
-        }
+        let a_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
+        let (gaps, duplicates) = Default::default();
+        self.heard(&Sack { cumulative, a_rwnd, gaps, duplicates }, Says::Nothing, around);
     }
 
     /// Tells each path, its window and the routes what the SACK acknowledged there.
@@ -77,6 +80,7 @@ impl Sender {
                 around.paths.view_mut(id).errors = 0;
             }
             around.paths.get_mut(id).lone = false;
+            around.paths.get_mut(id).data_came_through();
             let acked = Acked {
                 now: around.now,
                 cumulative: tally.cumulative,

@@ -193,7 +193,7 @@ fn padding_inside_the_length_is_accepted_where_a_list_ends() {
 fn unknown_chunks_are_kept_as_they_came() {
     let unknown = Unknown { number: 0xc7, flags: 0x55, value: hex("0102") };
     assert_eq!(chunks("c7 55 0006 0102 0000"), Ok(vec![Chunk::Unknown(Box::new(unknown.clone()))]));
-    assert_eq!(Chunk::Unknown(Box::new(unknown)).to_bytes(), Ok(hex("c7 55 0006 0102")));
+    assert_eq!(Chunk::Unknown(Box::new(unknown)).to_bytes(), Ok(hex("c7 55 0006 0102 0000")));
 }
 
 #[test]

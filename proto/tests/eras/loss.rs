@@ -230,7 +230,28 @@ fn after_timeout() {
 #[test]
 fn rtt_on_cut() {
     for (choice, micros) in [("keep", 112_500), ("cancel", 100_000)] {
-        let mut bench = Bench::new(ruled("rtt_on_cut", choice), 1);
+        let mut config = ruled("rtt_on_cut", choice);
+        config.rules.choose("karn", "chunk").expect("a rule and its choice");
+        let mut bench = Bench::new(config, 1);
+        bench.send(7, FULL);
+        bench.pass(ms(100));
+        bench.sack(1, &[]);
+        bench.sack(1, &[(3, 3)]);
+        bench.sack(1, &[(3, 3), (5, 5)]);
+        bench.sack(1, &[(3, 3), (5, 6)]);
+        assert_eq!(fast(&bench), 1);
+        bench.pass(ms(200));
+        bench.sack(1, &[(3, 6)]);
+        assert_eq!(bench.view(0).srtt.map(|s| s.as_micros()), Some(micros), "{choice}");
+    }
+}
+
+/// As above: TSN 2 is sent again while TSN 4, above it, is timed.
+//= rfc9260#section-6.3.1
+#[test]
+fn karn() {
+    for (choice, micros) in [("chunk", 112_500), ("chunk-or-below", 100_000)] {
+        let mut bench = Bench::new(ruled("karn", choice), 1);
         bench.send(7, FULL);
         bench.pass(ms(100));
         bench.sack(1, &[]);
@@ -263,5 +284,39 @@ fn t3_restart() {
         bench.sack(4, &[]);
         bench.until(at_ms(1500));
         assert_eq!(bench.timeouts()[0], (at_ms(t3), bench.view(0).id), "{choice}");
+    }
+}
+
+/// Sixty SACKs of one system call, of which each is one missing report: whether the endpoint is drained after every
+/// one or after the last, the same chunks are found missing, and each is fast-retransmitted once. (RFC 2960 lets a
+/// chunk go again after four reports more: there it counts whether it has left in between.)
+//= rfc9260#section-7.2.4
+#[test]
+fn a_batch_of_sacks_gives_the_same_fast_retransmissions() {
+    // 2 and 9 of 62 are lost: every later chunk that arrives is reported by a SACK of its own.
+    let arrived: Vec<(u32, Vec<(u32, u32)>)> = (3..=62)
+        .filter(|tsn| *tsn != 9)
+        .map(|tsn| (1, if tsn < 9 { vec![(3, tsn)] } else { vec![(3, 8), (10, tsn)] }))
+        .collect();
+    let sacks: Vec<_> = arrived.iter().map(|(cumulative, runs)| (*cumulative, &runs[..])).collect();
+    for name in ["rfc4960", "rfc9260"] {
+        let [each, last] = [true, false].map(|drain_each| {
+            let mut bench = Bench::new(era(name), 1);
+            let first = bench.grow_to(62 * 1468);
+            bench.send(62, FULL);
+            bench.loads();
+            let shifted: Vec<(u32, Vec<(u32, u32)>)> = sacks
+                .iter()
+                .map(|(_, runs)| (first, runs.iter().map(|(a, b)| (a + first - 1, b + first - 1)).collect()))
+                .collect();
+            let shifted: Vec<_> = shifted.iter().map(|(cumulative, runs)| (*cumulative, &runs[..])).collect();
+            bench.batch(&shifted, drain_each);
+            let again = bench.loads().into_iter().flat_map(|load| load.2).filter(|tsn| *tsn < first + 62);
+            let mut again: Vec<u32> = again.map(|tsn| tsn - first + 1).collect();
+            again.sort_unstable();
+            (again, bench.view(0).fast_retransmissions, bench.windows())
+        });
+        assert_eq!(each.0, [2, 9], "{name}");
+        assert_eq!(each, last, "{name}");
     }
 }

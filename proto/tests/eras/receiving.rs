@@ -19,6 +19,22 @@ fn first_data() {
     }
 }
 
+/// TSN 2 fills the gap below 3: told at once, or after SACK.Delay.
+//= rfc9260#section-6.2
+#[test]
+fn gap_filled() {
+    for (choice, at) in [("at-once", 300), ("delayed", 500)] {
+        let mut bench = Bench::new(ruled("gap_filled", choice), 1);
+        bench.data(1, 984);
+        bench.until(at_ms(300));
+        bench.data(3, 984);
+        bench.data(2, 984);
+        bench.until(at_ms(600));
+        let told: Vec<_> = bench.sacks().iter().map(|s| (s.0, s.1.gaps.len())).collect();
+        assert_eq!(told, [(0, 0), (300, 1), (at, 0)], "{choice}");
+    }
+}
+
 /// A buffer of 10,000 bytes holds nine chunks of 1000: the thousand left is less than a packet, and announced
 /// as none, or to the byte. Two are read: 3000 are free, a quarter of the buffer more than announced: told at
 /// once, or not at all.

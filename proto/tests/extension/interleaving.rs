@@ -206,7 +206,7 @@ fn hostile_fragments() {
 /// Between two ends with losses and small buffers, everything arrives once, in order on its stream.
 #[test]
 fn two_ends_with_losses() {
-    for seed in 0..20u64 {
+    for seed in 0..200u64 {
         let receive_buffer = [5000, 100_000][seed as usize % 2];
         let config = Config { receive_buffer, send_buffer: Some(1 << 20), ..with(INTERLEAVING) };
         let (mut world, id) = World::joined([&config, &config], 1);

@@ -281,7 +281,7 @@ fn hostile_forwards() {
 #[test]
 fn two_ends_with_losses() {
     let config = with(PARTIAL);
-    for seed in 0..20 {
+    for seed in 0..200 {
         let (mut world, id) = World::joined([&config, &config], 1);
         world.wire = true;
         world.run(secs(0.5));

@@ -3,6 +3,7 @@
 mod failing;
 mod failover;
 mod local;
+mod mtu;
 mod paths;
 mod routes;
 #[path = "../support/mod.rs"]

@@ -195,6 +195,29 @@ impl Bench {
         self.hear(Chunk::Sack(Sack { cumulative: Tsn(cumulative), a_rwnd, gaps, duplicates }));
     }
 
+    /// The same packets in one batch: drained after each, or only after the last.
+    pub fn batch(&mut self, sacks: &[(u32, &[(u32, u32)])], drain_each: bool) {
+        for (cumulative, runs) in sacks {
+            let block = |tsn: u32| (tsn - cumulative) as u16;
+            let gaps = runs.iter().map(|&(a, b)| GapBlock { start: block(a), end: block(b) }).collect();
+            let (a_rwnd, duplicates) = (self.a_rwnd, SmallVec::new());
+            let sack = Chunk::Sack(Sack { cumulative: Tsn(*cumulative), a_rwnd, gaps, duplicates });
+            let packet = Packet {
+                from: address(0, 1),
+                to: address(0, 0),
+                ports: Ports { source: PORT + 1, destination: PORT },
+                tag: self.tag,
+                ecn: Ecn::NotEct,
+                chunks: [sack].into_iter().collect(),
+            };
+            self.end.handle(self.now, Incoming::Packet(Box::new(packet)));
+            if drain_each {
+                self.drain();
+            }
+        }
+        self.drain();
+    }
+
     /// A SACK that announces this window, from now on.
     pub fn sack_window(&mut self, cumulative: u32, a_rwnd: u32) {
         self.a_rwnd = a_rwnd;

@@ -141,7 +141,8 @@ impl Told {
     }
 
     fn record(&mut self, at: u64, record: impl FnOnce(Shown<'_>) -> Record<'_>) {
-        let reason = Reason { purpose: Purpose::Sack, path: None::<PathId>, limit: Limit::Control };
+        let reason =
+            Reason { purpose: Purpose::Sack, path: None::<PathId>, limit: Limit::Control, oversize: false };
         let origin = Some(Origin { side: Side::Client, path: Some("p"), reason });
         let size = self.packet.size() as u32 + 20;
         let shown = Shown { size, sctp: Some(&self.packet), hops: 0, origin };

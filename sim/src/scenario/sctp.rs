@@ -188,6 +188,13 @@ pub(super) const KEYS: &[Key<Sctp>] = &[
         read: |sctp, at| at.boolean().map(|jitter| sctp.config.heartbeat_jitter = jitter),
     },
     Key {
+        name: "mtu_discovery",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether each path's MTU is searched for by probes, from 1,200 bytes up to the links' (RFC 8899); `serve`, `send` and `perf` do.",
+        read: |sctp, at| at.boolean().map(|search| sctp.config.mtu_discovery = search),
+    },
+    Key {
         name: "heartbeat_max_burst",
         takes: "count",
         default: Default::Value("1"),

@@ -20,7 +20,7 @@ impl Association {
     /// I-DATA came.
     //= rfc8260#section-2.2.3
     pub(super) fn idata(&mut self, data: IData, came: Came, arrival: &mut Arrival, now: Time) {
-        self.data_shows_cookie_ack(came.path, now);
+        self.data_shows_cookie_ack(now);
         if !self.state.receives_data() {
             return;
         }

@@ -58,8 +58,15 @@ impl Interleaved {
         0
     }
 
-    /// Takes out a chunk that was not delivered; its bytes.
-    pub(crate) fn discard(&mut self, tsn: Tsn) -> Option<u64> {
+    /// Takes out the highest chunk above `tsn` that was not delivered; its TSN and bytes.
+    pub(crate) fn discard_above(&mut self, tsn: Tsn) -> Option<(Tsn, u64)> {
+        let messages = || self.lanes.values().flat_map(|lane| &lane.messages);
+        let above = messages().flat_map(|message| &message.fragments).map(|fragment| fragment.tsn);
+        let highest = above.filter(|t| t.after(tsn)).max_by_key(|t| t.distance_from(tsn))?;
+        self.discard(highest).map(|bytes| (highest, bytes))
+    }
+
+    fn discard(&mut self, tsn: Tsn) -> Option<u64> {
         let mut messages = self.lanes.values_mut().flat_map(|lane| &mut lane.messages);
         messages.find_map(|message| {
             let at = message.fragments.iter().position(|fragment| fragment.tsn == tsn)?;

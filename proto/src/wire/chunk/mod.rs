@@ -200,11 +200,11 @@ impl Chunk {
         padded(self.size())
     }
 
-    /// The chunk as bytes, header and all, without the final padding: what stands inside
+    /// The chunk as bytes, header, padding and all: what stands inside
     /// [`Cause::UnrecognizedChunk`](super::Cause::UnrecognizedChunk).
     pub fn to_bytes(&self) -> Result<Bytes, EncodeError> {
-        let mut out = BytesMut::with_capacity(self.size());
-        self.put_unpadded(&mut out)?;
+        let mut out = BytesMut::with_capacity(self.padded_size());
+        self.put(&mut out)?;
         Ok(out.freeze())
     }
 

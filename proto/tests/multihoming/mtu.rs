@@ -1,0 +1,135 @@
+//! The search for a path's MTU. A packet of 1,500 bytes carries a DATA chunk of 1,468 at most, one of 1,200 of 1,168.
+
+use anabranch_proto::wire::Chunk;
+use anabranch_proto::wire::chunk::Heartbeat;
+use anabranch_proto::{Config, Incoming, PathState};
+
+use crate::support::address;
+use crate::support::bench::{Bench, at_ms, era, ms, tsns};
+
+/// Bytes of an IP header.
+const IP: usize = 20;
+
+fn searching() -> Config {
+    Config { mtu_discovery: true, heartbeat_interval: None, ..era("rfc9260") }
+}
+
+/// Takes out the probes sent so far: when in milliseconds, how large with the IP header, with which information.
+fn probes(bench: &mut Bench) -> Vec<(u64, usize, bytes::Bytes)> {
+    let of = |chunks: &[Chunk]| match chunks {
+        [Chunk::Heartbeat(heartbeat), Chunk::Pad(_)] => Some(heartbeat.info.clone()),
+        _ => None,
+    };
+    let taken: Vec<_> = bench.sent.extract_if(.., |(_, packet, _)| of(&packet.chunks).is_some()).collect();
+    let probe = |(at, packet, _): (anabranch_proto::Time, anabranch_proto::wire::Packet, _)| {
+        let info = of(&packet.chunks).expect("it is one");
+        (at.as_nanos() / 1_000_000, packet.size() + IP, info)
+    };
+    taken.into_iter().map(probe).collect()
+}
+
+/// Answers the probe that is under way if it is of at most `carried` bytes.
+fn answer(bench: &mut Bench, carried: usize) -> Option<(u64, usize)> {
+    let (at, size, info) = probes(bench).pop()?;
+    if size <= carried {
+        bench.hear(Chunk::HeartbeatAck(Heartbeat { info }));
+    }
+    Some((at, size))
+}
+
+/// The largest size is tried first; where it gets through, all is known after one round trip.
+//= rfc8899#section-5.2
+//= rfc8899#section-6.2.1
+//= rfc4820#section-3
+#[test]
+fn a_path_that_carries_the_largest_packet() {
+    let mut bench = Bench::new(searching(), 1);
+    assert_eq!(bench.view(0).pmdcs, 1168);
+    assert_eq!(answer(&mut bench, 1500), Some((0, 1500)));
+    assert_eq!(bench.view(0).pmdcs, 1468);
+    bench.send(1, 1452);
+    assert_eq!(bench.loads(), [(0, 0, vec![1])]);
+    // PMTU_RAISE_TIMER: there is nothing larger to be tried, and nothing is.
+    bench.sack(1, &[]);
+    bench.until(at_ms(1_300_000));
+    assert_eq!(probes(&mut bench).iter().map(|probe| probe.1).collect::<Vec<_>>(), Vec::<usize>::new());
+}
+
+/// A path of 1,400 bytes. Each size is tried three times, a second apart, before it counts as too large; the next is
+/// half-way, rounded down to a multiple of four; lost probes are no errors. 1500, then 1348 comes through, 1424
+/// does not, 1384 does, 1404 does not, 1392 does, and what is left is less than 16 bytes.
+//= rfc8899#section-5.1.1
+#[test]
+fn the_search_halves_what_is_not_known() {
+    let mut bench = Bench::new(searching(), 1);
+    let mut tried = Vec::new();
+    for second in 1..=20 {
+        while let Some(probe) = answer(&mut bench, 1400) {
+            tried.push(probe);
+        }
+        bench.until(at_ms(second * 1000));
+    }
+    let times = |at: u64, size| (0..3).map(move |n| (at + n * 1000, size));
+    let expected: Vec<_> = times(0, 1500)
+        .chain([(3000, 1348)])
+        .chain(times(3000, 1424))
+        .chain([(6000, 1384)])
+        .chain(times(6000, 1404))
+        .chain([(9000, 1392)])
+        .collect();
+    assert_eq!(tried, expected);
+    assert_eq!((bench.view(0).pmdcs, bench.view(0).errors), (1360, 0));
+    // Ten minutes later the path may have changed.
+    bench.until(at_ms(9_000 + 600_000));
+    assert_eq!(answer(&mut bench, 1500), Some((609_000, 1500)));
+    assert_eq!(bench.view(0).pmdcs, 1468);
+}
+
+/// Large packets vanish from some moment on, and small ones do not: after two timeouts a heartbeat asks, and its
+/// answer says that the size is to blame. What was sent keeps its size; what is cut from then on is small.
+//= rfc8899#section-4.3
+#[test]
+fn a_black_hole() {
+    let mut bench = Bench::new(searching(), 1);
+    answer(&mut bench, 1500);
+    bench.send(1, 1452);
+    bench.until(at_ms(1000));
+    assert_eq!(bench.heartbeats().len(), 0);
+    bench.until(at_ms(3000));
+    let (at, _, info) = bench.heartbeats().pop().expect("it asks");
+    assert_eq!(at, at_ms(3000));
+    assert_eq!(bench.view(0).pmdcs, 1468);
+    bench.hear(Chunk::HeartbeatAck(Heartbeat { info }));
+    assert_eq!((bench.view(0).pmdcs, bench.view(0).state), (1168, PathState::Active));
+    assert_eq!(answer(&mut bench, 1400), Some((3000, 1348)), "and the search begins, below what is lost");
+    assert_eq!(bench.view(0).pmdcs, 1316);
+    bench.send(1, 1452);
+    bench.until(at_ms(7000));
+    let data: Vec<_> = bench.sent.iter().filter(|sent| !tsns(&sent.1).is_empty()).collect();
+    let last = data.last().expect("the next timeout sends it again");
+    assert_eq!((tsns(&last.1), last.2.oversize), (vec![1], true), "IP has to fragment it");
+    assert!(data[..data.len() - 1].iter().all(|sent| !sent.2.oversize));
+}
+
+/// A path that is dead is no black hole: nobody answers, and its size stays.
+#[test]
+fn a_dead_path_keeps_its_size() {
+    let mut bench = Bench::new(searching(), 1);
+    answer(&mut bench, 1500);
+    bench.send(1, 1452);
+    bench.until(at_ms(100_000));
+    assert_eq!(bench.view(0).pmdcs, 1468);
+}
+
+/// What a router says bounds the search.
+//= rfc9260#section-7.3
+#[test]
+fn too_big_bounds_the_search() {
+    let mut bench = Bench::new(searching(), 1);
+    answer(&mut bench, 1500);
+    bench.end.handle(bench.now, Incoming::TooBig(address(0, 1), 1300));
+    bench.drain();
+    assert_eq!(bench.view(0).pmdcs, 1268);
+    bench.pass(ms(10));
+    assert_eq!(probes(&mut bench).len(), 0);
+}
