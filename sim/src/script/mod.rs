@@ -1,7 +1,7 @@
 //! Packet scripts: one script drives one endpoint in virtual time and says, packet by packet, what it must
 //! send. The language is described in `docs/packet-scripts.md`.
 //!
-//! `lex`, `parse` and `check` make a program of the text; [`form`] is the table of how chunks, parameters and
+//! `lex`, `parse` and `check` make a program of the text; `form` is the table of how chunks, parameters and
 //! causes are written, `element` what one is. `world` owns the clock, the endpoint and the packets on their
 //! way, `wire` and `live` make bytes of elements and the stack's numbers of the script's; `socket`,
 //! `sockopt` and `view` are the calls. Packets reach the endpoint, and leave it, as bytes.
