@@ -183,14 +183,38 @@ fn a_measurement_goes_both_ways() {
     assert!(String::from_utf8_lossy(&text.stdout).contains("CPU s/GB"));
 }
 
+/// With a key nobody gets in without it, or with another.
+//= rfc4895#section-6
+#[test]
+fn only_who_has_the_key() {
+    let (from, into) = (TempDir::new().expect("a directory"), TempDir::new().expect("a directory"));
+    let [right, wrong] = ["right", "wrong"].map(|name| {
+        let path = from.path().join(name);
+        fs::write(&path, format!("{name} key of many bytes\n")).expect("a file");
+        path.display().to_string()
+    });
+    let sent = file(&from, "sent", 100_000);
+    let listener = Listener::into(into.path(), &["--key", &right]);
+    let hurry = ["--set", "rto_initial=100ms", "--set", "rto_min=50ms", "--set", "max_init_retransmits=1"];
+    for key in [&[][..], &["--key", &wrong]] {
+        let output = listener.send(&sent, &[key, &hurry[..]].concat());
+        assert_eq!(output.status.code(), Some(1), "{key:?}: {}", stderr(&output));
+        assert_eq!(names(&into), 0, "{key:?}");
+    }
+    let output = listener.send(&sent, &["--key", &right]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(fs::read(into.path().join("sent")).expect("it arrived"), fs::read(&sent).expect("a file"));
+}
+
 #[test]
 fn wrong_input_is_refused_with_the_reason() {
-    let cases: [(&[&str], &str); 9] = [
+    let cases: [(&[&str], &str); 10] = [
         (&["serve", "--listen", "192.0.2.1"], "--public"),
         (&["serve", "--listen", "127.0.0.1,0.0.0.0"], "--public"),
         (&["serve", "--receive-into", "/nowhere/at/all"], "--receive-into /nowhere/at/all"),
         (&["serve", "--max-size", "10 parsecs"], "--max-size 10 parsecs"),
-        (&["serve", "--key", "/etc/hostname"], "RFC 4895"),
+        (&["serve", "--key", "/nowhere/key"], "--key /nowhere/key"),
+        (&["serve", "--key", "/dev/null"], "0 bytes are too few"),
         (&["send", "/nowhere", "--to", "127.0.0.1"], "/nowhere"),
         (&["send", "Cargo.toml", "--to", "127.0.0.1", "--set", "rto_mn=1s"], "rto_min"),
         (&["send", "Cargo.toml", "--to", "127.0.0.1", "--retransmit", "nobody"], "nobody"),

@@ -9,12 +9,13 @@ pub(crate) mod send;
 pub(crate) mod serve;
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anabranch_net::{Association, Carrier, Endpoint, Options, UDP_PORT};
-use anabranch_proto::Config;
+use anabranch_proto::{Config, SharedKey};
 use anabranch_sim::scenario::protocol;
+use bytes::Bytes;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::output::{fail, refuse, refuse_scenario};
@@ -48,21 +49,38 @@ pub(crate) struct Transport {
 impl Transport {
     /// The protocol's parameters; or the exit status of what was wrong.
     fn config(&self) -> Result<Config, u8> {
-        if let Some(file) = &self.key {
-            let file = file.display();
-            return Err(refuse(format!(
-                "--key {file}: this version cannot authenticate (RFC 4895); --public says that you know"
-            )));
-        }
         let route = self.retransmit.iter().map(|policy| format!("retransmit={policy}"));
         let search = std::iter::once("mtu_discovery=true".to_owned());
         let settings: Vec<String> = search.chain(self.set.iter().cloned()).chain(route).collect();
-        protocol("--set", &settings).map_err(|error| refuse_scenario(&error))
+        let mut config = protocol("--set", &settings).map_err(|error| refuse_scenario(&error))?;
+        if let Some(file) = &self.key {
+            config.shared_key = Some(shared_key(file)?);
+            config.extensions.authentication = true;
+            config.authenticated_chunks = AUTHENTICATED.to_vec();
+        }
+        Ok(config)
     }
 
     fn carrier(&self, udp: u16) -> Carrier {
         if self.raw { Carrier::Raw } else { Carrier::Udp(udp) }
     }
+}
+
+/// What counts only if it is authentic, where there is a key: COOKIE ECHO, user data and what acknowledges it, and
+/// what ends an association.
+const AUTHENTICATED: [u8; 6] = [0, 3, 6, 7, 8, 10];
+
+/// The key in a file, as it is there but for an end of line; or the exit status of what is wrong with it.
+fn shared_key(file: &Path) -> Result<SharedKey, u8> {
+    let bytes = std::fs::read(file).map_err(|error| refuse(format!("--key {}: {error}", file.display())))?;
+    let secret = bytes.trim_ascii_end();
+    if secret.len() < 16 {
+        let (file, bytes) = (file.display(), secret.len());
+        return Err(refuse(format!(
+            "--key {file}: {bytes} bytes are too few for a key; give it 16 at least"
+        )));
+    }
+    Ok(SharedKey { id: 1, secret: Bytes::copy_from_slice(secret) })
 }
 
 /// A client's peer, and the way to it.
