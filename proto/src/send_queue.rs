@@ -138,12 +138,12 @@ impl SendQueue {
         Some(data)
     }
 
-    /// Whether this message, or a part of it, waits.
-    pub(crate) fn has(&self, number: u64) -> bool {
+    /// Whether this message waits, and nothing of it was sent.
+    pub(crate) fn has_untouched(&self, number: u64) -> bool {
         // They wait in the order of their numbers, unless streams take turns.
         let first = self.messages.iter().map(|waiting| waiting.number).find(|number| *number != 0);
         let possible = self.interleaving.is_some() || first.is_some_and(|first| first <= number);
-        possible && self.messages.iter().any(|w| w.number == number)
+        possible && self.messages.iter().any(|w| w.number == number && w.begun.is_none())
     }
 
     /// Takes out what of a message waits, and its SSN if another part was sent.

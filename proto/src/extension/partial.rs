@@ -2,8 +2,9 @@
 //!
 //! Only messages with a limit are kept account of here, by a number of their own: a reliable message costs a zero
 //! in the queue. What a chunk in flight may still become is nobody's guess, so a message is given up when one of
-//! its chunks was *found lost* and may not be sent again (then the window was cut as for any other), or before
-//! its last fragment was sent.
+//! its chunks was *found lost* and may not be sent again (then the window was cut as for any other), or before its
+//! first fragment was sent. One that is under way when its lifetime ends is sent to its end: were it given up, what
+//! was sent would be wasted and grow no window, and a sender with more messages than time would waste nearly all.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -283,7 +284,7 @@ impl Sender {
         })
     }
 
-    /// Lifetimes that end now: a message of which a part was not sent is given up, and one that has to be sent again.
+    /// Lifetimes that end now: a message of which nothing was sent is given up, and one that has to be sent again.
     //= rfc3758#section-4.1
     pub(crate) fn expire(&mut self, around: &mut Surroundings<'_>) {
         while let Some(ledger) = &mut self.queue.ledger
@@ -294,7 +295,7 @@ impl Sender {
             if let Some(terms) = ledger.terms.get_mut(&number) {
                 terms.expired = true;
             }
-            if self.queue.has(number) {
+            if self.queue.has_untouched(number) {
                 self.abandon(number, around.paths);
             }
         }
