@@ -181,7 +181,7 @@ source = "Section 1"
 form = "crossing"
 experiment = "plain"
 measure = "seconds"
-over = "flow.f.send=1 MB,900 kB"
+over = "flow.f.send=1 MB,500 kB"
 key = "link.l.rate"
 from = "1 Mbit/s"
 to = "2 Mbit/s"
@@ -342,7 +342,7 @@ const WRONG: &[Wrong] = &[
     ),
     (
         "claims",
-        "over = \"flow.f.send=1 MB,900 kB\"",
+        "over = \"flow.f.send=1 MB,500 kB\"",
         "over = \"flow.f.send=1 MB\"",
         &["claim.7.over", "compares two"],
     ),
