@@ -88,10 +88,6 @@ impl Course {
         self.glances.last().expect("it was looked at").1[path].pmdcs
     }
 
-    pub fn end(&self) -> Instant {
-        self.ended
-    }
-
     pub fn most_errors(&self, path: usize, until: Instant) -> u32 {
         let before = self.glances.iter().take_while(|(at, _)| *at <= until);
         before.map(|(_, paths)| paths[path].errors).max().unwrap_or(0)
