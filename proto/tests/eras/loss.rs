@@ -223,45 +223,40 @@ fn after_timeout() {
     assert!(!second("window", "pmdcs", FULL));
 }
 
-/// The RTT measurement under way when Fast Retransmit cuts the window: kept, or given up.
+/// What SRTT is, in microseconds, after TSN 2 was sent again while TSN 4 was timed.
 ///
 /// 100 ms is measured on TSN 1. TSN 4, sent at 100 ms, is timed when the reports for TSN 2 cut the window, and
-/// acknowledged at 300 ms: SRTT = 7/8·100 + 1/8·200 = 112.5 ms, or still 100.
+/// acknowledged at 300 ms: SRTT = 7/8·100 + 1/8·200 = 112.5 ms; or still 100 if the measurement was given up.
+fn srtt_over_a_loss(config: Config) -> Option<u128> {
+    let mut bench = Bench::new(config, 1);
+    bench.send(7, FULL);
+    bench.pass(ms(100));
+    bench.sack(1, &[]);
+    bench.sack(1, &[(3, 3)]);
+    bench.sack(1, &[(3, 3), (5, 5)]);
+    bench.sack(1, &[(3, 3), (5, 6)]);
+    assert_eq!(fast(&bench), 1);
+    bench.pass(ms(200));
+    bench.sack(1, &[(3, 6)]);
+    bench.view(0).srtt.map(|s| s.as_micros())
+}
+
+/// The RTT measurement under way when Fast Retransmit cuts the window: kept, or given up.
 #[test]
 fn rtt_on_cut() {
     for (choice, micros) in [("keep", 112_500), ("cancel", 100_000)] {
         let mut config = ruled("rtt_on_cut", choice);
         config.rules.choose("karn", "chunk").expect("a rule and its choice");
-        let mut bench = Bench::new(config, 1);
-        bench.send(7, FULL);
-        bench.pass(ms(100));
-        bench.sack(1, &[]);
-        bench.sack(1, &[(3, 3)]);
-        bench.sack(1, &[(3, 3), (5, 5)]);
-        bench.sack(1, &[(3, 3), (5, 6)]);
-        assert_eq!(fast(&bench), 1);
-        bench.pass(ms(200));
-        bench.sack(1, &[(3, 6)]);
-        assert_eq!(bench.view(0).srtt.map(|s| s.as_micros()), Some(micros), "{choice}");
+        assert_eq!(srtt_over_a_loss(config), Some(micros), "{choice}");
     }
 }
 
-/// As above: TSN 2 is sent again while TSN 4, above it, is timed.
+/// The measurement of a chunk above one that is sent again: kept, or given up.
 //= rfc9260#section-6.3.1
 #[test]
 fn karn() {
     for (choice, micros) in [("chunk", 112_500), ("chunk-or-below", 100_000)] {
-        let mut bench = Bench::new(ruled("karn", choice), 1);
-        bench.send(7, FULL);
-        bench.pass(ms(100));
-        bench.sack(1, &[]);
-        bench.sack(1, &[(3, 3)]);
-        bench.sack(1, &[(3, 3), (5, 5)]);
-        bench.sack(1, &[(3, 3), (5, 6)]);
-        assert_eq!(fast(&bench), 1);
-        bench.pass(ms(200));
-        bench.sack(1, &[(3, 6)]);
-        assert_eq!(bench.view(0).srtt.map(|s| s.as_micros()), Some(micros), "{choice}");
+        assert_eq!(srtt_over_a_loss(ruled("karn", choice)), Some(micros), "{choice}");
     }
 }
 
