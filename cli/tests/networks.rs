@@ -128,7 +128,17 @@ fn with_one_default_route_each_path_leaves_by_its_own_interface() {
     let capture = |link: usize| {
         let mut command = network.command(2, "tcpdump");
         command
-            .args(["-U", "-s", "100", "-Z", "root", "-i", &network.router_side(0, link), "-w"])
+            .args([
+                "--immediate-mode",
+                "-U",
+                "-s",
+                "100",
+                "-Z",
+                "root",
+                "-i",
+                &network.router_side(0, link),
+                "-w",
+            ])
             .arg(&captures[link]);
         Process(command.arg("udp").stderr(Stdio::null()).spawn().expect("it is installed"))
     };
@@ -136,7 +146,7 @@ fn with_one_default_route_each_path_leaves_by_its_own_interface() {
     while !captures.iter().all(|file| file.exists()) {
         sleep(Duration::from_millis(10));
     }
-    let (result, _) = send_and_cut(&network, routed_address, Some((Duration::from_millis(5), Cut::OwnEnd)));
+    let (result, _) = send_and_cut(&network, routed_address, Some((Duration::from_millis(800), Cut::OwnEnd)));
     drop(running);
     assert_eq!(result["paths"][0]["state"], "down here", "{result}");
     for (link, file) in captures.iter().enumerate() {

@@ -380,7 +380,8 @@ impl Core {
         let up = peers.iter().any(leads);
         let was_up = self.outbound[index].down.is_none();
         self.outbound[index].down = (!up).then(|| Instant::now() + LOOK_AGAIN);
-        if up != was_up {
+        // What is down is said again: an association may have begun since.
+        if !up || !was_up {
             self.endpoint.handle(now, Incoming::Up(socket.address, up));
             self.drain(shared, now);
         }

@@ -128,7 +128,7 @@ impl Endpoint {
         match incoming {
             Incoming::Packet(packet) => self.packet(packet, now),
             Incoming::Writable(local, writable) => self.for_all(|a| a.set_writable(local, writable)),
-            Incoming::Up(local, up) => self.for_all(|a| a.set_up(local, up)),
+            Incoming::Up(local, up) => self.for_all(|a| a.set_up(local, up, now)),
             Incoming::TooBig(remote, mtu) => self.for_all(|a| a.set_mtu(remote, mtu)),
         }
     }

@@ -21,7 +21,8 @@ pub enum Incoming {
     /// have no room, and what would take them waits.
     Writable(Address, bool),
     /// A local address is down (`false`), or up again (`true`): its interface is, or the system says that
-    /// nothing can leave there. Other paths carry what would take its paths, and silence there is no error.
+    /// nothing can leave there. Other paths carry what would take its paths, and silence there is no error;
+    /// when none is left, the paths go from another address that is up.
     Up(Address, bool),
     /// Packets to this peer address may have at most so many bytes, IP header included: a router said so.
     TooBig(Address, u32),

@@ -38,13 +38,7 @@ impl Network {
                 network.address(host, &network.interface(host, link), &address(host, link).to_string());
             }
         }
-        for (host, link) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
-            let device = network.interface(host, link);
-            network.on(
-                host,
-                &format!("tc qdisc add dev {device} root tbf rate {RATE}bit burst 3000 limit {QUEUE}"),
-            );
-        }
+        network.limit_rates();
         Some(network)
     }
 
@@ -60,11 +54,13 @@ impl Network {
             network.address(host, &here, &routed_address(host, link).to_string());
             network.address(2, &there, &format!("10.77.{}.254", host * 10 + link + 1));
             network.on(2, &format!("sysctl -q -w net.ipv4.conf.{there}.proxy_arp=1"));
+            network.on(2, &format!("sysctl -q -w net.ipv4.neigh.{there}.proxy_delay=0"));
         }
         for host in 0..2 {
             let (device, router) = (network.interface(host, 0), format!("10.77.{}.254", host * 10 + 1));
             network.on(host, &format!("ip route add default via {router} dev {device}"));
         }
+        network.limit_rates();
         Some(network)
     }
 
@@ -103,6 +99,17 @@ impl Network {
 
     pub fn interface(&self, host: usize, link: usize) -> String {
         format!("{}{link}x{}", ["a", "b"][host], self.number)
+    }
+
+    /// Both hosts' links carry `RATE`, and hold `QUEUE` bytes that wait.
+    fn limit_rates(&self) {
+        for (host, link) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let device = self.interface(host, link);
+            self.on(
+                host,
+                &format!("tc qdisc add dev {device} root tbf rate {RATE}bit burst 3000 limit {QUEUE}"),
+            );
+        }
     }
 
     /// Runs a command on a host.

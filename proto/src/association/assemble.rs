@@ -158,7 +158,7 @@ impl Association {
         path.health.used = now;
         path.timers.heartbeat = Time::NEVER;
         path.timers.answer = now + view.rto;
-        let chunk = Chunk::Heartbeat(Heartbeat { info: path.health.information(now) });
+        let chunk = Chunk::Heartbeat(Heartbeat { info: path.health.information(view.local, now) });
         Some(self.packet(id, smallvec![chunk], Purpose::Heartbeat, Limit::Control))
     }
 

@@ -101,13 +101,13 @@ impl Association {
 
     /// A path that is not confirmed goes from where the packets of its peer address come to.
     fn follow(&mut self, path: PathId, local: Address, source: Address) {
-        let view = self.paths.view_mut(path);
+        let view = self.paths.view(path);
         if view.state == PathState::Unconfirmed
             && view.local != local
             && view.remote == source
             && self.config.pairs == Pairs::OnePerPeer
         {
-            view.local = local;
+            self.paths.go_from(path, local);
         }
     }
 

@@ -367,11 +367,6 @@ impl Association {
         self.sender.event();
     }
 
-    pub(crate) fn set_up(&mut self, local: Address, up: bool) {
-        self.paths.set_up(local, up);
-        self.sender.event();
-    }
-
     pub(crate) fn statistics(&self, now: Time) -> Statistics {
         self.sender.charged(now, self.statistics)
     }

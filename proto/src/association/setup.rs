@@ -369,10 +369,16 @@ fn same_family(config: &Config, peer: Address) -> impl Iterator<Item = Address> 
     config.addresses.iter().map(|l| l.address).filter(move |a| a.ip.is_ipv4() == peer.ip.is_ipv4())
 }
 
-/// The local address after `local` that could be tried for `peer`.
-pub(crate) fn next_local(config: &Config, local: Address, peer: Address) -> Option<Address> {
-    let mut later = same_family(config, peer).skip_while(|a| *a != local).skip(1);
-    later.next().or_else(|| same_family(config, peer).next()).filter(|next| *next != local)
+/// The local address after `local`, of those not down, that could be tried for `peer`.
+pub(crate) fn next_local(
+    config: &Config,
+    local: Address,
+    peer: Address,
+    down: &[Address],
+) -> Option<Address> {
+    let later = same_family(config, peer).skip_while(|a| *a != local).skip(1);
+    let mut others = later.chain(same_family(config, peer).take_while(|a| *a != local));
+    others.find(|a| !down.contains(a))
 }
 
 /// The first TSN of an association: drawn with its tag, unless the configuration fixes it.

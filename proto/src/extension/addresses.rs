@@ -109,24 +109,11 @@ impl Association {
             if view.local != local {
                 continue;
             }
-            let other = next_local(&self.config, local, view.remote);
+            let other = next_local(&self.config, local, view.remote, self.paths.down());
             match other.filter(|_| self.config.pairs == Pairs::OnePerPeer) {
                 Some(other) => self.go_from(id, other, now),
                 None => self.remove_path(id, now),
             }
-        }
-    }
-
-    /// The path goes from another local address. That pair has to be verified, unless there is no other path.
-    fn go_from(&mut self, id: PathId, local: Address, now: Time) {
-        let active = |other: &PathId| *other != id && self.paths.view(*other).state == PathState::Active;
-        let others = self.paths.ids().any(|other| active(&other));
-        self.paths.view_mut(id).local = local;
-        self.paths.view_mut(id).rto = self.config.rto_initial;
-        self.paths.get_mut(id).health.wanted = true;
-        if others && self.paths.view(id).confirmed() {
-            self.vacate(id, now);
-            self.set_state(id, PathState::Unconfirmed);
         }
     }
 
@@ -255,7 +242,7 @@ impl Association {
         !new.is_empty()
     }
 
-    fn live_paths(&self) -> Vec<PathId> {
+    pub(crate) fn live_paths(&self) -> Vec<PathId> {
         let live = |id: &PathId| self.paths.view(*id).state != PathState::Removed;
         self.paths.ids().filter(live).collect()
     }

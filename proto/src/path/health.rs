@@ -1,10 +1,13 @@
 //! Is the path alive: heartbeats, their answers, and what failures mean (RFC 9260 §5.4, §8.2, §8.3).
 
+use std::net::IpAddr;
+
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
 use super::{Path, PathState, PathView};
+use crate::wire::Address;
 use crate::{Config, Duration, Time};
 
 /// Failed verifications of one pair of addresses before the next local address is tried.
@@ -38,36 +41,45 @@ impl Health {
         }
     }
 
-    /// The Heartbeat Information of a heartbeat sent now: when, and the nonce.
-    pub(crate) fn information(&self, now: Time) -> Bytes {
+    /// The nonce of a pair: what is asked from one local address verifies no other.
+    fn nonce_from(&self, local: Address) -> u64 {
+        let bits = match local.ip {
+            IpAddr::V4(ip) => ip.to_bits().into(),
+            IpAddr::V6(ip) => ip.to_bits(),
+        };
+        self.nonce ^ bits as u64 ^ (bits >> 64) as u64
+    }
+
+    /// The Heartbeat Information of a heartbeat sent now from this address: when, and the nonce.
+    pub(crate) fn information(&self, local: Address, now: Time) -> Bytes {
         let mut info = BytesMut::with_capacity(16);
         info.put_u64(now.as_nanos());
-        info.put_u64(self.nonce);
+        info.put_u64(self.nonce_from(local));
         info.freeze()
     }
 
     /// The same of a heartbeat that probes whether packets of `size` bytes get through.
-    pub(crate) fn probe_information(&self, now: Time, size: u32) -> Bytes {
+    pub(crate) fn probe_information(&self, local: Address, now: Time, size: u32) -> Bytes {
         let mut info = BytesMut::with_capacity(20);
-        info.put_slice(&self.information(now));
+        info.put_slice(&self.information(local, now));
         info.put_u32(size);
         info.freeze()
     }
 
     /// The size of the probe that came back with this information; `None` if it is no probe of this path.
-    pub(crate) fn probed(&self, info: &[u8]) -> Option<u32> {
+    pub(crate) fn probed(&self, local: Address, info: &[u8]) -> Option<u32> {
         let (heartbeat, size) = info.split_at_checked(16)?;
-        let ours = heartbeat[8..] == self.nonce.to_be_bytes();
+        let ours = heartbeat[8..] == self.nonce_from(local).to_be_bytes();
         ours.then_some(u32::from_be_bytes(size.try_into().ok()?))
     }
 
     /// When the heartbeat was sent that came back with this information; `None` if it is not of this path.
-    pub(crate) fn answered(&self, mut info: &[u8], now: Time) -> Option<Time> {
+    pub(crate) fn answered(&self, local: Address, mut info: &[u8], now: Time) -> Option<Time> {
         if info.len() != 16 {
             return None;
         }
         let sent = Time::from_nanos(info.get_u64());
-        (info.get_u64() == self.nonce && sent <= now).then_some(sent)
+        (info.get_u64() == self.nonce_from(local) && sent <= now).then_some(sent)
     }
 
     /// One more verification has failed; whether the next local address should be tried.

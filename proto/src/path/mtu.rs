@@ -89,7 +89,8 @@ impl Paths {
         let Search::Wanted { probe, lost } = path.mtu.search else { return None };
         path.mtu.search = Search::Sent { probe, lost };
         path.timers.probe = now + view.rto.max(PROBE_TIMER);
-        let heartbeat = Chunk::Heartbeat(Heartbeat { info: path.health.probe_information(now, probe) });
+        let info = path.health.probe_information(view.local, now, probe);
+        let heartbeat = Chunk::Heartbeat(Heartbeat { info });
         let udp = if view.remote.udp == 0 { 0 } else { 8 };
         let before = config.ip_header as usize + udp + HEADER + heartbeat.padded_size() + CHUNK_HEADER;
         let bytes = (probe as usize).saturating_sub(before) & !3;

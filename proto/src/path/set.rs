@@ -24,6 +24,8 @@ pub(crate) struct Paths {
     smallest_pmdcs: u32,
     /// Bytes that an extension takes in packets with data.
     overhead: u32,
+    /// Local addresses that are down.
+    down: Vec<Address>,
 }
 
 impl Paths {
@@ -35,6 +37,7 @@ impl Paths {
             rules: config.rules,
             smallest_pmdcs: u32::MAX,
             overhead: 0,
+            down: Vec::new(),
         }
     }
 
@@ -44,6 +47,12 @@ impl Paths {
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = PathId> + use<> {
         (0..self.views.len() as u16).map(PathId)
+    }
+
+    /// The paths that were not removed.
+    pub(crate) fn live(&self) -> impl Iterator<Item = (&PathView, &Path)> {
+        let live = |(view, _): &(&PathView, &Path)| view.state != PathState::Removed;
+        self.views.iter().zip(&self.rest).filter(live)
     }
 
     pub(crate) fn view(&self, id: PathId) -> &PathView {
@@ -121,7 +130,7 @@ impl Paths {
             local,
             remote,
             state: PathState::Unconfirmed,
-            up: true,
+            up: !self.down.contains(&local),
             primary: self.views.is_empty(),
             pmdcs,
             window: congestion.window(),
@@ -219,8 +228,24 @@ impl Paths {
         }
     }
 
+    /// Local addresses that are down.
+    pub(crate) fn down(&self) -> &[Address] {
+        &self.down
+    }
+
+    /// The path goes from another local address.
+    pub(crate) fn go_from(&mut self, id: PathId, local: Address) {
+        let up = !self.down.contains(&local);
+        let view = self.view_mut(id);
+        (view.local, view.up) = (local, up);
+    }
+
     /// This local address is up or down.
     pub(crate) fn set_up(&mut self, local: Address, up: bool) {
+        self.down.retain(|down| *down != local);
+        if !up {
+            self.down.push(local);
+        }
         for view in self.views.iter_mut().filter(|view| view.local == local) {
             view.up = up;
         }

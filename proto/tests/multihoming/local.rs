@@ -1,7 +1,8 @@
 //! What only this end knows: its own interface is down; and where the peer's packets come from.
 
+use anabranch_proto::wire::chunk::Heartbeat;
 use anabranch_proto::wire::{Address, Chunk};
-use anabranch_proto::{Event, Incoming, PathState};
+use anabranch_proto::{Config, Event, Incoming, PathState};
 
 use crate::support::bench::{Bench, FULL, at_ms, era, ms};
 use crate::support::{World, address, secs};
@@ -43,6 +44,45 @@ fn heartbeats_wait_for_the_interface() {
     assert!(bench.view(0).errors > 0);
     bench.up(1, true);
     assert_eq!(bench.heartbeats().len(), 1);
+}
+
+/// The peer's second address does not answer our second, is asked from our first at 3 s and does: both paths go
+/// from there. An answer to what was asked from the second verifies nothing then. When the first is down, both go
+/// from the second, one with data at once, the other once it has been verified.
+//= rfc9260#section-5.4
+#[test]
+fn when_no_path_is_left_they_go_from_another_address() {
+    let mut bench = Bench::new(Config { heartbeat_max_burst: 3, ..era("rfc9260") }, 2);
+    let locals = |bench: &Bench| [bench.view(0).local, bench.view(1).local];
+    bench.until(at_ms(3000));
+    assert_eq!(locals(&bench), [address(0, 0); 2]);
+    let [(_, _, late), .., (_, _, right)] = &bench.heartbeats()[..] else {
+        panic!("it is asked more than once")
+    };
+    bench.hear(Chunk::HeartbeatAck(Heartbeat { info: late.clone() }));
+    assert_eq!(bench.view(1).state, PathState::Unconfirmed, "that was asked from the second");
+    bench.hear(Chunk::HeartbeatAck(Heartbeat { info: right.clone() }));
+    assert_eq!((bench.view(1).state, locals(&bench)), (PathState::Active, [address(0, 0); 2]));
+    bench.up(0, false);
+    assert_eq!(locals(&bench), [address(1, 0); 2]);
+    assert_eq!([bench.view(0).state, bench.view(1).state], [PathState::Active, PathState::Unconfirmed]);
+    bench.send(1, FULL);
+    assert_eq!(bench.loads(), [(3000, 0, vec![1])]);
+    bench.answer_heartbeats(|path| path == 1);
+    assert_eq!(bench.view(1).state, PathState::Active);
+}
+
+/// An address that goes while another path carries is waited for, and so is one without which there is none.
+#[test]
+fn addresses_without_another_are_waited_for() {
+    let mut bench = Bench::confirmed(era("rfc9260"), 2, ms(100));
+    bench.up(1, false);
+    bench.up(0, false);
+    bench.send(1, FULL);
+    let locals = [bench.view(0).local, bench.view(1).local];
+    assert_eq!((locals, bench.loads()), ([address(0, 0), address(1, 0)], vec![]));
+    bench.up(1, true);
+    assert_eq!(bench.loads(), [(100, 1, vec![1])]);
 }
 
 fn port(path: usize, side: usize, udp: u16) -> Address {
