@@ -19,7 +19,7 @@ use crate::handshake::cookie::Secrets;
 use crate::policy::PolicyError;
 use crate::shutdown::State;
 use crate::wire::chunk::{Abort, ShutdownComplete};
-use crate::wire::{Address, Cause, Chunk, Ecn, Packet};
+use crate::wire::{Address, Cause, Chunk, Ecn, Packet, Ports};
 use crate::{
     AssociationId, ChangeError, Config, ConfigError, Delivery, Direction, Extensions, Incoming, Limit,
     LocalAddress, Message, Output, PathId, PathState, PathView, Policies, Purpose, Reason, Refused,
@@ -143,6 +143,7 @@ impl Endpoint {
     }
 
     /// What the endpoint has to say; drain to `Wait` after every call.
+    #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Output {
         self.run_timers(now);
         if let Some((packet, purpose)) = self.answers.pop_front() {
@@ -180,6 +181,7 @@ impl Endpoint {
     }
 
     /// Gives a message to send. One that is larger than the send buffer is taken only when that is empty.
+    #[inline]
     pub fn send(&mut self, now: Time, id: AssociationId, message: Message) -> Result<(), SendError> {
         self.run_timers(now);
         let Some(association) = self.get_mut(id) else { return Err(SendError::Closed(message)) };
@@ -190,6 +192,7 @@ impl Endpoint {
 
     /// The next message, if there is one; this opens the receive window. What has arrived can be read also
     /// after the association has ended.
+    #[inline]
     pub fn read(&mut self, now: Time, id: AssociationId) -> Option<Delivery> {
         self.run_timers(now);
         let delivery = self.get_mut(id)?.read();
@@ -453,6 +456,9 @@ impl Endpoint {
     }
 
     fn packet(&mut self, packet: Box<Packet>, now: Time) {
+        if let Some((index, path)) = self.expected(&packet) {
+            return self.deliver(index, packet, path, 0, now);
+        }
         let ours = packet.ports.destination == self.config.port
             && self.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
         if !ours || !packet.from.is_unicast() {
@@ -475,12 +481,25 @@ impl Endpoint {
             Some(_) => match self.owner(&packet) {
                 Owner::Association(index) => match self.too_small(index, &packet) {
                     Some(tag) => self.refuse(&packet, tag, vec![Cause::InvalidMandatoryParameter]),
-                    None => self.deliver(index, packet, 0, now),
+                    None => self.deliver_first(index, packet, 0, now),
                 },
                 Owner::WrongTag => {}
                 Owner::Nobody => self.out_of_the_blue(&packet),
             },
         }
+    }
+
+    /// Most packets are data or its acknowledgement, for the association of the packet before and by one of its
+    /// paths: about those nothing else has to be asked.
+    fn expected(&self, packet: &Packet) -> Option<(usize, PathId)> {
+        let usual = |chunk: &Chunk| matches!(chunk, Chunk::Data(_) | Chunk::Sack(_));
+        let index = self.last?;
+        let association = self.associations[index].as_deref()?;
+        let ports = Ports { source: association.peer_port, destination: self.config.port };
+        let its_own = packet.tag == association.local_tag && packet.ports == ports;
+        let path = association.paths.of_pair(packet.to, packet.from)?;
+        let plain = !packet.chunks.is_empty() && packet.chunks.iter().all(usual);
+        (its_own && plain).then_some((index, path))
     }
 
     /// Whose packet this is: by our tag; by the peer's, where a T bit says so.
@@ -512,26 +531,29 @@ impl Endpoint {
         }
     }
 
-    /// The association whose tag and peer's port these are: most often that of the packet before.
+    /// The association whose tag and peer's port these are.
     fn with_tag(&self, packet: &Packet) -> Option<usize> {
-        let has = |index: usize| {
-            let association = self.associations.get(index).and_then(Option::as_ref);
-            association.is_some_and(|a| (a.local_tag, a.peer_port) == (packet.tag, packet.ports.source))
-        };
-        let last = self.last.filter(|index| has(*index));
-        last.or_else(|| self.by_tag.get(&packet.tag).copied().filter(|index| has(*index)))
+        let index = *self.by_tag.get(&packet.tag)?;
+        let association = self.associations[index].as_deref()?;
+        (association.peer_port == packet.ports.source).then_some(index)
     }
 
-    fn deliver(&mut self, index: usize, mut packet: Box<Packet>, skip: usize, now: Time) {
+    /// A packet for an association, without the chunks before the `skip`-th: by which path it came is found first.
+    fn deliver_first(&mut self, index: usize, packet: Box<Packet>, skip: usize, now: Time) {
         let Some(association) = &mut self.associations[index] else { return };
-        let setting_up = association.state().setting_up();
-        if association.paths.to(packet.from).is_none()
-            && let Some(before) = association.paths.follow_port(packet.from)
-        {
+        let moved = association.paths.to(packet.from).is_none();
+        if moved && let Some(before) = association.paths.follow_port(packet.from) {
             self.moved(index, before);
         }
         let Some(association) = &mut self.associations[index] else { return };
-        association.incoming(&mut packet, skip, now);
+        let path = association.follow(packet.to, packet.from);
+        self.deliver(index, packet, path, skip, now);
+    }
+
+    fn deliver(&mut self, index: usize, mut packet: Box<Packet>, path: PathId, skip: usize, now: Time) {
+        let Some(association) = &mut self.associations[index] else { return };
+        let setting_up = association.state().setting_up();
+        association.incoming(&mut packet, path, skip, now);
         association.keep(packet);
         self.last = Some(index);
         let moved = association.extended.is_some() && association.moved();

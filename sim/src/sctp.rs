@@ -21,6 +21,8 @@ pub(crate) struct SctpAgent {
     ended: Option<Ended>,
     application: Application,
     ways: Ways,
+    /// The pair of the packet sent last, and its route: those of most others.
+    last: Option<(Address, Address, u32)>,
     /// Bytes before every packet: IP, and UDP if any.
     header: u32,
     /// Through the codec?
@@ -76,6 +78,7 @@ impl SctpAgent {
             ended: None,
             application,
             ways,
+            last: None,
             header,
             wire,
         }
@@ -187,11 +190,22 @@ impl SctpAgent {
         }
     }
 
-    fn frame(&self, packet: Box<Packet>) -> Frame {
+    fn frame(&mut self, packet: Box<Packet>) -> Frame {
         let size = packet.size() as u32 + self.header;
-        let hop = self.ways.route(packet.from, packet.to);
+        let hop = self.route(packet.from, packet.to);
         let packet = if self.wire { through_the_codec(packet) } else { packet };
         Frame { body: Body::Sctp(packet), size, hop }
+    }
+
+    fn route(&mut self, from: Address, to: Address) -> u32 {
+        match self.last {
+            Some((before, towards, hop)) if (before, towards) == (from, to) => hop,
+            _ => {
+                let hop = self.ways.route(from, to);
+                self.last = Some((from, to, hop));
+                hop
+            }
+        }
     }
 
     /// When the application acts by itself.

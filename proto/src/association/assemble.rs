@@ -31,16 +31,21 @@ impl Association {
 
     /// Whether anything but DATA and SACK may be due.
     fn has_control(&self) -> bool {
-        !self.control.is_empty() || self.resend.is_some() || self.paths.wants_heartbeat()
+        !self.control.is_empty() || self.resend.is_some() || self.paths.is_asking()
     }
 
     // Rare beside data: what is not needed for that stays out of its way.
     #[cold]
     fn next_of_control(&mut self, now: Time) -> Option<Built> {
-        self.next_control()
+        let next = self
+            .next_control()
             .or_else(|| self.next_resend(now))
             .or_else(|| self.next_heartbeat(now))
-            .or_else(|| self.next_probe(now))
+            .or_else(|| self.next_probe(now));
+        if next.is_none() {
+            self.paths.all_asked();
+        }
+        next
     }
 
     pub(crate) fn packet(
@@ -50,22 +55,26 @@ impl Association {
         purpose: Purpose,
         limit: Limit,
     ) -> Built {
+        let mut built = self.empty(path, purpose, limit);
+        if matches!(chunks.first(), Some(Chunk::Init(_))) {
+            built.0.tag = 0;
+        }
+        built.0.chunks = chunks;
+        built
+    }
+
+    /// A packet without chunks so far, in the memory of one that came if there is any.
+    fn empty(&mut self, path: PathId, purpose: Purpose, limit: Limit) -> Built {
         let view = self.paths.view(path);
-        let first_of_all = matches!(chunks.first(), Some(Chunk::Init(_)));
-        let packet = Packet {
-            from: view.local,
-            to: view.remote,
-            ports: Ports { source: self.config.port, destination: self.peer_port },
-            tag: if first_of_all { 0 } else { self.peer_tag },
-            ecn: Ecn::NotEct,
-            chunks,
-        };
+        let (from, to, tag, ecn) = (view.local, view.remote, self.peer_tag, Ecn::NotEct);
+        let ports = Ports { source: self.config.port, destination: self.peer_port };
         let packet = match self.spare.take() {
             Some(mut spare) => {
-                *spare = packet;
+                (spare.from, spare.to, spare.ports, spare.tag, spare.ecn) = (from, to, ports, tag, ecn);
+                spare.chunks.clear();
                 spare
             }
-            None => Box::new(packet),
+            None => Box::new(Packet { from, to, ports, tag, ecn, chunks: SmallVec::new() }),
         };
         (packet, Reason { purpose, path: Some(path), limit, oversize: false })
     }
@@ -192,8 +201,7 @@ impl Association {
                 _ => Some(self.forward_alone(limit, now)),
             };
         };
-        let (mut packet, mut reason) =
-            self.packet(load.path, SmallVec::new(), Purpose::Data(load.why), load.limit);
+        let (mut packet, mut reason) = self.empty(load.path, Purpose::Data(load.why), load.limit);
         let (sender, mut around, chance) = self.sending(now);
         sender.fill(&load, budget, &mut packet.chunks, &mut around, chance);
         if load.why != Why::New {
@@ -259,6 +267,8 @@ impl Association {
     fn sack_alone(&mut self) -> Built {
         let path = self.open_path(self.receiver.from);
         let sack = self.take_sack(path);
-        self.packet(path, smallvec![sack], Purpose::Sack, Limit::Control)
+        let mut built = self.empty(path, Purpose::Sack, Limit::Control);
+        built.0.chunks.push(sack);
+        built
     }
 }

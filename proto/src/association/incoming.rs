@@ -12,13 +12,11 @@ use crate::wire::{Address, Cause, Chunk, Packet};
 use crate::{Duration, Pairs, Time, Tsn};
 
 impl Association {
-    /// Takes a packet whose tag is right, from its `skip`-th chunk on.
-    pub(crate) fn incoming(&mut self, packet: &mut Packet, skip: usize, now: Time) {
+    /// Takes a packet whose tag is right, and which came by this path, from its `skip`-th chunk on.
+    pub(crate) fn incoming(&mut self, packet: &mut Packet, path: PathId, skip: usize, now: Time) {
         self.statistics.packets_received += 1;
         let (local, source) = (packet.to, packet.from);
         let mut arrival = Arrival::default();
-        let path = self.path_of(local, source);
-        self.follow(path, local, source);
         self.heard_in_shutdown();
         if self.extended.is_some() {
             self.sift(packet, Came { path, local, source });
@@ -99,8 +97,10 @@ impl Association {
         self.close(Event::Lost(LostReason::ProtocolViolation), now);
     }
 
-    /// A path that is not confirmed goes from where the packets of its peer address come to.
-    fn follow(&mut self, path: PathId, local: Address, source: Address) {
+    /// The path of a packet's pair. One that is not confirmed goes from where the packets of its peer address come
+    /// to.
+    pub(crate) fn follow(&mut self, local: Address, source: Address) -> PathId {
+        let path = self.path_of(local, source);
         let view = self.paths.view(path);
         if view.state == PathState::Unconfirmed
             && view.local != local
@@ -109,6 +109,7 @@ impl Association {
         {
             self.paths.go_from(path, local);
         }
+        path
     }
 
     /// A peer that is heard while SHUTDOWN is not answered may have data left to send: the count starts over.

@@ -136,6 +136,7 @@ impl Association {
     }
 
     /// What the association has to say next; `None`: nothing now.
+    #[inline(always)]
     pub(crate) fn poll(&mut self, now: Time) -> Option<Output> {
         if self.extended.is_some() {
             self.work_extensions(now);
@@ -168,6 +169,7 @@ impl Association {
     }
 
     /// The earliest time at which something happens by itself.
+    #[inline]
     pub(crate) fn deadline(&self) -> Time {
         if self.state == State::Closed {
             return Time::NEVER;
@@ -179,6 +181,7 @@ impl Association {
     }
 
     /// Takes a message to send.
+    #[inline]
     pub(crate) fn send(&mut self, message: Message, now: Time) -> Result<(), SendError> {
         if self.leaving || !self.state.takes_data() {
             return Err(SendError::Closed(message));
@@ -223,6 +226,7 @@ impl Association {
     }
 
     /// The next message for the user.
+    #[inline]
     pub(crate) fn read(&mut self) -> Option<Delivery> {
         let delivery = self.receiver.read(&self.config);
         self.announced = self.receiver.has_ready();
@@ -351,7 +355,7 @@ impl Association {
     pub(crate) fn request_heartbeat(&mut self, path: PathId) -> bool {
         let known = path.index() < self.paths.views().len();
         if known {
-            self.paths.get_mut(path).health.wanted = true;
+            self.paths.ask(path);
         }
         known
     }

@@ -287,9 +287,12 @@ impl Association {
         for id in self.paths.ids() {
             let unconfirmed = self.paths.view(id).state == PathState::Unconfirmed;
             let (view, rest) = self.paths.both(id);
-            rest.health.wanted = unconfirmed;
+            rest.health.wanted = false;
             rest.health.used = now;
             rest.schedule_heartbeat(view, &self.config, &mut self.chance);
+            if unconfirmed {
+                self.paths.ask(id);
+            }
         }
         self.sender.in_use = self.open_path(self.paths.primary());
         self.sender.open();
@@ -307,7 +310,7 @@ impl Association {
         self.sender.close_until_confirmed();
         for id in self.paths.ids() {
             self.paths.view_mut(id).state = PathState::Unconfirmed;
-            self.paths.get_mut(id).health.wanted = true;
+            self.paths.ask(id);
         }
     }
 

@@ -138,7 +138,9 @@ impl Association {
         if let Some(state) = self.failing_state(id) {
             self.set_state(id, state);
             let asks = state == PathState::PotentiallyFailed && self.config.heartbeat_interval.is_some();
-            self.paths.get_mut(id).health.wanted |= asks;
+            if asks {
+                self.paths.ask(id);
+            }
         }
         self.switch_over(id, now);
         if self.errors > self.config.association_max_retrans {
@@ -193,7 +195,7 @@ impl Association {
             path.timers.heartbeat = due;
         } else {
             path.timers.heartbeat = Time::NEVER;
-            path.health.wanted = true;
+            self.paths.ask(id);
         }
     }
 
@@ -215,7 +217,7 @@ impl Association {
         // A path being verified, or failing, is asked once an RTO, until it has failed too often.
         let asked = verifying || (failing && self.config.heartbeat_interval.is_some());
         if asked && view.errors <= self.config.path_max_retrans {
-            path.health.wanted = true;
+            self.paths.ask(id);
         } else {
             path.schedule_heartbeat(view, &self.config, &mut self.chance);
         }
@@ -258,7 +260,7 @@ impl Association {
         let others = self.paths.views().iter().any(|other| other.id != id && other.carries());
         self.paths.go_from(id, local);
         self.paths.view_mut(id).rto = self.config.rto_initial;
-        self.paths.get_mut(id).health.wanted = true;
+        self.paths.ask(id);
         if others && self.paths.view(id).confirmed() {
             self.vacate(id, now);
             self.set_state(id, PathState::Unconfirmed);

@@ -185,7 +185,7 @@ impl Endpoint {
         let Ok(association) = Association::accept(self.begin(now), cookie, local, source) else { return };
         let index = self.associations.len();
         self.add(association);
-        self.deliver(index, packet, skip, now);
+        self.deliver_first(index, packet, skip, now);
     }
 
     fn collide(&mut self, index: usize, packet: Box<Packet>, cookie: &Cookie, skip: usize, now: Time) {
@@ -214,7 +214,7 @@ impl Endpoint {
             Collision::Late | Collision::Foreign => return,
         }
         self.link(index);
-        self.deliver(index, packet, skip, now);
+        self.deliver_first(index, packet, skip, now);
     }
 
     /// Whether a cookie has the tags of an association that exists: then its age does not matter.

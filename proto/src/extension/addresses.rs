@@ -236,7 +236,7 @@ impl Association {
         self.add_paths(peers, None, now);
         let new: Vec<PathId> = self.live_paths().into_iter().filter(|id| !before.contains(id)).collect();
         for &id in &new {
-            self.paths.get_mut(id).health.wanted = true;
+            self.paths.ask(id);
             self.set_state(id, PathState::Unconfirmed);
         }
         !new.is_empty()

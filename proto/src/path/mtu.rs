@@ -78,6 +78,7 @@ impl Paths {
             let mtu = &mut self.get_mut(id).mtu;
             mtu.beyond = config.mtu + 1;
             mtu.next(config.mtu);
+            self.may_probe();
         }
     }
 
@@ -106,12 +107,14 @@ impl Paths {
         path.mtu.size = size;
         path.mtu.next(config.mtu);
         path.wait_for_search(now);
+        self.may_probe();
         self.measure_pmdcs(id, config);
     }
 
     /// The probe timer has expired: a probe was lost, or the search begins again.
     //= rfc8899#section-5.1.1
     pub(crate) fn probe_late(&mut self, id: PathId, now: Time, config: &Config) {
+        self.may_probe();
         let path = self.get_mut(id);
         path.timers.probe = Time::NEVER;
         match path.mtu.search {
@@ -146,6 +149,7 @@ impl Paths {
             path.mtu.size = BASE.min(config.mtu);
             path.mtu.next(config.mtu);
             path.wait_for_search(now);
+            self.may_probe();
             self.measure_pmdcs(id, config);
         }
     }

@@ -26,6 +26,8 @@ pub(crate) struct Paths {
     overhead: u32,
     /// Local addresses that are down.
     down: Vec<Address>,
+    /// Some path may want a heartbeat or a probe: asked before every packet.
+    asking: bool,
 }
 
 impl Paths {
@@ -38,6 +40,7 @@ impl Paths {
             smallest_pmdcs: u32::MAX,
             overhead: 0,
             down: Vec::new(),
+            asking: false,
         }
     }
 
@@ -75,9 +78,25 @@ impl Paths {
         (&mut self.views[id.index()], &mut self.rest[id.index()])
     }
 
-    /// Whether a heartbeat, or a probe of the MTU, is wanted on any path.
-    pub(crate) fn wants_heartbeat(&self) -> bool {
-        self.rest.iter().any(|path| path.health.wanted || path.mtu.wants_probe())
+    /// A heartbeat is wanted on this path.
+    pub(crate) fn ask(&mut self, id: PathId) {
+        self.get_mut(id).health.wanted = true;
+        self.asking = true;
+    }
+
+    /// A probe of the MTU may be wanted.
+    pub(super) fn may_probe(&mut self) {
+        self.asking = true;
+    }
+
+    /// Whether a heartbeat, or a probe of the MTU, may be wanted on any path.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.asking
+    }
+
+    /// All that can be asked now has been.
+    pub(crate) fn all_asked(&mut self) {
+        self.asking = self.rest.iter().any(|path| path.health.wanted || path.mtu.wants_probe());
     }
 
     /// The path of this pair of addresses.

@@ -268,14 +268,15 @@ impl Sender {
     /// peer's window, then that of the path that the chunk would take.
     fn new_data(&mut self, budget: u32, around: &mut Surroundings<'_>) -> Option<Load> {
         let (stream, size) = self.queue.peek(around.paths.smallest_pmdcs())?;
-        let fits = u64::from(size) <= self.peer_window(around.paths);
+        let window = self.peer_window(around.paths);
+        let fits = u64::from(size) <= window;
         let probing = !fits && self.may_probe(around.config);
         if !fits && !probing {
             self.blocked.found(Blocked::PeerWindow);
             return None;
         }
         let why = if probing { Why::WindowProbe } else { Why::New };
-        let (choice, ask) = self.preferred(stream, size, why, around);
+        let (choice, ask) = self.preferred((stream, size), why, window, around);
         let allowed = (self.rights.may_send() || probing) && !self.waits_for_marked(around.config);
         match choice {
             Choice::Send(path) if allowed && size <= budget && around.paths.view(path).room > 0 => {
@@ -305,23 +306,16 @@ impl Sender {
     }
 
     /// The path that the route of new data wants for the next chunk, room or not, and what it was asked.
-    fn preferred(&self, stream: u16, size: u32, why: Why, around: &mut Surroundings<'_>) -> (Choice, Ask) {
+    #[inline(always)]
+    fn preferred(
+        &self,
+        (stream, size): (u16, u32),
+        why: Why,
+        peer_window: u64,
+        around: &mut Surroundings<'_>,
+    ) -> (Choice, Ask) {
         around.paths.measure_room(false);
-        let ask = self.ask_new(stream, size, why, around.paths);
-        (unless_dormant(self.routes.new.choose(&ask, around.paths.views()), around), ask)
-    }
-
-    /// The path that new data would take now.
-    pub(crate) fn next_path(&self, around: &mut Surroundings<'_>) -> Option<PathId> {
-        let size = around.paths.smallest_pmdcs();
-        match self.preferred(0, size, Why::New, around).0 {
-            Choice::Send(path) => Some(path),
-            Choice::Wait => None,
-        }
-    }
-
-    fn ask_new(&self, stream: u16, size: u32, why: Why, paths: &Paths) -> Ask {
-        Ask {
+        let ask = Ask {
             why,
             tsn: self.outstanding.next_tsn(),
             size,
@@ -329,8 +323,19 @@ impl Sender {
             last: None,
             transmissions: 0,
             queued: self.queue.user_bytes(),
-            peer_window: self.peer_window(paths),
+            peer_window,
             tie: self.tie,
+        };
+        (unless_dormant(self.routes.new.choose(&ask, around.paths.views()), around), ask)
+    }
+
+    /// The path that new data would take now.
+    pub(crate) fn next_path(&self, around: &mut Surroundings<'_>) -> Option<PathId> {
+        let size = around.paths.smallest_pmdcs();
+        let window = self.peer_window(around.paths);
+        match self.preferred((0, size), Why::New, window, around).0 {
+            Choice::Send(path) => Some(path),
+            Choice::Wait => None,
         }
     }
 
@@ -343,7 +348,7 @@ impl Sender {
         around: &mut Surroundings<'_>,
     ) {
         let fragment = around.paths.smallest_pmdcs();
-        let mut window = self.peer_window(around.paths);
+        let mut window = load.ask.peer_window;
         let (path, why, now) = (load.path, load.why, around.now);
         let probing = why == Why::WindowProbe;
         while let Some((_, size)) = self.queue.peek(fragment) {
