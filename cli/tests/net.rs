@@ -178,6 +178,8 @@ fn a_measurement_goes_both_ways() {
         let measured = &result[direction];
         assert!(measured["bytes"].as_u64() > Some(0) && measured["rate"].as_f64() > Some(0.0), "{result}");
         assert!(measured["cpu_a_gigabyte"].as_f64() > Some(0.0), "{result}");
+        let carried = result[format!("{direction}_by_path")]["127.0.0.1 → 127.0.0.1"].as_u64();
+        assert!(carried >= measured["bytes"].as_u64(), "{result}");
     }
     let text = listener.client("perf", &["--seconds", "0.1"]).output().expect("it runs");
     assert!(String::from_utf8_lossy(&text.stdout).contains("CPU s/GB"));

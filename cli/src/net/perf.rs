@@ -1,7 +1,9 @@
 //! `anabranch perf`: measures the way to a listener and back.
 
+use std::net::IpAddr;
+
 use anabranch_net::service::{Direction, Measured, Plan, measure};
-use anabranch_net::{Association, Endpoint, PathReport};
+use anabranch_net::{Association, Endpoint};
 use serde_json::{Map, Value, json};
 
 use super::{Client, Interrupts, end, in_runtime, leave, paths};
@@ -76,8 +78,9 @@ fn report(arguments: &Arguments, measured: &Measured, endpoint: &Endpoint, assoc
     if arguments.client.json {
         return print_json(&json!({
             "there": direction(&measured.there),
-            "there_by_path": by_path(&measured.there, &reports),
+            "there_by_path": by_path(&measured.there),
             "back": direction(&measured.back),
+            "back_by_path": by_path(&measured.back),
             "message_size": arguments.message_size,
             "streams": arguments.streams,
             "paths": reports.iter().map(paths::json).collect::<Vec<_>>(),
@@ -86,7 +89,11 @@ fn report(arguments: &Arguments, measured: &Measured, endpoint: &Endpoint, assoc
     }
     let line = |name, direction: &Direction| {
         let (rate, cpu) = (direction.rate() / 1e6, direction.cpu_a_gigabyte());
-        format!("{name:<6} {rate:>10.2} Mbit/s  {:>14} B  {cpu:>6.2} CPU s/GB", direction.bytes)
+        let whole = format!("{name:<6} {rate:>10.2} Mbit/s  {:>14} B  {cpu:>6.2} CPU s/GB", direction.bytes);
+        let path = |(pair, bytes)| {
+            format!("\n       {:>10.2} Mbit/s  by {}", mbit(bytes, direction), pair_name(pair))
+        };
+        whole + &direction.by_path.iter().map(path).collect::<String>()
     };
     print(&format!(
         "{}\n{}\n{:.1} packets a send\n{}",
@@ -97,10 +104,19 @@ fn report(arguments: &Arguments, measured: &Measured, endpoint: &Endpoint, assoc
     ))
 }
 
-/// Bytes that each path carried from here.
-fn by_path(direction: &Direction, reports: &[PathReport]) -> Value {
-    let bytes = |path: &PathReport| direction.by_path.get(&path.id).copied().unwrap_or(0);
-    reports.iter().map(|path| (paths::name(path), bytes(path).into())).collect::<Map<_, _>>().into()
+/// Bytes that each path carried, in chunks.
+fn by_path(direction: &Direction) -> Value {
+    let shares = direction.by_path.iter().map(|(pair, bytes)| (pair_name(pair), (*bytes).into()));
+    shares.collect::<Map<_, _>>().into()
+}
+
+fn mbit(bytes: &u64, direction: &Direction) -> f64 {
+    *bytes as f64 * 8e-6 / direction.seconds.max(f64::MIN_POSITIVE)
+}
+
+/// A path by its addresses, the sender's first.
+fn pair_name((from, to): &(IpAddr, IpAddr)) -> String {
+    format!("{from} → {to}")
 }
 
 fn direction(direction: &Direction) -> Value {

@@ -259,9 +259,10 @@ async fn partner(association: &Association, plan: &Plan) -> Result<Served, Failu
     say(association, &Control::Go {}).await?;
     let received = perf::take(association).await?;
     let sent = perf::give(association, plan).await?;
-    say(association, &Control::Measured { bytes: sent.bytes, cpu: sent.cpu[0] }).await?;
+    let (bytes, cpu, shares) = (sent.bytes, sent.cpu[0], sent.shares);
+    say(association, &Control::Measured { bytes, cpu, shares }).await?;
     wait_for_the_end(association).await;
-    Ok(Served::Measured(received.bytes, sent.bytes))
+    Ok(Served::Measured(received.bytes, bytes))
 }
 
 #[cfg(test)]

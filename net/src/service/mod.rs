@@ -18,7 +18,8 @@
 //! ← DATA …                                        and the same the other way
 //! ← {"sent":{"bytes":…}}
 //! → {"measured":{"bytes":…,"cpu":0.5}}
-//! ← {"measured":{"bytes":…,"cpu":0.5}}            the listener's share of this phase
+//! ← {"measured":{"bytes":…,"cpu":0.5,"shares":[{"from":"192.0.2.1","to":"198.51.100.1","bytes":…}]}}
+//!                                                 the listener's side of this phase: what each path carried
 //! ```
 //!
 //! Then the client shuts the association down. Whoever breaks these rules is aborted.
@@ -69,7 +70,12 @@ enum Control {
     /// The measurement's data is complete.
     Sent { bytes: u64 },
     /// What has come of it.
-    Measured { bytes: u64, cpu: f64 },
+    Measured {
+        bytes: u64,
+        cpu: f64,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        shares: Vec<perf::Share>,
+    },
 }
 
 /// What went wrong in a conversation.

@@ -1,6 +1,7 @@
 //! Measures a way there and back, with data that means nothing.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -8,7 +9,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use super::{Control, Failure, Heard, answer, hear, say, send_data, unexpected};
-use crate::{Association, PathId};
+use crate::{Association, PathId, PathReport};
 
 /// What is to be measured.
 #[derive(Copy, Clone, PartialEq, Serialize, Deserialize, Debug)]
@@ -25,6 +26,8 @@ pub struct Plan {
 /// Limits of a plan: an hour, and a mebibyte.
 const LONGEST: f64 = 3600.0;
 const LARGEST: u32 = 1 << 20;
+/// Paths of which a report tells, at most: with more it would be too long.
+const MOST_SHARES: usize = 24;
 
 impl Plan {
     pub(super) fn check(&self) -> Result<(), String> {
@@ -48,8 +51,8 @@ pub struct Direction {
     pub seconds: f64,
     /// CPU seconds of this end's process, and of the other's.
     pub cpu: [f64; 2],
-    /// Bytes acknowledged, for each path: of the direction that sends from here.
-    pub by_path: BTreeMap<PathId, u64>,
+    /// Bytes acknowledged, for each path that carried any: its addresses, the sender's first.
+    pub by_path: BTreeMap<(IpAddr, IpAddr), u64>,
 }
 
 impl Direction {
@@ -81,28 +84,47 @@ pub async fn measure(association: &Association, plan: &Plan) -> Result<Measured,
         Control::Go {} => {}
         other => return Err(unexpected(&other)),
     }
-    let before = delivered(association);
     let begun = Instant::now();
     let there = give(association, plan).await?;
     let seconds = begun.elapsed().as_secs_f64();
-    let by_path = delivered(association);
-    let by_path = by_path.into_iter().map(|(id, all)| (id, all - before.get(&id).unwrap_or(&0))).collect();
-    let there = Direction { bytes: there.bytes, seconds, cpu: there.cpu, by_path };
+    let by_path_there = by_path(&there.shares);
+    let there = Direction { bytes: there.bytes, seconds, cpu: there.cpu, by_path: by_path_there };
     let begun = Instant::now();
     let back = take(association).await?;
     let seconds = begun.elapsed().as_secs_f64();
     match answer(association).await? {
-        Control::Measured { bytes, cpu: theirs } if bytes == back.bytes => {
+        Control::Measured { bytes, cpu: theirs, shares } if bytes == back.bytes => {
             let cpu = [back.cpu[0], theirs];
-            let back = Direction { bytes, seconds, cpu, by_path: BTreeMap::new() };
+            let back = Direction { bytes, seconds, cpu, by_path: by_path(&shares) };
             Ok(Measured { there, back })
         }
         other => Err(unexpected(&other)),
     }
 }
 
-fn delivered(association: &Association) -> BTreeMap<PathId, u64> {
-    association.paths().iter().map(|path| (path.id, path.delivered)).collect()
+/// What one path carried.
+#[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Share {
+    /// The sender's address.
+    from: IpAddr,
+    to: IpAddr,
+    /// Bytes acknowledged.
+    bytes: u64,
+}
+
+fn by_path(shares: &[Share]) -> BTreeMap<(IpAddr, IpAddr), u64> {
+    shares.iter().map(|share| ((share.from, share.to), share.bytes)).collect()
+}
+
+/// What the paths have carried since they had carried this much.
+fn shares(association: &Association, before: &BTreeMap<PathId, u64>) -> Vec<Share> {
+    let share = |path: PathReport| {
+        let bytes = path.delivered - before.get(&path.id).unwrap_or(&0);
+        Share { from: path.local.ip, to: path.remote.ip, bytes }
+    };
+    let shares = association.paths().into_iter().map(share);
+    shares.filter(|share| share.bytes > 0).take(MOST_SHARES).collect()
 }
 
 /// What one end reports of a phase.
@@ -110,11 +132,14 @@ pub(super) struct Report {
     pub(super) bytes: u64,
     /// CPU seconds of this end's process, and of the other's as far as it has told.
     pub(super) cpu: [f64; 2],
+    /// Of the paths that carried what this end sent.
+    pub(super) shares: Vec<Share>,
 }
 
 /// Sends for as long as is planned, and waits until the other end has all of it: its report.
 pub(super) async fn give(association: &Association, plan: &Plan) -> Result<Report, Failure> {
     let payload = Bytes::from(vec![0x5a; plan.message_size as usize]);
+    let before = association.paths().iter().map(|path| (path.id, path.delivered)).collect();
     let (begun, length) = (Instant::now(), Duration::from_secs_f64(plan.seconds));
     let used = cpu();
     let mut bytes = 0;
@@ -127,8 +152,8 @@ pub(super) async fn give(association: &Association, plan: &Plan) -> Result<Repor
     }
     say(association, &Control::Sent { bytes }).await?;
     match answer(association).await? {
-        Control::Measured { bytes: arrived, cpu: theirs } if arrived == bytes => {
-            Ok(Report { bytes, cpu: [cpu() - used, theirs] })
+        Control::Measured { bytes: arrived, cpu: theirs, .. } if arrived == bytes => {
+            Ok(Report { bytes, cpu: [cpu() - used, theirs], shares: shares(association, &before) })
         }
         other => Err(unexpected(&other)),
     }
@@ -150,8 +175,8 @@ pub(super) async fn take(association: &Association) -> Result<Report, Failure> {
         }
     }
     let cpu = cpu() - used;
-    say(association, &Control::Measured { bytes, cpu }).await?;
-    Ok(Report { bytes, cpu: [cpu, 0.0] })
+    say(association, &Control::Measured { bytes, cpu, shares: Vec::new() }).await?;
+    Ok(Report { bytes, cpu: [cpu, 0.0], shares: Vec::new() })
 }
 
 /// CPU seconds of this process.
