@@ -13,6 +13,7 @@ use crate::wire::chunk::{AUTH_HEADER, Auth, Covered};
 use crate::wire::{Cause, Chunk, Packet};
 use crate::{Config, SharedKey};
 
+const DATA: u8 = 0;
 const COOKIE_ECHO: u8 = 10;
 const ASCONF_ACK: u8 = 0x80;
 const ASCONF: u8 = 0xc1;
@@ -126,6 +127,15 @@ impl Authentication {
         }
     }
 
+    /// Whether there is an AUTH that is right.
+    fn is_authentic(&self, packet: &Packet) -> bool {
+        let at = packet.chunks.iter().position(|chunk| matches!(chunk, Chunk::Auth(_)));
+        match at.and_then(|at| packet.chunks[at..].split_first()) {
+            Some((Chunk::Auth(auth), behind)) => matches!(self.verify(auth, behind), Verdict::Right),
+            _ => false,
+        }
+    }
+
     /// Throws away what is behind a wrong AUTH, and what should be behind one and is not; what has to be reported.
     //= rfc4895#section-6.3
     fn sift(&self, packet: &mut Packet) -> Option<Cause> {
@@ -189,6 +199,12 @@ fn encoded(chunks: &[Chunk]) -> Bytes {
 impl Association {
     pub(crate) fn authentication(&self) -> Option<&Authentication> {
         self.extended.as_ref().and_then(|extended| extended.authentication.as_ref())
+    }
+
+    /// Whether a packet may tell that the peer has another UDP port now: where data has to be authentic, it has to be.
+    pub(crate) fn may_move_peer(&self, packet: &Packet) -> bool {
+        let strict = self.authentication().filter(|authentication| authentication.ours.has(DATA));
+        strict.is_none_or(|authentication| authentication.is_authentic(packet))
     }
 
     /// What is not authentic and has to be goes, before anything of the packet is looked at.

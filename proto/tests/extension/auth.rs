@@ -1,7 +1,7 @@
 //! Authentication: RFC 4895. The keys and HMACs are worked out here a second time, from the RFC.
 
 use anabranch_proto::wire::chunk::{Auth, Init};
-use anabranch_proto::wire::{Cause, Chunk, Packet, Param};
+use anabranch_proto::wire::{Address, Cause, Chunk, Packet, Param};
 use anabranch_proto::{Config, Event, Extensions, LostReason, SharedKey};
 use bytes::{Bytes, BytesMut};
 use hmac::{Hmac, KeyInit, Mac};
@@ -9,7 +9,7 @@ use sha1::Sha1;
 use sha2::Sha256;
 
 use crate::support::bench::{Bench, PEER_TAG, chunk, ms};
-use crate::support::{World, secs};
+use crate::support::{World, address, secs};
 use crate::with;
 
 const AUTHENTICATION: Extensions = Extensions {
@@ -159,6 +159,21 @@ fn what_is_not_authentic_is_thrown_away() {
     let errors = bench.take(|c| if let Chunk::Error(error) = c { Some(error.causes.clone()) } else { None });
     assert_eq!(errors, [vec![Cause::UnsupportedHmac(2)]]);
     assert_eq!(bench.events.iter().filter(|(_, e)| !matches!(e, Event::Up | Event::Readable)).count(), 0);
+}
+
+/// Where data has to be authentic, who only knows the tag cannot turn it to another UDP port.
+//= rfc6951#section-5.4
+#[test]
+fn only_an_authentic_packet_moves_the_peer() {
+    let config = Config { authenticated_chunks: vec![0], ..with(AUTHENTICATION) };
+    let Peer { mut bench, key } = peer(config, &[], &[3, 1]);
+    let mut came = |chunks: Vec<Chunk>| {
+        bench.hear_from(Address { udp: 4000, ..address(0, 1) }, chunks);
+        bench.view(0).remote.udp
+    };
+    assert_eq!(came(vec![chunk(1, 10)]), 0);
+    assert_eq!(came(authenticated(b"no key", 0, 3, vec![chunk(1, 10)])), 0);
+    assert_eq!(came(authenticated(&key, 0, 3, vec![chunk(1, 10)])), 4000);
 }
 
 /// A wrong AUTH takes with it what is behind it, and only that.

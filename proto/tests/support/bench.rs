@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use anabranch_proto::rules::Burst;
 use anabranch_proto::wire::chunk::{Bare, Data, GapBlock, Heartbeat, Init, Sack};
-use anabranch_proto::wire::{Chunk, Ecn, Packet, Param, Ports};
+use anabranch_proto::wire::{Address, Chunk, Ecn, Packet, Param, Ports};
 use anabranch_proto::{
     AssociationId, Config, Duration, Endpoint, Event, Incoming, Message, Note, NoteKind, Output, PathId,
     PathState, PathView, Policies, Reason, SendError, Ssn, Time, Tsn,
@@ -143,14 +143,17 @@ impl Bench {
     }
 
     pub fn hear_packet(&mut self, path: usize, tag: u32, chunks: impl IntoIterator<Item = Chunk>) {
-        let packet = Packet {
-            from: address(path, 1),
-            to: address(path, 0),
-            ports: Ports { source: PORT + 1, destination: PORT },
-            tag,
-            ecn: Ecn::NotEct,
-            chunks: chunks.into_iter().collect(),
-        };
+        self.take_in((address(path, 1), address(path, 0)), tag, chunks);
+    }
+
+    /// The same from any address, to the first of the endpoint's, with the right tag.
+    pub fn hear_from(&mut self, from: Address, chunks: impl IntoIterator<Item = Chunk>) {
+        self.take_in((from, address(0, 0)), self.tag, chunks);
+    }
+
+    fn take_in(&mut self, (from, to): (Address, Address), tag: u32, chunks: impl IntoIterator<Item = Chunk>) {
+        let ports = Ports { source: PORT + 1, destination: PORT };
+        let packet = Packet { from, to, ports, tag, ecn: Ecn::NotEct, chunks: chunks.into_iter().collect() };
         self.end.handle(self.now, Incoming::Packet(Box::new(packet)));
         self.drain();
     }
