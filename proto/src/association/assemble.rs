@@ -191,7 +191,7 @@ impl Association {
         }
         // A SACK that is due must not wait for data that it does not fit in with.
         let reserve = if due { sack_size } else { 0 };
-        let limit = self.paths.smallest_pmdcs() - reserve;
+        let limit = self.paths.smallest_pmdcs().saturating_sub(reserve);
         let forward = if self.extended.is_some() { self.sender.forward_size(limit) } else { 0 };
         let budget = limit - forward;
         let (sender, mut around, _) = self.sending(now);

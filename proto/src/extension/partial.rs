@@ -238,7 +238,7 @@ impl Sender {
             return self.interleaved_chunk(limit);
         }
         let end = abandoned_point(&self.outstanding)?;
-        let room = (limit as usize - FORWARD_HEADER) / 4;
+        let room = room_for_streams(limit)? / 4;
         let mut skipped: BTreeMap<u16, Ssn> = BTreeMap::new();
         let mut point = self.outstanding.point();
         while point != end {
@@ -260,7 +260,7 @@ impl Sender {
     fn interleaved_chunk(&self, limit: u32) -> Option<(Chunk, Tsn)> {
         let interleaving = self.queue.interleaving.as_ref()?;
         let end = abandoned_point(&self.outstanding)?;
-        let room = (limit as usize - FORWARD_HEADER) / 8;
+        let room = room_for_streams(limit)? / 8;
         let mut skipped: BTreeMap<(u16, bool), Mid> = BTreeMap::new();
         let mut cumulative = self.outstanding.point();
         while cumulative != end {
@@ -341,6 +341,12 @@ impl Sender {
     fn take_failed(&mut self) -> Vec<(Message, bool)> {
         self.queue.ledger.as_mut().map_or(Vec::new(), |ledger| std::mem::take(&mut ledger.failed))
     }
+}
+
+/// Bytes for the streams of a FORWARD TSN of at most `limit` bytes; `None` if not even one fits: a large SACK that
+/// goes first may leave nothing.
+fn room_for_streams(limit: u32) -> Option<usize> {
+    (limit as usize).checked_sub(FORWARD_HEADER).filter(|room| *room >= 8)
 }
 
 /// The last of the chunks given up that follow the Cumulative TSN Ack Point without a gap.

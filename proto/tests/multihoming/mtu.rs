@@ -2,10 +2,10 @@
 
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::wire::chunk::Heartbeat;
-use anabranch_proto::{Config, Incoming, PathState};
+use anabranch_proto::{Config, Incoming, Message, PathState};
 
 use crate::support::address;
-use crate::support::bench::{Bench, at_ms, era, ms, tsns};
+use crate::support::bench::{Bench, at_ms, chunk, era, ms, tsns};
 
 /// Bytes of an IP header.
 const IP: usize = 20;
@@ -132,4 +132,28 @@ fn too_big_bounds_the_search() {
     assert_eq!(bench.view(0).pmdcs, 1268);
     bench.pass(ms(10));
     assert_eq!(probes(&mut bench).len(), 0);
+}
+
+/// A SACK of 200 blocks, 816 bytes, fits the first path and not the second, whose packets have 528: it leaves alone,
+/// and data, which must fit either, behind it.
+//= rfc9260#section-6.1
+#[test]
+fn a_sack_that_only_one_path_can_carry() {
+    let mut bench = Bench::confirmed(era("rfc9260"), 2, ms(100));
+    bench.end.handle(bench.now, Incoming::TooBig(address(1, 1), 528));
+    for n in 1..200 {
+        bench.data(2 * n, 4);
+    }
+    bench.sent.clear();
+    bench.a_rwnd = 1 << 20;
+    let last = chunk(400, 4);
+    bench.end.send(bench.now, bench.id, message(100)).expect("there is room");
+    bench.hear(last);
+    let sizes: Vec<usize> = bench.sent.iter().map(|(_, packet, _)| packet.size()).collect();
+    assert_eq!(sizes, [12 + 16 + 4 * 200, 12 + 16 + 100]);
+    assert_eq!(bench.loads(), [(100, 0, vec![1])]);
+}
+
+fn message(size: usize) -> Message {
+    Message { payload: vec![0; size].into(), ..Message::default() }
 }
