@@ -5,7 +5,7 @@ use super::{Association, Awaited};
 use crate::output::{Event, LostReason};
 use crate::path::{Path, PathId, PathState, PathView};
 use crate::policy::Why;
-use crate::rules::{Failover, HeartbeatErrors};
+use crate::rules::{Failover, GivingUp, HeartbeatErrors};
 use crate::sender::TimedOut;
 use crate::shutdown::State;
 use crate::wire::chunk::Heartbeat;
@@ -34,7 +34,9 @@ impl Association {
         }
         if self.guard <= now {
             self.guard = Time::NEVER;
-            self.send_abort(Cause::ProtocolViolation(b"SHUTDOWN was not answered in time".as_slice().into()));
+            self.send_abort(vec![Cause::ProtocolViolation(
+                b"SHUTDOWN was not answered in time".as_slice().into(),
+            )]);
             self.close(Event::Lost(LostReason::TooManyErrors), now);
         }
         for id in self.paths.ids() {
@@ -144,8 +146,19 @@ impl Association {
         }
         self.switch_over(id, now);
         if self.errors > self.config.association_max_retrans {
-            self.close(Event::Lost(LostReason::TooManyErrors), now);
+            self.give_up(LostReason::TooManyErrors, now);
         }
+    }
+
+    /// The peer has not answered too often: the association ends.
+    //= rfc9260#section-8.1
+    fn give_up(&mut self, why: LostReason, now: Time) {
+        if self.config.rules.giving_up == GivingUp::Abort
+            && !matches!(self.state, State::CookieWait | State::Closed)
+        {
+            self.send_abort(vec![]);
+        }
+        self.close(Event::Lost(why), now);
     }
 
     /// An address that the user named counts as confirmed; one that only the peer named does not before it is,
@@ -328,7 +341,7 @@ impl Association {
         resend.tries += 1;
         if resend.tries > max {
             let why = if setting_up { LostReason::NoAnswer } else { LostReason::TooManyErrors };
-            return self.close(Event::Lost(why), now);
+            return self.give_up(why, now);
         }
         let late = resend.path;
         self.paths.view_mut(late).back_off(limits);
