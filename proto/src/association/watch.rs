@@ -134,13 +134,13 @@ impl Association {
             (HeartbeatErrors::PathInUse, Unanswered::Heartbeat) => in_use,
         };
         self.errors += u32::from(counts);
-        let most = self.config.most_errors();
+        let most =
+            self.config.most_errors().max(self.paths.get(id).max_retrans(&self.config).saturating_add(1));
         let view = self.paths.view_mut(id);
         view.errors = view.errors.saturating_add(1).min(most);
         if let Some(state) = self.failing_state(id) {
             self.set_state(id, state);
-            let asks = state == PathState::PotentiallyFailed && self.config.heartbeat_interval.is_some();
-            if asks {
+            if state == PathState::PotentiallyFailed && self.asks_periodically(id) {
                 self.paths.ask(id);
             }
         }
@@ -161,6 +161,11 @@ impl Association {
         self.close(Event::Lost(why), now);
     }
 
+    /// Whether heartbeats go to this path by themselves.
+    fn asks_periodically(&self, id: PathId) -> bool {
+        self.paths.get(id).heartbeat_interval(&self.config).is_some()
+    }
+
     /// An address that the user named counts as confirmed; one that only the peer named does not before it is,
     /// and verifying it must not end the association.
     //= rfc9260#section-5.4
@@ -172,7 +177,7 @@ impl Association {
     //= rfc7829#section-3.2
     fn failing_state(&self, id: PathId) -> Option<PathState> {
         let view = self.paths.view(id);
-        let (dead, failing) = (self.config.path_max_retrans, self.config.pf_max_retrans);
+        let (dead, failing) = (self.paths.get(id).max_retrans(&self.config), self.config.pf_max_retrans);
         let state = match view.state {
             PathState::Active | PathState::PotentiallyFailed if view.errors > dead => PathState::Inactive,
             PathState::Active if failing.is_some_and(|limit| view.errors > limit) => {
@@ -187,8 +192,10 @@ impl Association {
     //= rfc7829#section-5
     fn switch_over(&mut self, failing: PathId, now: Time) {
         let by_rule = self.config.rules.failover == Failover::Stay;
-        let limit =
-            self.config.primary_switchover_max_retrans.or(by_rule.then_some(self.config.path_max_retrans));
+        let limit = self
+            .config
+            .primary_switchover_max_retrans
+            .or(by_rule.then_some(self.paths.get(failing).max_retrans(&self.config)));
         let view = self.paths.view(failing);
         if !view.primary || limit.is_none_or(|limit| view.errors <= limit) {
             return;
@@ -228,8 +235,8 @@ impl Association {
         self.path_error(id, Unanswered::Heartbeat, now);
         let (view, path) = self.paths.both(id);
         // A path being verified, or failing, is asked once an RTO, until it has failed too often.
-        let asked = verifying || (failing && self.config.heartbeat_interval.is_some());
-        if asked && view.errors <= self.config.path_max_retrans {
+        let asked = verifying || (failing && path.heartbeat_interval(&self.config).is_some());
+        if asked && view.errors <= path.max_retrans(&self.config) {
             self.paths.ask(id);
         } else {
             path.schedule_heartbeat(view, &self.config, &mut self.chance);
