@@ -24,6 +24,9 @@ pub(crate) struct Arguments {
     /// Define NAME for #ifdef
     #[arg(short = 'D', value_name = "NAME")]
     define: Vec<String>,
+    /// A parameter of the stack where scripts do not set it: a key of [flow.sctp] in docs/scenario.md
+    #[arg(long, value_name = "KEY=VALUE")]
+    sctp: Vec<String>,
     /// How far packets may be from their time: as each script says, or not at all
     #[arg(long, value_enum, default_value = "script")]
     tolerance: Tolerance,
@@ -54,6 +57,7 @@ Examples:
   anabranch script tests/scripts
   anabranch script tests/scripts/5.1-association/init.pkt --tolerance strict
   anabranch script suite/ --set platform=FreeBSD --json
+  anabranch script suite/ --sctp window_probe=at-once --sctp rto_initial='3 s'
 
 Exit status: 0 all passed, or were skipped for what is not supported; 1 a script failed; 2 one could not be read.";
 
@@ -96,7 +100,11 @@ pub(crate) fn script(arguments: &Arguments) -> u8 {
         exact: arguments.tolerance == Tolerance::Strict,
         lax: arguments.lax,
         nothing_left: arguments.nothing_left,
+        sctp: arguments.sctp.clone(),
     };
+    if let Err(why) = script::check_parameters(&options.sctp) {
+        return refuse(why);
+    }
     let reports: Vec<Report> = files.par_iter().map(|file| run(file, &options, &known)).collect();
     let printed = if arguments.json { print_json(&reports) } else { print(&text(&reports)) };
     let any = |verdicts: &[&str]| reports.iter().any(|report| verdicts.contains(&report.verdict));

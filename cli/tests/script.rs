@@ -95,3 +95,16 @@ fn json_has_one_object_a_script() {
     assert_eq!(reports[1]["seconds"], 0.0);
     assert_eq!(output.status.code(), Some(1));
 }
+
+#[test]
+fn parameters_hold_where_scripts_set_none() {
+    let text = " 0.0 socket(..., SOCK_STREAM, IPPROTO_SCTP) = 3\n+0.0 fcntl(3, F_SETFL, O_NONBLOCK) = 0\n\
+        +0.0 connect(3, ..., ...) = -1 EINPROGRESS\n\
+        +0.0 > sctp: INIT[flgs=0, tag=1, a_rwnd=..., os=9, is=..., tsn=1, ...]\n";
+    let folder = folder(&[("one.pkt", text)]);
+    assert_eq!(script(folder.path(), &["one.pkt"]).status.code(), Some(1));
+    assert_eq!(script(folder.path(), &["one.pkt", "--sctp", "outbound_streams=9"]).status.code(), Some(0));
+    let wrong = script(folder.path(), &["one.pkt", "--sctp", "outbound_stream=9"]);
+    let said = String::from_utf8_lossy(&wrong.stderr);
+    assert!(wrong.status.code() == Some(2) && said.contains("did you mean `outbound_streams`"), "{said}");
+}

@@ -54,6 +54,9 @@ pub struct Config {
     pub max_init_retransmits: u32,
     /// The longest retransmission timeout of INIT and COOKIE ECHO (RFC 6458 §8.1.3); `None`: RTO.Max.
     pub max_init_timeout: Option<Duration>,
+    /// T5-shutdown-guard (§9.2): how many RTO.Max the first SHUTDOWN waits at most for the end, which is an ABORT
+    /// then; `None`: as long as it takes.
+    pub shutdown_guard: Option<u32>,
     /// HB.interval; `None` switches periodic heartbeats off.
     pub heartbeat_interval: Option<Duration>,
     /// Whether a heartbeat's time is jittered by half an RTO either way (§8.3).
@@ -171,6 +174,7 @@ impl Default for Config {
             primary_switchover_max_retrans: None,
             max_init_retransmits: 8,
             max_init_timeout: None,
+            shutdown_guard: Some(5),
             heartbeat_interval: Some(Duration::from_secs(30)),
             heartbeat_jitter: true,
             heartbeat_max_burst: 1,

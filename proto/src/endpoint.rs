@@ -17,6 +17,7 @@ use crate::agenda::Agenda;
 use crate::association::{Association, Begin, new_tag};
 use crate::handshake::cookie::Secrets;
 use crate::policy::PolicyError;
+use crate::rules::OutOfTheBlue;
 use crate::shutdown::State;
 use crate::wire::chunk::{Abort, ShutdownComplete};
 use crate::wire::{Address, Cause, Chunk, Ecn, Packet, Ports};
@@ -607,6 +608,13 @@ impl Endpoint {
             true => Chunk::ShutdownComplete(ShutdownComplete { reflected: true }),
             false => Chunk::Abort(Abort { reflected: true, causes: vec![] }),
         };
-        self.answer(packet, packet.tag, chunk, Purpose::Abort);
+        self.rebuff(packet, packet.tag, chunk);
+    }
+
+    /// Answers who is not expected, or does not.
+    fn rebuff(&mut self, packet: &Packet, tag: u32, chunk: Chunk) {
+        if self.config.rules.out_of_the_blue == OutOfTheBlue::Abort {
+            self.answer(packet, tag, chunk, Purpose::Abort);
+        }
     }
 }

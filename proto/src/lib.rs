@@ -44,7 +44,7 @@ pub use output::{
     LostReason, Message, Note, NoteKind, Outcome, Output, Purpose, Reason, Refused, Reliability, SendError,
     Statistics,
 };
-pub use path::{PathId, PathState, PathView};
+pub use path::{Heartbeats, PathId, PathParameters, PathState, PathView};
 pub use policy::{Policies, PolicySpec};
 pub use rules::Rules;
 pub use serial::{Mid, Ssn, Tsn};

@@ -140,9 +140,8 @@ impl Receiver {
         arrival: &mut Arrival,
     ) -> Taken {
         arrival.chunks += 1;
-        let first = tsn == self.first && self.cumulative == self.first.prev();
         let fills = self.has_gap() && rules.gap_filled == GapFilled::AtOnce;
-        arrival.at_once |= immediate || fills || (first && rules.first_data == FirstData::AtOnce);
+        arrival.at_once |= immediate || fills || self.opens(tsn, rules);
         if self.has(tsn) {
             if self.duplicates.len() < DUPLICATES {
                 self.duplicates.push(tsn);
@@ -231,9 +230,17 @@ impl Receiver {
         }
     }
 
+    /// Whether this is the very first chunk, and to be acknowledged at once for it.
+    //= rfc9260#section-5.1
+    fn opens(&self, tsn: Tsn, rules: &crate::Rules) -> bool {
+        let first = tsn == self.first && self.cumulative == self.first.prev();
+        first && rules.first_data == FirstData::AtOnce
+    }
+
     /// Records a chunk whose data is thrown away.
-    pub(crate) fn acknowledge_only(&mut self, tsn: Tsn, arrival: &mut Arrival) {
+    pub(crate) fn acknowledge_only(&mut self, tsn: Tsn, rules: &crate::Rules, arrival: &mut Arrival) {
         arrival.chunks += 1;
+        arrival.at_once |= self.opens(tsn, rules);
         if !self.has(tsn) && tsn.distance_from(self.cumulative) <= REACH {
             self.record(tsn);
         }

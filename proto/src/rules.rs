@@ -341,6 +341,22 @@ rules! { choices {
         /// It is delayed like any other.
         Delayed = "delayed",
     } = [AtOnce, AtOnce, AtOnce, AtOnce];
+
+    /// What a peer gets that has not answered too often (§8.1, §9.2): it may hear, though it is not heard.
+    giving_up: GivingUp {
+        /// Nothing.
+        Silent = "silent",
+        /// An ABORT without a cause; nothing before INIT ACK, which tells the tag for it.
+        Abort = "abort",
+    } = [Silent, Silent, Abort, Silent];
+
+    /// What a packet out of the blue gets, and an INIT while nothing listens (§8.4, §5.1).
+    out_of_the_blue: OutOfTheBlue {
+        /// An ABORT without a cause, with the T bit unless it answers an INIT; SHUTDOWN ACK gets SHUTDOWN COMPLETE.
+        Abort = "abort",
+        /// Nothing: who searches for open ports learns less, and a peer that has forgotten waits for its timers.
+        Silent = "silent",
+    } = [Abort, Abort, Abort, Abort];
 } numbers {
     /// The lowest ssthresh after a loss, in units (§7.2.3).
     ssthresh_floor: u32 = [2, 4, 4, 4];

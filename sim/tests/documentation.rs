@@ -138,6 +138,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.sctp.primary_switchover_max_retrans", "5"),
     ("flow.f.sctp.max_init_retransmits", "3"),
     ("flow.f.sctp.max_init_timeout", "3 s"),
+    ("flow.f.sctp.shutdown_guard", "off"),
     ("flow.f.sctp.heartbeat_interval", "off"),
     ("flow.f.sctp.heartbeat_jitter", "false"),
     ("flow.f.sctp.mtu_discovery", "true"),

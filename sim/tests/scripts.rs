@@ -10,11 +10,14 @@ use anabranch_sim::script::{Options, Verdict, run};
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Rule {
     document: String,
-    /// The numbers of the section, so that 5.10 comes after 5.9.
+    /// The numbers of the section, so that 5.10 comes after 5.9; of an appendix [`APPENDIX`] and its letter.
     section: Vec<u32>,
     level: String,
     text: String,
 }
+
+/// Stands before the letter of an appendix: they come after all sections.
+const APPENDIX: u32 = u32::MAX;
 
 struct Script {
     name: String,
@@ -61,8 +64,12 @@ fn header(line: &str) -> Option<Rule> {
 }
 
 fn rule(place: &str, level: &str, text: &str) -> Option<Rule> {
-    let (document, section) = place.split_once("#section-")?;
-    let section = section.split('.').map(|n| n.parse().ok()).collect::<Option<_>>()?;
+    let (document, anchor) = place.split_once('#')?;
+    let section = match anchor.split_once('-')? {
+        ("section", numbers) => numbers.split('.').map(|n| n.parse().ok()).collect::<Option<_>>()?,
+        ("appendix", letter) => vec![APPENDIX, letter.parse::<char>().ok()?.into()],
+        _ => return None,
+    };
     let known = ["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "MAY"].contains(&level);
     (known && text.ends_with('.')).then(|| Rule {
         document: document.to_owned(),
@@ -73,6 +80,9 @@ fn rule(place: &str, level: &str, text: &str) -> Option<Rule> {
 }
 
 fn place(rule: &Rule) -> String {
+    if let [APPENDIX, letter] = rule.section[..] {
+        return format!("{}#appendix-{}", rule.document, char::from_u32(letter).expect("a letter"));
+    }
     let section: Vec<_> = rule.section.iter().map(u32::to_string).collect();
     format!("{}#section-{}", rule.document, section.join("."))
 }
@@ -141,7 +151,7 @@ fn page(scripts: &[Script]) -> String {
 }
 
 fn heading(rule: &Rule) -> String {
-    place(rule).replace("rfc", "RFC ").replace("#section-", " §")
+    place(rule).replace("rfc", "RFC ").replace("#section-", " §").replace("#appendix-", " appendix ")
 }
 
 /// One test, so that nothing is read while it is written.

@@ -100,6 +100,9 @@ impl Association {
             }
             chunks.extend(self.control.pop_front().map(|(_, chunk, _)| chunk));
         }
+        if self.receiver.schedule.now && !last(&chunks) {
+            self.append_sack(path, &mut chunks);
+        }
         Some(self.packet(path, chunks, purpose, Limit::Control))
     }
 
@@ -130,17 +133,18 @@ impl Association {
             }
             Awaited::Shutdown => {
                 //= rfc9260#section-9.2
-                self.guard = self.guard.min(now + self.config.rto_max * 5);
+                let guard = self.config.shutdown_guard.map(|times| now + self.config.rto_max * times);
+                self.guard = self.guard.min(guard.unwrap_or(Time::NEVER));
                 (Chunk::Shutdown(Shutdown { cumulative: self.receiver.cumulative() }), Purpose::Shutdown)
             }
             Awaited::ShutdownAck => (Chunk::ShutdownAck(Bare), Purpose::Shutdown),
         };
         let mut chunks: SmallVec<[Chunk; 2]> = SmallVec::new();
+        chunks.push(chunk);
+        chunks.extend(with);
         if self.receiver.schedule.now && self.state == State::ShutdownSent {
             chunks.push(self.take_sack(path));
         }
-        chunks.push(chunk);
-        chunks.extend(with);
         Some(self.packet(path, chunks, purpose, Limit::Control))
     }
 
@@ -240,6 +244,18 @@ impl Association {
         if fits && self.paths.view(path).remote == self.paths.view(self.receiver.from).remote {
             let sack = self.take_sack(path);
             packet.chunks.insert(0, sack);
+        }
+    }
+
+    /// Puts a SACK that is due behind control chunks, if it fits and goes the same way: COOKIE ACK and ERROR must not wait for it.
+    //= rfc9260#section-6.10
+    fn append_sack(&mut self, path: PathId, chunks: &mut SmallVec<[Chunk; 2]>) {
+        let used: usize = chunks.iter().map(Chunk::padded_size).sum();
+        let fits = used + self.sack_size() <= self.paths.view(path).pmdcs as usize;
+        let same = self.paths.view(path).remote == self.paths.view(self.receiver.from).remote;
+        if fits && same && self.state.receives_data() {
+            let sack = self.take_sack(path);
+            chunks.push(sack);
         }
     }
 

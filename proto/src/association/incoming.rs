@@ -22,11 +22,15 @@ impl Association {
             self.sift(packet, Came { path, local, source });
             self.look_for_mark(packet);
         }
+        let alone = packet.chunks.len() == 1;
         for chunk in packet.chunks.drain(skip..) {
             match chunk {
                 Chunk::Data(data) => self.data(data, path, &mut arrival, now),
                 Chunk::Sack(sack) => self.sack(&sack, now),
                 other => {
+                    if !alone && self.must_be_alone(&other, now) {
+                        break;
+                    }
                     if !self.control_chunk(other, Came { path, local, source }, &mut arrival, now) {
                         break;
                     }
@@ -38,6 +42,21 @@ impl Association {
             self.repeat_shutdown(&arrival);
             self.announce_readable();
             self.announce_writable();
+        }
+    }
+
+    /// INIT ACK and SHUTDOWN COMPLETE come alone. An INIT ACK in company ends the set-up, or the DATA behind it would pass for
+    /// data of an association that is up; a SHUTDOWN COMPLETE in company is as if it had not come.
+    //= rfc9260#section-6.10
+    #[cold]
+    fn must_be_alone(&mut self, chunk: &Chunk, now: Time) -> bool {
+        match chunk {
+            Chunk::InitAck(init) if self.state == State::CookieWait && init.tag != 0 => {
+                self.peer_tag = init.tag;
+                self.violated(Cause::ProtocolViolation(b"INIT ACK was bundled".as_slice().into()), now);
+                true
+            }
+            other => matches!(other, Chunk::InitAck(_) | Chunk::ShutdownComplete(_)),
         }
     }
 
@@ -93,7 +112,7 @@ impl Association {
 
     /// The peer broke the protocol: it is told, and the association ends.
     pub(crate) fn violated(&mut self, cause: Cause, now: Time) {
-        self.send_abort(cause);
+        self.send_abort(vec![cause]);
         self.close(Event::Lost(LostReason::ProtocolViolation), now);
     }
 
@@ -162,7 +181,7 @@ impl Association {
     //= rfc9260#section-6.5
     pub(crate) fn invalid_stream(&mut self, stream: u16, tsn: Tsn, path: PathId, arrival: &mut Arrival) {
         self.report(path, Cause::InvalidStream(stream));
-        self.receiver.acknowledge_only(tsn, arrival);
+        self.receiver.acknowledge_only(tsn, &self.config.rules, arrival);
     }
 
     fn sack(&mut self, sack: &Sack, now: Time) {

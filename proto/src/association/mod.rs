@@ -290,13 +290,13 @@ impl Association {
     //= rfc9260#section-9.1
     pub(crate) fn abort(&mut self, reason: Bytes, now: Time) {
         if !matches!(self.state, State::CookieWait | State::Closed) {
-            self.send_abort(Cause::UserInitiated(reason));
+            self.send_abort(vec![Cause::UserInitiated(reason)]);
         }
         self.close(Event::Lost(LostReason::UserAborted), now);
     }
 
-    fn send_abort(&mut self, cause: Cause) {
-        let abort = Chunk::Abort(Abort { reflected: false, causes: vec![cause] });
+    fn send_abort(&mut self, causes: Vec<Cause>) {
+        let abort = Chunk::Abort(Abort { reflected: false, causes });
         let wanted = self.resend.as_ref().map_or(self.sender.in_use, |resend| resend.path);
         self.control.push_back((self.open_path(wanted), abort, Purpose::Abort));
     }

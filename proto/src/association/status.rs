@@ -3,7 +3,7 @@
 use super::Association;
 use crate::Config;
 use crate::endpoint::Status;
-use crate::path::RttLimits;
+use crate::path::{PathId, PathParameters, RttLimits};
 use crate::wire::Address;
 use crate::wire::chunk::DATA_HEADER;
 
@@ -42,6 +42,26 @@ impl Association {
         if self.config.heartbeat_interval != heartbeats && self.state.heartbeats() {
             self.reschedule_heartbeats();
         }
+    }
+
+    pub(crate) fn path_parameters(&self, id: PathId) -> Option<PathParameters> {
+        (id.index() < self.paths.views().len()).then(|| self.paths.get(id).own)
+    }
+
+    /// Takes what is to hold for this path alone; false if there is no such path.
+    pub(crate) fn configure_path(&mut self, id: PathId, own: PathParameters) -> bool {
+        if id.index() >= self.paths.views().len() {
+            return false;
+        }
+        let before = std::mem::replace(&mut self.paths.get_mut(id).own, own);
+        if before.mtu != own.mtu {
+            self.paths.fix_mtu(id, &self.config);
+        }
+        if before.heartbeats != own.heartbeats && self.state.heartbeats() {
+            let (view, path) = self.paths.both(id);
+            path.schedule_heartbeat(view, &self.config, &mut self.chance);
+        }
+        true
     }
 
     fn reschedule_heartbeats(&mut self) {

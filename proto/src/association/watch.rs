@@ -5,7 +5,7 @@ use super::{Association, Awaited};
 use crate::output::{Event, LostReason};
 use crate::path::{Path, PathId, PathState, PathView};
 use crate::policy::Why;
-use crate::rules::{Failover, HeartbeatErrors};
+use crate::rules::{Failover, GivingUp, HeartbeatErrors};
 use crate::sender::TimedOut;
 use crate::shutdown::State;
 use crate::wire::chunk::Heartbeat;
@@ -34,7 +34,9 @@ impl Association {
         }
         if self.guard <= now {
             self.guard = Time::NEVER;
-            self.send_abort(Cause::ProtocolViolation(b"SHUTDOWN was not answered in time".as_slice().into()));
+            self.send_abort(vec![Cause::ProtocolViolation(
+                b"SHUTDOWN was not answered in time".as_slice().into(),
+            )]);
             self.close(Event::Lost(LostReason::TooManyErrors), now);
         }
         for id in self.paths.ids() {
@@ -132,20 +134,36 @@ impl Association {
             (HeartbeatErrors::PathInUse, Unanswered::Heartbeat) => in_use,
         };
         self.errors += u32::from(counts);
-        let most = self.config.most_errors();
+        let most =
+            self.config.most_errors().max(self.paths.get(id).max_retrans(&self.config).saturating_add(1));
         let view = self.paths.view_mut(id);
         view.errors = view.errors.saturating_add(1).min(most);
         if let Some(state) = self.failing_state(id) {
             self.set_state(id, state);
-            let asks = state == PathState::PotentiallyFailed && self.config.heartbeat_interval.is_some();
-            if asks {
+            if state == PathState::PotentiallyFailed && self.asks_periodically(id) {
                 self.paths.ask(id);
             }
         }
         self.switch_over(id, now);
         if self.errors > self.config.association_max_retrans {
-            self.close(Event::Lost(LostReason::TooManyErrors), now);
+            self.give_up(LostReason::TooManyErrors, now);
         }
+    }
+
+    /// The peer has not answered too often: the association ends.
+    //= rfc9260#section-8.1
+    fn give_up(&mut self, why: LostReason, now: Time) {
+        if self.config.rules.giving_up == GivingUp::Abort
+            && !matches!(self.state, State::CookieWait | State::Closed)
+        {
+            self.send_abort(vec![]);
+        }
+        self.close(Event::Lost(why), now);
+    }
+
+    /// Whether heartbeats go to this path by themselves.
+    fn asks_periodically(&self, id: PathId) -> bool {
+        self.paths.get(id).heartbeat_interval(&self.config).is_some()
     }
 
     /// An address that the user named counts as confirmed; one that only the peer named does not before it is,
@@ -159,7 +177,7 @@ impl Association {
     //= rfc7829#section-3.2
     fn failing_state(&self, id: PathId) -> Option<PathState> {
         let view = self.paths.view(id);
-        let (dead, failing) = (self.config.path_max_retrans, self.config.pf_max_retrans);
+        let (dead, failing) = (self.paths.get(id).max_retrans(&self.config), self.config.pf_max_retrans);
         let state = match view.state {
             PathState::Active | PathState::PotentiallyFailed if view.errors > dead => PathState::Inactive,
             PathState::Active if failing.is_some_and(|limit| view.errors > limit) => {
@@ -174,8 +192,10 @@ impl Association {
     //= rfc7829#section-5
     fn switch_over(&mut self, failing: PathId, now: Time) {
         let by_rule = self.config.rules.failover == Failover::Stay;
-        let limit =
-            self.config.primary_switchover_max_retrans.or(by_rule.then_some(self.config.path_max_retrans));
+        let limit = self
+            .config
+            .primary_switchover_max_retrans
+            .or(by_rule.then_some(self.paths.get(failing).max_retrans(&self.config)));
         let view = self.paths.view(failing);
         if !view.primary || limit.is_none_or(|limit| view.errors <= limit) {
             return;
@@ -215,8 +235,8 @@ impl Association {
         self.path_error(id, Unanswered::Heartbeat, now);
         let (view, path) = self.paths.both(id);
         // A path being verified, or failing, is asked once an RTO, until it has failed too often.
-        let asked = verifying || (failing && self.config.heartbeat_interval.is_some());
-        if asked && view.errors <= self.config.path_max_retrans {
+        let asked = verifying || (failing && path.heartbeat_interval(&self.config).is_some());
+        if asked && view.errors <= path.max_retrans(&self.config) {
             self.paths.ask(id);
         } else {
             path.schedule_heartbeat(view, &self.config, &mut self.chance);
@@ -328,7 +348,7 @@ impl Association {
         resend.tries += 1;
         if resend.tries > max {
             let why = if setting_up { LostReason::NoAnswer } else { LostReason::TooManyErrors };
-            return self.close(Event::Lost(why), now);
+            return self.give_up(why, now);
         }
         let late = resend.path;
         self.paths.view_mut(late).back_off(limits);

@@ -2,7 +2,7 @@
 //! PARAMETERS).
 
 use super::{Endpoint, NewError};
-use crate::{AssociationId, Config, ConfigError, State, Time};
+use crate::{AssociationId, Config, ConfigError, PathId, PathParameters, State, Time};
 
 /// Where an association stands (RFC 9260 §11.1.8). Its paths are in [`Endpoint::paths`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -51,6 +51,26 @@ impl Endpoint {
     /// The parameters of an association.
     pub fn config_of(&self, id: AssociationId) -> Option<&Config> {
         self.get(id).map(|a| a.config())
+    }
+
+    /// Sets what holds for one path instead of what holds for its association: heartbeats, the limit of its errors,
+    /// its MTU. False if there is no such path.
+    pub fn configure_path(
+        &mut self,
+        now: Time,
+        id: AssociationId,
+        path: PathId,
+        own: PathParameters,
+    ) -> bool {
+        self.run_timers(now);
+        let known = self.get_mut(id).is_some_and(|a| a.configure_path(path, own));
+        self.wake(id.0 as usize);
+        known
+    }
+
+    /// What holds for this path alone; `None` if there is no such path.
+    pub fn path_parameters(&self, id: AssociationId, path: PathId) -> Option<PathParameters> {
+        self.get(id)?.path_parameters(path)
     }
 
     /// Where the association stands; `None` once it is forgotten.

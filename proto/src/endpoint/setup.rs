@@ -31,7 +31,9 @@ impl Endpoint {
         }
         let existing = peer.addresses.iter().find_map(|a| self.by_peer.get(&(*a, packet.ports.source)));
         match existing.copied() {
-            None if !self.listening => self.refuse(packet, init.tag, vec![]),
+            None if !self.listening => {
+                self.rebuff(packet, init.tag, Chunk::Abort(Abort { reflected: false, causes: vec![] }));
+            }
             None if self.is_full() => self.refuse(packet, init.tag, vec![Cause::OutOfResource]),
             None => {
                 let tag = new_tag(&mut self.chance);
@@ -140,7 +142,11 @@ impl Endpoint {
         //= rfc9260#section-3.3.3
         // No more streams are offered than the peer accepts.
         ack.outbound = streams.0;
+        // The cookie comes last: it is the longest, and nothing is looked for behind it.
+        let cookie = ack.params.iter().position(|param| matches!(param, Param::Cookie(_)));
+        let cookie = cookie.map(|at| ack.params.remove(at));
         ack.params.extend(peer.unrecognized.iter().cloned().map(Param::Unrecognized));
+        ack.params.extend(cookie);
         self.answer_to(to, packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);
     }
 

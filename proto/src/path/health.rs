@@ -98,7 +98,7 @@ impl Path {
     /// half an RTO either way.
     //= rfc9260#section-8.3
     pub(crate) fn schedule_heartbeat(&mut self, view: &PathView, config: &Config, chance: &mut ChaCha8Rng) {
-        let Some(interval) = config.heartbeat_interval else {
+        let Some(interval) = self.heartbeat_interval(config) else {
             self.timers.heartbeat = Time::NEVER;
             return;
         };

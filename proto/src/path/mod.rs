@@ -2,11 +2,13 @@
 
 mod health;
 mod mtu;
+mod parameters;
 mod rtt;
 mod set;
 
 pub(crate) use health::Health;
 pub(crate) use mtu::Mtu;
+pub use parameters::{Heartbeats, PathParameters};
 pub(crate) use rtt::RttLimits;
 pub(crate) use set::Paths;
 use set::pmdcs;
@@ -107,6 +109,8 @@ pub(crate) struct Path {
     pub(crate) writable: bool,
     /// How large its packets may be.
     pub(crate) mtu: Mtu,
+    /// What the user has said of this path alone.
+    pub(crate) own: PathParameters,
     /// What the SACK being processed has said about this path.
     pub(crate) tally: Tally,
 }

@@ -74,7 +74,7 @@ impl Paths {
     /// Begins to search for the MTU of a path that is confirmed.
     //= rfc8899#section-5.2
     pub(crate) fn search_mtu(&mut self, id: PathId, config: &Config) {
-        if config.mtu_discovery && self.view(id).confirmed() {
+        if config.mtu_discovery && self.view(id).confirmed() && self.get(id).own.mtu.is_none() {
             let mtu = &mut self.get_mut(id).mtu;
             mtu.beyond = config.mtu + 1;
             mtu.next(config.mtu);
@@ -144,7 +144,7 @@ impl Paths {
     pub(crate) fn small_came_through(&mut self, id: PathId, now: Time, config: &Config) {
         let path = self.get_mut(id);
         let lost = std::mem::take(&mut path.mtu.timeouts);
-        if lost >= BLACK_HOLE && path.mtu.size > BASE && config.mtu_discovery {
+        if lost >= BLACK_HOLE && path.mtu.size > BASE && config.mtu_discovery && path.own.mtu.is_none() {
             path.mtu.beyond = path.mtu.size;
             path.mtu.size = BASE.min(config.mtu);
             path.mtu.next(config.mtu);
@@ -158,8 +158,8 @@ impl Paths {
     /// chunks that were sent keep their size and go, if they must, in packets that IP fragments.
     pub(crate) fn set_mtu(&mut self, remote: crate::wire::Address, size: u32, config: &Config) {
         let size = size.clamp(config.ip_header + 508, config.mtu);
-        let to: Vec<PathId> =
-            self.views().iter().filter(|view| view.remote == remote).map(|view| view.id).collect();
+        let concerns = |id: &PathId| self.view(*id).remote == remote && self.get(*id).own.mtu.is_none();
+        let to: Vec<PathId> = self.ids().filter(concerns).collect();
         for id in to {
             let mtu = &mut self.get_mut(id).mtu;
             // What was found out stays true, as far as it is allowed.
@@ -167,6 +167,18 @@ impl Paths {
             mtu.beyond = mtu.beyond.min(size + 1);
             self.measure_pmdcs(id, config);
         }
+    }
+
+    /// The user has said how large the path's packets may be, or takes it back: then it is found out anew.
+    pub(crate) fn fix_mtu(&mut self, id: PathId, config: &Config) {
+        let path = self.get_mut(id);
+        path.timers.probe = Time::NEVER;
+        path.mtu = Mtu::new(config);
+        if let Some(size) = path.own.mtu {
+            path.mtu.size = size.clamp(config.ip_header + 508, config.mtu);
+        }
+        self.measure_pmdcs(id, config);
+        self.search_mtu(id, config);
     }
 
     fn measure_pmdcs(&mut self, id: PathId, config: &Config) {

@@ -1,6 +1,6 @@
 //! The paths of an association: their facts in one slice, what else they keep in another.
 
-use super::{Mtu, Path, PathId, PathState, PathView, RttLimits, Tally, Timers};
+use super::{Mtu, Path, PathId, PathParameters, PathState, PathView, RttLimits, Tally, Timers};
 use crate::output::NoteKind;
 use crate::policy::window::MakePath;
 use crate::policy::{Loss, Units};
@@ -178,6 +178,7 @@ impl Paths {
             lone: false,
             writable: true,
             mtu,
+            own: PathParameters::default(),
             tally: Tally::default(),
         };
         match self.views.get(id.index()) {

@@ -227,7 +227,7 @@ fn data_after_shutdown_is_answered_at_once() {
     bench.until(at_ms(400));
     bench.data(1, 100);
     let [(at, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
-    let [Chunk::Sack(sack), Chunk::Shutdown(shutdown)] = &packet.chunks[..] else { panic!("{packet:?}") };
+    let [Chunk::Shutdown(shutdown), Chunk::Sack(sack)] = &packet.chunks[..] else { panic!("{packet:?}") };
     assert_eq!((*at, sack.cumulative, shutdown.cumulative), (at_ms(400), Tsn(1), Tsn(1)));
     assert!(bench.end.read(bench.now, bench.id).is_some());
 }

@@ -7,7 +7,7 @@ use anabranch_proto::wire::{Cause, Chunk, Ecn, Packet, Ports};
 use anabranch_proto::{Endpoint, Event, Incoming, LostReason, Output, Policies, Ssn, Time, Tsn};
 use bytes::Bytes;
 
-use crate::support::bench::{Bench, PEER_TAG, chunk, era};
+use crate::support::bench::{Bench, PEER_TAG, at_ms, chunk, era};
 use crate::support::{PORT, address, at};
 
 /// An endpoint without associations.
@@ -153,8 +153,10 @@ fn an_invalid_stream() {
     let mut bench = Bench::new(era("rfc9260"), 1);
     bench.hear(data(1, 99, Bytes::from_static(b"lost")));
     let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
-    assert_eq!(packet.chunks[..], [Chunk::Error(OperationError { causes: vec![Cause::InvalidStream(99)] })]);
+    let [Chunk::Error(error), Chunk::Sack(sack)] = &packet.chunks[..] else { panic!("{packet:?}") };
+    assert_eq!((&error.causes[..], sack.cumulative), (&[Cause::InvalidStream(99)][..], Tsn(1)));
     bench.data(2, 10);
+    bench.until(at_ms(300));
     assert_eq!(bench.sacks().last().map(|s| s.1.cumulative), Some(Tsn(2)));
 }
 

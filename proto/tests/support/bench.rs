@@ -174,11 +174,9 @@ impl Bench {
         self.end.send(self.now, self.id, message)
     }
 
-    /// Takes out the packets with chunks of a kind sent so far; what these say.
+    /// Takes out the chunks of a kind sent so far; what these say.
     pub fn take<T>(&mut self, of: impl Fn(&Chunk) -> Option<T>) -> Vec<T> {
-        let has = |packet: &Packet| packet.chunks.iter().any(|chunk| of(chunk).is_some());
-        let packets: Vec<_> = self.sent.extract_if(.., |(_, packet, _)| has(packet)).collect();
-        packets.iter().flat_map(|(_, packet, _)| &packet.chunks).filter_map(&of).collect()
+        self.take_timed(of).into_iter().map(|(_, said)| said).collect()
     }
 
     /// Messages that were given back.
@@ -275,14 +273,24 @@ impl Bench {
 
     /// Takes out the SACKs sent so far, with their time in milliseconds.
     pub fn sacks(&mut self) -> Vec<(u64, Sack)> {
-        let of = |packet: &Packet| {
-            packet.chunks.iter().find_map(|chunk| match chunk {
-                Chunk::Sack(sack) => Some(sack.clone()),
-                _ => None,
-            })
-        };
-        let taken: Vec<_> = self.sent.extract_if(.., |(_, packet, _)| of(packet).is_some()).collect();
-        taken.iter().map(|(at, packet, _)| (at.as_nanos() / 1_000_000, of(packet).expect("one"))).collect()
+        self.take_timed(|chunk| if let Chunk::Sack(sack) = chunk { Some(sack.clone()) } else { None })
+    }
+
+    /// Takes the chunks that `of` knows out of what was sent, with the milliseconds; what stood beside them stays.
+    fn take_timed<T>(&mut self, of: impl Fn(&Chunk) -> Option<T>) -> Vec<(u64, T)> {
+        let mut taken = Vec::new();
+        for (at, packet, _) in &mut self.sent {
+            packet.chunks.retain(|chunk| match of(chunk) {
+                Some(found) => {
+                    taken.push((at.as_nanos() / 1_000_000, found));
+                    false
+                }
+                None => true,
+            });
+        }
+        // AUTH says nothing by itself.
+        self.sent.retain(|(_, packet, _)| packet.chunks.iter().any(|chunk| !matches!(chunk, Chunk::Auth(_))));
+        taken
     }
 
     pub fn paths(&self) -> &[PathView] {

@@ -170,6 +170,17 @@ pub(super) const KEYS: &[Key<Sctp>] = &[
         read: |sctp, at| at.duration().map(|longest| sctp.config.max_init_timeout = Some(longest)),
     },
     Key {
+        name: "shutdown_guard",
+        takes: "count or `\"off\"`",
+        default: Default::Value("5"),
+        doc: "T5-shutdown-guard (§9.2): how many RTO.Max the first SHUTDOWN waits at most for the end, which is an ABORT then.",
+        read: |sctp, at| {
+            let off = at.string() == Ok("off");
+            sctp.config.shutdown_guard = if off { None } else { Some(at.count(1..=1000)?) };
+            Ok(())
+        },
+    },
+    Key {
         name: "heartbeat_interval",
         takes: "duration or `\"off\"`",
         default: Default::Value("\"30 s\""),

@@ -43,6 +43,11 @@ impl<'i> Parts<'i> {
         }
     }
 
+    /// Whether `key` comes next.
+    fn is_next(&self, key: &str) -> bool {
+        matches!(self.rest.first(), Some(Part::Pair(found, _)) if found == key)
+    }
+
     fn wrong(&self, why: impl std::fmt::Display) -> ParseError {
         ParseError::new(self.item.line, format!("{}: {why}", self.item.name))
     }
@@ -100,6 +105,21 @@ impl Check {
                 let most = u32::MAX >> (32 - 8 * bytes);
                 integer(parts.value(key)?, most, key, parts)?.map(Value::Integer)
             }
+            Slot::Either(first, second, bytes) => {
+                let key = match element.flags {
+                    Some(flags) if flags & 2 == 0 => second,
+                    None if parts.is_next(second) => second,
+                    _ => first,
+                };
+                let most = u32::MAX >> (32 - 8 * bytes);
+                integer(parts.value(key)?, most, key, parts)?.map(Value::Integer)
+            }
+            Slot::Maybe(key, _) if !parts.is_next(key) => Some(Value::Integers(Vec::new())),
+            Slot::Maybe(key, bytes) => {
+                let most = u32::MAX >> (32 - 8 * bytes);
+                integer(parts.value(key)?, most, key, parts)?.map(|n| Value::Integers(vec![n]))
+            }
+            Slot::Records(key, fields) => records(parts.value(key)?, key, fields, parts)?,
             Slot::Integers(key, bytes) => {
                 integers(parts.value(key)?, u32::MAX >> (32 - 8 * bytes), key, parts)?
             }
@@ -191,11 +211,11 @@ impl Check {
     /// What `len=` says must go with the bytes written.
     fn lengths(self, element: &Element, parts: &Parts<'_>) -> Result<()> {
         let form = element.form;
-        if form.name == "DATA" {
-            let short = element.length.is_some_and(|n| n < 16);
+        if let Some(least) = [("DATA", 16), ("I_DATA", 20)].iter().find(|(name, _)| *name == form.name) {
+            let short = element.length.is_some_and(|n| n < least.1);
             let open = self.injected && element.length.is_none();
             return if short || open {
-                Err(parts.wrong("`len=` must be a number, at least 16"))
+                Err(parts.wrong(format!("`len=` must be a number, at least {}", least.1)))
             } else {
                 Ok(())
             };
@@ -208,7 +228,8 @@ impl Check {
             }
             (Some(Value::Bytes(bytes)), Some(given)) => given == bytes.len() + 4,
             (Some(_), _) => false,
-            (None, Some(given)) => given >= 4,
+            // The cookie that goes back has the length that it has.
+            (None, Some(given)) => given >= 4 || (self.injected && form.name == "COOKIE_ECHO"),
             (None, None) => !(self.injected && form.name == "STATE_COOKIE"),
         };
         if fits {
@@ -270,6 +291,28 @@ fn pairs(raw: &Raw, key: &str, parts: &Parts<'_>) -> Result<Option<Value>> {
         _ => Err(wrong()),
     };
     list.iter().map(pair).collect::<Result<_>>().map(Value::Pairs).map(Some)
+}
+
+/// Records of numbers: by their place, or by their names in this order.
+fn records(raw: &Raw, key: &str, fields: &[(&str, usize)], parts: &Parts<'_>) -> Result<Option<Value>> {
+    let names: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
+    let wrong = || parts.wrong(format!("`{key}=` takes a list of {{{}}}", names.join(", ")));
+    let Raw::List(list) = raw else {
+        return if *raw == Raw::Open { Ok(None) } else { Err(wrong()) };
+    };
+    let member = |((name, raw), (wanted, bytes)): (&(Option<String>, Raw), &(&str, usize))| {
+        if name.as_ref().is_some_and(|name| name != wanted) {
+            return Err(wrong());
+        }
+        integer(raw, u32::MAX >> (32 - 8 * bytes), wanted, parts)?.ok_or_else(wrong)
+    };
+    let record = |raw: &Raw| match raw {
+        Raw::Record(members) if members.len() == fields.len() => {
+            members.iter().zip(fields).map(member).collect::<Result<Vec<u32>>>()
+        }
+        _ => Err(wrong()),
+    };
+    list.iter().map(record).collect::<Result<_>>().map(Value::Records).map(Some)
 }
 
 fn ip(raw: &Raw, kind: fn(&IpAddr) -> bool, parts: &Parts<'_>) -> Result<Option<Value>> {

@@ -24,6 +24,7 @@ pub(super) enum Value {
     Integer(u32),
     Integers(Vec<u32>),
     Pairs(Vec<(u16, u16)>),
+    Records(Vec<Vec<u32>>),
     Bytes(Vec<u8>),
     Text(Vec<u8>),
     Ip(IpAddr),
@@ -94,6 +95,9 @@ pub(super) fn key(slot: &Slot) -> &'static str {
         Length => "len",
         Number(key)
         | Integer(key, _)
+        | Either(key, _, _)
+        | Maybe(key, _)
+        | Records(key, _)
         | Pairs(key)
         | Integers(key, _)
         | Bytes(key)
@@ -199,6 +203,14 @@ impl Element {
         if known == *n && known > 0 { set.map(|(letter, _)| letter).collect() } else { n.to_string() }
     }
 
+    /// A slot's key; of those that have two, the one that the B flag says.
+    fn key(&self, slot: &Slot) -> &'static str {
+        match slot {
+            Slot::Either(_, second, _) if self.flags.is_some_and(|flags| flags & 2 == 0) => second,
+            other => key(other),
+        }
+    }
+
     /// Whether `bytes` are what is written here.
     pub(super) fn matches(&self, bytes: &Bytes<'_>) -> bool {
         self.compare(bytes).is_some_and(|rows| rows.iter().all(|row| row.same))
@@ -294,11 +306,16 @@ fn fixed_size(slot: &Slot) -> usize {
 
 fn value_size(slot: &Slot, value: Option<&Value>) -> Option<usize> {
     match (slot, value) {
-        (Slot::Integer(_, bytes), _) => Some(*bytes),
+        (Slot::Integer(_, bytes) | Slot::Either(_, _, bytes), _) => Some(*bytes),
         (Slot::Ipv4(_), _) => Some(4),
         (Slot::Ipv6(_), _) => Some(16),
         (_, None) => None,
-        (Slot::Integers(_, bytes), Some(Value::Integers(numbers))) => Some(bytes * numbers.len()),
+        (Slot::Integers(_, bytes) | Slot::Maybe(_, bytes), Some(Value::Integers(numbers))) => {
+            Some(bytes * numbers.len())
+        }
+        (Slot::Records(_, fields), Some(Value::Records(records))) => {
+            Some(record_size(fields) * records.len())
+        }
         (Slot::Text(_, nul), Some(Value::Text(text))) => Some(text.len() + usize::from(*nul)),
         (_, Some(Value::Pairs(pairs))) => Some(4 * pairs.len()),
         (_, Some(Value::Bytes(bytes) | Value::Region(_, bytes))) => Some(bytes.len()),
@@ -314,11 +331,20 @@ fn value_size(slot: &Slot, value: Option<&Value>) -> Option<usize> {
     }
 }
 
+fn record_size(fields: &[(&str, usize)]) -> usize {
+    fields.iter().map(|(_, bytes)| bytes).sum()
+}
+
 fn put_value(slot: &Slot, value: &Value, out: &mut Vec<u8>) {
     let integer = |n: u32, bytes: usize, out: &mut Vec<u8>| out.extend(&n.to_be_bytes()[4 - bytes..]);
     match (slot, value) {
-        (Slot::Integer(_, bytes), Value::Integer(n)) => integer(*n, *bytes, out),
-        (Slot::Integers(_, bytes), Value::Integers(numbers)) => {
+        (Slot::Integer(_, bytes) | Slot::Either(_, _, bytes), Value::Integer(n)) => integer(*n, *bytes, out),
+        (Slot::Records(_, fields), Value::Records(records)) => {
+            for record in records {
+                record.iter().zip(*fields).for_each(|(n, (_, bytes))| integer(*n, *bytes, out));
+            }
+        }
+        (Slot::Integers(_, bytes) | Slot::Maybe(_, bytes), Value::Integers(numbers)) => {
             numbers.iter().for_each(|n| integer(*n, *bytes, out))
         }
         (_, Value::Pairs(pairs)) => {
@@ -394,7 +420,16 @@ impl<'b> Reader<'b> {
                 self.counts.push(n as usize);
                 return Some(None);
             }
-            Slot::Integer(_, bytes) => Value::Integer(self.integer(*bytes)?),
+            Slot::Integer(_, bytes) | Slot::Either(_, _, bytes) => Value::Integer(self.integer(*bytes)?),
+            Slot::Maybe(_, bytes) => match self.rest.is_empty() {
+                true => Value::Integers(Vec::new()),
+                false => Value::Integers(vec![self.integer(*bytes)?]),
+            },
+            Slot::Records(_, fields) => {
+                let count = self.rest.len().div_ceil(record_size(fields));
+                let mut record = || fields.iter().map(|(_, bytes)| self.integer(*bytes)).collect();
+                Value::Records((0..count).map(|_| record()).collect::<Option<_>>()?)
+            }
             Slot::Integers(_, bytes) => {
                 let count = self.count(*bytes);
                 let part = self.take(count.checked_mul(*bytes)?)?;
@@ -428,6 +463,14 @@ pub(super) fn show(slot: &Slot, value: Option<&Value>) -> String {
     match value {
         None => "...".to_owned(),
         Some(Value::Integer(n)) => n.to_string(),
+        Some(Value::Integers(numbers)) if matches!(slot, Slot::Maybe(..)) => {
+            numbers.first().map_or("none".to_owned(), u32::to_string)
+        }
+        Some(Value::Records(records)) => {
+            let record =
+                |record: &Vec<u32>| format!("{{{}}}", joined(record.iter().map(u32::to_string).collect()));
+            format!("[{}]", joined(records.iter().map(record).collect()))
+        }
         Some(Value::Integers(numbers)) => {
             format!("[{}]", joined(numbers.iter().map(u32::to_string).collect()))
         }
@@ -480,11 +523,10 @@ impl fmt::Display for Element {
                     parts.extend((!list.is_empty()).then_some(list));
                 }
                 _ if has_field(slot) => {
-                    parts.push(format!(
-                        "{}={}",
-                        key(slot),
-                        show(slot, fields.next().and_then(Option::as_ref))
-                    ));
+                    let value = fields.next().and_then(Option::as_ref);
+                    let missing = matches!(slot, Slot::Maybe(..)) && value == Some(&Value::Integers(vec![]));
+                    let shown = || format!("{}={}", self.key(slot), show(slot, value));
+                    parts.extend((!missing).then(shown));
                 }
                 _ => {}
             }

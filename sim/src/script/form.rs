@@ -35,6 +35,12 @@ pub(super) enum Slot {
     Length,
     /// An integer of so many bytes.
     Integer(&'static str, usize),
+    /// An integer of so many bytes that has the first name with the B flag, the second without.
+    Either(&'static str, &'static str, usize),
+    /// An integer of so many bytes at the end, which may be missing.
+    Maybe(&'static str, usize),
+    /// `[{1, 2}, {3, 4}]` to the end: records of integers of so many bytes each, `res` aside all by name.
+    Records(&'static str, &'static [(&'static str, usize)]),
     /// Zeros that are not written in scripts.
     Zeros(usize),
     /// So many counts of 16 bits, of the lists that follow.
@@ -94,7 +100,7 @@ impl Form {
     /// The letters that flags can be written with, and their bits.
     pub(super) fn letters(&self) -> &'static [(char, u8)] {
         match self.name {
-            "DATA" => &[('I', 8), ('U', 4), ('B', 2), ('E', 1)],
+            "DATA" | "I_DATA" => &[('I', 8), ('U', 4), ('B', 2), ('E', 1)],
             "ABORT" | "SHUTDOWN_COMPLETE" => &[('T', 1)],
             _ => &[],
         }
@@ -102,8 +108,7 @@ impl Form {
 }
 
 /// Chunks that the core does not have: a script with them is not run.
-pub(super) const UNSUPPORTED: &[&str] =
-    &["I_DATA", "NR_SACK", "FORWARD_TSN", "I_FORWARD_TSN", "RECONFIG", "PAD", "ECNE", "CWR"];
+pub(super) const UNSUPPORTED: &[&str] = &["NR_SACK"];
 
 /// Whether a token could begin an element.
 pub(super) fn begins(kind: &Kind) -> bool {
@@ -156,7 +161,33 @@ pub(super) static FORMS: &[Form] = &[
     form(Chunk, "ERROR", 9, &[Flags, List(Cause)]),
     form(Chunk, "COOKIE_ECHO", 10, &[Flags, Length, Bytes("val")]),
     form(Chunk, "COOKIE_ACK", 11, &[Flags]),
+    form(Chunk, "ECNE", 12, &[Flags, Integer("tsn", 4)]),
+    form(Chunk, "CWR", 13, &[Flags, Integer("tsn", 4)]),
     form(Chunk, "SHUTDOWN_COMPLETE", 14, &[Flags]),
+    form(
+        Chunk,
+        "I_DATA",
+        64,
+        &[
+            Flags,
+            Length,
+            Integer("tsn", 4),
+            Integer("sid", 2),
+            Zeros(2),
+            Integer("mid", 4),
+            Either("ppid", "fsn", 4),
+            Payload,
+        ],
+    ),
+    form(Chunk, "RECONFIG", 130, &[Flags, List(Param)]),
+    form(Chunk, "PAD", 132, &[Flags, Length, Bytes("val")]),
+    form(Chunk, "FORWARD_TSN", 192, &[Integer("cum_tsn", 4), Records("ids", &[("sid", 2), ("ssn", 2)])]),
+    form(
+        Chunk,
+        "I_FORWARD_TSN",
+        194,
+        &[Integer("cum_tsn", 4), Records("ids", &[("sid", 2), ("res", 2), ("mid", 4)])],
+    ),
     Form {
         family: Chunk,
         name: "CHUNK",
@@ -171,6 +202,37 @@ pub(super) static FORMS: &[Form] = &[
     form(Param, "COOKIE_PRESERVATIVE", 9, &[Integer("incr", 4)]),
     form(Param, "HOSTNAME_ADDRESS", 11, &[Text("addr", true)]),
     form(Param, "SUPPORTED_ADDRESS_TYPES", 12, &[Integers("types", 2)]),
+    form(
+        Param,
+        "OUTGOING_SSN_RESET",
+        13,
+        &[Integer("req_sn", 4), Integer("resp_sn", 4), Integer("last_tsn", 4), Integers("sids", 2)],
+    ),
+    form(Param, "INCOMING_SSN_RESET", 14, &[Integer("req_sn", 4), Integers("sids", 2)]),
+    form(Param, "SSN_TSN_RESET", 15, &[Integer("req_sn", 4)]),
+    form(
+        Param,
+        "RECONFIG_RESPONSE",
+        16,
+        &[
+            Integer("resp_sn", 4),
+            Integer("result", 4),
+            Maybe("sender_next_tsn", 4),
+            Maybe("receiver_next_tsn", 4),
+        ],
+    ),
+    form(
+        Param,
+        "ADD_OUTGOING_STREAMS",
+        17,
+        &[Integer("req_sn", 4), Integer("number_of_new_streams", 2), Zeros(2)],
+    ),
+    form(
+        Param,
+        "ADD_INCOMING_STREAMS",
+        18,
+        &[Integer("req_sn", 4), Integer("number_of_new_streams", 2), Zeros(2)],
+    ),
     form(Param, "ECN_CAPABLE", 0x8000, &[]),
     form(Param, "ZERO_CHECKSUM_ACCEPTABLE", 0x8001, &[Integer("edmid", 4)]),
     form(Param, "PAD", 0x8005, &[Length, Bytes("val")]),

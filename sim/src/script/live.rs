@@ -16,6 +16,9 @@ pub(super) struct Live {
     pub(super) connecting: bool,
 }
 
+/// The tag and the TSN that a script has for an INIT or INIT ACK, where they are numbers.
+pub(super) type Written = (Option<u32>, Option<u32>);
+
 /// The stack's tag and first TSN: as the script has them, and as they are.
 #[derive(Copy, Clone)]
 struct Own {
@@ -44,6 +47,31 @@ fn walk(packet: &[u8]) -> Vec<(usize, usize)> {
     places
 }
 
+const RECONFIG: u8 = 130;
+const OUTGOING_RESET: u16 = 13;
+const RESPONSE: u16 = 16;
+const RESPONSE_WITH_TSNS: usize = 20;
+
+/// The parameters of the RE-CONFIG chunk at `at`: each one's type, where its first number stands, its length. Those
+/// whose length is too small for their numbers are left out.
+fn requests(packet: &[u8], at: usize, length: usize) -> Vec<(u16, usize, usize)> {
+    let (mut found, mut place, end) = (Vec::new(), at + 4, at + length);
+    while let Some(&[a, b, c, d]) = packet.get(place..place + 4).filter(|_| place + 4 <= end) {
+        let (kind, size) = (u16::from_be_bytes([a, b]), usize::from(u16::from_be_bytes([c, d])));
+        let least = match kind {
+            OUTGOING_RESET => 16,
+            RESPONSE => 12,
+            14..=18 => 8,
+            _ => usize::MAX,
+        };
+        if size >= least && place + size <= end {
+            found.push((kind, place + 4, size));
+        }
+        place += size.max(4).next_multiple_of(4);
+    }
+    found
+}
+
 fn add(packet: &mut [u8], at: usize, n: u32) {
     if let Some(four) = packet.get_mut(at..at + 4) {
         let sum = u32::from_be_bytes([four[0], four[1], four[2], four[3]]).wrapping_add(n);
@@ -53,12 +81,21 @@ fn add(packet: &mut [u8], at: usize, n: u32) {
 
 impl Live {
     /// Learns from a packet of the stack; `written` are the tag and TSN that the script has for its INIT or
-    /// INIT ACK, if both are numbers. `setting_up`: the stack itself is connecting.
-    pub(super) fn learn(&mut self, packet: &[u8], written: Option<(u32, u32)>, setting_up: bool) {
+    /// INIT ACK, where they are numbers. One alone is learned only while nothing is known: the script goes on with what
+    /// it has learned when it does not mind what an unexpected INIT is answered by. `setting_up`: the stack itself
+    /// is connecting.
+    pub(super) fn learn(&mut self, packet: &[u8], written: Written, setting_up: bool) {
         let Some((at, length)) = walk(packet).first().copied() else { return };
         let (Some(tag), Some(tsn)) = (number(packet, at + 4), number(packet, at + 16)) else { return };
-        let Some((script_tag, script_tsn)) = written.filter(|_| length >= 20) else { return };
-        let own = Own { tag: (script_tag, tag), tsn: (script_tsn, tsn) };
+        let enough = match written {
+            (Some(_), Some(_)) => true,
+            (None, None) => false,
+            _ => self.own.is_none(),
+        };
+        if length < 20 || !enough {
+            return;
+        }
+        let own = Own { tag: (written.0.unwrap_or(tag), tag), tsn: (written.1.unwrap_or(tsn), tsn) };
         match u16::from(packet[at]) {
             INIT if self.connecting => {
                 self.own = Some(own);
@@ -93,7 +130,19 @@ impl Live {
         let Some(shift) = self.own.map(|own| own.shift()).filter(|_| !raw) else { return };
         for (at, length) in walk(packet) {
             match (packet[at], length) {
-                (7 | 12 | 13, 8..) => add(packet, at + 4, shift),
+                (7 | 12, 8..) => add(packet, at + 4, shift),
+                (RECONFIG, _) => {
+                    requests(packet, at, length).into_iter().for_each(|(kind, at, size)| match kind {
+                        OUTGOING_RESET => add(packet, at + 4, shift),
+                        RESPONSE => {
+                            add(packet, at, shift);
+                            if size == RESPONSE_WITH_TSNS {
+                                add(packet, at + 12, shift);
+                            }
+                        }
+                        _ => {}
+                    })
+                }
                 (3, 16..) => {
                     add(packet, at + 4, shift);
                     let counts = number(packet, at + 12).unwrap_or(0);
@@ -132,7 +181,18 @@ impl Live {
         let back = own.shift().wrapping_neg();
         for (at, length) in walk(packet) {
             match (packet[at], length) {
-                (0 | 64 | 192 | 194, 8..) => add(packet, at + 4, back),
+                (0 | 13 | 64 | 192 | 194, 8..) => add(packet, at + 4, back),
+                (RECONFIG, _) => {
+                    requests(packet, at, length).into_iter().for_each(|(kind, at, size)| match kind {
+                        OUTGOING_RESET => {
+                            add(packet, at, back);
+                            add(packet, at + 8, back);
+                        }
+                        RESPONSE if size == RESPONSE_WITH_TSNS => add(packet, at + 8, back),
+                        RESPONSE => {}
+                        _ => add(packet, at, back),
+                    })
+                }
                 (1 | 2, 20..) => {
                     add(packet, at + 16, back);
                     if number(packet, at + 4) == Some(own.tag.1) {

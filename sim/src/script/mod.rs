@@ -12,6 +12,7 @@ mod element;
 mod form;
 mod lex;
 mod live;
+mod options;
 mod parse;
 mod run;
 mod setup;
@@ -38,6 +39,8 @@ pub struct Options {
     pub lax: bool,
     /// A packet that was sent and not expected when the script ends is a failure.
     pub nothing_left: bool,
+    /// Parameters of the stack, `KEY=VALUE` of `[flow.sctp]`, for whatever a script does not set itself.
+    pub sctp: Vec<String>,
 }
 
 /// What became of a script.
@@ -103,8 +106,16 @@ pub fn run(text: &str, options: &Options) -> Verdict {
     }
 }
 
+/// Whether these `KEY=VALUE` can be parameters of the stack; else what is wrong.
+pub fn check_parameters(sctp: &[String]) -> Result<(), String> {
+    crate::scenario::protocol("--sctp", sctp).map(drop).map_err(|error| {
+        let hint = error.likely_fix().map(|hint| format!(" ({hint})")).unwrap_or_default();
+        format!("--sctp {}: {}{hint}", error.key(), error.message())
+    })
+}
+
 /// Reads the script `text`, and does not run it. Never panics, whatever the text is.
 pub fn check(text: &str, defines: &BTreeSet<String>) -> Result<(), ParseError> {
     let program = parse::program(text, defines)?;
-    setup::setup(&program.options).map(drop)
+    setup::setup(&program.options, &[]).map(drop)
 }

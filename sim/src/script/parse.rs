@@ -42,8 +42,8 @@ pub(super) enum Raw {
     Gap(i128, i128),
     List(Vec<Raw>),
     Item(Item),
-    /// `{sid=1, ssn=2}`: only in chunks that the core does not have.
-    Record,
+    /// `{sid=1, ssn=2}` or `{1, 2}`.
+    Record(Vec<(Option<String>, Raw)>),
 }
 
 /// How deep items and expressions may stand in each other.
@@ -395,6 +395,15 @@ impl Parser<'_> {
         }
     }
 
+    fn member(&mut self) -> Result<(Option<String>, Raw)> {
+        if let (Some(Kind::Word(key)), Some(Kind::Mark('='))) = (self.peek(), self.peek_after()) {
+            let key = key.clone();
+            self.at += 2;
+            return Ok((Some(key), self.raw()?));
+        }
+        Ok((None, self.raw()?))
+    }
+
     fn raw(&mut self) -> Result<Raw> {
         let simple = match (self.peek(), self.peek_after()) {
             (Some(Kind::Mark('[')), _) => {
@@ -405,7 +414,7 @@ impl Parser<'_> {
             (Some(Kind::Word(_)), Some(Kind::Mark('['))) => return self.item().map(Raw::Item),
             (Some(Kind::Mark('{')), _) => {
                 self.at += 1;
-                return self.deeper(|parser| parser.list('}', Self::part)).map(|_| Raw::Record);
+                return self.deeper(|parser| parser.list('}', Self::member)).map(Raw::Record);
             }
             (Some(Kind::Integer(_)), Some(Kind::Mark(':'))) => {
                 let from = self.integer("a number")?;

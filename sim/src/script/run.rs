@@ -5,6 +5,7 @@ use anabranch_proto::{Incoming, Time};
 
 use super::ast::{Action, Body, Call, Command, Event, Expr, Moment, Packet, Program, When};
 use super::element::{Element, Row, Value};
+use super::live::Written;
 use super::setup::{Tolerance, setup};
 use super::socket::CallFault;
 use super::world::{Sent, World, seconds};
@@ -15,7 +16,7 @@ const PATIENCE: u64 = 300_000_000_000;
 
 /// Runs the script.
 pub(super) fn run(program: &Program, options: &Options) -> Verdict {
-    let setup = match setup(&program.options) {
+    let setup = match setup(&program.options, &options.sctp) {
         Ok(setup) => setup,
         Err(error) => return error.verdict(),
     };
@@ -247,14 +248,15 @@ impl Run {
     }
 }
 
-/// The tag and the TSN that an INIT or INIT ACK is expected with, if both are numbers.
-fn numbers_written(packet: &Packet) -> Option<(u32, u32)> {
-    let Body::Chunks(chunks) = &packet.body else { return None };
-    let first = chunks.first().filter(|chunk| matches!(chunk.form.name, "INIT" | "INIT_ACK"))?;
-    match (first.fields.first(), first.fields.get(4)) {
-        (Some(Some(Value::Integer(tag))), Some(Some(Value::Integer(tsn)))) => Some((*tag, *tsn)),
+/// The tag and the TSN that an INIT or INIT ACK is expected with.
+fn numbers_written(packet: &Packet) -> Written {
+    let Body::Chunks(chunks) = &packet.body else { return (None, None) };
+    let first = chunks.first().filter(|chunk| matches!(chunk.form.name, "INIT" | "INIT_ACK"));
+    let field = |at: usize| match first.and_then(|chunk| chunk.fields.get(at)) {
+        Some(Some(Value::Integer(number))) => Some(*number),
         _ => None,
-    }
+    };
+    (field(0), field(4))
 }
 
 /// Compares chunk by chunk: whether all is the same, and the fields side by side.

@@ -41,9 +41,9 @@ impl Tolerance {
 
 const BILLION: i128 = 1_000_000_000;
 
-/// Reads the options.
-pub(super) fn setup(options: &[Opt]) -> Result<Setup, ParseError> {
-    let mut draft = Draft::default();
+/// Reads the options of a script; `given` holds where it says nothing.
+pub(super) fn setup(options: &[Opt], given: &[String]) -> Result<Setup, ParseError> {
+    let mut draft = Draft { given: given.to_vec(), ..Draft::default() };
     for option in options {
         draft.take(option)?;
     }
@@ -56,6 +56,8 @@ struct Draft {
     ipv6: bool,
     tolerance: Tolerance,
     mtu: u32,
+    /// `KEY=VALUE` of whoever runs the script.
+    given: Vec<String>,
     /// Keys of `[flow.sctp]` with the line and the value as TOML.
     sctp: Vec<(u32, String, String)>,
 }
@@ -63,7 +65,7 @@ struct Draft {
 impl Default for Draft {
     fn default() -> Self {
         let tolerance = Tolerance { least: 4_000_000, percent: 5 * BILLION as u64 };
-        Draft { local: vec![], peer: vec![], ipv6: false, tolerance, mtu: 1500, sctp: vec![] }
+        Draft { local: vec![], peer: vec![], ipv6: false, tolerance, mtu: 1500, given: vec![], sctp: vec![] }
     }
 }
 
@@ -141,8 +143,9 @@ impl Draft {
 
     /// The parameters by the reader of scenarios, so that every key there works here.
     fn parameters(&self) -> Result<Config, ParseError> {
-        let given = self.sctp.iter().map(|(_, key, value)| format!("{key}={value}"));
-        let all: Vec<_> = std::iter::once("heartbeat_jitter=false".to_owned()).chain(given).collect();
+        let own = self.sctp.iter().map(|(_, key, value)| format!("{key}={value}"));
+        let jitter = "heartbeat_jitter=false".to_owned();
+        let all: Vec<_> = std::iter::once(jitter).chain(self.given.iter().cloned()).chain(own).collect();
         scenario::protocol("--sctp", &all).map_err(|error| {
             let line = self.sctp.iter().find(|(_, key, _)| error.key() == key).or(self.sctp.first());
             let hint = error.likely_fix().map(|hint| format!(" ({hint})")).unwrap_or_default();

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_proto::wire::Address;
 use anabranch_proto::{
-    AssociationId, Config, Endpoint, Event, LostReason, Message, Refused, SendError, State,
+    AssociationId, Config, Endpoint, Event, LostReason, Message, Refused, Reliability, SendError, State,
 };
 use bytes::Bytes;
 
 use super::ast::{Call, Expr};
+use super::options::PeerAddress;
 use super::setup::PORT;
 use super::sockopt::{self, Also, number, show};
 use super::view::ip;
@@ -62,6 +63,8 @@ struct Handle {
     /// `close` aborts.
     linger: bool,
     bound: bool,
+    /// How long messages are worth sending.
+    reliability: Reliability,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -153,6 +156,7 @@ impl World {
             "accept" => self.accept(arguments, &call.result),
             "fcntl" => self.fcntl(arguments),
             "write" | "send" => self.write(arguments),
+            "sctp_bindx" => self.bindx(arguments),
             "sctp_sendmsg" => self.send_message(arguments),
             "read" | "recv" => self.read(arguments),
             "shutdown" => self.shutdown(arguments),
@@ -209,7 +213,14 @@ impl World {
 
     fn socket(&mut self, result: &Expr) -> Outcome {
         let config = self.sockets.defaults.clone();
-        let handle = Handle { what: What::Fresh, non_blocking: false, config, linger: false, bound: false };
+        let handle = Handle {
+            what: What::Fresh,
+            non_blocking: false,
+            config,
+            linger: false,
+            bound: false,
+            reliability: Reliability::Full,
+        };
         self.label(result, handle)
     }
 
@@ -286,10 +297,12 @@ impl World {
             return failed("EINVAL");
         }
         let (non_blocking, linger, config) = (handle.non_blocking, handle.linger, handle.config.clone());
+        let reliability = handle.reliability;
         let Some(id) = self.sockets.backlog.pop_front() else {
             return self.would_block(arguments, "EAGAIN");
         };
-        let handle = Handle { what: What::Association(id), non_blocking, config, linger, bound: true };
+        let what = What::Association(id);
+        let handle = Handle { what, non_blocking, config, linger, bound: true, reliability };
         self.label(result, handle)
     }
 
@@ -310,28 +323,42 @@ impl World {
     }
 
     fn write(&mut self, arguments: &[Expr]) -> Outcome {
-        self.send(arguments, 0, 0, (false, false))
+        self.send(arguments, Message::default())
     }
 
     /// sctp_sendmsg(fd, message, length, to, tolen, ppid, flags, stream, lifetime, context).
     fn send_message(&mut self, arguments: &[Expr]) -> Outcome {
         let given = |at: usize| arguments.get(at).filter(|e| **e != Expr::Any).map_or(Some(0), number);
-        let (Some(ppid), Some(flags), Some(stream)) = (given(5), given(6), given(7)) else {
-            return wrong("ppid, flags and stream must be numbers");
+        let (Some(ppid), Some(flags), Some(stream), Some(lifetime)) =
+            (given(5), given(6), given(7), given(8))
+        else {
+            return wrong("ppid, flags, stream and lifetime must be numbers");
         };
         if flags & 0x200 != 0 {
             return self.abort(&arguments[..1]);
         }
         let Ok(stream) = u16::try_from(stream) else { return failed("EINVAL") };
-        let sent = self.send(arguments, stream, ppid as u32, (flags & 1 != 0, flags & 0x400 != 0))?;
+        let reliability = match lifetime {
+            0 => Reliability::Full,
+            millis => Reliability::Lifetime(u32::try_from(millis).unwrap_or(u32::MAX)),
+        };
+        let message = Message {
+            stream,
+            ppid: ppid as u32,
+            unordered: flags & 1 != 0,
+            immediate: flags & 0x400 != 0,
+            reliability,
+            ..Message::default()
+        };
+        let sent = self.send(arguments, message)?;
         if flags & 0x100 != 0 {
             self.shutdown(&[arguments[0].clone(), Expr::Word("SHUT_WR".to_owned())])?;
         }
         Ok(sent)
     }
 
-    /// `how`: whether order does not matter, and whether to be acknowledged at once.
-    fn send(&mut self, arguments: &[Expr], stream: u16, ppid: u32, how: (bool, bool)) -> Outcome {
+    /// Sends as many zeros as the third argument says; else as `message` has it.
+    fn send(&mut self, arguments: &[Expr], message: Message) -> Outcome {
         let size = match arguments.get(2).and_then(number).map(usize::try_from) {
             Some(Ok(size)) if size <= 1 << 24 => size,
             _ => return wrong("the third argument must be a number of bytes"),
@@ -340,8 +367,10 @@ impl World {
         if let Some(errno) = self.sockets.associations.entry(id).or_default().error.take() {
             return failed(errno);
         }
-        let ((unordered, immediate), payload) = (how, Bytes::from(vec![0; size]));
-        let message = Message { stream, ppid, unordered, immediate, payload, ..Message::default() };
+        let default = self.handle(arguments)?.reliability;
+        let reliability =
+            if message.reliability == Reliability::Full { default } else { message.reliability };
+        let message = Message { payload: Bytes::from(vec![0; size]), reliability, ..message };
         match self.endpoint.send(self.now, id, message) {
             Ok(()) => done(size as i128),
             Err(SendError::Full(_)) => self.would_block(arguments, "EAGAIN"),
@@ -412,21 +441,49 @@ impl World {
                 _ => wrong("SCTP_PRIMARY_ADDR takes {ssp_addr=...}"),
             };
         }
+        if let Some(asked) = self.request(name, arguments, value) {
+            return asked;
+        }
+        let id = self.association(arguments)?;
+        if name == "SCTP_PEER_ADDR_PARAMS" {
+            let asked = PeerAddress::read(value)?;
+            return match id {
+                Some(id) => self.set_peer_address(id, &asked),
+                None => self.reconfigured(arguments, |config| asked.apply(config)),
+            };
+        }
+        let mut also = Also::Nothing;
+        let mut config = self.config_in_force(arguments)?;
+        sockopt::set(name, value, &mut config, &mut also)?;
+        let handle = self.handle(arguments)?;
+        match also {
+            Also::Nothing => {}
+            Also::Linger(on) => handle.linger = on,
+            Also::Reliability(reliability) => handle.reliability = reliability,
+        }
+        self.reconfigured(arguments, |before| *before = config)
+    }
+
+    /// The parameters that a handle's association has, or will have.
+    pub(super) fn config_in_force(&mut self, arguments: &[Expr]) -> Result<Config, CallFault> {
         let id = self.association(arguments)?;
         let now_in_force = id.and_then(|id| self.endpoint.config_of(id)).cloned();
-        let mut config = match now_in_force {
-            Some(config) => config,
-            None => self.handle(arguments)?.config.clone(),
-        };
-        let also = sockopt::set(name, value, &mut config)?;
+        match now_in_force {
+            Some(config) => Ok(config),
+            None => Ok(self.handle(arguments)?.config.clone()),
+        }
+    }
+
+    /// Changes the parameters of a handle, and of what is behind it.
+    fn reconfigured(&mut self, arguments: &[Expr], change: impl FnOnce(&mut Config)) -> Outcome {
+        let mut config = self.config_in_force(arguments)?;
+        change(&mut config);
         if config.check().is_err() {
             return failed("EINVAL");
         }
+        let id = self.association(arguments)?;
         let handle = self.handle(arguments)?;
         handle.config = config.clone();
-        if let Also::Linger(on) = also {
-            handle.linger = on;
-        }
         let listening = handle.what == What::Listening;
         let applied = match id {
             Some(id) => self.endpoint.reconfigure(self.now, id, config).map_err(|error| error.to_string()),
@@ -434,23 +491,6 @@ impl World {
             None => Ok(()),
         };
         applied.map_err(CallFault::Wrong)?;
-        match (also, id) {
-            (Also::Heartbeat, Some(id)) => self.demand_heartbeats(id, value),
-            _ => done(0),
-        }
-    }
-
-    /// Heartbeats now: to the address that the option names, or to all.
-    fn demand_heartbeats(&mut self, id: AssociationId, value: &Expr) -> Outcome {
-        let Expr::Fields(fields) = value else { return done(0) };
-        let address = fields.iter().find(|(key, value)| key == "spp_address" && *value != Expr::Any);
-        let only = address.map(|(_, address)| ip(address)).transpose()?;
-        let paths: Vec<_> = self.endpoint.paths(id).iter().map(|path| (path.id, path.remote.ip)).collect();
-        for (path, remote) in paths {
-            if only.is_none_or(|only| only == remote) {
-                self.endpoint.heartbeat(self.now, id, path);
-            }
-        }
         done(0)
     }
 
@@ -470,11 +510,10 @@ impl World {
                 }
                 done(0)
             }
-            "SCTP_STATUS" => {
-                let Some(id) = id else { return failed("EINVAL") };
-                self.same_fields(expected, &self.status(id))
-            }
-            _ => Err(CallFault::Unsupported(format!("reading the socket option {name}"))),
+            name => match self.read_option(name, arguments, expected)? {
+                Some(got) => self.same_fields(expected, &got),
+                None => failed("EINVAL"),
+            },
         }
     }
 }

@@ -1,16 +1,18 @@
 //! Socket options and `sysctl` names, as changes of the stack's parameters.
 
-use anabranch_proto::{Config, Duration};
+use anabranch_proto::rules::OutOfTheBlue;
+use anabranch_proto::{Config, Duration, Reliability};
 
 use super::ast::Expr;
+use super::options;
 use super::socket::CallFault;
 
 /// What an option asks for beyond a change of parameters.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Also {
     Nothing,
-    /// SPP_HB_DEMAND: a heartbeat now.
-    Heartbeat,
+    /// SCTP_DEFAULT_PRINFO: how long messages are worth sending.
+    Reliability(Reliability),
     /// SO_LINGER with a time of zero: `close` aborts.
     Linger(bool),
 }
@@ -28,6 +30,11 @@ fn constant(word: &str) -> Option<i128> {
         "SPP_PMTUD_DISABLE" => 16,
         "SPP_SACKDELAY_ENABLE" => 32,
         "SPP_SACKDELAY_DISABLE" => 64,
+        "SCTP_STREAM_RESET_INCOMING" => 1,
+        "SCTP_STREAM_RESET_OUTGOING" => 2,
+        "SCTP_ENABLE_RESET_STREAM_REQ" => 1,
+        "SCTP_ENABLE_RESET_ASSOC_REQ" => 2,
+        "SCTP_ENABLE_CHANGE_ASSOC_REQ" => 4,
         "SCTP_UNORDERED" => 1,
         "SCTP_EOF" => 0x100,
         "SCTP_ABORT" => 0x200,
@@ -66,10 +73,10 @@ pub(super) fn show(expr: &Expr) -> String {
 }
 
 /// The fields of an option's structure: those that are numbers and not zero, which leaves a value alone.
-struct Fields<'e>(&'e [(String, Expr)]);
+pub(super) struct Fields<'e>(&'e [(String, Expr)]);
 
 impl<'e> Fields<'e> {
-    fn of(name: &str, value: &'e Expr, known: &[&str]) -> Result<Self, CallFault> {
+    pub(super) fn of(name: &str, value: &'e Expr, known: &[&str]) -> Result<Self, CallFault> {
         let Expr::Fields(fields) = value else {
             return Err(CallFault::Wrong(format!("{name} takes a structure {{field=value, ...}}")));
         };
@@ -81,7 +88,7 @@ impl<'e> Fields<'e> {
         }
     }
 
-    fn get(&self, key: &str) -> Result<Option<u32>, CallFault> {
+    pub(super) fn get(&self, key: &str) -> Result<Option<u32>, CallFault> {
         let Some((_, value)) = self.0.iter().find(|(name, _)| name == key) else { return Ok(None) };
         match number(value).map(u32::try_from) {
             Some(Ok(0)) => Ok(None),
@@ -91,13 +98,13 @@ impl<'e> Fields<'e> {
         }
     }
 
-    fn millis(&self, key: &str) -> Result<Option<Duration>, CallFault> {
+    pub(super) fn millis(&self, key: &str) -> Result<Option<Duration>, CallFault> {
         Ok(self.get(key)?.map(|ms| Duration::from_millis(ms.into())))
     }
 
-    /// Whether an address is given.
-    fn names_address(&self, key: &str) -> bool {
-        self.0.iter().any(|(name, value)| name == key && *value != Expr::Any)
+    /// The value of a field, if it is given.
+    pub(super) fn expr(&self, key: &str) -> Option<&'e Expr> {
+        self.0.iter().find(|(name, value)| name == key && *value != Expr::Any).map(|(_, value)| value)
     }
 }
 
@@ -112,7 +119,7 @@ fn small(n: Option<u32>) -> Option<u16> {
 }
 
 /// Does what `setsockopt` with the option `name` says to the parameters.
-pub(super) fn set(name: &str, value: &Expr, config: &mut Config) -> Result<Also, CallFault> {
+pub(super) fn set(name: &str, value: &Expr, config: &mut Config, also: &mut Also) -> Result<(), CallFault> {
     match name {
         "SCTP_RTOINFO" => {
             let fields = Fields::of(name, value, &["srto_assoc_id", "srto_initial", "srto_max", "srto_min"])?;
@@ -147,18 +154,33 @@ pub(super) fn set(name: &str, value: &Expr, config: &mut Config) -> Result<Also,
             put(&mut config.sack_delay, fields.millis("sack_delay")?);
             put(&mut config.sack_every, fields.get("sack_freq")?);
         }
-        "SCTP_PEER_ADDR_PARAMS" => return peer_address(name, value, config),
         "SO_LINGER" => {
             let fields = Fields::of(name, value, &["l_onoff", "l_linger"])?;
-            return Ok(Also::Linger(fields.get("l_onoff")?.is_some() && fields.get("l_linger")?.is_none()));
+            *also = Also::Linger(fields.get("l_onoff")?.is_some() && fields.get("l_linger")?.is_none());
         }
         "SO_RCVBUF" => put(&mut config.receive_buffer, one(value)),
         "SO_SNDBUF" => put(&mut config.send_buffer, one(value).map(|n| Some(n.into()))),
         // Nothing is ever held back for want of size here.
         "SCTP_NODELAY" => {}
-        _ => return Err(CallFault::Unsupported(format!("the socket option {name}"))),
+        "SCTP_DEFAULT_PRINFO" => *also = Also::Reliability(options::reliability(value)?),
+        name => match options::switch(name, &mut config.extensions) {
+            Some(on) => *on = switched(name, value)?,
+            None => return Err(CallFault::Unsupported(format!("the socket option {name}"))),
+        },
     }
-    Ok(Also::Nothing)
+    Ok(())
+}
+
+/// Whether {assoc_value=n}, or a number, is not zero.
+fn switched(name: &str, value: &Expr) -> Result<bool, CallFault> {
+    match value {
+        Expr::Fields(_) => {
+            Ok(Fields::of(name, value, &["assoc_id", "assoc_value"])?.get("assoc_value")?.is_some())
+        }
+        other => one(other).map(|n| n > 0).ok_or_else(|| {
+            CallFault::Wrong(format!("{name} takes {{assoc_value=...}}, not {}", show(other)))
+        }),
+    }
 }
 
 /// An option that is one number, in brackets or not.
@@ -168,34 +190,6 @@ fn one(value: &Expr) -> Option<u32> {
         other => other,
     };
     number(value).and_then(|n| u32::try_from(n).ok())
-}
-
-fn peer_address(name: &str, value: &Expr, config: &mut Config) -> Result<Also, CallFault> {
-    let known = [
-        "spp_assoc_id",
-        "spp_address",
-        "spp_hbinterval",
-        "spp_pathmaxrxt",
-        "spp_pathmtu",
-        "spp_flags",
-        "spp_ipv6_flowlabel",
-        "spp_dscp",
-    ];
-    let fields = Fields::of(name, value, &known)?;
-    let flags = fields.get("spp_flags")?.unwrap_or(0);
-    if fields.names_address("spp_address") && flags != 4 {
-        return Err(CallFault::Unsupported("parameters of one address alone".to_owned()));
-    }
-    put(&mut config.path_max_retrans, fields.get("spp_pathmaxrxt")?);
-    put(&mut config.mtu, fields.get("spp_pathmtu")?);
-    let interval = fields.millis("spp_hbinterval")?;
-    match (interval, flags & 3) {
-        (_, 2) => config.heartbeat_interval = None,
-        (Some(interval), _) => config.heartbeat_interval = Some(interval),
-        (None, 1) => config.heartbeat_interval = config.heartbeat_interval.or(Some(Duration::from_secs(30))),
-        _ => {}
-    }
-    Ok(if flags & 4 != 0 { Also::Heartbeat } else { Also::Nothing })
 }
 
 /// Does what `sysctl NAME=VALUE` says. The switches of extensions that the core does not have, and names that
@@ -215,6 +209,17 @@ pub(super) fn sysctl(name: &str, value: u64, config: &mut Config) {
         "path_rtx_max" => config.path_max_retrans = count,
         "delayed_sack_time" => config.sack_delay = millis,
         "sack_freq" => config.sack_every = count,
+        "pr_enable" => config.extensions.partial_reliability = value > 0,
+        "reconfig_enable" => config.extensions.reconfiguration = value > 0,
+        "asconf_enable" => config.extensions.addresses = value > 0,
+        "auth_enable" => config.extensions.authentication = value > 0,
+        "auth_disable" => config.extensions.authentication = value == 0,
+        "idata_enable" => config.extensions.interleaving = value > 0,
+        "ecn_enable" => config.extensions.ecn = value > 0,
+        // 1 is for INITs alone, which this choice does not tell apart.
+        "blackhole" => {
+            config.rules.out_of_the_blue = if value > 1 { OutOfTheBlue::Silent } else { OutOfTheBlue::Abort }
+        }
         _ => {}
     }
 }

@@ -65,8 +65,9 @@ impl Seen {
                 None => *field = Some(Value::Bytes(self.filling(element, within, source)?)),
             }
         }
+        let goes_back = element.form.name == "COOKIE_ECHO" && element.fields == [None];
         if let (true, None, Some(Some(Value::Bytes(bytes)))) =
-            (element.form.has_length(), element.length, filled.fields.last())
+            (element.form.has_length(), element.length.filter(|_| !goes_back), filled.fields.last())
         {
             filled.length = Some((bytes.len() + 4) as u16);
         }
@@ -75,7 +76,8 @@ impl Seen {
 
     /// What stands for an open value.
     fn filling(&self, element: &Element, within: &str, source: IpAddr) -> Result<Vec<u8>, String> {
-        let length = element.length.map(|length| usize::from(length) - 4);
+        let written = element.length.filter(|_| element.form.name != "COOKIE_ECHO");
+        let length = written.map(|length| usize::from(length) - 4);
         let kept = match (element.form.name, within) {
             ("COOKIE_ECHO", _) => self.cookie.clone().ok_or("no INIT ACK has brought a cookie yet")?,
             ("HEARTBEAT_INFORMATION", "HEARTBEAT_ACK") => {

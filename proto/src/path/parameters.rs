@@ -1,0 +1,44 @@
+//! Parameters that a path can have of its own (RFC 9260 §11.1.9, §11.1.12; RFC 6458 §8.1.12).
+
+use super::Path;
+use crate::{Config, Duration};
+
+/// What holds for one path instead of what holds for its association. `Default`: nothing.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct PathParameters {
+    /// Its HB.interval.
+    pub heartbeats: Heartbeats,
+    /// Its Path.Max.Retrans; `None`: the association's.
+    pub max_retrans: Option<u32>,
+    /// Its MTU in bytes, IP header included, whatever routers say and probes find; at most the association's.
+    /// `None`: it is found out.
+    pub mtu: Option<u32>,
+}
+
+/// The periodic heartbeats of a path.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Heartbeats {
+    /// As the association has them.
+    #[default]
+    Inherited,
+    /// None.
+    Off,
+    /// After so long.
+    Every(Duration),
+}
+
+impl Path {
+    /// HB.interval; `None`: no periodic heartbeats.
+    pub(crate) fn heartbeat_interval(&self, config: &Config) -> Option<Duration> {
+        match self.own.heartbeats {
+            Heartbeats::Inherited => config.heartbeat_interval,
+            Heartbeats::Off => None,
+            Heartbeats::Every(interval) => Some(interval),
+        }
+    }
+
+    /// Path.Max.Retrans.
+    pub(crate) fn max_retrans(&self, config: &Config) -> u32 {
+        self.own.max_retrans.unwrap_or(config.path_max_retrans)
+    }
+}
