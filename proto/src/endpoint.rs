@@ -30,9 +30,9 @@ use crate::{
 /// Stateless answers waiting to be sent at most: beyond it, packets go unanswered.
 const MAX_ANSWERS: usize = 256;
 
-/// Whether a chunk needs a checksum whatever was agreed: its receiver knows of no agreement.
-fn sets_up(chunk: &Chunk) -> bool {
-    matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::CookieEcho(_))
+/// Whether a chunk needs a checksum whatever was agreed: its receiver may know of no agreement.
+fn begins(chunk: &Chunk) -> bool {
+    matches!(chunk, Chunk::Init(_) | Chunk::CookieEcho(_))
 }
 
 /// One SCTP port at one or more addresses.
@@ -335,21 +335,21 @@ impl Endpoint {
     }
 
     /// Whether this packet, which the endpoint has given out, may leave with a checksum of zero (RFC 9653): its peer
-    /// takes such packets, and it sets up nothing. The lower layer must find errors, as DTLS does.
+    /// takes such packets, and it begins nothing. The lower layer must find errors, as DTLS does.
     //= rfc9653#section-5.2
     pub fn omits_checksum(&self, packet: &Packet) -> bool {
         let owner = self.by_peer.get(&(packet.to, packet.ports.destination));
         let owner = owner.and_then(|index| self.associations[*index].as_ref());
         let agreed = owner.is_some_and(|a| a.peer_tag == packet.tag && a.agreed().zero_checksum);
-        agreed && !packet.chunks.iter().any(sets_up)
+        agreed && !packet.chunks.iter().any(begins)
     }
 
     /// Whether a packet that came with a checksum of zero is taken (RFC 9653): it belongs to an association whose peer
-    /// was told that it may omit it, and it sets up nothing.
+    /// was told that it may omit it, and it begins nothing. INIT ACK may come so: the INIT that it answers told.
     //= rfc9653#section-5.3
     pub fn accepts_without_checksum(&self, packet: &Packet) -> bool {
         let told = self.config.extensions.zero_checksum && self.by_tag.contains_key(&packet.tag);
-        told && !packet.chunks.iter().any(sets_up)
+        told && !packet.chunks.iter().any(begins)
     }
 
     /// What both ends of an association use of what they offer.

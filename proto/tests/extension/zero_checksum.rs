@@ -2,10 +2,11 @@
 
 use anabranch_proto::wire::chunk::{CookieEcho, Init};
 use anabranch_proto::wire::{Chunk, DecodeError, Ecn, Packet, Param};
-use anabranch_proto::{Extensions, Tsn};
+use anabranch_proto::{Endpoint, Extensions, Output, Policies, Time, Tsn};
 use bytes::{Bytes, BytesMut};
 
 use crate::support::bench::{Bench, chunk, era};
+use crate::support::{PORT, address, at};
 use crate::with;
 
 const ZERO: Extensions = Extensions {
@@ -44,6 +45,31 @@ fn who_may_omit_it() {
         let came = Packet { tag: bench.tag, chunks: [chunk(1, 10)].into_iter().collect(), ..sent.clone() };
         assert_eq!(bench.end.accepts_without_checksum(&came), accepted);
         assert!(!bench.end.accepts_without_checksum(&Packet { tag: bench.tag ^ 1, ..came }), "a stranger");
+    }
+}
+
+/// Who was told in the INIT may leave it out of the INIT ACK already; dcsctp does.
+//= rfc9653#section-5.3
+#[test]
+fn an_init_ack_without_it() {
+    for (config, accepted) in [(with(ZERO), true), (era("rfc9260"), false)] {
+        let config = at(0, 1, &config);
+        let mut end = Endpoint::new(config, Policies::default(), [9; 32]).expect("a usable configuration");
+        end.connect(Time::ZERO, PORT + 1, &[address(0, 1)]).expect("a path");
+        let Output::Transmit(packet, _) = end.poll(Time::ZERO) else { panic!("INIT leaves") };
+        let [Chunk::Init(init)] = &packet.chunks[..] else { panic!("{packet:?}") };
+        let params = vec![Param::ZeroChecksum(1), Param::Cookie(Bytes::from_static(b"a cookie"))];
+        let ack = Init { tag: 77, a_rwnd: 1 << 16, outbound: 1, inbound: 1, tsn: Tsn(1), params };
+        let came = Packet {
+            from: packet.to,
+            to: packet.from,
+            ports: packet.ports.reversed(),
+            tag: init.tag,
+            ecn: Ecn::NotEct,
+            chunks: [Chunk::InitAck(Box::new(ack))].into_iter().collect(),
+        };
+        assert_eq!(end.accepts_without_checksum(&came), accepted);
+        assert!(!end.accepts_without_checksum(&Packet { tag: 0, ..came }), "a stranger");
     }
 }
 
