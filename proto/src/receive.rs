@@ -19,6 +19,8 @@ const DUPLICATES: usize = 16;
 pub(crate) struct Receiver {
     /// All up to this TSN have arrived.
     cumulative: Tsn,
+    /// No chunk is taken that is further beyond it.
+    reach: u32,
     first: Tsn,
     /// Runs that have arrived beyond gaps, ascending, both ends included.
     runs: Vec<(Tsn, Tsn)>,
@@ -83,6 +85,7 @@ impl Receiver {
     pub(crate) fn new(first: Tsn, config: &Config) -> Self {
         Receiver {
             cumulative: first.prev(),
+            reach: REACH,
             first,
             runs: Vec::new(),
             duplicates: SmallVec::new(),
@@ -206,6 +209,11 @@ impl Receiver {
         self.held -= self.reassembly.reset(streams, before);
     }
 
+    /// Whether the peer may begin its TSNs anew before we hear of it: then nothing beyond a gap is taken.
+    pub(crate) fn expect_restart(&mut self, expected: bool) {
+        self.reach = if expected { 1 } else { REACH };
+    }
+
     /// TSNs begin anew with this one, and all SSNs. Data that has come already with the next TSNs stays.
     //= rfc6525#section-5.2.4
     pub(crate) fn restart(&mut self, next: Tsn) {
@@ -241,7 +249,7 @@ impl Receiver {
     pub(crate) fn acknowledge_only(&mut self, tsn: Tsn, rules: &crate::Rules, arrival: &mut Arrival) {
         arrival.chunks += 1;
         arrival.at_once |= self.opens(tsn, rules);
-        if !self.has(tsn) && tsn.distance_from(self.cumulative) <= REACH {
+        if !self.has(tsn) && tsn.distance_from(self.cumulative) <= self.reach {
             self.record(tsn);
         }
     }
@@ -258,7 +266,7 @@ impl Receiver {
     /// Makes room for a chunk, dropping the highest chunks held beyond gaps if it fills a lower place.
     //= rfc9260#section-6.2
     fn make_room(&mut self, tsn: Tsn, size: u64) -> bool {
-        if tsn.distance_from(self.cumulative) > REACH {
+        if tsn.distance_from(self.cumulative) > self.reach {
             return false;
         }
         while self.held + size > self.buffer {

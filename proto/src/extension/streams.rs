@@ -22,9 +22,10 @@ const MAX_WISHES: usize = 16;
 const MAX_ANSWERS: usize = 2;
 /// Half of all TSNs: so far the peer's next TSN moves when TSNs begin anew.
 const HALF: u32 = 1 << 31;
-/// So far ours moves. The standard would have it go on, but new data that comes before the answer would then be taken
-/// for old, and its SSNs for those of before; so far off it is not taken, and comes again.
-const QUARTER: u32 = 1 << 30;
+/// So far ours moves: one is left out, as usrsctp does too. The standard would have it go on, but new data that comes
+/// before the answer would then be taken for old, and its SSNs for those of before. Now it is beyond a gap, where
+/// nothing is taken while the answer is awaited, and comes again. usrsctp 0.9.5 takes no step beyond its window.
+const STEP: u32 = 1;
 
 /// What is asked, and what was answered.
 pub(crate) struct Reconfiguration {
@@ -198,7 +199,8 @@ impl Association {
             return;
         }
         self.perform_deferred();
-        self.settle_tsns();
+        let answer = self.settle_tsns();
+        self.answer(answer.into_iter());
         self.next_request();
         self.send_request(now);
     }
@@ -266,8 +268,11 @@ impl Association {
             Wish::AddOutgoing(count) => Param::AddOutgoing(AddStreams { request, count: *count }),
             Wish::AddIncoming(count) => Param::AddIncoming(AddStreams { request, count: *count }),
         };
-        let timer = Time::NEVER;
+        let (timer, restarts) = (Time::NEVER, matches!(wish, Wish::ResetTsns));
         state.request = Some(Request { number: request, wish, param, path, timer, due: true, heard: false });
+        if restarts {
+            self.receiver.expect_restart(true);
+        }
     }
 
     fn send_request(&mut self, now: Time) {
@@ -308,7 +313,9 @@ impl Association {
         }
         let answers: Vec<Response> =
             chunk.params.iter().filter_map(|param| self.reconfig_param(param)).collect();
-        if chunk.params.iter().any(|param| !matches!(param, Param::Response(_))) {
+        // Where TSNs have begun anew, a SACK would speak of some that the peer, until it has the answer, does not know.
+        let anew = answers.iter().any(|answer| answer.next.is_some());
+        if !anew && chunk.params.iter().any(|param| !matches!(param, Param::Response(_))) {
             self.receiver.schedule.now = true;
         }
         self.answer(answers.into_iter());
@@ -404,24 +411,26 @@ impl Association {
         Response::IN_PROGRESS
     }
 
-    /// All of ours is acknowledged first: the standard would let us take it for acknowledged.
+    /// All of ours is acknowledged first: the standard would let us take it for acknowledged. If it is, there is one
+    /// answer only: usrsctp 0.9.5 takes "in progress" for the last.
     //= rfc6525#section-5.2.4
     fn peer_resets_tsns(&mut self, number: u32) -> u32 {
         if let Some(state) = self.streams_state() {
             state.settling = Some(number);
         }
-        Response::IN_PROGRESS
+        self.settle_tsns().map_or(Response::IN_PROGRESS, |answer| answer.result)
     }
 
-    fn settle_tsns(&mut self) {
+    /// Begins anew if the peer wants that and nothing of ours is under way; the answer.
+    fn settle_tsns(&mut self) -> Option<Response> {
         let idle = self.sender.is_empty();
-        let ours = self.sender.outstanding.next_tsn().plus(QUARTER);
+        let ours = self.sender.outstanding.next_tsn().plus(STEP);
         let theirs = self.receiver.cumulative().next().plus(HALF);
-        let Some(state) = self.streams_state() else { return };
-        let Some(number) = state.settling.take_if(|_| idle) else { return };
+        let state = self.streams_state()?;
+        let number = state.settling.take_if(|_| idle)?;
         let answer = state.settle(number, Response::PERFORMED, Some((ours, theirs)));
         self.begin_anew(ours, theirs);
-        self.answer(answer.into_iter());
+        answer
     }
 
     /// Our next TSN, the peer's next TSN; all SSNs are 0.
@@ -514,10 +523,13 @@ impl Association {
                     outcome,
                 });
             }
-            Wish::ResetTsns => match response.next.filter(|_| response.result == Response::PERFORMED) {
-                Some((theirs, ours)) => self.begin_anew(ours, theirs),
-                None => self.events.push_back(Event::TsnsReset(outcome)),
-            },
+            Wish::ResetTsns => {
+                self.receiver.expect_restart(false);
+                match response.next.filter(|_| response.result == Response::PERFORMED) {
+                    Some((theirs, ours)) => self.begin_anew(ours, theirs),
+                    None => self.events.push_back(Event::TsnsReset(outcome)),
+                }
+            }
             Wish::AddOutgoing(count) => {
                 if done {
                     self.streams.0 = self.streams.0.saturating_add(count);
