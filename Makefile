@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run reproduce test bench soak fuzz mutants format lint docs unit
+.PHONY: run reproduce test bench interop soak fuzz mutants format lint docs unit
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it.
 run:
@@ -27,6 +27,12 @@ bench:
 	cargo run --release --quiet --manifest-path bench/peers/Cargo.toml
 	bench/versus-ns2
 	bench/net
+
+# Beside other people's stacks, dcsctp and (with Debian's libusrsctp-dev and a C compiler) usrsctp: every row of a matrix,
+# with the peer in both roles; several paths for root. Half a minute; writes docs/interop.md if everything ran.
+interop:
+	cargo test --quiet --manifest-path interop/Cargo.toml
+	cargo run --quiet --manifest-path interop/Cargo.toml
 
 # A hundred random failures of links in the middle of transfers, in network namespaces (for root): minutes.
 soak:

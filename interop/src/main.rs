@@ -1,0 +1,86 @@
+//! Anabranch against other people's stacks: a matrix of what is tried, with the peer in both roles, and a table of
+//! what passed.
+//!
+//! `dcsctp` runs in process and in virtual time, between two endpoints nothing but a small network that delays and
+//! loses. usrsctp is `peer.c`, a process of its own on usrsctp's public interface, in UDP on loopback; what leaves
+//! and arrives goes through the same small network. Rows with several paths run on `anabranch-net`, in network
+//! namespaces, for root.
+
+#![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "real peers have real clocks")]
+
+mod bench;
+mod letter;
+mod matrix;
+#[path = "../../net/tests/support/network.rs"]
+mod network;
+mod paths;
+mod peer;
+mod rows;
+mod table;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use matrix::Entry;
+
+/// Anabranch against usrsctp and dcsctp: what was tried, and what passed.
+#[derive(Parser)]
+#[command(after_help = "Examples:
+  make interop                              the whole matrix; writes docs/interop.md
+  interop --only abort                      the rows whose name contains this
+  interop --only usrsctp/reset-us/server    one of them: PEER/ROW/ROLE OF THE PEER
+  interop --list                            the names
+  interop --json > interop.json             with what each row took, in seconds
+
+Exit status: 0 if no row failed, 1 if one did, 2 if the command line is wrong. What cannot run here (no usrsctp, no
+C compiler, not root) is skipped with one line, and the table is then left as it is; with ANABRANCH_REQUIRE=all that
+is a failure.")]
+struct Arguments {
+    /// Run only what has this in its name, and write no table.
+    #[arg(long, value_name = "PATTERN")]
+    only: Option<String>,
+    /// Print names, run nothing.
+    #[arg(long)]
+    list: bool,
+    /// Results as JSON on standard output.
+    #[arg(long)]
+    json: bool,
+    /// Print every packet, and what the peer says, on standard error.
+    #[arg(long)]
+    trace: bool,
+    /// Where the table is written if everything ran.
+    #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/interop.md"))]
+    table: PathBuf,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let wanted = |name: &str| arguments.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let plan = matrix::plan(wanted);
+    if plan.is_empty() {
+        eprintln!("error: no row has this in its name; `interop --list` prints all");
+        return ExitCode::from(2);
+    }
+    if arguments.list {
+        plan.iter().for_each(|case| println!("{}", case.name()));
+        return ExitCode::SUCCESS;
+    }
+    let entries = matrix::run(&plan, !arguments.json, arguments.trace);
+    match arguments.json {
+        true => println!("{}", table::json(&entries)),
+        false => println!("{}", table::summary(&entries)),
+    }
+    let skipped = entries.iter().any(Entry::skipped);
+    let failed = entries.iter().any(Entry::failed);
+    if arguments.only.is_none()
+        && !skipped
+        && let Err(error) = std::fs::write(&arguments.table, table::markdown(&entries))
+    {
+        eprintln!("error: {}: {error}", arguments.table.display());
+        return ExitCode::from(2);
+    }
+    let required = std::env::var("ANABRANCH_REQUIRE").as_deref() == Ok("all");
+    if failed || skipped && required { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}

@@ -1,0 +1,232 @@
+//! Two hosts joined by two links, in a box, for root: `anabranch-net` on one, usrsctp on the other. The first link is
+//! cut silently in the middle of a transfer, and the second takes over.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use anabranch_net::{Association, Carrier, Endpoint, Event, Message, Options, PathId, PathState};
+use anabranch_proto::Config;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+use tokio::time::{sleep, timeout};
+
+use crate::bench::{Done, Role, Stop, ensure};
+use crate::letter::{Arrived, Letter, complaint, fnv};
+use crate::network::{Cut, Network, address};
+use crate::peer::usrsctp::{Process, parse};
+use crate::peer::{PORTS, STREAMS, Told};
+
+/// Who sends.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum From {
+    Us,
+    Peer,
+}
+
+const UDP: u16 = 9899;
+/// Messages, and bytes of each: 4 MB, 1.6 s on one link of 20 Mbit/s.
+const COUNT: u32 = 800;
+const SIZE: usize = 5000;
+/// From the first message to the cut.
+const BEFORE_CUT: Duration = Duration::from_millis(600);
+/// For one row.
+const PATIENCE: Duration = Duration::from_secs(40);
+/// How often is looked.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// Timeouts at the peer like ours, in milliseconds, in its commands.
+const OPTIONS: [&str; 7] = [
+    "option buffers 16000000 1000000",
+    "option streams 16 16",
+    "option mtu 1500",
+    "option rto 200 200 2000",
+    "option heartbeat 500",
+    "option path-max-retrans 2",
+    "option sack-delay 20",
+];
+
+/// Runs a row; `None` where no network can be made, after a line that says why.
+pub fn run(name: &str, program: &Path, role: Role, from: From) -> Option<Done> {
+    let network = Network::new(&format!("interop: {name}"))?;
+    let network = &network;
+    let thread = thread::scope(|scope| {
+        let row = scope.spawn(move || {
+            network.enter(0);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(async {
+                let row = timeout(PATIENCE, row(network, program, role, from)).await;
+                row.unwrap_or_else(|_| Err(Stop::Failed("not in time".to_owned())))
+            })
+        });
+        row.join()
+    });
+    Some(thread.unwrap_or_else(|_| Err(Stop::Failed("it panicked: see above".to_owned()))))
+}
+
+async fn row(network: &Network, program: &Path, role: Role, from: From) -> Done {
+    let endpoint = Endpoint::bind(options(role)).map_err(|error| Stop::Failed(error.to_string()))?;
+    let mut peer = Far::start(network, program).await?;
+    let association = peer.meet(&endpoint, role).await?;
+    both_paths(&association, &mut peer, role).await?;
+    let letters = letters();
+    let steps = async {
+        sleep(BEFORE_CUT).await;
+        // It may block for a moment; so does the world that it is about.
+        network.cut(0, Cut::Dropped, false);
+    };
+    let transfer = async {
+        match from {
+            From::Us => we_send(&association, &mut peer, &letters).await,
+            From::Peer => peer_sends(&association, &mut peer, &letters).await,
+        }
+    };
+    tokio::join!(steps, transfer).1
+}
+
+fn options(role: Role) -> Options {
+    let config = Config {
+        port: PORTS[0],
+        rto_initial: Duration::from_millis(200),
+        rto_min: Duration::from_millis(200),
+        rto_max: Duration::from_secs(2),
+        path_max_retrans: 2,
+        heartbeat_interval: Some(Duration::from_millis(500)),
+        sack_delay: Duration::from_millis(20),
+        ..Config::default()
+    };
+    let local = (0..2).map(|link| address(0, link)).collect();
+    let listen = role == Role::Client;
+    Options { config, local, carrier: Carrier::Udp(UDP), listen, ..Options::default() }
+}
+
+fn letters() -> Vec<Letter> {
+    let letter =
+        |number: u32| Letter { number, stream: number as u16 % STREAMS, size: SIZE, unordered: false };
+    (0..COUNT).map(letter).collect()
+}
+
+/// `peer.c` on the other host.
+struct Far {
+    process: Process,
+    lines: UnboundedReceiver<String>,
+    told: Vec<Told>,
+}
+
+impl Far {
+    async fn start(network: &Network, program: &Path) -> Result<Far, Stop> {
+        let (to, lines) = unbounded_channel();
+        let mut command = network.command(1, &program.to_string_lossy());
+        // Nobody listens any more: the row is over.
+        let process = Process::start(&mut command, move |line| drop(to.send(line))).map_err(Stop::Failed)?;
+        let mut far = Far { process, lines, told: Vec::new() };
+        far.command(&format!("start {UDP} {UDP}")).await?;
+        for option in OPTIONS {
+            far.command(option).await?;
+        }
+        far.command(&format!("bind {} {} {}", PORTS[1], address(1, 0), address(1, 1))).await?;
+        Ok(far)
+    }
+
+    async fn command(&mut self, command: &str) -> Done {
+        self.process.say(command).map_err(Stop::Failed)?;
+        while let Some(line) = self.lines.recv().await {
+            match line.strip_prefix("refused ") {
+                _ if line == "ok" => return Ok(()),
+                Some(why) => return Err(Stop::NotOffered(why.to_owned())),
+                None => self.told.extend(parse(&line)),
+            }
+        }
+        Err(Stop::Failed(format!("{command}: peer.c has ended")))
+    }
+
+    /// Listens until it has said this.
+    async fn until(&mut self, holds: impl Fn(&[Told]) -> bool) -> Done {
+        while !holds(&self.told) {
+            let line = self.lines.recv().await.ok_or_else(|| Stop::Failed("peer.c has ended".to_owned()))?;
+            self.told.extend(parse(&line));
+        }
+        Ok(())
+    }
+
+    /// The association, set up by whoever is the client.
+    async fn meet(&mut self, endpoint: &Endpoint, role: Role) -> Result<Association, Stop> {
+        let association = match role {
+            Role::Server => {
+                self.command("listen").await?;
+                let to = [0, 1].map(|link| (address(1, link), UDP).into());
+                let connected = endpoint.connect(&to, PORTS[1]).await;
+                connected.map_err(|error| Stop::Failed(error.to_string()))?
+            }
+            Role::Client => {
+                self.command(&format!("connect {} {} {}", PORTS[0], address(0, 0), address(0, 1))).await?;
+                endpoint.accept().await
+            }
+        };
+        self.until(|told| told.iter().any(|told| matches!(told, Told::Up { .. }))).await?;
+        Ok(association)
+    }
+
+    fn arrived(&self) -> Vec<Arrived> {
+        let arrived = |told: &Told| if let Told::Arrived(one) = told { Some(*one) } else { None };
+        self.told.iter().filter_map(arrived).collect()
+    }
+}
+
+/// Each end has heard from the other on both paths. A client that was given both addresses need not (RFC 9260 §5.4),
+/// and does not say so.
+async fn both_paths(association: &Association, peer: &mut Far, role: Role) -> Done {
+    while association.paths().len() < 2
+        || association.paths().iter().any(|path| path.state != PathState::Active)
+    {
+        sleep(GLANCE).await;
+    }
+    let confirmed = |told: &Told| matches!(told, Told::Address(ip, state) if *ip == address(0, 1) && state == "confirmed");
+    peer.until(|told| role == Role::Client || told.iter().any(confirmed)).await
+}
+
+async fn we_send(association: &Association, peer: &mut Far, letters: &[Letter]) -> Done {
+    let mut events = association.events();
+    let send = async {
+        for letter in letters {
+            let (payload, ppid, stream) = (letter.content(), letter.number, letter.stream);
+            let message = Message { stream, ppid, payload, ..Message::default() };
+            association.send(message).await.map_err(|error| Stop::Failed(error.to_string()))?;
+        }
+        association.close().await.map_err(|error| Stop::Failed(format!("close: {error}")))
+    };
+    let (sent, closed) = tokio::join!(send, peer.until(|told| told.contains(&Told::Closed)));
+    sent.and(closed)?;
+    let gone = Event::Path(PathId(0), PathState::Inactive);
+    let mut noticed = false;
+    while let Ok(event) = events.try_recv() {
+        noticed |= event == gone;
+    }
+    ensure(noticed, || "the first path never became inactive".to_owned())?;
+    complaint(letters, &peer.arrived(), |_| false).map_or(Ok(()), |what| Err(Stop::Failed(what)))
+}
+
+async fn peer_sends(association: &Association, peer: &mut Far, letters: &[Letter]) -> Done {
+    let receive = async {
+        let mut arrived = Vec::new();
+        while let Some(delivery) =
+            association.recv().await.map_err(|error| Stop::Failed(error.to_string()))?
+        {
+            let (number, stream, unordered) = (delivery.ppid, delivery.stream, Some(delivery.unordered));
+            let bytes = delivery.into_bytes();
+            arrived.push(Arrived { number, stream, size: bytes.len(), unordered, hash: fnv(&bytes) });
+        }
+        Ok::<_, Stop>(arrived)
+    };
+    let send = async {
+        for Letter { number, stream, size, .. } in letters {
+            peer.command(&format!("send {stream} {number} {size} ordered full 0")).await?;
+        }
+        peer.command("shutdown").await?;
+        peer.until(|told| told.contains(&Told::Closed)).await
+    };
+    let (arrived, sent) = tokio::join!(receive, send);
+    sent?;
+    let gone = |told: &Told| matches!(told, Told::Address(ip, state) if *ip == address(0, 0) && state == "unreachable");
+    ensure(peer.told.iter().any(gone), || "the peer never found the first path unreachable".to_owned())?;
+    complaint(letters, &arrived?, |_| false).map_or(Ok(()), |what| Err(Stop::Failed(what)))
+}

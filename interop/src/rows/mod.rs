@@ -1,0 +1,212 @@
+//! What is tried, each with the peer in both roles.
+
+mod closing;
+mod interleaving;
+mod messages;
+mod partial;
+mod setup;
+mod streams;
+
+use anabranch_proto::Extensions;
+
+use crate::bench::{Bench, Done, Weather};
+use crate::matrix::Stack;
+use crate::paths::From;
+
+/// How it is tried.
+#[derive(Copy, Clone)]
+pub enum Run {
+    /// Beside our endpoint, with nothing but the small network between.
+    Bench(fn(&mut Bench) -> Done),
+    /// On two hosts with two links, of which the first is cut while one sends.
+    Paths(From),
+}
+
+/// One thing that is tried.
+pub struct Row {
+    /// For `--only`.
+    pub name: &'static str,
+    /// What it shows, for people.
+    pub what: &'static str,
+    pub run: Run,
+    /// What both ends offer.
+    pub extensions: Extensions,
+    pub authenticated: bool,
+    /// Of a thousand packets so many are lost.
+    pub loss: u64,
+    /// Of these kinds of packets the first is lost.
+    pub lose_first: &'static [u8],
+    /// Stacks that cannot do it; of any other, that is a failure.
+    pub not_offered: &'static [Stack],
+    /// What is to be known of a stack although the row passes.
+    pub note: Option<(Stack, &'static str)>,
+}
+
+const NOT_DCSCTP: &[Stack] = &[Stack::Dcsctp];
+const NOT_USRSCTP: &[Stack] = &[Stack::Usrsctp];
+
+impl Row {
+    /// On a network that loses nothing, without extensions.
+    const fn new(name: &'static str, what: &'static str, run: fn(&mut Bench) -> Done) -> Row {
+        Row::by(name, what, Run::Bench(run))
+    }
+
+    const fn by(name: &'static str, what: &'static str, run: Run) -> Row {
+        Row {
+            name,
+            what,
+            run,
+            extensions: NONE,
+            authenticated: false,
+            loss: 0,
+            lose_first: &[],
+            not_offered: &[],
+            note: None,
+        }
+    }
+
+    const fn with(self, extensions: Extensions) -> Row {
+        Row { extensions, ..self }
+    }
+
+    const fn losing(self, loss: u64) -> Row {
+        Row { loss, ..self }
+    }
+
+    const fn but_for(self, not_offered: &'static [Stack]) -> Row {
+        Row { not_offered, ..self }
+    }
+
+    pub fn weather(&self) -> Weather {
+        Weather { loss: self.loss, lose_first: self.lose_first.to_vec() }
+    }
+}
+
+/// 5 %.
+const LOSS: u64 = 50;
+
+const NONE: Extensions = Extensions {
+    partial_reliability: false,
+    reconfiguration: false,
+    authentication: false,
+    addresses: false,
+    interleaving: false,
+    zero_checksum: false,
+    ecn: false,
+};
+const PARTIAL: Extensions = Extensions { partial_reliability: true, ..NONE };
+const STREAMS: Extensions = Extensions { reconfiguration: true, ..NONE };
+const INTERLEAVING: Extensions = Extensions { interleaving: true, ..NONE };
+const INTERLEAVED_PARTIAL: Extensions = Extensions { partial_reliability: true, ..INTERLEAVING };
+const INTERLEAVED_STREAMS: Extensions = Extensions { reconfiguration: true, ..INTERLEAVING };
+
+/// Every row, in the order of the table.
+pub const ROWS: &[Row] = &[
+    Row::new("handshake", "the association comes up, with the streams that both can have", setup::handshake),
+    Row {
+        lose_first: &[1, 2, 10, 11],
+        ..Row::new(
+            "handshake-lost",
+            "the same, where INIT, INIT ACK, COOKIE ECHO and COOKIE ACK are each lost once",
+            setup::handshake,
+        )
+    },
+    Row::new("collision", "both begin at once", setup::collision),
+    Row::new("restart-peer", "the peer has lost its memory and begins again", setup::peer_restarts),
+    Row::new("restart-us", "we have, and begin again", setup::we_restart),
+    Row::new(
+        "messages",
+        "both send 32 messages of 1 byte to 1 MiB on 16 streams, half of them unordered",
+        messages::both_ways,
+    ),
+    Row::new("messages-loss", "the same, where 5 % of all packets are lost", messages::both_ways).losing(LOSS),
+    Row::new("small", "both send 500 messages of 1 to 100 bytes", messages::small),
+    Row::new("small-loss", "the same, where 5 % of all packets are lost", messages::small).losing(LOSS),
+    Row::new("shutdown-us", "we shut down with data under way: it arrives, then both are closed", closing::we_shut_down),
+    Row::new("shutdown-peer", "the peer does", closing::peer_shuts_down),
+    Row::new("shutdown-both", "both do, at once", closing::both_shut_down),
+    Row {
+        lose_first: &[7, 8, 14],
+        ..Row::new(
+            "shutdown-lost",
+            "we shut down, where SHUTDOWN, SHUTDOWN ACK and SHUTDOWN COMPLETE are each lost once",
+            closing::we_shut_down,
+        )
+    },
+    Row::new("abort-us", "we abort: the peer is told why", closing::we_abort),
+    Row::new("abort-peer", "the peer aborts: we are told why", closing::peer_aborts),
+    Row::new(
+        "partial-retransmissions-us",
+        "we send 300 messages that are never retransmitted, where 5 % are lost: the rest arrives",
+        partial::we_limit_retransmissions,
+    )
+    .with(PARTIAL)
+    .losing(LOSS),
+    Row::new("partial-retransmissions-peer", "the peer does", partial::peer_limits_retransmissions)
+        .with(PARTIAL)
+        .losing(LOSS),
+    Row::new(
+        "partial-lifetime-us",
+        "we send 300 messages that live for 3 ms, where 5 % are lost: the rest arrives",
+        partial::we_limit_lifetime,
+    )
+    .with(PARTIAL)
+    .losing(LOSS),
+    Row::new("partial-lifetime-peer", "the peer does", partial::peer_limits_lifetime).with(PARTIAL).losing(LOSS),
+    Row::new("reset-us", "we reset streams that we send on: their SSNs begin anew", streams::we_reset_ours)
+        .with(STREAMS),
+    Row::new("reset-peer", "the peer resets those that it sends on", streams::peer_resets_its).with(STREAMS),
+    Row::new("reset-asked-us", "we ask the peer to reset those that it sends on", streams::we_ask).with(STREAMS).but_for(NOT_DCSCTP),
+    Row::new("reset-asked-peer", "the peer asks us", streams::peer_asks).with(STREAMS).but_for(NOT_DCSCTP),
+    Row::new("add-us", "we ask for more streams, out and in", streams::we_add).with(STREAMS).but_for(NOT_DCSCTP),
+    Row::new("add-peer", "the peer does", streams::peer_adds).with(STREAMS).but_for(NOT_DCSCTP),
+    Row::new("tsns-us", "we reset all TSNs", streams::we_reset_tsns).with(STREAMS).but_for(NOT_DCSCTP),
+    Row {
+        note: Some((
+            Stack::Usrsctp,
+            "after the answer it judges acknowledgements of its data by the TSN that it has received (`last_acked_seq` \
+             becomes `cumulative_tsn`): in one half of all cases it takes them for old, and stalls after a window. The \
+             row has one message each way after the reset.",
+        )),
+        ..Row::new("tsns-peer", "the peer does", streams::peer_resets_tsns).with(STREAMS).but_for(NOT_DCSCTP)
+    },
+    Row::new("interleaving", "messages of all sizes, as I-DATA", interleaving::messages).with(INTERLEAVING),
+    Row::new("interleaving-loss", "the same, where 5 % of all packets are lost", interleaving::messages)
+        .with(INTERLEAVING)
+        .losing(LOSS),
+    Row::new(
+        "interleaving-us",
+        "a short message of ours overtakes a long one on another stream",
+        interleaving::ours_overtakes,
+    )
+    .with(INTERLEAVING),
+    Row::new("interleaving-peer", "one of the peer's does", interleaving::theirs_overtakes).with(INTERLEAVING),
+    Row::new(
+        "interleaving-partial-us",
+        "messages that are never retransmitted, as I-DATA, where 5 % are lost",
+        partial::we_limit_retransmissions,
+    )
+    .with(INTERLEAVED_PARTIAL)
+    .losing(LOSS),
+    Row::new("interleaving-partial-peer", "the peer sends such", partial::peer_limits_retransmissions)
+        .with(INTERLEAVED_PARTIAL)
+        .losing(LOSS),
+    Row::new("interleaving-reset", "both reset their streams between messages as I-DATA", streams::both_reset)
+        .with(INTERLEAVED_STREAMS),
+    Row {
+        authenticated: true,
+        ..Row::new("authentication", "DATA both ways counts only with the shared key", messages::authenticated)
+    }
+    .with(Extensions { authentication: true, ..NONE })
+    .but_for(NOT_DCSCTP),
+    Row::new("zero-checksum", "packets without a checksum, both ways", messages::without_checksum)
+        .with(Extensions { zero_checksum: true, ..NONE })
+        .but_for(NOT_USRSCTP),
+    Row::by(
+        "paths-us",
+        "we send 4 MB to two addresses, from two; the first path is cut on the way: all arrives by the second",
+        Run::Paths(From::Us),
+    )
+    .but_for(NOT_DCSCTP),
+    Row::by("paths-peer", "the peer does", Run::Paths(From::Peer)).but_for(NOT_DCSCTP),
+];

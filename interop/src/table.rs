@@ -1,0 +1,127 @@
+//! The results as a page, and as JSON.
+
+use std::process::Command;
+
+use serde::Serialize;
+
+use crate::bench::Role;
+use crate::matrix::{Entry, Outcome, Stack};
+
+/// What is locked is what runs.
+const LOCK: &str = include_str!("../Cargo.lock");
+
+/// The version of dcsctp that this program was built with.
+fn dcsctp() -> String {
+    let package = LOCK.split("[[package]]").find(|package| package.contains("name = \"dcsctp\""));
+    let version = package.and_then(|package| package.split("version = \"").nth(1)?.split('"').next());
+    version.unwrap_or("unknown").to_owned()
+}
+
+/// The version of usrsctp on this machine, by what its package says.
+fn usrsctp() -> String {
+    let said =
+        Command::new("dpkg-query").args(["--show", "--showformat=${Version}", "libusrsctp-dev"]).output();
+    let said = said.ok().filter(|output| output.status.success());
+    let debian = said.map(|output| format!("Debian {}", String::from_utf8_lossy(&output.stdout).trim()));
+    debian.unwrap_or_else(|| "of unknown version".to_owned())
+}
+
+pub fn markdown(entries: &[Entry]) -> String {
+    let mut notes: Vec<String> = Vec::new();
+    let mut page = format!(
+        "# Beside other people's stacks\n\n\
+         What was tried and what passed. This page is written by\n\n```\nmake interop\n```\n\n\
+         (half a minute; needs Debian's libusrsctp-dev and a C compiler, and root for several paths), against\n\n\
+         - **usrsctp** {}: a process of its own, `interop/peer.c` on its public interface, SCTP in UDP on loopback, \
+         in real time;\n\
+         - **dcsctp** {}: in process, in virtual time.\n\n\
+         Between the ends is a small network that takes 2 ms each way and loses what a row says, both ways, by a \
+         seeded draw. The rows with several paths run on `anabranch-net` between two network namespaces with two \
+         links of 20 Mbit/s, of which the first is cut silently after 0.6 s. Number, stream, size, order and content \
+         of every message are compared; a malformed packet of the peer, or an error that it reports, fails a row. \
+         \"Server\" and \"client\" are the roles of the peer. One row alone, every packet printed: \
+         `cargo run --manifest-path interop/Cargo.toml -- --only usrsctp/reset-us/server --trace`.\n\n",
+        usrsctp(),
+        dcsctp(),
+    );
+    page += "| what | row | usrsctp as server | as client | dcsctp as server | as client |\n|---|---|---|---|---|---|\n";
+    let mut rest = entries;
+    while let Some(first) = rest.first() {
+        let of_row = rest.iter().take_while(|entry| entry.case.row.name == first.case.row.name).count();
+        let (row, after) = rest.split_at(of_row);
+        rest = after;
+        page += &format!("| {} | `{}` |", first.case.row.what, first.case.row.name);
+        for (stack, role) in Stack::ALL.into_iter().flat_map(|stack| Role::ALL.map(|role| (stack, role))) {
+            let entry = row.iter().find(|entry| (entry.case.stack, entry.case.role) == (stack, role));
+            page += &format!(" {} |", cell(entry, &mut notes));
+        }
+        page += "\n";
+    }
+    page += "\n";
+    for (number, note) in notes.iter().enumerate() {
+        page += &format!("{}. {note}\n", number + 1);
+    }
+    page
+}
+
+fn cell(entry: Option<&Entry>, notes: &mut Vec<String>) -> String {
+    let note = entry.and_then(|entry| entry.case.row.note.filter(|(stack, _)| *stack == entry.case.stack));
+    let (word, why) = match entry.map(|entry| (&entry.outcome, entry.case.stack.name())) {
+        None => return String::new(),
+        Some((Outcome::Passed, stack)) => match note {
+            Some((_, note)) => ("passed", format!("{stack}: {note}")),
+            None => return "passed".to_owned(),
+        },
+        Some((Outcome::NotOffered(why), stack)) => ("not offered", format!("{stack}: {why}")),
+        Some((Outcome::Failed(why), stack)) => ("**failed**", format!("{stack}: {why}")),
+        Some((Outcome::Skipped(why), stack)) => ("skipped", format!("{stack}: {why}")),
+    };
+    let known = notes.iter().position(|note| *note == why);
+    let number = known.unwrap_or_else(|| {
+        notes.push(why);
+        notes.len() - 1
+    });
+    format!("{word} ({})", number + 1)
+}
+
+/// In one line.
+pub fn summary(entries: &[Entry]) -> String {
+    let count = |of: fn(&Outcome) -> bool| entries.iter().filter(|entry| of(&entry.outcome)).count();
+    let (passed, failed) = (count(|o| *o == Outcome::Passed), count(|o| matches!(o, Outcome::Failed(_))));
+    let not_offered = count(|o| matches!(o, Outcome::NotOffered(_)));
+    let skipped = count(|o| matches!(o, Outcome::Skipped(_)));
+    format!("{passed} passed, {not_offered} not offered, {skipped} skipped, {failed} failed")
+}
+
+#[derive(Serialize)]
+struct Report<'a> {
+    usrsctp: String,
+    dcsctp: String,
+    rows: Vec<Line<'a>>,
+}
+
+#[derive(Serialize)]
+struct Line<'a> {
+    peer: &'a str,
+    row: &'a str,
+    role: &'a str,
+    outcome: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a str>,
+    seconds: f64,
+}
+
+pub fn json(entries: &[Entry]) -> String {
+    let rows = entries.iter().map(|entry| {
+        let (outcome, why) = match &entry.outcome {
+            Outcome::Passed => ("passed", None),
+            Outcome::NotOffered(why) => ("not offered", Some(why.as_str())),
+            Outcome::Failed(why) => ("failed", Some(why.as_str())),
+            Outcome::Skipped(why) => ("skipped", Some(why.as_str())),
+        };
+        let (peer, row, role) = (entry.case.stack.name(), entry.case.row.name, entry.case.role.name());
+        Line { peer, row, role, outcome, why, seconds: entry.seconds }
+    });
+    let report = Report { usrsctp: usrsctp(), dcsctp: dcsctp(), rows: rows.collect() };
+    serde_json::to_string_pretty(&report).expect("it is plain data")
+}
