@@ -1,7 +1,8 @@
 /*
  * The other end of `interop`: usrsctp by its public interface, in UDP, behind a protocol of lines.
  *
- * Every line on standard input is a command; each is answered by one line, `ok` or `refused CALL: WHY`. What happens
+ * Every line on standard input is a command; each is answered by one line: `ok`, `refused CALL: WHY`, or `busy`, which
+ * is to say that it may work later. What happens
  * to the association is said at any time, a line each, by the words in `tell_notification` and `tell_data`.
  *
  *   start UDP REMOTE                  UDP ports here and there; to be said first
@@ -58,7 +59,9 @@ static void tell(const char *format, ...)
 
 static void answer(const char *call, int result)
 {
-	if (result < 0)
+	if (result < 0 && errno == EAGAIN)
+		tell("busy");
+	else if (result < 0)
 		tell("refused %s: %s", call, strerror(errno));
 	else
 		tell("ok");
@@ -416,6 +419,9 @@ static void start(uint16_t udp, uint16_t remote)
 	usrsctp_init(udp, NULL, NULL);
 	/* Sums are not optional anywhere. */
 	usrsctp_sysctl_set_sctp_no_csum_on_loopback(0);
+	/* Above this many chunks held, 512 by default, it refuses I-DATA that fills a gap: the association hangs until it
+	 * is lost, though the window is open. */
+	usrsctp_sysctl_set_sctp_max_chunks_on_queue(1 << 16);
 	listener = usrsctp_socket(AF_INET, SOCK_STREAM, IPPROTO_SCTP, NULL, NULL, 0, NULL);
 	if (listener == NULL) {
 		answer("usrsctp_socket", -1);

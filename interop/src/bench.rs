@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use anabranch_proto::wire::{Address, Ecn, Packet};
+use anabranch_proto::wire::chunk::{Data, IData};
+use anabranch_proto::wire::{Address, Chunk, Ecn, Packet};
 use anabranch_proto::{
     AssociationId, Config, Duration, Endpoint, Event, Extensions, Incoming, LocalAddress, LostReason,
     Message, Output, Policies, Reliability, SendError, SharedKey, Time,
@@ -27,8 +28,11 @@ pub type Done = Result<(), Stop>;
 
 /// A call that the peer did not take: it does not offer what the row is about.
 impl From<Refused> for Stop {
-    fn from(Refused(why): Refused) -> Stop {
-        Stop::NotOffered(why)
+    fn from(refused: Refused) -> Stop {
+        match refused {
+            Refused::NotOffered(why) => Stop::NotOffered(why),
+            Refused::Busy => Stop::Failed("the peer is busy, and stays so".to_owned()),
+        }
     }
 }
 
@@ -163,10 +167,21 @@ impl Bench {
         self.told.iter().any(uses)
     }
 
+    /// Asks the peer for something; waits while it is busy.
     pub fn ask(&mut self, ask: Ask) -> Done {
-        self.peer.ask(self.now, &ask)?;
-        self.listen();
-        Ok(())
+        let limit = self.limit();
+        loop {
+            match self.peer.ask(self.now, &ask) {
+                Err(Refused::Busy) if self.now < limit => {}
+                asked => {
+                    asked?;
+                    self.listen();
+                    return Ok(());
+                }
+            }
+            self.step(self.now + DELAY);
+            self.right()?;
+        }
     }
 
     /// We send a message; waits for room.
@@ -312,11 +327,11 @@ impl Bench {
         let [ours, theirs] = self.peer.addresses();
         let from = if to_us { "peer" } else { "us" };
         let chunks = match Packet::decode_unchecked(theirs, ours, Ecn::NotEct, packet.clone()) {
-            Ok(packet) => format!("{:?}", packet.chunks),
+            Ok(packet) => packet.chunks.iter().map(brief).collect::<Vec<_>>().join(", "),
             Err(error) => error.to_string(),
         };
         let lost = if lost { " (lost)" } else { "" };
-        eprintln!("{:>12.6} {from}{lost}: {chunks:.600}", self.now.as_secs_f64());
+        eprintln!("{:>12.6} {from}{lost}: {chunks}", self.now.as_secs_f64());
     }
 
     /// A packet of the peer arrives here. Its stack puts a right checksum on it, or zero where we allow that.
@@ -390,6 +405,21 @@ impl Bench {
                 self.arrived.push(Arrived { number: delivery.ppid, stream, size, unordered, hash });
             }
         }
+    }
+}
+
+/// A chunk in a line: user data without its content.
+fn brief(chunk: &Chunk) -> String {
+    match chunk {
+        Chunk::Data(data) => {
+            let data = Data { payload: Bytes::new(), ..data.clone() };
+            format!("{data:?}")
+        }
+        Chunk::IData(data) => {
+            let data = IData { payload: Bytes::new(), ..data.clone() };
+            format!("{data:?}")
+        }
+        other => format!("{other:?}"),
     }
 }
 

@@ -155,9 +155,10 @@ fn print(entry: &Entry) {
         Outcome::Skipped(why) => ("skipped", why.as_str()),
     };
     let colon = if why.is_empty() { "" } else { ": " };
-    println!("{:<44} {:>6.2} s  {word}{colon}{why}", entry.case.name(), entry.seconds);
-    // Whoever watches sees each at once, through a pipe as well.
-    let _ = std::io::stdout().flush();
+    // Whoever watches sees each at once, through a pipe as well; and may stop to watch.
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{:<44} {:>6.2} s  {word}{colon}{why}", entry.case.name(), entry.seconds);
+    let _ = out.flush();
 }
 
 /// `peer.c`, built.

@@ -127,11 +127,16 @@ impl Far {
         Ok(far)
     }
 
+    /// Gives a command; gives it again while the peer is busy.
     async fn command(&mut self, command: &str) -> Done {
         self.process.say(command).map_err(Stop::Failed)?;
         while let Some(line) = self.lines.recv().await {
             match line.strip_prefix("refused ") {
                 _ if line == "ok" => return Ok(()),
+                _ if line == "busy" => {
+                    sleep(GLANCE).await;
+                    self.process.say(command).map_err(Stop::Failed)?;
+                }
                 Some(why) => return Err(Stop::NotOffered(why.to_owned())),
                 None => self.told.extend(parse(&line)),
             }

@@ -33,7 +33,8 @@ pub fn markdown(entries: &[Entry]) -> String {
          What was tried and what passed. This page is written by\n\n```\nmake interop\n```\n\n\
          (half a minute; needs Debian's libusrsctp-dev and a C compiler, and root for several paths), against\n\n\
          - **usrsctp** {}: a process of its own, `interop/peer.c` on its public interface, SCTP in UDP on loopback, \
-         in real time;\n\
+         in real time. Its limit of chunks held (`sctp_max_chunks_on_queue`, 512) is raised: above it, it refuses \
+         I-DATA that fills a gap, and the association hangs;\n\
          - **dcsctp** {}: in process, in virtual time.\n\n\
          Between the ends is a small network that takes 2 ms each way and loses what a row says, both ways, by a \
          seeded draw. The rows with several paths run on `anabranch-net` between two network namespaces with two \

@@ -7,8 +7,8 @@ use anabranch_proto::wire::Address;
 use anabranch_proto::{Duration, Outcome, Reliability, Time};
 use bytes::Bytes;
 use dcsctp::api::{
-    DcSctpSocket, ErrorKind, LifecycleId, Message, Options, PpId, SendOptions, SocketEvent, SocketTime,
-    StreamId, ZERO_CHECKSUM_ALTERNATE_ERROR_DETECTION_METHOD_LOWER_LAYER_DTLS as OVER_DTLS,
+    DcSctpSocket, ErrorKind, LifecycleId, Message, Options, PpId, SendError, SendOptions, SocketEvent,
+    SocketTime, StreamId, ZERO_CHECKSUM_ALTERNATE_ERROR_DETECTION_METHOD_LOWER_LAYER_DTLS as OVER_DTLS,
 };
 
 use super::{Ask, MTU, Make, PORTS, Peer, Refused, STREAMS, Said, Told, has_no};
@@ -73,13 +73,16 @@ impl Dcsctp {
         }
         let payload = letter.content().to_vec();
         let message = Message::new(StreamId(letter.stream), PpId(letter.number), payload);
-        self.socket.send(message, &options).map_err(|error| Refused(format!("send: {error}")))
+        self.socket.send(message, &options).map_err(|error| match error {
+            SendError::ResourceExhaustion => Refused::Busy,
+            error => Refused::NotOffered(format!("send: {error}")),
+        })
     }
 
     fn reset(&mut self, streams: &[u16]) -> Result<(), Refused> {
         let streams: Vec<StreamId> = streams.iter().copied().map(StreamId).collect();
         let done = self.socket.reset_streams(&streams);
-        done.map_err(|error| Refused(format!("reset_streams: {error}")))
+        done.map_err(|error| Refused::NotOffered(format!("reset_streams: {error}")))
     }
 
     fn up(&self) -> Told {

@@ -36,9 +36,14 @@ pub trait Peer {
     fn patience(&self) -> Duration;
 }
 
-/// A call that it did not take, in its own words.
+/// A call that it did not take.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refused(pub String);
+pub enum Refused {
+    /// It may later.
+    Busy,
+    /// Why, in its own words.
+    NotOffered(String),
+}
 
 /// What an association is to do at the peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -116,5 +121,5 @@ pub struct Make {
 
 /// A part of an extension that the peer's interface does not have.
 pub fn has_no(what: &str) -> Refused {
-    Refused(format!("no such call in its interface: {what}"))
+    Refused::NotOffered(format!("no such call in its interface: {what}"))
 }

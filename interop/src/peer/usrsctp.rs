@@ -74,7 +74,7 @@ impl Drop for Process {
 
 impl Usrsctp {
     pub fn new(program: &Path, make: &Make) -> Result<Usrsctp, Refused> {
-        let io = |error: std::io::Error| Refused(format!("sockets on loopback: {error}"));
+        let io = |error: std::io::Error| Refused::NotOffered(format!("sockets on loopback: {error}"));
         let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let socket = UdpSocket::bind(loopback).map_err(io)?;
         // A port that is free now; it binds it itself.
@@ -101,7 +101,7 @@ impl Usrsctp {
         let to = to.clone();
         // Nobody listens any more: the test is over.
         let line = move |line| drop(to.send(Heard::Line(number, line)));
-        Process::start(&mut Command::new(program), line).map_err(Refused)
+        Process::start(&mut Command::new(program), line).map_err(Refused::NotOffered)
     }
 
     fn begin(&mut self) -> Result<(), Refused> {
@@ -115,16 +115,17 @@ impl Usrsctp {
 
     /// Gives a command and waits for its answer; what else is said meanwhile is kept.
     fn command(&mut self, command: &str) -> Result<(), Refused> {
-        self.process.say(command).map_err(Refused)?;
+        self.process.say(command).map_err(Refused::NotOffered)?;
         loop {
             let heard = self.heard.1.recv_timeout(ANSWER);
-            let heard =
-                heard.map_err(|_| Refused(format!("{command}: no answer; is peer.c still alive?")))?;
+            let heard = heard
+                .map_err(|_| Refused::NotOffered(format!("{command}: no answer; is peer.c still alive?")))?;
             match heard {
                 Heard::Line(run, _) if run != self.runs => {}
                 Heard::Line(_, line) if line == "ok" => return Ok(()),
+                Heard::Line(_, line) if line == "busy" => return Err(Refused::Busy),
                 Heard::Line(_, line) if line.starts_with("refused ") => {
-                    return Err(Refused(line.trim_start_matches("refused ").to_owned()));
+                    return Err(Refused::NotOffered(line.trim_start_matches("refused ").to_owned()));
                 }
                 other => self.keep(other),
             }
