@@ -217,7 +217,7 @@ impl Endpoint {
             }
             Collision::Simultaneous => association.adopt(cookie, local, source, now),
             Collision::Duplicate => association.cookie_again(cookie, local, source, now),
-            Collision::Late | Collision::Foreign => return,
+            Collision::Foreign => return,
         }
         self.link(index);
         self.deliver_first(index, packet, skip, now);

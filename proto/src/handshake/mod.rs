@@ -171,11 +171,9 @@ pub(crate) enum Collision {
     Restart,
     /// B: both ends set up at the same time.
     Simultaneous,
-    /// C: a cookie that came too late; it is dropped.
-    Late,
     /// D: the cookie of this very association, again.
     Duplicate,
-    /// None of these: it is dropped.
+    /// C, a cookie that came too late, or none of these: it is dropped.
     Foreign,
 }
 
@@ -185,7 +183,6 @@ pub(crate) fn collision(local: u32, peer: u32, cookie: &Cookie) -> Collision {
     match (cookie.local_tag == local, cookie.peer_tag == peer) {
         (true, true) => Collision::Duplicate,
         (true, false) => Collision::Simultaneous,
-        (false, true) if cookie.ties == (0, 0) => Collision::Late,
         (false, false) if cookie.ties == (local, peer) => Collision::Restart,
         _ => Collision::Foreign,
     }

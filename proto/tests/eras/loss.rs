@@ -238,6 +238,8 @@ fn srtt_over_a_loss(config: Config) -> Option<u128> {
     assert_eq!(fast(&bench), 1);
     bench.pass(ms(200));
     bench.sack(1, &[(3, 6)]);
+    let view = bench.view(0);
+    assert_eq!((view.chunks, view.fast_retransmissions, view.timeout_retransmissions), (8, 1, 0));
     bench.view(0).srtt.map(|s| s.as_micros())
 }
 

@@ -71,6 +71,31 @@ fn unknown_parameters() {
     assert_eq!(reported(vec![param(0x8ff1), param(0xc001), param(0xc002)]), 2);
     assert_eq!(reported(vec![param(0x4001), param(0xc001)]), 1);
     assert_eq!(reported(vec![param(0x0101), param(0xc001)]), 0);
+    assert_eq!(
+        reported(vec![Param::SupportedAddressTypes(vec![5, 6]), param(0xc001)]),
+        1,
+        "that one is known"
+    );
+    assert_eq!(
+        reported((0..40).map(|n| param(0xc100 + n)).collect()),
+        16,
+        "the answer to a flood is bounded"
+    );
+}
+
+/// However many addresses a peer lists, and how often, each counts once, and 32 at most besides that which it answers
+/// from.
+//= rfc9260#section-5.1.2
+#[test]
+fn a_peer_of_many_addresses() {
+    let paths = |listed: &[u8]| {
+        let bench = Bench::with(era("rfc9260"), 1, |_| {
+            listed.iter().map(|n| Param::Ipv4([10, 9, 9, *n].into())).collect()
+        });
+        bench.paths().len()
+    };
+    assert_eq!(paths(&[1, 2, 1, 2, 3]), 4);
+    assert_eq!(paths(&(1..60).collect::<Vec<_>>()), 33);
 }
 
 /// A host name instead of addresses is refused (§5.1.2), and so are as many associations as are allowed and one.

@@ -20,6 +20,9 @@ use rand_core::{Rng, SeedableRng};
 /// The port of the side that listens.
 pub const PORT: u16 = 5000;
 
+/// More turns than any loop of a test takes: an endpoint that never comes to rest fails, and does not hang.
+const ENDLESS: usize = 100_000;
+
 /// A packet that left an endpoint.
 #[derive(PartialEq, Debug)]
 pub struct Left {
@@ -177,14 +180,18 @@ impl World {
 
     /// Takes everything that an endpoint has to say.
     pub fn drain(&mut self, side: usize) {
-        loop {
+        for _ in 0..ENDLESS {
             match self.ends[side].poll(self.now) {
                 Output::Transmit(packet, reason) => self.carry(side, *packet, reason),
                 Output::Event(id, event) => self.events[side].push((self.now, id, event)),
                 Output::Note(note) => self.notes[side].push(note),
-                Output::Wait(until) => return self.wake[side] = until,
+                Output::Wait(until) => {
+                    assert!(until.is_none_or(|until| until > self.now), "a wait for what is due");
+                    return self.wake[side] = until;
+                }
             }
         }
+        panic!("it never waits");
     }
 
     fn carry(&mut self, side: usize, mut packet: Packet, reason: Reason) {
@@ -262,7 +269,12 @@ impl World {
     }
 
     pub fn run(&mut self, until: Time) {
-        while self.step(until) {}
+        for _ in 0..ENDLESS {
+            if !self.step(until) {
+                return;
+            }
+        }
+        panic!("nothing comes of it");
     }
 
     pub fn happened(&self, side: usize, wanted: &Event) -> bool {
