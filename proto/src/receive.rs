@@ -169,12 +169,9 @@ impl Receiver {
         skipped: impl Iterator<Item = SkippedMessage>,
         arrival: &mut Arrival,
     ) {
-        arrival.chunks += 1;
-        if !cumulative.after(self.cumulative) {
-            arrival.at_once = true;
+        if !self.jump(cumulative, arrival) {
             return;
         }
-        self.jump(cumulative);
         for message in skipped {
             self.held -= self.reassembly.skip_interleaved(message);
         }
@@ -190,12 +187,9 @@ impl Receiver {
         skipped: impl Iterator<Item = (u16, Ssn)>,
         arrival: &mut Arrival,
     ) {
-        arrival.chunks += 1;
-        if !cumulative.after(self.cumulative) {
-            arrival.at_once = true;
+        if !self.jump(cumulative, arrival) {
             return;
         }
-        self.jump(cumulative);
         for (stream, ssn) in skipped {
             self.held -= self.reassembly.skip(stream, ssn);
         }
@@ -226,8 +220,14 @@ impl Receiver {
         self.duplicates.clear();
     }
 
-    /// The Cumulative TSN moves on, and further over what has arrived behind it.
-    fn jump(&mut self, cumulative: Tsn) {
+    /// The Cumulative TSN moves on, and further over what has arrived behind it; false if it has been there before,
+    /// which the peer is told at once.
+    fn jump(&mut self, cumulative: Tsn, arrival: &mut Arrival) -> bool {
+        arrival.chunks += 1;
+        if !cumulative.after(self.cumulative) {
+            arrival.at_once = true;
+            return false;
+        }
         self.cumulative = cumulative;
         self.runs.retain(|run| run.1.after(cumulative));
         if let Some(&(start, end)) = self.runs.first()
@@ -236,6 +236,7 @@ impl Receiver {
             self.cumulative = end;
             self.runs.remove(0);
         }
+        true
     }
 
     /// Whether this is the very first chunk, and to be acknowledged at once for it.

@@ -1,0 +1,196 @@
+//! Whose packet it is, and what comes of one that is nobody's (RFC 9260 §8.4, §8.5).
+
+use smallvec::smallvec;
+
+use super::Endpoint;
+use crate::Time;
+use crate::association::Association;
+use crate::output::Purpose;
+use crate::path::PathId;
+use crate::rules::OutOfTheBlue;
+use crate::wire::chunk::{Abort, ShutdownComplete};
+use crate::wire::{Address, Cause, Chunk, Ecn, Packet, Ports};
+
+/// Stateless answers waiting to be sent at most: beyond it, packets go unanswered.
+const MAX_ANSWERS: usize = 256;
+
+/// Whose packet it is.
+enum Owner {
+    /// This association's.
+    Association(usize),
+    /// It comes from where an association's peer is, but with a wrong tag: it is thrown away.
+    WrongTag,
+    /// It comes out of the blue.
+    Nobody,
+}
+
+impl Endpoint {
+    pub(super) fn packet(&mut self, packet: Box<Packet>, now: Time) {
+        if let Some((index, path)) = self.expected(&packet) {
+            return self.deliver(index, packet, path, 0, now);
+        }
+        let ours = packet.ports.destination == self.config.port
+            && self.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
+        if !ours || !packet.from.is_unicast() {
+            return;
+        }
+        match packet.chunks.first() {
+            None => {}
+            Some(Chunk::Init(_)) => self.init(&packet, now),
+            Some(Chunk::CookieEcho(echo)) => {
+                let echo = echo.clone();
+                self.cookie_echo(packet, &echo, 1, now);
+            }
+            //= rfc4895#section-6.3
+            Some(Chunk::Auth(_)) if let Some(Chunk::CookieEcho(echo)) = packet.chunks.get(1) => {
+                let echo = echo.clone();
+                self.cookie_echo(packet, &echo, 2, now);
+            }
+            // Only an INIT has none.
+            Some(_) if packet.tag == 0 => {}
+            Some(_) => match self.owner(&packet) {
+                Owner::Association(index) => match self.too_small(index, &packet) {
+                    Some(tag) => self.refuse(&packet, tag, vec![Cause::InvalidMandatoryParameter]),
+                    None => self.deliver_first(index, packet, 0, now),
+                },
+                Owner::WrongTag => {}
+                Owner::Nobody => self.out_of_the_blue(&packet),
+            },
+        }
+    }
+
+    /// Most packets are data or its acknowledgement, for the association of the packet before and by one of its
+    /// paths: about those nothing else has to be asked.
+    fn expected(&self, packet: &Packet) -> Option<(usize, PathId)> {
+        let usual = |chunk: &Chunk| matches!(chunk, Chunk::Data(_) | Chunk::Sack(_));
+        let index = self.last?;
+        let association = self.associations[index].as_deref()?;
+        let ports = Ports { source: association.peer_port, destination: self.config.port };
+        let its_own = packet.tag == association.local_tag && packet.ports == ports;
+        let path = association.paths.of_pair(packet.to, packet.from)?;
+        let plain = !packet.chunks.is_empty() && packet.chunks.iter().all(usual);
+        (its_own && plain).then_some((index, path))
+    }
+
+    /// Whose packet this is: by our tag; by the peer's, where a T bit says so.
+    //= rfc9260#section-8.5
+    //= rfc9260#section-8.5.1
+    fn owner(&self, packet: &Packet) -> Owner {
+        let reflected = packet.chunks.iter().any(|chunk| match chunk {
+            Chunk::Abort(abort) => abort.reflected,
+            Chunk::ShutdownComplete(complete) => complete.reflected,
+            _ => false,
+        });
+        // The end of an association that the peer remembers and we, who set up a new one, do not.
+        let ends = matches!(packet.chunks.first(), Some(Chunk::ShutdownAck(_)));
+        let unknown = |a: &Association| ends && a.state().setting_up();
+        if !reflected && let Some(index) = self.with_tag(packet) {
+            let out_of_the_blue = self.associations[index].as_deref().is_some_and(unknown);
+            return if out_of_the_blue { Owner::Nobody } else { Owner::Association(index) };
+        }
+        let by_peer = self.by_peer.get(&(packet.from, packet.ports.source)).copied();
+        let known = by_peer.and_then(|index| Some((index, self.associations[index].as_ref()?)));
+        if reflected {
+            let right = known.filter(|(_, association)| association.peer_tag == packet.tag);
+            return right.map_or(Owner::WrongTag, |(index, _)| Owner::Association(index));
+        }
+        match known {
+            Some((_, association)) if unknown(association) => Owner::Nobody,
+            Some(_) => Owner::WrongTag,
+            None => Owner::Nobody,
+        }
+    }
+
+    /// The association whose tag and peer's port these are.
+    fn with_tag(&self, packet: &Packet) -> Option<usize> {
+        let index = *self.by_tag.get(&packet.tag)?;
+        let association = self.associations[index].as_deref()?;
+        (association.peer_port == packet.ports.source).then_some(index)
+    }
+
+    /// A packet for an association, without the chunks before the `skip`-th: by which path it came is found first.
+    pub(super) fn deliver_first(&mut self, index: usize, packet: Box<Packet>, skip: usize, now: Time) {
+        let Some(association) = &mut self.associations[index] else { return };
+        let moved = association.paths.to(packet.from).is_none() && association.may_move_peer(&packet);
+        if moved && let Some(before) = association.paths.follow_port(packet.from) {
+            self.moved(index, before);
+        }
+        let Some(association) = &mut self.associations[index] else { return };
+        let path = association.follow(packet.to, packet.from);
+        self.deliver(index, packet, path, skip, now);
+    }
+
+    fn deliver(&mut self, index: usize, mut packet: Box<Packet>, path: PathId, skip: usize, now: Time) {
+        let Some(association) = &mut self.associations[index] else { return };
+        let setting_up = association.state().setting_up();
+        association.incoming(&mut packet, path, skip, now);
+        association.keep(packet);
+        self.last = Some(index);
+        let moved = association.extended.is_some() && association.moved();
+        if moved {
+            self.unlink(index);
+        }
+        if setting_up || moved {
+            // INIT ACK may have named further addresses, and ASCONF may change them.
+            self.link(index);
+        }
+        self.wake(index);
+    }
+
+    /// Sends one chunk back to where a packet came from, outside any association.
+    pub(super) fn answer(&mut self, packet: &Packet, tag: u32, chunk: Chunk, purpose: Purpose) {
+        self.answer_to(packet.from, packet, tag, chunk, purpose);
+    }
+
+    /// The same to another address.
+    pub(super) fn answer_to(
+        &mut self,
+        to: Address,
+        packet: &Packet,
+        tag: u32,
+        chunk: Chunk,
+        purpose: Purpose,
+    ) {
+        if self.answers.len() >= MAX_ANSWERS {
+            return;
+        }
+        let answer = Packet {
+            from: packet.to,
+            to,
+            ports: packet.ports.reversed(),
+            tag,
+            ecn: Ecn::NotEct,
+            chunks: smallvec![chunk],
+        };
+        self.answers.push_back((Box::new(answer), purpose));
+    }
+
+    /// A packet without an association.
+    //= rfc9260#section-8.4
+    fn out_of_the_blue(&mut self, packet: &Packet) {
+        let aborts = |chunk: &Chunk| matches!(chunk, Chunk::Abort(_));
+        let ends = |chunk: &Chunk| matches!(chunk, Chunk::ShutdownAck(_));
+        let silent = |chunk: &Chunk| match chunk {
+            Chunk::ShutdownComplete(_) | Chunk::CookieAck(_) => true,
+            Chunk::Error(error) => error.causes.iter().any(|c| matches!(c, Cause::StaleCookie(_))),
+            _ => false,
+        };
+        // In this order, whatever else is in the packet.
+        let ends = packet.chunks.iter().any(ends);
+        if packet.chunks.iter().any(aborts) || !ends && packet.chunks.iter().any(silent) {
+            return;
+        }
+        let chunk = match ends {
+            true => Chunk::ShutdownComplete(ShutdownComplete { reflected: true }),
+            false => Chunk::Abort(Abort { reflected: true, causes: vec![] }),
+        };
+        self.rebuff(packet, packet.tag, chunk);
+    }
+
+    /// Answers who is not expected, or does not.
+    pub(super) fn rebuff(&mut self, packet: &Packet, tag: u32, chunk: Chunk) {
+        if self.config.rules.out_of_the_blue == OutOfTheBlue::Abort {
+            self.answer(packet, tag, chunk, Purpose::Abort);
+        }
+    }
+}
