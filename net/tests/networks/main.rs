@@ -59,8 +59,10 @@ fn new_data_leaves_a_failing_path_after_the_first_timeout() {
     // A tenth of a second later the other link is in full use: 250 kB a tenth.
     let (before, after) = (course.delivered(1, failing), course.delivered(1, failing + ms(300)));
     assert!(after - before >= 250_000, "{before} and {after} B");
-    let seconds = course.seconds();
-    assert!(seconds < 6.0 * 8.0 / 20.0 * 1.1 + 0.5, "{seconds} s for 6 MB at 20 Mbit/s");
+    // All in all it is done before it could be if the path had to be inactive first, three timeouts long. The
+    // simulator needs 2.7 s; here the second path's first window is lost in part by a timeout of its own, or not.
+    let (seconds, at_the_rate) = (course.seconds(), 6.0 * 8.0 / 20.0 * 1.05);
+    assert!(seconds < at_the_rate + 1.4, "{seconds} s for 6 MB at 20 Mbit/s");
 }
 
 /// The own interface goes down: the other link carries on within one RTO, and no error is counted. Up again, the

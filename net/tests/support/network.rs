@@ -27,6 +27,9 @@ static MADE: AtomicU32 = AtomicU32::new(0);
 /// Bit/s of each link, and bytes of the queue before it. A token bucket counts the Ethernet header of 14 bytes.
 pub const RATE: u64 = 20_000_000;
 pub const QUEUE: u64 = 75_000;
+/// Bytes of the queue that a link which rested takes at once. The kernel looks at a bucket when a timer wakes it:
+/// what comes later than the 6 ms in which these are sent would make the link slower than `RATE`.
+const BUCKET: u64 = 15_000;
 
 impl Network {
     /// `None`, after a line that says why, where such a network cannot be made.
@@ -107,7 +110,10 @@ impl Network {
             let device = self.interface(host, link);
             self.on(
                 host,
-                &format!("tc qdisc add dev {device} root tbf rate {RATE}bit burst 3000 limit {QUEUE}"),
+                &format!(
+                    "tc qdisc add dev {device} root tbf rate {RATE}bit burst {BUCKET} limit {}",
+                    QUEUE - BUCKET
+                ),
             );
         }
     }
