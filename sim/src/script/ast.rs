@@ -74,9 +74,17 @@ pub(super) struct Packet {
     pub(super) addresses: Option<(IpAddr, IpAddr)>,
     pub(super) ports: Option<(u16, u16)>,
     pub(super) ecn: Option<Ecn>,
-    pub(super) bad_checksum: bool,
+    pub(super) checksum: Checksum,
     pub(super) tag: Option<u32>,
     pub(super) body: Body,
+}
+
+/// What a packet's checksum is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Checksum {
+    Right,
+    Wrong,
+    Zero,
 }
 
 #[derive(Clone, PartialEq, Debug)]

@@ -197,6 +197,7 @@ impl World {
                 id.zip(address("spinfo_address")?).and_then(|(id, ip)| self.peer_info(id, ip))
             }
             "SCTP_STATUS" => id.map(|id| self.status(id)),
+            "SCTP_EVENT" => Some(self.subscribed(arguments, expected)?),
             "SCTP_RTOINFO" => Some(vec![
                 ("srto_initial", millis(config.rto_initial)),
                 ("srto_max", millis(config.rto_max)),
@@ -222,7 +223,7 @@ impl World {
         })
     }
 
-    /// Options that ask the peer for something; `None`: it is none of them.
+    /// Options that are no parameters of the stack; `None`: it is none of them.
     pub(super) fn request(&mut self, name: &str, arguments: &[Expr], value: &Expr) -> Option<Outcome> {
         match name {
             "SCTP_RESET_STREAMS" => Some(self.reset_streams(arguments, value)),
@@ -231,6 +232,10 @@ impl World {
             }
             "SCTP_ADD_STREAMS" => Some(self.add_streams(arguments, value)),
             "SCTP_SET_PEER_PRIMARY_ADDR" => Some(self.set_peer_primary(arguments, value)),
+            "SCTP_EVENT" | "SCTP_EVENTS" => Some(self.subscribe(name, arguments, value)),
+            "SCTP_RECVRCVINFO" => Some(self.receive_info(arguments, value)),
+            // What comes next is not told, and need not be.
+            "SCTP_RECVNXTINFO" if super::sockopt::one(value) == Some(0) => Some(done(0)),
             _ => None,
         }
     }

@@ -7,7 +7,9 @@ use std::net::IpAddr;
 use anabranch_proto::wire::Ecn;
 
 use super::ParseError;
-use super::ast::{Action, Body, Call, Command, Event, Expr, Literal, Moment, Opt, Packet, Program, When};
+use super::ast::{
+    Action, Body, Call, Checksum, Command, Event, Expr, Literal, Moment, Opt, Packet, Program, When,
+};
 use super::check;
 use super::lex::{Kind, Token, tokens};
 
@@ -138,10 +140,6 @@ impl Parser<'_> {
 
     fn mark(&mut self, mark: char) -> Result<()> {
         if self.takes(mark) { Ok(()) } else { self.expected(&format!("`{mark}`")) }
-    }
-
-    fn is_word(&self, word: &str) -> bool {
-        matches!(self.peek(), Some(Kind::Word(found)) if found == word)
     }
 
     fn word(&mut self, what: &str) -> Result<String> {
@@ -282,8 +280,8 @@ impl Parser<'_> {
             _ => None,
         };
         self.protocol()?;
-        let mut packet =
-            Packet { addresses, ports, ecn, bad_checksum: false, tag: None, body: Body::Chunks(Vec::new()) };
+        let (checksum, body) = (Checksum::Right, Body::Chunks(Vec::new()));
+        let mut packet = Packet { addresses, ports, ecn, checksum, tag: None, body };
         if self.takes('(') {
             self.list(')', |parser| parser.header_option(&mut packet, injected))?;
         }
@@ -339,10 +337,10 @@ impl Parser<'_> {
 
     fn header_option(&mut self, packet: &mut Packet, injected: bool) -> Result<()> {
         let error = self.error("bad_crc32c is for packets that the peer sends (<)");
-        match self.word("bad_crc32c or tag=")?.as_str() {
-            "bad_crc32c" if injected => packet.bad_checksum = true,
+        match self.word("bad_crc32c, zero_checksum or tag=")?.as_str() {
+            "bad_crc32c" if injected => packet.checksum = Checksum::Wrong,
             "bad_crc32c" => return Err(error),
-            "zero_checksum" => return Err(self.error("a checksum of zero").unsupported()),
+            "zero_checksum" => packet.checksum = Checksum::Zero,
             "tag" => {
                 self.mark('=')?;
                 packet.tag = Some(self.number("a verification tag")?);
@@ -475,14 +473,15 @@ impl Parser<'_> {
     }
 
     fn primary(&mut self) -> Result<Expr> {
-        if self.is_word("htonl") {
-            self.at += 1;
-            self.mark('(')?;
-            let n = self.number::<u32>("an address")?;
-            self.mark(')')?;
-            return Ok(Expr::Ip(IpAddr::V4(n.into())));
-        }
         let expr = match self.peek() {
+            // Bytes are as the script has them, in whatever order a machine keeps them.
+            Some(Kind::Word(word)) if matches!(word.as_str(), "htonl" | "htons" | "inet_addr") => {
+                self.at += 1;
+                self.mark('(')?;
+                let inner = self.primary()?;
+                self.mark(')')?;
+                return Ok(inner);
+            }
             Some(Kind::Mark('[')) => {
                 self.at += 1;
                 return self.list(']', Self::expr).map(Expr::List);
@@ -502,8 +501,17 @@ impl Parser<'_> {
         Ok(expr)
     }
 
+    /// `key=value`, `key(size)=value`, or a value alone, whose key is empty.
     fn field(&mut self) -> Result<(String, Expr)> {
-        let key = self.word("a field's name")?;
+        let key = match (self.peek(), self.peek_after()) {
+            (Some(Kind::Word(key)), Some(Kind::Mark('=' | '('))) => key.clone(),
+            _ => return Ok((String::new(), self.expr()?)),
+        };
+        self.at += 1;
+        if self.takes('(') {
+            self.primary()?;
+            self.mark(')')?;
+        }
         self.mark('=')?;
         Ok((key, self.expr()?))
     }

@@ -3,7 +3,7 @@
 use anabranch_proto::wire::{Address, Ecn};
 use anabranch_proto::{Incoming, Time};
 
-use super::ast::{Action, Body, Call, Command, Event, Expr, Moment, Packet, Program, When};
+use super::ast::{Action, Body, Call, Checksum, Command, Event, Expr, Moment, Packet, Program, When};
 use super::element::{Element, Row, Value};
 use super::live::Written;
 use super::setup::{Tolerance, setup};
@@ -240,11 +240,16 @@ impl Run {
         if let Some(expected) = packet.tag.filter(|expected| *expected != tag) {
             return Some(format!("the verification tag is {tag}, expected {expected}"));
         }
+        let zero = wire::number(&sent.bytes, 8) == Some(0);
+        if packet.checksum == Checksum::Zero && !zero {
+            return Some("the checksum is not zero".to_owned());
+        }
         if self.lax {
             return None;
         }
         let tag = if packet.tag.is_some() { None } else { self.world.live.fault(&sent.bytes) };
-        wire::fault(&sent.bytes, self.world.room).or(tag)
+        let checksum = if sent.omits { Checksum::Zero } else { Checksum::Right };
+        wire::fault(&sent.bytes, checksum, self.world.room).or(tag)
     }
 }
 

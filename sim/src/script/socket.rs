@@ -3,12 +3,12 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use anabranch_proto::wire::Address;
-use anabranch_proto::{
-    AssociationId, Config, Endpoint, Event, LostReason, Message, Refused, Reliability, SendError, State,
-};
+use anabranch_proto::{AssociationId, Config, Endpoint, Event, LostReason, Refused, Reliability, State};
 use bytes::Bytes;
 
 use super::ast::{Call, Expr};
+use super::message::Waiting;
+use super::notice::{Events, Notice, Streams};
 use super::options::PeerAddress;
 use super::setup::PORT;
 use super::sockopt::{self, Also, number, show};
@@ -56,7 +56,8 @@ pub(super) struct Sockets {
     defaults: Config,
 }
 
-struct Handle {
+#[derive(Clone)]
+pub(super) struct Handle {
     what: What,
     non_blocking: bool,
     config: Config,
@@ -64,7 +65,11 @@ struct Handle {
     linger: bool,
     bound: bool,
     /// How long messages are worth sending.
-    reliability: Reliability,
+    pub(super) reliability: Reliability,
+    /// The notifications that it has subscribed to.
+    pub(super) events: Events,
+    /// SCTP_RECVRCVINFO: receiving calls tell about the message.
+    pub(super) receive_info: bool,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -76,13 +81,15 @@ enum What {
 
 /// What has happened to an association.
 #[derive(Default)]
-struct Ends {
+pub(super) struct Ends {
     up: bool,
     /// The peer will send no more, or it is over.
-    ended: bool,
-    error: Option<&'static str>,
-    /// What a read call left of a message.
-    rest: Bytes,
+    pub(super) ended: bool,
+    pub(super) error: Option<&'static str>,
+    /// Notifications, and what a read call left of a message: read before any other message.
+    pub(super) waiting: VecDeque<Waiting>,
+    /// How many it had when something was last heard of it.
+    pub(super) streams: Streams,
 }
 
 impl Sockets {
@@ -100,9 +107,11 @@ impl Sockets {
     }
 
     /// Notes what the endpoint says of an association.
-    pub(super) fn take(&mut self, id: AssociationId, event: Event) {
+    pub(super) fn take(&mut self, id: AssociationId, event: &Event, notice: Option<Notice>) {
+        let notice = notice.filter(|notice| self.wants(id, notice.name));
         let incoming = !self.associations.contains_key(&id);
-        let ends = self.associations.entry(id).or_default();
+        let ends = self.ends(id);
+        ends.waiting.extend(notice.map(Waiting::notice));
         match event {
             Event::Up => {
                 ends.up = true;
@@ -112,11 +121,28 @@ impl Sockets {
             }
             Event::Lost(reason) => {
                 ends.ended = true;
-                ends.error = errno(&reason, ends.up);
+                ends.error = errno(reason, ends.up);
             }
             Event::PeerShutdown | Event::Closed => ends.ended = true,
             _ => {}
         }
+    }
+
+    /// What is known of an association.
+    pub(super) fn ends(&mut self, id: AssociationId) -> &mut Ends {
+        self.associations.entry(id).or_default()
+    }
+
+    /// The streams that an association had when something was last heard of it.
+    pub(super) fn streams(&self, id: AssociationId) -> Streams {
+        self.associations.get(&id).map_or((0, 0), |ends| ends.streams)
+    }
+
+    /// Whether the socket of an association, or else the one that will accept it, has subscribed.
+    pub(super) fn wants(&self, id: AssociationId, notification: &str) -> bool {
+        let own = self.handles.values().find(|handle| handle.what == What::Association(id));
+        let listener = || self.handles.values().find(|handle| handle.what == What::Listening);
+        own.or_else(listener).is_some_and(|handle| handle.events.contains(notification))
     }
 
     /// Whether the stack is setting up an association by itself.
@@ -157,8 +183,15 @@ impl World {
             "fcntl" => self.fcntl(arguments),
             "write" | "send" => self.write(arguments),
             "sctp_bindx" => self.bindx(arguments),
-            "sctp_sendmsg" => self.send_message(arguments),
+            "sctp_sendmsg" => self.sctp_sendmsg(arguments),
+            "sctp_send" => self.sctp_send(arguments),
+            "sctp_sendx" => self.sctp_sendx(arguments),
+            "sctp_sendv" => self.sctp_sendv(arguments),
+            "sendmsg" => self.sendmsg(arguments),
             "read" | "recv" => self.read(arguments),
+            "sctp_recvmsg" => self.sctp_recvmsg(arguments),
+            "sctp_recvv" => self.sctp_recvv(arguments),
+            "recvmsg" => self.recvmsg(arguments),
             "shutdown" => self.shutdown(arguments),
             "close" => self.close(arguments),
             "setsockopt" => self.set_option(arguments),
@@ -172,7 +205,7 @@ impl World {
         }
     }
 
-    fn handle(&mut self, arguments: &[Expr]) -> Result<&mut Handle, CallFault> {
+    pub(super) fn handle(&mut self, arguments: &[Expr]) -> Result<&mut Handle, CallFault> {
         let Some(label) = arguments.first().and_then(number) else {
             return wrong("the first argument must be a file descriptor");
         };
@@ -190,7 +223,7 @@ impl World {
     }
 
     /// A call that cannot return yet.
-    fn would_block(&mut self, arguments: &[Expr], errno: &'static str) -> Outcome {
+    pub(super) fn would_block(&mut self, arguments: &[Expr], errno: &'static str) -> Outcome {
         match self.handle(arguments)?.non_blocking {
             true => failed(errno),
             false => Err(CallFault::Failed("it blocks".to_owned())),
@@ -220,6 +253,8 @@ impl World {
             linger: false,
             bound: false,
             reliability: Reliability::Full,
+            events: Events::new(),
+            receive_info: false,
         };
         self.label(result, handle)
     }
@@ -251,7 +286,7 @@ impl World {
             What::Fresh => {}
             What::Listening => return failed("EOPNOTSUPP"),
             What::Association(id) => {
-                let ends = self.sockets.associations.entry(id).or_default();
+                let ends = self.sockets.ends(id);
                 return match (ends.error.take(), ends.up) {
                     (Some(errno), _) => failed(errno),
                     (None, true) => failed("EISCONN"),
@@ -269,7 +304,7 @@ impl World {
             Err(Refused::Exists) => return failed("EADDRINUSE"),
             Err(Refused::NoPath) => return failed("EADDRNOTAVAIL"),
             Ok(id) => {
-                self.sockets.associations.insert(id, Ends::default());
+                self.sockets.ends(id);
                 self.handle(arguments)?.what = What::Association(id);
             }
         }
@@ -296,14 +331,11 @@ impl World {
         if handle.what != What::Listening {
             return failed("EINVAL");
         }
-        let (non_blocking, linger, config) = (handle.non_blocking, handle.linger, handle.config.clone());
-        let reliability = handle.reliability;
+        let inherits = handle.clone();
         let Some(id) = self.sockets.backlog.pop_front() else {
             return self.would_block(arguments, "EAGAIN");
         };
-        let what = What::Association(id);
-        let handle = Handle { what, non_blocking, config, linger, bound: true, reliability };
-        self.label(result, handle)
+        self.label(result, Handle { what: What::Association(id), bound: true, ..inherits })
     }
 
     fn fcntl(&mut self, arguments: &[Expr]) -> Outcome {
@@ -319,85 +351,6 @@ impl World {
                 done(0)
             }
             _ => Err(CallFault::Unsupported("this fcntl()".to_owned())),
-        }
-    }
-
-    fn write(&mut self, arguments: &[Expr]) -> Outcome {
-        self.send(arguments, Message::default())
-    }
-
-    /// sctp_sendmsg(fd, message, length, to, tolen, ppid, flags, stream, lifetime, context).
-    fn send_message(&mut self, arguments: &[Expr]) -> Outcome {
-        let given = |at: usize| arguments.get(at).filter(|e| **e != Expr::Any).map_or(Some(0), number);
-        let (Some(ppid), Some(flags), Some(stream), Some(lifetime)) =
-            (given(5), given(6), given(7), given(8))
-        else {
-            return wrong("ppid, flags, stream and lifetime must be numbers");
-        };
-        if flags & 0x200 != 0 {
-            return self.abort(&arguments[..1]);
-        }
-        let Ok(stream) = u16::try_from(stream) else { return failed("EINVAL") };
-        let reliability = match lifetime {
-            0 => Reliability::Full,
-            millis => Reliability::Lifetime(u32::try_from(millis).unwrap_or(u32::MAX)),
-        };
-        let message = Message {
-            stream,
-            ppid: ppid as u32,
-            unordered: flags & 1 != 0,
-            immediate: flags & 0x400 != 0,
-            reliability,
-            ..Message::default()
-        };
-        let sent = self.send(arguments, message)?;
-        if flags & 0x100 != 0 {
-            self.shutdown(&[arguments[0].clone(), Expr::Word("SHUT_WR".to_owned())])?;
-        }
-        Ok(sent)
-    }
-
-    /// Sends as many zeros as the third argument says; else as `message` has it.
-    fn send(&mut self, arguments: &[Expr], message: Message) -> Outcome {
-        let size = match arguments.get(2).and_then(number).map(usize::try_from) {
-            Some(Ok(size)) if size <= 1 << 24 => size,
-            _ => return wrong("the third argument must be a number of bytes"),
-        };
-        let Some(id) = self.association(arguments)? else { return failed("ENOTCONN") };
-        if let Some(errno) = self.sockets.associations.entry(id).or_default().error.take() {
-            return failed(errno);
-        }
-        let default = self.handle(arguments)?.reliability;
-        let reliability =
-            if message.reliability == Reliability::Full { default } else { message.reliability };
-        let message = Message { payload: Bytes::from(vec![0; size]), reliability, ..message };
-        match self.endpoint.send(self.now, id, message) {
-            Ok(()) => done(size as i128),
-            Err(SendError::Full(_)) => self.would_block(arguments, "EAGAIN"),
-            Err(SendError::Closed(_)) => failed("EPIPE"),
-            Err(SendError::Invalid(_)) => failed("EINVAL"),
-        }
-    }
-
-    fn read(&mut self, arguments: &[Expr]) -> Outcome {
-        let Some(most) = arguments.get(2).and_then(number).and_then(|n| usize::try_from(n).ok()) else {
-            return wrong("the third argument must be a number of bytes");
-        };
-        let Some(id) = self.association(arguments)? else { return failed("ENOTCONN") };
-        let ends = self.sockets.associations.entry(id).or_default();
-        if ends.rest.is_empty()
-            && let Some(delivery) = self.endpoint.read(self.now, id)
-        {
-            ends.rest = delivery.into_bytes();
-        }
-        if !ends.rest.is_empty() {
-            let read = ends.rest.split_to(most.min(ends.rest.len()));
-            return done(read.len() as i128);
-        }
-        match (ends.error.take(), ends.ended) {
-            (Some(errno), _) => failed(errno),
-            (None, true) => done(0),
-            (None, false) => self.would_block(arguments, "EAGAIN"),
         }
     }
 
@@ -494,12 +447,19 @@ impl World {
         done(0)
     }
 
+    /// SCTP_RECVRCVINFO.
+    pub(super) fn receive_info(&mut self, arguments: &[Expr], value: &Expr) -> Outcome {
+        let Some(on) = sockopt::one(value) else { return wrong("SCTP_RECVRCVINFO takes 0 or 1") };
+        self.handle(arguments)?.receive_info = on > 0;
+        done(0)
+    }
+
     fn get_option(&mut self, arguments: &[Expr]) -> Outcome {
         let (name, expected) = option(arguments)?;
         let id = self.association(arguments)?;
         match name {
             "SO_ERROR" => {
-                let error = id.and_then(|id| self.sockets.associations.entry(id).or_default().error.take());
+                let error = id.and_then(|id| self.sockets.ends(id).error.take());
                 let wanted = match expected {
                     Expr::List(list) => list.first().unwrap_or(&Expr::Any),
                     one => one,

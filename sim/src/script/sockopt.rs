@@ -39,6 +39,17 @@ fn constant(word: &str) -> Option<i128> {
         "SCTP_EOF" => 0x100,
         "SCTP_ABORT" => 0x200,
         "SCTP_SACK_IMMEDIATELY" => 0x400,
+        "SCTP_SEND_SNDINFO_VALID" => 1,
+        "SCTP_SEND_PRINFO_VALID" => 2,
+        "SCTP_SEND_AUTHINFO_VALID" => 4,
+        "SCTP_DATA_UNSENT" => 1,
+        "SCTP_DATA_SENT" => 2,
+        "SCTP_STREAM_RESET_INCOMING_SSN" => 1,
+        "SCTP_STREAM_RESET_OUTGOING_SSN" => 2,
+        "SCTP_STREAM_RESET_DENIED" | "SCTP_ASSOC_RESET_DENIED" | "SCTP_STREAM_CHANGE_DENIED" => 4,
+        "SCTP_STREAM_RESET_FAILED" | "SCTP_ASSOC_RESET_FAILED" | "SCTP_STREAM_CHANGE_FAILED" => 8,
+        "MSG_EOR" => 0x80,
+        "MSG_NOTIFICATION" => 0x8000,
         _ => return None,
     })
 }
@@ -88,6 +99,13 @@ impl<'e> Fields<'e> {
         }
     }
 
+    /// A number; 0 where nothing is said.
+    pub(super) fn number(&self, key: &str) -> Result<i128, CallFault> {
+        let Some(value) = self.expr(key) else { return Ok(0) };
+        number(value).ok_or_else(|| CallFault::Wrong(format!("{key} takes a number, not {}", show(value))))
+    }
+
+    /// A number that is not zero.
     pub(super) fn get(&self, key: &str) -> Result<Option<u32>, CallFault> {
         let Some((_, value)) = self.0.iter().find(|(name, _)| name == key) else { return Ok(None) };
         match number(value).map(u32::try_from) {
@@ -184,7 +202,7 @@ fn switched(name: &str, value: &Expr) -> Result<bool, CallFault> {
 }
 
 /// An option that is one number, in brackets or not.
-fn one(value: &Expr) -> Option<u32> {
+pub(super) fn one(value: &Expr) -> Option<u32> {
     let value = match value {
         Expr::List(list) => list.first()?,
         other => other,

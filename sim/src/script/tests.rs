@@ -1,5 +1,7 @@
 //! The runner is judged here: what must pass passes, and what must fail does.
 
+mod messages;
+
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
@@ -200,6 +202,22 @@ fn a_wrong_tag_is_wrong_and_the_right_one_right() {
 #[test]
 fn a_bad_checksum_is_dropped() {
     fails(&up(&format!("{}{ANSWER}", ASK.replace("sctp", "sctp(bad_crc32c)"))));
+}
+
+#[test]
+fn a_checksum_of_zero_is_for_those_who_have_agreed_to_it() {
+    let agreed = |offer: &str| {
+        let setup = UP.replace("is=1, tsn=1]", &format!("is=1, tsn=1{offer}]"));
+        format!("--sctp=zero_checksum=true\n{setup}")
+    };
+    let zero = |line: &str| line.replacen("sctp:", "sctp(zero_checksum):", 1);
+    let offer = ", ZERO_CHECKSUM_ACCEPTABLE[edmid=1]";
+    passes(&format!("{}{}{}", agreed(offer), zero(ASK), zero(ANSWER)));
+    passes(&format!("{}{}{ANSWER}", agreed(offer), zero(ASK)));
+    // The peer takes none; or we do not, and then there is no answer.
+    fails(&format!("{}{}{}", agreed(""), zero(ASK), zero(ANSWER)));
+    passes(&format!("{}{}{ANSWER}", agreed(""), zero(ASK)));
+    fails(&up(&format!("{}{ANSWER}", zero(ASK))));
 }
 
 #[test]

@@ -32,20 +32,26 @@ impl World {
     }
 
     /// Whether the fields that are written have these values.
-    pub(super) fn same_fields(&self, expected: &Expr, got: &[(&'static str, Expr)]) -> Outcome {
+    pub(super) fn same_fields<K: AsRef<str>>(&self, expected: &Expr, got: &[(K, Expr)]) -> Outcome {
         let expected = match expected {
             Expr::Any => return done(0),
             Expr::Fields(fields) => fields,
             _ => return wrong("a structure {field=value, ...} is compared"),
         };
         for (key, wanted) in expected.iter().filter(|(_, wanted)| *wanted != Expr::Any) {
-            let Some((_, value)) = got.iter().find(|(name, _)| name == key) else {
-                let names: Vec<_> = got.iter().map(|(name, _)| *name).collect();
+            let Some((_, value)) = got.iter().find(|(name, _)| name.as_ref() == key) else {
+                let names: Vec<_> = got.iter().map(|(name, _)| name.as_ref()).collect();
                 return wrong(format!("there is no field `{key}`: {}", names.join(", ")));
             };
             let same = match (wanted, value) {
+                // What has no value that a script could know.
+                (_, Expr::Any) => true,
                 (Expr::Range(low, high), Expr::Integer(n)) => (low..=high).contains(&n),
-                (Expr::Text(text), Expr::Ip(ip)) => text.parse() == Ok(*ip),
+                (wanted, Expr::Ip(address)) => ip(wanted)? == *address,
+                (wanted, Expr::Fields(parts)) => {
+                    self.same_fields(wanted, parts)?;
+                    true
+                }
                 (wanted, Expr::Integer(n)) => number(wanted) == Some(*n),
                 _ => wanted == value,
             };
@@ -137,6 +143,15 @@ fn compared(expected: &Expr, got: Expr) -> Outcome {
 pub(super) fn ip(expr: &Expr) -> Result<IpAddr, CallFault> {
     match expr {
         Expr::Ip(ip) => Ok(*ip),
+        // As htonl() has it.
+        Expr::Integer(n) if u32::try_from(*n).is_ok() => Ok(IpAddr::V4((*n as u32).into())),
+        // A socket address; what its port is goes without saying.
+        Expr::Fields(fields) => {
+            match fields.iter().find(|(key, _)| key == "sin_addr" || key == "sin6_addr") {
+                Some((_, address)) => ip(address),
+                None => wrong("sin_addr is missing"),
+            }
+        }
         Expr::Text(text) => text.parse().map_err(|_| CallFault::Wrong(format!("`{text}` is no address"))),
         other => wrong(format!("{} is no address", show(other))),
     }

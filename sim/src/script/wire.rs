@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use crc_fast::crc32_iscsi;
 
-use super::ast::{Body, Packet};
+use super::ast::{Body, Checksum, Packet};
 use super::element::{Bytes, Element, Value, split};
 use super::form::Family;
 
@@ -127,9 +127,14 @@ pub(super) fn set_tag(packet: &mut [u8], tag: u32) {
 }
 
 /// Puts the checksum in, or one that is wrong by one.
-pub(super) fn set_checksum(packet: &mut [u8], wrong: bool) {
+pub(super) fn set_checksum(packet: &mut [u8], checksum: Checksum) {
     packet[8..HEADER].fill(0);
-    let checksum = crc32_iscsi(packet).wrapping_add(u32::from(wrong));
+    let right = crc32_iscsi(packet);
+    let checksum = match checksum {
+        Checksum::Right => right,
+        Checksum::Wrong => right.wrapping_add(1),
+        Checksum::Zero => 0,
+    };
     packet[8..HEADER].copy_from_slice(&checksum.to_le_bytes());
 }
 
@@ -154,9 +159,9 @@ pub(super) fn chunks(packet: &[u8]) -> Option<Vec<Bytes<'_>>> {
 
 /// What no packet of the stack may have: a wrong checksum, padding that is not zero, a length that is wrong,
 /// more bytes than the path MTU.
-pub(super) fn fault(packet: &[u8], room: usize) -> Option<String> {
+pub(super) fn fault(packet: &[u8], checksum: Checksum, room: usize) -> Option<String> {
     let mut right = packet.to_vec();
-    set_checksum(&mut right, false);
+    set_checksum(&mut right, checksum);
     let Some(chunks) = chunks(packet) else { return Some("a chunk's length is wrong".to_owned()) };
     if right != packet {
         return Some("the checksum is wrong".to_owned());

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use anabranch_proto::wire::{Address, Ecn, Packet as Typed};
-use anabranch_proto::{Config, Endpoint, Incoming, Output, Policies, Time};
+use anabranch_proto::{AssociationId, Config, Endpoint, Event, Incoming, Output, Policies, Time};
 use bytes::{Bytes, BytesMut};
 
-use super::ast::Packet;
+use super::ast::{Checksum, Packet};
 use super::live::Live;
 use super::setup::{PORT, Setup};
 use super::socket::Sockets;
@@ -24,6 +24,8 @@ pub(super) struct Sent {
     pub(super) from: IpAddr,
     pub(super) to: IpAddr,
     pub(super) ecn: Ecn,
+    /// Whether its checksum may be zero.
+    pub(super) omits: bool,
     /// Common header and chunks, with the stack's own numbers.
     pub(super) bytes: Vec<u8>,
 }
@@ -97,7 +99,7 @@ impl World {
         loop {
             match self.endpoint.poll(self.now) {
                 Output::Transmit(packet, _) => self.transmitted(&packet),
-                Output::Event(id, event) => self.sockets.take(id, event),
+                Output::Event(id, event) => self.heard(id, &event),
                 Output::Note(_) => {}
                 // A call may have set a timer to a time that has passed: it is due now.
                 Output::Wait(Some(at)) if at <= self.now && again => again = false,
@@ -110,12 +112,21 @@ impl World {
         }
     }
 
+    fn heard(&mut self, id: AssociationId, event: &Event) {
+        let now = self.endpoint.status(id).map(|status| (status.outbound_streams, status.inbound_streams));
+        let streams = now.unwrap_or(self.sockets.streams(id));
+        let notice = self.notice(id, event, streams);
+        self.sockets.take(id, event, notice);
+        self.sockets.ends(id).streams = streams;
+    }
+
     fn transmitted(&mut self, packet: &Typed) {
         let mut bytes = BytesMut::new();
+        let omits = self.endpoint.omits_checksum(packet);
         // The core builds no packet that has no bytes; one it cannot encode is seen as an empty one.
-        let _ = packet.encode(&mut bytes);
+        let _ = if omits { packet.encode_without_checksum(&mut bytes) } else { packet.encode(&mut bytes) };
         let (from, to) = (packet.from.ip, packet.to.ip);
-        let sent = Sent { at: self.now, from, to, ecn: packet.ecn, bytes: bytes.to_vec() };
+        let sent = Sent { at: self.now, from, to, ecn: packet.ecn, omits, bytes: bytes.to_vec() };
         let ports = wire::ports(&sent.bytes);
         if self.peer.contains(&to) && ports == (PORT, self.port()) {
             self.queue.push_back(sent);
@@ -137,11 +148,17 @@ impl World {
         self.note(self.now, '<', packet.addresses, &bytes, "");
         let expecting = self.sockets.awaits_init_ack(&self.endpoint);
         self.live.inject(&mut bytes, packet.tag, raw, expecting);
-        wire::set_checksum(&mut bytes, packet.bad_checksum);
-        let address = |ip| Address { ip, udp: 0 };
-        let ecn = packet.ecn.unwrap_or_default();
+        wire::set_checksum(&mut bytes, packet.checksum);
+        let [from, to] = [from, to].map(|ip| Address { ip, udp: 0 });
+        let (ecn, bytes) = (packet.ecn.unwrap_or_default(), Bytes::from(bytes));
         // What cannot be decoded is dropped, as it would be by whoever reads the network for the core.
-        if let Ok(typed) = Typed::decode(address(from), address(to), ecn, Bytes::from(bytes)) {
+        let typed = match packet.checksum {
+            Checksum::Zero => Typed::decode_unchecked(from, to, ecn, bytes)
+                .ok()
+                .filter(|typed| self.endpoint.accepts_without_checksum(typed)),
+            Checksum::Right | Checksum::Wrong => Typed::decode(from, to, ecn, bytes).ok(),
+        };
+        if let Some(typed) = typed {
             self.endpoint.handle(self.now, Incoming::Packet(Box::new(typed)));
         }
         self.drain();
