@@ -195,3 +195,15 @@ fn a_heartbeat_ack_with_another_nonce_is_ignored() {
     bench.hear_on(1, Chunk::HeartbeatAck(Heartbeat { info }));
     assert_eq!(bench.events.len(), 2);
 }
+
+/// Of three chunks a timeout marks all; each is sent again, and counted, once.
+#[test]
+fn retransmissions_after_a_timeout_are_counted() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    bench.send(3, FULL);
+    bench.until(at_ms(1000));
+    let counts = |bench: &Bench| (bench.view(0).chunks, bench.view(0).timeout_retransmissions);
+    assert_eq!(counts(&bench), (4, 1));
+    bench.sack(1, &[]);
+    assert_eq!((counts(&bench), bench.view(0).fast_retransmissions), ((6, 3), 0));
+}

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use anabranch_proto::wire::Address;
-use anabranch_proto::{Config, Endpoint, LocalAddress, Policies, Time};
+use anabranch_proto::{Config, Endpoint, LocalAddress, NoteKind, Policies, Time};
 
 use crate::ruled;
 use crate::support::bench::{Bench, FULL, at_ms, era, ms};
@@ -293,4 +293,24 @@ fn slow_start_after_idling_ends_at_the_window_of_before() {
     bench.grow_to(20_000);
     bench.pass(ms(1000));
     assert_eq!(bench.windows(), (10_276, 20_552));
+}
+
+/// Who follows an association is told of every window and every RTO.
+#[test]
+fn windows_and_timeouts_are_noted() {
+    let mut bench = Bench::new(era("rfc9260"), 1);
+    bench.send(4, FULL);
+    bench.notes.clear();
+    bench.pass(ms(100));
+    bench.sack(3, &[]);
+    let mut windows = bench.notes.iter().filter_map(|note| match note.kind {
+        NoteKind::Window { cwnd, ssthresh, .. } => Some((cwnd, ssthresh)),
+        _ => None,
+    });
+    assert_eq!(windows.next_back(), Some(bench.windows()));
+    let mut rtos = bench.notes.iter().filter_map(|note| match note.kind {
+        NoteKind::Rto { rto, srtt, .. } => Some((rto, srtt)),
+        _ => None,
+    });
+    assert_eq!(rtos.next_back(), Some((ms(1000), Some(ms(100)))));
 }

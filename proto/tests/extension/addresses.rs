@@ -92,6 +92,24 @@ fn the_peer_moves() {
     );
 }
 
+/// An address that comes back gets the place that it had, another a place of its own; who has none is asked nothing.
+//= rfc5061#section-5.3
+#[test]
+fn the_peer_moves_and_comes_back() {
+    let mut peer = one();
+    let add = |sequence, path| asconf(sequence, vec![AsconfParam::Add(request(sequence, address(path, 1)))]);
+    say(&mut peer, 0, vec![add(1, 1)]);
+    peer.bench.answer_heartbeats(|_| true);
+    say(&mut peer, 1, vec![asconf(2, vec![AsconfParam::Delete(request(2, address(0, 1)))])]);
+    say(&mut peer, 1, vec![add(3, 2), add(4, 0)]);
+    let places: Vec<_> = peer.bench.paths().iter().map(|view| (view.remote, view.state)).collect();
+    let unconfirmed = PathState::Unconfirmed;
+    let expected =
+        [(address(0, 1), unconfirmed), (address(1, 1), PathState::Active), (address(2, 1), unconfirmed)];
+    assert_eq!(places, expected);
+    assert!(peer.bench.view(1).primary && !peer.bench.view(0).primary);
+}
+
 /// The unspecified address stands for that of the packet, or all but it.
 //= rfc5061#section-4.2.1
 //= rfc5061#section-4.2.2

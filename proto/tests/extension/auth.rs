@@ -2,7 +2,7 @@
 
 use anabranch_proto::wire::chunk::{Auth, Init};
 use anabranch_proto::wire::{Address, Cause, Chunk, Packet, Param};
-use anabranch_proto::{Config, Event, Extensions, LostReason, SharedKey};
+use anabranch_proto::{Config, Event, Extensions, Incoming, LostReason, SharedKey};
 use bytes::{Bytes, BytesMut};
 use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
@@ -279,4 +279,15 @@ fn a_forged_restart() {
     world.connect();
     world.run(secs(3.0));
     assert!(!world.happened(1, &Event::Restart));
+}
+
+/// AUTH with SHA-256 takes 8 + 32 bytes of every packet with DATA: of 1,500, and of what routers leave of it.
+//= rfc4895#section-6.1
+#[test]
+fn authentication_takes_its_place_in_a_packet() {
+    let mut bench = peer(with(AUTHENTICATION), &[0], &[3]).bench;
+    assert_eq!(bench.view(0).pmdcs, 1500 - 20 - 12 - 40);
+    bench.end.handle(bench.now, Incoming::TooBig(address(0, 1), 1000));
+    bench.drain();
+    assert_eq!(bench.view(0).pmdcs, 1000 - 20 - 12 - 40);
 }

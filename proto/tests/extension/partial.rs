@@ -341,3 +341,27 @@ fn two_ends_with_losses() {
         assert_eq!(reliable, 0, "seed {seed}: reliable messages all arrive");
     }
 }
+
+/// Four chunks, of which a timeout has marked all and sent the first again: when their lifetime ends, nothing is left
+/// of the other three, neither marked nor in the send buffer. The first is in flight, and given up when it is lost.
+//= rfc3758#section-3.5
+#[test]
+fn a_lifetime_that_ends_after_a_timeout() {
+    let buffer = anabranch_proto::Config { send_buffer: Some(6000), ..with(PARTIAL) };
+    let mut bench = Bench::with(buffer, 1, |_| vec![Param::ForwardTsnSupported]);
+    bench.grow_to(5800);
+    let since = bench.now;
+    (0..4).for_each(|_| give(&mut bench, 0, 1452, Reliability::Lifetime(1500)));
+    bench.drain();
+    bench.until(since + ms(1200));
+    let charged = |bench: &Bench| (bench.view(0).flight, bench.view(0).marked);
+    assert_eq!((charged(&bench), bench.view(0).timeout_retransmissions), ((1468, 3 * 1468), 1));
+    assert!(matches!(bench.try_send(1452), Err(SendError::Full(_))), "the buffer is occupied");
+    bench.until(since + ms(1600));
+    assert_eq!((charged(&bench), bench.failed().len()), ((1468, 0), 3));
+    // There is room for three, and for no more.
+    (0..3).for_each(|_| give(&mut bench, 0, 1452, Reliability::Full));
+    assert!(matches!(bench.try_send(1452), Err(SendError::Full(_))));
+    bench.until(since + ms(3100));
+    assert_eq!((bench.failed().len(), forwards(&mut bench).len()), (4, 1));
+}

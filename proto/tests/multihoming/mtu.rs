@@ -1,11 +1,13 @@
 //! The search for a path's MTU. A packet of 1,500 bytes carries a DATA chunk of 1,468 at most, one of 1,200 of 1,168.
 
-use anabranch_proto::wire::Chunk;
 use anabranch_proto::wire::chunk::Heartbeat;
-use anabranch_proto::{Config, Incoming, Message, PathState};
+use anabranch_proto::wire::{Address, Chunk};
+use anabranch_proto::{
+    Config, Endpoint, Incoming, Message, PathId, PathParameters, PathState, Policies, Time,
+};
 
-use crate::support::address;
 use crate::support::bench::{Bench, at_ms, chunk, era, ms, tsns};
+use crate::support::{PORT, address, at};
 
 /// Bytes of an IP header.
 const IP: usize = 20;
@@ -156,4 +158,64 @@ fn a_sack_that_only_one_path_can_carry() {
 
 fn message(size: usize) -> Message {
     Message { payload: vec![0; size].into(), ..Message::default() }
+}
+
+/// The first path's packets have a size that the user has fixed: nothing is searched there, also when it has been
+/// verified since; the second is searched like any other.
+//= rfc8899#section-5.2
+#[test]
+fn a_fixed_size_is_not_searched() {
+    let mut bench = Bench::new(Config { heartbeat_max_burst: u32::MAX, ..searching() }, 2);
+    let fixed = PathParameters { mtu: Some(1000), ..PathParameters::default() };
+    assert!(bench.end.configure_path(bench.now, bench.id, PathId(0), fixed));
+    bench.drain();
+    probes(&mut bench);
+    bench.answer_heartbeats(|_| true);
+    assert_eq!(answer(&mut bench, 1500), Some((0, 1500)), "on the second");
+    bench.until(at_ms(1_300_000));
+    assert_eq!((bench.view(0).pmdcs, bench.view(1).pmdcs), (1000 - 32, 1468));
+}
+
+/// Data is lost for good on a path of the smallest size, or of one that was never searched for: packets are not
+/// too large there, and nothing is asked or changed.
+//= rfc8899#section-4.3
+#[test]
+fn no_black_hole_where_nothing_can_be_smaller() {
+    let fixed = Config { heartbeat_interval: None, ..era("rfc9260") };
+    for (config, pmdcs) in [(searching(), 1168), (fixed, 1468)] {
+        let mut bench = Bench::new(config, 1);
+        bench.send(1, 1152);
+        bench.until(at_ms(3000));
+        assert_eq!(bench.timeouts().len(), 2);
+        assert_eq!(bench.heartbeats(), []);
+        bench.end.heartbeat(bench.now, bench.id, PathId(0));
+        bench.drain();
+        bench.answer_heartbeats(|_| true);
+        assert_eq!(bench.view(0).pmdcs, pmdcs);
+    }
+}
+
+/// Two timeouts with data that came through between them are two losses, and no black hole.
+//= rfc8899#section-4.3
+#[test]
+fn data_that_comes_through_starts_the_count_anew() {
+    let mut bench = Bench::new(searching(), 1);
+    answer(&mut bench, 1500);
+    for tsn in 1..=3 {
+        bench.send(1, 1452);
+        bench.pass(bench.view(0).rto);
+        assert_eq!(bench.timeouts().len(), tsn as usize);
+        bench.sack(tsn, &[]);
+        assert_eq!(bench.heartbeats(), [], "after {tsn}");
+    }
+}
+
+/// A packet of 1,500 bytes has room for 20 of IP, 8 of UDP, 12 of the common header, and a DATA chunk of 1,460.
+//= rfc6951#section-5.6
+#[test]
+fn udp_takes_its_place_in_a_packet() {
+    let mut end = Endpoint::new(at(0, 1, &era("rfc9260")), Policies::default(), [9; 32]).expect("usable");
+    let to = Address { udp: 9899, ..address(0, 1) };
+    let id = end.connect(Time::ZERO, PORT, &[to]).expect("a path");
+    assert_eq!(end.paths(id)[0].pmdcs, 1460);
 }

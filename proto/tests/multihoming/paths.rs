@@ -2,6 +2,7 @@
 
 use anabranch_proto::rules::Confirmation;
 use anabranch_proto::wire::Chunk;
+use anabranch_proto::wire::chunk::Heartbeat;
 use anabranch_proto::{Config, Event, LocalAddress, Pairs, PathId, PathState, PolicySpec, Time};
 
 use crate::support::bench::{Bench, FULL, at_ms, chunk, era, ms};
@@ -262,4 +263,24 @@ fn set_writable() {
     bench.until(at_ms(1500));
     bench.writable(0, true);
     assert_eq!(bench.loads(), [(1500, 0, vec![3])]);
+}
+
+/// HB.interval, and an RTO of a second, half of it more or less: over two hundred heartbeats every tenth of that
+/// range is met.
+//= rfc9260#section-8.3
+#[test]
+fn heartbeats_are_jittered_by_half_an_rto() {
+    let mut bench = Bench::new(Config { heartbeat_jitter: true, ..era("rfc9260") }, 1);
+    let (mut last, mut met) = (None, [0; 10]);
+    for tenth in 1..=62_000 {
+        bench.until(at_ms(tenth * 100));
+        for (at, _, info) in bench.heartbeats() {
+            bench.hear(Chunk::HeartbeatAck(Heartbeat { info }));
+            if let Some(last) = last.replace(at) {
+                let passed = (at.since(last).as_nanos() as u64) / 1_000_000;
+                met[((passed - 30_500) / 100) as usize] += 1;
+            }
+        }
+    }
+    assert!(met.iter().all(|count| (5..60).contains(count)), "{met:?}");
 }
