@@ -73,6 +73,8 @@ pub(super) struct Packet {
     /// Source and destination.
     pub(super) addresses: Option<(IpAddr, IpAddr)>,
     pub(super) ports: Option<(u16, u16)>,
+    /// The UDP ports that it goes in.
+    pub(super) udp: Option<(u16, u16)>,
     pub(super) ecn: Option<Ecn>,
     pub(super) checksum: Checksum,
     pub(super) tag: Option<u32>,

@@ -4,7 +4,7 @@
 //! `lex`, `parse` and `check` make a program of the text; `form` is the table of how chunks, parameters and
 //! causes are written, `element` what one is. `world` owns the clock, the endpoint and the packets on their
 //! way, `wire` and `live` make bytes of elements and the stack's numbers of the script's; `socket`,
-//! `message`, `notice`, `sockopt` and `view` are the calls. Packets reach the endpoint, and leave it, as bytes.
+//! `sending`, `receiving`, `notice`, `sockopt` and `view` are the calls. Packets reach the endpoint, and leave it, as bytes.
 
 mod ast;
 mod check;
@@ -16,7 +16,9 @@ mod message;
 mod notice;
 mod options;
 mod parse;
+mod receiving;
 mod run;
+mod sending;
 mod setup;
 mod socket;
 mod sockopt;

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 
-use anabranch_proto::wire::Address;
 use anabranch_proto::{
     AssociationId, ChangeError, Config, Direction, Duration, Extensions, Heartbeats, LocalAddress, PathState,
     PathView, Reliability,
@@ -292,7 +291,7 @@ impl World {
     fn set_peer_primary(&mut self, arguments: &[Expr], value: &Expr) -> Outcome {
         let fields = Fields::of("SCTP_SET_PEER_PRIMARY_ADDR", value, &["sspp_assoc_id", "sspp_addr"])?;
         let Some(address) = fields.expr("sspp_addr") else { return wrong("sspp_addr is missing") };
-        let address = Address { ip: ip(address)?, udp: 0 };
+        let address = self.at(ip(address)?);
         self.change(arguments, |world, id| world.endpoint.set_peer_primary(world.now, id, address))
     }
 
@@ -312,7 +311,7 @@ impl World {
         };
         self.change(arguments, |world, id| {
             addresses.iter().try_for_each(|ip| {
-                let address = Address { ip: *ip, udp: 0 };
+                let address = world.at(*ip);
                 match adds {
                     true => world.endpoint.add_address(world.now, id, LocalAddress { address, prefix: 24 }),
                     false => world.endpoint.remove_address(world.now, id, address),

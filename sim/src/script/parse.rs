@@ -272,25 +272,40 @@ impl Parser<'_> {
         let addresses = self.addresses()?;
         let ecn = self.ecn()?;
         let ports = match self.peek() {
-            Some(Kind::Integer(_)) => {
-                let source = self.number("a port")?;
-                self.mark('>')?;
-                Some((source, self.number("a port")?))
-            }
+            Some(Kind::Integer(_)) => Some(self.ports()?),
             _ => None,
         };
         self.protocol()?;
         let (checksum, body) = (Checksum::Right, Body::Chunks(Vec::new()));
-        let mut packet = Packet { addresses, ports, ecn, checksum, tag: None, body };
+        let mut packet = Packet { addresses, ports, udp: None, ecn, checksum, tag: None, body };
         if self.takes('(') {
             self.list(')', |parser| parser.header_option(&mut packet, injected))?;
         }
-        if self.is('/') {
-            return Err(self.error("encapsulation in UDP").unsupported());
-        }
+        packet.udp = self.encapsulation()?;
         self.mark(':')?;
         packet.body = self.body(injected)?;
         Ok(packet)
+    }
+
+    fn ports(&mut self) -> Result<(u16, u16)> {
+        let source = self.number("a port")?;
+        self.mark('>')?;
+        Ok((source, self.number("a port")?))
+    }
+
+    /// `/udp(9899 > 9899)`.
+    fn encapsulation(&mut self) -> Result<Option<(u16, u16)>> {
+        if !self.takes('/') {
+            return Ok(None);
+        }
+        let (error, what) = (self.error("packets are encapsulated in udp(PORT > PORT)"), self.word("`udp`")?);
+        if what != "udp" {
+            return Err(error.unsupported());
+        }
+        self.mark('(')?;
+        let ports = self.ports()?;
+        self.mark(')')?;
+        Ok(Some(ports))
     }
 
     fn protocol(&mut self) -> Result<()> {

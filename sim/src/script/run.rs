@@ -111,7 +111,8 @@ impl Run {
 
     fn command(&mut self, command: &Command) -> Result<(), Fault> {
         let world = &mut self.world;
-        let address = |ip| Address { ip, udp: 0 };
+        let udp = world.udp;
+        let address = |ip| Address { ip, udp };
         match command {
             Command::Sysctl { name, value } => world.sockets.sysctl(name, *value),
             Command::Link { local, .. } if !world.local.contains(local) => {
@@ -232,6 +233,11 @@ impl Run {
         let ports = wire::ports(&sent.bytes);
         if let Some(expected) = packet.ports.filter(|expected| *expected != ports) {
             return Some(format!("expected ports {expected:?}, got {ports:?}"));
+        }
+        if packet.udp.is_some() && packet.udp != sent.udp {
+            let shown =
+                |udp: Option<(u16, u16)>| udp.map_or("none".to_owned(), |(a, b)| format!("{a} > {b}"));
+            return Some(format!("expected UDP ports {}, got {}", shown(packet.udp), shown(sent.udp)));
         }
         if packet.ecn.is_some_and(|ecn: Ecn| ecn != sent.ecn) {
             return Some(format!("the ECN bits are {:?}", sent.ecn));

@@ -11,6 +11,8 @@ use crate::scenario;
 
 /// The SCTP port of the stack, and of the peer that it connects to.
 pub(super) const PORT: u16 = 8080;
+/// The UDP port of both (RFC 6951 §5.1).
+const UDP_PORT: u16 = 9899;
 
 /// What a script's options say.
 #[derive(Clone, PartialEq, Debug)]
@@ -20,6 +22,8 @@ pub(super) struct Setup {
     pub(super) local: Vec<IpAddr>,
     pub(super) peer: Vec<IpAddr>,
     pub(super) tolerance: Tolerance,
+    /// The UDP port of both; 0: packets go on IP.
+    pub(super) udp: u16,
 }
 
 /// How far a packet may be from its time.
@@ -56,6 +60,7 @@ struct Draft {
     ipv6: bool,
     tolerance: Tolerance,
     mtu: u32,
+    udp: u16,
     /// `KEY=VALUE` of whoever runs the script.
     given: Vec<String>,
     /// Keys of `[flow.sctp]` with the line and the value as TOML.
@@ -65,7 +70,8 @@ struct Draft {
 impl Default for Draft {
     fn default() -> Self {
         let tolerance = Tolerance { least: 4_000_000, percent: 5 * BILLION as u64 };
-        Draft { local: vec![], peer: vec![], ipv6: false, tolerance, mtu: 1500, given: vec![], sctp: vec![] }
+        let (given, sctp) = (vec![], vec![]);
+        Draft { local: vec![], peer: vec![], ipv6: false, tolerance, mtu: 1500, udp: 0, given, sctp }
     }
 }
 
@@ -96,6 +102,8 @@ impl Draft {
             ("tolerance_percent", ..) => return wrong("per cent, 0 to 1000"),
             ("mtu", None, Some(Literal::Integer(n @ 548..=65_535))) => self.mtu = *n as u32,
             ("mtu", ..) => return wrong("bytes, 548 to 65535"),
+            ("udp_encaps", None, Some(Literal::Word(what))) if what == "sctp" => self.udp = UDP_PORT,
+            ("udp_encaps", ..) => return wrong("sctp"),
             ("sctp", Some(key), Some(value)) => self.sctp.push((option.line, key.clone(), toml(value))),
             ("sctp", ..) => return wrong("KEY=VALUE, a key of [flow.sctp] (docs/scenario.md)"),
             (name, ..) => {
@@ -107,6 +115,7 @@ impl Draft {
                     "tolerance_usecs",
                     "tolerance_percent",
                     "mtu",
+                    "udp_encaps",
                     "sctp",
                 ];
                 let hint = scenario::error::did_you_mean(name, known);
@@ -131,14 +140,15 @@ impl Draft {
             }
         }
         let mut config = self.parameters()?;
+        let address = |ip: &IpAddr| Address { ip: *ip, udp: self.udp };
         config.addresses =
-            self.local.iter().map(|ip| LocalAddress { address: Address::ip(*ip), prefix: 24 }).collect();
+            self.local.iter().map(|ip| LocalAddress { address: address(ip), prefix: 24 }).collect();
         config.port = PORT;
         config.mtu = self.mtu;
         let ipv6 = self.local.iter().chain(&self.peer).any(IpAddr::is_ipv6);
         config.ip_header = if ipv6 { 40 } else { 20 };
         config.check().map_err(|error| ParseError::new(1, error.to_string()))?;
-        Ok(Setup { config, local: self.local, peer: self.peer, tolerance: self.tolerance })
+        Ok(Setup { config, local: self.local, peer: self.peer, tolerance: self.tolerance, udp: self.udp })
     }
 
     /// The parameters by the reader of scenarios, so that every key there works here.

@@ -7,9 +7,9 @@ use anabranch_proto::{AssociationId, Config, Endpoint, Event, LostReason, Refuse
 use bytes::Bytes;
 
 use super::ast::{Call, Expr};
-use super::message::Waiting;
 use super::notice::{Events, Notice, Streams};
 use super::options::PeerAddress;
+use super::receiving::Waiting;
 use super::setup::PORT;
 use super::sockopt::{self, Also, number, show};
 use super::view::ip;
@@ -322,7 +322,7 @@ impl World {
         };
         match named.iter().find(|ip| !self.peer.contains(ip)) {
             Some(other) => wrong(format!("{other} is no address of the peer (--peer)")),
-            None => Ok(named.into_iter().map(|ip| Address { ip, udp: 0 }).collect()),
+            None => Ok(named.into_iter().map(|ip| self.at(ip)).collect()),
         }
     }
 

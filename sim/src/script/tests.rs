@@ -221,6 +221,23 @@ fn a_checksum_of_zero_is_for_those_who_have_agreed_to_it() {
 }
 
 #[test]
+fn packets_go_in_udp_and_answers_come_back_where_they_came_from() {
+    let encapsulated = |rest: &str| format!("--udp_encaps=sctp\n{}", up(rest));
+    let in_udp = |line: &str, ports: &str| line.replacen("sctp:", &format!("sctp/udp({ports}):"), 1);
+    passes(&encapsulated(&format!("{ASK}{}", in_udp(ANSWER, "9899 > 9899"))));
+    fails(&encapsulated(&format!("{ASK}{}", in_udp(ANSWER, "9899 > 9900"))));
+    passes(&encapsulated(&format!("{}{}", in_udp(ASK, "7000 > 9899"), in_udp(ANSWER, "9899 > 7000"))));
+    fails(&up(&format!("{ASK}{}", in_udp(ANSWER, "9899 > 9899"))));
+    // A packet of 1,500 bytes has room for 8 less.
+    passes(&encapsulated(
+        "+0.1 write(4, ..., 1444) = 1444\n+0.0 > sctp: DATA[flgs=BE, len=1460, tsn=1, sid=0, ssn=0, ppid=0]",
+    ));
+    passes(&encapsulated(
+        "+0.1 write(4, ..., 1445) = 1445\n+0.0 > sctp: DATA[flgs=B, len=1460, tsn=1, sid=0, ssn=0, ppid=0]",
+    ));
+}
+
+#[test]
 fn packets_to_others_are_passed_over() {
     // The INIT names an address that is not the script's: its heartbeat is not seen, that of a declared one is.
     let named = UP.replace("tsn=1]", "tsn=1, IPV4_ADDRESS[addr=198.51.100.1]]");
@@ -253,7 +270,7 @@ fn a_call_that_blocks_fails_and_one_that_need_not_does_not() {
 fn what_the_stack_has_not_is_skipped() {
     for what in [
         "+0.0 < sctp: NR_SACK[flgs=0, cum_tsn=1, a_rwnd=1, gaps=[], nr_gaps=[], dups=[]]",
-        "+0.0 > sctp/udp(9899 > 9899): COOKIE_ACK[flgs=0]",
+        "+0.0 > sctp/tcp(9899 > 9899): COOKIE_ACK[flgs=0]",
         "+0.0 < tcp: 1",
         "+0.0 ...1.0 read(4, ..., 10) = 10",
         "+0.0 `ip route add 10.0.0.0/8 dev lo`",

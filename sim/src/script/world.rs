@@ -17,12 +17,15 @@ use super::wire::{self, Seen};
 const PEER_PORT: u16 = 40_000;
 /// Lines of the log that a failure shows.
 const LOG: usize = 12;
+const UDP_HEADER: u32 = 8;
 
 /// A packet that the stack has sent.
 pub(super) struct Sent {
     pub(super) at: Time,
     pub(super) from: IpAddr,
     pub(super) to: IpAddr,
+    /// The UDP ports that it goes in, if it does.
+    pub(super) udp: Option<(u16, u16)>,
     pub(super) ecn: Ecn,
     /// Whether its checksum may be zero.
     pub(super) omits: bool,
@@ -44,6 +47,8 @@ pub(super) struct World {
     pub(super) peer: Vec<IpAddr>,
     /// The peer's port, once somebody has spoken.
     pub(super) peer_port: Option<u16>,
+    /// The UDP port of every address; 0: none.
+    pub(super) udp: u16,
     /// Bytes of SCTP that the path MTU leaves.
     pub(super) room: usize,
     log: VecDeque<String>,
@@ -52,7 +57,8 @@ pub(super) struct World {
 impl World {
     pub(super) fn new(setup: &Setup) -> Result<World, String> {
         let config: &Config = &setup.config;
-        let room = (config.mtu - config.ip_header) as usize;
+        let header = config.ip_header + if setup.udp == 0 { 0 } else { UDP_HEADER };
+        let room = (config.mtu - header) as usize;
         // One seed for all scripts: what is random in the stack is translated, or said to be free.
         let mut endpoint =
             Endpoint::new(config.clone(), Policies::default(), [7; 32]).map_err(|e| e.to_string())?;
@@ -68,6 +74,7 @@ impl World {
             local: setup.local.clone(),
             peer: setup.peer.clone(),
             peer_port: None,
+            udp: setup.udp,
             room,
             log: VecDeque::new(),
         })
@@ -126,7 +133,8 @@ impl World {
         // The core builds no packet that has no bytes; one it cannot encode is seen as an empty one.
         let _ = if omits { packet.encode_without_checksum(&mut bytes) } else { packet.encode(&mut bytes) };
         let (from, to) = (packet.from.ip, packet.to.ip);
-        let sent = Sent { at: self.now, from, to, ecn: packet.ecn, omits, bytes: bytes.to_vec() };
+        let udp = Some((packet.from.udp, packet.to.udp)).filter(|udp| *udp != (0, 0));
+        let sent = Sent { at: self.now, from, to, udp, ecn: packet.ecn, omits, bytes: bytes.to_vec() };
         let ports = wire::ports(&sent.bytes);
         if self.peer.contains(&to) && ports == (PORT, self.port()) {
             self.queue.push_back(sent);
@@ -149,7 +157,8 @@ impl World {
         let expecting = self.sockets.awaits_init_ack(&self.endpoint);
         self.live.inject(&mut bytes, packet.tag, raw, expecting);
         wire::set_checksum(&mut bytes, packet.checksum);
-        let [from, to] = [from, to].map(|ip| Address { ip, udp: 0 });
+        let udp = packet.udp.unwrap_or((self.udp, self.udp));
+        let (from, to) = (Address { ip: from, udp: udp.0 }, Address { ip: to, udp: udp.1 });
         let (ecn, bytes) = (packet.ecn.unwrap_or_default(), Bytes::from(bytes));
         // What cannot be decoded is dropped, as it would be by whoever reads the network for the core.
         let typed = match packet.checksum {
@@ -163,6 +172,11 @@ impl World {
         }
         self.drain();
         Ok(())
+    }
+
+    /// This address with its UDP port.
+    pub(super) fn at(&self, ip: IpAddr) -> Address {
+        Address { ip, udp: self.udp }
     }
 
     /// Notes a packet in the log, in the script's numbers.
