@@ -65,7 +65,14 @@ fn transfer() -> Vec<Packet> {
     world.run(Time::ZERO + Duration::from_secs(60));
     for size in [1, 700, 30, 4000] {
         let payload = Bytes::from(vec![b'a'; size]);
-        let message = Message { stream: 1, ppid: 7, unordered: size == 30, immediate: size == 1, payload, ..Message::default() };
+        let message = Message {
+            stream: 1,
+            ppid: 7,
+            unordered: size == 30,
+            immediate: size == 1,
+            payload,
+            ..Message::default()
+        };
         world.ends[0].send(world.now, id, message).expect("room to send");
     }
     world.ends[0].shutdown(world.now, id);

@@ -116,9 +116,9 @@ impl Spec {
                 gaps: gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end }).collect(),
                 duplicates: duplicates.iter().copied().map(Tsn).collect(),
             }),
-            Spec::Heartbeat(bytes) => Chunk::Heartbeat(Heartbeat { info: some(usize::from(*bytes) % 3000) }),
+            Spec::Heartbeat(bytes) => Chunk::Heartbeat(Heartbeat::new(some(usize::from(*bytes) % 3000))),
             Spec::HeartbeatAck { changed } => {
-                Chunk::HeartbeatAck(Heartbeat { info: damaged(&peer.heartbeat, *changed, 1) })
+                Chunk::HeartbeatAck(Heartbeat::new(damaged(&peer.heartbeat, *changed, 1)))
             }
             Spec::Abort { reflected, causes } => Chunk::Abort(Abort {
                 reflected: *reflected,

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use anabranch_proto::wire::chunk::{
-    Bare, CookieEcho, Data, GapBlock, Heartbeat, Init, Sack, Shutdown, ShutdownComplete,
+    Bare, CookieEcho, Data, GapBlock, Init, Sack, Shutdown, ShutdownComplete,
 };
 use anabranch_proto::wire::{Chunk, Packet, Param};
 use anabranch_proto::{Config, Ssn, Tsn};
@@ -232,7 +232,7 @@ impl Peer {
                 Chunk::InitAck(_) => Chunk::CookieEcho(CookieEcho { cookie: self.cookie.clone() }),
                 Chunk::CookieEcho(_) => Chunk::CookieAck(Bare),
                 Chunk::Data(_) => self.sack(self.highest.distance_from(self.acked), 0, 0),
-                Chunk::Heartbeat(Heartbeat { info }) => Chunk::HeartbeatAck(Heartbeat { info }),
+                Chunk::Heartbeat(heartbeat) => Chunk::HeartbeatAck(heartbeat),
                 Chunk::Shutdown(_) => Chunk::ShutdownAck(Bare),
                 Chunk::ShutdownAck(_) => Chunk::ShutdownComplete(ShutdownComplete { reflected: false }),
                 _ => continue,

@@ -178,6 +178,13 @@ fn addresses() -> impl Strategy<Value = Address> {
     (any::<IpAddr>(), any::<u16>()).prop_map(|(ip, udp)| Address { ip, udp })
 }
 
+fn heartbeat() -> impl Strategy<Value = Heartbeat> {
+    (octets(40), vec(params(), 0..3)).prop_map(|(info, others)| {
+        let others = Param::encode_list(&others).expect("short");
+        Heartbeat { info, others: Some(Box::new(others)).filter(|others| !others.is_empty()) }
+    })
+}
+
 /// Each row of the table, and the numbers that have none.
 fn chunks() -> impl Strategy<Value = Chunk> {
     prop_oneof![
@@ -185,8 +192,8 @@ fn chunks() -> impl Strategy<Value = Chunk> {
         init().prop_map(|init| Chunk::Init(Box::new(init))),
         init().prop_map(|init| Chunk::InitAck(Box::new(init))),
         sack().prop_map(Chunk::Sack),
-        octets(40).prop_map(|info| Chunk::Heartbeat(Heartbeat { info })),
-        octets(40).prop_map(|info| Chunk::HeartbeatAck(Heartbeat { info })),
+        heartbeat().prop_map(Chunk::Heartbeat),
+        heartbeat().prop_map(Chunk::HeartbeatAck),
         (any::<bool>(), vec(causes(), 0..4))
             .prop_map(|(reflected, causes)| Chunk::Abort(Abort { reflected, causes })),
         tsns().prop_map(|cumulative| Chunk::Shutdown(Shutdown { cumulative })),

@@ -97,7 +97,7 @@ fn setting_up() {
 
 #[test]
 fn watching_paths() {
-    let heartbeat = || Heartbeat { info: Bytes::from_static(b"hi") };
+    let heartbeat = || Heartbeat::new(Bytes::from_static(b"hi"));
     //= rfc9260#section-3.3.5
     same(Chunk::Heartbeat(heartbeat()), "04 00 000a 0001 0006 6869 0000");
     //= rfc9260#section-3.3.6

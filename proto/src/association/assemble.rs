@@ -171,7 +171,7 @@ impl Association {
         path.health.used = now;
         path.timers.heartbeat = Time::NEVER;
         path.timers.answer = now + view.rto;
-        let chunk = Chunk::Heartbeat(Heartbeat { info: path.health.information(view.local, now) });
+        let chunk = Chunk::Heartbeat(Heartbeat::new(path.health.information(view.local, now)));
         Some(self.packet(id, smallvec![chunk], Purpose::Heartbeat, Limit::Control))
     }
 

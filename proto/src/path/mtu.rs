@@ -91,7 +91,7 @@ impl Paths {
         path.mtu.search = Search::Sent { probe, lost };
         path.timers.probe = now + view.rto.max(PROBE_TIMER);
         let info = path.health.probe_information(view.local, now, probe);
-        let heartbeat = Chunk::Heartbeat(Heartbeat { info });
+        let heartbeat = Chunk::Heartbeat(Heartbeat::new(info));
         let udp = if view.remote.udp == 0 { 0 } else { 8 };
         let before = config.ip_header as usize + udp + HEADER + heartbeat.padded_size() + CHUNK_HEADER;
         let bytes = (probe as usize).saturating_sub(before) & !3;

@@ -25,8 +25,8 @@ pub enum DecodeError {
         /// The one of the bytes that came.
         computed: u32,
     },
-    /// A length field is smaller than its own header, or reaches beyond what encloses it: a partial chunk,
-    /// or a parameter that leaves its chunk.
+    /// A length field is smaller than its own header, or reaches beyond what encloses it: a parameter that
+    /// leaves its chunk.
     #[error("the element at byte {at} cannot be {length} bytes long")]
     Length {
         /// Where the chunk, parameter or cause begins.

@@ -132,7 +132,8 @@ impl Packet {
 
     /// The packet that these bytes are. What it keeps of them (payloads, cookies) is shared, not copied.
     ///
-    /// One wrong length anywhere and the packet is refused whole. Reserved bits and padding are not looked at.
+    /// One wrong length anywhere and the packet is refused whole; but of a partial chunk at its end only that is
+    /// dropped. Reserved bits and padding are not looked at.
     /// The memory it takes is at most 64 times the size of `bytes`, reached by nothing but empty chunks.
     pub fn decode(from: Address, to: Address, ecn: Ecn, bytes: Bytes) -> Result<Packet, DecodeError> {
         //= rfc9260#section-6.8
@@ -164,7 +165,8 @@ impl Packet {
         let tag = reader.u32()?;
         reader.u32()?;
         let mut chunks = SmallVec::new();
-        while reader.remaining() > 0 {
+        //= rfc9260#section-6.10
+        while reader.remaining() > 0 && !reader.is_at_a_partial_chunk() {
             chunks.push(Chunk::take(&mut reader)?);
         }
         Ok(Packet { from, to, ports, tag, ecn, chunks })

@@ -6,6 +6,7 @@ use super::DecodeError;
 use super::chunk::padded;
 
 /// What is left to read of a packet or of one element of it. It counts no reference until a part is kept.
+#[derive(Clone)]
 pub(super) struct Reader<'a> {
     packet: &'a Bytes,
     /// Where the element begins, header included; errors name it.
@@ -81,8 +82,6 @@ impl<'a> Reader<'a> {
     //= rfc9260#section-3.2.1
     // The padding is skipped whatever it holds. It may be missing at the end of a list, because the last
     // parameter's is the chunk's, and may be inside a chunk's length, because it is skipped here.
-    //= rfc9260#section-6.10
-    // A partial chunk is dropped, and the packet with it.
     pub(super) fn element(&mut self) -> Result<([u8; 2], Reader<'a>), DecodeError> {
         let at = self.at;
         let &[first, second, high, low] = self.left().first_chunk().ok_or(DecodeError::Remainder { at })?;
@@ -92,6 +91,12 @@ impl<'a> Reader<'a> {
         }
         self.at = self.end.min(at + padded(length));
         Ok(([first, second], Reader { packet: self.packet, element: at, at: at + 4, end: at + length }))
+    }
+
+    /// Whether not all of the next chunk is here.
+    pub(super) fn is_at_a_partial_chunk(&self) -> bool {
+        let length = |&[_, _, high, low]: &[u8; 4]| usize::from(u16::from_be_bytes([high, low]));
+        self.left().first_chunk().is_some_and(|header| length(header) > self.remaining())
     }
 
     /// Refuses an element of which something is left.

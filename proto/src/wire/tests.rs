@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use bytes::{Bytes, BytesMut};
 use smallvec::{SmallVec, smallvec};
 
-use super::chunk::{Abort, Data, GapBlock, Heartbeat, Init, Sack, Unknown};
+use super::chunk::{Abort, Bare, Data, GapBlock, Heartbeat, Init, Sack, Unknown};
 use super::{Address, Cause, Chunk, DecodeError, Ecn, EncodeError, Packet, Param, Ports};
 use crate::{Ssn, Tsn};
 
@@ -129,10 +129,30 @@ fn abort_with_causes() {
 #[test]
 fn heartbeat() {
     same(
-        &packet(0x0102_0304, [Chunk::Heartbeat(Heartbeat { info: Bytes::from_static(b"hello") })]),
+        &packet(0x0102_0304, [Chunk::Heartbeat(Heartbeat::new(&b"hello"[..]))]),
         "1388 0b80  01020304  de55b2cc
          04 00 000d  0001 0009 68656c6c6f (000000)",
     );
+}
+
+/// What comes with the information goes back with it.
+//= rfc9260#section-8.3
+#[test]
+fn heartbeat_with_further_parameters() {
+    let bytes = hex("04 00 0016  0001 0006 6869 (0000)  c0ee 0004  0002 0006 abcd (0000)");
+    let others = Some(Box::new(hex("c0ee 0004  0002 0006 abcd")));
+    let heartbeat = Chunk::Heartbeat(Heartbeat { info: Bytes::from_static(b"hi"), others });
+    assert_eq!((heartbeat.size(), heartbeat.to_bytes()), (22, Ok(bytes)));
+    let text = "04 00 0016  0001 0006 6869 (0000)  c0ee 0004  0002 0006 abcd (0000)";
+    assert_eq!(chunks(text), Ok(vec![heartbeat]));
+}
+
+/// The chunks before a partial one count, and so does a packet that is nothing but one.
+//= rfc9260#section-6.10
+#[test]
+fn a_partial_chunk_is_dropped() {
+    assert_eq!(chunks("07 00 0008"), Ok(vec![]));
+    assert_eq!(chunks("0b 00 0004  00 03 0014 00000001"), Ok(vec![Chunk::CookieAck(Bare)]));
 }
 
 fn data(payload: &'static [u8]) -> Data {
@@ -211,8 +231,6 @@ fn malformed_packets_are_refused_with_the_place() {
     use DecodeError::{Content, Length, Remainder};
     let cases = [
         ("a length below its own header", "07 00 0003", Length { at: 12, length: 3 }),
-        ("a partial chunk", "07 00 0008", Length { at: 12, length: 8 }),
-        ("the same behind a whole one", "0b 00 0004  00 03 0014 00000001", Length { at: 16, length: 20 }),
         ("DATA without all of its header", "00 03 000c 00000001 0002 0003", Content { at: 12 }),
         (
             "a SACK with fewer blocks than counted",
@@ -225,7 +243,12 @@ fn malformed_packets_are_refused_with_the_place() {
         ("an INIT without all of its header", "01 00 0008 00000001", Content { at: 12 }),
         ("a HEARTBEAT without info", "04 00 0004", Remainder { at: 16 }),
         ("one with another parameter", "04 00 0008 0002 0004", Content { at: 16 }),
-        ("one with two", "04 00 000c 0001 0004 0001 0004", Content { at: 12 }),
+        (
+            "one with info and half a parameter",
+            "04 00 000c 0001 0004 0002 0008",
+            Length { at: 20, length: 8 },
+        ),
+        ("one with too little for another", "04 00 000a 0001 0004 0002 0000", Remainder { at: 20 }),
         ("a cause that leaves its chunk", "06 00 0008 0004 0008", Length { at: 16, length: 8 }),
         ("a cause that ends before its header does", "06 00 0008 0004 0000", Length { at: 16, length: 0 }),
         ("too little for another cause", "06 00 000a 0004 0004 0004 0000", Remainder { at: 20 }),
@@ -268,7 +291,7 @@ fn what_would_change_its_meaning_is_not_encoded() {
         (abort(Cause::Unknown { code: 4, value: Bytes::new() }), known(4)),
         (abort(Cause::UserInitiated(vec![0; 65_528].into())), EncodeError::TooLong { size: 65_536 }),
         (abort(Cause::MissingParameter(vec![0; 40_000])), EncodeError::TooLong { size: 80_012 }),
-        (Chunk::Heartbeat(Heartbeat { info: vec![0; 65_528].into() }), EncodeError::TooLong { size: 65_536 }),
+        (Chunk::Heartbeat(Heartbeat::new(vec![0; 65_528])), EncodeError::TooLong { size: 65_536 }),
     ];
     for (chunk, error) in cases {
         let mut out = BytesMut::from(&b"before"[..]);

@@ -165,7 +165,7 @@ fn heartbeats_measure() {
     // HB.interval and an RTO of 1 s after the beginning.
     assert_eq!((sent.len(), sent[0].0), (1, at_ms(6000)));
     bench.until(at_ms(6080));
-    bench.hear(Chunk::HeartbeatAck(Heartbeat { info: sent[0].2.clone() }));
+    bench.hear(Chunk::HeartbeatAck(Heartbeat::new(sent[0].2.clone())));
     assert_eq!(rtt(&bench), (80_000_000, 40_000_000, 240_000_000));
     // The next: HB.interval and an RTO of 240 ms after this one. Nobody answers: twice 240 ms.
     bench.until(at_ms(11_239));
@@ -189,10 +189,10 @@ fn a_heartbeat_ack_with_another_nonce_is_ignored() {
     let mut forged = info.to_vec();
     forged[15] ^= 1;
     for wrong in [forged, info[..15].to_vec(), vec![]] {
-        bench.hear_on(1, Chunk::HeartbeatAck(Heartbeat { info: wrong.into() }));
+        bench.hear_on(1, Chunk::HeartbeatAck(Heartbeat::new(wrong)));
         assert!(bench.events.len() == 1, "only that it is up: {:?}", bench.events);
     }
-    bench.hear_on(1, Chunk::HeartbeatAck(Heartbeat { info }));
+    bench.hear_on(1, Chunk::HeartbeatAck(Heartbeat::new(info)));
     assert_eq!(bench.events.len(), 2);
 }
 

@@ -365,3 +365,25 @@ fn a_lifetime_that_ends_after_a_timeout() {
     bench.until(since + ms(3100));
     assert_eq!((bench.failed().len(), forwards(&mut bench).len()), (4, 1));
 }
+
+/// A message of five chunks, of which the first is lost and the last under way when it is given up: nothing is left
+/// of it, and the round trip of the next message is measured.
+//= rfc3758#section-3.5
+#[test]
+fn a_message_of_several_chunks_is_given_up_whole() {
+    let mut bench = bench();
+    let first = bench.grow_to(8000);
+    give(&mut bench, 4, 5 * 1452, Reliability::Retransmissions(0));
+    bench.drain();
+    assert_eq!(bench.view(0).flight, 5 * 1468);
+    (1..=3).for_each(|n| bench.sack(first - 1, &[(first + 1, first + n)]));
+    assert_eq!((bench.view(0).flight, bench.view(0).marked), (0, 0));
+    assert_eq!(forwards(&mut bench), [ForwardTsn { cumulative: Tsn(first + 4), skipped: vec![(4, Ssn(0))] }]);
+    bench.sack(first + 4, &[]);
+    let before = bench.view(0).srtt;
+    give(&mut bench, 0, 100, Reliability::Full);
+    bench.drain();
+    bench.pass(ms(80));
+    bench.sack(first + 5, &[]);
+    assert_eq!((before, bench.view(0).srtt), (Some(ms(0)), Some(ms(10))));
+}

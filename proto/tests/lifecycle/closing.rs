@@ -208,7 +208,7 @@ fn a_peer_that_is_heard_has_time() {
     bench.end.shutdown(bench.now, bench.id);
     bench.drain();
     bench.until(at_ms(6000));
-    bench.hear(Chunk::Heartbeat(Heartbeat { info: Bytes::from_static(b"alive?") }));
+    bench.hear(Chunk::Heartbeat(Heartbeat::new(Bytes::from_static(b"alive?"))));
     bench.pass(ms(100_000));
     let shutdowns = bench.sent.iter().filter(|(_, packet, _)| packet.chunks.iter().any(is_shutdown));
     let times: Vec<u64> = shutdowns.map(|(at, ..)| at.as_nanos() / 1_000_000_000).collect();

@@ -17,10 +17,10 @@ fn a_forged_heartbeat_ack_confirms_nothing() {
     let (_, _, info) = asked.first().expect("the second path is asked");
     let mut forged = info.to_vec();
     forged[15] ^= 1;
-    bench.hear_on(1, Chunk::HeartbeatAck(Heartbeat { info: forged.into() }));
-    bench.hear_on(1, Chunk::HeartbeatAck(Heartbeat { info: Bytes::new() }));
+    bench.hear_on(1, Chunk::HeartbeatAck(Heartbeat::new(forged)));
+    bench.hear_on(1, Chunk::HeartbeatAck(Heartbeat::new(Bytes::new())));
     assert_eq!(bench.view(1).state, PathState::Unconfirmed);
-    bench.hear_on(1, Chunk::HeartbeatAck(Heartbeat { info: info.clone() }));
+    bench.hear_on(1, Chunk::HeartbeatAck(Heartbeat::new(info.clone())));
     assert_eq!(bench.view(1).state, PathState::Active);
 }
 
@@ -124,7 +124,7 @@ fn reported_duplicates_grow_no_window() {
 #[test]
 fn floods_of_heartbeats_and_duplicates() {
     let mut bench = Bench::new(era("rfc9260"), 1);
-    let heartbeat = || Chunk::Heartbeat(Heartbeat { info: Bytes::from_static(b"again") });
+    let heartbeat = || Chunk::Heartbeat(Heartbeat::new(Bytes::from_static(b"again")));
     bench.hear_packet(0, bench.tag, (0..300).map(|_| heartbeat()));
     let answers = bench.sent.iter().flat_map(|s| &s.1.chunks).filter(|c| matches!(c, Chunk::HeartbeatAck(_)));
     assert_eq!(answers.count(), 64);

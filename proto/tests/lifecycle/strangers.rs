@@ -59,7 +59,7 @@ fn out_of_the_blue() {
     let other = OperationError { causes: vec![Cause::OutOfResource] };
     let aborted = [
         chunk(1, 10),
-        Chunk::Heartbeat(Heartbeat { info: Bytes::new() }),
+        Chunk::Heartbeat(Heartbeat::new(Bytes::new())),
         Chunk::Shutdown(Shutdown { cumulative: Tsn(0) }),
         Chunk::Error(other),
     ];
@@ -99,7 +99,7 @@ fn wrong_tags_are_ignored() {
     let wrong = [
         (bench.tag ^ 1, chunk(1, 10)),
         (bench.tag ^ 1, Chunk::Shutdown(Shutdown { cumulative: Tsn(1) })),
-        (bench.tag ^ 1, Chunk::Heartbeat(Heartbeat { info: Bytes::new() })),
+        (bench.tag ^ 1, Chunk::Heartbeat(Heartbeat::new(Bytes::new()))),
         (bench.tag ^ 1, abort(false)),
         (bench.tag, abort(true)),
         (PEER_TAG, abort(false)),
@@ -214,8 +214,8 @@ fn heartbeats_are_answered() {
     let mut bench = Bench::new(era("rfc9260"), 2);
     bench.sent.clear();
     let info = Bytes::from_static(b"whatever this is");
-    bench.hear_on(1, Chunk::Heartbeat(Heartbeat { info: info.clone() }));
+    bench.hear_on(1, Chunk::Heartbeat(Heartbeat::new(info.clone())));
     let [(_, packet, _)] = &bench.sent[..] else { panic!("{:?}", bench.sent) };
     assert_eq!((packet.from, packet.to), (address(1, 0), address(1, 1)));
-    assert_eq!(packet.chunks[..], [Chunk::HeartbeatAck(Heartbeat { info })]);
+    assert_eq!(packet.chunks[..], [Chunk::HeartbeatAck(Heartbeat::new(info))]);
 }

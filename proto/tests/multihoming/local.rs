@@ -59,9 +59,9 @@ fn when_no_path_is_left_they_go_from_another_address() {
     let [(_, _, late), .., (_, _, right)] = &bench.heartbeats()[..] else {
         panic!("it is asked more than once")
     };
-    bench.hear(Chunk::HeartbeatAck(Heartbeat { info: late.clone() }));
+    bench.hear(Chunk::HeartbeatAck(Heartbeat::new(late.clone())));
     assert_eq!(bench.view(1).state, PathState::Unconfirmed, "that was asked from the second");
-    bench.hear(Chunk::HeartbeatAck(Heartbeat { info: right.clone() }));
+    bench.hear(Chunk::HeartbeatAck(Heartbeat::new(right.clone())));
     assert_eq!((bench.view(1).state, locals(&bench)), (PathState::Active, [address(0, 0); 2]));
     bench.up(0, false);
     assert_eq!(locals(&bench), [address(1, 0); 2]);
@@ -102,11 +102,7 @@ fn the_udp_port_of_a_peer_address_is_followed() {
     let heard = |world: &mut World, tag, udp| {
         let mut packet = world.log.iter().rev().find(|l| l.side == 0).expect("a packet").packet.clone();
         (packet.from, packet.to, packet.tag) = (port(1, 0, udp), address(1, 1), tag);
-        packet.chunks = [Chunk::Heartbeat(anabranch_proto::wire::chunk::Heartbeat {
-            info: bytes::Bytes::from_static(b"is it me"),
-        })]
-        .into_iter()
-        .collect();
+        packet.chunks = [Chunk::Heartbeat(Heartbeat::new(&b"is it me"[..]))].into_iter().collect();
         world.ends[1].handle(world.now, Incoming::Packet(Box::new(packet)));
         world.drain(1);
     };

@@ -34,7 +34,7 @@ fn probes(bench: &mut Bench) -> Vec<(u64, usize, bytes::Bytes)> {
 fn answer(bench: &mut Bench, carried: usize) -> Option<(u64, usize)> {
     let (at, size, info) = probes(bench).pop()?;
     if size <= carried {
-        bench.hear(Chunk::HeartbeatAck(Heartbeat { info }));
+        bench.hear(Chunk::HeartbeatAck(Heartbeat::new(info)));
     }
     Some((at, size))
 }
@@ -101,7 +101,7 @@ fn a_black_hole() {
     let (at, _, info) = bench.heartbeats().pop().expect("it asks");
     assert_eq!(at, at_ms(3000));
     assert_eq!(bench.view(0).pmdcs, 1468);
-    bench.hear(Chunk::HeartbeatAck(Heartbeat { info }));
+    bench.hear(Chunk::HeartbeatAck(Heartbeat::new(info)));
     assert_eq!((bench.view(0).pmdcs, bench.view(0).state), (1168, PathState::Active));
     assert_eq!(answer(&mut bench, 1400), Some((3000, 1348)), "and the search begins, below what is lost");
     assert_eq!(bench.view(0).pmdcs, 1316);

@@ -121,7 +121,7 @@ fn heartbeat_max_burst() {
         for second in 1..=3 {
             for (at, path, info) in bench.heartbeats() {
                 asked.push((at.as_nanos() / 1_000_000, path));
-                let answer = anabranch_proto::wire::chunk::Heartbeat { info };
+                let answer = anabranch_proto::wire::chunk::Heartbeat::new(info);
                 bench.hear_on(path.into(), Chunk::HeartbeatAck(answer));
             }
             bench.until(at_ms(1000 * second));
@@ -275,7 +275,7 @@ fn heartbeats_are_jittered_by_half_an_rto() {
     for tenth in 1..=62_000 {
         bench.until(at_ms(tenth * 100));
         for (at, _, info) in bench.heartbeats() {
-            bench.hear(Chunk::HeartbeatAck(Heartbeat { info }));
+            bench.hear(Chunk::HeartbeatAck(Heartbeat::new(info)));
             if let Some(last) = last.replace(at) {
                 let passed = (at.since(last).as_nanos() as u64) / 1_000_000;
                 met[((passed - 30_500) / 100) as usize] += 1;

@@ -250,7 +250,7 @@ impl Bench {
     pub fn answer_heartbeats(&mut self, answers: impl Fn(u16) -> bool) {
         for (_, path, info) in self.heartbeats() {
             if answers(path) {
-                self.hear_on(path.into(), Chunk::HeartbeatAck(Heartbeat { info }));
+                self.hear_on(path.into(), Chunk::HeartbeatAck(Heartbeat::new(info)));
             }
         }
     }

@@ -106,15 +106,21 @@ impl Line {
             }
             decoded => decoded,
         };
+        let end = whole_chunks(found.sctp);
         match decoded {
-            Ok(packet) => self.chunks = packet.chunks.iter().map(Short::new).collect(),
-            Err(error) => {
-                let malformed = format!("malformed: {error}");
-                let before = self.remark.take();
-                self.remark =
-                    Some(before.map_or(malformed.clone(), |before| format!("{before}; {malformed}")));
+            Ok(packet) => {
+                self.chunks = packet.chunks.iter().map(Short::new).collect();
+                if end < found.sctp.len() {
+                    self.malformed(format!("the chunk at byte {end} is not all here"));
+                }
             }
+            Err(error) => self.malformed(error.to_string()),
         }
+    }
+
+    fn malformed(&mut self, why: String) {
+        let before = self.remark.take().map_or(String::new(), |before| format!("{before}; "));
+        self.remark = Some(format!("{before}malformed: {why}"));
     }
 
     /// The capture does not have all of the packet: its whole chunks, and what the next one is.

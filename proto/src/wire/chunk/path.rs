@@ -2,9 +2,9 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::{CHUNK_HEADER, Content};
+use super::{CHUNK_HEADER, Content, padded};
 use crate::wire::reader::Reader;
-use crate::wire::tlv::length;
+use crate::wire::tlv::{length, pad};
 use crate::wire::{DecodeError, EncodeError};
 
 /// The parameter type of Heartbeat Info.
@@ -18,30 +18,47 @@ const INFO_HEADER: usize = 4;
 pub struct Heartbeat {
     /// The value of the Heartbeat Info parameter: the sender's own, returned as it was.
     pub info: Bytes,
+    /// Further parameters as they came, headers and all, which the answer returns too. Hardly anybody sends any.
+    pub others: Option<Box<Bytes>>,
 }
 
 impl Heartbeat {
+    /// With this information, and nothing beside it.
+    pub fn new(info: impl Into<Bytes>) -> Self {
+        Heartbeat { info: info.into(), others: None }
+    }
+
     /// Encoded length in bytes, without padding.
     pub fn size(&self) -> usize {
-        CHUNK_HEADER + INFO_HEADER + self.info.len()
+        let info = INFO_HEADER + self.info.len();
+        CHUNK_HEADER + self.others.as_ref().map_or(info, |others| padded(info) + others.len())
     }
 }
 
 //= rfc9260#section-3.3.5
 //= rfc9260#section-3.3.6
-// Exactly one Heartbeat Info: what the answer must return is then the value of that one, nothing beside it.
 impl Content for Heartbeat {
     fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        let start = out.len();
         out.put_u16(INFO);
         out.put_u16(length(INFO_HEADER + self.info.len())?);
         out.put_slice(&self.info);
+        if let Some(others) = &self.others {
+            pad(out, start);
+            out.put_slice(others);
+        }
         Ok(())
     }
 
     fn take(_: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        match value.element()? {
-            (number, mut info) if u16::from_be_bytes(number) == INFO => Ok(Heartbeat { info: info.rest() }),
-            (_, other) => Err(other.wrong()),
+        let info = match value.element()? {
+            (number, mut info) if u16::from_be_bytes(number) == INFO => info.rest(),
+            (_, other) => return Err(other.wrong()),
+        };
+        let mut others = value.clone();
+        while others.remaining() > 0 {
+            others.element()?;
         }
+        Ok(Heartbeat { info, others: (value.remaining() > 0).then(|| Box::new(value.rest())) })
     }
 }
