@@ -143,7 +143,9 @@ impl Association {
         chunks.push(chunk);
         chunks.extend(with);
         if self.receiver.schedule.now && self.state == State::ShutdownSent {
-            chunks.push(self.take_sack(path));
+            let used: usize = chunks.iter().map(Chunk::padded_size).sum();
+            let sack = self.take_sack_within(self.sack_limit(path).saturating_sub(used));
+            chunks.push(sack);
         }
         Some(self.packet(path, chunks, purpose, Limit::Control))
     }
@@ -274,7 +276,11 @@ impl Association {
     }
 
     fn take_sack(&mut self, path: PathId) -> Chunk {
-        let limit = self.sack_limit(path);
+        self.take_sack_within(self.sack_limit(path))
+    }
+
+    /// The SACK with as many Gap Ack Blocks as fit so many bytes.
+    fn take_sack_within(&mut self, limit: usize) -> Chunk {
         Chunk::Sack(self.receiver.sack(limit, &self.config))
     }
 

@@ -216,6 +216,21 @@ fn a_peer_that_is_heard_has_time() {
     assert_eq!(bench.events.last(), Some(&(at_ms(31_000), Event::Lost(LostReason::TooManyErrors))));
 }
 
+/// The SACK beside a SHUTDOWN has as many Gap Ack Blocks as the packet has room for: 548 bytes, less 20 of IP, 12 of
+/// the common header, 8 of SHUTDOWN and 16 of SACK, are 123 blocks.
+//= rfc9260#section-9.2
+//= rfc9260#section-3.3.4
+#[test]
+fn a_sack_with_many_gaps_beside_shutdown() {
+    let mut bench = Bench::new(Config { mtu: 548, ..era("rfc9260") }, 1);
+    bench.end.shutdown(bench.now, bench.id);
+    bench.drain();
+    (1..=200).for_each(|n| bench.data(1 + 2 * n, 10));
+    let (_, packet, _) = bench.sent.last().expect("an answer");
+    let [Chunk::Shutdown(_), Chunk::Sack(sack)] = &packet.chunks[..] else { panic!("{packet:?}") };
+    assert_eq!((sack.gaps.len(), packet.size()), (123, 528));
+}
+
 /// Data that comes after SHUTDOWN was sent is acknowledged, and SHUTDOWN repeated, in one packet and at once.
 //= rfc9260#section-9.2
 #[test]
