@@ -7,13 +7,8 @@ use super::message::{CONTROL, controls, gathered, header, length};
 use super::notice::{Notice, partial_delivery_aborted};
 use super::options::Got;
 use super::socket::{CallFault, Outcome, Returned, done, failed};
-use super::sockopt::{Fields, number, show};
+use super::sockopt::{Fields, MSG_EOR, MSG_NOTIFICATION, UNORDERED, number, show};
 use super::world::World;
-
-const UNORDERED: i128 = 1;
-/// Flags of what was received.
-const MSG_EOR: i128 = 0x80;
-const MSG_NOTIFICATION: i128 = 0x8000;
 
 /// What waits at the front of a socket, read in part or not at all.
 pub(super) struct Waiting {

@@ -1,6 +1,6 @@
 //! Runs a script's events in their order.
 
-use anabranch_proto::wire::{Address, Ecn};
+use anabranch_proto::wire::Ecn;
 use anabranch_proto::{Incoming, Time};
 
 use super::ast::{Action, Body, Call, Checksum, Command, Event, Expr, Moment, Packet, Program, When};
@@ -111,18 +111,18 @@ impl Run {
 
     fn command(&mut self, command: &Command) -> Result<(), Fault> {
         let world = &mut self.world;
-        let udp = world.udp;
-        let address = |ip| Address { ip, udp };
         match command {
             Command::Sysctl { name, value } => world.sockets.sysctl(name, *value),
             Command::Link { local, .. } if !world.local.contains(local) => {
                 return Err(Fault::Wrong(format!("{local} is no address of the stack (--local)")));
             }
             Command::Link { local, up } => {
-                world.endpoint.handle(world.now, Incoming::Writable(address(*local), *up));
+                let address = world.at(*local);
+                world.endpoint.handle(world.now, Incoming::Writable(address, *up));
             }
             Command::TooBig { peer, mtu } => {
-                world.endpoint.handle(world.now, Incoming::TooBig(address(*peer), *mtu));
+                let address = world.at(*peer);
+                world.endpoint.handle(world.now, Incoming::TooBig(address, *mtu));
             }
         }
         world.drain();

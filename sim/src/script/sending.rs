@@ -7,15 +7,10 @@ use super::ast::Expr;
 use super::message::{CONTROL, controls, gathered, header, length};
 use super::options;
 use super::socket::{CallFault, Outcome, done, failed, wrong};
-use super::sockopt::{Fields, number};
+use super::sockopt::{ABORT, EOF, Fields, SACK_IMMEDIATELY, UNORDERED, number};
 use super::view::ip;
 use super::world::World;
 
-/// Flags of a message to send.
-const UNORDERED: i128 = 1;
-const EOF: i128 = 0x100;
-const ABORT: i128 = 0x200;
-const SACK_IMMEDIATELY: i128 = 0x400;
 /// What a call says of the message that it sends.
 #[derive(Default)]
 struct Order {

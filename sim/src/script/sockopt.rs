@@ -7,6 +7,15 @@ use super::ast::Expr;
 use super::options;
 use super::socket::CallFault;
 
+/// Flags of a message to send; the first also of one that was received (RFC 6458 §5.3.4).
+pub(super) const UNORDERED: i128 = 1;
+pub(super) const EOF: i128 = 0x100;
+pub(super) const ABORT: i128 = 0x200;
+pub(super) const SACK_IMMEDIATELY: i128 = 0x400;
+/// Flags of what was received.
+pub(super) const MSG_EOR: i128 = 0x80;
+pub(super) const MSG_NOTIFICATION: i128 = 0x8000;
+
 /// What an option asks for beyond a change of parameters.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Also {
@@ -35,10 +44,10 @@ fn constant(word: &str) -> Option<i128> {
         "SCTP_ENABLE_RESET_STREAM_REQ" => 1,
         "SCTP_ENABLE_RESET_ASSOC_REQ" => 2,
         "SCTP_ENABLE_CHANGE_ASSOC_REQ" => 4,
-        "SCTP_UNORDERED" => 1,
-        "SCTP_EOF" => 0x100,
-        "SCTP_ABORT" => 0x200,
-        "SCTP_SACK_IMMEDIATELY" => 0x400,
+        "SCTP_UNORDERED" => UNORDERED,
+        "SCTP_EOF" => EOF,
+        "SCTP_ABORT" => ABORT,
+        "SCTP_SACK_IMMEDIATELY" => SACK_IMMEDIATELY,
         "SCTP_SEND_SNDINFO_VALID" => 1,
         "SCTP_SEND_PRINFO_VALID" => 2,
         "SCTP_SEND_AUTHINFO_VALID" => 4,
@@ -48,8 +57,8 @@ fn constant(word: &str) -> Option<i128> {
         "SCTP_STREAM_RESET_OUTGOING_SSN" => 2,
         "SCTP_STREAM_RESET_DENIED" | "SCTP_ASSOC_RESET_DENIED" | "SCTP_STREAM_CHANGE_DENIED" => 4,
         "SCTP_STREAM_RESET_FAILED" | "SCTP_ASSOC_RESET_FAILED" | "SCTP_STREAM_CHANGE_FAILED" => 8,
-        "MSG_EOR" => 0x80,
-        "MSG_NOTIFICATION" => 0x8000,
+        "MSG_EOR" => MSG_EOR,
+        "MSG_NOTIFICATION" => MSG_NOTIFICATION,
         _ => return None,
     })
 }
