@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::Duration;
 use crate::extension::Extensions;
+use crate::mechanisms::{self, Mechanisms};
 use crate::policy::PolicySpec;
 use crate::rules::Rules;
 use crate::wire::Address;
@@ -19,6 +20,8 @@ pub struct Config {
     pub port: u16,
     /// Where the editions of the standard disagree.
     pub rules: Rules,
+    /// What no edition has; all off by default.
+    pub mechanisms: Mechanisms,
     /// Which pairs of addresses are paths.
     pub pairs: Pairs,
     /// The route of new data; default `primary`.
@@ -158,6 +161,7 @@ impl Default for Config {
             addresses: Vec::new(),
             port: 5000,
             rules: Rules::RFC9260,
+            mechanisms: Mechanisms::default(),
             pairs: Pairs::OnePerPeer,
             new_data: PolicySpec::named("primary"),
             fast: PolicySpec::named("same"),
@@ -218,6 +222,16 @@ impl Config {
             heartbeat_max_burst,
             ..Config::default()
         })
+    }
+
+    /// Concurrent multipath transfer: new data on all active paths (`round-robin`), retransmissions by `rtx-cwnd`,
+    /// and the mechanisms and rules of the table [`CMT`](mechanisms::CMT). The rules are to be those of an era.
+    pub fn with_cmt(mut self) -> Config {
+        mechanisms::bring_cmt(&mut self.rules, &mut self.mechanisms);
+        self.new_data = PolicySpec::named("round-robin");
+        self.fast = PolicySpec::named("rtx-cwnd");
+        self.timeout = PolicySpec::named("rtx-cwnd");
+        self
     }
 
     /// The send buffer in force, in bytes.

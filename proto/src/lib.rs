@@ -21,6 +21,7 @@ mod config;
 mod endpoint;
 mod extension;
 mod handshake;
+pub mod mechanisms;
 mod notes;
 mod output;
 pub mod path;
@@ -37,6 +38,7 @@ pub mod wire;
 pub use config::{Config, ConfigError, LocalAddress, Pairs, SharedKey};
 pub use endpoint::{Endpoint, NewError, Status};
 pub use extension::Extensions;
+pub use mechanisms::Mechanisms;
 pub use output::{
     AddressChange, AssociationId, Blocked, ChangeError, Delivery, Direction, Event, Incoming, Limit,
     LostReason, Message, Note, NoteKind, Outcome, Output, Purpose, Reason, Refused, Reliability, SendError,

@@ -4,17 +4,18 @@
 //! (`tests/rules.rs` counts the places) and can be set alone, so that the worth of every difference can be
 //! measured. Nothing anywhere asks for an era by name.
 
-/// Declares the rules: documentation, choices with their spelling, and one value for each era.
-macro_rules! rules {
-    (choices { $(
+/// Declares a table of choices: documentation, choices with their spelling, and one value for each column.
+macro_rules! table {
+    ($(#[$tdoc:meta])* $table:ident $columns:literal
+    choices { $(
         $(#[doc = $doc:literal])*
         $field:ident: $kind:ident { $( $(#[$vdoc:meta])* $variant:ident = $name:literal ),+ $(,)? }
-            = [$a:ident, $b:ident, $c:ident, $d:ident];
+            = [$($value:ident),+];
     )+ }
     numbers { $(
         $(#[doc = $ndoc:literal])*
-        $nfield:ident: $ntype:ty = [$na:expr, $nb:expr, $nc:expr, $nd:expr];
-    )+ }) => {
+        $nfield:ident: $ntype:ty = [$($nvalue:expr),+];
+    )* }) => {
         $(
             $(#[doc = $doc])*
             #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -34,65 +35,69 @@ macro_rules! rules {
             }
         )+
 
-        /// The choices that make an era; see the table in this module.
+        $(#[$tdoc])*
         #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-        pub struct Rules {
+        pub struct $table {
             $( $(#[doc = $doc])* pub $field: $kind, )+
-            $( $(#[doc = $ndoc])* pub $nfield: $ntype, )+
+            $( $(#[doc = $ndoc])* pub $nfield: $ntype, )*
         }
 
-        impl Rules {
-            /// RFC 2960 (October 2000).
-            pub const RFC2960: Rules = Rules { $($field: $kind::$a,)+ $($nfield: $na,)+ };
-            /// RFC 4960 (September 2007).
-            pub const RFC4960: Rules = Rules { $($field: $kind::$b,)+ $($nfield: $nb,)+ };
-            /// RFC 9260 (June 2022).
-            pub const RFC9260: Rules = Rules { $($field: $kind::$c,)+ $($nfield: $nc,)+ };
-            /// The choices of ns-2 2.35's SCTP module.
-            pub const NS2: Rules = Rules { $($field: $kind::$d,)+ $($nfield: $nd,)+ };
+        impl $table {
+            /// The values of one column of the table.
+            pub(crate) const fn column(n: usize) -> $table {
+                $( const { assert!([$($kind::$value),+].len() == $columns) }; )+
+                $table {
+                    $($field: [$($kind::$value),+][n],)+
+                    $($nfield: [$($nvalue),+][n],)*
+                }
+            }
 
-            /// Every rule that is a choice: its key and the spellings of its choices.
+            /// Every row that is a choice: its key and the spellings of its choices.
             pub const CHOICES: &'static [(&'static str, &'static [&'static str])] =
                 &[$((stringify!($field), $kind::NAMES)),+];
-            /// Every rule that is a number: its key.
-            pub const NUMBERS: &'static [&'static str] = &[$(stringify!($nfield)),+];
-            /// What each rule decides, by key, as documented here.
+            /// Every row that is a number: its key.
+            pub const NUMBERS: &'static [&'static str] = &[$(stringify!($nfield)),*];
+            /// What each row decides, by key, as documented here.
             pub const DOCS: &'static [(&'static str, &'static str)] = &[
                 $((stringify!($field), concat!($($doc),+)),)+
-                $((stringify!($nfield), concat!($($ndoc),+)),)+
+                $((stringify!($nfield), concat!($($ndoc),+)),)*
             ];
 
-            /// Sets the rule `key`, which is a choice, to the one spelled `value`.
-            pub fn choose(&mut self, key: &str, value: &str) -> Result<(), BadRule> {
+            /// Sets the row `key`, which is a choice, to the one spelled `value`.
+            pub fn choose(&mut self, key: &str, value: &str) -> Result<(), $crate::rules::BadRule> {
                 match key {
                     $(stringify!($field) => {
-                        self.$field = $kind::from_name(value).ok_or(BadRule::Choice($kind::NAMES))?;
+                        self.$field =
+                            $kind::from_name(value).ok_or($crate::rules::BadRule::Choice($kind::NAMES))?;
                     })+
-                    _ => return Err(BadRule::Key),
+                    _ => return Err($crate::rules::BadRule::Key),
                 }
                 Ok(())
             }
 
-            /// Sets the rule `key`, which is a number.
-            pub fn set_number(&mut self, key: &str, value: u32) -> Result<(), BadRule> {
+            /// Sets the row `key`, which is a number.
+            pub fn set_number(&mut self, key: &str, value: u32) -> Result<(), $crate::rules::BadRule> {
+                let _ = value;
                 match key {
-                    $(stringify!($nfield) => self.$nfield = value,)+
-                    _ => return Err(BadRule::Key),
+                    $(stringify!($nfield) => self.$nfield = value,)*
+                    _ => return Err($crate::rules::BadRule::Key),
                 }
+                #[allow(unreachable_code, reason = "a table without numbers")]
                 Ok(())
             }
 
-            /// The value of the rule `key`, as it is spelled in a scenario.
+            /// The value of the row `key`, as it is spelled in a scenario.
             pub fn get(&self, key: &str) -> Option<String> {
                 match key {
                     $(stringify!($field) => Some(self.$field.name().to_owned()),)+
-                    $(stringify!($nfield) => Some(self.$nfield.to_string()),)+
+                    $(stringify!($nfield) => Some(self.$nfield.to_string()),)*
                     _ => None,
                 }
             }
         }
     };
 }
+pub(crate) use table;
 
 /// Why a rule could not be set.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -103,7 +108,10 @@ pub enum BadRule {
     Choice(&'static [&'static str]),
 }
 
-rules! { choices {
+table! {
+/// The choices that make an era; see the table in this module.
+Rules 4
+choices {
     /// The initial cwnd of a path.
     initial_window: InitialWindow {
         /// Two units (RFC 2960 §7.2.1).
@@ -176,6 +184,9 @@ rules! { choices {
         /// Those below the highest TSN *newly* acknowledged (HTNA); in Fast Recovery, when the Cumulative TSN
         /// Ack Point advances, all reported missing.
         HighestNewlyAcked = "highest-newly-acked",
+        /// Those below the highest TSN that was newly acknowledged last, also by an earlier SACK: a gap raises
+        /// it, the Cumulative TSN Ack sets it.
+        HighestNewlyAckedYet = "highest-newly-acked-yet",
     } = [HighestAcked, HighestNewlyAcked, HighestNewlyAcked, HighestNewlyAcked];
 
     /// When a fast retransmission halves the window.
@@ -194,6 +205,8 @@ rules! { choices {
         Again = "again",
         /// It cannot.
         Once = "once",
+        /// It cannot, nor once it was looked at to be sent again, for whatever reason.
+        BeforeResending = "before-resending",
     } = [Again, Once, Once, Once];
 
     /// What a SACK that marks chunks lets go at once (§7.2.4).
@@ -204,6 +217,9 @@ rules! { choices {
         PacketOnEntry = "packet-on-entry",
         /// One packet whatever the window, and no other retransmission before the next SACK.
         OnePacket = "one-packet",
+        /// What the windows allow, and one packet whatever the window on each path that lost chunks marked now
+        /// or earlier.
+        PacketEachPath = "packet-each-path",
     } = [PacketThenRoom, PacketThenRoom, PacketOnEntry, OnePacket];
 
     /// Whether new data may pass chunks marked for retransmission that have no room yet (§6.1 C).
@@ -231,6 +247,9 @@ rules! { choices {
         /// Only after a cumulative acknowledgement of a fast-retransmitted chunk, until the limit was
         /// reached once; retransmissions count too.
         WhenArmed = "when-armed",
+        /// As `when-armed`, from the first such acknowledgement, also of a chunk sent again after a timeout, to
+        /// the end.
+        OnceArmed = "once-armed",
     } = [Always, Always, Always, WhenArmed];
 
     /// Which acknowledgement restarts T3-rtx (§6.3.2 R3).
@@ -239,6 +258,8 @@ rules! { choices {
         Earliest = "earliest",
         /// That, or the Cumulative TSN Ack passing any chunk of the path, also one acknowledged before by a gap.
         AnyCumulative = "any-cumulative",
+        /// That, or the Cumulative TSN Ack passing a chunk at or above an expected point of the path (`cuc`).
+        ExpectedPoint = "expected-point",
     } = [Earliest, Earliest, Earliest, AnyCumulative];
 
     /// Whether a timeout cuts ssthresh every time (§7.2.3).
@@ -367,6 +388,15 @@ rules! { choices {
 } }
 
 impl Rules {
+    /// RFC 2960 (October 2000).
+    pub const RFC2960: Rules = Rules::column(0);
+    /// RFC 4960 (September 2007).
+    pub const RFC4960: Rules = Rules::column(1);
+    /// RFC 9260 (June 2022).
+    pub const RFC9260: Rules = Rules::column(2);
+    /// The choices of ns-2 2.35's SCTP module.
+    pub const NS2: Rules = Rules::column(3);
+
     /// The eras, oldest first, ns-2's last.
     pub const ERAS: &'static [(&'static str, Rules)] = &[
         ("rfc2960", Rules::RFC2960),

@@ -113,27 +113,74 @@ pub(crate) struct Path {
     pub(crate) own: PathParameters,
     /// What the SACK being processed has said about this path.
     pub(crate) tally: Tally,
+    /// The path's own points: see the mechanism `cuc`.
+    pub(crate) points: Points,
 }
 
 /// What one SACK says about one path.
 #[derive(Copy, Clone, Default)]
 pub(crate) struct Tally {
-    /// Counted bytes in flight before the SACK.
+    /// Bytes in flight before the SACK, as the rules count them.
     pub(crate) flight_before: u64,
     /// Bytes newly acknowledged by the Cumulative TSN Ack.
     pub(crate) cumulative: u64,
     /// Bytes newly acknowledged by Gap Ack Blocks.
     pub(crate) gap: u64,
+    /// Those of them that were acknowledged when the path's own point had moved, each byte once in its life.
+    pub(crate) gap_behind_point: u64,
+    /// Whether the path's own point moved.
+    pub(crate) moved: bool,
     /// Whether the Cumulative TSN Ack passed a chunk of this path, newly acknowledged or not.
     pub(crate) passed: bool,
+    /// Whether it passed one at or above an expected point.
+    pub(crate) passed_point: bool,
     /// Whether the path's earliest outstanding chunk was acknowledged.
     pub(crate) earliest: bool,
+    /// The lowest chunk newly acknowledged.
+    pub(crate) lowest: Option<Tsn>,
+    /// The highest chunk newly acknowledged by a Gap Ack Block.
+    pub(crate) highest_gap: Option<Tsn>,
     /// The round-trip time measured.
     pub(crate) rtt: Option<Duration>,
     /// Whether a chunk was acknowledged that no other path has carried: it says for certain that this one works.
     pub(crate) certain: bool,
-    /// Whether a chunk was marked by missing reports.
-    pub(crate) marked: bool,
+    /// The lowest chunk that it marked.
+    pub(crate) marked: Option<Tsn>,
+}
+
+/// The chunks whose acknowledgement moves a path's own point: the lowest not acknowledged that was last sent here,
+/// of chunks sent once and of chunks sent again.
+#[derive(Copy, Clone, Default)]
+pub(crate) struct Points {
+    pub(crate) first: Point,
+    pub(crate) again: Point,
+}
+
+/// One of them.
+#[derive(Copy, Clone)]
+pub(crate) struct Point {
+    /// Where it was found last; none was yet.
+    pub(crate) expected: Option<Tsn>,
+    /// It has to be looked for again.
+    pub(crate) sought: bool,
+}
+
+impl Default for Point {
+    fn default() -> Self {
+        Point { expected: None, sought: true }
+    }
+}
+
+impl Points {
+    /// Both have to be looked for again.
+    pub(crate) fn seek(&mut self) {
+        (self.first.sought, self.again.sought) = (true, true);
+    }
+
+    /// Whether a chunk is at or above one of them.
+    pub(crate) fn reached_by(&self, tsn: Tsn) -> bool {
+        [self.first, self.again].iter().any(|point| point.expected.is_none_or(|expected| !tsn.before(expected)))
+    }
 }
 
 /// The timers of a path; [`Time::NEVER`] is off.

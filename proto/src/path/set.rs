@@ -1,10 +1,11 @@
 //! The paths of an association: their facts in one slice, what else they keep in another.
 
-use super::{Mtu, Path, PathId, PathParameters, PathState, PathView, RttLimits, Tally, Timers};
+use super::{Mtu, Path, PathId, PathParameters, PathState, PathView, Points, RttLimits, Tally, Timers};
+use crate::mechanisms::{Mechanisms, T3Flight, TakenBack};
 use crate::output::NoteKind;
 use crate::policy::window::MakePath;
 use crate::policy::{Loss, Units};
-use crate::rules::{AfterTimeout, InFlight, Karn, Rules};
+use crate::rules::{AfterTimeout, InFlight, Karn, Rules, T3Restart};
 use crate::wire::{Address, chunk::DATA_HEADER};
 use crate::{Config, Time, Tsn};
 
@@ -20,6 +21,7 @@ pub(crate) struct Paths {
     rest: Vec<Path>,
     pub(crate) limits: RttLimits,
     rules: Rules,
+    mechanisms: Mechanisms,
     /// The smallest DATA chunk limit of all paths.
     smallest_pmdcs: u32,
     /// Bytes that an extension takes in packets with data.
@@ -37,6 +39,7 @@ impl Paths {
             rest: Vec::new(),
             limits: RttLimits::new(config),
             rules: config.rules,
+            mechanisms: config.mechanisms,
             smallest_pmdcs: u32::MAX,
             overhead: 0,
             down: Vec::new(),
@@ -180,6 +183,7 @@ impl Paths {
             mtu,
             own: PathParameters::default(),
             tally: Tally::default(),
+            points: Points::default(),
         };
         match self.views.get(id.index()) {
             Some(_) => (self.views[id.index()], self.rest[id.index()]) = (view, path),
@@ -291,6 +295,24 @@ impl Paths {
         self.views.iter().map(|view| self.count(view)).sum()
     }
 
+    /// Which acknowledgement restarts T3-rtx.
+    pub(crate) fn t3_restart(&self) -> T3Restart {
+        self.rules.t3_restart
+    }
+
+    /// Whether a path has chunks in flight that keep its T3-rtx running.
+    pub(crate) fn holds_t3(&self, id: PathId) -> bool {
+        match self.mechanisms.t3_flight {
+            T3Flight::AsCounted => self.counted(id) > 0,
+            T3Flight::Unmarked => self.view(id).flight > 0,
+        }
+    }
+
+    /// Whether a chunk that a SACK takes back keeps its missing reports.
+    pub(crate) fn keeps_reports(&self) -> bool {
+        self.mechanisms.taken_back == TakenBack::AsBefore
+    }
+
     fn count(&self, view: &PathView) -> u64 {
         match self.rules.in_flight {
             InFlight::Unmarked => view.flight,
@@ -309,6 +331,13 @@ impl Paths {
             let view = &mut self.views[i];
             let usable = path.writable && view.up && !waits && view.confirmed();
             view.room = if usable { view.window.saturating_sub(flight) } else { 0 };
+        }
+    }
+
+    /// Paths that may carry nothing now, whatever their windows say.
+    pub(crate) fn close_room(&mut self, closed: impl Fn(PathId) -> bool) {
+        for view in self.views.iter_mut().filter(|view| closed(view.id)) {
+            view.room = 0;
         }
     }
 

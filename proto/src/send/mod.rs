@@ -3,6 +3,7 @@
 mod blocked;
 pub(crate) mod outstanding;
 pub(crate) mod queue;
+mod recovery;
 mod rights;
 mod sack;
 mod timeout;
@@ -14,6 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 use smallvec::SmallVec;
 
+use crate::mechanisms::{Bundling, WithoutRoom};
 use crate::notes::Notes;
 use crate::output::{Blocked, Limit, NoteKind, Statistics};
 use crate::path::{PathId, Paths};
@@ -24,6 +26,7 @@ use crate::send::queue::SendQueue;
 use crate::wire::Chunk;
 use crate::{Config, Policies, Ssn, Time, Tsn};
 use blocked::{BlockedClock, in_the_way};
+use recovery::Recoveries;
 use rights::Rights;
 
 /// The sending half of an association.
@@ -34,8 +37,13 @@ pub(crate) struct Sender {
     rights: Rights,
     /// The receive buffer that the peer advertised last, in bytes.
     a_rwnd: u64,
-    /// The Fast Recovery exit point, while in Fast Recovery.
-    exit: Option<Tsn>,
+    recoveries: Recoveries,
+    /// Whether the next marked chunk is looked at when the path of one has no room.
+    looks_further: bool,
+    /// Whether a packet carries only marked chunks whose route names its path.
+    agreed: bool,
+    /// How many events have let data leave.
+    events: u64,
     /// When a closed window is probed; [`Time::NEVER`] while it need not be.
     pub(crate) probe_timer: Time,
     /// A window probe is in flight.
@@ -105,7 +113,10 @@ impl Sender {
             routes,
             rights: Rights::new(config),
             a_rwnd: 0,
-            exit: None,
+            recoveries: Recoveries::new(&config.rules, &config.mechanisms),
+            looks_further: config.mechanisms.without_room == WithoutRoom::NextChunk,
+            agreed: config.mechanisms.bundling == Bundling::SamePath,
+            events: 0,
             probe_timer: Time::NEVER,
             probing: false,
             heard_since_probe: false,
@@ -124,7 +135,7 @@ impl Sender {
     pub(crate) fn restart(&mut self, next: Tsn) {
         self.outstanding.restart(next);
         self.queue.reset(&[]);
-        self.exit = None;
+        self.recoveries.restart();
     }
 
     /// The peer's window: what it advertised, less what is in flight.
@@ -134,7 +145,7 @@ impl Sender {
     }
 
     pub(crate) fn in_recovery(&self) -> bool {
-        self.exit.is_some()
+        self.recoveries.any()
     }
 
     /// User bytes not acknowledged, sent or not.
@@ -162,11 +173,13 @@ impl Sender {
 
     /// A message was given to send.
     pub(crate) fn called(&mut self, was_empty: bool) {
+        self.events += u64::from(was_empty);
         self.rights.called(was_empty, self.outstanding.is_empty());
     }
 
     /// Something other than a SACK happened that may let data go: each such event has its own Max.Burst.
     pub(crate) fn event(&mut self) {
+        self.events += 1;
         self.rights.event();
     }
 
@@ -205,26 +218,43 @@ impl Sender {
     /// A packet of marked chunks: one by a right granted, or as many as there is room for.
     //= rfc9260#section-6.1
     fn retransmission(&mut self, budget: u32, around: &mut Surroundings<'_>) -> Option<Load> {
-        let (tsn, why) = self.outstanding.lowest_marked()?;
-        let granted = self.rights.granted();
-        if granted.is_none() && !self.rights.may_retransmit() {
+        let mut next = Some(self.outstanding.lowest_marked()?);
+        if !self.rights.may_retransmit_anywhere() {
             return None;
         }
+        around.paths.measure_room(true);
+        while let Some((tsn, why)) = next {
+            if let Some(load) = self.retransmission_of(tsn, why, budget, around) {
+                return Some(load);
+            }
+            next = self.looks_further.then(|| self.outstanding.marked_from(tsn.next())).flatten();
+        }
+        None
+    }
+
+    /// A packet that begins with this marked chunk, if it may leave on the path that its route names.
+    fn retransmission_of(
+        &mut self,
+        tsn: Tsn,
+        why: Why,
+        budget: u32,
+        around: &mut Surroundings<'_>,
+    ) -> Option<Load> {
         // A chunk from before the path MTU fell is larger than any budget: it goes alone.
         let size = self.outstanding.get(tsn)?.size;
         if size > budget && size <= around.paths.smallest_pmdcs() {
             return None;
         }
-        around.paths.measure_room(true);
         let ask = self.ask_again(tsn, why, around.paths)?;
         let choice = self.routes.of(why).choose(&ask, around.paths.views());
         let Choice::Send(path) = unless_dormant(choice, around) else { return None };
+        let granted = self.rights.granted().is_some() || self.rights.granted_on(path);
+        let room = self.rights.may_retransmit() && around.paths.view(path).room > 0;
         let sendable = around.paths.sends(path) && around.paths.view(path).confirmed();
-        let room = around.paths.view(path).room > 0;
-        if !sendable || (granted.is_none() && !room) {
+        if !sendable || !(granted || room) {
             return None;
         }
-        let limit = if granted.is_some() { Limit::Granted } else { Limit::Window };
+        let limit = if granted { Limit::Granted } else { Limit::Window };
         Some(Load { path, why, limit, ask })
     }
 
@@ -240,30 +270,43 @@ impl Sender {
             queued: self.queue.user_bytes(),
             peer_window: self.peer_window(paths),
             tie: self.tie,
+            event: self.events,
         })
     }
 
-    /// Sends marked chunks again, the lowest first, as long as they fit the packet.
+    /// Sends marked chunks again, from this one on, as long as they fit the packet.
     fn resend_from(
         &mut self,
-        mut tsn: Tsn,
+        first: Tsn,
         path: PathId,
         mut budget: u32,
         chunks: &mut SmallVec<[Chunk; 2]>,
         around: &mut Surroundings<'_>,
     ) {
-        while let Some((next, why)) = self.outstanding.lowest_marked() {
-            let Some(size) = self.outstanding.get(next).map(|sent| sent.size) else { break };
-            if (size > budget && !chunks.is_empty()) || next.before(tsn) {
+        let mut from = first;
+        while let Some((tsn, why)) = self.outstanding.marked_from(from) {
+            let Some(size) = self.outstanding.get(tsn).map(|sent| sent.size) else { break };
+            from = tsn.next();
+            if tsn != first && self.agreed && !self.goes_by(path, tsn, why, around) {
+                continue;
+            }
+            if size > budget && !chunks.is_empty() {
+                self.outstanding.looked_at(tsn);
                 break;
             }
             budget = budget.saturating_sub(size);
-            tsn = next;
-            let data = self.outstanding.resend(next, path, around.paths, around.now);
+            let data = self.outstanding.resend(tsn, path, around.paths, around.now);
             around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why });
             chunks.push(self.queue.chunk(data));
         }
-        self.rights.retransmitted();
+        self.rights.retransmitted(path);
+    }
+
+    /// Whether the route of this marked chunk names this path.
+    fn goes_by(&mut self, path: PathId, tsn: Tsn, why: Why, around: &Surroundings<'_>) -> bool {
+        let Some(ask) = self.ask_again(tsn, why, around.paths) else { return false };
+        let choice = self.routes.of(why).choose(&ask, around.paths.views());
+        unless_dormant(choice, around) == Choice::Send(path)
     }
 
     /// A packet of new chunks, if marked chunks, windows and bursts allow; else what is in the way is kept: the
@@ -317,6 +360,7 @@ impl Sender {
         around: &mut Surroundings<'_>,
     ) -> (Choice, Ask) {
         around.paths.measure_room(false);
+        around.paths.close_room(|path| self.rights.bursts(path));
         let ask = Ask {
             why,
             tsn: self.outstanding.next_tsn(),
@@ -327,6 +371,7 @@ impl Sender {
             queued: self.queue.user_bytes(),
             peer_window,
             tie: self.tie,
+            event: self.events,
         };
         (unless_dormant(self.routes.new.choose(&ask, around.paths.views()), around), ask)
     }
@@ -372,7 +417,7 @@ impl Sender {
             }
         }
         self.in_use = path;
-        self.rights.sent_new();
+        self.rights.sent_new(path);
     }
 
     fn probe_sent(&mut self, around: &mut Surroundings<'_>) {

@@ -1,6 +1,8 @@
 //! What events allow to be sent: kept as state, so that polling more often changes nothing.
 
 use crate::Config;
+use crate::mechanisms::BurstCount as CountOf;
+use crate::path::PathId;
 use crate::policy::Why;
 use crate::rules::{Burst, SendOn};
 
@@ -10,8 +12,13 @@ pub(super) struct Rights {
     open: bool,
     /// One packet whatever the window, for this reason.
     granted: Option<Why>,
+    /// Paths that lost chunks when a SACK marked some last, and whether one packet may leave there now whatever the
+    /// window.
+    paths: Vec<PathRights>,
     /// Data may leave now: always, or while a SACK is being answered.
     answering: bool,
+    /// Marked chunks may leave now, after a timeout.
+    resending: bool,
     /// Whether data leaves only in answer to a SACK.
     only_answers: bool,
     /// No retransmission beyond the one granted before the next SACK.
@@ -19,15 +26,24 @@ pub(super) struct Rights {
     burst: BurstCount,
 }
 
+/// The rights of one path.
+#[derive(Copy, Clone, Default)]
+struct PathRights {
+    lost: bool,
+    granted: bool,
+}
+
 /// Max.Burst: packets of one event.
 struct BurstCount {
     scope: Burst,
+    of: CountOf,
     limit: u32,
     /// The next events are counted.
     armed: bool,
     /// This event is counted.
     counting: bool,
-    packets: u32,
+    /// Packets of the association, or of each path.
+    packets: Vec<u32>,
 }
 
 impl Rights {
@@ -36,15 +52,18 @@ impl Rights {
         Rights {
             open: false,
             granted: None,
+            paths: Vec::new(),
             answering: !only_answers,
+            resending: false,
             only_answers,
             barred: false,
             burst: BurstCount {
                 scope: config.rules.burst,
+                of: config.mechanisms.burst_count,
                 limit: config.max_burst,
                 armed: false,
                 counting: false,
-                packets: 0,
+                packets: vec![0],
             },
         }
     }
@@ -97,42 +116,90 @@ impl Rights {
         self.barred = true;
     }
 
-    /// A cumulative acknowledgement covered a fast-retransmitted chunk.
-    pub(super) fn arm(&mut self) {
-        self.burst.armed = true;
-        self.burst.counting |= self.burst.scope == Burst::WhenArmed;
+    /// One packet may leave on this path whatever its window.
+    pub(super) fn grant_on(&mut self, path: PathId) {
+        self.of_path(path).granted = true;
+    }
+
+    pub(super) fn granted_on(&self, path: PathId) -> bool {
+        self.paths.get(path.index()).is_some_and(|path| path.granted) && self.burst.admits_marked()
+    }
+
+    fn of_path(&mut self, path: PathId) -> &mut PathRights {
+        if self.paths.len() <= path.index() {
+            self.paths.resize(path.index() + 1, PathRights::default());
+        }
+        &mut self.paths[path.index()]
+    }
+
+    /// Whether this path lost chunks that are marked now.
+    pub(super) fn set_lost(&mut self, path: PathId, lost: bool) {
+        *self.of_path(path) = PathRights { lost, granted: lost };
+    }
+
+    /// After a timeout marked chunks may leave as the windows allow, and one packet on each path that lost some when
+    /// a SACK marked chunks last.
+    pub(super) fn resend_as_windows_allow(&mut self) {
+        self.resending = true;
+        self.paths.iter_mut().for_each(|path| path.granted = path.lost);
+    }
+
+    /// A cumulative acknowledgement covered a chunk that was fast-retransmitted, or sent again at all.
+    pub(super) fn arm(&mut self, fast: bool) {
+        let arms = match self.burst.scope {
+            Burst::WhenArmed => fast,
+            Burst::OnceArmed => true,
+            Burst::Off | Burst::Always => false,
+        };
+        self.burst.armed |= arms;
+        self.burst.counting |= arms;
     }
 
     /// Whether marked chunks may leave, room provided.
     pub(super) fn may_retransmit(&self) -> bool {
-        self.answering && !self.barred && self.burst.admits_marked()
+        (self.answering || self.resending) && !self.barred && self.burst.admits_marked()
+    }
+
+    /// Whether marked chunks may leave on any path.
+    pub(super) fn may_retransmit_anywhere(&self) -> bool {
+        self.granted.is_some() || self.may_retransmit() || self.paths.iter().any(|path| path.granted)
     }
 
     /// Whether new chunks may leave, room provided.
     pub(super) fn may_send(&self) -> bool {
-        self.open && self.answering && self.burst.admits_new()
+        self.open && self.answering && self.burst.packets.iter().any(|packets| self.burst.admits(*packets))
     }
 
-    /// A packet of marked chunks has left.
-    pub(super) fn retransmitted(&mut self) {
+    /// Whether Max.Burst keeps new chunks from leaving on this path.
+    pub(super) fn bursts(&self, path: PathId) -> bool {
+        self.burst.of == CountOf::Path && !self.burst.admits(self.burst.on(path))
+    }
+
+    /// A packet of marked chunks has left on this path.
+    pub(super) fn retransmitted(&mut self, path: PathId) {
         self.granted = None;
-        if self.burst.scope == Burst::WhenArmed {
-            self.burst.packets += 1;
-            self.burst.armed &= self.burst.admits_marked();
+        if let Some(path) = self.paths.get_mut(path.index()) {
+            path.granted = false;
+        }
+        if matches!(self.burst.scope, Burst::WhenArmed | Burst::OnceArmed) {
+            self.burst.count(path);
+            self.burst.disarm(self.burst.admits_marked());
         }
     }
 
-    /// A packet of new chunks has left.
-    pub(super) fn sent_new(&mut self) {
+    /// A packet of new chunks has left on this path.
+    pub(super) fn sent_new(&mut self, path: PathId) {
         self.granted = None;
-        self.burst.packets += 1;
-        self.burst.armed &= self.burst.admits_new();
+        self.burst.count(path);
+        self.burst.disarm(self.burst.admits(self.burst.on(path)));
     }
 
     /// The answer is complete. A right to one packet outlasts it only while there are marked chunks; that to
     /// send at all does while nothing is in flight, because then no SACK will come to renew it.
     pub(super) fn settle(&mut self, marked: bool, nothing_in_flight: bool) {
         self.answering &= !self.only_answers || nothing_in_flight;
+        self.resending = false;
+        self.paths.iter_mut().for_each(|path| path.granted = false);
         if !marked {
             self.granted = None;
         }
@@ -141,21 +208,42 @@ impl Rights {
 
 impl BurstCount {
     fn begin(&mut self) {
-        self.packets = 0;
+        self.packets.fill(0);
         self.counting = match self.scope {
             Burst::Off => false,
             Burst::Always => true,
-            Burst::WhenArmed => self.armed,
+            Burst::WhenArmed | Burst::OnceArmed => self.armed,
         };
     }
 
+    fn index(&self, path: PathId) -> usize {
+        if self.of == CountOf::Path { path.index() } else { 0 }
+    }
+
+    fn on(&self, path: PathId) -> u32 {
+        self.packets.get(self.index(path)).copied().unwrap_or(0)
+    }
+
+    fn count(&mut self, path: PathId) {
+        let index = self.index(path);
+        if self.packets.len() <= index {
+            self.packets.resize(index + 1, 0);
+        }
+        self.packets[index] += 1;
+    }
+
+    /// `when-armed` lasts as long as its limit was not reached.
+    fn disarm(&mut self, below_limit: bool) {
+        self.armed &= below_limit || self.scope != Burst::WhenArmed;
+    }
+
     //= rfc9260#section-6.1
-    fn admits_new(&self) -> bool {
-        !self.counting || self.packets < self.limit
+    fn admits(&self, packets: u32) -> bool {
+        !self.counting || packets < self.limit
     }
 
     /// ns-2 asks after it has counted: one packet more than for new data. The RFCs limit new data only.
     fn admits_marked(&self) -> bool {
-        !self.counting || self.scope != Burst::WhenArmed || self.packets <= self.limit
+        !self.counting || self.scope == Burst::Always || self.packets.iter().all(|n| *n <= self.limit)
     }
 }

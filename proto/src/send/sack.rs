@@ -1,10 +1,11 @@
 //! A SACK, in order: what is acknowledged, growth, what is missing, cuts, timers, and what may leave for it.
 
 use super::{Sender, Surroundings};
+use crate::mechanisms::GrowthFlight;
 use crate::output::NoteKind;
 use crate::path::{PathId, PathState, Paths};
 use crate::policy::{Acked, Loss, Why};
-use crate::rules::{FastRecovery, OnMarking, RttOnCut, Rules, T3Restart};
+use crate::rules::{OnMarking, RttOnCut, T3Restart};
 use crate::send::outstanding::{Digest, Heard, Says};
 use crate::wire::chunk::Sack;
 use crate::{Time, Tsn};
@@ -26,9 +27,11 @@ impl Sender {
     }
 
     fn heard(&mut self, sack: &Sack, says: Says, around: &mut Surroundings<'_>) -> Answer {
+        self.events += 1;
         self.rights.sack();
         self.heard_since_probe = true;
-        let digest = match self.outstanding.digest(sack, says, around.now, around.paths) {
+        let mechanisms = &around.config.mechanisms;
+        let digest = match self.outstanding.digest(sack, says, mechanisms, around.now, around.paths) {
             Heard::Old => return Answer::Ignored,
             Heard::Impossible => return Answer::Impossible,
             Heard::News(digest) => digest,
@@ -38,14 +41,11 @@ impl Sender {
             let cumulative = self.outstanding.point();
             around.notes.add(around.now, || NoteKind::Acked { cumulative });
         }
-        if self.exit.is_some_and(|exit| !self.outstanding.point().before(exit)) {
-            self.exit = None;
+        self.recoveries.acknowledged(self.outstanding.point(), around.paths);
+        if digest.advanced && (digest.fast_acked || digest.resent_acked) {
+            self.rights.arm(digest.fast_acked);
         }
-        if digest.fast_acked && digest.advanced {
-            self.rights.arm();
-        }
-        self.grow(&digest, around);
-        self.mark_missing(&digest, around);
+        self.grow_and_mark(&digest, around);
         self.restart_t3(around);
         self.a_rwnd = u64::from(sack.a_rwnd);
         self.note_peer_window(around);
@@ -61,11 +61,29 @@ impl Sender {
     pub(crate) fn cumulative(&mut self, cumulative: Tsn, around: &mut Surroundings<'_>) {
         let a_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
         let (gaps, duplicates) = Default::default();
-        self.heard(&Sack { cumulative, a_rwnd, gaps, duplicates }, Says::Nothing, around);
+        self.heard(&Sack { flags: 0, cumulative, a_rwnd, gaps, duplicates }, Says::Nothing, around);
     }
 
-    /// Tells each path, its window and the routes what the SACK acknowledged there.
-    fn grow(&mut self, digest: &Digest, around: &mut Surroundings<'_>) {
+    /// Windows grow, chunks are marked, windows are cut. Growth comes before the marks, unless these are not to count
+    /// as in flight for it.
+    fn grow_and_mark(&mut self, digest: &Digest, around: &mut Surroundings<'_>) {
+        let unmarked = around.config.mechanisms.growth_flight == GrowthFlight::Unmarked;
+        if !unmarked {
+            self.grow(unmarked, around);
+        }
+        let lowest = self.mark_missing(digest, around);
+        if unmarked {
+            self.grow(unmarked, around);
+        }
+        if let Some(lowest) = lowest {
+            let cut = self.cut_windows(lowest, around);
+            self.grant_retransmissions(&cut, around);
+        }
+    }
+
+    /// Tells each path, its window and the routes what the SACK acknowledged there; whether only `unmarked` chunks
+    /// count as in flight.
+    fn grow(&mut self, unmarked: bool, around: &mut Surroundings<'_>) {
         for id in around.paths.ids() {
             let tally = around.paths.get(id).tally;
             if tally.cumulative + tally.gap == 0 {
@@ -81,14 +99,18 @@ impl Sender {
             }
             around.paths.get_mut(id).lone = false;
             around.paths.get_mut(id).data_came_through();
+            let flight = if unmarked { around.paths.view(id).flight } else { around.paths.counted(id) };
+            let newly = tally.cumulative + tally.gap;
             let acked = Acked {
                 now: around.now,
                 cumulative: tally.cumulative,
                 gap: tally.gap,
-                advanced: digest.advanced,
-                recovery: self.in_recovery(),
-                flight_before: tally.flight_before,
-                flight: around.paths.counted(id),
+                gap_behind_point: tally.gap_behind_point,
+                advanced: tally.moved,
+                recovery: self.recoveries.recovers(id),
+                flight_before: if unmarked { newly + flight } else { tally.flight_before },
+                unacknowledged_before: tally.flight_before,
+                flight,
                 rtt: tally.rtt,
             };
             around.paths.grow(id, &acked, around.notes);
@@ -98,65 +120,64 @@ impl Sender {
         }
     }
 
-    /// Counts missing reports, marks, cuts windows and grants the fast retransmission.
+    /// Counts missing reports and marks; the lowest chunk marked.
     //= rfc9260#section-7.2.4
-    fn mark_missing(&mut self, digest: &Digest, around: &mut Surroundings<'_>) {
-        let rules = &around.config.rules;
+    fn mark_missing(&mut self, digest: &Digest, around: &mut Surroundings<'_>) -> Option<Tsn> {
         let (now, recovery) = (around.now, self.in_recovery());
         let mut lowest: Option<Tsn> = None;
         let notes = &mut *around.notes;
-        self.outstanding.count_missing(digest, recovery, rules, around.paths, |tsn, count, marked| {
+        let each = |tsn, count, marked| {
             notes.add(now, || NoteKind::MissingReport { tsn, count });
             if marked && lowest.is_none() {
                 lowest = Some(tsn);
             }
-        });
-        let Some(lowest) = lowest else { return };
-        self.note_marked(lowest, around);
-        let entered = self.enter_recovery(lowest, rules);
-        if entered {
-            self.cut_windows(around);
-        }
-        match around.config.rules.on_marking {
-            OnMarking::PacketOnEntry if !entered => {}
-            OnMarking::PacketOnEntry | OnMarking::PacketThenRoom => self.rights.grant(Why::Missing),
-            OnMarking::OnePacket => {
-                self.rights.grant(Why::Missing);
-                self.rights.bar();
-            }
-        }
-    }
-
-    fn note_marked(&self, tsn: Tsn, around: &mut Surroundings<'_>) {
-        let Some(path) = self.outstanding.standing_path(tsn) else { return };
-        around.notes.add(around.now, || NoteKind::Marked { path, tsn, why: Why::Missing });
-    }
-
-    /// Whether the chunks marked by this SACK, `lowest` the first of them, cut the window; moves the exit point.
-    fn enter_recovery(&mut self, lowest: Tsn, rules: &Rules) -> bool {
-        let cut = match (rules.fast_recovery, self.exit) {
-            (FastRecovery::None, _) => return true,
-            (_, None) => true,
-            (FastRecovery::UntilExit, Some(_)) => false,
-            (FastRecovery::OncePerWindow, Some(exit)) => lowest.after(exit),
         };
-        if cut {
-            self.exit = Some(self.outstanding.highest());
+        self.outstanding.count_missing(digest, recovery, around.config, around.paths, each);
+        if let Some(path) = lowest.and_then(|tsn| self.outstanding.standing_path(tsn)) {
+            let tsn = lowest.unwrap_or(self.outstanding.point());
+            around.notes.add(now, || NoteKind::Marked { path, tsn, why: Why::Missing });
         }
-        cut
+        lowest
     }
 
-    fn cut_windows(&mut self, around: &mut Surroundings<'_>) {
-        around.statistics.fast_recoveries += 1;
-        for id in around.paths.ids() {
-            if !around.paths.get(id).tally.marked {
-                continue;
-            }
+    /// Cuts the windows of the paths that enter Fast Recovery now, chunks being marked, `lowest` the first of them.
+    //= rfc9260#section-7.2.4
+    fn cut_windows(&mut self, lowest: Tsn, around: &mut Surroundings<'_>) -> Vec<PathId> {
+        let entered = self.recoveries.enter(lowest, &self.outstanding, around.paths);
+        if !entered.is_empty() {
+            around.statistics.fast_recoveries += 1;
+        }
+        for &id in &entered {
             around.paths.cut(id, Loss::Missing, around.now, around.notes);
             self.tell_routes_lost(id, Loss::Missing);
             if around.config.rules.rtt_on_cut == RttOnCut::Cancel {
                 around.paths.get_mut(id).timed = None;
             }
+        }
+        entered
+    }
+
+    /// What a SACK that marks chunks lets go whatever the windows: by path where each recovers by itself.
+    //= rfc9260#section-7.2.4
+    fn grant_retransmissions(&mut self, entered: &[PathId], around: &Surroundings<'_>) {
+        let by_path = self.recoveries.by_path();
+        let rule = around.config.rules.on_marking;
+        if rule == OnMarking::PacketEachPath {
+            for id in around.paths.ids() {
+                self.rights.set_lost(id, self.outstanding.lost_on(id));
+            }
+            return;
+        }
+        let on_entry = rule == OnMarking::PacketOnEntry;
+        if by_path {
+            let newly = |id: &PathId| around.paths.get(*id).tally.marked.is_some();
+            let entry = |id: &PathId| if on_entry { entered.contains(id) } else { newly(id) };
+            around.paths.ids().filter(entry).for_each(|id| self.rights.grant_on(id));
+        } else if !on_entry || !entered.is_empty() {
+            self.rights.grant(Why::Missing);
+        }
+        if rule == OnMarking::OnePacket {
+            self.rights.bar();
         }
     }
 
@@ -168,12 +189,18 @@ impl Sender {
 
     //= rfc9260#section-6.3.2
     fn restart_t3(&mut self, around: &mut Surroundings<'_>) {
-        let any_cumulative = around.config.rules.t3_restart == T3Restart::AnyCumulative;
+        let rule = around.paths.t3_restart();
         for id in around.paths.ids() {
-            let counted = around.paths.counted(id);
+            let held = around.paths.holds_t3(id);
             let (view, path) = around.paths.both(id);
-            let restart = path.tally.earliest || (any_cumulative && path.tally.passed);
-            if counted == 0 {
+            let tally = &path.tally;
+            let restart = tally.earliest
+                || match rule {
+                    T3Restart::Earliest => false,
+                    T3Restart::AnyCumulative => tally.passed,
+                    T3Restart::ExpectedPoint => tally.passed_point,
+                };
+            if !held {
                 path.timers.t3 = Time::NEVER;
             } else if restart || path.timers.t3 == Time::NEVER {
                 path.timers.t3 = around.now + view.rto;

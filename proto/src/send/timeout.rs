@@ -2,6 +2,7 @@
 
 use super::{Sender, Surroundings};
 use crate::Time;
+use crate::mechanisms::OnTimeout;
 use crate::output::NoteKind;
 use crate::path::PathId;
 use crate::policy::{Loss, Why};
@@ -43,8 +44,12 @@ impl Sender {
         if self.queue.ledger.is_some() {
             self.review(around);
         }
-        self.rights.event();
-        self.rights.grant(why);
+        self.event();
+        if probe || around.config.mechanisms.on_timeout == OnTimeout::Packet {
+            self.rights.grant(why);
+        } else {
+            self.rights.resend_as_windows_allow();
+        }
         if !probe {
             around.statistics.timeouts += 1;
             return TimedOut::Error;

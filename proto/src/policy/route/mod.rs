@@ -54,6 +54,8 @@ pub struct Ask {
     pub peer_window: u64,
     /// A number drawn for this decision alone, to break ties with.
     pub tie: u64,
+    /// The number of the event that lets data leave now: a packet, a timer or a call.
+    pub event: u64,
 }
 
 /// Why a chunk is to be sent.
@@ -72,14 +74,14 @@ pub enum Why {
 /// Where data goes when the path `last` is not to be used: the next active path that is up; none being active, the
 /// potentially failed one with the fewest errors (RFC 7829 §3.2), of several another than `last`; else `last`
 /// again, so that its timeouts go on counting.
-fn instead_of(last: PathId, paths: &[PathView]) -> PathId {
+pub fn instead_of(last: PathId, paths: &[PathView]) -> PathId {
     let failing = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed && p.up);
     let fewest = || failing.min_by_key(|p| (p.errors, p.id == last)).map(|p| p.id);
     next_active(last, paths).or_else(fewest).unwrap_or(last)
 }
 
 /// The first path after `last`, in their order and around the end, that can carry data and is not `last`.
-fn next_active(last: PathId, paths: &[PathView]) -> Option<PathId> {
+pub fn next_active(last: PathId, paths: &[PathView]) -> Option<PathId> {
     let start = paths.iter().position(|p| p.id == last).map_or(0, |i| i + 1);
     let (before, after) = paths.split_at(start.min(paths.len()));
     after.iter().chain(before).find(|p| p.carries() && p.id != last).map(|p| p.id)

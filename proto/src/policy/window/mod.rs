@@ -48,12 +48,18 @@ pub struct Acked {
     pub cumulative: u64,
     /// Bytes acknowledged by Gap Ack Blocks.
     pub gap: u64,
-    /// Whether the Cumulative TSN Ack Point advanced.
+    /// Those of them that count towards partial_bytes_acked where it counts only behind the point: acknowledged when
+    /// it had moved, each once.
+    pub gap_behind_point: u64,
+    /// Whether the point moved that lets this window grow: the Cumulative TSN Ack Point, or the path's own
+    /// (mechanism `cuc`).
     pub advanced: bool,
-    /// Whether the association is in Fast Recovery.
+    /// Whether the losses of this path are being recovered from.
     pub recovery: bool,
-    /// Bytes in flight on the path before the SACK.
+    /// Bytes in flight on the path before the SACK, as they count for growth.
     pub flight_before: u64,
+    /// Bytes in flight on the path before the SACK, as they count for partial_bytes_acked.
+    pub unacknowledged_before: u64,
     /// Bytes in flight on the path after it.
     pub flight: u64,
     /// The round-trip time that it measured, if it did.

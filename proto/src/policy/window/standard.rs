@@ -56,9 +56,9 @@ impl Standard {
             PartialBytes::OnAdvance => (if acked.advanced { acked.all() } else { 0 }, u64::MAX),
             PartialBytes::Capped => (acked.all(), if full { u64::MAX } else { self.window }),
             PartialBytes::Split => {
+                let full = acked.unacknowledged_before >= self.window;
                 let cumulative = if full { acked.cumulative } else { 0 };
-                let gap = if acked.advanced { acked.gap } else { 0 };
-                (cumulative + gap, u64::MAX)
+                (cumulative + acked.gap_behind_point, u64::MAX)
             }
         };
         self.partial_bytes_acked = (self.partial_bytes_acked + counted).min(cap);
@@ -153,9 +153,11 @@ mod tests {
             now: Time::ZERO,
             cumulative,
             gap: 0,
+            gap_behind_point: 0,
             advanced: true,
             recovery: false,
             flight_before,
+            unacknowledged_before: flight_before,
             flight: flight_before - cumulative.min(flight_before),
             rtt: None,
         }

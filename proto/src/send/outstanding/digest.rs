@@ -1,8 +1,9 @@
 //! What a SACK newly says (RFC 9260 §6.2.1, §7.2.4). It costs what is new in it, not what is outstanding.
 
+use super::points::Seeker;
 use super::{Outstanding, Ranges, Sent, Standing};
 use crate::path::{PathId, Paths};
-use crate::rules::{FastRetransmissions, MissingBelow, Rules};
+use crate::mechanisms::Mechanisms;
 use crate::wire::chunk::Sack;
 use crate::{Time, Tsn};
 
@@ -35,15 +36,26 @@ pub(crate) struct Digest {
     pub(crate) user_bytes: u64,
     /// Whether a chunk marked by missing reports once was cumulatively acknowledged.
     pub(crate) fast_acked: bool,
+    /// Whether a chunk sent again was.
+    pub(crate) resent_acked: bool,
     /// The highest TSN newly acknowledged, as an offset from the new first, one past it; 0 if none beyond it.
-    newest: u32,
+    pub(super) newest: u32,
     /// Whether there were Gap Ack Blocks.
-    gaps: bool,
+    pub(super) gaps: bool,
+    /// Packets that the SACK acknowledges, as it says.
+    pub(super) packets: u8,
 }
 
 impl Outstanding {
     /// Takes a SACK in: standing of chunks, flight, tallies, RTT. Missing reports are counted afterwards.
-    pub(crate) fn digest(&mut self, sack: &Sack, says: Says, now: Time, paths: &mut Paths) -> Heard {
+    pub(crate) fn digest(
+        &mut self,
+        sack: &Sack,
+        says: Says,
+        mechanisms: &Mechanisms,
+        now: Time,
+        paths: &mut Paths,
+    ) -> Heard {
         let covered = sack.cumulative.distance_from(self.point());
         // Half the circle away is where a SACK from before TSNs began anew lies.
         if covered >= 1 << 31 {
@@ -62,12 +74,22 @@ impl Outstanding {
             acked: 0,
             user_bytes: 0,
             fast_acked: false,
+            resent_acked: false,
             newest: 0,
             gaps: !sack.gaps.is_empty(),
+            packets: sack.packets(),
         };
+        let seeker = Seeker::new(mechanisms, paths.t3_restart());
         self.take_cumulative(covered, now, paths, &mut digest);
         if says == Says::Gaps && (digest.gaps || !self.acked.is_empty()) {
-            self.take_gaps(sack, now, paths, &mut digest);
+            self.take_gaps(sack, seeker, now, paths, &mut digest);
+        }
+        if !Seeker::decides_growth(mechanisms) {
+            for id in paths.ids() {
+                let tally = &mut paths.get_mut(id).tally;
+                tally.moved = digest.advanced;
+                tally.gap_behind_point = if digest.advanced { tally.gap } else { 0 };
+            }
         }
         for id in paths.ids() {
             if paths.get(id).tally.earliest {
@@ -84,9 +106,15 @@ impl Outstanding {
             self.user_bytes -= user;
             digest.user_bytes += user;
             digest.fast_acked |= sent.fast;
-            paths.get_mut(sent.path).tally.passed = true;
+            digest.resent_acked |= sent.resent;
+            let path = paths.get_mut(sent.path);
+            path.tally.passed = true;
+            path.tally.passed_point |= path.points.reached_by(self.first);
             if sent.unacknowledged() {
                 digest.acked += u64::from(sent.size);
+                path.tally.moved = true;
+                path.points.seek();
+                self.newest_yet = Some(self.first);
                 acknowledge(&sent, self.first, now, paths, false);
             }
             self.first = self.first.next();
@@ -94,10 +122,21 @@ impl Outstanding {
         self.acked.advance(covered);
     }
 
-    fn take_gaps(&mut self, sack: &Sack, now: Time, paths: &mut Paths, digest: &mut Digest) {
+    fn take_gaps(
+        &mut self,
+        sack: &Sack,
+        seeker: Option<Seeker>,
+        now: Time,
+        paths: &mut Paths,
+        digest: &mut Digest,
+    ) {
         let sound = sack.gaps.iter().filter(|gap| gap.start >= 1 && gap.start <= gap.end);
         let said = Ranges::of(sound.map(|gap| (u32::from(gap.start) - 1, u32::from(gap.end))));
+        if let Some(seeker) = seeker {
+            self.seek_points(&said, seeker, paths);
+        }
         let (ring, first) = (&mut self.ring, self.first);
+        let keep_reports = paths.keeps_reports();
         said.without(&self.acked, |start, end| {
             for offset in start..end {
                 let sent = &mut ring[offset as usize];
@@ -111,56 +150,17 @@ impl Outstanding {
         });
         self.acked.without(&said, |start, end| {
             for offset in start..end {
-                renege(&mut ring[offset as usize], first.plus(offset), now, paths);
+                renege(&mut ring[offset as usize], first.plus(offset), now, paths, keep_reports);
             }
         });
         self.acked = said;
-    }
-
-    /// Counts the missing reports of the SACK just digested and marks the chunks that have enough of them;
-    /// calls `each` with every chunk counted and whether it was marked.
-    //= rfc9260#section-7.2.4
-    pub(crate) fn count_missing(
-        &mut self,
-        digest: &Digest,
-        in_recovery: bool,
-        rules: &Rules,
-        paths: &mut Paths,
-        mut each: impl FnMut(Tsn, u8, bool),
-    ) {
-        if !digest.gaps {
-            return;
-        }
-        let limit = match rules.missing_below {
-            MissingBelow::HighestAcked => self.acked.end(),
-            MissingBelow::HighestNewlyAcked if in_recovery && digest.advanced => self.acked.end(),
-            MissingBelow::HighestNewlyAcked => digest.newest,
-        };
-        let holes = Ranges::of((limit > 0).then_some((0, limit)).into_iter());
-        let mut marked = Vec::new();
-        let again = rules.fast_retransmissions == FastRetransmissions::Again;
-        let (ring, first) = (&mut self.ring, self.first);
-        holes.without(&self.acked, |start, end| {
-            for offset in start..end {
-                let sent = &mut ring[offset as usize];
-                sent.missing = sent.missing.saturating_add(1);
-                let enough = u32::from(sent.missing) >= rules.missing_reports;
-                let mark = enough && sent.standing == Standing::InFlight && (again || !sent.fast);
-                each(first.plus(offset), sent.missing, mark);
-                if mark {
-                    sent.fast = true;
-                    sent.missing = 0;
-                    marked.push((first.plus(offset), sent.path));
-                }
-            }
-        });
-        for (tsn, path) in marked {
-            paths.get_mut(path).tally.marked = true;
-            self.mark(tsn, crate::policy::Why::Missing, paths);
+        if digest.newest > 0 {
+            let newest = first.plus(digest.newest - 1);
+            self.newest_yet = Some(self.newest_yet.filter(|yet| yet.after(newest)).unwrap_or(newest));
         }
     }
 
-    /// The lowest chunk that is fresh above `exit` and marked; see `FastRecovery::OncePerWindow`.
+    /// The path that carried a chunk last.
     pub(crate) fn standing_path(&self, tsn: Tsn) -> Option<PathId> {
         self.get(tsn).map(|sent| sent.path)
     }
@@ -177,8 +177,10 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
     view.delivered += size;
     let tally = &mut path.tally;
     tally.certain |= !sent.moved;
+    tally.lowest = tally.lowest.or(Some(tsn));
     if by_gap {
         tally.gap += size;
+        tally.highest_gap = Some(tsn);
     } else {
         tally.cumulative += size;
     }
@@ -191,14 +193,17 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
     }
 }
 
-/// A chunk once acknowledged by a gap block is missing again: in flight as before, with one missing report.
+/// A chunk once acknowledged by a gap block is missing again: in flight as before, with one
+/// missing report or as many as it had.
 //= rfc9260#section-6.2.1
-fn renege(sent: &mut Sent, tsn: Tsn, now: Time, paths: &mut Paths) {
+fn renege(sent: &mut Sent, tsn: Tsn, now: Time, paths: &mut Paths, keep_reports: bool) {
     if sent.standing != Standing::Acked {
         return;
     }
     sent.standing = Standing::InFlight;
-    sent.missing = 1;
+    if !keep_reports {
+        sent.missing = 1;
+    }
     let (view, path) = paths.both(sent.path);
     view.flight += u64::from(sent.size);
     if path.earliest.is_none_or(|earliest| tsn.before(earliest)) {

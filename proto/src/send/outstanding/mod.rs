@@ -1,6 +1,8 @@
 //! Chunks sent and not yet covered by the Cumulative TSN Ack: a ring indexed by TSN − first, one state a TSN.
 
 mod digest;
+mod missing;
+mod points;
 mod ranges;
 
 pub(crate) use digest::{Digest, Heard, Says};
@@ -40,6 +42,10 @@ pub(crate) struct Sent {
     pub(crate) missing: u8,
     /// Marked by missing reports once already.
     pub(crate) fast: bool,
+    /// Sent again, or looked at for that, whatever the reason.
+    pub(crate) resent: bool,
+    /// Counted towards partial_bytes_acked by a gap already.
+    counted: bool,
     /// Sent on more than one path: an acknowledgement does not say which of them works.
     moved: bool,
 }
@@ -47,6 +53,10 @@ pub(crate) struct Sent {
 impl Sent {
     fn unacknowledged(&self) -> bool {
         matches!(self.standing, Standing::InFlight | Standing::Marked(_))
+    }
+
+    fn is_marked(&self) -> bool {
+        matches!(self.standing, Standing::Marked(_))
     }
 }
 
@@ -61,6 +71,8 @@ pub(crate) struct Outstanding {
     marked: VecDeque<Tsn>,
     /// User bytes in the ring.
     user_bytes: u64,
+    /// The highest TSN newly acknowledged so far: a gap raises it, the Cumulative TSN Ack sets it.
+    newest_yet: Option<Tsn>,
 }
 
 impl Outstanding {
@@ -71,6 +83,7 @@ impl Outstanding {
             acked: Ranges::default(),
             marked: VecDeque::new(),
             user_bytes: 0,
+            newest_yet: None,
         }
     }
 
@@ -130,6 +143,8 @@ impl Outstanding {
             transmissions: 1,
             missing: 0,
             fast: false,
+            resent: false,
+            counted: false,
             moved: false,
         });
         let view = paths.view_mut(path);
@@ -149,15 +164,57 @@ impl Outstanding {
         None
     }
 
-    /// Sends the lowest marked chunk again, on `path`.
+    /// The lowest marked chunk at or above `tsn`.
+    pub(crate) fn marked_from(&self, tsn: Tsn) -> Option<(Tsn, Why)> {
+        let from = self.marked.partition_point(|marked| marked.before(tsn));
+        self.marked.range(from..).find_map(|&tsn| match self.get(tsn).map(|sent| sent.standing) {
+            Some(Standing::Marked(why)) => Some((tsn, why)),
+            _ => None,
+        })
+    }
+
+    /// The highest marked chunk that was last sent on `path`.
+    pub(crate) fn highest_marked(&self, path: PathId) -> Option<Tsn> {
+        let on_path = |tsn: &&Tsn| self.get(**tsn).is_some_and(|sent| sent.path == path && sent.is_marked());
+        self.marked.iter().rev().find(on_path).copied()
+    }
+
+    /// The highest chunk in the ring that is not marked and was last sent on a path `of` these.
+    pub(crate) fn highest_unmarked(&self, of: impl Fn(PathId) -> bool) -> Option<Tsn> {
+        let at = self.ring.iter().rposition(|sent| of(sent.path) && !sent.is_marked())?;
+        Some(self.first.plus(at as u32))
+    }
+
+    /// The highest chunk in the ring that was last sent on `path`.
+    pub(crate) fn highest_on(&self, path: PathId) -> Option<Tsn> {
+        let at = self.ring.iter().rposition(|sent| sent.path == path)?;
+        Some(self.first.plus(at as u32))
+    }
+
+    /// Whether chunks marked for missing reports were last sent on `path`.
+    pub(crate) fn lost_on(&self, path: PathId) -> bool {
+        let lost = |sent: &Sent| sent.path == path && sent.standing == Standing::Marked(Why::Missing);
+        self.marked.iter().any(|tsn| self.get(*tsn).is_some_and(lost))
+    }
+
+    /// A marked chunk was looked at for a packet that it did not fit.
+    pub(crate) fn looked_at(&mut self, tsn: Tsn) {
+        if let Some(index) = self.index(tsn) {
+            self.ring[index].resent = true;
+        }
+    }
+
+    /// Sends a marked chunk again, on `path`.
     pub(crate) fn resend(&mut self, tsn: Tsn, path: PathId, paths: &mut Paths, now: Time) -> Data {
-        self.marked.pop_front();
+        let at = self.marked.partition_point(|marked| marked.before(tsn));
+        self.marked.remove(at);
         let index = self.index(tsn).expect("a marked chunk is in the ring");
         let sent = &mut self.ring[index];
         let (old, size, why) = (sent.path, u64::from(sent.size), sent.standing);
         sent.standing = Standing::InFlight;
         sent.path = path;
         sent.moved |= old != path;
+        sent.resent = true;
         sent.transmissions += 1;
         let data = sent.data.clone();
         paths.view_mut(old).marked -= size;
@@ -169,6 +226,9 @@ impl Outstanding {
             Standing::Marked(Why::Timeout) => view.timeout_retransmissions += 1,
             _ => {}
         }
+        if old != path {
+            paths.get_mut(old).points.seek();
+        }
         paths.sent_again(tsn);
         self.left(tsn, old, path, paths, now);
         paths.chunk_sent(path, tsn, now, false);
@@ -179,9 +239,9 @@ impl Outstanding {
     fn left(&mut self, tsn: Tsn, old: PathId, path: PathId, paths: &mut Paths, now: Time) {
         if old != path && paths.get(old).earliest == Some(tsn) {
             self.renew_earliest(old, paths);
-            let (flight, counted, rto) = (paths.view(old).flight, paths.counted(old), paths.view(old).rto);
+            let (flight, held, rto) = (paths.view(old).flight, paths.holds_t3(old), paths.view(old).rto);
             let t3 = &mut paths.get_mut(old).timers.t3;
-            if counted == 0 {
+            if !held {
                 *t3 = Time::NEVER;
             } else if flight > 0 && *t3 != Time::NEVER {
                 *t3 = now + rto;
@@ -232,7 +292,7 @@ impl Outstanding {
     fn collect_marked(&mut self) {
         self.marked.clear();
         let first = self.first;
-        let marked = self.ring.iter().enumerate().filter(|(_, s)| matches!(s.standing, Standing::Marked(_)));
+        let marked = self.ring.iter().enumerate().filter(|(_, sent)| sent.is_marked());
         self.marked.extend(marked.map(|(i, _)| first.plus(i as u32)));
     }
 
@@ -255,8 +315,7 @@ impl Outstanding {
 
     /// The chunks marked for retransmission, and how often each was sent.
     pub(crate) fn marked(&self) -> Vec<(Tsn, u32)> {
-        let is_marked = |sent: &&Sent| matches!(sent.standing, Standing::Marked(_));
-        let sent = |tsn: &Tsn| Some((*tsn, self.get(*tsn).filter(is_marked)?.transmissions));
+        let sent = |tsn: &Tsn| Some((*tsn, self.get(*tsn).filter(|sent| sent.is_marked())?.transmissions));
         self.marked.iter().filter_map(sent).collect()
     }
 
@@ -275,6 +334,8 @@ impl Outstanding {
             transmissions: 0,
             missing: 0,
             fast: false,
+            resent: false,
+            counted: false,
             moved: false,
         });
     }

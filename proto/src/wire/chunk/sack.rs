@@ -11,6 +11,9 @@ use crate::wire::{DecodeError, EncodeError};
 /// Bytes of a SACK chunk before its blocks.
 pub const SACK_HEADER: usize = 16;
 
+/// Where the count of packets stands in the flags: usrsctp has it there.
+const PACKETS_SHIFT: u32 = 6;
+
 /// A run of TSNs received beyond a gap, as offsets from the Cumulative TSN Ack, both ends included.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GapBlock {
@@ -23,6 +26,8 @@ pub struct GapBlock {
 /// What the receiver has, and what room it has left.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sack {
+    /// The chunk flags. None is of RFC 9260; with DAC the highest two say how many packets with DATA it acknowledges.
+    pub flags: u8,
     /// All up to this TSN have arrived.
     pub cumulative: Tsn,
     /// Room left in the receive buffer, in bytes.
@@ -38,12 +43,26 @@ impl Sack {
     pub fn size(&self) -> usize {
         SACK_HEADER + 4 * (self.gaps.len() + self.duplicates.len())
     }
+
+    /// The flags that say how many packets with DATA the SACK acknowledges; 3 stands for more, too.
+    pub fn flags_of(packets: u32) -> u8 {
+        (packets.min(3) as u8) << PACKETS_SHIFT
+    }
+
+    /// How many packets with DATA the SACK acknowledges, as its flags say; 0 from a peer without DAC.
+    pub fn packets(&self) -> u8 {
+        self.flags >> PACKETS_SHIFT
+    }
 }
 
 //= rfc9260#section-3.3.4
 // Blocks and duplicates are given as they came. Whether they ascend and lie within what was sent is for the
 // association to judge.
 impl Content for Sack {
+    fn flags(&self) -> u8 {
+        self.flags
+    }
+
     fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         out.put_u32(self.cumulative.0);
         out.put_u32(self.a_rwnd);
@@ -59,11 +78,12 @@ impl Content for Sack {
     }
 
     #[inline(always)]
-    fn take(_: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
+    fn take(flags: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let cumulative = Tsn(value.u32()?);
         let a_rwnd = value.u32()?;
         let (gaps, duplicates) = (value.u16()?, value.u16()?);
         Ok(Sack {
+            flags: flags & (3 << PACKETS_SHIFT),
             cumulative,
             a_rwnd,
             gaps: value.arrays(gaps.into())?.map(GapBlock::from_bytes).collect(),

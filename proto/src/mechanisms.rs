@@ -1,0 +1,199 @@
+//! What no edition of the standard has: one small choice a mechanism, off or neutral unless it is set.
+//!
+//! A mechanism is set alone, as a rule is, and read in exactly one place. `cmt` sets several at once, and a few
+//! rules with them: [`CMT`] is its column beside each era's.
+
+use crate::rules::{BadRule, Rules, table};
+
+table! {
+/// What is beyond the editions of the standard; see the table in this module.
+Mechanisms 1
+choices {
+    /// Whether missing reports count by path (split fast retransmit, SFR).
+    sfr: Sfr {
+        /// A chunk is missing when a higher one is acknowledged.
+        Off = "off",
+        /// A chunk is missing when a higher one of its own path is newly acknowledged by a gap.
+        On = "on",
+    } = [Off];
+
+    /// Which acknowledgements let the window of a path grow (cwnd update for CMT, CUC).
+    cuc: Cuc {
+        /// Those that advance the Cumulative TSN Ack Point.
+        Off = "off",
+        /// Those that advance the path's own point: its lowest chunk not acknowledged.
+        V1 = "v1",
+        /// The same with two points, one for chunks sent once and one for chunks sent again.
+        V2 = "v2",
+    } = [Off];
+
+    /// Whether SACKs are delayed in spite of gaps and say how many packets they acknowledge (delayed
+    /// acknowledgement for CMT, DAC).
+    dac: Dac {
+        /// They are not; each SACK is one missing report.
+        Off = "off",
+        /// They are; a SACK that says 0 counts as one packet.
+        On = "on",
+        /// They are; 0 is 0, and a SACK sent by its timer says 0 (as ns-2's module).
+        Literal = "literal",
+    } = [Off];
+
+    /// Whether Fast Recovery is one for the association or one for each path.
+    recovery: Recovery {
+        /// One for the association.
+        Association = "association",
+        /// One for each path, with an exit point of its own.
+        Path = "path",
+    } = [Association];
+
+    /// Whether Max.Burst counts the packets of the association or of each path.
+    burst_count: BurstCount {
+        /// Those of the association.
+        Association = "association",
+        /// Those of each path.
+        Path = "path",
+    } = [Association];
+
+    /// What happens when the path that a route chose for a marked chunk has no room.
+    without_room: WithoutRoom {
+        /// All marked chunks wait.
+        Wait = "wait",
+        /// The next marked chunk is looked at.
+        NextChunk = "next-chunk",
+    } = [Wait];
+
+    /// Which marked chunks are bundled behind the first of a packet.
+    bundling: Bundling {
+        /// Those that follow it, without asking their route.
+        Following = "following",
+        /// Those whose route names the same path.
+        SamePath = "same-path",
+    } = [Following];
+
+    /// What counts as in flight before a SACK when a window grows.
+    growth_flight: GrowthFlight {
+        /// What the rule `in_flight` says.
+        AsCounted = "as-counted",
+        /// What is not marked, also after the marks that this SACK makes.
+        Unmarked = "unmarked",
+    } = [AsCounted];
+
+    /// What keeps T3-rtx running.
+    t3_flight: T3Flight {
+        /// What the rule `in_flight` counts.
+        AsCounted = "as-counted",
+        /// Chunks that are not marked.
+        Unmarked = "unmarked",
+    } = [AsCounted];
+
+    /// Where Fast Recovery ends that begins now.
+    exit_point: ExitPoint {
+        /// With the highest TSN sent.
+        HighestSent = "highest-sent",
+        /// With the highest TSN sent that is not marked; nowhere if that is below an earlier exit point.
+        HighestUnmarked = "highest-unmarked",
+    } = [HighestSent];
+
+    /// What an expired T3-rtx lets go at once.
+    on_timeout: OnTimeout {
+        /// One packet whatever the window, then what the window allows if data may leave without a SACK.
+        Packet = "packet",
+        /// What `on_marking` granted last, and what the windows allow.
+        Room = "room",
+    } = [Packet];
+
+    /// Missing reports of a chunk that a SACK does not name any more after an earlier one did.
+    taken_back: TakenBack {
+        /// One.
+        One = "one",
+        /// As many as it had.
+        AsBefore = "as-before",
+    } = [One];
+}
+numbers { }
+}
+
+impl Default for Mechanisms {
+    fn default() -> Self {
+        Mechanisms::column(0)
+    }
+}
+
+impl Mechanisms {
+    pub(crate) fn cuc(&self) -> Cuc {
+        self.cuc
+    }
+
+    /// The receiver sends what the sender counts: one place for both.
+    pub(crate) fn dac(&self) -> Dac {
+        self.dac
+    }
+}
+
+/// What `cmt` sets: the key of a mechanism or a rule, and its value in each era, in the order of [`Rules::ERAS`];
+/// an empty value leaves the era's.
+pub const CMT: &[(&str, [&str; 4])] = &[
+    ("sfr", ["on"; 4]),
+    ("cuc", ["v2"; 4]),
+    ("dac", ["on", "on", "on", "literal"]),
+    ("recovery", ["path"; 4]),
+    ("burst_count", ["path"; 4]),
+    ("without_room", ["next-chunk"; 4]),
+    ("bundling", ["same-path", "same-path", "same-path", "following"]),
+    ("growth_flight", ["", "", "", "unmarked"]),
+    ("t3_flight", ["", "", "", "unmarked"]),
+    ("exit_point", ["", "", "", "highest-unmarked"]),
+    ("on_timeout", ["", "", "", "room"]),
+    ("taken_back", ["", "", "", "as-before"]),
+    ("missing_below", ["", "", "", "highest-newly-acked-yet"]),
+    ("fast_retransmissions", ["", "", "", "before-resending"]),
+    ("on_marking", ["", "", "", "packet-each-path"]),
+    ("burst", ["", "", "", "once-armed"]),
+    ("t3_restart", ["", "", "", "expected-point"]),
+    ("recovery_growth", ["", "", "", "allowed"]),
+    ("t3_cut", ["", "", "", "always"]),
+    ("new_data", ["", "", "", "beside-marked"]),
+    ("first_data", ["", "", "", "delayed"]),
+    ("ssthresh_floor", ["", "", "", "2"]),
+];
+
+/// Sets in `rules` and `mechanisms` what `cmt` changes in the era that `rules` are of; of no era: what it changes in all.
+pub(crate) fn bring_cmt(rules: &mut Rules, mechanisms: &mut Mechanisms) {
+    let era = Rules::ERAS.iter().position(|(_, era)| era == rules);
+    for (key, values) in CMT {
+        let value = era.map_or(values[0], |era| values[era]);
+        if !value.is_empty() {
+            let set = set_row(rules, mechanisms, key, value);
+            debug_assert_eq!(set, Ok(()), "{key} = {value}");
+        }
+    }
+}
+
+fn set_row(
+    rules: &mut Rules,
+    mechanisms: &mut Mechanisms,
+    key: &str,
+    value: &str,
+) -> Result<(), BadRule> {
+    match value.parse() {
+        Ok(number) => rules.set_number(key, number),
+        Err(_) => mechanisms.choose(key, value).or_else(|_| rules.choose(key, value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_that_cmt_sets_exists_and_takes_its_values() {
+        for (era, (_, rules)) in Rules::ERAS.iter().enumerate() {
+            let (mut rules, mut mechanisms) = (*rules, Mechanisms::default());
+            bring_cmt(&mut rules, &mut mechanisms);
+            for (key, values) in CMT.iter().filter(|(_, values)| !values[era].is_empty()) {
+                let set = mechanisms.get(key).or_else(|| rules.get(key));
+                assert_eq!(set.as_deref(), Some(values[era]), "{key}");
+            }
+        }
+    }
+}

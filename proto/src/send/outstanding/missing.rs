@@ -1,0 +1,109 @@
+//! Missing reports (RFC 9260 §7.2.4): which chunks a SACK reports missing, how often, and which are marked for it.
+
+use super::{Digest, Outstanding, Ranges, Sent, Standing};
+use crate::Tsn;
+use crate::mechanisms::{Dac, Mechanisms, Sfr};
+use crate::path::{PathId, Paths};
+use crate::policy::Why;
+use crate::rules::{FastRetransmissions, MissingBelow};
+use crate::Config;
+
+impl Outstanding {
+    /// Counts the missing reports of the SACK just digested and marks the chunks that have enough of them;
+    /// calls `each` with every chunk counted and whether it was marked.
+    //= rfc9260#section-7.2.4
+    pub(crate) fn count_missing(
+        &mut self,
+        digest: &Digest,
+        in_recovery: bool,
+        config: &Config,
+        paths: &mut Paths,
+        mut each: impl FnMut(Tsn, u8, bool),
+    ) {
+        let (rules, counting) = (&config.rules, Counting::new(digest, &config.mechanisms, paths));
+        let limit = match rules.missing_below {
+            MissingBelow::HighestNewlyAckedYet => self.newest_yet_offset(),
+            _ if !digest.gaps => return,
+            MissingBelow::HighestAcked => self.acked.end(),
+            MissingBelow::HighestNewlyAcked if in_recovery && digest.advanced => self.acked.end(),
+            MissingBelow::HighestNewlyAcked => digest.newest,
+        };
+        let holes = Ranges::of((limit > 0).then_some((0, limit)).into_iter());
+        let mut marked: Vec<(Tsn, PathId)> = Vec::new();
+        let fast = rules.fast_retransmissions;
+        let (ring, first) = (&mut self.ring, self.first);
+        holes.without(&self.acked, |start, end| {
+            for offset in start..end {
+                let (sent, tsn) = (&mut ring[offset as usize], first.plus(offset));
+                let Some(reports) = counting.reports(sent, tsn, paths) else { continue };
+                sent.missing = sent.missing.saturating_add(reports);
+                let enough = u32::from(sent.missing) >= rules.missing_reports;
+                let mark = enough && sent.standing == Standing::InFlight && may_mark(sent, fast);
+                each(tsn, sent.missing, mark);
+                if mark {
+                    sent.fast = true;
+                    sent.missing = 0;
+                    marked.push((tsn, sent.path));
+                }
+            }
+        });
+        for (tsn, path) in marked {
+            paths.get_mut(path).tally.marked.get_or_insert(tsn);
+            self.mark(tsn, Why::Missing, paths);
+        }
+    }
+
+    /// The highest TSN newly acknowledged so far, as an offset from the first of the ring; at most its length.
+    fn newest_yet_offset(&self) -> u32 {
+        let newest = self.newest_yet.filter(|newest| !newest.before(self.first));
+        newest.map_or(0, |newest| newest.distance_from(self.first)).min(self.ring.len() as u32)
+    }
+}
+
+/// Whether missing reports may mark this chunk.
+fn may_mark(sent: &Sent, rule: FastRetransmissions) -> bool {
+    match rule {
+        FastRetransmissions::Again => true,
+        FastRetransmissions::Once => !sent.fast,
+        FastRetransmissions::BeforeResending => !sent.fast && !sent.resent,
+    }
+}
+
+/// How many missing reports this SACK is.
+struct Counting {
+    by_path: bool,
+    dac: Dac,
+    /// Packets that the SACK says it acknowledges.
+    packets: u8,
+    /// Paths of which it newly acknowledges chunks by gaps.
+    paths: usize,
+}
+
+impl Counting {
+    fn new(digest: &Digest, mechanisms: &Mechanisms, paths: &Paths) -> Self {
+        let dac = mechanisms.dac();
+        let packets = if dac == Dac::On { digest.packets.max(1) } else { digest.packets };
+        let acknowledged = |id: &PathId| paths.get(*id).tally.highest_gap.is_some();
+        Counting {
+            by_path: mechanisms.sfr == Sfr::On,
+            dac,
+            packets,
+            paths: if dac == Dac::Off { 0 } else { paths.ids().filter(acknowledged).count() },
+        }
+    }
+
+    /// The missing reports of a chunk; `None` if it is not reported missing.
+    fn reports(&self, sent: &Sent, tsn: Tsn, paths: &Paths) -> Option<u8> {
+        let tally = &paths.get(sent.path).tally;
+        if self.by_path && !tally.highest_gap.is_some_and(|highest| tsn.before(highest)) {
+            return None;
+        }
+        if self.dac == Dac::Off {
+            return Some(1);
+        }
+        // A SACK of several paths, or one that acknowledges chunks on both sides of this one, may be of as
+        // few as one packet above it.
+        let across = tally.lowest.is_none_or(|lowest| lowest.before(tsn));
+        Some(if self.paths > 1 || across { 1 } else { self.packets })
+    }
+}

@@ -1,0 +1,80 @@
+//! A path's own points (cwnd update for CMT, CUC): with several paths the Cumulative TSN Ack Point stands still while
+//! one path waits for a lost chunk, although the others deliver in order.
+
+use super::{Outstanding, Ranges, Sent};
+use crate::mechanisms::{Cuc, Mechanisms};
+use crate::path::{Paths, Points, Tally};
+use crate::Tsn;
+use crate::rules::T3Restart;
+
+/// How points are sought.
+#[derive(Copy, Clone, PartialEq, Eq)]
+pub(super) enum Seeker {
+    /// One point, of all chunks.
+    One,
+    /// One of chunks sent once, one of chunks sent again.
+    Two,
+}
+
+impl Seeker {
+    /// `None`: nothing asks for the points.
+    pub(super) fn new(mechanisms: &Mechanisms, t3_restart: T3Restart) -> Option<Self> {
+        match mechanisms.cuc() {
+            Cuc::Off if t3_restart != T3Restart::ExpectedPoint => None,
+            Cuc::V1 => Some(Seeker::One),
+            Cuc::Off | Cuc::V2 => Some(Seeker::Two),
+        }
+    }
+
+    /// Whether windows grow by the path's own point, not by the Cumulative TSN Ack Point.
+    pub(super) fn decides_growth(mechanisms: &Mechanisms) -> bool {
+        mechanisms.cuc() != Cuc::Off
+    }
+
+    /// Seeks a point at this chunk, which was not acknowledged before the SACK.
+    fn seek(self, sent: &Sent, tsn: Tsn, points: &mut Points) {
+        let again = self == Seeker::Two && sent.transmissions > 1;
+        let point = if again { &mut points.again } else { &mut points.first };
+        if point.sought {
+            (point.expected, point.sought) = (Some(tsn), false);
+        }
+    }
+}
+
+/// A gap acknowledges this chunk for the first time: does it move a point?
+fn pass(tsn: Tsn, points: &mut Points, tally: &mut Tally) {
+    for point in [&mut points.first, &mut points.again] {
+        if point.expected == Some(tsn) {
+            point.sought = true;
+            tally.moved = true;
+        }
+    }
+}
+
+impl Outstanding {
+    /// Seeks the points of all paths up to the first chunk past the last Gap Ack Block, and passes those that the
+    /// blocks acknowledge. The blocks are not taken in yet.
+    pub(super) fn seek_points(&mut self, said: &Ranges, seeker: Seeker, paths: &mut Paths) {
+        let mut blocks = said.iter().peekable();
+        let mut tsn = self.first;
+        for (offset, sent) in (0..=said.end()).zip(&mut self.ring) {
+            while blocks.next_if(|block| block.1 <= offset).is_some() {}
+            if blocks.peek().is_none() && offset > said.end() {
+                break;
+            }
+            let named = blocks.peek().is_some_and(|block| block.0 <= offset);
+            if sent.unacknowledged() {
+                let (view, path) = paths.both(sent.path);
+                seeker.seek(sent, tsn, &mut path.points);
+                if named {
+                    pass(tsn, &mut path.points, &mut path.tally);
+                    if path.tally.moved && !sent.counted && view.window > view.ssthresh {
+                        sent.counted = true;
+                        path.tally.gap_behind_point += u64::from(sent.size);
+                    }
+                }
+            }
+            tsn = tsn.next();
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Fast Recovery: one for the association, or one for each path. Both are the same code with another index.
+
+use crate::Tsn;
+use crate::mechanisms::{ExitPoint, Mechanisms, Recovery};
+use crate::path::{PathId, Paths};
+use crate::rules::{FastRecovery, Rules};
+
+use super::outstanding::Outstanding;
+
+pub(super) struct Recoveries {
+    scope: Recovery,
+    rule: FastRecovery,
+    exit_point: ExitPoint,
+    of: Vec<Exit>,
+}
+
+/// Where one Fast Recovery ends.
+#[derive(Copy, Clone, Default)]
+struct Exit {
+    /// The exit point, while in Fast Recovery.
+    point: Option<Tsn>,
+    /// The highest that an exit point was.
+    highest: Option<Tsn>,
+}
+
+impl Recoveries {
+    pub(super) fn new(rules: &Rules, mechanisms: &Mechanisms) -> Self {
+        Recoveries {
+            scope: mechanisms.recovery,
+            rule: rules.fast_recovery,
+            exit_point: mechanisms.exit_point,
+            of: vec![Exit::default()],
+        }
+    }
+
+    /// Whether each path recovers by itself.
+    pub(super) fn by_path(&self) -> bool {
+        self.scope == Recovery::Path
+    }
+
+    /// None is under way: TSNs begin anew.
+    pub(super) fn restart(&mut self) {
+        self.of.fill(Exit::default());
+    }
+
+    /// Whether the losses of this path are being recovered from.
+    pub(super) fn recovers(&self, path: PathId) -> bool {
+        let index = if self.by_path() { path.index() } else { 0 };
+        self.of.get(index).is_some_and(|exit| exit.point.is_some())
+    }
+
+    pub(super) fn any(&self) -> bool {
+        self.of.iter().any(|exit| exit.point.is_some())
+    }
+
+    /// Ends those whose exit point is acknowledged: by the Cumulative TSN Ack, or, for a path, if nothing up to it is
+    /// outstanding there any more.
+    pub(super) fn acknowledged(&mut self, point: Tsn, paths: &Paths) {
+        let (by_path, until_exit) = (self.by_path(), self.rule == FastRecovery::UntilExit);
+        for (index, of) in self.of.iter_mut().enumerate() {
+            let Some(exit) = of.point else { continue };
+            let earliest = || paths.get(PathId(index as u16)).earliest;
+            let alone = by_path && until_exit && earliest().is_none_or(|earliest| earliest.after(exit));
+            if !point.before(exit) || alone {
+                of.point = None;
+            }
+        }
+    }
+
+    /// The paths whose windows are cut now that chunks were marked, `lowest` the first of them; their exit points move.
+    pub(super) fn enter(&mut self, lowest: Tsn, sent: &Outstanding, paths: &Paths) -> Vec<PathId> {
+        let newly = |id: &PathId| paths.get(*id).tally.marked.is_some();
+        if self.by_path() {
+            return paths.ids().filter(|id| self.path_enters(*id, sent, paths)).collect();
+        }
+        let exit = match self.exit_point {
+            ExitPoint::HighestSent => Some(sent.highest()),
+            ExitPoint::HighestUnmarked => sent.highest_unmarked(|_| true),
+        };
+        let entered = self.move_exit(0, lowest, exit);
+        paths.ids().filter(|id| entered && newly(id)).collect()
+    }
+
+    fn path_enters(&mut self, id: PathId, sent: &Outstanding, paths: &Paths) -> bool {
+        let marked = match self.rule {
+            FastRecovery::OncePerWindow => sent.highest_marked(id),
+            FastRecovery::None | FastRecovery::UntilExit => paths.get(id).tally.marked,
+        };
+        let exit = match self.exit_point {
+            ExitPoint::HighestSent => sent.highest_on(id),
+            ExitPoint::HighestUnmarked => sent.highest_unmarked(|path| path == id),
+        };
+        if self.of.len() <= id.index() {
+            self.of.resize(id.index() + 1, Exit::default());
+        }
+        marked.is_some_and(|marked| self.move_exit(id.index(), marked, exit))
+    }
+
+    /// Whether the chunk `marked` cuts a window; the exit point moves then.
+    fn move_exit(&mut self, index: usize, marked: Tsn, exit: Option<Tsn>) -> bool {
+        let of = &mut self.of[index];
+        let cut = match (self.rule, of.point) {
+            (FastRecovery::None, _) => return true,
+            (_, None) => true,
+            (FastRecovery::UntilExit, Some(_)) => false,
+            (FastRecovery::OncePerWindow, Some(point)) => marked.after(point),
+        };
+        if cut && self.exit_point == ExitPoint::HighestSent {
+            of.point = exit;
+        } else if cut {
+            let below = exit.is_none_or(|exit| of.highest.is_some_and(|highest| exit.before(highest)));
+            of.point = exit.filter(|_| !below);
+            of.highest = of.point.or(of.highest);
+        }
+        cut
+    }
+}
