@@ -25,7 +25,6 @@ mod notes;
 mod output;
 pub mod path;
 pub mod policy;
-mod reassembly;
 mod receive;
 pub mod rules;
 mod send;
