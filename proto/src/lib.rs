@@ -26,7 +26,6 @@ mod notes;
 mod output;
 pub mod path;
 pub mod policy;
-mod reassembly;
 mod receive;
 pub mod rules;
 mod send;
