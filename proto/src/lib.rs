@@ -44,7 +44,7 @@ pub use output::{
     Statistics,
 };
 pub use path::{Heartbeats, PathId, PathParameters, PathState, PathView};
-pub use policy::{Policies, PolicySpec};
+pub use policy::{Policies, PolicySpec, Setting};
 pub use rules::Rules;
 pub use serial::{Mid, Ssn, Tsn};
 pub use shutdown::State;

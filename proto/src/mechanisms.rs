@@ -169,12 +169,7 @@ pub(crate) fn bring_cmt(rules: &mut Rules, mechanisms: &mut Mechanisms) {
     }
 }
 
-fn set_row(
-    rules: &mut Rules,
-    mechanisms: &mut Mechanisms,
-    key: &str,
-    value: &str,
-) -> Result<(), BadRule> {
+fn set_row(rules: &mut Rules, mechanisms: &mut Mechanisms, key: &str, value: &str) -> Result<(), BadRule> {
     match value.parse() {
         Ok(number) => rules.set_number(key, number),
         Err(_) => mechanisms.choose(key, value).or_else(|_| rules.choose(key, value)),

@@ -26,8 +26,7 @@ impl Association {
             self.answer_late(now);
         }
         if self.receiver.schedule.deadline <= now {
-            self.receiver.schedule.now = true;
-            self.receiver.schedule.deadline = Time::NEVER;
+            self.receiver.sack_timer_expired();
         }
         if self.sender.probe_timer <= now {
             self.sender.probe();

@@ -179,7 +179,9 @@ impl Points {
 
     /// Whether a chunk is at or above one of them.
     pub(crate) fn reached_by(&self, tsn: Tsn) -> bool {
-        [self.first, self.again].iter().any(|point| point.expected.is_none_or(|expected| !tsn.before(expected)))
+        [self.first, self.again]
+            .iter()
+            .any(|point| point.expected.is_none_or(|expected| !tsn.before(expected)))
     }
 }
 

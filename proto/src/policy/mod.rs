@@ -4,30 +4,17 @@
 
 pub mod receive_buffer_model;
 pub mod route;
+mod spec;
 pub mod window;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::Config;
 pub use crate::path::{PathId, PathState, PathView};
 pub use route::{Ask, Choice, Route, Why};
+pub use spec::{PolicySpec, Setting};
 pub use window::{Acked, Congestion, Loss, Units};
-
-/// A policy as a configuration names it: `"same"`, or `{ name = "lossrate", window = "10 s" }`.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PolicySpec {
-    /// Its row in [`Policies`].
-    pub name: String,
-    /// Its own keys, which its constructor checks.
-    pub settings: BTreeMap<String, String>,
-}
-
-impl PolicySpec {
-    /// The policy `name` without settings.
-    pub fn named(name: &str) -> Self {
-        PolicySpec { name: name.to_owned(), settings: BTreeMap::new() }
-    }
-}
 
 /// Why a policy could not be made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -50,14 +37,14 @@ pub enum PolicyError {
     },
 }
 
-type MakeWindow = fn(&PolicySpec, &Config) -> Result<window::MakePath, PolicyError>;
-type MakeRoute = fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, PolicyError>;
+type MakeWindow = Arc<dyn Fn(&PolicySpec, &Config) -> Result<window::MakePath, PolicyError> + Send + Sync>;
+type MakeRoute = Arc<dyn Fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, PolicyError> + Send + Sync>;
 
 /// The policies that a configuration can name. Add your own to a value of it; there is no global registry.
 #[derive(Clone)]
 pub struct Policies {
-    windows: BTreeMap<&'static str, MakeWindow>,
-    routes: BTreeMap<&'static str, MakeRoute>,
+    windows: BTreeMap<String, MakeWindow>,
+    routes: BTreeMap<String, MakeRoute>,
 }
 
 impl Default for Policies {
@@ -68,29 +55,42 @@ impl Default for Policies {
         table.add_route("same", route::same::make);
         table.add_route("alternate", route::alternate::make);
         table.add_route("timeout-alternate", route::timeout_alternate::make);
+        table.add_route("round-robin", route::round_robin::make);
+        table.add_route("rtx-asap", route::asap::make);
+        table.add_route("rtx-cwnd", route::largest::by_window);
+        table.add_route("rtx-ssthresh", route::largest::by_ssthresh);
+        table.add_route("rtx-lossrate", route::lossrate::make);
         table
     }
 }
 
 impl Policies {
     /// Adds the window policy `name`, or replaces it.
-    pub fn add_window(&mut self, name: &'static str, make: MakeWindow) {
-        self.windows.insert(name, make);
+    pub fn add_window(
+        &mut self,
+        name: impl Into<String>,
+        make: impl Fn(&PolicySpec, &Config) -> Result<window::MakePath, PolicyError> + Send + Sync + 'static,
+    ) {
+        self.windows.insert(name.into(), Arc::new(make));
     }
 
     /// Adds the route policy `name`, or replaces it.
-    pub fn add_route(&mut self, name: &'static str, make: MakeRoute) {
-        self.routes.insert(name, make);
+    pub fn add_route(
+        &mut self,
+        name: impl Into<String>,
+        make: impl Fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, PolicyError> + Send + Sync + 'static,
+    ) {
+        self.routes.insert(name.into(), Arc::new(make));
     }
 
     /// The names of all routes.
-    pub fn route_names(&self) -> impl Iterator<Item = &'static str> {
-        self.routes.keys().copied()
+    pub fn route_names(&self) -> impl Iterator<Item = &str> {
+        self.routes.keys().map(String::as_str)
     }
 
     /// The names of all windows.
-    pub fn window_names(&self) -> impl Iterator<Item = &'static str> {
-        self.windows.keys().copied()
+    pub fn window_names(&self) -> impl Iterator<Item = &str> {
+        self.windows.keys().map(String::as_str)
     }
 
     /// The route that `spec` describes.
@@ -115,16 +115,11 @@ impl std::fmt::Debug for Policies {
     }
 }
 
-fn unknown(spec: &PolicySpec, known: impl Iterator<Item = &'static str>) -> PolicyError {
+fn unknown<'a>(spec: &PolicySpec, known: impl Iterator<Item = &'a str>) -> PolicyError {
     PolicyError::Unknown { name: spec.name.clone(), known: known.collect::<Vec<_>>().join(", ") }
 }
 
 /// Refuses every setting: for policies that have none.
 fn no_settings(spec: &PolicySpec) -> Result<(), PolicyError> {
-    match spec.settings.keys().next() {
-        None => Ok(()),
-        Some(key) => {
-            Err(PolicyError::Setting { name: spec.name.clone(), why: format!("it has no setting `{key}`") })
-        }
-    }
+    spec.allow(&[])
 }

@@ -7,6 +7,7 @@ mod reassembly;
 use smallvec::SmallVec;
 
 use crate::config::Config;
+use crate::mechanisms::Dac;
 use crate::path::PathId;
 use crate::rules::{FirstData, GapFilled, WindowUpdates};
 use crate::wire::chunk::{Data, GapBlock, IData, SACK_HEADER, Sack, SkippedMessage, padded};
@@ -37,6 +38,8 @@ pub(crate) struct Receiver {
     /// The window that the last SACK, or INIT, announced.
     announced: u64,
     pub(crate) schedule: Schedule,
+    /// Whether SACKs are delayed in spite of gaps, and count packets.
+    dac: Dac,
     /// The path that the last DATA came by: where the SACK goes.
     pub(crate) from: PathId,
 }
@@ -98,6 +101,7 @@ impl Receiver {
             held: 0,
             announced: u64::from(config.receive_buffer),
             schedule: Schedule { packets: 0, deadline: Time::NEVER, now: false },
+            dac: config.mechanisms.dac(),
             from: PathId(0),
         }
     }
@@ -146,7 +150,7 @@ impl Receiver {
         arrival: &mut Arrival,
     ) -> Taken {
         arrival.chunks += 1;
-        let fills = self.has_gap() && rules.gap_filled == GapFilled::AtOnce;
+        let fills = self.has_gap() && rules.gap_filled == GapFilled::AtOnce && self.dac == Dac::Off;
         arrival.at_once |= immediate || fills || self.opens(tsn, rules);
         if self.has(tsn) {
             if self.duplicates.len() < DUPLICATES {
@@ -330,11 +334,21 @@ impl Receiver {
         }
         self.from = from;
         self.schedule.packets += 1;
-        if arrival.at_once || self.has_gap() || self.schedule.packets >= config.sack_every {
+        let gap = self.has_gap() && self.dac == Dac::Off;
+        if arrival.at_once || gap || self.schedule.packets >= config.sack_every {
             self.schedule.now = true;
         }
         if self.schedule.deadline == Time::NEVER {
             self.schedule.deadline = now + config.sack_delay;
+        }
+    }
+
+    /// The SACK that is owed has been delayed for long enough.
+    pub(crate) fn sack_timer_expired(&mut self) {
+        self.schedule.now = true;
+        self.schedule.deadline = Time::NEVER;
+        if self.dac == Dac::Literal {
+            self.schedule.packets = 0;
         }
     }
 
@@ -387,6 +401,7 @@ impl Receiver {
     /// The SACK, in at most `limit` bytes; nothing is owed any more.
     pub(crate) fn sack(&mut self, limit: usize, config: &Config) -> Sack {
         let room = limit.saturating_sub(SACK_HEADER) / 4;
+        let flags = if self.dac == Dac::Off { 0 } else { Sack::flags_of(self.schedule.packets) };
         self.schedule = Schedule { packets: 0, deadline: Time::NEVER, now: false };
         self.announced = self.window(config);
         let offset = |tsn: Tsn| tsn.distance_from(self.cumulative) as u16;
@@ -398,7 +413,7 @@ impl Receiver {
             .collect();
         let mut duplicates = std::mem::take(&mut self.duplicates);
         duplicates.truncate(room - gaps.len());
-        Sack { cumulative: self.cumulative, a_rwnd: self.announced as u32, gaps, duplicates }
+        Sack { flags, cumulative: self.cumulative, a_rwnd: self.announced as u32, gaps, duplicates }
     }
 }
 

@@ -111,6 +111,8 @@ impl Sender {
                 flight_before: if unmarked { newly + flight } else { tally.flight_before },
                 unacknowledged_before: tally.flight_before,
                 flight,
+                delivered: around.paths.view(id).delivered,
+                lost: around.paths.view(id).lost,
                 rtt: tally.rtt,
             };
             around.paths.grow(id, &acked, around.notes);

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use anabranch_proto::PolicySpec;
+use anabranch_proto::{PolicySpec, Setting};
 
 use super::document::{Document, Entry, Node, Place, Value};
 use super::error::{ScenarioError, did_you_mean};
@@ -282,15 +282,33 @@ impl<'d> At<'d> {
         let mut spec = PolicySpec::named(name.string()?);
         for entry in entries.iter().filter(|entry| entry.key != "name") {
             let at = self.below(&entry.key, &entry.node);
-            let text = match &entry.node.value {
-                Value::String(text) => text.clone(),
-                Value::Integer(n) => n.to_string(),
-                Value::Float(f) => f.to_string(),
-                Value::Boolean(b) => b.to_string(),
-                _ => return Err(at.wrong("a string, a number or a boolean")),
-            };
-            spec.settings.insert(entry.key.clone(), text);
+            spec.settings.insert(entry.key.clone(), at.setting()?);
         }
         Ok(spec)
+    }
+
+    /// A setting of a policy: a word, a number, a percentage, a duration, a boolean, or an array of these.
+    fn setting(&self) -> Result<Setting> {
+        Ok(match &self.node.value {
+            Value::String(text) => worded(text),
+            Value::Integer(n) => Setting::Number(*n as f64),
+            Value::Float(f) => Setting::Number(*f),
+            Value::Boolean(b) => Setting::Boolean(*b),
+            Value::Array(_) => {
+                let items = self.array("an array")?;
+                Setting::List(items.iter().map(At::setting).collect::<Result<_>>()?)
+            }
+            _ => return Err(self.wrong("a string, a number, a boolean or an array")),
+        })
+    }
+}
+
+/// What a string of a policy's setting says: a percentage, a duration, else itself.
+fn worded(text: &str) -> Setting {
+    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    match (percent, units::duration(text)) {
+        (Some(percent), _) => Setting::Number(percent / 100.0),
+        (None, Ok(duration)) => Setting::Duration(duration),
+        (None, Err(_)) => Setting::Text(text.to_owned()),
     }
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use anabranch_proto::policy::PolicyError;
 use anabranch_proto::rules::BadRule;
 use anabranch_proto::wire::Address;
-use anabranch_proto::{Config, LocalAddress, Pairs, Policies, PolicySpec, Rules, SharedKey};
+use anabranch_proto::{Config, LocalAddress, Mechanisms, Pairs, Policies, PolicySpec, Rules, SharedKey};
 
 use super::at::{At, Result};
 use super::error::{ScenarioError, did_you_mean};
@@ -25,6 +25,19 @@ pub(super) const KEYS: &[Key<Sctp>] = &[
         doc: "Where all rules and parameters begin; the other keys change single ones.",
         // First of the rows, so that it overwrites no other key.
         read: |sctp, at| era(at).map(|config| sctp.config = config),
+    },
+    Key {
+        name: "cmt",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Concurrent multipath transfer: new data on all active paths. It sets `new = \"round-robin\"`, `retransmit = \"rtx-cwnd\"`, `sfr`, `cuc`, `dac`, `recovery` and what goes with them in the era (`anabranch rules`); each can be set alone besides.",
+        // Before the rows whose keys it sets.
+        read: |sctp, at| {
+            if at.boolean()? {
+                sctp.config = std::mem::take(&mut sctp.config).with_cmt();
+            }
+            Ok(())
+        },
     },
     Key {
         name: "primary",
@@ -368,12 +381,32 @@ pub(super) fn rule_docs() -> Vec<KeyDoc> {
         });
         KeyDoc { name, takes, default: Default::Text("the era's"), doc: text.trim().to_owned() }
     };
-    Rules::DOCS.iter().map(doc).collect()
+    let mut docs: Vec<_> = Rules::DOCS.iter().map(doc).collect();
+    docs.extend(Mechanisms::CHOICES.iter().map(mechanism_doc));
+    docs
+}
+
+/// A mechanism as a key. One that is `off` or `on` takes a boolean as well.
+fn mechanism_doc((name, choices): &(&'static str, &'static [&'static str])) -> KeyDoc {
+    let text = Mechanisms::DOCS.iter().find(|(key, _)| key == name).map_or("", |(_, text)| text);
+    let quoted = |choice: &&str| match *choice {
+        "off" if choices.contains(&"on") => "`false`".to_owned(),
+        "on" => "`true`".to_owned(),
+        other => format!("`\"{other}\"`"),
+    };
+    let takes: Vec<_> = choices.iter().map(quoted).collect();
+    KeyDoc {
+        name,
+        takes: takes.join(", "),
+        default: Default::Text("the first; see `cmt`"),
+        doc: text.trim().to_owned(),
+    }
 }
 
 /// Whether `[flow.sctp]` takes `key`.
 pub(super) fn has_key(key: &str) -> bool {
-    KEYS.iter().any(|known| known.name == key) || Rules::DOCS.iter().any(|(known, _)| *known == key)
+    let rules = Rules::DOCS.iter().chain(Mechanisms::DOCS).map(|(known, _)| *known);
+    KEYS.iter().map(|known| known.name).chain(rules).any(|known| known == key)
 }
 
 /// Reads an era's name: its parameters.
@@ -386,11 +419,12 @@ pub(super) fn era(at: &At<'_>) -> Result<Config> {
 /// Reads a `[flow.sctp]`, which begins with the parameters of `era`.
 pub(super) fn sctp(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Sctp> {
     let mut names: Vec<_> = KEYS.iter().map(|key| key.name).collect();
-    names.extend(Rules::DOCS.iter().map(|(name, _)| *name));
+    names.extend(Rules::DOCS.iter().chain(Mechanisms::DOCS).map(|(name, _)| *name));
     refuse_unknown(at, &names)?;
     let mut sctp = Sctp { config: era.clone(), primary: None };
     read_known(&mut sctp, at, KEYS)?;
     read_rules(&mut sctp.config.rules, at)?;
+    read_mechanisms(&mut sctp.config.mechanisms, at)?;
     if let (Some(_), Some(part)) = (at.get("retransmit"), at.get("fast").or_else(|| at.get("timeout"))) {
         let message = "`retransmit` already says this";
         return Err(part.error(message).hint("give `retransmit`, or `fast` and `timeout`"));
@@ -416,6 +450,21 @@ fn read_rules(rules: &mut Rules, at: &At<'_>) -> Result<()> {
     Ok(())
 }
 
+fn read_mechanisms(mechanisms: &mut Mechanisms, at: &At<'_>) -> Result<()> {
+    for (key, names) in Mechanisms::CHOICES {
+        let Some(value) = at.get(key) else { continue };
+        let switch = value.boolean().ok().filter(|_| names.contains(&"on") && names.contains(&"off"));
+        let name = match switch {
+            Some(true) => "on",
+            Some(false) => "off",
+            None => value.one_of("choice", names)?,
+        };
+        let refused = |bad: BadRule| value.error(format!("this cannot be set: {bad:?}"));
+        mechanisms.choose(key, name).map_err(refused)?;
+    }
+    Ok(())
+}
+
 fn check_policies(config: &Config, at: &At<'_>, policies: &Policies) -> Result<()> {
     let routes: Vec<_> = policies.route_names().collect();
     let windows: Vec<_> = policies.window_names().collect();
@@ -435,7 +484,7 @@ fn bad_policy(
     role: &str,
     spec: &PolicySpec,
     error: &PolicyError,
-    known: &[&'static str],
+    known: &[&str],
 ) -> ScenarioError {
     match error {
         PolicyError::Unknown { name, .. } => at

@@ -1,9 +1,17 @@
 //! Which path carries it: new data, or a retransmission.
 
 pub mod alternate;
+pub mod asap;
+pub mod largest;
+pub mod lossrate;
 pub mod primary;
+pub mod round_robin;
 pub mod same;
 pub mod timeout_alternate;
+
+use std::cmp::Ordering;
+
+use smallvec::SmallVec;
 
 use crate::Tsn;
 use crate::path::{PathId, PathState, PathView};
@@ -85,4 +93,25 @@ pub fn next_active(last: PathId, paths: &[PathView]) -> Option<PathId> {
     let start = paths.iter().position(|p| p.id == last).map_or(0, |i| i + 1);
     let (before, after) = paths.split_at(start.min(paths.len()));
     after.iter().chain(before).find(|p| p.carries() && p.id != last).map(|p| p.id)
+}
+
+/// The best of `paths` by `compare`; of several, the one that `tie` names.
+pub fn best<'p>(
+    tie: u64,
+    paths: impl Iterator<Item = &'p PathView>,
+    compare: impl Fn(&PathView, &PathView) -> Ordering,
+) -> Option<&'p PathView> {
+    let mut found: SmallVec<[&PathView; 4]> = SmallVec::new();
+    for path in paths {
+        match found.first().map_or(Ordering::Greater, |best| compare(path, best)) {
+            Ordering::Less => {}
+            Ordering::Equal => found.push(path),
+            Ordering::Greater => {
+                found.clear();
+                found.push(path);
+            }
+        }
+    }
+    let turn = tie.checked_rem(found.len() as u64)? as usize;
+    found.get(turn).copied()
 }

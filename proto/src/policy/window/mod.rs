@@ -62,6 +62,10 @@ pub struct Acked {
     pub unacknowledged_before: u64,
     /// Bytes in flight on the path after it.
     pub flight: u64,
+    /// Bytes acknowledged on the path so far.
+    pub delivered: u64,
+    /// Bytes found lost on the path so far.
+    pub lost: u64,
     /// The round-trip time that it measured, if it did.
     pub rtt: Option<Duration>,
 }

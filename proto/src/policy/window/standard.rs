@@ -159,6 +159,8 @@ mod tests {
             flight_before,
             unacknowledged_before: flight_before,
             flight: flight_before - cumulative.min(flight_before),
+            delivered: 0,
+            lost: 0,
             rtt: None,
         }
     }

@@ -2,8 +2,8 @@
 
 use super::points::Seeker;
 use super::{Outstanding, Ranges, Sent, Standing};
-use crate::path::{PathId, Paths};
 use crate::mechanisms::Mechanisms;
+use crate::path::{PathId, Paths};
 use crate::wire::chunk::Sack;
 use crate::{Time, Tsn};
 

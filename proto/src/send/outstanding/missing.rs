@@ -1,12 +1,12 @@
 //! Missing reports (RFC 9260 §7.2.4): which chunks a SACK reports missing, how often, and which are marked for it.
 
 use super::{Digest, Outstanding, Ranges, Sent, Standing};
+use crate::Config;
 use crate::Tsn;
 use crate::mechanisms::{Dac, Mechanisms, Sfr};
 use crate::path::{PathId, Paths};
 use crate::policy::Why;
 use crate::rules::{FastRetransmissions, MissingBelow};
-use crate::Config;
 
 impl Outstanding {
     /// Counts the missing reports of the SACK just digested and marks the chunks that have enough of them;

@@ -2,9 +2,9 @@
 //! one path waits for a lost chunk, although the others deliver in order.
 
 use super::{Outstanding, Ranges, Sent};
+use crate::Tsn;
 use crate::mechanisms::{Cuc, Mechanisms};
 use crate::path::{Paths, Points, Tally};
-use crate::Tsn;
 use crate::rules::T3Restart;
 
 /// How points are sought.

@@ -1,0 +1,26 @@
+//! `rtx-asap`: a retransmission takes any active path with room; of several, one drawn by the run's seed (Iyengar,
+//! Amer and Stewart 2006).
+
+use super::{Ask, Choice, Route, best, instead_of};
+use crate::Config;
+use crate::path::PathView;
+use crate::policy::{PolicyError, PolicySpec, no_settings};
+use std::cmp::Ordering;
+
+struct Asap;
+
+pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<Box<dyn Route>, PolicyError> {
+    no_settings(spec)?;
+    Ok(Box::new(Asap))
+}
+
+impl Route for Asap {
+    fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
+        let open = paths.iter().filter(|path| path.carries() && path.room > 0);
+        let Some(last) = ask.last else { return Choice::Wait };
+        let chosen = best(ask.tie, open, |_, _| Ordering::Equal).map(|path| path.id);
+        // With no room anywhere the one that carried it last is asked again.
+        let same = || paths.iter().find(|path| path.id == last && path.carries()).map(|path| path.id);
+        Choice::Send(chosen.or_else(same).unwrap_or_else(|| instead_of(last, paths)))
+    }
+}

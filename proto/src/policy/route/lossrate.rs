@@ -1,0 +1,76 @@
+//! `rtx-lossrate`: a retransmission takes the path with the lowest loss rate (Iyengar, Amer and Stewart 2006). The
+//! rates are measured from the association's own losses over `window`, or told: `rates`, in the order of the paths.
+//! Ties are broken by the run's seed.
+
+use std::collections::VecDeque;
+
+use super::{Ask, Choice, Route, best, instead_of};
+use crate::path::{PathId, PathView};
+use crate::policy::{Acked, PolicyError, PolicySpec};
+use crate::{Config, Duration, Time};
+
+/// Measured over so long unless `window` says otherwise.
+const WINDOW: Duration = Duration::from_secs(10);
+/// A path's past is kept at so many points of the window.
+const POINTS: u64 = 32;
+
+struct LossRate {
+    told: Option<Vec<f64>>,
+    window: Duration,
+    /// What each path had delivered and lost at points of the past, oldest first.
+    past: Vec<VecDeque<Past>>,
+}
+
+#[derive(Copy, Clone, Default)]
+struct Past {
+    at: Time,
+    delivered: u64,
+    lost: u64,
+}
+
+pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<Box<dyn Route>, PolicyError> {
+    spec.allow(&["window", "rates"])?;
+    let (window, told) = (spec.duration("window")?, spec.fractions("rates")?);
+    if window.is_some() && told.is_some() {
+        return Err(spec.refuse("give `window`, which measures the rates, or `rates`, which tells them"));
+    }
+    Ok(Box::new(LossRate { told, window: window.unwrap_or(WINDOW), past: Vec::new() }))
+}
+
+impl LossRate {
+    /// Lost bytes per byte sent.
+    fn rate(&self, path: &PathView) -> f64 {
+        if let Some(told) = &self.told {
+            return told.get(path.id.index()).copied().unwrap_or(0.0);
+        }
+        let past = self.past.get(path.id.index()).and_then(|past| past.front()).copied().unwrap_or_default();
+        let lost = path.lost.saturating_sub(past.lost);
+        let delivered = path.delivered.saturating_sub(past.delivered);
+        lost as f64 / (lost + delivered).max(1) as f64
+    }
+}
+
+impl Route for LossRate {
+    fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
+        let carrying = paths.iter().filter(|path| path.carries());
+        let chosen = best(ask.tie, carrying, |a, b| self.rate(b).total_cmp(&self.rate(a)));
+        match (chosen, ask.last) {
+            (Some(path), _) => Choice::Send(path.id),
+            (None, Some(last)) => Choice::Send(instead_of(last, paths)),
+            (None, None) => Choice::Wait,
+        }
+    }
+
+    fn acked(&mut self, path: PathId, acked: &Acked) {
+        if self.past.len() <= path.index() {
+            self.past.resize(path.index() + 1, VecDeque::new());
+        }
+        let (past, window) = (&mut self.past[path.index()], self.window);
+        if past.back().is_none_or(|last| acked.now.since(last.at) * (POINTS as u32) >= window) {
+            past.push_back(Past { at: acked.now, delivered: acked.delivered, lost: acked.lost });
+        }
+        while past.get(1).is_some_and(|second| acked.now.since(second.at) >= window) {
+            past.pop_front();
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! `round-robin`: new data takes all active paths in turn. Each event begins with the path after the one that was
+//! sent to last, and fills each window before it goes on to the next path (concurrent multipath transfer).
+
+use super::{Ask, Choice, Route, instead_of};
+use crate::Config;
+use crate::path::{PathId, PathView};
+use crate::policy::{PolicyError, PolicySpec, no_settings};
+
+#[derive(Default)]
+struct RoundRobin {
+    /// The path that was sent to last, and the event that it was sent for.
+    last: Option<(PathId, u64)>,
+}
+
+pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<Box<dyn Route>, PolicyError> {
+    no_settings(spec)?;
+    Ok(Box::new(RoundRobin::default()))
+}
+
+impl RoundRobin {
+    /// Where the turn begins, as an index.
+    fn start(&self, ask: &Ask, paths: &[PathView]) -> usize {
+        let Some((last, event)) = self.last else { return 0 };
+        let at = paths.iter().position(|path| path.id == last).unwrap_or(0);
+        if event == ask.event { at } else { at + 1 }
+    }
+}
+
+impl Route for RoundRobin {
+    fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
+        let (before, after) = paths.split_at(self.start(ask, paths).min(paths.len()));
+        let mut open = after.iter().chain(before).filter(|path| path.carries());
+        let first = open.clone().next();
+        match (open.find(|path| path.room > 0).or(first), paths.iter().find(|path| path.primary)) {
+            (Some(path), _) => Choice::Send(path.id),
+            (None, Some(primary)) => Choice::Send(instead_of(primary.id, paths)),
+            (None, None) => Choice::Wait,
+        }
+    }
+
+    fn sent(&mut self, ask: &Ask, path: PathId) {
+        self.last = Some((path, ask.event));
+    }
+}
