@@ -1,6 +1,6 @@
 //! `anabranch rules`, `policies` and `keys`: what a scenario can say.
 
-use anabranch_proto::{Policies, Rules};
+use anabranch_proto::{Config, Mechanisms, Policies, Rules};
 use anabranch_sim::scenario::keys::{self, Default};
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde_json::{Map, Value, json};
@@ -18,13 +18,41 @@ pub(crate) struct Format {
 /// Lists every rule with its choices and the eras'.
 pub(crate) fn rules(format: &Format) -> u8 {
     if format.json {
-        return print_json(&Rules::DOCS.iter().map(rule_json).collect::<Vec<_>>());
+        let mechanisms = Mechanisms::DOCS.iter().map(mechanism_json);
+        return print_json(&Rules::DOCS.iter().map(rule_json).chain(mechanisms).collect::<Vec<_>>());
     }
     let rules: Vec<_> = Rules::DOCS.iter().map(rule_text).collect();
+    let mechanisms: Vec<_> = Mechanisms::DOCS.iter().map(mechanism_text).collect();
     print(&format!(
-        "{}\nEach is a key of [flow.sctp]; on the right, the eras that choose it.",
-        rules.join("\n")
+        "{}\nEach is a key of [flow.sctp]; on the right, the eras that choose it.\n\n\
+         Mechanisms, which no era has:\n\n{}\n\
+         Each is a key of [flow.sctp], too; on the right, the eras in which `cmt` chooses it. The first is the default.",
+        rules.join("\n"),
+        mechanisms.join("\n")
     ))
+}
+
+/// A mechanism, and below it its choices, each with the eras in which `cmt` makes it.
+fn mechanism_text((key, doc): &(&str, &str)) -> String {
+    let choices =
+        Mechanisms::CHOICES.iter().find(|(name, _)| name == key).map_or(&[][..], |(_, names)| names);
+    let mut text = format!("{key}: {}\n", doc.trim());
+    for choice in choices {
+        let eras: Vec<_> =
+            with_cmt(key).into_iter().filter(|(_, v)| v == choice).map(|(era, _)| era).collect();
+        text += format!("    {choice:<22} {}", eras.join(", ")).trim_end();
+        text.push('\n');
+    }
+    text
+}
+
+/// What each era chooses with `cmt`, of a rule or a mechanism.
+fn with_cmt(key: &str) -> Vec<(&'static str, String)> {
+    let of_era = |(era, _): &(&'static str, Rules)| {
+        let config = Config::era(era)?.with_cmt();
+        Some((*era, config.mechanisms.get(key).or_else(|| config.rules.get(key))?))
+    };
+    Rules::ERAS.iter().filter_map(of_era).collect()
 }
 
 /// A rule, and below it its choices, each with the eras that make it.
@@ -40,6 +68,13 @@ fn rule_text((key, doc): &(&str, &str)) -> String {
         }
     }
     let mut text = format!("{key}: {}\n", doc.trim());
+    let changed: Vec<_> = with_cmt(key).into_iter().filter(|pair| !by_era.contains(pair)).collect();
+    for (era, value) in &changed {
+        if !values.contains(value) {
+            values.push(value.clone());
+        }
+        text += &format!("    with `cmt`, {era} has {value}\n");
+    }
     for value in values {
         let eras: Vec<_> = by_era.iter().filter(|(_, v)| *v == value).map(|(era, _)| *era).collect();
         text += format!("    {value:<22} {}", eras.join(", ")).trim_end();
@@ -56,7 +91,17 @@ fn rule_json((key, doc): &(&str, &str)) -> Value {
         ((*era).to_owned(), number.map_or(json!(text), |n| json!(n)))
     };
     let eras: Map<String, Value> = Rules::ERAS.iter().map(era).collect();
-    json!({ "key": key, "doc": doc.trim(), "choices": choices, "eras": eras })
+    json!({ "key": key, "doc": doc.trim(), "choices": choices, "eras": eras, "cmt": cmt_json(key) })
+}
+
+fn cmt_json(key: &str) -> Map<String, Value> {
+    with_cmt(key).into_iter().map(|(era, value)| (era.to_owned(), json!(value))).collect()
+}
+
+fn mechanism_json((key, doc): &(&str, &str)) -> Value {
+    let choices = Mechanisms::CHOICES.iter().find(|(name, _)| name == key).map(|(_, names)| *names);
+    let default = Mechanisms::default().get(key);
+    json!({ "key": key, "doc": doc.trim(), "choices": choices, "default": default, "cmt": cmt_json(key) })
 }
 
 /// Lists the policies by what they decide.

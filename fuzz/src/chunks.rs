@@ -111,6 +111,7 @@ impl Spec {
             Spec::Init(greeting) => Chunk::Init(Box::new(greeting.init(peer))),
             Spec::InitAck(greeting) => Chunk::InitAck(Box::new(greeting.init(peer))),
             Spec::Sack { back, a_rwnd, gaps, duplicates } => Chunk::Sack(Sack {
+                flags: 0,
                 cumulative: Tsn(peer.highest.0.wrapping_sub(u32::from(*back))),
                 a_rwnd: u32::from(*a_rwnd),
                 gaps: gaps.iter().map(|(start, end)| GapBlock { start: *start, end: *end }).collect(),

@@ -287,6 +287,7 @@ impl Spec {
                 piece(known, *tsn, (*stream, *mid, *fsn), *flags, *bytes)
             }
             Spec::Sack { back, gaps } => Chunk::Sack(Sack {
+                flags: 0,
                 cumulative: Tsn(known.highest.0.wrapping_sub(u32::from(*back % 16))),
                 a_rwnd: 20_000,
                 gaps: gaps.iter().map(|(a, b)| GapBlock { start: (*a).into(), end: (*b).into() }).collect(),

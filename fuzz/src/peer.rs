@@ -185,6 +185,7 @@ impl Peer {
             }
         }
         Chunk::Sack(Sack {
+            flags: 0,
             cumulative: self.acked,
             a_rwnd: WINDOWS[usize::from(window) % WINDOWS.len()],
             gaps: gaps.into(),

@@ -275,7 +275,7 @@ impl Report {
         let left = if self.old { 0 } else { sent.saturating_sub(advance) };
         let gaps = self.gaps.iter().map(|gap| self.gap(*gap, left as u16)).collect();
         let duplicates = self.duplicates.iter().copied().map(Tsn).collect();
-        Sack { cumulative, a_rwnd: self.a_rwnd.into(), gaps, duplicates }
+        Sack { flags: 0, cumulative, a_rwnd: self.a_rwnd.into(), gaps, duplicates }
     }
 
     fn gap(&self, (start, length): (u8, u8), left: u16) -> GapBlock {
@@ -290,5 +290,5 @@ impl Report {
 
 /// Everything up to here, and room enough.
 fn all(cumulative: Tsn) -> Sack {
-    Sack { cumulative, a_rwnd: 60_000, gaps: Default::default(), duplicates: Default::default() }
+    Sack { flags: 0, cumulative, a_rwnd: 60_000, gaps: Default::default(), duplicates: Default::default() }
 }

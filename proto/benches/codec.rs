@@ -79,6 +79,7 @@ fn data(size: usize) -> Chunk {
 
 fn sack(gaps: u16) -> Chunk {
     Chunk::Sack(Sack {
+        flags: 0,
         cumulative: Tsn(1),
         a_rwnd: 65_536,
         gaps: (0..gaps).map(|n| GapBlock { start: 3 * n + 2, end: 3 * n + 3 }).collect(),

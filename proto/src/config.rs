@@ -49,6 +49,8 @@ pub struct Config {
     /// PotentiallyFailed.Max.Retrans (RFC 7829): one error more in a row makes a path potentially failed;
     /// `None`: paths are active or inactive only.
     pub pf_max_retrans: Option<u32>,
+    /// The window, in packets, of a potentially failed path that has answered a heartbeat; `None`: the one it had.
+    pub pf_window: Option<u32>,
     /// Primary.Switchover.Max.Retrans (RFC 7829 §5): one error more in a row of the primary path makes the path
     /// that takes over the primary for good. Not below `pf_max_retrans`, or `path_max_retrans` without that.
     /// `None`: data returns to the primary when it is active again, unless the rule `failover` says otherwise.
@@ -175,6 +177,7 @@ impl Default for Config {
             association_max_retrans: 10,
             path_max_retrans: 5,
             pf_max_retrans: None,
+            pf_window: None,
             primary_switchover_max_retrans: None,
             max_init_retransmits: 8,
             max_init_timeout: None,
@@ -228,6 +231,7 @@ impl Config {
     /// and the mechanisms and rules of the table [`CMT`](mechanisms::CMT). The rules are to be those of an era.
     pub fn with_cmt(mut self) -> Config {
         mechanisms::bring_cmt(&mut self.rules, &mut self.mechanisms);
+        self.pf_window = Some(2);
         self.new_data = PolicySpec::named("round-robin");
         self.fast = PolicySpec::named("rtx-cwnd");
         self.timeout = PolicySpec::named("rtx-cwnd");

@@ -102,6 +102,14 @@ choices {
         Room = "room",
     } = [Packet];
 
+    /// What a HEARTBEAT ACK lets go when it ends the failure of a path.
+    revival: Revival {
+        /// Nothing: data leaves when it would without it.
+        Nothing = "nothing",
+        /// What is not acknowledged and was last sent there, as after T3-rtx; then new data.
+        Resend = "resend",
+    } = [Nothing];
+
     /// Missing reports of a chunk that a SACK does not name any more after an earlier one did.
     taken_back: TakenBack {
         /// One.
@@ -119,15 +127,14 @@ impl Default for Mechanisms {
     }
 }
 
-impl Mechanisms {
-    pub(crate) fn cuc(&self) -> Cuc {
-        self.cuc
-    }
+/// Whether paths have points of their own: growth asks, and so does T3-rtx.
+pub(crate) fn cuc(mechanisms: &Mechanisms) -> Cuc {
+    mechanisms.cuc
+}
 
-    /// The receiver sends what the sender counts: one place for both.
-    pub(crate) fn dac(&self) -> Dac {
-        self.dac
-    }
+/// The receiver sends what the sender counts.
+pub(crate) fn dac(mechanisms: &Mechanisms) -> Dac {
+    mechanisms.dac
 }
 
 /// What `cmt` sets: the key of a mechanism or a rule, and its value in each era, in the order of [`Rules::ERAS`];
@@ -144,6 +151,7 @@ pub const CMT: &[(&str, [&str; 4])] = &[
     ("t3_flight", ["", "", "", "unmarked"]),
     ("exit_point", ["", "", "", "highest-unmarked"]),
     ("on_timeout", ["", "", "", "room"]),
+    ("revival", ["", "", "", "resend"]),
     ("taken_back", ["", "", "", "as-before"]),
     ("missing_below", ["", "", "", "highest-newly-acked-yet"]),
     ("fast_retransmissions", ["", "", "", "before-resending"]),

@@ -327,7 +327,7 @@ prop_compose! {
         gaps in vec(any::<[u16; 2]>().prop_map(|[start, end]| GapBlock { start, end }), 0..8),
         duplicates in vec(tsns(), 0..8),
     ) -> Sack {
-        Sack { cumulative, a_rwnd, gaps: gaps.into(), duplicates: duplicates.into() }
+        Sack { flags: 0, cumulative, a_rwnd, gaps: gaps.into(), duplicates: duplicates.into() }
     }
 }
 

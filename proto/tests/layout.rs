@@ -70,7 +70,7 @@ fn data_and_sack() {
     same(data(false, true, false, true, payload()), "00 09 0013 11223344 0005 0006 00000007 616263 00");
     //= rfc9260#section-3.3.4
     let gaps = smallvec![GapBlock { start: 2, end: 3 }];
-    let sack = Sack { cumulative: Tsn(12), a_rwnd: 0x1234, gaps, duplicates: smallvec![Tsn(11)] };
+    let sack = Sack { flags: 0, cumulative: Tsn(12), a_rwnd: 0x1234, gaps, duplicates: smallvec![Tsn(11)] };
     same(Chunk::Sack(sack), "03 00 0018 0000000c 00001234 0001 0001 0002 0003 0000000b");
 }
 

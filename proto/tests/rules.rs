@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use anabranch_proto::{Policies, Rules};
+use anabranch_proto::{Mechanisms, Policies, Rules};
 
 struct Source {
     path: PathBuf,
@@ -47,20 +47,22 @@ fn squeezed(code: &str) -> String {
     lines.flat_map(str::chars).filter(|c| !c.is_whitespace()).collect()
 }
 
-/// How often `code` reads the field of a value called `rules`.
+/// How often `code` reads the field of a value called `rules`, or `mechanisms`.
 fn reads(code: &str, field: &str) -> usize {
-    let read = format!("rules.{field}");
+    let table = if Mechanisms::DOCS.iter().any(|(key, _)| *key == field) { "mechanisms" } else { "rules" };
+    let read = format!("{table}.{field}");
     let ends = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_' || c == '(');
     code.match_indices(&read).filter(|(at, _)| ends(&code[at + read.len()..])).count()
 }
 
 fn fields() -> impl Iterator<Item = &'static str> {
-    Rules::CHOICES.iter().map(|choice| choice.0).chain(Rules::NUMBERS.iter().copied())
+    let choices = Rules::CHOICES.iter().chain(Mechanisms::CHOICES).map(|choice| choice.0);
+    choices.chain(Rules::NUMBERS.iter().copied())
 }
 
 /// Besides the declaration, and the check that a configuration is sound.
 fn declares(source: &Source) -> bool {
-    source.path == Path::new("src/rules.rs") || source.path == Path::new("src/config.rs")
+    ["src/rules.rs", "src/config.rs"].iter().any(|path| source.path == Path::new(path))
 }
 
 #[test]

@@ -135,6 +135,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.sctp.association_max_retrans", "3"),
     ("flow.f.sctp.path_max_retrans", "3"),
     ("flow.f.sctp.pf_max_retrans", "0"),
+    ("flow.f.sctp.pf_window", "2"),
+    ("flow.f.sctp.cmt", "true"),
     ("flow.f.sctp.primary_switchover_max_retrans", "5"),
     ("flow.f.sctp.max_init_retransmits", "3"),
     ("flow.f.sctp.max_init_timeout", "3 s"),
@@ -185,7 +187,8 @@ fn every_key_is_consulted() {
     for section in sections() {
         for key in section.keys {
             let path = path(section.header, key.name);
-            let rule = key.default == Default::Text("the era's") && section.header == "[flow.sctp]";
+            let tables = [Default::Text("the era's"), Default::Text("the first; see `cmt`")];
+            let rule = tables.contains(&key.default) && section.header == "[flow.sctp]";
             if SINGLE.contains(&path.as_str()) || rule {
                 continue;
             }
@@ -211,7 +214,7 @@ fn every_key_is_consulted() {
 
 #[test]
 fn every_rule_and_choice_can_be_set() {
-    use anabranch_proto::Rules;
+    use anabranch_proto::{Mechanisms, Rules};
     let rules = |edit: String| read(&[edit]).map(|s| s.flows[0].sctp.rules).expect("the rule can be set");
     for (key, choices) in Rules::CHOICES {
         for choice in *choices {
@@ -219,8 +222,34 @@ fn every_rule_and_choice_can_be_set() {
             assert_eq!(set.get(key).as_deref(), Some(*choice), "{key}");
         }
     }
+    let mechanisms = |edit: String| read(&[edit]).map(|s| s.flows[0].sctp.mechanisms).expect("it can be set");
+    for (key, choices) in Mechanisms::CHOICES {
+        for choice in *choices {
+            let set = mechanisms(format!("flow.f.sctp.{key}={}", toml::Value::from(*choice)));
+            assert_eq!(set.get(key).as_deref(), Some(*choice), "{key}");
+        }
+    }
+    for (value, choice) in [("true", "on"), ("false", "off")] {
+        assert_eq!(mechanisms(format!("flow.f.sctp.sfr={value}")).sfr.name(), choice);
+    }
     for key in Rules::NUMBERS {
         assert_eq!(rules(format!("flow.f.sctp.{key}=17")).get(key).as_deref(), Some("17"), "{key}");
+    }
+}
+
+/// `cmt` sets the mechanisms, each of which can be set alone besides.
+#[test]
+fn cmt_sets_and_keys_change_single_ones() {
+    use anabranch_proto::Config;
+    for (era, _) in anabranch_proto::Rules::ERAS {
+        let cmt = Config::era(era).expect("an era").with_cmt();
+        let edits = |more: &str| {
+            [format!("era={era}"), "flow.f.sctp.cmt=true".to_owned(), format!("flow.f.sctp.{more}")]
+        };
+        assert_eq!(read(&edits("cmt=true")).unwrap().flows[0].sctp, cmt);
+        let mut without = cmt.clone();
+        without.mechanisms.choose("sfr", "off").expect("a mechanism");
+        assert_eq!(read(&edits("sfr=false")).unwrap().flows[0].sctp, without);
     }
 }
 

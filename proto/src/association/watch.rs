@@ -2,6 +2,7 @@
 
 use super::setup::next_local;
 use super::{Association, Awaited};
+use crate::mechanisms::Revival;
 use crate::output::{Event, LostReason};
 use crate::path::{Path, PathId, PathState, PathView};
 use crate::policy::Why;
@@ -38,6 +39,12 @@ impl Association {
             )]);
             self.close(Event::Lost(LostReason::TooManyErrors), now);
         }
+        // Before the timers of idle windows: what T3-rtx sends again on another path ends its idleness.
+        for id in self.paths.ids() {
+            if self.paths.get(id).timers.t3 <= now && self.state != State::Closed {
+                self.t3_expired(id, now);
+            }
+        }
         for id in self.paths.ids() {
             self.run_path_timers(id, now);
         }
@@ -47,9 +54,6 @@ impl Association {
     }
 
     fn run_path_timers(&mut self, id: PathId, now: Time) {
-        if self.paths.get(id).timers.t3 <= now && self.state != State::Closed {
-            self.t3_expired(id, now);
-        }
         if self.paths.get(id).timers.idle <= now {
             self.paths.idle(id, &mut self.notes);
         }
@@ -311,19 +315,32 @@ impl Association {
         self.errors = 0;
         self.paths.note_rto(id, now, &mut self.notes);
         self.paths.small_came_through(id, now, &self.config);
-        if self.paths.view(id).state != PathState::Active {
-            let first = !self.paths.view(id).confirmed();
+        let before = self.paths.view(id).state;
+        if before != PathState::Active {
             self.set_state(id, PathState::Active);
-            if first {
+            if before == PathState::Unconfirmed {
                 self.paths.search_mtu(id, &self.config);
             }
             self.sender.event();
+            self.revived_by_heartbeat(id, before, now);
         }
         if !self.sender.is_open()
             && self.state.sends_data()
             && self.paths.views().iter().all(|p| p.confirmed())
         {
             self.sender.open();
+        }
+    }
+
+    /// A path that had failed, wholly or potentially, has answered a heartbeat.
+    fn revived_by_heartbeat(&mut self, id: PathId, before: PathState, now: Time) {
+        if let (PathState::PotentiallyFailed, Some(packets)) = (before, self.config.pf_window) {
+            self.paths.reopen(id, packets, now, &mut self.notes);
+        }
+        let failed = matches!(before, PathState::PotentiallyFailed | PathState::Inactive);
+        if failed && self.config.mechanisms.revival == Revival::Resend {
+            self.vacate(id, now);
+            self.sender.resume();
         }
     }
 

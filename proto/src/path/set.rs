@@ -353,6 +353,12 @@ impl Paths {
         self.renew(id, now, notes);
     }
 
+    /// The path is of use again: its window begins with so many packets.
+    pub(crate) fn reopen(&mut self, id: PathId, packets: u32, now: Time, notes: &mut Notes) {
+        self.rest[id.index()].congestion.reopen(packets);
+        self.renew(id, now, notes);
+    }
+
     /// An RTO has passed in which nothing was sent to this path.
     //= rfc9260#section-7.2.1
     pub(crate) fn idle(&mut self, id: PathId, notes: &mut Notes) {

@@ -7,7 +7,7 @@ mod reassembly;
 use smallvec::SmallVec;
 
 use crate::config::Config;
-use crate::mechanisms::Dac;
+use crate::mechanisms::{self, Dac};
 use crate::path::PathId;
 use crate::rules::{FirstData, GapFilled, WindowUpdates};
 use crate::wire::chunk::{Data, GapBlock, IData, SACK_HEADER, Sack, SkippedMessage, padded};
@@ -101,7 +101,7 @@ impl Receiver {
             held: 0,
             announced: u64::from(config.receive_buffer),
             schedule: Schedule { packets: 0, deadline: Time::NEVER, now: false },
-            dac: config.mechanisms.dac(),
+            dac: mechanisms::dac(&config.mechanisms),
             from: PathId(0),
         }
     }

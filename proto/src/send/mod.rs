@@ -183,6 +183,11 @@ impl Sender {
         self.rights.event();
     }
 
+    /// A path has come back: what was in flight there, marked by now, may leave, and new data after it.
+    pub(crate) fn resume(&mut self) {
+        self.rights.resume();
+    }
+
     /// Nothing more leaves now: rights that last for one answer end, and what blocks is recorded.
     pub(crate) fn settle(&mut self, around: &mut Surroundings<'_>) {
         let marked = self.outstanding.lowest_marked().is_some();
@@ -291,7 +296,7 @@ impl Sender {
                 continue;
             }
             if size > budget && !chunks.is_empty() {
-                self.outstanding.looked_at(tsn);
+                self.outstanding.looked_at(tsn, path, around.paths);
                 break;
             }
             budget = budget.saturating_sub(size);
@@ -336,7 +341,8 @@ impl Sender {
     }
 
     fn waits_for_marked(&mut self, config: &Config) -> bool {
-        config.rules.new_data == NewData::AfterMarked && self.outstanding.lowest_marked().is_some()
+        let waits = config.rules.new_data == NewData::AfterMarked || self.rights.resumes();
+        waits && self.outstanding.lowest_marked().is_some()
     }
 
     /// A closed window admits one chunk while nothing is in flight, at once or when the probe timer has granted it.

@@ -19,6 +19,8 @@ pub(super) struct Rights {
     answering: bool,
     /// Marked chunks may leave now, after a timeout.
     resending: bool,
+    /// New data may leave now, once no chunk is marked: a path has come back.
+    resuming: bool,
     /// Whether data leaves only in answer to a SACK.
     only_answers: bool,
     /// No retransmission beyond the one granted before the next SACK.
@@ -55,6 +57,7 @@ impl Rights {
             paths: Vec::new(),
             answering: !only_answers,
             resending: false,
+            resuming: false,
             only_answers,
             barred: false,
             burst: BurstCount {
@@ -144,6 +147,17 @@ impl Rights {
         self.paths.iter_mut().for_each(|path| path.granted = path.lost);
     }
 
+    /// A path has come back: marked chunks may leave as after a timeout, then new data.
+    pub(super) fn resume(&mut self) {
+        self.resend_as_windows_allow();
+        self.resuming = !self.answering;
+    }
+
+    /// Whether new data may leave only because a path has come back.
+    pub(super) fn resumes(&self) -> bool {
+        self.resuming
+    }
+
     /// A cumulative acknowledgement covered a chunk that was fast-retransmitted, or sent again at all.
     pub(super) fn arm(&mut self, fast: bool) {
         let arms = match self.burst.scope {
@@ -167,7 +181,8 @@ impl Rights {
 
     /// Whether new chunks may leave, room provided.
     pub(super) fn may_send(&self) -> bool {
-        self.open && self.answering && self.burst.packets.iter().any(|packets| self.burst.admits(*packets))
+        let now = self.answering || self.resuming;
+        self.open && now && self.burst.packets.iter().any(|packets| self.burst.admits(*packets))
     }
 
     /// Whether Max.Burst keeps new chunks from leaving on this path.
@@ -198,7 +213,7 @@ impl Rights {
     /// send at all does while nothing is in flight, because then no SACK will come to renew it.
     pub(super) fn settle(&mut self, marked: bool, nothing_in_flight: bool) {
         self.answering &= !self.only_answers || nothing_in_flight;
-        self.resending = false;
+        (self.resending, self.resuming) = (false, false);
         self.paths.iter_mut().for_each(|path| path.granted = false);
         if !marked {
             self.granted = None;

@@ -70,6 +70,7 @@ fn a_flood_of_gap_blocks() {
     let cumulative = Tsn(first.wrapping_sub(1));
     let before = bench.view(0).flight;
     bench.hear(Chunk::Sack(Sack {
+        flags: 0,
         cumulative,
         a_rwnd: 100_000,
         gaps: gaps.clone(),
@@ -81,7 +82,13 @@ fn a_flood_of_gap_blocks() {
     assert_eq!(bench.view(0).delivered % 1468, 0);
     assert!(before - 34 * 1468 <= bench.view(0).flight);
     gaps.push(GapBlock { start: 60_000, end: 65_535 });
-    bench.hear(Chunk::Sack(Sack { cumulative, a_rwnd: 100_000, gaps, duplicates: SmallVec::new() }));
+    bench.hear(Chunk::Sack(Sack {
+        flags: 0,
+        cumulative,
+        a_rwnd: 100_000,
+        gaps,
+        duplicates: SmallVec::new(),
+    }));
     assert_eq!(bench.counted().keys().filter(|kind| kind.contains("Lost")).count(), 1);
 }
 
@@ -112,7 +119,8 @@ fn reported_duplicates_grow_no_window() {
     bench.send(10, 1452);
     let windows = (1..=3).map(|tsn| {
         let duplicates = (0..300).map(|_| Tsn(1)).collect();
-        let sack = Sack { cumulative: Tsn(tsn), a_rwnd: 100_000, gaps: SmallVec::new(), duplicates };
+        let sack =
+            Sack { flags: 0, cumulative: Tsn(tsn), a_rwnd: 100_000, gaps: SmallVec::new(), duplicates };
         bench.hear(Chunk::Sack(sack));
         bench.window()
     });

@@ -194,10 +194,16 @@ impl Bench {
 
     /// A SACK: all up to `cumulative`, and these runs of TSNs beyond it.
     pub fn sack(&mut self, cumulative: u32, runs: &[(u32, u32)]) {
+        self.sack_of(0, cumulative, runs);
+    }
+
+    /// The same, which says that it acknowledges so many packets.
+    pub fn sack_of(&mut self, packets: u32, cumulative: u32, runs: &[(u32, u32)]) {
+        let flags = Sack::flags_of(packets);
         let block = |tsn: u32| (tsn - cumulative) as u16;
         let gaps = runs.iter().map(|&(a, b)| GapBlock { start: block(a), end: block(b) }).collect();
         let (a_rwnd, duplicates) = (self.a_rwnd, SmallVec::new());
-        self.hear(Chunk::Sack(Sack { cumulative: Tsn(cumulative), a_rwnd, gaps, duplicates }));
+        self.hear(Chunk::Sack(Sack { flags, cumulative: Tsn(cumulative), a_rwnd, gaps, duplicates }));
     }
 
     /// The same packets in one batch: drained after each, or only after the last.
@@ -206,7 +212,7 @@ impl Bench {
             let block = |tsn: u32| (tsn - cumulative) as u16;
             let gaps = runs.iter().map(|&(a, b)| GapBlock { start: block(a), end: block(b) }).collect();
             let (a_rwnd, duplicates) = (self.a_rwnd, SmallVec::new());
-            let sack = Chunk::Sack(Sack { cumulative: Tsn(*cumulative), a_rwnd, gaps, duplicates });
+            let sack = Chunk::Sack(Sack { flags: 0, cumulative: Tsn(*cumulative), a_rwnd, gaps, duplicates });
             let packet = Packet {
                 from: address(0, 1),
                 to: address(0, 0),

@@ -29,7 +29,8 @@ fn packet(from: impl Into<IpAddr>, to: impl Into<IpAddr>, udp: u16) -> Packet {
         payload: Bytes::from_static(&[0; 5]),
     };
     let gaps = smallvec![GapBlock { start: 2, end: 3 }];
-    let sack = Sack { cumulative: Tsn(u32::MAX), a_rwnd: 4096, gaps, duplicates: smallvec![Tsn(9)] };
+    let sack =
+        Sack { flags: 0, cumulative: Tsn(u32::MAX), a_rwnd: 4096, gaps, duplicates: smallvec![Tsn(9)] };
     Packet {
         from: Address { ip: from.into(), udp },
         to: Address { ip: to.into(), udp },

@@ -157,6 +157,17 @@ pub(super) const KEYS: &[Key<Sctp>] = &[
         },
     },
     Key {
+        name: "pf_window",
+        takes: "count or `\"off\"`",
+        default: Default::Value("\"off\""),
+        doc: "The window of a potentially failed path that has answered a HEARTBEAT, in packets; `\"off\"`: the window that it had. `cmt` sets 2.",
+        read: |sctp, at| {
+            let off = at.string() == Ok("off");
+            sctp.config.pf_window = if off { None } else { Some(at.count(1..=1_000_000)?) };
+            Ok(())
+        },
+    },
+    Key {
         name: "primary_switchover_max_retrans",
         takes: "count or `\"off\"`",
         default: Default::Value("\"off\""),

@@ -15,7 +15,7 @@ use anabranch_sim::trace::{Names, Observer, Record, Side};
 use anabranch_sim::{RunOptions, run};
 
 /// Settings that have to agree packet by packet.
-const AGREE: usize = 0;
+const AGREE: usize = 23;
 /// Times are printed to 1 µs; so much may they differ.
 const TOLERANCE: f64 = 5e-6;
 
@@ -35,23 +35,35 @@ fn table(name: &str) -> Vec<BTreeMap<String, String>> {
     let text = std::fs::read_to_string(path).expect("the table is there");
     let mut lines = text.lines();
     let header: Vec<_> = lines.next().expect("a header").split(',').collect();
-    let row = |line: &str| header.iter().map(|s| (*s).to_owned()).zip(line.split(',').map(str::to_owned)).collect();
+    let row =
+        |line: &str| header.iter().map(|s| (*s).to_owned()).zip(line.split(',').map(str::to_owned)).collect();
     lines.map(row).collect()
 }
 
 fn reference(setting: &str) -> Vec<Sent> {
     let rows = table("sends.csv").into_iter().filter(|row| row["setting"] == setting);
     let number = |text: &String| text.parse().expect("a number");
-    rows.map(|row| Sent { time: number(&row["time"]), tsn: number(&row["tsn"]) as u32, path: number(&row["path"]) as u8 })
-        .collect()
+    rows.map(|row| Sent {
+        time: number(&row["time"]),
+        tsn: number(&row["tsn"]) as u32,
+        path: number(&row["path"]) as u8,
+    })
+    .collect()
 }
 
 /// The links' loss, as the packets of any kind that are lost.
 fn losses(setting: &Setting, path: u8, before: Before) -> String {
     let list = |key: &str, before: u64| -> Vec<u64> {
-        setting[&format!("{key}{path}")].split_whitespace().map(|n| n.parse::<u64>().unwrap() + before).collect()
+        setting[&format!("{key}{path}")]
+            .split_whitespace()
+            .map(|n| n.parse::<u64>().unwrap() + before)
+            .collect()
     };
-    format!("[{{ packets = {:?} }}, {{ packets = {:?} }}]", list("data_lost", before.data), list("sacks_lost", before.sacks))
+    format!(
+        "[{{ packets = {:?} }}, {{ packets = {:?} }}]",
+        list("data_lost", before.data),
+        list("sacks_lost", before.sacks)
+    )
 }
 
 /// Packets that pass a core before the first DATA packet, and before the first SACK.
@@ -68,7 +80,9 @@ fn document(setting: &Setting, before: [Before; 2], first: f64) -> String {
         let delay = setting[&format!("delay{path}")].parse::<f64>().unwrap() - 0.020;
         let loss = losses(setting, path, before[usize::from(path) - 1]);
         let queue = &setting["queue"];
-        for (name, from, to) in [("in", "s".to_owned(), format!("a{path}")), ("out", format!("b{path}"), "r".to_owned())] {
+        for (name, from, to) in
+            [("in", "s".to_owned(), format!("a{path}")), ("out", format!("b{path}"), "r".to_owned())]
+        {
             write!(
                 text,
                 "[[link]]\nname = '{name}{path}'\nbetween = ['{from}', '{to}']\nrate = '100 Mbit/s'\ndelay = '10 ms'\nqueue = '1000 packets'\n"
@@ -84,13 +98,17 @@ fn document(setting: &Setting, before: [Before; 2], first: f64) -> String {
         if setting["down_path"] == path.to_string() {
             for (key, loss) in [("down_after", "'100 %'"), ("up_after", loss.as_str())] {
                 let at = first + setting[key].parse::<f64>().unwrap();
-                write!(text, "[[change]]\nat = '{:.0} us'\nlink = 'core{path}'\nloss = {loss}\n", at * 1e6).unwrap();
+                write!(text, "[[change]]\nat = '{:.0} us'\nlink = 'core{path}'\nloss = {loss}\n", at * 1e6)
+                    .unwrap();
             }
         }
     }
     let on = |key: &str, yes: &'static str, no: &'static str| if setting[key] == "1" { yes } else { no };
     let policy = match setting["policy"].as_str() {
-        "LOSSRATE" => format!("{{ name = 'rtx-lossrate', rates = [{}, {}] }}", setting["lossrate1"], setting["lossrate2"]),
+        "LOSSRATE" => format!(
+            "{{ name = 'rtx-lossrate', rates = [{}, {}] }}",
+            setting["lossrate1"], setting["lossrate2"]
+        ),
         "SAME" => "'same'".to_owned(),
         other => format!("'rtx-{}'", other.to_lowercase()),
     };
@@ -132,7 +150,9 @@ impl Observer for Watch {
                     }
                 }
             }
-            Record::Queued { link, packet, .. } => self.offered(*link, packet.sctp.map(|p| &p.chunks[..]).unwrap_or_default()),
+            Record::Queued { link, packet, .. } => {
+                self.offered(*link, packet.sctp.map(|p| &p.chunks[..]).unwrap_or_default())
+            }
             _ => {}
         }
     }
@@ -171,13 +191,18 @@ fn ours(setting: &Setting) -> Vec<Sent> {
     let first = probe.sent[0].0;
     let watch = simulate(&document(setting, probe.before, first.as_secs_f64()));
     let done: f64 = setting["done"].parse().unwrap();
-    let sent = watch.sent.iter().map(|&(at, tsn, path)| Sent { time: at.since(first).as_secs_f64(), tsn: tsn.wrapping_sub(watch.sent[0].1) + 1, path });
+    let sent = watch.sent.iter().map(|&(at, tsn, path)| Sent {
+        time: at.since(first).as_secs_f64(),
+        tsn: tsn.wrapping_sub(watch.sent[0].1) + 1,
+        path,
+    });
     sent.filter(|sent| sent.time <= done).collect()
 }
 
 /// The first packet that differs.
 fn difference(ours: &[Sent], theirs: &[Sent]) -> Option<usize> {
-    let same = |(a, b): (&Sent, &Sent)| (a.time - b.time).abs() <= TOLERANCE && (a.tsn, a.path) == (b.tsn, b.path);
+    let same =
+        |(a, b): (&Sent, &Sent)| (a.time - b.time).abs() <= TOLERANCE && (a.tsn, a.path) == (b.tsn, b.path);
     let shared = ours.iter().zip(theirs).position(|pair| !same(pair));
     shared.or((ours.len() != theirs.len()).then_some(ours.len().min(theirs.len())))
 }
@@ -191,8 +216,22 @@ fn settings_agree_packet_by_packet() {
             None => agree += 1,
             Some(at) => {
                 let from = at.saturating_sub(2);
-                let show = |sent: &[Sent]| sent.iter().skip(from).take(6).map(|s| format!("{:.6} {} p{}", s.time, s.tsn, s.path)).collect::<Vec<_>>().join("  ");
-                println!("{} {}: packet {at} of {}\n  ours {}\n  ns-2 {}", setting["setting"], setting["policy"], theirs.len(), show(&ours), show(&theirs));
+                let show = |sent: &[Sent]| {
+                    sent.iter()
+                        .skip(from)
+                        .take(6)
+                        .map(|s| format!("{:.6} {} p{}", s.time, s.tsn, s.path))
+                        .collect::<Vec<_>>()
+                        .join("  ")
+                };
+                println!(
+                    "{} {}: packet {at} of {}\n  ours {}\n  ns-2 {}",
+                    setting["setting"],
+                    setting["policy"],
+                    theirs.len(),
+                    show(&ours),
+                    show(&theirs)
+                );
             }
         }
     }

@@ -18,6 +18,8 @@ pub trait Congestion: Send {
     fn acked(&mut self, _acked: &Acked, _all: &[PathView]) {}
     /// Data of this path was lost.
     fn lost(&mut self, _loss: Loss, _all: &[PathView]) {}
+    /// The path answers again after it had failed potentially: begin with so many packets.
+    fn reopen(&mut self, _packets: u32) {}
     /// Nothing was sent here for one RTO, for the `times`-th time in a row. Returns whether another RTO
     /// could change anything.
     fn idle(&mut self, _times: u32) -> bool {

@@ -116,6 +116,10 @@ impl Congestion for Standard {
         }
     }
 
+    fn reopen(&mut self, packets: u32) {
+        self.window = u64::from(packets) * self.unit;
+    }
+
     //= rfc9260#section-7.2.1
     fn idle(&mut self, times: u32) -> bool {
         let floor = u64::from(self.rules.idle_floor) * self.unit;

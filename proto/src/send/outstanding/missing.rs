@@ -3,7 +3,7 @@
 use super::{Digest, Outstanding, Ranges, Sent, Standing};
 use crate::Config;
 use crate::Tsn;
-use crate::mechanisms::{Dac, Mechanisms, Sfr};
+use crate::mechanisms::{self, Dac, Mechanisms, Sfr};
 use crate::path::{PathId, Paths};
 use crate::policy::Why;
 use crate::rules::{FastRetransmissions, MissingBelow};
@@ -81,7 +81,7 @@ struct Counting {
 
 impl Counting {
     fn new(digest: &Digest, mechanisms: &Mechanisms, paths: &Paths) -> Self {
-        let dac = mechanisms.dac();
+        let dac = mechanisms::dac(mechanisms);
         let packets = if dac == Dac::On { digest.packets.max(1) } else { digest.packets };
         let acknowledged = |id: &PathId| paths.get(*id).tally.highest_gap.is_some();
         Counting {

@@ -197,10 +197,13 @@ impl Outstanding {
         self.marked.iter().any(|tsn| self.get(*tsn).is_some_and(lost))
     }
 
-    /// A marked chunk was looked at for a packet that it did not fit.
-    pub(crate) fn looked_at(&mut self, tsn: Tsn) {
-        if let Some(index) = self.index(tsn) {
-            self.ring[index].resent = true;
+    /// A marked chunk was looked at for a packet to `path`, which it did not fit.
+    pub(crate) fn looked_at(&mut self, tsn: Tsn, path: PathId, paths: &mut Paths) {
+        let Some(index) = self.index(tsn) else { return };
+        let sent = &mut self.ring[index];
+        sent.resent = true;
+        if sent.path != path {
+            paths.get_mut(sent.path).points.seek();
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::{Outstanding, Ranges, Sent};
 use crate::Tsn;
-use crate::mechanisms::{Cuc, Mechanisms};
+use crate::mechanisms::{self, Cuc, Mechanisms};
 use crate::path::{Paths, Points, Tally};
 use crate::rules::T3Restart;
 
@@ -19,7 +19,7 @@ pub(super) enum Seeker {
 impl Seeker {
     /// `None`: nothing asks for the points.
     pub(super) fn new(mechanisms: &Mechanisms, t3_restart: T3Restart) -> Option<Self> {
-        match mechanisms.cuc() {
+        match mechanisms::cuc(mechanisms) {
             Cuc::Off if t3_restart != T3Restart::ExpectedPoint => None,
             Cuc::V1 => Some(Seeker::One),
             Cuc::Off | Cuc::V2 => Some(Seeker::Two),
@@ -28,7 +28,7 @@ impl Seeker {
 
     /// Whether windows grow by the path's own point, not by the Cumulative TSN Ack Point.
     pub(super) fn decides_growth(mechanisms: &Mechanisms) -> bool {
-        mechanisms.cuc() != Cuc::Off
+        mechanisms::cuc(mechanisms) != Cuc::Off
     }
 
     /// Seeks a point at this chunk, which was not acknowledged before the SACK.
