@@ -59,9 +59,9 @@ fn pretty(value: &Value) -> String {
 fn restricted(value: &Value, keys: &Value) -> Value {
     match (value, keys) {
         (Value::Object(value), Value::Object(keys)) => {
-            let kept = keys.iter().filter_map(|(key, keys)| {
-                value.get(key).map(|value| (key.clone(), restricted(value, keys)))
-            });
+            let kept = keys
+                .iter()
+                .filter_map(|(key, keys)| value.get(key).map(|value| (key.clone(), restricted(value, keys))));
             Value::Object(kept.collect())
         }
         (Value::Array(value), Value::Array(keys)) if value.len() == keys.len() => {
