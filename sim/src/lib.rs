@@ -1,18 +1,14 @@
-//! A deterministic packet simulator, and the laboratory on it.
+//! A deterministic packet simulator, and the strict reader of what it simulates.
 
 mod chance;
-pub mod claims;
 mod engine;
 mod error;
 mod medium;
-pub mod models;
 mod network;
 mod observe;
 pub mod results;
 mod run;
 pub mod scenario;
-pub mod script;
-pub mod sweep;
 mod traffic;
 mod transport;
 
