@@ -5,7 +5,7 @@ use super::{Mtu, Path, PathId, PathParameters, PathState, PathView, Tally, Timer
 use crate::control::rtt::RtoLimits;
 use crate::output::NoteKind;
 use crate::policy::window::MakePath;
-use crate::policy::{Loss, Sibling};
+use crate::policy::{Loss, Lost, Sibling};
 use crate::rules::{AfterTimeout, InFlight, Karn, Rules};
 use crate::wire::{Address, chunk::DATA_HEADER};
 use crate::{Config, Time, Tsn};
@@ -325,7 +325,9 @@ impl Paths {
     /// Tells a path's window of a loss.
     pub(crate) fn cut(&mut self, id: PathId, loss: Loss, now: Time, notes: &mut Notes) {
         self.renew_siblings();
-        self.rest[id.index()].congestion.lost(loss, &self.siblings);
+        let view = self.view(id);
+        let lost = Lost { now, how: loss, outstanding: view.flight + view.marked };
+        self.rest[id.index()].congestion.lost(&lost, &self.siblings);
         self.renew(id, now, notes);
     }
 

@@ -14,7 +14,7 @@ pub trait Congestion: Send {
     /// Data of this path was acknowledged. `all`: this window and those of the connection's other paths.
     fn acked(&mut self, _acked: &Acked, _all: &[Sibling]) {}
     /// Data of this path was lost. `all` as in [`Congestion::acked`].
-    fn lost(&mut self, _loss: Loss, _all: &[Sibling]) {}
+    fn lost(&mut self, _lost: &Lost, _all: &[Sibling]) {}
     /// Nothing was sent here for one RTO, for the `times`-th time in a row. Returns whether another RTO
     /// could change anything.
     fn idle(&mut self, _times: u32) -> bool {
@@ -75,6 +75,17 @@ impl Acked {
     pub fn all(&self) -> u64 {
         self.cumulative + self.gap
     }
+}
+
+/// A loss on one path.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Lost {
+    /// When it was found.
+    pub now: Time,
+    /// How.
+    pub how: Loss,
+    /// Bytes sent on the path and not acknowledged, the lost ones included (FlightSize of RFC 5681 §2).
+    pub outstanding: u64,
 }
 
 /// How data was lost.

@@ -2,4 +2,4 @@
 
 pub mod standard;
 
-pub use crate::control::window::{Acked, Congestion, Loss, MakePath, Sibling, Start};
+pub use crate::control::window::{Acked, Congestion, Loss, Lost, MakePath, Sibling, Start};

@@ -1,6 +1,6 @@
 //! `standard`: the windows of RFC 9260 §7.2, and of its older editions by the rules of the era.
 
-use super::{Acked, Congestion, Loss, MakePath, Sibling, Start};
+use super::{Acked, Congestion, Loss, Lost, MakePath, Sibling, Start};
 use crate::Config;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut};
@@ -82,9 +82,9 @@ impl Congestion for Standard {
         }
     }
 
-    fn lost(&mut self, loss: Loss, _: &[Sibling]) {
+    fn lost(&mut self, lost: &Lost, _: &[Sibling]) {
         self.partial_bytes_acked = 0;
-        match loss {
+        match lost.how {
             Loss::Missing => {
                 self.ssthresh = self.halved();
                 self.window = self.ssthresh;
@@ -145,6 +145,10 @@ mod tests {
         }
     }
 
+    fn lost(how: Loss) -> Lost {
+        Lost { now: Time::ZERO, how, outstanding: 0 }
+    }
+
     #[test]
     fn slow_start_adds_at_most_one_unit_and_only_when_the_window_is_full() {
         let mut w = new(Rules::RFC9260, 4404, u64::MAX);
@@ -168,11 +172,11 @@ mod tests {
     fn losses_halve_and_a_timeout_starts_over() {
         let mut w = new(Rules::NS2, 4380, u64::MAX);
         w.window = 295_044;
-        w.lost(Loss::Missing, &[]);
+        w.lost(&lost(Loss::Missing), &[]);
         assert_eq!((w.window, w.ssthresh), (147_522, 147_522));
-        w.lost(Loss::Timeout, &[]);
+        w.lost(&lost(Loss::Timeout), &[]);
         assert_eq!((w.window, w.ssthresh), (1468, 73_761));
-        w.lost(Loss::Timeout, &[]);
+        w.lost(&lost(Loss::Timeout), &[]);
         assert_eq!(w.ssthresh, 73_761, "a second timeout leaves ssthresh");
     }
 
