@@ -39,9 +39,9 @@ impl Association {
             )]);
             self.close(Event::Lost(LostReason::TooManyErrors), now);
         }
-        // Before the timers of idle windows: what T3-rtx sends again on another path ends its idleness.
         for id in self.paths.ids() {
             if self.paths.get(id).timers.t3 <= now && self.state != State::Closed {
+                self.paths.defer_idle(now);
                 self.t3_expired(id, now);
             }
         }

@@ -1,10 +1,12 @@
 //! The paths of an association: their facts in one slice, what else they keep in another.
 
-use super::{Mtu, Path, PathId, PathParameters, PathState, PathView, Points, RttLimits, Tally, Timers};
+use super::start::start;
+use super::{Mtu, Path, PathId, PathParameters, PathState, PathView, Points, Tally, Timers};
+use crate::control::rtt::RtoLimits;
 use crate::mechanisms::{Mechanisms, T3Flight, TakenBack};
 use crate::output::NoteKind;
 use crate::policy::window::MakePath;
-use crate::policy::{Loss, Units};
+use crate::policy::{Loss, Lost, Sibling};
 use crate::rules::{AfterTimeout, InFlight, Karn, Rules, T3Restart};
 use crate::wire::{Address, chunk::DATA_HEADER};
 use crate::{Config, Time, Tsn};
@@ -19,7 +21,9 @@ const COMMON_HEADER: u32 = 12;
 pub(crate) struct Paths {
     views: Vec<PathView>,
     rest: Vec<Path>,
-    pub(crate) limits: RttLimits,
+    /// What windows see of the paths: filled when one is told of something.
+    siblings: Vec<Sibling>,
+    pub(crate) limits: RtoLimits,
     rules: Rules,
     mechanisms: Mechanisms,
     /// The smallest DATA chunk limit of all paths.
@@ -37,7 +41,8 @@ impl Paths {
         Paths {
             views: Vec::new(),
             rest: Vec::new(),
-            limits: RttLimits::new(config),
+            siblings: Vec::new(),
+            limits: config.rto_limits(),
             rules: config.rules,
             mechanisms: config.mechanisms,
             smallest_pmdcs: u32::MAX,
@@ -142,11 +147,9 @@ impl Paths {
     ) -> PathId {
         let id = self.gone((local, remote)).unwrap_or(PathId(self.views.len() as u16));
         let mtu = Mtu::new(config);
-        // Windows count in the unit that the search is for, not in that from which it begins.
-        let unit = pmdcs(config.mtu, config.ip_header, remote);
         let pmdcs = pmdcs(mtu.size(), config.ip_header, remote) - self.overhead;
         self.smallest_pmdcs = self.smallest_pmdcs.min(pmdcs);
-        let congestion = window(Units { mtu: config.mtu, pmdcs: unit, ipv6: remote.ip.is_ipv6() });
+        let congestion = window(start(config, remote));
         let view = PathView {
             id,
             local,
@@ -343,13 +346,17 @@ impl Paths {
 
     /// Tells a path's window what the SACK said.
     pub(crate) fn grow(&mut self, id: PathId, acked: &crate::policy::Acked, notes: &mut Notes) {
-        self.rest[id.index()].congestion.acked(acked, &self.views);
+        self.renew_siblings();
+        self.rest[id.index()].congestion.acked(acked, &self.siblings);
         self.renew(id, acked.now, notes);
     }
 
     /// Tells a path's window of a loss.
     pub(crate) fn cut(&mut self, id: PathId, loss: Loss, now: Time, notes: &mut Notes) {
-        self.rest[id.index()].congestion.lost(loss, &self.views);
+        self.renew_siblings();
+        let view = self.view(id);
+        let lost = Lost { now, how: loss, outstanding: view.flight + view.marked };
+        self.rest[id.index()].congestion.lost(&lost, &self.siblings);
         self.renew(id, now, notes);
     }
 
@@ -357,6 +364,19 @@ impl Paths {
     pub(crate) fn reopen(&mut self, id: PathId, packets: u32, now: Time, notes: &mut Notes) {
         self.rest[id.index()].congestion.reopen(packets);
         self.renew(id, now, notes);
+    }
+
+    fn renew_siblings(&mut self) {
+        self.siblings.clear();
+        let live = self.views.iter().filter(|view| view.state != PathState::Removed);
+        self.siblings.extend(live.map(PathView::sibling));
+    }
+
+    /// T3-rtx of a path expires now: what it lets go on other paths ends their idleness, so that it is judged after that.
+    pub(crate) fn defer_idle(&mut self, now: Time) {
+        for path in self.rest.iter_mut().filter(|path| path.timers.idle <= now) {
+            path.timers.idle = now + crate::Duration::from_nanos(1);
+        }
     }
 
     /// An RTO has passed in which nothing was sent to this path.

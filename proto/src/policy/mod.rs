@@ -14,7 +14,7 @@ use crate::Config;
 pub use crate::path::{PathId, PathState, PathView};
 pub use route::{Ask, Choice, Route, Why};
 pub use spec::{PolicySpec, Setting};
-pub use window::{Acked, Congestion, Loss, Units};
+pub use window::{Acked, Congestion, Loss, Lost, Sibling, Start};
 
 /// Why a policy could not be made.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

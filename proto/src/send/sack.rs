@@ -111,13 +111,11 @@ impl Sender {
                 flight_before: if unmarked { newly + flight } else { tally.flight_before },
                 unacknowledged_before: tally.flight_before,
                 flight,
-                delivered: around.paths.view(id).delivered,
-                lost: around.paths.view(id).lost,
                 rtt: tally.rtt,
             };
             around.paths.grow(id, &acked, around.notes);
             for route in [&mut self.routes.new, &mut self.routes.fast, &mut self.routes.timeout] {
-                route.acked(id, &acked);
+                route.acked(around.paths.view(id), &acked);
             }
         }
     }

@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use super::{Ask, Choice, Route, best, instead_of};
-use crate::path::{PathId, PathView};
+use crate::path::PathView;
 use crate::policy::{Acked, PolicyError, PolicySpec};
 use crate::{Config, Duration, Time};
 
@@ -61,13 +61,14 @@ impl Route for LossRate {
         }
     }
 
-    fn acked(&mut self, path: PathId, acked: &Acked) {
-        if self.past.len() <= path.index() {
-            self.past.resize(path.index() + 1, VecDeque::new());
+    fn acked(&mut self, path: &PathView, acked: &Acked) {
+        let index = path.id.index();
+        if self.past.len() <= index {
+            self.past.resize(index + 1, VecDeque::new());
         }
-        let (past, window) = (&mut self.past[path.index()], self.window);
+        let (past, window) = (&mut self.past[index], self.window);
         if past.back().is_none_or(|last| acked.now.since(last.at) * (POINTS as u32) >= window) {
-            past.push_back(Past { at: acked.now, delivered: acked.delivered, lost: acked.lost });
+            past.push_back(Past { at: acked.now, delivered: path.delivered, lost: path.lost });
         }
         while past.get(1).is_some_and(|second| acked.now.since(second.at) >= window) {
             past.pop_front();

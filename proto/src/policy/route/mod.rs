@@ -27,7 +27,7 @@ pub trait Route: Send {
     /// What `choose` answered has been done.
     fn sent(&mut self, _ask: &Ask, _path: PathId) {}
     /// A SACK acknowledged data of this path.
-    fn acked(&mut self, _path: PathId, _acked: &Acked) {}
+    fn acked(&mut self, _path: &PathView, _acked: &Acked) {}
     /// This path lost data.
     fn lost(&mut self, _path: PathId, _loss: Loss) {}
 }

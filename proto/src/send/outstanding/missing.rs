@@ -1,8 +1,9 @@
 //! Missing reports (RFC 9260 §7.2.4): which chunks a SACK reports missing, how often, and which are marked for it.
 
-use super::{Digest, Outstanding, Ranges, Sent, Standing};
+use super::{Digest, Outstanding, Sent, Standing};
 use crate::Config;
 use crate::Tsn;
+use crate::control::ranges::Ranges;
 use crate::mechanisms::{self, Dac, Mechanisms, Sfr};
 use crate::path::{PathId, Paths};
 use crate::policy::Why;

@@ -3,13 +3,12 @@
 mod digest;
 mod missing;
 mod points;
-mod ranges;
 
 pub(crate) use digest::{Digest, Heard, Says};
-use ranges::Ranges;
 
 use std::collections::VecDeque;
 
+use crate::control::ranges::Ranges;
 use crate::path::{PathId, Paths};
 use crate::policy::Why;
 use crate::wire::chunk::Data;

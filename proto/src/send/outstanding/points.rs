@@ -1,8 +1,9 @@
 //! A path's own points (cwnd update for CMT, CUC): with several paths the Cumulative TSN Ack Point stands still while
 //! one path waits for a lost chunk, although the others deliver in order.
 
-use super::{Outstanding, Ranges, Sent};
+use super::{Outstanding, Sent};
 use crate::Tsn;
+use crate::control::ranges::Ranges;
 use crate::mechanisms::{self, Cuc, Mechanisms};
 use crate::path::{Paths, Points, Tally};
 use crate::rules::T3Restart;
