@@ -144,14 +144,14 @@ impl Observer for Watch {
         match record {
             Record::Sent { side: Side::Client, path: Some(path), packet, .. } => {
                 let number = if path.ends_with('1') { 1 } else { 2 };
-                for chunk in packet.sctp.map(|p| &p.chunks[..]).unwrap_or_default() {
+                for chunk in packet.sctp().map(|p| &p.chunks[..]).unwrap_or_default() {
                     if let Chunk::Data(data) = chunk {
                         self.sent.push((at, data.tsn.0, number));
                     }
                 }
             }
             Record::Queued { link, packet, .. } => {
-                self.offered(*link, packet.sctp.map(|p| &p.chunks[..]).unwrap_or_default())
+                self.offered(*link, packet.sctp().map(|p| &p.chunks[..]).unwrap_or_default())
             }
             _ => {}
         }
