@@ -89,6 +89,7 @@ fn init() {
 fn sack_with_gaps_and_duplicates() {
     // The example of the RFC, and TSN 19 that came three times.
     let sack = Sack {
+        flags: 0,
         cumulative: Tsn(12),
         a_rwnd: 4660,
         gaps: smallvec![GapBlock { start: 2, end: 3 }, GapBlock { start: 5, end: 5 }],
@@ -171,7 +172,8 @@ fn data(payload: &'static [u8]) -> Data {
 
 #[test]
 fn data_bundled_with_a_sack() {
-    let sack = Sack { cumulative: Tsn(0), a_rwnd: 0, gaps: SmallVec::new(), duplicates: SmallVec::new() };
+    let sack =
+        Sack { flags: 0, cumulative: Tsn(0), a_rwnd: 0, gaps: SmallVec::new(), duplicates: SmallVec::new() };
     same(
         &packet(0x0102_0304, [Chunk::Data(data(b"abc")), Chunk::Sack(sack)]),
         "1388 0b80  01020304  19848c01
