@@ -46,6 +46,11 @@ pub(crate) fn refuse_scenario(error: &ScenarioError) -> u8 {
     WRONG_INPUT
 }
 
+/// Says something that is no fault, on standard error.
+pub(crate) fn note(message: impl Display) {
+    tell(&message.to_string());
+}
+
 /// Writes a line to standard error; if nobody can read it, nobody is told.
 fn tell(text: &str) {
     let _ = writeln!(stderr().lock(), "{text}");
