@@ -2,10 +2,10 @@
 
 use super::{Sender, Surroundings};
 use crate::output::NoteKind;
-use crate::outstanding::{Digest, Heard, Says};
 use crate::path::{PathId, PathState, Paths};
 use crate::policy::{Acked, Loss, Why};
 use crate::rules::{FastRecovery, OnMarking, RttOnCut, Rules, T3Restart};
+use crate::send::outstanding::{Digest, Heard, Says};
 use crate::wire::chunk::Sack;
 use crate::{Time, Tsn};
 
