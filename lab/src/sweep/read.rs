@@ -180,7 +180,7 @@ fn until(at: &At<'_>, measures: &[Measured]) -> Result<Vec<(usize, f64)>> {
 pub(super) fn check(sweep: &Sweep) -> std::result::Result<(), SweepError> {
     let root = At::root(&sweep.file);
     if let Some(axis) = sweep.vary.iter().find(|axis| axis.values.is_empty()) {
-        let at = root.get("vary").map_or_else(|| root.clone(), |vary| vary);
+        let at = root.get("vary").unwrap_or_else(|| root.clone());
         return Err(at.error_below(&axis.key, "there is no value").into());
     }
     // In the order of the grid, so that of several faults the same one is told every time.
