@@ -51,11 +51,15 @@ impl Default for Policies {
     fn default() -> Self {
         let mut table = Policies { windows: BTreeMap::new(), routes: BTreeMap::new() };
         table.add_window("standard", window::standard::make);
+        table.add_window("lia", window::coupled::lia);
+        table.add_window("balia", window::coupled::balia);
         table.add_route("primary", route::primary::make);
         table.add_route("same", route::same::make);
         table.add_route("alternate", route::alternate::make);
         table.add_route("timeout-alternate", route::timeout_alternate::make);
         table.add_route("round-robin", route::round_robin::make);
+        table.add_route("lowest-rtt", route::open::lowest_rtt);
+        table.add_route("window-share", route::open::window_share);
         table.add_route("rtx-asap", route::asap::make);
         table.add_route("rtx-cwnd", route::largest::by_window);
         table.add_route("rtx-ssthresh", route::largest::by_ssthresh);

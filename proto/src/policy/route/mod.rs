@@ -4,6 +4,7 @@ pub mod alternate;
 pub mod asap;
 pub mod largest;
 pub mod lossrate;
+pub mod open;
 pub mod primary;
 pub mod round_robin;
 pub mod same;
@@ -114,4 +115,122 @@ pub fn best<'p>(
     }
     let turn = tie.checked_rem(found.len() as u64)? as usize;
     found.get(turn).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::*;
+    use crate::wire::Address;
+    use crate::{Duration, Tsn};
+
+    /// An active path with a window of 1,000 bytes, nothing in flight.
+    pub(super) fn path(id: u16) -> PathView {
+        let address = Address { ip: IpAddr::V4(Ipv4Addr::LOCALHOST), udp: 0 };
+        PathView {
+            id: PathId(id),
+            local: address,
+            remote: address,
+            state: PathState::Active,
+            up: true,
+            primary: id == 0,
+            pmdcs: 1468,
+            window: 1000,
+            ssthresh: 1000,
+            flight: 0,
+            marked: 0,
+            room: 1000,
+            srtt: None,
+            rttvar: Duration::ZERO,
+            min_rtt: None,
+            rto: Duration::from_secs(1),
+            errors: 0,
+            delivered: 0,
+            lost: 0,
+            chunks: 0,
+            fast_retransmissions: 0,
+            timeout_retransmissions: 0,
+        }
+    }
+
+    /// What is asked of a chunk that the first path carried last.
+    pub(super) fn ask() -> Ask {
+        Ask {
+            why: Why::Missing,
+            tsn: Tsn(1),
+            size: 100,
+            stream: 0,
+            last: Some(PathId(0)),
+            transmissions: 1,
+            queued: 0,
+            peer_window: 1000,
+            tie: 0,
+            event: 1,
+        }
+    }
+
+    fn made(spec: &crate::policy::PolicySpec) -> Box<dyn Route> {
+        crate::Policies::default().route(spec, &crate::Config::default()).expect("a route")
+    }
+
+    fn named(name: &str) -> Box<dyn Route> {
+        made(&crate::policy::PolicySpec::named(name))
+    }
+
+    #[test]
+    fn the_turn_stays_within_an_event_and_goes_on_with_the_next() {
+        let mut route = named("round-robin");
+        let mut paths = [path(0), path(1), path(2)];
+        assert_eq!(route.choose(&ask(), &paths), Choice::Send(PathId(0)));
+        route.sent(&ask(), PathId(0));
+        assert_eq!(route.choose(&ask(), &paths), Choice::Send(PathId(0)), "it fills the window");
+        paths[0].room = 0;
+        assert_eq!(route.choose(&ask(), &paths), Choice::Send(PathId(1)));
+        paths[0].room = 1000;
+        let next = Ask { event: 2, ..ask() };
+        assert_eq!(route.choose(&next, &paths), Choice::Send(PathId(1)));
+        paths[1].state = PathState::PotentiallyFailed;
+        assert_eq!(route.choose(&next, &paths), Choice::Send(PathId(2)));
+    }
+
+    #[test]
+    fn retransmissions_take_the_largest_value_whether_it_has_room_or_not() {
+        let paths = [
+            PathView { window: 3000, ssthresh: 10, room: 0, ..path(0) },
+            PathView { window: 2000, ssthresh: 20, ..path(1) },
+        ];
+        assert_eq!(named("rtx-cwnd").choose(&ask(), &paths), Choice::Send(PathId(0)));
+        assert_eq!(named("rtx-ssthresh").choose(&ask(), &paths), Choice::Send(PathId(1)));
+        assert_eq!(
+            named("rtx-asap").choose(&ask(), &paths),
+            Choice::Send(PathId(1)),
+            "the only one with room"
+        );
+    }
+
+    #[test]
+    fn ties_are_broken_by_the_number_drawn() {
+        let paths = [path(0), path(1)];
+        for tie in 0..4 {
+            let chosen = named("rtx-cwnd").choose(&Ask { tie, ..ask() }, &paths);
+            assert_eq!(chosen, Choice::Send(PathId((tie % 2) as u16)));
+        }
+    }
+
+    #[test]
+    fn loss_rates_are_told_or_measured() {
+        use crate::policy::{PolicySpec, Setting};
+        let rates = Setting::List(vec![Setting::Number(0.04), Setting::Number(0.01)]);
+        let mut spec = PolicySpec::named("rtx-lossrate");
+        let lossy = [
+            PathView { delivered: 900, lost: 100, ..path(0) },
+            PathView { delivered: 800, lost: 200, ..path(1) },
+        ];
+        assert_eq!(made(&spec).choose(&ask(), &lossy), Choice::Send(PathId(0)));
+        spec.settings.insert("rates".to_owned(), rates);
+        assert_eq!(made(&spec).choose(&ask(), &lossy), Choice::Send(PathId(1)));
+        spec.settings.insert("window".to_owned(), Setting::Duration(Duration::from_secs(1)));
+        assert!(crate::Policies::default().route(&spec, &crate::Config::default()).is_err(), "both");
+    }
 }

@@ -5,12 +5,12 @@ use crate::Config;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut};
 
-struct Standard {
+pub(super) struct Standard {
     rules: Rules,
     /// Bytes of growth and of floors.
-    unit: u64,
-    window: u64,
-    ssthresh: u64,
+    pub(super) unit: u64,
+    pub(super) window: u64,
+    pub(super) ssthresh: u64,
     partial_bytes_acked: u64,
 }
 
@@ -21,7 +21,7 @@ pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<Make
 }
 
 impl Standard {
-    fn new(rules: Rules, start: Start) -> Self {
+    pub(super) fn new(rules: Rules, start: Start) -> Self {
         let Start { unit, window, ssthresh } = start;
         Standard { rules, unit, window, ssthresh, partial_bytes_acked: 0 }
     }
@@ -29,12 +29,17 @@ impl Standard {
     /// The ssthresh that a loss leaves.
     //= rfc9260#section-7.2.3
     fn halved(&self) -> u64 {
-        (self.window / 2).max(u64::from(self.rules.ssthresh_floor) * self.unit)
+        (self.window / 2).max(self.floor())
+    }
+
+    /// The lowest ssthresh after a loss.
+    pub(super) fn floor(&self) -> u64 {
+        u64::from(self.rules.ssthresh_floor) * self.unit
     }
 
     /// Whether this SACK may grow the window.
     //= rfc9260#section-7.2.1
-    fn may_grow(&self, acked: &Acked) -> bool {
+    pub(super) fn may_grow(&self, acked: &Acked) -> bool {
         let moved = acked.advanced || self.rules.growth == Growth::OnAck;
         let barred = acked.recovery && self.rules.recovery_growth == RecoveryGrowth::Barred;
         moved && !barred && acked.all() > 0 && acked.flight_before >= self.window

@@ -1,0 +1,66 @@
+//! `lowest-rtt` and `window-share`: new data takes, of the active paths with room, the one with the lowest smoothed
+//! round-trip time, or the one whose window is used least (flight/cwnd). Ties are broken by the run's seed.
+
+use std::cmp::Ordering;
+
+use super::{Ask, Choice, Route, best, instead_of};
+use crate::path::PathView;
+use crate::policy::{PolicyError, PolicySpec, no_settings};
+use crate::{Config, Duration};
+
+struct Open {
+    /// Greater is better.
+    compare: fn(&PathView, &PathView) -> Ordering,
+}
+
+pub(in crate::policy) fn lowest_rtt(spec: &PolicySpec, _: &Config) -> Result<Box<dyn Route>, PolicyError> {
+    no_settings(spec)?;
+    Ok(Box::new(Open { compare: |a, b| rtt_of(b).cmp(&rtt_of(a)) }))
+}
+
+pub(in crate::policy) fn window_share(spec: &PolicySpec, _: &Config) -> Result<Box<dyn Route>, PolicyError> {
+    no_settings(spec)?;
+    Ok(Box::new(Open { compare: by_share }))
+}
+
+/// A path that was not measured yet comes last.
+fn rtt_of(path: &PathView) -> Duration {
+    path.srtt.unwrap_or(Duration::MAX)
+}
+
+/// flight/cwnd of one against the other, without division.
+fn by_share(a: &PathView, b: &PathView) -> Ordering {
+    let used = |path: &PathView, of: &PathView| u128::from(path.flight) * u128::from(of.window);
+    used(b, a).cmp(&used(a, b))
+}
+
+impl Route for Open {
+    fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
+        let active = || paths.iter().filter(|path| path.carries());
+        let open = best(ask.tie, active().filter(|path| path.room > 0), self.compare);
+        let chosen = open.or_else(|| best(ask.tie, active(), self.compare)).map(|path| path.id);
+        let primary = paths.iter().find(|path| path.primary).map(|path| instead_of(path.id, paths));
+        chosen.or(primary).map_or(Choice::Wait, Choice::Send)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::route::tests::{ask, path};
+
+    #[test]
+    fn the_best_path_with_room() {
+        let fast = PathView { srtt: Some(Duration::from_millis(10)), flight: 900, room: 100, ..path(0) };
+        let slow = PathView { srtt: Some(Duration::from_millis(50)), flight: 100, room: 900, ..path(1) };
+        let unknown = PathView { srtt: None, flight: 500, room: 500, ..path(2) };
+        let all = [slow.clone(), fast.clone(), unknown];
+        let lowest = lowest_rtt(&PolicySpec::named("lowest-rtt"), &Config::default()).expect("no settings");
+        let least =
+            window_share(&PolicySpec::named("window-share"), &Config::default()).expect("no settings");
+        assert_eq!(lowest.choose(&ask(), &all), Choice::Send(fast.id));
+        assert_eq!(least.choose(&ask(), &all), Choice::Send(slow.id));
+        let full = [PathView { room: 0, ..fast }, slow.clone()];
+        assert_eq!(lowest.choose(&ask(), &full), Choice::Send(slow.id));
+    }
+}
