@@ -171,9 +171,10 @@ impl Endpoint {
     pub fn send(&mut self, now: Time, id: AssociationId, message: Message) -> Result<(), SendError> {
         self.run_timers(now);
         let Some(association) = self.get_mut(id) else { return Err(SendError::Closed(message)) };
-        association.send(message, now)?;
+        let taken = association.send(message, now);
+        // A full send buffer is a cause to wait that is accounted for.
         self.wake(id.0 as usize);
-        Ok(())
+        taken
     }
 
     /// The next message, if there is one; this opens the receive window. What has arrived can be read also
@@ -350,6 +351,12 @@ impl Endpoint {
     /// What the association has done so far, up to `now`; all zero once it is forgotten.
     pub fn statistics(&self, now: Time, id: AssociationId) -> Statistics {
         self.get(id).map(|a| a.statistics(now)).unwrap_or_default()
+    }
+
+    /// The path that keeps a buffer full now, the peer's or the send buffer, and for how long it has: new data waits, and the
+    /// lowest TSN not acknowledged was last sent there. What it has done before is in its [`PathView::blocks`].
+    pub fn blocking(&self, now: Time, id: AssociationId) -> Option<(PathId, crate::Duration)> {
+        self.get(id)?.blocking(now)
     }
 
     fn get(&self, id: AssociationId) -> Option<&Association> {

@@ -433,6 +433,8 @@ pub enum NoteKind {
 pub enum Blocked {
     /// The peer's window.
     PeerWindow,
+    /// The send buffer is full, and all that it holds was sent.
+    SendBuffer,
     /// The congestion window of every usable path.
     Window,
     /// Neither: chunks marked for retransmission go first, the event allowed no more, or a path is awaited.
@@ -460,7 +462,9 @@ pub struct Statistics {
     pub fast_recoveries: u64,
     /// Time with user data waiting and nothing sendable because of the peer's window.
     pub blocked_peer_window: Duration,
-    /// The same because of the congestion window of every usable path.
+    /// Time in which the user was refused though all that the send buffer holds was sent.
+    pub blocked_send_buffer: Duration,
+    /// Time with user data waiting and nothing sendable because of the congestion window of every usable path.
     pub blocked_window: Duration,
     /// The same for another cause.
     pub blocked_turn: Duration,

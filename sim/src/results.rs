@@ -137,6 +137,8 @@ pub struct Retransmissions {
 pub struct Blocked {
     /// By the peer's window.
     pub peer_window: f64,
+    /// By a full send buffer: all that it holds is sent.
+    pub send_buffer: f64,
     /// By the congestion window of every usable path.
     pub cwnd: f64,
     /// By neither: marked chunks went first, an event allowed no more, or a path was awaited.
@@ -162,6 +164,9 @@ pub struct PathResult {
     pub srtt: Option<f64>,
     /// Retransmission timeout, seconds.
     pub rto: f64,
+    /// Seconds in which new data waited for the peer's window or a full send buffer while the lowest TSN not
+    /// acknowledged was last sent on this path. Over all paths they are `blocked.peer_window` + `blocked.send_buffer`.
+    pub blocks: f64,
 }
 
 /// One direction of a link.

@@ -5,9 +5,9 @@ mod scenarios;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use anabranch_proto::{Duration, PolicySpec};
+use anabranch_proto::{Duration, Policies, PolicySpec};
 use anabranch_sim::results::RunResult;
-use anabranch_sim::scenario::{Loss, Queue, Scenario, Traffic};
+use anabranch_sim::scenario::{Document, Loss, Queue, Scenario, Traffic};
 use anabranch_sim::{CsvSeries, Item, RunError, RunOptions, check, run};
 
 fn result(scenario: &Scenario) -> RunResult {
@@ -144,5 +144,27 @@ fn series_are_written() {
     assert_eq!(queue.last().unwrap().split_once(',').unwrap().1, "0,0");
     for name in ["windows", "rto", "peer_window", "acked", "blocked", "marked"] {
         assert!(rows(&format!("a_b.{name}.csv")).len() > 1, "{name}");
+    }
+}
+
+/// The seconds that paths block sum to those that new data waited for a buffer at either end.
+#[test]
+fn what_blocks_is_charged_to_a_path() {
+    for sctp in ["receive_buffer = '32 KiB'", "send_buffer = '32 KiB'"] {
+        let text = format!(
+            "seed = 3\nstop = '20 s'\n\
+             [[link]]\nname = 'a'\nbetween = ['s', 'r']\nrate = '10 Mbit/s'\ndelay = '10 ms'\n\
+             [[link]]\nname = 'b'\nbetween = ['s', 'r']\nrate = '1 Mbit/s'\ndelay = '50 ms'\nloss = ['2 %', '0 %']\n\
+             [[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nsend = '20 MB'\n[flow.sctp]\ncmt = true\n{sctp}\n"
+        );
+        let scenario = Document::parse("x.toml", &text)
+            .and_then(|document| document.scenario("x", &Policies::default()))
+            .expect("a scenario");
+        let result = run(&scenario, RunOptions::default()).expect("it runs");
+        let flow = &result.flows[0];
+        let blocks: f64 = flow.paths.iter().map(|path| path.blocks).sum();
+        let blocked = flow.blocked.peer_window + flow.blocked.send_buffer;
+        assert!(blocked > 1.0 && (blocks - blocked).abs() < 1e-6, "{sctp}: {blocks} of {blocked}");
+        assert!(flow.paths[1].blocks > flow.paths[0].blocks, "{sctp}: the slow and lossy path blocks");
     }
 }

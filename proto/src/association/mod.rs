@@ -64,8 +64,6 @@ pub(crate) struct Association {
     guard: Time,
     /// The user wants to end as soon as the association is up.
     leaving: bool,
-    /// The user was refused: tell when there is room again.
-    refused: bool,
     /// Data that can be read has been announced and not all been read.
     announced: bool,
     /// A packet that was taken in, for the next one that is built.
@@ -194,7 +192,7 @@ impl Association {
         let wanted = held + message.payload.len() as u64;
         let over = wanted.saturating_sub(self.config.send_buffer());
         if held > 0 && over > 0 && !self.sender.displace(&message, over, &mut self.paths) {
-            self.refused = true;
+            self.sender.refused = true;
             return Err(SendError::Full(message));
         }
         if let Some(state) = self.extended.as_mut().and_then(|extended| extended.streams.as_mut())
@@ -219,8 +217,8 @@ impl Association {
     pub(crate) fn announce_writable(&mut self) {
         let limit = self.config.send_buffer();
         let held = self.user_bytes();
-        if self.refused && self.state.takes_data() && (held == 0 || held + limit / 16 <= limit) {
-            self.refused = false;
+        if self.sender.refused && self.state.takes_data() && (held == 0 || held + limit / 16 <= limit) {
+            self.sender.refused = false;
             self.events.push_back(Event::Writable);
         }
     }
@@ -369,6 +367,11 @@ impl Association {
     pub(crate) fn set_writable(&mut self, local: Address, writable: bool) {
         self.paths.set_writable(local, writable);
         self.sender.event();
+    }
+
+    /// The path that keeps a buffer full now, and for how long it has.
+    pub(crate) fn blocking(&self, now: Time) -> Option<(PathId, Duration)> {
+        self.sender.blocking(now)
     }
 
     pub(crate) fn statistics(&self, now: Time) -> Statistics {

@@ -61,7 +61,6 @@ impl Association {
             preserve: None,
             guard: Time::NEVER,
             leaving: false,
-            refused: false,
             announced: false,
             spare: None,
             extended: Extended::new(config, &mut chance),

@@ -90,6 +90,9 @@ pub struct PathView {
     pub fast_retransmissions: u64,
     /// Chunks retransmitted on this path after a timeout.
     pub timeout_retransmissions: u64,
+    /// How long this path has kept a buffer full: new data waited for the peer's window or a full send buffer while
+    /// the lowest TSN not acknowledged was last sent here.
+    pub blocks: Duration,
 }
 
 impl PathView {

@@ -173,6 +173,7 @@ impl Paths {
             chunks: 0,
             fast_retransmissions: 0,
             timeout_retransmissions: 0,
+            blocks: crate::Duration::ZERO,
         };
         let path = Path {
             congestion,

@@ -1,9 +1,8 @@
 //! Why user data waits, and how long: accounted whenever the cause changes.
 
 use super::{Sender, Surroundings};
-use crate::notes::Notes;
 use crate::output::{Blocked, NoteKind, Statistics};
-use crate::path::{PathView, Paths};
+use crate::path::{PathId, PathView, Paths};
 use crate::policy::Choice;
 use crate::rules::WindowProbe;
 use crate::{Config, Duration, Time};
@@ -11,6 +10,8 @@ use crate::{Config, Duration, Time};
 #[derive(Default)]
 pub(super) struct BlockedClock {
     cause: Option<Blocked>,
+    /// The path that blocks: of a buffer, at either end, the one that carried the lowest outstanding TSN last.
+    by: Option<PathId>,
     since: Time,
     /// What kept new data from leaving when it was tried last.
     found: Option<Blocked>,
@@ -31,14 +32,18 @@ impl BlockedClock {
         self.found = Some(cause);
     }
 
-    fn set(&mut self, cause: Option<Blocked>, now: Time, statistics: &mut Statistics, notes: &mut Notes) {
-        if cause == self.cause {
+    fn set(&mut self, cause: Option<Blocked>, by: Option<PathId>, around: &mut Surroundings<'_>) {
+        if (cause, by) == (self.cause, self.by) {
             return;
         }
-        self.charge(now, statistics);
-        self.cause = cause;
-        self.since = now;
-        notes.add(now, || NoteKind::Blocked(cause));
+        self.charge(around.now, around.statistics);
+        if let Some(by) = self.by {
+            around.paths.view_mut(by).blocks += around.now.since(self.since);
+        }
+        if cause != self.cause {
+            around.notes.add(around.now, || NoteKind::Blocked(cause));
+        }
+        (self.cause, self.by, self.since) = (cause, by, around.now);
     }
 
     /// Adds the time up to now to the present cause.
@@ -46,6 +51,7 @@ impl BlockedClock {
         let passed = now.since(self.since);
         match self.cause {
             Some(Blocked::PeerWindow) => statistics.blocked_peer_window += passed,
+            Some(Blocked::SendBuffer) => statistics.blocked_send_buffer += passed,
             Some(Blocked::Window) => statistics.blocked_window += passed,
             Some(Blocked::Turn) => statistics.blocked_turn += passed,
             None => {}
@@ -60,20 +66,28 @@ impl Sender {
         statistics
     }
 
+    /// The path whose lowest outstanding chunk keeps a buffer full now, and for how long it has.
+    pub(crate) fn blocking(&self, now: Time) -> Option<(PathId, Duration)> {
+        self.blocked.by.map(|path| (path, now.since(self.blocked.since)))
+    }
+
     /// The association is over: nothing waits any more.
     pub(crate) fn stop_clock(&mut self, around: &mut Surroundings<'_>) {
-        self.blocked.set(None, around.now, around.statistics, around.notes);
+        self.blocked.set(None, None, around);
         self.probe_timer = Time::NEVER;
     }
 
     /// Records what keeps the next new chunk waiting, now that nothing more leaves.
     pub(super) fn settle_blocked(&mut self, around: &mut Surroundings<'_>) {
         let cause = match self.queue.is_empty() {
-            true => None,
+            true => self.refused.then_some(Blocked::SendBuffer),
             false if !self.is_open() => Some(Blocked::Turn),
             false => self.blocked.found,
         };
-        self.blocked.set(cause, around.now, around.statistics, around.notes);
+        let buffer = matches!(cause, Some(Blocked::PeerWindow | Blocked::SendBuffer));
+        let by = || self.outstanding.first_path().unwrap_or(self.in_use);
+        let by = buffer.then(by);
+        self.blocked.set(cause, by, around);
     }
 
     /// Sets the probe timer when the window is found closed with nothing in flight, and stops it when it opens.

@@ -51,6 +51,8 @@ pub(crate) struct Sender {
     /// Whether a SACK came since the last window probe.
     heard_since_probe: bool,
     blocked: BlockedClock,
+    /// The user has more to send than the send buffer takes.
+    pub(crate) refused: bool,
     /// The path that new data took last, or would take.
     pub(crate) in_use: PathId,
     /// Drawn anew after each packet: ties are broken alike however often a route is asked.
@@ -121,6 +123,7 @@ impl Sender {
             probing: false,
             heard_since_probe: false,
             blocked: BlockedClock::default(),
+            refused: false,
             in_use: PathId(0),
             tie: chance.next_u64(),
         })

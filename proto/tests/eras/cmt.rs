@@ -291,3 +291,20 @@ fn taken_back() {
         assert_eq!(reports(&bench, 5), missing, "{choice}");
     }
 }
+
+/// A send buffer of three messages, all sent: the fourth waits for it, which the path of the lowest TSN is charged with.
+#[test]
+fn a_full_send_buffer_is_charged_to_the_path_that_blocks() {
+    let mut config = cmt("rfc9260", "sfr", "on");
+    config.send_buffer = Some(3 * FULL as u64);
+    let mut bench = Bench::confirmed(config, 2, ms(100));
+    bench.send(3, FULL);
+    assert!(bench.try_send(FULL).is_err());
+    bench.drain();
+    bench.pass(ms(70));
+    let path = bench.end.blocking(bench.now, bench.id);
+    assert_eq!(path, Some((anabranch_proto::PathId(0), ms(70))));
+    bench.sack(3, &[]);
+    assert_eq!(bench.end.statistics(bench.now, bench.id).blocked_send_buffer, ms(70));
+    assert_eq!((bench.view(0).blocks, bench.view(1).blocks), (ms(70), ms(0)));
+}

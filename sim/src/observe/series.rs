@@ -176,6 +176,7 @@ fn cause(by: Option<Blocked>) -> &'static str {
     match by {
         None => "",
         Some(Blocked::PeerWindow) => "peer_window",
+        Some(Blocked::SendBuffer) => "send_buffer",
         Some(Blocked::Window) => "cwnd",
         Some(Blocked::Turn) => "turn",
     }

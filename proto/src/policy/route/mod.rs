@@ -151,6 +151,7 @@ mod tests {
             chunks: 0,
             fast_retransmissions: 0,
             timeout_retransmissions: 0,
+            blocks: Duration::ZERO,
         }
     }
 

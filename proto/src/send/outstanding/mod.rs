@@ -86,6 +86,11 @@ impl Outstanding {
         }
     }
 
+    /// The path that carried the lowest outstanding chunk last.
+    pub(crate) fn first_path(&self) -> Option<PathId> {
+        self.ring.front().map(|sent| sent.path)
+    }
+
     /// Chunks sent and not cumulatively acknowledged.
     pub(crate) fn len(&self) -> usize {
         self.ring.len()

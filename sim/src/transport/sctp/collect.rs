@@ -12,6 +12,7 @@ pub(crate) fn complete(client: &SctpAgent, server: &SctpAgent, now: Time, result
     result.retransmissions = retransmissions(client);
     result.blocked = Blocked {
         peer_window: done.blocked_peer_window.as_secs_f64(),
+        send_buffer: done.blocked_send_buffer.as_secs_f64(),
         cwnd: done.blocked_window.as_secs_f64(),
         turn: done.blocked_turn.as_secs_f64(),
     };
@@ -20,7 +21,8 @@ pub(crate) fn complete(client: &SctpAgent, server: &SctpAgent, now: Time, result
     result.probes = done.probes;
     result.duplicates = server.statistics(now).duplicates;
     result.outcome = outcome(client, server);
-    result.paths = client.paths().map(|(name, path)| path_result(name, path)).collect();
+    result.paths =
+        client.paths().map(|(name, path)| path_result(name, path, blocks(client, path, now))).collect();
 }
 
 /// Lost if either end lost it; else as the sender has it.
@@ -45,7 +47,13 @@ fn retransmissions(client: &SctpAgent) -> Retransmissions {
     again
 }
 
-fn path_result(name: &str, path: &PathView) -> PathResult {
+/// How long a path has kept a buffer full, up to now.
+fn blocks(client: &SctpAgent, path: &PathView, now: Time) -> Duration {
+    let current = client.blocking(now).filter(|(by, _)| *by == path.id);
+    path.blocks + current.map_or(Duration::ZERO, |(_, time)| time)
+}
+
+fn path_result(name: &str, path: &PathView, blocks: Duration) -> PathResult {
     PathResult {
         name: name.to_owned(),
         state: match path.state {
@@ -61,5 +69,6 @@ fn path_result(name: &str, path: &PathView) -> PathResult {
         ssthresh: Some(path.ssthresh).filter(|ssthresh| *ssthresh != u64::MAX),
         srtt: path.srtt.map(|srtt: Duration| srtt.as_secs_f64()),
         rto: path.rto.as_secs_f64(),
+        blocks: blocks.as_secs_f64(),
     }
 }

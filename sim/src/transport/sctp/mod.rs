@@ -6,8 +6,8 @@ mod collect;
 
 use anabranch_proto::wire::{Address, Packet};
 use anabranch_proto::{
-    AssociationId, Endpoint, Event, Incoming, NoteKind, Output as Said, PathId, PathView, SendError,
-    Statistics, Time, Tsn,
+    AssociationId, Duration, Endpoint, Event, Incoming, NoteKind, Output as Said, PathId, PathView,
+    SendError, Statistics, Time, Tsn,
 };
 
 use crate::engine::NO_ROUTE;
@@ -116,6 +116,11 @@ impl SctpAgent {
     /// What its association has done up to `now`.
     pub(crate) fn statistics(&self, now: Time) -> Statistics {
         self.association.map_or_else(Statistics::default, |id| self.endpoint.statistics(now, id))
+    }
+
+    /// The path that keeps a buffer full, and for how long it has.
+    pub(crate) fn blocking(&self, now: Time) -> Option<(PathId, Duration)> {
+        self.endpoint.blocking(now, self.association?)
     }
 
     /// Its paths with their names.
