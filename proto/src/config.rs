@@ -290,6 +290,34 @@ impl Config {
     }
 }
 
+impl Config {
+    /// Parameters that can be used but do harm. The peer's SACK delay is taken to be the same as ours.
+    //= rfc9260#section-6.3.1
+    pub fn warnings(&self) -> Vec<ConfigWarning> {
+        let mut warnings = Vec::new();
+        if self.sack_every > 1 && self.rto_min <= self.sack_delay {
+            let why = format!(
+                "{:?} does not exceed sack_delay ({:?}): a packet without a successor is acknowledged only after that \
+                 delay, so that it is retransmitted for nothing and its timeout counts as an error of the path; set rto_min \
+                 above the round-trip time plus the peer's sack_delay, or lower sack_delay at both ends",
+                self.rto_min, self.sack_delay
+            );
+            warnings.push(ConfigWarning { key: "rto_min", why });
+        }
+        warnings
+    }
+}
+
+/// A parameter that can be used but does harm.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{key}: {why}")]
+pub struct ConfigWarning {
+    /// The parameter, as the field is called.
+    pub key: &'static str,
+    /// What happens with this value, and what to set instead.
+    pub why: String,
+}
+
 /// A parameter that cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{key}: {why}")]

@@ -18,7 +18,7 @@ use anabranch_sim::scenario::protocol;
 use bytes::Bytes;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::output::{fail, refuse, refuse_scenario};
+use crate::output::{fail, refuse, refuse_scenario, warn};
 
 /// The SCTP port of a listener, unless it is told another.
 const PORT: u16 = 5000;
@@ -58,6 +58,7 @@ impl Transport {
             config.extensions.authentication = true;
             config.authenticated_chunks = AUTHENTICATED.to_vec();
         }
+        config.warnings().iter().for_each(|warning| warn(format!("--set {warning}")));
         Ok(config)
     }
 

@@ -209,7 +209,7 @@ impl Association {
     //= rfc9260#section-8.2
     //= rfc7829#section-3.2
     fn revive(&mut self) {
-        while let Some(path) = revived(&self.paths, self.config.pf_max_retrans.is_some()) {
+        while let Some(path) = revived(&self.paths, &self.config) {
             self.set_state(path, PathState::Active);
         }
     }
