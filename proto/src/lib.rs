@@ -26,7 +26,6 @@ mod output;
 mod outstanding;
 pub mod path;
 pub mod policy;
-mod reassembly;
 mod receive;
 pub mod rules;
 mod send_queue;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use smallvec::SmallVec;
 
-use crate::extension::Interleaved;
+use super::interleaved::Interleaved;
 use crate::wire::chunk::{Data, IData, SkippedMessage, padded};
 use crate::{Delivery, Ssn, Tsn};
 

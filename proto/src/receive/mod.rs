@@ -1,14 +1,17 @@
 //! What has arrived: the Cumulative TSN, the runs beyond gaps, the receive buffer, and when to send a SACK
 //! (RFC 9260 §6.2, §6.7).
 
+mod interleaved;
+mod reassembly;
+
 use smallvec::SmallVec;
 
 use crate::config::Config;
 use crate::path::PathId;
-use crate::reassembly::Reassembly;
 use crate::rules::{FirstData, GapFilled, WindowUpdates};
 use crate::wire::chunk::{Data, GapBlock, IData, SACK_HEADER, Sack, SkippedMessage, padded};
 use crate::{Delivery, Ssn, Time, Tsn};
+use reassembly::Reassembly;
 
 /// The farthest that a Gap Ack Block can reach.
 const REACH: u32 = u16::MAX as u32;
