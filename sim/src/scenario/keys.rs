@@ -6,13 +6,17 @@ use super::error::{ScenarioError, nearest};
 use super::{flow, link, read, sctp};
 
 /// A key that a table of kind `T` takes.
-pub(crate) struct Key<T> {
-    pub(crate) name: &'static str,
+pub struct Key<T> {
+    /// How it is spelled.
+    pub name: &'static str,
     /// What kind of value it takes.
-    pub(crate) takes: &'static str,
-    pub(crate) default: Default,
-    pub(crate) doc: &'static str,
-    pub(crate) read: fn(&mut T, &At<'_>) -> Result<()>,
+    pub takes: &'static str,
+    /// What holds where it is not given.
+    pub default: Default,
+    /// What it means.
+    pub doc: &'static str,
+    /// Reads its value into a draft of the table.
+    pub read: fn(&mut T, &At<'_>) -> Result<()>,
 }
 
 /// What holds where a key is not given.
@@ -77,7 +81,8 @@ pub fn markdown(section: &Section) -> String {
     table
 }
 
-pub(crate) fn docs<T>(keys: &[Key<T>]) -> Vec<KeyDoc> {
+/// The documentation of each row.
+pub fn docs<T>(keys: &[Key<T>]) -> Vec<KeyDoc> {
     let doc = |key: &Key<T>| KeyDoc {
         name: key.name,
         takes: key.takes.to_owned(),
@@ -96,7 +101,7 @@ pub(super) fn fill<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()>
 }
 
 /// Reads what `keys` know and asks nothing about the rest.
-pub(crate) fn read_known<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()> {
+pub fn read_known<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()> {
     for key in keys {
         match at.get(key.name) {
             Some(value) => (key.read)(draft, &value)?,

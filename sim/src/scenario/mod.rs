@@ -5,16 +5,16 @@
 //! [`keys`] read its tables into these types (`link`, `flow`, `sctp`), and `read` checks what only the whole
 //! can tell. Whatever is wrong becomes one [`ScenarioError`].
 
-pub(crate) mod at;
+pub mod at;
 mod blame;
-pub(crate) mod document;
-pub(crate) mod error;
+pub mod document;
+pub mod error;
 mod flow;
 pub mod keys;
 mod link;
 mod read;
 mod sctp;
-pub(crate) mod units;
+pub mod units;
 
 pub use document::Document;
 pub use error::ScenarioError;

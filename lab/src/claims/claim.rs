@@ -7,12 +7,11 @@ use super::crossing::Search;
 use super::read::{PaperError, edits, fill, named, over};
 use super::rows::{Row, Table};
 use super::text::{self, Fields, Unit, filled, strings};
-use crate::scenario::Document;
-use crate::scenario::at::{At, Result};
-use crate::scenario::document::Value;
-use crate::scenario::error::ScenarioError;
-use crate::scenario::keys::{Default, Key};
 use crate::sweep::Variation;
+use anabranch_sim::scenario::Document;
+use anabranch_sim::scenario::at::{At, Result};
+use anabranch_sim::scenario::error::ScenarioError;
+use anabranch_sim::scenario::keys::{Default, Key};
 
 /// One claim, about one row of its table if it has one.
 #[derive(Clone, PartialEq, Debug)]
@@ -533,19 +532,5 @@ fn cell(at: &At<'_>, fields: &Fields, row: Option<&Row>) -> Result<Option<Cell>>
         "" => Ok(None),
         "-" => Ok(Some(Cell::Never)),
         text => text.parse().map(|number| Some(Cell::Number(number))).map_err(wrong),
-    }
-}
-
-impl At<'_> {
-    fn number(&self) -> Option<f64> {
-        match self.value() {
-            Value::Integer(n) => Some(*n as f64),
-            Value::Float(f) => Some(*f),
-            _ => None,
-        }
-    }
-
-    fn is_array(&self) -> bool {
-        matches!(self.value(), Value::Array(_))
     }
 }

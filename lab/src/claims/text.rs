@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::claim::Tolerance;
-use crate::scenario::at::{At, Result};
-use crate::scenario::error::did_you_mean;
-use crate::scenario::units::{DURATION, Dimension, RATE, SIZE};
+use anabranch_sim::scenario::at::{At, Result};
+use anabranch_sim::scenario::error::did_you_mean;
+use anabranch_sim::scenario::units::{DURATION, Dimension, RATE, SIZE};
 
 /// What `{NAME}` stands for: the cells of a row, and what a claim lists for `each`.
 pub(super) type Fields = BTreeMap<String, String>;

@@ -8,7 +8,7 @@ use anabranch_proto::{Time, Tsn};
 use super::mark::{Event, Sent};
 use super::record::{Entry, Recording, What};
 use super::*;
-use crate::trace::Names;
+use anabranch_sim::trace::Names;
 
 /// Drops of TSNs 1 to 3 at 1.0, 1.1 and 1.2 s and of 9 at 5 s; 1, 2, 2, 3 and 9 are sent again from 2 s on, and the
 /// peer's window falls from 4000 by 1000 each second.

@@ -7,8 +7,8 @@ use super::read::{Draft, fill};
 use super::record::{Quantity, Recording};
 use super::text::Unit;
 use super::{Measure, Noted, Of};
-use crate::scenario::at::{At, Result};
-use crate::scenario::keys::{Default, Key};
+use anabranch_sim::scenario::at::{At, Result};
+use anabranch_sim::scenario::keys::{Default, Key};
 
 impl Measure {
     /// Whether it needs the run's records, not only its result.

@@ -11,11 +11,11 @@ use super::record::Quantity;
 use super::text::strings;
 use super::{Experiment, Figure, Paper, Runs, Variant};
 use crate::models;
-use crate::scenario::at::{At, Result};
-use crate::scenario::error::did_you_mean;
-use crate::scenario::keys::{Default, Key, read_known};
-use crate::scenario::{Document, ScenarioError};
 use crate::sweep::Variation;
+use anabranch_sim::scenario::at::{At, Result};
+use anabranch_sim::scenario::error::did_you_mean;
+use anabranch_sim::scenario::keys::{Default, Key, read_known};
+use anabranch_sim::scenario::{Document, ScenarioError};
 
 /// Why a paper's folder cannot be read.
 #[derive(Debug, thiserror::Error)]

@@ -2,10 +2,10 @@
 
 use super::{Sender, Surroundings};
 use crate::output::NoteKind;
-use crate::outstanding::{Digest, Heard, Says};
 use crate::path::{PathId, PathState, Paths, Tally};
 use crate::policy::{Acked, Loss, Why};
 use crate::rules::{ErrorClearing, FastRecovery, OnMarking, RttOnCut, Rules, T3Restart};
+use crate::send::outstanding::{Digest, Heard, Says};
 use crate::wire::chunk::Sack;
 use crate::{Config, Time, Tsn};
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use super::mark::{Event, Sent};
 use super::{Measure, Noted, Of, Paper};
-use crate::scenario::error::did_you_mean;
-use crate::scenario::{Scenario, ScenarioError};
+use anabranch_sim::scenario::error::did_you_mean;
+use anabranch_sim::scenario::{Scenario, ScenarioError};
 
 /// A name, what it is one of, and the key that says it.
 type Named<'a> = (String, &'static str, &'a str);

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anabranch_sim::script::{Options, Verdict, run};
+use anabranch_script::{Options, Verdict, run};
 
 /// A rule, as `rules.csv` and the first lines of scripts have it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -129,7 +129,7 @@ fn page(scripts: &[Script]) -> String {
     let of = |rule: &Rule| scripts.iter().filter(|script| script.rules.contains(rule)).collect::<Vec<_>>();
     let without: Vec<&Rule> = rules.iter().filter(|rule| of(rule).is_empty()).collect();
     let mut page = format!(
-        "# Conformance\n\nGenerated from `tests/scripts` by `ANABRANCH_BLESS=1 cargo test -p anabranch-sim --test scripts`.\n\
+        "# Conformance\n\nGenerated from `tests/scripts` by `ANABRANCH_BLESS=1 cargo test -p anabranch-script --test scripts`.\n\
          {} rules, in our own words; {} of them are shown by {} scripts.\n\n\
          | section | level | rule | script | result |\n|---|---|---|---|---|\n",
         rules.len(),

@@ -40,7 +40,7 @@ pub use text::Unit;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::scenario::Document;
+use anabranch_sim::scenario::Document;
 
 /// A publication, as its folder describes it.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use anabranch_proto::policy::Why;
 use anabranch_proto::{NoteKind, Time, Tsn};
 use smallvec::SmallVec;
 
-use crate::trace::{Names, Observer, Record, Side};
+use anabranch_sim::trace::{Names, Observer, Record, Side};
 
 /// The records of a run that marks, measures and pictures ask for, in the order in which things happened.
 #[derive(Default, Debug)]

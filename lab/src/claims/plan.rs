@@ -11,9 +11,10 @@ use super::mark::{Moment, moments};
 use super::read::PaperError;
 use super::record::Recording;
 use super::{Measure, Of, Paper, Runs, Unit};
-use crate::scenario::{Document, Scenario, ScenarioError};
+use crate::models;
 use crate::sweep::run_all;
-use crate::{RunError, RunOptions, models, run};
+use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
+use anabranch_sim::{RunError, RunOptions, run};
 
 /// What has to be run for a paper's claims.
 #[derive(Debug)]
@@ -202,7 +203,8 @@ impl<'p> Plan<'p> {
                 edits.into_iter().try_for_each(|edit| document.set(&claim, edit))?;
                 let policies = Policies::default();
                 let scenario = document.scenario(name, &policies)?;
-                crate::check(&scenario, &policies).map_err(|error| blamed(&document, &scenario, &error))?;
+                anabranch_sim::check(&scenario, &policies)
+                    .map_err(|error| blamed(&document, &scenario, &error))?;
                 let (scenario, document) = (Box::new(scenario), Box::new(Source(document)));
                 Ok(What::Scenario { scenario, seeds: experiment.seeds, document })
             }

@@ -6,8 +6,8 @@ use super::mark::{Moment, moments};
 use super::plan::{PlanError, blamed};
 use super::record::Recording;
 use super::{Figure, Paper, Runs};
-use crate::results::RunResult;
-use crate::{RunOptions, run};
+use anabranch_sim::results::RunResult;
+use anabranch_sim::{RunOptions, run};
 
 /// A run that a figure shows.
 #[derive(Debug)]

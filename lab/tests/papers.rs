@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use anabranch_lab::claims::{Paper, Plan, sections};
 use anabranch_proto::Config;
 use anabranch_proto::rules::Rules;
-use anabranch_sim::claims::{Paper, Plan, sections};
 use anabranch_sim::scenario::keys::markdown;
 
 fn root(path: &str) -> PathBuf {

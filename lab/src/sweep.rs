@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anabranch_proto::Policies;
 use rayon::prelude::*;
 
-use crate::scenario::{Document, Scenario, ScenarioError};
+use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
 
 /// One axis of a grid: a key, and the values that it takes in turn.
 #[derive(Clone, PartialEq, Eq, Debug)]

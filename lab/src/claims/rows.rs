@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::read::{PaperError, text_of};
 use super::text::Fields;
-use crate::scenario::ScenarioError;
-use crate::scenario::error::{Source, did_you_mean};
+use anabranch_sim::scenario::ScenarioError;
+use anabranch_sim::scenario::error::{Source, did_you_mean};
 
 /// A table, each row with its place.
 #[derive(Clone, Debug)]

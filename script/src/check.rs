@@ -6,7 +6,7 @@ use super::ParseError;
 use super::element::{Element, Value};
 use super::form::{FORMS, Family, Form, Slot, UNSUPPORTED};
 use super::parse::{Item, Part, Raw};
-use crate::scenario::error::did_you_mean;
+use anabranch_sim::scenario::error::did_you_mean;
 
 type Result<T> = std::result::Result<T, ParseError>;
 

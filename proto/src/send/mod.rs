@@ -1,6 +1,8 @@
 //! What leaves and when: a SACK, a timeout or a call grants rights; a packet is chosen when one is polled.
 
 mod blocked;
+pub(crate) mod outstanding;
+pub(crate) mod queue;
 mod rights;
 mod sack;
 mod timeout;
@@ -14,11 +16,11 @@ use smallvec::SmallVec;
 
 use crate::notes::Notes;
 use crate::output::{Blocked, Limit, NoteKind, Statistics};
-use crate::outstanding::Outstanding;
 use crate::path::{PathId, Paths};
 use crate::policy::{Ask, Choice, PolicyError, Route, Why};
 use crate::rules::NewData;
-use crate::send_queue::SendQueue;
+use crate::send::outstanding::Outstanding;
+use crate::send::queue::SendQueue;
 use crate::wire::Chunk;
 use crate::{Config, Policies, Ssn, Time, Tsn};
 use blocked::{BlockedClock, in_the_way};

@@ -112,7 +112,7 @@ pub fn run(text: &str, options: &Options) -> Verdict {
 
 /// Whether these `KEY=VALUE` can be parameters of the stack; else what is wrong.
 pub fn check_parameters(sctp: &[String]) -> Result<(), String> {
-    crate::scenario::protocol("--sctp", sctp).map(drop).map_err(|error| {
+    anabranch_sim::scenario::protocol("--sctp", sctp).map(drop).map_err(|error| {
         let hint = error.likely_fix().map(|hint| format!(" ({hint})")).unwrap_or_default();
         format!("--sctp {}: {}{hint}", error.key(), error.message())
     })

@@ -7,7 +7,7 @@ use anabranch_proto::{Config, LocalAddress};
 
 use super::ParseError;
 use super::ast::{Literal, Opt};
-use crate::scenario;
+use anabranch_sim::scenario;
 
 /// The SCTP port of the stack, and of the peer that it connects to.
 pub(super) const PORT: u16 = 8080;

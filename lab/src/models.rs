@@ -6,10 +6,10 @@ use anabranch_proto::policy::receive_buffer_model::{Conditions, Terms};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::scenario::at::{At, Result};
-use crate::scenario::keys::{Default, Key};
-use crate::scenario::units::SIZE;
-use crate::scenario::{Document, Queue, ScenarioError};
+use anabranch_sim::scenario::at::{At, Result};
+use anabranch_sim::scenario::keys::{Default, Key};
+use anabranch_sim::scenario::units::SIZE;
+use anabranch_sim::scenario::{Document, Queue, ScenarioError};
 
 /// The models there are.
 pub const NAMES: &[&str] = &["receive-buffer-blocking"];

@@ -9,8 +9,8 @@ use super::Noted;
 use super::read::{Draft, fill};
 use super::record::{Entry, Quantity, Recording, What};
 use super::text::strings;
-use crate::scenario::at::{At, Result};
-use crate::scenario::keys::{Default, Key};
+use anabranch_sim::scenario::at::{At, Result};
+use anabranch_sim::scenario::keys::{Default, Key};
 
 /// A moment that has a name: an event, the first or the last that fits.
 #[derive(Clone, PartialEq, Debug)]

@@ -1,7 +1,7 @@
 //! The keys of a paper's files, for `docs/papers.md`.
 
 use super::{claim, mark, measure, read};
-use crate::scenario::keys::{Section, docs};
+use anabranch_sim::scenario::keys::{Section, docs};
 
 /// Every table and key of `paper.toml` and `claims.toml`.
 pub fn sections() -> Vec<Section> {
