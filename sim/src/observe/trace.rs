@@ -3,7 +3,7 @@
 use anabranch_proto::wire::{Chunk, Packet};
 use anabranch_proto::{NoteKind, PathId, Reason, Time, Tsn};
 
-pub use crate::link::DropCause;
+pub use crate::medium::wire::DropCause;
 
 /// Takes the records of a run in order of time.
 pub trait Observer {

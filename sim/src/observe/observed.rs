@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use anabranch_proto::wire::Packet;
 use anabranch_proto::{Note, Reason, Time};
 
-use crate::agent::{Body, Frame};
 use crate::engine::{ARRIVED, NO_ROUTE};
-use crate::link::{Carried, DropCause};
-use crate::queue::Occupancy;
-use crate::trace::{Observer, Origin, QueueLength, Record, Shown, Side};
+use crate::medium::wire::Occupancy;
+use crate::medium::wire::{Carried, DropCause};
+use crate::observe::trace::{Observer, Origin, QueueLength, Record, Shown, Side};
+use crate::transport::{Body, Frame};
 
 /// An observer, and where the packets under way come from.
 pub(crate) struct Observed<'a> {

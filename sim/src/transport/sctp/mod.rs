@@ -1,14 +1,16 @@
 //! An SCTP endpoint with its application, as an agent.
 
+mod codec;
+
 use anabranch_proto::wire::{Address, Packet};
 use anabranch_proto::{
     AssociationId, Endpoint, Event, Incoming, Output as Said, PathId, PathView, SendError, Statistics, Time,
 };
 
-use crate::agent::{Agent, Body, Frame, Output, Stage};
 use crate::engine::NO_ROUTE;
 use crate::traffic::{Sink, Source};
-use crate::wire::through_the_codec;
+use crate::transport::{Agent, Body, Frame, Output, Stage};
+use codec::through_the_codec;
 
 /// One end of an SCTP flow.
 pub(crate) struct SctpAgent {

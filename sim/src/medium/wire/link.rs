@@ -10,10 +10,9 @@ use std::collections::VecDeque;
 
 use anabranch_proto::Time;
 
-use crate::agent::Frame;
-use crate::loss::Losses;
-use crate::queue::Occupancy;
+use super::{Losses, Occupancy};
 use crate::scenario::{Loss, Queue};
+use crate::transport::Frame;
 
 /// One direction of a link.
 #[derive(Debug)]
@@ -265,7 +264,7 @@ fn later(time: Time, nanos: u64) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::Body;
+    use crate::transport::Body;
 
     const MS: u64 = 1_000_000;
 

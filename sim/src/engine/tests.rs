@@ -3,9 +3,9 @@
 use anabranch_proto::{Duration, Limit, PathId, Purpose, Reason};
 
 use super::*;
-use crate::agent::Body;
-use crate::loss::Losses;
+use crate::medium::wire::Losses;
 use crate::scenario::{Loss, Queue};
+use crate::transport::Body;
 
 /// Sends a packet of `size` bytes every `every` nanoseconds, or counts what comes.
 struct Plain {

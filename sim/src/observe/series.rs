@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Blocked, Duration, NoteKind, Time};
 
-use crate::trace::{DropCause, Names, Observer, Record, Side};
+use crate::observe::trace::{DropCause, Names, Observer, Record, Side};
 
 /// Writes the series of one run into a directory.
 #[derive(Debug)]

@@ -6,15 +6,19 @@
 //! foreseen; changes come before everything else. Departures need no event: a packet whose departure is now
 //! has left a queue before anything that arrives now is looked at.
 
+mod agenda;
+#[cfg(test)]
+mod tests;
+
 use std::ops::ControlFlow;
 
 use anabranch_proto::{Note, Reason, Time};
 
-use crate::agenda::{Agenda, Entity};
-use crate::agent::{Agent, Frame, Output, Stage};
-use crate::link::{Alteration, Direction, DropCause};
-use crate::observed::Observed;
-use crate::trace::{Observer, path_of};
+use crate::medium::wire::{Alteration, Direction, DropCause};
+use crate::observe::observed::Observed;
+use crate::observe::trace::{Observer, path_of};
+use crate::transport::{Agent, Frame, Output, Stage};
+use agenda::{Agenda, Entity};
 
 /// In [`Engine::routes`], behind the last link of a route: this and the number of the agent there.
 pub(crate) const ARRIVED: u32 = 1 << 31;
@@ -337,7 +341,3 @@ impl<'a, A: Agent> Engine<'a, A> {
 pub(crate) struct Interrupted {
     pub(crate) at: Time,
 }
-
-#[cfg(test)]
-#[path = "engine_tests.rs"]
-mod tests;

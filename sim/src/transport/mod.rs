@@ -1,6 +1,9 @@
 //! Who sends and receives at a host: the same shape as `anabranch_proto::Endpoint`, so that a flow's two ends
 //! may be any protocol.
 
+pub(crate) mod ends;
+pub(crate) mod sctp;
+
 use anabranch_proto::wire::{Ecn, Packet};
 use anabranch_proto::{Note, PathId, Reason, Time};
 

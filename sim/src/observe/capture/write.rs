@@ -10,8 +10,8 @@ use bytes::BytesMut;
 
 use super::comment::{comment, dropped};
 use super::{block, datagram};
-use crate::link::DropCause;
-use crate::trace::{Names, Observer, Record, Shown};
+use crate::medium::wire::DropCause;
+use crate::observe::trace::{Names, Observer, Record, Shown};
 
 /// Packets that wait at most for what becomes of an earlier one; beyond, the earliest is written as if it had
 /// arrived, and appears once more if it does not.

@@ -9,8 +9,8 @@ use bytes::{Bytes, BytesMut};
 use smallvec::smallvec;
 
 use super::*;
-use crate::link::DropCause;
-use crate::trace::{Names, Observer, Origin, Record, Shown, Side};
+use crate::medium::wire::DropCause;
+use crate::observe::trace::{Names, Observer, Origin, Record, Shown, Side};
 
 const FROM: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const TO: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);

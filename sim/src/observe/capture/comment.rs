@@ -3,8 +3,8 @@
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Limit, Purpose};
 
-use crate::link::DropCause;
-use crate::trace::{Origin, Shown};
+use crate::medium::wire::DropCause;
+use crate::observe::trace::{Origin, Shown};
 
 /// "flow download, path wifi: new data, within cwnd, RFC 9260 section 6.1".
 pub(super) fn comment(flow: &str, packet: &Shown<'_>) -> String {
