@@ -57,6 +57,9 @@ pub struct Config {
     /// T5-shutdown-guard (§9.2): how many RTO.Max the first SHUTDOWN waits at most for the end, which is an ABORT
     /// then; `None`: as long as it takes.
     pub shutdown_guard: Option<u32>,
+    /// Whether a path that has failed is also asked from the other local addresses, and goes from the first that is
+    /// answered; with [`Pairs::OnePerPeer`]. It returns to the address on the peer's link when that is answered again.
+    pub rehome: bool,
     /// HB.interval; `None` switches periodic heartbeats off.
     pub heartbeat_interval: Option<Duration>,
     /// Whether a heartbeat's time is jittered by half an RTO either way (§8.3).
@@ -123,6 +126,16 @@ pub struct LocalAddress {
 }
 
 impl LocalAddress {
+    /// Whether this is the broadcast address of the link.
+    pub(crate) fn is_broadcast(&self, ip: IpAddr) -> bool {
+        match (self.address.ip, ip) {
+            (IpAddr::V4(own), IpAddr::V4(ip)) if self.prefix < 31 => {
+                ip.to_bits() == own.to_bits() | (u32::MAX >> self.prefix)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether `peer` is on the same link.
     pub(crate) fn on_link(&self, peer: IpAddr) -> bool {
         match (self.address.ip, peer) {
@@ -175,6 +188,7 @@ impl Default for Config {
             max_init_retransmits: 8,
             max_init_timeout: None,
             shutdown_guard: Some(5),
+            rehome: false,
             heartbeat_interval: Some(Duration::from_secs(30)),
             heartbeat_jitter: true,
             heartbeat_max_burst: 1,

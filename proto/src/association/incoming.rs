@@ -8,8 +8,8 @@ use crate::receive::Arrival;
 use crate::send::{Answer, revived};
 use crate::shutdown::{State, Step};
 use crate::wire::chunk::{Abort, Data, Heartbeat, OperationError, Sack, ShutdownComplete};
-use crate::wire::{Address, Cause, Chunk, Packet};
-use crate::{Duration, Pairs, Time, Tsn};
+use crate::wire::{Cause, Chunk, Packet};
+use crate::{Duration, Time, Tsn};
 
 impl Association {
     /// Takes a packet whose tag is right, and which came by this path, from its `skip`-th chunk on.
@@ -114,21 +114,6 @@ impl Association {
     pub(crate) fn violated(&mut self, cause: Cause, now: Time) {
         self.send_abort(vec![cause]);
         self.close(Event::Lost(LostReason::ProtocolViolation), now);
-    }
-
-    /// The path of a packet's pair. One that is not confirmed goes from where the packets of its peer address come
-    /// to.
-    pub(crate) fn follow(&mut self, local: Address, source: Address) -> PathId {
-        let path = self.path_of(local, source);
-        let view = self.paths.view(path);
-        if view.state == PathState::Unconfirmed
-            && view.local != local
-            && view.remote == source
-            && self.config.pairs == Pairs::OnePerPeer
-        {
-            self.paths.go_from(path, local);
-        }
-        path
     }
 
     /// A peer that is heard while SHUTDOWN is not answered may have data left to send: the count starts over.

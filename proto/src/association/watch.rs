@@ -1,16 +1,15 @@
 //! Timers, and what silence means: errors of paths, failover, the end of an association (RFC 9260 §8).
 
-use super::setup::next_local;
 use super::{Association, Awaited};
+use crate::Time;
 use crate::output::{Event, LostReason};
-use crate::path::{Path, PathId, PathState, PathView};
+use crate::path::{PathId, PathState};
 use crate::policy::Why;
 use crate::rules::{Failover, GivingUp, HeartbeatErrors};
 use crate::send::TimedOut;
 use crate::shutdown::State;
+use crate::wire::Cause;
 use crate::wire::chunk::Heartbeat;
-use crate::wire::{Address, Cause};
-use crate::{Pairs, Time};
 
 /// What a path failed to answer.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -143,6 +142,7 @@ impl Association {
             if state == PathState::PotentiallyFailed && self.asks_periodically(id) {
                 self.paths.ask(id);
             }
+            self.ask_elsewhere(id);
         }
         self.switch_over(id, now);
         if self.errors > self.config.association_max_retrans {
@@ -243,67 +243,21 @@ impl Association {
         }
     }
 
-    /// The pair was not confirmed: the path goes from the next local address.
-    fn try_next_local(&mut self, id: PathId) {
-        let view = self.paths.view(id);
-        if !matches!(self.config.pairs, Pairs::OnePerPeer) {
-            return;
-        }
-        if let Some(local) = next_local(&self.config, view.local, view.remote, self.paths.down()) {
-            self.paths.go_from(id, local);
-        }
-    }
-
-    /// A local address is up or down. Its paths wait for it as long as another that is confirmed is up; when
-    /// none is, they go from another local address.
-    pub(crate) fn set_up(&mut self, local: Address, up: bool, now: Time) {
-        self.paths.set_up(local, up);
-        let mut usable = self.paths.views().iter().filter(|path| path.up && path.confirmed());
-        if usable.next().is_none() && matches!(self.config.pairs, Pairs::OnePerPeer) {
-            self.leave_down(now);
-        }
-        self.sender.event();
-    }
-
-    fn leave_down(&mut self, now: Time) {
-        for id in self.live_paths() {
-            let view = self.paths.view(id);
-            let other = next_local(&self.config, view.local, view.remote, self.paths.down());
-            if let Some(other) = other.filter(|_| !view.up) {
-                self.go_from(id, other, now);
-            }
-        }
-    }
-
-    /// The path goes from another local address. That pair has to be verified, unless no other path carries data.
-    pub(crate) fn go_from(&mut self, id: PathId, local: Address, now: Time) {
-        let others = self.paths.views().iter().any(|other| other.id != id && other.carries());
-        self.paths.go_from(id, local);
-        self.paths.view_mut(id).rto = self.config.rto_initial;
-        self.paths.ask(id);
-        if others && self.paths.view(id).confirmed() {
-            self.vacate(id, now);
-            self.set_state(id, PathState::Unconfirmed);
-        }
-    }
-
     //= rfc9260#section-8.3
     pub(super) fn heartbeat_ack(&mut self, heartbeat: &Heartbeat, now: Time) {
-        let probed = |(view, path): (&PathView, &Path)| {
-            path.health.probed(view.local, &heartbeat.info).map(|size| (view.id, size))
-        };
-        let of_probe = self.paths.live().find_map(probed);
-        if let Some((id, size)) = of_probe {
+        let Some((id, asked)) = self.paths.answered(&heartbeat.info) else { return };
+        if asked.local != self.paths.view(id).local {
+            if asked.probe.is_some() || !self.may_move(id, asked.local) {
+                return;
+            }
+            self.move_to(id, asked.local, now);
+        }
+        if let Some(size) = asked.probe {
             return self.paths.probe_answered(id, size, now, &self.config);
         }
-        let answers = |(view, path): (&PathView, &Path)| {
-            path.health.answered(view.local, &heartbeat.info, now).map(|sent| (view.id, sent))
-        };
-        let answered = self.paths.live().find_map(answers);
-        let Some((id, sent)) = answered else { return };
         let limits = self.paths.limits;
         let (view, path) = self.paths.both(id);
-        view.measure(now.since(sent), limits);
+        view.measure(now.since(asked.at), limits);
         view.errors = 0;
         path.timers.answer = Time::NEVER;
         if self.state.heartbeats() {
