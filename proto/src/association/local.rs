@@ -5,27 +5,21 @@
 //! first that is answered; a path that is away from its own link is asked from there, and returns.
 
 use super::Association;
-use crate::path::{PathId, PathState, PathView};
+use crate::path::{PathId, PathState};
 use crate::wire::Address;
 use crate::{Config, Pairs, Time};
 
 impl Association {
     /// The path of a packet's pair. One that is not confirmed goes from where the packets of its peer address come to,
-    /// unless that takes it away from the peer's link, or to a local address that another path uses: a peer may answer
-    /// from any of its addresses, and the paths would all end on one link. Before the association is up, the path of the
-    /// INIT uses its address.
+    /// unless that takes it away from the peer's link. A peer may answer an INIT from any of its addresses: until the
+    /// association is up, that says nothing of where its other packets come to, and the paths could all end on one link.
     pub(crate) fn follow(&mut self, local: Address, source: Address) -> PathId {
         let id = self.path_of(local, source);
         let view = self.paths.view(id);
         let away = view.state == PathState::Unconfirmed && view.local != local && view.remote == source;
-        if away && self.config.pairs == Pairs::OnePerPeer {
-            let at_home = self.home(id) == Some(view.local);
-            let uses =
-                |other: &PathView| other.local == local && (other.confirmed() || self.state.setting_up());
-            let used = self.paths.live().any(|(other, _)| other.id != id && uses(other));
-            if !at_home && !used {
-                self.paths.go_from(id, local);
-            }
+        let at_home = || self.home(id) == Some(view.local);
+        if away && self.config.pairs == Pairs::OnePerPeer && !self.state.setting_up() && !at_home() {
+            self.paths.go_from(id, local);
         }
         id
     }
