@@ -60,12 +60,6 @@ impl Paths {
         (0..self.views.len() as u16).map(PathId)
     }
 
-    /// The paths that were not removed.
-    pub(crate) fn live(&self) -> impl Iterator<Item = (&PathView, &Path)> {
-        let live = |(view, _): &(&PathView, &Path)| view.state != PathState::Removed;
-        self.views.iter().zip(&self.rest).filter(live)
-    }
-
     pub(crate) fn view(&self, id: PathId) -> &PathView {
         &self.views[id.index()]
     }
