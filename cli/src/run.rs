@@ -107,7 +107,7 @@ fn read(arguments: &Arguments) -> Result<(Document, Vec<Point>), u8> {
 /// What the flows of a scenario set although it does harm.
 fn warnings(scenario: &Scenario) -> impl Iterator<Item = String> {
     scenario.flows.iter().flat_map(|flow| {
-        let warnings = flow.sctp.warnings();
+        let warnings = flow.sctp().map_or(Vec::new(), |sctp| sctp.config.warnings());
         warnings.into_iter().map(|warning| format!("flow.{}.sctp.{warning}", flow.name))
     })
 }

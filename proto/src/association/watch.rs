@@ -8,8 +8,8 @@ use crate::policy::Why;
 use crate::rules::{Failover, GivingUp, HeartbeatErrors};
 use crate::send::TimedOut;
 use crate::shutdown::State;
-use crate::wire::Cause;
 use crate::wire::chunk::Heartbeat;
+use crate::wire::{Address, Cause, Quoted};
 
 /// What a path failed to answer.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -294,7 +294,6 @@ impl Association {
     /// INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK was not answered in time: again, on the next path.
     fn answer_late(&mut self, now: Time) {
         let limits = self.paths.limits;
-        let paths = self.paths.views().len() as u16;
         let Some(resend) = &mut self.resend else { return };
         let setting_up = matches!(resend.what, Awaited::Init | Awaited::CookieEcho(_));
         let max =
@@ -306,16 +305,54 @@ impl Association {
         }
         let late = resend.path;
         self.paths.view_mut(late).back_off(limits);
-        // All go to confirmed paths only (§5.4); to set up, the addresses that the user named are.
-        //= rfc9260#section-5.1
-        let named = |id: &PathId| setting_up && self.paths.get(*id).health.named;
-        let open = |id: &PathId| named(id) || self.paths.view(*id).confirmed();
-        let next = (1..=paths).map(|n| PathId((late.0 + n) % paths)).find(open).unwrap_or(late);
+        let next = self.next_to_ask(late).unwrap_or(late);
         let rto = self.paths.view(late).rto;
-        resend.path = next;
         let view = self.paths.view_mut(next);
         view.rto = view.rto.max(rto);
-        resend.due = true;
-        resend.timer = Time::NEVER;
+        self.ask_again_on(next);
+    }
+
+    /// Where what was not answered on this path goes next: all go to confirmed paths only (§5.4); to set up, the addresses
+    /// that the user named are.
+    //= rfc9260#section-5.1
+    fn next_to_ask(&self, late: PathId) -> Option<PathId> {
+        let paths = self.paths.views().len() as u16;
+        let asked = |id: &PathId| {
+            let health = &self.paths.get(*id).health;
+            let named = self.state.setting_up() && health.named && !health.refused;
+            named || self.paths.view(*id).confirmed()
+        };
+        (1..=paths).map(|n| PathId((late.0 + n) % paths)).find(asked)
+    }
+
+    fn ask_again_on(&mut self, path: PathId) {
+        if let Some(resend) = &mut self.resend {
+            (resend.path, resend.due, resend.timer) = (path, true, Time::NEVER);
+        }
+    }
+
+    /// Nothing takes SCTP at this address of the peer, says an ICMP error. While the association is being set up, and if the
+    /// quoted packet has the right tag, the next address is asked at once; if there is none, that was it. Later on, errors
+    /// are not trusted: what is not acknowledged times out.
+    //= rfc9260#section-10
+    pub(crate) fn unreachable(&mut self, remote: Address, quoted: Quoted, now: Time) {
+        let ours = match self.state {
+            State::CookieWait => quoted.tag == 0 && quoted.initiate_tag == Some(self.local_tag),
+            State::CookieEchoed => quoted.tag == self.peer_tag,
+            _ => false,
+        };
+        let Some(asked) = self.resend.as_ref().map(|resend| resend.path).filter(|_| ours) else { return };
+        for id in self.paths.ids() {
+            if self.paths.view(id).remote == remote {
+                self.paths.get_mut(id).health.refused = true;
+            }
+        }
+        if self.paths.view(asked).remote != remote {
+            return;
+        }
+        match self.next_to_ask(asked) {
+            Some(next) => self.ask_again_on(next),
+            None => self.close(Event::Lost(LostReason::Unreachable), now),
+        }
     }
 }

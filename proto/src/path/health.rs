@@ -36,6 +36,8 @@ pub(crate) struct Health {
     failed: u32,
     /// The user named the path's remote address in the connect call.
     pub(crate) named: bool,
+    /// Nothing took SCTP at the remote address during set-up.
+    pub(crate) refused: bool,
 }
 
 /// A heartbeat that was sent.
@@ -74,6 +76,7 @@ impl Health {
             last_elsewhere: None,
             failed: 0,
             named: false,
+            refused: false,
         }
     }
 
