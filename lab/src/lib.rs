@@ -3,4 +3,5 @@
 
 pub mod claims;
 pub mod models;
+pub mod report;
 pub mod sweep;
