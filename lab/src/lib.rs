@@ -2,6 +2,9 @@
 //! they make, and published models.
 
 pub mod claims;
+mod entry;
+pub mod grid;
 pub mod models;
 pub mod report;
+pub mod statistics;
 pub mod sweep;

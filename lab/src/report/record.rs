@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anabranch_proto::policy::Why;
-use anabranch_proto::{Blocked, NoteKind, Time, Tsn};
-use anabranch_sim::trace::{Names, Observer, Record, Side};
+use anabranch_proto::{Blocked, Time};
+use anabranch_sim::trace::{Detail, Names, Observer, Record, Side};
 
 use super::points::Points;
 
@@ -26,8 +26,8 @@ pub struct Recorder {
 #[derive(Debug)]
 pub(super) struct FlowRecord {
     pub(super) name: String,
-    /// The TSN that chunks are counted from.
-    first: Option<Tsn>,
+    /// The number of the first piece of data: with SCTP its TSN.
+    first: Option<u64>,
     pub(super) acked: Points,
     pub(super) dropped: Points,
     pub(super) peer_window: Points,
@@ -114,9 +114,13 @@ impl FlowRecord {
         }
     }
 
-    /// The number of a chunk, counted from the first one sent.
-    fn number(&mut self, tsn: Tsn) -> f64 {
-        f64::from(tsn.distance_from(*self.first.get_or_insert(tsn)))
+    /// The number of a piece of data, counted from the first one sent. TSNs go round after 2^32.
+    fn number(&mut self, number: u64) -> f64 {
+        let first = *self.first.get_or_insert(number);
+        match number.checked_sub(first) {
+            Some(distance) => distance as f64,
+            None => f64::from((number as u32).wrapping_sub(first as u32)),
+        }
     }
 
     fn path(&mut self, name: Option<&str>) -> &mut PathRecord {
@@ -127,9 +131,9 @@ impl FlowRecord {
         self.paths.get_mut(name).expect("it was inserted")
     }
 
-    fn note(&mut self, at: u64, path: Option<&str>, kind: &NoteKind) {
-        match kind {
-            NoteKind::Window { cwnd, ssthresh, flight, marked, .. } => {
+    fn note(&mut self, at: u64, path: Option<&str>, detail: &Detail) {
+        match detail {
+            Detail::Window { cwnd, ssthresh, flight, marked } => {
                 let path = self.path(path);
                 path.cwnd.push(at, *cwnd as f64);
                 path.flight.push(at, (flight + marked) as f64);
@@ -137,26 +141,26 @@ impl FlowRecord {
                     path.ssthresh.push(at, *ssthresh as f64);
                 }
             }
-            NoteKind::Rto { rto, srtt, .. } => {
+            Detail::Rto { rto, srtt } => {
                 let path = self.path(path);
                 path.rto.push(at, rto.as_secs_f64());
                 if let Some(srtt) = srtt {
                     path.srtt.push(at, srtt.as_secs_f64());
                 }
             }
-            NoteKind::PeerWindow { bytes } => self.peer_window.push(at, *bytes as f64),
-            NoteKind::Sent { tsn, size, why, .. } => {
-                let number = self.number(*tsn);
+            Detail::PeerWindow { bytes } => self.peer_window.push(at, *bytes as f64),
+            Detail::Sent { number, size, why } => {
+                let number = self.number(*number);
                 let path = self.path(path);
                 path.sent.entry(reason(*why)).or_insert_with(|| Points::new(CHUNKS)).push(at, number);
                 path.rate.add(at, u64::from(*size));
             }
-            NoteKind::Acked { cumulative } if self.first.is_some() => {
+            Detail::Acked { cumulative } if self.first.is_some() => {
                 let number = self.number(*cumulative);
                 self.acked.push(at, number);
             }
-            NoteKind::Blocked(by) => self.blocked(at, *by),
-            _ => {}
+            Detail::Blocked(by) => self.blocked(at, *by),
+            Detail::Acked { .. } | Detail::Marked { .. } | Detail::Timeout => {}
         }
     }
 
@@ -186,14 +190,16 @@ impl Observer for Recorder {
     fn record(&mut self, at: Time, record: &Record<'_>) {
         let at = at.as_nanos();
         match record {
-            Record::Note { flow, side: Side::Client, path, kind } => self.flows[*flow].note(at, *path, kind),
+            Record::Detail { flow, side: Side::Client, path, detail } => {
+                self.flows[*flow].note(at, *path, detail)
+            }
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
                 self.links[*link].queue.push(at, f64::from(queue.packets));
             }
             Record::Dropped { flow, packet, .. } => {
                 let flow = &mut self.flows[*flow];
                 for tsn in packet.tsns() {
-                    let number = flow.number(tsn);
+                    let number = flow.number(u64::from(tsn.0));
                     flow.dropped.push(at, number);
                 }
             }

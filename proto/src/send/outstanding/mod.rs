@@ -1,0 +1,335 @@
+//! Chunks sent and not yet covered by the Cumulative TSN Ack: a ring indexed by TSN − first, one state a TSN.
+
+mod digest;
+
+pub(crate) use digest::{Digest, Heard, Says};
+
+use std::collections::VecDeque;
+
+use crate::control::ranges::Ranges;
+use crate::path::{PathId, Paths};
+use crate::policy::Why;
+use crate::wire::chunk::Data;
+use crate::{Time, Tsn};
+
+/// Where a chunk stands.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Standing {
+    /// Sent, nothing heard.
+    InFlight,
+    /// To be sent again, for this reason.
+    Marked(Why),
+    /// Acknowledged by a Gap Ack Block: the receiver could still take that back.
+    Acked,
+    /// Given up (RFC 3758): neither sent again nor waited for.
+    Abandoned,
+}
+
+/// A chunk that was sent.
+pub(crate) struct Sent {
+    pub(crate) data: Data,
+    /// Bytes of the chunk with its padding: what windows count.
+    pub(crate) size: u32,
+    pub(crate) standing: Standing,
+    /// The path that carried it last; it is charged to that one alone.
+    pub(crate) path: PathId,
+    /// How often it was sent.
+    pub(crate) transmissions: u32,
+    /// Missing reports since it was sent or reset.
+    pub(crate) missing: u8,
+    /// Marked by missing reports once already.
+    pub(crate) fast: bool,
+    /// Sent on more than one path: an acknowledgement does not say which of them works.
+    moved: bool,
+}
+
+impl Sent {
+    fn unacknowledged(&self) -> bool {
+        matches!(self.standing, Standing::InFlight | Standing::Marked(_))
+    }
+}
+
+/// The ring.
+pub(crate) struct Outstanding {
+    ring: VecDeque<Sent>,
+    /// The TSN of the ring's first entry: one above the Cumulative TSN Ack Point.
+    first: Tsn,
+    /// What Gap Ack Blocks have acknowledged, as offsets from `first`.
+    acked: Ranges,
+    /// Marked chunks in TSN order; entries whose chunk is no longer marked are passed over.
+    marked: VecDeque<Tsn>,
+    /// User bytes in the ring.
+    user_bytes: u64,
+}
+
+impl Outstanding {
+    pub(crate) fn new(first: Tsn) -> Self {
+        Outstanding {
+            ring: VecDeque::new(),
+            first,
+            acked: Ranges::default(),
+            marked: VecDeque::new(),
+            user_bytes: 0,
+        }
+    }
+
+    /// Chunks sent and not cumulatively acknowledged.
+    pub(crate) fn len(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// The next chunk gets this TSN; there is none now.
+    pub(crate) fn restart(&mut self, next: Tsn) {
+        debug_assert!(self.ring.is_empty());
+        *self = Outstanding::new(next);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.is_empty()
+    }
+
+    /// User bytes sent and not cumulatively acknowledged.
+    pub(crate) fn user_bytes(&self) -> u64 {
+        self.user_bytes
+    }
+
+    /// The TSN that the next new chunk gets.
+    pub(crate) fn next_tsn(&self) -> Tsn {
+        self.first.plus(self.ring.len() as u32)
+    }
+
+    /// The Cumulative TSN Ack Point.
+    pub(crate) fn point(&self) -> Tsn {
+        self.first.prev()
+    }
+
+    /// The highest TSN sent.
+    pub(crate) fn highest(&self) -> Tsn {
+        self.next_tsn().prev()
+    }
+
+    fn index(&self, tsn: Tsn) -> Option<usize> {
+        let offset = tsn.distance_from(self.first) as usize;
+        (offset < self.ring.len()).then_some(offset)
+    }
+
+    pub(crate) fn get(&self, tsn: Tsn) -> Option<&Sent> {
+        self.index(tsn).map(|i| &self.ring[i])
+    }
+
+    /// Takes a new chunk of `size` bytes with its padding, sent on `path`. Its TSN is [`next_tsn`](Self::next_tsn).
+    pub(crate) fn push(&mut self, data: Data, size: u32, path: PathId, paths: &mut Paths, now: Time) {
+        let tsn = data.tsn;
+        self.user_bytes += data.payload.len() as u64;
+        self.ring.push_back(Sent {
+            data,
+            size,
+            standing: Standing::InFlight,
+            path,
+            transmissions: 1,
+            missing: 0,
+            fast: false,
+            moved: false,
+        });
+        let view = paths.view_mut(path);
+        view.flight += u64::from(size);
+        view.chunks += 1;
+        paths.chunk_sent(path, tsn, now, true);
+    }
+
+    /// The lowest chunk marked for retransmission.
+    pub(crate) fn lowest_marked(&mut self) -> Option<(Tsn, Why)> {
+        while let Some(&tsn) = self.marked.front() {
+            if let Some(Standing::Marked(why)) = self.get(tsn).map(|sent| sent.standing) {
+                return Some((tsn, why));
+            }
+            self.marked.pop_front();
+        }
+        None
+    }
+
+    /// Sends the lowest marked chunk again, on `path`.
+    pub(crate) fn resend(&mut self, tsn: Tsn, path: PathId, paths: &mut Paths, now: Time) -> Data {
+        self.marked.pop_front();
+        let index = self.index(tsn).expect("a marked chunk is in the ring");
+        let sent = &mut self.ring[index];
+        let (old, size, why) = (sent.path, u64::from(sent.size), sent.standing);
+        sent.standing = Standing::InFlight;
+        sent.path = path;
+        sent.moved |= old != path;
+        sent.transmissions += 1;
+        let data = sent.data.clone();
+        paths.view_mut(old).marked -= size;
+        let view = paths.view_mut(path);
+        view.flight += size;
+        view.chunks += 1;
+        match why {
+            Standing::Marked(Why::Missing) => view.fast_retransmissions += 1,
+            Standing::Marked(Why::Timeout) => view.timeout_retransmissions += 1,
+            _ => {}
+        }
+        paths.sent_again(tsn);
+        self.left(tsn, old, path, paths, now);
+        paths.chunk_sent(path, tsn, now, false);
+        data
+    }
+
+    /// A chunk of `old` is sent again on `path`: T3-rtx follows the earliest chunk left behind.
+    fn left(&mut self, tsn: Tsn, old: PathId, path: PathId, paths: &mut Paths, now: Time) {
+        if old != path && paths.get(old).earliest == Some(tsn) {
+            self.renew_earliest(old, paths);
+            let (flight, counted, rto) = (paths.view(old).flight, paths.counted(old), paths.view(old).rto);
+            let t3 = &mut paths.get_mut(old).timers.t3;
+            if counted == 0 {
+                *t3 = Time::NEVER;
+            } else if flight > 0 && *t3 != Time::NEVER {
+                *t3 = now + rto;
+            }
+        }
+    }
+
+    /// Finds the earliest unacknowledged chunk of a path again, from where the last one was.
+    fn renew_earliest(&mut self, path: PathId, paths: &mut Paths) {
+        let Some(last) = paths.get(path).earliest else { return };
+        let view = paths.view(path);
+        let from = if last.before(self.first) { 0 } else { last.distance_from(self.first) as usize };
+        let found = if view.flight + view.marked == 0 {
+            None
+        } else {
+            self.ring.range(from.min(self.ring.len())..).position(|s| s.path == path && s.unacknowledged())
+        };
+        paths.get_mut(path).earliest = found.map(|i| self.first.plus((from + i) as u32));
+    }
+
+    /// Marks every chunk in flight on `path` after its T3-rtx expired, for this reason.
+    //= rfc9260#section-6.3.3
+    pub(crate) fn time_out(
+        &mut self,
+        path: PathId,
+        why: Why,
+        paths: &mut Paths,
+        mut marked: impl FnMut(Tsn),
+    ) {
+        let mut tsn = self.first;
+        let view = paths.view_mut(path);
+        for sent in &mut self.ring {
+            if sent.path == path && sent.standing == Standing::InFlight {
+                sent.standing = Standing::Marked(why);
+                sent.missing = 0;
+                let size = u64::from(sent.size);
+                view.flight -= size;
+                view.marked += size;
+                view.lost += size;
+                marked(tsn);
+            }
+            tsn = tsn.next();
+        }
+        self.collect_marked();
+    }
+
+    /// Rebuilds the list of marked chunks.
+    fn collect_marked(&mut self) {
+        self.marked.clear();
+        let first = self.first;
+        let marked = self.ring.iter().enumerate().filter(|(_, s)| matches!(s.standing, Standing::Marked(_)));
+        self.marked.extend(marked.map(|(i, _)| first.plus(i as u32)));
+    }
+
+    /// Marks one chunk that is in flight.
+    pub(crate) fn mark(&mut self, tsn: Tsn, why: Why, paths: &mut Paths) {
+        let Some(index) = self.index(tsn) else { return };
+        let sent = &mut self.ring[index];
+        if sent.standing != Standing::InFlight {
+            return;
+        }
+        sent.standing = Standing::Marked(why);
+        let size = u64::from(sent.size);
+        let view = paths.view_mut(sent.path);
+        view.flight -= size;
+        view.marked += size;
+        view.lost += size;
+        let at = self.marked.partition_point(|m| m.before(tsn));
+        self.marked.insert(at, tsn);
+    }
+
+    /// The chunks marked for retransmission, and how often each was sent.
+    pub(crate) fn marked(&self) -> Vec<(Tsn, u32)> {
+        let is_marked = |sent: &&Sent| matches!(sent.standing, Standing::Marked(_));
+        let sent = |tsn: &Tsn| Some((*tsn, self.get(*tsn).filter(is_marked)?.transmissions));
+        self.marked.iter().filter_map(sent).collect()
+    }
+
+    /// How many chunks from the first on are given up.
+    pub(crate) fn abandoned(&self) -> u32 {
+        self.ring.iter().take_while(|sent| sent.standing == Standing::Abandoned).count() as u32
+    }
+
+    /// Takes a chunk that is never sent: it is given up before.
+    pub(crate) fn push_abandoned(&mut self, data: Data, path: PathId) {
+        self.ring.push_back(Sent {
+            data,
+            size: 0,
+            standing: Standing::Abandoned,
+            path,
+            transmissions: 0,
+            missing: 0,
+            fast: false,
+            moved: false,
+        });
+    }
+
+    /// Gives up a chunk: it counts as acknowledged, but no window grows for it. Its data, unless the peer has it.
+    //= rfc3758#section-3.5
+    pub(crate) fn abandon(&mut self, tsn: Tsn, paths: &mut Paths) -> Option<Data> {
+        let index = self.index(tsn)?;
+        let sent = &mut self.ring[index];
+        let (id, size, standing) = (sent.path, u64::from(sent.size), sent.standing);
+        if standing == Standing::Abandoned {
+            return None;
+        }
+        sent.standing = Standing::Abandoned;
+        let data = sent.data.clone();
+        sent.data.payload = Default::default();
+        self.user_bytes -= data.payload.len() as u64;
+        let (view, path) = paths.both(id);
+        match standing {
+            Standing::InFlight => view.flight -= size,
+            Standing::Marked(_) => view.marked -= size,
+            Standing::Acked | Standing::Abandoned => return None,
+        }
+        path.timed = path.timed.filter(|(timed, _)| *timed != tsn);
+        if path.earliest == Some(tsn) {
+            self.renew_earliest(id, paths);
+        }
+        if paths.counted(id) == 0 {
+            paths.get_mut(id).timers.t3 = Time::NEVER;
+        }
+        Some(data)
+    }
+
+    /// The chunk in flight, if there is exactly one outstanding: a window probe.
+    pub(crate) fn only(&self) -> Option<Tsn> {
+        (self.ring.len() == 1 && self.ring[0].standing == Standing::InFlight).then_some(self.first)
+    }
+
+    /// Takes out every chunk, in order: the association is over.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Data> + '_ {
+        self.ring.drain(..).filter(|s| s.unacknowledged()).map(|s| s.data)
+    }
+
+    /// Checks that what is charged to the paths is what is in the ring.
+    #[cfg(debug_assertions)]
+    pub(crate) fn check(&self, paths: &Paths) {
+        for id in paths.ids() {
+            let of = |wanted: fn(Standing) -> bool| -> u64 {
+                self.ring
+                    .iter()
+                    .filter(|s| s.path == id && wanted(s.standing))
+                    .map(|s| u64::from(s.size))
+                    .sum()
+            };
+            assert_eq!(paths.view(id).flight, of(|s| s == Standing::InFlight), "flight of {id:?}");
+            assert_eq!(paths.view(id).marked, of(|s| matches!(s, Standing::Marked(_))), "marked on {id:?}");
+        }
+    }
+}
