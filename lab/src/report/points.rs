@@ -33,11 +33,11 @@ impl Points {
         self.kept.is_empty()
     }
 
-    /// Doubles the interval at least, until half of the places are free.
+    /// Makes the intervals as long as they must be for half of the places to become free.
     fn thin(&mut self) {
         let (Some(first), Some(last)) = (self.kept.first(), self.kept.last()) else { return };
         let intervals = (self.limit / 8).max(1) as u64;
-        self.interval = (2 * self.interval).max((last.0 - first.0) / intervals + 1);
+        self.interval = self.interval.max((last.0 - first.0) / intervals + 1);
         let interval = self.interval;
         let mut thinned = Vec::with_capacity(self.limit);
         for group in self.kept.chunk_by(|a, b| a.0 / interval == b.0 / interval) {
