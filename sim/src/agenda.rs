@@ -75,6 +75,20 @@ impl Agenda {
         }
     }
 
+    /// When the earliest event is, which stays.
+    pub(crate) fn peek(&mut self) -> Option<Time> {
+        loop {
+            let Some(Entry { time, number, entity }) = self.near.last().copied() else {
+                self.look_further()?;
+                continue;
+            };
+            if self.numbers[entity as usize] == number && self.times[entity as usize] == time {
+                return Some(time);
+            }
+            self.near.pop();
+        }
+    }
+
     /// The next event of `entity` is at `time`; among equal times the smaller `number` is first.
     pub(crate) fn set(&mut self, entity: Entity, time: Time, number: u64) {
         let entry = Entry { time, number, entity };
@@ -173,6 +187,7 @@ mod tests {
                     }
                     _ => {
                         let earliest = (0..entities).filter_map(|e| Some((keys[e]?, e))).min();
+                        assert_eq!(agenda.peek(), earliest.map(|((time, _), _)| time));
                         assert_eq!(agenda.pop(), earliest.map(|((time, _), e)| (time, e as Entity)));
                         earliest.into_iter().for_each(|(_, e)| keys[e] = None);
                     }

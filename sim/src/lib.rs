@@ -24,6 +24,7 @@ pub mod sweep;
 pub mod trace;
 mod traffic;
 mod wire;
+mod wireless;
 
 #[cfg(test)]
 mod tests;
