@@ -1,13 +1,13 @@
 //! `anabranch explain`: a capture file as one line a packet.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write, stdin, stdout};
+use std::io::{self, BufReader, ErrorKind, Read, stdin};
 use std::path::PathBuf;
 
 use anabranch_sim::capture::{self, CaptureReader, Line, ReadError};
 
 use crate::DONE;
-use crate::output::{fail, refuse};
+use crate::output::{Lines, fail, refuse};
 
 /// The UDP port of SCTP (RFC 6951).
 const UDP_PORT: u16 = 9899;
@@ -68,7 +68,7 @@ enum Failure {
 /// Prints packet by packet, up to where the file goes wrong.
 fn print(input: impl Read, arguments: &Arguments) -> Result<(), Failure> {
     let udp = [&[UDP_PORT], &arguments.udp[..]].concat();
-    let mut out = BufWriter::new(stdout().lock());
+    let mut out = Lines::new();
     let mut width = 0;
     for packet in CaptureReader::new(input).map_err(Failure::Read)? {
         let packet = match packet {
@@ -82,11 +82,6 @@ fn print(input: impl Read, arguments: &Arguments) -> Result<(), Failure> {
     out.flush().map_err(Failure::Write)
 }
 
-fn print_line(out: &mut impl Write, line: &Line, width: usize, json: bool) -> io::Result<()> {
-    if json {
-        serde_json::to_writer(&mut *out, line)?;
-        writeln!(out)
-    } else {
-        writeln!(out, "{line:width$}")
-    }
+fn print_line(out: &mut Lines, line: &Line, width: usize, json: bool) -> io::Result<()> {
+    if json { out.json(line) } else { out.text(&format!("{line:width$}")) }
 }

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use anabranch_lab::claims::record::What;
+use anabranch_lab::claims::{Figure, Paper, Shown};
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Time, Tsn};
-use anabranch_sim::claims::record::What;
-use anabranch_sim::claims::{Figure, Paper, Shown};
 use plotters::coord::Shift;
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;

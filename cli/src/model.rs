@@ -1,6 +1,6 @@
 //! `anabranch model`: a published formula with one's own numbers.
 
-use anabranch_sim::models::{self, Term};
+use anabranch_lab::models::{self, Term};
 use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use serde_json::{Value, json};
 

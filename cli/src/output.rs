@@ -1,8 +1,12 @@
-//! What goes to standard output, and what to standard error.
+//! What goes to standard output, and what to standard error. Nothing else in this program writes to either (a test
+//! looks for it), and everything is made printable here: text that came from a peer or a file may hold what a
+//! terminal obeys.
 
-use std::fmt::Display;
-use std::io::{ErrorKind, IsTerminal, Write, stderr, stdout};
+use std::borrow::Cow;
+use std::fmt::{Display, Write as _};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, StdoutLock, Write, stderr, stdout};
 
+use anabranch_net::{is_printable, printable};
 use anabranch_sim::scenario::ScenarioError;
 
 use crate::{DONE, FAILED, WRONG_INPUT};
@@ -10,8 +14,13 @@ use crate::{DONE, FAILED, WRONG_INPUT};
 /// Writes `text` and a line's end to standard output, and returns the exit status. A reader that has gone
 /// (`anabranch … | head`) is no failure.
 pub(crate) fn print(text: &str) -> u8 {
-    let written = stdout().lock().write_all(text.as_bytes()).and_then(|()| stdout().lock().write_all(b"\n"));
-    match written.and_then(|()| stdout().flush()) {
+    write(&lines(text))
+}
+
+fn write(text: &str) -> u8 {
+    let mut out = stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n"));
+    match written.and_then(|()| out.flush()) {
         Ok(()) => DONE,
         Err(error) if error.kind() == ErrorKind::BrokenPipe => DONE,
         Err(error) => fail(format!("cannot write the results: {error}")),
@@ -21,7 +30,7 @@ pub(crate) fn print(text: &str) -> u8 {
 /// Writes `value` as JSON to standard output, and returns the exit status.
 pub(crate) fn print_json(value: &impl serde::Serialize) -> u8 {
     match serde_json::to_string_pretty(value) {
-        Ok(text) => print(&text),
+        Ok(text) => write(&json_lines(&text)),
         Err(error) => fail(format!("cannot write the results: {error}")),
     }
 }
@@ -42,11 +51,88 @@ pub(crate) fn refuse(message: impl Display) -> u8 {
 pub(crate) fn refuse_scenario(error: &ScenarioError) -> u8 {
     // NO_COLOR as https://no-color.org describes it.
     let color = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-    tell(&error.render(color));
+    // The text of the user's own file, with colours; what a terminal obeys is already replaced in it.
+    tell_raw(&error.render(color));
     WRONG_INPUT
+}
+
+/// Many lines on standard output, one after the other.
+pub(crate) struct Lines(BufWriter<StdoutLock<'static>>);
+
+impl Lines {
+    pub(crate) fn new() -> Lines {
+        Lines(BufWriter::new(stdout().lock()))
+    }
+
+    /// Writes one line.
+    pub(crate) fn text(&mut self, line: &str) -> io::Result<()> {
+        writeln!(self.0, "{}", printable(line))
+    }
+
+    /// Writes `value` as JSON on one line.
+    pub(crate) fn json(&mut self, value: &impl serde::Serialize) -> io::Result<()> {
+        let text = serde_json::to_string(value)?;
+        writeln!(self.0, "{}", json_lines(&text))
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Writes a line to standard error; if nobody can read it, nobody is told.
 fn tell(text: &str) {
+    tell_raw(&lines(text));
+}
+
+fn tell_raw(text: &str) {
     let _ = writeln!(stderr().lock(), "{text}");
+}
+
+/// `text` with all but its line ends made printable.
+fn lines(text: &str) -> Cow<'_, str> {
+    if text.chars().all(|c| c == '\n' || is_printable(c)) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.split('\n').map(printable).collect::<Vec<_>>().join("\n"))
+}
+
+/// JSON that says the same in printable characters. Others can only stand within strings, where JSON has an escape
+/// for each.
+fn json_lines(text: &str) -> Cow<'_, str> {
+    if text.chars().all(|c| c == '\n' || is_printable(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c == '\n' || is_printable(c) {
+            true => shown.push(c),
+            false => {
+                for unit in c.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(shown, "\\u{unit:04x}");
+                }
+            }
+        }
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_end_and_nothing_else_happens() {
+        assert_eq!(lines("a\nb → c"), "a\nb → c");
+        assert_eq!(lines("a\u{1b}[2J\n\u{202e}b"), "a\\u{1b}[2J\n\\u{202e}b");
+    }
+
+    #[test]
+    fn json_says_the_same() {
+        let said = "\u{1b}[2J\u{202e}\u{7f}\u{e0001} → \n\\";
+        let text = serde_json::to_string_pretty(&[said]).unwrap();
+        let shown = json_lines(&text);
+        assert!(shown.chars().all(|c| c == '\n' || is_printable(c)), "{shown}");
+        assert_eq!(serde_json::from_str::<Vec<String>>(&shown).unwrap(), [said]);
+    }
 }

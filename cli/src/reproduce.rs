@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anabranch_sim::claims::{Outcome, Paper, PaperError, Plan, PlanError};
+use anabranch_lab::claims::{Outcome, Paper, PaperError, Plan, PlanError};
 use serde_json::{Value, json};
 
 use crate::output::{fail, print, print_json, refuse, refuse_scenario};

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use anabranch_lab::sweep::{self, Point, Variation};
 use anabranch_proto::Policies;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::Document;
-use anabranch_sim::sweep::{self, Point, Variation};
 
 use crate::output::{fail, print, print_json, refuse, refuse_scenario};
 use crate::progress::Progress;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use anabranch_sim::script::{self, Failure, Options, Verdict};
+use anabranch_script::{Failure, Options, Verdict, check_parameters};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -102,7 +102,7 @@ pub(crate) fn script(arguments: &Arguments) -> u8 {
         nothing_left: arguments.nothing_left,
         sctp: arguments.sctp.clone(),
     };
-    if let Err(why) = script::check_parameters(&options.sctp) {
+    if let Err(why) = check_parameters(&options.sctp) {
         return refuse(why);
     }
     let reports: Vec<Report> = files.par_iter().map(|file| run(file, &options, &known)).collect();
@@ -173,7 +173,7 @@ fn run(file: &Path, options: &Options, known: &BTreeMap<String, String>) -> Repo
         Err(error) => return report("error", None, Some(error.to_string())),
     };
     let reason = known.iter().find(|(end, _)| file.ends_with(end)).map(|(_, reason)| reason.clone());
-    match (script::run(&text, options), reason) {
+    match (anabranch_script::run(&text, options), reason) {
         (Verdict::Pass, None) => report("pass", None, None),
         (Verdict::Pass, reason) => report("xpass", None, reason),
         (Verdict::Skip(what), _) => report("skip", Some(what.line), Some(what.message)),

@@ -5,11 +5,11 @@ use std::io::{self, BufWriter};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use anabranch_lab::sweep::Point;
 use anabranch_proto::Policies;
 use anabranch_sim::capture::CaptureWriter;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::ScenarioError;
-use anabranch_sim::sweep::Point;
 use anabranch_sim::{CsvSeries, Progress, RunError, RunOptions};
 
 /// Why a run has no result.

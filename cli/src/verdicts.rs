@@ -1,6 +1,6 @@
 //! Verdicts as a table that a person can read: one row a claim.
 
-use anabranch_sim::claims::{Cell, Outcome, Paper, Reference, Unit};
+use anabranch_lab::claims::{Cell, Outcome, Paper, Reference, Unit};
 use comfy_table::{CellAlignment, Table, TableComponent, presets};
 
 /// A table for each source in the paper, and below them what did not hold and why.

@@ -1,6 +1,6 @@
 //! Packet scripts: whatever the text, there is a verdict.
 
-use anabranch_sim::script::{Options, run};
+use anabranch_script::{Options, run};
 
 /// Reads the bytes as a script and runs it.
 pub fn script(bytes: &[u8]) {

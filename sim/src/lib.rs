@@ -1,35 +1,22 @@
-//! A deterministic packet simulator, and the laboratory on it.
+//! A deterministic packet simulator, and the strict reader of what it simulates.
 
-mod agenda;
-mod agent;
-pub mod capture;
 mod chance;
-pub mod claims;
 mod engine;
 mod error;
-mod flow;
-mod link;
-mod loss;
-pub mod models;
+mod medium;
 mod network;
-mod observed;
-mod queue;
+mod observe;
 pub mod results;
 mod run;
 pub mod scenario;
-pub mod script;
-mod sctp;
-mod series;
-pub mod sweep;
-pub mod trace;
 mod traffic;
-mod wire;
-mod wireless;
+mod transport;
 
 #[cfg(test)]
 mod tests;
 
 pub use chance::stream_seed;
 pub use error::{Item, RunError};
+pub use observe::series::CsvSeries;
+pub use observe::{capture, trace};
 pub use run::{Progress, RunOptions, check, run};
-pub use series::CsvSeries;

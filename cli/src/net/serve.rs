@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anabranch_net::service::{Failure, Inbox, Served, serve as converse};
-use anabranch_net::{Association, Device, Endpoint, Options, addresses};
+use anabranch_net::{Association, Device, Endpoint, Options, addresses, printable};
 use anabranch_proto::Config;
 use anabranch_sim::scenario::size;
 use tokio::sync::watch;
@@ -128,6 +128,7 @@ async fn client(association: Association, inbox: Option<Inbox>, mut stopping: wa
     let said = match converse(&association, inbox.as_ref()).await {
         Ok(Served::File(file)) => format!("{from}: received {}, {} bytes", file.path.display(), file.size),
         Ok(Served::NoFile { name, arrived, size, why }) => {
+            let (name, why) = (printable(&name), printable(&why));
             format!("{from}: not received {name:?}, {arrived} of {size} bytes had arrived: {why}")
         }
         Ok(Served::Measured(received, sent)) => {

@@ -12,11 +12,13 @@ pub(crate) fn command(arguments: &[&str]) -> Command {
 }
 
 /// What `anabranch` does with these arguments.
+#[allow(dead_code, reason = "not every test that shares this module waits for its end")]
 pub(crate) fn anabranch(arguments: &[&str]) -> Output {
     command(arguments).output().expect("the binary runs")
 }
 
 /// Standard error as text.
+#[allow(dead_code, reason = "not every test that shares this module waits for its end")]
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("messages are UTF-8")
 }

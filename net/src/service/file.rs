@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
 
 use super::{Control, Failure, PIECE, answer, hex, say, send_data, unexpected};
-use crate::Association;
+use crate::{Association, printable};
 
 /// Pieces that are read ahead.
 const AHEAD: usize = 8;
@@ -46,7 +46,7 @@ pub enum SendError {
     #[error(transparent)]
     Failure(#[from] Failure),
     /// The other end has received it, and says that it failed.
-    #[error("the other end has received {received} bytes, and says: {why}")]
+    #[error("the other end has received {received} bytes, and says: {}", printable(.why))]
     Verdict {
         /// Bytes that arrived.
         received: u64,

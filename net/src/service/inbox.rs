@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 use tokio::sync::mpsc;
 
 use super::{Control, Failure, Heard, Plan, hear, hex, perf, say, unexpected};
-use crate::Association;
+use crate::{Association, is_printable};
 
 /// Deliveries that wait for the disk.
 const AHEAD: usize = 32;
@@ -139,11 +139,13 @@ impl Place {
 
 /// A name without directories that is not hidden.
 fn plain(name: &str) -> Result<&str, String> {
-    let odd = |c: char| c == '/' || c == '\\' || c.is_control();
+    let odd = |c: char| c == '/' || c == '\\' || !is_printable(c);
     match name {
         _ if name.is_empty() || name.len() > 200 => Err("a name has 1 to 200 bytes".to_owned()),
         _ if name.starts_with('.') => Err("a name does not begin with a dot".to_owned()),
-        _ if name.contains(odd) => Err("a name has no directories and no control characters".to_owned()),
+        _ if name.contains(odd) => {
+            Err("a name has no directories and only characters that can be seen".to_owned())
+        }
         _ => Ok(name),
     }
 }
@@ -271,9 +273,19 @@ mod tests {
 
     #[test]
     fn names_stay_in_the_directory() {
-        for name in
-            ["", ".", "..", "../a", "a/b", "/etc/passwd", ".profile", "a\\b", "a\nb", &"a".repeat(201)]
-        {
+        for name in [
+            "",
+            ".",
+            "..",
+            "../a",
+            "a/b",
+            "/etc/passwd",
+            ".profile",
+            "a\\b",
+            "a\nb",
+            "a\u{202e}b",
+            &"a".repeat(201),
+        ] {
             assert!(plain(name).is_err(), "{name:?}");
         }
         assert_eq!(plain("a..b (1).tar.gz"), Ok("a..b (1).tar.gz"));

@@ -38,7 +38,7 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tokio::time::timeout;
 
-use crate::{Association, Ended};
+use crate::{Association, Ended, printable};
 
 /// The payload protocol identifier of JSON objects. Unregistered: "anb" and a number.
 pub const CONTROL: u32 = 0x616e_6200;
@@ -88,10 +88,10 @@ pub enum Failure {
     #[error("the other end stopped in the middle")]
     Stopped,
     /// The other end refused.
-    #[error("the other end refuses: {0}")]
+    #[error("the other end refuses: {}", printable(.0))]
     Refused(String),
     /// The other end says what it should not.
-    #[error("the other end does not keep to the protocol: {0}")]
+    #[error("the other end does not keep to the protocol: {}", printable(.0))]
     Confused(String),
     /// The other end says nothing.
     #[error("the other end has said nothing for {0} seconds")]

@@ -5,7 +5,7 @@ use crate::extension::Came;
 use crate::output::{Event, LostReason, Purpose};
 use crate::path::{PathId, PathState};
 use crate::receive::Arrival;
-use crate::sender::{Answer, revived};
+use crate::send::{Answer, revived};
 use crate::shutdown::{State, Step};
 use crate::wire::chunk::{Abort, Data, Heartbeat, OperationError, Sack, ShutdownComplete};
 use crate::wire::{Address, Cause, Chunk, Packet};

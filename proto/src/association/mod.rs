@@ -20,7 +20,7 @@ use crate::output::{Event, LostReason, Message, Output, Purpose, SendError, Stat
 use crate::path::{PathId, PathState, Paths};
 use crate::policy::window::MakePath;
 use crate::receive::Receiver;
-use crate::sender::{Sender, Surroundings};
+use crate::send::{Sender, Surroundings};
 use crate::shutdown::{State, Step};
 use crate::wire::chunk::{Abort, Data};
 use crate::wire::{Address, Cause, Chunk, Packet};

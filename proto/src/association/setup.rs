@@ -16,7 +16,7 @@ use crate::path::{PathId, PathState, Paths};
 use crate::policy::PolicyError;
 use crate::receive::Receiver;
 use crate::rules::Confirmation;
-use crate::sender::Sender;
+use crate::send::Sender;
 use crate::shutdown::State;
 use crate::wire::chunk::{Abort, Bare, CHUNK_HEADER, Init, OperationError, padded};
 use crate::wire::{Address, Cause, Chunk};

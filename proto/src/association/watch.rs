@@ -6,7 +6,7 @@ use crate::output::{Event, LostReason};
 use crate::path::{Path, PathId, PathState, PathView};
 use crate::policy::Why;
 use crate::rules::{Failover, GivingUp, HeartbeatErrors};
-use crate::sender::TimedOut;
+use crate::send::TimedOut;
 use crate::shutdown::State;
 use crate::wire::chunk::Heartbeat;
 use crate::wire::{Address, Cause};

@@ -15,7 +15,7 @@ pub(crate) use addresses::AddressChanges;
 pub(crate) use agreement::{Agreement, Offer, offer};
 pub(crate) use auth::Authentication;
 pub(crate) use ecn::Congestion;
-pub(crate) use interleaving::{Interleaved, Interleaving};
+pub(crate) use interleaving::Interleaving;
 pub(crate) use partial::Ledger;
 pub(crate) use streams::Reconfiguration;
 

@@ -12,10 +12,10 @@ use bytes::{Bytes, BytesMut};
 
 use crate::association::Association;
 use crate::output::{Event, Purpose, Reason};
-use crate::outstanding::Outstanding;
 use crate::path::Paths;
 use crate::receive::Arrival;
-use crate::sender::{Sender, Surroundings};
+use crate::send::outstanding::Outstanding;
+use crate::send::{Sender, Surroundings};
 use crate::wire::chunk::{Data, FORWARD_HEADER, ForwardTsn, IForwardTsn, SkippedMessage};
 use crate::wire::{Chunk, Packet};
 use crate::{Duration, Limit, Message, Mid, Reliability, Ssn, Time, Tsn};

@@ -7,14 +7,14 @@ use anabranch_proto::{Config, Duration, Endpoint, LocalAddress, NewError, Pairs,
 use crate::chance::stream_seed;
 use crate::engine::{ARRIVED, Change, NO_ROUTE, Parts};
 use crate::error::RunError;
-use crate::flow::Ends;
-use crate::link::{Alteration, Direction};
-use crate::loss::Losses;
+use crate::medium::wire::Losses;
+use crate::medium::wire::{Alteration, Direction};
 use crate::network::{DirectionId, Network};
+use crate::observe::trace::Observer;
 use crate::scenario::{Flow, Scenario};
-use crate::sctp::{Application, SctpAgent, Ways};
-use crate::trace::Observer;
 use crate::traffic::{Sink, Source};
+use crate::transport::ends::Ends;
+use crate::transport::sctp::{Application, SctpAgent, Ways};
 
 use super::values;
 

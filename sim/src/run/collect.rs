@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use anabranch_proto::{Duration, PathState, PathView, Time};
 
 use crate::engine::Engine;
-use crate::link::Direction;
+use crate::medium::wire::Direction;
 use crate::results::{Blocked, Drops, FlowResult, LinkResult, PathResult, Retransmissions, RunResult};
 use crate::scenario::Flow;
-use crate::sctp::{Application, Ended, SctpAgent};
+use crate::transport::sctp::{Application, Ended, SctpAgent};
 
 use super::build::Plan;
 

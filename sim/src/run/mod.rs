@@ -10,10 +10,10 @@ use anabranch_proto::{Policies, Time};
 
 use crate::engine::Engine;
 use crate::error::RunError;
+use crate::observe::trace::{Names, Observer};
 use crate::results::RunResult;
 use crate::scenario::Scenario;
-use crate::sctp::{Application, SctpAgent};
-use crate::trace::{Names, Observer};
+use crate::transport::sctp::{Application, SctpAgent};
 
 use build::Plan;
 

@@ -10,11 +10,12 @@ use super::error::{ScenarioError, did_you_mean};
 use super::units::{self, BadQuantity, Dimension};
 use super::{Loss, Queue};
 
-pub(crate) type Result<T> = std::result::Result<T, ScenarioError>;
+/// The result of reading a part of a document.
+pub type Result<T> = std::result::Result<T, ScenarioError>;
 
 /// A value, and the way that leads to it.
 #[derive(Clone)]
-pub(crate) struct At<'d> {
+pub struct At<'d> {
     document: &'d Document,
     /// As `--set` would address it; empty for the document itself.
     path: String,
@@ -22,7 +23,8 @@ pub(crate) struct At<'d> {
 }
 
 impl<'d> At<'d> {
-    pub(crate) fn root(document: &'d Document) -> Self {
+    /// The document itself.
+    pub fn root(document: &'d Document) -> Self {
         At { document, path: String::new(), node: document.root() }
     }
 
@@ -32,7 +34,7 @@ impl<'d> At<'d> {
     }
 
     /// What stands here, whatever it is.
-    pub(crate) fn value(&self) -> &'d Value {
+    pub fn value(&self) -> &'d Value {
         &self.node.value
     }
 
@@ -41,12 +43,12 @@ impl<'d> At<'d> {
     }
 
     /// The fault `message` at this value.
-    pub(crate) fn error(&self, message: impl Into<String>) -> ScenarioError {
+    pub fn error(&self, message: impl Into<String>) -> ScenarioError {
         self.document.error_at(self.place(), &self.path, message)
     }
 
     /// The fault `message` at the entry `key` of this table, or at the table if it is not there.
-    pub(crate) fn error_below(&self, key: &str, message: impl Into<String>) -> ScenarioError {
+    pub fn error_below(&self, key: &str, message: impl Into<String>) -> ScenarioError {
         match self.get(key) {
             Some(at) => at.error(message),
             None => {
@@ -57,7 +59,7 @@ impl<'d> At<'d> {
     }
 
     /// The fault that there is no such entry in this table.
-    pub(crate) fn no_such_key(&self, entry: &Entry) -> ScenarioError {
+    pub fn no_such_key(&self, entry: &Entry) -> ScenarioError {
         let path = self.below(&entry.key, &entry.node).path;
         self.document.error_at(&entry.place, &path, "there is no such key")
     }
@@ -67,7 +69,7 @@ impl<'d> At<'d> {
     }
 
     /// The entries of this table.
-    pub(crate) fn entries(&self) -> Result<&'d [Entry]> {
+    pub fn entries(&self) -> Result<&'d [Entry]> {
         match &self.node.value {
             Value::Table(entries) => Ok(entries),
             _ => Err(self.wrong("a table")),
@@ -75,12 +77,12 @@ impl<'d> At<'d> {
     }
 
     /// The entry `key` of this table.
-    pub(crate) fn get(&self, key: &str) -> Option<At<'d>> {
+    pub fn get(&self, key: &str) -> Option<At<'d>> {
         self.node.value.entry(key).map(|entry| self.below(key, &entry.node))
     }
 
     /// The tables of an array of tables, each addressed by its name, else by its number.
-    pub(crate) fn tables(&self) -> Result<Vec<At<'d>>> {
+    pub fn tables(&self) -> Result<Vec<At<'d>>> {
         let last = self.path.rsplit('.').next().unwrap_or_default();
         let hint = format!("begin each with a line `[[{last}]]`");
         let Value::Array(items) = &self.node.value else {
@@ -97,13 +99,28 @@ impl<'d> At<'d> {
         items.iter().enumerate().map(table).collect()
     }
 
-    pub(crate) fn array(&self, expected: &str) -> Result<Vec<At<'d>>> {
+    /// The values of an array; `expected` names what should stand here, for the error.
+    pub fn array(&self, expected: &str) -> Result<Vec<At<'d>>> {
         let Value::Array(items) = &self.node.value else { return Err(self.wrong(expected)) };
         Ok(items.iter().map(|node| At { node, ..self.clone() }).collect())
     }
 
+    /// The number that stands here, if it is one.
+    pub fn number(&self) -> Option<f64> {
+        match self.node.value {
+            Value::Integer(n) => Some(n as f64),
+            Value::Float(f) => Some(f),
+            _ => None,
+        }
+    }
+
+    /// Whether an array stands here.
+    pub fn is_array(&self) -> bool {
+        matches!(self.node.value, Value::Array(_))
+    }
+
     /// What may differ between a link's directions: one value, or `[a>b, b>a]`.
-    pub(crate) fn pair<T: Clone>(&self, read: impl Fn(&At<'d>) -> Result<T>) -> Result<[T; 2]> {
+    pub fn pair<T: Clone>(&self, read: impl Fn(&At<'d>) -> Result<T>) -> Result<[T; 2]> {
         let Value::Array(_) = &self.node.value else {
             let both = read(self)?;
             return Ok([both.clone(), both]);
@@ -116,7 +133,8 @@ impl<'d> At<'d> {
         }
     }
 
-    pub(crate) fn string(&self) -> Result<&'d str> {
+    /// A string.
+    pub fn string(&self) -> Result<&'d str> {
         match &self.node.value {
             Value::String(text) => Ok(text),
             _ => Err(self.wrong("a string").hint("put it between quotes")),
@@ -124,7 +142,7 @@ impl<'d> At<'d> {
     }
 
     /// The name of a link, node or flow. It must be usable in `--set`, in path names and as a file's name.
-    pub(crate) fn name(&self) -> Result<String> {
+    pub fn name(&self) -> Result<String> {
         let name = self.string()?;
         let usable = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
         match name {
@@ -136,7 +154,8 @@ impl<'d> At<'d> {
         }
     }
 
-    pub(crate) fn boolean(&self) -> Result<bool> {
+    /// `true` or `false`.
+    pub fn boolean(&self) -> Result<bool> {
         match self.node.value {
             Value::Boolean(b) => Ok(b),
             _ => Err(self.wrong("true or false")),
@@ -144,7 +163,7 @@ impl<'d> At<'d> {
     }
 
     /// A whole number within `range`.
-    pub(crate) fn count<T>(&self, range: RangeInclusive<T>) -> Result<T>
+    pub fn count<T>(&self, range: RangeInclusive<T>) -> Result<T>
     where
         T: Copy + std::fmt::Display + TryFrom<i128> + Into<i128>,
     {
@@ -159,14 +178,14 @@ impl<'d> At<'d> {
     }
 
     /// One of the spellings `names`; `what` they are the names of.
-    pub(crate) fn one_of<'n>(&self, what: &str, names: &[&'n str]) -> Result<&'n str> {
+    pub fn one_of<'n>(&self, what: &str, names: &[&'n str]) -> Result<&'n str> {
         let text = self.string()?;
         let found = names.iter().find(|name| **name == text).copied();
         found.ok_or_else(|| self.unknown(what, text, names.iter().copied()))
     }
 
     /// The fault that nothing of the kind `what` is called `name`.
-    pub(crate) fn unknown<'n>(
+    pub fn unknown<'n>(
         &self,
         what: &str,
         name: &str,
@@ -196,19 +215,73 @@ impl<'d> At<'d> {
     }
 
     /// Bit/s; not zero.
-    pub(crate) fn rate(&self) -> Result<u64> {
+    pub fn rate(&self) -> Result<u64> {
         match self.quantity(&units::RATE)? {
             0 => Err(self.error("a rate cannot be zero").hint("a link is switched off by `up = false`")),
             rate => Ok(rate),
         }
     }
 
-    pub(crate) fn duration(&self) -> Result<Duration> {
+    /// Metres; more than zero.
+    pub fn length(&self) -> Result<f64> {
+        match self.quantity(&units::LENGTH)? {
+            0 => Err(self.error("this length cannot be zero").hint(units::LENGTH.advice())),
+            millimetres => Ok(units::metres(millimetres)),
+        }
+    }
+
+    /// Metres east and north.
+    pub fn place_of(&self) -> Result<[f64; 2]> {
+        const FORM: &str = "at = [\"300 m\", \"-0.5 km\"]";
+        let items = self.array("an array of two lengths").map_err(|error| error.hint(FORM))?;
+        let metres = |at: &At<'_>| at.parsed("a length", &units::LENGTH.advice(), units::coordinate);
+        match items.as_slice() {
+            [east, north] => Ok([metres(east)?, metres(north)?]),
+            _ => Err(self.error(format!("a place is two lengths, found {}", items.len())).hint(FORM)),
+        }
+    }
+
+    /// Hz; more than zero.
+    pub fn frequency(&self) -> Result<f64> {
+        match self.quantity(&units::FREQUENCY)? {
+            0 => Err(self.error("a frequency cannot be zero").hint(units::FREQUENCY.advice())),
+            hertz => Ok(hertz as f64),
+        }
+    }
+
+    /// Decibels, with `unit` (`dB` or `dBm`), within `range`.
+    pub fn decibels(&self, unit: &str, range: RangeInclusive<f64>) -> Result<f64> {
+        let number = self.parsed(unit, &format!("write it as \"10 {unit}\""), |text| units::decibels(text, unit))?;
+        match range.contains(&number) {
+            true => Ok(number),
+            false => Err(self
+                .error(format!("{number} {unit} is out of range"))
+                .hint(format!("it must be {} {unit} to {} {unit}", range.start(), range.end()))),
+        }
+    }
+
+    /// A plain number within `range`.
+    pub fn number(&self, range: RangeInclusive<f64>) -> Result<f64> {
+        let number = match self.node.value {
+            Value::Integer(n) => n as f64,
+            Value::Float(f) => f,
+            _ => return Err(self.wrong("a number, without unit")),
+        };
+        match range.contains(&number) {
+            true => Ok(number),
+            false => Err(self
+                .error(format!("{number} is out of range"))
+                .hint(format!("it must be {} to {}", range.start(), range.end()))),
+        }
+    }
+
+    /// A duration.
+    pub fn duration(&self) -> Result<Duration> {
         self.parsed("a duration", &units::DURATION.advice(), units::duration)
     }
 
     /// Bytes, within `range`.
-    pub(crate) fn size(&self, range: RangeInclusive<u64>) -> Result<u64> {
+    pub fn size(&self, range: RangeInclusive<u64>) -> Result<u64> {
         let size = self.quantity(&units::SIZE)?;
         if range.contains(&size) {
             return Ok(size);
@@ -217,17 +290,19 @@ impl<'d> At<'d> {
         Err(self.error(format!("{size} B is out of range")).hint(format!("it must be {low} B to {high} B")))
     }
 
-    pub(crate) fn size32(&self, range: RangeInclusive<u32>) -> Result<u32> {
+    /// Bytes, within `range`.
+    pub fn size32(&self, range: RangeInclusive<u32>) -> Result<u32> {
         let size = self.size((*range.start()).into()..=(*range.end()).into())?;
         u32::try_from(size).map_err(|_| self.error("this is too large"))
     }
 
-    pub(crate) fn queue(&self) -> Result<Queue> {
+    /// A queue: so many packets or bytes.
+    pub fn queue(&self) -> Result<Queue> {
         self.parsed("a queue", units::QUEUE_ADVICE, units::queue)
     }
 
     /// `"1 %"`, or `{ packets = [5, 9] }`.
-    pub(crate) fn loss(&self) -> Result<Loss> {
+    pub fn loss(&self) -> Result<Loss> {
         if !matches!(self.node.value, Value::Table(_)) {
             return self.parsed("a loss", units::LOSS_ADVICE, units::loss);
         }
@@ -249,7 +324,7 @@ impl<'d> At<'d> {
     }
 
     /// A policy: a name, or a table of a name and the policy's own settings.
-    pub(crate) fn policy(&self) -> Result<PolicySpec> {
+    pub fn policy(&self) -> Result<PolicySpec> {
         let Value::Table(entries) = &self.node.value else {
             let hint = "a policy is a name, or a table { name = …, key = value }";
             return self.string().map(PolicySpec::named).map_err(|e| e.hint(hint));

@@ -19,35 +19,48 @@ pub struct Document {
 
 /// A place in one of the document's texts.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub struct Place {
     source: usize,
     span: Range<usize>,
 }
 
 /// A value and its place.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
-    pub(crate) place: Place,
-    pub(crate) value: Value,
+pub struct Node {
+    /// Where it stands.
+    pub place: Place,
+    /// What stands there.
+    pub value: Value,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Value {
+/// A TOML value, with the places of its parts.
+pub enum Value {
+    /// A string.
     String(String),
+    /// A whole number.
     Integer(i128),
+    /// A number with a fraction.
     Float(f64),
+    /// True or false.
     Boolean(bool),
+    /// A date or time, as it is written.
     Datetime(String),
+    /// An array.
     Array(Vec<Node>),
+    /// A table, in the order of the text.
     Table(Vec<Entry>),
 }
 
 /// A key of a table, its place, and its value.
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) key: String,
-    pub(crate) place: Place,
-    pub(crate) node: Node,
+pub struct Entry {
+    /// The key.
+    pub key: String,
+    /// Where the key stands.
+    pub place: Place,
+    /// Its value.
+    pub node: Node,
 }
 
 impl Document {
@@ -111,11 +124,13 @@ impl Document {
         self.error_at(place, key, message)
     }
 
-    pub(crate) fn error_at(&self, place: &Place, key: &str, message: impl Into<String>) -> ScenarioError {
+    /// The error `message` at `place`, about `key`.
+    pub fn error_at(&self, place: &Place, key: &str, message: impl Into<String>) -> ScenarioError {
         ScenarioError::new(&self.sources[place.source], place.span.clone(), key, message)
     }
 
-    pub(crate) fn root(&self) -> &Node {
+    /// The table that is the whole document.
+    pub fn root(&self) -> &Node {
         &self.root
     }
 
@@ -133,7 +148,8 @@ impl Document {
 }
 
 impl Value {
-    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
+    /// The entry `key`, if this is a table that has it.
+    pub fn entry(&self, key: &str) -> Option<&Entry> {
         match self {
             Value::Table(entries) => entries.iter().find(|entry| entry.key == key),
             _ => None,
@@ -148,7 +164,7 @@ impl Value {
     }
 
     /// The table's `name`, if it has one.
-    pub(crate) fn name(&self) -> Option<&str> {
+    pub fn name(&self) -> Option<&str> {
         match self.entry("name").map(|entry| &entry.node.value) {
             Some(Value::String(name)) => Some(name),
             _ => None,
@@ -156,7 +172,7 @@ impl Value {
     }
 
     /// What kind of value it is, with its article.
-    pub(crate) fn kind(&self) -> &'static str {
+    pub fn kind(&self) -> &'static str {
         match self {
             Value::String(_) => "a string",
             Value::Integer(_) | Value::Float(_) => "a number",

@@ -7,9 +7,11 @@ use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet, renderer::Deco
 
 /// A text that a part of a document came from: the file, or one `--set`.
 #[derive(PartialEq, Eq, Debug)]
-pub(crate) struct Source {
-    pub(crate) name: String,
-    pub(crate) text: String,
+pub struct Source {
+    /// The file, or the option.
+    pub name: String,
+    /// What is written there.
+    pub text: String,
 }
 
 /// A scenario that cannot be read or run: one fault, with its place.
@@ -41,7 +43,8 @@ impl Fault {
 }
 
 impl ScenarioError {
-    pub(crate) fn new(from: &Arc<Source>, span: Range<usize>, key: &str, message: impl Into<String>) -> Self {
+    /// The error `message` about `key`, at the bytes `span` of a text.
+    pub fn new(from: &Arc<Source>, span: Range<usize>, key: &str, message: impl Into<String>) -> Self {
         let span = within(&from.text, span);
         let (message, key) = (message.into(), key.to_owned());
         ScenarioError(Box::new(Fault { message, key, hint: None, from: from.clone(), span }))
@@ -49,14 +52,14 @@ impl ScenarioError {
 
     /// The same with a hint: the nearest right name, or the likely fix.
     #[must_use]
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
     /// The same with a hint if there is one.
     #[must_use]
-    pub(crate) fn maybe_hint(mut self, hint: Option<String>) -> Self {
+    pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
         self.0.hint = hint.or(self.0.hint);
         self
     }
@@ -114,7 +117,7 @@ fn within(text: &str, span: Range<usize>) -> Range<usize> {
 }
 
 /// The candidate nearest to `name`, if one is near enough to have been meant.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = fold(name);
     candidates
         .into_iter()
@@ -130,7 +133,7 @@ fn fold(name: &str) -> String {
 }
 
 /// `did you mean …?`, or what there is.
-pub(crate) fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
+pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(name, candidates.clone()) {
         Some(candidate) => format!("did you mean `{candidate}`?"),
         None => format!("there is {}", listed(candidates)),
@@ -138,7 +141,7 @@ pub(crate) fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = 
 }
 
 /// The names, each in backquotes.
-pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let quoted: Vec<_> = names.into_iter().map(|name| format!("`{name}`")).collect();
     if quoted.is_empty() { "none".to_owned() } else { quoted.join(", ") }
 }

@@ -3,16 +3,20 @@
 
 use super::at::{At, Result};
 use super::error::{ScenarioError, nearest};
-use super::{flow, link, read, sctp};
+use super::{channel, flow, link, read, sctp, station};
 
 /// A key that a table of kind `T` takes.
-pub(crate) struct Key<T> {
-    pub(crate) name: &'static str,
+pub struct Key<T> {
+    /// How it is spelled.
+    pub name: &'static str,
     /// What kind of value it takes.
-    pub(crate) takes: &'static str,
-    pub(crate) default: Default,
-    pub(crate) doc: &'static str,
-    pub(crate) read: fn(&mut T, &At<'_>) -> Result<()>,
+    pub takes: &'static str,
+    /// What holds where it is not given.
+    pub default: Default,
+    /// What it means.
+    pub doc: &'static str,
+    /// Reads its value into a draft of the table.
+    pub read: fn(&mut T, &At<'_>) -> Result<()>,
 }
 
 /// What holds where a key is not given.
@@ -55,9 +59,16 @@ pub fn sections() -> Vec<Section> {
     protocol.extend(sctp::rule_docs());
     vec![
         section("", docs(read::KEYS)),
-        section("[[node]]", docs(link::NODE_KEYS)),
+        section("[[node]]", docs(station::NODE_KEYS)),
         section("[[link]]", docs(link::KEYS)),
         section("[[change]]", docs(link::CHANGE_KEYS)),
+        section("[[channel]]", docs(channel::CHANNEL_KEYS)),
+        section("[channel.reception] range", docs(channel::RANGE_KEYS)),
+        section("[channel.reception] power", docs(channel::POWER_KEYS)),
+        section("[channel.dcf]", docs(channel::DCF_KEYS)),
+        section("[[chain]]", docs(station::CHAIN_KEYS)),
+        section("[[grid]]", docs(station::GRID_KEYS)),
+        section("[[route]]", docs(station::ROUTE_KEYS)),
         section("[[flow]]", docs(flow::KEYS)),
         section("[flow.sctp]", protocol),
     ]
@@ -77,7 +88,8 @@ pub fn markdown(section: &Section) -> String {
     table
 }
 
-pub(crate) fn docs<T>(keys: &[Key<T>]) -> Vec<KeyDoc> {
+/// The documentation of each row.
+pub fn docs<T>(keys: &[Key<T>]) -> Vec<KeyDoc> {
     let doc = |key: &Key<T>| KeyDoc {
         name: key.name,
         takes: key.takes.to_owned(),
@@ -96,7 +108,7 @@ pub(super) fn fill<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()>
 }
 
 /// Reads what `keys` know and asks nothing about the rest.
-pub(crate) fn read_known<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()> {
+pub fn read_known<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()> {
     for key in keys {
         match at.get(key.name) {
             Some(value) => (key.read)(draft, &value)?,

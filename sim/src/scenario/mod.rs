@@ -5,19 +5,24 @@
 //! [`keys`] read its tables into these types (`link`, `flow`, `sctp`), and `read` checks what only the whole
 //! can tell. Whatever is wrong becomes one [`ScenarioError`].
 
-pub(crate) mod at;
+mod air;
+pub mod at;
 mod blame;
-pub(crate) mod document;
-pub(crate) mod error;
+mod channel;
+pub mod document;
+pub mod error;
 mod flow;
 pub mod keys;
 mod link;
 mod read;
 mod sctp;
-pub(crate) mod units;
+mod station;
+pub mod units;
 
+pub use channel::{Channel, Dcf, Powers, Propagation, Ranges, Reception, Timing};
 pub use document::Document;
 pub use error::ScenarioError;
+pub use station::{Route, Station};
 
 use anabranch_proto::{Config, Duration, Policies, Reliability};
 
@@ -60,6 +65,14 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// What changes while it runs, in any order.
     pub changes: Vec<Change>,
+    /// The channels on which radios are, in any order.
+    pub channels: Vec<Channel>,
+    /// The nodes with radios, in any order.
+    pub stations: Vec<Station>,
+    /// Ways between radios; all others are the shortest.
+    pub routes: Vec<Route>,
+    /// From when until when results are taken beside those of the whole run.
+    pub measure: Option<[Duration; 2]>,
 }
 
 impl Default for Scenario {
@@ -75,6 +88,10 @@ impl Default for Scenario {
             links: Vec::new(),
             flows: Vec::new(),
             changes: Vec::new(),
+            channels: Vec::new(),
+            stations: Vec::new(),
+            routes: Vec::new(),
+            measure: None,
         }
     }
 }

@@ -7,25 +7,30 @@ use super::{Loss, Queue};
 
 /// Why a text is not the quantity that it should be.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct BadQuantity {
-    pub(crate) message: String,
-    pub(crate) hint: String,
+pub struct BadQuantity {
+    /// What is wrong.
+    pub message: String,
+    /// How to write it.
+    pub hint: String,
 }
 
 type Quantity<T> = Result<T, BadQuantity>;
 
 /// A dimension: its name, its units as multiples of the smallest, and what people write instead of them.
-pub(crate) struct Dimension {
+pub struct Dimension {
     /// With its article.
-    pub(crate) what: &'static str,
-    pub(crate) units: &'static [(&'static str, u64)],
+    pub what: &'static str,
+    /// Its units, each with its size in the smallest.
+    pub units: &'static [(&'static str, u64)],
     slips: &'static [(&'static str, &'static str)],
     /// What the smallest unit is called.
     smallest: &'static str,
-    pub(crate) example: &'static str,
+    /// A right quantity.
+    pub example: &'static str,
 }
 
-pub(crate) const RATE: Dimension = Dimension {
+/// Rates; the smallest unit is bit/s.
+pub const RATE: Dimension = Dimension {
     what: "a rate",
     units: &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)],
     slips: &[
@@ -43,7 +48,8 @@ pub(crate) const RATE: Dimension = Dimension {
     example: "10 Mbit/s",
 };
 
-pub(crate) const DURATION: Dimension = Dimension {
+/// Durations; the smallest unit is a nanosecond.
+pub const DURATION: Dimension = Dimension {
     what: "a duration",
     units: &[
         ("ns", 1),
@@ -68,7 +74,8 @@ pub(crate) const DURATION: Dimension = Dimension {
     example: "50 ms",
 };
 
-pub(crate) const SIZE: Dimension = Dimension {
+/// Sizes; the smallest unit is a byte.
+pub const SIZE: Dimension = Dimension {
     what: "a size",
     units: &[
         ("B", 1),
@@ -94,9 +101,25 @@ pub(crate) const SIZE: Dimension = Dimension {
     example: "64 KiB",
 };
 
+pub(crate) const LENGTH: Dimension = Dimension {
+    what: "a length",
+    units: &[("mm", 1), ("cm", 10), ("m", 1_000), ("km", 1_000_000)],
+    slips: &[("metre", "m"), ("metres", "m"), ("meter", "m"), ("meters", "m"), ("kilometres", "km")],
+    smallest: "mm",
+    example: "300 m",
+};
+
+pub(crate) const FREQUENCY: Dimension = Dimension {
+    what: "a frequency",
+    units: &[("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)],
+    slips: &[("hz", "Hz"), ("Mhz", "MHz"), ("Ghz", "GHz")],
+    smallest: "Hz",
+    example: "2.4 GHz",
+};
+
 impl Dimension {
     /// The quantity that `text` says, in the smallest unit.
-    pub(crate) fn read(&self, text: &str) -> Quantity<u64> {
+    pub fn read(&self, text: &str) -> Quantity<u64> {
         let (number, unit) = split(text);
         let bad = |message: String| BadQuantity { message, hint: self.advice() };
         if text.trim_start().starts_with('-') {
@@ -131,19 +154,19 @@ impl Dimension {
     }
 
     /// How to write it.
-    pub(crate) fn advice(&self) -> String {
+    pub fn advice(&self) -> String {
         let units: Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
         format!("write it as \"{}\"; the units are {}", self.example, units.join(", "))
     }
 }
 
 /// A duration.
-pub(crate) fn duration(text: &str) -> Quantity<Duration> {
+pub fn duration(text: &str) -> Quantity<Duration> {
     DURATION.read(text).map(Duration::from_nanos)
 }
 
 /// A queue: "50 packets" or "75 kB".
-pub(crate) fn queue(text: &str) -> Quantity<Queue> {
+pub fn queue(text: &str) -> Quantity<Queue> {
     let (number, unit) = split(text);
     let bad = |message: String| BadQuantity { message, hint: QUEUE_ADVICE.to_owned() };
     if text.trim_start().starts_with('-') {
@@ -169,10 +192,11 @@ pub(crate) fn queue(text: &str) -> Quantity<Queue> {
     }
 }
 
-pub(crate) const QUEUE_ADVICE: &str = "write it as \"50 packets\" or \"75 kB\"";
+/// How to write a queue.
+pub const QUEUE_ADVICE: &str = "write it as \"50 packets\" or \"75 kB\"";
 
 /// A probability of loss: "1 %".
-pub(crate) fn loss(text: &str) -> Quantity<Loss> {
+pub fn loss(text: &str) -> Quantity<Loss> {
     let (number, unit) = split(text);
     let bad = |message: String| BadQuantity { message, hint: LOSS_ADVICE.to_owned() };
     if text.trim_start().starts_with('-') {
@@ -192,7 +216,38 @@ pub(crate) fn loss(text: &str) -> Quantity<Loss> {
     }
 }
 
-pub(crate) const LOSS_ADVICE: &str = "write it as \"1 %\", or list the packets: { packets = [5, 9] }";
+/// How to write a loss.
+pub const LOSS_ADVICE: &str = "write it as \"1 %\", or list the packets: { packets = [5, 9] }";
+
+/// A length that may be negative, in metres.
+pub(crate) fn coordinate(text: &str) -> Quantity<f64> {
+    match text.trim_start().strip_prefix('-') {
+        Some(rest) => LENGTH.read(rest).map(|millimetres| -metres(millimetres)),
+        None => LENGTH.read(text).map(metres),
+    }
+}
+
+/// Millimetres as metres.
+pub(crate) fn metres(millimetres: u64) -> f64 {
+    millimetres as f64 / 1000.0
+}
+
+/// A number of decibels, of power (`dBm`) or as a ratio (`dB`), with its unit.
+pub(crate) fn decibels(text: &str, unit: &str) -> Quantity<f64> {
+    let hint = format!("write it as \"{} {unit}\"", if unit == "dB" { "10" } else { "-93" });
+    let bad = |message: String| BadQuantity { message, hint: hint.clone() };
+    let (sign, rest) = match text.trim_start().strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text),
+    };
+    let (number, found) = split(rest);
+    let decimal = Decimal::read(number).ok_or_else(|| bad(format!("`{text}` is not a number of {unit}")))?;
+    match found {
+        "" => Err(bad(format!("`{text}` has no unit, and needs {unit}"))),
+        _ if found == unit => Ok(sign * decimal.shifted(0)),
+        _ => Err(bad(format!("`{found}` is not {unit}"))),
+    }
+}
 
 /// The number at the beginning of `text`, and the unit after it.
 fn split(text: &str) -> (&str, &str) {
@@ -280,6 +335,21 @@ mod tests {
         }
         for text in ["101 %", "-1 %", "0.01", "1 percent", "half"] {
             assert!(loss(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn lengths_and_decibels() {
+        assert_eq!(LENGTH.read("0.37 km"), Ok(370_000));
+        assert_eq!(coordinate("-0.5 km"), Ok(-500.0));
+        assert_eq!(coordinate("12.5 m"), Ok(12.5));
+        assert_eq!(decibels("-93.5 dBm", "dBm"), Ok(-93.5));
+        assert_eq!(decibels("10 dB", "dB"), Ok(10.0));
+        for text in ["300", "-", "--1 m", "3 feet"] {
+            assert!(coordinate(text).is_err(), "{text:?}");
+        }
+        for text in ["10", "10 dB", "ten dBm", "- dBm"] {
+            assert!(decibels(text, "dBm").is_err(), "{text:?}");
         }
     }
 

@@ -1,11 +1,9 @@
 //! Interleaved messages (RFC 8260): I-DATA in place of DATA, I-FORWARD-TSN in place of FORWARD TSN.
 //!
-//! `sending.rs` numbers fragments and gives each stream its turn, chunk by chunk; `receiving.rs` joins them.
+//! `sending.rs` numbers fragments and gives each stream its turn, chunk by chunk; `receive/interleaved.rs` joins them.
 
-mod receiving;
 mod sending;
 
-pub(crate) use receiving::Interleaved;
 pub(crate) use sending::Interleaving;
 
 use super::Came;

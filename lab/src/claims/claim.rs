@@ -1,0 +1,536 @@
+//! Claims: read from `claims.toml`, and expanded over the rows of their tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Paper;
+use super::crossing::Search;
+use super::read::{PaperError, edits, fill, named, over};
+use super::rows::{Row, Table};
+use super::text::{self, Fields, Unit, filled, strings};
+use crate::sweep::Variation;
+use anabranch_sim::scenario::Document;
+use anabranch_sim::scenario::at::{At, Result};
+use anabranch_sim::scenario::error::ScenarioError;
+use anabranch_sim::scenario::keys::{Default, Key};
+
+/// One claim, about one row of its table if it has one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Case {
+    /// Its name.
+    pub id: String,
+    /// Where the paper says so: table, figure or section.
+    pub source: String,
+    /// What is claimed.
+    pub form: Form,
+    /// What is run, by its number among the paper's experiments.
+    pub experiment: usize,
+    /// Under which variant, by its number.
+    pub variant: usize,
+    /// Whether the values under the other variants are to stand beside.
+    pub beside: bool,
+    /// Edits before and after those of the variant.
+    pub edits: [Vec<String>; 2],
+    /// The unit of its values.
+    pub unit: Unit,
+    /// What the paper says: a value for each that is compared, or none.
+    pub paper: Vec<Cell>,
+    /// What the reference simulator says, likewise.
+    pub ns2: Vec<Cell>,
+    /// How near the value must come to what.
+    pub within: Vec<(Reference, Tolerance)>,
+    /// Between which bounds the value must lie.
+    pub bounds: Bounds,
+    /// Whether it is expected to hold.
+    pub expected: bool,
+    /// Why not, if not.
+    pub reason: Option<String>,
+}
+
+/// What is claimed. Measures, marks and variants are numbers in the paper's lists.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Form {
+    /// A measure has this value.
+    Value {
+        /// Which.
+        measure: usize,
+    },
+    /// A measure under the first edit, divided by that under the second.
+    Ratio {
+        /// Which.
+        measure: usize,
+        /// The edits.
+        over: Variation,
+    },
+    /// A measure is larger under each edit than under the one before; or the order is that of a reference.
+    Order {
+        /// Which.
+        measure: usize,
+        /// The edits.
+        over: Variation,
+        /// Whose order it is, if not that of the list.
+        like: Option<Reference>,
+    },
+    /// Marks come one after the other.
+    Sequence {
+        /// The marks.
+        marks: Vec<usize>,
+    },
+    /// The value of a key at which the order of a measure under two edits changes.
+    Crossing(Search),
+}
+
+/// With what a value is compared.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Reference {
+    /// The paper.
+    Paper,
+    /// The reference simulator.
+    Ns2,
+}
+
+/// A published value.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Cell {
+    /// A number, in the claim's unit.
+    Number(f64),
+    /// It does not come to it: `-` in a table.
+    Never,
+}
+
+/// How far a value may be from another: the wider counts.
+#[derive(Copy, Clone, PartialEq, Debug, serde::Serialize)]
+pub struct Tolerance {
+    /// In parts of the other.
+    pub relative: f64,
+    /// In the claim's unit.
+    pub absolute: f64,
+}
+
+/// Bounds, both included.
+#[derive(Copy, Clone, PartialEq, Default, Debug, serde::Serialize)]
+pub struct Bounds {
+    /// The value is at least this.
+    pub at_least: Option<f64>,
+    /// The value is at most this.
+    pub at_most: Option<f64>,
+}
+
+/// The keys of a `[[claim]]`. Most are read together, once it is known what the claim is about.
+pub(super) const KEYS: &[Key<()>] = &[
+    key("id", "string", Default::Required, "Its name; `{COLUMN}` makes one for each row."),
+    key("source", "string", Default::Required, "Where the paper says so: table, figure or section."),
+    key(
+        "form",
+        "`\"value\"`, `\"ratio\"`, `\"order\"`, `\"sequence\"`, `\"crossing\"`",
+        Default::Required,
+        "What is claimed: see the forms above.",
+    ),
+    key("experiment", "experiment", Default::Required, "What is run."),
+    key("variant", "variant", Default::Text("the first"), "Under which edits it is judged."),
+    key(
+        "beside",
+        "boolean",
+        Default::Value("true"),
+        "Whether the values under the other variants stand beside.",
+    ),
+    key("set", "array of `\"KEY=VALUE\"`", Default::Value("[]"), "Edits of its own, after the variant's."),
+    key("measure", "measure", Default::Text("none"), "What is measured; a sequence needs none."),
+    key(
+        "over",
+        "`\"KEY=A,B\"`",
+        Default::Text("none"),
+        "The edits that ratio, order and crossing compare, as `--vary` takes them.",
+    ),
+    key(
+        "like",
+        "`\"paper\"`, `\"ns2\"`",
+        Default::Text("ascending, as listed"),
+        "Of an order: it is the order of these values.",
+    ),
+    key("marks", "array of marks", Default::Text("none"), "Of a sequence: they come in this order."),
+    key("key", "key", Default::Text("none"), "Of a crossing: what is sought, as `--set` addresses it."),
+    key("from", "quantity", Default::Text("none"), "Of a crossing: where the search begins."),
+    key("to", "quantity", Default::Text("none"), "Of a crossing: where it ends."),
+    key("precision", "share", Default::Value("\"0.1 %\""), "Of a crossing: when the bisection ends."),
+    key(
+        "points",
+        "count",
+        Default::Value("2"),
+        "Of a crossing: at how many values, evenly spaced, the order is looked at first; the last change is bisected.",
+    ),
+    key(
+        "rows",
+        "file",
+        Default::Text("none"),
+        "A CSV in the paper's folder: one claim for each of its rows.",
+    ),
+    key("only", "table", Default::Text("all rows"), "Which rows: `{ COLUMN = [CELL, …] }`."),
+    key(
+        "each",
+        "table",
+        Default::Text("none"),
+        "Further fields: `{ NAME = [TEXT, …] }`, one claim for each combination.",
+    ),
+    key(
+        "paper",
+        "column or number, or an array of them",
+        Default::Text("none"),
+        "What the paper says, in SI units: a value for each that is compared. An empty cell says nothing, `-` that it does not come to it.",
+    ),
+    key("ns2", "column or number, or an array of them", Default::Text("none"), "What ns-2 says, likewise."),
+    key(
+        "within",
+        "table",
+        Default::Text("none"),
+        "How near the value must come: `{ ns2 = \"0.5 %\", paper = [\"1 %\", \"1 ms\"] }`; of several tolerances the wider counts.",
+    ),
+    key("at_least", "quantity", Default::Text("none"), "The value is at least this."),
+    key("at_most", "quantity", Default::Text("none"), "The value is at most this."),
+    key("expected", "boolean", Default::Value("true"), "Whether it is expected to hold."),
+    key("reason", "string", Default::Text("none"), "Why it is not expected to."),
+    key(
+        "exceptions",
+        "table",
+        Default::Text("none"),
+        "Rows that are not expected to hold: `{ \"ID\" = \"reason\" }`.",
+    ),
+];
+
+const fn key(name: &'static str, takes: &'static str, default: Default, doc: &'static str) -> Key<()> {
+    Key { name, takes, default, doc, read: |(), _| Ok(()) }
+}
+
+/// Every claim of `document`, expanded.
+pub(super) fn cases(document: &Document, paper: &Paper) -> std::result::Result<Vec<Case>, PaperError> {
+    let root = At::root(document);
+    let mut claims = Vec::new();
+    fill(&mut claims, &root, &[TOP])?;
+    let mut cases = Vec::new();
+    let mut ids = BTreeSet::new();
+    for at in root.get("claim").map_or(Ok(Vec::new()), |at| at.tables())? {
+        let first = cases.len();
+        for (row, fields) in expansion(&at, paper)? {
+            let case = case(&at, &fields, row.as_ref(), paper)?;
+            if !ids.insert(case.id.clone()) {
+                return Err(at.error_below("id", format!("there is another claim `{}`", case.id)).into());
+            }
+            cases.push(case);
+        }
+        except(&at, &mut cases[first..])?;
+    }
+    Ok(cases)
+}
+
+const TOP: Key<Vec<()>> = Key {
+    name: "claim",
+    takes: "tables",
+    default: Default::Required,
+    doc: "The claims, each a `[[claim]]`.",
+    read: |_, at| at.tables().map(drop),
+};
+
+/// The rows that a claim is about, and what its fields are for each; one without a row if it has no table.
+fn expansion(at: &At<'_>, paper: &Paper) -> std::result::Result<Vec<(Option<Row>, Fields)>, PaperError> {
+    fill(&mut (), at, KEYS)?;
+    let mut rows: Vec<(Option<Row>, Fields)> = match at.get("rows") {
+        None => vec![(None, Fields::new())],
+        Some(file) => {
+            let table = Table::read(&paper.folder.join(file.string()?)).map_err(|error| match error {
+                PaperError::File { file: name, error } => {
+                    PaperError::Text(file.error(format!("{}: {error}", name.display())))
+                }
+                error => error,
+            })?;
+            let only = at.get("only").map_or(Ok(Vec::new()), |at| lists(&at))?;
+            let wrong = |(message, hint): (String, String)| at.error_below("only", message).hint(hint);
+            table.only(&only).map_err(wrong)?.into_iter().map(|row| (Some(row.clone()), row.cells)).collect()
+        }
+    };
+    if let (Some(only), None) = (at.get("only"), at.get("rows")) {
+        return Err(only.error("there are no rows to choose from").hint("it goes with `rows`").into());
+    }
+    for (name, values) in at.get("each").map_or(Ok(Vec::new()), |at| lists(&at))? {
+        let with = |(row, fields): &(Option<Row>, Fields), value: &String| {
+            let mut fields = fields.clone();
+            fields.insert(name.clone(), value.clone());
+            (row.clone(), fields)
+        };
+        rows = rows.iter().flat_map(|row| values.iter().map(move |value| with(row, value))).collect();
+    }
+    Ok(rows)
+}
+
+/// A table of lists of strings.
+fn lists(at: &At<'_>) -> Result<Vec<(String, Vec<String>)>> {
+    let list = |key: &String| {
+        let values = at.get(key).map_or(Ok(Vec::new()), |at| strings(&at))?;
+        Ok((key.clone(), values.into_iter().map(str::to_owned).collect()))
+    };
+    at.entries()?.iter().map(|entry| list(&entry.key)).collect()
+}
+
+/// Marks the claims that are not expected to hold.
+fn except(at: &At<'_>, cases: &mut [Case]) -> Result<()> {
+    let Some(exceptions) = at.get("exceptions") else { return Ok(()) };
+    for entry in exceptions.entries()? {
+        let ids: Vec<_> = cases.iter().map(|case| case.id.clone()).collect();
+        let case = cases.iter_mut().find(|case| case.id == entry.key);
+        let unknown = || exceptions.unknown("claim", &entry.key, ids.iter().map(String::as_str));
+        let case = case.ok_or_else(unknown)?;
+        case.expected = false;
+        case.reason = exceptions.get(&entry.key).map(|at| reason(&at)).transpose()?;
+    }
+    Ok(())
+}
+
+fn reason(at: &At<'_>) -> Result<String> {
+    match at.string()?.trim() {
+        "" => Err(at.error("a reason says something")),
+        text => Ok(text.to_owned()),
+    }
+}
+
+/// The claim at `at` with these fields.
+fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Result<Case> {
+    let needed = |key: &str| at.get(key).ok_or_else(|| at.error_below(key, "this key is missing"));
+    let experiment = needed("experiment")?;
+    let experiments = paper.experiments.iter().map(|experiment| experiment.name.as_str());
+    let experiment_number = named(&experiment, "experiment", experiments)?;
+    let variants = paper.variants.iter().map(|variant| variant.name.as_str());
+    let (form, unit) = form(at, fields, paper)?;
+    let fill_all = |at: &At<'_>, texts: &[String]| -> Result<Vec<String>> {
+        let refuse = |(message, hint): (String, String)| at.error(message).hint(hint);
+        texts.iter().map(|text| text::fill(text, fields).map_err(refuse)).collect()
+    };
+    let own = at.get("set").map_or(Ok(Vec::new()), |at| edits(&at).and_then(|set| fill_all(&at, &set)))?;
+    let published = |key: &str| at.get(key).map_or(Ok(Vec::new()), |at| cells(&at, fields, row));
+    let case = Case {
+        id: filled(&needed("id")?, fields)?,
+        source: filled(&needed("source")?, fields)?,
+        experiment: experiment_number,
+        variant: at.get("variant").map_or(Ok(0), |at| named(&at, "variant", variants))?,
+        beside: at.get("beside").map_or(Ok(true), |at| at.boolean())?,
+        edits: [fill_all(&experiment, &paper.experiments[experiment_number].set)?, own],
+        paper: published("paper")?,
+        ns2: published("ns2")?,
+        within: within(at, unit, fields)?,
+        bounds: Bounds {
+            at_least: bound(at, "at_least", unit, fields)?,
+            at_most: bound(at, "at_most", unit, fields)?,
+        },
+        expected: at.get("expected").map_or(Ok(true), |at| at.boolean())?,
+        reason: at.get("reason").map(|at| reason(&at)).transpose()?,
+        form,
+        unit,
+    };
+    check(at, case)
+}
+
+/// Refuses what could not be judged.
+fn check(at: &At<'_>, mut case: Case) -> Result<Case> {
+    match (&case.reason, case.expected) {
+        (None, false) => {
+            return Err(at.error_below("reason", "a claim that is not expected to hold needs a reason"));
+        }
+        (Some(_), true) => {
+            return Err(at
+                .error_below("reason", "nothing would read this here")
+                .hint("it goes with `expected = false`"));
+        }
+        _ => {}
+    }
+    let reference = |reference| if reference == Reference::Paper { &case.paper } else { &case.ns2 };
+    let operands = case.form.operands();
+    for (key, cells) in [("paper", &case.paper), ("ns2", &case.ns2)] {
+        if !cells.is_empty() && cells.len() != operands {
+            return Err(at.error_below(key, format!("expected {operands} of them, found {}", cells.len())));
+        }
+    }
+    let single = !matches!(case.form, Form::Order { .. } | Form::Sequence { .. });
+    if !single && (!case.within.is_empty() || case.bounds != Bounds::default()) {
+        return Err(at.error("an order has neither tolerance nor bounds"));
+    }
+    if let Form::Order { like: Some(like), .. } = &case.form
+        && reference(*like).is_empty()
+    {
+        return Err(at.error_below("like", "there is nothing to be like: this has no such values"));
+    }
+    // A row whose cell is empty says nothing about that reference.
+    let within: Vec<_> = case.within.iter().filter(|(to, _)| !reference(*to).is_empty()).copied().collect();
+    if single && within.is_empty() && case.bounds == Bounds::default() {
+        return Err(at
+            .error(format!("`{}` has nothing to be held against", case.id))
+            .hint("give `within` and what it is within of, or `at_least` or `at_most`"));
+    }
+    case.within = within;
+    Ok(case)
+}
+
+impl Form {
+    /// How it is spelled.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Form::Value { .. } => "value",
+            Form::Ratio { .. } => "ratio",
+            Form::Order { .. } => "order",
+            Form::Sequence { .. } => "sequence",
+            Form::Crossing(_) => "crossing",
+        }
+    }
+
+    /// How many values it compares with as many published ones.
+    fn operands(&self) -> usize {
+        match self {
+            Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) => 1,
+            Form::Order { over, .. } => over.values.len(),
+            Form::Sequence { marks } => marks.len(),
+        }
+    }
+}
+
+/// The keys that forms have in common with no other, and the forms that read them.
+const OF_FORMS: &[(&str, &[&str])] = &[
+    ("measure", &["value", "ratio", "order", "crossing"]),
+    ("over", &["ratio", "order", "crossing"]),
+    ("like", &["order"]),
+    ("marks", &["sequence"]),
+    ("key", &["crossing"]),
+    ("from", &["crossing"]),
+    ("to", &["crossing"]),
+    ("precision", &["crossing"]),
+    ("points", &["crossing"]),
+];
+
+/// Keys that a form can do without.
+const OPTIONAL: &[&str] = &["like", "precision", "points"];
+
+fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
+    let form = at.get("form").ok_or_else(|| at.error_below("form", "this key is missing"))?;
+    let form = form.one_of("form", &["value", "ratio", "order", "sequence", "crossing"])?;
+    for (key, forms) in OF_FORMS {
+        match (at.get(key), forms.contains(&form)) {
+            (Some(value), false) => {
+                return Err(value
+                    .error(format!("a {form} does not read this"))
+                    .hint(format!("it is for: {}", forms.join(", "))));
+            }
+            (None, true) if !OPTIONAL.contains(key) => {
+                return Err(at.error_below(key, format!("a {form} needs this key")));
+            }
+            _ => {}
+        }
+    }
+    let Some(measured) = at.get("measure") else {
+        return Ok((Form::Sequence { marks: marks(at, paper)? }, Unit::Seconds));
+    };
+    let measure = measure(&measured, fields, paper)?;
+    let unit = paper.measures[measure].unit;
+    let Some(over_at) = at.get("over") else { return Ok((Form::Value { measure }, unit)) };
+    let over = over(&over_at, &filled(&over_at, fields)?)?;
+    if form == "order" {
+        let like = at.get("like").map(|at| at.one_of("reference", &["paper", "ns2"])).transpose()?;
+        let like = like.map(|name| if name == "paper" { Reference::Paper } else { Reference::Ns2 });
+        return Ok((Form::Order { measure, over, like }, unit));
+    }
+    if over.values.len() != 2 {
+        return Err(over_at.error(format!("a {form} compares two, found {}", over.values.len())));
+    }
+    if form == "ratio" {
+        return Ok((Form::Ratio { measure, over }, Unit::Count));
+    }
+    let (search, unit) = search(at, measure, over, fields)?;
+    Ok((Form::Crossing(search), unit))
+}
+
+fn measure(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {
+    let name = filled(at, fields)?;
+    let names = paper.measures.iter().map(|measure| measure.name.as_str());
+    names.clone().position(|known| known == name).ok_or_else(|| at.unknown("measure", &name, names))
+}
+
+fn marks(at: &At<'_>, paper: &Paper) -> Result<Vec<usize>> {
+    let list = at.get("marks").map_or(Ok(Vec::new()), |at| at.array("an array of marks"))?;
+    let names = || paper.marks.iter().map(|mark| mark.name.as_str());
+    let mark = |at: &At<'_>| {
+        let name = at.string()?;
+        paper.mark(name).ok_or_else(|| at.unknown("mark", name, names()))
+    };
+    list.iter().map(mark).collect()
+}
+
+fn search(at: &At<'_>, measure: usize, over: Variation, fields: &Fields) -> Result<(Search, Unit)> {
+    let needed = |key: &str| at.get(key).ok_or_else(|| at.error_below(key, "a crossing needs this key"));
+    let quantity = |key: &str| {
+        let at = needed(key)?;
+        Unit::of(&filled(&at, fields)?).ok_or_else(|| {
+            at.error("this is neither a rate, a duration nor a size").hint("write it as \"800 kbit/s\"")
+        })
+    };
+    let ((unit, from), (other, to)) = (quantity("from")?, quantity("to")?);
+    if unit != other || from >= to {
+        return Err(at.error_below("to", "this must be more than `from`, and of its kind"));
+    }
+    let precision = match at.get("precision") {
+        None => 0.001,
+        Some(at) => text::tolerance(&at, Unit::Count, fields)?.relative,
+    };
+    if precision <= 0.0 {
+        return Err(at
+            .error_below("precision", "this must be more than nothing")
+            .hint("write it as \"0.1 %\""));
+    }
+    let points = at.get("points").map_or(Ok(2), |at| at.count(2_u32..=10_000))?;
+    let key = filled(&needed("key")?, fields)?;
+    Ok((Search { measure, over, key, unit, from, to, precision, points }, unit))
+}
+
+fn bound(at: &At<'_>, key: &str, unit: Unit, fields: &Fields) -> Result<Option<f64>> {
+    let Some(at) = at.get(key) else { return Ok(None) };
+    match at.number() {
+        Some(number) if unit == Unit::Count => Ok(Some(number)),
+        _ => {
+            let refuse = |(message, hint): (String, String)| at.error(message).hint(hint);
+            unit.read(&filled(&at, fields)?).map(Some).map_err(refuse)
+        }
+    }
+}
+
+fn within(at: &At<'_>, unit: Unit, fields: &Fields) -> Result<Vec<(Reference, Tolerance)>> {
+    let Some(within) = at.get("within") else { return Ok(Vec::new()) };
+    let names: BTreeMap<_, _> = [("paper", Reference::Paper), ("ns2", Reference::Ns2)].into();
+    let one = |key: &str| {
+        let reference =
+            names.get(key).ok_or_else(|| within.unknown("reference", key, names.keys().copied()))?;
+        if at.get(key).is_none() {
+            return Err(within.error_below(key, format!("the claim has no `{key}` to be near to")));
+        }
+        let tolerance = within.get(key).ok_or_else(|| within.error("this is missing"))?;
+        Ok((*reference, text::tolerance(&tolerance, unit, fields)?))
+    };
+    within.entries()?.iter().map(|entry| one(&entry.key)).collect()
+}
+
+/// The published values at `at`; none if a cell is empty.
+fn cells(at: &At<'_>, fields: &Fields, row: Option<&Row>) -> Result<Vec<Cell>> {
+    let items = if at.is_array() { at.array("an array")? } else { vec![at.clone()] };
+    let cells: Vec<Option<Cell>> = items.iter().map(|at| cell(at, fields, row)).collect::<Result<_>>()?;
+    Ok(cells.into_iter().collect::<Option<_>>().unwrap_or_default())
+}
+
+fn cell(at: &At<'_>, fields: &Fields, row: Option<&Row>) -> Result<Option<Cell>> {
+    if let Some(number) = at.number() {
+        return Ok(Some(Cell::Number(number)));
+    }
+    let column = filled(at, fields)?;
+    let Some(row) = row else {
+        return Err(at.error("there is no table to take this from").hint("give a number, or `rows`"));
+    };
+    let columns = || row.cells.keys().map(String::as_str);
+    let text = row.cells.get(&column).ok_or_else(|| at.unknown("column", &column, columns()))?;
+    let wrong = |_| -> ScenarioError { row.error(&column, format!("`{text}` is neither a number nor `-`")) };
+    match text.as_str() {
+        "" => Ok(None),
+        "-" => Ok(Some(Cell::Never)),
+        text => text.parse().map(|number| Some(Cell::Number(number))).map_err(wrong),
+    }
+}

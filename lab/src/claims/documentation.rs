@@ -1,0 +1,19 @@
+//! The keys of a paper's files, for `docs/papers.md`.
+
+use super::{claim, mark, measure, read};
+use anabranch_sim::scenario::keys::{Section, docs};
+
+/// Every table and key of `paper.toml` and `claims.toml`.
+pub fn sections() -> Vec<Section> {
+    let section = |header, keys| Section { header, keys };
+    vec![
+        section("", docs(read::KEYS)),
+        section("[[variant]]", docs(read::VARIANT_KEYS)),
+        section("[[experiment]]", docs(read::EXPERIMENT_KEYS)),
+        section("[[mark]]", docs(mark::KEYS)),
+        section("event", docs(mark::EVENT_KEYS)),
+        section("[[measure]]", docs(measure::KEYS)),
+        section("[[figure]]", docs(read::FIGURE_KEYS)),
+        section("[[claim]]", docs(claim::KEYS)),
+    ]
+}

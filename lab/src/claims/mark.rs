@@ -1,0 +1,408 @@
+//! Marks: moments of a run that have names.
+
+use std::time::Duration;
+
+use anabranch_proto::policy::Why;
+use anabranch_proto::{Time, Tsn};
+
+use super::Noted;
+use super::read::{Draft, fill};
+use super::record::{Entry, Quantity, Recording, What};
+use super::text::strings;
+use anabranch_sim::scenario::at::{At, Result};
+use anabranch_sim::scenario::keys::{Default, Key};
+
+/// A moment that has a name: an event, the first or the last that fits.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Mark {
+    /// Its name.
+    pub name: String,
+    /// What happens.
+    pub event: Event,
+    /// Only after this mark, by its number among the paper's.
+    pub after: Option<usize>,
+    /// The last that fits, not the first.
+    pub last: bool,
+    /// Only those that follow each other with gaps no longer than this, from the first that fits.
+    pub burst: Option<Duration>,
+}
+
+/// Something that happens in a run.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Event {
+    /// A link drops a packet. The link's name, or "link a>b" for one direction.
+    Drop(String),
+    /// The sender of a flow sends a DATA chunk.
+    Sent(Sent),
+    /// T3-rtx expires at the sender of a flow.
+    Timeout {
+        /// Which flow; `None`: the first.
+        flow: Option<String>,
+    },
+    /// A quantity passes a level.
+    Passes {
+        /// Which.
+        quantity: Noted,
+        /// Bytes.
+        level: u64,
+        /// It is above, not below.
+        above: bool,
+    },
+}
+
+/// A DATA chunk being sent.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sent {
+    /// Why; any reason if there is none.
+    pub why: Vec<Why>,
+    /// By which flow; `None`: the first.
+    pub flow: Option<String>,
+    /// On which path; `None`: any.
+    pub path: Option<String>,
+    /// Only the first time that a TSN is sent so.
+    pub once: bool,
+    /// Only TSNs that a link dropped between two marks, both included.
+    pub dropped: Option<(String, [usize; 2])>,
+}
+
+/// A moment of a run.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Moment {
+    /// Its place among the recording's entries: it tells apart what happens at one time.
+    pub index: usize,
+    /// Its time.
+    pub at: Time,
+}
+
+/// The moments of `marks`, in their order; `None` where nothing fits.
+pub fn moments(marks: &[Mark], recording: &Recording) -> Vec<Option<Moment>> {
+    let mut found: Vec<Option<Moment>> = Vec::new();
+    for mark in marks {
+        let start = match mark.after {
+            Some(after) => found[after].map(|moment| moment.index + 1),
+            None => Some(0),
+        };
+        found.push(start.and_then(|start| find(mark, start, &found, recording)));
+    }
+    found
+}
+
+fn find(mark: &Mark, start: usize, found: &[Option<Moment>], recording: &Recording) -> Option<Moment> {
+    let mut chosen: Option<Moment> = None;
+    for moment in events(&mark.event, start..recording.entries.len(), found, recording) {
+        let gap = chosen.map(|before| moment.at.as_nanos() - before.at.as_nanos());
+        if mark.burst.is_some_and(|burst| gap.is_some_and(|gap| u128::from(gap) > burst.as_nanos())) {
+            break;
+        }
+        chosen = Some(moment);
+        if !mark.last {
+            break;
+        }
+    }
+    chosen
+}
+
+/// When `event` happened, within this range of entries.
+pub(super) fn events<'r>(
+    event: &'r Event,
+    range: std::ops::Range<usize>,
+    found: &'r [Option<Moment>],
+    recording: &'r Recording,
+) -> impl Iterator<Item = Moment> + 'r {
+    let mut fits = Fits::new(event, found, recording);
+    let entries = recording.entries[range.clone()].iter().zip(range);
+    entries.filter(move |(entry, _)| fits.fits(entry)).map(|(entry, index)| Moment { index, at: entry.at })
+}
+
+/// An event with its names looked up.
+struct Fits<'r> {
+    event: &'r Event,
+    recording: &'r Recording,
+    flow: Option<usize>,
+    path: Option<usize>,
+    dropped: Option<Vec<Tsn>>,
+    seen: Vec<Tsn>,
+}
+
+impl<'r> Fits<'r> {
+    fn new(event: &'r Event, found: &[Option<Moment>], recording: &'r Recording) -> Self {
+        let (flow, path) = match event {
+            Event::Drop(_) => (None, None),
+            Event::Sent(Sent { flow, path, .. }) => (flow.as_deref(), path.as_deref()),
+            Event::Timeout { flow } => (flow.as_deref(), None),
+            Event::Passes { quantity, .. } => (quantity.flow.as_deref(), quantity.path.as_deref()),
+        };
+        let dropped = match event {
+            Event::Sent(Sent { dropped: Some((link, between)), .. }) => {
+                Some(dropped(link, between.map(|mark| found[mark]), recording))
+            }
+            _ => None,
+        };
+        let path = path.and_then(|path| recording.paths.iter().position(|name| name == path));
+        Fits { event, recording, flow: recording.flow(flow), path, dropped, seen: Vec::new() }
+    }
+
+    fn fits(&mut self, entry: &Entry) -> bool {
+        match (self.event, &entry.what) {
+            (Event::Drop(name), What::Dropped { link, .. }) => self.recording.is_link(*link, name),
+            (Event::Timeout { .. }, What::Timeout { flow, .. }) => Some(*flow) == self.flow,
+            (Event::Sent(sent), What::Sent { flow, path, tsn, why }) => {
+                Some(*flow) == self.flow
+                    && (sent.why.is_empty() || sent.why.contains(why))
+                    && (sent.path.is_none() || Some(*path) == self.path)
+                    && self.dropped.as_ref().is_none_or(|dropped| dropped.contains(tsn))
+                    && (!sent.once || self.first_time(*tsn))
+            }
+            (Event::Passes { quantity, level, above }, _) => self.flow.is_some_and(|flow| {
+                let value = self.recording.value(entry, quantity.quantity, flow, self.path);
+                value.is_some_and(|value| if *above { value > *level } else { value < *level })
+            }),
+            _ => false,
+        }
+    }
+
+    fn first_time(&mut self, tsn: Tsn) -> bool {
+        let first = !self.seen.contains(&tsn);
+        if first {
+            self.seen.push(tsn);
+        }
+        first
+    }
+}
+
+fn dropped(name: &str, between: [Option<Moment>; 2], recording: &Recording) -> Vec<Tsn> {
+    let [Some(from), Some(to)] = between else { return Vec::new() };
+    let entries = recording.entries.get(from.index..=to.index).unwrap_or_default();
+    let tsns = entries.iter().filter_map(|entry| match &entry.what {
+        What::Dropped { link, tsns } if recording.is_link(*link, name) => Some(tsns.iter().copied()),
+        _ => None,
+    });
+    tsns.flatten().collect()
+}
+
+/// A mark as it is being read.
+#[derive(Default)]
+pub(super) struct MarkDraft {
+    name: String,
+    event: Option<Event>,
+    after: Option<usize>,
+    last: bool,
+    burst: Option<Duration>,
+}
+
+pub(super) const KEYS: &[Key<Draft<MarkDraft>>] = &[
+    Key {
+        name: "name",
+        takes: "string",
+        default: Default::Required,
+        doc: "What it is called.",
+        read: |draft, at| at.string().map(|name| draft.of.name = name.to_owned()),
+    },
+    Key {
+        name: "event",
+        takes: "event",
+        default: Default::Required,
+        doc: "What happens then; see `event` below.",
+        read: |draft, at| event(at, &draft.marks).map(|event| draft.of.event = Some(event)),
+    },
+    Key {
+        name: "after",
+        takes: "mark",
+        default: Default::Text("from the beginning"),
+        doc: "Only after this mark, which must stand above.",
+        read: |draft, at| draft.mark(at).map(|mark| draft.of.after = Some(mark)),
+    },
+    Key {
+        name: "pick",
+        takes: "`\"first\"`, `\"last\"`",
+        default: Default::Value("\"first\""),
+        doc: "Which of the events that fit.",
+        read: |draft, at| at.one_of("choice", &["first", "last"]).map(|pick| draft.of.last = pick == "last"),
+    },
+    Key {
+        name: "burst",
+        takes: "duration",
+        default: Default::Text("no end"),
+        doc: "Only events that follow each other with gaps no longer than this, from the first that fits.",
+        read: |draft, at| at.duration().map(|gap| draft.of.burst = Some(gap)),
+    },
+];
+
+/// Reads a `[[mark]]`; `marks` are those above it.
+pub(super) fn mark(at: &At<'_>, marks: &[String]) -> Result<Mark> {
+    let mut draft = Draft::new(MarkDraft::default(), marks);
+    fill(&mut draft, at, KEYS)?;
+    let MarkDraft { name, event, after, last, burst } = draft.of;
+    let event = event.ok_or_else(|| at.error("this key is missing"))?;
+    Ok(Mark { name, event, after, last, burst })
+}
+
+/// An event as it is being read.
+#[derive(Default)]
+pub(super) struct EventDraft {
+    drop: Option<String>,
+    sent: Option<Vec<Why>>,
+    timeout: bool,
+    quantity: Option<Quantity>,
+    level: Option<(u64, bool)>,
+    flow: Option<String>,
+    path: Option<String>,
+    once: bool,
+    dropped: Option<(String, [usize; 2])>,
+}
+
+pub(super) const EVENT_KEYS: &[Key<Draft<EventDraft>>] = &[
+    Key {
+        name: "drop",
+        takes: "link, or `\"link a>b\"`",
+        default: Default::Text("not a drop"),
+        doc: "A packet is dropped by this link.",
+        read: |draft, at| at.string().map(|link| draft.of.drop = Some(link.to_owned())),
+    },
+    Key {
+        name: "sent",
+        takes: "`\"any\"`, or of `\"new\"`, `\"missing\"`, `\"timeout\"`, `\"window-probe\"`",
+        default: Default::Text("not a chunk sent"),
+        doc: "A DATA chunk is sent, for one of these reasons.",
+        read: |draft, at| reasons(at).map(|why| draft.of.sent = Some(why)),
+    },
+    Key {
+        name: "timeout",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "T3-rtx expires.",
+        read: |draft, at| at.boolean().map(|timeout| draft.of.timeout = timeout),
+    },
+    Key {
+        name: "quantity",
+        takes: "`\"peer_window\"`, `\"cwnd\"`, `\"ssthresh\"`, `\"flight\"`",
+        default: Default::Text("not a quantity"),
+        doc: "A quantity passes a level: with `below` or `above`.",
+        read: |draft, at| quantity(at).map(|quantity| draft.of.quantity = Some(quantity)),
+    },
+    Key {
+        name: "below",
+        takes: "size",
+        default: Default::Text("none"),
+        doc: "The quantity is less than this.",
+        read: |draft, at| at.size(0..=u64::MAX).map(|level| draft.of.level = Some((level, false))),
+    },
+    Key {
+        name: "above",
+        takes: "size",
+        default: Default::Text("none"),
+        doc: "The quantity is more than this.",
+        read: |draft, at| at.size(0..=u64::MAX).map(|level| draft.of.level = Some((level, true))),
+    },
+    Key {
+        name: "flow",
+        takes: "name",
+        default: Default::Text("the first"),
+        doc: "Whose sender it is.",
+        read: |draft, at| at.name().map(|flow| draft.of.flow = Some(flow)),
+    },
+    Key {
+        name: "path",
+        takes: "path",
+        default: Default::Text("any"),
+        doc: "On which path. A quantity of a path needs it.",
+        read: |draft, at| at.string().map(|path| draft.of.path = Some(path.to_owned())),
+    },
+    Key {
+        name: "once",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Of chunks sent, only the first time that each TSN is sent so.",
+        read: |draft, at| at.boolean().map(|once| draft.of.once = once),
+    },
+    Key {
+        name: "dropped",
+        takes: "`{ by = LINK, between = [MARK, MARK] }`",
+        default: Default::Text("any chunk"),
+        doc: "Of chunks sent, only those that the link dropped between the two marks, both included.",
+        read: |draft, at| dropped_between(at, draft).map(|dropped| draft.of.dropped = Some(dropped)),
+    },
+];
+
+/// Reads an event.
+pub(super) fn event(at: &At<'_>, marks: &[String]) -> Result<Event> {
+    let mut draft = Draft::new(EventDraft::default(), marks);
+    fill(&mut draft, at, EVENT_KEYS)?;
+    let of = draft.of;
+    let kinds = [of.drop.is_some(), of.sent.is_some(), of.timeout, of.quantity.is_some()];
+    if kinds.iter().filter(|given| **given).count() != 1 {
+        return Err(at.error("an event is one of `drop`, `sent`, `timeout` and `quantity`"));
+    }
+    if let Some(key) = ["once", "dropped"].into_iter().find(|key| of.sent.is_none() && at.get(key).is_some())
+    {
+        return Err(at.error_below(key, "this is for chunks sent only").hint("it goes with `sent`"));
+    }
+    Ok(match (of.drop, of.sent, of.quantity) {
+        (Some(link), _, _) => Event::Drop(link),
+        (_, Some(why), _) => {
+            Event::Sent(Sent { why, flow: of.flow, path: of.path, once: of.once, dropped: of.dropped })
+        }
+        (_, _, Some(quantity)) => {
+            let (level, above) = of.level.ok_or_else(|| at.error("`below` or `above` is missing"))?;
+            let quantity = noted(at, quantity, of.flow, of.path)?;
+            Event::Passes { quantity, level, above }
+        }
+        _ => Event::Timeout { flow: of.flow },
+    })
+}
+
+/// A quantity with what it is one of; a path's needs its path.
+pub(super) fn noted(
+    at: &At<'_>,
+    quantity: Quantity,
+    flow: Option<String>,
+    path: Option<String>,
+) -> Result<Noted> {
+    match (quantity.by_path(), &path) {
+        (true, None) => Err(at.error_below("path", "each path has its own: say which")),
+        (false, Some(_)) => Err(at.error_below("path", "the peer's window is not a path's")),
+        _ => Ok(Noted { quantity, flow, path }),
+    }
+}
+
+/// Reads a quantity's name.
+pub(super) fn quantity(at: &At<'_>) -> Result<Quantity> {
+    let names: Vec<_> = Quantity::NAMES.iter().map(|(name, _)| *name).collect();
+    let name = at.one_of("quantity", &names)?;
+    let found = Quantity::NAMES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, quantity)| *quantity).ok_or_else(|| at.error("there is no such quantity"))
+}
+
+const REASONS: &[(&str, Why)] = &[
+    ("new", Why::New),
+    ("missing", Why::Missing),
+    ("timeout", Why::Timeout),
+    ("window-probe", Why::WindowProbe),
+];
+
+fn reasons(at: &At<'_>) -> Result<Vec<Why>> {
+    let names = strings(at)?;
+    if names == ["any"] {
+        return Ok(Vec::new());
+    }
+    let reason = |name: &&str| {
+        let found = REASONS.iter().find(|(known, _)| known == name);
+        found
+            .map(|(_, why)| *why)
+            .ok_or_else(|| at.unknown("reason", name, REASONS.iter().map(|(known, _)| *known)))
+    };
+    names.iter().map(reason).collect()
+}
+
+fn dropped_between(at: &At<'_>, draft: &Draft<EventDraft>) -> Result<(String, [usize; 2])> {
+    if let Some(entry) = at.entries()?.iter().find(|entry| !["by", "between"].contains(&entry.key.as_str())) {
+        return Err(at.no_such_key(entry).hint("write { by = LINK, between = [MARK, MARK] }"));
+    }
+    let (Some(by), Some(between)) = (at.get("by"), at.get("between")) else {
+        return Err(at.error("`by` and `between` are both needed"));
+    };
+    match between.array("two marks")?.as_slice() {
+        [from, to] => Ok((by.string()?.to_owned(), [draft.mark(from)?, draft.mark(to)?])),
+        _ => Err(between.error("expected two marks")),
+    }
+}

@@ -1,0 +1,248 @@
+//! Measures: numbers of a run that have names, and how they are computed.
+
+use serde_json::Value;
+
+use super::mark::{self, Event, Moment, events};
+use super::read::{Draft, fill};
+use super::record::{Quantity, Recording};
+use super::text::Unit;
+use super::{Measure, Noted, Of};
+use anabranch_sim::scenario::at::{At, Result};
+use anabranch_sim::scenario::keys::{Default, Key};
+
+impl Measure {
+    /// Whether it needs the run's records, not only its result.
+    pub(super) fn needs_records(&self) -> bool {
+        !matches!(self.of, Of::Result(_))
+    }
+
+    /// Its value in a run; `None` if it has none there. `moments` are those of the paper's marks. The error
+    /// is the first step of a result's path that leads nowhere.
+    pub(super) fn value(
+        &self,
+        result: &Value,
+        recording: &Recording,
+        moments: &[Option<Moment>],
+    ) -> std::result::Result<Option<f64>, String> {
+        let seconds = |moment: Moment| moment.at.as_nanos() as f64 / 1e9;
+        Ok(match &self.of {
+            Of::Result(path) => entry(result, path)?.as_f64(),
+            Of::Time { mark, since } => moments[*mark].and_then(|moment| match since {
+                None => Some(seconds(moment)),
+                // Whole nanoseconds first: the difference of two times must not depend on when they are.
+                Some(since) => {
+                    let since = moments[*since]?.at.as_nanos();
+                    Some((moment.at.as_nanos() as i128 - i128::from(since)) as f64 / 1e9)
+                }
+            }),
+            Of::At { quantity, mark } => {
+                moments[*mark].and_then(|moment| values(quantity, 0..moment.index + 1, recording).last())
+            }
+            Of::Extreme { quantity, highest, between } => {
+                range(*between, moments, recording).and_then(|range| {
+                    values(quantity, range, recording).reduce(if *highest { f64::max } else { f64::min })
+                })
+            }
+            Of::Count { event, between } => range(*between, moments, recording)
+                .map(|range| events(event, range, moments, recording).count() as f64),
+        })
+    }
+}
+
+/// The entry of a result at the end of `path`. Tables in lists are found by their name, those of link directions
+/// by "link a>b".
+fn entry<'v>(result: &'v Value, path: &str) -> std::result::Result<&'v Value, String> {
+    let named = |item: &Value, step: &str| {
+        let name = item["name"].as_str().unwrap_or_default();
+        step == name
+            || item["direction"].as_str().is_some_and(|direction| step == format!("{name} {direction}"))
+    };
+    path.split('.').try_fold(result, |value, step| {
+        let found = match value {
+            Value::Array(items) => items.iter().find(|item| named(item, step)),
+            _ => value.get(step),
+        };
+        found.ok_or_else(|| step.to_owned())
+    })
+}
+
+fn values(noted: &Noted, range: std::ops::Range<usize>, recording: &Recording) -> impl Iterator<Item = f64> {
+    let flow = recording.flow(noted.flow.as_deref());
+    let path = noted.path.as_ref().and_then(|path| recording.paths.iter().position(|name| name == path));
+    let quantity = noted.quantity;
+    recording.entries[range]
+        .iter()
+        .filter_map(move |entry| Some(recording.value(entry, quantity, flow?, path)? as f64))
+}
+
+/// The entries between two marks; none if one of them did not happen.
+fn range(
+    between: [Option<usize>; 2],
+    moments: &[Option<Moment>],
+    recording: &Recording,
+) -> Option<std::ops::Range<usize>> {
+    let start = between[0].map_or(Some(0), |mark| Some(moments[mark]?.index))?;
+    let end = between[1].map_or(Some(recording.entries.len()), |mark| Some(moments[mark]?.index + 1))?;
+    Some(start..end.max(start))
+}
+
+/// A measure as it is being read.
+#[derive(Default)]
+pub(super) struct MeasureDraft {
+    name: String,
+    unit: Option<Unit>,
+    result: Option<String>,
+    mark: Option<usize>,
+    since: Option<usize>,
+    quantity: Option<Quantity>,
+    flow: Option<String>,
+    path: Option<String>,
+    at: Option<usize>,
+    extreme: Option<bool>,
+    count: Option<Event>,
+    from: Option<usize>,
+    to: Option<usize>,
+}
+
+pub(super) const KEYS: &[Key<Draft<MeasureDraft>>] = &[
+    Key {
+        name: "name",
+        takes: "string",
+        default: Default::Required,
+        doc: "What it is called.",
+        read: |draft, at| at.string().map(|name| draft.of.name = name.to_owned()),
+    },
+    Key {
+        name: "result",
+        takes: "keys, with dots between",
+        default: Default::Text("not an entry of the result"),
+        doc: "An entry of what `anabranch run --json` prints for the run (`flows.transfer.completion`, `links.primary a>b.dropped`), or of what a model gives.",
+        read: |draft, at| at.string().map(|path| draft.of.result = Some(path.to_owned())),
+    },
+    Key {
+        name: "unit",
+        takes: "`\"s\"`, `\"B\"`, `\"bit/s\"`, `\"1\"`",
+        default: Default::Value("\"1\""),
+        doc: "The unit of `result`; that of the others is known.",
+        read: |draft, at| {
+            let names: Vec<_> = Unit::NAMES.iter().map(|(name, _)| *name).collect();
+            let name = at.one_of("unit", &names)?;
+            draft.of.unit = Unit::NAMES.iter().find(|(known, _)| *known == name).map(|(_, unit)| *unit);
+            Ok(())
+        },
+    },
+    Key {
+        name: "time",
+        takes: "mark",
+        default: Default::Text("not a time"),
+        doc: "The time of this mark.",
+        read: |draft, at| draft.mark(at).map(|mark| draft.of.mark = Some(mark)),
+    },
+    Key {
+        name: "since",
+        takes: "mark",
+        default: Default::Text("the beginning of the run"),
+        doc: "From when `time` is counted.",
+        read: |draft, at| draft.mark(at).map(|mark| draft.of.since = Some(mark)),
+    },
+    Key {
+        name: "quantity",
+        takes: "`\"peer_window\"`, `\"cwnd\"`, `\"ssthresh\"`, `\"flight\"`",
+        default: Default::Text("not a quantity"),
+        doc: "A quantity: `at` a mark, or its `extreme`.",
+        read: |draft, at| mark::quantity(at).map(|quantity| draft.of.quantity = Some(quantity)),
+    },
+    Key {
+        name: "flow",
+        takes: "name",
+        default: Default::Text("the first"),
+        doc: "Whose sender notes the quantity.",
+        read: |draft, at| at.name().map(|flow| draft.of.flow = Some(flow)),
+    },
+    Key {
+        name: "path",
+        takes: "path",
+        default: Default::Text("none"),
+        doc: "Of which path. A quantity of a path needs it.",
+        read: |draft, at| at.string().map(|path| draft.of.path = Some(path.to_owned())),
+    },
+    Key {
+        name: "at",
+        takes: "mark",
+        default: Default::Text("none"),
+        doc: "When `quantity` is read: what was noted last, up to this mark.",
+        read: |draft, at| draft.mark(at).map(|mark| draft.of.at = Some(mark)),
+    },
+    Key {
+        name: "extreme",
+        takes: "`\"lowest\"`, `\"highest\"`",
+        default: Default::Text("none"),
+        doc: "Which value of `quantity`, of those between `from` and `to`.",
+        read: |draft, at| {
+            at.one_of("choice", &["lowest", "highest"])
+                .map(|which| draft.of.extreme = Some(which == "highest"))
+        },
+    },
+    Key {
+        name: "count",
+        takes: "event",
+        default: Default::Text("not a count"),
+        doc: "How many such events there are between `from` and `to`, both included.",
+        read: |draft, at| mark::event(at, &draft.marks).map(|event| draft.of.count = Some(event)),
+    },
+    Key {
+        name: "from",
+        takes: "mark",
+        default: Default::Text("the beginning of the run"),
+        doc: "Where `extreme` or `count` begins.",
+        read: |draft, at| draft.mark(at).map(|mark| draft.of.from = Some(mark)),
+    },
+    Key {
+        name: "to",
+        takes: "mark",
+        default: Default::Text("the end of the run"),
+        doc: "Where `extreme` or `count` ends.",
+        read: |draft, at| draft.mark(at).map(|mark| draft.of.to = Some(mark)),
+    },
+];
+
+/// Reads a `[[measure]]`.
+pub(super) fn measure(at: &At<'_>, marks: &[String]) -> Result<Measure> {
+    let mut draft = Draft::new(MeasureDraft::default(), marks);
+    fill(&mut draft, at, KEYS)?;
+    let (name, of) = (draft.of.name.clone(), draft.of);
+    let kinds = [of.result.is_some(), of.mark.is_some(), of.quantity.is_some(), of.count.is_some()];
+    if kinds.iter().filter(|given| **given).count() != 1 {
+        return Err(at.error("a measure is one of `result`, `time`, `quantity` and `count`"));
+    }
+    belongs(at, "since", "time")?;
+    belongs(at, "unit", "result")?;
+    ["at", "extreme", "flow", "path"].into_iter().try_for_each(|key| belongs(at, key, "quantity"))?;
+    let between = [of.from, of.to];
+    let (unit, of) = match (of.result, of.mark, of.quantity, of.count) {
+        (Some(path), ..) => (of.unit.unwrap_or(Unit::Count), Of::Result(path)),
+        (_, Some(mark), ..) => (Unit::Seconds, Of::Time { mark, since: of.since }),
+        (_, _, Some(quantity), _) => {
+            let quantity = mark::noted(at, quantity, of.flow, of.path)?;
+            let of = match (of.at, of.extreme) {
+                (Some(mark), None) => Of::At { quantity, mark },
+                (None, Some(highest)) => Of::Extreme { quantity, highest, between },
+                _ => return Err(at.error("a quantity is read `at` a mark, or at its `extreme`")),
+            };
+            (Unit::Bytes, of)
+        }
+        (.., Some(event)) => (Unit::Count, Of::Count { event, between }),
+        _ => return Err(at.error("a measure is one of `result`, `time`, `quantity` and `count`")),
+    };
+    Ok(Measure { name, unit, of })
+}
+
+/// Refuses `key` without the key that it goes with.
+fn belongs(at: &At<'_>, key: &str, with: &str) -> Result<()> {
+    match at.get(key) {
+        Some(value) if at.get(with).is_none() => {
+            Err(value.error("nothing would read this here").hint(format!("it goes with `{with}`")))
+        }
+        _ => Ok(()),
+    }
+}

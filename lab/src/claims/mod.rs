@@ -1,0 +1,193 @@
+//! Publications as data: what a paper says, held against what a run does.
+//!
+//! A folder below `papers/` holds scenarios, `paper.toml`, `claims.toml` and tables of published values as CSV;
+//! `docs/papers.md` says what can be written there. Nothing of it is code, and there is no expression language:
+//! what a claim needs is named. An *experiment* is a scenario with edits (or a model with inputs), a *variant*
+//! a set of edits under which everything is looked at again (another era), a *mark* a moment of a run, a
+//! *measure* a number of a run, and a *claim* says in one of five forms what the measures must be.
+//!
+//! One claim is one row of the table that is printed; a claim over the rows of a CSV is expanded here, when it
+//! is read, so that whatever is wrong in it is told with its line before anything runs.
+
+mod claim;
+mod crossing;
+mod documentation;
+mod judge;
+mod mark;
+mod measure;
+mod names;
+mod plan;
+mod read;
+pub mod record;
+mod rows;
+mod show;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+pub use claim::{Bounds, Case, Cell, Form, Reference, Tolerance};
+pub use documentation::sections;
+pub use judge::Outcome;
+pub use mark::{Mark, Moment, moments};
+pub use plan::{Plan, PlanError, Progress};
+pub use read::PaperError;
+pub(crate) use read::fill;
+pub use record::Quantity;
+pub use show::Shown;
+pub use text::Unit;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anabranch_sim::scenario::Document;
+
+/// A publication, as its folder describes it.
+#[derive(Clone, Debug)]
+pub struct Paper {
+    /// The folder's name.
+    pub name: String,
+    /// Where it is.
+    pub folder: PathBuf,
+    /// What it is about, in a line.
+    pub title: String,
+    /// Who wrote it, and where it stands.
+    pub citation: String,
+    /// What everything is looked at under; the first is what is held against the paper. At least one.
+    pub variants: Vec<Variant>,
+    /// What is run.
+    pub experiments: Vec<Experiment>,
+    /// The moments that have names.
+    pub marks: Vec<Mark>,
+    /// The numbers that have names.
+    pub measures: Vec<Measure>,
+    /// The claims, expanded: one for each row.
+    pub cases: Vec<Case>,
+    /// The pictures.
+    pub figures: Vec<Figure>,
+    /// `paper.toml`, for whatever a run may find wrong with it.
+    pub(crate) document: Document,
+}
+
+/// A set of edits under which every claim is looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Variant {
+    /// Its name; the heading of its column.
+    pub name: String,
+    /// The edits, each `KEY=VALUE`.
+    pub set: Vec<String>,
+}
+
+/// What is run: a scenario, or a model.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Its name.
+    pub name: String,
+    /// What it runs.
+    pub runs: Runs,
+    /// Edits, each `KEY=VALUE`; `{COLUMN}` in them stands for the claim's field of this name.
+    pub set: Vec<String>,
+    /// How many seeds; what is measured is their mean.
+    pub seeds: u64,
+}
+
+/// What an experiment runs.
+#[derive(Clone, Debug)]
+pub enum Runs {
+    /// A scenario: its name, and the document.
+    Scenario(String, Document),
+    /// A model of this name; its inputs are the experiment's edits.
+    Model(String),
+}
+
+/// A number of a run, by name.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measure {
+    /// Its name.
+    pub name: String,
+    /// What it is a number of.
+    pub unit: Unit,
+    /// How it comes about.
+    pub of: Of,
+}
+
+/// How a measure comes about. Marks are numbers in the paper's list.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Of {
+    /// An entry of the run's result, by its keys: `flows.transfer.completion`.
+    Result(String),
+    /// The time of a mark, since another or since the beginning of the run.
+    Time {
+        /// The mark.
+        mark: usize,
+        /// Since when.
+        since: Option<usize>,
+    },
+    /// A quantity at a mark.
+    At {
+        /// Which.
+        quantity: Noted,
+        /// When.
+        mark: usize,
+    },
+    /// The lowest or highest value of a quantity between two marks.
+    Extreme {
+        /// Which.
+        quantity: Noted,
+        /// The highest, not the lowest.
+        highest: bool,
+        /// Between which marks: the beginning and the end of the run if there is none.
+        between: [Option<usize>; 2],
+    },
+    /// How many events there are between two marks, both included.
+    Count {
+        /// Of which kind.
+        event: mark::Event,
+        /// Between which marks.
+        between: [Option<usize>; 2],
+    },
+}
+
+/// A quantity that the sender of a flow notes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Noted {
+    /// Which.
+    pub quantity: Quantity,
+    /// Of which flow; if none is named, of the only one.
+    pub flow: Option<String>,
+    /// Of which path, if it belongs to a path.
+    pub path: Option<String>,
+}
+
+/// A picture: for each value of an edit a column, with the sequence numbers above and a quantity below.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// Its name; that of its file.
+    pub name: String,
+    /// A line above it.
+    pub title: String,
+    /// Which experiment it shows.
+    pub experiment: usize,
+    /// What differs between its columns.
+    pub over: crate::sweep::Variation,
+    /// The quantity below.
+    pub quantity: Noted,
+    /// The level of it that matters, if one does.
+    pub level: Option<u64>,
+    /// Which link's drops are shown.
+    pub link: String,
+    /// Times are counted from this mark.
+    pub since: usize,
+    /// From when on, before `since`.
+    pub before: Duration,
+    /// Until when, after `since`.
+    pub after: Duration,
+    /// The marks shown.
+    pub marks: Vec<usize>,
+}
+
+impl Paper {
+    fn mark(&self, name: &str) -> Option<usize> {
+        self.marks.iter().position(|mark| mark.name == name)
+    }
+}

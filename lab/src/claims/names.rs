@@ -1,0 +1,89 @@
+//! Names of links, flows and paths in marks and measures, held against the scenario: one that nothing bears would
+//! silently mean "never".
+
+use std::collections::BTreeSet;
+
+use super::mark::{Event, Sent};
+use super::{Measure, Noted, Of, Paper};
+use anabranch_sim::scenario::error::did_you_mean;
+use anabranch_sim::scenario::{Scenario, ScenarioError};
+
+/// A name, what it is one of, and the key that says it.
+type Named<'a> = (String, &'static str, &'a str);
+
+impl Paper {
+    /// Refuses `measure`, and the marks that it needs, if they name what `scenario` has not.
+    pub(super) fn check_names(&self, measure: &Measure, scenario: &Scenario) -> Result<(), ScenarioError> {
+        let mut marks = BTreeSet::new();
+        let key = format!("measure.{}", measure.name);
+        let mut names = match &measure.of {
+            Of::Result(_) => Vec::new(),
+            Of::Time { mark, since } => {
+                marks.extend([Some(*mark), *since].into_iter().flatten());
+                Vec::new()
+            }
+            Of::At { quantity, mark } => {
+                marks.insert(*mark);
+                noted(quantity, &key)
+            }
+            Of::Extreme { quantity, between, .. } => {
+                marks.extend(between.iter().flatten());
+                noted(quantity, &key)
+            }
+            Of::Count { event, between } => {
+                marks.extend(between.iter().flatten());
+                of_event(event, &format!("{key}.count"))
+            }
+        };
+        // Marks stand below those that they need, so that each is met after all that need it.
+        while let Some(number) = marks.pop_last() {
+            let mark = &self.marks[number];
+            marks.extend(mark.after);
+            if let Event::Sent(Sent { dropped: Some((_, between)), .. }) = &mark.event {
+                marks.extend(between);
+            }
+            names.extend(of_event(&mark.event, &format!("mark.{}.event", mark.name)));
+        }
+        names.iter().try_for_each(|name| self.check_name(name, scenario))
+    }
+
+    fn check_name(&self, (key, what, name): &Named<'_>, scenario: &Scenario) -> Result<(), ScenarioError> {
+        let links: Vec<&str> = scenario.links.iter().map(|link| link.name.as_str()).collect();
+        let flows: Vec<&str> = scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
+        let (name, known) = match *what {
+            "flow" => (*name, flows),
+            // A link's direction; a path's first link.
+            "link" => (name.split(' ').next().unwrap_or(name), links),
+            _ => (name.split('/').next().unwrap_or(name), links),
+        };
+        if known.contains(&name) {
+            return Ok(());
+        }
+        let hint = did_you_mean(name, known.iter().copied());
+        Err(self.document.error(key, format!("the scenario has no {what} `{name}`")).hint(hint))
+    }
+}
+
+fn of_event<'a>(event: &'a Event, key: &str) -> Vec<Named<'a>> {
+    match event {
+        Event::Drop(link) => vec![(format!("{key}.drop"), "link", link)],
+        Event::Timeout { flow } => flow_and_path(flow.as_ref(), None, key),
+        Event::Passes { quantity, .. } => noted(quantity, key),
+        Event::Sent(sent) => {
+            let mut names = flow_and_path(sent.flow.as_ref(), sent.path.as_ref(), key);
+            names.extend(
+                sent.dropped.as_ref().map(|(by, _)| (format!("{key}.dropped.by"), "link", by.as_str())),
+            );
+            names
+        }
+    }
+}
+
+fn noted<'a>(quantity: &'a Noted, key: &str) -> Vec<Named<'a>> {
+    flow_and_path(quantity.flow.as_ref(), quantity.path.as_ref(), key)
+}
+
+fn flow_and_path<'a>(flow: Option<&'a String>, path: Option<&'a String>, key: &str) -> Vec<Named<'a>> {
+    let flow = flow.map(|flow| (format!("{key}.flow"), "flow", flow.as_str()));
+    flow.into_iter().chain(path.map(|path| (format!("{key}.path"), "path", path.as_str()))).collect()
+}

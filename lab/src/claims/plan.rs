@@ -1,0 +1,374 @@
+//! From claims to runs: each distinct run once, all in parallel.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use anabranch_proto::Policies;
+
+use super::claim::{Case, Form};
+use super::crossing::{Found, Search};
+use super::judge::{Outcome, Seen, judge};
+use super::mark::{Moment, moments};
+use super::read::PaperError;
+use super::record::Recording;
+use super::{Measure, Of, Paper, Runs, Unit};
+use crate::models;
+use crate::sweep::run_all;
+use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
+use anabranch_sim::{RunError, RunOptions, run};
+
+/// What has to be run for a paper's claims.
+#[derive(Debug)]
+pub struct Plan<'p> {
+    paper: &'p Paper,
+    cases: Vec<&'p Case>,
+    runs: Vec<Planned>,
+    searches: Vec<(Search, Point<'p>)>,
+    /// By case, then by variant (only the case's own if the others do not stand beside): where its values are.
+    wanted: Vec<Vec<(usize, Wanted)>>,
+}
+
+/// Why the claims could not be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// Something in the paper's folder is wrong.
+    #[error(transparent)]
+    Paper(#[from] PaperError),
+    /// A run failed.
+    #[error("{0}")]
+    Run(String),
+}
+
+impl From<ScenarioError> for PlanError {
+    fn from(error: ScenarioError) -> Self {
+        PlanError::Paper(PaperError::Text(error))
+    }
+}
+
+/// How many of the runs are finished.
+pub type Progress<'f> = &'f (dyn Fn(usize, usize) + Sync);
+
+/// A run, and what is measured in it.
+#[derive(Debug)]
+struct Planned {
+    what: What,
+    measures: Vec<Measure>,
+}
+
+#[derive(PartialEq, Debug)]
+enum What {
+    Scenario { scenario: Box<Scenario>, seeds: u64, document: Box<Source> },
+    Model(serde_json::Value),
+}
+
+/// The document of a run, for what may be wrong with it. Runs are the same whatever text they come from.
+#[derive(Debug)]
+struct Source(Document);
+
+impl PartialEq for Source {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// Where a claim's values come from.
+#[derive(Debug)]
+enum Wanted {
+    /// Measures of runs: the run, and which of its measures.
+    Runs(Vec<(usize, usize)>),
+    /// A search.
+    Search(usize),
+}
+
+/// A case under a variant.
+#[derive(Copy, Clone, PartialEq, Debug)]
+struct Point<'p> {
+    case: &'p Case,
+    variant: usize,
+}
+
+impl<'p> Plan<'p> {
+    /// What has to be run for the claims that `wants` wants, by their id. Every scenario is read and checked.
+    pub fn new(paper: &'p Paper, wants: impl Fn(&str) -> bool) -> Result<Self, PlanError> {
+        let cases: Vec<_> = paper.cases.iter().filter(|case| wants(&case.id)).collect();
+        let mut plan = Plan { paper, cases, runs: Vec::new(), searches: Vec::new(), wanted: Vec::new() };
+        for case in plan.cases.clone() {
+            let variants: Vec<usize> =
+                if case.beside { (0..paper.variants.len()).collect() } else { vec![case.variant] };
+            let wanted = |variant: usize| Ok((variant, plan.want(Point { case, variant })?));
+            let wanted = variants.into_iter().map(wanted).collect::<Result<_, PlanError>>()?;
+            plan.wanted.push(wanted);
+        }
+        Ok(plan)
+    }
+
+    /// How many claims there are to judge.
+    pub fn claims(&self) -> usize {
+        self.cases.len()
+    }
+
+    /// How many runs it takes, those of searches estimated.
+    pub fn size(&self) -> usize {
+        self.runs.len() + self.searches.iter().map(|(search, _)| 2 * search.steps()).sum::<usize>()
+    }
+
+    fn want(&mut self, point: Point<'p>) -> Result<Wanted, PlanError> {
+        let measures = &self.paper.measures;
+        let (over, measure) = match &point.case.form {
+            Form::Value { measure } => {
+                return Ok(Wanted::Runs(vec![self.operand(point, &[], &measures[*measure])?]));
+            }
+            Form::Sequence { marks } => {
+                let times = marks.iter().map(|mark| time(*mark, marks[0]));
+                let times = times.map(|measure| self.operand(point, &[], &measure));
+                return Ok(Wanted::Runs(times.collect::<Result<_, _>>()?));
+            }
+            Form::Crossing(search) => return self.search(point, search),
+            Form::Ratio { over, measure } | Form::Order { over, measure, .. } => (over, &measures[*measure]),
+        };
+        let operand = |value: &String| self.operand(point, &[format!("{}={value}", over.key)], measure);
+        Ok(Wanted::Runs(over.values.iter().map(operand).collect::<Result<_, _>>()?))
+    }
+
+    /// The run of `point` with further edits, and which of its measures `measure` is; new ones if they are.
+    fn operand(
+        &mut self,
+        point: Point<'_>,
+        more: &[String],
+        measure: &Measure,
+    ) -> Result<(usize, usize), PlanError> {
+        let what = self.what(point, more)?;
+        self.check(measure, &what)?;
+        let run = self.runs.iter().position(|run| run.what == what).unwrap_or_else(|| {
+            self.runs.push(Planned { what, measures: Vec::new() });
+            self.runs.len() - 1
+        });
+        let measures = &mut self.runs[run].measures;
+        let number = measures.iter().position(|known| known == measure).unwrap_or_else(|| {
+            measures.push(measure.clone());
+            measures.len() - 1
+        });
+        Ok((run, number))
+    }
+
+    fn search(&mut self, point: Point<'p>, search: &Search) -> Result<Wanted, PlanError> {
+        // Both ends are read, so that what is wrong is told before anything runs.
+        for value in [search.from, search.to] {
+            for side in search.sides(value) {
+                let what = self.what(point, &side)?;
+                self.check(&self.paper.measures[search.measure], &what)?;
+            }
+        }
+        let same = |(known, other): &(Search, Point<'_>)| {
+            let experiment = (other.variant, other.case.experiment, &other.case.edits);
+            known == search && experiment == (point.variant, point.case.experiment, &point.case.edits)
+        };
+        let number = self.searches.iter().position(same).unwrap_or_else(|| {
+            self.searches.push((search.clone(), point));
+            self.searches.len() - 1
+        });
+        Ok(Wanted::Search(number))
+    }
+
+    /// Refuses a measure that can never have a value in this run.
+    fn check(&self, measure: &Measure, what: &What) -> Result<(), PlanError> {
+        match what {
+            What::Scenario { scenario, .. } => Ok(self.paper.check_names(measure, scenario)?),
+            What::Model(_) if measure.needs_records() => {
+                let key = format!("measure.{}", measure.name);
+                Err(self.paper.document.error(&key, "a model has no moments, only a `result`").into())
+            }
+            What::Model(_) => Ok(()),
+        }
+    }
+
+    /// What `point` runs, with further edits.
+    fn what(&self, point: Point<'_>, more: &[String]) -> Result<What, PlanError> {
+        let experiment = &self.paper.experiments[point.case.experiment];
+        let [before, after] = &point.case.edits;
+        let of_variant = &self.paper.variants[point.variant].set;
+        let claim = format!("claim {}", point.case.id);
+        match &experiment.runs {
+            Runs::Model(name) => {
+                let inputs: Vec<_> = before
+                    .iter()
+                    .chain(after)
+                    .chain(more)
+                    .map(|input| (claim.clone(), input.clone()))
+                    .collect();
+                Ok(What::Model(models::object(&models::terms(name, &inputs)?)))
+            }
+            Runs::Scenario(name, document) => {
+                let mut document = document.clone();
+                let edits = before.iter().chain(of_variant).chain(after).chain(more);
+                edits.into_iter().try_for_each(|edit| document.set(&claim, edit))?;
+                let policies = Policies::default();
+                let scenario = document.scenario(name, &policies)?;
+                anabranch_sim::check(&scenario, &policies)
+                    .map_err(|error| blamed(&document, &scenario, &error))?;
+                let (scenario, document) = (Box::new(scenario), Box::new(Source(document)));
+                Ok(What::Scenario { scenario, seeds: experiment.seeds, document })
+            }
+        }
+    }
+
+    /// Runs it all on `threads` threads (`None`: one a core) and judges every claim.
+    pub fn run(&self, threads: Option<usize>, progress: Progress<'_>) -> Result<Vec<Outcome>, PlanError> {
+        let done = Done { count: AtomicUsize::new(0), all: self.size(), progress };
+        // Searches first: they are the longest.
+        let searches = (0..self.searches.len()).map(Job::Search);
+        let jobs: Vec<Job> = searches.chain((0..self.runs.len()).map(Job::Run)).collect();
+        let results = run_all(&jobs, threads, |_, job| match job {
+            Job::Search(number) => self.seek(&self.searches[*number], &done).map(Given::Found),
+            Job::Run(number) => {
+                let values = self.measured(&self.runs[*number]);
+                done.add(1);
+                values.map(Given::Values)
+            }
+        });
+        let results: Vec<Given> = results.into_iter().collect::<Result<_, _>>()?;
+        let judged = self.cases.iter().zip(&self.wanted);
+        Ok(judged.map(|(case, wanted)| self.judged(case, wanted, &results)).collect())
+    }
+
+    fn judged(&self, case: &Case, wanted: &[(usize, Wanted)], results: &[Given]) -> Outcome {
+        let (found, runs) = results.split_at(self.searches.len());
+        let seen = |(variant, wanted): &(usize, Wanted)| {
+            let (values, note) = seen(wanted, case, found, runs);
+            Seen { variant: *variant, values, note }
+        };
+        let values: Vec<_> = wanted.iter().map(seen).collect();
+        let of = match &case.form {
+            Form::Order { over, .. } => over.values.clone(),
+            Form::Sequence { marks } => {
+                marks.iter().map(|mark| self.paper.marks[*mark].name.clone()).collect()
+            }
+            Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) => Vec::new(),
+        };
+        judge(case, of, &self.paper.variants, &values)
+    }
+
+    /// The measures of a run, each the mean of its seeds.
+    fn measured(&self, planned: &Planned) -> Result<Vec<Option<f64>>, PlanError> {
+        let (scenario, seeds, document) = match &planned.what {
+            What::Model(terms) => {
+                let none = Recording::default();
+                return planned
+                    .measures
+                    .iter()
+                    .map(|measure| self.value(measure, terms, &none, &[]))
+                    .collect();
+            }
+            What::Scenario { scenario, seeds, document } => (scenario, *seeds, &document.0),
+        };
+        let mut sums: Vec<Option<f64>> = vec![Some(0.0); planned.measures.len()];
+        for n in 0..seeds {
+            let seeded = Scenario { seed: scenario.seed.wrapping_add(n), ..(**scenario).clone() };
+            let values = self.measured_once(&seeded, document, &planned.measures)?;
+            for (sum, value) in sums.iter_mut().zip(values) {
+                *sum = sum.zip(value).map(|(sum, value)| sum + value);
+            }
+        }
+        Ok(sums.into_iter().map(|sum| sum.map(|sum| sum / seeds as f64)).collect())
+    }
+
+    fn measured_once(
+        &self,
+        scenario: &Scenario,
+        document: &Document,
+        measures: &[Measure],
+    ) -> Result<Vec<Option<f64>>, PlanError> {
+        let mut recording = Recording::default();
+        let records = measures.iter().any(Measure::needs_records);
+        let observer = records.then_some(&mut recording as _);
+        let result = run(scenario, RunOptions { observer, ..RunOptions::default() });
+        let result = result.map_err(|error| blamed(document, scenario, &error))?;
+        let result = serde_json::to_value(result).map_err(|error| PlanError::Run(error.to_string()))?;
+        let moments = if records { moments(&self.paper.marks, &recording) } else { Vec::new() };
+        measures.iter().map(|measure| self.value(measure, &result, &recording, &moments)).collect()
+    }
+
+    fn value(
+        &self,
+        measure: &Measure,
+        result: &serde_json::Value,
+        recording: &Recording,
+        moments: &[Option<Moment>],
+    ) -> Result<Option<f64>, PlanError> {
+        measure.value(result, recording, moments).map_err(|step| {
+            let key = format!("measure.{}.result", measure.name);
+            self.paper.document.error(&key, format!("a result has no `{step}` here")).into()
+        })
+    }
+
+    fn seek(&self, (search, point): &(Search, Point<'p>), done: &Done<'_>) -> Result<Found, PlanError> {
+        let measure = &self.paper.measures[search.measure];
+        search.run(&|value| {
+            let mut sides = [None, None];
+            for (side, edits) in sides.iter_mut().zip(search.sides(value)) {
+                let what = self.what(*point, &edits)?;
+                *side = self.measured(&Planned { what, measures: vec![measure.clone()] })?[0];
+            }
+            done.add(2);
+            Ok(sides[0].zip(sides[1]).map(|(first, second)| first > second))
+        })
+    }
+}
+
+/// One thing to do.
+enum Job {
+    Search(usize),
+    Run(usize),
+}
+
+/// What came of it.
+enum Given {
+    Found(Found),
+    Values(Vec<Option<f64>>),
+}
+
+/// The values that a claim wants, and what is to be said of them.
+fn seen(wanted: &Wanted, case: &Case, found: &[Given], runs: &[Given]) -> (Vec<Option<f64>>, Option<String>) {
+    let values: Vec<_> = match wanted {
+        Wanted::Search(number) => {
+            let Given::Found(found) = &found[*number] else { return (Vec::new(), None) };
+            let often = (found.changes > 1).then(|| {
+                format!("the order changes {} times on the grid, and this is the last", found.changes)
+            });
+            return (vec![found.crossing], often);
+        }
+        Wanted::Runs(operands) => operands
+            .iter()
+            .map(|(run, measure)| match &runs[*run] {
+                Given::Values(values) => values[*measure],
+                Given::Found(_) => None,
+            })
+            .collect(),
+    };
+    match (&case.form, values.as_slice()) {
+        (Form::Ratio { .. }, [first, second]) => (vec![first.zip(*second).map(|(a, b)| a / b)], None),
+        _ => (values, None),
+    }
+}
+
+/// Counts finished runs, and tells.
+struct Done<'f> {
+    count: AtomicUsize,
+    all: usize,
+    progress: Progress<'f>,
+}
+
+impl Done<'_> {
+    fn add(&self, runs: usize) {
+        let done = self.count.fetch_add(runs, Ordering::Relaxed) + runs;
+        (self.progress)(done.min(self.all), self.all);
+    }
+}
+
+/// The time of a mark since another, as a measure.
+fn time(mark: usize, since: usize) -> Measure {
+    Measure { name: String::new(), unit: Unit::Seconds, of: Of::Time { mark, since: Some(since) } }
+}
+
+pub(super) fn blamed(document: &Document, scenario: &Scenario, error: &RunError) -> PlanError {
+    document.blame(scenario, error).map_or_else(|| PlanError::Run(error.to_string()), Into::into)
+}

@@ -1,0 +1,468 @@
+//! Reads a paper's folder: `paper.toml`, `claims.toml`, and the tables that they name.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::claim::cases;
+use super::mark::{self, mark};
+use super::measure::measure;
+use super::record::Quantity;
+use super::text::strings;
+use super::{Experiment, Figure, Paper, Runs, Variant};
+use crate::models;
+use crate::sweep::Variation;
+use anabranch_sim::scenario::at::{At, Result};
+use anabranch_sim::scenario::error::did_you_mean;
+use anabranch_sim::scenario::keys::{Default, Key, read_known};
+use anabranch_sim::scenario::{Document, ScenarioError};
+
+/// Why a paper's folder cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PaperError {
+    /// A file is missing, or cannot be read.
+    #[error("{}: {error}", file.display())]
+    File {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Something in a file is wrong.
+    #[error(transparent)]
+    Text(#[from] ScenarioError),
+}
+
+impl Paper {
+    /// The publication in `folder`.
+    pub fn open(folder: &Path) -> std::result::Result<Paper, PaperError> {
+        let document = document(&folder.join("paper.toml"))?;
+        let name = folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let mut draft = PaperDraft { folder: folder.to_owned(), ..PaperDraft::default() };
+        fill(&mut draft, &At::root(&document), KEYS)?;
+        if let Some(failed) = draft.failed {
+            return Err(failed);
+        }
+        let mut paper = Paper {
+            name,
+            folder: folder.to_owned(),
+            title: draft.title,
+            citation: draft.citation,
+            variants: draft.variants,
+            experiments: draft.experiments,
+            marks: draft.marks,
+            measures: draft.measures,
+            cases: Vec::new(),
+            figures: draft.figures,
+            document,
+        };
+        let claims = self::document(&folder.join("claims.toml"))?;
+        paper.cases = cases(&claims, &paper)?;
+        Ok(paper)
+    }
+}
+
+/// The text of a file.
+pub(super) fn text_of(file: &Path) -> std::result::Result<String, PaperError> {
+    std::fs::read_to_string(file).map_err(|error| PaperError::File { file: file.to_owned(), error })
+}
+
+fn document(file: &Path) -> std::result::Result<Document, PaperError> {
+    Ok(Document::parse(&file.display().to_string(), &text_of(file)?)?)
+}
+
+/// Reads the table at `at` into `draft` by `keys`; a key without a row is refused.
+pub(crate) fn fill<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()> {
+    let names: Vec<_> = keys.iter().map(|key| key.name).collect();
+    match at.entries()?.iter().find(|entry| !names.contains(&entry.key.as_str())) {
+        Some(entry) => Err(at.no_such_key(entry).hint(did_you_mean(&entry.key, names.iter().copied()))),
+        None => read_known(draft, at, keys),
+    }
+}
+
+/// What is being read, and the marks that it can name.
+pub(super) struct Draft<T> {
+    pub(super) of: T,
+    pub(super) marks: Vec<String>,
+}
+
+impl<T> Draft<T> {
+    pub(super) fn new(of: T, marks: &[String]) -> Self {
+        Draft { of, marks: marks.to_vec() }
+    }
+
+    /// The number of the mark that `at` names.
+    pub(super) fn mark(&self, at: &At<'_>) -> Result<usize> {
+        named(at, "mark", self.marks.iter().map(String::as_str))
+    }
+}
+
+/// Which of `names` the string at `at` is; they are those of a `what`.
+pub(super) fn named<'n>(
+    at: &At<'_>,
+    what: &str,
+    names: impl Iterator<Item = &'n str> + Clone,
+) -> Result<usize> {
+    let name = at.string()?;
+    names.clone().position(|known| known == name).ok_or_else(|| at.unknown(what, name, names))
+}
+
+/// A paper as it is being read.
+#[derive(std::default::Default)]
+pub(super) struct PaperDraft {
+    folder: PathBuf,
+    title: String,
+    citation: String,
+    variants: Vec<Variant>,
+    experiments: Vec<Experiment>,
+    marks: Vec<mark::Mark>,
+    measures: Vec<super::Measure>,
+    figures: Vec<Figure>,
+    /// A scenario that could not be read: its fault is in another file.
+    failed: Option<PaperError>,
+}
+
+impl PaperDraft {
+    fn mark_names(&self) -> Vec<String> {
+        self.marks.iter().map(|mark| mark.name.clone()).collect()
+    }
+}
+
+pub(super) const KEYS: &[Key<PaperDraft>] = &[
+    Key {
+        name: "title",
+        takes: "string",
+        default: Default::Required,
+        doc: "What the paper is about, in a line.",
+        read: |draft, at| at.string().map(|title| draft.title = title.to_owned()),
+    },
+    Key {
+        name: "citation",
+        takes: "string",
+        default: Default::Required,
+        doc: "Who wrote it, and where it stands.",
+        read: |draft, at| at.string().map(|citation| draft.citation = citation.trim().to_owned()),
+    },
+    Key {
+        name: "variant",
+        takes: "tables",
+        default: Default::Required,
+        doc: "Edits under which everything is looked at, each a `[[variant]]`. The first is what claims are about unless they name another; the others' values stand beside.",
+        read: |draft, at| {
+            draft.variants = each_named(at, read_variant)?;
+            match draft.variants.is_empty() {
+                true => Err(at.error("there must be one variant at least")),
+                false => Ok(()),
+            }
+        },
+    },
+    Key {
+        name: "experiment",
+        takes: "tables",
+        default: Default::Required,
+        doc: "What is run, each an `[[experiment]]`.",
+        read: |draft, at| {
+            let folder = draft.folder.clone();
+            let read: Vec<_> = each_named(at, |at| read_experiment(at, &folder))?;
+            for experiment in read {
+                match experiment {
+                    Ok(experiment) => draft.experiments.push(experiment),
+                    Err(error) => draft.failed = draft.failed.take().or(Some(error)),
+                }
+            }
+            Ok(())
+        },
+    },
+    Key {
+        name: "mark",
+        takes: "tables",
+        default: Default::Text("none"),
+        doc: "The moments that have names, each a `[[mark]]`.",
+        read: |draft, at| {
+            let mut names = BTreeSet::new();
+            for at in at.tables()? {
+                unique(&at, &mut names)?;
+                draft.marks.push(mark(&at, &draft.mark_names())?);
+            }
+            Ok(())
+        },
+    },
+    Key {
+        name: "measure",
+        takes: "tables",
+        default: Default::Required,
+        doc: "The numbers that have names, each a `[[measure]]`.",
+        read: |draft, at| {
+            let marks = draft.mark_names();
+            draft.measures = each_named(at, |at| measure(at, &marks))?;
+            Ok(())
+        },
+    },
+    Key {
+        name: "figure",
+        takes: "tables",
+        default: Default::Text("none"),
+        doc: "The pictures that `--figure` draws, each a `[[figure]]`.",
+        read: |draft, at| {
+            draft.figures = each_named(at, |at| read_figure(at, draft))?;
+            Ok(())
+        },
+    },
+];
+
+/// Reads the tables of a list; their names are unique.
+fn each_named<T>(at: &At<'_>, read: impl Fn(&At<'_>) -> Result<T>) -> Result<Vec<T>> {
+    let mut names = BTreeSet::new();
+    let one = |at: &At<'_>| {
+        unique(at, &mut names)?;
+        read(at)
+    };
+    at.tables()?.iter().map(one).collect()
+}
+
+fn unique(at: &At<'_>, names: &mut BTreeSet<String>) -> Result<()> {
+    match at.get("name") {
+        Some(name) if !names.insert(name.string()?.to_owned()) => {
+            Err(name.error(format!("there is another `{}`", name.string()?)).hint("names are unique"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A variant or an experiment as it is being read.
+#[derive(std::default::Default)]
+pub(super) struct RunDraft {
+    name: String,
+    scenario: Option<String>,
+    model: Option<String>,
+    set: Vec<String>,
+    seeds: u64,
+}
+
+const NAME: Key<RunDraft> = Key {
+    name: "name",
+    takes: "string",
+    default: Default::Required,
+    doc: "What it is called.",
+    read: |draft, at| at.string().map(|name| draft.name = name.to_owned()),
+};
+
+pub(super) const VARIANT_KEYS: &[Key<RunDraft>] = &[
+    NAME,
+    Key {
+        name: "set",
+        takes: "array of `\"KEY=VALUE\"`",
+        default: Default::Value("[]"),
+        doc: "The edits, as `--set` takes them; they come after the experiment's, and models take none of them.",
+        read: |draft, at| edits(at).map(|set| draft.set = set),
+    },
+];
+
+pub(super) const EXPERIMENT_KEYS: &[Key<RunDraft>] = &[
+    NAME,
+    Key {
+        name: "scenario",
+        takes: "file",
+        default: Default::Text("a model"),
+        doc: "The scenario, in the paper's folder.",
+        read: |draft, at| at.string().map(|file| draft.scenario = Some(file.to_owned())),
+    },
+    Key {
+        name: "model",
+        takes: "model",
+        default: Default::Text("a scenario"),
+        doc: "A model (`anabranch model`); `set` gives its inputs.",
+        read: |draft, at| at.one_of("model", models::NAMES).map(|name| draft.model = Some(name.to_owned())),
+    },
+    Key {
+        name: "set",
+        takes: "array of `\"KEY=VALUE\"`",
+        default: Default::Value("[]"),
+        doc: "Edits, as `--set` takes them. `{COLUMN}` stands for a field of the claim: a cell of its row, or what it lists under `each`.",
+        read: |draft, at| edits(at).map(|set| draft.set = set),
+    },
+    Key {
+        name: "seeds",
+        takes: "count",
+        default: Default::Value("1"),
+        doc: "How many seeds, from the scenario's on; a measure is their mean.",
+        read: |draft, at| at.count(1..=1_000_000).map(|seeds| draft.seeds = seeds),
+    },
+];
+
+/// The edits at `at`.
+pub(super) fn edits(at: &At<'_>) -> Result<Vec<String>> {
+    let edit = |text: &str| match text.contains('=') {
+        true => Ok(text.to_owned()),
+        false => Err(at.error(format!("`{text}` is no KEY=VALUE"))),
+    };
+    strings(at)?.into_iter().map(edit).collect()
+}
+
+fn read_variant(at: &At<'_>) -> Result<Variant> {
+    let mut draft = RunDraft::default();
+    fill(&mut draft, at, VARIANT_KEYS)?;
+    Ok(Variant { name: draft.name, set: draft.set })
+}
+
+/// An experiment. The outer error is the paper's, the inner one its scenario's.
+fn read_experiment(at: &At<'_>, folder: &Path) -> Result<std::result::Result<Experiment, PaperError>> {
+    let mut draft = RunDraft { seeds: 1, ..RunDraft::default() };
+    fill(&mut draft, at, EXPERIMENT_KEYS)?;
+    let RunDraft { name, scenario, model, set, seeds } = draft;
+    let runs = match (scenario, model) {
+        (Some(file), None) => {
+            let name = file.strip_suffix(".toml").unwrap_or(&file).to_owned();
+            match self::document(&folder.join(&file)) {
+                Ok(document) => Runs::Scenario(name, document),
+                Err(PaperError::File { file, error }) => {
+                    return Err(at.error_below("scenario", format!("{}: {error}", file.display())));
+                }
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        (None, Some(model)) => Runs::Model(model),
+        _ => return Err(at.error("an experiment has a `scenario` or a `model`")),
+    };
+    Ok(Ok(Experiment { name, runs, set, seeds }))
+}
+
+/// A figure as it is being read.
+#[derive(std::default::Default)]
+pub(super) struct FigureDraft {
+    name: String,
+    title: String,
+    experiment: usize,
+    over: Option<Variation>,
+    quantity: Option<Quantity>,
+    path: Option<String>,
+    level: Option<u64>,
+    link: String,
+    since: usize,
+    before: Duration,
+    after: Duration,
+    shown: Vec<usize>,
+    experiments: Vec<String>,
+}
+
+pub(super) const FIGURE_KEYS: &[Key<Draft<FigureDraft>>] = &[
+    Key {
+        name: "name",
+        takes: "string",
+        default: Default::Required,
+        doc: "What it is called, and its file.",
+        read: |draft, at| at.string().map(|name| draft.of.name = name.to_owned()),
+    },
+    Key {
+        name: "title",
+        takes: "string",
+        default: Default::Required,
+        doc: "A line above it.",
+        read: |draft, at| at.string().map(|title| draft.of.title = title.to_owned()),
+    },
+    Key {
+        name: "experiment",
+        takes: "experiment",
+        default: Default::Required,
+        doc: "What it shows, under the first variant.",
+        read: |draft, at| {
+            let names: Vec<_> = draft.of.experiments.clone();
+            named(at, "experiment", names.iter().map(String::as_str)).map(|i| draft.of.experiment = i)
+        },
+    },
+    Key {
+        name: "over",
+        takes: "`\"KEY=A,B\"`",
+        default: Default::Required,
+        doc: "What differs between its columns, as `--vary` takes it.",
+        read: |draft, at| over(at, at.string()?).map(|over| draft.of.over = Some(over)),
+    },
+    Key {
+        name: "link",
+        takes: "link, or `\"link a>b\"`",
+        default: Default::Required,
+        doc: "Which link's drops are shown among the sequence numbers.",
+        read: |draft, at| at.string().map(|link| draft.of.link = link.to_owned()),
+    },
+    Key {
+        name: "quantity",
+        takes: "`\"peer_window\"`, `\"cwnd\"`, `\"ssthresh\"`, `\"flight\"`",
+        default: Default::Required,
+        doc: "What is shown below.",
+        read: |draft, at| mark::quantity(at).map(|quantity| draft.of.quantity = Some(quantity)),
+    },
+    Key {
+        name: "path",
+        takes: "path",
+        default: Default::Text("none"),
+        doc: "Of which path. A quantity of a path needs it.",
+        read: |draft, at| at.string().map(|path| draft.of.path = Some(path.to_owned())),
+    },
+    Key {
+        name: "level",
+        takes: "size",
+        default: Default::Text("none"),
+        doc: "A level of the quantity that matters: a line.",
+        read: |draft, at| at.size(0..=u64::MAX).map(|level| draft.of.level = Some(level)),
+    },
+    Key {
+        name: "since",
+        takes: "mark",
+        default: Default::Required,
+        doc: "Times are counted from this mark.",
+        read: |draft, at| draft.mark(at).map(|mark| draft.of.since = mark),
+    },
+    Key {
+        name: "before",
+        takes: "duration",
+        default: Default::Value("\"0 s\""),
+        doc: "How long before that mark it begins.",
+        read: |draft, at| at.duration().map(|before| draft.of.before = before),
+    },
+    Key {
+        name: "after",
+        takes: "duration",
+        default: Default::Required,
+        doc: "How long after that mark it ends.",
+        read: |draft, at| at.duration().map(|after| draft.of.after = after),
+    },
+    Key {
+        name: "marks",
+        takes: "array of marks",
+        default: Default::Value("[]"),
+        doc: "The marks that are shown.",
+        read: |draft, at| {
+            let shown = at.array("an array of marks")?;
+            draft.of.shown = shown.iter().map(|at| draft.mark(at)).collect::<Result<_>>()?;
+            Ok(())
+        },
+    },
+];
+
+/// The variation that `text` says, which stands at `at`.
+pub(super) fn over(at: &At<'_>, text: &str) -> Result<Variation> {
+    text.parse().map_err(|error: crate::sweep::BadVariation| at.error(error.to_string()))
+}
+
+fn read_figure(at: &At<'_>, paper: &PaperDraft) -> Result<Figure> {
+    let experiments = paper.experiments.iter().map(|experiment| experiment.name.clone()).collect();
+    let mut draft = Draft::new(FigureDraft { experiments, ..FigureDraft::default() }, &paper.mark_names());
+    fill(&mut draft, at, FIGURE_KEYS)?;
+    let of = draft.of;
+    let (Some(over), Some(quantity)) = (of.over, of.quantity) else {
+        return Err(at.error("`over` and `quantity` are needed"));
+    };
+    Ok(Figure {
+        name: of.name,
+        title: of.title,
+        experiment: of.experiment,
+        over,
+        quantity: mark::noted(at, quantity, None, of.path)?,
+        level: of.level,
+        link: of.link,
+        since: of.since,
+        before: of.before,
+        after: of.after,
+        marks: of.shown,
+    })
+}

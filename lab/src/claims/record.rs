@@ -1,0 +1,177 @@
+//! What a run shows, kept: marks and pictures look into it afterwards.
+
+use anabranch_proto::policy::Why;
+use anabranch_proto::{NoteKind, Time, Tsn};
+use smallvec::SmallVec;
+
+use anabranch_sim::trace::{Names, Observer, Record, Side};
+
+/// The records of a run that marks, measures and pictures ask for, in the order in which things happened.
+#[derive(Default, Debug)]
+pub struct Recording {
+    /// What the numbers of flows and links mean.
+    pub names: Names,
+    /// What the numbers of paths mean.
+    pub paths: Vec<String>,
+    /// The records.
+    pub entries: Vec<Entry>,
+}
+
+/// Something that happened, and when.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// When.
+    pub at: Time,
+    /// What.
+    pub what: What,
+}
+
+/// What happened. Flows, links and paths are numbers in the recording's lists.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A packet with these TSNs was dropped by a link direction.
+    Dropped {
+        /// Which.
+        link: usize,
+        /// The TSNs of its DATA chunks.
+        tsns: SmallVec<[Tsn; 2]>,
+    },
+    /// The sender of a flow sent a DATA chunk.
+    Sent {
+        /// Which flow.
+        flow: usize,
+        /// On which path.
+        path: usize,
+        /// The chunk.
+        tsn: Tsn,
+        /// Why.
+        why: Why,
+    },
+    /// T3-rtx expired at the sender of a flow.
+    Timeout {
+        /// Which flow.
+        flow: usize,
+        /// For which path.
+        path: usize,
+    },
+    /// The sender of a flow sees another window of its peer.
+    PeerWindow {
+        /// Which flow.
+        flow: usize,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// A window of the sender of a flow, or what is in flight in it, has changed.
+    Window {
+        /// Which flow.
+        flow: usize,
+        /// Which path's.
+        path: usize,
+        /// Congestion window, slow-start threshold, in flight: bytes.
+        sizes: [u64; 3],
+    },
+    /// The Cumulative TSN Ack Point of the sender of a flow has advanced.
+    Acked {
+        /// Which flow.
+        flow: usize,
+        /// To this TSN.
+        cumulative: Tsn,
+    },
+}
+
+/// A quantity that senders note, in bytes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Quantity {
+    /// The peer's window, as the sender sees it.
+    PeerWindow,
+    /// The congestion window of a path.
+    Cwnd,
+    /// The slow-start threshold of a path.
+    Ssthresh,
+    /// What is in flight on a path, chunks marked for retransmission not counted.
+    Flight,
+}
+
+impl Quantity {
+    pub(super) const NAMES: &'static [(&'static str, Quantity)] = &[
+        ("peer_window", Quantity::PeerWindow),
+        ("cwnd", Quantity::Cwnd),
+        ("ssthresh", Quantity::Ssthresh),
+        ("flight", Quantity::Flight),
+    ];
+
+    /// Whether each path has its own.
+    pub fn by_path(self) -> bool {
+        self != Quantity::PeerWindow
+    }
+}
+
+impl Recording {
+    /// The number of the path of this name, which is new if nothing happened on it before.
+    fn path(&mut self, name: Option<&str>) -> usize {
+        let name = name.unwrap_or_default();
+        self.paths.iter().position(|path| path == name).unwrap_or_else(|| {
+            self.paths.push(name.to_owned());
+            self.paths.len() - 1
+        })
+    }
+
+    fn what(&mut self, record: &Record<'_>) -> Option<What> {
+        match *record {
+            Record::Dropped { link, packet, .. } => {
+                Some(What::Dropped { link, tsns: packet.tsns().collect() })
+            }
+            Record::Note { flow, side: Side::Client, path, kind } => match *kind {
+                NoteKind::Sent { tsn, why, .. } => Some(What::Sent { flow, path: self.path(path), tsn, why }),
+                NoteKind::T3 { .. } => Some(What::Timeout { flow, path: self.path(path) }),
+                NoteKind::PeerWindow { bytes } => Some(What::PeerWindow { flow, bytes }),
+                NoteKind::Window { cwnd, ssthresh, flight, .. } => {
+                    Some(What::Window { flow, path: self.path(path), sizes: [cwnd, ssthresh, flight] })
+                }
+                NoteKind::Acked { cumulative } => Some(What::Acked { flow, cumulative }),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The value of a quantity of this flow and path that `entry` notes, if it does.
+    pub fn value(&self, entry: &Entry, quantity: Quantity, of: usize, path: Option<usize>) -> Option<u64> {
+        match (&entry.what, quantity) {
+            (What::PeerWindow { flow, bytes }, Quantity::PeerWindow) if *flow == of => Some(*bytes),
+            (What::Window { flow, path: on, sizes }, _) if *flow == of && Some(*on) == path => match quantity
+            {
+                Quantity::PeerWindow => None,
+                Quantity::Cwnd => Some(sizes[0]),
+                Quantity::Ssthresh => Some(sizes[1]),
+                Quantity::Flight => Some(sizes[2]),
+            },
+            _ => None,
+        }
+    }
+
+    /// The number of the flow of this name; without a name, of the first.
+    pub fn flow(&self, name: Option<&str>) -> Option<usize> {
+        name.map_or(Some(0), |name| self.names.flows.iter().position(|flow| flow == name))
+    }
+
+    /// Whether the link direction of this number is one of the link `name`, or, if that is one, "link a>b".
+    pub fn is_link(&self, number: usize, name: &str) -> bool {
+        self.names.links.get(number).is_some_and(|(link, direction)| {
+            link == name
+                || name.strip_prefix(link.as_str()).and_then(|rest| rest.strip_prefix(' ')) == Some(direction)
+        })
+    }
+}
+
+impl Observer for Recording {
+    fn begin(&mut self, names: &Names) {
+        *self = Recording { names: names.clone(), ..Recording::default() };
+    }
+
+    fn record(&mut self, at: Time, record: &Record<'_>) {
+        if let Some(what) = self.what(record) {
+            self.entries.push(Entry { at, what });
+        }
+    }
+}

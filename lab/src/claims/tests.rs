@@ -1,0 +1,112 @@
+//! Marks and measures on a recording made by hand.
+
+use std::time::Duration;
+
+use anabranch_proto::policy::Why;
+use anabranch_proto::{Time, Tsn};
+
+use super::mark::{Event, Sent};
+use super::record::{Entry, Recording, What};
+use super::*;
+use anabranch_sim::trace::Names;
+
+/// Drops of TSNs 1 to 3 at 1.0, 1.1 and 1.2 s and of 9 at 5 s; 1, 2, 2, 3 and 9 are sent again from 2 s on, and the
+/// peer's window falls from 4000 by 1000 each second.
+fn recording() -> Recording {
+    let at = |seconds: f64, what| Entry { at: Time::ZERO + Duration::from_secs_f64(seconds), what };
+    let drop = |tsn| What::Dropped { link: 0, tsns: [Tsn(tsn)].into_iter().collect() };
+    let again = |tsn, why| What::Sent { flow: 0, path: 0, tsn: Tsn(tsn), why };
+    let window = |bytes| What::PeerWindow { flow: 0, bytes };
+    Recording {
+        names: Names {
+            flows: vec!["f".into()],
+            links: vec![("l".into(), "a>b".into()), ("l".into(), "b>a".into())],
+        },
+        paths: vec!["l".into()],
+        entries: vec![
+            at(0.5, window(4000)),
+            at(1.0, drop(1)),
+            at(1.1, drop(2)),
+            at(1.2, drop(3)),
+            at(1.5, window(3000)),
+            at(2.0, again(1, Why::Missing)),
+            at(2.1, again(2, Why::Missing)),
+            at(2.2, again(2, Why::Timeout)),
+            at(2.5, window(2000)),
+            at(3.0, again(3, Why::Missing)),
+            at(3.5, window(1000)),
+            at(5.0, drop(9)),
+            at(6.0, again(9, Why::Missing)),
+            at(6.0, again(2, Why::Timeout)),
+        ],
+    }
+}
+
+fn mark(event: Event) -> Mark {
+    Mark { name: String::new(), event, after: None, last: false, burst: None }
+}
+
+fn drops() -> Event {
+    Event::Drop("l a>b".into())
+}
+
+fn sent(once: bool, dropped: Option<(String, [usize; 2])>) -> Event {
+    Event::Sent(Sent { why: vec![Why::Missing, Why::Timeout], flow: None, path: None, once, dropped })
+}
+
+fn peer_window() -> Noted {
+    Noted { quantity: Quantity::PeerWindow, flow: None, path: None }
+}
+
+/// The times of marks, in seconds.
+fn times(marks: &[Mark]) -> Vec<Option<f64>> {
+    let found = moments(marks, &recording());
+    found.iter().map(|moment| moment.map(|moment| moment.at.as_nanos() as f64 / 1e9)).collect()
+}
+
+#[test]
+fn a_burst_ends_at_the_first_longer_gap() {
+    let last = Mark { last: true, ..mark(drops()) };
+    let burst = Mark { burst: Some(Duration::from_secs(1)), ..last.clone() };
+    let other = mark(Event::Drop("l b>a".into()));
+    assert_eq!(times(&[mark(drops()), burst, last, other]), [Some(1.0), Some(1.2), Some(5.0), None]);
+}
+
+#[test]
+fn the_last_of_the_dropped_is_the_last_first_time() {
+    let first = mark(drops());
+    let burst = Mark { burst: Some(Duration::from_secs(1)), last: true, ..first.clone() };
+    let dropped = Some(("l".to_owned(), [0, 1]));
+    let any = Mark { last: true, ..mark(sent(false, dropped.clone())) };
+    let once = Mark { last: true, ..mark(sent(true, dropped)) };
+    assert_eq!(times(&[first, burst, any, once])[2..], [Some(6.0), Some(3.0)]);
+}
+
+#[test]
+fn after_is_after_and_without_it_never_comes() {
+    let again = mark(sent(false, None));
+    let next = Mark { after: Some(0), ..again.clone() };
+    let never = mark(Event::Timeout { flow: None });
+    let after_never = Mark { after: Some(2), ..again.clone() };
+    assert_eq!(times(&[again, next, never, after_never]), [Some(2.0), Some(2.1), None, None]);
+}
+
+#[test]
+fn quantities_are_read_at_marks_and_between_them() {
+    let below = |level| Event::Passes { quantity: peer_window(), level, above: false };
+    let marks = [mark(drops()), mark(below(2500)), mark(below(500))];
+    let (recording, found) = (recording(), moments(&marks, &recording()));
+    let value = |of: Of| {
+        let measure = Measure { name: String::new(), unit: Unit::Bytes, of };
+        measure.value(&serde_json::Value::Null, &recording, &found).unwrap()
+    };
+    let lowest = |between| Of::Extreme { quantity: peer_window(), highest: false, between };
+    assert_eq!(value(Of::At { quantity: peer_window(), mark: 0 }), Some(4000.0));
+    assert_eq!(value(Of::At { quantity: peer_window(), mark: 1 }), Some(2000.0));
+    assert_eq!(value(Of::At { quantity: peer_window(), mark: 2 }), None);
+    assert_eq!(value(lowest([Some(0), Some(1)])), Some(2000.0));
+    assert_eq!(value(lowest([None, None])), Some(1000.0));
+    assert_eq!(value(lowest([None, Some(2)])), None);
+    assert_eq!(value(Of::Count { event: drops(), between: [Some(0), Some(1)] }), Some(3.0));
+    assert_eq!(value(Of::Time { mark: 1, since: Some(0) }), Some(1.5));
+}

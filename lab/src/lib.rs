@@ -1,0 +1,6 @@
+//! The laboratory on the simulator: grids of scenarios run on all cores, publications as data with the claims that
+//! they make, and published models.
+
+pub mod claims;
+pub mod models;
+pub mod sweep;

@@ -1,0 +1,169 @@
+//! A grid of scenarios: every combination of what is varied, each with several seeds, run on all cores.
+//!
+//! The order of the results is that of the grid, the first variation slowest and the seeds fastest, whatever
+//! the number of threads: each run owns its chance and knows nothing of the others.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anabranch_proto::Policies;
+use rayon::prelude::*;
+
+use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
+
+/// One axis of a grid: a key, and the values that it takes in turn.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Variation {
+    /// As `--set` addresses it.
+    pub key: String,
+    /// TOML if they parse as such, else strings.
+    pub values: Vec<String>,
+}
+
+/// Why a text is no [`Variation`].
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum BadVariation {
+    /// There is no `=`.
+    #[error("`{0}` is no KEY=a,b,c; for example flow.download.sctp.retransmit=same,alternate")]
+    NoKey(String),
+    /// A value is empty.
+    #[error("`{0}` has an empty value; write a string that is empty as \"\"")]
+    Empty(String),
+}
+
+impl std::str::FromStr for Variation {
+    type Err = BadVariation;
+
+    /// Reads `KEY=a,b,c`. Commas within quotes, brackets and braces separate nothing.
+    fn from_str(text: &str) -> Result<Self, BadVariation> {
+        let (key, values) = text.split_once('=').ok_or_else(|| BadVariation::NoKey(text.to_owned()))?;
+        let values = split_values(values);
+        if values.iter().any(String::is_empty) {
+            return Err(BadVariation::Empty(text.to_owned()));
+        }
+        Ok(Variation { key: key.trim().to_owned(), values })
+    }
+}
+
+fn split_values(text: &str) -> Vec<String> {
+    let (mut values, mut value) = (Vec::new(), String::new());
+    let (mut depth, mut quote) = (0_i32, None);
+    for c in text.chars() {
+        match c {
+            ',' if depth <= 0 && quote.is_none() => {
+                values.push(std::mem::take(&mut value));
+                continue;
+            }
+            '"' | '\'' if quote.is_none() => quote = Some(c),
+            _ if quote == Some(c) => quote = None,
+            '[' | '{' if quote.is_none() => depth += 1,
+            ']' | '}' if quote.is_none() => depth -= 1,
+            _ => {}
+        }
+        value.push(c);
+    }
+    values.push(value);
+    values.iter().map(|value| value.trim().to_owned()).collect()
+}
+
+/// One run of a grid.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// What it runs.
+    pub scenario: Scenario,
+    /// What was varied: key and value.
+    pub varied: BTreeMap<String, serde_json::Value>,
+    /// The document that it was read from, for whatever the run may find wrong with it.
+    pub document: Arc<Document>,
+}
+
+/// The points of the grid that `vary` spans over `document`, each with `seeds` seeds from its own upwards. All
+/// are read before any can run, so that the last one's fault does not cost the others' time.
+pub fn points(
+    document: &Document,
+    name: &str,
+    vary: &[Variation],
+    seeds: u64,
+    policies: &Policies,
+) -> Result<Vec<Point>, ScenarioError> {
+    let mut points = Vec::new();
+    for document in grid(document, vary)? {
+        let scenario = document.scenario(name, policies)?;
+        let value = |v: &Variation| Some((v.key.clone(), document.get(&v.key)?));
+        let varied: BTreeMap<_, _> = vary.iter().filter_map(value).collect();
+        let document = Arc::new(document);
+        for n in 0..seeds {
+            let scenario = Scenario { seed: scenario.seed.wrapping_add(n), ..scenario.clone() };
+            points.push(Point { scenario, varied: varied.clone(), document: document.clone() });
+        }
+    }
+    Ok(points)
+}
+
+fn grid(document: &Document, vary: &[Variation]) -> Result<Vec<Document>, ScenarioError> {
+    let Some((first, rest)) = vary.split_first() else { return Ok(vec![document.clone()]) };
+    let mut documents = Vec::new();
+    for value in &first.values {
+        let mut document = document.clone();
+        document.set("--vary", &format!("{}={value}", first.key))?;
+        documents.extend(grid(&document, rest)?);
+    }
+    Ok(documents)
+}
+
+/// Runs every point on `threads` threads (`None`: one a core) and returns what `run` returned, in the order of
+/// the points. `run` also gets the point's number.
+pub fn run_all<P, R, F>(points: &[P], threads: Option<usize>, run: F) -> Vec<R>
+where
+    P: Sync,
+    R: Send,
+    F: Fn(usize, &P) -> R + Sync,
+{
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads.unwrap_or(0)).build();
+    let all = || points.par_iter().enumerate().with_max_len(1).map(|(i, point)| run(i, point)).collect();
+    match pool {
+        Ok(pool) => pool.install(all),
+        // No thread to be had: the calling one does.
+        Err(_) => points.iter().enumerate().map(|(i, point)| run(i, point)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "seed = 5\n[[link]]\nname = 'l'\nbetween = ['a', 'b']\nrate = '1 Mbit/s'\n\
+                        [[flow]]\nname = 'f'\nfrom = 'a'\nto = 'b'\nsend = '1 kB'\n";
+
+    fn grid_of(vary: &[&str], seeds: u64) -> Vec<Point> {
+        let document = Document::parse("test.toml", TEXT).unwrap();
+        let vary: Vec<Variation> = vary.iter().map(|v| v.parse().unwrap()).collect();
+        points(&document, "test", &vary, seeds, &Policies::default()).unwrap()
+    }
+
+    #[test]
+    fn commas_within_quotes_and_brackets_separate_nothing() {
+        let values = |text: &str| text.parse::<Variation>().unwrap().values;
+        assert_eq!(values("k=a, b,c"), ["a", "b", "c"]);
+        assert_eq!(values("k=[1,2],{ a = 1, b = 2 }"), ["[1,2]", "{ a = 1, b = 2 }"]);
+        assert_eq!(values("k=\"a,b\",'c,d'"), ["\"a,b\"", "'c,d'"]);
+        assert!("k=a,,b".parse::<Variation>().is_err() && "k".parse::<Variation>().is_err());
+    }
+
+    #[test]
+    fn the_first_variation_is_the_slowest_and_seeds_the_fastest() {
+        let points = grid_of(&["link.l.rate=1 Mbit/s,2 Mbit/s", "flow.f.sctp.era=ns2,rfc9260"], 2);
+        let rates: Vec<_> = points.iter().map(|p| p.scenario.links[0].rate[0] / 1_000_000).collect();
+        let seeds: Vec<_> = points.iter().map(|p| p.scenario.seed).collect();
+        assert_eq!(rates, [1, 1, 1, 1, 2, 2, 2, 2]);
+        assert_eq!(seeds, [5, 6, 5, 6, 5, 6, 5, 6]);
+        assert_eq!(points[2].varied["flow.f.sctp.era"], "rfc9260");
+    }
+
+    #[test]
+    fn order_is_the_same_on_any_number_of_threads() {
+        let points = grid_of(&["seed=1,2,3,4,5,6,7"], 3);
+        let run = |threads| run_all(&points, Some(threads), |i, point| (i, point.scenario.seed));
+        assert_eq!(run(1), run(4));
+    }
+}

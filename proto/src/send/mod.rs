@@ -1,0 +1,396 @@
+//! What leaves and when: a SACK, a timeout or a call grants rights; a packet is chosen when one is polled.
+
+mod blocked;
+pub(crate) mod outstanding;
+pub(crate) mod queue;
+mod rights;
+mod sack;
+mod timeout;
+
+pub(crate) use sack::{Answer, revived};
+pub(crate) use timeout::TimedOut;
+
+use rand_chacha::ChaCha8Rng;
+use rand_core::Rng;
+use smallvec::SmallVec;
+
+use crate::notes::Notes;
+use crate::output::{Blocked, Limit, NoteKind, Statistics};
+use crate::path::{PathId, Paths};
+use crate::policy::{Ask, Choice, PolicyError, Route, Why};
+use crate::rules::NewData;
+use crate::send::outstanding::Outstanding;
+use crate::send::queue::SendQueue;
+use crate::wire::Chunk;
+use crate::{Config, Policies, Ssn, Time, Tsn};
+use blocked::{BlockedClock, in_the_way};
+use rights::Rights;
+
+/// The sending half of an association.
+pub(crate) struct Sender {
+    pub(crate) queue: SendQueue,
+    pub(crate) outstanding: Outstanding,
+    routes: Routes,
+    rights: Rights,
+    /// The receive buffer that the peer advertised last, in bytes.
+    a_rwnd: u64,
+    /// The Fast Recovery exit point, while in Fast Recovery.
+    exit: Option<Tsn>,
+    /// When a closed window is probed; [`Time::NEVER`] while it need not be.
+    pub(crate) probe_timer: Time,
+    /// A window probe is in flight.
+    probing: bool,
+    /// Whether a SACK came since the last window probe.
+    heard_since_probe: bool,
+    blocked: BlockedClock,
+    /// The path that new data took last, or would take.
+    pub(crate) in_use: PathId,
+    /// Drawn anew after each packet: ties are broken alike however often a route is asked.
+    tie: u64,
+}
+
+/// The three routes of an association.
+struct Routes {
+    new: Box<dyn Route>,
+    fast: Box<dyn Route>,
+    timeout: Box<dyn Route>,
+}
+
+impl Routes {
+    fn of(&mut self, why: Why) -> &mut dyn Route {
+        match why {
+            Why::New | Why::WindowProbe => &mut *self.new,
+            Why::Missing => &mut *self.fast,
+            Why::Timeout => &mut *self.timeout,
+        }
+    }
+}
+
+/// What the next packet carries; [`Sender::fill`] puts it in.
+pub(crate) struct Load {
+    pub(crate) path: PathId,
+    pub(crate) why: Why,
+    pub(crate) limit: Limit,
+    /// What the route was asked: of the first marked chunk, or of new data.
+    ask: Ask,
+}
+
+/// What a choice of packet needs to know of its association.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) now: Time,
+    pub(crate) config: &'a Config,
+    pub(crate) paths: &'a mut Paths,
+    pub(crate) notes: &'a mut Notes,
+    pub(crate) statistics: &'a mut Statistics,
+}
+
+impl Sender {
+    pub(crate) fn new(
+        first: Tsn,
+        config: &Config,
+        policies: &Policies,
+        chance: &mut ChaCha8Rng,
+    ) -> Result<Self, PolicyError> {
+        let routes = Routes {
+            new: policies.route(&config.new_data, config)?,
+            fast: policies.route(&config.fast, config)?,
+            timeout: policies.route(&config.timeout, config)?,
+        };
+        Ok(Sender {
+            queue: SendQueue::new(
+                Ssn(config.first_ssn),
+                config.extensions.partial_reliability.then(Box::default),
+            ),
+            outstanding: Outstanding::new(first),
+            routes,
+            rights: Rights::new(config),
+            a_rwnd: 0,
+            exit: None,
+            probe_timer: Time::NEVER,
+            probing: false,
+            heard_since_probe: false,
+            blocked: BlockedClock::default(),
+            in_use: PathId(0),
+            tie: chance.next_u64(),
+        })
+    }
+
+    /// The peer's receive buffer as it said in INIT or INIT ACK.
+    pub(crate) fn set_peer_buffer(&mut self, bytes: u32) {
+        self.a_rwnd = u64::from(bytes);
+    }
+
+    /// TSNs begin anew with this one, and SSNs with 0; nothing is outstanding.
+    pub(crate) fn restart(&mut self, next: Tsn) {
+        self.outstanding.restart(next);
+        self.queue.reset(&[]);
+        self.exit = None;
+    }
+
+    /// The peer's window: what it advertised, less what is in flight.
+    //= rfc9260#section-6.2.1
+    pub(crate) fn peer_window(&self, paths: &Paths) -> u64 {
+        self.a_rwnd.saturating_sub(paths.counted_all())
+    }
+
+    pub(crate) fn in_recovery(&self) -> bool {
+        self.exit.is_some()
+    }
+
+    /// User bytes not acknowledged, sent or not.
+    pub(crate) fn user_bytes(&self) -> u64 {
+        self.queue.user_bytes() + self.outstanding.user_bytes()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty() && self.outstanding.is_empty()
+    }
+
+    /// New data may leave from now on: the paths that must be confirmed are.
+    pub(crate) fn open(&mut self) {
+        self.rights.open();
+    }
+
+    /// New data waits until all paths are confirmed.
+    pub(crate) fn close_until_confirmed(&mut self) {
+        self.rights.close();
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.rights.is_open()
+    }
+
+    /// A message was given to send.
+    pub(crate) fn called(&mut self, was_empty: bool) {
+        self.rights.called(was_empty, self.outstanding.is_empty());
+    }
+
+    /// Something other than a SACK happened that may let data go: each such event has its own Max.Burst.
+    pub(crate) fn event(&mut self) {
+        self.rights.event();
+    }
+
+    /// Nothing more leaves now: rights that last for one answer end, and what blocks is recorded.
+    pub(crate) fn settle(&mut self, around: &mut Surroundings<'_>) {
+        let marked = self.outstanding.lowest_marked().is_some();
+        self.rights.settle(marked, self.outstanding.is_empty());
+        self.settle_blocked(around);
+        self.watch_closed_window(around);
+    }
+
+    /// What the next packet carries, if one with data may leave whose chunks have `budget` bytes.
+    pub(crate) fn next_load(&mut self, budget: u32, around: &mut Surroundings<'_>) -> Option<Load> {
+        self.retransmission(budget, around).or_else(|| self.new_data(budget, around))
+    }
+
+    /// Puts the chunks of a load, at most `budget` bytes, into its packet.
+    pub(crate) fn fill(
+        &mut self,
+        load: &Load,
+        budget: u32,
+        chunks: &mut SmallVec<[Chunk; 2]>,
+        around: &mut Surroundings<'_>,
+        chance: &mut ChaCha8Rng,
+    ) {
+        match load.ask.last {
+            Some(_) => self.resend_from(load.ask.tsn, load.path, budget, chunks, around),
+            None => self.send_new(load, budget, chunks, around),
+        }
+        self.routes.of(load.why).sent(&load.ask, load.path);
+        self.tie = chance.next_u64();
+        around.paths.note_window(load.path, around.now, around.notes);
+        self.note_peer_window(around);
+    }
+
+    /// A packet of marked chunks: one by a right granted, or as many as there is room for.
+    //= rfc9260#section-6.1
+    fn retransmission(&mut self, budget: u32, around: &mut Surroundings<'_>) -> Option<Load> {
+        let (tsn, why) = self.outstanding.lowest_marked()?;
+        let granted = self.rights.granted();
+        if granted.is_none() && !self.rights.may_retransmit() {
+            return None;
+        }
+        // A chunk from before the path MTU fell is larger than any budget: it goes alone.
+        let size = self.outstanding.get(tsn)?.size;
+        if size > budget && size <= around.paths.smallest_pmdcs() {
+            return None;
+        }
+        around.paths.measure_room(true);
+        let ask = self.ask_again(tsn, why, around.paths)?;
+        let choice = self.routes.of(why).choose(&ask, around.paths.views());
+        let Choice::Send(path) = unless_dormant(choice, around) else { return None };
+        let sendable = around.paths.sends(path) && around.paths.view(path).confirmed();
+        let room = around.paths.view(path).room > 0;
+        if !sendable || (granted.is_none() && !room) {
+            return None;
+        }
+        let limit = if granted.is_some() { Limit::Granted } else { Limit::Window };
+        Some(Load { path, why, limit, ask })
+    }
+
+    fn ask_again(&self, tsn: Tsn, why: Why, paths: &Paths) -> Option<Ask> {
+        let sent = self.outstanding.get(tsn)?;
+        Some(Ask {
+            why,
+            tsn,
+            size: sent.size,
+            stream: sent.data.stream,
+            last: Some(sent.path),
+            transmissions: sent.transmissions,
+            queued: self.queue.user_bytes(),
+            peer_window: self.peer_window(paths),
+            tie: self.tie,
+        })
+    }
+
+    /// Sends marked chunks again, the lowest first, as long as they fit the packet.
+    fn resend_from(
+        &mut self,
+        mut tsn: Tsn,
+        path: PathId,
+        mut budget: u32,
+        chunks: &mut SmallVec<[Chunk; 2]>,
+        around: &mut Surroundings<'_>,
+    ) {
+        while let Some((next, why)) = self.outstanding.lowest_marked() {
+            let Some(size) = self.outstanding.get(next).map(|sent| sent.size) else { break };
+            if (size > budget && !chunks.is_empty()) || next.before(tsn) {
+                break;
+            }
+            budget = budget.saturating_sub(size);
+            tsn = next;
+            let data = self.outstanding.resend(next, path, around.paths, around.now);
+            around.notes.add(around.now, || NoteKind::Sent { path, tsn, size, why });
+            chunks.push(self.queue.chunk(data));
+        }
+        self.rights.retransmitted();
+    }
+
+    /// A packet of new chunks, if marked chunks, windows and bursts allow; else what is in the way is kept: the
+    /// peer's window, then that of the path that the chunk would take.
+    fn new_data(&mut self, budget: u32, around: &mut Surroundings<'_>) -> Option<Load> {
+        let (stream, size) = self.queue.peek(around.paths.smallest_pmdcs())?;
+        let window = self.peer_window(around.paths);
+        let fits = u64::from(size) <= window;
+        let probing = !fits && self.may_probe(around.config);
+        if !fits && !probing {
+            self.blocked.found(Blocked::PeerWindow);
+            return None;
+        }
+        let why = if probing { Why::WindowProbe } else { Why::New };
+        let (choice, ask) = self.preferred((stream, size), why, window, around);
+        let allowed = (self.rights.may_send() || probing) && !self.waits_for_marked(around.config);
+        match choice {
+            Choice::Send(path) if allowed && size <= budget && around.paths.view(path).room > 0 => {
+                let limit = if probing { Limit::Granted } else { Limit::Window };
+                Some(Load { path, why, limit, ask })
+            }
+            _ => {
+                self.blocked.found(if fits { in_the_way(choice, around.paths) } else { Blocked::PeerWindow });
+                None
+            }
+        }
+    }
+
+    fn waits_for_marked(&mut self, config: &Config) -> bool {
+        config.rules.new_data == NewData::AfterMarked && self.outstanding.lowest_marked().is_some()
+    }
+
+    /// A closed window admits one chunk while nothing is in flight, at once or when the probe timer has granted it.
+    //= rfc9260#section-6.1
+    fn may_probe(&self, config: &Config) -> bool {
+        let allowed = if self.probes_later(config) {
+            self.rights.granted() == Some(Why::WindowProbe)
+        } else {
+            self.rights.may_send()
+        };
+        allowed && self.outstanding.is_empty()
+    }
+
+    /// The path that the route of new data wants for the next chunk, room or not, and what it was asked.
+    #[inline(always)]
+    fn preferred(
+        &self,
+        (stream, size): (u16, u32),
+        why: Why,
+        peer_window: u64,
+        around: &mut Surroundings<'_>,
+    ) -> (Choice, Ask) {
+        around.paths.measure_room(false);
+        let ask = Ask {
+            why,
+            tsn: self.outstanding.next_tsn(),
+            size,
+            stream,
+            last: None,
+            transmissions: 0,
+            queued: self.queue.user_bytes(),
+            peer_window,
+            tie: self.tie,
+        };
+        (unless_dormant(self.routes.new.choose(&ask, around.paths.views()), around), ask)
+    }
+
+    /// The path that new data would take now.
+    pub(crate) fn next_path(&self, around: &mut Surroundings<'_>) -> Option<PathId> {
+        let size = around.paths.smallest_pmdcs();
+        let window = self.peer_window(around.paths);
+        match self.preferred((0, size), Why::New, window, around).0 {
+            Choice::Send(path) => Some(path),
+            Choice::Wait => None,
+        }
+    }
+
+    /// Cuts new chunks from the queue, as many as fit the packet and the peer's window.
+    fn send_new(
+        &mut self,
+        load: &Load,
+        mut budget: u32,
+        chunks: &mut SmallVec<[Chunk; 2]>,
+        around: &mut Surroundings<'_>,
+    ) {
+        let fragment = around.paths.smallest_pmdcs();
+        let mut window = load.ask.peer_window;
+        let (path, why, now) = (load.path, load.why, around.now);
+        let probing = why == Why::WindowProbe;
+        while let Some((_, size)) = self.queue.peek(fragment) {
+            if size > budget || (u64::from(size) > window && !probing) {
+                break;
+            }
+            let tsn = self.outstanding.next_tsn();
+            let Some(data) = self.queue.take(fragment, tsn) else { break };
+            budget -= size;
+            window = window.saturating_sub(u64::from(size));
+            let chunk = self.queue.chunk(data.clone());
+            debug_assert_eq!(chunk.padded_size() as u32, size);
+            chunks.push(chunk);
+            self.outstanding.push(data, size, path, around.paths, now);
+            around.notes.add(now, || NoteKind::Sent { path, tsn, size, why });
+            if probing {
+                self.probe_sent(around);
+                break;
+            }
+        }
+        self.in_use = path;
+        self.rights.sent_new();
+    }
+
+    fn probe_sent(&mut self, around: &mut Surroundings<'_>) {
+        self.probe_timer = Time::NEVER;
+        self.probing = true;
+        self.heard_since_probe = false;
+        around.statistics.probes += 1;
+    }
+}
+
+/// With every path inactive the one with the fewest errors carries what a route would send on any of them; where
+/// no paths are potentially failed, the route's own.
+//= rfc7829#section-4.1
+fn unless_dormant(choice: Choice, around: &Surroundings<'_>) -> Choice {
+    match choice {
+        Choice::Send(path) if around.config.pf_max_retrans.is_some() => {
+            Choice::Send(around.paths.fewest_errors(path).unwrap_or(path))
+        }
+        other => other,
+    }
+}
