@@ -34,8 +34,6 @@ pub(crate) struct Network {
     /// By node: the link directions that leave it.
     wired: Vec<Vec<DirectionId>>,
     radios: Radios,
-    /// Whether IP headers have the size of IPv6.
-    ipv6: bool,
 }
 
 /// A link.
@@ -56,7 +54,7 @@ pub(crate) struct Edge {
 const WITHIN: u8 = 2;
 /// The first link's prefix.
 const FIRST: u32 = Ipv4Addr::new(10, 0, 0, 0).to_bits();
-/// The same where IP headers have the size of IPv6.
+/// The same with IPv6.
 const FIRST_V6: u128 = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0).to_bits();
 /// So many bits of an address are within a channel's prefix.
 const WITHIN_CHANNEL: u8 = 16;
@@ -66,8 +64,6 @@ const FIRST_CHANNEL: u32 = Ipv4Addr::new(10, 128, 0, 0).to_bits();
 const FIRST_CHANNEL_V6: u128 = Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, 0).to_bits();
 /// The largest packet between radios, in bytes with the IP header.
 const RADIO_MTU: u32 = 1500;
-/// Bytes of an IPv6 header.
-const IPV6_HEADER: u32 = 40;
 
 impl Network {
     /// The network of a scenario whose links have been checked.
@@ -77,8 +73,7 @@ impl Network {
             scenario.links.iter().flat_map(|link| link.between.clone()).chain(stations).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let ipv6 = scenario.ip_header == IPV6_HEADER;
-        let mut network = Network { host: vec![false; nodes.len()], nodes, links: Vec::new(), wired: Vec::new(), radios: Radios::default(), ipv6 };
+        let mut network = Network { host: vec![false; nodes.len()], nodes, links: Vec::new(), wired: Vec::new(), radios: Radios::default() };
         network.radios = Radios::new(scenario, |name| network.node(name).expect("stations are nodes"));
         network.links =
             scenario.links.iter().enumerate().map(|(index, _)| network.edge(scenario, index)).collect();
@@ -182,12 +177,12 @@ impl Network {
     }
 
     /// The address of an interface, ".1" where direction 0 leaves.
-    pub(crate) fn address(&self, interface: DirectionId, udp: u16) -> LocalAddress {
+    pub(crate) fn address(&self, interface: DirectionId, udp: u16, ipv6: bool) -> LocalAddress {
         if let Some(radio) = self.radio(interface) {
-            return self.radio_address(radio, udp);
+            return self.radio_address(radio, udp, ipv6);
         }
         let place = interface / 2 * 4 + 1 + interface % 2;
-        let (ip, bits) = match self.ipv6 {
+        let (ip, bits) = match ipv6 {
             false => (IpAddr::V4(Ipv4Addr::from_bits(FIRST + place)), 32),
             true => (IpAddr::V6(Ipv6Addr::from_bits(FIRST_V6 + u128::from(place))), 128),
         };
@@ -195,9 +190,9 @@ impl Network {
     }
 
     /// The address of a radio: every channel has a prefix of its own.
-    fn radio_address(&self, radio: u32, udp: u16) -> LocalAddress {
+    fn radio_address(&self, radio: u32, udp: u16, ipv6: bool) -> LocalAddress {
         let place = (self.radios.channel(radio).0 << WITHIN_CHANNEL) + 1 + self.radios.station(radio);
-        let (ip, bits) = match self.ipv6 {
+        let (ip, bits) = match ipv6 {
             false => (IpAddr::V4(Ipv4Addr::from_bits(FIRST_CHANNEL + place)), 32),
             true => (IpAddr::V6(Ipv6Addr::from_bits(FIRST_CHANNEL_V6 + u128::from(place))), 128),
         };
@@ -374,7 +369,8 @@ pub(crate) mod tests {
         let network = network(&[("wifi", "s", "r"), ("gprs", "r", "s")]);
         assert_eq!(route(&network, "wifi", "wifi").unwrap(), ["wifi s>r"]);
         assert_eq!(route(&network, "wifi", "gprs"), None);
-        let address = |node, link| network.address(interface(&network, node, link), 0).address.ip.to_string();
+        let address =
+            |node, link| network.address(interface(&network, node, link), 0, false).address.ip.to_string();
         assert_eq!([address("r", "gprs"), address("s", "gprs")], ["10.0.0.1", "10.0.0.2"]);
         assert_eq!([address("r", "wifi"), address("s", "wifi")], ["10.0.0.5", "10.0.0.6"]);
     }

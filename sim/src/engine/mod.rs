@@ -1,7 +1,7 @@
 //! The engine: what is due next happens, until nothing is left or the run ends.
 //!
-//! Entities are numbered: link directions, then agents, then the list of changes. Each has one entry in the
-//! agenda. A packet costs one event a hop, its arrival. An insertion number is taken when a packet enters a
+//! Entities are numbered: link directions, then agents, then the list of changes, then channels. Each has one entry in
+//! the agenda; a channel's is whatever happens next on it. On links a packet costs one event a hop, its arrival. An insertion number is taken when a packet enters a
 //! link or an agent's wait is set, so what happens at equal times happens in the order in which it was
 //! foreseen; changes come before everything else. Departures need no event: a packet whose departure is now
 //! has left a queue before anything that arrives now is looked at.
@@ -10,13 +10,16 @@ pub(crate) mod agenda;
 #[cfg(test)]
 mod tests;
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
-use anabranch_proto::{Note, Reason, Time};
+use anabranch_proto::{PathId, Reason, Time};
 
 use crate::medium::wire::{Alteration, Direction, DropCause};
+use crate::medium::wireless::{Channel, Fate};
+use crate::network::RADIO;
+use crate::network::radios::RadioHop;
 use crate::observe::observed::Observed;
-use crate::observe::trace::{Observer, path_of};
+use crate::observe::trace::{Detail, Observer, Side};
 use crate::transport::{Agent, Frame, Output, Stage};
 use agenda::{Agenda, Entity};
 
@@ -35,15 +38,25 @@ pub(crate) struct Engine<'a, A> {
     inserted: u64,
     events: u64,
     links: Vec<Direction>,
-    /// Routes one after the other, each a list of link directions and where they arrive.
+    channels: Vec<Channel<Frame>>,
+    /// The hops between radios, by their numbers.
+    radio_hops: Vec<RadioHop>,
+    /// What has just become of packets on a channel.
+    fates: Vec<Fate<Frame>>,
+    /// Routes one after the other, each a list of hops and where they arrive.
     routes: Vec<u32>,
     agents: Vec<A>,
     /// By agent: the time of its entry in the agenda, or `NEVER`.
     timers: Vec<Time>,
-    /// By flow: whether the run goes on because of it.
-    awaited: Vec<bool>,
+    flows: Vec<FlowParts>,
+    /// By agent: its flow.
+    flow_of: Vec<usize>,
     /// Flows that are awaited.
     unfinished: usize,
+    /// None is: the run ends when nothing is left to happen.
+    endless: bool,
+    /// Frames sent.
+    sent: u64,
     changes: std::iter::Peekable<std::vec::IntoIter<Change>>,
     observed: Option<Observed<'a>>,
     /// Polls every agent after every event: a test that this changes nothing.
@@ -61,34 +74,59 @@ pub(crate) struct Change {
 /// What an engine is made of.
 pub(crate) struct Parts<'a, A> {
     pub(crate) links: Vec<Direction>,
-    /// Lists of link directions, each with [`ARRIVED`] and its agent's number behind it.
+    pub(crate) channels: Vec<Channel<Frame>>,
+    /// The hops between radios, by their numbers.
+    pub(crate) radio_hops: Vec<RadioHop>,
+    /// Lists of hops, each with [`ARRIVED`] and its agent's number behind it.
     pub(crate) routes: Vec<u32>,
-    /// Two a flow.
+    /// Those of a flow one after the other.
     pub(crate) agents: Vec<A>,
-    /// By flow: whether the run ends only when it is over.
-    pub(crate) awaited: Vec<bool>,
+    pub(crate) flows: Vec<FlowParts>,
     /// In order of time.
     pub(crate) changes: Vec<Change>,
     pub(crate) observer: Option<&'a mut dyn Observer>,
     pub(crate) extra_polls: bool,
 }
 
+/// What the engine knows of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowParts {
+    /// Its agents, the one that begins it first.
+    pub(crate) agents: Range<usize>,
+    /// Whether the run ends only when it is over.
+    pub(crate) awaited: bool,
+}
+
 impl<'a, A: Agent> Engine<'a, A> {
     pub(crate) fn new(parts: Parts<'a, A>) -> Self {
-        let Parts { links, routes, agents, awaited, changes, observer, extra_polls } = parts;
+        let Parts { links, channels, radio_hops, routes, agents, flows, changes, observer, extra_polls } = parts;
+        let numbered = flows.iter().enumerate();
+        let flow_of: Vec<_> =
+            numbered.flat_map(|(flow, parts)| parts.agents.clone().map(move |_| flow)).collect();
+        let side = |agent: usize, flow: usize| match agent == flows[flow].agents.start {
+            true => (flow, Side::Client),
+            false => (flow, Side::Server),
+        };
+        let sides = flow_of.iter().enumerate().map(|(agent, flow)| side(agent, *flow)).collect();
         let mut engine = Engine {
             now: Time::ZERO,
-            agenda: Agenda::new(links.len() + agents.len() + 1),
-            inserted: agents.len() as u64,
+            agenda: Agenda::new(links.len() + agents.len() + 1 + channels.len()),
+            inserted: (agents.len() + channels.len()) as u64,
             events: 0,
             timers: vec![Time::NEVER; agents.len()],
             links,
+            channels,
+            radio_hops,
+            fates: Vec::new(),
             routes,
             agents,
-            unfinished: awaited.iter().filter(|awaited| **awaited).count(),
-            awaited,
+            unfinished: flows.iter().filter(|flow| flow.awaited).count(),
+            endless: !flows.iter().any(|flow| flow.awaited),
+            flows,
+            flow_of,
+            sent: 0,
             changes: changes.into_iter().peekable(),
-            observed: observer.map(Observed::new),
+            observed: observer.map(|observer| Observed::new(observer, sides)),
             extra_polls,
         };
         engine.await_change();
@@ -96,34 +134,36 @@ impl<'a, A: Agent> Engine<'a, A> {
         engine
     }
 
-    /// Runs until every awaited flow is over, nothing is left to happen, or `stop`. Every 65,536 events `watch`
-    /// may end it.
+    /// Runs until every awaited flow is over, nothing is left to happen, or `stop`; a run that has stopped can go on.
+    /// Every 65,536 events `watch` may end it.
     pub(crate) fn run(
         &mut self,
         stop: Time,
         mut watch: impl FnMut(&Self) -> ControlFlow<()>,
     ) -> Result<(), Interrupted> {
-        let endless = self.unfinished == 0;
-        while let Some((time, entity)) = self.agenda.pop() {
-            if time > stop {
-                self.now = stop;
-                break;
-            }
+        while !self.over()
+            && let Some((time, entity)) = self.agenda.pop(stop)
+        {
             assert!(time >= self.now, "time went back from {:?} to {time:?}", self.now);
             self.now = time;
             self.happen(entity as usize);
             self.events += 1;
-            if self.unfinished == 0 && !endless {
-                break;
-            }
             if self.events.is_multiple_of(GLANCE) && watch(self).is_break() {
                 return Err(Interrupted { at: self.now });
             }
+        }
+        if !self.over() && self.agenda.peek().is_some() {
+            self.now = stop;
         }
         if self.observed.is_some() {
             self.show_all_departures();
         }
         Ok(())
+    }
+
+    /// Whether every awaited flow is over.
+    fn over(&self) -> bool {
+        self.unfinished == 0 && !self.endless
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -139,8 +179,17 @@ impl<'a, A: Agent> Engine<'a, A> {
         &self.links
     }
 
+    pub(crate) fn channels(&self) -> &[Channel<Frame>] {
+        &self.channels
+    }
+
     pub(crate) fn agents(&self) -> &[A] {
         &self.agents
+    }
+
+    /// The agents of each flow.
+    pub(crate) fn flows(&self) -> impl Iterator<Item = &[A]> {
+        self.flows.iter().map(|flow| &self.agents[flow.agents.clone()])
     }
 
     fn happen(&mut self, entity: usize) {
@@ -153,7 +202,10 @@ impl<'a, A: Agent> Engine<'a, A> {
         } else if entity < links + self.agents.len() {
             self.wake(entity - links);
         } else {
-            self.change();
+            match entity.checked_sub(links + self.agents.len() + 1) {
+                None => self.change(),
+                Some(channel) => self.advance(channel),
+            }
         }
         if self.extra_polls {
             (0..self.agents.len()).for_each(|agent| self.drain(agent));
@@ -163,20 +215,47 @@ impl<'a, A: Agent> Engine<'a, A> {
     /// The head of a link arrives: into the next link, or at its agent.
     fn arrive(&mut self, link: usize) {
         let direction = &mut self.links[link];
-        let mut frame = direction.deliver(self.now).expect("an arrival has its packet");
+        let frame = direction.deliver(self.now).expect("an arrival has its packet");
         if let Some((time, insertion)) = direction.head() {
             self.agenda.set(link as Entity, time, insertion);
         }
         if self.observed.is_some() {
             self.show_delivery(link, &frame);
         }
+        self.pass_on(frame);
+    }
+
+    /// Something happens on a channel: packets may have reached the next radio.
+    fn advance(&mut self, channel: usize) {
+        let mut fates = std::mem::take(&mut self.fates);
+        self.channels[channel].advance(self.now, &mut fates);
+        for fate in fates.drain(..) {
+            match fate {
+                Fate::Delivered(frame) => {
+                    if self.observed.is_some() {
+                        self.show_delivery(self.shown(self.routes[frame.hop as usize]), &frame);
+                    }
+                    self.pass_on(frame);
+                }
+                Fate::GivenUp(cause, Some(frame)) => {
+                    self.show_drop(self.shown(self.routes[frame.hop as usize]), frame.id, cause, &frame);
+                }
+                Fate::GivenUp(_, None) => {}
+            }
+        }
+        self.fates = fates;
+        self.await_channel(channel);
+    }
+
+    /// A frame has arrived at the end of a hop: onto the next, or to its agent.
+    fn pass_on(&mut self, mut frame: Frame) {
         frame.hop += 1;
         let next = self.routes[frame.hop as usize];
         if next < ARRIVED {
-            self.offer(next as usize, frame);
+            self.offer(next, frame);
         } else {
             let agent = (next - ARRIVED) as usize;
-            self.agents[agent].handle(self.now, frame.body);
+            self.agents[agent].handle(self.now, frame);
             self.drain(agent);
         }
     }
@@ -190,15 +269,17 @@ impl<'a, A: Agent> Engine<'a, A> {
     fn drain(&mut self, agent: usize) {
         loop {
             match self.agents[agent].poll(self.now) {
-                Output::Transmit(frame, reason) => {
+                Output::Transmit(mut frame, reason) => {
+                    self.sent += 1;
+                    frame.id = self.sent;
                     if self.observed.is_some() {
                         self.show_sent(agent, &frame, reason);
                     }
                     if frame.hop != NO_ROUTE {
-                        self.offer(self.routes[frame.hop as usize] as usize, frame);
+                        self.offer(self.routes[frame.hop as usize], frame);
                     }
                 }
-                Output::Note(note) => self.show_note(agent, &note),
+                Output::Detail(at, path, detail) => self.show_detail(agent, at, path, &detail),
                 Output::Wait(until) => {
                     let until = until.unwrap_or(Time::NEVER);
                     assert!(until > self.now, "agent {agent} waits for what is due");
@@ -211,20 +292,56 @@ impl<'a, A: Agent> Engine<'a, A> {
             }
         }
         if self.agents[agent].stage() == Stage::Over {
-            self.settle(agent / 2);
+            self.settle(self.flow_of[agent]);
         }
     }
 
-    /// A flow is over when the end that began it is, and the other is not under way.
+    /// A flow is over when none of its agents has anything under way.
     fn settle(&mut self, flow: usize) {
-        let [client, server] = [2 * flow, 2 * flow + 1].map(|agent| self.agents[agent].stage());
-        if self.awaited[flow] && client == Stage::Over && server != Stage::Busy {
-            self.awaited[flow] = false;
+        let FlowParts { agents, awaited } = &mut self.flows[flow];
+        let busy = |agent: &A| agent.stage() == Stage::Busy;
+        if *awaited && !self.agents[agents.clone()].iter().any(busy) {
+            *awaited = false;
             self.unfinished -= 1;
         }
     }
 
-    fn offer(&mut self, link: usize, frame: Frame) {
+    /// A frame is to take a hop.
+    fn offer(&mut self, hop: u32, frame: Frame) {
+        match hop < RADIO {
+            true => self.offer_link(hop as usize, frame),
+            false => self.offer_radio(hop, frame),
+        }
+    }
+
+    fn offer_radio(&mut self, hop: u32, frame: Frame) {
+        let RadioHop { channel, stations: [from, to], .. } = self.radio_hops[(hop - RADIO) as usize];
+        let channel = channel as usize;
+        let size = frame.size;
+        match self.channels[channel].offer(self.now, from, to, size, frame) {
+            Ok(()) => self.await_channel(channel),
+            Err(frame) => self.show_drop(self.shown(hop), frame.id, DropCause::Queue, &frame),
+        }
+    }
+
+    /// The number by which observers know a hop.
+    fn shown(&self, hop: u32) -> usize {
+        match hop.checked_sub(RADIO) {
+            Some(radio) => self.links.len() + radio as usize,
+            None => hop as usize,
+        }
+    }
+
+    fn await_channel(&mut self, channel: usize) {
+        let place = self.agents.len() + 1 + channel;
+        let entity = (self.links.len() + place) as Entity;
+        match self.channels[channel].next() {
+            Time::NEVER => self.agenda.clear(entity),
+            next => self.agenda.set(entity, next, place as u64),
+        }
+    }
+
+    fn offer_link(&mut self, link: usize, frame: Frame) {
         // On a link so fast that sending takes no time, something may have left since this event began.
         if self.observed.is_some() {
             self.show_departures(link, self.now);
@@ -290,10 +407,10 @@ impl<'a, A: Agent> Engine<'a, A> {
     }
 
     #[cold]
-    fn show_note(&mut self, agent: usize, note: &Note) {
+    fn show_detail(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
         let Some(observed) = &mut self.observed else { return };
-        let path = path_of(&note.kind).and_then(|path| self.agents[agent].path_name(path));
-        observed.note(agent, path, note);
+        let path = path.and_then(|path| self.agents[agent].path_name(path));
+        observed.detail(at, agent, path, detail);
     }
 
     #[cold]

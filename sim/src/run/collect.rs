@@ -2,107 +2,94 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_proto::{Duration, PathState, PathView, Time};
+use anabranch_proto::{Duration, Time};
 
 use crate::engine::Engine;
 use crate::medium::wire::Direction;
-use crate::results::{Blocked, Drops, FlowResult, LinkResult, PathResult, Retransmissions, RunResult};
+use crate::medium::wireless::Statistics;
+use crate::results::{
+    Airtime, Collisions, Drops, Exchanges, FlowResult, LinkResult, RunResult, StationDrops, StationResult,
+};
 use crate::scenario::Flow;
-use crate::transport::sctp::{Application, Ended, SctpAgent};
+use crate::transport::{self, End};
 
 use super::build::Plan;
+use super::measure::{self, Measurement};
 
 /// The results of a run that has ended.
-pub(super) fn result(plan: &Plan<'_>, engine: &Engine<'_, SctpAgent>) -> RunResult {
-    let pairs = engine.agents().as_chunks::<2>().0;
+pub(super) fn result(
+    plan: &Plan<'_>,
+    engine: &Engine<'_, End>,
+    measurement: Option<&Measurement>,
+) -> RunResult {
     let links = engine.links().iter().enumerate().map(|(direction, link)| {
         let direction = direction as u32;
         link_result(plan.network.link_of(direction).name.clone(), plan.network.label(direction), link)
     });
+    let flows = plan.flows.iter().zip(engine.flows()).enumerate().map(|(number, (site, ends))| FlowResult {
+        measured: measurement.and_then(|measurement| measurement.flow(number)),
+        ..flow_result(site.flow, ends, engine.now())
+    });
+    let counted = measurement.and_then(Measurement::radios).unwrap_or_else(|| measure::radios(engine));
     RunResult {
         scenario: plan.scenario.name.clone(),
         seed: plan.scenario.seed,
         era: plan.scenario.era.clone(),
         varied: BTreeMap::new(),
         ended: engine.now().as_secs_f64(),
-        flows: plan
-            .flows
-            .iter()
-            .zip(pairs)
-            .map(|((flow, _), ends)| flow_result(flow, ends, engine.now()))
-            .collect(),
+        flows: flows.collect(),
         links: links.collect(),
+        stations: stations(plan, &counted),
     }
 }
 
-fn flow_result(flow: &Flow, [client, server]: &[SctpAgent; 2], now: Time) -> FlowResult {
-    let start = Time::ZERO + flow.start;
-    let (delivered, completed) = match server.application() {
-        Application::Reader(sink) => (sink.bytes(), sink.completed()),
-        Application::Sender(_) => (0, None),
-    };
-    let lasted = completed.unwrap_or(now).since(start).as_secs_f64();
-    let done = client.statistics(now);
-    FlowResult {
-        name: flow.name.clone(),
-        completion: completed.map(|end| end.since(start).as_secs_f64()),
-        delivered,
-        goodput: if lasted > 0.0 { delivered as f64 * 8.0 / lasted } else { 0.0 },
-        packets: done.packets,
-        retransmissions: retransmissions(client),
-        blocked: Blocked {
-            peer_window: done.blocked_peer_window.as_secs_f64(),
-            cwnd: done.blocked_window.as_secs_f64(),
-            turn: done.blocked_turn.as_secs_f64(),
-        },
-        timeouts: done.timeouts,
-        fast_recoveries: done.fast_recoveries,
-        probes: done.probes,
-        duplicates: server.statistics(now).duplicates,
-        outcome: outcome(client, server),
-        paths: client.paths().map(|(name, path)| path_result(name, path)).collect(),
-    }
-}
-
-/// Lost if either end lost it; else as the sender has it.
-fn outcome(client: &SctpAgent, server: &SctpAgent) -> &'static str {
-    match (client.ended(), server.ended()) {
-        (Some(Ended::Lost), _) | (_, Some(Ended::Lost)) => "lost",
-        (Some(Ended::Closed), _) => "closed",
-        (None, _) => "open",
-    }
-}
-
-/// By kind and path; a path from which nothing was sent again is not named.
-fn retransmissions(client: &SctpAgent) -> Retransmissions {
-    let mut again = Retransmissions::default();
-    for (name, path) in client.paths() {
-        for (kind, chunks) in
-            [(&mut again.fast, path.fast_retransmissions), (&mut again.timeout, path.timeout_retransmissions)]
-        {
-            *kind.entry(name.to_owned()).or_default() += chunks;
+fn stations(plan: &Plan<'_>, counted: &[Statistics]) -> Vec<StationResult> {
+    let all = plan.network.radios();
+    let channels = all.channels().enumerate();
+    let places = channels.flat_map(|(number, index)| all.nodes(number).map(move |node| (index, node)));
+    let station = |((index, node), counted): ((usize, usize), &Statistics)| {
+        let seconds = |nanos: u64| Duration::from_nanos(nanos).as_secs_f64();
+        let Statistics { rts, data, collisions, drops, airtime } = counted;
+        StationResult {
+            node: plan.network.node_name(node).to_owned(),
+            channel: plan.scenario.channels[index].name.clone(),
+            rts: Exchanges { sent: rts.sent, answered: rts.answered },
+            data: Exchanges { sent: data.sent, answered: data.answered },
+            collisions: Collisions {
+                hidden: collisions.hidden,
+                slot: collisions.slot,
+                capture: collisions.capture,
+            },
+            drops: StationDrops {
+                queue: drops.queue,
+                rts_retries: drops.rts_retries,
+                data_retries: drops.data_retries,
+            },
+            airtime: Airtime {
+                data: seconds(airtime.data),
+                control: seconds(airtime.control),
+                collision: seconds(airtime.collision),
+                idle: seconds(airtime.idle),
+            },
         }
-    }
-    again
+    };
+    places.zip(counted).map(station).collect()
 }
 
-fn path_result(name: &str, path: &PathView) -> PathResult {
-    PathResult {
-        name: name.to_owned(),
-        state: match path.state {
-            PathState::Active => "active",
-            PathState::PotentiallyFailed => "potentially failed",
-            PathState::Inactive => "inactive",
-            PathState::Unconfirmed => "unconfirmed",
-            PathState::Removed => "removed",
-        },
-        chunks: path.chunks,
-        delivered: path.delivered,
-        cwnd: path.window,
-        ssthresh: Some(path.ssthresh).filter(|ssthresh| *ssthresh != u64::MAX),
-        srtt: path.srtt.map(|srtt: Duration| srtt.as_secs_f64()),
-        rto: path.rto.as_secs_f64(),
-    }
+fn flow_result(flow: &Flow, ends: &[End], now: Time) -> FlowResult {
+    let start = Time::ZERO + flow.start;
+    let sink = ends.iter().find_map(End::sink).expect("a flow has a receiver");
+    let lasted = sink.completed().unwrap_or(now).since(start).as_secs_f64();
+    let mut result = FlowResult {
+        name: flow.name.clone(),
+        protocol: flow.transport.name(),
+        completion: sink.completed().map(|end| end.since(start).as_secs_f64()),
+        delivered: sink.bytes(),
+        goodput: if lasted > 0.0 { sink.bytes() as f64 * 8.0 / lasted } else { 0.0 },
+        ..FlowResult::default()
+    };
+    transport::complete(ends, now, &mut result);
+    result
 }
 
 fn link_result(name: String, direction: String, link: &Direction) -> LinkResult {

@@ -2,20 +2,24 @@
 
 mod build;
 mod collect;
+mod measure;
 mod values;
 
 use std::ops::ControlFlow;
 
 use anabranch_proto::{Policies, Time};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Interrupted};
 use crate::error::RunError;
+use crate::network::RADIO;
 use crate::observe::trace::{Names, Observer};
 use crate::results::RunResult;
 use crate::scenario::Scenario;
-use crate::transport::sctp::{Application, SctpAgent};
+use crate::traffic::Sink;
+use crate::transport::End;
 
 use build::Plan;
+use measure::Measurement;
 
 /// What goes with a run but is no part of the scenario: nothing here changes its result but the policies' own
 /// code.
@@ -48,14 +52,15 @@ pub struct Progress {
 
 /// Whether a scenario can be run with these policies; what is wrong if not.
 pub fn check(scenario: &Scenario, policies: &Policies) -> Result<(), RunError> {
-    Plan::new(scenario, policies).map(|_| ())
+    Plan::new(scenario, &build::network(scenario)?, policies).map(drop)
 }
 
 /// Runs a scenario. It ends when every flow with a given amount is over and closed (or lost) at both ends, when
 /// nothing is left to happen, or at the scenario's `stop`.
 pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, RunError> {
     let RunOptions { policies, mut observer, mut progress, extra_polls } = options;
-    let plan = Plan::new(scenario, &policies)?;
+    let network = build::network(scenario)?;
+    let plan = Plan::new(scenario, &network, &policies)?;
     if let Some(observer) = &mut observer {
         observer.begin(&plan.names());
     }
@@ -63,34 +68,37 @@ pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, Ru
     let mut engine = Engine::new(plan.parts(&policies, observed, observer.take(), extra_polls)?);
     let stop = scenario.stop.map(|stop| Time::ZERO + stop);
     let expected = scenario.flows.iter().map(values::amount).sum();
-    let watch = |engine: &Engine<'_, SctpAgent>| match &mut progress {
+    let mut watch = |engine: &Engine<'_, End>| match &mut progress {
         None => ControlFlow::Continue(()),
         Some(progress) => {
             let (now, events) = (engine.now(), engine.events());
             progress(Progress { now, delivered: delivered(engine.agents()), expected, stop, events })
         }
     };
-    match engine.run(stop.unwrap_or(Time::NEVER), watch) {
-        Ok(()) => Ok(collect::result(&plan, &engine)),
-        Err(interrupted) => Err(RunError::Interrupted { at: interrupted.at }),
+    let stop = stop.unwrap_or(Time::NEVER);
+    let interrupted = |interrupted: Interrupted| RunError::Interrupted { at: interrupted.at };
+    let mut measurement = scenario.measure.map(Measurement::new);
+    for moment in measurement.iter().flat_map(|measurement| measurement.moments(stop)).collect::<Vec<_>>() {
+        engine.run(moment, &mut watch).map_err(interrupted)?;
+        measurement.iter_mut().for_each(|measurement| measurement.look(&engine));
     }
+    engine.run(stop, &mut watch).map_err(interrupted)?;
+    Ok(collect::result(&plan, &engine, measurement.as_ref()))
 }
 
-fn delivered(agents: &[SctpAgent]) -> u64 {
-    let sinks = agents.iter().filter_map(|agent| match agent.application() {
-        Application::Reader(sink) => Some(sink.bytes()),
-        Application::Sender(_) => None,
-    });
-    sinks.sum()
+fn delivered(agents: &[End]) -> u64 {
+    agents.iter().filter_map(End::sink).map(Sink::bytes).sum()
 }
 
 impl Plan<'_> {
     fn names(&self) -> Names {
         let links = (0..2 * self.network.links().len() as u32)
             .map(|direction| (self.network.link_of(direction).name.clone(), self.network.label(direction)));
+        let radios = (0..self.network.radios().hops().len() as u32)
+            .map(|hop| (self.network.medium(RADIO + hop).to_owned(), self.network.label(RADIO + hop)));
         Names {
-            flows: self.flows.iter().map(|(flow, _)| flow.name.clone()).collect(),
-            links: links.collect(),
+            flows: self.flows.iter().map(|site| site.flow.name.clone()).collect(),
+            links: links.chain(radios).collect(),
         }
     }
 }

@@ -72,7 +72,7 @@ fn flow(flow: &Flow, scenario: &Scenario) -> Result<(), RunError> {
         (Traffic::Constant { rate: 0, .. }, _) => Err(("rate", "must be at least 1 bit/s")),
         _ if flow.message_size == Some(0) => Err(("message_size", "must be at least 1 byte")),
         _ if rate(flow.read_rate) => Err(("read_rate", "must be at least 1 bit/s")),
-        _ if flow.streams == 0 => Err(("streams", "must be at least 1")),
+        _ if flow.sctp().is_some_and(|sctp| sctp.streams == 0) => Err(("streams", "must be at least 1")),
         _ if flow.from == flow.to => Err(("to", "a flow goes from one node to another")),
         _ => Ok(()),
     };

@@ -261,12 +261,8 @@ impl<'d> At<'d> {
     }
 
     /// A plain number within `range`.
-    pub fn number(&self, range: RangeInclusive<f64>) -> Result<f64> {
-        let number = match self.node.value {
-            Value::Integer(n) => n as f64,
-            Value::Float(f) => f,
-            _ => return Err(self.wrong("a number, without unit")),
-        };
+    pub fn fraction(&self, range: RangeInclusive<f64>) -> Result<f64> {
+        let number = self.number().ok_or_else(|| self.wrong("a number, without unit"))?;
         match range.contains(&number) {
             true => Ok(number),
             false => Err(self

@@ -309,7 +309,7 @@ pub(super) const POWER_KEYS: &[Key<Powers>] = &[
         takes: "number",
         default: Default::Value("3.0"),
         doc: "For `\"log-distance\"`.",
-        read: |powers, at| at.number(1.0..=10.0).map(|exponent| powers.exponent = exponent),
+        read: |powers, at| at.fraction(1.0..=10.0).map(|exponent| powers.exponent = exponent),
     },
     Key {
         name: "transmit",

@@ -257,8 +257,11 @@ fn nodes_of<'s>(draft: &'s Draft, links: &[At<'_>]) -> Result<BTreeSet<&'s str>>
 
 /// Every path must take the packets that SCTP requires: 508 bytes above the headers of IP and UDP.
 fn mtu_is_enough(at: &At<'_>, link: &Link, scenario: &Scenario) -> Result<()> {
-    let udp = if scenario.flows.iter().any(|flow| flow.udp) { 8 } else { 0 };
-    let least = 508 + scenario.ip_header + udp;
+    let header = |flow: &Flow| {
+        let udp = flow.sctp().map(|sctp| if sctp.udp { 8 } else { 0 });
+        udp.map(|udp| flow.ip_header.unwrap_or(scenario.ip_header) + udp)
+    };
+    let least = 508 + scenario.flows.iter().filter_map(header).max().unwrap_or(scenario.ip_header);
     if link.mtu >= least {
         return Ok(());
     }
@@ -334,7 +337,8 @@ fn measure(at: &At<'_>) -> Result<[Duration; 2]> {
 /// `primary` must begin with a link of the sender, and a second part must be one of the receiver. Whether the
 /// two make a path is for the network to say.
 fn primary_is_a_link(at: &At<'_>, flow: &Flow, scenario: &Scenario) -> Result<()> {
-    let (Some(path), Some(sctp)) = (&flow.primary, at.get("sctp")) else { return Ok(()) };
+    let primary = flow.sctp().and_then(|sctp| sctp.primary.as_ref());
+    let (Some(path), Some(sctp)) = (primary, at.get("sctp")) else { return Ok(()) };
     let (first, last) = match path.split_once('/') {
         Some((first, last)) => (first, Some(last)),
         None => (path.as_str(), None),

@@ -24,6 +24,7 @@ use smallvec::SmallVec;
 use crate::engine::agenda::{Agenda, Entity};
 use crate::chance::Draws;
 use crate::medium::wire::Occupancy;
+use crate::medium::wire::DropCause;
 use crate::scenario::Queue;
 
 pub(crate) use frames::{Air, Dcf, Kind, StationId};
@@ -65,9 +66,9 @@ struct Wave {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fate<F> {
     /// The neighbour has it.
-    Delivered { to: StationId, packet: F },
+    Delivered(F),
     /// Given up after the last attempt. `None`: it had been delivered, and its sender never knew.
-    GivenUp { from: StationId, packet: Option<F> },
+    GivenUp(DropCause, Option<F>),
 }
 
 /// A radio: where it stands and what waits before it.
@@ -111,9 +112,7 @@ impl<F> Channel<F> {
 
     /// Everything that happens at `now` happens.
     pub(crate) fn advance(&mut self, now: Time, fates: &mut Vec<Fate<F>>) {
-        while self.agenda.peek().is_some_and(|time| time <= now)
-            && let Some((time, entity)) = self.agenda.pop()
-        {
+        while let Some((time, entity)) = self.agenda.pop(now) {
             let stations = self.stations.len() as Entity;
             match entity.checked_sub(stations) {
                 None => self.wake(time, entity, fates),
@@ -142,15 +141,15 @@ impl<F> Channel<F> {
         let station = &mut self.stations[id as usize];
         let heard = station.receiver.busy(&*self.reception);
         let step = station.wake(now, &self.dcf, heard);
-        self.take(now, id, step, fates);
+        self.take(now, step, fates);
         self.settle(now, id);
     }
 
-    fn take(&mut self, now: Time, id: StationId, step: Step<F>, fates: &mut Vec<Fate<F>>) {
+    fn take(&mut self, now: Time, step: Step<F>, fates: &mut Vec<Fate<F>>) {
         match step {
             Step::Nothing => {}
             Step::Transmit(air) => self.transmit(now, air),
-            Step::GiveUp(packet) => fates.push(Fate::GivenUp { from: id, packet }),
+            Step::GiveUp(cause, packet) => fates.push(Fate::GivenUp(cause, packet)),
         }
     }
 
@@ -249,10 +248,10 @@ impl<F> Channel<F> {
                 && air.kind == Kind::Data
                 && let Some(packet) = self.stations[air.from as usize].take_packet()
             {
-                fates.push(Fate::Delivered { to: id, packet });
+                fates.push(Fate::Delivered(packet));
             }
         }
-        self.take(now, id, step, fates);
+        self.take(now, step, fates);
         self.settle(now, id);
     }
 

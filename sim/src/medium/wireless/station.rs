@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use anabranch_proto::Time;
 
 use crate::chance::Draws;
-use crate::medium::wire::Occupancy;
+use crate::medium::wire::{DropCause, Occupancy};
 use crate::scenario::Queue;
 
 use super::frames::{Air, Dcf, Kind, StationId};
@@ -98,7 +98,7 @@ pub(super) enum Step<F> {
     /// This frame goes on the air now.
     Transmit(Air),
     /// Its packet was given up after the last attempt; `None` if it had been delivered all the same.
-    GiveUp(Option<F>),
+    GiveUp(DropCause, Option<F>),
 }
 
 impl<F> Station<F> {
@@ -301,11 +301,17 @@ impl<F> Station<F> {
             self.access.draw(now);
             return Step::Nothing;
         }
-        match answer {
-            Kind::Cts => self.statistics.drops.rts_retries += 1,
-            _ => self.statistics.drops.data_retries += 1,
-        }
-        Step::GiveUp(self.finish(now, dcf))
+        let cause = match answer {
+            Kind::Cts => {
+                self.statistics.drops.rts_retries += 1;
+                DropCause::Rts
+            }
+            _ => {
+                self.statistics.drops.data_retries += 1;
+                DropCause::Data
+            }
+        };
+        Step::GiveUp(cause, self.finish(now, dcf))
     }
 
     /// The packet in service is done with; a backoff before the next one, if there is one or not.

@@ -9,7 +9,8 @@ const PACKET: u32 = 1028;
 
 /// Radios of which some always have a packet for a neighbour, or pass on what they get along a chain.
 struct Saturated {
-    channel: Channel<u32>,
+    /// A packet says which station it is for.
+    channel: Channel<StationId>,
     /// By station: its neighbour towards the destination.
     next_hop: Vec<Option<StationId>>,
     sources: Vec<StationId>,
@@ -36,13 +37,13 @@ impl Saturated {
         self
     }
 
-    fn offer(&mut self, from: StationId, number: u32) {
+    fn offer(&mut self, from: StationId) {
         let Some(to) = self.next_hop[from as usize] else {
             self.delivered += 1;
             return;
         };
         // What does not fit is lost at relays.
-        let _ = self.channel.offer(self.now, from, to, PACKET, number);
+        let _ = self.channel.offer(self.now, from, to, PACKET, to);
     }
 
     /// Until so many seconds; kbit/s of 1000-byte packets delivered after the first second.
@@ -54,8 +55,8 @@ impl Saturated {
             self.now = self.channel.next();
             self.channel.advance(self.now, &mut fates);
             for fate in fates.drain(..) {
-                if let Fate::Delivered { to, packet } = fate {
-                    self.offer(to, packet);
+                if let Fate::Delivered(to) = fate {
+                    self.offer(to);
                 }
             }
             self.fill();
@@ -70,7 +71,7 @@ impl Saturated {
     fn fill(&mut self) {
         for source in self.sources.clone() {
             while self.channel.queue(source).packets() < 2 {
-                self.offer(source, 0);
+                self.offer(source);
             }
         }
     }
