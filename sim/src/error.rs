@@ -120,7 +120,9 @@ impl RunError {
         let flow = |name: &String| Item::Flow(name.clone());
         match self {
             RunError::UnknownNode { flow: name, key, .. } => Some((flow(name), key)),
-            RunError::NoRoute { flow: name, .. } | RunError::Gap { flow: name, .. } => Some((flow(name), "to")),
+            RunError::NoRoute { flow: name, .. } | RunError::Gap { flow: name, .. } => {
+                Some((flow(name), "to"))
+            }
             RunError::UnknownPrimary { flow: name, .. } => Some((flow(name), "primary")),
             RunError::Config { flow: name, error } => Some((flow(name), error.key)),
             RunError::Policy { flow: name, key, .. } => Some((flow(name), key)),

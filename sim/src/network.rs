@@ -73,7 +73,13 @@ impl Network {
             scenario.links.iter().flat_map(|link| link.between.clone()).chain(stations).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let mut network = Network { host: vec![false; nodes.len()], nodes, links: Vec::new(), wired: Vec::new(), radios: Radios::default() };
+        let mut network = Network {
+            host: vec![false; nodes.len()],
+            nodes,
+            links: Vec::new(),
+            wired: Vec::new(),
+            radios: Radios::default(),
+        };
         network.radios = Radios::new(scenario, |name| network.node(name).expect("stations are nodes"));
         network.links =
             scenario.links.iter().enumerate().map(|(index, _)| network.edge(scenario, index)).collect();
@@ -232,7 +238,9 @@ impl Network {
 
     /// Why a flow between two nodes has no route on a channel that both have a radio on: where the channel is broken.
     pub(crate) fn gap(&self, from: usize, to: usize) -> Option<(&str, Gap)> {
-        let other = |radio: u32| self.radios.of(to).any(|there| self.radios.channel(there) == self.radios.channel(radio));
+        let other = |radio: u32| {
+            self.radios.of(to).any(|there| self.radios.channel(there) == self.radios.channel(radio))
+        };
         let radio = self.radios.of(from).find(|radio| other(*radio))?;
         Some((self.radios.channel(radio).1, self.radios.gap(radio)?))
     }

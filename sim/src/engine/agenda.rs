@@ -169,7 +169,10 @@ mod tests {
         assert_eq!(agenda.pop(at(4)), None);
         assert_eq!(agenda.pop(at(5)), Some((at(5), 2)));
         agenda.set(0, at(10), 3);
-        assert_eq!([agenda.pop(Time::NEVER), agenda.pop(Time::NEVER), agenda.pop(Time::NEVER)], [Some((at(9), 1)), Some((at(10), 0)), None]);
+        assert_eq!(
+            [agenda.pop(Time::NEVER), agenda.pop(Time::NEVER), agenda.pop(Time::NEVER)],
+            [Some((at(9), 1)), Some((at(10), 0)), None]
+        );
     }
 
     #[test]
@@ -193,7 +196,10 @@ mod tests {
                     _ => {
                         let earliest = (0..entities).filter_map(|e| Some((keys[e]?, e))).min();
                         assert_eq!(agenda.peek(), earliest.map(|((time, _), _)| time));
-                        assert_eq!(agenda.pop(Time::NEVER), earliest.map(|((time, _), e)| (time, e as Entity)));
+                        assert_eq!(
+                            agenda.pop(Time::NEVER),
+                            earliest.map(|((time, _), e)| (time, e as Entity))
+                        );
                         earliest.into_iter().for_each(|(_, e)| keys[e] = None);
                     }
                 }

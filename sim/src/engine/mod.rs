@@ -99,7 +99,8 @@ pub(crate) struct FlowParts {
 
 impl<'a, A: Agent> Engine<'a, A> {
     pub(crate) fn new(parts: Parts<'a, A>) -> Self {
-        let Parts { links, channels, radio_hops, routes, agents, flows, changes, observer, extra_polls } = parts;
+        let Parts { links, channels, radio_hops, routes, agents, flows, changes, observer, extra_polls } =
+            parts;
         let numbered = flows.iter().enumerate();
         let flow_of: Vec<_> =
             numbered.flat_map(|(flow, parts)| parts.agents.clone().map(move |_| flow)).collect();
@@ -129,6 +130,9 @@ impl<'a, A: Agent> Engine<'a, A> {
             observed: observer.map(|observer| Observed::new(observer, sides)),
             extra_polls,
         };
+        if engine.observed.is_some() {
+            engine.channels.iter_mut().for_each(Channel::keep_frames);
+        }
         engine.await_change();
         (0..engine.agents.len()).for_each(|agent| engine.await_agent(agent, Time::ZERO));
         engine
@@ -229,6 +233,9 @@ impl<'a, A: Agent> Engine<'a, A> {
     fn advance(&mut self, channel: usize) {
         let mut fates = std::mem::take(&mut self.fates);
         self.channels[channel].advance(self.now, &mut fates);
+        if self.observed.is_some() {
+            self.show_frames(channel);
+        }
         for fate in fates.drain(..) {
             match fate {
                 Fate::Delivered(frame) => {
@@ -397,6 +404,15 @@ impl<'a, A: Agent> Engine<'a, A> {
             Some(change) => self.agenda.set(entity, change.at, 0),
             None => self.agenda.clear(entity),
         }
+    }
+
+    #[cold]
+    fn show_frames(&mut self, channel: usize) {
+        let Some(observed) = &mut self.observed else { return };
+        let (now, routes) = (self.now, &self.routes);
+        self.channels[channel].take_frames(|dcf, air, packet| {
+            observed.air(now, channel, dcf.shown(air), packet, routes);
+        });
     }
 
     #[cold]

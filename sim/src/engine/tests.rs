@@ -79,7 +79,17 @@ fn engine<'a>(
 ) -> Engine<'a, Plain> {
     let pairs = (0..agents.len()).step_by(2);
     let flows = pairs.map(|first| FlowParts { agents: first..first + 2, awaited: true }).collect();
-    Engine::new(Parts { links, channels: Vec::new(), radio_hops: Vec::new(), routes, agents, flows, changes, observer: None, extra_polls: false })
+    Engine::new(Parts {
+        links,
+        channels: Vec::new(),
+        radio_hops: Vec::new(),
+        routes,
+        agents,
+        flows,
+        changes,
+        observer: None,
+        extra_polls: false,
+    })
 }
 
 fn millis(times: &[Time]) -> Vec<u64> {

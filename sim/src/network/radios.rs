@@ -67,7 +67,11 @@ impl Radios {
             radios.names.push(name.clone());
             let here = scenario.stations.iter().filter(|station| station.channels.contains(name));
             let mut places: Vec<Place> = here
-                .map(|station| Place { channel: channel as u32, node: node(&station.node), place: station.place })
+                .map(|station| Place {
+                    channel: channel as u32,
+                    node: node(&station.node),
+                    place: station.place,
+                })
                 .collect();
             places.sort_by_key(|place| place.node);
             for (number, place) in (radios.radios.len() as u32..).zip(places) {
@@ -87,7 +91,8 @@ impl Radios {
         let places: Vec<_> = self.radios[first as usize..].iter().map(|radio| radio.place).collect();
         let near = crate::medium::wireless::Neighbours::new(&places, reception);
         for from in 0..places.len() as StationId {
-            let mut readers: Vec<_> = near.of(from).iter().filter(|n| reception.decodes(n.strength)).collect();
+            let mut readers: Vec<_> =
+                near.of(from).iter().filter(|n| reception.decodes(n.strength)).collect();
             readers.sort_by_key(|neighbour| neighbour.station);
             self.hops.extend(readers.into_iter().map(|to| RadioHop {
                 channel,
@@ -108,7 +113,8 @@ impl Radios {
                 if backwards {
                     way.reverse();
                 }
-                let hops = way.windows(2).map(|pair| self.hop(pair[0]?, pair[1]?)).collect::<Option<Vec<_>>>();
+                let hops =
+                    way.windows(2).map(|pair| self.hop(pair[0]?, pair[1]?)).collect::<Option<Vec<_>>>();
                 if let (Some(hops), Some(Some(from)), Some(Some(to))) = (hops, way.first(), way.last()) {
                     self.given.entry((*from, *to)).or_insert(hops);
                 }
@@ -189,7 +195,8 @@ impl Radios {
         let mut left = *distance.get(&from)?;
         while left > 0 {
             left -= 1;
-            let (number, next) = self.hops_of(at).find(|(_, hop)| distance.get(&hop.radios[1]) == Some(&left))?;
+            let (number, next) =
+                self.hops_of(at).find(|(_, hop)| distance.get(&hop.radios[1]) == Some(&left))?;
             way.push(number);
             at = next.radios[1];
         }
@@ -224,12 +231,18 @@ impl Radios {
         let (inside, outside): (Vec<u32>, Vec<u32>) = here.partition(|radio| reached.contains_key(radio));
         let place = |radio: u32| self.radios[radio as usize].place;
         let pairs = inside.iter().flat_map(|a| outside.iter().map(move |b| (*a, *b)));
-        let gaps = pairs.map(|(a, b)| Gap { nodes: [self.node(a), self.node(b)], metres: distance(place(a), place(b)) });
+        let gaps = pairs
+            .map(|(a, b)| Gap { nodes: [self.node(a), self.node(b)], metres: distance(place(a), place(b)) });
         gaps.min_by(|a, b| a.metres.total_cmp(&b.metres))
     }
 
     /// The radios of a channel as the medium takes them.
-    pub(crate) fn of_channel(&self, channel: usize, scenario: &Scenario, name: impl Fn(usize) -> String) -> Vec<Radio> {
+    pub(crate) fn of_channel(
+        &self,
+        channel: usize,
+        scenario: &Scenario,
+        name: impl Fn(usize) -> String,
+    ) -> Vec<Radio> {
         let (index, first) = self.channels[channel];
         let queue = scenario.channels[index].dcf.queue;
         let radios = &self.radios[first as usize..self.channels[channel + 1].1 as usize];
@@ -261,7 +274,10 @@ pub(crate) fn reception(given: &scenario::Reception) -> Box<dyn Reception> {
                 Propagation::LogDistance => medium::Propagation::LogDistance { frequency, exponent },
             };
             let scenario::Powers { transmit, loss, noise, sinr, header, busy, cutoff, .. } = *powers;
-            Box::new(medium::Power { propagation, transmit, loss, noise, sinr, header, sense: busy, cutoff }.receiving())
+            Box::new(
+                medium::Power { propagation, transmit, loss, noise, sinr, header, sense: busy, cutoff }
+                    .receiving(),
+            )
         }
     }
 }

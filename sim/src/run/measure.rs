@@ -49,7 +49,8 @@ impl Measurement {
     pub(super) fn look(&mut self, engine: &Engine<'_, End>) {
         let read = |ends: &[End]| ends.iter().filter_map(End::sink).map(Sink::bytes).sum::<u64>();
         if self.flows.is_empty() {
-            self.flows = engine.flows().map(|ends| Flow { read: [read(ends); 2], windows: Vec::new() }).collect();
+            self.flows =
+                engine.flows().map(|ends| Flow { read: [read(ends); 2], windows: Vec::new() }).collect();
             self.radios[0] = radios(engine);
         }
         for (flow, ends) in self.flows.iter_mut().zip(engine.flows()) {
@@ -84,7 +85,8 @@ impl Measurement {
     /// What the radios counted, if the run lasted to the end of the measurement.
     pub(super) fn radios(&self) -> Option<Vec<Statistics>> {
         let [before, after] = &self.radios;
-        (!after.is_empty()).then(|| before.iter().zip(after).map(|(before, after)| after.since(before)).collect())
+        (!after.is_empty())
+            .then(|| before.iter().zip(after).map(|(before, after)| after.since(before)).collect())
     }
 }
 

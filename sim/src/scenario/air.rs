@@ -72,7 +72,8 @@ impl Made<'_> {
             let millimetres = place.map(|metres| (metres * 1000.0).round() as i64);
             for channel in channels {
                 if let Some(other) = self.places.insert((channel.clone(), millimetres), node.clone()) {
-                    let message = format!("`{node}` and `{other}` are at the same place, both on channel `{channel}`");
+                    let message =
+                        format!("`{node}` and `{other}` are at the same place, both on channel `{channel}`");
                     return Err(at.error_below("at", message).hint("move one of them"));
                 }
             }
@@ -84,7 +85,11 @@ impl Made<'_> {
 fn route(at: &At<'_>, given: &super::Route, scenario: &Scenario) -> Result<()> {
     let known = scenario.channels.iter().map(|channel| channel.name.as_str());
     let Some(channel) = scenario.channels.iter().find(|channel| channel.name == given.channel) else {
-        return Err(at.get("channel").unwrap_or_else(|| at.clone()).unknown("channel", &given.channel, known));
+        return Err(at.get("channel").unwrap_or_else(|| at.clone()).unknown(
+            "channel",
+            &given.channel,
+            known,
+        ));
     };
     let nodes = at.get("through").map_or(Ok(Vec::new()), |through| through.array("an array of nodes"))?;
     let here = || scenario.stations.iter().filter(|station| station.channels.contains(&given.channel));

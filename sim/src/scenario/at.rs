@@ -251,12 +251,15 @@ impl<'d> At<'d> {
 
     /// Decibels, with `unit` (`dB` or `dBm`), within `range`.
     pub fn decibels(&self, unit: &str, range: RangeInclusive<f64>) -> Result<f64> {
-        let number = self.parsed(unit, &format!("write it as \"10 {unit}\""), |text| units::decibels(text, unit))?;
+        let number =
+            self.parsed(unit, &format!("write it as \"10 {unit}\""), |text| units::decibels(text, unit))?;
         match range.contains(&number) {
             true => Ok(number),
-            false => Err(self
-                .error(format!("{number} {unit} is out of range"))
-                .hint(format!("it must be {} {unit} to {} {unit}", range.start(), range.end()))),
+            false => Err(self.error(format!("{number} {unit} is out of range")).hint(format!(
+                "it must be {} {unit} to {} {unit}",
+                range.start(),
+                range.end()
+            ))),
         }
     }
 
@@ -265,9 +268,11 @@ impl<'d> At<'d> {
         let number = self.number().ok_or_else(|| self.wrong("a number, without unit"))?;
         match range.contains(&number) {
             true => Ok(number),
-            false => Err(self
-                .error(format!("{number} is out of range"))
-                .hint(format!("it must be {} to {}", range.start(), range.end()))),
+            false => Err(self.error(format!("{number} is out of range")).hint(format!(
+                "it must be {} to {}",
+                range.start(),
+                range.end()
+            ))),
         }
     }
 

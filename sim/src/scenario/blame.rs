@@ -52,7 +52,10 @@ fn told(error: &RunError) -> (String, Option<String>) {
             format!(
                 "there is no route on channel `{channel}`: `{near}` and `{far}` are {metres:.1} m apart, too far to read each other"
             ),
-            Some("bring them nearer, put a node between them, or let the channel's reception reach farther".to_owned()),
+            Some(
+                "bring them nearer, put a node between them, or let the channel's reception reach farther"
+                    .to_owned(),
+            ),
         ),
         RunError::UnknownPrimary { primary, known, .. } => (
             format!("there is no path `{primary}`"),

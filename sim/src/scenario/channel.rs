@@ -219,7 +219,9 @@ fn ranges(at: &At<'_>) -> Result<Ranges> {
         None => Ok(ranges),
         Some((key, farther, than, nearer)) => Err(at
             .error_below(key, format!("`{key}`, {farther} m, is below `{than}`, {nearer} m"))
-            .hint(format!("what can be read can be sensed, and what can be sensed interferes: at least {nearer} m"))),
+            .hint(format!(
+                "what can be read can be sensed, and what can be sensed interferes: at least {nearer} m"
+            ))),
     }
 }
 
@@ -262,7 +264,8 @@ pub(super) const RANGE_KEYS: &[Key<Ranges>] = &[
         default: Default::Value("\"off\""),
         doc: "The frame that is being received survives another that is weaker by so much, 40 log10 of the ratio of distances: 10 dB is ns-2's rule.",
         read: |ranges, at| {
-            ranges.capture = if at.string() == Ok("off") { None } else { Some(at.decibels("dB", 0.0..=200.0)?) };
+            ranges.capture =
+                if at.string() == Ok("off") { None } else { Some(at.decibels("dB", 0.0..=200.0)?) };
             Ok(())
         },
     },
@@ -459,13 +462,17 @@ fn dcf(at: &At<'_>) -> Result<Dcf> {
     let timing = dcf.timing.constants();
     if dcf.cw_min() > dcf.cw_max {
         let message = format!("`cw_min`, {}, is above `cw_max`, {}", dcf.cw_min(), dcf.cw_max);
-        return Err(at.error_below("cw_min", message).hint("the window grows from cw_min to cw_max: lower the one or raise the other"));
+        return Err(at
+            .error_below("cw_min", message)
+            .hint("the window grows from cw_min to cw_max: lower the one or raise the other"));
     }
     for (key, rate) in [("rate", dcf.rate), ("control_rate", dcf.control_rate)] {
         if !timing.rates().contains(&rate) {
             let rates: Vec<_> = timing.rates().iter().map(|rate| format!("{}", *rate as f64 / 1e6)).collect();
             let message = format!("{} Mbit/s is no rate of this timing", rate as f64 / 1e6);
-            return Err(at.error_below(key, message).hint(format!("its rates are {} Mbit/s", rates.join(", "))));
+            return Err(at
+                .error_below(key, message)
+                .hint(format!("its rates are {} Mbit/s", rates.join(", "))));
         }
     }
     Ok(dcf)
@@ -488,4 +495,3 @@ impl Dcf {
         self.cw_min.unwrap_or(self.timing.constants().windows[0])
     }
 }
-

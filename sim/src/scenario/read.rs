@@ -194,7 +194,8 @@ impl Document {
         let root = At::root(self);
         let era = Config::default();
         let scenario = Scenario { name: name.to_owned(), ..Scenario::default() };
-        let mut draft = Draft { scenario, era, nodes: Vec::new(), declared: false, policies: policies.clone() };
+        let mut draft =
+            Draft { scenario, era, nodes: Vec::new(), declared: false, policies: policies.clone() };
         fill(&mut draft, &root, KEYS)?;
         if draft.scenario.links.is_empty() && draft.scenario.channels.is_empty() {
             return Err(root.error_below("link", "this key is missing").hint("add a table `[[link]]`"));

@@ -148,7 +148,9 @@ fn channels(at: &At<'_>) -> Result<Vec<String>> {
     for item in at.array("an array of channels")? {
         let name = item.string()?.to_owned();
         if channels.contains(&name) {
-            return Err(item.error(format!("channel `{name}` stands here twice")).hint("a node has one radio on a channel"));
+            return Err(item
+                .error(format!("channel `{name}` stands here twice"))
+                .hint("a node has one radio on a channel"));
         }
         channels.push(name);
     }
@@ -156,7 +158,8 @@ fn channels(at: &At<'_>) -> Result<Vec<String>> {
 }
 
 fn drafted(at: &At<'_>, keys: &[Key<Draft>]) -> Result<Draft> {
-    let mut draft = Draft { name: String::new(), at: None, spacing: 0.0, columns: 1, rows: 1, channels: Vec::new() };
+    let mut draft =
+        Draft { name: String::new(), at: None, spacing: 0.0, columns: 1, rows: 1, channels: Vec::new() };
     fill(&mut draft, at, keys)?;
     Ok(draft)
 }
@@ -165,7 +168,9 @@ fn drafted(at: &At<'_>, keys: &[Key<Draft>]) -> Result<Draft> {
 pub(super) fn node(at: &At<'_>) -> Result<Station> {
     let draft = drafted(at, NODE_KEYS)?;
     if draft.at.is_none() && !draft.channels.is_empty() {
-        return Err(at.error_below("at", "a node with radios must be somewhere").hint("at = [\"0 m\", \"0 m\"]"));
+        return Err(at
+            .error_below("at", "a node with radios must be somewhere")
+            .hint("at = [\"0 m\", \"0 m\"]"));
     }
     Ok(Station { node: draft.name, place: draft.at.unwrap_or_default(), channels: draft.channels })
 }
@@ -183,7 +188,9 @@ pub(super) fn grid(at: &At<'_>) -> Result<Vec<Station>> {
         return Err(at.error_below("rows", "this grid has too many nodes").hint(format!("at most {MOST}")));
     }
     let places = (0..draft.columns).flat_map(|column| (0..draft.rows).map(move |row| (column, row)));
-    Ok(places.map(|(column, row)| draft.station(format!("{}{column}-{row}", draft.name), column, row)).collect())
+    Ok(places
+        .map(|(column, row)| draft.station(format!("{}{column}-{row}", draft.name), column, row))
+        .collect())
 }
 
 impl Draft {

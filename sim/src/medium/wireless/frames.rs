@@ -1,18 +1,11 @@
 //! Frames on the air: their kinds, sizes, times and Duration fields.
 
-use super::timing::Timing;
+use super::timing::{A, Timing};
+pub(crate) use crate::observe::trace::FrameKind as Kind;
+use crate::observe::trace::RadioFrame;
 
 /// The number of a radio on its channel.
 pub(crate) type StationId = u32;
-
-/// What kind of frame.
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Kind {
-    Rts,
-    Cts,
-    Data,
-    Ack,
-}
 
 /// A frame as it is on the air.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -101,9 +94,32 @@ impl Dcf {
         (2 * cw + 1).min(self.cw_max)
     }
 
-    fn frame(&self, kind: Kind, from: StationId, to: StationId, bytes: u32, reserves: u64, sequence: u16) -> Air {
+    fn frame(
+        &self,
+        kind: Kind,
+        from: StationId,
+        to: StationId,
+        bytes: u32,
+        reserves: u64,
+        sequence: u16,
+    ) -> Air {
         let airtime = if kind == Kind::Data { self.data_airtime(bytes) } else { self.control(bytes) };
         Air { kind, from, to, bytes, airtime, reserves, sequence, retry: false }
+    }
+
+    /// A frame as observers see it.
+    pub(crate) fn shown(&self, air: &Air) -> RadioFrame {
+        RadioFrame {
+            kind: air.kind,
+            from: air.from,
+            to: air.to,
+            size: air.bytes,
+            rate: if air.kind == Kind::Data { self.rate } else { self.control_rate },
+            duration: air.reserves,
+            sequence: air.sequence,
+            retry: air.retry,
+            five_gigahertz: self.timing == A,
+        }
     }
 
     fn control(&self, bytes: u32) -> u64 {

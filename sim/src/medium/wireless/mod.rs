@@ -21,10 +21,11 @@ mod timing;
 use anabranch_proto::Time;
 use smallvec::SmallVec;
 
-use crate::engine::agenda::{Agenda, Entity};
 use crate::chance::Draws;
-use crate::medium::wire::Occupancy;
+use crate::engine::agenda::{Agenda, Entity};
 use crate::medium::wire::DropCause;
+#[cfg(test)]
+use crate::medium::wire::Occupancy;
 use crate::scenario::Queue;
 
 pub(crate) use frames::{Air, Dcf, Kind, StationId};
@@ -49,6 +50,8 @@ pub(crate) struct Channel<F> {
     flights: Vec<SmallVec<[Wave; 2]>>,
     /// Stations, then their flights.
     agenda: Agenda,
+    /// The frames that have gone on the air, for whoever observes.
+    sent: Option<Vec<Air>>,
 }
 
 /// A frame on its way to the neighbours of its sender. The end of one may still travel when the sender's next begins.
@@ -93,13 +96,21 @@ impl<F> Channel<F> {
             stations: (0..).zip(radios).map(station).collect(),
             flights: vec![SmallVec::new(); radios.len()],
             agenda: Agenda::new(2 * radios.len()),
+            sent: None,
             dcf,
             reception,
         }
     }
 
     /// Gives a packet of `size` bytes to the radio `from` for its neighbour `to`, or gets it back: the queue is full.
-    pub(crate) fn offer(&mut self, now: Time, from: StationId, to: StationId, size: u32, packet: F) -> Result<(), F> {
+    pub(crate) fn offer(
+        &mut self,
+        now: Time,
+        from: StationId,
+        to: StationId,
+        size: u32,
+        packet: F,
+    ) -> Result<(), F> {
         self.stations[from as usize].offer(now, &self.dcf, to, size, packet)?;
         self.await_station(from);
         Ok(())
@@ -125,6 +136,20 @@ impl<F> Channel<F> {
         self.stations.len() as StationId
     }
 
+    /// Keeps the frames that go on the air from now on, until they are taken.
+    pub(crate) fn keep_frames(&mut self) {
+        self.sent = Some(Vec::new());
+    }
+
+    /// The frames that have gone on the air since they were last taken, each with its packet if it is data that its
+    /// addressee does not have yet.
+    pub(crate) fn take_frames(&mut self, mut show: impl FnMut(&Dcf, &Air, Option<&F>)) {
+        for air in self.sent.as_mut().map(std::mem::take).unwrap_or_default() {
+            let packet = self.stations[air.from as usize].packet().filter(|_| air.kind == Kind::Data);
+            show(&self.dcf, &air, packet);
+        }
+    }
+
     /// What a radio has counted up to now.
     pub(crate) fn statistics(&self, now: Time, station: StationId) -> Statistics {
         let Station { mut statistics, mut occupation, .. } = self.stations[station as usize];
@@ -133,6 +158,7 @@ impl<F> Channel<F> {
     }
 
     /// The queue before a radio.
+    #[cfg(test)]
     pub(crate) fn queue(&self, station: StationId) -> &Occupancy {
         self.stations[station as usize].queue()
     }
@@ -170,6 +196,9 @@ impl<F> Channel<F> {
 
     fn transmit(&mut self, now: Time, air: Air) {
         self.stations[air.from as usize].begin(now, air);
+        if let Some(sent) = &mut self.sent {
+            sent.push(air);
+        }
         self.flights[air.from as usize].push(Wave { air, start: now, reached: 0, passed: 0 });
         self.await_flight(air.from);
     }
@@ -193,7 +222,9 @@ impl<F> Channel<F> {
         let neighbours = &self.neighbours;
         let due = |wave: &Wave| wave.next(neighbours.of(from)).filter(|(time, _)| *time == now);
         let flights = self.flights[from as usize].iter().enumerate();
-        let Some((_, place)) = flights.filter_map(|(place, wave)| Some((due(wave)?, place))).min() else { return };
+        let Some((_, place)) = flights.filter_map(|(place, wave)| Some((due(wave)?, place))).min() else {
+            return;
+        };
         let mut wave = self.flights[from as usize][place];
         while let Some((_, begins)) = wave.next(self.neighbours.of(from)).filter(|(time, _)| *time == now) {
             if begins {
@@ -213,7 +244,8 @@ impl<F> Channel<F> {
 
     /// The beginning of a frame reaches a neighbour of its sender.
     fn begin(&mut self, now: Time, neighbour: u32, air: &Air) {
-        let Neighbour { station: id, sensed, strength, .. } = self.neighbours.of(air.from)[neighbour as usize];
+        let Neighbour { station: id, sensed, strength, .. } =
+            self.neighbours.of(air.from)[neighbour as usize];
         let station = &mut self.stations[id as usize];
         let transmitting = station.transmitting();
         let before = station.receiver.receiving();
@@ -275,7 +307,8 @@ impl<F> Channel<F> {
 impl Wave {
     /// When its end passes a neighbour or its beginning reaches one, whatever is first, and whether it is its beginning.
     fn next(&self, neighbours: &[Neighbour]) -> Option<(Time, bool)> {
-        let at = |number: u32, after: u64| Some(later(self.start, after + neighbours.get(number as usize)?.delay));
+        let at =
+            |number: u32, after: u64| Some(later(self.start, after + neighbours.get(number as usize)?.delay));
         let end = at(self.passed, self.air.airtime).map(|time| (time, false));
         let beginning = at(self.reached, 0).map(|time| (time, true));
         end.into_iter().chain(beginning).min()

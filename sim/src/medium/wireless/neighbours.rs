@@ -114,9 +114,12 @@ mod tests {
         // Five nodes 300 m apart, and five more 450 m beside them.
         let places: Vec<_> = (0..10).map(|n| [300.0 * f64::from(n % 5), 450.0 * f64::from(n / 5)]).collect();
         let neighbours = Neighbours::new(&places, &paper());
-        let of = |station| neighbours.of(station).iter().map(|n| (n.station, n.delay, n.sensed)).collect::<Vec<_>>();
+        let of = |station| {
+            neighbours.of(station).iter().map(|n| (n.station, n.delay, n.sensed)).collect::<Vec<_>>()
+        };
         let (next, opposite, diagonal, two, far) = (1000, 1500, 1803, 2000, 2500);
-        let beside = [(1, next, true), (5, opposite, true), (6, diagonal, false), (2, two, false), (7, far, false)];
+        let beside =
+            [(1, next, true), (5, opposite, true), (6, diagonal, false), (2, two, false), (7, far, false)];
         assert_eq!(of(0), beside);
         assert_eq!(neighbours.of(2).len(), 9);
         assert!(neighbours.sense(0, 5) && !neighbours.sense(0, 2) && !neighbours.sense(0, 9));
@@ -124,12 +127,15 @@ mod tests {
 
     #[test]
     fn squares_agree_with_a_plain_search() {
-        let places: Vec<_> = (0..300u32).map(|n| [f64::from(n * 7919 % 5000), f64::from(n * 104_729 % 3000) - 1500.0]).collect();
+        let places: Vec<_> = (0..300u32)
+            .map(|n| [f64::from(n * 7919 % 5000), f64::from(n * 104_729 % 3000) - 1500.0])
+            .collect();
         let neighbours = Neighbours::new(&places, &paper());
         for (station, place) in (0..).zip(&places) {
             let mut found: Vec<_> = neighbours.of(station).iter().map(|n| n.station).collect();
             found.sort_unstable();
-            let near = |other: &StationId| *other != station && distance(*place, places[*other as usize]) <= 812.0;
+            let near =
+                |other: &StationId| *other != station && distance(*place, places[*other as usize]) <= 812.0;
             assert_eq!(found, (0..300).filter(near).collect::<Vec<_>>());
         }
     }

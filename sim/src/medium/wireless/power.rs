@@ -146,13 +146,26 @@ pub(super) mod tests {
     pub(in crate::medium::wireless) fn published() -> Receiving {
         let propagation = Propagation::TwoRay { frequency: 2.4e9, height: 1.5 };
         let (transmit, loss, noise, sinr) = (15.0, 6.94, -101.27, 13.65);
-        let thresholds = Power { propagation, transmit, loss, noise, sinr, header: sinr - 6.0, sense: -93.0, cutoff: -111.0 };
+        let thresholds = Power {
+            propagation,
+            transmit,
+            loss,
+            noise,
+            sinr,
+            header: sinr - 6.0,
+            sense: -93.0,
+            cutoff: -111.0,
+        };
         thresholds.receiving()
     }
 
     /// The largest distance, in tenths of a metre, at which `holds`.
     fn farthest(holds: impl Fn(f64) -> bool) -> f64 {
-        (10..20_000).map(|tenths| f64::from(tenths) / 10.0).take_while(|metres| holds(*metres)).last().unwrap()
+        (10..20_000)
+            .map(|tenths| f64::from(tenths) / 10.0)
+            .take_while(|metres| holds(*metres))
+            .last()
+            .unwrap()
     }
 
     #[test]
@@ -166,7 +179,9 @@ pub(super) mod tests {
     #[test]
     fn the_published_ranges_follow_from_powers() {
         let radio = published();
-        let within = |found: f64, expected: f64| assert!((found / expected - 1.0).abs() < 0.03, "{found} for {expected}");
+        let within = |found: f64, expected: f64| {
+            assert!((found / expected - 1.0).abs() < 0.03, "{found} for {expected}")
+        };
         within(farthest(|metres| radio.decodes(radio.strength(metres))), 370.0);
         within(farthest(|metres| radio.senses(radio.strength(metres))), 520.0);
         let held = radio.strength(300.0);

@@ -61,7 +61,14 @@ pub(super) enum Outcome {
 
 impl Receiver {
     /// A signal begins. `transmitting`: the station itself, `me`, is.
-    pub(super) fn begin(&mut self, now: Time, rules: &dyn Reception, signal: Signal, me: StationId, transmitting: bool) {
+    pub(super) fn begin(
+        &mut self,
+        now: Time,
+        rules: &dyn Reception,
+        signal: Signal,
+        me: StationId,
+        transmitting: bool,
+    ) {
         let Signal { from, strength, sensed } = signal;
         let overlapped = sensed && self.heard.iter().any(|other| other.sensed);
         let mut new = Heard { from, strength, sensed, readable: false, overlapped, spoiler: None };

@@ -120,7 +120,10 @@ mod tests {
         assert_eq!([range.decodes(at(370.0)), range.decodes(at(370.1))], [true, false]);
         assert_eq!([range.senses(at(520.0)), range.senses(at(520.1))], [true, false]);
         assert_eq!([range.busy(alone(at(500.0))), range.busy(alone(at(600.0)))], [true, false]);
-        assert_eq!([range.locks(at(500.0), alone(at(300.0))), range.locks(at(600.0), alone(0.0))], [true, false]);
+        assert_eq!(
+            [range.locks(at(500.0), alone(at(300.0))), range.locks(at(600.0), alone(0.0))],
+            [true, false]
+        );
         assert!(!range.survives(at(300.0), alone(at(812.0))));
         assert!(range.survives(at(300.0), Beside::default()));
     }

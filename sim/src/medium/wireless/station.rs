@@ -139,12 +139,20 @@ impl<F> Station<F> {
     }
 
     /// The queue; the packet in service does not count.
+    #[cfg(test)]
     pub(super) fn queue(&self) -> &Occupancy {
         &self.room
     }
 
     /// Takes a packet of `size` bytes for its neighbour `to`, or gives it back: the queue is full.
-    pub(super) fn offer(&mut self, now: Time, dcf: &Dcf, to: StationId, size: u32, packet: F) -> Result<(), F> {
+    pub(super) fn offer(
+        &mut self,
+        now: Time,
+        dcf: &Dcf,
+        to: StationId,
+        size: u32,
+        packet: F,
+    ) -> Result<(), F> {
         if self.service.is_some() {
             if !self.room.admits(size) {
                 self.statistics.drops.queue += 1;
@@ -341,6 +349,11 @@ impl<F> Station<F> {
         });
         // A sequence number has twelve bits.
         self.sequence = (self.sequence + 1) & 0xfff;
+    }
+
+    /// The packet in service, unless its addressee has it.
+    pub(super) fn packet(&self) -> Option<&F> {
+        self.service.as_ref()?.packet.as_ref()
     }
 
     /// The packet of the DATA that is on the air, for whoever reads it first.

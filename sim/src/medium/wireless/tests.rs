@@ -28,7 +28,13 @@ impl Saturated {
         };
         let radios: Vec<_> = places.iter().enumerate().map(radio).collect();
         let channel = Channel::new(dcf, Box::new(reception), &radios, seed);
-        Saturated { channel, next_hop: vec![None; places.len()], sources: Vec::new(), now: Time::ZERO, delivered: 0 }
+        Saturated {
+            channel,
+            next_hop: vec![None; places.len()],
+            sources: Vec::new(),
+            now: Time::ZERO,
+            delivered: 0,
+        }
     }
 
     fn send(mut self, way: &[StationId]) -> Self {
@@ -82,7 +88,8 @@ impl Saturated {
 
     /// RTS answered, of those sent by these stations.
     fn answered(&self, stations: &[StationId]) -> f64 {
-        let of = |count: fn(&Statistics) -> u64| stations.iter().map(|s| count(&self.statistics(*s))).sum::<u64>();
+        let of =
+            |count: fn(&Statistics) -> u64| stations.iter().map(|s| count(&self.statistics(*s))).sum::<u64>();
         of(|s| s.rts.answered) as f64 / of(|s| s.rts.sent) as f64
     }
 }
@@ -132,7 +139,8 @@ fn one_cell() {
     for (dcf, cells) in bianchi {
         for (count, expected) in cells {
             let angle = |n: u32| 2.0 * std::f64::consts::PI * f64::from(n) / f64::from(count);
-            let mut places: Vec<_> = (0..count).map(|n| [10.0 * libm::cos(angle(n)), 10.0 * libm::sin(angle(n))]).collect();
+            let mut places: Vec<_> =
+                (0..count).map(|n| [10.0 * libm::cos(angle(n)), 10.0 * libm::sin(angle(n))]).collect();
             places.push([0.0, 0.0]);
             let cell = Saturated::new(dcf.clone(), paper(), &places, 1);
             let mut cell = (0..count).fold(cell, |cell, station| cell.send(&[station, count]));
@@ -187,7 +195,9 @@ fn chains() {
         let mut chain = Saturated::new(dcf(), ns2(decode, sense), &places, 1).send(&way[..=hops as usize]);
         let found = chain.run(60);
         println!("{spacing} {hops}: {found} {expected} {}", chain.answered(&way[..hops as usize]));
-        if tolerance > 0.1 { continue }
+        if tolerance > 0.1 {
+            continue;
+        }
         near(found, expected, tolerance);
     }
 }

@@ -54,8 +54,7 @@ pub(crate) const A: Timing = Timing {
 };
 
 /// 802.11g: OFDM at 2.4 GHz, short slots, no station of 802.11b in the cell.
-pub(crate) const G: Timing =
-    Timing { slot: 9 * US, sifs: 10 * US, extension: 6 * US, ..A };
+pub(crate) const G: Timing = Timing { slot: 9 * US, sifs: 10 * US, extension: 6 * US, ..A };
 
 impl Timing {
     /// The space before contention: SIFS and two slots.
