@@ -134,7 +134,7 @@ pub struct FlowResult {
     pub probes: u64,
     /// DATA chunks that its receiver got again.
     pub duplicates: u64,
-    /// How it ended: "closed" (UDP: everything arrived), "lost", or "open" at the end of the run.
+    /// How it ended: "closed" (UDP: everything arrived or was dropped), "lost", or "open" at the end of the run.
     pub outcome: &'static str,
     /// Its sender's paths.
     pub paths: Vec<PathResult>,

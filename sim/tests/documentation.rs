@@ -291,9 +291,7 @@ fn every_key_is_consulted() {
 fn every_rule_and_choice_can_be_set() {
     use anabranch_proto::Rules;
     let rules = |edit: String| {
-        read(&[edit])
-            .map(|s| s.flows[0].sctp().expect("SCTP").config.rules.clone())
-            .expect("the rule can be set")
+        read(&[edit]).map(|s| s.flows[0].sctp().expect("SCTP").config.rules).expect("the rule can be set")
     };
     for (key, choices) in Rules::CHOICES {
         for choice in *choices {

@@ -367,7 +367,21 @@ impl<'a, A: Agent> Engine<'a, A> {
             Err((cause, frame)) => {
                 let number = direction.counters().offered;
                 self.show_drop(link, number, cause, &frame);
+                self.drop(frame);
             }
+        }
+    }
+
+    /// A frame will not arrive.
+    #[cold]
+    fn drop(&mut self, frame: Frame) {
+        let ahead = &self.routes[frame.hop as usize..];
+        let agent =
+            ahead.iter().find_map(|next| next.checked_sub(ARRIVED)).expect("a route ends at an agent");
+        let agent = agent as usize;
+        self.agents[agent].dropped(frame);
+        if self.agents[agent].stage() == Stage::Over {
+            self.settle(self.flow_of[agent]);
         }
     }
 
@@ -376,9 +390,10 @@ impl<'a, A: Agent> Engine<'a, A> {
     fn change(&mut self) {
         let now = self.now;
         while let Some(Change { link, alteration, .. }) = self.changes.next_if(|change| change.at <= now) {
-            let lost = self.links[link].alter(now, &alteration);
-            lost.iter()
-                .for_each(|carried| self.show_drop(link, carried.offered, DropCause::Down, &carried.frame));
+            for carried in self.links[link].alter(now, &alteration) {
+                self.show_drop(link, carried.offered, DropCause::Down, &carried.frame);
+                self.drop(carried.frame);
+            }
             self.await_head(link);
         }
         self.await_change();

@@ -60,7 +60,7 @@ impl<'a> Plan<'a> {
             agents.extend(transport::agents(site, policies, &mut routes, first)?);
             flows.push(FlowParts {
                 agents: first..agents.len(),
-                awaited: values::amount(site.flow).is_some(),
+                awaited: site.flow.traffic.amount().is_some(),
             });
         }
         agents.iter_mut().for_each(|agent: &mut End| agent.set_details(details));

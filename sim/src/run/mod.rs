@@ -67,7 +67,7 @@ pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, Ru
     let observed = observer.is_some();
     let mut engine = Engine::new(plan.parts(&policies, observed, observer.take(), extra_polls)?);
     let stop = scenario.stop.map(|stop| Time::ZERO + stop);
-    let expected = scenario.flows.iter().map(values::amount).sum();
+    let expected = scenario.flows.iter().map(|flow| flow.traffic.amount()).sum();
     let mut watch = |engine: &Engine<'_, End>| match &mut progress {
         None => ControlFlow::Continue(()),
         Some(progress) => {

@@ -283,3 +283,12 @@ pub enum Traffic {
         bytes: Option<u64>,
     },
 }
+
+impl Traffic {
+    /// Bytes in all; `None`: without end.
+    pub fn amount(&self) -> Option<u64> {
+        match *self {
+            Traffic::Bulk(amount) | Traffic::Constant { bytes: amount, .. } => amount,
+        }
+    }
+}

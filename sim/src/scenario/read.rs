@@ -8,7 +8,7 @@ use super::at::{At, Result};
 use super::document::Document;
 use super::error::{ScenarioError, listed};
 use super::keys::{Default, Key, fill};
-use super::{Change, Flow, Link, Scenario, Station, Traffic, air, channel, flow, link, sctp, station};
+use super::{Change, Flow, Link, Scenario, Station, air, channel, flow, link, sctp, station};
 
 /// A scenario as it is being read.
 pub(super) struct Draft {
@@ -290,8 +290,7 @@ fn flow_fits(at: &At<'_>, flow: &Flow, scenario: &Scenario, nodes: &BTreeSet<&st
         let message = format!("there is no route from `{}` to `{}`", flow.from, flow.to);
         return Err(at.error_below("to", message).hint("no sequence of links and channels joins them"));
     }
-    let endless = matches!(flow.traffic, Traffic::Bulk(None) | Traffic::Constant { bytes: None, .. });
-    if endless && scenario.stop.is_none() {
+    if flow.traffic.amount().is_none() && scenario.stop.is_none() {
         return Err(at.error_below("send", "this flow has no end, and neither has the run").hint(
             "give the flow an amount (`send = \"20 MB\"`), or the run an end (`stop = \"60 s\"` at the top)",
         ));

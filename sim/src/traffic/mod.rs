@@ -72,10 +72,11 @@ pub(crate) struct Pace {
 impl Pace {
     /// The pace of `flow` in messages of `size` bytes.
     pub(crate) fn new(flow: &Flow, size: u32) -> Self {
-        let (amount, rate) = match flow.traffic {
-            Traffic::Bulk(amount) => (amount, None),
-            Traffic::Constant { rate, bytes } => (bytes, Some(rate)),
+        let rate = match flow.traffic {
+            Traffic::Bulk(_) => None,
+            Traffic::Constant { rate, .. } => Some(rate),
         };
+        let amount = flow.traffic.amount();
         Pace { start: Time::ZERO + flow.start, amount, rate, size, given: 0, messages: 0, refused: false }
     }
 
@@ -146,7 +147,7 @@ pub(crate) struct Sink {
 impl Sink {
     /// The application of `flow`.
     pub(crate) fn new(flow: &Flow) -> Self {
-        let (Traffic::Bulk(amount) | Traffic::Constant { bytes: amount, .. }) = flow.traffic;
+        let amount = flow.traffic.amount();
         Sink { rate: flow.read_rate, amount, readable: false, ready: Time::ZERO, read: 0, completed: None }
     }
 

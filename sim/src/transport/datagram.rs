@@ -29,7 +29,16 @@ pub struct Datagram {
 /// One end of a UDP flow.
 pub(crate) enum DatagramAgent {
     Sender(Sender),
-    Receiver(Sink),
+    Receiver(Receiver),
+}
+
+/// The end that counts what arrives.
+pub(crate) struct Receiver {
+    sink: Sink,
+    /// Bytes of user data that are to come; `None`: without end.
+    amount: Option<u64>,
+    /// Bytes of user data that were dropped on the way.
+    dropped: u64,
 }
 
 /// The end that sends.
@@ -69,7 +78,9 @@ pub(super) fn agents(site: &Site<'_>, routes: &mut Routes, first: usize) -> [Dat
         sent: 0,
         path: site.ends.name(client, server).to_owned(),
     };
-    [DatagramAgent::Sender(sender), DatagramAgent::Receiver(Sink::new(site.flow))]
+    let amount = site.flow.traffic.amount();
+    let receiver = Receiver { sink: Sink::new(site.flow), amount, dropped: 0 };
+    [DatagramAgent::Sender(sender), DatagramAgent::Receiver(receiver)]
 }
 
 /// Whether every message fits a packet.
@@ -94,8 +105,7 @@ pub(super) fn complete(sender: &DatagramAgent, receiver: &DatagramAgent, result:
     if let DatagramAgent::Sender(sender) = sender {
         result.packets = sender.sent;
     }
-    let complete = receiver.sink().is_some_and(|sink| sink.completed().is_some());
-    result.outcome = if complete { "closed" } else { "open" };
+    result.outcome = if receiver.stage() == Stage::Over { "closed" } else { "open" };
 }
 
 fn header(site: &Site<'_>) -> u32 {
@@ -110,7 +120,7 @@ impl DatagramAgent {
     pub(super) fn sink(&self) -> Option<&Sink> {
         match self {
             DatagramAgent::Sender(_) => None,
-            DatagramAgent::Receiver(sink) => Some(sink),
+            DatagramAgent::Receiver(receiver) => Some(&receiver.sink),
         }
     }
 }
@@ -126,10 +136,22 @@ impl Sender {
     }
 }
 
+impl Receiver {
+    fn finished(&self) -> bool {
+        self.amount.is_some_and(|amount| self.sink.bytes() + self.dropped >= amount)
+    }
+}
+
 impl Agent for DatagramAgent {
     fn handle(&mut self, now: Time, frame: Frame) {
-        if let (DatagramAgent::Receiver(sink), Body::Datagram(datagram)) = (self, frame.body) {
-            sink.took(now, datagram.payload as usize);
+        if let (DatagramAgent::Receiver(receiver), Body::Datagram(datagram)) = (self, frame.body) {
+            receiver.sink.took(now, datagram.payload as usize);
+        }
+    }
+
+    fn dropped(&mut self, frame: Frame) {
+        if let (DatagramAgent::Receiver(receiver), Body::Datagram(datagram)) = (self, frame.body) {
+            receiver.dropped += u64::from(datagram.payload);
         }
     }
 
@@ -144,11 +166,11 @@ impl Agent for DatagramAgent {
         }
     }
 
-    /// The receiver is over when it has everything. It never is when a datagram is lost: nobody tells it.
+    /// The receiver is over when everything has arrived or was dropped.
     fn stage(&self) -> Stage {
         match self {
             DatagramAgent::Sender(sender) if sender.pace.exhausted() => Stage::Over,
-            DatagramAgent::Receiver(sink) if sink.completed().is_some() => Stage::Over,
+            DatagramAgent::Receiver(receiver) if receiver.finished() => Stage::Over,
             _ => Stage::Busy,
         }
     }

@@ -29,6 +29,8 @@ pub(crate) use site::{Routes, Site};
 pub(crate) trait Agent {
     /// A frame arrived. The agent is polled afterwards.
     fn handle(&mut self, now: Time, frame: Frame);
+    /// A frame for it was dropped on the way. No transport learns that; it serves to tell when a flow is over.
+    fn dropped(&mut self, _: Frame) {}
     /// What it has to say; polled until it waits. Polling it more often changes nothing.
     fn poll(&mut self, now: Time) -> Output;
     /// How far it is.
@@ -120,6 +122,10 @@ macro_rules! whichever {
 impl Agent for End {
     fn handle(&mut self, now: Time, frame: Frame) {
         whichever!(self, agent => agent.handle(now, frame));
+    }
+
+    fn dropped(&mut self, frame: Frame) {
+        whichever!(self, agent => agent.dropped(frame));
     }
 
     fn poll(&mut self, now: Time) -> Output {
