@@ -16,7 +16,9 @@ const WITH_CHECK: u8 = 0x10;
 const RETRY: u8 = 0x08;
 /// Rates of 802.11b up to 11 Mbit/s are CCK's or DSSS's, and most others OFDM's.
 const DIRECT: [u64; 4] = [1_000_000, 2_000_000, 5_500_000, 11_000_000];
-/// LLC with SNAP, and the type of IPv4 or IPv6.
+/// Bytes of the MAC header of data.
+const MAC_HEADER: usize = 24;
+/// LLC with SNAP; behind it, the type of IPv4 or IPv6.
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 
 /// Writes a frame on channel number `channel` with this `datagram`. Returns how many bytes it really has: more than are
@@ -51,6 +53,27 @@ pub(super) fn put(channel: usize, frame: &RadioFrame, datagram: &[u8], out: &mut
     let check = checksum(CrcAlgorithm::Crc32IsoHdlc, &out[start..]);
     out.put_u32_le(check as u32);
     out.len()
+}
+
+/// What a frame of data carries, check sequence and all, behind LLC and SNAP, whose type are the two bytes before it; or
+/// why there is none.
+pub(super) fn datagram(bytes: &[u8]) -> Result<&[u8], &'static str> {
+    const CUT: &str = "malformed: less than an 802.11 header";
+    let header = bytes.get(2..4).ok_or(CUT)?;
+    let frame = bytes.get(usize::from(u16::from_le_bytes([header[0], header[1]]))..).ok_or(CUT)?;
+    match frame.first().ok_or(CUT)? {
+        0xb4 => return Err("not SCTP: RTS"),
+        0xc4 => return Err("not SCTP: CTS"),
+        0xd4 => return Err("not SCTP: ACK of 802.11"),
+        0x08 => {}
+        _ => return Err("not SCTP: 802.11, not data"),
+    }
+    let logical = frame.get(MAC_HEADER..).ok_or(CUT)?;
+    match logical.get(..SNAP.len()) {
+        Some(snap) if snap == SNAP => logical.get(SNAP.len() + 2..).ok_or(CUT),
+        Some(_) => Err("not SCTP: 802.11 without SNAP"),
+        None => Err("802.11 data whose packet had arrived before"),
+    }
 }
 
 fn radiotap(frame: &RadioFrame, out: &mut BytesMut) {
@@ -106,6 +129,9 @@ mod tests {
         assert_eq!(out[..14], [0, 0, 14, 0, 14, 0, 0, 0, 0x10, 4, 0x6c, 9, 0xa0, 0]);
         assert_eq!(out[14..18], [0x08, 0x08, 2, 1]);
         assert_eq!(out[18..30], [2, 0, 0, 3, 0, 2, 2, 0, 0, 3, 0, 1]);
+        assert_eq!(datagram(&out), Ok(&out[46..]));
+        assert_eq!(datagram(&out[..40]), Err("802.11 data whose packet had arrived before"));
+        assert!(datagram(&out[..3]).is_err() && datagram(&out[..20]).is_err());
         assert_eq!(out[36..47], [0x50, 0, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0, 0x45]);
         let mut cut = BytesMut::new();
         assert_eq!(put(3, &frame(FrameKind::Data, 1056), &[], &mut cut), 14 + 1056);
