@@ -184,14 +184,29 @@ fn what_cannot_be_is_refused_with_line_key_and_fix() {
     let two = format!("{TEXT}[[node]]\nname = 'n'\nat = ['300 m', '0 m']\nchannels = ['air']\n");
     let cases: &[(String, usize, &str, &str)] = &[
         (replaced("hops = 1", "hops = 0"), 10, "chain.a.hops", "it must be 1 to"),
-        (replaced("decode = '370 m'", "decode = '200 m'"), 16, "flow.f.to", "`a0` and `a1` are 300.0 m apart"),
+        (
+            replaced("decode = '370 m'", "decode = '200 m'"),
+            16,
+            "flow.f.to",
+            "`a0` and `a1` are 300.0 m apart",
+        ),
         (replaced("sense = '520 m'", "sense = '300 m'"), 5, "channel.air.reception.sense", "below `decode`"),
-        (replaced("interfere = '520 m'", "interfere = '510 m'"), 5, "channel.air.reception.interfere", "below `sense`"),
+        (
+            replaced("interfere = '520 m'", "interfere = '510 m'"),
+            5,
+            "channel.air.reception.interfere",
+            "below `sense`",
+        ),
         (two, 22, "node.n.at", "`a1` are at the same place"),
         (replaced("channels = ['air']", "channels = ['ari']"), 12, "chain.a.channels", "did you mean `air`?"),
         (replaced("cw_min = 31", "cw_min = 2047"), 7, "channel.air.dcf.cw_min", "above `cw_max`"),
         (replaced("spacing = '300 m'", "spacing = '300'"), 11, "chain.a.spacing", "`300` has no unit"),
-        (replaced("spacing = '300 m'", "spacing = 300"), 11, "chain.a.spacing", "the units are mm, cm, m, km"),
+        (
+            replaced("spacing = '300 m'", "spacing = 300"),
+            11,
+            "chain.a.spacing",
+            "the units are mm, cm, m, km",
+        ),
         (replaced("cw_min = 31", "rate = '3 Mbit/s'"), 7, "channel.air.dcf.rate", "1, 2, 5.5, 11 Mbit/s"),
         (replaced("'60 s']", "'61 s']"), 2, "measure", "ends after the run"),
     ];
@@ -232,7 +247,14 @@ fn tshark_reads_every_frame() {
     let scenario = scenario(TEXT, &["flow.f.send=2000 B"]);
     run(&scenario, RunOptions { observer: Some(&mut writer), ..RunOptions::default() }).unwrap();
     let capture = writer.finish().unwrap();
-    let fields = ["frame.interface_name", "wlan.fc.type_subtype", "wlan.duration", "wlan.fcs.status", "sctp.chunk_type", "_ws.malformed"];
+    let fields = [
+        "frame.interface_name",
+        "wlan.fc.type_subtype",
+        "wlan.duration",
+        "wlan.fcs.status",
+        "sctp.chunk_type",
+        "_ws.malformed",
+    ];
     let Some(read) = tshark(&capture, &fields) else { return };
     let lines: Vec<&str> = read.lines().collect();
     // INIT: RTS, CTS, data, ACK.

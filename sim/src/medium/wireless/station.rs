@@ -104,7 +104,8 @@ pub(super) enum Step<F> {
 impl<F> Station<F> {
     pub(super) fn new(id: StationId, dcf: &Dcf, queue: Queue, draws: Draws) -> Self {
         let access = Access {
-            clear: Some(Time::from_nanos(dcf.timing.difs())),
+            // Before the run the medium was idle.
+            clear: Some(Time::ZERO),
             erroneous: false,
             nav: Time::ZERO,
             doubt: Time::NEVER,
@@ -419,7 +420,11 @@ impl Access {
     /// When the slots are counted from while the medium stays idle; `NEVER` while it is busy.
     fn counting(&self, dcf: &Dcf) -> Time {
         let Some(clear) = self.clear else { return Time::NEVER };
-        clear.max(later(self.nav.min(self.doubt), dcf.timing.difs())).max(self.counted)
+        let free = match self.nav.min(self.doubt) {
+            Time::ZERO => Time::ZERO,
+            nav => later(nav, dcf.timing.difs()),
+        };
+        clear.max(free).max(self.counted)
     }
 
     /// When the medium may be taken if it stays idle.
