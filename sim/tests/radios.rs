@@ -81,7 +81,7 @@ fn along_four_hops_sctp_loses_nothing_in_queues() {
         result.stations.iter().map(|station| station.drops.rts_retries + station.drops.data_retries).sum();
     assert_eq!(queue, 0);
     assert!(retries > 0);
-    let cwnd = result.flows[0].measured.as_ref().unwrap().paths[0].mean_cwnd;
+    let cwnd = result.flows[0].measured.as_ref().unwrap().paths[0].mean_cwnd.unwrap();
     assert!((7e3..12.5e3).contains(&cwnd), "{cwnd}");
     let sum = |count: fn(&StationResult) -> u64| result.stations.iter().map(count).sum::<u64>() as f64;
     near(sum(|s| s.rts.answered) / sum(|s| s.rts.sent), 0.618, 0.08);

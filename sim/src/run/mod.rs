@@ -2,14 +2,15 @@
 
 mod build;
 mod collect;
-mod measure;
+mod fairness;
+mod snapshot;
 mod values;
 
 use std::ops::ControlFlow;
 
 use anabranch_proto::{Policies, Time};
 
-use crate::engine::{Engine, Interrupted};
+use crate::engine::{Engine, Halt};
 use crate::error::RunError;
 use crate::network::RADIO;
 use crate::observe::trace::{Names, Observer};
@@ -19,7 +20,7 @@ use crate::traffic::Sink;
 use crate::transport::End;
 
 use build::Plan;
-use measure::Measurement;
+use snapshot::Snapshot;
 
 /// What goes with a run but is no part of the scenario: nothing here changes its result but the policies' own
 /// code.
@@ -75,15 +76,14 @@ pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, Ru
             progress(Progress { now, delivered: delivered(engine.agents()), expected, stop, events })
         }
     };
-    let stop = stop.unwrap_or(Time::NEVER);
-    let interrupted = |interrupted: Interrupted| RunError::Interrupted { at: interrupted.at };
-    let mut measurement = scenario.measure.map(Measurement::new);
-    for moment in measurement.iter().flat_map(|measurement| measurement.moments(stop)).collect::<Vec<_>>() {
-        engine.run(moment, &mut watch).map_err(interrupted)?;
-        measurement.iter_mut().for_each(|measurement| measurement.look(&engine));
+    let mut pauses = Vec::new();
+    loop {
+        match engine.run(stop.unwrap_or(Time::NEVER), &mut watch) {
+            Ok(Halt::Paused) => pauses.push(Snapshot::new(&engine)),
+            Ok(Halt::Ended) => return Ok(collect::result(&plan, &engine, pauses)),
+            Err(interrupted) => return Err(RunError::Interrupted { at: interrupted.at }),
+        }
     }
-    engine.run(stop, &mut watch).map_err(interrupted)?;
-    Ok(collect::result(&plan, &engine, measurement.as_ref()))
 }
 
 fn delivered(agents: &[End]) -> u64 {

@@ -59,6 +59,8 @@ pub struct Scenario {
     pub stop: Option<Duration>,
     /// Bytes of IP header before every packet.
     pub ip_header: u32,
+    /// From when to when results are measured beside those of the whole run, from its beginning.
+    pub measure: Option<[Duration; 2]>,
     /// The links, in any order.
     pub links: Vec<Link>,
     /// The flows, in any order.
@@ -71,8 +73,6 @@ pub struct Scenario {
     pub stations: Vec<Station>,
     /// Ways between radios; all others are the shortest.
     pub routes: Vec<Route>,
-    /// From when until when results are taken beside those of the whole run.
-    pub measure: Option<[Duration; 2]>,
 }
 
 impl Default for Scenario {
@@ -85,13 +85,13 @@ impl Default for Scenario {
             wire: false,
             stop: None,
             ip_header: 20,
+            measure: None,
             links: Vec::new(),
             flows: Vec::new(),
             changes: Vec::new(),
             channels: Vec::new(),
             stations: Vec::new(),
             routes: Vec::new(),
-            measure: None,
         }
     }
 }

@@ -85,6 +85,13 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         read: |draft, at| at.size32(0..=255).map(|size| draft.scenario.ip_header = size),
     },
     Key {
+        name: "measure",
+        takes: "array of two durations",
+        default: Default::Text("the whole run only"),
+        doc: "From when to when results are measured a second time: `[\"60 s\", \"360 s\"]` from the beginning of the run. They are `measured` beside those of the whole run.",
+        read: |draft, at| measure(at).map(|measure| draft.scenario.measure = Some(measure)),
+    },
+    Key {
         name: "node",
         takes: "tables",
         default: Default::Text("the nodes that links join"),
@@ -140,13 +147,6 @@ pub(super) const KEYS: &[Key<Draft>] = &[
             draft.scenario.routes = at.tables()?.iter().map(station::route).collect::<Result<_>>()?;
             Ok(())
         },
-    },
-    Key {
-        name: "measure",
-        takes: "array of two durations",
-        default: Default::Text("the whole run"),
-        doc: "From when until when goodput, windows and radios are measured beside the whole run: `measured` and `stations` of the results.",
-        read: |draft, at| measure(at).map(|measure| draft.scenario.measure = Some(measure)),
     },
     Key {
         name: "link",
@@ -223,6 +223,20 @@ impl Document {
         let text = |key| Some(At::root(self).get(key)?.string().ok()?.trim().to_owned());
         [text("title"), text("description")]
     }
+}
+
+fn measure(at: &At<'_>) -> Result<[Duration; 2]> {
+    let times = at.array("an array of two times")?;
+    let [from, until] = times.as_slice() else {
+        return Err(at
+            .error(format!("this has a beginning and an end, found {} times", times.len()))
+            .hint("measure = [\"60 s\", \"360 s\"]"));
+    };
+    let (from, until) = (from.duration()?, until.duration()?);
+    if until <= from {
+        return Err(at.error("this ends before it has begun").hint("put the earlier time first"));
+    }
+    Ok([from, until])
 }
 
 fn names_are_unique(what: &str, tables: &[At<'_>]) -> Result<()> {
@@ -317,20 +331,6 @@ fn connected(from: &str, to: &str, scenario: &Scenario) -> bool {
         if reached.contains(to) || reached.len() == before {
             return reached.contains(to);
         }
-    }
-}
-
-/// From when until when: the end is after the beginning.
-fn measure(at: &At<'_>) -> Result<[Duration; 2]> {
-    const FORM: &str = "measure = [\"60 s\", \"360 s\"]";
-    let items = at.array("an array of two durations").map_err(|error| error.hint(FORM))?;
-    let [from, until] = items.as_slice() else {
-        return Err(at.error(format!("expected two durations, found {}", items.len())).hint(FORM));
-    };
-    let (from, end) = (from.duration()?, until.duration()?);
-    match from < end {
-        true => Ok([from, end]),
-        false => Err(until.error("this ends before it has begun").hint(FORM)),
     }
 }
 

@@ -132,8 +132,9 @@ impl<F> Channel<F> {
         }
     }
 
-    pub(crate) fn stations(&self) -> StationId {
-        self.stations.len() as StationId
+    /// What all radios have counted up to now.
+    pub(crate) fn all(&self, now: Time) -> impl Iterator<Item = Statistics> {
+        (0..self.stations.len() as StationId).map(move |station| self.statistics(now, station))
     }
 
     /// Keeps the frames that go on the air from now on, until they are taken.
@@ -148,6 +149,11 @@ impl<F> Channel<F> {
             let packet = self.stations[air.from as usize].packet().filter(|_| air.kind == Kind::Data);
             show(&self.dcf, &air, packet);
         }
+    }
+
+    /// The packets that wait or are in service, unless their addressees have them.
+    pub(crate) fn packets(&self) -> impl Iterator<Item = &F> {
+        self.stations.iter().flat_map(Station::packets)
     }
 
     /// What a radio has counted up to now.

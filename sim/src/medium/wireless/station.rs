@@ -357,6 +357,11 @@ impl<F> Station<F> {
         self.service.as_ref()?.packet.as_ref()
     }
 
+    /// That and those that wait.
+    pub(super) fn packets(&self) -> impl Iterator<Item = &F> {
+        self.packet().into_iter().chain(self.queue.iter().map(|queued| &queued.packet))
+    }
+
     /// The packet of the DATA that is on the air, for whoever reads it first.
     pub(super) fn take_packet(&mut self) -> Option<F> {
         self.service.as_mut()?.packet.take()
