@@ -52,6 +52,10 @@ impl Observer for Log {
             Record::Delivered { link, flow, packet } => {
                 writeln!(self.lines, "{at:?} {link} {flow} delivered {:?}", tsns(*packet))
             }
+            Record::Air { channel, frame, packet } => {
+                let size = packet.map(|(flow, packet)| (flow, packet.size, packet.hops));
+                writeln!(self.lines, "{at:?} {channel} {frame:?} {size:?}")
+            }
             note => writeln!(self.lines, "{at:?} {note:?}"),
         }
         .unwrap();
