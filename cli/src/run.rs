@@ -47,6 +47,10 @@ pub(crate) struct Arguments {
     /// each, NAME-run-1.pcapng and so on
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Write a page with the charts of each run to this file as HTML; several runs get one file each,
+    /// NAME-run-1.html and so on
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -56,6 +60,7 @@ Examples:
   anabranch run scenarios/loss.toml --set 'link.wifi.loss=2 %' --seeds 10 --json
   anabranch run scenarios/outage.toml --series out/
   anabranch run scenarios/outage.toml --pcap outage.pcapng
+  anabranch run scenarios/outage.toml --report outage.html
 
 Exit status: 0 done, 2 the input was wrong, 130 interrupted (what was finished is printed), 1 anything else.";
 
@@ -118,7 +123,11 @@ fn execute(arguments: &Arguments, points: Vec<Point>) -> (Vec<RunResult>, u8) {
     let _ = ctrlc::set_handler(move || drop(interrupt.send(Message::Interrupted)));
     let mut results = vec![None; points.len()];
     let threads = arguments.threads.map(usize::from);
-    let files = Files { series: arguments.series.clone(), pcap: arguments.pcap.clone() };
+    let files = Files {
+        series: arguments.series.clone(),
+        pcap: arguments.pcap.clone(),
+        report: arguments.report.clone(),
+    };
     std::thread::spawn(move || work(&points, threads, &files, &sender));
     let status = collect(&receiver, &mut results);
     (results.into_iter().flatten().collect(), status)
@@ -152,6 +161,7 @@ fn files_of(files: &Files, i: usize, count: usize) -> Files {
     Files {
         series: files.series.as_ref().map(|directory| own(directory, &|directory| directory.join(&run))),
         pcap: files.pcap.as_ref().map(|file| own(file, &numbered)),
+        report: files.report.as_ref().map(|file| own(file, &numbered)),
     }
 }
 
