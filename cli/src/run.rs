@@ -1,5 +1,6 @@
 //! `anabranch run`: reads the scenario, runs its grid, and prints what came out.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -7,9 +8,9 @@ use std::time::Duration;
 use anabranch_lab::grid::{self, Point, Variation};
 use anabranch_proto::Policies;
 use anabranch_sim::results::RunResult;
-use anabranch_sim::scenario::Document;
+use anabranch_sim::scenario::{Document, Scenario};
 
-use crate::output::{fail, print, print_json, refuse, refuse_scenario};
+use crate::output::{fail, print, print_json, refuse, refuse_scenario, warn};
 use crate::progress::Progress;
 use crate::simulate::{self, Files, NoResult};
 use crate::table::table;
@@ -103,7 +104,17 @@ fn read(arguments: &Arguments) -> Result<(Document, Vec<Point>), u8> {
     for point in &points {
         simulate::check(point).map_err(|why| tell(&why))?;
     }
+    let warnings: BTreeSet<String> = points.iter().flat_map(|point| warnings(&point.scenario)).collect();
+    warnings.iter().for_each(warn);
     Ok((document, points))
+}
+
+/// What the flows of a scenario set although it does harm.
+fn warnings(scenario: &Scenario) -> impl Iterator<Item = String> {
+    scenario.flows.iter().flat_map(|flow| {
+        let warnings = flow.sctp().map_or(Vec::new(), |sctp| sctp.config.warnings());
+        warnings.into_iter().map(|warning| format!("flow.{}.sctp.{warning}", flow.name))
+    })
 }
 
 /// What the runs and the keyboard have to say.
