@@ -217,8 +217,10 @@ impl Endpoint {
         self.run_timers(now);
         let Some(association) = self.get_mut(id) else { return Err(SendError::Closed(message)) };
         let taken = association.send(message, now);
-        // A full send buffer is a cause to wait that is accounted for.
-        self.wake(id.0 as usize);
+        // With all of it sent, a full send buffer is what the user waits for: that is accounted for.
+        if taken.is_ok() || association.sender.queue.is_empty() {
+            self.wake(id.0 as usize);
+        }
         taken
     }
 

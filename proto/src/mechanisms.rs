@@ -102,6 +102,14 @@ choices {
         Room = "room",
     } = [Packet];
 
+    /// What comes first when a window is due to decay by idling at the moment at which T3-rtx of another path expires.
+    decay_tie: DecayTie {
+        /// The decay.
+        Decay = "decay",
+        /// What T3-rtx sends again: on the idle path it ends the idleness.
+        Resend = "resend",
+    } = [Decay];
+
     /// What a HEARTBEAT ACK lets go when it ends the failure of a path.
     revival: Revival {
         /// Nothing: data leaves when it would without it.
@@ -151,6 +159,7 @@ pub const CMT: &[(&str, [&str; 4])] = &[
     ("t3_flight", ["", "", "", "unmarked"]),
     ("exit_point", ["", "", "", "highest-unmarked"]),
     ("on_timeout", ["", "", "", "room"]),
+    ("decay_tie", ["", "", "", "resend"]),
     ("revival", ["", "", "", "resend"]),
     ("taken_back", ["", "", "", "as-before"]),
     ("missing_below", ["", "", "", "highest-newly-acked-yet"]),

@@ -39,12 +39,6 @@ impl Association {
             self.close(Event::Lost(LostReason::TooManyErrors), now);
         }
         for id in self.paths.ids() {
-            if self.paths.get(id).timers.t3 <= now && self.state != State::Closed {
-                self.paths.defer_idle(now);
-                self.t3_expired(id, now);
-            }
-        }
-        for id in self.paths.ids() {
             self.run_path_timers(id, now);
         }
         if self.extended.is_some() && self.state != State::Closed {
@@ -53,7 +47,10 @@ impl Association {
     }
 
     fn run_path_timers(&mut self, id: PathId, now: Time) {
-        if self.paths.get(id).timers.idle <= now {
+        if self.paths.get(id).timers.t3 <= now && self.state != State::Closed {
+            self.t3_expired(id, now);
+        }
+        if self.paths.get(id).timers.idle <= now && !self.paths.defers_decay(id, now) {
             self.paths.idle(id, &mut self.notes);
         }
         if self.paths.get(id).timers.answer <= now && self.state != State::Closed {

@@ -3,7 +3,7 @@
 use super::start::start;
 use super::{Mtu, Path, PathId, PathParameters, PathState, PathView, Points, Tally, Timers};
 use crate::control::rtt::RtoLimits;
-use crate::mechanisms::{Mechanisms, T3Flight, TakenBack};
+use crate::mechanisms::{DecayTie, Mechanisms, T3Flight, TakenBack};
 use crate::output::NoteKind;
 use crate::policy::window::MakePath;
 use crate::policy::{Loss, Lost, Sibling};
@@ -36,6 +36,8 @@ pub(crate) struct Paths {
     full: Vec<Address>,
     /// Some path may want a heartbeat or a probe: asked before every packet.
     asking: bool,
+    /// When T3-rtx of any path expired last.
+    pub(crate) t3_expired: Time,
 }
 
 impl Paths {
@@ -52,6 +54,7 @@ impl Paths {
             down: Vec::new(),
             full: Vec::new(),
             asking: false,
+            t3_expired: Time::NEVER,
         }
     }
 
@@ -402,11 +405,14 @@ impl Paths {
         self.siblings.extend(live.map(PathView::sibling));
     }
 
-    /// T3-rtx of a path expires now: what it lets go on other paths ends their idleness, so that it is judged after that.
-    pub(crate) fn defer_idle(&mut self, now: Time) {
-        for path in self.rest.iter_mut().filter(|path| path.timers.idle <= now) {
-            path.timers.idle = now + crate::Duration::from_nanos(1);
+    /// Whether the decay that is due now comes after what T3-rtx of another path sends again; it does so 1 ns later.
+    pub(crate) fn defers_decay(&mut self, id: PathId, now: Time) -> bool {
+        let tie = self.mechanisms.decay_tie == DecayTie::Resend;
+        let defers = tie && (self.t3_expired == now || self.rest.iter().any(|path| path.timers.t3 <= now));
+        if defers {
+            self.get_mut(id).timers.idle = now + crate::Duration::from_nanos(1);
         }
+        defers
     }
 
     /// An RTO has passed in which nothing was sent to this path.

@@ -21,6 +21,7 @@ impl Sender {
     //= rfc9260#section-6.3.3
     pub(crate) fn time_out(&mut self, id: PathId, around: &mut Surroundings<'_>) -> TimedOut {
         let now = around.now;
+        around.paths.t3_expired = now;
         around.notes.add(now, || NoteKind::T3 { path: id });
         let probe = self.probing && self.heard_since_probe && self.outstanding.only().is_some();
         if !probe {

@@ -308,3 +308,23 @@ fn a_full_send_buffer_is_charged_to_the_path_that_blocks() {
     assert_eq!(bench.end.statistics(bench.now, bench.id).blocked_send_buffer, ms(70));
     assert_eq!((bench.view(0).blocks, bench.view(1).blocks), (ms(70), ms(0)));
 }
+
+/// Path 2 was sent to last at 200 ms, which has been acknowledged, so that its window of 5848 is to decay at 1.2 s, to
+/// max(2924, 4·1468). At that moment T3-rtx of path 1 expires, and 2 goes again on path 2.
+#[test]
+fn decay_tie() {
+    for (choice, window) in [("decay", 5872), ("resend", 5848)] {
+        let mut config = cmt("ns2", "decay_tie", choice);
+        config.timeout = PolicySpec::named("alternate");
+        let mut bench = Bench::confirmed(config, 2, ms(100));
+        bench.send(10, FULL);
+        bench.pass(ms(100));
+        bench.sack_of(1, 1, &[(4, 6)]);
+        bench.pass(ms(100));
+        bench.sack_of(1, 1, &[(4, 6), (9, 10)]);
+        sent(&mut bench);
+        bench.pass(ms(950));
+        assert_eq!((bench.timeouts().len(), sent(&mut bench)[1].first()), (1, Some(&2)), "{choice}");
+        assert_eq!(bench.view(1).window, window, "{choice}");
+    }
+}
