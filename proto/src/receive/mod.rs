@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use crate::config::Config;
 use crate::path::PathId;
 use crate::rules::{FirstData, GapFilled, WindowUpdates};
-use crate::wire::chunk::{Data, GapBlock, IData, SACK_HEADER, Sack, SkippedMessage};
+use crate::wire::chunk::{Data, IData, SACK_HEADER, Sack, SkippedMessage};
 use crate::{Delivery, Ssn, Tsn};
 use interleaved::Interleaved;
 use ready::{Held, Ready};
@@ -24,6 +24,8 @@ use tracker::{REACH, Tracker};
 
 /// Duplicate TSNs reported in one SACK at most.
 const DUPLICATES: usize = 16;
+/// Gap Ack Blocks that any SACK may have.
+const GAPS: usize = 16;
 /// A chunk that is held costs memory beside its bytes: no more are held than chunks of this size would fill the buffer.
 const SMALLEST: u64 = 64;
 
@@ -46,6 +48,8 @@ pub(crate) struct Receiver {
     held: Held,
     /// The window that the last SACK, or INIT, announced.
     announced: u64,
+    /// Bytes of DATA since the last SACK.
+    answered: u64,
     pub(crate) schedule: Schedule,
     /// The path that the last DATA came by: where the SACK goes.
     pub(crate) from: PathId,
@@ -77,6 +81,7 @@ impl Receiver {
             packet: u64::from(config.mtu),
             held: Held::default(),
             announced: bytes,
+            answered: 0,
             schedule: Schedule::idle(),
             from: PathId(0),
         }
@@ -128,6 +133,8 @@ impl Receiver {
         arrival: &mut Arrival,
     ) -> Taken {
         arrival.chunks += 1;
+        let chunk = Held::one(size);
+        self.answered += chunk.bytes;
         let fills = self.has_gap() && rules.gap_filled == GapFilled::AtOnce;
         arrival.at_once |= immediate || fills || self.opens(tsn, rules);
         if self.tracker.has(tsn) {
@@ -137,7 +144,6 @@ impl Receiver {
             arrival.at_once = true;
             return Taken::Duplicate;
         }
-        let chunk = Held::one(size);
         if !self.make_room(tsn, chunk) {
             arrival.at_once = true;
             return Taken::NoRoom;
@@ -347,15 +353,23 @@ impl Receiver {
     /// Bytes that the SACK owed would take.
     pub(crate) fn sack_size(&self, limit: usize) -> usize {
         let room = limit.saturating_sub(SACK_HEADER) / 4;
-        SACK_HEADER + 4 * (self.tracker.runs() + self.duplicates.len()).min(room)
+        let gaps = self.tracker.runs().min(self.reportable(room));
+        SACK_HEADER + 4 * (gaps + self.duplicates.len()).min(room)
+    }
+
+    /// Gap Ack Blocks that the SACK owed may have where so many fit: beyond some, no more bytes than the DATA that it answers. Else a
+    /// peer that sends a byte in each packet would be answered by packets full of gaps.
+    fn reportable(&self, room: usize) -> usize {
+        room.min(GAPS.max(self.answered as usize / 4))
     }
 
     /// The SACK, in at most `limit` bytes; nothing is owed any more.
     pub(crate) fn sack(&mut self, limit: usize, config: &Config) -> Sack {
         let room = limit.saturating_sub(SACK_HEADER) / 4;
+        let gaps = self.tracker.gaps(self.reportable(room));
         self.schedule = Schedule::idle();
+        self.answered = 0;
         self.announced = self.window(config);
-        let gaps: SmallVec<[GapBlock; 4]> = self.tracker.gaps().take(room).collect();
         let mut duplicates = std::mem::take(&mut self.duplicates);
         duplicates.truncate(room - gaps.len());
         Sack { cumulative: self.cumulative(), a_rwnd: self.announced as u32, gaps, duplicates }

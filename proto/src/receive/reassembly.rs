@@ -4,6 +4,7 @@
 //! or begins one, and a message is complete when its run has both ends; nothing is searched chunk by chunk. Chunks are known
 //! by positions, which are TSNs that do not wrap.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::ready::{Begun, Held, Ready};
@@ -17,16 +18,24 @@ pub(super) struct Reassembly {
     ordered: BTreeMap<u64, Run>,
     unordered: BTreeMap<u64, Run>,
     /// The ordered runs by stream, SSN and position.
-    turns: BTreeSet<(u16, u16, u64)>,
+    turns: BTreeSet<Turn>,
     /// The SSN that is due, by stream, as far as used.
     due: Vec<Ssn>,
     first_ssn: Ssn,
     resumes: Option<Resumes>,
 }
 
+/// A stream, an SSN there and a position, in this order, as one number.
+type Turn = u128;
+
+fn turn(stream: u16, ssn: u16, position: u64) -> Turn {
+    u128::from(stream) << 80 | u128::from(ssn) << 64 | u128::from(position)
+}
+
 /// Chunks with consecutive TSNs that belong to one message.
 struct Run {
-    chunks: VecDeque<Data>,
+    first: Data,
+    others: VecDeque<Data>,
     /// It continues a message of which a part was delivered.
     begun: Option<Begun>,
 }
@@ -81,8 +90,8 @@ impl Reassembly {
         let mut freed = Held::default();
         for stream in all {
             self.open(stream);
-            let turns = self.turns.range((stream, 0, 0)..=(stream, u16::MAX, u64::MAX));
-            let old: Vec<u64> = turns.map(|turn| turn.2).filter(|start| *start < before).collect();
+            let turns = self.turns.range(turn(stream, 0, 0)..=turn(stream, u16::MAX, u64::MAX));
+            let old: Vec<u64> = turns.map(|turn| *turn as u64).filter(|start| *start < before).collect();
             for start in old {
                 freed += self.drop_front(false, start, before, ready);
             }
@@ -157,12 +166,12 @@ impl Reassembly {
         if highest <= at {
             return None;
         }
-        let data = entry.get_mut().chunks.pop_back()?;
-        if entry.get().chunks.is_empty() {
-            entry.remove();
-            self.turns.remove(&(data.stream, data.ssn.0, start));
-        }
-        Some((highest, Held::one(data.size())))
+        let dropped = entry.get_mut().others.pop_back().unwrap_or_else(|| {
+            let Run { first, .. } = entry.remove();
+            self.turns.remove(&turn(first.stream, first.ssn.0, start));
+            first
+        });
+        Some((highest, Held::one(dropped.size())))
     }
 
     /// Delivers the beginning of the message that is cut by the Cumulative TSN: then whatever fills the buffer lies
@@ -172,7 +181,7 @@ impl Reassembly {
         for unordered in [false, true] {
             let last = self.map(unordered).range(..=cumulative).next_back();
             let Some((start, run)) = last.map(|(start, run)| (*start, run)) else { continue };
-            let (at, stream, ssn) = (run.end(start), run.chunks[0].stream, run.chunks[0].ssn);
+            let (at, stream, ssn) = (run.end(start), run.first.stream, run.first.ssn);
             let cut = at > cumulative && run.has_beginning() && !run.is_complete();
             if cut && (unordered || ssn == self.due(stream)) {
                 self.give_up(|_| true, ready);
@@ -187,24 +196,27 @@ impl Reassembly {
     fn join(&mut self, at: u64, data: Data, begun: Option<Begun>) -> u64 {
         let (unordered, stream, ssn) = (data.unordered, data.stream, data.ssn.0);
         let map = if unordered { &mut self.unordered } else { &mut self.ordered };
-        let left =
-            map.range(..at).next_back().filter(|(start, run)| run.end(**start) == at && run.precedes(&data));
-        let left = left.map(|(start, _)| *start).filter(|_| begun.is_none());
-        let follows = map.get(&(at + 1)).is_some_and(|run| run.follows(&data));
-        let right = follows.then(|| map.remove(&(at + 1))).flatten();
-        if !unordered && right.is_some() {
-            self.turns.remove(&(stream, ssn, at + 1));
+        let continued = !data.end && map.get(&(at + 1)).is_some_and(|run| run.follows(&data));
+        let behind = continued.then(|| map.remove(&(at + 1))).flatten();
+        if !unordered && behind.is_some() {
+            self.turns.remove(&turn(stream, ssn, at + 1));
         }
-        let start = left.unwrap_or(at);
-        let run = map.entry(start).or_insert_with(|| Run { chunks: VecDeque::with_capacity(1), begun });
-        run.chunks.push_back(data);
-        if let Some(right) = right {
-            run.append(right.chunks);
+        if !data.begin
+            && begun.is_none()
+            && let Some((&start, run)) = map.range_mut(..at).next_back()
+            && (run.end(start) == at && run.precedes(&data))
+        {
+            run.others.push_back(data);
+            behind.into_iter().for_each(|behind| run.append(behind));
+            return start;
         }
-        if !unordered && left.is_none() {
-            self.turns.insert((stream, ssn, start));
+        let mut run = Run { first: data, others: VecDeque::new(), begun };
+        behind.into_iter().for_each(|behind| run.append(behind));
+        map.insert(at, run);
+        if !unordered {
+            self.turns.insert(turn(stream, ssn, at));
         }
-        start
+        at
     }
 
     /// What is remembered of the message that goes on with this chunk, if a part of it was delivered.
@@ -229,39 +241,37 @@ impl Reassembly {
         loop {
             let due = self.due(stream).0;
             let Some(start) = self.first_turn(stream, due, due) else { return };
-            if !self.ordered[&start].is_complete() {
+            let Entry::Occupied(entry) = self.ordered.entry(start) else { return };
+            if !entry.get().is_complete() {
                 return;
             }
-            self.take(false, start, ready);
+            entry.remove().deliver(false, ready);
+            self.turns.remove(&turn(stream, due, start));
             self.advance(stream);
         }
     }
 
     /// Delivers a run, as a message or as a part of one.
     fn take(&mut self, unordered: bool, start: u64, ready: &mut Ready) -> Begun {
-        let run = self.remove(unordered, start);
-        let (front, complete) = (&run.chunks[0], run.is_complete());
-        let (stream, ppid) = (front.stream, front.ppid);
-        let begun = run.begun.unwrap_or_else(|| Begun { message: ready.number(), ppid });
-        let chunks = run.chunks.into_iter().map(|data| (data.size(), data.payload));
-        ready.joined((stream, unordered), begun, complete, chunks);
-        begun
+        self.remove(unordered, start).deliver(unordered, ready)
     }
 
     /// Drops the chunks of a run that stand before this position, and with them the message; what they occupied.
     fn drop_front(&mut self, unordered: bool, start: u64, before: u64, ready: &mut Ready) -> Held {
         let mut run = self.remove(unordered, start);
-        let (stream, ssn) = (run.chunks[0].stream, run.chunks[0].ssn.0);
+        let (stream, ssn) = (run.first.stream, run.first.ssn.0);
         if let Some(begun) = run.begun.take() {
             ready.given_up((stream, unordered), begun);
         }
-        let count = before.saturating_sub(start).min(run.chunks.len() as u64);
+        let count = before.saturating_sub(start).min(run.end(0));
         let mut freed = Held::default();
-        run.chunks.drain(..count as usize).for_each(|data| freed += Held::one(data.size()));
-        if !run.chunks.is_empty() {
-            self.map(unordered).insert(start + count, run);
+        let mut kept = run.chunks();
+        kept.by_ref().take(count as usize).for_each(|data| freed += Held::one(data.size()));
+        if let Some(first) = kept.next() {
+            let rest = Run { first, others: kept.collect(), begun: None };
+            self.map(unordered).insert(start + count, rest);
             if !unordered {
-                self.turns.insert((stream, ssn, start + count));
+                self.turns.insert(turn(stream, ssn, start + count));
             }
         }
         freed
@@ -270,7 +280,7 @@ impl Reassembly {
     fn remove(&mut self, unordered: bool, start: u64) -> Run {
         let run = self.map(unordered).remove(&start).expect("a run that was just found");
         if !unordered {
-            self.turns.remove(&(run.chunks[0].stream, run.chunks[0].ssn.0, start));
+            self.turns.remove(&turn(run.first.stream, run.first.ssn.0, start));
         }
         run
     }
@@ -281,7 +291,8 @@ impl Reassembly {
 
     /// The first run of a stream whose SSN is one of these.
     fn first_turn(&self, stream: u16, first: u16, last: u16) -> Option<u64> {
-        self.turns.range((stream, first, 0)..=(stream, last, u64::MAX)).next().map(|turn| turn.2)
+        let turns = self.turns.range(turn(stream, first, 0)..=turn(stream, last, u64::MAX));
+        turns.map(|turn| *turn as u64).next()
     }
 
     /// The SSN that is due on a stream that is open.
@@ -305,36 +316,56 @@ impl Reassembly {
 impl Run {
     /// Where the chunk behind it would stand.
     fn end(&self, start: u64) -> u64 {
-        start + self.chunks.len() as u64
+        start + 1 + self.others.len() as u64
+    }
+
+    fn last(&self) -> &Data {
+        self.others.back().unwrap_or(&self.first)
+    }
+
+    fn chunks(self) -> impl Iterator<Item = Data> {
+        std::iter::once(self.first).chain(self.others)
     }
 
     fn has_beginning(&self) -> bool {
-        self.begun.is_some() || self.chunks[0].begin
+        self.begun.is_some() || self.first.begin
     }
 
     fn is_complete(&self) -> bool {
-        self.has_beginning() && self.chunks.back().is_some_and(|last| last.end)
+        self.has_beginning() && self.last().end
     }
 
     /// Whether the chunk behind it belongs to its message.
     fn precedes(&self, data: &Data) -> bool {
-        let last = self.chunks.back();
-        !data.begin && last.is_some_and(|last| !last.end && same_message(last, data))
+        !data.begin && !self.last().end && same_message(self.last(), data)
     }
 
     /// Whether the chunk before it belongs to its message.
     fn follows(&self, data: &Data) -> bool {
-        !data.end && !self.has_beginning() && same_message(&self.chunks[0], data)
+        !data.end && !self.has_beginning() && same_message(&self.first, data)
     }
 
     /// Adds what is behind it; the shorter of both moves.
-    fn append(&mut self, mut behind: VecDeque<Data>) {
-        if behind.len() > self.chunks.len() {
-            std::mem::swap(&mut self.chunks, &mut behind);
-            behind.into_iter().rev().for_each(|data| self.chunks.push_front(data));
+    fn append(&mut self, mut behind: Run) {
+        if behind.others.len() > self.others.len() {
+            behind.others.push_front(behind.first);
+            while let Some(data) = self.others.pop_back() {
+                behind.others.push_front(data);
+            }
+            self.others = behind.others;
         } else {
-            self.chunks.append(&mut behind);
+            self.others.push_back(behind.first);
+            self.others.append(&mut behind.others);
         }
+    }
+
+    /// Delivers it, as a message or as a part of one.
+    fn deliver(self, unordered: bool, ready: &mut Ready) -> Begun {
+        let (complete, stream, ppid) = (self.is_complete(), self.first.stream, self.first.ppid);
+        let begun = self.begun.unwrap_or_else(|| Begun { message: ready.number(), ppid });
+        let chunks = self.chunks().map(|data| (data.size(), data.payload));
+        ready.joined((stream, unordered), begun, complete, chunks);
+        begun
     }
 }
 

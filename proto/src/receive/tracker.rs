@@ -2,6 +2,8 @@
 //!
 //! A bit costs the same wherever a peer puts its gaps: nothing is searched and nothing moves when a TSN arrives.
 
+use smallvec::SmallVec;
+
 use crate::Tsn;
 use crate::wire::chunk::GapBlock;
 
@@ -101,15 +103,17 @@ impl Tracker {
         *self = Tracker { position: self.position + (1 << 33), ..Tracker::new(next) };
     }
 
-    /// The runs beyond gaps, in order, as a SACK tells them.
-    pub(super) fn gaps(&self) -> impl Iterator<Item = GapBlock> {
+    /// The first runs beyond gaps, at most so many, as a SACK tells them.
+    pub(super) fn gaps(&self, most: usize) -> SmallVec<[GapBlock; 4]> {
+        let mut gaps = SmallVec::with_capacity(most.min(self.runs));
         let mut from = 1;
-        std::iter::from_fn(move || {
-            let start = self.next_set(from)?;
-            let end = self.next_clear(start);
-            from = end;
-            Some(GapBlock { start: start as u16, end: (end - 1) as u16 })
-        })
+        while gaps.len() < most
+            && let Some(start) = self.next_set(from)
+        {
+            from = self.next_clear(start);
+            gaps.push(GapBlock { start: start as u16, end: (from - 1) as u16 });
+        }
+        gaps
     }
 
     /// The run that begins just beyond the Cumulative TSN is reached.
@@ -183,7 +187,7 @@ impl Tracker {
 
     /// Doubles the ring.
     fn grow(&mut self) {
-        let blocks: Vec<GapBlock> = self.gaps().collect();
+        let blocks = self.gaps(usize::MAX);
         let bits = (2 * self.capacity()).max(SMALLEST);
         self.bits = vec![0; (bits / 64) as usize];
         for block in blocks {
@@ -198,7 +202,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn gaps(tracker: &Tracker) -> Vec<(u16, u16)> {
-        tracker.gaps().map(|gap| (gap.start, gap.end)).collect()
+        tracker.gaps(usize::MAX).iter().map(|gap| (gap.start, gap.end)).collect()
     }
 
     #[test]
@@ -265,11 +269,12 @@ mod tests {
                     done += 1;
                 }
                 let told: BTreeSet<u64> = tracker
-                    .gaps()
+                    .gaps(usize::MAX)
+                    .iter()
                     .flat_map(|gap| done + u64::from(gap.start)..=done + u64::from(gap.end))
                     .collect();
                 assert_eq!(told, set);
-                assert_eq!(tracker.gaps().count(), tracker.runs());
+                assert_eq!(tracker.gaps(usize::MAX).len(), tracker.runs());
                 assert_eq!(tracker.position(tracker.cumulative()), origin + done);
             }
         }
