@@ -220,6 +220,12 @@ impl Receiver {
         self.duplicates.clear();
     }
 
+    /// Whether a peer can have given up all up to this TSN: it cannot have more outstanding than our window has bytes, or than we take.
+    pub(crate) fn can_skip_to(&self, cumulative: Tsn) -> bool {
+        let most = u64::from(REACH).max(self.buffer.bytes);
+        !cumulative.after(self.cumulative()) || u64::from(cumulative.distance_from(self.cumulative())) <= most
+    }
+
     /// The Cumulative TSN moves on, and further over what has arrived behind it; false if it has been there before,
     /// which the peer is told at once.
     fn jump(&mut self, cumulative: Tsn, arrival: &mut Arrival) -> bool {

@@ -83,7 +83,7 @@ impl Ready {
         chunks: impl Iterator<Item = (usize, Bytes)>,
     ) {
         let Begun { message, ppid } = begun;
-        let (mut pieces, mut held) = (SmallVec::new(), Held::default());
+        let (mut pieces, mut held) = (SmallVec::with_capacity(chunks.size_hint().0), Held::default());
         for (size, payload) in chunks {
             held += Held::one(size);
             pieces.push(payload);

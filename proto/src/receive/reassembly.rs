@@ -4,8 +4,7 @@
 //! or begins one, and a message is complete when its run has both ends; nothing is searched chunk by chunk. Chunks are known
 //! by positions, which are TSNs that do not wrap.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
 use super::ready::{Begun, Held, Ready};
 use crate::Ssn;
@@ -14,22 +13,29 @@ use crate::wire::chunk::Data;
 /// The fragments of messages that are not complete, or not due.
 #[derive(Default)]
 pub(super) struct Reassembly {
-    /// Runs by the position of their first chunk.
-    ordered: BTreeMap<u64, Run>,
-    unordered: BTreeMap<u64, Run>,
-    /// The ordered runs by stream, SSN and position.
-    turns: BTreeSet<Turn>,
+    ordered: BTreeMap<Name, Run>,
+    unordered: BTreeMap<Name, Run>,
+    /// The ordered runs by position; made when it is asked for, which is when the buffer is full.
+    positions: Option<BTreeMap<u64, Name>>,
     /// The SSN that is due, by stream, as far as used.
     due: Vec<Ssn>,
     first_ssn: Ssn,
     resumes: Option<Resumes>,
 }
 
-/// A stream, an SSN there and a position, in this order, as one number.
-type Turn = u128;
+/// The stream and the SSN, which are zero for unordered chunks, and the position of a run's first chunk, in this order, as one number.
+type Name = u128;
 
-fn turn(stream: u16, ssn: u16, position: u64) -> Turn {
+fn name(stream: u16, ssn: u16, position: u64) -> Name {
     u128::from(stream) << 80 | u128::from(ssn) << 64 | u128::from(position)
+}
+
+fn ssn(name: Name) -> u16 {
+    (name >> 64) as u16
+}
+
+fn position(name: Name) -> u64 {
+    name as u64
 }
 
 /// Chunks with consecutive TSNs that belong to one message.
@@ -71,9 +77,9 @@ impl Reassembly {
             return;
         }
         let unordered = data.unordered;
-        let start = self.join(at, data, begun);
-        if unordered && self.unordered[&start].is_complete() {
-            self.take(true, start, ready);
+        let joined = self.join(at, data, begun);
+        if unordered && self.unordered[&joined].is_complete() {
+            self.remove(true, joined).deliver(true, ready);
         } else if !unordered && in_turn {
             self.deliver_in_turn(stream, ready);
         }
@@ -90,10 +96,10 @@ impl Reassembly {
         let mut freed = Held::default();
         for stream in all {
             self.open(stream);
-            let turns = self.turns.range(turn(stream, 0, 0)..=turn(stream, u16::MAX, u64::MAX));
-            let old: Vec<u64> = turns.map(|turn| *turn as u64).filter(|start| *start < before).collect();
-            for start in old {
-                freed += self.drop_front(false, start, before, ready);
+            let names = self.ordered.range(name(stream, 0, 0)..=name(stream, u16::MAX, u64::MAX));
+            let old = names.map(|(name, _)| *name).filter(|name| position(*name) < before);
+            for name in old.collect::<Vec<_>>() {
+                freed += self.drop_front(false, name, before, ready);
             }
             self.give_up(|resumes| resumes.stream == stream && resumes.ssn.is_some(), ready);
             self.due[usize::from(stream)] = Ssn(0);
@@ -109,8 +115,8 @@ impl Reassembly {
     pub(super) fn restart(&mut self, ready: &mut Ready) -> Held {
         let mut freed = Held::default();
         for unordered in [false, true] {
-            while let Some(&start) = self.map(unordered).keys().next() {
-                freed += self.drop_front(unordered, start, u64::MAX, ready);
+            while let Some((&name, _)) = self.map(unordered).first_key_value() {
+                freed += self.drop_front(unordered, name, u64::MAX, ready);
             }
         }
         self.give_up(|_| true, ready);
@@ -130,11 +136,12 @@ impl Reassembly {
         let wraps = ssn.0 < due.0;
         let halves = if wraps { [(due.0, u16::MAX), (0, ssn.0)] } else { [(due.0, ssn.0), (1, 0)] };
         for (first, last) in halves.into_iter().filter(|(first, last)| first <= last) {
-            while let Some(start) = self.first_turn(stream, first, last) {
-                if self.ordered[&start].is_complete() {
-                    self.take(false, start, ready);
+            let names = name(stream, first, 0)..=name(stream, last, u64::MAX);
+            while let Some((&name, run)) = self.ordered.range(names.clone()).next() {
+                if run.is_complete() {
+                    self.remove(false, name).deliver(false, ready);
                 } else {
-                    freed += self.drop_front(false, start, u64::MAX, ready);
+                    freed += self.drop_front(false, name, u64::MAX, ready);
                 }
             }
         }
@@ -149,28 +156,29 @@ impl Reassembly {
     pub(super) fn drop_unordered(&mut self, last: u64, ready: &mut Ready) -> Held {
         self.give_up(|resumes| resumes.ssn.is_none() && resumes.at <= last, ready);
         let mut freed = Held::default();
-        while let Some(&start) = self.unordered.keys().next().filter(|start| **start <= last) {
-            freed += self.drop_front(true, start, last + 1, ready);
+        while let Some((&name, _)) =
+            self.unordered.first_key_value().filter(|(name, _)| position(**name) <= last)
+        {
+            freed += self.drop_front(true, name, last + 1, ready);
         }
         freed
     }
 
     /// Takes out the highest chunk above this position that was not delivered; where it stood.
     pub(super) fn discard_above(&mut self, at: u64) -> Option<(u64, Held)> {
-        let last = |map: &BTreeMap<u64, Run>| map.last_key_value().map(|(start, run)| run.end(*start));
-        let unordered = last(&self.unordered) > last(&self.ordered);
-        let map = if unordered { &mut self.unordered } else { &mut self.ordered };
-        let mut entry = map.last_entry()?;
-        let start = *entry.key();
-        let highest = entry.get().end(start) - 1;
+        let ordered = self.last_ordered(u64::MAX);
+        let unordered = self.unordered.last_key_value().map(|(name, _)| *name);
+        let kind = ordered.map(position) < unordered.map(position);
+        let name = if kind { unordered } else { ordered }?;
+        let run = self.map(kind).get_mut(&name)?;
+        let highest = run.end(name) - 1;
         if highest <= at {
             return None;
         }
-        let dropped = entry.get_mut().others.pop_back().unwrap_or_else(|| {
-            let Run { first, .. } = entry.remove();
-            self.turns.remove(&turn(first.stream, first.ssn.0, start));
-            first
-        });
+        let dropped = match run.others.pop_back() {
+            Some(data) => data,
+            None => self.remove(kind, name).first,
+        };
         Some((highest, Held::one(dropped.size())))
     }
 
@@ -178,45 +186,54 @@ impl Reassembly {
     /// behind it, and can be dropped for its sake.
     //= rfc9260#section-6.9
     pub(super) fn deliver_part(&mut self, cumulative: u64, ready: &mut Ready) {
-        for unordered in [false, true] {
-            let last = self.map(unordered).range(..=cumulative).next_back();
-            let Some((start, run)) = last.map(|(start, run)| (*start, run)) else { continue };
-            let (at, stream, ssn) = (run.end(start), run.first.stream, run.first.ssn);
+        let ordered = self.last_ordered(cumulative);
+        let unordered = self.unordered.range(..=name(0, 0, cumulative)).next_back().map(|(name, _)| *name);
+        for (unordered, name) in [(false, ordered), (true, unordered)] {
+            let Some((name, run)) = name.and_then(|name| Some((name, self.map(unordered).get(&name)?)))
+            else {
+                continue;
+            };
+            let (at, stream, ssn) = (run.end(name), run.first.stream, run.first.ssn);
             let cut = at > cumulative && run.has_beginning() && !run.is_complete();
             if cut && (unordered || ssn == self.due(stream)) {
                 self.give_up(|_| true, ready);
-                let begun = self.take(unordered, start, ready);
+                let begun = self.remove(unordered, name).deliver(unordered, ready);
                 self.resumes = Some(Resumes { at, stream, ssn: (!unordered).then_some(ssn), begun });
                 return;
             }
         }
     }
 
-    /// Puts a chunk beside the runs that it touches; where its run starts.
-    fn join(&mut self, at: u64, data: Data, begun: Option<Begun>) -> u64 {
-        let (unordered, stream, ssn) = (data.unordered, data.stream, data.ssn.0);
-        let map = if unordered { &mut self.unordered } else { &mut self.ordered };
-        let continued = !data.end && map.get(&(at + 1)).is_some_and(|run| run.follows(&data));
-        let behind = continued.then(|| map.remove(&(at + 1))).flatten();
-        if !unordered && behind.is_some() {
-            self.turns.remove(&turn(stream, ssn, at + 1));
+    /// The last ordered run that begins at this position or before it.
+    fn last_ordered(&mut self, at: u64) -> Option<Name> {
+        if self.ordered.is_empty() {
+            return None;
         }
+        let all = || self.ordered.keys().map(|name| (position(*name), *name)).collect();
+        let positions = self.positions.get_or_insert_with(all);
+        positions.range(..=at).next_back().map(|(_, name)| *name)
+    }
+
+    /// Puts a chunk beside the runs that it touches; the name of its run.
+    fn join(&mut self, at: u64, data: Data, begun: Option<Begun>) -> Name {
+        let unordered = data.unordered;
+        let own = if unordered { name(0, 0, at) } else { name(data.stream, data.ssn.0, at) };
+        let continued =
+            !data.end && self.map(unordered).get(&(own + 1)).is_some_and(|run| run.follows(&data));
+        let behind = continued.then(|| self.remove(unordered, own + 1));
         if !data.begin
             && begun.is_none()
-            && let Some((&start, run)) = map.range_mut(..at).next_back()
-            && (run.end(start) == at && run.precedes(&data))
+            && let Some((&name, run)) = self.map(unordered).range_mut(..own).next_back()
+            && (run.end(name) == at && run.precedes(&data))
         {
             run.others.push_back(data);
             behind.into_iter().for_each(|behind| run.append(behind));
-            return start;
+            return name;
         }
         let mut run = Run { first: data, others: VecDeque::new(), begun };
         behind.into_iter().for_each(|behind| run.append(behind));
-        map.insert(at, run);
-        if !unordered {
-            self.turns.insert(turn(stream, ssn, at));
-        }
-        at
+        self.put(unordered, own, run);
+        own
     }
 
     /// What is remembered of the message that goes on with this chunk, if a part of it was delivered.
@@ -237,62 +254,64 @@ impl Reassembly {
         }
     }
 
+    /// The ordered messages of a stream that are complete, from the one that is due on.
     fn deliver_in_turn(&mut self, stream: u16, ready: &mut Ready) {
         loop {
-            let due = self.due(stream).0;
-            let Some(start) = self.first_turn(stream, due, due) else { return };
-            let Entry::Occupied(entry) = self.ordered.entry(start) else { return };
-            if !entry.get().is_complete() {
+            let (mut due, first) = (self.due(stream), name(stream, self.due(stream).0, 0));
+            let mut last = None;
+            for (name, run) in self.ordered.range(first..=name(stream, u16::MAX, u64::MAX)) {
+                if ssn(*name) != due.0 || !run.is_complete() {
+                    break;
+                }
+                (last, due) = (Some(*name), due.next());
+            }
+            let Some(last) = last else { return };
+            for (name, run) in self.ordered.extract_if(first..=last, |_, _| true) {
+                run.deliver(false, ready);
+                self.positions.as_mut().map(|positions| positions.remove(&position(name)));
+            }
+            self.due[usize::from(stream)] = due;
+            self.positions.take_if(|_| self.ordered.is_empty());
+            // Behind the greatest SSN comes the smallest.
+            if due != Ssn(0) {
                 return;
             }
-            entry.remove().deliver(false, ready);
-            self.turns.remove(&turn(stream, due, start));
-            self.advance(stream);
         }
-    }
-
-    /// Delivers a run, as a message or as a part of one.
-    fn take(&mut self, unordered: bool, start: u64, ready: &mut Ready) -> Begun {
-        self.remove(unordered, start).deliver(unordered, ready)
     }
 
     /// Drops the chunks of a run that stand before this position, and with them the message; what they occupied.
-    fn drop_front(&mut self, unordered: bool, start: u64, before: u64, ready: &mut Ready) -> Held {
-        let mut run = self.remove(unordered, start);
-        let (stream, ssn) = (run.first.stream, run.first.ssn.0);
+    fn drop_front(&mut self, unordered: bool, name: Name, before: u64, ready: &mut Ready) -> Held {
+        let mut run = self.remove(unordered, name);
         if let Some(begun) = run.begun.take() {
-            ready.given_up((stream, unordered), begun);
+            ready.given_up((run.first.stream, unordered), begun);
         }
-        let count = before.saturating_sub(start).min(run.end(0));
+        let count = before.saturating_sub(position(name)).min(run.end(0));
         let mut freed = Held::default();
-        let mut kept = run.chunks();
-        kept.by_ref().take(count as usize).for_each(|data| freed += Held::one(data.size()));
-        if let Some(first) = kept.next() {
-            let rest = Run { first, others: kept.collect(), begun: None };
-            self.map(unordered).insert(start + count, rest);
-            if !unordered {
-                self.turns.insert(turn(stream, ssn, start + count));
-            }
+        let mut chunks = run.chunks();
+        chunks.by_ref().take(count as usize).for_each(|data| freed += Held::one(data.size()));
+        if let Some(first) = chunks.next() {
+            let rest = Run { first, others: chunks.collect(), begun: None };
+            self.put(unordered, name + u128::from(count), rest);
         }
         freed
     }
 
-    fn remove(&mut self, unordered: bool, start: u64) -> Run {
-        let run = self.map(unordered).remove(&start).expect("a run that was just found");
-        if !unordered {
-            self.turns.remove(&turn(run.first.stream, run.first.ssn.0, start));
+    fn put(&mut self, unordered: bool, name: Name, run: Run) {
+        self.map(unordered).insert(name, run);
+        if !unordered && let Some(positions) = &mut self.positions {
+            positions.insert(position(name), name);
         }
-        run
     }
 
-    fn map(&mut self, unordered: bool) -> &mut BTreeMap<u64, Run> {
+    fn remove(&mut self, unordered: bool, name: Name) -> Run {
+        if !unordered && let Some(positions) = &mut self.positions {
+            positions.remove(&position(name));
+        }
+        self.map(unordered).remove(&name).expect("a run that was just found")
+    }
+
+    fn map(&mut self, unordered: bool) -> &mut BTreeMap<Name, Run> {
         if unordered { &mut self.unordered } else { &mut self.ordered }
-    }
-
-    /// The first run of a stream whose SSN is one of these.
-    fn first_turn(&self, stream: u16, first: u16, last: u16) -> Option<u64> {
-        let turns = self.turns.range(turn(stream, first, 0)..=turn(stream, last, u64::MAX));
-        turns.map(|turn| *turn as u64).next()
     }
 
     /// The SSN that is due on a stream that is open.
@@ -315,8 +334,8 @@ impl Reassembly {
 
 impl Run {
     /// Where the chunk behind it would stand.
-    fn end(&self, start: u64) -> u64 {
-        start + 1 + self.others.len() as u64
+    fn end(&self, name: Name) -> u64 {
+        position(name) + 1 + self.others.len() as u64
     }
 
     fn last(&self) -> &Data {
