@@ -138,13 +138,12 @@ impl Storm {
             for side in 0..2 {
                 self.act(side);
                 self.drain(side);
-                let lazy = one_in(&mut self.chance, 3);
+                let lazy = !self.air.is_empty() && one_in(&mut self.chance, 3);
                 stirs |= self.read(side, lazy);
                 self.drain(side);
             }
             let over = self.users.iter().all(|user| user.over);
-            stirs |= self.step() || (0..2).any(|side| self.read(side, false));
-            if over || self.hostile && turn > TURNS || !stirs {
+            if over || self.hostile && turn > TURNS || !(stirs || self.step()) {
                 break;
             }
             if !self.hostile && self.now.since(self.disturbed) > patience {
