@@ -40,6 +40,9 @@ impl Association {
         if self.state != State::Closed {
             self.receiver.packet_done(&arrival, path, now, &self.config);
             self.repeat_shutdown(&arrival);
+            if self.extended.is_some() {
+                self.answer_if_idle(path);
+            }
             self.announce_readable();
             self.announce_writable();
         }

@@ -85,8 +85,12 @@ impl Association {
             return;
         }
         congestion.answer = Some(echo);
+    }
+
+    /// A packet was taken in: if there is no data to send, CWR does not wait for any.
+    pub(crate) fn answer_if_idle(&mut self, path: PathId) {
         if self.user_bytes() == 0 {
-            self.answer_echo(came.path);
+            self.answer_echo(path);
         }
     }
 

@@ -26,6 +26,8 @@ use tracker::{REACH, Tracker};
 const DUPLICATES: usize = 16;
 /// Gap Ack Blocks that any SACK may have.
 const GAPS: usize = 16;
+/// Gap Ack Blocks that the SACKs of an association may have beyond what is due to the DATA that they answer.
+const PROVISION: usize = 1 << 16;
 /// A chunk that is held costs memory beside its bytes: no more are held than chunks of this size would fill the buffer.
 const SMALLEST: u64 = 64;
 
@@ -50,6 +52,8 @@ pub(crate) struct Receiver {
     announced: u64,
     /// Bytes of DATA since the last SACK.
     answered: u64,
+    /// Gap Ack Blocks that SACKs may have beyond what their DATA is due.
+    provision: usize,
     pub(crate) schedule: Schedule,
     /// The path that the last DATA came by: where the SACK goes.
     pub(crate) from: PathId,
@@ -82,6 +86,7 @@ impl Receiver {
             held: Held::default(),
             announced: bytes,
             answered: 0,
+            provision: PROVISION,
             schedule: Schedule::idle(),
             from: PathId(0),
         }
@@ -363,16 +368,22 @@ impl Receiver {
         SACK_HEADER + 4 * (gaps + self.duplicates.len()).min(room)
     }
 
-    /// Gap Ack Blocks that the SACK owed may have where so many fit: beyond some, no more bytes than the DATA that it answers. Else a
-    /// peer that sends a byte in each packet would be answered by packets full of gaps.
+    /// Gap Ack Blocks that the SACK owed may have where so many fit: a few, and as many as have twice the bytes of the DATA that it answers;
+    /// what is beyond that comes out of a provision. Else a peer that sends a byte in each packet would be answered by packets full of
+    /// gaps, for ever.
     fn reportable(&self, room: usize) -> usize {
-        room.min(GAPS.max(self.answered as usize / 4))
+        room.min(self.due_gaps() + self.provision)
+    }
+
+    fn due_gaps(&self) -> usize {
+        GAPS.max(self.answered as usize / 2)
     }
 
     /// The SACK, in at most `limit` bytes; nothing is owed any more.
     pub(crate) fn sack(&mut self, limit: usize, config: &Config) -> Sack {
         let room = limit.saturating_sub(SACK_HEADER) / 4;
         let gaps = self.tracker.gaps(self.reportable(room));
+        self.provision = (self.provision + self.due_gaps()).saturating_sub(gaps.len()).min(PROVISION);
         self.schedule = Schedule::idle();
         self.answered = 0;
         self.announced = self.window(config);
