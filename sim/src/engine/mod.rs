@@ -10,13 +10,13 @@ mod agenda;
 #[cfg(test)]
 mod tests;
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
-use anabranch_proto::{Note, Reason, Time};
+use anabranch_proto::{PathId, Reason, Time};
 
 use crate::medium::wire::{Alteration, Direction, DropCause};
 use crate::observe::observed::Observed;
-use crate::observe::trace::{Observer, path_of};
+use crate::observe::trace::{Detail, Observer, Side};
 use crate::transport::{Agent, Frame, Output, Stage};
 use agenda::{Agenda, Entity};
 
@@ -40,10 +40,13 @@ pub(crate) struct Engine<'a, A> {
     agents: Vec<A>,
     /// By agent: the time of its entry in the agenda, or `NEVER`.
     timers: Vec<Time>,
-    /// By flow: whether the run goes on because of it.
-    awaited: Vec<bool>,
+    flows: Vec<FlowParts>,
+    /// By agent: its flow.
+    flow_of: Vec<usize>,
     /// Flows that are awaited.
     unfinished: usize,
+    /// Frames sent.
+    sent: u64,
     changes: std::iter::Peekable<std::vec::IntoIter<Change>>,
     observed: Option<Observed<'a>>,
     /// Polls every agent after every event: a test that this changes nothing.
@@ -63,19 +66,35 @@ pub(crate) struct Parts<'a, A> {
     pub(crate) links: Vec<Direction>,
     /// Lists of link directions, each with [`ARRIVED`] and its agent's number behind it.
     pub(crate) routes: Vec<u32>,
-    /// Two a flow.
+    /// Those of a flow one after the other.
     pub(crate) agents: Vec<A>,
-    /// By flow: whether the run ends only when it is over.
-    pub(crate) awaited: Vec<bool>,
+    pub(crate) flows: Vec<FlowParts>,
     /// In order of time.
     pub(crate) changes: Vec<Change>,
     pub(crate) observer: Option<&'a mut dyn Observer>,
     pub(crate) extra_polls: bool,
 }
 
+/// What the engine knows of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowParts {
+    /// Its agents, the one that begins it first.
+    pub(crate) agents: Range<usize>,
+    /// Whether the run ends only when it is over.
+    pub(crate) awaited: bool,
+}
+
 impl<'a, A: Agent> Engine<'a, A> {
     pub(crate) fn new(parts: Parts<'a, A>) -> Self {
-        let Parts { links, routes, agents, awaited, changes, observer, extra_polls } = parts;
+        let Parts { links, routes, agents, flows, changes, observer, extra_polls } = parts;
+        let numbered = flows.iter().enumerate();
+        let flow_of: Vec<_> =
+            numbered.flat_map(|(flow, parts)| parts.agents.clone().map(move |_| flow)).collect();
+        let side = |agent: usize, flow: usize| match agent == flows[flow].agents.start {
+            true => (flow, Side::Client),
+            false => (flow, Side::Server),
+        };
+        let sides = flow_of.iter().enumerate().map(|(agent, flow)| side(agent, *flow)).collect();
         let mut engine = Engine {
             now: Time::ZERO,
             agenda: Agenda::new(links.len() + agents.len() + 1),
@@ -85,10 +104,12 @@ impl<'a, A: Agent> Engine<'a, A> {
             links,
             routes,
             agents,
-            unfinished: awaited.iter().filter(|awaited| **awaited).count(),
-            awaited,
+            unfinished: flows.iter().filter(|flow| flow.awaited).count(),
+            flows,
+            flow_of,
+            sent: 0,
             changes: changes.into_iter().peekable(),
-            observed: observer.map(Observed::new),
+            observed: observer.map(|observer| Observed::new(observer, sides)),
             extra_polls,
         };
         engine.await_change();
@@ -143,6 +164,11 @@ impl<'a, A: Agent> Engine<'a, A> {
         &self.agents
     }
 
+    /// The agents of each flow.
+    pub(crate) fn flows(&self) -> impl Iterator<Item = &[A]> {
+        self.flows.iter().map(|flow| &self.agents[flow.agents.clone()])
+    }
+
     fn happen(&mut self, entity: usize) {
         if self.observed.is_some() {
             self.show_all_departures();
@@ -176,7 +202,7 @@ impl<'a, A: Agent> Engine<'a, A> {
             self.offer(next as usize, frame);
         } else {
             let agent = (next - ARRIVED) as usize;
-            self.agents[agent].handle(self.now, frame.body);
+            self.agents[agent].handle(self.now, frame);
             self.drain(agent);
         }
     }
@@ -190,7 +216,9 @@ impl<'a, A: Agent> Engine<'a, A> {
     fn drain(&mut self, agent: usize) {
         loop {
             match self.agents[agent].poll(self.now) {
-                Output::Transmit(frame, reason) => {
+                Output::Transmit(mut frame, reason) => {
+                    self.sent += 1;
+                    frame.id = self.sent;
                     if self.observed.is_some() {
                         self.show_sent(agent, &frame, reason);
                     }
@@ -198,7 +226,7 @@ impl<'a, A: Agent> Engine<'a, A> {
                         self.offer(self.routes[frame.hop as usize] as usize, frame);
                     }
                 }
-                Output::Note(note) => self.show_note(agent, &note),
+                Output::Detail(at, path, detail) => self.show_detail(agent, at, path, &detail),
                 Output::Wait(until) => {
                     let until = until.unwrap_or(Time::NEVER);
                     assert!(until > self.now, "agent {agent} waits for what is due");
@@ -211,15 +239,16 @@ impl<'a, A: Agent> Engine<'a, A> {
             }
         }
         if self.agents[agent].stage() == Stage::Over {
-            self.settle(agent / 2);
+            self.settle(self.flow_of[agent]);
         }
     }
 
-    /// A flow is over when the end that began it is, and the other is not under way.
+    /// A flow is over when none of its agents has anything under way.
     fn settle(&mut self, flow: usize) {
-        let [client, server] = [2 * flow, 2 * flow + 1].map(|agent| self.agents[agent].stage());
-        if self.awaited[flow] && client == Stage::Over && server != Stage::Busy {
-            self.awaited[flow] = false;
+        let FlowParts { agents, awaited } = &mut self.flows[flow];
+        let busy = |agent: &A| agent.stage() == Stage::Busy;
+        if *awaited && !self.agents[agents.clone()].iter().any(busy) {
+            *awaited = false;
             self.unfinished -= 1;
         }
     }
@@ -243,7 +272,21 @@ impl<'a, A: Agent> Engine<'a, A> {
             Err((cause, frame)) => {
                 let number = direction.counters().offered;
                 self.show_drop(link, number, cause, &frame);
+                self.drop(frame);
             }
+        }
+    }
+
+    /// A frame will not arrive.
+    #[cold]
+    fn drop(&mut self, frame: Frame) {
+        let ahead = &self.routes[frame.hop as usize..];
+        let agent =
+            ahead.iter().find_map(|next| next.checked_sub(ARRIVED)).expect("a route ends at an agent");
+        let agent = agent as usize;
+        self.agents[agent].dropped(frame);
+        if self.agents[agent].stage() == Stage::Over {
+            self.settle(self.flow_of[agent]);
         }
     }
 
@@ -252,9 +295,10 @@ impl<'a, A: Agent> Engine<'a, A> {
     fn change(&mut self) {
         let now = self.now;
         while let Some(Change { link, alteration, .. }) = self.changes.next_if(|change| change.at <= now) {
-            let lost = self.links[link].alter(now, &alteration);
-            lost.iter()
-                .for_each(|carried| self.show_drop(link, carried.offered, DropCause::Down, &carried.frame));
+            for carried in self.links[link].alter(now, &alteration) {
+                self.show_drop(link, carried.offered, DropCause::Down, &carried.frame);
+                self.drop(carried.frame);
+            }
             self.await_head(link);
         }
         self.await_change();
@@ -290,10 +334,10 @@ impl<'a, A: Agent> Engine<'a, A> {
     }
 
     #[cold]
-    fn show_note(&mut self, agent: usize, note: &Note) {
+    fn show_detail(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
         let Some(observed) = &mut self.observed else { return };
-        let path = path_of(&note.kind).and_then(|path| self.agents[agent].path_name(path));
-        observed.note(agent, path, note);
+        let path = path.and_then(|path| self.agents[agent].path_name(path));
+        observed.detail(at, agent, path, detail);
     }
 
     #[cold]

@@ -5,7 +5,7 @@ use anabranch_proto::{Duration, Limit, PathId, Purpose, Reason};
 use super::*;
 use crate::medium::wire::Losses;
 use crate::scenario::{Loss, Queue};
-use crate::transport::Body;
+use crate::tests::frame;
 
 /// Sends a packet of `size` bytes every `every` nanoseconds, or counts what comes.
 struct Plain {
@@ -34,7 +34,7 @@ impl Plain {
 const DATA: Reason = Reason { purpose: Purpose::Error, path: None, limit: Limit::Control, oversize: false };
 
 impl Agent for Plain {
-    fn handle(&mut self, now: Time, _: Body) {
+    fn handle(&mut self, now: Time, _: Frame) {
         self.count += 1;
         if self.keep {
             self.got.push(now);
@@ -45,8 +45,7 @@ impl Agent for Plain {
         if self.left > 0 && now >= self.next {
             self.left -= 1;
             self.next = Time::from_nanos(self.next.as_nanos() + self.every);
-            let frame = Frame { body: Body::Plain, size: self.size, hop: self.route };
-            return Output::Transmit(frame, DATA);
+            return Output::Transmit(frame(self.size, self.route), DATA);
         }
         Output::Wait((self.left > 0).then_some(self.next))
     }
@@ -78,8 +77,9 @@ fn engine<'a>(
     agents: Vec<Plain>,
     changes: Vec<Change>,
 ) -> Engine<'a, Plain> {
-    let awaited = vec![true; agents.len() / 2];
-    Engine::new(Parts { links, routes, agents, awaited, changes, observer: None, extra_polls: false })
+    let pairs = (0..agents.len()).step_by(2);
+    let flows = pairs.map(|first| FlowParts { agents: first..first + 2, awaited: true }).collect();
+    Engine::new(Parts { links, routes, agents, flows, changes, observer: None, extra_polls: false })
 }
 
 fn millis(times: &[Time]) -> Vec<u64> {

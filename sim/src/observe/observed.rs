@@ -3,21 +3,21 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_proto::wire::Packet;
-use anabranch_proto::{Note, Reason, Time};
+use anabranch_proto::{Reason, Time};
 
 use crate::engine::{ARRIVED, NO_ROUTE};
 use crate::medium::wire::Occupancy;
 use crate::medium::wire::{Carried, DropCause};
-use crate::observe::trace::{Observer, Origin, QueueLength, Record, Shown, Side};
+use crate::observe::trace::{Contents, Detail, Observer, Origin, QueueLength, Record, Shown, Side};
 use crate::transport::{Body, Frame};
 
 /// An observer, and where the packets under way come from.
 pub(crate) struct Observed<'a> {
     observer: &'a mut dyn Observer,
-    /// By the address of its packet in memory, which is the same from the sender's hands to the receiver's: a
-    /// number in every frame would make it longer, observed or not. Nothing depends on the addresses' order.
-    origins: BTreeMap<usize, Sent>,
+    /// By the frame's number.
+    origins: BTreeMap<u64, Sent>,
+    /// By agent: its flow, and its end of it.
+    agents: Vec<(usize, Side)>,
 }
 
 /// The origin of a packet under way.
@@ -28,26 +28,23 @@ struct Sent {
 }
 
 impl<'a> Observed<'a> {
-    pub(crate) fn new(observer: &'a mut dyn Observer) -> Self {
-        Observed { observer, origins: BTreeMap::new() }
+    /// Tells `observer`; `agents`: of each agent its flow, and its end of it.
+    pub(crate) fn new(observer: &'a mut dyn Observer, agents: Vec<(usize, Side)>) -> Self {
+        Observed { observer, origins: BTreeMap::new(), agents }
     }
 
-    pub(crate) fn note(&mut self, agent: usize, path: Option<&str>, note: &Note) {
-        let (flow, side) = whose(agent);
-        self.observer.record(note.at, &Record::Note { flow, side, path, kind: &note.kind });
+    pub(crate) fn detail(&mut self, at: Time, agent: usize, path: Option<&str>, detail: &Detail) {
+        let (flow, side) = self.agents[agent];
+        self.observer.record(at, &Record::Detail { flow, side, path, detail });
     }
 
     pub(crate) fn sent(&mut self, at: Time, agent: usize, path: Option<&str>, reason: Reason, frame: &Frame) {
-        let (flow, side) = whose(agent);
-        let packet = Shown {
-            size: frame.size,
-            sctp: sctp(frame),
-            hops: 0,
-            origin: Some(Origin { side, path, reason }),
-        };
+        let (flow, side) = self.agents[agent];
+        let origin = Some(Origin { side, path, reason });
+        let packet = Shown { size: frame.size, contents: contents(frame), hops: 0, origin };
         self.observer.record(at, &Record::Sent { flow, side, path, reason, packet });
-        if let Some(key) = key(frame).filter(|_| frame.hop != NO_ROUTE) {
-            self.origins.insert(key, Sent { side, path: path.map(str::to_owned), reason });
+        if frame.hop != NO_ROUTE {
+            self.origins.insert(frame.id, Sent { side, path: path.map(str::to_owned), reason });
         }
     }
 
@@ -102,7 +99,7 @@ impl<'a> Observed<'a> {
         self.show(frame, routes, |observer, flow, packet| {
             observer.record(at, &Record::Dropped { link, flow, number, cause, packet });
         });
-        self.forget(frame);
+        self.origins.remove(&frame.id);
     }
 
     pub(crate) fn delivered(&mut self, at: Time, link: usize, frame: &Frame, routes: &[u32]) {
@@ -110,7 +107,7 @@ impl<'a> Observed<'a> {
             observer.record(at, &Record::Delivered { link, flow, packet });
         });
         if routes[frame.hop as usize + 1] >= ARRIVED {
-            self.forget(frame);
+            self.origins.remove(&frame.id);
         }
     }
 
@@ -120,47 +117,33 @@ impl<'a> Observed<'a> {
         routes: &[u32],
         record: impl FnOnce(&mut dyn Observer, usize, Shown<'_>),
     ) {
-        let origin = key(frame).and_then(|key| self.origins.get(&key)).map(|sent| Origin {
+        let origin = self.origins.get(&frame.id).map(|sent| Origin {
             side: sent.side,
             path: sent.path.as_deref(),
             reason: sent.reason,
         });
-        let (flow, hops) = way(frame, routes);
-        record(self.observer, flow, Shown { size: frame.size, sctp: sctp(frame), hops, origin });
-    }
-
-    fn forget(&mut self, frame: &Frame) {
-        if let Some(key) = key(frame) {
-            self.origins.remove(&key);
-        }
+        let (agent, hops) = way(frame, routes);
+        let (flow, _) = self.agents[agent];
+        record(self.observer, flow, Shown { size: frame.size, contents: contents(frame), hops, origin });
     }
 }
 
-fn whose(agent: usize) -> (usize, Side) {
-    (agent / 2, if agent.is_multiple_of(2) { Side::Client } else { Side::Server })
-}
-
-/// The flow of a frame, that of the agent at the end of its route, and how many links are behind it.
+/// The agent at the end of a frame's route, and how many links are behind the frame.
 fn way(frame: &Frame, routes: &[u32]) -> (usize, u32) {
     let (behind, ahead) = routes.split_at(frame.hop as usize);
     let agent =
         ahead.iter().find_map(|next| next.checked_sub(ARRIVED)).expect("every route ends at an agent");
     let hops = behind.iter().rev().take_while(|link| **link < ARRIVED).count();
-    (agent as usize / 2, hops as u32)
+    (agent as usize, hops as u32)
 }
 
 fn length(queue: &Occupancy) -> QueueLength {
     QueueLength { packets: queue.packets(), bytes: queue.bytes() }
 }
 
-fn sctp(frame: &Frame) -> Option<&Packet> {
+fn contents(frame: &Frame) -> Contents<'_> {
     match &frame.body {
-        Body::Sctp(packet) => Some(packet),
-        #[cfg(test)]
-        Body::Plain => None,
+        Body::Sctp(packet) => Contents::Sctp(packet),
+        Body::Datagram(datagram) => Contents::Datagram(datagram),
     }
-}
-
-fn key(frame: &Frame) -> Option<usize> {
-    sctp(frame).map(|packet| std::ptr::from_ref(packet).addr())
 }

@@ -12,9 +12,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anabranch_proto::policy::Why;
-use anabranch_proto::{Blocked, Duration, NoteKind, Time};
+use anabranch_proto::{Blocked, Duration, Time};
 
-use crate::observe::trace::{DropCause, Names, Observer, Record, Side};
+use crate::observe::trace::{Detail, DropCause, Names, Observer, Record, Side};
 
 /// Writes the series of one run into a directory.
 #[derive(Debug)]
@@ -50,27 +50,27 @@ impl CsvSeries {
         }
     }
 
-    fn note(&mut self, at: Time, flow: usize, path: &str, kind: &NoteKind) {
+    fn detail(&mut self, at: Time, flow: usize, path: &str, detail: &Detail) {
         let at = Seconds(at.as_nanos());
-        match kind {
-            NoteKind::Window { cwnd, ssthresh, flight, marked, .. } => {
+        match detail {
+            Detail::Window { cwnd, ssthresh, flight, marked } => {
                 let ssthresh = Known((*ssthresh != u64::MAX).then_some(ssthresh));
                 self.row(flow, &WINDOWS, format_args!("{at},{path},{cwnd},{ssthresh},{flight},{marked}"));
             }
-            NoteKind::Rto { rto, srtt, .. } => {
+            Detail::Rto { rto, srtt } => {
                 let (rto, srtt) = (Seconds::from(*rto), Known(srtt.map(Seconds::from)));
                 self.row(flow, &RTO, format_args!("{at},{path},{rto},{srtt}"));
             }
-            NoteKind::PeerWindow { bytes } => self.row(flow, &PEER_WINDOW, format_args!("{at},{bytes}")),
-            NoteKind::Sent { tsn, size, why, .. } => {
-                self.row(flow, &SENT, format_args!("{at},{path},{},{size},{}", tsn.0, reason(*why)));
+            Detail::PeerWindow { bytes } => self.row(flow, &PEER_WINDOW, format_args!("{at},{bytes}")),
+            Detail::Sent { number, size, why } => {
+                self.row(flow, &SENT, format_args!("{at},{path},{number},{size},{}", reason(*why)));
             }
-            NoteKind::Marked { tsn, why, .. } => {
-                self.row(flow, &MARKED, format_args!("{at},{path},{},{}", tsn.0, reason(*why)));
+            Detail::Marked { number, why } => {
+                self.row(flow, &MARKED, format_args!("{at},{path},{number},{}", reason(*why)));
             }
-            NoteKind::Acked { cumulative } => self.row(flow, &ACKED, format_args!("{at},{}", cumulative.0)),
-            NoteKind::Blocked(by) => self.row(flow, &BLOCKED, format_args!("{at},{}", cause(*by))),
-            _ => {}
+            Detail::Acked { cumulative } => self.row(flow, &ACKED, format_args!("{at},{cumulative}")),
+            Detail::Blocked(by) => self.row(flow, &BLOCKED, format_args!("{at},{}", cause(*by))),
+            Detail::Timeout => {}
         }
     }
 
@@ -125,8 +125,8 @@ impl Observer for CsvSeries {
     fn record(&mut self, at: Time, record: &Record<'_>) {
         let link_owner = |link: usize| self.flows.len() + link;
         match record {
-            Record::Note { flow, side: Side::Client, path, kind } => {
-                self.note(at, *flow, path.unwrap_or(""), kind)
+            Record::Detail { flow, side: Side::Client, path, detail } => {
+                self.detail(at, *flow, path.unwrap_or(""), detail)
             }
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
                 let (owner, at) = (link_owner(*link), Seconds(at.as_nanos()));
@@ -143,8 +143,10 @@ impl Observer for CsvSeries {
                 let flow = self.flows.get(*flow).cloned().unwrap_or_default();
                 self.row(owner, &DROPS, format_args!("{at},{number},{flow},{cause},{tsns}"));
             }
-            Record::Note { .. } | Record::Sent { .. } | Record::Started { .. } | Record::Delivered { .. } => {
-            }
+            Record::Detail { .. }
+            | Record::Sent { .. }
+            | Record::Started { .. }
+            | Record::Delivered { .. } => {}
         }
     }
 }

@@ -1,9 +1,11 @@
 //! What a run shows while it runs: typed records, to whoever observes. Without an observer they cost one branch.
 
+use anabranch_proto::policy::Why;
 use anabranch_proto::wire::{Chunk, Packet};
-use anabranch_proto::{NoteKind, PathId, Reason, Time, Tsn};
+use anabranch_proto::{Blocked, Duration, Reason, Time, Tsn};
 
 pub use crate::medium::wire::DropCause;
+pub use crate::transport::Datagram;
 
 /// Takes the records of a run in order of time.
 pub trait Observer {
@@ -25,8 +27,8 @@ pub struct Names {
 /// Something that happened.
 #[derive(Debug)]
 pub enum Record<'a> {
-    /// An endpoint says more.
-    Note {
+    /// An endpoint tells a detail.
+    Detail {
         /// Of which flow.
         flow: usize,
         /// At which of its ends.
@@ -34,7 +36,7 @@ pub enum Record<'a> {
         /// The path it concerns, if any.
         path: Option<&'a str>,
         /// What.
-        kind: &'a NoteKind,
+        detail: &'a Detail,
     },
     /// An endpoint sends a packet.
     Sent {
@@ -102,6 +104,60 @@ pub enum Record<'a> {
     },
 }
 
+/// What the sender of a flow tells of itself, whatever its transport. Sizes are bytes. A number is that of a piece of
+/// data: with SCTP the TSN of a chunk.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Detail {
+    /// A path's window or what is in flight there has changed.
+    Window {
+        /// Its congestion window.
+        cwnd: u64,
+        /// Its slow-start threshold; `u64::MAX`: none.
+        ssthresh: u64,
+        /// In flight, what is marked not counted.
+        flight: u64,
+        /// Marked for retransmission.
+        marked: u64,
+    },
+    /// A path's retransmission timeout has changed.
+    Rto {
+        /// The timeout.
+        rto: Duration,
+        /// Smoothed round-trip time, if measured.
+        srtt: Option<Duration>,
+    },
+    /// The peer's window, as the sender sees it, has changed.
+    PeerWindow {
+        /// Bytes that may be sent beyond those in flight.
+        bytes: u64,
+    },
+    /// A piece of data leaves.
+    Sent {
+        /// Its number.
+        number: u64,
+        /// Its size.
+        size: u32,
+        /// Why.
+        why: Why,
+    },
+    /// A piece of data was found missing or timed out, and marked for retransmission.
+    Marked {
+        /// Its number.
+        number: u64,
+        /// Why.
+        why: Why,
+    },
+    /// A path's retransmission timer expired.
+    Timeout,
+    /// Everything up to here is acknowledged.
+    Acked {
+        /// The highest number that nothing is missing below.
+        cumulative: u64,
+    },
+    /// The cause for which user data waits has changed; `None`: it does not wait.
+    Blocked(Option<Blocked>),
+}
+
 /// An end of a flow.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Side {
@@ -125,12 +181,21 @@ pub struct QueueLength {
 pub struct Shown<'a> {
     /// Bytes, IP header included.
     pub size: u32,
-    /// What is in it, if it is SCTP.
-    pub sctp: Option<&'a Packet>,
+    /// What is in it.
+    pub contents: Contents<'a>,
     /// Links that it has passed.
     pub hops: u32,
     /// Who sent it, and why.
     pub origin: Option<Origin<'a>>,
+}
+
+/// What is in a packet.
+#[derive(Copy, Clone, Debug)]
+pub enum Contents<'a> {
+    /// SCTP.
+    Sctp(&'a Packet),
+    /// UDP, with zeros for user data.
+    Datagram(&'a Datagram),
 }
 
 /// Where a packet comes from.
@@ -144,10 +209,18 @@ pub struct Origin<'a> {
     pub reason: Reason,
 }
 
-impl Shown<'_> {
+impl<'a> Shown<'a> {
+    /// What is in it, if it is SCTP.
+    pub fn sctp(&self) -> Option<&'a Packet> {
+        match self.contents {
+            Contents::Sctp(packet) => Some(packet),
+            Contents::Datagram(_) => None,
+        }
+    }
+
     /// The TSNs of its DATA chunks.
-    pub fn tsns(&self) -> impl Iterator<Item = Tsn> {
-        let chunks = self.sctp.map_or(&[][..], |packet| &packet.chunks[..]);
+    pub fn tsns(&self) -> impl Iterator<Item = Tsn> + use<'a> {
+        let chunks = self.sctp().map_or(&[][..], |packet| &packet.chunks[..]);
         chunks.iter().filter_map(|chunk| match chunk {
             Chunk::Data(data) => Some(data.tsn),
             Chunk::IData(data) => Some(data.tsn),
@@ -166,17 +239,5 @@ impl<A: Observer, B: Observer> Observer for (Option<A>, Option<B>) {
     fn record(&mut self, at: Time, record: &Record<'_>) {
         self.0.iter_mut().for_each(|first| first.record(at, record));
         self.1.iter_mut().for_each(|second| second.record(at, record));
-    }
-}
-
-/// The path that a note concerns.
-pub(crate) fn path_of(kind: &NoteKind) -> Option<PathId> {
-    match kind {
-        NoteKind::Window { path, .. }
-        | NoteKind::Rto { path, .. }
-        | NoteKind::Sent { path, .. }
-        | NoteKind::Marked { path, .. }
-        | NoteKind::T3 { path } => Some(*path),
-        _ => None,
     }
 }

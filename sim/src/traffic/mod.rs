@@ -1,28 +1,67 @@
-//! The applications at a flow's ends: what gives data to an association and what reads it.
+//! The applications at a flow's ends: what gives data to a transport and what reads it.
 
 use anabranch_proto::{Message, Reliability, Time};
 use bytes::Bytes;
 
-use crate::scenario::{Flow, Traffic};
+use crate::scenario::{Flow, Sctp, Traffic};
 
 /// The one page that all simulated user data is a slice of; longer messages have one of their own a flow.
 static PAGE: [u8; 1 << 16] = [0; 1 << 16];
 
-/// The sending application.
+/// The application that sends over SCTP: when, and which messages.
 #[derive(Debug)]
 pub(crate) struct Source {
-    start: Time,
-    /// Bytes in all.
-    amount: Option<u64>,
-    /// Bit/s of user data; `None`: as fast as it is taken.
-    rate: Option<u64>,
+    pub(crate) pace: Pace,
     /// One whole message.
     page: Bytes,
     unordered: bool,
     reliability: Reliability,
     immediate: bool,
     streams: u16,
-    /// Bytes taken by the association.
+}
+
+impl Source {
+    /// The application of `flow`, which sends messages of `size` bytes.
+    pub(crate) fn new(flow: &Flow, sctp: &Sctp, size: u32) -> Self {
+        let page = match PAGE.get(..size as usize) {
+            Some(page) => Bytes::from_static(page),
+            None => Bytes::from(vec![0; size as usize]),
+        };
+        Source {
+            pace: Pace::new(flow, size),
+            page,
+            unordered: sctp.unordered,
+            reliability: sctp.reliability,
+            immediate: sctp.immediate,
+            streams: sctp.streams.max(1),
+        }
+    }
+
+    /// The next message if it is due; see [`Pace::due`].
+    pub(crate) fn due(&self, now: Time) -> Option<Message> {
+        let size = self.pace.due(now)?;
+        Some(Message {
+            stream: (self.pace.messages % u64::from(self.streams)) as u16,
+            ppid: 0,
+            unordered: self.unordered,
+            immediate: self.immediate,
+            payload: self.page.slice(..size),
+            reliability: self.reliability,
+        })
+    }
+}
+
+/// When an application sends, and how much.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    start: Time,
+    /// Bytes in all.
+    amount: Option<u64>,
+    /// Bit/s of user data; `None`: as fast as it is taken.
+    rate: Option<u64>,
+    /// Bytes of a whole message.
+    size: u32,
+    /// Bytes taken by the transport.
     given: u64,
     /// Messages taken.
     messages: u64,
@@ -30,31 +69,15 @@ pub(crate) struct Source {
     refused: bool,
 }
 
-impl Source {
-    /// The application of `flow`, which sends messages of `size` bytes.
+impl Pace {
+    /// The pace of `flow` in messages of `size` bytes.
     pub(crate) fn new(flow: &Flow, size: u32) -> Self {
-        let (amount, rate) = match flow.traffic {
-            Traffic::Bulk(amount) => (amount, None),
-            Traffic::Constant { rate, bytes } => (bytes, Some(rate)),
+        let rate = match flow.traffic {
+            Traffic::Bulk(_) => None,
+            Traffic::Constant { rate, .. } => Some(rate),
         };
-        let size = size as usize;
-        let page = match PAGE.get(..size) {
-            Some(page) => Bytes::from_static(page),
-            None => Bytes::from(vec![0; size]),
-        };
-        Source {
-            start: Time::ZERO + flow.start,
-            amount,
-            rate,
-            page,
-            unordered: flow.unordered,
-            reliability: flow.reliability,
-            immediate: flow.immediate,
-            streams: flow.streams.max(1),
-            given: 0,
-            messages: 0,
-            refused: false,
-        }
+        let amount = flow.traffic.amount();
+        Pace { start: Time::ZERO + flow.start, amount, rate, size, given: 0, messages: 0, refused: false }
     }
 
     /// When it begins.
@@ -62,22 +85,14 @@ impl Source {
         self.start
     }
 
-    /// The next message if it is due: one every size / rate, counted from the start. What was refused waits,
-    /// and all that became due meanwhile behind it: the application forgets none.
-    pub(crate) fn due(&self, now: Time) -> Option<Message> {
+    /// The bytes of the next message if it is due: one every size / rate, counted from the start. What was refused
+    /// waits, and all that became due meanwhile behind it: the application forgets none.
+    pub(crate) fn due(&self, now: Time) -> Option<usize> {
         if self.exhausted() || self.refused || now < self.next_at() {
             return None;
         }
         let left = self.amount.map_or(u64::MAX, |amount| amount - self.given);
-        let size = left.min(self.page.len() as u64) as usize;
-        Some(Message {
-            stream: (self.messages % u64::from(self.streams)) as u16,
-            ppid: 0,
-            unordered: self.unordered,
-            immediate: self.immediate,
-            payload: self.page.slice(..size),
-            reliability: self.reliability,
-        })
+        Some(left.min(u64::from(self.size)) as usize)
     }
 
     /// When it has something to do by itself.
@@ -106,7 +121,7 @@ impl Source {
         match self.rate {
             None => self.start,
             Some(rate) => {
-                let bits = u128::from(self.messages) * self.page.len() as u128 * 8;
+                let bits = u128::from(self.messages) * u128::from(self.size) * 8;
                 after(self.start, bits, rate)
             }
         }
@@ -132,7 +147,7 @@ pub(crate) struct Sink {
 impl Sink {
     /// The application of `flow`.
     pub(crate) fn new(flow: &Flow) -> Self {
-        let (Traffic::Bulk(amount) | Traffic::Constant { bytes: amount, .. }) = flow.traffic;
+        let amount = flow.traffic.amount();
         Sink { rate: flow.read_rate, amount, readable: false, ready: Time::ZERO, read: 0, completed: None }
     }
 
@@ -195,18 +210,18 @@ mod tests {
 
     fn take(source: &mut Source, now: Time) -> Option<(u16, usize)> {
         let message = source.due(now)?;
-        source.taken(message.payload.len());
+        source.pace.taken(message.payload.len());
         Some((message.stream, message.payload.len()))
     }
 
     #[test]
     fn bulk_gives_all_at_once_on_the_streams_in_turn() {
-        let flow = Flow { traffic: Traffic::Bulk(Some(2500)), streams: 2, ..flow("f", "s", "r") };
-        let mut source = Source::new(&flow, 1000);
+        let flow = Flow { traffic: Traffic::Bulk(Some(2500)), ..flow("f", "s", "r") };
+        let mut source = Source::new(&flow, &Sctp { streams: 2, ..Sctp::default() }, 1000);
         let given: Vec<_> = std::iter::from_fn(|| take(&mut source, at(0))).collect();
         assert_eq!(given, [(0, 1000), (1, 1000), (0, 500)]);
-        assert!(source.exhausted());
-        assert_eq!(source.wakes(), None);
+        assert!(source.pace.exhausted());
+        assert_eq!(source.pace.wakes(), None);
     }
 
     #[test]
@@ -214,22 +229,23 @@ mod tests {
         let traffic = Traffic::Constant { rate: 8_000_000, bytes: None };
         let start = anabranch_proto::Duration::from_micros(10);
         let flow = Flow { traffic, start, ..flow("f", "s", "r") };
-        let mut source = Source::new(&flow, 100);
+        let mut source = Source::new(&flow, &Sctp::default(), 100);
         assert_eq!(take(&mut source, at(9)), None);
-        assert_eq!(source.wakes(), Some(at(10)));
+        assert_eq!(source.pace.wakes(), Some(at(10)));
         assert_eq!(take(&mut source, at(10)), Some((0, 100)));
-        assert_eq!(source.wakes(), Some(at(110)));
-        source.set_refused(true);
-        assert_eq!((take(&mut source, at(110)), source.wakes()), (None, None));
-        source.set_refused(false);
+        assert_eq!(source.pace.wakes(), Some(at(110)));
+        source.pace.set_refused(true);
+        assert_eq!((take(&mut source, at(110)), source.pace.wakes()), (None, None));
+        source.pace.set_refused(false);
         let late: Vec<_> = std::iter::from_fn(|| take(&mut source, at(350))).collect();
         assert_eq!(late.len(), 3);
-        assert_eq!(source.wakes(), Some(at(410)));
+        assert_eq!(source.pace.wakes(), Some(at(410)));
     }
 
     #[test]
     fn messages_longer_than_the_page() {
-        let source = Source::new(&Flow { traffic: Traffic::Bulk(None), ..flow("f", "s", "r") }, 100_000);
+        let flow = Flow { traffic: Traffic::Bulk(None), ..flow("f", "s", "r") };
+        let source = Source::new(&flow, &Sctp::default(), 100_000);
         assert_eq!(source.due(at(0)).unwrap().payload.len(), 100_000);
     }
 

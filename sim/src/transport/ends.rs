@@ -1,7 +1,5 @@
 //! The two ends of a flow: which interfaces they use, in which order, and what their paths are called.
 
-use anabranch_proto::LocalAddress;
-
 use crate::error::RunError;
 use crate::network::{DirectionId, Network, reverse, shorter};
 use crate::scenario::Flow;
@@ -29,11 +27,13 @@ impl Ends {
     /// The ends of `flow`, both of whose nodes exist.
     pub(crate) fn new(network: &Network, flow: &Flow) -> Result<Self, RunError> {
         let grid = Grid::new(network, flow)?;
-        let mut pairs = if flow.all_pairs { grid.all() } else { grid.matching(None) };
+        let sctp = flow.sctp();
+        let all_pairs = sctp.is_some_and(|sctp| sctp.all_pairs);
+        let mut pairs = if all_pairs { grid.all() } else { grid.matching(None) };
         let mut primary = None;
-        if let Some(name) = &flow.primary {
+        if let Some(name) = sctp.and_then(|sctp| sctp.primary.as_ref()) {
             let mut found = grid.named(&pairs, name);
-            if found.is_none() && !flow.all_pairs {
+            if found.is_none() && !all_pairs {
                 // "first/last" may ask for another pairing than the one that is made by default.
                 let asked = grid.all().into_iter().find(|pair| grid.full_name(*pair) == *name);
                 let pairing = grid.matching(asked);
@@ -46,19 +46,13 @@ impl Ends {
                 known: grid.names(&pairs),
             })?);
         }
-        Ok(grid.ordered(pairs, primary, flow.all_pairs))
+        Ok(grid.ordered(pairs, primary, all_pairs))
     }
 
     /// What the path between these positions is called: its first link, seen from the sender, or "first/last"
     /// if another path has the same first link, or if it is none of the expected.
     pub(crate) fn name(&self, client: usize, server: usize) -> &str {
         &self.names[client * self.server.len() + server]
-    }
-
-    /// The addresses of the client's and the server's interfaces.
-    pub(crate) fn addresses(&self, network: &Network, udp: u16) -> [Vec<LocalAddress>; 2] {
-        [&self.client, &self.server]
-            .map(|interfaces| interfaces.iter().map(|interface| network.address(*interface, udp)).collect())
     }
 }
 
@@ -182,10 +176,12 @@ fn in_order(leading: impl Iterator<Item = usize>, count: usize) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::network::tests::{PAPER, network};
+    use crate::scenario::{Sctp, Transport};
     use crate::tests::flow;
 
     fn ends(links: &[(&str, &str, &str)], primary: Option<&str>, all_pairs: bool) -> Result<Ends, RunError> {
-        let flow = Flow { primary: primary.map(str::to_owned), all_pairs, ..flow("f", "s", "r") };
+        let sctp = Sctp { primary: primary.map(str::to_owned), all_pairs, ..Sctp::default() };
+        let flow = Flow { transport: Transport::Sctp(Box::new(sctp)), ..flow("f", "s", "r") };
         Ends::new(&network(links), &flow)
     }
 

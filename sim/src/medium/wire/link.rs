@@ -264,7 +264,7 @@ fn later(time: Time, nanos: u64) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::Body;
+    use crate::tests::frame;
 
     const MS: u64 = 1_000_000;
 
@@ -277,13 +277,9 @@ mod tests {
         Time::from_nanos(n * MS)
     }
 
-    fn frame(size: u32) -> Frame {
-        Frame { body: Body::Plain, size, hop: 0 }
-    }
-
     fn offer(link: &mut Direction, now: Time, size: u32) -> Option<DropCause> {
         let insertion = link.counters.offered;
-        link.offer(now, frame(size), insertion).err().map(|(cause, _)| cause)
+        link.offer(now, frame(size, 0), insertion).err().map(|(cause, _)| cause)
     }
 
     fn arrivals(link: &mut Direction) -> Vec<u64> {

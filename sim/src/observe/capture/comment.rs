@@ -6,10 +6,13 @@ use anabranch_proto::{Limit, Purpose};
 use crate::medium::wire::DropCause;
 use crate::observe::trace::{Origin, Shown};
 
-/// "flow download, path wifi: new data, within cwnd, RFC 9260 section 6.1".
+/// "flow download, path wifi: new data, within cwnd, RFC 9260 section 6.1". Only SCTP gives its reason.
 pub(super) fn comment(flow: &str, packet: &Shown<'_>) -> String {
     let Some(Origin { path, reason, .. }) = &packet.origin else { return format!("flow {flow}") };
     let path = path.map(|path| format!(", path {path}")).unwrap_or_default();
+    if packet.sctp().is_none() {
+        return format!("flow {flow}{path}");
+    }
     let (document, section) = (reason.purpose.document(), reason.purpose.section());
     let (purpose, limit) = (purpose(reason.purpose), limit(reason.limit));
     format!("flow {flow}{path}: {purpose}, {limit}, {document} section {section}")

@@ -10,7 +10,7 @@ use smallvec::smallvec;
 
 use super::*;
 use crate::medium::wire::DropCause;
-use crate::observe::trace::{Names, Observer, Origin, Record, Shown, Side};
+use crate::observe::trace::{Contents, Names, Observer, Origin, Record, Shown, Side};
 
 const FROM: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const TO: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -43,7 +43,7 @@ fn packet(from: impl Into<IpAddr>, to: impl Into<IpAddr>, udp: u16) -> Packet {
 fn bytes(packet: &Packet, ip_header: u32) -> Vec<u8> {
     let mut out = BytesMut::new();
     let udp = if packet.from.udp == 0 { 0 } else { 8 };
-    datagram::put(packet, packet.size() as u32 + udp + ip_header, 2, &mut out).unwrap();
+    datagram::put(Contents::Sctp(packet), packet.size() as u32 + udp + ip_header, 2, &mut out).unwrap();
     out.to_vec()
 }
 
@@ -145,7 +145,7 @@ impl Told {
             Reason { purpose: Purpose::Sack, path: None::<PathId>, limit: Limit::Control, oversize: false };
         let origin = Some(Origin { side: Side::Client, path: Some("p"), reason });
         let size = self.packet.size() as u32 + 20;
-        let shown = Shown { size, sctp: Some(&self.packet), hops: 0, origin };
+        let shown = Shown { size, contents: Contents::Sctp(&self.packet), hops: 0, origin };
         self.writer.record(Time::from_nanos(at), &record(shown));
     }
 

@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use super::comment::{comment, dropped};
 use super::{block, datagram};
 use crate::medium::wire::DropCause;
-use crate::observe::trace::{Names, Observer, Record, Shown};
+use crate::observe::trace::{Contents, Datagram, Names, Observer, Record, Shown};
 
 /// Packets that wait at most for what becomes of an earlier one; beyond, the earliest is written as if it had
 /// arrived, and appears once more if it does not.
@@ -44,12 +44,34 @@ pub(super) struct Held {
     at: Time,
     interface: u32,
     inbound: bool,
-    packet: Packet,
+    contents: Owned,
     size: u32,
     hops: u32,
     comment: String,
     /// It is known what becomes of it.
     settled: bool,
+}
+
+/// What was in a packet.
+enum Owned {
+    Sctp(Packet),
+    Datagram(Datagram),
+}
+
+impl Owned {
+    fn new(contents: Contents<'_>) -> Self {
+        match contents {
+            Contents::Sctp(packet) => Owned::Sctp(packet.clone()),
+            Contents::Datagram(datagram) => Owned::Datagram(datagram.clone()),
+        }
+    }
+
+    fn contents(&self) -> Contents<'_> {
+        match self {
+            Owned::Sctp(packet) => Contents::Sctp(packet),
+            Owned::Datagram(datagram) => Contents::Datagram(datagram),
+        }
+    }
 }
 
 impl<W: Write> CaptureWriter<W> {
@@ -80,8 +102,8 @@ impl<W: Write> CaptureWriter<W> {
     }
 
     /// A packet appears at one end of a link; returns its number.
-    fn appear(&mut self, at: Time, end: End, flow: usize, shown: &Shown<'_>) -> Option<u64> {
-        let packet = shown.sctp?.clone();
+    fn appear(&mut self, at: Time, end: End, flow: usize, shown: &Shown<'_>) -> u64 {
+        let contents = Owned::new(shown.contents);
         let comment = comment(self.flows.get(flow).map_or("?", String::as_str), shown);
         let (interface, inbound, settled) = match end {
             End::Sending(link) => (link, false, false),
@@ -89,8 +111,8 @@ impl<W: Write> CaptureWriter<W> {
             End::Receiving(link) => (link ^ 1, true, true),
         };
         let (interface, size, hops) = (interface as u32, shown.size, shown.hops);
-        self.held.push_back(Held { at, interface, inbound, packet, size, hops, comment, settled });
-        Some(self.first + self.held.len() as u64 - 1)
+        self.held.push_back(Held { at, interface, inbound, contents, size, hops, comment, settled });
+        self.first + self.held.len() as u64 - 1
     }
 
     /// It is known what becomes of a packet.
@@ -109,7 +131,7 @@ impl<W: Write> CaptureWriter<W> {
             return;
         }
         let here = self.appear(at, End::Sending(link), flow, shown);
-        if let Some(held) = here.and_then(|here| self.settle(here)) {
+        if let Some(held) = self.settle(here) {
             held.comment = dropped(cause, on_link.is_some(), &held.comment);
         }
     }
@@ -128,7 +150,8 @@ impl<W: Write> CaptureWriter<W> {
 
     fn write(&mut self, held: &Held) {
         self.datagram.clear();
-        if let Err(error) = datagram::put(&held.packet, held.size, held.hops, &mut self.datagram) {
+        if let Err(error) = datagram::put(held.contents.contents(), held.size, held.hops, &mut self.datagram)
+        {
             self.fail(io::Error::other(error));
             return;
         }
@@ -174,9 +197,8 @@ impl<W: Write> Observer for CaptureWriter<W> {
     fn record(&mut self, at: Time, record: &Record<'_>) {
         match record {
             Record::Started { link, flow, number, packet } => {
-                if let Some(here) = self.appear(at, End::Sending(*link), *flow, packet) {
-                    self.on_link[*link].push_back((*number, here));
-                }
+                let here = self.appear(at, End::Sending(*link), *flow, packet);
+                self.on_link[*link].push_back((*number, here));
             }
             Record::Delivered { link, flow, packet } => {
                 if let Some((_, here)) = self.on_link[*link].pop_front() {
@@ -187,7 +209,7 @@ impl<W: Write> Observer for CaptureWriter<W> {
             Record::Dropped { link, flow, number, cause, packet } => {
                 self.drop(at, *link, *number, *cause, *flow, packet);
             }
-            Record::Note { .. } | Record::Sent { .. } | Record::Queued { .. } | Record::Departed { .. } => {
+            Record::Detail { .. } | Record::Sent { .. } | Record::Queued { .. } | Record::Departed { .. } => {
                 return;
             }
         }

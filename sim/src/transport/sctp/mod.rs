@@ -1,16 +1,23 @@
 //! An SCTP endpoint with its application, as an agent.
 
+mod build;
 mod codec;
+mod collect;
 
 use anabranch_proto::wire::{Address, Packet};
 use anabranch_proto::{
-    AssociationId, Endpoint, Event, Incoming, Output as Said, PathId, PathView, SendError, Statistics, Time,
+    AssociationId, Endpoint, Event, Incoming, NoteKind, Output as Said, PathId, PathView, SendError,
+    Statistics, Time, Tsn,
 };
 
 use crate::engine::NO_ROUTE;
+use crate::observe::trace::Detail;
 use crate::traffic::{Sink, Source};
 use crate::transport::{Agent, Body, Frame, Output, Stage};
 use codec::through_the_codec;
+
+pub(crate) use build::{agents, check};
+pub(crate) use collect::complete;
 
 /// One end of an SCTP flow.
 pub(crate) struct SctpAgent {
@@ -98,8 +105,12 @@ impl SctpAgent {
         self.ended
     }
 
-    pub(crate) fn application(&self) -> &Application {
-        &self.application
+    /// The reading application, at the server.
+    pub(crate) fn sink(&self) -> Option<&Sink> {
+        match &self.application {
+            Application::Reader(sink) => Some(sink),
+            Application::Sender(_) => None,
+        }
     }
 
     /// What its association has done up to `now`.
@@ -116,7 +127,7 @@ impl SctpAgent {
     /// What the application does by itself.
     fn act(&mut self, now: Time) {
         match &mut self.application {
-            Application::Sender(source) if self.association.is_none() && now >= source.start() => {
+            Application::Sender(source) if self.association.is_none() && now >= source.pace.start() => {
                 self.begin(now)
             }
             Application::Sender(_) => self.send(now),
@@ -138,14 +149,14 @@ impl SctpAgent {
         while let Some(message) = source.due(now) {
             let bytes = message.payload.len();
             match self.endpoint.send(now, id, message) {
-                Ok(()) => source.taken(bytes),
+                Ok(()) => source.pace.taken(bytes),
                 Err(SendError::Full(_) | SendError::Closed(_) | SendError::Invalid(_)) => {
-                    source.set_refused(true)
+                    source.pace.set_refused(true)
                 }
             }
         }
         // Before it is up, an association that is shut down ends at once: what is queued would be lost.
-        if source.exhausted() && self.up && !std::mem::replace(&mut self.closing, true) {
+        if source.pace.exhausted() && self.up && !std::mem::replace(&mut self.closing, true) {
             self.endpoint.shutdown(now, id);
         }
     }
@@ -169,7 +180,7 @@ impl SctpAgent {
                 self.send(now);
             }
             (Event::Writable, Application::Sender(source)) => {
-                source.set_refused(false);
+                source.pace.set_refused(false);
                 self.send(now);
             }
             (Event::Readable, Application::Reader(sink)) => {
@@ -196,7 +207,7 @@ impl SctpAgent {
         let size = packet.size() as u32 + self.header;
         let hop = self.route(packet.from, packet.to);
         let packet = if self.wire { through_the_codec(packet) } else { packet };
-        Frame { body: Body::Sctp(packet), size, hop }
+        Frame::new(Body::Sctp(packet), size, hop)
     }
 
     fn route(&mut self, from: Address, to: Address) -> u32 {
@@ -214,9 +225,9 @@ impl SctpAgent {
     fn wakes(&self) -> Option<Time> {
         match &self.application {
             Application::Sender(source) if self.association.is_none() && self.ended.is_none() => {
-                Some(source.start())
+                Some(source.pace.start())
             }
-            Application::Sender(source) if self.ended.is_none() => source.wakes(),
+            Application::Sender(source) if self.ended.is_none() => source.pace.wakes(),
             Application::Sender(_) => None,
             Application::Reader(sink) => sink.wakes(),
         }
@@ -224,11 +235,9 @@ impl SctpAgent {
 }
 
 impl Agent for SctpAgent {
-    fn handle(&mut self, now: Time, body: Body) {
-        match body {
-            Body::Sctp(packet) => self.endpoint.handle(now, Incoming::Packet(packet)),
-            #[cfg(test)]
-            Body::Plain => {}
+    fn handle(&mut self, now: Time, frame: Frame) {
+        if let Body::Sctp(packet) = frame.body {
+            self.endpoint.handle(now, Incoming::Packet(packet));
         }
     }
 
@@ -240,7 +249,11 @@ impl Agent for SctpAgent {
             match self.endpoint.poll(now) {
                 Said::Transmit(packet, reason) => return Output::Transmit(self.frame(packet), reason),
                 Said::Event(id, event) => self.take(now, id, event),
-                Said::Note(note) => return Output::Note(note),
+                Said::Note(note) => {
+                    if let Some((path, detail)) = detail(&note.kind) {
+                        return Output::Detail(note.at, path, detail);
+                    }
+                }
                 Said::Wait(until) => return Output::Wait(earlier(until, self.wakes())),
             }
         }
@@ -275,6 +288,26 @@ impl Ways {
     fn name(&self, path: &PathView) -> Option<&str> {
         self.pair(path.local, path.remote).map(|pair| self.names[pair].as_str())
     }
+}
+
+/// A note of the core as all transports tell it; chunks by their TSNs.
+fn detail(kind: &NoteKind) -> Option<(Option<PathId>, Detail)> {
+    let number = |tsn: &Tsn| u64::from(tsn.0);
+    Some(match *kind {
+        NoteKind::Window { path, cwnd, ssthresh, flight, marked } => {
+            (Some(path), Detail::Window { cwnd, ssthresh, flight, marked })
+        }
+        NoteKind::Rto { path, rto, srtt } => (Some(path), Detail::Rto { rto, srtt }),
+        NoteKind::PeerWindow { bytes } => (None, Detail::PeerWindow { bytes }),
+        NoteKind::Sent { path, ref tsn, size, why } => {
+            (Some(path), Detail::Sent { number: number(tsn), size, why })
+        }
+        NoteKind::Marked { path, ref tsn, why } => (Some(path), Detail::Marked { number: number(tsn), why }),
+        NoteKind::T3 { path } => (Some(path), Detail::Timeout),
+        NoteKind::Acked { ref cumulative } => (None, Detail::Acked { cumulative: number(cumulative) }),
+        NoteKind::Blocked(by) => (None, Detail::Blocked(by)),
+        NoteKind::MissingReport { .. } => return None,
+    })
 }
 
 fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
