@@ -28,7 +28,7 @@ pub struct RunResult {
 pub struct FlowResult {
     /// Its name.
     pub name: String,
-    /// "sctp" or "udp".
+    /// "sctp", "tcp" or "udp".
     pub protocol: &'static str,
     /// Seconds from its start to the reading of its last byte; `None` while unfinished.
     pub completion: Option<f64>,

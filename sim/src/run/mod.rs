@@ -87,6 +87,7 @@ impl Plan<'_> {
         let links = (0..2 * self.network.links().len() as u32)
             .map(|direction| (self.network.link_of(direction).name.clone(), self.network.label(direction)));
         Names {
+            protocols: self.flows.iter().map(|site| site.flow.transport.name()).collect(),
             flows: self.flows.iter().map(|site| site.flow.name.clone()).collect(),
             links: links.collect(),
         }

@@ -14,10 +14,14 @@ pub mod keys;
 mod link;
 mod read;
 mod sctp;
+mod tcp;
 pub mod units;
 
 pub use document::Document;
 pub use error::ScenarioError;
+pub use tcp::{Tcp, WindowSize};
+
+pub use crate::transport::tcp::{Halving, TcpConfig, Variant};
 
 use anabranch_proto::{Config, Duration, Policies, Reliability};
 
@@ -202,6 +206,8 @@ impl Flow {
 pub enum Transport {
     /// An SCTP association.
     Sctp(Box<Sctp>),
+    /// A TCP connection.
+    Tcp(Box<Tcp>),
     /// UDP: messages leave at their time, and nothing is sent again.
     Datagram,
 }
@@ -211,6 +217,7 @@ impl Transport {
     pub fn name(&self) -> &'static str {
         match self {
             Transport::Sctp(_) => "sctp",
+            Transport::Tcp(_) => "tcp",
             Transport::Datagram => "udp",
         }
     }

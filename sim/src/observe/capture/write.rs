@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use super::comment::{comment, dropped};
 use super::{block, datagram};
 use crate::medium::wire::DropCause;
-use crate::observe::trace::{Contents, Datagram, Names, Observer, Record, Shown};
+use crate::observe::trace::{Contents, Datagram, Names, Observer, Record, Shown, TcpPacket};
 
 /// Packets that wait at most for what becomes of an earlier one; beyond, the earliest is written as if it had
 /// arrived, and appears once more if it does not.
@@ -55,6 +55,7 @@ pub(super) struct Held {
 /// What was in a packet.
 enum Owned {
     Sctp(Packet),
+    Tcp(TcpPacket),
     Datagram(Datagram),
 }
 
@@ -62,6 +63,7 @@ impl Owned {
     fn new(contents: Contents<'_>) -> Self {
         match contents {
             Contents::Sctp(packet) => Owned::Sctp(packet.clone()),
+            Contents::Tcp(packet) => Owned::Tcp(packet.clone()),
             Contents::Datagram(datagram) => Owned::Datagram(datagram.clone()),
         }
     }
@@ -69,6 +71,7 @@ impl Owned {
     fn contents(&self) -> Contents<'_> {
         match self {
             Owned::Sctp(packet) => Contents::Sctp(packet),
+            Owned::Tcp(packet) => Contents::Tcp(packet),
             Owned::Datagram(datagram) => Contents::Datagram(datagram),
         }
     }
