@@ -198,8 +198,11 @@ fn the_single_loss_of_2002() {
     world.ends[0].write(1 << 40);
     world.run(Duration::from_secs(4));
     let windows: Vec<f64> = world.windows().iter().map(|w| (w * 1000.0).round() / 1000.0).collect();
-    println!("{windows:?}");
-    for sent in &world.sent {
-        println!("{sent:?}");
-    }
+    let published = [9.0, 4.0, 4.25, 4.485, 4.708, 4.921, 5.124];
+    assert_eq!(windows[7..14], published, "{windows:?}");
+    let again: Vec<_> = world.sent.iter().filter(|sent| sent.2 != Why::New).collect();
+    assert_eq!(again.len(), 1);
+    assert_eq!(again[0].1, 7 * 1448, "segment 8");
+    let next = world.sent.iter().find(|sent| sent.0 > again[0].0).expect("it goes on");
+    assert_eq!(next.1, 16 * 1448, "segment 17 is the first new one");
 }
