@@ -1,5 +1,9 @@
 //! Congestion windows: how much may be in flight on a path.
 
+mod cubic;
+
+pub use cubic::Cubic;
+
 use crate::{Duration, Time};
 
 /// A congestion window: bytes in, bytes out. It knows no type of SCTP or TCP, so that both share it; it sees its

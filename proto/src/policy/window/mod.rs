@@ -1,5 +1,8 @@
 //! Windows that a configuration can name: those of [`crate::control::window`], and SCTP's own.
 
+mod cubic;
 pub mod standard;
 
-pub use crate::control::window::{Acked, Congestion, Loss, Lost, MakePath, Sibling, Start};
+pub(super) use cubic::make as make_cubic;
+
+pub use crate::control::window::{Acked, Congestion, Cubic, Loss, Lost, MakePath, Sibling, Start};

@@ -103,17 +103,17 @@ impl Flight {
         self.outstanding.end_offset() + u64::from(length) <= self.admitted
     }
 
-    /// Grows the window by what an acknowledgement says.
-    pub(super) fn grow(&mut self, news: &News, recovery: bool) {
+    /// Grows the window by what an acknowledgement outside recovery says, and by the round trip that it measured.
+    pub(super) fn grow(&mut self, news: &News, rtt: Option<Duration>) {
         let acked = Acked {
             now: news.now,
             cumulative: news.cumulative,
             gap: news.sacked,
             advanced: news.advances,
-            recovery,
+            recovery: false,
             flight_before: news.pipe_before,
             flight: self.outstanding.pipe(),
-            rtt: None,
+            rtt,
         };
         let own = self.own();
         self.window.acked(&acked, own);
@@ -160,13 +160,12 @@ impl Flight {
         self.timed = None;
     }
 
-    /// Takes the measurement that the cumulative point completes.
-    pub(super) fn measure(&mut self, now: Time) {
-        if let Some((_, sent)) = self.timed.filter(|(end, _)| *end <= self.outstanding.acknowledged()) {
-            self.timed = None;
-            self.rto.measured(sent, now);
-            self.note_rto(now);
-        }
+    /// Takes the measurement that the cumulative point completes, if it does.
+    pub(super) fn measure(&mut self, now: Time) -> Option<Duration> {
+        let (_, sent) = self.timed.take_if(|(end, _)| *end <= self.outstanding.acknowledged())?;
+        self.rto.measured(sent, now);
+        self.note_rto(now);
+        Some(now.since(sent))
     }
 
     pub(super) fn set_notes(&mut self, on: bool) {

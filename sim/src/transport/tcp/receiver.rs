@@ -2,7 +2,7 @@
 
 use anabranch_proto::{Duration, Time};
 
-use super::config::TcpConfig;
+use super::config::{RecoveryKind, TcpConfig};
 
 /// The largest window that fits the field without a scale.
 const UNSCALED: u64 = 65_535;
@@ -40,6 +40,8 @@ struct AckPolicy {
     delay: Duration,
     blocks: usize,
     segment: u64,
+    /// ns-2's sink takes a repetition of the last segment in order for one in order.
+    delays_last: bool,
 }
 
 impl Receiver {
@@ -57,6 +59,7 @@ impl Receiver {
                 delay: config.ack_delay,
                 blocks: config.sack_blocks as usize,
                 segment: u64::from(config.segment_size),
+                delays_last: config.recovery == RecoveryKind::Sack1,
             },
             waiting: 0,
             due: false,
@@ -111,7 +114,7 @@ impl Receiver {
         if fin {
             self.fin = Some(end - 1);
         }
-        let in_order = start <= self.next && end > self.next;
+        let in_order = start <= self.next && (end > self.next || self.policy.delays_last && end == self.next);
         let filling = !self.beyond.is_empty();
         if end <= self.next || self.beyond.iter().any(|run| run.0 <= start && end <= run.1) {
             self.duplicates += 1;

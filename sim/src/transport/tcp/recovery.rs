@@ -68,6 +68,7 @@ impl Recovery {
     fn advanced(&mut self, flight: &mut Flight, news: &News, sack: bool) {
         self.duplicates = 0;
         self.limited = 0;
+        let rtt = flight.measure(news.now);
         let covered = flight.outstanding.first() >= self.recover;
         match self.phase {
             Phase::Fast if covered => {
@@ -80,10 +81,9 @@ impl Recovery {
                 if covered {
                     self.phase = Phase::Open;
                 }
-                flight.grow(news, false);
+                flight.grow(news, rtt);
             }
         }
-        flight.measure(news.now);
         // The impatient variant: without SACK only the first partial acknowledgement restarts the timer.
         //= rfc6582#section-3.2
         let patient = sack || self.phase != Phase::Fast || !std::mem::replace(&mut self.restarted, true);

@@ -4,8 +4,8 @@
 //! recovery, lowered by every acknowledgement whatever it says, raised by every packet. A hole is sent again as soon as
 //! anything above it has arrived, once. After a timeout everything is sent again in order.
 
-use anabranch_proto::Time;
 use anabranch_proto::control::window::Loss;
+use anabranch_proto::{Duration, Time};
 
 use super::flight::{Flight, News};
 use super::recovery::Next;
@@ -69,9 +69,9 @@ impl Sack1 {
 
     fn outside(&mut self, flight: &mut Flight, news: &News) {
         if news.advances {
-            self.new_acknowledgement(flight, news.now);
+            let rtt = self.new_acknowledgement(flight, news.now);
             self.timed_out = false;
-            flight.grow(news, false);
+            flight.grow(news, rtt);
         } else if self.timed_out {
             flight.outstanding.forget_sacks();
         } else if news.sacked > 0 {
@@ -84,12 +84,13 @@ impl Sack1 {
         }
     }
 
-    fn new_acknowledgement(&mut self, flight: &mut Flight, now: Time) {
+    fn new_acknowledgement(&mut self, flight: &mut Flight, now: Time) -> Option<Duration> {
         self.duplicates = 0;
         self.offered_below = 0;
         flight.outstanding.forget_sacks();
-        flight.measure(now);
+        let rtt = flight.measure(now);
         flight.restart_timer(now);
+        rtt
     }
 
     /// The third duplicate: unless a timeout has cut the window for these packets already.
