@@ -111,6 +111,7 @@ impl Body {
             Body::Sctp(packet) => {
                 packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_)))
             }
+            Body::Tcp(packet) => packet.segment.length > 0,
             Body::Datagram(_) => true,
         }
     }

@@ -148,7 +148,7 @@ impl Agent for TcpAgent {
         }
     }
 
-    fn path_name(&mut self, _: PathId) -> Option<&str> {
+    fn path_name(&self, _: PathId) -> Option<&str> {
         Some(&self.place.path)
     }
 }
