@@ -6,7 +6,7 @@ use crate::Time;
 use crate::control::rtt::RttEstimate;
 
 /// How steeply the window grows, in units per cubic second.
-//= rfc9438#section-5
+//= rfc9438#section-4.2
 const C: f64 = 0.4;
 /// What a loss leaves of the window.
 //= rfc9438#section-4.6

@@ -1,8 +1,10 @@
 //! Congestion windows: how much may be in flight on a path.
 
 mod cubic;
+mod reno;
 
 pub use cubic::Cubic;
+pub use reno::{Halving, Reno};
 
 use crate::{Duration, Time};
 

@@ -1,5 +1,6 @@
 //! What a TCP connection can be told, and the variants: named sets of defaults.
 
+use anabranch_proto::control::window::Halving;
 use anabranch_proto::{Duration, PolicySpec};
 
 /// The name of each variant's own window.
@@ -38,15 +39,6 @@ pub struct TcpConfig {
     pub window: PolicySpec,
     /// Which algorithm finds and repairs losses.
     pub recovery: RecoveryKind,
-}
-
-/// What half of a window is.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Halving {
-    /// Half of it, to the byte.
-    Fraction,
-    /// Half of its whole segments, rounded down to whole segments.
-    Whole,
 }
 
 /// How losses are found and repaired.

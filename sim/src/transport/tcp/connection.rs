@@ -1,6 +1,6 @@
 //! A TCP connection, sans-I/O: segments and user calls in with the time, segments out of one `poll`.
 
-use anabranch_proto::control::window::{MakePath, Start};
+use anabranch_proto::control::window::{MakePath, Reno, Start};
 use anabranch_proto::{Duration, Time};
 
 use super::config::{RecoveryKind, TcpConfig};
@@ -8,7 +8,7 @@ use super::flight::Counts;
 use super::receiver::{Receiver, scale};
 use super::segment::{Segment, Sequence, TcpNote, Why};
 use super::sender::{Piece, Sender};
-use super::window::{PacketWindow, Reno, Window};
+use super::window::{PacketWindow, Window};
 
 /// Which connection: ports and first sequence numbers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -404,9 +404,7 @@ fn window(config: &TcpConfig, policy: Option<&MakePath>, lost_syn: bool) -> Wind
     let packets = |bytes: u64| bytes as f64 / segment as f64;
     match (policy, config.recovery) {
         (Some(make), _) => Window::Bytes(make(start)),
-        (None, RecoveryKind::Standard) => {
-            Window::Bytes(Box::new(Reno::new(start.unit, start.window, start.ssthresh, config.halving)))
-        }
+        (None, RecoveryKind::Standard) => Window::Bytes(Box::new(Reno::new(start, config.halving))),
         (None, RecoveryKind::Sack1) => Window::Packets(PacketWindow {
             cwnd: packets(initial),
             ssthresh: if lost_syn { 2.0 } else { packets(ssthresh).floor() },

@@ -24,7 +24,8 @@ mod window;
 
 pub(crate) use agent::TcpAgent;
 pub(super) use agent::complete;
+pub use anabranch_proto::control::window::Halving;
 pub(super) use build::{agents, check};
 pub(crate) use codec::header;
-pub use config::{Halving, TcpConfig, Variant};
+pub use config::{TcpConfig, Variant};
 pub use segment::{Segment, Sequence, TcpPacket};

@@ -1,8 +1,6 @@
 //! TCP's congestion windows: that of RFC 5681 in bytes, ns-2's in packets, or any window policy.
 
-use anabranch_proto::control::window::{Acked, Congestion, Loss, Lost, Sibling};
-
-use super::config::Halving;
+use anabranch_proto::control::window::{Acked, Congestion, Halving, Loss, Lost, Sibling};
 
 /// The window of a sender.
 pub(super) enum Window {
@@ -78,80 +76,6 @@ impl PacketWindow {
             Loss::Missing => half.max(1.0),
             Loss::Timeout => 1.0,
         };
-    }
-}
-
-/// The window of RFC 5681, which counts bytes (RFC 3465).
-pub(super) struct Reno {
-    segment: u64,
-    halving: Halving,
-    window: u64,
-    ssthresh: u64,
-    /// Bytes acknowledged towards the next step of congestion avoidance.
-    counted: u64,
-    /// Nothing was acknowledged since the last timeout.
-    timed_out: bool,
-}
-
-impl Reno {
-    pub(super) fn new(segment: u64, window: u64, ssthresh: u64, halving: Halving) -> Self {
-        Reno { segment, halving, window, ssthresh, counted: 0, timed_out: false }
-    }
-
-    /// The ssthresh that a loss leaves.
-    //= rfc5681#section-3.1
-    fn halved(&self, flight: u64) -> u64 {
-        let half = match self.halving {
-            Halving::Fraction => flight / 2,
-            Halving::Whole => flight / self.segment / 2 * self.segment,
-        };
-        half.max(2 * self.segment)
-    }
-}
-
-impl Congestion for Reno {
-    fn window(&self) -> u64 {
-        self.window
-    }
-
-    fn ssthresh(&self) -> u64 {
-        self.ssthresh
-    }
-
-    //= rfc5681#section-3.1
-    fn acked(&mut self, acked: &Acked, _: &[Sibling]) {
-        self.timed_out &= !acked.advanced;
-        // A window that did not limit the sender says nothing about the network.
-        let full = acked.flight_before + self.segment > self.window;
-        if acked.recovery || !acked.advanced || !full {
-            return;
-        }
-        if self.window < self.ssthresh {
-            self.window += acked.cumulative.min(self.segment);
-            return;
-        }
-        self.counted += acked.cumulative;
-        if self.counted >= self.window {
-            self.counted -= self.window;
-            self.window += self.segment;
-        }
-    }
-
-    fn lost(&mut self, lost: &Lost, _: &[Sibling]) {
-        self.counted = 0;
-        match lost.how {
-            Loss::Missing => {
-                self.ssthresh = self.halved(lost.outstanding);
-                self.window = self.ssthresh;
-            }
-            Loss::Timeout => {
-                // The same segment timing out again leaves the threshold.
-                if !std::mem::replace(&mut self.timed_out, true) {
-                    self.ssthresh = self.halved(lost.outstanding);
-                }
-                self.window = self.segment;
-            }
-        }
     }
 }
 
