@@ -118,10 +118,6 @@ impl Body {
 }
 
 /// One agent of a flow, of whatever protocol.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there are few agents, and a box would cost each packet a look-up"
-)]
 pub(crate) enum End {
     Sctp(SctpAgent),
     Tcp(TcpAgent),

@@ -99,7 +99,7 @@ fn identity(site: &Site<'_>, config: &TcpConfig, side: &str, (local, remote): (u
     let seed = stream_seed(site.scenario.seed, &format!("flow/{}/{side}", site.flow.name));
     let number = |at: usize| u32::from_le_bytes([seed[at], seed[at + 1], seed[at + 2], seed[at + 3]]);
     let nanos = u64::try_from(config.rto_tick.as_nanos()).unwrap_or(u64::MAX);
-    let phase = u128::from(nanos) * u128::from(number(4)) >> 32;
+    let phase = (u128::from(nanos) * u128::from(number(4))) >> 32;
     Identity { local, remote, first: Sequence(number(0)), phase: Duration::from_nanos(phase as u64) }
 }
 

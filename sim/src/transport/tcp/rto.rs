@@ -161,6 +161,6 @@ mod tests {
         rto.measured(at(0), at(517));
         assert_eq!(rto.timeout(), ms(10) * (52 + 4 * 26));
         rto.measured(at(0), at(517));
-        assert_eq!(rto.timeout(), ms(10) * ((78 << 3) + 416 >> 3));
+        assert_eq!(rto.timeout(), ms(10) * (((78 << 3) + 416) >> 3));
     }
 }
