@@ -22,6 +22,7 @@ fn recording() -> Recording {
             protocols: Vec::new(),
             flows: vec!["f".into()],
             links: vec![("l".into(), "a>b".into()), ("l".into(), "b>a".into())],
+            ..Names::default()
         },
         paths: vec!["l".into()],
         entries: vec![

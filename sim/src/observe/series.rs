@@ -141,8 +141,11 @@ impl Observer for CsvSeries {
         let mut taken = BTreeSet::new();
         self.tcp = names.protocols.iter().map(|protocol| *protocol == "tcp").collect();
         self.flows = names.flows.iter().map(|name| file_name(name, &mut taken)).collect();
-        let links =
-            names.links.iter().map(|(name, direction)| format!("{name}.{}", direction.replace('>', "-")));
+        let links = names
+            .links
+            .iter()
+            .chain(&names.hops)
+            .map(|(name, direction)| format!("{name}.{}", direction.replace('>', "-")));
         self.links = links.map(|name| file_name(&name, &mut taken)).collect();
     }
 
@@ -162,6 +165,8 @@ impl Observer for CsvSeries {
                     DropCause::Queue => "queue",
                     DropCause::Loss => "loss",
                     DropCause::Down => "down",
+                    DropCause::Rts => "rts",
+                    DropCause::Data => "data",
                 };
                 let tsns = packet.tsns().map(|tsn| tsn.0.to_string()).collect::<Vec<_>>().join(" ");
                 let flow = self.flows.get(*flow).cloned().unwrap_or_default();
@@ -170,6 +175,7 @@ impl Observer for CsvSeries {
             Record::Detail { .. }
             | Record::Sent { .. }
             | Record::Started { .. }
+            | Record::Air { .. }
             | Record::Delivered { .. } => {}
         }
     }

@@ -5,8 +5,10 @@
 //! [`keys`] read its tables into these types (`link`, `flow`, `sctp`), and `read` checks what only the whole
 //! can tell. Whatever is wrong becomes one [`ScenarioError`].
 
+mod air;
 pub mod at;
 mod blame;
+mod channel;
 pub mod document;
 pub mod error;
 mod flow;
@@ -14,11 +16,14 @@ pub mod keys;
 mod link;
 mod read;
 mod sctp;
+mod station;
 mod tcp;
 pub mod units;
 
+pub use channel::{Channel, Dcf, Powers, Propagation, Ranges, Reception, Timing};
 pub use document::Document;
 pub use error::ScenarioError;
+pub use station::{Route, Station};
 pub use tcp::{Tcp, WindowSize};
 
 pub use crate::transport::tcp::{Halving, TcpConfig, Variant};
@@ -66,6 +71,12 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// What changes while it runs, in any order.
     pub changes: Vec<Change>,
+    /// The channels on which radios are, in any order.
+    pub channels: Vec<Channel>,
+    /// The nodes with radios, in any order.
+    pub stations: Vec<Station>,
+    /// Ways between radios; all others are the shortest.
+    pub routes: Vec<Route>,
 }
 
 impl Default for Scenario {
@@ -82,6 +93,9 @@ impl Default for Scenario {
             links: Vec::new(),
             flows: Vec::new(),
             changes: Vec::new(),
+            channels: Vec::new(),
+            stations: Vec::new(),
+            routes: Vec::new(),
         }
     }
 }

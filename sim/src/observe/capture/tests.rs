@@ -140,6 +140,7 @@ impl Told {
             flows: vec!["f".to_owned()],
             protocols: vec!["sctp"],
             links: vec![link("a>b"), link("b>a")],
+            ..Names::default()
         });
         Told { writer, packet: packet(FROM, TO, 0) }
     }
