@@ -5,10 +5,13 @@
 mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Lines};
+use std::io::{BufRead, BufReader, ErrorKind, Lines};
+use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
+use anabranch_net::service::{CONTROL, DATA};
+use anabranch_net::{Association, Endpoint, Message, Options};
 use serde_json::Value;
 use support::{anabranch, command, stderr};
 use tempfile::TempDir;
@@ -63,7 +66,11 @@ impl Drop for Listener {
 }
 
 fn interrupt(process: &Child) {
-    let sent = Command::new("kill").args(["-INT", &process.id().to_string()]).status();
+    signal(process, "-INT");
+}
+
+fn signal(process: &Child, which: &str) {
+    let sent = Command::new("kill").args([which, &process.id().to_string()]).status();
     assert!(sent.expect("kill runs").success());
 }
 
@@ -155,6 +162,100 @@ fn an_interrupted_listener_ends_its_associations() {
     let output = client.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stderr(&output).contains("error"), "{}", stderr(&output));
+}
+
+/// SIGTERM in the middle of a file: the client is told; after SIGKILL, the next listener sweeps away what was left.
+#[test]
+fn a_listener_that_is_ended_tells_its_peers_and_leaves_nothing() {
+    let (from, to) = (tempfile::tempdir().expect("a place"), tempfile::tempdir().expect("a place"));
+    let path = from.path().join("endless");
+    fs::File::create(&path).and_then(|file| file.set_len(50_000_000_000)).expect("a sparse file");
+    for which in ["-TERM", "-KILL"] {
+        let mut listener = Listener::into(to.path(), &["--max-size", "100 GB"]);
+        let mut client = listener.client("send", &["--json"]);
+        let client = client.arg(&path).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut client = client.expect("the binary runs");
+        wait_until(|| {
+            fs::read_dir(to.path())
+                .expect("it is there")
+                .any(|e| e.expect("an entry").metadata().is_ok_and(|m| m.len() > 0))
+        });
+        signal(&listener.process, which);
+        let status = listener.process.wait().expect("it ends");
+        if which == "-TERM" {
+            assert_eq!(status.code(), Some(143));
+            let output = client.wait_with_output().expect("it ends");
+            assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+            assert_eq!(names(&to), 0);
+        } else {
+            client.kill().expect("it runs");
+            client.wait().expect("it ends");
+            assert_eq!(names(&to), 1, "nobody could remove it");
+            assert_eq!(Listener::into(to.path(), &[]).interrupt(), Some(130));
+            assert_eq!(names(&to), 0);
+        }
+    }
+}
+
+/// A small disk: what cannot fit is refused when it is announced, and what no longer fits as soon as that is known,
+/// not when all of it was sent; without a path of the listener's host.
+#[test]
+fn a_full_disk_is_told_at_once() {
+    const NAME: &str = "a_full_disk_is_told_at_once";
+    let (from, to) = (tempfile::tempdir().expect("a place"), tempfile::tempdir().expect("a place"));
+    let directory = to.path().display().to_string();
+    let mut process = Command::new("unshare");
+    let script = r#"mount -t tmpfs -o size=8m none "$1" && exec "$2" serve --udp 0 --receive-into "$1""#;
+    process.args(["-m", "sh", "-c", script, "sh", &directory, env!("CARGO_BIN_EXE_anabranch")]);
+    let process = process.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+    let Ok(mut process) = process else { return support::skip(NAME, "no unshare (Debian: util-linux)") };
+    let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+    let Some(Ok(first)) = lines.next() else {
+        let _ = process.wait();
+        return support::skip(NAME, "only root may mount a small disk");
+    };
+    let port = first.rsplit(':').next().expect("a port").to_owned();
+    let mut listener = Listener { process, lines, port };
+    let output = listener.send(&file(&from, "too large", 9_000_000), &[]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("the disk has room for"), "{}", stderr(&output));
+    listener.line();
+    // Something else fills the disk after the announcement. The rest is not waited for.
+    let inside = format!("/proc/{}/root{directory}/other", listener.process.id());
+    let verdict = by_hand(&listener.port, async |association| {
+        say(association, CONTROL, br#"{"send-file":{"name":"fits","size":6000000}}"#).await;
+        let go = association.recv().await.expect("it lives").expect("an answer").into_bytes();
+        assert_eq!(go, r#"{"go":{}}"#);
+        let full = fs::write(inside, vec![1; 9_000_000]).expect_err("that is more than there is");
+        assert_eq!(full.kind(), ErrorKind::StorageFull);
+        say(association, DATA, &[0; 60_000]).await;
+        association.recv().await.expect("it lives").expect("an answer").into_bytes()
+    });
+    let verdict = String::from_utf8_lossy(&verdict).into_owned();
+    assert!(verdict.contains(r#""failed":"the disk is full""#), "{verdict}");
+    let line = listener.line();
+    assert!(line.contains("the disk is full") && !line.contains(&directory), "{line}");
+}
+
+async fn say(association: &Association, ppid: u32, text: &[u8]) {
+    let message = Message { stream: 0, ppid, payload: text.to_vec().into(), ..Message::default() };
+    association.send(message).await.expect("it is up");
+}
+
+/// A conversation with a listener, word by word.
+fn by_hand<T>(udp: &str, talk: impl AsyncFnOnce(&Association) -> T) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async {
+        let local = [IpAddr::from([127, 0, 0, 1])];
+        let endpoint = Endpoint::bind(Options::towards(&local).expect("a route")).expect("a socket");
+        let to = [(local[0], udp.parse().expect("a port")).into()];
+        let association = endpoint.connect(&to, 5000).await.expect("it comes up");
+        let said = talk(&association).await;
+        association.abort();
+        drop(association);
+        endpoint.close().await;
+        said
+    })
 }
 
 fn wait_until(so: impl Fn() -> bool) {

@@ -38,6 +38,7 @@ mod printable;
 mod report;
 pub mod service;
 mod socket;
+mod source;
 
 pub use anabranch_proto::{Delivery, Event, LostReason, Message, PathId, PathState, Statistics};
 pub use association::{Association, Ended};
@@ -46,3 +47,4 @@ pub use interface::{addresses, sources};
 pub use options::{Carrier, Options, UDP_PORT};
 pub use printable::{is_printable, printable};
 pub use report::{Device, PathReport, Traffic};
+pub use source::source;

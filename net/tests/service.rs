@@ -167,3 +167,25 @@ async fn a_measurement_there_and_back() {
     let service = Service::new(None).await;
     assert!(matches!(measure(&service.association, &refused).await, Err(Failure::Refused(_))));
 }
+
+/// A file that is announced takes no room until it comes; and the client of which there is no room left hears so at
+/// once, before it has sent all.
+#[tokio::test]
+async fn an_announcement_takes_no_room() {
+    let (from, to, inbox) = places(100_000);
+    let hog = Service::new(Some(inbox.clone())).await;
+    hog.say(CONTROL, r#"{"send-file":{"name":"hog","size":90000}}"#).await;
+    let go = hog.association.recv().await.expect("it lives").expect("an answer");
+    assert_eq!(go.into_bytes(), r#"{"go":{}}"#);
+    fs::write(from.path().join("honest"), [1; 90_000]).expect("a file");
+    let service = Service::new(Some(inbox)).await;
+    let sent = send_file(&service.association, &from.path().join("honest"), &|_, _| {}).await;
+    assert_eq!(sent.expect("it arrives").size, 90_000);
+    assert!(matches!(service.end().await, Ok(Served::File(_))));
+    hog.say(DATA, &"x".repeat(20_000)).await;
+    let verdict = hog.association.recv().await.expect("it lives").expect("an answer").into_bytes();
+    let verdict = String::from_utf8_lossy(&verdict).into_owned();
+    assert!(verdict.contains("there is room for 10000 bytes"), "{verdict}");
+    assert!(matches!(hog.end().await, Ok(Served::NoFile { arrived: 20_000, .. })));
+    assert_eq!(names(to.path()), ["honest"]);
+}

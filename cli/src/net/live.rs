@@ -1,6 +1,7 @@
 //! A transfer as it goes on: a bar, and a line for each path.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use anabranch_net::{Association, PathId};
@@ -41,7 +42,7 @@ impl Live {
     }
 
     /// Draws the paths of the association again and again.
-    pub(super) async fn watch(&mut self, association: &Association) {
+    pub(super) async fn watch(&mut self, association: &Association) -> Infallible {
         loop {
             tokio::time::sleep(EVERY).await;
             self.look(association);

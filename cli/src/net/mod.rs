@@ -19,6 +19,7 @@ use bytes::Bytes;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::output::{fail, refuse, refuse_scenario};
+use crate::{INTERRUPTED, TERMINATED};
 
 /// The SCTP port of a listener, unless it is told another.
 const PORT: u16 = 5000;
@@ -125,32 +126,39 @@ impl Client {
     }
 }
 
-/// Runs a command, which is told of every Ctrl-C, to its exit status.
+/// Runs a command, which is told of every signal to end, to its exit status.
 fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = runtime.and_then(|runtime| {
         runtime.block_on(async {
-            let mut interrupts = Interrupts(signal(SignalKind::interrupt())?);
-            Ok(command(&mut interrupts).await)
+            let (keyboard, system) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+            Ok(command(&mut Interrupts { keyboard, system }).await)
         })
     });
     result.unwrap_or_else(|error| fail(format!("the system gives no runtime: {error}")))
 }
 
-/// Every Ctrl-C from the beginning on: none is missed, whatever goes on when it is pressed.
-struct Interrupts(Signal);
+/// Every Ctrl-C and every SIGTERM from the beginning on: none is missed, whatever goes on when it comes.
+struct Interrupts {
+    keyboard: Signal,
+    system: Signal,
+}
 
 impl Interrupts {
-    async fn next(&mut self) {
-        self.0.recv().await;
+    /// Waits for the next one; the exit status that says which it was.
+    async fn next(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.keyboard.recv() => INTERRUPTED,
+            _ = self.system.recv() => TERMINATED,
+        }
     }
 }
 
-/// Ends an association gracefully, as long as nobody presses Ctrl-C (again); then at once.
+/// Ends an association gracefully, as long as no signal comes (again); then at once. The peer is told either way.
 async fn end(association: &Association, interrupts: &mut Interrupts) {
     tokio::select! {
         _ = association.close() => {}
-        () = interrupts.next() => association.abort(),
+        _ = interrupts.next() => association.abort(),
     }
 }
 

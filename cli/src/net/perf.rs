@@ -7,8 +7,8 @@ use anabranch_net::{Association, Endpoint};
 use serde_json::{Map, Value, json};
 
 use super::{Client, Interrupts, end, in_runtime, leave, paths};
+use crate::WRONG_INPUT;
 use crate::output::{fail, print, print_json, refuse};
-use crate::{INTERRUPTED, WRONG_INPUT};
 
 /// What `anabranch perf` takes.
 #[derive(clap::Args)]
@@ -57,15 +57,15 @@ async fn both_ways(
     let Arguments { seconds, streams, message_size, .. } = *arguments;
     let plan = Plan { seconds, message_size, streams };
     let measured = tokio::select! {
-        measured = measure(association, &plan) => Some(measured),
-        () = interrupts.next() => None,
+        measured = measure(association, &plan) => Ok(measured),
+        signal = interrupts.next() => Err(signal),
     };
     let status = match measured {
-        Some(Ok(measured)) => report(arguments, &measured, endpoint, association),
-        Some(Err(error)) => fail(error),
-        None => {
+        Ok(Ok(measured)) => report(arguments, &measured, endpoint, association),
+        Ok(Err(error)) => fail(error),
+        Err(signal) => {
             fail("interrupted");
-            INTERRUPTED
+            signal
         }
     };
     end(association, interrupts).await;

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::live::Live;
 use super::{Client, Interrupts, end, in_runtime, leave, paths};
 use crate::output::{fail, print, print_json, refuse};
-use crate::{DONE, FAILED, INTERRUPTED};
+use crate::{DONE, FAILED};
 
 /// What `anabranch send` takes.
 #[derive(clap::Args)]
@@ -34,14 +34,15 @@ Examples:
 
 Ctrl-C ends the association gracefully, a second Ctrl-C at once; what had arrived is told. Nothing is encrypted.
 
-Exit status: 0 the other end has the file and its hash is right, 2 the input was wrong, 130 interrupted, 1 anything
-else.";
+Exit status: 0 the other end has the file and its hash is right, 2 the input was wrong, 130 interrupted, 143
+ended by SIGTERM, 1 anything else.";
 
 /// What became of the file.
 enum Outcome {
     Sent(SentFile),
     Failed(SendError),
-    Interrupted,
+    /// With the exit status.
+    Interrupted(u8),
 }
 
 /// Sends the file, and returns the exit status.
@@ -73,8 +74,8 @@ async fn transfer(
             Ok(file) => Outcome::Sent(file),
             Err(error) => Outcome::Failed(error),
         },
-        () = live.watch(association) => Outcome::Interrupted,
-        () = interrupts.next() => Outcome::Interrupted,
+        never = live.watch(association) => match never {},
+        signal = interrupts.next() => Outcome::Interrupted(signal),
     };
     let seconds = begun.elapsed().as_secs_f64();
     end(association, interrupts).await;
@@ -104,7 +105,7 @@ fn report(
     let (status, problem) = match outcome {
         Outcome::Sent(_) => (DONE, None),
         Outcome::Failed(error) => (FAILED, Some(error.to_string())),
-        Outcome::Interrupted => (INTERRUPTED, Some("interrupted".to_owned())),
+        Outcome::Interrupted(signal) => (*signal, Some("interrupted".to_owned())),
     };
     let file = arguments.file.display();
     let rate = arrived as f64 * 8.0 / seconds.max(f64::MIN_POSITIVE);

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anabranch_net::service::{Failure, Inbox, Served, serve as converse};
 use anabranch_net::{Association, Device, Endpoint, Options, addresses, printable};
@@ -10,8 +11,9 @@ use anabranch_proto::Config;
 use anabranch_sim::scenario::size;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
-use super::{Interrupts, Transport, in_runtime};
+use super::{Interrupts, Transport, in_runtime, leave};
 use crate::output::{fail, print, refuse};
 use crate::{DONE, INTERRUPTED};
 
@@ -27,9 +29,15 @@ pub(crate) struct Arguments {
     /// Receive files into this directory; without it, none are received
     #[arg(long, value_name = "DIR")]
     receive_into: Option<PathBuf>,
-    /// Bytes of all files together at most, with a unit
+    /// Bytes of all files in the directory together at most, with a unit
     #[arg(long, value_name = "SIZE", default_value = "1 GB")]
     max_size: String,
+    /// Bytes of the files of one source at most [default: --max-size; half of it with --public]
+    #[arg(long, value_name = "SIZE")]
+    max_size_per_source: Option<String>,
+    /// Associations of one source address (IPv6: network of 64 bits) at the same time
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    max_per_source: u32,
     /// Serve whoever can reach these addresses, unauthenticated
     #[arg(long)]
     public: bool,
@@ -44,9 +52,12 @@ Examples:
 On any address but loopback, --key or --public is needed. Nothing is encrypted: whoever is on the way can read all,
 and without --key can change it.
 
-Ctrl-C ends all associations gracefully, a second Ctrl-C at once.
+A file counts as received when it and its name are on the disk. What takes room is what has arrived; a transfer that
+brings less than 1000 bytes a second over two minutes is ended.
 
-Exit status: 130 interrupted, 2 the input was wrong, 1 anything else.";
+Ctrl-C or SIGTERM ends all associations gracefully, a second one, or five seconds, at once. Peers are told either way.
+
+Exit status: 130 interrupted, 143 ended by SIGTERM, 2 the input was wrong, 1 anything else.";
 
 /// Serves until it is interrupted, and returns the exit status.
 pub(crate) fn serve(arguments: &Arguments) -> u8 {
@@ -74,15 +85,29 @@ fn read(arguments: &Arguments) -> Result<(Options, Option<Inbox>), u8> {
         let expanded = if ip.is_unspecified() { addresses(*ip).map_err(fail)? } else { vec![*ip] };
         local.extend(expanded);
     }
-    let room = size(&arguments.max_size)
-        .map_err(|hint| refuse(format!("--max-size {}: {hint}", arguments.max_size)))?;
+    let (room, share) = limits(arguments)?;
     let inbox = arguments.receive_into.as_ref().map(|directory| {
-        Inbox::new(directory, room)
-            .map_err(|error| refuse(format!("--receive-into {}: {error}", directory.display())))
+        let inbox = Inbox::new(directory, room).map(|inbox| inbox.share(share));
+        inbox.map_err(|error| refuse(format!("--receive-into {}: {error}", directory.display())))
     });
+    let inbox = inbox.transpose()?;
     let config = Config { port: arguments.transport.port, ..config };
     let carrier = arguments.transport.carrier(arguments.transport.udp);
-    Ok((Options { config, local, carrier, ..Options::default() }, inbox.transpose()?))
+    let max_per_source = Some(arguments.max_per_source);
+    Ok((Options { config, local, carrier, max_per_source, ..Options::default() }, inbox))
+}
+
+/// Bytes that all files and those of one source may have.
+fn limits(arguments: &Arguments) -> Result<(u64, u64), u8> {
+    let bytes =
+        |option: &str, text: &str| size(text).map_err(|hint| refuse(format!("{option} {text}: {hint}")));
+    let room = bytes("--max-size", &arguments.max_size)?;
+    let share = match &arguments.max_size_per_source {
+        Some(share) => bytes("--max-size-per-source", share)?,
+        None if arguments.public => room / 2,
+        None => room,
+    };
+    Ok((room, share))
 }
 
 async fn accept(endpoint: Endpoint, inbox: Option<Inbox>, interrupts: &mut Interrupts) -> u8 {
@@ -96,33 +121,53 @@ async fn accept(endpoint: Endpoint, inbox: Option<Inbox>, interrupts: &mut Inter
             return INTERRUPTED;
         }
     }
-    let (stop, stopping) = watch::channel(false);
+    let (stop, stopping) = watch::channel(Stop::Not);
     let mut clients = JoinSet::new();
-    loop {
+    let signal = loop {
         tokio::select! {
             association = endpoint.accept() => {
                 clients.spawn(client(association, inbox.clone(), stopping.clone()));
             }
             Some(_) = clients.join_next(), if !clients.is_empty() => {}
-            () = interrupts.next() => break,
+            signal = interrupts.next() => break signal,
         }
-    }
-    let _ = stop.send(true);
+    };
+    let _ = stop.send(Stop::Gracefully);
+    let ended = async |clients: &mut JoinSet<()>| while clients.join_next().await.is_some() {};
     tokio::select! {
-        () = async { while clients.join_next().await.is_some() {} } => endpoint.close().await,
-        () = interrupts.next() => {}
+        () = ended(&mut clients) => {}
+        _ = interrupts.next() => {}
+        () = sleep(FAREWELL) => {}
     }
-    INTERRUPTED
+    let _ = stop.send(Stop::AtOnce);
+    // An abort takes no answer.
+    let _ = timeout(Duration::from_secs(1), ended(&mut clients)).await;
+    leave(&endpoint).await;
+    signal
+}
+
+/// How long associations may take to end gracefully after a signal.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How clients are to end.
+#[derive(Copy, Clone, PartialEq)]
+enum Stop {
+    Not,
+    Gracefully,
+    AtOnce,
 }
 
 /// Serves a client, and says how it went.
-async fn client(association: Association, inbox: Option<Inbox>, mut stopping: watch::Receiver<bool>) {
+async fn client(association: Association, inbox: Option<Inbox>, mut stopping: watch::Receiver<Stop>) {
     let association = Arc::new(association);
     let from = association.paths().first().map_or("nowhere".to_owned(), |path| path.remote.ip.to_string());
     let ending = Arc::clone(&association);
     let stop = tokio::spawn(async move {
-        if stopping.wait_for(|stop| *stop).await.is_ok() {
-            let _ = ending.close().await;
+        if stopping.wait_for(|stop| *stop != Stop::Not).await.is_ok() {
+            tokio::select! {
+                _ = ending.close() => {}
+                _ = stopping.wait_for(|stop| *stop == Stop::AtOnce) => ending.abort(),
+            }
         }
     });
     let said = match converse(&association, inbox.as_ref()).await {

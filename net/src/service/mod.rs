@@ -8,7 +8,8 @@
 //! ← {"go":{}}                                     or {"refused":{"why":"…"}}
 //! → DATA …                                        in order, on stream 0
 //! → {"end":{"sha256":"…"}}                        of what was sent, 64 digits
-//! ← {"verdict":{"received":12,"failed":null}}     the file has its name, or why it has not
+//! ← {"verdict":{"received":12,"failed":null}}     the file has its name, or why it has not; a failure is said at once,
+//!                                                 in the middle of the data if need be
 //!
 //! → {"measure":{"seconds":5.0,"message_size":8192,"streams":1}}
 //! ← {"go":{}}
@@ -27,10 +28,12 @@
 mod file;
 mod inbox;
 mod perf;
+mod serve;
 
 pub use file::{Progress, SendError, SentFile, announcement, send_file};
-pub use inbox::{Inbox, Received, Served, serve};
+pub use inbox::{Inbox, Received};
 pub use perf::{Direction, Measured, Plan, measure};
+pub use serve::{Served, serve};
 
 use anabranch_proto::{Delivery, Message};
 use bytes::{Bytes, BytesMut};
@@ -96,6 +99,9 @@ pub enum Failure {
     /// The other end says nothing.
     #[error("the other end has said nothing for {0} seconds")]
     Silent(u64),
+    /// The other end sends less than so many bytes a second.
+    #[error("the other end sends less than {0} bytes a second")]
+    Slow(u64),
 }
 
 /// What arrives: something said, or user data.
