@@ -41,6 +41,11 @@ pub(crate) fn fail(message: impl Display) -> u8 {
     FAILED
 }
 
+/// Tells how something goes on.
+pub(crate) fn note(message: impl Display) {
+    tell(&message.to_string());
+}
+
 /// Tells what is wrong with the input.
 pub(crate) fn refuse(message: impl Display) -> u8 {
     tell(&format!("error: {message}"));

@@ -299,11 +299,19 @@ fn only_who_has_the_key() {
     let sent = file(&from, "sent", 100_000);
     let listener = Listener::into(into.path(), &["--key", &right]);
     let hurry = ["--set", "rto_initial=100ms", "--set", "rto_min=50ms", "--set", "max_init_retransmits=1"];
-    for key in [&[][..], &["--key", &wrong]] {
-        let output = listener.send(&sent, &[key, &hurry[..]].concat());
+    let told = ["only the listener has a key", "has it the same key?"];
+    for (key, told) in
+        [&["--timeout", "20"][..], &["--key", &wrong, "--timeout", "0.2"]].into_iter().zip(told)
+    {
+        let hurry = if told.contains("same") { &hurry[..4] } else { &hurry[..] };
+        let output = listener.send(&sent, &[key, hurry].concat());
         assert_eq!(output.status.code(), Some(1), "{key:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(told), "{key:?}: {}", stderr(&output));
         assert_eq!(names(&into), 0, "{key:?}");
     }
+    let open = Listener::into(into.path(), &[]);
+    let output = open.send(&sent, &["--key", &right]);
+    assert!(stderr(&output).contains("only this end has a key"), "{}", stderr(&output));
     let output = listener.send(&sent, &["--key", &right]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(fs::read(into.path().join("sent")).expect("it arrived"), fs::read(&sent).expect("a file"));
@@ -311,7 +319,18 @@ fn only_who_has_the_key() {
 
 #[test]
 fn wrong_input_is_refused_with_the_reason() {
-    let cases: [(&[&str], &str); 10] = [
+    let cases: [(&[&str], &str); 15] = [
+        (&["perf", "--to", "192.0.2.256"], "neither an address nor a name"),
+        (
+            &["perf", "--to", "127.0.0.1", "--from", "203.0.113.77"],
+            "--from 203.0.113.77: no interface of this host",
+        ),
+        (
+            &["serve", "--public", "--listen", "203.0.113.77"],
+            "--listen 203.0.113.77: no interface of this host",
+        ),
+        (&["perf", "--to", "127.0.0.1:9900", "--raw"], "there are no UDP ports"),
+        (&["perf", "--to", "127.0.0.1", "--timeout", "5 parsecs"], "parsecs"),
         (&["serve", "--listen", "192.0.2.1"], "--public"),
         (&["serve", "--listen", "127.0.0.1,0.0.0.0"], "--public"),
         (&["serve", "--receive-into", "/nowhere/at/all"], "--receive-into /nowhere/at/all"),
@@ -328,6 +347,48 @@ fn wrong_input_is_refused_with_the_reason() {
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
         assert!(stderr(&output).contains(told), "{arguments:?}: {}", stderr(&output));
     }
+}
+
+/// A listener by name, and with its UDP port behind its address.
+#[test]
+fn a_listener_is_an_address_or_a_name() {
+    let listener = Listener::new(&[]);
+    let place = format!("127.0.0.1:{}", listener.port);
+    for to in [vec!["--to", &place], vec!["--to", "localhost", "--udp", &listener.port]] {
+        let output = command(&["perf", "--seconds", "0.1"]).args(&to).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(0), "{to:?}: {}", stderr(&output));
+    }
+    let output = anabranch(&["perf", "--to", "no.such.host.invalid"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stderr(&output).contains("--to no.such.host.invalid: this name has no address"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+/// Somebody is there and says nothing: it is told what is waited for, and not for longer than was said.
+#[test]
+fn a_silent_peer_is_not_waited_for_without_a_word() {
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let place = silent.local_addr().expect("an address").to_string();
+    let hurry = ["--set", "rto_initial=50ms", "--set", "rto_min=50ms", "--timeout", "900 ms"];
+    let output = command(&["perf", "--to", &place]).args(hurry).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    let told = stderr(&output);
+    assert!(told.contains(&format!(" times, no answer from {place} (UDP)\n")), "{told}");
+    assert!(
+        told.contains(&format!("error: no association with {place} within 0.9 s (--timeout): asked ")),
+        "{told}"
+    );
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let place = silent.local_addr().expect("an address").to_string();
+    let mut client = command(&["perf", "--to", &place]);
+    let client = client.stderr(Stdio::piped()).spawn().expect("it runs");
+    // It has begun when its first packet has come.
+    silent.recv(&mut [0; 2000]).expect("an INIT");
+    interrupt(&client);
+    assert_eq!(client.wait_with_output().expect("it ends").status.code(), Some(130));
 }
 
 #[test]

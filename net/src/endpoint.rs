@@ -61,6 +61,7 @@ pub(crate) fn why_lost(reason: &LostReason) -> String {
         LostReason::PeerAborted(causes) => format!("the peer aborted: {causes:?}"),
         LostReason::UserAborted => "it was aborted at this end".to_owned(),
         LostReason::ProtocolViolation => "the peer broke the protocol".to_owned(),
+        LostReason::NotAuthenticated => "only this end has a shared key (RFC 4895)".to_owned(),
     }
 }
 

@@ -5,14 +5,15 @@
 mod live;
 mod paths;
 pub(crate) mod perf;
+mod places;
 pub(crate) mod send;
 pub(crate) mod serve;
+mod setup;
 
-use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anabranch_net::{Association, Carrier, Endpoint, Options, UDP_PORT};
+use anabranch_net::{Association, Carrier, Endpoint, UDP_PORT};
 use anabranch_proto::{Config, SharedKey};
 use anabranch_sim::scenario::protocol;
 use bytes::Bytes;
@@ -82,48 +83,6 @@ fn shared_key(file: &Path) -> Result<SharedKey, u8> {
         )));
     }
     Ok(SharedKey { id: 1, secret: Bytes::copy_from_slice(secret) })
-}
-
-/// A client's peer, and the way to it.
-#[derive(clap::Args)]
-pub(crate) struct Client {
-    /// The listener's addresses, the first to be tried first
-    #[arg(long, value_name = "ADDR", value_delimiter = ',', required = true)]
-    to: Vec<IpAddr>,
-    /// The local addresses, in order [default: those that the system's routes choose]
-    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
-    from: Vec<IpAddr>,
-    #[command(flatten)]
-    transport: Transport,
-    /// Print one JSON object, in SI units
-    #[arg(long)]
-    json: bool,
-}
-
-impl Client {
-    fn options(&self) -> Result<Options, u8> {
-        let config = Config { port: 0, ..self.transport.config()? };
-        let options = Options::towards(&self.to).or_else(|error| match self.from.is_empty() {
-            true => Err(fail(error)),
-            // The addresses that were given may know a way.
-            false => Ok(Options { listen: false, ..Options::default() }),
-        })?;
-        let local = if self.from.is_empty() { options.local } else { self.from.clone() };
-        let bind_devices = options.bind_devices && !local.iter().any(|own| self.to.contains(own));
-        Ok(Options { config, local, carrier: self.transport.carrier(0), bind_devices, ..options })
-    }
-
-    /// An association with the listener; or the exit status of why there is none.
-    async fn connect(&self) -> Result<(Endpoint, Association), u8> {
-        let endpoint = Endpoint::bind(self.options()?).map_err(fail)?;
-        let udp = if self.transport.raw { 0 } else { self.transport.udp };
-        let to: Vec<SocketAddr> = self.to.iter().map(|ip| SocketAddr::new(*ip, udp)).collect();
-        let association = endpoint.connect(&to, self.transport.port).await.map_err(|error| {
-            let to: Vec<String> = to.iter().map(SocketAddr::to_string).collect();
-            fail(format!("no association with {}: {error}", to.join(", ")))
-        })?;
-        Ok((endpoint, association))
-    }
 }
 
 /// Runs a command, which is told of every signal to end, to its exit status.

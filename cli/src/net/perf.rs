@@ -6,7 +6,8 @@ use anabranch_net::service::{Direction, Measured, Plan, measure};
 use anabranch_net::{Association, Endpoint};
 use serde_json::{Map, Value, json};
 
-use super::{Client, Interrupts, end, in_runtime, leave, paths};
+use super::setup::Client;
+use super::{Interrupts, end, in_runtime, leave, paths};
 use crate::WRONG_INPUT;
 use crate::output::{fail, print, print_json, refuse};
 
@@ -42,7 +43,7 @@ pub(crate) fn perf(arguments: &Arguments) -> u8 {
         refuse("--seconds: 0 to 3600 seconds");
         return WRONG_INPUT;
     }
-    in_runtime(async |interrupts: &mut Interrupts| match arguments.client.connect().await {
+    in_runtime(async |interrupts: &mut Interrupts| match arguments.client.connect(interrupts).await {
         Ok((endpoint, association)) => both_ways(arguments, &endpoint, &association, interrupts).await,
         Err(status) => status,
     })

@@ -8,7 +8,8 @@ use anabranch_net::{Association, Endpoint};
 use serde_json::json;
 
 use super::live::Live;
-use super::{Client, Interrupts, end, in_runtime, leave, paths};
+use super::setup::Client;
+use super::{Interrupts, end, in_runtime, leave, paths};
 use crate::output::{fail, print, print_json, refuse};
 use crate::{DONE, FAILED};
 
@@ -52,7 +53,7 @@ pub(crate) fn send(arguments: &Arguments) -> u8 {
         Ok(_) => return refuse(format!("{}: this is no file", arguments.file.display())),
         Err(error) => return refuse(format!("{}: {error}", arguments.file.display())),
     };
-    in_runtime(async |interrupts: &mut Interrupts| match arguments.client.connect().await {
+    in_runtime(async |interrupts: &mut Interrupts| match arguments.client.connect(interrupts).await {
         Ok((endpoint, association)) => transfer(arguments, size, &endpoint, &association, interrupts).await,
         Err(status) => status,
     })

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
+use super::setup::refuse_bind;
 use super::{Interrupts, Transport, in_runtime, leave};
 use crate::output::{fail, print, refuse};
 use crate::{DONE, INTERRUPTED};
@@ -67,7 +68,7 @@ pub(crate) fn serve(arguments: &Arguments) -> u8 {
     };
     in_runtime(async |interrupts: &mut Interrupts| match Endpoint::bind(options) {
         Ok(endpoint) => accept(endpoint, inbox, interrupts).await,
-        Err(error) => fail(error),
+        Err(error) => refuse_bind("--listen", &error),
     })
 }
 
