@@ -101,6 +101,20 @@ fn a_file_is_sent_and_received() {
         (&3_000_000.into(), &3_000_000.into(), &true.into())
     );
     assert_eq!(result["paths"][0]["state"], "active");
+    let sent: u64 = result["intervals"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|i| i["there"]["bytes"].as_u64())
+        .sum();
+    assert!((3_000_000..3_001_000).contains(&sent), "{result}");
+    let event = &result["events"][0];
+    assert_eq!(
+        (&event["state"], &event["path"]),
+        (&"active".into(), &"127.0.0.1 → 127.0.0.1".into()),
+        "{result}"
+    );
+    assert!(event["time"].is_f64() && event["cause"].is_string(), "{result}");
     assert!(result["traffic"]["segments_a_send"].as_f64() >= Some(1.0), "{result}");
     assert_eq!(fs::read(to.path().join("a file")).expect("it came"), fs::read(&path).expect("it is there"));
     assert!(listener.line().ends_with("a file, 3000000 bytes"));
@@ -279,11 +293,76 @@ fn a_measurement_goes_both_ways() {
         let measured = &result[direction];
         assert!(measured["bytes"].as_u64() > Some(0) && measured["rate"].as_f64() > Some(0.0), "{result}");
         assert!(measured["cpu_a_gigabyte"].as_f64() > Some(0.0), "{result}");
+        let delays = &measured["delays"];
+        assert!(delays["delay"]["p99"].as_f64() >= delays["delay"]["p50"].as_f64(), "{result}");
+        assert!(delays["jitter"]["max"].as_f64() > Some(0.0), "{result}");
         let carried = result[format!("{direction}_by_path")]["127.0.0.1 → 127.0.0.1"].as_u64();
         assert!(carried >= measured["bytes"].as_u64(), "{result}");
     }
     let text = listener.client("perf", &["--seconds", "0.1"]).output().expect("it runs");
-    assert!(String::from_utf8_lossy(&text.stdout).contains("CPU s/GB"));
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(
+        text.contains("CPU s/GB") && text.contains("delay  mean") && text.contains("jitter mean"),
+        "{text}"
+    );
+}
+
+#[test]
+fn one_way_both_at_once_and_several_associations() {
+    let listener = Listener::new(&[]);
+    let perf = |arguments: &[&str]| {
+        let output = listener.client("perf", &[&["--json", "--seconds", "0.3"], arguments].concat()).output();
+        let output = output.expect("it runs");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        json(&output)
+    };
+    let reverse = perf(&["--reverse"]);
+    assert!(reverse["there"].is_null() && reverse["back"]["bytes"].as_u64() > Some(0), "{reverse}");
+    let both = perf(&[
+        "--both",
+        "--parallel",
+        "2",
+        "--rate",
+        "1 Mbit/s",
+        "--message-size",
+        "500",
+        "--interval",
+        "100 ms",
+    ]);
+    assert_eq!(both["associations"].as_array().map(Vec::len), Some(2));
+    for way in ["there", "back"] {
+        // Two applications of 1 Mbit/s for 0.3 s: 75,000 bytes and the first messages.
+        let bytes = both[way]["bytes"].as_u64().expect("a number");
+        assert!((10_000..=77_000).contains(&bytes), "{both}");
+        let sum: u64 = both["associations"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|one| one[way]["bytes"].as_u64().expect("a number"))
+            .sum();
+        assert_eq!(sum, bytes, "{both}");
+    }
+    let intervals = both["intervals"].as_array().expect("a list");
+    assert!(intervals.len() >= 3, "{both}");
+    let back: u64 =
+        intervals.iter().map(|interval| interval["back"]["bytes"].as_u64().expect("a number")).sum();
+    assert_eq!(Some(back), both["back"]["bytes"].as_u64(), "intervals leave nothing out: {both}");
+    assert_eq!(both["events"][0]["state"], "active", "{both}");
+}
+
+/// Ctrl-C ends a measurement with what was measured until then.
+#[test]
+fn an_interrupted_measurement_is_told() {
+    let listener = Listener::new(&[]);
+    let mut client = listener.client("perf", &["--seconds", "60", "--interval", "0.1"]);
+    let mut client = client.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut lines = BufReader::new(client.stdout.take().expect("a pipe")).lines();
+    let first = lines.next().expect("an interval").expect("text");
+    assert!(first.contains("there") && first.contains("Mbit/s"), "{first}");
+    interrupt(&client);
+    assert_eq!(client.wait().expect("it ends").code(), Some(130));
+    let rest: Vec<String> = lines.map(|line| line.expect("text")).collect();
+    assert!(rest.iter().any(|line| line.starts_with("there ") && line.contains("cut off")), "{rest:?}");
 }
 
 /// With a key nobody gets in without it, or with another.
@@ -319,7 +398,8 @@ fn only_who_has_the_key() {
 
 #[test]
 fn wrong_input_is_refused_with_the_reason() {
-    let cases: [(&[&str], &str); 15] = [
+    let cases: [(&[&str], &str); 16] = [
+        (&["perf", "--to", "127.0.0.1", "--seconds", "0"], "--seconds"),
         (&["perf", "--to", "192.0.2.256"], "neither an address nor a name"),
         (
             &["perf", "--to", "127.0.0.1", "--from", "203.0.113.77"],

@@ -5,7 +5,9 @@
 mod live;
 mod paths;
 pub(crate) mod perf;
+mod perf_report;
 mod places;
+mod record;
 pub(crate) mod send;
 pub(crate) mod serve;
 mod setup;

@@ -1,14 +1,15 @@
 //! `anabranch send`: sends a file to a listener.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anabranch_net::service::{SendError, SentFile, announcement, send_file};
 use anabranch_net::{Association, Endpoint};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::live::Live;
-use super::setup::Client;
+use super::record::{Carried, Changes, Intervals};
+use super::setup::{Client, waiting};
 use super::{Interrupts, end, in_runtime, leave, paths};
 use crate::output::{fail, print, print_json, refuse};
 use crate::{DONE, FAILED};
@@ -24,6 +25,9 @@ pub(crate) struct Arguments {
     /// Show the rate and state of each path while it is sent
     #[arg(long)]
     progress: bool,
+    /// How long the intervals are of which --json tells, in seconds or with a unit
+    #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = waiting)]
+    interval: Duration,
 }
 
 const EXAMPLES: &str = "\
@@ -70,30 +74,49 @@ async fn transfer(
     let mut live = Live::new(size, arguments.progress);
     let bar = live.bar();
     let told = |given, _| bar.set_position(given);
+    let mut intervals = Intervals::new(arguments.interval, begun);
+    let mut changes = Changes::new(begun);
+    let carried = || {
+        let there = association.statistics().acknowledged;
+        Carried { there, back: None, paths: association.paths() }
+    };
     let outcome = tokio::select! {
         sent = send_file(association, &arguments.file, &told) => match sent {
             Ok(file) => Outcome::Sent(file),
             Err(error) => Outcome::Failed(error),
         },
         never = live.watch(association) => match never {},
+        never = intervals.watch(carried, |_| {}) => match never {},
+        never = changes.watch(association) => match never {},
         signal = interrupts.next() => Outcome::Interrupted(signal),
     };
     let seconds = begun.elapsed().as_secs_f64();
+    intervals.close(&carried());
     end(association, interrupts).await;
     live.finish();
-    let status = report(arguments, &outcome, seconds, size, endpoint, association);
+    let told = Told { seconds, size, intervals: intervals.list, changes: changes.list };
+    let status = report(arguments, &outcome, &told, endpoint, association);
     leave(endpoint).await;
     status
+}
+
+/// What was seen of a transfer.
+struct Told {
+    seconds: f64,
+    /// Bytes of the file.
+    size: u64,
+    intervals: Vec<Value>,
+    changes: Vec<Value>,
 }
 
 fn report(
     arguments: &Arguments,
     outcome: &Outcome,
-    seconds: f64,
-    size: u64,
+    told: &Told,
     endpoint: &Endpoint,
     association: &Association,
 ) -> u8 {
+    let Told { seconds, size, .. } = *told;
     let arrived = match outcome {
         Outcome::Sent(_) => size,
         // The announcement was acknowledged as well.
@@ -125,6 +148,8 @@ fn report(
             "seconds": seconds,
             "rate": rate,
             "sha256": sent,
+            "intervals": told.intervals,
+            "events": told.changes,
             "paths": reports.iter().map(paths::json).collect::<Vec<_>>(),
             "traffic": paths::traffic(&endpoint.traffic()),
         }));

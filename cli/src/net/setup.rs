@@ -35,7 +35,7 @@ pub(crate) struct Client {
 }
 
 /// A duration with its unit, or in seconds.
-fn waiting(text: &str) -> Result<Duration, String> {
+pub(super) fn waiting(text: &str) -> Result<Duration, String> {
     let read = match text.parse::<f64>() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| "this is no time to wait".to_owned()),
         Err(_) => duration(text),

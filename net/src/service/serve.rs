@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 
+use super::delay::Clock;
 use super::inbox::{Inbox, Piece, Received};
 use super::{Control, Failure, Heard, Plan, hear, perf, say, unexpected};
 use crate::Association;
@@ -52,10 +53,16 @@ pub async fn serve(association: &Association, inbox: Option<&Inbox>) -> Result<S
 }
 
 async fn converse(association: &Association, inbox: Option<&Inbox>) -> Result<Served, Failure> {
-    match hear(association).await? {
+    let clock = Clock::new();
+    let mut heard = hear(association).await?;
+    while let Some(Heard::Said(Control::Clock { .. })) = heard {
+        say(association, &Control::Clock { now: clock.now() }).await?;
+        heard = hear(association).await?;
+    }
+    match heard {
         None => Ok(Served::Nothing),
         Some(Heard::Said(Control::SendFile { name, size })) => receive(association, inbox, name, size).await,
-        Some(Heard::Said(Control::Measure(plan))) => partner(association, &plan).await,
+        Some(Heard::Said(Control::Measure(plan))) => partner(association, &plan, clock).await,
         Some(Heard::Said(other)) => Err(unexpected(&other)),
         Some(Heard::Data(_)) => Err(Failure::Confused("data before a wish".to_owned())),
     }
@@ -192,19 +199,16 @@ async fn linger(association: &Association) {
     }
 }
 
-async fn partner(association: &Association, plan: &Plan) -> Result<Served, Failure> {
+async fn partner(association: &Association, plan: &Plan, clock: Clock) -> Result<Served, Failure> {
     if let Err(why) = plan.check() {
         say(association, &Control::Refused { why: why.clone() }).await?;
         linger(association).await;
         return Err(Failure::Refused(why));
     }
     say(association, &Control::Go {}).await?;
-    let received = perf::take(association).await?;
-    let sent = perf::give(association, plan).await?;
-    let (bytes, cpu, shares) = (sent.bytes, sent.cpu[0], sent.shares);
-    say(association, &Control::Measured { bytes, cpu, shares }).await?;
+    let (received, sent) = perf::partner(association, plan, clock).await?;
     wait_for_the_end(association).await;
-    Ok(Served::Measured(received.bytes, bytes))
+    Ok(Served::Measured(received, sent))
 }
 
 #[cfg(test)]
