@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anabranch_lab::sweep::{self, Point, Variation};
 use anabranch_proto::Policies;
+use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::Document;
 
@@ -47,6 +48,9 @@ pub(crate) struct Arguments {
     /// each, NAME-run-1.pcapng and so on
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// How much of each packet --pcap writes: `headers` (all but the user data), `full`, or a number of bytes
+    #[arg(long, value_name = "LENGTH", default_value = "headers", requires = "pcap")]
+    snaplen: Snap,
 }
 
 const EXAMPLES: &str = "\
@@ -118,7 +122,8 @@ fn execute(arguments: &Arguments, points: Vec<Point>) -> (Vec<RunResult>, u8) {
     let _ = ctrlc::set_handler(move || drop(interrupt.send(Message::Interrupted)));
     let mut results = vec![None; points.len()];
     let threads = arguments.threads.map(usize::from);
-    let files = Files { series: arguments.series.clone(), pcap: arguments.pcap.clone() };
+    let files =
+        Files { series: arguments.series.clone(), pcap: arguments.pcap.clone(), snap: arguments.snaplen };
     std::thread::spawn(move || work(&points, threads, &files, &sender));
     let status = collect(&receiver, &mut results);
     (results.into_iter().flatten().collect(), status)
@@ -152,6 +157,7 @@ fn files_of(files: &Files, i: usize, count: usize) -> Files {
     Files {
         series: files.series.as_ref().map(|directory| own(directory, &|directory| directory.join(&run))),
         pcap: files.pcap.as_ref().map(|file| own(file, &numbered)),
+        snap: files.snap,
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_lab::sweep::Point;
 use anabranch_proto::Policies;
-use anabranch_sim::capture::CaptureWriter;
+use anabranch_sim::capture::{CaptureWriter, Snap};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::ScenarioError;
 use anabranch_sim::{CsvSeries, Progress, RunError, RunOptions};
@@ -32,6 +32,8 @@ pub(crate) struct Files {
     pub(crate) series: Option<PathBuf>,
     /// A file for its packets.
     pub(crate) pcap: Option<PathBuf>,
+    /// How much of each packet that file has.
+    pub(crate) snap: Snap,
 }
 
 /// Runs the point and writes its files; `watch` is told how much of it is done, 0 to 1.
@@ -42,7 +44,7 @@ pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Res
     let pcap = files
         .pcap
         .as_deref()
-        .map(|file| capture(point, file).map_err(|error| unwritten("the capture", file, error)));
+        .map(|file| capture(point, file, files.snap).map_err(|error| unwritten("the capture", file, error)));
     let mut observer = (series.transpose()?, pcap.transpose()?);
     let result = run(point, &mut observer, watch)?;
     if let (Some(directory), Some(series)) = (&files.series, observer.0) {
@@ -57,14 +59,14 @@ pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Res
 /// What is written of a run while it goes on.
 type Observers = (Option<CsvSeries>, Option<CaptureWriter<BufWriter<File>>>);
 
-fn capture(point: &Point, file: &Path) -> io::Result<CaptureWriter<BufWriter<File>>> {
+fn capture(point: &Point, file: &Path, snap: Snap) -> io::Result<CaptureWriter<BufWriter<File>>> {
     let varied = point.varied.iter().map(|(key, value)| format!(", {key}={value}")).collect::<String>();
     let scenario = &point.scenario;
     let comment = format!(
         "scenario {}, era {}, seed {}{varied}; times count from the beginning of the run",
         scenario.name, scenario.era, scenario.seed
     );
-    Ok(CaptureWriter::new(BufWriter::new(File::create(file)?), &comment))
+    Ok(CaptureWriter::new(BufWriter::new(File::create(file)?), &comment).snap(snap))
 }
 
 fn finish_series(series: CsvSeries, directory: &Path, result: &RunResult) -> Result<(), NoResult> {

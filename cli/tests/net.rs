@@ -350,6 +350,101 @@ fn one_way_both_at_once_and_several_associations() {
     assert_eq!(both["events"][0]["state"], "active", "{both}");
 }
 
+/// A transfer in the log, as text and as JSON, and as events.
+#[test]
+fn a_listener_keeps_a_log() {
+    let from = tempfile::tempdir().expect("a place");
+    let path = file(&from, "a file", 1000);
+    let to = tempfile::tempdir().expect("a place");
+    let mut listener = Listener::into(to.path(), &[]);
+    listener.send(&path, &[]);
+    let line = listener.line();
+    let (time, rest) = line.split_once(' ').expect("a time and the rest");
+    assert!(time.ends_with('Z') && time.contains('T'), "{line}");
+    assert!(rest.trim_start().starts_with("INFO transfer{id=1 peer=127.0.0.1}: received "), "{line}");
+    assert!(rest.ends_with("a file, 1000 bytes"), "{line}");
+    drop(listener);
+
+    let directory = to.path().display().to_string();
+    let mut process = command(&["serve", "--udp", "0", "--log", "json", "--receive-into", &directory]);
+    let mut process = process.stdout(Stdio::piped()).spawn().expect("the binary runs");
+    let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+    let mut next =
+        || serde_json::from_str::<Value>(&lines.next().expect("a line").expect("text")).expect("JSON");
+    let listening = next();
+    let port =
+        listening["message"].as_str().and_then(|said| said.rsplit(':').next()).expect("a port").to_owned();
+    let send = ["send", &path.display().to_string(), "--to", "127.0.0.1", "--udp", &port];
+    assert_eq!(anabranch(&send).status.code(), Some(1), "there is a file of this name");
+    let said = next();
+    assert_eq!(
+        (&said["level"], &said["span"]["id"], &said["span"]["peer"]),
+        (&"WARN".into(), &1.into(), &"127.0.0.1".into()),
+        "{said}"
+    );
+    assert!(
+        said["message"].as_str().is_some_and(|said| said.contains("there is a file of this name")),
+        "{said}"
+    );
+    process.kill().and_then(|()| process.wait()).expect("it ran");
+
+    let mut process = command(&["serve", "--udp", "0", "--json", "--receive-into", &directory]);
+    let mut process = process.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+    let mut next =
+        || serde_json::from_str::<Value>(&lines.next().expect("a line").expect("text")).expect("JSON");
+    let listening = next();
+    let port =
+        listening["address"].as_str().and_then(|place| place.rsplit(':').next()).expect("a port").to_owned();
+    let other = file(&from, "another", 2000).display().to_string();
+    assert_eq!(anabranch(&["send", &other, "--to", "127.0.0.1", "--udp", &port]).status.code(), Some(0));
+    let (connected, ended) = (next(), next());
+    assert_eq!(
+        (&listening["event"], &connected["event"], &ended["event"]),
+        (&"listening".into(), &"connected".into(), &"ended".into())
+    );
+    assert!(ended["received"].as_str().is_some_and(|path| path.ends_with("/another")), "{ended}");
+    assert_eq!(
+        (&ended["bytes"], &ended["id"], &ended["peer"]),
+        (&2000.into(), &connected["id"], &"127.0.0.1".into())
+    );
+    assert!(
+        ended["time"].as_f64() > connected["time"].as_f64() && ended["seconds"].as_f64() > Some(0.0),
+        "{ended}"
+    );
+    process.kill().expect("it runs");
+    let output = process.wait_with_output().expect("it ends");
+    assert!(
+        stderr(&output).contains("another, 2000 bytes"),
+        "the log is on standard error: {}",
+        stderr(&output)
+    );
+}
+
+/// What the systemd unit in docs/ starts is understood.
+#[test]
+fn the_unit_starts_a_listener() {
+    let (place, key) = (tempfile::tempdir().expect("a place"), tempfile::tempdir().expect("a place"));
+    fs::write(key.path().join("key"), "sixteen bytes at least").expect("a file");
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/anabranch-serve.service");
+    let unit = fs::read_to_string(unit).expect("it is there");
+    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).expect("it starts something");
+    let script = start.replace("/usr/local/bin/anabranch", env!("CARGO_BIN_EXE_anabranch"));
+    let script = format!("exec {} --udp 0", script.replace("0.0.0.0", "127.0.0.1"));
+    let mut process = Command::new("sh");
+    process
+        .args(["-c", &script])
+        .env("STATE_DIRECTORY", place.path())
+        .env("CREDENTIALS_DIRECTORY", key.path());
+    let mut process = process.stdout(Stdio::piped()).spawn().expect("a shell");
+    let mut lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+    let first = lines.next().expect("it says where it listens").expect("text");
+    assert!(first.contains("listening at 127.0.0.1:"), "{first}");
+    signal(&process, "-TERM");
+    let status = process.wait().expect("it ends").code().expect("it exits");
+    assert!(unit.contains(&format!("SuccessExitStatus={status}")), "{status}");
+}
+
 /// Ctrl-C ends a measurement with what was measured until then.
 #[test]
 fn an_interrupted_measurement_is_told() {

@@ -109,9 +109,17 @@ impl User {
 }
 
 impl Shared {
-    pub(crate) fn new(endpoint: Endpoint, sockets: Vec<Socket>, max_per_source: Option<u32>) -> Shared {
-        let outbound =
-            |socket: &Socket| Outbound { gather: Gather::new(socket.most()), full: false, down: None };
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        sockets: Vec<Socket>,
+        gso: bool,
+        max_per_source: Option<u32>,
+    ) -> Shared {
+        let outbound = |socket: &Socket| Outbound {
+            gather: Gather::new(if gso { socket.most() } else { 1 }),
+            full: false,
+            down: None,
+        };
         let core = Core {
             endpoint,
             begun: Instant::now(),

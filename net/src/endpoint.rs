@@ -73,9 +73,9 @@ impl Endpoint {
     pub fn bind(options: Options) -> Result<Endpoint, BindError> {
         let interfaces: Vec<Option<Interface>> = options.local.iter().map(|ip| interface::of(*ip)).collect();
         let sockets = open_all(&options, &interfaces)?;
-        let max_per_source = options.max_per_source;
+        let (gso, max_per_source) = (options.gso, options.max_per_source);
         let core = core(options, &interfaces, &sockets)?;
-        let shared = Arc::new(Shared::new(core, sockets, max_per_source));
+        let shared = Arc::new(Shared::new(core, sockets, gso, max_per_source));
         let driver = tokio::spawn(drive(Arc::clone(&shared)));
         Ok(Endpoint { shared, driver: Mutex::new(Some(driver)) })
     }

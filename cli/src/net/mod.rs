@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_types, reason = "real networks have real clocks")]
 
 mod live;
+mod log;
 mod paths;
 pub(crate) mod perf;
 mod perf_report;
@@ -48,6 +49,9 @@ pub(crate) struct Transport {
     /// Authenticate with the shared key in this file (RFC 4895), which both ends must have
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// Hand the kernel each packet alone: captures on this host show them as they leave
+    #[arg(long)]
+    no_gso: bool,
 }
 
 impl Transport {

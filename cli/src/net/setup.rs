@@ -83,7 +83,8 @@ impl Client {
         })?;
         let local = if self.from.is_empty() { options.local } else { self.from.clone() };
         let bind_devices = options.bind_devices && !local.iter().any(|own| to.contains(own));
-        Ok(Options { config, local, carrier: self.transport.carrier(0), bind_devices, ..options })
+        let (carrier, gso) = (self.transport.carrier(0), !self.transport.no_gso);
+        Ok(Options { config, local, carrier, gso, bind_devices, ..options })
     }
 
     /// Tells again and again that nobody answers.

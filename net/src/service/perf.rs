@@ -239,8 +239,9 @@ async fn compare(association: &Association, clock: Clock) -> Result<(f64, f64), 
     for _ in 0..COMPARISONS {
         let asked = clock.now();
         say(association, &Control::Clock { now: asked }).await?;
-        let Control::Clock { now: theirs } = answer(association).await? else {
-            return Err(Failure::Confused("no time".to_owned()));
+        let theirs = match answer(association).await? {
+            Control::Clock { now } => now,
+            other => return Err(unexpected(&other)),
         };
         let answered = clock.now();
         let half = (answered - asked) as f64 / 2.0;

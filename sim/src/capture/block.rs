@@ -41,7 +41,7 @@ pub(super) fn packet(
     interface: u32,
     nanos: u64,
     inbound: bool,
-    bytes: &[u8],
+    (bytes, size): (&[u8], usize),
     comment: &str,
 ) {
     block(out, PACKET, |out| {
@@ -49,7 +49,7 @@ pub(super) fn packet(
         out.put_u32_le((nanos >> 32) as u32);
         out.put_u32_le(nanos as u32);
         out.put_u32_le(bytes.len() as u32);
-        out.put_u32_le(bytes.len() as u32);
+        out.put_u32_le(size as u32);
         padded(out, bytes);
         option(out, COMMENT, comment.as_bytes());
         option(out, FLAGS, &(if inbound { INBOUND } else { OUTBOUND }).to_le_bytes());

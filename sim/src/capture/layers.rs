@@ -10,7 +10,7 @@ use etherparse::{
 use super::option::RAW;
 
 /// An SCTP packet and what is around it.
-#[derive(Debug)]
+#[derive(Copy, Clone, Debug)]
 pub(super) struct Found<'a> {
     pub(super) from: Address,
     pub(super) to: Address,

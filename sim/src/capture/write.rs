@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 
 use anabranch_proto::Time;
-use anabranch_proto::wire::Packet;
+use anabranch_proto::wire::{Chunk, Packet};
 use bytes::BytesMut;
 
 use super::comment::{comment, dropped};
@@ -17,6 +17,43 @@ use crate::trace::{Names, Observer, Record, Shown};
 /// arrived, and appears once more if it does not.
 const MOST_HELD: usize = 1 << 17;
 
+/// How much of each packet is written; its size on the link is written in any case.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Snap {
+    /// All but the user data of its last chunk: every header of every chunk, and control chunks whole.
+    #[default]
+    Headers,
+    /// All of it.
+    Full,
+    /// So many bytes at most.
+    Bytes(u32),
+}
+
+impl std::str::FromStr for Snap {
+    type Err = String;
+
+    /// `headers`, `full`, or bytes.
+    fn from_str(text: &str) -> Result<Snap, String> {
+        match text {
+            "headers" => Ok(Snap::Headers),
+            "full" => Ok(Snap::Full),
+            bytes => bytes
+                .parse()
+                .map(Snap::Bytes)
+                .map_err(|_| "write `headers`, `full` or a number of bytes".to_owned()),
+        }
+    }
+}
+
+/// Bytes of user data, with padding, at the end of a packet.
+fn user_data(packet: &Packet) -> usize {
+    match packet.chunks.last() {
+        Some(Chunk::Data(data)) => data.payload.len().next_multiple_of(4),
+        Some(Chunk::IData(data)) => data.payload.len().next_multiple_of(4),
+        _ => 0,
+    }
+}
+
 /// Writes the packets of one run, in order of time.
 ///
 /// A packet that leaves is written when it is known whether it arrives: if it does not, its comment has the
@@ -24,6 +61,7 @@ const MOST_HELD: usize = 1 << 17;
 pub struct CaptureWriter<W: Write> {
     out: W,
     comment: String,
+    snap: Snap,
     flows: Vec<String>,
     /// In order of time.
     pub(super) held: VecDeque<Held>,
@@ -58,6 +96,7 @@ impl<W: Write> CaptureWriter<W> {
         CaptureWriter {
             out,
             comment: comment.to_owned(),
+            snap: Snap::Full,
             flows: Vec::new(),
             held: VecDeque::new(),
             most_held: MOST_HELD,
@@ -67,6 +106,11 @@ impl<W: Write> CaptureWriter<W> {
             buffer: BytesMut::new(),
             failed: None,
         }
+    }
+
+    /// Writes so much of each packet.
+    pub fn snap(self, snap: Snap) -> Self {
+        CaptureWriter { snap, ..self }
     }
 
     /// Writes what is still held back; says if anything could not be written.
@@ -133,7 +177,14 @@ impl<W: Write> CaptureWriter<W> {
             return;
         }
         let nanos = held.at.as_nanos();
-        block::packet(&mut self.buffer, held.interface, nanos, held.inbound, &self.datagram, &held.comment);
+        let size = self.datagram.len();
+        let kept = match self.snap {
+            Snap::Full => size,
+            Snap::Bytes(most) => size.min(most as usize),
+            Snap::Headers => size - user_data(&held.packet),
+        };
+        let bytes = (&self.datagram[..kept], size);
+        block::packet(&mut self.buffer, held.interface, nanos, held.inbound, bytes, &held.comment);
         self.write_buffer();
     }
 
