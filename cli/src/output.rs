@@ -58,11 +58,6 @@ pub(crate) fn fail(message: impl Display) -> u8 {
     FAILED
 }
 
-/// Tells how something goes on.
-pub(crate) fn note(message: impl Display) {
-    tell(&message.to_string());
-}
-
 /// Tells what is wrong with the input.
 pub(crate) fn refuse(message: impl Display) -> u8 {
     tell(&format!("error: {message}"));
@@ -76,6 +71,11 @@ pub(crate) fn refuse_scenario(error: &ScenarioError) -> u8 {
     // The text of the user's own file, with colours; what a terminal obeys is already replaced in it.
     tell_raw(&error.render(color));
     WRONG_INPUT
+}
+
+/// Says something that is no fault, on standard error.
+pub(crate) fn note(message: impl Display) {
+    tell(&message.to_string());
 }
 
 /// Many lines on standard output, one after the other.

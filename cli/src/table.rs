@@ -141,7 +141,7 @@ fn drops(links: &[LinkResult]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_sim::results::{Blocked, Drops, Retransmissions};
+    use anabranch_sim::results::{Drops, Retransmissions};
 
     fn link(name: &str, direction: &str, dropped: u64) -> LinkResult {
         let (name, direction) = (name.to_owned(), direction.to_owned());
@@ -159,13 +159,8 @@ mod tests {
                 fast: BTreeMap::from([("wifi".to_owned(), 68), ("gprs".to_owned(), 0)]),
                 timeout: BTreeMap::new(),
             },
-            blocked: Blocked::default(),
-            timeouts: 0,
-            fast_recoveries: 1,
-            probes: 0,
-            duplicates: 0,
             outcome: "closed",
-            paths: Vec::new(),
+            ..FlowResult::default()
         };
         RunResult {
             scenario: "test".to_owned(),

@@ -24,8 +24,6 @@ pub(crate) struct Network {
     links: Vec<Edge>,
     /// By node: whether a flow begins or ends there. Hosts do not forward.
     host: Vec<bool>,
-    /// Whether IP headers have the size of IPv6.
-    ipv6: bool,
 }
 
 /// A link.
@@ -46,10 +44,8 @@ pub(crate) struct Edge {
 const WITHIN: u8 = 2;
 /// The first link's prefix.
 const FIRST: u32 = Ipv4Addr::new(10, 0, 0, 0).to_bits();
-/// The same where IP headers have the size of IPv6.
+/// The same with IPv6.
 const FIRST_V6: u128 = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0).to_bits();
-/// Bytes of an IPv6 header.
-const IPV6_HEADER: u32 = 40;
 
 impl Network {
     /// The network of a scenario whose links have been checked.
@@ -57,8 +53,7 @@ impl Network {
         let mut nodes: Vec<String> = scenario.links.iter().flat_map(|link| link.between.clone()).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let ipv6 = scenario.ip_header == IPV6_HEADER;
-        let mut network = Network { host: vec![false; nodes.len()], nodes, links: Vec::new(), ipv6 };
+        let mut network = Network { host: vec![false; nodes.len()], nodes, links: Vec::new() };
         network.links =
             scenario.links.iter().enumerate().map(|(index, _)| network.edge(scenario, index)).collect();
         network.links.sort_by(|a, b| a.name.cmp(&b.name));
@@ -112,9 +107,9 @@ impl Network {
     }
 
     /// The address of an interface, ".1" where direction 0 leaves.
-    pub(crate) fn address(&self, interface: DirectionId, udp: u16) -> LocalAddress {
+    pub(crate) fn address(&self, interface: DirectionId, udp: u16, ipv6: bool) -> LocalAddress {
         let place = interface / 2 * 4 + 1 + interface % 2;
-        let (ip, bits) = match self.ipv6 {
+        let (ip, bits) = match ipv6 {
             false => (IpAddr::V4(Ipv4Addr::from_bits(FIRST + place)), 32),
             true => (IpAddr::V6(Ipv6Addr::from_bits(FIRST_V6 + u128::from(place))), 128),
         };
@@ -257,7 +252,8 @@ pub(crate) mod tests {
         let network = network(&[("wifi", "s", "r"), ("gprs", "r", "s")]);
         assert_eq!(route(&network, "wifi", "wifi").unwrap(), ["wifi s>r"]);
         assert_eq!(route(&network, "wifi", "gprs"), None);
-        let address = |node, link| network.address(interface(&network, node, link), 0).address.ip.to_string();
+        let address =
+            |node, link| network.address(interface(&network, node, link), 0, false).address.ip.to_string();
         assert_eq!([address("r", "gprs"), address("s", "gprs")], ["10.0.0.1", "10.0.0.2"]);
         assert_eq!([address("r", "wifi"), address("s", "wifi")], ["10.0.0.5", "10.0.0.6"]);
     }

@@ -23,11 +23,13 @@ pub struct RunResult {
     pub links: Vec<LinkResult>,
 }
 
-/// One flow.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+/// One flow. What its transport does not have is zero or empty.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct FlowResult {
     /// Its name.
     pub name: String,
+    /// "sctp" or "udp".
+    pub protocol: &'static str,
     /// Seconds from its start to the reading of its last byte; `None` while unfinished.
     pub completion: Option<f64>,
     /// Bytes of user data read by the receiving application.
@@ -48,7 +50,7 @@ pub struct FlowResult {
     pub probes: u64,
     /// DATA chunks that its receiver got again.
     pub duplicates: u64,
-    /// How the association ended: "closed", "lost", or "open" at the end of the run.
+    /// How it ended: "closed" (UDP: everything arrived or was dropped), "lost", or "open" at the end of the run.
     pub outcome: &'static str,
     /// Its sender's paths.
     pub paths: Vec<PathResult>,

@@ -1,8 +1,13 @@
 //! What the unit tests build their scenarios of.
 
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+
 use anabranch_proto::Duration;
+use anabranch_proto::wire::Address;
 
 use crate::scenario::{Flow, Link, Loss, Queue, Scenario, Traffic};
+use crate::transport::{Body, Datagram, Frame};
 
 /// 10 Mbit/s, 10 ms, 50 packets each way.
 pub(crate) fn link(name: &str, a: &str, b: &str) -> Link {
@@ -28,4 +33,10 @@ pub(crate) fn flow(name: &str, from: &str, to: &str) -> Flow {
 /// These links and one flow from "s" to "r".
 pub(crate) fn scenario(links: Vec<Link>) -> Scenario {
     Scenario { name: "test".to_owned(), links, flows: vec![flow("f", "s", "r")], ..Scenario::default() }
+}
+
+/// A frame in which nothing but its size counts.
+pub(crate) fn frame(size: u32, hop: u32) -> Frame {
+    let nobody = Address { ip: IpAddr::V4(Ipv4Addr::UNSPECIFIED), udp: 9 };
+    Frame::new(Body::Datagram(Rc::new(Datagram { from: nobody, to: nobody, payload: size })), size, hop)
 }

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anabranch_proto::policy::Why;
-use anabranch_proto::{NoteKind, Policies, Time};
+use anabranch_proto::{Policies, Time};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::Document;
-use anabranch_sim::trace::{Names, Observer, Record, Side};
+use anabranch_sim::trace::{Detail, Names, Observer, Record, Side};
 use anabranch_sim::{RunOptions, run};
 
 /// Bytes of a full DATA chunk.
@@ -35,18 +35,18 @@ impl Observer for Watch {
             Record::Dropped { link, packet, .. } if self.names.links[*link].0 == "primary" => {
                 self.drops.extend(packet.tsns().map(|tsn| (at, tsn.0)));
             }
-            Record::Note { side: Side::Client, kind, path, .. } => self.note(at, *path, kind),
+            Record::Detail { side: Side::Client, detail, path, .. } => self.detail(at, *path, detail),
             _ => {}
         }
     }
 }
 
 impl Watch {
-    fn note(&mut self, at: Time, path: Option<&str>, kind: &NoteKind) {
-        match kind {
-            NoteKind::Sent { tsn, why, .. } => self.sent.push((at, tsn.0, *why)),
-            NoteKind::PeerWindow { bytes } => self.peer_window.push((at, *bytes)),
-            NoteKind::Window { cwnd, .. } if path == Some("primary-access") => self.windows.push((at, *cwnd)),
+    fn detail(&mut self, at: Time, path: Option<&str>, detail: &Detail) {
+        match detail {
+            Detail::Sent { number, why, .. } => self.sent.push((at, *number as u32, *why)),
+            Detail::PeerWindow { bytes } => self.peer_window.push((at, *bytes)),
+            Detail::Window { cwnd, .. } if path == Some("primary-access") => self.windows.push((at, *cwnd)),
             _ => {}
         }
     }

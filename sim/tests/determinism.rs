@@ -151,8 +151,9 @@ fn the_wrap_of_numbers_changes_nothing() {
     for scenario in scenarios::all() {
         let mut wrapping = scenario.clone();
         for flow in &mut wrapping.flows {
-            flow.sctp.first_tsn = Some(u32::MAX - 100);
-            flow.sctp.first_ssn = u16::MAX - 5;
+            let Some(sctp) = flow.sctp_mut() else { continue };
+            sctp.config.first_tsn = Some(u32::MAX - 100);
+            sctp.config.first_ssn = u16::MAX - 5;
         }
         assert_eq!(unshifted(&scenario).0, unshifted(&wrapping).0, "{}", scenario.name);
     }

@@ -51,7 +51,7 @@ fn the_document_lists_exactly_the_keys_that_are_read() {
 const BASE: &str = "[[node]]\nname = 's'\n[[node]]\nname = 'r'\n\
     [[link]]\nname = 'l'\nbetween = ['s', 'r']\nrate = '1 Mbit/s'\n\
     [[change]]\nat = '1 s'\nlink = 'l'\nup = false\n\
-    [[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nsend = '1 MB'\n[flow.sctp]\n";
+    [[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nsend = '1 MB'\n";
 
 fn read(edits: &[String]) -> Result<Scenario, ScenarioError> {
     let mut document = Document::parse("base.toml", BASE)?;
@@ -120,6 +120,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.streams", "3"),
     ("flow.f.read", "3 kbit/s"),
     ("flow.f.udp", "true"),
+    ("flow.f.ip_header", "40 B"),
+    ("flow.f.protocol", "udp"),
     ("flow.f.sctp.era", "rfc2960"),
     ("flow.f.sctp.primary", "l"),
     ("flow.f.sctp.pairs", "all"),
@@ -163,7 +165,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.sctp.ecn", "true"),
 ];
 
-/// Keys that cannot have a second value (one node name, one window policy, one protocol, one link to change), and
+/// Keys that cannot have a second value (one node name, one window policy, one link to change), and
 /// those that are for people or that the tables' own tests cover.
 const SINGLE: &[&str] = &[
     "title",
@@ -174,7 +176,6 @@ const SINGLE: &[&str] = &[
     "flow",
     "node.s.name",
     "change.1.link",
-    "flow.f.protocol",
     "flow.f.sctp",
     "flow.f.sctp.window",
 ];
@@ -198,6 +199,7 @@ fn every_key_is_consulted() {
                 "link.l.name" => vec!["change.1.link=other".to_owned()],
                 "flow.f.from" => vec!["flow.f.to=s".to_owned()],
                 "flow.f.to" => vec!["flow.f.from=r".to_owned()],
+                "flow.f.protocol" => vec!["flow.f.rate=1 Mbit/s".to_owned()],
                 "flow.f.sctp.authenticated_chunks"
                 | "flow.f.sctp.shared_key"
                 | "flow.f.sctp.dynamic_addresses" => vec!["flow.f.sctp.authentication=true".to_owned()],
@@ -212,7 +214,9 @@ fn every_key_is_consulted() {
 #[test]
 fn every_rule_and_choice_can_be_set() {
     use anabranch_proto::Rules;
-    let rules = |edit: String| read(&[edit]).map(|s| s.flows[0].sctp.rules).expect("the rule can be set");
+    let rules = |edit: String| {
+        read(&[edit]).map(|s| s.flows[0].sctp().expect("SCTP").config.rules).expect("the rule can be set")
+    };
     for (key, choices) in Rules::CHOICES {
         for choice in *choices {
             let set = rules(format!("flow.f.sctp.{key}={}", toml::Value::from(*choice)));
@@ -229,8 +233,8 @@ fn an_era_sets_all_and_keys_change_single_ones() {
     use anabranch_proto::Config;
     for (era, _) in anabranch_proto::Rules::ERAS {
         let config = Config::era(era).expect("an era");
-        assert_eq!(read(&[format!("era={era}")]).unwrap().flows[0].sctp, config);
+        assert_eq!(read(&[format!("era={era}")]).unwrap().flows[0].sctp().expect("SCTP").config, config);
         let own = read(&[format!("flow.f.sctp.era={era}"), "flow.f.sctp.max_burst=9".to_owned()]).unwrap();
-        assert_eq!(own.flows[0].sctp, Config { max_burst: 9, ..config });
+        assert_eq!(own.flows[0].sctp().expect("SCTP").config, Config { max_burst: 9, ..config });
     }
 }

@@ -14,7 +14,7 @@ fn one_path(era: &str, bytes: u64) -> Scenario {
     let mut scenario = scenarios::one_path();
     scenario.era = era.to_owned();
     scenario.links[0].queue = [Queue::Packets(10_000); 2];
-    scenario.flows[0].sctp = Config::era(era).expect("an era");
+    scenarios::sctp(&mut scenario.flows[0]).config = Config::era(era).expect("an era");
     scenario.flows[0].traffic = Traffic::Bulk(Some(bytes));
     scenario
 }
@@ -43,7 +43,7 @@ fn slow_reader(bytes: u64, message_size: Option<u32>) -> RunResult {
     let mut scenario = one_path("rfc9260", bytes);
     scenario.flows[0].read_rate = Some(1_000_000);
     scenario.flows[0].message_size = message_size;
-    scenario.flows[0].sctp.receive_buffer = 1_000_000;
+    scenarios::sctp(&mut scenario.flows[0]).config.receive_buffer = 1_000_000;
     result(&scenario)
 }
 

@@ -27,7 +27,7 @@ fn a_transfer_completes() {
 #[test]
 fn a_path_is_named_by_its_first_link_and_the_primary_chosen_by_name() {
     let mut scenario = scenarios::paper("rfc9260");
-    scenario.flows[0].primary = Some("2-in".to_owned());
+    scenarios::sctp(&mut scenario.flows[0]).primary = Some("2-in".to_owned());
     scenario.flows[0].traffic = Traffic::Bulk(Some(50_000));
     let flow = &result(&scenario).flows[0];
     let names: Vec<_> = flow.paths.iter().map(|path| path.name.as_str()).collect();
@@ -94,9 +94,12 @@ fn what_cannot_be_run_is_refused_with_its_place() {
     let link = |key| ("link `wifi`".to_owned(), key);
     assert_eq!(wrong(|s| s.flows[0].from = "x".into()), flow("from"));
     assert_eq!(wrong(|s| s.flows[0].to = "s".into()), flow("to"));
-    assert_eq!(wrong(|s| s.flows[0].primary = Some("lte".into())), flow("primary"));
-    assert_eq!(wrong(|s| s.flows[0].sctp.fast = PolicySpec::named("best")), flow("fast"));
-    assert_eq!(wrong(|s| s.flows[0].sctp.sack_every = 0), flow("sack_every"));
+    assert_eq!(wrong(|s| scenarios::sctp(&mut s.flows[0]).primary = Some("lte".into())), flow("primary"));
+    assert_eq!(
+        wrong(|s| scenarios::sctp(&mut s.flows[0]).config.fast = PolicySpec::named("best")),
+        flow("fast")
+    );
+    assert_eq!(wrong(|s| scenarios::sctp(&mut s.flows[0]).config.sack_every = 0), flow("sack_every"));
     assert_eq!(wrong(|s| s.flows[0].traffic = Traffic::Bulk(Some(0))), flow("send"));
     assert_eq!(wrong(|s| s.flows.push(s.flows[0].clone())), flow("name"));
     assert_eq!(wrong(|s| s.links.push(s.links[0].clone())), link("name"));

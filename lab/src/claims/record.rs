@@ -1,10 +1,10 @@
 //! What a run shows, kept: marks and pictures look into it afterwards.
 
 use anabranch_proto::policy::Why;
-use anabranch_proto::{NoteKind, Time, Tsn};
+use anabranch_proto::{Time, Tsn};
 use smallvec::SmallVec;
 
-use anabranch_sim::trace::{Names, Observer, Record, Side};
+use anabranch_sim::trace::{Detail, Names, Observer, Record, Side};
 
 /// The records of a run that marks, measures and pictures ask for, in the order in which things happened.
 #[derive(Default, Debug)]
@@ -121,14 +121,18 @@ impl Recording {
             Record::Dropped { link, packet, .. } => {
                 Some(What::Dropped { link, tsns: packet.tsns().collect() })
             }
-            Record::Note { flow, side: Side::Client, path, kind } => match *kind {
-                NoteKind::Sent { tsn, why, .. } => Some(What::Sent { flow, path: self.path(path), tsn, why }),
-                NoteKind::T3 { .. } => Some(What::Timeout { flow, path: self.path(path) }),
-                NoteKind::PeerWindow { bytes } => Some(What::PeerWindow { flow, bytes }),
-                NoteKind::Window { cwnd, ssthresh, flight, .. } => {
+            Record::Detail { flow, side: Side::Client, path, detail } => match *detail {
+                Detail::Sent { number, why, .. } => {
+                    Some(What::Sent { flow, path: self.path(path), tsn: Tsn(number as u32), why })
+                }
+                Detail::Timeout => Some(What::Timeout { flow, path: self.path(path) }),
+                Detail::PeerWindow { bytes } => Some(What::PeerWindow { flow, bytes }),
+                Detail::Window { cwnd, ssthresh, flight, .. } => {
                     Some(What::Window { flow, path: self.path(path), sizes: [cwnd, ssthresh, flight] })
                 }
-                NoteKind::Acked { cumulative } => Some(What::Acked { flow, cumulative }),
+                Detail::Acked { cumulative } => {
+                    Some(What::Acked { flow, cumulative: Tsn(cumulative as u32) })
+                }
                 _ => None,
             },
             _ => None,

@@ -30,7 +30,7 @@ pub(crate) struct Receiver {
     duplicates: SmallVec<[Tsn; 4]>,
     reassembly: Reassembly,
     buffer: u64,
-    /// Bytes of the largest packet.
+    /// Bytes of our largest packet, or of the peer's largest chunk if that is larger: what there has to be room for.
     packet: u64,
     /// Bytes of chunks in the buffer: not reassembled, or not read.
     held: u64,
@@ -273,12 +273,23 @@ impl Receiver {
         if tsn.distance_from(self.cumulative) > self.reach {
             return false;
         }
+        self.packet = self.packet.max(size);
         while self.held + size > self.buffer {
-            let Some((dropped, freed)) = self.reassembly.discard_above(tsn) else { return false };
+            let Some((dropped, freed)) = self.reassembly.discard_above(tsn) else {
+                return self.must_take(tsn);
+            };
             self.held -= freed;
             self.forget(dropped);
         }
         true
+    }
+
+    /// Whether a chunk for which there is no room is taken nevertheless: it is next in order, and nothing can be read
+    /// that would make room for it, so that refusing it would help nobody. The buffer may be exceeded by its own size
+    /// and one chunk.
+    fn must_take(&mut self, tsn: Tsn) -> bool {
+        self.deliver_parts();
+        tsn == self.cumulative.next() && !self.reassembly.has_ready() && self.held < 2 * self.buffer
     }
 
     /// This TSN, beyond a gap, counts as not arrived any more.
@@ -315,7 +326,8 @@ impl Receiver {
         }
     }
 
-    /// A buffer with no room for one more packet, full of one incomplete message: its beginning is delivered as a part (§6.9, §11.1).
+    /// A buffer with no room for one more packet of either end, full of one incomplete message: its beginning is
+    /// delivered as a part (§6.9, §11.1).
     fn deliver_parts(&mut self) {
         if self.free() < self.packet && !self.reassembly.has_ready() {
             self.reassembly.deliver_part(self.cumulative);

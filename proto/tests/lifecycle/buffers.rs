@@ -80,3 +80,36 @@ fn a_message_larger_than_the_receive_buffer() {
         assert!(parts.len() > 3 && parts[..parts.len() - 1].iter().all(|complete| !complete));
     }
 }
+
+/// Side 0 fills chunks up to its own MTU; side 1 has a smaller one. Whatever the sizes, every byte arrives, even if one
+/// chunk is larger than the whole receive buffer.
+//= rfc9260#section-6.9
+#[test]
+fn chunks_larger_than_our_own_packets() {
+    for (mtu, buffer) in
+        [(9000, 20_000), (9000, 10_000), (9000, 9200), (9000, 1500), (1500, 5000), (65_535, 40_000)]
+    {
+        for (unordered, interleaving) in [(false, false), (true, false), (false, true), (true, true)] {
+            let mut sender = Config { mtu, ..era("rfc9260") };
+            let mut receiver = Config { mtu: 600, receive_buffer: buffer, ..era("rfc9260") };
+            sender.extensions.interleaving = interleaving;
+            receiver.extensions.interleaving = interleaving;
+            let (mut world, id) = World::joined([&sender, &receiver], 1);
+            let payload: Bytes = (0..150_000u32).map(|n| (n * 7 % 251) as u8).collect();
+            let message = Message { unordered, payload: payload.clone(), ..Message::default() };
+            world.ends[0].send(world.now, id, message).expect("the buffer is empty");
+            world.drain(0);
+            let mut whole = BytesMut::new();
+            while whole.len() < payload.len() {
+                assert!(world.now < secs(900.0), "{mtu} {buffer} {unordered}: {} bytes came", whole.len());
+                world.run(world.now + ms(100));
+                let Some(peer) = world.up(1) else { continue };
+                while let Some(part) = world.ends[1].read(world.now, peer) {
+                    whole.extend_from_slice(&part.into_bytes());
+                }
+                world.drain(1);
+            }
+            assert_eq!(whole, payload);
+        }
+    }
+}

@@ -10,10 +10,11 @@ use anabranch_proto::{Policies, Time};
 
 use crate::engine::Engine;
 use crate::error::RunError;
+use crate::observe::trace::{Names, Observer};
 use crate::results::RunResult;
 use crate::scenario::Scenario;
-use crate::sctp::{Application, SctpAgent};
-use crate::trace::{Names, Observer};
+use crate::traffic::Sink;
+use crate::transport::End;
 
 use build::Plan;
 
@@ -48,22 +49,23 @@ pub struct Progress {
 
 /// Whether a scenario can be run with these policies; what is wrong if not.
 pub fn check(scenario: &Scenario, policies: &Policies) -> Result<(), RunError> {
-    Plan::new(scenario, policies).map(|_| ())
+    Plan::new(scenario, &build::network(scenario)?, policies).map(drop)
 }
 
 /// Runs a scenario. It ends when every flow with a given amount is over and closed (or lost) at both ends, when
 /// nothing is left to happen, or at the scenario's `stop`.
 pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, RunError> {
     let RunOptions { policies, mut observer, mut progress, extra_polls } = options;
-    let plan = Plan::new(scenario, &policies)?;
+    let network = build::network(scenario)?;
+    let plan = Plan::new(scenario, &network, &policies)?;
     if let Some(observer) = &mut observer {
         observer.begin(&plan.names());
     }
     let observed = observer.is_some();
     let mut engine = Engine::new(plan.parts(&policies, observed, observer.take(), extra_polls)?);
     let stop = scenario.stop.map(|stop| Time::ZERO + stop);
-    let expected = scenario.flows.iter().map(values::amount).sum();
-    let watch = |engine: &Engine<'_, SctpAgent>| match &mut progress {
+    let expected = scenario.flows.iter().map(|flow| flow.traffic.amount()).sum();
+    let watch = |engine: &Engine<'_, End>| match &mut progress {
         None => ControlFlow::Continue(()),
         Some(progress) => {
             let (now, events) = (engine.now(), engine.events());
@@ -76,12 +78,8 @@ pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, Ru
     }
 }
 
-fn delivered(agents: &[SctpAgent]) -> u64 {
-    let sinks = agents.iter().filter_map(|agent| match agent.application() {
-        Application::Reader(sink) => Some(sink.bytes()),
-        Application::Sender(_) => None,
-    });
-    sinks.sum()
+fn delivered(agents: &[End]) -> u64 {
+    agents.iter().filter_map(End::sink).map(Sink::bytes).sum()
 }
 
 impl Plan<'_> {
@@ -89,7 +87,7 @@ impl Plan<'_> {
         let links = (0..2 * self.network.links().len() as u32)
             .map(|direction| (self.network.link_of(direction).name.clone(), self.network.label(direction)));
         Names {
-            flows: self.flows.iter().map(|(flow, _)| flow.name.clone()).collect(),
+            flows: self.flows.iter().map(|site| site.flow.name.clone()).collect(),
             links: links.collect(),
         }
     }

@@ -13,14 +13,6 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), RunError> {
     scenario.changes.iter().enumerate().try_for_each(|(number, c)| change(number, c, scenario))
 }
 
-/// Bytes that a flow is to deliver; `None`: without end.
-pub(super) fn amount(flow: &Flow) -> Option<u64> {
-    match flow.traffic {
-        Traffic::Bulk(amount) => amount,
-        Traffic::Constant { bytes, .. } => bytes,
-    }
-}
-
 type Judgement = Result<(), (&'static str, &'static str)>;
 
 fn distinct<'a>(names: impl Iterator<Item = &'a str>, item: fn(String) -> Item) -> Result<(), RunError> {
@@ -64,7 +56,7 @@ fn losses(losses: &[Loss; 2]) -> Judgement {
 
 fn flow(flow: &Flow, scenario: &Scenario) -> Result<(), RunError> {
     let rate = |rate: Option<u64>| rate == Some(0);
-    let judgement = match (&flow.traffic, amount(flow)) {
+    let judgement = match (&flow.traffic, flow.traffic.amount()) {
         (_, Some(0)) => Err(("send", "must be at least 1 byte")),
         (_, None) if scenario.stop.is_none() => {
             Err(("send", "a flow without an amount needs a `stop` of the scenario"))
@@ -72,7 +64,7 @@ fn flow(flow: &Flow, scenario: &Scenario) -> Result<(), RunError> {
         (Traffic::Constant { rate: 0, .. }, _) => Err(("rate", "must be at least 1 bit/s")),
         _ if flow.message_size == Some(0) => Err(("message_size", "must be at least 1 byte")),
         _ if rate(flow.read_rate) => Err(("read_rate", "must be at least 1 bit/s")),
-        _ if flow.streams == 0 => Err(("streams", "must be at least 1")),
+        _ if flow.sctp().is_some_and(|sctp| sctp.streams == 0) => Err(("streams", "must be at least 1")),
         _ if flow.from == flow.to => Err(("to", "a flow goes from one node to another")),
         _ => Ok(()),
     };

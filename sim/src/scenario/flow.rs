@@ -3,8 +3,9 @@
 use anabranch_proto::{Config, Pairs, Policies, Reliability};
 
 use super::at::{At, Result};
+use super::error::ScenarioError;
 use super::keys::{Default, Key, fill};
-use super::{Flow, Traffic, sctp};
+use super::{Flow, Sctp, Traffic, Transport, sctp};
 
 /// A flow as it is being read.
 pub(super) struct Draft {
@@ -25,10 +26,17 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     },
     Key {
         name: "protocol",
-        takes: "`\"sctp\"`",
+        takes: "`\"sctp\"` or `\"udp\"`",
         default: Default::Value("\"sctp\""),
-        doc: "What carries it.",
-        read: |_, at| at.one_of("protocol", &["sctp"]).map(drop),
+        doc: "What carries it. `\"udp\"` sends messages of `message_size` at `rate`, one a packet, and counts what arrives.",
+        // Before the keys that only one protocol has.
+        read: |draft, at| {
+            draft.flow.transport = match at.one_of("protocol", &["sctp", "udp"])? {
+                "udp" => Transport::Datagram,
+                _ => Transport::Sctp(Box::new(new_sctp(&draft.era))),
+            };
+            Ok(())
+        },
     },
     Key {
         name: "from",
@@ -48,7 +56,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "start",
         takes: "duration",
         default: Default::Value("\"0 s\""),
-        doc: "When the association is begun, from the beginning of the run.",
+        doc: "When it begins, from the beginning of the run: an association is set up, or the first datagram sent.",
         read: |draft, at| at.duration().map(|start| draft.flow.start = start),
     },
     Key {
@@ -61,58 +69,86 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     Key {
         name: "rate",
         takes: "rate",
-        default: Default::Text("as fast as the association takes it"),
-        doc: "The rate of user data at which messages are handed over: an application of constant rate.",
+        default: Default::Text("as fast as the transport takes it"),
+        doc: "The rate of user data at which messages are handed over: an application of constant rate. UDP needs it.",
         read: |draft, at| at.rate().map(|rate| draft.rate = Some(rate)),
     },
     Key {
         name: "message_size",
         takes: "size",
         default: Default::Text("what fits one packet"),
-        doc: "User data in a message. A message that does not fit a packet is fragmented.",
+        doc: "User data in a message. SCTP fragments a message that does not fit a packet; a datagram must fit.",
         read: |draft, at| at.size32(1..=1 << 30).map(|size| draft.flow.message_size = Some(size)),
     },
     Key {
         name: "unordered",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Whether messages are delivered in any order.",
-        read: |draft, at| at.boolean().map(|unordered| draft.flow.unordered = unordered),
+        doc: "Whether messages are delivered in any order. SCTP only, as the keys that follow, but for `read`.",
+        read: |draft, at| {
+            sctp_flow(draft, at)?.unordered = at.boolean()?;
+            Ok(())
+        },
     },
     Key {
         name: "reliability",
         takes: "`\"full\"` or a table",
         default: Default::Value("\"full\""),
         doc: "When a message is given up, if `partial_reliability` is on: `{ lifetime = \"200 ms\" }` after the send call, `{ retransmissions = 0 }`, or `{ priority = 5 }` when the send buffer is full (lower numbers first).",
-        read: |draft, at| reliability(at).map(|reliability| draft.flow.reliability = reliability),
+        read: |draft, at| {
+            sctp_flow(draft, at)?.reliability = reliability(at)?;
+            Ok(())
+        },
     },
     Key {
         name: "immediate",
         takes: "boolean",
         default: Default::Value("false"),
         doc: "Whether each message asks the receiver not to delay its acknowledgement: the I bit (RFC 9260 §6.1).",
-        read: |draft, at| at.boolean().map(|immediate| draft.flow.immediate = immediate),
+        read: |draft, at| {
+            sctp_flow(draft, at)?.immediate = at.boolean()?;
+            Ok(())
+        },
     },
     Key {
         name: "streams",
         takes: "count",
         default: Default::Value("1"),
         doc: "Messages go to this many streams in turn; at most `outbound_streams` and `inbound_streams`.",
-        read: |draft, at| at.count(1..=u16::MAX).map(|streams| draft.flow.streams = streams),
+        read: |draft, at| {
+            sctp_flow(draft, at)?.streams = at.count(1..=u16::MAX)?;
+            Ok(())
+        },
     },
     Key {
         name: "read",
         takes: "rate",
         default: Default::Text("at once"),
-        doc: "The rate at which the receiving application reads user data.",
-        read: |draft, at| at.rate().map(|rate| draft.flow.read_rate = Some(rate)),
+        doc: "The rate at which the receiving application reads user data. Not for UDP, which is read at once.",
+        read: |draft, at| {
+            if draft.flow.transport == Transport::Datagram {
+                return Err(foreign(at, "a UDP flow is read at once"));
+            }
+            draft.flow.read_rate = Some(at.rate()?);
+            Ok(())
+        },
     },
     Key {
         name: "udp",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Whether packets are encapsulated in UDP (RFC 6951): 8 bytes more each.",
-        read: |draft, at| at.boolean().map(|udp| draft.flow.udp = udp),
+        doc: "Whether SCTP packets are encapsulated in UDP (RFC 6951): 8 bytes more each.",
+        read: |draft, at| {
+            sctp_flow(draft, at)?.udp = at.boolean()?;
+            Ok(())
+        },
+    },
+    Key {
+        name: "ip_header",
+        takes: "size",
+        default: Default::Text("the top-level `ip_header`"),
+        doc: "IP header before every packet of this flow.",
+        read: |draft, at| at.size32(0..=255).map(|size| draft.flow.ip_header = Some(size)),
     },
     Key {
         name: "sctp",
@@ -120,9 +156,11 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         default: Default::Text("the era's"),
         doc: "The protocol's rules and parameters, the same at both ends: `[flow.sctp]`, below.",
         read: |draft, at| {
-            let read = sctp::sctp(at, &draft.era, &draft.policies)?;
-            draft.flow.all_pairs = read.config.pairs == Pairs::All;
-            (draft.flow.sctp, draft.flow.primary) = (read.config, read.primary);
+            let (era, policies) = (draft.era.clone(), draft.policies.clone());
+            let flow = sctp_flow(draft, at)?;
+            let read = sctp::sctp(at, &era, &policies)?;
+            flow.all_pairs = read.config.pairs == Pairs::All;
+            (flow.config, flow.primary) = (read.config, read.primary);
             Ok(())
         },
     },
@@ -130,7 +168,8 @@ pub(super) const KEYS: &[Key<Draft>] = &[
 
 /// Reads a `[[flow]]`, in the top-level `era` unless it names its own.
 pub(super) fn flow(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Flow> {
-    let flow = Flow { sctp: era.clone(), ..Flow::default() };
+    let transport = Transport::Sctp(Box::new(new_sctp(era)));
+    let flow = Flow { transport, ..Flow::default() };
     let mut draft = Draft { flow, send: None, rate: None, era: era.clone(), policies: policies.clone() };
     fill(&mut draft, at, KEYS)?;
     let mut flow = draft.flow;
@@ -141,8 +180,30 @@ pub(super) fn flow(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Flo
     if flow.from == flow.to {
         return Err(at.error_below("to", format!("`{}` sends to itself", flow.to)));
     }
-    enough_streams(at, &flow)?;
+    match &flow.transport {
+        Transport::Sctp(sctp) => enough_streams(at, sctp)?,
+        Transport::Datagram if draft.rate.is_none() => {
+            return Err(at
+                .error_below("rate", "a UDP flow needs a rate: nothing else limits it")
+                .hint("add `rate = \"1 Mbit/s\"`"));
+        }
+        Transport::Datagram => {}
+    }
     Ok(flow)
+}
+
+fn new_sctp(era: &Config) -> Sctp {
+    Sctp { config: era.clone(), ..Sctp::default() }
+}
+
+/// The SCTP part of the flow; the fault that it has none if another protocol carries it.
+fn sctp_flow<'f>(draft: &'f mut Draft, at: &At<'_>) -> Result<&'f mut Sctp> {
+    draft.flow.sctp_mut().ok_or_else(|| foreign(at, "only SCTP flows have this key"))
+}
+
+/// The fault of a key that the flow's protocol does not have.
+fn foreign(at: &At<'_>, why: &str) -> ScenarioError {
+    at.error(why).hint("remove it, or set `protocol = \"sctp\"`")
 }
 
 fn reliability(at: &At<'_>) -> Result<Reliability> {
@@ -170,13 +231,15 @@ fn reliability(at: &At<'_>) -> Result<Reliability> {
     }
 }
 
-fn enough_streams(at: &At<'_>, flow: &Flow) -> Result<()> {
-    let limits =
-        [("outbound_streams", flow.sctp.outbound_streams), ("inbound_streams", flow.sctp.inbound_streams)];
+fn enough_streams(at: &At<'_>, sctp: &Sctp) -> Result<()> {
+    let limits = [
+        ("outbound_streams", sctp.config.outbound_streams),
+        ("inbound_streams", sctp.config.inbound_streams),
+    ];
     for (key, limit) in limits {
-        if flow.streams > limit {
-            let message = format!("{} streams are more than {key}, which is {limit}", flow.streams);
-            let fix = format!("set `{key} = {}` in [flow.sctp]", flow.streams);
+        if sctp.streams > limit {
+            let message = format!("{} streams are more than {key}, which is {limit}", sctp.streams);
+            let fix = format!("set `{key} = {}` in [flow.sctp]", sctp.streams);
             return Err(at.error_below("streams", message).hint(fix));
         }
     }

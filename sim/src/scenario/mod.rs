@@ -152,7 +152,7 @@ pub struct Change {
     pub loss: Option<[Loss; 2]>,
 }
 
-/// A flow: one association, with an application at each end.
+/// A flow: a transport between two nodes, with an application at each end.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Flow {
     /// Its name, unique.
@@ -161,34 +161,22 @@ pub struct Flow {
     pub from: String,
     /// The receiving node.
     pub to: String,
-    /// When the association is begun, from the beginning of the run.
+    /// When it begins, from the beginning of the run.
     pub start: Duration,
     /// What is sent.
     pub traffic: Traffic,
     /// Bytes of user data in a message; `None`: what fits one packet.
     pub message_size: Option<u32>,
-    /// Whether messages are sent unordered.
-    pub unordered: bool,
-    /// When its messages are given up.
-    pub reliability: Reliability,
-    /// Whether every message asks for its acknowledgement at once.
-    pub immediate: bool,
-    /// Messages go to this many streams in turn.
-    pub streams: u16,
     /// How fast the receiving application reads, in bit/s; `None`: at once.
     pub read_rate: Option<u64>,
-    /// Whether packets are encapsulated in UDP (8 bytes more).
-    pub udp: bool,
-    /// The protocol's rules and parameters at both ends. Addresses and port are filled in by the network.
-    pub sctp: Config,
-    /// The primary path, by the name of the sender's first link, or "first/last".
-    pub primary: Option<String>,
-    /// Whether every pair of addresses with a route is a path.
-    pub all_pairs: bool,
+    /// Bytes of IP header before every packet; `None`: the scenario's.
+    pub ip_header: Option<u32>,
+    /// What carries it.
+    pub transport: Transport,
 }
 
 impl Default for Flow {
-    /// A flow without end, from nowhere to nowhere.
+    /// An SCTP flow without end, from nowhere to nowhere.
     fn default() -> Self {
         Flow {
             name: String::new(),
@@ -197,15 +185,83 @@ impl Default for Flow {
             start: Duration::ZERO,
             traffic: Traffic::Bulk(None),
             message_size: None,
-            unordered: false,
-            immediate: false,
-            reliability: Reliability::Full,
-            streams: 1,
             read_rate: None,
-            udp: false,
-            sctp: Config::default(),
+            ip_header: None,
+            transport: Transport::Sctp(Box::default()),
+        }
+    }
+}
+
+impl Flow {
+    /// What is particular to an SCTP flow; `None` if it is none.
+    pub fn sctp(&self) -> Option<&Sctp> {
+        match &self.transport {
+            Transport::Sctp(sctp) => Some(sctp),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn sctp_mut(&mut self) -> Option<&mut Sctp> {
+        match &mut self.transport {
+            Transport::Sctp(sctp) => Some(sctp),
+            _ => None,
+        }
+    }
+}
+
+/// What carries a flow.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Transport {
+    /// An SCTP association.
+    Sctp(Box<Sctp>),
+    /// UDP: messages leave at their time, and nothing is sent again.
+    Datagram,
+}
+
+impl Transport {
+    /// How a scenario and the results spell it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Transport::Sctp(_) => "sctp",
+            Transport::Datagram => "udp",
+        }
+    }
+}
+
+/// What is particular to an SCTP flow.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Sctp {
+    /// The protocol's rules and parameters at both ends. Addresses and port are filled in by the network.
+    pub config: Config,
+    /// The primary path, by the name of the sender's first link, or "first/last".
+    pub primary: Option<String>,
+    /// Whether every pair of addresses with a route is a path.
+    pub all_pairs: bool,
+    /// Whether packets are encapsulated in UDP (8 bytes more).
+    pub udp: bool,
+    /// Messages go to this many streams in turn.
+    pub streams: u16,
+    /// Whether messages are sent unordered.
+    pub unordered: bool,
+    /// When its messages are given up.
+    pub reliability: Reliability,
+    /// Whether every message asks for its acknowledgement at once.
+    pub immediate: bool,
+}
+
+impl Default for Sctp {
+    /// One stream, ordered and reliable, with the parameters of the newest era.
+    fn default() -> Self {
+        Sctp {
+            config: Config::default(),
             primary: None,
             all_pairs: false,
+            udp: false,
+            streams: 1,
+            unordered: false,
+            reliability: Reliability::Full,
+            immediate: false,
         }
     }
 }
@@ -222,4 +278,13 @@ pub enum Traffic {
         /// Bytes in all; `None`: until the run ends.
         bytes: Option<u64>,
     },
+}
+
+impl Traffic {
+    /// Bytes in all; `None`: without end.
+    pub fn amount(&self) -> Option<u64> {
+        match *self {
+            Traffic::Bulk(amount) | Traffic::Constant { bytes: amount, .. } => amount,
+        }
+    }
 }

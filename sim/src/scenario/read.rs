@@ -8,7 +8,7 @@ use super::at::{At, Result};
 use super::document::Document;
 use super::error::{ScenarioError, listed};
 use super::keys::{Default, Key, fill};
-use super::{Change, Flow, Link, Scenario, Traffic, flow, link, sctp};
+use super::{Change, Flow, Link, Scenario, flow, link, sctp};
 
 /// A scenario as it is being read.
 pub(super) struct Draft {
@@ -185,8 +185,11 @@ fn nodes_of<'s>(draft: &'s Draft, links: &[At<'_>]) -> Result<BTreeSet<&'s str>>
 
 /// Every path must take the packets that SCTP requires: 508 bytes above the headers of IP and UDP.
 fn mtu_is_enough(at: &At<'_>, link: &Link, scenario: &Scenario) -> Result<()> {
-    let udp = if scenario.flows.iter().any(|flow| flow.udp) { 8 } else { 0 };
-    let least = 508 + scenario.ip_header + udp;
+    let header = |flow: &Flow| {
+        let udp = flow.sctp().map(|sctp| if sctp.udp { 8 } else { 0 });
+        udp.map(|udp| flow.ip_header.unwrap_or(scenario.ip_header) + udp)
+    };
+    let least = 508 + scenario.flows.iter().filter_map(header).max().unwrap_or(scenario.ip_header);
     if link.mtu >= least {
         return Ok(());
     }
@@ -214,8 +217,7 @@ fn flow_fits(at: &At<'_>, flow: &Flow, scenario: &Scenario, nodes: &BTreeSet<&st
         let message = format!("there is no route from `{}` to `{}`", flow.from, flow.to);
         return Err(at.error_below("to", message).hint("no sequence of links joins them"));
     }
-    let endless = matches!(flow.traffic, Traffic::Bulk(None) | Traffic::Constant { bytes: None, .. });
-    if endless && scenario.stop.is_none() {
+    if flow.traffic.amount().is_none() && scenario.stop.is_none() {
         return Err(at.error_below("send", "this flow has no end, and neither has the run").hint(
             "give the flow an amount (`send = \"20 MB\"`), or the run an end (`stop = \"60 s\"` at the top)",
         ));
@@ -241,7 +243,8 @@ fn connected(from: &str, to: &str, links: &[Link]) -> bool {
 /// `primary` must begin with a link of the sender, and a second part must be one of the receiver. Whether the
 /// two make a path is for the network to say.
 fn primary_is_a_link(at: &At<'_>, flow: &Flow, links: &[Link]) -> Result<()> {
-    let (Some(path), Some(sctp)) = (&flow.primary, at.get("sctp")) else { return Ok(()) };
+    let primary = flow.sctp().and_then(|sctp| sctp.primary.as_ref());
+    let (Some(path), Some(sctp)) = (primary, at.get("sctp")) else { return Ok(()) };
     let (first, last) = match path.split_once('/') {
         Some((first, last)) => (first, Some(last)),
         None => (path.as_str(), None),

@@ -12,12 +12,12 @@ use super::error::{ScenarioError, did_you_mean};
 use super::keys::{Default, Key, KeyDoc, read_known, refuse_unknown};
 
 /// What a `[flow.sctp]` says.
-pub(super) struct Sctp {
+pub(super) struct Parameters {
     pub(super) config: Config,
     pub(super) primary: Option<String>,
 }
 
-pub(super) const KEYS: &[Key<Sctp>] = &[
+pub(super) const KEYS: &[Key<Parameters>] = &[
     Key {
         name: "era",
         takes: "era",
@@ -384,11 +384,11 @@ pub(super) fn era(at: &At<'_>) -> Result<Config> {
 }
 
 /// Reads a `[flow.sctp]`, which begins with the parameters of `era`.
-pub(super) fn sctp(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Sctp> {
+pub(super) fn sctp(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Parameters> {
     let mut names: Vec<_> = KEYS.iter().map(|key| key.name).collect();
     names.extend(Rules::DOCS.iter().map(|(name, _)| *name));
     refuse_unknown(at, &names)?;
-    let mut sctp = Sctp { config: era.clone(), primary: None };
+    let mut sctp = Parameters { config: era.clone(), primary: None };
     read_known(&mut sctp, at, KEYS)?;
     read_rules(&mut sctp.config.rules, at)?;
     if let (Some(_), Some(part)) = (at.get("retransmit"), at.get("fast").or_else(|| at.get("timeout"))) {

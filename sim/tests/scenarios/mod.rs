@@ -5,7 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use anabranch_proto::{Config, Duration, Policies};
-use anabranch_sim::scenario::{Change, Document, Flow, Link, Loss, Queue, Scenario, Traffic};
+use anabranch_sim::scenario::{
+    Change, Document, Flow, Link, Loss, Queue, Scenario, Sctp, Traffic, Transport,
+};
 
 /// All of them.
 pub(crate) fn all() -> Vec<Scenario> {
@@ -75,6 +77,15 @@ fn flow(name: &str, from: &str, to: &str, bytes: u64) -> Flow {
     }
 }
 
+fn over(sctp: Sctp) -> Transport {
+    Transport::Sctp(Box::new(sctp))
+}
+
+/// The SCTP part of a flow that has one.
+pub(crate) fn sctp(flow: &mut Flow) -> &mut Sctp {
+    flow.sctp_mut().expect("SCTP")
+}
+
 /// One link.
 pub(crate) fn one_path() -> Scenario {
     named("one path", vec![link("l", "s", "r", 10_000_000, 20)], vec![flow("f", "s", "r", 2_000_000)])
@@ -83,12 +94,9 @@ pub(crate) fn one_path() -> Scenario {
 /// A fast link and a slow one, overrun at the start.
 pub(crate) fn two_links() -> Scenario {
     let links = vec![link("wifi", "s", "r", 10_000_000, 50), link("gprs", "s", "r", 36_000, 300)];
-    let sctp = Config { fast: anabranch_proto::PolicySpec::named("alternate"), ..Config::default() };
-    named(
-        "two links",
-        links,
-        vec![Flow { primary: Some("wifi".to_owned()), sctp, ..flow("f", "s", "r", 2_000_000) }],
-    )
+    let config = Config { fast: anabranch_proto::PolicySpec::named("alternate"), ..Config::default() };
+    let sctp = Sctp { config, primary: Some("wifi".to_owned()), ..Sctp::default() };
+    named("two links", links, vec![Flow { transport: over(sctp), ..flow("f", "s", "r", 2_000_000) }])
 }
 
 /// The topology of the paper on receive buffer blocking: two disjoint paths of three links.
@@ -105,14 +113,13 @@ pub(crate) fn paper(era: &str) -> Scenario {
         1_000_000_000 => Link { queue: [Queue::Packets(10_000); 2], ..l },
         _ => l,
     });
-    let mut sctp = Config::era(era).expect("a known era");
-    sctp.rules.missing_reports = 4;
-    sctp.initial_ssthresh = Some(350_000);
-    sctp.receive_buffer = 1_000_000;
+    let mut config = Config::era(era).expect("a known era");
+    config.rules.missing_reports = 4;
+    config.initial_ssthresh = Some(350_000);
+    config.receive_buffer = 1_000_000;
     let flow = Flow {
-        primary: Some("1-in".to_owned()),
         start: Duration::from_secs(5),
-        sctp,
+        transport: over(Sctp { config, primary: Some("1-in".to_owned()), ..Sctp::default() }),
         ..flow("f", "s", "r", 20_000_000)
     };
     Scenario { era: era.to_owned(), ..named("paper", links.collect(), vec![flow]) }
@@ -126,7 +133,8 @@ fn lossy() -> Scenario {
         ..link(name, "s", "r", rate, delay)
     };
     let links = vec![lossy("a", 2_000_000, 30, 0.02), lossy("b", 1_000_000, 60, 0.05)];
-    let flow = Flow { streams: 3, message_size: Some(4000), unordered: true, ..flow("f", "s", "r", 500_000) };
+    let transport = over(Sctp { streams: 3, unordered: true, ..Sctp::default() });
+    let flow = Flow { transport, message_size: Some(4000), ..flow("f", "s", "r", 500_000) };
     named("lossy", links, vec![flow])
 }
 
@@ -150,8 +158,9 @@ fn outage() -> Scenario {
 
 /// A reader ten times slower than the link.
 fn slow_reader() -> Scenario {
-    let sctp = Config { receive_buffer: 64 * 1024, ..Config::default() };
-    let flow = Flow { read_rate: Some(1_000_000), sctp, ..flow("f", "s", "r", 1_000_000) };
+    let config = Config { receive_buffer: 64 * 1024, ..Config::default() };
+    let transport = over(Sctp { config, ..Sctp::default() });
+    let flow = Flow { read_rate: Some(1_000_000), transport, ..flow("f", "s", "r", 1_000_000) };
     named("slow reader", vec![link("l", "s", "r", 10_000_000, 20)], vec![flow])
 }
 
@@ -163,16 +172,13 @@ fn all_pairs() -> Scenario {
         link("r1", "x", "r", 3_000_000, 10),
         link("r2", "x", "r", 2_000_000, 30),
     ];
-    let flow = Flow {
-        all_pairs: true,
-        udp: true,
-        primary: Some("s2/r1".to_owned()),
-        ..flow("f", "s", "r", 500_000)
-    };
+    let primary = Some("s2/r1".to_owned());
+    let transport = over(Sctp { all_pairs: true, udp: true, primary, ..Sctp::default() });
+    let flow = Flow { transport, ..flow("f", "s", "r", 500_000) };
     named("all pairs", links, vec![flow])
 }
 
-/// Flows that meet, one of them without end.
+/// Flows that meet, one of them without end, one of them UDP.
 fn many() -> Scenario {
     let links = vec![
         link("a", "a", "x", 10_000_000, 5),
@@ -185,6 +191,9 @@ fn many() -> Scenario {
     let endless = Flow { traffic: Traffic::Bulk(None), ..flow("2", "b", "d", 1) };
     let constant = Traffic::Constant { rate: 1_000_000, bytes: None };
     let constant = Flow { traffic: constant, message_size: Some(500), ..flow("3", "c", "e", 1) };
-    let flows = vec![flow("1", "a", "d", 1_000_000), endless, constant, flow("4", "a", "e", 300_000)];
+    let datagrams = Traffic::Constant { rate: 700_000, bytes: Some(100_001) };
+    let datagrams = Flow { traffic: datagrams, transport: Transport::Datagram, ..flow("5", "b", "e", 1) };
+    let flows =
+        vec![flow("1", "a", "d", 1_000_000), endless, constant, flow("4", "a", "e", 300_000), datagrams];
     Scenario { stop: Some(Duration::from_secs(20)), ..named("many", links, flows) }
 }

@@ -1,0 +1,387 @@
+//! The engine: what is due next happens, until nothing is left or the run ends.
+//!
+//! Entities are numbered: link directions, then agents, then the list of changes. Each has one entry in the
+//! agenda. A packet costs one event a hop, its arrival. An insertion number is taken when a packet enters a
+//! link or an agent's wait is set, so what happens at equal times happens in the order in which it was
+//! foreseen; changes come before everything else. Departures need no event: a packet whose departure is now
+//! has left a queue before anything that arrives now is looked at.
+
+mod agenda;
+#[cfg(test)]
+mod tests;
+
+use std::ops::{ControlFlow, Range};
+
+use anabranch_proto::{PathId, Reason, Time};
+
+use crate::medium::wire::{Alteration, Direction, DropCause};
+use crate::observe::observed::Observed;
+use crate::observe::trace::{Detail, Observer, Side};
+use crate::transport::{Agent, Frame, Output, Stage};
+use agenda::{Agenda, Entity};
+
+/// In [`Engine::routes`], behind the last link of a route: this and the number of the agent there.
+pub(crate) const ARRIVED: u32 = 1 << 31;
+/// In [`Frame::hop`]: there is no route, the packet goes nowhere.
+pub(crate) const NO_ROUTE: u32 = u32::MAX;
+/// Events between two looks at who watches the run.
+const GLANCE: u64 = 1 << 16;
+
+/// A run under way.
+pub(crate) struct Engine<'a, A> {
+    now: Time,
+    agenda: Agenda,
+    /// The insertion number last taken. 0 is that of all changes, the next ones are the agents'.
+    inserted: u64,
+    events: u64,
+    links: Vec<Direction>,
+    /// Routes one after the other, each a list of link directions and where they arrive.
+    routes: Vec<u32>,
+    agents: Vec<A>,
+    /// By agent: the time of its entry in the agenda, or `NEVER`.
+    timers: Vec<Time>,
+    flows: Vec<FlowParts>,
+    /// By agent: its flow.
+    flow_of: Vec<usize>,
+    /// Flows that are awaited.
+    unfinished: usize,
+    /// Frames sent.
+    sent: u64,
+    changes: std::iter::Peekable<std::vec::IntoIter<Change>>,
+    observed: Option<Observed<'a>>,
+    /// Polls every agent after every event: a test that this changes nothing.
+    extra_polls: bool,
+}
+
+/// A link direction becomes different.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) at: Time,
+    pub(crate) link: usize,
+    pub(crate) alteration: Alteration,
+}
+
+/// What an engine is made of.
+pub(crate) struct Parts<'a, A> {
+    pub(crate) links: Vec<Direction>,
+    /// Lists of link directions, each with [`ARRIVED`] and its agent's number behind it.
+    pub(crate) routes: Vec<u32>,
+    /// Those of a flow one after the other.
+    pub(crate) agents: Vec<A>,
+    pub(crate) flows: Vec<FlowParts>,
+    /// In order of time.
+    pub(crate) changes: Vec<Change>,
+    pub(crate) observer: Option<&'a mut dyn Observer>,
+    pub(crate) extra_polls: bool,
+}
+
+/// What the engine knows of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowParts {
+    /// Its agents, the one that begins it first.
+    pub(crate) agents: Range<usize>,
+    /// Whether the run ends only when it is over.
+    pub(crate) awaited: bool,
+}
+
+impl<'a, A: Agent> Engine<'a, A> {
+    pub(crate) fn new(parts: Parts<'a, A>) -> Self {
+        let Parts { links, routes, agents, flows, changes, observer, extra_polls } = parts;
+        let numbered = flows.iter().enumerate();
+        let flow_of: Vec<_> =
+            numbered.flat_map(|(flow, parts)| parts.agents.clone().map(move |_| flow)).collect();
+        let side = |agent: usize, flow: usize| match agent == flows[flow].agents.start {
+            true => (flow, Side::Client),
+            false => (flow, Side::Server),
+        };
+        let sides = flow_of.iter().enumerate().map(|(agent, flow)| side(agent, *flow)).collect();
+        let mut engine = Engine {
+            now: Time::ZERO,
+            agenda: Agenda::new(links.len() + agents.len() + 1),
+            inserted: agents.len() as u64,
+            events: 0,
+            timers: vec![Time::NEVER; agents.len()],
+            links,
+            routes,
+            agents,
+            unfinished: flows.iter().filter(|flow| flow.awaited).count(),
+            flows,
+            flow_of,
+            sent: 0,
+            changes: changes.into_iter().peekable(),
+            observed: observer.map(|observer| Observed::new(observer, sides)),
+            extra_polls,
+        };
+        engine.await_change();
+        (0..engine.agents.len()).for_each(|agent| engine.await_agent(agent, Time::ZERO));
+        engine
+    }
+
+    /// Runs until every awaited flow is over, nothing is left to happen, or `stop`. Every 65,536 events `watch`
+    /// may end it.
+    pub(crate) fn run(
+        &mut self,
+        stop: Time,
+        mut watch: impl FnMut(&Self) -> ControlFlow<()>,
+    ) -> Result<(), Interrupted> {
+        let endless = self.unfinished == 0;
+        while let Some((time, entity)) = self.agenda.pop() {
+            if time > stop {
+                self.now = stop;
+                break;
+            }
+            assert!(time >= self.now, "time went back from {:?} to {time:?}", self.now);
+            self.now = time;
+            self.happen(entity as usize);
+            self.events += 1;
+            if self.unfinished == 0 && !endless {
+                break;
+            }
+            if self.events.is_multiple_of(GLANCE) && watch(self).is_break() {
+                return Err(Interrupted { at: self.now });
+            }
+        }
+        if self.observed.is_some() {
+            self.show_all_departures();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    /// Events so far: packets that arrived somewhere, agents' waits, changes.
+    pub(crate) fn events(&self) -> u64 {
+        self.events
+    }
+
+    pub(crate) fn links(&self) -> &[Direction] {
+        &self.links
+    }
+
+    pub(crate) fn agents(&self) -> &[A] {
+        &self.agents
+    }
+
+    /// The agents of each flow.
+    pub(crate) fn flows(&self) -> impl Iterator<Item = &[A]> {
+        self.flows.iter().map(|flow| &self.agents[flow.agents.clone()])
+    }
+
+    fn happen(&mut self, entity: usize) {
+        if self.observed.is_some() {
+            self.show_all_departures();
+        }
+        let links = self.links.len();
+        if entity < links {
+            self.arrive(entity);
+        } else if entity < links + self.agents.len() {
+            self.wake(entity - links);
+        } else {
+            self.change();
+        }
+        if self.extra_polls {
+            (0..self.agents.len()).for_each(|agent| self.drain(agent));
+        }
+    }
+
+    /// The head of a link arrives: into the next link, or at its agent.
+    fn arrive(&mut self, link: usize) {
+        let direction = &mut self.links[link];
+        let mut frame = direction.deliver(self.now).expect("an arrival has its packet");
+        if let Some((time, insertion)) = direction.head() {
+            self.agenda.set(link as Entity, time, insertion);
+        }
+        if self.observed.is_some() {
+            self.show_delivery(link, &frame);
+        }
+        frame.hop += 1;
+        let next = self.routes[frame.hop as usize];
+        if next < ARRIVED {
+            self.offer(next as usize, frame);
+        } else {
+            let agent = (next - ARRIVED) as usize;
+            self.agents[agent].handle(self.now, frame);
+            self.drain(agent);
+        }
+    }
+
+    fn wake(&mut self, agent: usize) {
+        self.timers[agent] = Time::NEVER;
+        self.drain(agent);
+    }
+
+    /// Polls an agent until it waits.
+    fn drain(&mut self, agent: usize) {
+        loop {
+            match self.agents[agent].poll(self.now) {
+                Output::Transmit(mut frame, reason) => {
+                    self.sent += 1;
+                    frame.id = self.sent;
+                    if self.observed.is_some() {
+                        self.show_sent(agent, &frame, reason);
+                    }
+                    if frame.hop != NO_ROUTE {
+                        self.offer(self.routes[frame.hop as usize] as usize, frame);
+                    }
+                }
+                Output::Detail(at, path, detail) => self.show_detail(agent, at, path, &detail),
+                Output::Wait(until) => {
+                    let until = until.unwrap_or(Time::NEVER);
+                    assert!(until > self.now, "agent {agent} waits for what is due");
+                    // An entry that is early costs one poll, less than putting it off each time.
+                    if until < self.timers[agent] {
+                        self.await_agent(agent, until);
+                    }
+                    break;
+                }
+            }
+        }
+        if self.agents[agent].stage() == Stage::Over {
+            self.settle(self.flow_of[agent]);
+        }
+    }
+
+    /// A flow is over when none of its agents has anything under way.
+    fn settle(&mut self, flow: usize) {
+        let FlowParts { agents, awaited } = &mut self.flows[flow];
+        let busy = |agent: &A| agent.stage() == Stage::Busy;
+        if *awaited && !self.agents[agents.clone()].iter().any(busy) {
+            *awaited = false;
+            self.unfinished -= 1;
+        }
+    }
+
+    fn offer(&mut self, link: usize, frame: Frame) {
+        // On a link so fast that sending takes no time, something may have left since this event began.
+        if self.observed.is_some() {
+            self.show_departures(link, self.now);
+        }
+        self.inserted += 1;
+        let direction = &mut self.links[link];
+        match direction.offer(self.now, frame, self.inserted) {
+            Ok(()) => {
+                if direction.len() == 1 {
+                    self.await_head(link);
+                }
+                if self.observed.is_some() {
+                    self.show_queued(link);
+                }
+            }
+            Err((cause, frame)) => {
+                let number = direction.counters().offered;
+                self.show_drop(link, number, cause, &frame);
+                self.drop(frame);
+            }
+        }
+    }
+
+    /// A frame will not arrive.
+    #[cold]
+    fn drop(&mut self, frame: Frame) {
+        let ahead = &self.routes[frame.hop as usize..];
+        let agent =
+            ahead.iter().find_map(|next| next.checked_sub(ARRIVED)).expect("a route ends at an agent");
+        let agent = agent as usize;
+        self.agents[agent].dropped(frame);
+        if self.agents[agent].stage() == Stage::Over {
+            self.settle(self.flow_of[agent]);
+        }
+    }
+
+    /// All changes of this moment, at once.
+    #[cold]
+    fn change(&mut self) {
+        let now = self.now;
+        while let Some(Change { link, alteration, .. }) = self.changes.next_if(|change| change.at <= now) {
+            for carried in self.links[link].alter(now, &alteration) {
+                self.show_drop(link, carried.offered, DropCause::Down, &carried.frame);
+                self.drop(carried.frame);
+            }
+            self.await_head(link);
+        }
+        self.await_change();
+    }
+
+    fn await_head(&mut self, link: usize) {
+        match self.links[link].head() {
+            Some((time, insertion)) => self.agenda.set(link as Entity, time, insertion),
+            None => self.agenda.clear(link as Entity),
+        }
+    }
+
+    /// Whoever waits for a time has its turn before whatever arrives at that time, in the order of names:
+    /// so it makes no difference who else was polled before.
+    fn await_agent(&mut self, agent: usize, until: Time) {
+        self.timers[agent] = until;
+        self.agenda.set((self.links.len() + agent) as Entity, until, 1 + agent as u64);
+    }
+
+    fn await_change(&mut self) {
+        let entity = (self.links.len() + self.agents.len()) as Entity;
+        match self.changes.peek() {
+            Some(change) => self.agenda.set(entity, change.at, 0),
+            None => self.agenda.clear(entity),
+        }
+    }
+
+    #[cold]
+    fn show_sent(&mut self, agent: usize, frame: &Frame, reason: Reason) {
+        let Some(observed) = &mut self.observed else { return };
+        let path = reason.path.and_then(|path| self.agents[agent].path_name(path));
+        observed.sent(self.now, agent, path, reason, frame);
+    }
+
+    #[cold]
+    fn show_detail(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
+        let Some(observed) = &mut self.observed else { return };
+        let path = path.and_then(|path| self.agents[agent].path_name(path));
+        observed.detail(at, agent, path, detail);
+    }
+
+    #[cold]
+    fn show_delivery(&mut self, link: usize, frame: &Frame) {
+        let Some(observed) = &mut self.observed else { return };
+        observed.delivered(self.now, link, frame, &self.routes);
+    }
+
+    #[cold]
+    fn show_drop(&mut self, link: usize, number: u64, cause: DropCause, frame: &Frame) {
+        let Some(observed) = &mut self.observed else { return };
+        observed.dropped(self.now, link, number, cause, frame, &self.routes);
+    }
+
+    #[cold]
+    fn show_queued(&mut self, link: usize) {
+        let Some(observed) = &mut self.observed else { return };
+        let direction = &self.links[link];
+        if let Some(carried) = direction.newest() {
+            observed.queued(self.now, link, carried, direction.queue(), &self.routes);
+        }
+    }
+
+    /// What has left any queue by now, in order of time, as observers see all records.
+    #[cold]
+    fn show_all_departures(&mut self) {
+        let next = |links: &[Direction]| links.iter().enumerate().map(|(link, d)| (d.leaves(), link)).min();
+        while let Some((at, link)) = next(&self.links).filter(|(at, _)| *at <= self.now) {
+            self.show_departures(link, at);
+        }
+    }
+
+    /// What has left the queue of a link up to `until`.
+    #[cold]
+    fn show_departures(&mut self, link: usize, until: Time) {
+        let Some(observed) = &mut self.observed else { return };
+        self.links[link].depart(until, |at, queue, next| {
+            observed.departed(at, link, queue, next, &self.routes);
+        });
+    }
+}
+
+/// Whoever watches the run ended it.
+#[derive(Debug)]
+pub(crate) struct Interrupted {
+    pub(crate) at: Time,
+}

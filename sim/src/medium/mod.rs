@@ -1,0 +1,3 @@
+//! What carries frames from one node to another.
+
+pub(crate) mod wire;

@@ -1,0 +1,365 @@
+//! A link direction: rate, delay, a drop-tail queue, losses.
+//!
+//! A packet costs one event. When it is offered, its departure is known: the end of the one before it, or now,
+//! and then size / rate; its arrival is the delay later. So a link is one FIFO of packets that wait, are sent
+//! or are on their way, and only the arrival of its head stands in the agenda. How full the queue is follows
+//! from the departures: a packet whose departure is now has left. A link never reorders: when its delay
+//! becomes shorter, the next packets arrive together with the last one before.
+
+use std::collections::VecDeque;
+
+use anabranch_proto::Time;
+
+use super::{Losses, Occupancy};
+use crate::scenario::{Loss, Queue};
+use crate::transport::Frame;
+
+/// One direction of a link.
+#[derive(Debug)]
+pub(crate) struct Direction {
+    /// Bit/s.
+    rate: u64,
+    /// Nanoseconds of propagation.
+    delay: u64,
+    up: bool,
+    fifo: VecDeque<Carried>,
+    /// How many packets of the FIFO, from its head, have left the queue.
+    left: usize,
+    /// When the next leaves it; `NEVER` if none is in it.
+    leaves: Time,
+    /// Departure and arrival of the packet that came last.
+    last: (Time, Time),
+    queue: Occupancy,
+    /// From so many bytes in the queue on, packets that can be marked are.
+    mark: u64,
+    /// The size of that packet, and the nanoseconds that it took to send: most are like the one before.
+    like: (u32, u64),
+    losses: Losses,
+    counters: Counters,
+}
+
+/// A packet on a link.
+#[derive(Debug)]
+pub(crate) struct Carried {
+    pub(crate) frame: Frame,
+    /// How many packets had been offered, this one included.
+    pub(crate) offered: u64,
+    insertion: u64,
+    departure: Time,
+    arrival: Time,
+}
+
+/// Why a packet does not arrive.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum DropCause {
+    /// The queue was full.
+    Queue,
+    /// The link lost it.
+    Loss,
+    /// The link was down, or went down.
+    Down,
+}
+
+/// What a link direction has done so far.
+#[derive(Copy, Clone, Default, Debug)]
+pub(crate) struct Counters {
+    /// Packets offered.
+    pub(crate) offered: u64,
+    /// Bytes delivered at the far end.
+    pub(crate) delivered_bytes: u64,
+    /// Packets dropped because the queue was full.
+    pub(crate) queue: u64,
+    /// Packets lost.
+    pub(crate) loss: u64,
+    /// Packets dropped because the link was down.
+    pub(crate) down: u64,
+}
+
+/// What becomes different in a link direction; what is `None` stays.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Alteration {
+    pub(crate) up: Option<bool>,
+    /// Bit/s.
+    pub(crate) rate: Option<u64>,
+    /// Nanoseconds.
+    pub(crate) delay: Option<u64>,
+    pub(crate) loss: Option<Loss>,
+}
+
+impl Direction {
+    /// Rate in bit/s, delay in nanoseconds.
+    pub(crate) fn new(rate: u64, delay: u64, queue: Queue, losses: Losses, up: bool) -> Self {
+        Direction {
+            rate,
+            delay,
+            up,
+            fifo: VecDeque::new(),
+            left: 0,
+            leaves: Time::NEVER,
+            last: (Time::ZERO, Time::ZERO),
+            like: (0, 0),
+            queue: Occupancy::new(queue),
+            mark: u64::MAX,
+            losses,
+            counters: Counters::default(),
+        }
+    }
+
+    /// The same, and marks packets that can be marked from so many bytes in the queue on.
+    pub(crate) fn marking(self, mark: Option<u64>) -> Self {
+        Direction { mark: mark.unwrap_or(u64::MAX), ..self }
+    }
+
+    /// Takes a packet, or gives it back with the reason why not. Losses are drawn first: a lost packet takes no
+    /// place in the queue.
+    #[inline(always)]
+    pub(crate) fn offer(
+        &mut self,
+        now: Time,
+        mut frame: Frame,
+        insertion: u64,
+    ) -> Result<(), (DropCause, Frame)> {
+        self.counters.offered += 1;
+        let lost = self.losses.loses(self.counters.offered);
+        if !self.up {
+            self.counters.down += 1;
+            return Err((DropCause::Down, frame));
+        }
+        if lost {
+            self.counters.loss += 1;
+            return Err((DropCause::Loss, frame));
+        }
+        self.depart(now, |_, _, _| {});
+        if !self.queue.admits(frame.size) {
+            self.counters.queue += 1;
+            return Err((DropCause::Queue, frame));
+        }
+        if self.queue.bytes() >= self.mark {
+            frame.mark();
+        }
+        self.queue.enter(frame.size);
+        self.last = self.schedule(now, self.last, frame.size);
+        let (departure, arrival) = self.last;
+        if self.leaves == Time::NEVER {
+            self.leaves = departure;
+        }
+        let offered = self.counters.offered;
+        self.fifo.push_back(Carried { frame, offered, insertion, departure, arrival });
+        Ok(())
+    }
+
+    /// The arrival of the head: when, and its insertion number.
+    pub(crate) fn head(&self) -> Option<(Time, u64)> {
+        self.fifo.front().map(|carried| (carried.arrival, carried.insertion))
+    }
+
+    /// The packet that entered last, if it is still here.
+    pub(crate) fn newest(&self) -> Option<&Carried> {
+        self.fifo.back()
+    }
+
+    /// When the next packet leaves the queue; `NEVER` if none is in it.
+    pub(crate) fn leaves(&self) -> Time {
+        self.leaves
+    }
+
+    /// How many packets are on it.
+    pub(crate) fn len(&self) -> usize {
+        self.fifo.len()
+    }
+
+    /// The head arrives.
+    pub(crate) fn deliver(&mut self, now: Time) -> Option<Frame> {
+        self.depart(now, |_, _, _| {});
+        let carried = self.fifo.pop_front()?;
+        debug_assert_eq!(carried.arrival, now);
+        self.left -= 1;
+        self.counters.delivered_bytes += u64::from(carried.frame.size);
+        Some(carried.frame)
+    }
+
+    /// Packets leave the queue up to `now`; shown are the departure of each, the queue behind it, and the next,
+    /// whose first bit leaves at that moment.
+    pub(crate) fn depart(&mut self, now: Time, mut shown: impl FnMut(Time, &Occupancy, Option<&Carried>)) {
+        while self.leaves <= now {
+            let Some(carried) = self.fifo.get(self.left) else { break };
+            self.queue.leave(carried.frame.size);
+            self.left += 1;
+            let next = self.fifo.get(self.left);
+            shown(carried.departure, &self.queue, next);
+            self.leaves = next.map_or(Time::NEVER, |next| next.departure);
+        }
+    }
+
+    /// The link becomes different. If it goes down, what is on it is lost and given back.
+    pub(crate) fn alter(&mut self, now: Time, alteration: &Alteration) -> Vec<Carried> {
+        self.depart(now, |_, _, _| {});
+        self.rate = alteration.rate.unwrap_or(self.rate);
+        self.delay = alteration.delay.unwrap_or(self.delay);
+        if let Some(loss) = &alteration.loss {
+            self.losses.change(loss);
+        }
+        if alteration.rate.is_some() || alteration.delay.is_some() {
+            self.reschedule(now);
+        }
+        self.up = alteration.up.unwrap_or(self.up);
+        if self.up { Vec::new() } else { self.lose_all() }
+    }
+
+    /// The queue before it.
+    pub(crate) fn queue(&self) -> &Occupancy {
+        &self.queue
+    }
+
+    /// What it has done so far.
+    pub(crate) fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Departure and arrival of a packet that comes now and stands behind another, whose are `last`.
+    fn schedule(&mut self, now: Time, last: (Time, Time), size: u32) -> (Time, Time) {
+        let departure = later(last.0.max(now), self.sending(size));
+        (departure, later(departure, self.delay).max(last.1))
+    }
+
+    /// Nanoseconds to send `size` bytes, the fraction cut off. Packets have at most 64 KiB and some headers: it
+    /// does not overflow.
+    fn sending(&mut self, size: u32) -> u64 {
+        if self.like.0 != size {
+            self.like = (size, u64::from(size) * 8_000_000_000 / self.rate);
+        }
+        self.like.1
+    }
+
+    /// After a change of rate or delay: the packets in the queue leave anew, but for the one being sent.
+    fn reschedule(&mut self, now: Time) {
+        self.like = (0, 0);
+        let gone = self.left.checked_sub(1).map(|last| &self.fifo[last]);
+        let mut last = gone.map_or((Time::ZERO, Time::ZERO), |carried| (carried.departure, carried.arrival));
+        for at in self.left..self.fifo.len() {
+            let Carried { ref frame, departure, .. } = self.fifo[at];
+            last = match at == self.left {
+                true => (departure, later(departure, self.delay).max(last.1)),
+                false => self.schedule(now, last, frame.size),
+            };
+            (self.fifo[at].departure, self.fifo[at].arrival) = last;
+        }
+        self.last = last;
+    }
+
+    fn lose_all(&mut self) -> Vec<Carried> {
+        self.fifo.iter().skip(self.left).for_each(|carried| self.queue.leave(carried.frame.size));
+        self.left = 0;
+        self.leaves = Time::NEVER;
+        self.last = (Time::ZERO, Time::ZERO);
+        self.counters.down += self.fifo.len() as u64;
+        self.fifo.drain(..).collect()
+    }
+}
+
+fn later(time: Time, nanos: u64) -> Time {
+    Time::from_nanos(time.as_nanos().saturating_add(nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::frame;
+
+    const MS: u64 = 1_000_000;
+
+    /// 1 Mbit/s: 125 bytes take 1 ms; 10 ms of delay.
+    fn link(queue: Queue) -> Direction {
+        Direction::new(1_000_000, 10 * MS, queue, Losses::new(0, "x", &Loss::None), true)
+    }
+
+    fn ms(n: u64) -> Time {
+        Time::from_nanos(n * MS)
+    }
+
+    fn offer(link: &mut Direction, now: Time, size: u32) -> Option<DropCause> {
+        let insertion = link.counters.offered;
+        link.offer(now, frame(size, 0), insertion).err().map(|(cause, _)| cause)
+    }
+
+    fn arrivals(link: &mut Direction) -> Vec<u64> {
+        let mut times = Vec::new();
+        while let Some((time, _)) = link.head() {
+            link.deliver(time);
+            times.push(time.as_nanos() / MS);
+        }
+        times
+    }
+
+    #[test]
+    fn packets_are_sent_one_after_the_other() {
+        let mut link = link(Queue::Packets(9));
+        assert_eq!(offer(&mut link, ms(0), 125), None);
+        assert_eq!(offer(&mut link, ms(0), 250), None);
+        assert_eq!(offer(&mut link, ms(7), 125), None);
+        assert_eq!(arrivals(&mut link), [11, 13, 18]);
+        assert_eq!(link.counters.delivered_bytes, 500);
+    }
+
+    #[test]
+    fn a_packet_whose_departure_is_now_has_left() {
+        let mut link = link(Queue::Packets(2));
+        assert_eq!(offer(&mut link, ms(0), 125), None);
+        assert_eq!(offer(&mut link, ms(0), 125), None);
+        assert_eq!(offer(&mut link, Time::from_nanos(MS - 1), 125), Some(DropCause::Queue));
+        assert_eq!(offer(&mut link, ms(1), 125), None);
+        assert_eq!((link.queue.packets(), link.queue.most()), (2, 2));
+        assert_eq!(link.counters.queue, 1);
+    }
+
+    #[test]
+    fn fifty_packets_hold_fifty() {
+        let mut link = link(Queue::Packets(50));
+        let dropped = (0..68).filter(|_| offer(&mut link, ms(0), 1500).is_some()).count();
+        assert_eq!(dropped, 18);
+    }
+
+    #[test]
+    fn lost_packets_take_no_place() {
+        let mut link = link(Queue::Packets(1));
+        link.losses.change(&Loss::Listed(vec![1, 3]));
+        let fates: Vec<_> = (0..4).map(|_| offer(&mut link, ms(0), 125)).collect();
+        assert_eq!(fates, [Some(DropCause::Loss), None, Some(DropCause::Loss), Some(DropCause::Queue)]);
+        assert_eq!(arrivals(&mut link), [11]);
+    }
+
+    #[test]
+    fn a_new_rate_is_for_the_packets_that_wait() {
+        let mut link = link(Queue::Packets(9));
+        (0..4).for_each(|_| assert_eq!(offer(&mut link, ms(0), 125), None));
+        let half = Alteration { rate: Some(500_000), ..Alteration::default() };
+        assert!(link.alter(Time::from_nanos(MS * 3 / 2), &half).is_empty());
+        assert_eq!(arrivals(&mut link), [11, 12, 14, 16], "one has left, one is being sent");
+    }
+
+    #[test]
+    fn a_new_delay_is_for_the_packets_that_leave_and_never_reorders() {
+        let mut link = link(Queue::Packets(9));
+        (0..4).for_each(|_| assert_eq!(offer(&mut link, ms(0), 125), None));
+        let short = Alteration { delay: Some(9 * MS), ..Alteration::default() };
+        link.alter(Time::from_nanos(MS * 3 / 2), &short);
+        assert_eq!(arrivals(&mut link), [11, 11, 12, 13]);
+        (0..3).for_each(|_| assert_eq!(offer(&mut link, ms(20), 125), None));
+        link.alter(ms(21), &Alteration { delay: Some(0), ..Alteration::default() });
+        assert_eq!(arrivals(&mut link), [30, 30, 30]);
+    }
+
+    #[test]
+    fn down_loses_what_is_on_it_and_what_comes() {
+        let mut link = link(Queue::Packets(9));
+        (0..3).for_each(|_| assert_eq!(offer(&mut link, ms(0), 125), None));
+        let lost = link.alter(ms(1), &Alteration { up: Some(false), ..Alteration::default() });
+        assert_eq!(lost.len(), 3);
+        assert_eq!(link.queue.packets(), 0);
+        assert_eq!(offer(&mut link, ms(2), 125), Some(DropCause::Down));
+        assert_eq!(link.counters.down, 4);
+        link.alter(ms(3), &Alteration { up: Some(true), ..Alteration::default() });
+        assert_eq!(offer(&mut link, ms(3), 125), None);
+        assert_eq!(arrivals(&mut link), [14]);
+    }
+}

@@ -1,0 +1,273 @@
+//! A run as a pcapng file: one interface a link end, each packet where its first bit leaves and where its last
+//! bit arrives.
+
+use std::collections::VecDeque;
+use std::io::{self, Write};
+
+use anabranch_proto::Time;
+use anabranch_proto::wire::{Chunk, Packet};
+use bytes::BytesMut;
+
+use super::comment::{comment, dropped};
+use super::{block, datagram};
+use crate::medium::wire::DropCause;
+use crate::observe::trace::{Contents, Datagram, Names, Observer, Record, Shown};
+
+/// Packets that wait at most for what becomes of an earlier one; beyond, the earliest is written as if it had
+/// arrived, and appears once more if it does not.
+const MOST_HELD: usize = 1 << 17;
+
+/// How much of each packet is written; its size on the link is written in any case.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Snap {
+    /// All but the user data of its last chunk: every header of every chunk, and control chunks whole.
+    #[default]
+    Headers,
+    /// All of it.
+    Full,
+    /// So many bytes at most.
+    Bytes(u32),
+}
+
+impl std::str::FromStr for Snap {
+    type Err = String;
+
+    /// `headers`, `full`, or bytes.
+    fn from_str(text: &str) -> Result<Snap, String> {
+        match text {
+            "headers" => Ok(Snap::Headers),
+            "full" => Ok(Snap::Full),
+            bytes => bytes
+                .parse()
+                .map(Snap::Bytes)
+                .map_err(|_| "write `headers`, `full` or a number of bytes".to_owned()),
+        }
+    }
+}
+
+/// Bytes of user data, with padding, at the end of a packet.
+fn user_data(contents: &Owned) -> usize {
+    let last = match contents {
+        Owned::Sctp(packet) => packet.chunks.last(),
+        Owned::Datagram(datagram) => return datagram.payload as usize,
+    };
+    match last {
+        Some(Chunk::Data(data)) => data.payload.len().next_multiple_of(4),
+        Some(Chunk::IData(data)) => data.payload.len().next_multiple_of(4),
+        _ => 0,
+    }
+}
+
+/// Writes the packets of one run, in order of time.
+///
+/// A packet that leaves is written when it is known whether it arrives: if it does not, its comment has the
+/// cause. Until then it is held, and what comes after it too.
+pub struct CaptureWriter<W: Write> {
+    out: W,
+    comment: String,
+    snap: Snap,
+    flows: Vec<String>,
+    /// In order of time.
+    pub(super) held: VecDeque<Held>,
+    pub(super) most_held: usize,
+    /// The number of the first that is held; they are counted from the beginning.
+    first: u64,
+    /// By link direction: what is on it, as its number there and its number here.
+    on_link: Vec<VecDeque<(u64, u64)>>,
+    /// A datagram, and blocks on their way out.
+    datagram: BytesMut,
+    buffer: BytesMut,
+    /// The first error; nothing is written after it.
+    failed: Option<io::Error>,
+}
+
+/// A packet that is still to be written.
+pub(super) struct Held {
+    at: Time,
+    interface: u32,
+    inbound: bool,
+    contents: Owned,
+    size: u32,
+    hops: u32,
+    comment: String,
+    /// It is known what becomes of it.
+    settled: bool,
+}
+
+/// What was in a packet.
+enum Owned {
+    Sctp(Packet),
+    Datagram(Datagram),
+}
+
+impl Owned {
+    fn new(contents: Contents<'_>) -> Self {
+        match contents {
+            Contents::Sctp(packet) => Owned::Sctp(packet.clone()),
+            Contents::Datagram(datagram) => Owned::Datagram(datagram.clone()),
+        }
+    }
+
+    fn contents(&self) -> Contents<'_> {
+        match self {
+            Owned::Sctp(packet) => Contents::Sctp(packet),
+            Owned::Datagram(datagram) => Contents::Datagram(datagram),
+        }
+    }
+}
+
+impl<W: Write> CaptureWriter<W> {
+    /// Into `out`, which had better be buffered; `comment` says what the file is.
+    pub fn new(out: W, comment: &str) -> Self {
+        CaptureWriter {
+            out,
+            comment: comment.to_owned(),
+            snap: Snap::Full,
+            flows: Vec::new(),
+            held: VecDeque::new(),
+            most_held: MOST_HELD,
+            first: 0,
+            on_link: Vec::new(),
+            datagram: BytesMut::new(),
+            buffer: BytesMut::new(),
+            failed: None,
+        }
+    }
+
+    /// Writes so much of each packet.
+    pub fn snap(self, snap: Snap) -> Self {
+        CaptureWriter { snap, ..self }
+    }
+
+    /// Writes what is still held back; says if anything could not be written.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.held.iter_mut().for_each(|held| held.settled = true);
+        self.release();
+        match self.failed {
+            Some(error) => Err(error),
+            None => self.out.flush().map(|()| self.out),
+        }
+    }
+
+    /// A packet appears at one end of a link; returns its number.
+    fn appear(&mut self, at: Time, end: End, flow: usize, shown: &Shown<'_>) -> u64 {
+        let contents = Owned::new(shown.contents);
+        let comment = comment(self.flows.get(flow).map_or("?", String::as_str), shown);
+        let (interface, inbound, settled) = match end {
+            End::Sending(link) => (link, false, false),
+            // The interface at the far end is the one that the other direction leaves from.
+            End::Receiving(link) => (link ^ 1, true, true),
+        };
+        let (interface, size, hops) = (interface as u32, shown.size, shown.hops);
+        self.held.push_back(Held { at, interface, inbound, contents, size, hops, comment, settled });
+        self.first + self.held.len() as u64 - 1
+    }
+
+    /// It is known what becomes of a packet.
+    fn settle(&mut self, number: u64) -> Option<&mut Held> {
+        let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        let held = self.held.get_mut(place)?;
+        held.settled = true;
+        Some(held)
+    }
+
+    /// A packet is dropped: one that was on its way, or one that never left.
+    fn drop(&mut self, at: Time, link: usize, number: u64, cause: DropCause, flow: usize, shown: &Shown<'_>) {
+        let on_link = self.on_link[link].pop_front_if(|(on_link, _)| *on_link == number);
+        if let Some(held) = on_link.and_then(|(_, here)| self.settle(here)) {
+            held.comment = dropped(cause, true, &held.comment);
+            return;
+        }
+        let here = self.appear(at, End::Sending(link), flow, shown);
+        if let Some(held) = self.settle(here) {
+            held.comment = dropped(cause, on_link.is_some(), &held.comment);
+        }
+    }
+
+    /// Writes the earliest packets as long as they are settled, or too many are held.
+    fn release(&mut self) {
+        while let Some(held) = self.held.pop_front_if(|held| held.settled).or_else(|| self.surplus()) {
+            self.first += 1;
+            self.write(&held);
+        }
+    }
+
+    fn surplus(&mut self) -> Option<Held> {
+        if self.held.len() > self.most_held { self.held.pop_front() } else { None }
+    }
+
+    fn write(&mut self, held: &Held) {
+        self.datagram.clear();
+        if let Err(error) = datagram::put(held.contents.contents(), held.size, held.hops, &mut self.datagram)
+        {
+            self.fail(io::Error::other(error));
+            return;
+        }
+        let nanos = held.at.as_nanos();
+        let size = self.datagram.len();
+        let kept = match self.snap {
+            Snap::Full => size,
+            Snap::Bytes(most) => size.min(most as usize),
+            Snap::Headers => size - user_data(&held.contents),
+        };
+        let bytes = (&self.datagram[..kept], size);
+        block::packet(&mut self.buffer, held.interface, nanos, held.inbound, bytes, &held.comment);
+        self.write_buffer();
+    }
+
+    fn write_buffer(&mut self) {
+        if self.failed.is_none()
+            && let Err(error) = self.out.write_all(&self.buffer)
+        {
+            self.fail(error);
+        }
+        self.buffer.clear();
+    }
+
+    fn fail(&mut self, error: io::Error) {
+        self.failed.get_or_insert(error);
+    }
+}
+
+/// An end of a link direction.
+enum End {
+    Sending(usize),
+    Receiving(usize),
+}
+
+impl<W: Write> Observer for CaptureWriter<W> {
+    fn begin(&mut self, names: &Names) {
+        self.flows.clone_from(&names.flows);
+        self.on_link = names.links.iter().map(|_| VecDeque::new()).collect();
+        let program = concat!("anabranch ", env!("CARGO_PKG_VERSION"));
+        block::section(&mut self.buffer, program, &self.comment);
+        for (link, direction) in &names.links {
+            let (here, there) = direction.split_once('>').unwrap_or((direction, "?"));
+            let description = format!("link {link} at {here}, towards {there}");
+            block::interface(&mut self.buffer, &format!("{link}:{here}"), &description);
+        }
+        self.write_buffer();
+    }
+
+    fn record(&mut self, at: Time, record: &Record<'_>) {
+        match record {
+            Record::Started { link, flow, number, packet } => {
+                let here = self.appear(at, End::Sending(*link), *flow, packet);
+                self.on_link[*link].push_back((*number, here));
+            }
+            Record::Delivered { link, flow, packet } => {
+                if let Some((_, here)) = self.on_link[*link].pop_front() {
+                    self.settle(here);
+                }
+                self.appear(at, End::Receiving(*link), *flow, packet);
+            }
+            Record::Dropped { link, flow, number, cause, packet } => {
+                self.drop(at, *link, *number, *cause, *flow, packet);
+            }
+            Record::Detail { .. } | Record::Sent { .. } | Record::Queued { .. } | Record::Departed { .. } => {
+                return;
+            }
+        }
+        self.release();
+    }
+}

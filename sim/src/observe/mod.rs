@@ -1,0 +1,6 @@
+//! What a run shows while it runs, and the files that are made of it: series and captures.
+
+pub mod capture;
+pub(crate) mod observed;
+pub(crate) mod series;
+pub mod trace;

@@ -1,0 +1,149 @@
+//! What the engine tells an observer, with what only an observer asks for: why a packet was sent, also where it
+//! has come a long way since.
+
+use std::collections::BTreeMap;
+
+use anabranch_proto::{Reason, Time};
+
+use crate::engine::{ARRIVED, NO_ROUTE};
+use crate::medium::wire::Occupancy;
+use crate::medium::wire::{Carried, DropCause};
+use crate::observe::trace::{Contents, Detail, Observer, Origin, QueueLength, Record, Shown, Side};
+use crate::transport::{Body, Frame};
+
+/// An observer, and where the packets under way come from.
+pub(crate) struct Observed<'a> {
+    observer: &'a mut dyn Observer,
+    /// By the frame's number.
+    origins: BTreeMap<u64, Sent>,
+    /// By agent: its flow, and its end of it.
+    agents: Vec<(usize, Side)>,
+}
+
+/// The origin of a packet under way.
+struct Sent {
+    side: Side,
+    path: Option<String>,
+    reason: Reason,
+}
+
+impl<'a> Observed<'a> {
+    /// Tells `observer`; `agents`: of each agent its flow, and its end of it.
+    pub(crate) fn new(observer: &'a mut dyn Observer, agents: Vec<(usize, Side)>) -> Self {
+        Observed { observer, origins: BTreeMap::new(), agents }
+    }
+
+    pub(crate) fn detail(&mut self, at: Time, agent: usize, path: Option<&str>, detail: &Detail) {
+        let (flow, side) = self.agents[agent];
+        self.observer.record(at, &Record::Detail { flow, side, path, detail });
+    }
+
+    pub(crate) fn sent(&mut self, at: Time, agent: usize, path: Option<&str>, reason: Reason, frame: &Frame) {
+        let (flow, side) = self.agents[agent];
+        let origin = Some(Origin { side, path, reason });
+        let packet = Shown { size: frame.size, contents: contents(frame), hops: 0, origin };
+        self.observer.record(at, &Record::Sent { flow, side, path, reason, packet });
+        if frame.hop != NO_ROUTE {
+            self.origins.insert(frame.id, Sent { side, path: path.map(str::to_owned), reason });
+        }
+    }
+
+    /// A packet has entered a queue, whose only one it may be.
+    pub(crate) fn queued(
+        &mut self,
+        at: Time,
+        link: usize,
+        carried: &Carried,
+        queue: &Occupancy,
+        routes: &[u32],
+    ) {
+        self.show(&carried.frame, routes, |observer, flow, packet| {
+            observer.record(at, &Record::Queued { link, flow, packet, queue: length(queue) });
+        });
+        if queue.packets() == 1 {
+            self.started(at, link, carried, routes);
+        }
+    }
+
+    /// A packet has left a queue, and the next one's turn has come.
+    pub(crate) fn departed(
+        &mut self,
+        at: Time,
+        link: usize,
+        queue: &Occupancy,
+        next: Option<&Carried>,
+        routes: &[u32],
+    ) {
+        self.observer.record(at, &Record::Departed { link, queue: length(queue) });
+        if let Some(next) = next {
+            self.started(at, link, next, routes);
+        }
+    }
+
+    fn started(&mut self, at: Time, link: usize, carried: &Carried, routes: &[u32]) {
+        let number = carried.offered;
+        self.show(&carried.frame, routes, |observer, flow, packet| {
+            observer.record(at, &Record::Started { link, flow, number, packet });
+        });
+    }
+
+    pub(crate) fn dropped(
+        &mut self,
+        at: Time,
+        link: usize,
+        number: u64,
+        cause: DropCause,
+        frame: &Frame,
+        routes: &[u32],
+    ) {
+        self.show(frame, routes, |observer, flow, packet| {
+            observer.record(at, &Record::Dropped { link, flow, number, cause, packet });
+        });
+        self.origins.remove(&frame.id);
+    }
+
+    pub(crate) fn delivered(&mut self, at: Time, link: usize, frame: &Frame, routes: &[u32]) {
+        self.show(frame, routes, |observer, flow, packet| {
+            observer.record(at, &Record::Delivered { link, flow, packet });
+        });
+        if routes[frame.hop as usize + 1] >= ARRIVED {
+            self.origins.remove(&frame.id);
+        }
+    }
+
+    fn show(
+        &mut self,
+        frame: &Frame,
+        routes: &[u32],
+        record: impl FnOnce(&mut dyn Observer, usize, Shown<'_>),
+    ) {
+        let origin = self.origins.get(&frame.id).map(|sent| Origin {
+            side: sent.side,
+            path: sent.path.as_deref(),
+            reason: sent.reason,
+        });
+        let (agent, hops) = way(frame, routes);
+        let (flow, _) = self.agents[agent];
+        record(self.observer, flow, Shown { size: frame.size, contents: contents(frame), hops, origin });
+    }
+}
+
+/// The agent at the end of a frame's route, and how many links are behind the frame.
+fn way(frame: &Frame, routes: &[u32]) -> (usize, u32) {
+    let (behind, ahead) = routes.split_at(frame.hop as usize);
+    let agent =
+        ahead.iter().find_map(|next| next.checked_sub(ARRIVED)).expect("every route ends at an agent");
+    let hops = behind.iter().rev().take_while(|link| **link < ARRIVED).count();
+    (agent as usize, hops as u32)
+}
+
+fn length(queue: &Occupancy) -> QueueLength {
+    QueueLength { packets: queue.packets(), bytes: queue.bytes() }
+}
+
+fn contents(frame: &Frame) -> Contents<'_> {
+    match &frame.body {
+        Body::Sctp(packet) => Contents::Sctp(packet),
+        Body::Datagram(datagram) => Contents::Datagram(datagram),
+    }
+}

@@ -1,0 +1,224 @@
+//! Series as CSV files, streamed while the run goes on.
+//!
+//! Of each flow's sender: `FLOW.windows.csv`, `.rto.csv`, `.peer_window.csv`, `.sent.csv`, `.marked.csv`,
+//! `.acked.csv`, `.blocked.csv`; of each link direction `LINK.A-B.queue.csv` and `.drops.csv`. A file exists
+//! only if there is a row for it. Times are virtual seconds from the beginning of the run with nine decimals,
+//! sizes are bytes. Characters of names that a file name had better not have become `_`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anabranch_proto::policy::Why;
+use anabranch_proto::{Blocked, Duration, Time};
+
+use crate::observe::trace::{Detail, DropCause, Names, Observer, Record, Side};
+
+/// Writes the series of one run into a directory.
+#[derive(Debug)]
+pub struct CsvSeries {
+    directory: PathBuf,
+    /// By flow, then by link direction: how its files begin.
+    flows: Vec<String>,
+    links: Vec<String>,
+    /// Who owns the file, flows first, and which of its files it is.
+    files: BTreeMap<(usize, &'static str), BufWriter<File>>,
+    /// The first error; nothing is written after it.
+    failed: Option<io::Error>,
+}
+
+impl CsvSeries {
+    /// Into `directory`, which is made if it does not exist. Files of the same names are replaced.
+    pub fn new(directory: &Path) -> io::Result<Self> {
+        std::fs::create_dir_all(directory)?;
+        Ok(CsvSeries {
+            directory: directory.to_owned(),
+            flows: Vec::new(),
+            links: Vec::new(),
+            files: BTreeMap::new(),
+            failed: None,
+        })
+    }
+
+    /// Writes what is still held back; says if anything could not be written.
+    pub fn finish(mut self) -> io::Result<()> {
+        match self.failed {
+            Some(error) => Err(error),
+            None => self.files.values_mut().try_for_each(|file| file.flush()),
+        }
+    }
+
+    fn detail(&mut self, at: Time, flow: usize, path: &str, detail: &Detail) {
+        let at = Seconds(at.as_nanos());
+        match detail {
+            Detail::Window { cwnd, ssthresh, flight, marked } => {
+                let ssthresh = Known((*ssthresh != u64::MAX).then_some(ssthresh));
+                self.row(flow, &WINDOWS, format_args!("{at},{path},{cwnd},{ssthresh},{flight},{marked}"));
+            }
+            Detail::Rto { rto, srtt } => {
+                let (rto, srtt) = (Seconds::from(*rto), Known(srtt.map(Seconds::from)));
+                self.row(flow, &RTO, format_args!("{at},{path},{rto},{srtt}"));
+            }
+            Detail::PeerWindow { bytes } => self.row(flow, &PEER_WINDOW, format_args!("{at},{bytes}")),
+            Detail::Sent { number, size, why } => {
+                self.row(flow, &SENT, format_args!("{at},{path},{number},{size},{}", reason(*why)));
+            }
+            Detail::Marked { number, why } => {
+                self.row(flow, &MARKED, format_args!("{at},{path},{number},{}", reason(*why)));
+            }
+            Detail::Acked { cumulative } => self.row(flow, &ACKED, format_args!("{at},{cumulative}")),
+            Detail::Blocked(by) => self.row(flow, &BLOCKED, format_args!("{at},{}", cause(*by))),
+            Detail::Timeout => {}
+        }
+    }
+
+    fn row(&mut self, owner: usize, series: &Series, row: fmt::Arguments<'_>) {
+        if self.failed.is_some() {
+            return;
+        }
+        self.failed = self.file(owner, series).and_then(|file| writeln!(file, "{row}")).err();
+    }
+
+    /// The file of a series, which begins with its columns.
+    fn file(&mut self, owner: usize, series: &Series) -> io::Result<&mut BufWriter<File>> {
+        use std::collections::btree_map::Entry;
+        match self.files.entry((owner, series.name)) {
+            Entry::Occupied(file) => Ok(file.into_mut()),
+            Entry::Vacant(place) => {
+                let name = self.flows.iter().chain(&self.links).nth(owner).map_or("unknown", String::as_str);
+                let mut file =
+                    BufWriter::new(File::create(self.directory.join(format!("{name}.{}.csv", series.name)))?);
+                writeln!(file, "{}", series.columns)?;
+                Ok(place.insert(file))
+            }
+        }
+    }
+}
+
+/// A kind of file.
+struct Series {
+    name: &'static str,
+    columns: &'static str,
+}
+
+const WINDOWS: Series = Series { name: "windows", columns: "time,path,cwnd,ssthresh,flight,marked" };
+const RTO: Series = Series { name: "rto", columns: "time,path,rto,srtt" };
+const PEER_WINDOW: Series = Series { name: "peer_window", columns: "time,bytes" };
+const SENT: Series = Series { name: "sent", columns: "time,path,tsn,size,why" };
+const MARKED: Series = Series { name: "marked", columns: "time,path,tsn,why" };
+const ACKED: Series = Series { name: "acked", columns: "time,cumulative_tsn" };
+const BLOCKED: Series = Series { name: "blocked", columns: "time,by" };
+const QUEUE: Series = Series { name: "queue", columns: "time,packets,bytes" };
+const DROPS: Series = Series { name: "drops", columns: "time,packet,flow,cause,tsns" };
+
+impl Observer for CsvSeries {
+    fn begin(&mut self, names: &Names) {
+        let mut taken = BTreeSet::new();
+        self.flows = names.flows.iter().map(|name| file_name(name, &mut taken)).collect();
+        let links =
+            names.links.iter().map(|(name, direction)| format!("{name}.{}", direction.replace('>', "-")));
+        self.links = links.map(|name| file_name(&name, &mut taken)).collect();
+    }
+
+    fn record(&mut self, at: Time, record: &Record<'_>) {
+        let link_owner = |link: usize| self.flows.len() + link;
+        match record {
+            Record::Detail { flow, side: Side::Client, path, detail } => {
+                self.detail(at, *flow, path.unwrap_or(""), detail)
+            }
+            Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
+                let (owner, at) = (link_owner(*link), Seconds(at.as_nanos()));
+                self.row(owner, &QUEUE, format_args!("{at},{},{}", queue.packets, queue.bytes));
+            }
+            Record::Dropped { link, flow, number, cause, packet } => {
+                let (owner, at) = (link_owner(*link), Seconds(at.as_nanos()));
+                let cause = match cause {
+                    DropCause::Queue => "queue",
+                    DropCause::Loss => "loss",
+                    DropCause::Down => "down",
+                };
+                let tsns = packet.tsns().map(|tsn| tsn.0.to_string()).collect::<Vec<_>>().join(" ");
+                let flow = self.flows.get(*flow).cloned().unwrap_or_default();
+                self.row(owner, &DROPS, format_args!("{at},{number},{flow},{cause},{tsns}"));
+            }
+            Record::Detail { .. }
+            | Record::Sent { .. }
+            | Record::Started { .. }
+            | Record::Delivered { .. } => {}
+        }
+    }
+}
+
+/// A name of which a file's can be made, unlike all others.
+fn file_name(name: &str, taken: &mut BTreeSet<String>) -> String {
+    let fit = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let fitting: String = name.chars().map(fit).collect();
+    let fitting = fitting.trim_start_matches('.').to_owned();
+    let numbered = (2..).map(|n| format!("{fitting}~{n}"));
+    let free = std::iter::once(fitting.clone()).chain(numbered).find(|name| !taken.contains(name));
+    let name = free.expect("numbers do not end");
+    taken.insert(name.clone());
+    name
+}
+
+fn reason(why: Why) -> &'static str {
+    match why {
+        Why::New => "new",
+        Why::Missing => "missing",
+        Why::Timeout => "timeout",
+        Why::WindowProbe => "window-probe",
+    }
+}
+
+fn cause(by: Option<Blocked>) -> &'static str {
+    match by {
+        None => "",
+        Some(Blocked::PeerWindow) => "peer_window",
+        Some(Blocked::Window) => "cwnd",
+        Some(Blocked::Turn) => "turn",
+    }
+}
+
+/// Nanoseconds, shown as seconds with nine decimals.
+struct Seconds(u64);
+
+impl From<Duration> for Seconds {
+    fn from(duration: Duration) -> Self {
+        Seconds(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+}
+
+impl Display for Seconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
+}
+
+/// Nothing where there is no value.
+struct Known<T>(Option<T>);
+
+impl<T: Display> Display for Known<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.as_ref().map_or(Ok(()), |value| value.fmt(f))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn seconds_have_nine_decimals() {
+        assert_eq!(Seconds(5_000_000_001).to_string(), "5.000000001");
+        assert_eq!(Known(None::<u64>).to_string(), "");
+    }
+
+    #[test]
+    fn file_names_are_safe_and_distinct() {
+        let mut taken = BTreeSet::new();
+        let names = ["a b", "a/b", "../x", "wifi.s-r"].map(|name| file_name(name, &mut taken));
+        assert_eq!(names, ["a_b", "a_b~2", "_x", "wifi.s-r"]);
+    }
+}

@@ -1,0 +1,243 @@
+//! What a run shows while it runs: typed records, to whoever observes. Without an observer they cost one branch.
+
+use anabranch_proto::policy::Why;
+use anabranch_proto::wire::{Chunk, Packet};
+use anabranch_proto::{Blocked, Duration, Reason, Time, Tsn};
+
+pub use crate::medium::wire::DropCause;
+pub use crate::transport::Datagram;
+
+/// Takes the records of a run in order of time.
+pub trait Observer {
+    /// The run begins; records name flows and link directions by their place here.
+    fn begin(&mut self, names: &Names);
+    /// Something happened.
+    fn record(&mut self, at: Time, record: &Record<'_>);
+}
+
+/// What flows and link directions are called.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Names {
+    /// Flows, sorted.
+    pub flows: Vec<String>,
+    /// Link directions: name, then direction ("a>b"), sorted.
+    pub links: Vec<(String, String)>,
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Record<'a> {
+    /// An endpoint tells a detail.
+    Detail {
+        /// Of which flow.
+        flow: usize,
+        /// At which of its ends.
+        side: Side,
+        /// The path it concerns, if any.
+        path: Option<&'a str>,
+        /// What.
+        detail: &'a Detail,
+    },
+    /// An endpoint sends a packet.
+    Sent {
+        /// Of which flow.
+        flow: usize,
+        /// At which of its ends.
+        side: Side,
+        /// The path it takes; `None` outside any association.
+        path: Option<&'a str>,
+        /// Why.
+        reason: Reason,
+        /// The packet.
+        packet: Shown<'a>,
+    },
+    /// A packet enters a link direction.
+    Queued {
+        /// Which.
+        link: usize,
+        /// Of which flow.
+        flow: usize,
+        /// The packet.
+        packet: Shown<'a>,
+        /// The queue, with it.
+        queue: QueueLength,
+    },
+    /// The first bit of a packet leaves: it has its turn.
+    Started {
+        /// In which link direction.
+        link: usize,
+        /// Of which flow.
+        flow: usize,
+        /// How many packets had been offered to the link direction, this one included.
+        number: u64,
+        /// The packet.
+        packet: Shown<'a>,
+    },
+    /// A packet has left the queue: its last bit is on the way.
+    Departed {
+        /// Of which link direction.
+        link: usize,
+        /// The queue without it.
+        queue: QueueLength,
+    },
+    /// A packet is dropped: when it is offered, or later, when the link that it is on goes down.
+    Dropped {
+        /// By which link direction.
+        link: usize,
+        /// Of which flow.
+        flow: usize,
+        /// How many packets had been offered to the link direction, this one included.
+        number: u64,
+        /// Why.
+        cause: DropCause,
+        /// The packet.
+        packet: Shown<'a>,
+    },
+    /// A packet arrives at the far end of a link.
+    Delivered {
+        /// Of which link direction.
+        link: usize,
+        /// Of which flow.
+        flow: usize,
+        /// The packet.
+        packet: Shown<'a>,
+    },
+}
+
+/// What the sender of a flow tells of itself, whatever its transport. Sizes are bytes. A number is that of a piece of
+/// data: with SCTP the TSN of a chunk.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Detail {
+    /// A path's window or what is in flight there has changed.
+    Window {
+        /// Its congestion window.
+        cwnd: u64,
+        /// Its slow-start threshold; `u64::MAX`: none.
+        ssthresh: u64,
+        /// In flight, what is marked not counted.
+        flight: u64,
+        /// Marked for retransmission.
+        marked: u64,
+    },
+    /// A path's retransmission timeout has changed.
+    Rto {
+        /// The timeout.
+        rto: Duration,
+        /// Smoothed round-trip time, if measured.
+        srtt: Option<Duration>,
+    },
+    /// The peer's window, as the sender sees it, has changed.
+    PeerWindow {
+        /// Bytes that may be sent beyond those in flight.
+        bytes: u64,
+    },
+    /// A piece of data leaves.
+    Sent {
+        /// Its number.
+        number: u64,
+        /// Its size.
+        size: u32,
+        /// Why.
+        why: Why,
+    },
+    /// A piece of data was found missing or timed out, and marked for retransmission.
+    Marked {
+        /// Its number.
+        number: u64,
+        /// Why.
+        why: Why,
+    },
+    /// A path's retransmission timer expired.
+    Timeout,
+    /// Everything up to here is acknowledged.
+    Acked {
+        /// The highest number that nothing is missing below.
+        cumulative: u64,
+    },
+    /// The cause for which user data waits has changed; `None`: it does not wait.
+    Blocked(Option<Blocked>),
+}
+
+/// An end of a flow.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Side {
+    /// The one that begins it and sends.
+    Client,
+    /// The one that receives.
+    Server,
+}
+
+/// What is in a queue, the packet being sent included.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct QueueLength {
+    /// Packets.
+    pub packets: u32,
+    /// Bytes.
+    pub bytes: u64,
+}
+
+/// A packet as observers see it.
+#[derive(Copy, Clone, Debug)]
+pub struct Shown<'a> {
+    /// Bytes, IP header included.
+    pub size: u32,
+    /// What is in it.
+    pub contents: Contents<'a>,
+    /// Links that it has passed.
+    pub hops: u32,
+    /// Who sent it, and why.
+    pub origin: Option<Origin<'a>>,
+}
+
+/// What is in a packet.
+#[derive(Copy, Clone, Debug)]
+pub enum Contents<'a> {
+    /// SCTP.
+    Sctp(&'a Packet),
+    /// UDP, with zeros for user data.
+    Datagram(&'a Datagram),
+}
+
+/// Where a packet comes from.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Origin<'a> {
+    /// The end of its flow.
+    pub side: Side,
+    /// The path it takes; `None` outside any association.
+    pub path: Option<&'a str>,
+    /// Why it was sent.
+    pub reason: Reason,
+}
+
+impl<'a> Shown<'a> {
+    /// What is in it, if it is SCTP.
+    pub fn sctp(&self) -> Option<&'a Packet> {
+        match self.contents {
+            Contents::Sctp(packet) => Some(packet),
+            Contents::Datagram(_) => None,
+        }
+    }
+
+    /// The TSNs of its DATA chunks.
+    pub fn tsns(&self) -> impl Iterator<Item = Tsn> + use<'a> {
+        let chunks = self.sctp().map_or(&[][..], |packet| &packet.chunks[..]);
+        chunks.iter().filter_map(|chunk| match chunk {
+            Chunk::Data(data) => Some(data.tsn),
+            Chunk::IData(data) => Some(data.tsn),
+            _ => None,
+        })
+    }
+}
+
+/// Two observers of the same run; what is `None` is not told.
+impl<A: Observer, B: Observer> Observer for (Option<A>, Option<B>) {
+    fn begin(&mut self, names: &Names) {
+        self.0.iter_mut().for_each(|first| first.begin(names));
+        self.1.iter_mut().for_each(|second| second.begin(names));
+    }
+
+    fn record(&mut self, at: Time, record: &Record<'_>) {
+        self.0.iter_mut().for_each(|first| first.record(at, record));
+        self.1.iter_mut().for_each(|second| second.record(at, record));
+    }
+}

@@ -1,0 +1,267 @@
+//! The applications at a flow's ends: what gives data to a transport and what reads it.
+
+use anabranch_proto::{Message, Reliability, Time};
+use bytes::Bytes;
+
+use crate::scenario::{Flow, Sctp, Traffic};
+
+/// The one page that all simulated user data is a slice of; longer messages have one of their own a flow.
+static PAGE: [u8; 1 << 16] = [0; 1 << 16];
+
+/// The application that sends over SCTP: when, and which messages.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) pace: Pace,
+    /// One whole message.
+    page: Bytes,
+    unordered: bool,
+    reliability: Reliability,
+    immediate: bool,
+    streams: u16,
+}
+
+impl Source {
+    /// The application of `flow`, which sends messages of `size` bytes.
+    pub(crate) fn new(flow: &Flow, sctp: &Sctp, size: u32) -> Self {
+        let page = match PAGE.get(..size as usize) {
+            Some(page) => Bytes::from_static(page),
+            None => Bytes::from(vec![0; size as usize]),
+        };
+        Source {
+            pace: Pace::new(flow, size),
+            page,
+            unordered: sctp.unordered,
+            reliability: sctp.reliability,
+            immediate: sctp.immediate,
+            streams: sctp.streams.max(1),
+        }
+    }
+
+    /// The next message if it is due; see [`Pace::due`].
+    pub(crate) fn due(&self, now: Time) -> Option<Message> {
+        let size = self.pace.due(now)?;
+        Some(Message {
+            stream: (self.pace.messages % u64::from(self.streams)) as u16,
+            ppid: 0,
+            unordered: self.unordered,
+            immediate: self.immediate,
+            payload: self.page.slice(..size),
+            reliability: self.reliability,
+        })
+    }
+}
+
+/// When an application sends, and how much.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    start: Time,
+    /// Bytes in all.
+    amount: Option<u64>,
+    /// Bit/s of user data; `None`: as fast as it is taken.
+    rate: Option<u64>,
+    /// Bytes of a whole message.
+    size: u32,
+    /// Bytes taken by the transport.
+    given: u64,
+    /// Messages taken.
+    messages: u64,
+    /// The last message was refused: the send buffer is full.
+    refused: bool,
+}
+
+impl Pace {
+    /// The pace of `flow` in messages of `size` bytes.
+    pub(crate) fn new(flow: &Flow, size: u32) -> Self {
+        let rate = match flow.traffic {
+            Traffic::Bulk(_) => None,
+            Traffic::Constant { rate, .. } => Some(rate),
+        };
+        let amount = flow.traffic.amount();
+        Pace { start: Time::ZERO + flow.start, amount, rate, size, given: 0, messages: 0, refused: false }
+    }
+
+    /// When it begins.
+    pub(crate) fn start(&self) -> Time {
+        self.start
+    }
+
+    /// The bytes of the next message if it is due: one every size / rate, counted from the start. What was refused
+    /// waits, and all that became due meanwhile behind it: the application forgets none.
+    pub(crate) fn due(&self, now: Time) -> Option<usize> {
+        if self.exhausted() || self.refused || now < self.next_at() {
+            return None;
+        }
+        let left = self.amount.map_or(u64::MAX, |amount| amount - self.given);
+        Some(left.min(u64::from(self.size)) as usize)
+    }
+
+    /// When it has something to do by itself.
+    pub(crate) fn wakes(&self) -> Option<Time> {
+        (!self.exhausted() && !self.refused).then(|| self.next_at())
+    }
+
+    /// The message that was due was taken.
+    pub(crate) fn taken(&mut self, bytes: usize) {
+        self.given += bytes as u64;
+        self.messages += 1;
+    }
+
+    /// The message that was due was refused for want of room, or there is room again.
+    pub(crate) fn set_refused(&mut self, refused: bool) {
+        self.refused = refused;
+    }
+
+    /// Whether everything has been given.
+    pub(crate) fn exhausted(&self) -> bool {
+        self.amount.is_some_and(|amount| self.given >= amount)
+    }
+
+    /// When the next message is due.
+    fn next_at(&self) -> Time {
+        match self.rate {
+            None => self.start,
+            Some(rate) => {
+                let bits = u128::from(self.messages) * u128::from(self.size) * 8;
+                after(self.start, bits, rate)
+            }
+        }
+    }
+}
+
+/// The reading application.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    /// Bit/s; `None`: at once.
+    rate: Option<u64>,
+    /// Bytes in all.
+    amount: Option<u64>,
+    /// There may be something to read.
+    readable: bool,
+    /// When it may read next.
+    ready: Time,
+    /// Bytes read.
+    read: u64,
+    completed: Option<Time>,
+}
+
+impl Sink {
+    /// The application of `flow`.
+    pub(crate) fn new(flow: &Flow) -> Self {
+        let amount = flow.traffic.amount();
+        Sink { rate: flow.read_rate, amount, readable: false, ready: Time::ZERO, read: 0, completed: None }
+    }
+
+    /// Whether it reads now.
+    pub(crate) fn due(&self, now: Time) -> bool {
+        self.readable && now >= self.ready
+    }
+
+    /// When it reads by itself.
+    pub(crate) fn wakes(&self) -> Option<Time> {
+        self.readable.then_some(self.ready)
+    }
+
+    /// There is something to read, or nothing any more.
+    pub(crate) fn set_readable(&mut self, readable: bool) {
+        self.readable = readable;
+    }
+
+    /// Whether it knows of something that it has not read.
+    pub(crate) fn readable(&self) -> bool {
+        self.readable
+    }
+
+    /// It read so much; at a given rate, the next can be read when this would have come in at that rate.
+    pub(crate) fn took(&mut self, now: Time, bytes: usize) {
+        self.read += bytes as u64;
+        if let Some(rate) = self.rate {
+            self.ready = after(self.ready.max(now), bytes as u128 * 8, rate);
+        }
+        if self.amount.is_some_and(|amount| self.read >= amount) && self.completed.is_none() {
+            self.completed = Some(now);
+        }
+    }
+
+    /// Bytes read.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.read
+    }
+
+    /// When it read the last byte.
+    pub(crate) fn completed(&self) -> Option<Time> {
+        self.completed
+    }
+}
+
+/// When `bits` that begin at `start` are over, at `rate` bit/s.
+fn after(start: Time, bits: u128, rate: u64) -> Time {
+    let nanos = bits * 1_000_000_000 / u128::from(rate);
+    Time::from_nanos(start.as_nanos().saturating_add(u64::try_from(nanos).unwrap_or(u64::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::flow;
+
+    fn at(micros: u64) -> Time {
+        Time::from_nanos(micros * 1000)
+    }
+
+    fn take(source: &mut Source, now: Time) -> Option<(u16, usize)> {
+        let message = source.due(now)?;
+        source.pace.taken(message.payload.len());
+        Some((message.stream, message.payload.len()))
+    }
+
+    #[test]
+    fn bulk_gives_all_at_once_on_the_streams_in_turn() {
+        let flow = Flow { traffic: Traffic::Bulk(Some(2500)), ..flow("f", "s", "r") };
+        let mut source = Source::new(&flow, &Sctp { streams: 2, ..Sctp::default() }, 1000);
+        let given: Vec<_> = std::iter::from_fn(|| take(&mut source, at(0))).collect();
+        assert_eq!(given, [(0, 1000), (1, 1000), (0, 500)]);
+        assert!(source.pace.exhausted());
+        assert_eq!(source.pace.wakes(), None);
+    }
+
+    #[test]
+    fn constant_rate_keeps_its_times_while_refused() {
+        let traffic = Traffic::Constant { rate: 8_000_000, bytes: None };
+        let start = anabranch_proto::Duration::from_micros(10);
+        let flow = Flow { traffic, start, ..flow("f", "s", "r") };
+        let mut source = Source::new(&flow, &Sctp::default(), 100);
+        assert_eq!(take(&mut source, at(9)), None);
+        assert_eq!(source.pace.wakes(), Some(at(10)));
+        assert_eq!(take(&mut source, at(10)), Some((0, 100)));
+        assert_eq!(source.pace.wakes(), Some(at(110)));
+        source.pace.set_refused(true);
+        assert_eq!((take(&mut source, at(110)), source.pace.wakes()), (None, None));
+        source.pace.set_refused(false);
+        let late: Vec<_> = std::iter::from_fn(|| take(&mut source, at(350))).collect();
+        assert_eq!(late.len(), 3);
+        assert_eq!(source.pace.wakes(), Some(at(410)));
+    }
+
+    #[test]
+    fn messages_longer_than_the_page() {
+        let flow = Flow { traffic: Traffic::Bulk(None), ..flow("f", "s", "r") };
+        let source = Source::new(&flow, &Sctp::default(), 100_000);
+        assert_eq!(source.due(at(0)).unwrap().payload.len(), 100_000);
+    }
+
+    #[test]
+    fn a_paced_reader_reads_at_its_rate() {
+        let paced =
+            Flow { traffic: Traffic::Bulk(Some(300)), read_rate: Some(8_000_000), ..flow("f", "s", "r") };
+        let mut sink = Sink::new(&paced);
+        sink.set_readable(true);
+        assert!(sink.due(at(5)));
+        sink.took(at(5), 100);
+        assert!(!sink.due(at(104)));
+        assert_eq!(sink.wakes(), Some(at(105)));
+        sink.took(at(105), 100);
+        sink.took(at(500), 100);
+        assert_eq!((sink.bytes(), sink.completed()), (300, Some(at(500))));
+        assert_eq!(sink.wakes(), Some(at(600)));
+    }
+}

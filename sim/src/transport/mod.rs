@@ -1,0 +1,194 @@
+//! What carries a flow: the agents at its ends, and what they send.
+//!
+//! An agent has the same shape as `anabranch_proto::Endpoint`, so that a flow may be carried by any protocol. A
+//! transport is a variant of [`End`], a folder that builds its agents, and a variant of
+//! [`Transport`](crate::scenario::Transport).
+
+pub(crate) mod datagram;
+pub(crate) mod ends;
+pub(crate) mod sctp;
+mod site;
+
+use std::rc::Rc;
+
+use anabranch_proto::wire::{Ecn, Packet};
+use anabranch_proto::{PathId, Policies, Reason, Time};
+
+use crate::error::RunError;
+use crate::observe::trace::Detail;
+use crate::results::FlowResult;
+use crate::scenario::Transport;
+use crate::traffic::Sink;
+
+pub use datagram::Datagram;
+use datagram::DatagramAgent;
+use sctp::SctpAgent;
+pub(crate) use site::{Routes, Site};
+
+/// One agent of a flow.
+pub(crate) trait Agent {
+    /// A frame arrived. The agent is polled afterwards.
+    fn handle(&mut self, now: Time, frame: Frame);
+    /// A frame for it was dropped on the way. No transport learns that; it serves to tell when a flow is over.
+    fn dropped(&mut self, _: Frame) {}
+    /// What it has to say; polled until it waits. Polling it more often changes nothing.
+    fn poll(&mut self, now: Time) -> Output;
+    /// How far it is.
+    fn stage(&self) -> Stage;
+    /// What a path is called, for observers.
+    fn path_name(&mut self, path: PathId) -> Option<&str>;
+}
+
+/// What an agent has to say.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// Into the first link of the frame's route.
+    Transmit(Frame, Reason),
+    /// A detail for observers: when, of which path if it is of one, and what.
+    Detail(Time, Option<PathId>, Detail),
+    /// Nothing more now; poll it after the next packet and not later than this. May be early, never late.
+    Wait(Option<Time>),
+}
+
+/// How far an agent is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Stage {
+    /// Nothing has begun. The agents that begin a flow are busy from the start.
+    Idle,
+    /// Something is under way.
+    Busy,
+    /// Everything is done, or lost.
+    Over,
+}
+
+/// What a medium carries. A medium looks only at its size. Where it goes, and so its flow, stands at the end of its
+/// route.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) body: Body,
+    /// Distinguishes it from all other frames of the run: the engine numbers frames from 1 as they are sent.
+    pub(crate) id: u64,
+    /// Bytes, IP header included.
+    pub(crate) size: u32,
+    /// Where in the table of routes it is: at the link direction that it is on.
+    pub(crate) hop: u32,
+}
+
+impl Frame {
+    /// A frame that is yet to be sent.
+    pub(crate) fn new(body: Body, size: u32, hop: u32) -> Self {
+        Frame { body, id: 0, size, hop }
+    }
+
+    /// It has met congestion, if it can say so.
+    pub(crate) fn mark(&mut self) {
+        if let Body::Sctp(packet) = &mut self.body
+            && packet.ecn != Ecn::NotEct
+        {
+            packet.ecn = Ecn::Ce;
+        }
+    }
+}
+
+/// What is in a frame.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// An SCTP packet.
+    Sctp(Box<Packet>),
+    /// A UDP datagram, the same for all of its kind.
+    Datagram(Rc<Datagram>),
+}
+
+/// One agent of a flow, of whatever protocol.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there are few agents, and a box would cost each packet a look-up"
+)]
+pub(crate) enum End {
+    Sctp(SctpAgent),
+    Datagram(DatagramAgent),
+}
+
+/// Calls the same method of whichever agent it is.
+macro_rules! whichever {
+    ($end:expr, $agent:ident => $call:expr) => {
+        match $end {
+            End::Sctp($agent) => $call,
+            End::Datagram($agent) => $call,
+        }
+    };
+}
+
+impl Agent for End {
+    fn handle(&mut self, now: Time, frame: Frame) {
+        whichever!(self, agent => agent.handle(now, frame));
+    }
+
+    fn dropped(&mut self, frame: Frame) {
+        whichever!(self, agent => agent.dropped(frame));
+    }
+
+    fn poll(&mut self, now: Time) -> Output {
+        whichever!(self, agent => agent.poll(now))
+    }
+
+    fn stage(&self) -> Stage {
+        whichever!(self, agent => agent.stage())
+    }
+
+    fn path_name(&mut self, path: PathId) -> Option<&str> {
+        whichever!(self, agent => agent.path_name(path))
+    }
+}
+
+impl End {
+    /// Whether it tells details.
+    pub(crate) fn set_details(&mut self, on: bool) {
+        match self {
+            End::Sctp(agent) => agent.set_notes(on),
+            End::Datagram(_) => {}
+        }
+    }
+
+    /// The reading application, if it is the receiver's end.
+    pub(crate) fn sink(&self) -> Option<&Sink> {
+        match self {
+            End::Sctp(agent) => agent.sink(),
+            End::Datagram(agent) => agent.sink(),
+        }
+    }
+}
+
+/// Whether the agents of a flow can be made; what is wrong if not.
+pub(crate) fn check(site: &Site<'_>, policies: &Policies) -> Result<(), RunError> {
+    match &site.flow.transport {
+        Transport::Sctp(sctp) => sctp::check(site, sctp, policies),
+        Transport::Datagram => datagram::check(site),
+    }
+}
+
+/// The agents of a flow, the one that begins it first; their routes are added to `routes`. The first has the number
+/// `first`, the others follow.
+pub(crate) fn agents(
+    site: &Site<'_>,
+    policies: &Policies,
+    routes: &mut Routes,
+    first: usize,
+) -> Result<Vec<End>, RunError> {
+    match &site.flow.transport {
+        Transport::Sctp(sctp) => {
+            let agents = sctp::agents(site, sctp, policies, routes, first)?;
+            Ok(agents.map(End::Sctp).into())
+        }
+        Transport::Datagram => Ok(datagram::agents(site, routes, first).map(End::Datagram).into()),
+    }
+}
+
+/// What a transport alone knows of a flow at the end of a run.
+pub(crate) fn complete(ends: &[End], now: Time, result: &mut FlowResult) {
+    match ends {
+        [End::Sctp(client), End::Sctp(server)] => sctp::complete(client, server, now, result),
+        [End::Datagram(sender), End::Datagram(receiver)] => datagram::complete(sender, receiver, result),
+        _ => unreachable!("the agents of a flow are of one transport"),
+    }
+}

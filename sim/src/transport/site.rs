@@ -1,0 +1,68 @@
+//! Where a flow is in its scenario and network, and the table of all routes.
+
+use anabranch_proto::LocalAddress;
+
+use super::ends::Ends;
+use crate::engine::{ARRIVED, NO_ROUTE};
+use crate::network::{DirectionId, Network};
+use crate::scenario::{Flow, Scenario};
+
+/// Bytes of an IPv6 header: a flow with headers of this size has IPv6 addresses.
+const IPV6_HEADER: u32 = 40;
+/// The port of the first flow.
+const FIRST_PORT: u16 = 5000;
+
+/// A flow with its surroundings: what its agents are made of.
+pub(crate) struct Site<'a> {
+    pub(crate) scenario: &'a Scenario,
+    pub(crate) network: &'a Network,
+    pub(crate) flow: &'a Flow,
+    /// Its place among the flows, sorted by name.
+    pub(crate) number: usize,
+    pub(crate) ends: Ends,
+}
+
+impl Site<'_> {
+    /// Bytes of IP header before every packet.
+    pub(crate) fn ip_header(&self) -> u32 {
+        self.flow.ip_header.unwrap_or(self.scenario.ip_header)
+    }
+
+    /// The addresses of the client's and the server's interfaces.
+    pub(crate) fn addresses(&self, udp: u16) -> [Vec<LocalAddress>; 2] {
+        let ipv6 = self.ip_header() == IPV6_HEADER;
+        [&self.ends.client, &self.ends.server].map(|interfaces| {
+            interfaces.iter().map(|interface| self.network.address(*interface, udp, ipv6)).collect()
+        })
+    }
+
+    /// The port of both ends.
+    pub(crate) fn port(&self) -> u16 {
+        FIRST_PORT + (self.number % usize::from(u16::MAX - FIRST_PORT)) as u16
+    }
+
+    /// The smallest MTU of the links on any of the flow's routes.
+    pub(crate) fn mtu(&self) -> u32 {
+        let Ends { client, server, .. } = &self.ends;
+        let routes = client.iter().flat_map(|c| server.iter().filter_map(|s| self.network.route(*c, *s)));
+        routes.flatten().map(|direction| self.network.link_of(direction).mtu).min().unwrap_or(1500)
+    }
+}
+
+/// All routes of a run, one after the other: each a list of link directions, with [`ARRIVED`] and the number of the
+/// agent there behind it.
+#[derive(Default)]
+pub(crate) struct Routes {
+    pub(crate) table: Vec<u32>,
+}
+
+impl Routes {
+    /// Adds the route from one interface to another, at which `agent` is: where it begins, or [`NO_ROUTE`].
+    pub(crate) fn add(&mut self, network: &Network, from: DirectionId, to: DirectionId, agent: usize) -> u32 {
+        let Some(route) = network.route(from, to) else { return NO_ROUTE };
+        let start = self.table.len() as u32;
+        self.table.extend(route);
+        self.table.push(ARRIVED + agent as u32);
+        start
+    }
+}
