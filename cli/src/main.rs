@@ -10,6 +10,7 @@ mod progress;
 mod reproduce;
 mod run;
 mod script;
+mod shelf;
 mod simulate;
 mod sweep;
 mod table;

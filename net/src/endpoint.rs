@@ -1,5 +1,6 @@
 //! An endpoint on real networks.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -126,6 +127,12 @@ impl Endpoint {
             // It ends, or the runtime does.
             let _ = driver.await;
         }
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("local", &self.local()).finish_non_exhaustive()
     }
 }
 
