@@ -386,7 +386,7 @@ fn a_capture_of_our_own_traffic_has_no_wrong_checksum() {
             .stderr(std::process::Stdio::piped())
             .spawn();
         let Ok(mut tcpdump) = tcpdump else {
-            let _ = serve.kill();
+            let _ = serve.kill().and_then(|()| serve.wait());
             return skip(NAME, "no tcpdump (Debian: tcpdump)");
         };
         // It says so when it listens, and something else if it may not.
