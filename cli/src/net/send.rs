@@ -35,7 +35,7 @@ Examples:
   anabranch send video.mkv --to 192.0.2.1
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --progress
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --from 192.0.2.7,198.51.100.7 --retransmit alternate
-  anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --set rto_min=200ms --set path_max_retrans=2 --json
+  anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --set path_max_retrans=2 --set pf_max_retrans=0 --json
 
 Ctrl-C ends the association gracefully, a second Ctrl-C at once; what had arrived is told. Nothing is encrypted.
 
