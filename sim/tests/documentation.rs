@@ -145,6 +145,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.sctp.heartbeat_interval", "off"),
     ("flow.f.sctp.heartbeat_jitter", "false"),
     ("flow.f.sctp.mtu_discovery", "true"),
+    ("flow.f.sctp.rehome", "true"),
     ("flow.f.sctp.heartbeat_max_burst", "3"),
     ("flow.f.sctp.sack_delay", "3 ms"),
     ("flow.f.sctp.sack_every", "3"),
