@@ -573,5 +573,5 @@ fn nobody_there() {
     arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
     let output = anabranch(&arguments);
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("127.0.0.1:9: the peer does not answer"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("127.0.0.1:9: nothing listens there"), "{}", stderr(&output));
 }
