@@ -5,8 +5,10 @@
 //! [`keys`] read its tables into these types (`link`, `flow`, `sctp`), and `read` checks what only the whole
 //! can tell. Whatever is wrong becomes one [`ScenarioError`].
 
+mod air;
 pub mod at;
 mod blame;
+mod channel;
 pub mod document;
 pub mod error;
 mod flow;
@@ -14,10 +16,17 @@ pub mod keys;
 mod link;
 mod read;
 mod sctp;
+mod station;
+mod tcp;
 pub mod units;
 
+pub use channel::{Channel, Dcf, Powers, Propagation, Ranges, Reception, Timing};
 pub use document::Document;
 pub use error::ScenarioError;
+pub use station::{Route, Station};
+pub use tcp::{Tcp, WindowSize};
+
+pub use crate::transport::tcp::{Halving, TcpConfig, Variant};
 
 use anabranch_proto::{Config, Duration, Policies, Reliability};
 
@@ -75,6 +84,12 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// What changes while it runs, in any order.
     pub changes: Vec<Change>,
+    /// The channels on which radios are, in any order.
+    pub channels: Vec<Channel>,
+    /// The nodes with radios, in any order.
+    pub stations: Vec<Station>,
+    /// Ways between radios; all others are the shortest.
+    pub routes: Vec<Route>,
 }
 
 impl Default for Scenario {
@@ -91,6 +106,9 @@ impl Default for Scenario {
             links: Vec::new(),
             flows: Vec::new(),
             changes: Vec::new(),
+            channels: Vec::new(),
+            stations: Vec::new(),
+            routes: Vec::new(),
         }
     }
 }
@@ -218,6 +236,8 @@ impl Flow {
 pub enum Transport {
     /// An SCTP association.
     Sctp(Box<Sctp>),
+    /// A TCP connection.
+    Tcp(Box<Tcp>),
     /// UDP: messages leave at their time, and nothing is sent again.
     Datagram,
 }
@@ -227,6 +247,7 @@ impl Transport {
     pub fn name(&self) -> &'static str {
         match self {
             Transport::Sctp(_) => "sctp",
+            Transport::Tcp(_) => "tcp",
             Transport::Datagram => "udp",
         }
     }

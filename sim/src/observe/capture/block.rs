@@ -3,7 +3,7 @@
 use bytes::{BufMut, BytesMut};
 
 use super::option::{
-    BYTE_ORDER, COMMENT, DESCRIPTION, END, FLAGS, INBOUND, INTERFACE, NAME, OUTBOUND, PACKET, PROGRAM, RAW,
+    BYTE_ORDER, COMMENT, DESCRIPTION, END, FLAGS, INBOUND, INTERFACE, NAME, OUTBOUND, PACKET, PROGRAM,
     RESOLUTION, SECTION,
 };
 
@@ -21,10 +21,10 @@ pub(super) fn section(out: &mut BytesMut, program: &str, comment: &str) {
     });
 }
 
-/// An interface whose packets begin with their IP header, and whose times are nanoseconds.
-pub(super) fn interface(out: &mut BytesMut, name: &str, description: &str) {
+/// An interface of this link type, whose times are nanoseconds.
+pub(super) fn interface(out: &mut BytesMut, link_type: u16, name: &str, description: &str) {
     block(out, INTERFACE, |out| {
-        out.put_u16_le(RAW);
+        out.put_u16_le(link_type);
         out.put_u16_le(0);
         // No limit on the size of packets.
         out.put_u32_le(0);
@@ -35,7 +35,7 @@ pub(super) fn interface(out: &mut BytesMut, name: &str, description: &str) {
     });
 }
 
-/// A packet, whole.
+/// A packet of `size` bytes, or its beginning.
 pub(super) fn packet(
     out: &mut BytesMut,
     interface: u32,

@@ -11,6 +11,8 @@ use serde_json::value::RawValue;
 
 use super::chunks::Short;
 use super::layers::{self, Found, Other};
+use super::option::RADIOTAP;
+use super::radio;
 use super::read::CapturedPacket;
 use super::segments::segments;
 
@@ -86,7 +88,12 @@ pub fn explain(packet: &CapturedPacket, udp: &[u16]) -> Vec<Line> {
         comment: packet.comment.as_deref().map(printable),
     };
     match layers::sctp(packet.link_type, &packet.bytes, udp) {
-        Ok(found) => show(line, &found, (packet.size as usize).saturating_sub(packet.bytes.len())),
+        Ok(found) => {
+            let missing = (packet.size as usize).saturating_sub(packet.bytes.len());
+            // Of a frame that was cut, the check sequence is missing as well.
+            let check = if packet.link_type == RADIOTAP { radio::CHECK } else { 0 };
+            show(line, &found, missing.saturating_sub(check))
+        }
         Err(Other { ends, why }) => {
             (line.from, line.to) = ends.unzip();
             line.remark = Some(why);
