@@ -11,6 +11,7 @@ mod reproduce;
 mod run;
 mod script;
 mod simulate;
+mod sweep;
 mod table;
 mod verdicts;
 
@@ -39,6 +40,8 @@ struct Arguments {
 enum Command {
     /// Run a scenario, or a grid of its variations
     Run(run::Arguments),
+    /// Run every cell of a grid with many seeds, and summarise them; can be interrupted and goes on
+    Sweep(sweep::Arguments),
     /// Print a capture file as one line a packet
     Explain(explain::Arguments),
     /// Reproduce what papers say: run their experiments and judge their claims
@@ -64,6 +67,7 @@ enum Command {
 fn main() -> ExitCode {
     let status = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Sweep(arguments) => sweep::sweep(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Script(arguments) => script::script(&arguments),

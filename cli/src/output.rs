@@ -56,6 +56,11 @@ pub(crate) fn refuse_scenario(error: &ScenarioError) -> u8 {
     WRONG_INPUT
 }
 
+/// Says something that is no fault, on standard error.
+pub(crate) fn note(message: impl Display) {
+    tell(&message.to_string());
+}
+
 /// Many lines on standard output, one after the other.
 pub(crate) struct Lines(BufWriter<StdoutLock<'static>>);
 

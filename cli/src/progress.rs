@@ -61,3 +61,60 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 }
+
+/// A count of runs that grows, on standard error: a bar on a terminal, else a line every ten seconds.
+pub(crate) struct Count {
+    bar: ProgressBar,
+    shown: bool,
+    /// Runs that were finished before this process began.
+    before: Option<u64>,
+    /// When the next line is due.
+    line: Duration,
+}
+
+const LINE: Duration = Duration::from_secs(10);
+
+impl Count {
+    /// Nothing counted, nothing shown yet.
+    pub(crate) fn new() -> Self {
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
+        Count { bar, shown: false, before: None, line: LINE }
+    }
+
+    /// So many runs of `all` are finished.
+    pub(crate) fn at(&mut self, done: u64, all: u64) {
+        let elapsed = self.bar.elapsed();
+        let before = *self.before.get_or_insert(done);
+        let own = done.saturating_sub(before);
+        let left = elapsed.as_secs_f64() * all.saturating_sub(done) as f64 / own.max(1) as f64;
+        let text = match own {
+            0 => format!("{done} of {all} runs"),
+            _ => format!("{done} of {all} runs, {left:.0} s left"),
+        };
+        if stderr().is_terminal() {
+            self.show(elapsed);
+            self.bar.set_length(all);
+            self.bar.set_position(done);
+            self.bar.set_message(text);
+        } else if elapsed >= self.line && done < all {
+            crate::output::note(text);
+            self.line = elapsed + LINE;
+        }
+    }
+
+    fn show(&mut self, elapsed: Duration) {
+        if self.shown || elapsed < Duration::from_secs(1) {
+            return;
+        }
+        self.shown = true;
+        let style = ProgressStyle::with_template("{spinner} {msg} {wide_bar} {elapsed}");
+        self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        self.bar.enable_steady_tick(Duration::from_millis(100));
+    }
+
+    /// Takes the bar away.
+    pub(crate) fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use anabranch_lab::sweep::{self, Point, Variation};
+use anabranch_lab::grid::{self, Point, Variation};
 use anabranch_proto::Policies;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::Document;
@@ -91,7 +91,7 @@ fn read(arguments: &Arguments) -> Result<(Document, Vec<Point>), u8> {
             document.set("--seed", &format!("seed={seed}"))?;
         }
         arguments.set.iter().try_for_each(|assignment| document.set("--set", assignment))?;
-        let points = sweep::points(&document, &name, &arguments.vary, arguments.seeds, &Policies::default())?;
+        let points = grid::points(&document, &name, &arguments.vary, arguments.seeds, &Policies::default())?;
         Ok((document, points))
     };
     let (document, points) = edited().map_err(|error| refuse_scenario(&error))?;
@@ -128,7 +128,7 @@ fn execute(arguments: &Arguments, points: Vec<Point>) -> (Vec<RunResult>, u8) {
 fn work(points: &[Point], threads: Option<usize>, files: &Files, tell: &Sender<Message>) {
     // Dropped at the end, a panic's too: whoever waits for results is never left waiting.
     let _end = End(tell);
-    sweep::run_all(points, threads, |i, point| {
+    grid::run_all(points, threads, |i, point| {
         let watch = |share| drop(tell.send(Message::At(i, share)));
         let result = simulate::simulate(point, &files_of(files, i, points.len()), &watch);
         // Nobody listens any more when Ctrl-C was pressed.

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use anabranch_lab::sweep::Point;
+use anabranch_lab::grid::Point;
 use anabranch_proto::Policies;
 use anabranch_sim::capture::CaptureWriter;
 use anabranch_sim::results::RunResult;

@@ -2,5 +2,8 @@
 //! they make, and published models.
 
 pub mod claims;
+mod entry;
+pub mod grid;
 pub mod models;
+pub mod statistics;
 pub mod sweep;

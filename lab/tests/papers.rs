@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anabranch_lab::claims::{Paper, Plan, sections};
+use anabranch_lab::sweep;
 use anabranch_proto::Config;
 use anabranch_proto::rules::Rules;
-use anabranch_sim::scenario::keys::markdown;
+use anabranch_sim::scenario::keys::{Section, markdown};
 
 fn root(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
@@ -26,38 +27,42 @@ fn every_paper_can_be_read_and_its_runs_planned() {
 }
 
 /// The document with the tables that the reader's rows make.
-fn generated(document: &str) -> String {
+fn generated(document: &str, sections: &[Section]) -> String {
     let mut parts = document.split("<!-- keys: ");
     let mut text = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let (header, rest) = part.split_once(" -->\n").expect("a mark ends");
         let (_, rest) = rest.split_once("<!-- end -->").expect("a table ends");
-        let find = |header: &str, section: &str| {
-            if section.is_empty() { header == "top" } else { header == section }
-        };
-        let section =
-            sections().into_iter().find(|section| find(header, section.header)).expect("the section exists");
-        text += &format!("<!-- keys: {header} -->\n{}<!-- end -->{rest}", markdown(&section));
+        let section = sections.iter().find(|section| name(section) == header).expect("the section exists");
+        text += &format!("<!-- keys: {header} -->\n{}<!-- end -->{rest}", markdown(section));
     }
     text
 }
 
+fn name(section: &Section) -> &'static str {
+    if section.header.is_empty() { "top" } else { section.header }
+}
+
 #[test]
-fn the_document_lists_exactly_the_keys_that_are_read() {
-    let path = root("docs/papers.md");
-    let document = std::fs::read_to_string(&path).expect("docs/papers.md can be read");
-    let fresh = generated(&document);
-    if std::env::var_os("ANABRANCH_BLESS").is_some() {
-        std::fs::write(path, fresh).expect("docs/papers.md can be written");
-        return;
-    }
-    assert!(
-        document == fresh,
-        "docs/papers.md is not what the reader's rows say: ANABRANCH_BLESS=1 writes it anew"
-    );
-    for section in sections() {
-        let name = if section.header.is_empty() { "top" } else { section.header };
-        assert!(document.contains(&format!("<!-- keys: {name} -->")), "{name}");
+fn the_documents_list_exactly_the_keys_that_are_read() {
+    for (file, sections) in [("docs/papers.md", sections()), ("docs/sweeps.md", sweep::sections())] {
+        let document = std::fs::read_to_string(root(file)).expect("the document can be read");
+        let fresh = generated(&document, &sections);
+        if std::env::var_os("ANABRANCH_BLESS").is_some() {
+            std::fs::write(root(file), fresh).expect("the document can be written");
+            continue;
+        }
+        assert!(
+            document == fresh,
+            "{file} is not what the reader's rows say: ANABRANCH_BLESS=1 writes it anew"
+        );
+        for section in &sections {
+            assert!(
+                document.contains(&format!("<!-- keys: {} -->", name(section))),
+                "{file}: {}",
+                name(section)
+            );
+        }
     }
 }
 

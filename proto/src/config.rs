@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 use crate::Duration;
+use crate::control::rtt::RtoLimits;
 use crate::extension::Extensions;
 use crate::policy::PolicySpec;
 use crate::rules::Rules;
@@ -223,6 +224,11 @@ impl Config {
     /// The send buffer in force, in bytes.
     pub fn send_buffer(&self) -> u64 {
         self.send_buffer.unwrap_or(2 * u64::from(self.receive_buffer))
+    }
+
+    /// The bounds of RTO.
+    pub(crate) fn rto_limits(&self) -> RtoLimits {
+        RtoLimits { min: self.rto_min, max: self.rto_max }
     }
 
     //= rfc7829#section-5

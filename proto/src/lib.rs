@@ -18,6 +18,7 @@
 mod agenda;
 mod association;
 mod config;
+pub mod control;
 mod endpoint;
 mod extension;
 mod handshake;

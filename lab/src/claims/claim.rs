@@ -7,7 +7,7 @@ use super::crossing::Search;
 use super::read::{PaperError, edits, fill, named, over};
 use super::rows::{Row, Table};
 use super::text::{self, Fields, Unit, filled, strings};
-use crate::sweep::Variation;
+use crate::grid::Variation;
 use anabranch_sim::scenario::Document;
 use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::error::ScenarioError;

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::text::Unit;
-use crate::sweep::Variation;
+use crate::grid::Variation;
 
 /// What is sought.
 #[derive(Clone, PartialEq, Debug)]

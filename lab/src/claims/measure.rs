@@ -7,6 +7,7 @@ use super::read::{Draft, fill};
 use super::record::{Quantity, Recording};
 use super::text::Unit;
 use super::{Measure, Noted, Of};
+use crate::entry::entry;
 use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::keys::{Default, Key};
 
@@ -47,23 +48,6 @@ impl Measure {
                 .map(|range| events(event, range, moments, recording).count() as f64),
         })
     }
-}
-
-/// The entry of a result at the end of `path`. Tables in lists are found by their name, those of link directions
-/// by "link a>b".
-fn entry<'v>(result: &'v Value, path: &str) -> std::result::Result<&'v Value, String> {
-    let named = |item: &Value, step: &str| {
-        let name = item["name"].as_str().unwrap_or_default();
-        step == name
-            || item["direction"].as_str().is_some_and(|direction| step == format!("{name} {direction}"))
-    };
-    path.split('.').try_fold(result, |value, step| {
-        let found = match value {
-            Value::Array(items) => items.iter().find(|item| named(item, step)),
-            _ => value.get(step),
-        };
-        found.ok_or_else(|| step.to_owned())
-    })
 }
 
 fn values(noted: &Noted, range: std::ops::Range<usize>, recording: &Recording) -> impl Iterator<Item = f64> {

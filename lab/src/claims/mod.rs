@@ -169,7 +169,7 @@ pub struct Figure {
     /// Which experiment it shows.
     pub experiment: usize,
     /// What differs between its columns.
-    pub over: crate::sweep::Variation,
+    pub over: crate::grid::Variation,
     /// The quantity below.
     pub quantity: Noted,
     /// The level of it that matters, if one does.

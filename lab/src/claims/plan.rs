@@ -11,8 +11,8 @@ use super::mark::{Moment, moments};
 use super::read::PaperError;
 use super::record::Recording;
 use super::{Measure, Of, Paper, Runs, Unit};
+use crate::grid::run_all;
 use crate::models;
-use crate::sweep::run_all;
 use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
 use anabranch_sim::{RunError, RunOptions, run};
 

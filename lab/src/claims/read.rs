@@ -10,8 +10,8 @@ use super::measure::measure;
 use super::record::Quantity;
 use super::text::strings;
 use super::{Experiment, Figure, Paper, Runs, Variant};
+use crate::grid::Variation;
 use crate::models;
-use crate::sweep::Variation;
 use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::error::did_you_mean;
 use anabranch_sim::scenario::keys::{Default, Key, read_known};
@@ -441,7 +441,7 @@ pub(super) const FIGURE_KEYS: &[Key<Draft<FigureDraft>>] = &[
 
 /// The variation that `text` says, which stands at `at`.
 pub(super) fn over(at: &At<'_>, text: &str) -> Result<Variation> {
-    text.parse().map_err(|error: crate::sweep::BadVariation| at.error(error.to_string()))
+    text.parse().map_err(|error: crate::grid::BadVariation| at.error(error.to_string()))
 }
 
 fn read_figure(at: &At<'_>, paper: &PaperDraft) -> Result<Figure> {

@@ -3,7 +3,7 @@
 use super::Association;
 use crate::Config;
 use crate::endpoint::Status;
-use crate::path::{PathId, PathParameters, RttLimits};
+use crate::path::{PathId, PathParameters};
 use crate::wire::Address;
 use crate::wire::chunk::DATA_HEADER;
 
@@ -28,7 +28,7 @@ impl Association {
     pub(crate) fn reconfigure(&mut self, config: Config) {
         let (heartbeats, mtu) = (self.config.heartbeat_interval, self.config.mtu);
         self.config = config.into();
-        self.paths.limits = RttLimits::new(&self.config);
+        self.paths.limits = self.config.rto_limits();
         for id in self.paths.ids() {
             let view = self.paths.view_mut(id);
             let measured = view.srtt.is_some() || view.errors > 0;

@@ -3,17 +3,17 @@
 mod health;
 mod mtu;
 mod parameters;
-mod rtt;
 mod set;
+mod start;
 
 pub(crate) use health::Health;
 pub(crate) use mtu::Mtu;
 pub use parameters::{Heartbeats, PathParameters};
-pub(crate) use rtt::RttLimits;
 pub(crate) use set::Paths;
 use set::pmdcs;
 
-use crate::policy::Congestion;
+use crate::control::rtt::{RtoLimits, RttEstimate};
+use crate::policy::{Congestion, Sibling};
 use crate::wire::Address;
 use crate::{Duration, Time, Tsn};
 
@@ -90,6 +90,30 @@ pub struct PathView {
     pub fast_retransmissions: u64,
     /// Chunks retransmitted on this path after a timeout.
     pub timeout_retransmissions: u64,
+}
+
+impl PathView {
+    /// Takes a measurement of the round-trip time. RTO.Alpha is 1/8, RTO.Beta 1/4.
+    //= rfc9260#section-6.3.1
+    pub(crate) fn measure(&mut self, rtt: Duration, limits: RtoLimits) {
+        let estimate = match self.srtt {
+            None => RttEstimate::first(rtt),
+            Some(srtt) => RttEstimate { srtt, rttvar: self.rttvar }.with(rtt),
+        };
+        (self.srtt, self.rttvar) = (Some(estimate.srtt), estimate.rttvar);
+        self.min_rtt = Some(self.min_rtt.map_or(rtt, |min| min.min(rtt)));
+        self.rto = limits.bound(estimate.timeout());
+    }
+
+    /// Doubles RTO after a timeout.
+    //= rfc9260#section-6.3.3
+    pub(crate) fn back_off(&mut self, limits: RtoLimits) {
+        self.rto = limits.backed_off(self.rto);
+    }
+
+    fn sibling(&self) -> Sibling {
+        Sibling { window: self.window, ssthresh: self.ssthresh, flight: self.flight, srtt: self.srtt }
+    }
 }
 
 /// What else is kept for a path; the facts are in its [`PathView`].

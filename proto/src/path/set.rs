@@ -1,9 +1,11 @@
 //! The paths of an association: their facts in one slice, what else they keep in another.
 
-use super::{Mtu, Path, PathId, PathParameters, PathState, PathView, RttLimits, Tally, Timers};
+use super::start::start;
+use super::{Mtu, Path, PathId, PathParameters, PathState, PathView, Tally, Timers};
+use crate::control::rtt::RtoLimits;
 use crate::output::NoteKind;
 use crate::policy::window::MakePath;
-use crate::policy::{Loss, Units};
+use crate::policy::{Loss, Lost, Sibling};
 use crate::rules::{AfterTimeout, InFlight, Karn, Rules};
 use crate::wire::{Address, chunk::DATA_HEADER};
 use crate::{Config, Time, Tsn};
@@ -18,7 +20,9 @@ const COMMON_HEADER: u32 = 12;
 pub(crate) struct Paths {
     views: Vec<PathView>,
     rest: Vec<Path>,
-    pub(crate) limits: RttLimits,
+    /// What windows see of the paths: filled when one is told of something.
+    siblings: Vec<Sibling>,
+    pub(crate) limits: RtoLimits,
     rules: Rules,
     /// The smallest DATA chunk limit of all paths.
     smallest_pmdcs: u32,
@@ -35,7 +39,8 @@ impl Paths {
         Paths {
             views: Vec::new(),
             rest: Vec::new(),
-            limits: RttLimits::new(config),
+            siblings: Vec::new(),
+            limits: config.rto_limits(),
             rules: config.rules,
             smallest_pmdcs: u32::MAX,
             overhead: 0,
@@ -139,11 +144,9 @@ impl Paths {
     ) -> PathId {
         let id = self.gone((local, remote)).unwrap_or(PathId(self.views.len() as u16));
         let mtu = Mtu::new(config);
-        // Windows count in the unit that the search is for, not in that from which it begins.
-        let unit = pmdcs(config.mtu, config.ip_header, remote);
         let pmdcs = pmdcs(mtu.size(), config.ip_header, remote) - self.overhead;
         self.smallest_pmdcs = self.smallest_pmdcs.min(pmdcs);
-        let congestion = window(Units { mtu: config.mtu, pmdcs: unit, ipv6: remote.ip.is_ipv6() });
+        let congestion = window(start(config, remote));
         let view = PathView {
             id,
             local,
@@ -314,14 +317,24 @@ impl Paths {
 
     /// Tells a path's window what the SACK said.
     pub(crate) fn grow(&mut self, id: PathId, acked: &crate::policy::Acked, notes: &mut Notes) {
-        self.rest[id.index()].congestion.acked(acked, &self.views);
+        self.renew_siblings();
+        self.rest[id.index()].congestion.acked(acked, &self.siblings);
         self.renew(id, acked.now, notes);
     }
 
     /// Tells a path's window of a loss.
     pub(crate) fn cut(&mut self, id: PathId, loss: Loss, now: Time, notes: &mut Notes) {
-        self.rest[id.index()].congestion.lost(loss, &self.views);
+        self.renew_siblings();
+        let view = self.view(id);
+        let lost = Lost { now, how: loss, outstanding: view.flight + view.marked };
+        self.rest[id.index()].congestion.lost(&lost, &self.siblings);
         self.renew(id, now, notes);
+    }
+
+    fn renew_siblings(&mut self) {
+        self.siblings.clear();
+        let live = self.views.iter().filter(|view| view.state != PathState::Removed);
+        self.siblings.extend(live.map(PathView::sibling));
     }
 
     /// An RTO has passed in which nothing was sent to this path.

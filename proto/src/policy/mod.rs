@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use crate::Config;
 pub use crate::path::{PathId, PathState, PathView};
 pub use route::{Ask, Choice, Route, Why};
-pub use window::{Acked, Congestion, Loss, Units};
+pub use window::{Acked, Congestion, Loss, Lost, Sibling, Start};
 
 /// A policy as a configuration names it: `"same"`, or `{ name = "lossrate", window = "10 s" }`.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,12 +1,13 @@
 //! One value of the document, and how it is read as what it should be.
 
 use std::ops::RangeInclusive;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_proto::PolicySpec;
 
 use super::document::{Document, Entry, Node, Place, Value};
-use super::error::{ScenarioError, did_you_mean};
+use super::error::{ScenarioError, Source, did_you_mean};
 use super::units::{self, BadQuantity, Dimension};
 use super::{Loss, Queue};
 
@@ -36,6 +37,20 @@ impl<'d> At<'d> {
     /// What stands here, whatever it is.
     pub fn value(&self) -> &'d Value {
         &self.node.value
+    }
+
+    pub(super) fn node(&self) -> &'d Node {
+        self.node
+    }
+
+    /// The text that this value is in.
+    pub(super) fn source(&self) -> &'d Arc<Source> {
+        self.document.source(self.place())
+    }
+
+    /// The value as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        self.node.value.json()
     }
 
     fn place(&self) -> &'d Place {
@@ -246,6 +261,11 @@ impl<'d> At<'d> {
     /// A queue: so many packets or bytes.
     pub fn queue(&self) -> Result<Queue> {
         self.parsed("a queue", units::QUEUE_ADVICE, units::queue)
+    }
+
+    /// A share of 1, written in percent: `"2 %"` is 0.02. It may exceed 1.
+    pub fn percent(&self) -> Result<f64> {
+        self.parsed("a percentage", units::PERCENT_ADVICE, units::percent)
     }
 
     /// `"1 %"`, or `{ packets = [5, 9] }`.

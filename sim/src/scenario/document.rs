@@ -7,6 +7,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::at::At;
 use super::error::{ScenarioError, Source, did_you_mean};
 
 /// A scenario as it is written: TOML, with the edits of `--set`.
@@ -99,6 +100,33 @@ impl Document {
         Ok(())
     }
 
+    /// Puts the value at `from`, which may stand in another document, at `key`; addresses are those of
+    /// [`Document::set`]. Whatever is wrong with the value is told at its own place.
+    pub fn graft(&mut self, key: &str, from: &At<'_>) -> Result<(), ScenarioError> {
+        let source = from.source().clone();
+        let node = from.node().clone().moved_to(self.sources.len());
+        let path: Vec<&str> = key.split('.').collect();
+        if path.iter().any(|step| step.is_empty()) {
+            return Err(from.error(format!("`{key}` is no key")).hint("for example \"link.wifi.loss\""));
+        }
+        edit(&mut self.root, &path, node.place.clone(), node).map_err(|(message, hint)| {
+            let error = from.error(format!("`{key}`: {message}"));
+            error.maybe_hint(hint)
+        })?;
+        self.sources.push(source);
+        Ok(())
+    }
+
+    /// The whole document as JSON: what it says, without comments and places.
+    pub fn json(&self) -> serde_json::Value {
+        self.root.value.json()
+    }
+
+    /// The text that `place` is in.
+    pub(super) fn source(&self, place: &Place) -> &Arc<Source> {
+        &self.sources[place.source]
+    }
+
     fn edited_value(&self, from: &Arc<Source>, start: usize, text: &str) -> Result<Node, ScenarioError> {
         let trimmed = text.trim();
         let offset = start + (text.len() - text.trim_start().len());
@@ -147,6 +175,30 @@ impl Document {
     }
 }
 
+impl Node {
+    /// The same node as a part of a document that holds its text as `source`.
+    fn moved_to(mut self, source: usize) -> Node {
+        self.place.source = source;
+        self.value = match self.value {
+            Value::Array(items) => {
+                Value::Array(items.into_iter().map(|item| item.moved_to(source)).collect())
+            }
+            Value::Table(entries) => Value::Table(
+                entries
+                    .into_iter()
+                    .map(|entry| Entry {
+                        place: Place { source, ..entry.place },
+                        node: entry.node.moved_to(source),
+                        ..entry
+                    })
+                    .collect(),
+            ),
+            plain => plain,
+        };
+        self
+    }
+}
+
 impl Value {
     /// The entry `key`, if this is a table that has it.
     pub fn entry(&self, key: &str) -> Option<&Entry> {
@@ -183,7 +235,7 @@ impl Value {
         }
     }
 
-    fn json(&self) -> serde_json::Value {
+    pub(super) fn json(&self) -> serde_json::Value {
         match self {
             Value::String(text) | Value::Datetime(text) => text.as_str().into(),
             Value::Integer(n) => {

@@ -179,22 +179,33 @@ pub fn queue(text: &str) -> Quantity<Queue> {
 /// How to write a queue.
 pub const QUEUE_ADVICE: &str = "write it as \"50 packets\" or \"75 kB\"";
 
+/// A share of 1, written in percent: "1 %" is 0.01.
+pub fn percent(text: &str) -> Quantity<f64> {
+    let (number, unit) = split(text);
+    let bad = |message: String| BadQuantity { message, hint: PERCENT_ADVICE.to_owned() };
+    if text.trim_start().starts_with('-') {
+        return Err(bad("a percentage cannot be negative".to_owned()));
+    }
+    let decimal = Decimal::read(number).ok_or_else(|| bad(format!("`{text}` is not a percentage")))?;
+    match unit {
+        "%" => Ok(decimal.shifted(2)),
+        "" => Err(bad(format!("`{text}` has no unit, and a percentage needs one"))),
+        _ => Err(bad(format!("`{unit}` is not a unit of a percentage"))),
+    }
+}
+
+/// How to write a percentage.
+pub const PERCENT_ADVICE: &str = "write it as \"1 %\"";
+
 /// A probability of loss: "1 %".
 pub fn loss(text: &str) -> Quantity<Loss> {
-    let (number, unit) = split(text);
-    let bad = |message: String| BadQuantity { message, hint: LOSS_ADVICE.to_owned() };
-    if text.trim_start().starts_with('-') {
-        return Err(bad("a loss cannot be negative".to_owned()));
-    }
-    let decimal = Decimal::read(number).ok_or_else(|| bad(format!("`{text}` is not a loss")))?;
-    match unit {
-        "%" => {}
-        "" => return Err(bad(format!("`{text}` has no unit, and a loss needs one"))),
-        _ => return Err(bad(format!("`{unit}` is not a unit of a loss"))),
-    }
-    let probability = decimal.shifted(2);
+    let with_advice = |bad: BadQuantity| BadQuantity { hint: LOSS_ADVICE.to_owned(), ..bad };
+    let probability = percent(text).map_err(with_advice)?;
     match () {
-        _ if probability > 1.0 => Err(bad("a loss cannot exceed 100 %".to_owned())),
+        _ if probability > 1.0 => Err(BadQuantity {
+            message: "a loss cannot exceed 100 %".to_owned(),
+            hint: LOSS_ADVICE.to_owned(),
+        }),
         _ if probability == 0.0 => Ok(Loss::None),
         _ => Ok(Loss::Random(probability)),
     }

@@ -1,12 +1,9 @@
 //! `standard`: the windows of RFC 9260 §7.2, and of its older editions by the rules of the era.
 
-use super::{Acked, Congestion, Loss, MakePath, Units};
+use super::{Acked, Congestion, Loss, Lost, MakePath, Sibling, Start};
 use crate::Config;
-use crate::path::PathView;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
-use crate::rules::{
-    Growth, IdleDecay, InitialWindow, PartialBytes, RecoveryGrowth, Rules, T3Cut, WindowUnit,
-};
+use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut};
 
 struct Standard {
     rules: Rules,
@@ -20,17 +17,12 @@ struct Standard {
 pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
     no_settings(spec)?;
     let rules = config.rules;
-    let ssthresh = config.initial_ssthresh.unwrap_or(u64::MAX);
-    Ok(Box::new(move |units| Box::new(Standard::new(rules, units, ssthresh))))
+    Ok(Box::new(move |start| Box::new(Standard::new(rules, start))))
 }
 
 impl Standard {
-    fn new(rules: Rules, units: Units, ssthresh: u64) -> Self {
-        let unit = u64::from(match rules.window_unit {
-            WindowUnit::Mtu => units.mtu,
-            WindowUnit::Pmdcs => units.pmdcs,
-        });
-        let window = initial_window(&rules, unit, units.ipv6);
+    fn new(rules: Rules, start: Start) -> Self {
+        let Start { unit, window, ssthresh } = start;
         Standard { rules, unit, window, ssthresh, partial_bytes_acked: 0 }
     }
 
@@ -65,16 +57,6 @@ impl Standard {
     }
 }
 
-fn initial_window(rules: &Rules, unit: u64, ipv6: bool) -> u64 {
-    let bytes = match rules.initial_window {
-        InitialWindow::Two => return 2 * unit,
-        InitialWindow::Bytes4380 => 4380,
-        InitialWindow::Bytes4404 if ipv6 => 4344,
-        InitialWindow::Bytes4404 => 4404,
-    };
-    (4 * unit).min((2 * unit).max(bytes))
-}
-
 impl Congestion for Standard {
     fn window(&self) -> u64 {
         self.window
@@ -84,7 +66,7 @@ impl Congestion for Standard {
         self.ssthresh
     }
 
-    fn acked(&mut self, acked: &Acked, _: &[PathView]) {
+    fn acked(&mut self, acked: &Acked, _: &[Sibling]) {
         let grows = self.may_grow(acked);
         if self.window <= self.ssthresh {
             self.window += if grows { acked.all().min(self.unit) } else { 0 };
@@ -100,9 +82,9 @@ impl Congestion for Standard {
         }
     }
 
-    fn lost(&mut self, loss: Loss, _: &[PathView]) {
+    fn lost(&mut self, lost: &Lost, _: &[Sibling]) {
         self.partial_bytes_acked = 0;
-        match loss {
+        match lost.how {
             Loss::Missing => {
                 self.ssthresh = self.halved();
                 self.window = self.ssthresh;
@@ -143,9 +125,11 @@ impl Congestion for Standard {
 mod tests {
     use super::*;
     use crate::Time;
+    use crate::rules::WindowUnit;
 
-    fn units() -> Units {
-        Units { mtu: 1500, pmdcs: 1468, ipv6: false }
+    fn new(rules: Rules, window: u64, ssthresh: u64) -> Standard {
+        let unit = if rules.window_unit == WindowUnit::Mtu { 1500 } else { 1468 };
+        Standard::new(rules, Start { unit, window, ssthresh })
     }
 
     fn ack(cumulative: u64, flight_before: u64) -> Acked {
@@ -161,18 +145,13 @@ mod tests {
         }
     }
 
-    #[test]
-    fn initial_windows_of_the_eras() {
-        let first = |rules: Rules| Standard::new(rules, units(), u64::MAX).window;
-        assert_eq!(first(Rules::RFC2960), 3000);
-        assert_eq!(first(Rules::RFC4960), 4380);
-        assert_eq!(first(Rules::RFC9260), 4404);
-        assert_eq!(first(Rules::NS2), 4380);
+    fn lost(how: Loss) -> Lost {
+        Lost { now: Time::ZERO, how, outstanding: 0 }
     }
 
     #[test]
     fn slow_start_adds_at_most_one_unit_and_only_when_the_window_is_full() {
-        let mut w = Standard::new(Rules::RFC9260, units(), u64::MAX);
+        let mut w = new(Rules::RFC9260, 4404, u64::MAX);
         w.acked(&ack(2936, 4404), &[]);
         assert_eq!(w.window, 4404 + 1468);
         w.acked(&ack(2936, 4404), &[]);
@@ -181,7 +160,7 @@ mod tests {
 
     #[test]
     fn congestion_avoidance_adds_one_unit_a_window() {
-        let mut w = Standard::new(Rules::RFC4960, units(), 4000);
+        let mut w = new(Rules::RFC4960, 4380, 4000);
         for _ in 0..2 {
             w.acked(&ack(2936, 4400), &[]);
         }
@@ -191,19 +170,19 @@ mod tests {
 
     #[test]
     fn losses_halve_and_a_timeout_starts_over() {
-        let mut w = Standard::new(Rules::NS2, units(), u64::MAX);
+        let mut w = new(Rules::NS2, 4380, u64::MAX);
         w.window = 295_044;
-        w.lost(Loss::Missing, &[]);
+        w.lost(&lost(Loss::Missing), &[]);
         assert_eq!((w.window, w.ssthresh), (147_522, 147_522));
-        w.lost(Loss::Timeout, &[]);
+        w.lost(&lost(Loss::Timeout), &[]);
         assert_eq!((w.window, w.ssthresh), (1468, 73_761));
-        w.lost(Loss::Timeout, &[]);
+        w.lost(&lost(Loss::Timeout), &[]);
         assert_eq!(w.ssthresh, 73_761, "a second timeout leaves ssthresh");
     }
 
     #[test]
     fn idling_halves_down_to_the_floor() {
-        let mut w = Standard::new(Rules::RFC4960, units(), u64::MAX);
+        let mut w = new(Rules::RFC4960, 4380, u64::MAX);
         w.window = 20_000;
         assert!(w.idle(1));
         assert_eq!(w.window, 10_000);
@@ -212,7 +191,7 @@ mod tests {
         w.window = 1500;
         w.idle(1);
         assert_eq!(w.window, 1500, "it never raises a window");
-        let mut ns2 = Standard::new(Rules::NS2, units(), u64::MAX);
+        let mut ns2 = new(Rules::NS2, 4380, u64::MAX);
         ns2.idle(1);
         assert_eq!(ns2.window, 5872, "the literal formula does");
     }

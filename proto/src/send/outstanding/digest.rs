@@ -1,6 +1,7 @@
 //! What a SACK newly says (RFC 9260 §6.2.1, §7.2.4). It costs what is new in it, not what is outstanding.
 
-use super::{Outstanding, Ranges, Sent, Standing};
+use super::{Outstanding, Sent, Standing};
+use crate::control::ranges::Ranges;
 use crate::path::{PathId, Paths};
 use crate::rules::{FastRetransmissions, MissingBelow, Rules};
 use crate::wire::chunk::Sack;

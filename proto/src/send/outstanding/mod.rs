@@ -1,13 +1,12 @@
 //! Chunks sent and not yet covered by the Cumulative TSN Ack: a ring indexed by TSN − first, one state a TSN.
 
 mod digest;
-mod ranges;
 
 pub(crate) use digest::{Digest, Heard, Says};
-use ranges::Ranges;
 
 use std::collections::VecDeque;
 
+use crate::control::ranges::Ranges;
 use crate::path::{PathId, Paths};
 use crate::policy::Why;
 use crate::wire::chunk::Data;

@@ -2,27 +2,29 @@
 
 /// Runs of offsets, ascending, apart, half open.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub(super) struct Ranges {
+pub struct Ranges {
     runs: Vec<(u32, u32)>,
 }
 
 impl Ranges {
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether there are no runs.
+    pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    /// The runs, ascending: first offset, one past the last.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.runs.iter().copied()
     }
 
     /// One past the highest offset; 0 if there is none.
-    pub(super) fn end(&self) -> u32 {
+    pub fn end(&self) -> u32 {
         self.runs.last().map_or(0, |run| run.1)
     }
 
     /// The runs that these make together. Out of order or overlapping is allowed, and costs one sort: were it one
     /// for each, a packet full of Gap Ack Blocks would cost its receiver half a millisecond.
-    pub(super) fn of(runs: impl Iterator<Item = (u32, u32)>) -> Self {
+    pub fn of(runs: impl Iterator<Item = (u32, u32)>) -> Self {
         let mut runs: Vec<(u32, u32)> = runs.collect();
         if !runs.is_sorted_by(|a, b| a.1 < b.0) {
             runs.sort_unstable();
@@ -38,7 +40,7 @@ impl Ranges {
     }
 
     /// Moves the origin forward by `n`: what lies before it is gone.
-    pub(super) fn advance(&mut self, n: u32) {
+    pub fn advance(&mut self, n: u32) {
         if n == 0 {
             return;
         }
@@ -49,7 +51,7 @@ impl Ranges {
     }
 
     /// Calls `each` with every run that is in `self` and not in `other`.
-    pub(super) fn without(&self, other: &Ranges, mut each: impl FnMut(u32, u32)) {
+    pub fn without(&self, other: &Ranges, mut each: impl FnMut(u32, u32)) {
         let mut others = other.runs.iter().copied().peekable();
         for (mut start, end) in self.iter() {
             while start < end {

@@ -1,0 +1,128 @@
+//! `anabranch sweep`: every cell of a grid with many seeds, and statistics over them.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anabranch_lab::statistics::Summary;
+use anabranch_lab::sweep::{self, CellSummary, Sweep, SweepError, Watch};
+use comfy_table::{Table, TableComponent, presets};
+
+use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
+use crate::progress::Count;
+use crate::{DONE, INTERRUPTED};
+
+/// What `anabranch sweep` takes.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The sweep: a TOML file (docs/sweeps.md)
+    file: PathBuf,
+    /// The directory for runs.csv, summary.csv and summary.json. A sweep that was ended goes on where it was
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Use N threads instead of one per core; the tables are the same
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+    /// Print summary.json instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  anabranch sweep scenarios/sweeps/loss.toml --out results/
+  anabranch sweep scenarios/sweeps/loss.toml --out results/ --threads 4 --json
+
+A sweep says which keys of a scenario are varied, with how many seeds, and what is measured:
+  scenario = \"../loss.toml\"
+  seeds = 100
+  [vary]
+  \"link.wifi.loss\" = [\"0.1 %\", \"1 %\"]
+  [measure]
+  goodput = \"flows.download.goodput\"
+
+Ctrl-C keeps the finished runs in DIR; the same command goes on from there.
+
+Exit status: 0 done, 2 the input was wrong (also a DIR that holds something else or is damaged), 130 interrupted, 1 anything
+else.";
+
+/// Runs the sweep, and returns the exit status.
+pub(crate) fn sweep(arguments: &Arguments) -> u8 {
+    let sweep = match Sweep::open(&arguments.file) {
+        Ok(sweep) => sweep,
+        Err(error) => return tell(&error),
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let handler = stop.clone();
+    // Without a handler Ctrl-C ends the process at once; the journal has what was finished all the same.
+    let _ = ctrlc::set_handler(move || handler.store(true, Ordering::Relaxed));
+    let count = Mutex::new(Count::new());
+    let progress = |done, all| count.lock().unwrap_or_else(PoisonError::into_inner).at(done, all);
+    let watch = Watch { stop: &stop, progress: &progress };
+    let executed = sweep::execute(&sweep, &arguments.out, arguments.threads.map(usize::from), &watch);
+    count.lock().unwrap_or_else(PoisonError::into_inner).finish();
+    let executed = match executed {
+        Ok(executed) => executed,
+        Err(error) => return tell(&error),
+    };
+    if !executed.is_complete() {
+        note(format!(
+            "interrupted: {} of {} runs are kept in {}; the same command goes on from there",
+            executed.done,
+            executed.all,
+            arguments.out.display()
+        ));
+        return INTERRUPTED;
+    }
+    let summaries = sweep::summaries(&sweep, &executed);
+    let printed = if arguments.json { print_json(&summaries) } else { print(&table(&sweep, &summaries)) };
+    if printed == DONE && !arguments.json {
+        note(format!("runs.csv, summary.csv and summary.json are in {}", arguments.out.display()));
+    }
+    printed
+}
+
+fn tell(error: &SweepError) -> u8 {
+    match error {
+        SweepError::Text(error) => refuse_scenario(error),
+        SweepError::Input { .. } | SweepError::Directory { .. } => refuse(error),
+        SweepError::Output { .. } | SweepError::Run(_) => fail(error),
+    }
+}
+
+/// One row a cell: the mean of each measure and half its 95 % interval, and the differences if cells are compared.
+fn table(sweep: &Sweep, summaries: &[CellSummary]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    for line in [TableComponent::HorizontalLines, TableComponent::MiddleIntersections] {
+        table.remove_style(line);
+    }
+    let keys = sweep.vary.iter().map(|axis| axis.key.clone());
+    let measures = sweep.measures.iter().map(|measure| measure.name.clone());
+    let compared = summaries.iter().any(|summary| summary.differences.is_some());
+    let differences = sweep.measures.iter().filter(|_| compared);
+    let differences = differences.map(|measure| format!("difference of\n{}", measure.name));
+    table.set_header(keys.chain(["seeds".to_owned()]).chain(measures).chain(differences));
+    for summary in summaries {
+        let varied = sweep.vary.iter().map(|axis| sweep::written(&summary.varied[&axis.key]));
+        let n = summary.measures.0.iter().map(|(_, summary)| summary.n).max().unwrap_or_default();
+        let means = summary.measures.0.iter().map(|(_, summary)| mean(summary));
+        let differences = summary.differences.iter().flat_map(|all| &all.0).map(|(_, summary)| mean(summary));
+        table.add_row(varied.chain([n.to_string()]).chain(means).chain(differences));
+    }
+    table.trim_fmt()
+}
+
+/// "12.3 ± 0.4": the mean and half the 95 % interval, to the digits that the interval supports.
+fn mean(summary: &Summary) -> String {
+    match (summary.mean, summary.ci95) {
+        (Some(mean), Some(width)) if width > 0.0 => {
+            let digits = 1 - libm::floor(libm::log10(width)) as i32;
+            let digits = usize::try_from(digits).unwrap_or(0).min(12);
+            format!("{mean:.digits$} ± {width:.digits$}")
+        }
+        (Some(mean), _) => mean.to_string(),
+        (None, _) => "-".to_owned(),
+    }
+}

@@ -1,0 +1,82 @@
+//! Entries of a result, addressed by their names with dots between: `flows.download.completion`.
+
+use serde_json::Value;
+
+/// The entry of a result at the end of `path`. Items of lists are found by their `name`, those of link directions
+/// by "link a>b". The error is the first step that leads nowhere.
+pub(crate) fn entry<'v>(result: &'v Value, path: &str) -> Result<&'v Value, String> {
+    path.split('.').try_fold(result, |value, step| child(value, step).ok_or_else(|| step.to_owned()))
+}
+
+/// What a result of this shape lacks of `path`: the step that is missing, and the names that there are instead.
+///
+/// `shape` is the result of a run that has not begun. Lists and tables that are empty there (the paths of a flow,
+/// its retransmissions by path) are filled by the run, so that nothing is missing below them.
+pub(crate) fn missing(shape: &Value, path: &str) -> Option<(String, Vec<String>)> {
+    let mut value = shape;
+    for step in path.split('.') {
+        match child(value, step) {
+            Some(found) => value = found,
+            None if filled_later(value) => return None,
+            None => return Some((step.to_owned(), names(value))),
+        }
+    }
+    None
+}
+
+fn filled_later(value: &Value) -> bool {
+    match value {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(entries) => entries.is_empty(),
+        Value::Null => true,
+        _ => false,
+    }
+}
+
+fn child<'v>(value: &'v Value, step: &str) -> Option<&'v Value> {
+    match value {
+        Value::Array(items) => items.iter().find(|item| item_names(item).iter().any(|name| name == step)),
+        _ => value.get(step),
+    }
+}
+
+fn item_names(item: &Value) -> Vec<String> {
+    let name = item["name"].as_str().unwrap_or_default();
+    let direction = item["direction"].as_str().map(|direction| format!("{name} {direction}"));
+    direction.into_iter().chain([name.to_owned()]).collect()
+}
+
+/// How the entries of a list or table are addressed.
+fn names(value: &Value) -> Vec<String> {
+    match value {
+        Value::Array(items) => items.iter().filter_map(|item| item_names(item).into_iter().next()).collect(),
+        Value::Object(entries) => entries.keys().cloned().collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn items_are_found_by_name_and_direction() {
+        let result = json!({ "links": [{ "name": "l", "direction": "a>b", "packets": 3 },
+                                       { "name": "l", "direction": "b>a", "packets": 4 }] });
+        assert_eq!(entry(&result, "links.l b>a.packets"), Ok(&json!(4)));
+        assert_eq!(entry(&result, "links.l.packets"), Ok(&json!(3)), "a name alone is the first");
+        assert_eq!(entry(&result, "links.m.packets"), Err("m".to_owned()));
+    }
+
+    #[test]
+    fn what_a_run_fills_is_not_missing() {
+        let shape = json!({ "flows": [{ "name": "f", "completion": null, "paths": [], "packets": 0 }] });
+        assert_eq!(missing(&shape, "flows.f.completion"), None);
+        assert_eq!(missing(&shape, "flows.f.paths.wifi.cwnd"), None);
+        let (step, names) = missing(&shape, "flows.f.packet").unwrap();
+        assert_eq!((step.as_str(), names.contains(&"packets".to_owned())), ("packet", true));
+        assert_eq!(missing(&shape, "flows.g.packets"), Some(("g".to_owned(), vec!["f".to_owned()])));
+        assert!(missing(&shape, "flows.f.packets.more").is_some());
+    }
+}

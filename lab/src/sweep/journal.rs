@@ -1,0 +1,239 @@
+//! The journal of a sweep: one line for each finished run, written as it finishes.
+//!
+//! Every line ends in a checksum. A process that is killed leaves at most one line without its end, and that line is
+//! cut off; any other line that does not fit its checksum means that the file was damaged. Before tables are written
+//! their digests are noted, so that a table that somebody changed is noticed and not overwritten.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use super::{Sweep, SweepError};
+
+/// The journal, open for more lines. It is locked: two processes cannot write the same directory.
+pub(super) struct Journal {
+    directory: PathBuf,
+    file: File,
+    /// Digests of all tables that were ever written.
+    tables: Vec<String>,
+}
+
+/// A finished run.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Kept {
+    pub(super) cell: usize,
+    /// Which of the cell's seeds it had, counted from 0.
+    pub(super) n: u64,
+    /// By measure; not a number where the run has none.
+    pub(super) values: Box<[f64]>,
+}
+
+const NAME: &str = "runs.journal";
+const NEW: &str = "runs.journal.new";
+/// Hexadecimal digits of a line's checksum.
+const CHECK: usize = 8;
+
+impl Journal {
+    /// Opens the journal in `directory`, or begins one if the directory is new or empty. `keep` gets every run that
+    /// is in it, and says what is wrong with it if it does not belong here.
+    pub(super) fn open(
+        sweep: &Sweep,
+        directory: &Path,
+        mut keep: impl FnMut(Kept) -> Result<(), String>,
+    ) -> Result<Journal, SweepError> {
+        let path = directory.join(NAME);
+        let failed = |error| SweepError::Output { file: path.clone(), error };
+        let refused =
+            |why: &str| SweepError::Directory { directory: directory.to_owned(), why: why.to_owned() };
+        std::fs::create_dir_all(directory)
+            .map_err(|error| SweepError::Output { file: directory.to_owned(), error })?;
+        if !path.exists() {
+            begin(sweep, directory)?;
+        }
+        let file = OpenOptions::new().read(true).append(true).open(&path).map_err(failed)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(refused("another process is writing this sweep")),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+        let mut journal = Journal { directory: directory.to_owned(), file, tables: Vec::new() };
+        let mut reader = BufReader::new(journal.file.try_clone().map_err(failed)?);
+        let (mut line, mut number, mut whole) = (Vec::new(), 0, 0);
+        while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+            number += 1;
+            if line.last() != Some(&b'\n') && number > 1 {
+                break;
+            }
+            whole += line.len() as u64;
+            let entry = checked(&line).ok_or_else(|| refused(&damaged(number)))?;
+            match number {
+                1 => expect(entry, sweep).map_err(|why| refused(&why))?,
+                _ => journal.take(entry, &mut keep).map_err(|()| refused(&damaged(number)))?,
+            }
+            line.clear();
+        }
+        if number == 0 {
+            return Err(refused(&damaged(1)));
+        }
+        journal.file.set_len(whole).map_err(failed)?;
+        journal.check_tables()?;
+        Ok(journal)
+    }
+
+    fn take(&mut self, entry: &str, keep: &mut impl FnMut(Kept) -> Result<(), String>) -> Result<(), ()> {
+        match entry.split_once(' ') {
+            Some(("run", run)) => keep(read_run(run).ok_or(())?).map_err(drop),
+            Some(("table", digest)) => {
+                self.tables.push(digest.to_owned());
+                Ok(())
+            }
+            _ => Err(()),
+        }
+    }
+
+    /// Keeps a finished run.
+    pub(super) fn append(&mut self, run: &Kept) -> Result<(), SweepError> {
+        use std::fmt::Write;
+        let mut entry = format!("run {} {}", run.cell, run.n);
+        for value in &run.values {
+            let _ = match value.is_nan() {
+                true => write!(entry, " -"),
+                false => write!(entry, " {:016x}", value.to_bits()),
+            };
+        }
+        self.write(&entry)
+    }
+
+    /// Replaces the table `name` of the directory by what `fill` writes, in one step.
+    pub(super) fn write_table(
+        &mut self,
+        name: &str,
+        fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), SweepError> {
+        let (path, new) = (self.directory.join(name), self.directory.join(format!("{name}.new")));
+        let failed = |error| SweepError::Output { file: path.clone(), error };
+        let mut file =
+            Digesting { file: BufWriter::new(File::create(&new).map_err(failed)?), digest: Sha256::new() };
+        fill(&mut file).and_then(|()| file.flush()).map_err(failed)?;
+        let digest = format!("{name} {}", hexadecimal(&file.digest.finalize()));
+        if !self.tables.contains(&digest) {
+            self.write(&format!("table {digest}"))?;
+            self.tables.push(digest);
+        }
+        std::fs::rename(&new, &path).map_err(failed)
+    }
+
+    /// One call for a line: what is killed in between leaves its beginning, without the end of the line.
+    fn write(&mut self, entry: &str) -> Result<(), SweepError> {
+        let line = line(entry);
+        self.file
+            .write_all(line.as_bytes())
+            .map_err(|error| SweepError::Output { file: self.directory.join(NAME), error })
+    }
+
+    /// Tables that are there must be as they were written.
+    fn check_tables(&self) -> Result<(), SweepError> {
+        for name in super::tables::NAMES {
+            let path = self.directory.join(name);
+            let text = match std::fs::read(&path) {
+                Ok(text) => text,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(SweepError::Output { file: path, error }),
+            };
+            if !self.tables.contains(&format!("{name} {}", digest(&text))) {
+                let why = format!(
+                    "`{name}` is not as the sweep wrote it; remove it to have it written again, or choose another directory"
+                );
+                return Err(SweepError::Directory { directory: self.directory.clone(), why });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Begins the journal of a directory that holds nothing yet.
+fn begin(sweep: &Sweep, directory: &Path) -> Result<(), SweepError> {
+    let failed = |error| SweepError::Output { file: directory.join(NAME), error };
+    for entry in std::fs::read_dir(directory).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        if name != NEW {
+            let name = name.to_string_lossy();
+            let why = format!("holds `{name}` but no sweep; choose a new or empty directory");
+            return Err(SweepError::Directory { directory: directory.to_owned(), why });
+        }
+    }
+    let new = directory.join(NEW);
+    let written = std::fs::write(&new, line(&heading(sweep)));
+    written.and_then(|()| std::fs::rename(&new, directory.join(NAME))).map_err(failed)
+}
+
+fn heading(sweep: &Sweep) -> String {
+    format!("anabranch sweep 1 {}", sweep.identity())
+}
+
+/// The first line must be this sweep's.
+fn expect(entry: &str, sweep: &Sweep) -> Result<(), String> {
+    if entry == heading(sweep) {
+        return Ok(());
+    }
+    let advice = "choose another directory";
+    Err(match entry.starts_with("anabranch sweep ") {
+        true => format!(
+            "holds another sweep: its scenario, `vary`, `measure` or the program's version differ; {advice}"
+        ),
+        false => format!("`{NAME}` is not the journal of a sweep; {advice}"),
+    })
+}
+
+fn damaged(line: usize) -> String {
+    format!("`{NAME}` is damaged at line {line}; choose another directory, or remove this one to begin again")
+}
+
+fn line(entry: &str) -> String {
+    format!("{entry} {}\n", &digest(entry.as_bytes())[..CHECK])
+}
+
+/// What stands on a whole line, if it fits its checksum.
+fn checked(line: &[u8]) -> Option<&str> {
+    let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
+    let (entry, check) = line.rsplit_once(' ')?;
+    (digest(entry.as_bytes())[..CHECK] == *check).then_some(entry)
+}
+
+fn read_run(text: &str) -> Option<Kept> {
+    let mut words = text.split(' ');
+    let (cell, n) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let value = |word: &str| match word {
+        "-" => Some(f64::NAN),
+        bits => u64::from_str_radix(bits, 16).ok().map(f64::from_bits),
+    };
+    Some(Kept { cell, n, values: words.map(value).collect::<Option<_>>()? })
+}
+
+fn digest(text: &[u8]) -> String {
+    hexadecimal(&Sha256::digest(text))
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A file, and the digest of what is written to it.
+struct Digesting {
+    file: BufWriter<File>,
+    digest: Sha256,
+}
+
+impl Write for Digesting {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.digest.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}

@@ -1,0 +1,189 @@
+//! Sweeps: a file says which keys of a scenario are varied, with how many seeds, and what is measured.
+//!
+//! `read` makes a [`Sweep`] of the file and checks every cell of it before anything runs. `journal` keeps each
+//! finished run in the output directory, so that a sweep that was ended in any way goes on where it was. `execute`
+//! runs what is missing on all cores and decides, in the order of the seeds, when a cell has enough of them. `tables`
+//! writes `runs.csv`, `summary.csv` and `summary.json`: their bytes depend on nothing but the sweep.
+
+mod execute;
+mod journal;
+mod read;
+mod tables;
+
+use std::path::{Path, PathBuf};
+
+use anabranch_proto::Policies;
+use anabranch_sim::scenario::at::At;
+use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
+use anabranch_sim::{RunError, RunOptions};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+pub use execute::{Executed, Watch, execute};
+pub use read::sections;
+pub use tables::{CellSummary, Measures, summaries, written};
+
+/// A sweep, as its file describes it.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    /// The file's document: the values that are varied are grafted from it.
+    file: Document,
+    /// The scenario's document, and the scenario's name.
+    scenario: Document,
+    name: String,
+    /// Seeds a cell, at most: the scenario's own and those that follow it.
+    pub seeds: u64,
+    /// The keys that are varied, the first slowest.
+    pub vary: Vec<Axis>,
+    /// The entries of the result that are measured.
+    pub measures: Vec<Measured>,
+    /// By measure: the relative half-width of its 95 % interval at which a cell has enough seeds.
+    until: Vec<(usize, f64)>,
+    /// Which axis is compared: the cells of its later values with the cell of its first, seed by seed.
+    compare: Option<usize>,
+}
+
+/// A key that is varied.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Axis {
+    /// As `--set` addresses it.
+    pub key: String,
+    /// The values, as they are written.
+    pub values: Vec<Value>,
+}
+
+/// A measure: an entry of the result.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Measured {
+    /// What the tables call it.
+    pub name: String,
+    /// The entry, as `flows.download.completion`.
+    pub entry: String,
+}
+
+/// Why a sweep cannot be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SweepError {
+    /// A file of the input cannot be read.
+    #[error("{}: {error}", file.display())]
+    Input {
+        /// Which.
+        file: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// Something in the sweep's file, or in the scenario, is wrong.
+    #[error(transparent)]
+    Text(#[from] ScenarioError),
+    /// The output directory holds something else, or is damaged.
+    #[error("{}: {why}", directory.display())]
+    Directory {
+        /// Which.
+        directory: PathBuf,
+        /// Why it is refused, and what to do.
+        why: String,
+    },
+    /// The output cannot be written.
+    #[error("cannot write {}: {error}", file.display())]
+    Output {
+        /// Which file.
+        file: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// A run failed.
+    #[error("{0}")]
+    Run(String),
+}
+
+/// Seeds that a cell has at least before `until` is asked.
+const LEAST_SEEDS: u64 = 10;
+/// Runs of a sweep, at most: each is kept in memory.
+const MOST_RUNS: u64 = 10_000_000;
+
+/// A cell of the grid, ready to be run.
+struct Cell {
+    document: Document,
+    scenario: Scenario,
+}
+
+impl Sweep {
+    /// Reads the sweep in `file`, and checks all its cells. Nothing is run.
+    pub fn open(file: &Path) -> Result<Sweep, SweepError> {
+        let sweep = read::sweep(file)?;
+        read::check(&sweep)?;
+        Ok(sweep)
+    }
+
+    /// Cells of the grid.
+    pub fn cells(&self) -> usize {
+        self.vary.iter().map(|axis| axis.values.len()).product()
+    }
+
+    /// Runs of the sweep, if no cell has enough seeds before.
+    pub fn runs(&self) -> u64 {
+        self.cells() as u64 * self.seeds
+    }
+
+    /// By axis: which of its values holds in cell number `cell`.
+    fn place(&self, mut cell: usize) -> Vec<usize> {
+        let mut place = vec![0; self.vary.len()];
+        for (slot, axis) in place.iter_mut().zip(&self.vary).rev() {
+            (*slot, cell) = (cell % axis.values.len(), cell / axis.values.len());
+        }
+        place
+    }
+
+    /// The number of the cell at `place`.
+    fn number(&self, place: &[usize]) -> usize {
+        place.iter().zip(&self.vary).fold(0, |number, (value, axis)| number * axis.values.len() + value)
+    }
+
+    /// By axis: the value that holds in cell number `cell`, as written.
+    fn varied(&self, cell: usize) -> Vec<&Value> {
+        self.place(cell).iter().zip(&self.vary).map(|(value, axis)| &axis.values[*value]).collect()
+    }
+
+    /// The seed of run number `n` of every cell: the scenario's own and those that follow it.
+    fn seed(&self, n: u64) -> u64 {
+        let own = self.scenario.get("seed").and_then(|seed| seed.as_u64());
+        own.unwrap_or(Scenario::default().seed).wrapping_add(n)
+    }
+
+    /// The scenario of cell number `number`.
+    fn cell(&self, number: usize) -> Result<Cell, ScenarioError> {
+        let mut document = self.scenario.clone();
+        let axes = At::root(&self.file).get("vary").map_or(Ok(Vec::new()), |at| read::axes(&at))?;
+        for ((key, values), place) in axes.iter().zip(self.place(number)) {
+            document.graft(key, &values[place])?;
+        }
+        let scenario = document.scenario(&self.name, &Policies::default())?;
+        Ok(Cell { document, scenario })
+    }
+
+    /// What identifies the runs of this sweep: the scenario, the grid, the measures, and the program's version. How
+    /// many seeds are wanted is no part of it: a run is the same whoever asks for it.
+    fn identity(&self) -> String {
+        let grid: Vec<_> = self.vary.iter().map(|axis| (&axis.key, &axis.values)).collect();
+        let measures: Vec<_> = self.measures.iter().map(|measure| &measure.entry).collect();
+        let version = env!("CARGO_PKG_VERSION");
+        let whole = serde_json::json!([version, self.name, self.scenario.json(), grid, measures]);
+        Sha256::digest(whole.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl Cell {
+    /// The result of the cell with its own seed and these options, as JSON.
+    fn result(&self, scenario: &Scenario, options: RunOptions<'_>) -> Result<Option<Value>, SweepError> {
+        match anabranch_sim::run(scenario, options) {
+            Ok(result) => {
+                serde_json::to_value(result).map(Some).map_err(|error| SweepError::Run(error.to_string()))
+            }
+            Err(RunError::Interrupted { .. }) => Ok(None),
+            Err(error) => Err(match self.document.blame(scenario, &error) {
+                Some(blamed) => blamed.into(),
+                None => SweepError::Run(error.to_string()),
+            }),
+        }
+    }
+}

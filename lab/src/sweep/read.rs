@@ -1,0 +1,214 @@
+//! Reads the file of a sweep, and checks its cells against the scenario.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use anabranch_proto::Policies;
+use anabranch_sim::RunOptions;
+use anabranch_sim::scenario::at::{At, Result};
+use anabranch_sim::scenario::error::did_you_mean;
+use anabranch_sim::scenario::keys::{Default, Key, Section, docs};
+use anabranch_sim::scenario::{Document, Scenario};
+use rayon::prelude::*;
+use serde_json::Value;
+
+use super::{Axis, LEAST_SEEDS, MOST_RUNS, Measured, Sweep, SweepError};
+use crate::claims::fill;
+use crate::entry::{entry, missing};
+
+/// A sweep as it is being read.
+#[derive(std::default::Default)]
+struct Draft {
+    scenario: String,
+    seeds: u64,
+    vary: Vec<Axis>,
+    measures: Vec<Measured>,
+    until: Vec<(usize, f64)>,
+    compare: Option<usize>,
+}
+
+const KEYS: &[Key<Draft>] = &[
+    Key {
+        name: "scenario",
+        takes: "file",
+        default: Default::Required,
+        doc: "The scenario, beside the file of the sweep.",
+        read: |draft, at| at.string().map(|file| draft.scenario = file.to_owned()),
+    },
+    Key {
+        name: "seeds",
+        takes: "count",
+        default: Default::Required,
+        doc: "Seeds of each cell, at most: the scenario's own and those that follow it.",
+        read: |draft, at| at.count(1..=1_000_000).map(|seeds| draft.seeds = seeds),
+    },
+    Key {
+        name: "vary",
+        takes: "table",
+        default: Default::Text("one cell"),
+        doc: "Keys of the scenario, each with an array of its values: `\"link.sat.loss\" = [\"1 %\", \"2 %\"]`. Every combination is a cell; the first key varies slowest.",
+        read: |draft, at| {
+            draft.vary = axes(at)?.iter().map(|(key, values)| axis(key, values)).collect::<Result<_>>()?;
+            Ok(())
+        },
+    },
+    Key {
+        name: "measure",
+        takes: "table",
+        default: Default::Required,
+        doc: "What is measured: a name for the tables, and an entry of the result, as `time = \"flows.download.completion\"`. True counts as 1, false as 0.",
+        read: |draft, at| measures(at).map(|measures| draft.measures = measures),
+    },
+    Key {
+        name: "until",
+        takes: "table",
+        default: Default::Text("all seeds"),
+        doc: "When a cell has enough seeds: `{ time = \"2 %\" }`, if half the width of the 95 % interval of the mean is at most so much of the mean. At least 10 seeds; judged in their order.",
+        read: |draft, at| until(at, &draft.measures).map(|until| draft.until = until),
+    },
+    Key {
+        name: "compare",
+        takes: "one of the keys varied",
+        default: Default::Text("no comparison"),
+        doc: "The cells of this key's later values are compared with the cell of its first, by the differences between runs of the same seed.",
+        read: |draft, at| {
+            let key = at.string()?;
+            let keys = draft.vary.iter().map(|axis| axis.key.as_str());
+            draft.compare = keys.clone().position(|known| known == key);
+            match draft.compare {
+                Some(_) => Ok(()),
+                None => Err(at.error(format!("`{key}` is not varied")).hint(did_you_mean(key, keys))),
+            }
+        },
+    },
+];
+
+/// The keys of a sweep's file.
+pub fn sections() -> Vec<Section> {
+    vec![Section { header: "", keys: docs(KEYS) }]
+}
+
+/// Reads `file` and the scenario that it names.
+pub(super) fn sweep(file: &Path) -> std::result::Result<Sweep, SweepError> {
+    let text =
+        std::fs::read_to_string(file).map_err(|error| SweepError::Input { file: file.to_owned(), error })?;
+    let document = Document::parse(&file.display().to_string(), &text)?;
+    let root = At::root(&document);
+    let mut draft = Draft::default();
+    fill(&mut draft, &root, KEYS)?;
+    let path = file.parent().unwrap_or(Path::new("")).join(&draft.scenario);
+    let scenario = std::fs::read_to_string(&path)
+        .map_err(|error| root.error_below("scenario", format!("{}: {error}", path.display())))?;
+    let scenario = Document::parse(&path.display().to_string(), &scenario)?;
+    let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let Draft { seeds, vary, measures, until, compare, .. } = draft;
+    if !until.is_empty() && seeds < LEAST_SEEDS {
+        let error = root.error_below("seeds", format!("`until` is judged from {LEAST_SEEDS} seeds on"));
+        return Err(error.hint("give more seeds, or leave out `until`").into());
+    }
+    let cells = vary.iter().try_fold(1, |cells: u64, axis| cells.checked_mul(axis.values.len() as u64));
+    if cells.and_then(|cells| cells.checked_mul(seeds)).is_none_or(|runs| runs > MOST_RUNS) {
+        return Err(root.error_below("vary", format!("these are more than {MOST_RUNS} runs")).into());
+    }
+    Ok(Sweep { file: document, scenario, name, seeds, vary, measures, until, compare })
+}
+
+/// The keys that are varied, and their values where they stand.
+pub(super) fn axes<'d>(at: &At<'d>) -> Result<Vec<(String, Vec<At<'d>>)>> {
+    let mut axes = Vec::new();
+    for entry in at.entries()? {
+        let Some(values) = at.get(&entry.key) else { continue };
+        if !values.is_array() {
+            let error = values.error(format!("`{}` takes an array of values", entry.key));
+            return Err(
+                error.hint("a key with dots stands between quotes: \"link.sat.loss\" = [\"1 %\", \"2 %\"]")
+            );
+        }
+        axes.push((entry.key.clone(), values.array("an array")?));
+    }
+    Ok(axes)
+}
+
+fn axis(key: &str, values: &[At<'_>]) -> Result<Axis> {
+    let Some(first) = values.first() else { return Ok(Axis { key: key.to_owned(), values: Vec::new() }) };
+    if key == "seed" {
+        return Err(first.error("seeds are not varied").hint("`seeds` says how many there are"));
+    }
+    let mut seen = BTreeSet::new();
+    for value in values {
+        if !seen.insert(value.json().to_string()) {
+            return Err(value.error("this value is listed twice"));
+        }
+    }
+    Ok(Axis { key: key.to_owned(), values: values.iter().map(At::json).collect() })
+}
+
+fn measures(at: &At<'_>) -> Result<Vec<Measured>> {
+    let entries = at.entries()?;
+    if entries.is_empty() {
+        return Err(at.error("nothing is measured").hint("for example time = \"flows.download.completion\""));
+    }
+    let measure = |name: &str| {
+        let value = at.get(name).ok_or_else(|| at.error("a measure is missing"))?;
+        if name == "seed" {
+            return Err(value.error("a measure cannot be called `seed`: that column has the seeds"));
+        }
+        Ok(Measured { name: name.to_owned(), entry: value.string()?.to_owned() })
+    };
+    entries.iter().map(|entry| measure(&entry.key)).collect()
+}
+
+fn until(at: &At<'_>, measures: &[Measured]) -> Result<Vec<(usize, f64)>> {
+    let mut until = Vec::new();
+    for entry in at.entries()? {
+        let names = measures.iter().map(|measure| measure.name.as_str());
+        let Some(number) = names.clone().position(|name| name == entry.key) else {
+            return Err(at.no_such_key(entry).hint(did_you_mean(&entry.key, names)));
+        };
+        let Some(value) = at.get(&entry.key) else { continue };
+        let share = value.percent()?;
+        if share == 0.0 {
+            return Err(value.error("no interval has a width of zero").hint("for example \"2 %\""));
+        }
+        until.push((number, share));
+    }
+    Ok(until)
+}
+
+/// Checks that every cell can be run, and that its result has the measures.
+pub(super) fn check(sweep: &Sweep) -> std::result::Result<(), SweepError> {
+    let root = At::root(&sweep.file);
+    if let Some(axis) = sweep.vary.iter().find(|axis| axis.values.is_empty()) {
+        let at = root.get("vary").unwrap_or_else(|| root.clone());
+        return Err(at.error_below(&axis.key, "there is no value").into());
+    }
+    // In the order of the grid, so that of several faults the same one is told every time.
+    let faults: Vec<_> = (0..sweep.cells()).into_par_iter().map(|cell| check_cell(sweep, cell)).collect();
+    faults.into_iter().collect()
+}
+
+fn check_cell(sweep: &Sweep, number: usize) -> std::result::Result<(), SweepError> {
+    let cell = sweep.cell(number)?;
+    // A run that ends when it begins has a result of the right shape, and nothing has been run.
+    let begun = Scenario { stop: Some(Duration::ZERO), ..cell.scenario.clone() };
+    let options = RunOptions { policies: Policies::default(), ..RunOptions::default() };
+    let shape = cell.result(&begun, options)?.unwrap_or_default();
+    for measure in &sweep.measures {
+        let root = At::root(&sweep.file);
+        let at = root.get("measure").and_then(|at| at.get(&measure.name)).unwrap_or(root);
+        if let Some((step, names)) = missing(&shape, &measure.entry) {
+            let error = at.error(format!("a result has no `{step}` in `{}`", measure.entry));
+            return Err(error.hint(did_you_mean(&step, names.iter().map(String::as_str))).into());
+        }
+        if let Ok(value @ (Value::String(_) | Value::Array(_) | Value::Object(_))) =
+            entry(&shape, &measure.entry)
+        {
+            // What is empty before the run begins is a list or table also afterwards.
+            let kind = if value.is_string() { "a text" } else { "not a number" };
+            let error = at.error(format!("`{}` is {kind}", measure.entry));
+            return Err(error.hint("measure an entry that is a number").into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,144 @@
+//! The tables of a complete sweep: `runs.csv`, `summary.csv`, `summary.json`.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::journal::Journal;
+use super::{Executed, Sweep, SweepError};
+use crate::statistics::Summary;
+
+/// The files that [`write`] makes.
+pub(super) const NAMES: [&str; 3] = ["runs.csv", "summary.csv", "summary.json"];
+
+/// A cell of a sweep in numbers.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct CellSummary {
+    /// The keys that are varied, with their values as written.
+    pub varied: Map<String, Value>,
+    /// The measures over the seeds of the cell.
+    pub measures: Measures,
+    /// The cell that this one is compared with: the value of the compared key there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<Map<String, Value>>,
+    /// The measures minus those of that cell, seed by seed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub differences: Option<Measures>,
+}
+
+/// Summaries by the name of their measure, in the order of the sweep's file.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Measures(pub Vec<(String, Summary)>);
+
+impl Serialize for Measures {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, summary)| (name, summary)))
+    }
+}
+
+/// The summaries of all cells, in their order.
+pub fn summaries(sweep: &Sweep, executed: &Executed) -> Vec<CellSummary> {
+    (0..sweep.cells()).map(|cell| summary(sweep, executed, cell)).collect()
+}
+
+fn summary(sweep: &Sweep, executed: &Executed, cell: usize) -> CellSummary {
+    let keys = sweep.vary.iter().map(|axis| axis.key.clone());
+    let varied = keys.zip(sweep.varied(cell).into_iter().cloned()).collect();
+    let runs = &executed.cells[cell];
+    let measures = each(sweep, |measure| {
+        runs.counted().map(|values| values[measure]).filter(|value| !value.is_nan()).collect()
+    });
+    let base = sweep.compare.and_then(|axis| base(sweep, axis, cell));
+    let differences = base.as_ref().map(|(base, _)| {
+        let pairs = || runs.counted().zip(executed.cells[*base].counted());
+        each(sweep, |measure| {
+            let differences = pairs().map(|(here, there)| here[measure] - there[measure]);
+            differences.filter(|difference| !difference.is_nan()).collect()
+        })
+    });
+    CellSummary { varied, measures, against: base.map(|(_, against)| against), differences }
+}
+
+fn each(sweep: &Sweep, values: impl Fn(usize) -> Vec<f64>) -> Measures {
+    let summary = |(i, measure): (usize, &super::Measured)| (measure.name.clone(), Summary::of(&values(i)));
+    Measures(sweep.measures.iter().enumerate().map(summary).collect())
+}
+
+/// The cell that `cell` is compared with, which differs in `axis` only, and what holds there; `None` of that cell
+/// itself.
+fn base(sweep: &Sweep, axis: usize, cell: usize) -> Option<(usize, Map<String, Value>)> {
+    let mut place = sweep.place(cell);
+    if place[axis] == 0 {
+        return None;
+    }
+    place[axis] = 0;
+    let compared = &sweep.vary[axis];
+    let against = Map::from_iter([(compared.key.clone(), compared.values[0].clone())]);
+    Some((sweep.number(&place), against))
+}
+
+/// Writes the tables.
+pub(super) fn write(sweep: &Sweep, executed: &Executed, journal: &mut Journal) -> Result<(), SweepError> {
+    let summaries = summaries(sweep, executed);
+    let [first, second, third] = NAMES;
+    journal.write_table(first, |file| runs(sweep, executed, file))?;
+    journal.write_table(second, |file| summary_rows(sweep, &summaries, file))?;
+    journal.write_table(third, |file| {
+        serde_json::to_writer_pretty(&mut *file, &summaries)?;
+        file.write_all(b"\n")
+    })
+}
+
+fn runs(sweep: &Sweep, executed: &Executed, file: &mut dyn Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(file);
+    let keys = sweep.vary.iter().map(|axis| axis.key.as_str());
+    let measures = sweep.measures.iter().map(|measure| measure.name.as_str());
+    writer.write_record(keys.chain(["seed"]).chain(measures))?;
+    for (cell, of) in executed.cells.iter().enumerate() {
+        let varied: Vec<_> = sweep.varied(cell).into_iter().map(written).collect();
+        for (n, values) in of.counted().enumerate() {
+            let seed = sweep.seed(n as u64).to_string();
+            let numbers = values.iter().map(|value| number((!value.is_nan()).then_some(*value)));
+            writer.write_record(varied.iter().cloned().chain([seed]).chain(numbers))?;
+        }
+    }
+    writer.flush()
+}
+
+fn summary_rows(sweep: &Sweep, summaries: &[CellSummary], file: &mut dyn Write) -> io::Result<()> {
+    let mut writer = csv::Writer::from_writer(file);
+    let keys = sweep.vary.iter().map(|axis| axis.key.as_str());
+    let against = sweep.compare.map(|_| "against");
+    let columns = ["n", "mean", "sd", "ci90", "ci95", "q5", "q50", "q95"];
+    writer.write_record(keys.chain(["measure"]).chain(against).chain(columns))?;
+    for summary in summaries {
+        let varied: Vec<_> = sweep.vary.iter().map(|axis| written(&summary.varied[&axis.key])).collect();
+        let base = summary.against.as_ref().and_then(|against| against.values().next()).map(written);
+        let plain = summary.measures.0.iter().map(|measure| (measure, String::new()));
+        let differences = summary.differences.iter().flat_map(|measures| &measures.0);
+        let compared = differences.map(|measure| (measure, base.clone().unwrap_or_default()));
+        for ((name, summary), against) in plain.chain(compared) {
+            let against = sweep.compare.map(|_| against);
+            let leading = varied.iter().cloned().chain([name.clone()]).chain(against);
+            writer.write_record(leading.chain(numbers(summary)))?;
+        }
+    }
+    writer.flush()
+}
+
+fn numbers(summary: &Summary) -> Vec<String> {
+    let Summary { n, mean, sd, ci90, ci95, quantiles } = summary;
+    let all = [*mean, *sd, *ci90, *ci95, quantiles.q5, quantiles.q50, quantiles.q95];
+    std::iter::once(n.to_string()).chain(all.map(number)).collect()
+}
+
+/// A value of the sweep's file as a field of a table: strings without quotes, anything else as JSON.
+pub fn written(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// A number, in as many digits as it takes to read the same number back; nothing where there is none.
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
+}

@@ -1,0 +1,98 @@
+//! Congestion windows: how much may be in flight on a path.
+
+use crate::{Duration, Time};
+
+/// A congestion window: bytes in, bytes out. It knows no type of SCTP or TCP, so that both share it; it sees its
+/// siblings, so that windows can be coupled.
+pub trait Congestion: Send {
+    /// Bytes that may be in flight.
+    fn window(&self) -> u64;
+    /// The slow-start threshold, in bytes.
+    fn ssthresh(&self) -> u64 {
+        u64::MAX
+    }
+    /// Data of this path was acknowledged. `all`: this window and those of the connection's other paths.
+    fn acked(&mut self, _acked: &Acked, _all: &[Sibling]) {}
+    /// Data of this path was lost. `all` as in [`Congestion::acked`].
+    fn lost(&mut self, _lost: &Lost, _all: &[Sibling]) {}
+    /// Nothing was sent here for one RTO, for the `times`-th time in a row. Returns whether another RTO
+    /// could change anything.
+    fn idle(&mut self, _times: u32) -> bool {
+        false
+    }
+}
+
+/// Makes the window of one path.
+pub type MakePath = Box<dyn Fn(Start) -> Box<dyn Congestion> + Send>;
+
+/// What the window of a path begins with, all in bytes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Start {
+    /// The unit of growth and of floors: SCTP's path MTU or PMDCS, TCP's segment size.
+    pub unit: u64,
+    /// The initial window.
+    pub window: u64,
+    /// The initial slow-start threshold.
+    pub ssthresh: u64,
+}
+
+/// What a window sees of a path of its connection, its own included.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Sibling {
+    /// The congestion window, in bytes.
+    pub window: u64,
+    /// The slow-start threshold, in bytes.
+    pub ssthresh: u64,
+    /// Bytes in flight.
+    pub flight: u64,
+    /// Smoothed round-trip time, once measured.
+    pub srtt: Option<Duration>,
+}
+
+/// What one acknowledgement newly acknowledged on one path, each byte once.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Acked {
+    /// When.
+    pub now: Time,
+    /// Bytes acknowledged cumulatively.
+    pub cumulative: u64,
+    /// Bytes acknowledged selectively (SCTP's Gap Ack Blocks, TCP's SACK blocks).
+    pub gap: u64,
+    /// Whether the cumulative acknowledgement advanced.
+    pub advanced: bool,
+    /// Whether the sender is in fast recovery.
+    pub recovery: bool,
+    /// Bytes in flight on the path before the acknowledgement.
+    pub flight_before: u64,
+    /// Bytes in flight on the path after it.
+    pub flight: u64,
+    /// The round-trip time that it measured, if it did.
+    pub rtt: Option<Duration>,
+}
+
+impl Acked {
+    /// All bytes newly acknowledged.
+    pub fn all(&self) -> u64 {
+        self.cumulative + self.gap
+    }
+}
+
+/// A loss on one path.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Lost {
+    /// When it was found.
+    pub now: Time,
+    /// How.
+    pub how: Loss,
+    /// Bytes sent on the path and not acknowledged, the lost ones included (FlightSize of RFC 5681 §2).
+    pub outstanding: u64,
+}
+
+/// How data was lost.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Loss {
+    /// Missing reports (SCTP) or duplicate acknowledgements (TCP) started a fast retransmission.
+    Missing,
+    /// The retransmission timer expired.
+    Timeout,
+}
