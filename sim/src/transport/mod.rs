@@ -11,6 +11,7 @@ mod site;
 
 use std::rc::Rc;
 
+use anabranch_proto::wire::chunk::Chunk;
 use anabranch_proto::wire::{Ecn, Packet};
 use anabranch_proto::{PathId, Policies, Reason, Time};
 
@@ -78,6 +79,16 @@ impl Frame {
     /// A frame that is yet to be sent.
     pub(crate) fn new(body: Body, size: u32, hop: u32) -> Self {
         Frame { body, id: 0, size, hop }
+    }
+
+    /// Whether there is user data in it.
+    pub(crate) fn has_user_data(&self) -> bool {
+        match &self.body {
+            Body::Sctp(packet) => {
+                packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_)))
+            }
+            Body::Datagram(datagram) => datagram.payload > 0,
+        }
     }
 
     /// It has met congestion, if it can say so.
