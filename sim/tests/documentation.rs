@@ -65,6 +65,8 @@ fn path(header: &str, key: &str) -> String {
         "" => "",
         "[[node]]" => "node.s.",
         "[[link]]" => "link.l.",
+        "[link.queue.red]" => "link.l.queue.red.",
+        "[link.queue.codel]" => "link.l.queue.codel.",
         "[[change]]" => "change.1.",
         "[[flow]]" => "flow.f.",
         _ => "flow.f.sctp.",
@@ -72,14 +74,25 @@ fn path(header: &str, key: &str) -> String {
     format!("{prefix}{key}")
 }
 
+/// What has to be set before a key of the section can be.
+fn before(header: &str) -> Vec<String> {
+    let queue = match header {
+        "[link.queue.red]" => "{ red = { limit = '60 packets', min = '5 packets', max = '15 packets' } }",
+        "[link.queue.codel]" => "{ codel = { limit = '60 packets' } }",
+        _ => return Vec::new(),
+    };
+    vec![format!("link.l.queue={queue}")]
+}
+
 #[test]
 fn stated_defaults_are_those_that_hold() {
-    let base = read(&[]).expect("the base is right");
     for section in sections() {
+        let base = read(&before(section.header)).expect("the base is right");
         for KeyDoc { name, default, .. } in section.keys {
             if let Default::Value(value) = default {
                 let edit = format!("{}={value}", path(section.header, name));
-                assert_eq!(read(std::slice::from_ref(&edit)).as_ref(), Ok(&base), "{edit}");
+                let edits = [before(section.header), vec![edit.clone()]].concat();
+                assert_eq!(read(&edits).as_ref(), Ok(&base), "{edit}");
             }
         }
     }
@@ -102,6 +115,16 @@ const OTHERS: &[(&str, &str)] = &[
     ("link.l.mtu", "9000 B"),
     ("link.l.up", "false"),
     ("link.l.down", "[['1 s', '2 s'], ['3 s']]"),
+    ("link.l.queue.red.limit", "70 packets"),
+    ("link.l.queue.red.min", "6 packets"),
+    ("link.l.queue.red.max", "16 packets"),
+    ("link.l.queue.red.probability", "5 %"),
+    ("link.l.queue.red.weight", "0.003"),
+    ("link.l.queue.codel.limit", "70 packets"),
+    ("link.l.queue.codel.target", "6 ms"),
+    ("link.l.queue.codel.interval", "60 ms"),
+    ("change.1.queue", "9 kB"),
+    ("change.1.mark", "9 kB"),
     ("change.1.at", "3 s"),
     ("change.1.up", "true"),
     ("change.1.rate", "3 Mbit/s"),
@@ -182,8 +205,8 @@ const SINGLE: &[&str] = &[
 
 #[test]
 fn every_key_is_consulted() {
-    let base = read(&[]).expect("the base is right");
     for section in sections() {
+        let base = read(&before(section.header)).expect("the base is right");
         for key in section.keys {
             let path = path(section.header, key.name);
             let rule = key.default == Default::Text("the era's") && section.header == "[flow.sctp]";
@@ -203,7 +226,7 @@ fn every_key_is_consulted() {
                 "flow.f.sctp.authenticated_chunks"
                 | "flow.f.sctp.shared_key"
                 | "flow.f.sctp.dynamic_addresses" => vec!["flow.f.sctp.authentication=true".to_owned()],
-                _ => Vec::new(),
+                _ => before(section.header),
             };
             edits.push(format!("{path}={value}"));
             assert_ne!(read(&edits).unwrap_or_else(|e| panic!("{path}: {e}")), base, "{path}");

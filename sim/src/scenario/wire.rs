@@ -8,7 +8,7 @@ use super::keys::{Default, Key, fill};
 use super::units::{self, LOSS_ADVICE};
 use super::{Amount, Codel, Loss, Queue, Red};
 
-const RED_KEYS: &[Key<Red>] = &[
+pub(super) const RED_KEYS: &[Key<Red>] = &[
     Key {
         name: "limit",
         takes: "packets or size",
@@ -52,7 +52,7 @@ const RED_KEYS: &[Key<Red>] = &[
     },
 ];
 
-const CODEL_KEYS: &[Key<Codel>] = &[
+pub(super) const CODEL_KEYS: &[Key<Codel>] = &[
     Key {
         name: "limit",
         takes: "packets or size",

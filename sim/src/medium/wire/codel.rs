@@ -118,3 +118,84 @@ impl<P> Codel<P> {
         time + self.interval.div_f64(f64::from(self.count).sqrt())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn ms(n: u64) -> Time {
+        Time::from_nanos(n * MS)
+    }
+
+    fn codel() -> Codel<u64> {
+        let limit = scenario::Amount::Packets(u32::MAX);
+        let (target, interval) = (Duration::from_millis(5), Duration::from_millis(100));
+        Codel::new(&scenario::Codel { limit, target, interval })
+    }
+
+    /// The times, in milliseconds, at which packets are dropped, when one leaves each millisecond.
+    fn drops(codel: &mut Codel<u64>, times: std::ops::Range<u64>) -> Vec<u64> {
+        let mut drops = Vec::new();
+        for now in times {
+            codel.leave(ms(now), |_, _| drops.push(now));
+        }
+        drops
+    }
+
+    /// The first drop is `interval` after packets have begun to be late, and the n-th follows the one before by
+    /// interval / √(n - 1) (section 5.5 with the control law of 5.6).
+    #[test]
+    fn drops_follow_the_control_law() {
+        let mut codel = codel();
+        (0..2000).for_each(|n| codel.enter(ms(0), n, 1500));
+        let drops = drops(&mut codel, 0..1000);
+        let mut expected = vec![105];
+        let mut next = 105.0;
+        for count in 1.. {
+            next += 100.0 / f64::from(count).sqrt();
+            if next >= 1000.0 {
+                break;
+            }
+            expected.push(next.ceil() as u64);
+        }
+        assert_eq!(drops, expected);
+    }
+
+    #[test]
+    fn short_delays_and_the_last_packet_are_left_alone() {
+        let mut short = codel();
+        for now in 0..1000 {
+            short.enter(ms(now), now, 1500);
+            if now >= 4 {
+                assert_eq!(
+                    short.leave(ms(now), |_, _| panic!("4 ms are below the target")),
+                    Some((now - 4, 1500))
+                );
+            }
+        }
+        let mut last = codel();
+        for n in 0..10 {
+            last.enter(ms(n * 300), n, 1500);
+            assert!(last.leave(ms(n * 300 + 299), |_, _| panic!("nothing is behind it")).is_some());
+        }
+    }
+
+    /// When packets are late again soon after, dropping begins with the rate that it had reached.
+    #[test]
+    fn the_rate_is_remembered_for_a_while() {
+        let late_again = |pause: u64| {
+            let mut codel = codel();
+            (0..1000).for_each(|n| codel.enter(ms(0), n, 1500));
+            let first = drops(&mut codel, 0..600).len();
+            codel.clear().for_each(drop);
+            let begin = 600 + pause;
+            (0..1000).for_each(|n| codel.enter(ms(begin), n, 1500));
+            (first, drops(&mut codel, begin..begin + 300).len())
+        };
+        let (first, soon) = late_again(1);
+        let (_, later) = late_again(10_000);
+        assert!(first > 5 && soon > later, "{first} {soon} {later}");
+    }
+}

@@ -84,7 +84,7 @@ impl Red {
             let packets = (seconds * seen.rate as f64 / 8.0 / IDLE_PACKET) as u64;
             self.average *= libm::pow(1.0 - self.weight, packets as f64);
         }
-        self.average += self.weight * (waiting - self.average);
+        self.average = self.average * (1.0 - self.weight) + self.weight * waiting;
     }
 
     /// The probability that this packet is dropped: it grows with the average, and with the packets since the last
