@@ -7,6 +7,7 @@
 
 pub mod at;
 mod blame;
+mod canonical;
 pub mod document;
 pub mod error;
 mod flow;
@@ -17,6 +18,7 @@ mod sctp;
 pub mod units;
 mod wire;
 
+pub use canonical::Unwritable;
 pub use document::Document;
 pub use error::ScenarioError;
 

@@ -1,0 +1,344 @@
+//! A scenario as canonical TOML, and its content key.
+//!
+//! Two scenarios that are run alike have the same canonical text: every parameter is written out in its smallest unit,
+//! links and flows are sorted by name, changes by time. The text is read again before it is given away, so that it says
+//! exactly what the scenario is.
+
+use anabranch_proto::{Config, Pairs, Policies, PolicySpec, Reliability, Rules};
+use sha2::{Digest, Sha256};
+use toml::{Table, Value};
+
+use super::{Amount, Change, Codel, Document, Flow, Link, Loss, Queue, Red, Scenario, Sctp, Traffic};
+
+/// A scenario that no document can say: a name that is none, or a value that no key takes.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("no document says this scenario: {0}")]
+pub struct Unwritable(String);
+
+impl Scenario {
+    /// The same scenario in canonical order.
+    #[must_use]
+    pub fn canonical(&self) -> Scenario {
+        let mut scenario = self.clone();
+        scenario.links.sort_by(|a, b| a.name.cmp(&b.name));
+        scenario.flows.sort_by(|a, b| a.name.cmp(&b.name));
+        scenario.changes.sort_by(|a, b| (a.at, &a.link).cmp(&(b.at, &b.link)));
+        scenario
+    }
+
+    /// The scenario as canonical TOML, which [`Document::scenario`] reads as [`Scenario::canonical`].
+    pub fn to_toml(&self, policies: &Policies) -> Result<String, Unwritable> {
+        let canonical = self.canonical();
+        let text = toml::to_string(&table(&canonical)).map_err(|error| Unwritable(error.to_string()))?;
+        let read = Document::parse("canonical", &text).and_then(|read| read.scenario(&self.name, policies));
+        match read {
+            Ok(read) if read == canonical => Ok(text),
+            Ok(_) => Err(Unwritable("a value differs after it was written and read".to_owned())),
+            Err(error) => Err(Unwritable(error.to_string())),
+        }
+    }
+
+    /// The content key of a run of this scenario, seed included, by this `version` of the program: 64 hexadecimal
+    /// digits, the same on every machine. The scenario's name is no part of it.
+    pub fn content_key(&self, version: &str, policies: &Policies) -> Result<String, Unwritable> {
+        let text = self.to_toml(policies)?;
+        let digest = Sha256::digest(format!("anabranch {version}\n{text}"));
+        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+fn table(scenario: &Scenario) -> Table {
+    let mut top = Table::new();
+    put(&mut top, "era", scenario.era.as_str());
+    // TOML has signed numbers: seeds above them are written as a document cannot read them, and refused.
+    put(
+        &mut top,
+        "seed",
+        i64::try_from(scenario.seed).map_or(Value::from(scenario.seed.to_string()), Value::from),
+    );
+    put(&mut top, "wire", scenario.wire);
+    if let Some(stop) = scenario.stop {
+        put(&mut top, "stop", time(stop));
+    }
+    put(&mut top, "ip_header", size(scenario.ip_header));
+    put(&mut top, "link", tables(&scenario.links, link));
+    put(&mut top, "flow", tables(&scenario.flows, flow));
+    if !scenario.changes.is_empty() {
+        put(&mut top, "change", tables(&scenario.changes, change));
+    }
+    top
+}
+
+fn put(table: &mut Table, key: &str, value: impl Into<Value>) {
+    table.insert(key.to_owned(), value.into());
+}
+
+fn tables<T>(items: &[T], table: fn(&T) -> Table) -> Value {
+    Value::Array(items.iter().map(|item| Value::Table(table(item))).collect())
+}
+
+fn time(duration: std::time::Duration) -> String {
+    format!("{} ns", duration.as_nanos())
+}
+
+fn size(bytes: impl Into<u64>) -> String {
+    format!("{} B", bytes.into())
+}
+
+fn rate(bits: u64) -> String {
+    format!("{bits} bit/s")
+}
+
+/// A share as a percentage. The digits are those of the shortest decimal that reads back as the same number, with the
+/// point two places on.
+fn percent(share: f64) -> String {
+    let text = share.to_string();
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let fraction = format!("{fraction:0<2}");
+    let (moved, rest) = fraction.split_at(2);
+    let whole = format!("{whole}{moved}");
+    let whole = whole.trim_start_matches('0');
+    let whole = if whole.is_empty() { "0" } else { whole };
+    if rest.is_empty() { format!("{whole} %") } else { format!("{whole}.{rest} %") }
+}
+
+/// One value for each direction.
+fn pair<T>(values: &[T; 2], write: impl Fn(&T) -> Value) -> Value {
+    Value::Array(values.iter().map(write).collect())
+}
+
+fn link(link: &Link) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "name", link.name.as_str());
+    put(&mut table, "between", link.between.to_vec());
+    put(&mut table, "rate", pair(&link.rate, |bits| rate(*bits).into()));
+    put(&mut table, "delay", pair(&link.delay, |delay| time(*delay).into()));
+    put(&mut table, "queue", pair(&link.queue, queue));
+    put(&mut table, "mark", pair(&link.mark, mark));
+    put(&mut table, "loss", pair(&link.loss, loss));
+    put(&mut table, "mtu", size(link.mtu));
+    put(&mut table, "up", link.up);
+    table
+}
+
+fn change(change: &Change) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "at", time(change.at));
+    put(&mut table, "link", change.link.as_str());
+    let Change { up, rate: rates, delay, loss: losses, queue: queues, mark: marks, .. } = change;
+    let values = [
+        ("up", up.map(Value::from)),
+        ("rate", rates.map(|rates| pair(&rates, |bits| rate(*bits).into()))),
+        ("delay", delay.map(|delay| pair(&delay, |delay| time(*delay).into()))),
+        ("loss", losses.as_ref().map(|losses| pair(losses, loss))),
+        ("queue", queues.map(|queues| pair(&queues, queue))),
+        ("mark", marks.map(|marks| pair(&marks, mark))),
+    ];
+    values
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .for_each(|(key, value)| put(&mut table, key, value));
+    table
+}
+
+fn amount(amount: Amount) -> String {
+    match amount {
+        Amount::Packets(packets) => format!("{packets} packets"),
+        Amount::Bytes(bytes) => size(bytes),
+    }
+}
+
+fn queue(queue: &Queue) -> Value {
+    let mut table = Table::new();
+    let kind = match queue {
+        Queue::Packets(_) | Queue::Bytes(_) => return amount(queue.limit()).into(),
+        Queue::Red(Red { limit, min, max, probability, weight }) => {
+            put(&mut table, "limit", amount(*limit));
+            put(&mut table, "min", amount(*min));
+            put(&mut table, "max", amount(*max));
+            put(&mut table, "probability", percent(*probability));
+            put(&mut table, "weight", *weight);
+            "red"
+        }
+        Queue::Codel(Codel { limit, target, interval }) => {
+            put(&mut table, "limit", amount(*limit));
+            put(&mut table, "target", time(*target));
+            put(&mut table, "interval", time(*interval));
+            "codel"
+        }
+    };
+    Table::from_iter([(kind.to_owned(), Value::Table(table))]).into()
+}
+
+fn mark(mark: &Option<u64>) -> Value {
+    mark.map_or("off".into(), |bytes| size(bytes).into())
+}
+
+fn loss(loss: &Loss) -> Value {
+    let numbers = |numbers: &[u64]| {
+        Value::Array(numbers.iter().map(|n| i64::try_from(*n).unwrap_or(i64::MAX).into()).collect())
+    };
+    let entries: Vec<(&str, Value)> = match loss {
+        Loss::None => return "0 %".into(),
+        Loss::Random(probability) => return percent(*probability).into(),
+        Loss::Listed(packets) => vec![("packets", numbers(packets))],
+        Loss::Bits(wrong) => vec![("bits", (*wrong).into())],
+        Loss::Every(n) => vec![("every", i64::try_from(*n).unwrap_or(i64::MAX).into())],
+        Loss::Gilbert { good, bad, to_bad, to_good } => {
+            let shares = [("good", good), ("bad", bad), ("to_bad", to_bad), ("to_good", to_good)];
+            shares.map(|(key, share)| (key, percent(*share).into())).into()
+        }
+        Loss::Data { flow, numbers: data } => vec![("flow", flow.as_str().into()), ("data", numbers(data))],
+    };
+    Table::from_iter(entries.into_iter().map(|(key, value)| (key.to_owned(), value))).into()
+}
+
+fn flow(flow: &Flow) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "name", flow.name.as_str());
+    put(&mut table, "protocol", flow.transport.name());
+    put(&mut table, "from", flow.from.as_str());
+    put(&mut table, "to", flow.to.as_str());
+    put(&mut table, "start", time(flow.start));
+    if let Traffic::Bulk(Some(bytes)) | Traffic::Constant { bytes: Some(bytes), .. } = flow.traffic {
+        put(&mut table, "send", size(bytes));
+    }
+    if let Traffic::Constant { rate: bits, .. } = flow.traffic {
+        put(&mut table, "rate", rate(bits));
+    }
+    if let Some(bytes) = flow.message_size {
+        put(&mut table, "message_size", size(bytes));
+    }
+    if let Some(bits) = flow.read_rate {
+        put(&mut table, "read", rate(bits));
+    }
+    if let Some(bytes) = flow.ip_header {
+        put(&mut table, "ip_header", size(bytes));
+    }
+    if let Some(sctp) = flow.sctp() {
+        association(&mut table, sctp);
+    }
+    table
+}
+
+/// What only a flow over SCTP has.
+fn association(table: &mut Table, sctp: &Sctp) {
+    put(table, "udp", sctp.udp);
+    put(table, "streams", i64::from(sctp.streams));
+    put(table, "unordered", sctp.unordered);
+    put(table, "immediate", sctp.immediate);
+    let one = |key: &str, value: Value| Value::Table(Table::from_iter([(key.to_owned(), value)]));
+    let reliability = match sctp.reliability {
+        Reliability::Full => "full".into(),
+        Reliability::Lifetime(ms) => one("lifetime", format!("{ms} ms").into()),
+        Reliability::Retransmissions(n) => one("retransmissions", i64::from(n).into()),
+        Reliability::Priority(n) => one("priority", i64::from(n).into()),
+    };
+    put(table, "reliability", reliability);
+    let mut protocol = protocol(&sctp.config);
+    if let Some(primary) = &sctp.primary {
+        put(&mut protocol, "primary", primary.as_str());
+    }
+    put(&mut protocol, "pairs", if sctp.all_pairs { "all" } else { "one-per-peer" });
+    put(table, "sctp", protocol);
+}
+
+fn policy(spec: &PolicySpec) -> Value {
+    let settings = spec.settings.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
+    Table::from_iter([("name".to_owned(), spec.name.as_str().into())].into_iter().chain(settings)).into()
+}
+
+/// `[flow.sctp]`: every parameter and every rule.
+fn protocol(config: &Config) -> Table {
+    debug_assert!(matches!(config.pairs, Pairs::All | Pairs::OnePerPeer));
+    let mut table = Table::new();
+    let policies = [
+        ("new", &config.new_data),
+        ("fast", &config.fast),
+        ("timeout", &config.timeout),
+        ("window", &config.window),
+    ];
+    policies.into_iter().for_each(|(key, spec)| put(&mut table, key, policy(spec)));
+    let times = [
+        ("rto_initial", Some(config.rto_initial)),
+        ("rto_min", Some(config.rto_min)),
+        ("rto_max", Some(config.rto_max)),
+        ("cookie_life", Some(config.cookie_life)),
+        ("max_init_timeout", config.max_init_timeout),
+        ("sack_delay", Some(config.sack_delay)),
+    ];
+    times
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .for_each(|(key, value)| put(&mut table, key, time(value)));
+    put(&mut table, "heartbeat_interval", config.heartbeat_interval.map_or("off".to_owned(), time));
+    let counts = [
+        ("max_burst", config.max_burst),
+        ("association_max_retrans", config.association_max_retrans),
+        ("path_max_retrans", config.path_max_retrans),
+        ("max_init_retransmits", config.max_init_retransmits),
+        ("heartbeat_max_burst", config.heartbeat_max_burst),
+        ("sack_every", config.sack_every),
+        ("outbound_streams", config.outbound_streams.into()),
+        ("inbound_streams", config.inbound_streams.into()),
+        ("first_ssn", config.first_ssn.into()),
+    ];
+    counts.into_iter().for_each(|(key, value)| put(&mut table, key, i64::from(value)));
+    let optional = [
+        ("pf_max_retrans", config.pf_max_retrans, "off"),
+        ("primary_switchover_max_retrans", config.primary_switchover_max_retrans, "off"),
+        ("shutdown_guard", config.shutdown_guard, "off"),
+        ("first_tsn", config.first_tsn, "random"),
+    ];
+    for (key, value, none) in optional {
+        put(&mut table, key, value.map_or(Value::from(none), |value| i64::from(value).into()));
+    }
+    put(&mut table, "receive_buffer", size(config.receive_buffer));
+    if let Some(bytes) = config.send_buffer {
+        put(&mut table, "send_buffer", size(bytes));
+    }
+    put(&mut table, "initial_ssthresh", config.initial_ssthresh.map_or("none".to_owned(), size));
+    put(&mut table, "heartbeat_jitter", config.heartbeat_jitter);
+    put(&mut table, "mtu_discovery", config.mtu_discovery);
+    extensions(&mut table, config);
+    for (key, _) in Rules::CHOICES {
+        put(&mut table, key, config.rules.get(key).unwrap_or_default());
+    }
+    for key in Rules::NUMBERS {
+        let number = config.rules.get(key).and_then(|text| text.parse::<i64>().ok());
+        put(&mut table, key, number.unwrap_or_default());
+    }
+    table
+}
+
+fn extensions(table: &mut Table, config: &Config) {
+    let on = &config.extensions;
+    let switches = [
+        ("partial_reliability", on.partial_reliability),
+        ("reconfiguration", on.reconfiguration),
+        ("authentication", on.authentication),
+        ("dynamic_addresses", on.addresses),
+        ("interleaving", on.interleaving),
+        ("zero_checksum", on.zero_checksum),
+        ("ecn", on.ecn),
+    ];
+    switches.into_iter().for_each(|(key, value)| put(table, key, value));
+    let kinds = config.authenticated_chunks.iter().map(|kind| Value::from(i64::from(*kind)));
+    put(table, "authenticated_chunks", Value::Array(kinds.collect()));
+    let secret = config.shared_key.as_ref().map(|key| String::from_utf8_lossy(&key.secret).into_owned());
+    put(table, "shared_key", secret.unwrap_or_else(|| "none".to_owned()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_read_back_as_the_same_number() {
+        for share in [0.0, 1.0, 0.5, 0.015, 0.001, 1e-6, 0.1 + 0.2, 0.3333333333333333, 1.5e-9, 0.07] {
+            let text = percent(share);
+            assert_eq!(super::super::units::percent(&text), Ok(share), "{text}");
+        }
+        assert_eq!([percent(0.015), percent(0.5), percent(1.0)], ["1.5 %", "50 %", "100 %"]);
+    }
+}
