@@ -105,6 +105,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("wire", "true"),
     ("stop", "9 s"),
     ("ip_header", "40 B"),
+    ("measure", "['1 s', '2 s']"),
     ("link.l.name", "other"),
     ("link.l.between", "['r', 's']"),
     ("link.l.rate", "['1 Mbit/s', '2 Mbit/s']"),

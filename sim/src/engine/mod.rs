@@ -7,9 +7,12 @@
 //! has left a queue before anything that arrives now is looked at.
 
 mod agenda;
+mod counts;
+mod means;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
 use anabranch_proto::{PathId, Reason, Time};
@@ -19,6 +22,9 @@ use crate::observe::observed::Observed;
 use crate::observe::trace::{Detail, Observer, Side};
 use crate::transport::{Agent, Frame, Output, Stage};
 use agenda::{Agenda, Entity};
+pub(crate) use counts::Counts;
+use means::Means;
+pub(crate) use means::Sum;
 
 /// In [`Engine::routes`], behind the last link of a route: this and the number of the agent there.
 pub(crate) const ARRIVED: u32 = 1 << 31;
@@ -26,12 +32,16 @@ pub(crate) const ARRIVED: u32 = 1 << 31;
 pub(crate) const NO_ROUTE: u32 = u32::MAX;
 /// Events between two looks at who watches the run.
 const GLANCE: u64 = 1 << 16;
+/// Insertion numbers: at equal times a pause comes first, then changes, then agents that wait, by their numbers.
+const PAUSE: u64 = 0;
+const CHANGE: u64 = 1;
+const FIRST_AGENT: u64 = 2;
 
 /// A run under way.
 pub(crate) struct Engine<'a, A> {
     now: Time,
     agenda: Agenda,
-    /// The insertion number last taken. 0 is that of all changes, the next ones are the agents'.
+    /// The insertion number last taken.
     inserted: u64,
     events: u64,
     links: Vec<Direction>,
@@ -47,7 +57,12 @@ pub(crate) struct Engine<'a, A> {
     unfinished: usize,
     /// Frames sent.
     sent: u64,
+    counts: Counts,
+    /// Means over time, while someone asks for them.
+    means: Option<Means>,
     changes: std::iter::Peekable<std::vec::IntoIter<Change>>,
+    /// When the run pauses.
+    pauses: std::iter::Peekable<std::vec::IntoIter<Time>>,
     observed: Option<Observed<'a>>,
     /// Polls every agent after every event: a test that this changes nothing.
     extra_polls: bool,
@@ -71,6 +86,8 @@ pub(crate) struct Parts<'a, A> {
     pub(crate) flows: Vec<FlowParts>,
     /// In order of time.
     pub(crate) changes: Vec<Change>,
+    /// When the run pauses, in order: between these times, windows are averaged.
+    pub(crate) pauses: Vec<Time>,
     pub(crate) observer: Option<&'a mut dyn Observer>,
     pub(crate) extra_polls: bool,
 }
@@ -80,13 +97,15 @@ pub(crate) struct Parts<'a, A> {
 pub(crate) struct FlowParts {
     /// Its agents, the one that begins it first.
     pub(crate) agents: Range<usize>,
+    /// Its routes, as places in their table.
+    pub(crate) routes: Range<usize>,
     /// Whether the run ends only when it is over.
     pub(crate) awaited: bool,
 }
 
 impl<'a, A: Agent> Engine<'a, A> {
     pub(crate) fn new(parts: Parts<'a, A>) -> Self {
-        let Parts { links, routes, agents, flows, changes, observer, extra_polls } = parts;
+        let Parts { links, routes, agents, flows, changes, pauses, observer, extra_polls } = parts;
         let numbered = flows.iter().enumerate();
         let flow_of: Vec<_> =
             numbered.flat_map(|(flow, parts)| parts.agents.clone().map(move |_| flow)).collect();
@@ -97,33 +116,37 @@ impl<'a, A: Agent> Engine<'a, A> {
         let sides = flow_of.iter().enumerate().map(|(agent, flow)| side(agent, *flow)).collect();
         let mut engine = Engine {
             now: Time::ZERO,
-            agenda: Agenda::new(links.len() + agents.len() + 1),
-            inserted: agents.len() as u64,
+            agenda: Agenda::new(links.len() + agents.len() + 2),
+            inserted: FIRST_AGENT + agents.len() as u64,
             events: 0,
             timers: vec![Time::NEVER; agents.len()],
             links,
+            counts: Counts::new(routes.len()),
             routes,
             agents,
             unfinished: flows.iter().filter(|flow| flow.awaited).count(),
             flows,
             flow_of,
             sent: 0,
+            means: (!pauses.is_empty()).then(Means::default),
             changes: changes.into_iter().peekable(),
+            pauses: pauses.into_iter().peekable(),
             observed: observer.map(|observer| Observed::new(observer, sides)),
             extra_polls,
         };
+        engine.await_pause();
         engine.await_change();
         (0..engine.agents.len()).for_each(|agent| engine.await_agent(agent, Time::ZERO));
         engine
     }
 
-    /// Runs until every awaited flow is over, nothing is left to happen, or `stop`. Every 65,536 events `watch`
-    /// may end it.
+    /// Runs until the next pause, until every awaited flow is over, nothing is left to happen, or `stop`. Every 65,536
+    /// events `watch` may end it.
     pub(crate) fn run(
         &mut self,
         stop: Time,
         mut watch: impl FnMut(&Self) -> ControlFlow<()>,
-    ) -> Result<(), Interrupted> {
+    ) -> Result<Halt, Interrupted> {
         let endless = self.unfinished == 0;
         while let Some((time, entity)) = self.agenda.pop() {
             if time > stop {
@@ -132,6 +155,11 @@ impl<'a, A: Agent> Engine<'a, A> {
             }
             assert!(time >= self.now, "time went back from {:?} to {time:?}", self.now);
             self.now = time;
+            if entity == self.pause_entity() {
+                self.pauses.next();
+                self.await_pause();
+                return Ok(Halt::Paused);
+            }
             self.happen(entity as usize);
             self.events += 1;
             if self.unfinished == 0 && !endless {
@@ -144,7 +172,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         if self.observed.is_some() {
             self.show_all_departures();
         }
-        Ok(())
+        Ok(Halt::Ended)
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -162,6 +190,34 @@ impl<'a, A: Agent> Engine<'a, A> {
 
     pub(crate) fn agents(&self) -> &[A] {
         &self.agents
+    }
+
+    /// Frames dropped and data arrived so far, by place in the table of routes.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// By place in the table of routes: frames offered there so far.
+    pub(crate) fn offered(&self) -> Vec<u64> {
+        let mut under_way = vec![0; self.routes.len()];
+        let frames = self.links.iter().flat_map(Direction::frames);
+        frames.for_each(|frame| under_way[frame.hop as usize] += 1);
+        self.counts.offered(&self.routes, &under_way)
+    }
+
+    /// The table of routes.
+    pub(crate) fn routes(&self) -> &[u32] {
+        &self.routes
+    }
+
+    /// The congestion window of each agent's path, summed over time; empty in a run without pauses.
+    pub(crate) fn windows(&self) -> BTreeMap<(usize, PathId), Sum> {
+        self.means.as_ref().map(|means| means.until(self.now)).unwrap_or_default()
+    }
+
+    /// A flow's agents and routes.
+    pub(crate) fn flow(&self, flow: usize) -> &FlowParts {
+        &self.flows[flow]
     }
 
     /// The agents of each flow.
@@ -206,6 +262,9 @@ impl<'a, A: Agent> Engine<'a, A> {
             self.offer(next as usize, frame);
         } else {
             let agent = (next - ARRIVED) as usize;
+            if frame.body.has_data() {
+                self.counts.data[frame.hop as usize] += u64::from(frame.size);
+            }
             self.agents[agent].handle(self.now, frame);
             self.drain(agent);
         }
@@ -227,10 +286,11 @@ impl<'a, A: Agent> Engine<'a, A> {
                         self.show_sent(agent, &frame, reason);
                     }
                     if frame.hop != NO_ROUTE {
+                        self.counts.sent[frame.hop as usize] += 1;
                         self.offer(self.routes[frame.hop as usize] as usize, frame);
                     }
                 }
-                Output::Detail(at, path, detail) => self.show_detail(agent, at, path, &detail),
+                Output::Detail(at, path, detail) => self.tell(agent, at, path, &detail),
                 Output::Wait(until) => {
                     let until = until.unwrap_or(Time::NEVER);
                     assert!(until > self.now, "agent {agent} waits for what is due");
@@ -249,7 +309,7 @@ impl<'a, A: Agent> Engine<'a, A> {
 
     /// A flow is over when none of its agents has anything under way.
     fn settle(&mut self, flow: usize) {
-        let FlowParts { agents, awaited } = &mut self.flows[flow];
+        let FlowParts { agents, awaited, .. } = &mut self.flows[flow];
         let busy = |agent: &A| agent.stage() == Stage::Busy;
         if *awaited && !self.agents[agents.clone()].iter().any(busy) {
             *awaited = false;
@@ -298,6 +358,7 @@ impl<'a, A: Agent> Engine<'a, A> {
     /// A frame will not arrive.
     #[cold]
     fn drop(&mut self, frame: Frame) {
+        self.counts.dropped[frame.hop as usize] += 1;
         let ahead = &self.routes[frame.hop as usize..];
         let agent =
             ahead.iter().find_map(|next| next.checked_sub(ARRIVED)).expect("a route ends at an agent");
@@ -335,15 +396,27 @@ impl<'a, A: Agent> Engine<'a, A> {
     /// so it makes no difference who else was polled before.
     fn await_agent(&mut self, agent: usize, until: Time) {
         self.timers[agent] = until;
-        self.agenda.set((self.links.len() + agent) as Entity, until, 1 + agent as u64);
+        self.agenda.set((self.links.len() + agent) as Entity, until, FIRST_AGENT + agent as u64);
     }
 
     fn await_change(&mut self) {
         let entity = (self.links.len() + self.agents.len()) as Entity;
         match self.changes.peek() {
-            Some(change) => self.agenda.set(entity, change.at, 0),
+            Some(change) => self.agenda.set(entity, change.at, CHANGE),
             None => self.agenda.clear(entity),
         }
+    }
+
+    fn await_pause(&mut self) {
+        let entity = self.pause_entity();
+        match self.pauses.peek() {
+            Some(pause) => self.agenda.set(entity, *pause, PAUSE),
+            None => self.agenda.clear(entity),
+        }
+    }
+
+    fn pause_entity(&self) -> Entity {
+        (self.links.len() + self.agents.len() + 1) as Entity
     }
 
     #[cold]
@@ -354,7 +427,10 @@ impl<'a, A: Agent> Engine<'a, A> {
     }
 
     #[cold]
-    fn show_detail(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
+    fn tell(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
+        if let Some(means) = &mut self.means {
+            means.detail(at, agent, path, detail);
+        }
         let Some(observed) = &mut self.observed else { return };
         let path = path.and_then(|path| self.agents[agent].path_name(path));
         observed.detail(at, agent, path, detail);
@@ -399,6 +475,15 @@ impl<'a, A: Agent> Engine<'a, A> {
         });
         self.drop_all(link);
     }
+}
+
+/// Why a run halts.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Halt {
+    /// It is time for a pause. It can go on.
+    Paused,
+    /// It is over.
+    Ended,
 }
 
 /// Whoever watches the run ended it.

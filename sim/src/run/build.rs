@@ -49,20 +49,23 @@ impl<'a> Plan<'a> {
     pub(super) fn parts<'o>(
         &self,
         policies: &Policies,
-        details: bool,
+        observed: bool,
         observer: Option<&'o mut dyn Observer>,
         extra_polls: bool,
     ) -> Result<Parts<'o, End>, RunError> {
         let mut routes = Routes::default();
         let (mut agents, mut flows) = (Vec::new(), Vec::new());
         for site in &self.flows {
-            let first = agents.len();
+            let (first, place) = (agents.len(), routes.table.len());
             agents.extend(transport::agents(site, policies, &mut routes, first)?);
             flows.push(FlowParts {
                 agents: first..agents.len(),
+                routes: place..routes.table.len(),
                 awaited: site.flow.traffic.amount().is_some(),
             });
         }
+        let pauses: Vec<_> = self.scenario.measure.into_iter().flatten().map(|at| Time::ZERO + at).collect();
+        let details = observed || !pauses.is_empty();
         agents.iter_mut().for_each(|agent: &mut End| agent.set_details(details));
         let places = Places { routes: &routes.table, flows: &flows, names: &self.flows };
         let links = (0..2 * self.network.links().len() as DirectionId)
@@ -70,7 +73,7 @@ impl<'a> Plan<'a> {
             .collect();
         let changes = self.changes(&places);
         let routes = routes.table;
-        Ok(Parts { links, routes, agents, flows, changes, observer, extra_polls })
+        Ok(Parts { links, routes, agents, flows, changes, pauses, observer, extra_polls })
     }
 
     fn direction(&self, id: DirectionId, places: &Places<'_>) -> Direction {

@@ -61,6 +61,9 @@ fn table(scenario: &Scenario) -> Table {
         put(&mut top, "stop", time(stop));
     }
     put(&mut top, "ip_header", size(scenario.ip_header));
+    if let Some(measure) = scenario.measure {
+        put(&mut top, "measure", pair(&measure, |at| time(*at).into()));
+    }
     put(&mut top, "link", tables(&scenario.links, link));
     put(&mut top, "flow", tables(&scenario.flows, flow));
     if !scenario.changes.is_empty() {

@@ -57,6 +57,8 @@ pub struct Scenario {
     pub stop: Option<Duration>,
     /// Bytes of IP header before every packet.
     pub ip_header: u32,
+    /// From when to when results are measured beside those of the whole run, from its beginning.
+    pub measure: Option<[Duration; 2]>,
     /// The links, in any order.
     pub links: Vec<Link>,
     /// The flows, in any order.
@@ -75,6 +77,7 @@ impl Default for Scenario {
             wire: false,
             stop: None,
             ip_header: 20,
+            measure: None,
             links: Vec::new(),
             flows: Vec::new(),
             changes: Vec::new(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use anabranch_proto::{Config, Policies};
+use anabranch_proto::{Config, Duration, Policies};
 
 use super::at::{At, Result};
 use super::document::Document;
@@ -71,6 +71,13 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         default: Default::Value("\"20 B\""),
         doc: "IP header before every packet: 20 bytes for IPv4, 40 for IPv6.",
         read: |draft, at| at.size32(0..=255).map(|size| draft.scenario.ip_header = size),
+    },
+    Key {
+        name: "measure",
+        takes: "array of two durations",
+        default: Default::Text("the whole run only"),
+        doc: "From when to when results are measured a second time: `[\"60 s\", \"360 s\"]` from the beginning of the run. They are `measured` beside those of the whole run.",
+        read: |draft, at| measure(at).map(|measure| draft.scenario.measure = Some(measure)),
     },
     Key {
         name: "node",
@@ -153,6 +160,20 @@ impl Document {
         let text = |key| Some(At::root(self).get(key)?.string().ok()?.trim().to_owned());
         [text("title"), text("description")]
     }
+}
+
+fn measure(at: &At<'_>) -> Result<[Duration; 2]> {
+    let times = at.array("an array of two times")?;
+    let [from, until] = times.as_slice() else {
+        return Err(at
+            .error(format!("this has a beginning and an end, found {} times", times.len()))
+            .hint("measure = [\"60 s\", \"360 s\"]"));
+    };
+    let (from, until) = (from.duration()?, until.duration()?);
+    if until <= from {
+        return Err(at.error("this ends before it has begun").hint("put the earlier time first"));
+    }
+    Ok([from, until])
 }
 
 fn names_are_unique(what: &str, tables: &[At<'_>]) -> Result<()> {

@@ -11,8 +11,7 @@ mod site;
 
 use std::rc::Rc;
 
-use anabranch_proto::wire::chunk::Chunk;
-use anabranch_proto::wire::{Ecn, Packet};
+use anabranch_proto::wire::{Chunk, Ecn, Packet};
 use anabranch_proto::{PathId, Policies, Reason, Time};
 
 use crate::error::RunError;
@@ -37,7 +36,7 @@ pub(crate) trait Agent {
     /// How far it is.
     fn stage(&self) -> Stage;
     /// What a path is called, for observers.
-    fn path_name(&mut self, path: PathId) -> Option<&str>;
+    fn path_name(&self, path: PathId) -> Option<&str>;
 }
 
 /// What an agent has to say.
@@ -110,6 +109,18 @@ pub(crate) enum Body {
     Datagram(Rc<Datagram>),
 }
 
+impl Body {
+    /// Whether there is user data in it.
+    pub(crate) fn has_data(&self) -> bool {
+        match self {
+            Body::Sctp(packet) => {
+                packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_)))
+            }
+            Body::Datagram(_) => true,
+        }
+    }
+}
+
 /// One agent of a flow, of whatever protocol.
 #[expect(
     clippy::large_enum_variant,
@@ -147,7 +158,7 @@ impl Agent for End {
         whichever!(self, agent => agent.stage())
     }
 
-    fn path_name(&mut self, path: PathId) -> Option<&str> {
+    fn path_name(&self, path: PathId) -> Option<&str> {
         whichever!(self, agent => agent.path_name(path))
     }
 }

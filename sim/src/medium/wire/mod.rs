@@ -8,7 +8,7 @@ mod queue;
 mod red;
 
 pub use link::DropCause;
-pub(crate) use link::{Alteration, Carried, Direction};
+pub(crate) use link::{Alteration, Carried, Counters, Direction};
 pub(crate) use loss::Losses;
 pub(crate) use managed::Management;
 pub(crate) use queue::Occupancy;

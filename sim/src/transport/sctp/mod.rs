@@ -268,7 +268,7 @@ impl Agent for SctpAgent {
         }
     }
 
-    fn path_name(&mut self, path: PathId) -> Option<&str> {
+    fn path_name(&self, path: PathId) -> Option<&str> {
         let paths = self.endpoint.paths(self.association?);
         self.ways.name(paths.iter().find(|view| view.id == path)?)
     }
