@@ -3,6 +3,7 @@
 mod catalogue;
 mod explain;
 mod figure;
+mod flat;
 mod model;
 mod net;
 mod output;
@@ -11,6 +12,7 @@ mod reproduce;
 mod run;
 mod script;
 mod simulate;
+mod summary;
 mod sweep;
 mod table;
 mod verdicts;

@@ -9,11 +9,11 @@ use anabranch_proto::Policies;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::Document;
 
-use crate::output::{fail, print, print_json, refuse, refuse_scenario};
+use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
 use crate::progress::Progress;
 use crate::simulate::{self, Files, NoResult};
 use crate::table::table;
-use crate::{DONE, INTERRUPTED};
+use crate::{DONE, INTERRUPTED, flat, summary};
 
 /// What `anabranch run` takes.
 #[derive(clap::Args)]
@@ -24,9 +24,13 @@ pub(crate) struct Arguments {
     /// The root of all chance, instead of the file's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Run with N seeds: the first and those that follow it
+    /// Run with N seeds: the first and those that follow it. The table has their mean, 95 % interval and standard
+    /// deviation
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: u64,
+    /// With several seeds, a row for each run instead of one for all
+    #[arg(long)]
+    each: bool,
     /// Set a key before the file is read; tables are addressed by their name. The value is TOML if it
     /// parses as TOML, else a string
     #[arg(long, value_name = "KEY=VALUE")]
@@ -40,6 +44,12 @@ pub(crate) struct Arguments {
     /// Print a JSON list with one object a run, in SI units
     #[arg(long)]
     json: bool,
+    /// Write the results to this file as CSV too, one row per run and flow
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Overwrite files that exist, and series of an earlier run
+    #[arg(long)]
+    force: bool,
     /// Write series and notes of each run to this directory as CSV; several runs get one subdirectory each
     #[arg(long, value_name = "DIR")]
     series: Option<PathBuf>,
@@ -54,6 +64,7 @@ Examples:
   anabranch run scenarios/headline.toml
   anabranch run scenarios/headline.toml --vary flow.download.sctp.retransmit=same,alternate
   anabranch run scenarios/loss.toml --set 'link.wifi.loss=2 %' --seeds 10 --json
+  anabranch run scenarios/loss.toml --seeds 20 --csv results.csv
   anabranch run scenarios/outage.toml --series out/
   anabranch run scenarios/outage.toml --pcap outage.pcapng
 
@@ -65,13 +76,46 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         Ok(read) => read,
         Err(status) => return status,
     };
+    if let Err(status) = check_outputs(arguments, points.len()) {
+        return status;
+    }
     let (finished, status) = execute(arguments, points);
     if finished.is_empty() && status != DONE {
         return status;
     }
+    if let Some(file) = &arguments.csv
+        && let Err(error) = flat::write(&finished, file)
+    {
+        return fail(format!("cannot write {}: {error}", file.display()));
+    }
+    if arguments.seeds > 1 && summary::seeds_differ_in_nothing(&finished) {
+        note("hint: all seeds gave the same results: nothing in this scenario is random");
+    }
     let printed =
         if arguments.json { print_json(&finished) } else { print(&report(&document, arguments, &finished)) };
     if status == DONE { printed } else { status }
+}
+
+/// Refuses to overwrite what is there, unless that is asked for.
+fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
+    let given = Files { series: arguments.series.clone(), pcap: arguments.pcap.clone() };
+    let of_runs = (0..runs).map(|i| files_of(&given, i, runs));
+    let files = of_runs.clone().filter_map(|files| files.pcap).chain(arguments.csv.clone());
+    let folders = of_runs.filter_map(|files| files.series);
+    let filled =
+        |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+    let filled: Vec<PathBuf> = folders.filter(filled).collect();
+    // Only what a run wrote is ever removed.
+    if let Some(folder) = filled.iter().find(|folder| !folder.join("result.json").is_file()) {
+        let what = "holds files that are no series; choose a new or empty directory";
+        return Err(refuse(format!("{} {what}", folder.display())));
+    }
+    match files.filter(|file| file.exists()).chain(filled).next() {
+        Some(path) if !arguments.force => {
+            Err(refuse(format!("{} is there already; --force overwrites it", path.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The document, edited, and the points of its grid; or the exit status of what was wrong.
@@ -202,6 +246,7 @@ fn report(document: &Document, arguments: &Arguments, results: &[RunResult]) -> 
     let headings = document.headings().into_iter().flatten().filter(|text| !text.is_empty());
     let mut parts: Vec<String> = headings.collect();
     let varied: Vec<_> = arguments.vary.iter().map(|variation| variation.key.clone()).collect();
-    parts.push(table(results, &varied));
+    let each = arguments.each || arguments.seeds == 1;
+    parts.push(if each { table(results, &varied) } else { summary::table(results, &varied) });
     parts.join("\n")
 }

@@ -1,7 +1,9 @@
 //! Verdicts as a table that a person can read: one row a claim.
 
 use anabranch_lab::claims::{Cell, Outcome, Paper, Unit};
-use comfy_table::{CellAlignment, Table, TableComponent, presets};
+use comfy_table::{CellAlignment, Table};
+
+use crate::table;
 
 /// A table for each source in the paper, and below them what did not hold and why.
 pub(crate) fn table(paper: &Paper, outcomes: &[Outcome]) -> String {
@@ -25,10 +27,7 @@ fn of_source(paper: &Paper, outcomes: &[Outcome], others: &[&str]) -> String {
     let rows: Vec<Vec<String>> = outcomes.iter().map(|outcome| row(outcome, others)).collect();
     let kept: Vec<usize> = (0..header.len()).filter(|i| rows.iter().any(|row| !row[*i].is_empty())).collect();
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    for line in [TableComponent::HorizontalLines, TableComponent::MiddleIntersections] {
-        table.remove_style(line);
-    }
+    table::style(&mut table);
     table.set_header(kept.iter().map(|i| header[*i].clone()));
     for row in rows {
         table.add_row(kept.iter().map(|i| row[*i].clone()));
