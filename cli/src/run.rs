@@ -1,5 +1,6 @@
 //! `anabranch run`: reads the scenario, runs its grid, and prints what came out.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -7,9 +8,9 @@ use std::time::Duration;
 use anabranch_lab::grid::{self, Point, Variation};
 use anabranch_proto::Policies;
 use anabranch_sim::results::RunResult;
-use anabranch_sim::scenario::Document;
+use anabranch_sim::scenario::{Document, Scenario};
 
-use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
+use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
 use crate::progress::Progress;
 use crate::simulate::{self, Files, NoResult};
 use crate::table::table;
@@ -57,6 +58,10 @@ pub(crate) struct Arguments {
     /// each, NAME-run-1.pcapng and so on
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Write a page with the charts of each run to this file as HTML; several runs get one file each,
+    /// NAME-run-1.html and so on
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -67,6 +72,7 @@ Examples:
   anabranch run scenarios/loss.toml --seeds 20 --csv results.csv
   anabranch run scenarios/outage.toml --series out/
   anabranch run scenarios/outage.toml --pcap outage.pcapng
+  anabranch run scenarios/outage.toml --report outage.html
 
 Exit status: 0 done, 2 the input was wrong, 130 interrupted (what was finished is printed), 1 anything else.";
 
@@ -98,9 +104,14 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
 
 /// Refuses to overwrite what is there, unless that is asked for.
 fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
-    let given = Files { series: arguments.series.clone(), pcap: arguments.pcap.clone() };
+    let given = Files {
+        series: arguments.series.clone(),
+        pcap: arguments.pcap.clone(),
+        report: arguments.report.clone(),
+    };
     let of_runs = (0..runs).map(|i| files_of(&given, i, runs));
-    let files = of_runs.clone().filter_map(|files| files.pcap).chain(arguments.csv.clone());
+    let files =
+        of_runs.clone().flat_map(|files| [files.pcap, files.report]).flatten().chain(arguments.csv.clone());
     let folders = of_runs.filter_map(|files| files.series);
     let filled =
         |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
@@ -142,7 +153,17 @@ fn read(arguments: &Arguments) -> Result<(Document, Vec<Point>), u8> {
     for point in &points {
         simulate::check(point).map_err(|why| tell(&why))?;
     }
+    let warnings: BTreeSet<String> = points.iter().flat_map(|point| warnings(&point.scenario)).collect();
+    warnings.iter().for_each(warn);
     Ok((document, points))
+}
+
+/// What the flows of a scenario set although it does harm.
+fn warnings(scenario: &Scenario) -> impl Iterator<Item = String> {
+    scenario.flows.iter().flat_map(|flow| {
+        let warnings = flow.sctp().map_or(Vec::new(), |sctp| sctp.config.warnings());
+        warnings.into_iter().map(|warning| format!("flow.{}.sctp.{warning}", flow.name))
+    })
 }
 
 /// What the runs and the keyboard have to say.
@@ -162,7 +183,11 @@ fn execute(arguments: &Arguments, points: Vec<Point>) -> (Vec<RunResult>, u8) {
     let _ = ctrlc::set_handler(move || drop(interrupt.send(Message::Interrupted)));
     let mut results = vec![None; points.len()];
     let threads = arguments.threads.map(usize::from);
-    let files = Files { series: arguments.series.clone(), pcap: arguments.pcap.clone() };
+    let files = Files {
+        series: arguments.series.clone(),
+        pcap: arguments.pcap.clone(),
+        report: arguments.report.clone(),
+    };
     std::thread::spawn(move || work(&points, threads, &files, &sender));
     let status = collect(&receiver, &mut results);
     (results.into_iter().flatten().collect(), status)
@@ -196,6 +221,7 @@ fn files_of(files: &Files, i: usize, count: usize) -> Files {
     Files {
         series: files.series.as_ref().map(|directory| own(directory, &|directory| directory.join(&run))),
         pcap: files.pcap.as_ref().map(|file| own(file, &numbered)),
+        report: files.report.as_ref().map(|file| own(file, &numbered)),
     }
 }
 

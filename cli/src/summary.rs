@@ -111,6 +111,7 @@ mod tests {
             ended: 1.0,
             flows: vec![flow],
             links: Vec::new(),
+            stations: Vec::new(),
             fairness: None,
             increase: None,
             measured: None,

@@ -60,7 +60,7 @@ fn run_set(file: &Path, pcap: Option<&Path>, settings: &[&str]) -> Value {
     }
     arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
     if let Some(pcap) = &pcap {
-        arguments.extend(["--pcap", pcap]);
+        arguments.extend(["--force", "--pcap", pcap]);
     }
     let output = anabranch(&arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));

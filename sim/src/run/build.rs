@@ -5,11 +5,12 @@ use anabranch_proto::{Duration, Policies, Time};
 use crate::engine::{ARRIVED, Change, FlowParts, Parts};
 use crate::error::{Item, RunError};
 use crate::medium::wire::{Alteration, Direction, Losses, Management};
-use crate::network::{DirectionId, Network};
+use crate::medium::wireless::Channel;
+use crate::network::{DirectionId, Network, radios};
 use crate::observe::trace::Observer;
 use crate::scenario::{Flow, Loss, Queue, Scenario};
 use crate::transport::ends::Ends;
-use crate::transport::{self, End, Routes, Site};
+use crate::transport::{self, End, Frame, Routes, Site};
 
 use super::values;
 
@@ -73,7 +74,31 @@ impl<'a> Plan<'a> {
             .collect();
         let changes = self.changes(&places);
         let routes = routes.table;
-        Ok(Parts { links, routes, agents, flows, changes, pauses, observer, extra_polls })
+        let (channels, radio_hops) = (self.channels(), self.network.radios().hops().to_vec());
+        Ok(Parts {
+            links,
+            channels,
+            radio_hops,
+            routes,
+            agents,
+            flows,
+            changes,
+            pauses,
+            observer,
+            extra_polls,
+        })
+    }
+
+    fn channels(&self) -> Vec<Channel<Frame>> {
+        let all = self.network.radios();
+        let channel = |(number, index): (usize, usize)| {
+            let given = &self.scenario.channels[index];
+            let name = |node| self.network.node_name(node).to_owned();
+            let radios = all.of_channel(number, self.scenario, name);
+            let (dcf, reception) = (radios::dcf(&given.dcf), radios::reception(&given.reception));
+            Channel::new(dcf, reception, &radios, self.scenario.seed)
+        };
+        all.channels().enumerate().map(channel).collect()
     }
 
     fn direction(&self, id: DirectionId, places: &Places<'_>) -> Direction {

@@ -4,11 +4,16 @@
 //! links and flows are sorted by name, changes by time. The text is read again before it is given away, so that it says
 //! exactly what the scenario is.
 
+use std::collections::BTreeMap;
+
 use anabranch_proto::{Config, Pairs, Policies, PolicySpec, Reliability, Rules};
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
-use super::{Amount, Change, Codel, Document, Flow, Link, Loss, Queue, Red, Scenario, Sctp, Traffic};
+use super::{
+    Amount, Change, Channel, Codel, Dcf, Document, Flow, Link, Loss, Powers, Propagation, Queue, Ranges,
+    Reception, Red, Route, Scenario, Sctp, Station, Timing, Traffic,
+};
 
 /// A scenario that no document can say: a name that is none, or a value that no key takes.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -23,6 +28,9 @@ impl Scenario {
         scenario.links.sort_by(|a, b| a.name.cmp(&b.name));
         scenario.flows.sort_by(|a, b| a.name.cmp(&b.name));
         scenario.changes.sort_by(|a, b| (a.at, &a.link).cmp(&(b.at, &b.link)));
+        scenario.channels.sort_by(|a, b| a.name.cmp(&b.name));
+        scenario.stations.sort_by(|a, b| a.node.cmp(&b.node));
+        scenario.routes.sort_by(|a, b| (&a.channel, &a.through).cmp(&(&b.channel, &b.through)));
         scenario
     }
 
@@ -64,12 +72,117 @@ fn table(scenario: &Scenario) -> Table {
     if let Some(measure) = scenario.measure {
         put(&mut top, "measure", pair(&measure, |at| time(*at).into()));
     }
-    put(&mut top, "link", tables(&scenario.links, link));
     put(&mut top, "flow", tables(&scenario.flows, flow));
-    if !scenario.changes.is_empty() {
-        put(&mut top, "change", tables(&scenario.changes, change));
-    }
+    let lists = [
+        ("link", tables(&scenario.links, link)),
+        ("change", tables(&scenario.changes, change)),
+        ("channel", tables(&scenario.channels, channel)),
+        ("node", nodes(scenario)),
+        ("route", tables(&scenario.routes, route)),
+    ];
+    let given = lists.into_iter().filter(|(_, list)| list.as_array().is_some_and(|list| !list.is_empty()));
+    given.for_each(|(key, list)| put(&mut top, key, list));
     top
+}
+
+/// The nodes with radios, and beside them those that links join, which must be declared then too.
+fn nodes(scenario: &Scenario) -> Value {
+    let mut nodes: BTreeMap<&str, Table> = BTreeMap::new();
+    if !scenario.stations.is_empty() {
+        for name in scenario.links.iter().flat_map(|link| &link.between) {
+            nodes
+                .entry(name)
+                .or_insert_with(|| Table::from_iter([("name".to_owned(), name.as_str().into())]));
+        }
+    }
+    for Station { node, place, channels } in &scenario.stations {
+        let mut table = Table::new();
+        put(&mut table, "name", node.as_str());
+        put(&mut table, "at", place.map(metres).to_vec());
+        put(&mut table, "channels", channels.clone());
+        nodes.insert(node, table);
+    }
+    Value::Array(nodes.into_values().map(Value::Table).collect())
+}
+
+fn route(route: &Route) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "channel", route.channel.as_str());
+    put(&mut table, "through", route.through.clone());
+    table
+}
+
+fn metres(metres: f64) -> String {
+    format!("{metres} m")
+}
+
+fn channel(channel: &Channel) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "name", channel.name.as_str());
+    let reception = match &channel.reception {
+        Reception::Range(ranges) => ranges_table(ranges),
+        Reception::Power(powers) => powers_table(powers),
+    };
+    put(&mut table, "reception", reception);
+    put(&mut table, "dcf", dcf(&channel.dcf));
+    table
+}
+
+fn ranges_table(ranges: &Ranges) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "name", "range");
+    put(&mut table, "decode", metres(ranges.decode));
+    put(&mut table, "sense", metres(ranges.sense));
+    put(&mut table, "interfere", metres(ranges.interfere));
+    put(&mut table, "capture", ranges.capture.map_or("off".to_owned(), |capture| format!("{capture} dB")));
+    table
+}
+
+fn powers_table(powers: &Powers) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "name", "power");
+    let propagation = match powers.propagation {
+        Propagation::TwoRay => "two-ray",
+        Propagation::FreeSpace => "free-space",
+        Propagation::LogDistance => "log-distance",
+    };
+    put(&mut table, "propagation", propagation);
+    put(&mut table, "frequency", format!("{} Hz", powers.frequency));
+    put(&mut table, "height", metres(powers.height));
+    put(&mut table, "exponent", powers.exponent);
+    let absolute = [
+        ("transmit", powers.transmit),
+        ("noise", powers.noise),
+        ("busy", powers.busy),
+        ("cutoff", powers.cutoff),
+    ];
+    absolute.into_iter().for_each(|(key, power)| put(&mut table, key, format!("{power} dBm")));
+    let relative = [("loss", powers.loss), ("sinr", powers.sinr), ("header", powers.header)];
+    relative.into_iter().for_each(|(key, ratio)| put(&mut table, key, format!("{ratio} dB")));
+    table
+}
+
+fn dcf(dcf: &Dcf) -> Table {
+    let mut table = Table::new();
+    let timing = match dcf.timing {
+        Timing::A => "802.11a",
+        Timing::B => "802.11b",
+        Timing::G => "802.11g",
+    };
+    put(&mut table, "timing", timing);
+    put(&mut table, "rate", rate(dcf.rate));
+    put(&mut table, "control_rate", rate(dcf.control_rate));
+    put(&mut table, "rts_threshold", dcf.rts_threshold.map_or("off".to_owned(), size));
+    put(&mut table, "short_retry", i64::from(dcf.short_retry));
+    put(&mut table, "long_retry", i64::from(dcf.long_retry));
+    if let Some(slots) = dcf.cw_min {
+        put(&mut table, "cw_min", i64::from(slots));
+    }
+    put(&mut table, "cw_max", i64::from(dcf.cw_max));
+    put(&mut table, "nav_reset", dcf.nav_reset);
+    put(&mut table, "llc", size(dcf.llc));
+    put(&mut table, "queue", amount(dcf.queue));
+    table
 }
 
 fn put(table: &mut Table, key: &str, value: impl Into<Value>) {
@@ -303,6 +416,7 @@ fn protocol(config: &Config) -> Table {
     put(&mut table, "initial_ssthresh", config.initial_ssthresh.map_or("none".to_owned(), size));
     put(&mut table, "heartbeat_jitter", config.heartbeat_jitter);
     put(&mut table, "mtu_discovery", config.mtu_discovery);
+    put(&mut table, "rehome", config.rehome);
     extensions(&mut table, config);
     for (key, _) in Rules::CHOICES {
         put(&mut table, key, config.rules.get(key).unwrap_or_default());
