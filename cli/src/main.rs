@@ -11,6 +11,7 @@ mod progress;
 mod reproduce;
 mod run;
 mod script;
+mod shelf;
 mod simulate;
 mod summary;
 mod sweep;
@@ -29,6 +30,8 @@ const FAILED: u8 = 1;
 const WRONG_INPUT: u8 = 2;
 /// Ended by Ctrl-C, as a shell reports it.
 const INTERRUPTED: u8 = 130;
+/// Ended by SIGTERM, as a shell reports it.
+const TERMINATED: u8 = 143;
 
 /// Transport over several paths: simulate it, compare its policies, use it.
 #[derive(Parser)]

@@ -81,29 +81,34 @@ fn path(header: &str, key: &str) -> String {
         "[[grid]]" => "grid.g.",
         "[[route]]" => "route.1.",
         "[[flow]]" => "flow.f.",
+        "[flow.tcp]" => "flow.f.tcp.",
         _ => "flow.f.sctp.",
     };
     format!("{prefix}{key}")
 }
 
-/// What has to be set before a key of the section can be.
-fn before(header: &str) -> Vec<String> {
-    let queue = match header {
-        "[link.queue.red]" => "{ red = { limit = '60 packets', min = '5 packets', max = '15 packets' } }",
-        "[link.queue.codel]" => "{ codel = { limit = '60 packets' } }",
+/// What makes `BASE` a document that takes the keys of a section.
+fn preparation(header: &str) -> Vec<String> {
+    let edit = match header {
+        "[flow.tcp]" => "flow.f.protocol=tcp",
+        "[link.queue.red]" => {
+            "link.l.queue={ red = { limit = '60 packets', min = '5 packets', max = '15 packets' } }"
+        }
+        "[link.queue.codel]" => "link.l.queue={ codel = { limit = '60 packets' } }",
         _ => return Vec::new(),
     };
-    vec![format!("link.l.queue={queue}")]
+    vec![edit.to_owned()]
 }
 
 #[test]
 fn stated_defaults_are_those_that_hold() {
     for section in sections() {
-        let base = read(&before(section.header)).expect("the base is right");
+        let prepared = preparation(section.header);
+        let base = read(&prepared).expect("the base is right");
         for KeyDoc { name, default, .. } in section.keys {
             if let Default::Value(value) = default {
                 let edit = format!("{}={value}", path(section.header, name));
-                let edits = [before(section.header), vec![edit.clone()]].concat();
+                let edits = [&prepared[..], std::slice::from_ref(&edit)].concat();
                 assert_eq!(read(&edits).as_ref(), Ok(&base), "{edit}");
             }
         }
@@ -242,6 +247,20 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.sctp.interleaving", "true"),
     ("flow.f.sctp.zero_checksum", "true"),
     ("flow.f.sctp.ecn", "true"),
+    ("flow.f.tcp.variant", "sack1"),
+    ("flow.f.tcp.segment_size", "1000 B"),
+    ("flow.f.tcp.receive_window", "44 packets"),
+    ("flow.f.tcp.initial_window", "3 packets"),
+    ("flow.f.tcp.initial_ssthresh", "30 kB"),
+    ("flow.f.tcp.ack_every", "3"),
+    ("flow.f.tcp.ack_delay", "3 ms"),
+    ("flow.f.tcp.sack_blocks", "2"),
+    ("flow.f.tcp.limited_transmit", "false"),
+    ("flow.f.tcp.halving", "whole"),
+    ("flow.f.tcp.rto_initial", "3 s"),
+    ("flow.f.tcp.rto_min", "300 ms"),
+    ("flow.f.tcp.rto_max", "30 s"),
+    ("flow.f.tcp.rto_tick", "100 ms"),
 ];
 
 /// Keys that cannot have a second value (one node name, one window policy, one link to change), and
@@ -265,12 +284,14 @@ const SINGLE: &[&str] = &[
     "change.1.link",
     "flow.f.sctp",
     "flow.f.sctp.window",
+    "flow.f.tcp",
+    "flow.f.tcp.window",
 ];
 
 #[test]
 fn every_key_is_consulted() {
     for section in sections() {
-        let base = read(&before(section.header)).expect("the base is right");
+        let base = read(&preparation(section.header)).expect("the base is right");
         for key in section.keys {
             let path = path(section.header, key.name);
             let rule = key.default == Default::Text("the era's") && section.header == "[flow.sctp]";
@@ -303,7 +324,7 @@ fn every_key_is_consulted() {
                 "flow.f.sctp.authenticated_chunks"
                 | "flow.f.sctp.shared_key"
                 | "flow.f.sctp.dynamic_addresses" => vec!["flow.f.sctp.authentication=true".to_owned()],
-                _ => before(section.header),
+                _ => preparation(section.header),
             };
             edits.push(format!("{path}={value}"));
             let scenario = read(&edits).unwrap_or_else(|e| panic!("{path}: {e}"));

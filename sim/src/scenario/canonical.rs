@@ -10,9 +10,11 @@ use anabranch_proto::{Config, Pairs, Policies, PolicySpec, Reliability, Rules};
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
+use crate::transport::tcp::{Halving, Variant};
+
 use super::{
     Amount, Change, Channel, Codel, Dcf, Document, Flow, Link, Loss, Powers, Propagation, Queue, Ranges,
-    Reception, Red, Route, Scenario, Sctp, Station, Timing, Traffic,
+    Reception, Red, Route, Scenario, Sctp, Station, Tcp, Timing, Traffic, Transport, WindowSize,
 };
 
 /// A scenario that no document can say: a name that is none, or a value that no key takes.
@@ -331,9 +333,44 @@ fn flow(flow: &Flow) -> Table {
     if let Some(bytes) = flow.ip_header {
         put(&mut table, "ip_header", size(bytes));
     }
-    if let Some(sctp) = flow.sctp() {
-        association(&mut table, sctp);
+    match &flow.transport {
+        Transport::Sctp(sctp) => association(&mut table, sctp),
+        Transport::Tcp(tcp) => put(&mut table, "tcp", connection(tcp)),
+        Transport::Datagram => {}
     }
+    table
+}
+
+/// `[flow.tcp]`: the variant, and what differs from it.
+fn connection(tcp: &Tcp) -> Table {
+    let mut table = Table::new();
+    let variant = Variant::NAMES.iter().find(|row| row.1 == tcp.variant).map_or("", |row| row.0);
+    put(&mut table, "variant", variant);
+    let window = |window: WindowSize| match window {
+        WindowSize::Bytes(bytes) => size(bytes),
+        WindowSize::Packets(packets) => format!("{packets} packets"),
+    };
+    let halving = |halving| if halving == Halving::Whole { "whole" } else { "fraction" };
+    let values = [
+        ("segment_size", tcp.segment_size.map(|bytes| size(bytes).into())),
+        ("receive_window", tcp.receive_window.map(|size| window(size).into())),
+        ("initial_window", tcp.initial_window.map(|size| window(size).into())),
+        ("initial_ssthresh", tcp.initial_ssthresh.map(|size| window(size).into())),
+        ("ack_every", tcp.ack_every.map(|count| i64::from(count).into())),
+        ("ack_delay", tcp.ack_delay.map(|delay| time(delay).into())),
+        ("sack_blocks", tcp.sack_blocks.map(|count| i64::from(count).into())),
+        ("limited_transmit", tcp.limited_transmit.map(Value::from)),
+        ("halving", tcp.halving.map(|of| halving(of).into())),
+        ("rto_initial", tcp.rto_initial.map(|rto| time(rto).into())),
+        ("rto_min", tcp.rto_min.map(|rto| time(rto).into())),
+        ("rto_max", tcp.rto_max.map(|rto| time(rto).into())),
+        ("rto_tick", tcp.rto_tick.map(|tick| time(tick).into())),
+        ("window", tcp.window.as_ref().map(policy)),
+    ];
+    values
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .for_each(|(key, value)| put(&mut table, key, value));
     table
 }
 

@@ -3,7 +3,7 @@
 
 use super::at::{At, Result};
 use super::error::{ScenarioError, nearest};
-use super::{channel, flow, link, read, sctp, station, wire};
+use super::{channel, flow, link, read, sctp, station, tcp, wire};
 
 /// A key that a table of kind `T` takes.
 pub struct Key<T> {
@@ -73,6 +73,7 @@ pub fn sections() -> Vec<Section> {
         section("[[route]]", docs(station::ROUTE_KEYS)),
         section("[[flow]]", docs(flow::KEYS)),
         section("[flow.sctp]", protocol),
+        section("[flow.tcp]", docs(tcp::KEYS)),
     ]
 }
 

@@ -18,6 +18,7 @@ mod link;
 mod read;
 mod sctp;
 mod station;
+mod tcp;
 pub mod units;
 mod wire;
 
@@ -26,12 +27,28 @@ pub use channel::{Channel, Dcf, Powers, Propagation, Ranges, Reception, Timing};
 pub use document::Document;
 pub use error::ScenarioError;
 pub use station::{Route, Station};
+pub use tcp::{Tcp, WindowSize};
+
+pub use crate::transport::tcp::{Halving, TcpConfig, Variant};
 
 use anabranch_proto::{Config, Duration, Policies, Reliability};
 
 /// The bytes that a size with its unit says, as `"64 KiB"`; or what is wrong.
 pub fn size(text: &str) -> Result<u64, String> {
     units::SIZE.read(text).map_err(|bad| format!("{}; {}", bad.message, bad.hint))
+}
+
+/// The time that a duration with its unit says, as `"50 ms"`; or what is wrong.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    units::DURATION
+        .read(text)
+        .map(Duration::from_nanos)
+        .map_err(|bad| format!("{}; {}", bad.message, bad.hint))
+}
+
+/// The bit/s that a rate with its unit says, as `"10 Mbit/s"`; or what is wrong.
+pub fn rate(text: &str) -> Result<u64, String> {
+    units::RATE.read(text).map_err(|bad| format!("{}; {}", bad.message, bad.hint))
 }
 
 /// The protocol's parameters that assignments `KEY=VALUE` to keys of `[flow.sctp]` make, given by `option`.
@@ -310,6 +327,8 @@ impl Flow {
 pub enum Transport {
     /// An SCTP association.
     Sctp(Box<Sctp>),
+    /// A TCP connection.
+    Tcp(Box<Tcp>),
     /// UDP: messages leave at their time, and nothing is sent again.
     Datagram,
 }
@@ -319,6 +338,7 @@ impl Transport {
     pub fn name(&self) -> &'static str {
         match self {
             Transport::Sctp(_) => "sctp",
+            Transport::Tcp(_) => "tcp",
             Transport::Datagram => "udp",
         }
     }

@@ -113,7 +113,7 @@ impl Losses {
                 self.draws.nth(number - 1) < chain.lost[state]
             }
             Rule::Data(data) => {
-                if data.hops.binary_search(&frame.hop).is_err() || !frame.has_user_data() {
+                if data.hops.binary_search(&frame.hop).is_err() || !frame.body.has_data() {
                     return false;
                 }
                 data.seen += 1;
