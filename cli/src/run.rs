@@ -108,11 +108,7 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
 
 /// Refuses to overwrite what is there, unless that is asked for.
 fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
-    let given = Files {
-        series: arguments.series.clone(),
-        pcap: arguments.pcap.clone(),
-        report: arguments.report.clone(),
-    };
+    let given = files(arguments);
     let of_runs = (0..runs).map(|i| files_of(&given, i, runs));
     let files =
         of_runs.clone().flat_map(|files| [files.pcap, files.report]).flatten().chain(arguments.csv.clone());
@@ -187,12 +183,7 @@ fn execute(arguments: &Arguments, points: Vec<Point>) -> (Vec<RunResult>, u8) {
     let _ = ctrlc::set_handler(move || drop(interrupt.send(Message::Interrupted)));
     let mut results = vec![None; points.len()];
     let threads = arguments.threads.map(usize::from);
-    let files = Files {
-        series: arguments.series.clone(),
-        pcap: arguments.pcap.clone(),
-        snap: arguments.snaplen,
-        report: arguments.report.clone(),
-    };
+    let files = files(arguments);
     std::thread::spawn(move || work(&points, threads, &files, &sender));
     let status = collect(&receiver, &mut results);
     (results.into_iter().flatten().collect(), status)
@@ -208,6 +199,16 @@ fn work(points: &[Point], threads: Option<usize>, files: &Files, tell: &Sender<M
         // Nobody listens any more when Ctrl-C was pressed.
         let _ = tell.send(Message::Finished(i, result.map(Box::new)));
     });
+}
+
+/// The files that were asked for.
+fn files(arguments: &Arguments) -> Files {
+    Files {
+        series: arguments.series.clone(),
+        pcap: arguments.pcap.clone(),
+        snap: arguments.snaplen,
+        report: arguments.report.clone(),
+    }
 }
 
 /// The files of run `i` of `count`: those that were asked for, or if there are several runs, one of each a run.

@@ -201,7 +201,7 @@ mod tests {
         // which decay as (1 - to_bad - to_good)^k.
         let bad = to_bad / (to_bad + to_good);
         let decay: f64 = 1.0 - to_bad - to_good;
-        let covariance = bad * (1.0 - bad) * (0.3_f64 - 0.001).powi(2) * 2.0 * decay / (1.0 - decay);
+        let covariance = bad * (1.0 - bad) * (0.3 - 0.001) * (0.3 - 0.001) * 2.0 * decay / (1.0 - decay);
         let sd = (PACKETS as f64 * (share * (1.0 - share) + covariance)).sqrt();
         assert!(
             (count - PACKETS as f64 * share).abs() < 4.0 * sd,

@@ -9,7 +9,7 @@ use crate::scenario::Queue;
 #[derive(Debug)]
 pub(crate) enum Management {
     /// Decides when a packet arrives.
-    Red(Red),
+    Red(Box<Red>),
     /// Decides when a packet leaves, so that the packets that wait are here.
     Codel(Codel<Carried>),
 }
@@ -19,7 +19,7 @@ impl Management {
     pub(crate) fn new(queue: &Queue, root: u64, stream: &str) -> Option<Box<Management>> {
         match queue {
             Queue::Packets(_) | Queue::Bytes(_) => None,
-            Queue::Red(red) => Some(Box::new(Management::Red(Red::new(red, root, stream)))),
+            Queue::Red(red) => Some(Box::new(Management::Red(Box::new(Red::new(red, root, stream))))),
             Queue::Codel(codel) => Some(Box::new(Management::Codel(Codel::new(codel)))),
         }
     }
