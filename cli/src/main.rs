@@ -3,6 +3,7 @@
 mod catalogue;
 mod explain;
 mod figure;
+mod flat;
 mod model;
 mod net;
 mod output;
@@ -10,7 +11,9 @@ mod progress;
 mod reproduce;
 mod run;
 mod script;
+mod shelf;
 mod simulate;
+mod summary;
 mod sweep;
 mod table;
 mod verdicts;
@@ -27,6 +30,8 @@ const FAILED: u8 = 1;
 const WRONG_INPUT: u8 = 2;
 /// Ended by Ctrl-C, as a shell reports it.
 const INTERRUPTED: u8 = 130;
+/// Ended by SIGTERM, as a shell reports it.
+const TERMINATED: u8 = 143;
 
 /// Transport over several paths: simulate it, compare its policies, use it.
 #[derive(Parser)]

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anabranch_lab::grid::Point;
 use anabranch_lab::report::{Described, Recorder, page};
 use anabranch_proto::Policies;
-use anabranch_sim::capture::CaptureWriter;
+use anabranch_sim::capture::{CaptureWriter, Snap};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::ScenarioError;
 use anabranch_sim::{CsvSeries, Progress, RunError, RunOptions};
@@ -33,19 +33,22 @@ pub(crate) struct Files {
     pub(crate) series: Option<PathBuf>,
     /// A file for its packets.
     pub(crate) pcap: Option<PathBuf>,
+    /// How much of each packet that file has.
+    pub(crate) snap: Snap,
     /// A file for the page with its charts.
     pub(crate) report: Option<PathBuf>,
 }
 
 /// Runs the point and writes its files; `watch` is told how much of it is done, 0 to 1.
 pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Result<RunResult, NoResult> {
-    let series = files.series.as_deref().map(|directory| {
-        CsvSeries::new(directory).map_err(|error| unwritten("the series", directory, error))
-    });
+    let series = files
+        .series
+        .as_deref()
+        .map(|directory| begin_series(directory).map_err(|error| unwritten("the series", directory, error)));
     let pcap = files
         .pcap
         .as_deref()
-        .map(|file| capture(point, file).map_err(|error| unwritten("the capture", file, error)));
+        .map(|file| capture(point, file, files.snap).map_err(|error| unwritten("the capture", file, error)));
     let recorder = files.report.as_ref().map(|_| Recorder::default());
     let mut observers = (Some((series.transpose()?, pcap.transpose()?)), recorder);
     let result = run(point, &mut observers, watch)?;
@@ -81,21 +84,41 @@ fn command(point: &Point) -> String {
     format!("anabranch run {} --seed {}{set}", quoted(point.document.file()), point.scenario.seed)
 }
 
-fn capture(point: &Point, file: &Path) -> io::Result<CaptureWriter<BufWriter<File>>> {
+fn capture(point: &Point, file: &Path, snap: Snap) -> io::Result<CaptureWriter<BufWriter<File>>> {
     let varied = point.varied.iter().map(|(key, value)| format!(", {key}={value}")).collect::<String>();
     let scenario = &point.scenario;
     let comment = format!(
         "scenario {}, era {}, seed {}{varied}; times count from the beginning of the run",
         scenario.name, scenario.era, scenario.seed
     );
-    Ok(CaptureWriter::new(BufWriter::new(File::create(file)?), &comment))
+    Ok(CaptureWriter::new(BufWriter::new(File::create(file)?), &comment).snap(snap))
 }
 
 fn finish_series(series: CsvSeries, directory: &Path, result: &RunResult) -> Result<(), NoResult> {
     let failed = |error| unwritten("the series", directory, error);
     series.finish().map_err(failed)?;
     let text = serde_json::to_string_pretty(result).map_err(|error| NoResult::Other(error.to_string()))?;
-    std::fs::write(directory.join("result.json"), text + "\n").map_err(failed)
+    let partial = partial(directory);
+    std::fs::write(partial.join("result.json"), text + "\n").map_err(failed)?;
+    if directory.exists() {
+        std::fs::remove_dir_all(directory).map_err(failed)?;
+    }
+    std::fs::rename(partial, directory).map_err(failed)
+}
+
+/// Begins the series of a run beside their place, which they take when they are whole: a run that ends early leaves
+/// what was there as it was.
+fn begin_series(directory: &Path) -> io::Result<CsvSeries> {
+    let partial = partial(directory);
+    if partial.exists() {
+        std::fs::remove_dir_all(&partial)?;
+    }
+    CsvSeries::new(&partial)
+}
+
+fn partial(directory: &Path) -> PathBuf {
+    let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    directory.with_file_name(format!("{name}.partial"))
 }
 
 fn unwritten(what: &str, place: &Path, error: io::Error) -> NoResult {

@@ -53,6 +53,8 @@ impl Default for Policies {
         table.add_window("standard", window::standard::make);
         table.add_window("lia", window::coupled::lia);
         table.add_window("balia", window::coupled::balia);
+        table.add_window("cubic", window::make_cubic);
+        table.add_window("reno", window::make_reno);
         table.add_route("primary", route::primary::make);
         table.add_route("same", route::same::make);
         table.add_route("alternate", route::alternate::make);

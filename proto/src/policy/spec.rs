@@ -29,6 +29,13 @@ pub enum Setting {
     List(Vec<Setting>),
 }
 
+impl Setting {
+    /// The word; empty for anything else.
+    pub fn text(&self) -> &str {
+        if let Setting::Text(text) = self { text } else { "" }
+    }
+}
+
 impl PolicySpec {
     /// The policy `name` without settings.
     pub fn named(name: &str) -> Self {

@@ -105,6 +105,7 @@ impl Plan<'_> {
         let radios = (0..self.network.radios().hops().len() as u32)
             .map(|hop| (self.network.medium(RADIO + hop).to_owned(), self.network.label(RADIO + hop)));
         Names {
+            protocols: self.flows.iter().map(|site| site.flow.transport.name()).collect(),
             flows: self.flows.iter().map(|site| site.flow.name.clone()).collect(),
             links: links.collect(),
             hops: radios.collect(),
