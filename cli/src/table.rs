@@ -141,11 +141,11 @@ fn drops(links: &[LinkResult]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anabranch_sim::results::{Drops, Retransmissions};
+    use anabranch_sim::results::Retransmissions;
 
     fn link(name: &str, direction: &str, dropped: u64) -> LinkResult {
         let (name, direction) = (name.to_owned(), direction.to_owned());
-        LinkResult { name, direction, packets: 9, bytes: 9, dropped, drops: Drops::default(), queue_max: 1 }
+        LinkResult { name, direction, packets: 9, bytes: 9, dropped, queue_max: 1, ..LinkResult::default() }
     }
 
     fn result(seed: u64, policy: &str) -> RunResult {
@@ -170,6 +170,10 @@ mod tests {
             ended: 20.0,
             flows: vec![flow],
             links: vec![link("wifi", "s>r", 72), link("wifi", "r>s", 0)],
+            stations: Vec::new(),
+            fairness: Some(1.0),
+            increase: None,
+            measured: None,
         }
     }
 

@@ -21,6 +21,92 @@ pub struct RunResult {
     pub flows: Vec<FlowResult>,
     /// The link directions, by name, then direction.
     pub links: Vec<LinkResult>,
+    /// The radios, by channel, then node; within the scenario's `measure` if it has one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stations: Vec<StationResult>,
+    /// How equal the flows' throughputs are: 1 if all are, one over their number if one has everything (Jain; eq. 1 of
+    /// "Performance and Fairness of SCTP and TCP in satellite networks"). `None` if there is no throughput.
+    pub fairness: Option<f64>,
+    /// By how many per cent the mean throughput of the SCTP flows is higher than that of the TCP flows (eq. 2 there);
+    /// `None` without both.
+    pub increase: Option<f64>,
+    /// The same within the scenario's `measure`, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<MeasuredRun>,
+}
+
+/// One radio.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct StationResult {
+    /// Its node.
+    pub node: String,
+    /// Its channel.
+    pub channel: String,
+    /// RTS.
+    pub rts: Exchanges,
+    /// Frames of data.
+    pub data: Exchanges,
+    /// Its RTS and data that met another frame at their addressee.
+    pub collisions: Collisions,
+    /// Packets that it did not pass on.
+    pub drops: StationDrops,
+    /// What was on the air at its place, its own frames included, seconds.
+    pub airtime: Airtime,
+}
+
+/// Frames that ask for an answer.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Exchanges {
+    /// Sent, repetitions included.
+    pub sent: u64,
+    /// Answered: RTS by CTS, data by ACK.
+    pub answered: u64,
+}
+
+/// Frames that met another, by its sender.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Collisions {
+    /// Spoiled by a station out of this one's carrier sense.
+    pub hidden: u64,
+    /// Spoiled by a station within it, that had not heard this one yet, or by the addressee's own frame.
+    pub slot: u64,
+    /// Read all the same: the other was too weak.
+    pub capture: u64,
+}
+
+/// Packets that a radio dropped, by cause.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct StationDrops {
+    /// The queue was full.
+    pub queue: u64,
+    /// No CTS came to the last RTS.
+    pub rts_retries: u64,
+    /// No ACK came to the last frame of data.
+    pub data_retries: u64,
+}
+
+/// Seconds, by what was on the air.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Airtime {
+    /// One frame of data.
+    pub data: f64,
+    /// One RTS, CTS or ACK.
+    pub control: f64,
+    /// Several frames at once.
+    pub collision: f64,
+    /// None that can be sensed.
+    pub idle: f64,
+}
+
+/// What a run is within the scenario's `measure`.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub struct MeasuredRun {
+    /// Virtual seconds from the beginning of the run at which it begins and ends.
+    pub between: [f64; 2],
+    /// As of the whole run.
+    pub fairness: Option<f64>,
+    /// As of the whole run.
+    pub increase: Option<f64>,
 }
 
 /// One flow. What its transport does not have is zero or empty.
@@ -28,14 +114,19 @@ pub struct RunResult {
 pub struct FlowResult {
     /// Its name.
     pub name: String,
-    /// "sctp" or "udp".
+    /// "sctp", "tcp" or "udp".
     pub protocol: &'static str,
+    /// Seconds from its start to the reading of the first user data.
+    pub first_data: Option<f64>,
     /// Seconds from its start to the reading of its last byte; `None` while unfinished.
     pub completion: Option<f64>,
     /// Bytes of user data read by the receiving application.
     pub delivered: u64,
     /// User data delivered a second, bit/s: until completion, or until the end of the run.
     pub goodput: f64,
+    /// Packets with user data that arrived a second, in bit/s with IP headers: from its start until completion, or until
+    /// the end of the run.
+    pub throughput: f64,
     /// Packets sent by its sender, retransmissions included.
     pub packets: u64,
     /// DATA chunks sent again, by kind and path.
@@ -54,6 +145,48 @@ pub struct FlowResult {
     pub outcome: &'static str,
     /// Its sender's paths.
     pub paths: Vec<PathResult>,
+    /// Its packets on the link directions of its routes, those of both ends.
+    pub links: Vec<FlowLink>,
+    /// The same within the scenario's `measure`, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<MeasuredFlow>,
+}
+
+/// A flow on a link direction.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub struct FlowLink {
+    /// The link's name.
+    pub name: String,
+    /// "a>b".
+    pub direction: String,
+    /// Its packets that were offered.
+    pub packets: u64,
+    /// Its packets that were dropped, of all causes.
+    pub dropped: u64,
+}
+
+/// What a flow is within the scenario's `measure`.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub struct MeasuredFlow {
+    /// Bytes of user data read by the receiving application.
+    pub delivered: u64,
+    /// User data delivered a second, bit/s.
+    pub goodput: f64,
+    /// Packets with user data that arrived a second, in bit/s with IP headers.
+    pub throughput: f64,
+    /// Its sender's paths.
+    pub paths: Vec<MeasuredPath>,
+    /// Its packets on the link directions of its routes.
+    pub links: Vec<FlowLink>,
+}
+
+/// What a path is within the scenario's `measure`.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub struct MeasuredPath {
+    /// Its name.
+    pub name: String,
+    /// The congestion window's mean over time, bytes; `None` if the path was never used.
+    pub mean_cwnd: Option<f64>,
 }
 
 /// Chunks retransmitted, by path name.
@@ -98,7 +231,7 @@ pub struct PathResult {
 }
 
 /// One direction of a link.
-#[derive(Clone, PartialEq, Debug, Serialize)]
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct LinkResult {
     /// The link's name.
     pub name: String,
@@ -114,6 +247,25 @@ pub struct LinkResult {
     pub drops: Drops,
     /// Most packets ever in the queue, the one being sent included.
     pub queue_max: u64,
+    /// The throughputs of the flows whose data it carries, in per cent of its rate (eq. 3 of the paper named at
+    /// [`RunResult::fairness`]); of a rate that changes, its mean.
+    pub utilisation: f64,
+    /// The same within the scenario's `measure`, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub measured: Option<MeasuredLink>,
+}
+
+/// What a link direction is within the scenario's `measure`.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub struct MeasuredLink {
+    /// Packets offered.
+    pub packets: u64,
+    /// Bytes delivered at the far end, IP headers included.
+    pub bytes: u64,
+    /// Packets dropped, of all causes.
+    pub dropped: u64,
+    /// As of the whole run.
+    pub utilisation: f64,
 }
 
 /// Packets dropped, by cause.

@@ -51,6 +51,11 @@ fn the_document_lists_exactly_the_keys_that_are_read() {
 const BASE: &str = "[[node]]\nname = 's'\n[[node]]\nname = 'r'\n\
     [[link]]\nname = 'l'\nbetween = ['s', 'r']\nrate = '1 Mbit/s'\n\
     [[change]]\nat = '1 s'\nlink = 'l'\nup = false\n\
+    [[channel]]\nname = 'c'\nreception = { name = 'range' }\n[channel.dcf]\n\
+    [[channel]]\nname = 'p'\nreception = { name = 'power' }\n\
+    [[chain]]\nname = 'a'\nhops = 1\nspacing = '300 m'\nchannels = ['c']\n\
+    [[grid]]\nname = 'g'\ncolumns = 2\nrows = 1\nspacing = '300 m'\nchannels = ['p']\n\
+    [[route]]\nchannel = 'c'\nthrough = ['a0', 'a1']\n\
     [[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nsend = '1 MB'\n";
 
 fn read(edits: &[String]) -> Result<Scenario, ScenarioError> {
@@ -66,20 +71,35 @@ fn path(header: &str, key: &str) -> String {
         "[[node]]" => "node.s.",
         "[[link]]" => "link.l.",
         "[[change]]" => "change.1.",
+        "[[channel]]" => "channel.c.",
+        "[channel.reception] range" => "channel.c.reception.",
+        "[channel.reception] power" => "channel.p.reception.",
+        "[channel.dcf]" => "channel.c.dcf.",
+        "[[chain]]" => "chain.a.",
+        "[[grid]]" => "grid.g.",
+        "[[route]]" => "route.1.",
         "[[flow]]" => "flow.f.",
+        "[flow.tcp]" => "flow.f.tcp.",
         _ => "flow.f.sctp.",
     };
     format!("{prefix}{key}")
 }
 
+/// What makes `BASE` a document that takes the keys of a section.
+fn preparation(header: &str) -> Vec<String> {
+    if header == "[flow.tcp]" { vec!["flow.f.protocol=tcp".to_owned()] } else { Vec::new() }
+}
+
 #[test]
 fn stated_defaults_are_those_that_hold() {
-    let base = read(&[]).expect("the base is right");
     for section in sections() {
+        let prepared = preparation(section.header);
+        let base = read(&prepared).expect("the base is right");
         for KeyDoc { name, default, .. } in section.keys {
             if let Default::Value(value) = default {
                 let edit = format!("{}={value}", path(section.header, name));
-                assert_eq!(read(std::slice::from_ref(&edit)).as_ref(), Ok(&base), "{edit}");
+                let edits = [&prepared[..], std::slice::from_ref(&edit)].concat();
+                assert_eq!(read(&edits).as_ref(), Ok(&base), "{edit}");
             }
         }
     }
@@ -92,6 +112,49 @@ const OTHERS: &[(&str, &str)] = &[
     ("wire", "true"),
     ("stop", "9 s"),
     ("ip_header", "40 B"),
+    ("measure", "['1 s', '2 s']"),
+    ("node.s.at", "['5 km', '0 m']"),
+    ("node.s.channels", "['c']"),
+    ("channel.c.name", "other"),
+    ("channel.c.reception", "power"),
+    ("channel.c.reception.decode", "360 m"),
+    ("channel.c.reception.sense", "600 m"),
+    ("channel.c.reception.interfere", "900 m"),
+    ("channel.c.reception.capture", "10 dB"),
+    ("channel.p.reception.propagation", "free-space"),
+    ("channel.p.reception.frequency", "5 GHz"),
+    ("channel.p.reception.height", "2 m"),
+    ("channel.p.reception.exponent", "2.5"),
+    ("channel.p.reception.transmit", "10 dBm"),
+    ("channel.p.reception.loss", "3 dB"),
+    ("channel.p.reception.noise", "-95 dBm"),
+    ("channel.p.reception.sinr", "10 dB"),
+    ("channel.p.reception.header", "3 dB"),
+    ("channel.p.reception.busy", "-90 dBm"),
+    ("channel.p.reception.cutoff", "-115 dBm"),
+    ("channel.c.dcf.timing", "802.11g"),
+    ("channel.c.dcf.rate", "1 Mbit/s"),
+    ("channel.c.dcf.control_rate", "1 Mbit/s"),
+    ("channel.c.dcf.rts_threshold", "off"),
+    ("channel.c.dcf.short_retry", "4"),
+    ("channel.c.dcf.long_retry", "7"),
+    ("channel.c.dcf.cw_min", "15"),
+    ("channel.c.dcf.cw_max", "255"),
+    ("channel.c.dcf.nav_reset", "true"),
+    ("channel.c.dcf.llc", "8 B"),
+    ("channel.c.dcf.queue", "9 kB"),
+    ("chain.a.name", "z"),
+    ("chain.a.hops", "2"),
+    ("chain.a.spacing", "200 m"),
+    ("chain.a.at", "['1 m', '-1 m']"),
+    ("chain.a.channels", "['p']"),
+    ("grid.g.name", "z"),
+    ("grid.g.columns", "3"),
+    ("grid.g.rows", "3"),
+    ("grid.g.spacing", "200 m"),
+    ("grid.g.at", "['1 m', '-1 m']"),
+    ("grid.g.channels", "['c']"),
+    ("route.1.through", "['a1', 'a0']"),
     ("link.l.name", "other"),
     ("link.l.between", "['r', 's']"),
     ("link.l.rate", "['1 Mbit/s', '2 Mbit/s']"),
@@ -164,6 +227,20 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.sctp.interleaving", "true"),
     ("flow.f.sctp.zero_checksum", "true"),
     ("flow.f.sctp.ecn", "true"),
+    ("flow.f.tcp.variant", "sack1"),
+    ("flow.f.tcp.segment_size", "1000 B"),
+    ("flow.f.tcp.receive_window", "44 packets"),
+    ("flow.f.tcp.initial_window", "3 packets"),
+    ("flow.f.tcp.initial_ssthresh", "30 kB"),
+    ("flow.f.tcp.ack_every", "3"),
+    ("flow.f.tcp.ack_delay", "3 ms"),
+    ("flow.f.tcp.sack_blocks", "2"),
+    ("flow.f.tcp.limited_transmit", "false"),
+    ("flow.f.tcp.halving", "whole"),
+    ("flow.f.tcp.rto_initial", "3 s"),
+    ("flow.f.tcp.rto_min", "300 ms"),
+    ("flow.f.tcp.rto_max", "30 s"),
+    ("flow.f.tcp.rto_tick", "100 ms"),
 ];
 
 /// Keys that cannot have a second value (one node name, one window policy, one link to change), and
@@ -175,16 +252,26 @@ const SINGLE: &[&str] = &[
     "link",
     "change",
     "flow",
+    "channel",
+    "chain",
+    "grid",
+    "route",
+    "channel.c.reception.name",
+    "channel.p.reception.name",
+    "channel.c.dcf",
+    "route.1.channel",
     "node.s.name",
     "change.1.link",
     "flow.f.sctp",
     "flow.f.sctp.window",
+    "flow.f.tcp",
+    "flow.f.tcp.window",
 ];
 
 #[test]
 fn every_key_is_consulted() {
-    let base = read(&[]).expect("the base is right");
     for section in sections() {
+        let base = read(&preparation(section.header)).expect("the base is right");
         for key in section.keys {
             let path = path(section.header, key.name);
             let rule = key.default == Default::Text("the era's") && section.header == "[flow.sctp]";
@@ -198,13 +285,26 @@ fn every_key_is_consulted() {
             // Whoever renames or turns round an item has to say so where it is named.
             let mut edits = match path.as_str() {
                 "link.l.name" => vec!["change.1.link=other".to_owned()],
+                "node.s.at" => vec!["node.s.channels=['c']".to_owned()],
+                "node.s.channels" => vec!["node.s.at=['5 km', '0 m']".to_owned()],
+                "channel.c.name" => {
+                    vec!["chain.a.channels=['other']".to_owned(), "route.1.channel=other".to_owned()]
+                }
+                "channel.c.dcf.timing" => {
+                    ["rate", "control_rate"].map(|key| format!("channel.c.dcf.{key}=6 Mbit/s")).into()
+                }
+                "chain.a.name" => vec!["route.1.through=['z0', 'z1']".to_owned()],
+                "chain.a.channels" => {
+                    vec!["grid.g.channels=['c']".to_owned(), "route.1.channel=p".to_owned()]
+                }
+                "grid.g.channels" => vec!["chain.a.at=['5 km', '0 m']".to_owned()],
                 "flow.f.from" => vec!["flow.f.to=s".to_owned()],
                 "flow.f.to" => vec!["flow.f.from=r".to_owned()],
                 "flow.f.protocol" => vec!["flow.f.rate=1 Mbit/s".to_owned()],
                 "flow.f.sctp.authenticated_chunks"
                 | "flow.f.sctp.shared_key"
                 | "flow.f.sctp.dynamic_addresses" => vec!["flow.f.sctp.authentication=true".to_owned()],
-                _ => Vec::new(),
+                _ => preparation(section.header),
             };
             edits.push(format!("{path}={value}"));
             assert_ne!(read(&edits).unwrap_or_else(|e| panic!("{path}: {e}")), base, "{path}");

@@ -112,3 +112,63 @@ fn a_datagram_that_fits_no_packet_is_refused() {
         run(&self::scenario(&["flow.voice.message_size=1472 B"]).unwrap(), RunOptions::default()).is_ok()
     );
 }
+
+#[test]
+fn a_flow_tells_what_it_had_of_each_link() {
+    let result = result(&["link.neck.queue=1000 packets", "link.neck.loss=['1 %', '0 %']"]);
+    for link in &result.links {
+        let of = |count: fn(&anabranch_sim::results::FlowLink) -> u64| -> u64 {
+            let flows = result.flows.iter().flat_map(|flow| &flow.links);
+            flows.filter(|l| (&l.name, &l.direction) == (&link.name, &link.direction)).map(count).sum()
+        };
+        assert_eq!((of(|l| l.packets), of(|l| l.dropped)), (link.packets, link.dropped), "{}", link.name);
+    }
+    assert!(flow(&result, "voice").links.iter().any(|link| link.dropped > 0));
+}
+
+#[test]
+fn throughput_counts_packets_with_data_and_utilisation_adds_it_up() {
+    let result = result(&["flow.file.start=11 s", "flow.voice.start=2 s"]);
+    let voice = flow(&result, "voice");
+    // 1,028 bytes every 8 ms; the last one or two of ten seconds are under way when it ends.
+    assert_eq!(voice.first_data, Some(0.014_194_240));
+    assert_eq!(voice.throughput, voice.delivered as f64 * 1.028 * 8.0 / 8.0);
+    assert_eq!(voice.goodput, voice.delivered as f64);
+    let neck = result.links.iter().find(|link| link.direction == "x>r").expect("a link");
+    assert_eq!(neck.utilisation, voice.throughput / 2e6 * 100.0);
+    let back = result.links.iter().find(|link| link.direction == "r>x").expect("a link");
+    assert_eq!((back.utilisation, result.increase), (0.0, None));
+    assert_eq!(result.fairness, Some(0.5), "the other flow has nothing");
+}
+
+#[test]
+fn a_part_of_a_run_is_measured_beside_the_whole() {
+    let parts = |measure: &str| {
+        let edit = format!("measure={measure}");
+        let mut result = result(&[&edit, "link.neck.loss=['1 %', '0 %']"]);
+        let flow = result.flows.remove(0);
+        assert_eq!(flow.name, "file");
+        let neck = result.links.into_iter().find(|link| link.direction == "x>r").expect("a link");
+        let measured = flow.measured.clone().expect("measured");
+        (flow, measured, neck.measured.clone().expect("measured"), neck)
+    };
+    let (flow, all, neck, whole) = parts("['0 s', '10 s']");
+    assert_eq!((all.delivered, all.goodput, all.throughput), (flow.delivered, flow.goodput, flow.throughput));
+    assert_eq!((&all.links, neck.packets), (&flow.links, whole.packets));
+    let (_, first, neck_first, _) = parts("['0 s', '4 s']");
+    let (_, second, neck_second, _) = parts("['4 s', '10 s']");
+    assert_eq!(first.delivered + second.delivered, flow.delivered);
+    assert_eq!(neck_first.packets + neck_second.packets, whole.packets);
+    assert_eq!(second.goodput, second.delivered as f64 * 8.0 / 6.0);
+    let [mean, early, late] = [&all, &first, &second].map(|part| part.paths[0].mean_cwnd.expect("a window"));
+    assert!(mean > 1500.0 && (early.min(late)..=early.max(late)).contains(&mean), "{early} {mean} {late}");
+    let unmeasured = result(&["link.neck.loss=['1 %', '0 %']"]);
+    assert_eq!(FlowResult { measured: None, ..flow }, unmeasured.flows[0], "measuring changes nothing");
+}
+
+#[test]
+fn a_measure_that_ends_before_it_begins_is_refused() {
+    for wrong in ["['4 s', '4 s']", "['4 s']", "['4 s', '5 s', '6 s']", "[4, 5]", "4 s"] {
+        assert_eq!(scenario(&[&format!("measure={wrong}")]).expect_err(wrong).key(), "measure");
+    }
+}

@@ -19,8 +19,10 @@ fn recording() -> Recording {
     let window = |bytes| What::PeerWindow { flow: 0, bytes };
     Recording {
         names: Names {
+            protocols: Vec::new(),
             flows: vec!["f".into()],
             links: vec![("l".into(), "a>b".into()), ("l".into(), "b>a".into())],
+            ..Names::default()
         },
         paths: vec!["l".into()],
         entries: vec![

@@ -1,24 +1,33 @@
 //! The engine: what is due next happens, until nothing is left or the run ends.
 //!
-//! Entities are numbered: link directions, then agents, then the list of changes. Each has one entry in the
-//! agenda. A packet costs one event a hop, its arrival. An insertion number is taken when a packet enters a
+//! Entities are numbered: link directions, then agents, then the list of changes, then channels. Each has one entry in
+//! the agenda; a channel's is whatever happens next on it. On links a packet costs one event a hop, its arrival. An insertion number is taken when a packet enters a
 //! link or an agent's wait is set, so what happens at equal times happens in the order in which it was
 //! foreseen; changes come before everything else. Departures need no event: a packet whose departure is now
 //! has left a queue before anything that arrives now is looked at.
 
-mod agenda;
+pub(crate) mod agenda;
+mod counts;
+mod means;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
 use anabranch_proto::{PathId, Reason, Time};
 
 use crate::medium::wire::{Alteration, Direction, DropCause};
+use crate::medium::wireless::{Channel, Fate};
+use crate::network::RADIO;
+use crate::network::radios::RadioHop;
 use crate::observe::observed::Observed;
 use crate::observe::trace::{Detail, Observer, Side};
 use crate::transport::{Agent, Frame, Output, Stage};
 use agenda::{Agenda, Entity};
+pub(crate) use counts::Counts;
+use means::Means;
+pub(crate) use means::Sum;
 
 /// In [`Engine::routes`], behind the last link of a route: this and the number of the agent there.
 pub(crate) const ARRIVED: u32 = 1 << 31;
@@ -26,16 +35,25 @@ pub(crate) const ARRIVED: u32 = 1 << 31;
 pub(crate) const NO_ROUTE: u32 = u32::MAX;
 /// Events between two looks at who watches the run.
 const GLANCE: u64 = 1 << 16;
+/// Insertion numbers: at equal times a pause comes first, then changes, then agents that wait, by their numbers.
+const PAUSE: u64 = 0;
+const CHANGE: u64 = 1;
+const FIRST_AGENT: u64 = 2;
 
 /// A run under way.
 pub(crate) struct Engine<'a, A> {
     now: Time,
     agenda: Agenda,
-    /// The insertion number last taken. 0 is that of all changes, the next ones are the agents'.
+    /// The insertion number last taken.
     inserted: u64,
     events: u64,
     links: Vec<Direction>,
-    /// Routes one after the other, each a list of link directions and where they arrive.
+    channels: Vec<Channel<Frame>>,
+    /// The hops between radios, by their numbers.
+    radio_hops: Vec<RadioHop>,
+    /// What has just become of packets on a channel.
+    fates: Vec<Fate<Frame>>,
+    /// Routes one after the other, each a list of hops and where they arrive.
     routes: Vec<u32>,
     agents: Vec<A>,
     /// By agent: the time of its entry in the agenda, or `NEVER`.
@@ -47,7 +65,12 @@ pub(crate) struct Engine<'a, A> {
     unfinished: usize,
     /// Frames sent.
     sent: u64,
+    counts: Counts,
+    /// Means over time, while someone asks for them.
+    means: Option<Means>,
     changes: std::iter::Peekable<std::vec::IntoIter<Change>>,
+    /// When the run pauses.
+    pauses: std::iter::Peekable<std::vec::IntoIter<Time>>,
     observed: Option<Observed<'a>>,
     /// Polls every agent after every event: a test that this changes nothing.
     extra_polls: bool,
@@ -64,13 +87,18 @@ pub(crate) struct Change {
 /// What an engine is made of.
 pub(crate) struct Parts<'a, A> {
     pub(crate) links: Vec<Direction>,
-    /// Lists of link directions, each with [`ARRIVED`] and its agent's number behind it.
+    pub(crate) channels: Vec<Channel<Frame>>,
+    /// The hops between radios, by their numbers.
+    pub(crate) radio_hops: Vec<RadioHop>,
+    /// Lists of hops, each with [`ARRIVED`] and its agent's number behind it.
     pub(crate) routes: Vec<u32>,
     /// Those of a flow one after the other.
     pub(crate) agents: Vec<A>,
     pub(crate) flows: Vec<FlowParts>,
     /// In order of time.
     pub(crate) changes: Vec<Change>,
+    /// When the run pauses, in order: between these times, windows are averaged.
+    pub(crate) pauses: Vec<Time>,
     pub(crate) observer: Option<&'a mut dyn Observer>,
     pub(crate) extra_polls: bool,
 }
@@ -80,13 +108,26 @@ pub(crate) struct Parts<'a, A> {
 pub(crate) struct FlowParts {
     /// Its agents, the one that begins it first.
     pub(crate) agents: Range<usize>,
+    /// Its routes, as places in their table.
+    pub(crate) routes: Range<usize>,
     /// Whether the run ends only when it is over.
     pub(crate) awaited: bool,
 }
 
 impl<'a, A: Agent> Engine<'a, A> {
     pub(crate) fn new(parts: Parts<'a, A>) -> Self {
-        let Parts { links, routes, agents, flows, changes, observer, extra_polls } = parts;
+        let Parts {
+            links,
+            channels,
+            radio_hops,
+            routes,
+            agents,
+            flows,
+            changes,
+            pauses,
+            observer,
+            extra_polls,
+        } = parts;
         let numbered = flows.iter().enumerate();
         let flow_of: Vec<_> =
             numbered.flat_map(|(flow, parts)| parts.agents.clone().map(move |_| flow)).collect();
@@ -97,41 +138,52 @@ impl<'a, A: Agent> Engine<'a, A> {
         let sides = flow_of.iter().enumerate().map(|(agent, flow)| side(agent, *flow)).collect();
         let mut engine = Engine {
             now: Time::ZERO,
-            agenda: Agenda::new(links.len() + agents.len() + 1),
-            inserted: agents.len() as u64,
+            agenda: Agenda::new(links.len() + agents.len() + 2 + channels.len()),
+            inserted: FIRST_AGENT + (agents.len() + channels.len()) as u64,
             events: 0,
             timers: vec![Time::NEVER; agents.len()],
             links,
+            channels,
+            radio_hops,
+            fates: Vec::new(),
+            counts: Counts::new(routes.len()),
             routes,
             agents,
             unfinished: flows.iter().filter(|flow| flow.awaited).count(),
             flows,
             flow_of,
             sent: 0,
+            means: (!pauses.is_empty()).then(Means::default),
             changes: changes.into_iter().peekable(),
+            pauses: pauses.into_iter().peekable(),
             observed: observer.map(|observer| Observed::new(observer, sides)),
             extra_polls,
         };
+        if engine.observed.is_some() {
+            engine.channels.iter_mut().for_each(Channel::keep_frames);
+        }
+        engine.await_pause();
         engine.await_change();
         (0..engine.agents.len()).for_each(|agent| engine.await_agent(agent, Time::ZERO));
         engine
     }
 
-    /// Runs until every awaited flow is over, nothing is left to happen, or `stop`. Every 65,536 events `watch`
-    /// may end it.
+    /// Runs until the next pause, until every awaited flow is over, nothing is left to happen, or `stop`. Every 65,536
+    /// events `watch` may end it.
     pub(crate) fn run(
         &mut self,
         stop: Time,
         mut watch: impl FnMut(&Self) -> ControlFlow<()>,
-    ) -> Result<(), Interrupted> {
+    ) -> Result<Halt, Interrupted> {
         let endless = self.unfinished == 0;
-        while let Some((time, entity)) = self.agenda.pop() {
-            if time > stop {
-                self.now = stop;
-                break;
-            }
+        while let Some((time, entity)) = self.next(stop) {
             assert!(time >= self.now, "time went back from {:?} to {time:?}", self.now);
             self.now = time;
+            if entity == self.pause_entity() {
+                self.pauses.next();
+                self.await_pause();
+                return Ok(Halt::Paused);
+            }
             self.happen(entity as usize);
             self.events += 1;
             if self.unfinished == 0 && !endless {
@@ -144,7 +196,16 @@ impl<'a, A: Agent> Engine<'a, A> {
         if self.observed.is_some() {
             self.show_all_departures();
         }
-        Ok(())
+        Ok(Halt::Ended)
+    }
+
+    /// What happens next, up to `stop`; if there is nothing until then, it is `stop` now.
+    fn next(&mut self, stop: Time) -> Option<(Time, Entity)> {
+        let next = self.agenda.pop(stop);
+        if next.is_none() && self.agenda.peek().is_some() {
+            self.now = stop;
+        }
+        next
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -160,8 +221,41 @@ impl<'a, A: Agent> Engine<'a, A> {
         &self.links
     }
 
+    pub(crate) fn channels(&self) -> &[Channel<Frame>] {
+        &self.channels
+    }
+
     pub(crate) fn agents(&self) -> &[A] {
         &self.agents
+    }
+
+    /// Frames dropped and data arrived so far, by place in the table of routes.
+    pub(crate) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    /// By place in the table of routes: frames offered there so far.
+    pub(crate) fn offered(&self) -> Vec<u64> {
+        let mut under_way = vec![0; self.routes.len()];
+        let frames = self.links.iter().flat_map(Direction::frames);
+        let frames = frames.chain(self.channels.iter().flat_map(Channel::packets));
+        frames.for_each(|frame| under_way[frame.hop as usize] += 1);
+        self.counts.offered(&self.routes, &under_way)
+    }
+
+    /// The table of routes.
+    pub(crate) fn routes(&self) -> &[u32] {
+        &self.routes
+    }
+
+    /// The congestion window of each agent's path, summed over time; empty in a run without pauses.
+    pub(crate) fn windows(&self) -> BTreeMap<(usize, PathId), Sum> {
+        self.means.as_ref().map(|means| means.until(self.now)).unwrap_or_default()
+    }
+
+    /// A flow's agents and routes.
+    pub(crate) fn flow(&self, flow: usize) -> &FlowParts {
+        &self.flows[flow]
     }
 
     /// The agents of each flow.
@@ -179,7 +273,10 @@ impl<'a, A: Agent> Engine<'a, A> {
         } else if entity < links + self.agents.len() {
             self.wake(entity - links);
         } else {
-            self.change();
+            match entity.checked_sub(links + self.agents.len() + 2) {
+                None => self.change(),
+                Some(channel) => self.advance(channel),
+            }
         }
         if self.extra_polls {
             (0..self.agents.len()).for_each(|agent| self.drain(agent));
@@ -189,19 +286,53 @@ impl<'a, A: Agent> Engine<'a, A> {
     /// The head of a link arrives: into the next link, or at its agent.
     fn arrive(&mut self, link: usize) {
         let direction = &mut self.links[link];
-        let mut frame = direction.deliver(self.now).expect("an arrival has its packet");
+        let frame = direction.deliver(self.now).expect("an arrival has its packet");
         if let Some((time, insertion)) = direction.head() {
             self.agenda.set(link as Entity, time, insertion);
         }
         if self.observed.is_some() {
             self.show_delivery(link, &frame);
         }
+        self.pass_on(frame);
+    }
+
+    /// Something happens on a channel: packets may have reached the next radio.
+    fn advance(&mut self, channel: usize) {
+        let mut fates = std::mem::take(&mut self.fates);
+        self.channels[channel].advance(self.now, &mut fates);
+        if self.observed.is_some() {
+            self.show_frames(channel);
+        }
+        for fate in fates.drain(..) {
+            match fate {
+                Fate::Delivered(frame) => {
+                    if self.observed.is_some() {
+                        self.show_delivery(self.shown(self.routes[frame.hop as usize]), &frame);
+                    }
+                    self.pass_on(frame);
+                }
+                Fate::GivenUp(cause, Some(frame)) => {
+                    self.counts.dropped[frame.hop as usize] += 1;
+                    self.show_drop(self.shown(self.routes[frame.hop as usize]), frame.id, cause, &frame);
+                }
+                Fate::GivenUp(_, None) => {}
+            }
+        }
+        self.fates = fates;
+        self.await_channel(channel);
+    }
+
+    /// A frame has arrived at the end of a hop: onto the next, or to its agent.
+    fn pass_on(&mut self, mut frame: Frame) {
         frame.hop += 1;
         let next = self.routes[frame.hop as usize];
         if next < ARRIVED {
-            self.offer(next as usize, frame);
+            self.offer(next, frame);
         } else {
             let agent = (next - ARRIVED) as usize;
+            if frame.body.has_data() {
+                self.counts.data[frame.hop as usize] += u64::from(frame.size);
+            }
             self.agents[agent].handle(self.now, frame);
             self.drain(agent);
         }
@@ -223,10 +354,11 @@ impl<'a, A: Agent> Engine<'a, A> {
                         self.show_sent(agent, &frame, reason);
                     }
                     if frame.hop != NO_ROUTE {
-                        self.offer(self.routes[frame.hop as usize] as usize, frame);
+                        self.counts.sent[frame.hop as usize] += 1;
+                        self.offer(self.routes[frame.hop as usize], frame);
                     }
                 }
-                Output::Detail(at, path, detail) => self.show_detail(agent, at, path, &detail),
+                Output::Detail(at, path, detail) => self.tell(agent, at, path, &detail),
                 Output::Wait(until) => {
                     let until = until.unwrap_or(Time::NEVER);
                     assert!(until > self.now, "agent {agent} waits for what is due");
@@ -245,7 +377,7 @@ impl<'a, A: Agent> Engine<'a, A> {
 
     /// A flow is over when none of its agents has anything under way.
     fn settle(&mut self, flow: usize) {
-        let FlowParts { agents, awaited } = &mut self.flows[flow];
+        let FlowParts { agents, awaited, .. } = &mut self.flows[flow];
         let busy = |agent: &A| agent.stage() == Stage::Busy;
         if *awaited && !self.agents[agents.clone()].iter().any(busy) {
             *awaited = false;
@@ -253,7 +385,44 @@ impl<'a, A: Agent> Engine<'a, A> {
         }
     }
 
-    fn offer(&mut self, link: usize, frame: Frame) {
+    /// A frame is to take a hop.
+    fn offer(&mut self, hop: u32, frame: Frame) {
+        match hop < RADIO {
+            true => self.offer_link(hop as usize, frame),
+            false => self.offer_radio(hop, frame),
+        }
+    }
+
+    fn offer_radio(&mut self, hop: u32, frame: Frame) {
+        let RadioHop { channel, stations: [from, to], .. } = self.radio_hops[(hop - RADIO) as usize];
+        let channel = channel as usize;
+        let size = frame.size;
+        match self.channels[channel].offer(self.now, from, to, size, frame) {
+            Ok(()) => self.await_channel(channel),
+            Err(frame) => {
+                self.counts.dropped[frame.hop as usize] += 1;
+                self.show_drop(self.shown(hop), frame.id, DropCause::Queue, &frame);
+            }
+        }
+    }
+
+    /// The number by which observers know a hop.
+    fn shown(&self, hop: u32) -> usize {
+        match hop.checked_sub(RADIO) {
+            Some(radio) => self.links.len() + radio as usize,
+            None => hop as usize,
+        }
+    }
+
+    fn await_channel(&mut self, channel: usize) {
+        let entity = (self.links.len() + self.agents.len() + 2 + channel) as Entity;
+        match self.channels[channel].next() {
+            Time::NEVER => self.agenda.clear(entity),
+            next => self.agenda.set(entity, next, FIRST_AGENT + (self.agents.len() + channel) as u64),
+        }
+    }
+
+    fn offer_link(&mut self, link: usize, frame: Frame) {
         // On a link so fast that sending takes no time, something may have left since this event began.
         if self.observed.is_some() {
             self.show_departures(link, self.now);
@@ -280,6 +449,7 @@ impl<'a, A: Agent> Engine<'a, A> {
     /// A frame will not arrive.
     #[cold]
     fn drop(&mut self, frame: Frame) {
+        self.counts.dropped[frame.hop as usize] += 1;
         let ahead = &self.routes[frame.hop as usize..];
         let agent =
             ahead.iter().find_map(|next| next.checked_sub(ARRIVED)).expect("a route ends at an agent");
@@ -315,15 +485,36 @@ impl<'a, A: Agent> Engine<'a, A> {
     /// so it makes no difference who else was polled before.
     fn await_agent(&mut self, agent: usize, until: Time) {
         self.timers[agent] = until;
-        self.agenda.set((self.links.len() + agent) as Entity, until, 1 + agent as u64);
+        self.agenda.set((self.links.len() + agent) as Entity, until, FIRST_AGENT + agent as u64);
     }
 
     fn await_change(&mut self) {
         let entity = (self.links.len() + self.agents.len()) as Entity;
         match self.changes.peek() {
-            Some(change) => self.agenda.set(entity, change.at, 0),
+            Some(change) => self.agenda.set(entity, change.at, CHANGE),
             None => self.agenda.clear(entity),
         }
+    }
+
+    fn await_pause(&mut self) {
+        let entity = self.pause_entity();
+        match self.pauses.peek() {
+            Some(pause) => self.agenda.set(entity, *pause, PAUSE),
+            None => self.agenda.clear(entity),
+        }
+    }
+
+    fn pause_entity(&self) -> Entity {
+        (self.links.len() + self.agents.len() + 1) as Entity
+    }
+
+    #[cold]
+    fn show_frames(&mut self, channel: usize) {
+        let Some(observed) = &mut self.observed else { return };
+        let (now, routes) = (self.now, &self.routes);
+        self.channels[channel].take_frames(|dcf, air, packet| {
+            observed.air(now, channel, dcf.shown(air), packet, routes);
+        });
     }
 
     #[cold]
@@ -334,7 +525,10 @@ impl<'a, A: Agent> Engine<'a, A> {
     }
 
     #[cold]
-    fn show_detail(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
+    fn tell(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
+        if let Some(means) = &mut self.means {
+            means.detail(at, agent, path, detail);
+        }
         let Some(observed) = &mut self.observed else { return };
         let path = path.and_then(|path| self.agents[agent].path_name(path));
         observed.detail(at, agent, path, detail);
@@ -378,6 +572,15 @@ impl<'a, A: Agent> Engine<'a, A> {
             observed.departed(at, link, queue, next, &self.routes);
         });
     }
+}
+
+/// Why a run halts.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Halt {
+    /// It is time for a pause. It can go on.
+    Paused,
+    /// It is over.
+    Ended,
 }
 
 /// Whoever watches the run ended it.

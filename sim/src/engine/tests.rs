@@ -54,7 +54,7 @@ impl Agent for Plain {
         if self.left == 0 && self.count >= self.expected { Stage::Over } else { Stage::Busy }
     }
 
-    fn path_name(&mut self, _: PathId) -> Option<&str> {
+    fn path_name(&self, _: PathId) -> Option<&str> {
         None
     }
 }
@@ -78,8 +78,20 @@ fn engine<'a>(
     changes: Vec<Change>,
 ) -> Engine<'a, Plain> {
     let pairs = (0..agents.len()).step_by(2);
-    let flows = pairs.map(|first| FlowParts { agents: first..first + 2, awaited: true }).collect();
-    Engine::new(Parts { links, routes, agents, flows, changes, observer: None, extra_polls: false })
+    let flow = |first| FlowParts { agents: first..first + 2, routes: 0..0, awaited: true };
+    let flows = pairs.map(flow).collect();
+    Engine::new(Parts {
+        links,
+        channels: Vec::new(),
+        radio_hops: Vec::new(),
+        routes,
+        agents,
+        flows,
+        changes,
+        pauses: Vec::new(),
+        observer: None,
+        extra_polls: false,
+    })
 }
 
 fn millis(times: &[Time]) -> Vec<u64> {

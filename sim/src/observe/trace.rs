@@ -5,7 +5,7 @@ use anabranch_proto::wire::{Chunk, Packet};
 use anabranch_proto::{Blocked, Duration, Reason, Time, Tsn};
 
 pub use crate::medium::wire::DropCause;
-pub use crate::transport::Datagram;
+pub use crate::transport::{Datagram, Segment, Sequence, TcpPacket};
 
 /// Takes the records of a run in order of time.
 pub trait Observer {
@@ -15,13 +15,19 @@ pub trait Observer {
     fn record(&mut self, at: Time, record: &Record<'_>);
 }
 
-/// What flows and link directions are called.
+/// What flows, link directions and channels are called.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Names {
     /// Flows, sorted.
     pub flows: Vec<String>,
+    /// The protocol of each flow, as a scenario spells it.
+    pub protocols: Vec<&'static str>,
     /// Link directions: name, then direction ("a>b"), sorted.
     pub links: Vec<(String, String)>,
+    /// Hops between radios, numbered behind the link directions: channel, then direction, sorted.
+    pub hops: Vec<(String, String)>,
+    /// Channels, sorted, each with the nodes of its radios, sorted.
+    pub channels: Vec<(String, Vec<String>)>,
 }
 
 /// Something that happened.
@@ -80,22 +86,32 @@ pub enum Record<'a> {
         /// The queue without it.
         queue: QueueLength,
     },
-    /// A packet is dropped: when it is offered, or later, when the link that it is on goes down.
+    /// A packet is dropped: when it is offered, or later, when the link that it is on goes down or its radio gives up.
     Dropped {
-        /// By which link direction.
+        /// By which link direction, or hop between radios.
         link: usize,
         /// Of which flow.
         flow: usize,
-        /// How many packets had been offered to the link direction, this one included.
+        /// How many packets had been offered to the link direction, this one included; between radios the number of the
+        /// packet in the run.
         number: u64,
         /// Why.
         cause: DropCause,
         /// The packet.
         packet: Shown<'a>,
     },
-    /// A packet arrives at the far end of a link.
+    /// A frame of a radio goes on the air.
+    Air {
+        /// On which channel.
+        channel: usize,
+        /// The frame.
+        frame: RadioFrame,
+        /// Of a frame of data: the flow and the packet, unless its addressee has that already.
+        packet: Option<(usize, Shown<'a>)>,
+    },
+    /// A packet arrives at the far end of a link, or at the next radio.
     Delivered {
-        /// Of which link direction.
+        /// Of which link direction, or hop between radios.
         link: usize,
         /// Of which flow.
         flow: usize,
@@ -105,7 +121,7 @@ pub enum Record<'a> {
 }
 
 /// What the sender of a flow tells of itself, whatever its transport. Sizes are bytes. A number is that of a piece of
-/// data: with SCTP the TSN of a chunk.
+/// data: with SCTP the TSN of a chunk, with TCP the first byte of a segment, counted from 0.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Detail {
     /// A path's window or what is in flight there has changed.
@@ -118,6 +134,8 @@ pub enum Detail {
         flight: u64,
         /// Marked for retransmission.
         marked: u64,
+        /// The congestion window in segments with its fraction, where the transport counts in segments.
+        segments: Option<f64>,
     },
     /// A path's retransmission timeout has changed.
     Rto {
@@ -151,11 +169,47 @@ pub enum Detail {
     Timeout,
     /// Everything up to here is acknowledged.
     Acked {
-        /// The highest number that nothing is missing below.
+        /// With SCTP the highest TSN that nothing is missing below, with TCP the number of bytes.
         cumulative: u64,
     },
     /// The cause for which user data waits has changed; `None`: it does not wait.
     Blocked(Option<Blocked>),
+}
+
+/// A frame of IEEE 802.11.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct RadioFrame {
+    /// What kind.
+    pub kind: FrameKind,
+    /// Its sender, by the number of its radio on the channel.
+    pub from: u32,
+    /// Its addressee.
+    pub to: u32,
+    /// Bytes with the frame check sequence.
+    pub size: u32,
+    /// Bit/s.
+    pub rate: u64,
+    /// How long its exchange goes on after it, nanoseconds.
+    pub duration: u64,
+    /// The number of its packet among those of its sender.
+    pub sequence: u16,
+    /// It was sent before.
+    pub retry: bool,
+    /// At 5 GHz, not at 2.4 GHz.
+    pub five_gigahertz: bool,
+}
+
+/// Kinds of frames.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum FrameKind {
+    /// Request to send.
+    Rts,
+    /// Clear to send.
+    Cts,
+    /// Data.
+    Data,
+    /// Acknowledgement.
+    Ack,
 }
 
 /// An end of a flow.
@@ -194,6 +248,8 @@ pub struct Shown<'a> {
 pub enum Contents<'a> {
     /// SCTP.
     Sctp(&'a Packet),
+    /// TCP, with zeros for user data.
+    Tcp(&'a TcpPacket),
     /// UDP, with zeros for user data.
     Datagram(&'a Datagram),
 }
@@ -214,7 +270,7 @@ impl<'a> Shown<'a> {
     pub fn sctp(&self) -> Option<&'a Packet> {
         match self.contents {
             Contents::Sctp(packet) => Some(packet),
-            Contents::Datagram(_) => None,
+            Contents::Tcp(_) | Contents::Datagram(_) => None,
         }
     }
 

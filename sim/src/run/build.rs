@@ -5,11 +5,12 @@ use anabranch_proto::{Duration, Policies, Time};
 use crate::engine::{Change, FlowParts, Parts};
 use crate::error::RunError;
 use crate::medium::wire::{Alteration, Direction, Losses};
-use crate::network::{DirectionId, Network};
+use crate::medium::wireless::Channel;
+use crate::network::{DirectionId, Network, radios};
 use crate::observe::trace::Observer;
 use crate::scenario::{Flow, Scenario};
 use crate::transport::ends::Ends;
-use crate::transport::{self, End, Routes, Site};
+use crate::transport::{self, End, Frame, Routes, Site};
 
 use super::values;
 
@@ -48,24 +49,51 @@ impl<'a> Plan<'a> {
     pub(super) fn parts<'o>(
         &self,
         policies: &Policies,
-        details: bool,
+        observed: bool,
         observer: Option<&'o mut dyn Observer>,
         extra_polls: bool,
     ) -> Result<Parts<'o, End>, RunError> {
         let mut routes = Routes::default();
         let (mut agents, mut flows) = (Vec::new(), Vec::new());
         for site in &self.flows {
-            let first = agents.len();
+            let (first, place) = (agents.len(), routes.table.len());
             agents.extend(transport::agents(site, policies, &mut routes, first)?);
             flows.push(FlowParts {
                 agents: first..agents.len(),
+                routes: place..routes.table.len(),
                 awaited: site.flow.traffic.amount().is_some(),
             });
         }
+        let pauses: Vec<_> = self.scenario.measure.into_iter().flatten().map(|at| Time::ZERO + at).collect();
+        let details = observed || !pauses.is_empty();
         agents.iter_mut().for_each(|agent: &mut End| agent.set_details(details));
         let links = (0..2 * self.network.links().len() as DirectionId).map(|id| self.direction(id)).collect();
         let (routes, changes) = (routes.table, self.changes());
-        Ok(Parts { links, routes, agents, flows, changes, observer, extra_polls })
+        let (channels, radio_hops) = (self.channels(), self.network.radios().hops().to_vec());
+        Ok(Parts {
+            links,
+            channels,
+            radio_hops,
+            routes,
+            agents,
+            flows,
+            changes,
+            pauses,
+            observer,
+            extra_polls,
+        })
+    }
+
+    fn channels(&self) -> Vec<Channel<Frame>> {
+        let all = self.network.radios();
+        let channel = |(number, index): (usize, usize)| {
+            let given = &self.scenario.channels[index];
+            let name = |node| self.network.node_name(node).to_owned();
+            let radios = all.of_channel(number, self.scenario, name);
+            let (dcf, reception) = (radios::dcf(&given.dcf), radios::reception(&given.reception));
+            Channel::new(dcf, reception, &radios, self.scenario.seed)
+        };
+        all.channels().enumerate().map(channel).collect()
     }
 
     fn direction(&self, id: DirectionId) -> Direction {

@@ -2,59 +2,218 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_proto::Time;
+use anabranch_proto::{Duration, Time};
 
 use crate::engine::Engine;
-use crate::medium::wire::Direction;
-use crate::results::{Drops, FlowResult, LinkResult, RunResult};
-use crate::scenario::Flow;
-use crate::transport::{self, End};
+use crate::medium::wireless::Statistics;
+use crate::results::{
+    Airtime, Collisions, Drops, Exchanges, FlowLink, FlowResult, LinkResult, MeasuredFlow, MeasuredLink,
+    MeasuredPath, MeasuredRun, RunResult, StationDrops, StationResult,
+};
+use crate::traffic::Sink;
+use crate::transport::{self, Agent, End, Site};
 
 use super::build::Plan;
+use super::fairness::{fairness, increase};
+use super::snapshot::{Snapshot, Span};
 
-/// The results of a run that has ended.
-pub(super) fn result(plan: &Plan<'_>, engine: &Engine<'_, End>) -> RunResult {
-    let links = engine.links().iter().enumerate().map(|(direction, link)| {
-        let direction = direction as u32;
-        link_result(plan.network.link_of(direction).name.clone(), plan.network.label(direction), link)
-    });
-    let flows = plan.flows.iter().zip(engine.flows());
-    RunResult {
+/// The results of a run that has ended; `pauses` are the moments between which the scenario measures.
+pub(super) fn result(plan: &Plan<'_>, engine: &Engine<'_, End>, pauses: Vec<Snapshot>) -> RunResult {
+    let end = Snapshot::new(engine);
+    let beginning = end.beginning();
+    let ends: Vec<_> = engine.flows().collect();
+    let flows = plan.flows.iter().zip(&ends);
+    let seconds = flows.map(|(site, ends)| lasted(site, ends, engine.now())).collect();
+    let start = plan.flows.iter().map(|site| Time::ZERO + site.flow.start).min().unwrap_or(Time::ZERO);
+    let span = Span { routes: engine.routes(), from: &beginning, to: &end };
+    let whole = Part { plan, engine, span, busy: [start, end.at], seconds };
+    let mut result = RunResult {
         scenario: plan.scenario.name.clone(),
         seed: plan.scenario.seed,
         era: plan.scenario.era.clone(),
         varied: BTreeMap::new(),
         ended: engine.now().as_secs_f64(),
-        flows: flows.map(|(site, ends)| flow_result(site.flow, ends, engine.now())).collect(),
-        links: links.collect(),
-    }
-}
-
-fn flow_result(flow: &Flow, ends: &[End], now: Time) -> FlowResult {
-    let start = Time::ZERO + flow.start;
-    let sink = ends.iter().find_map(End::sink).expect("a flow has a receiver");
-    let lasted = sink.completed().unwrap_or(now).since(start).as_secs_f64();
-    let mut result = FlowResult {
-        name: flow.name.clone(),
-        protocol: flow.transport.name(),
-        completion: sink.completed().map(|end| end.since(start).as_secs_f64()),
-        delivered: sink.bytes(),
-        goodput: if lasted > 0.0 { sink.bytes() as f64 * 8.0 / lasted } else { 0.0 },
-        ..FlowResult::default()
+        flows: (0..ends.len()).map(|flow| whole.flow(flow, ends[flow])).collect(),
+        links: (0..engine.links().len()).map(|direction| whole.link(direction)).collect(),
+        stations: stations(plan, &whole.span),
+        fairness: fairness(&whole.throughputs()),
+        increase: None,
+        measured: None,
     };
-    transport::complete(ends, now, &mut result);
+    result.increase = increase(&result.flows, &whole.throughputs());
+    if plan.scenario.measure.is_some() {
+        // A run that ends earlier is measured until its end.
+        let mut moments = pauses.iter().chain([&end; 2]);
+        let (from, to) = (moments.next().expect("two"), moments.next().expect("two"));
+        let span = Span { routes: engine.routes(), from, to };
+        let (busy, seconds) = ([from.at, to.at], vec![span.seconds(); ends.len()]);
+        Part { busy, seconds, span, ..whole }.measure(&mut result);
+    }
     result
 }
 
-fn link_result(name: String, direction: String, link: &Direction) -> LinkResult {
-    let counters = link.counters();
-    LinkResult {
-        name,
-        direction,
-        packets: counters.offered,
-        bytes: counters.delivered_bytes,
-        dropped: counters.queue + counters.loss + counters.down,
-        drops: Drops { queue: counters.queue, loss: counters.loss, down: counters.down },
-        queue_max: u64::from(link.queue().most()),
+/// Seconds from a flow's start until it was complete, or until `now`.
+fn lasted(site: &Site<'_>, ends: &[End], now: Time) -> f64 {
+    let start = Time::ZERO + site.flow.start;
+    sink(ends).completed().unwrap_or(now).since(start).as_secs_f64()
+}
+
+fn sink(ends: &[End]) -> &Sink {
+    ends.iter().find_map(End::sink).expect("a flow has a receiver")
+}
+
+/// A run, or the part of it between two moments.
+struct Part<'p, 'o> {
+    plan: &'p Plan<'p>,
+    engine: &'p Engine<'o, End>,
+    span: Span<'p>,
+    /// From when to when flows were there.
+    busy: [Time; 2],
+    /// By flow: how long it lasted in this part.
+    seconds: Vec<f64>,
+}
+
+impl Part<'_, '_> {
+    /// A flow of the whole run.
+    fn flow(&self, number: usize, ends: &[End]) -> FlowResult {
+        let (site, now) = (&self.plan.flows[number], self.engine.now());
+        let (start, sink) = (Time::ZERO + site.flow.start, sink(ends));
+        let mut result = FlowResult {
+            name: site.flow.name.clone(),
+            protocol: site.flow.transport.name(),
+            first_data: sink.first().map(|first| first.since(start).as_secs_f64()),
+            completion: sink.completed().map(|end| end.since(start).as_secs_f64()),
+            delivered: sink.bytes(),
+            goodput: self.goodput(number),
+            throughput: self.throughput(number),
+            links: self.flow_links(number),
+            ..FlowResult::default()
+        };
+        transport::complete(ends, now, &mut result);
+        result
     }
+
+    /// A link direction of the whole run.
+    fn link(&self, direction: usize) -> LinkResult {
+        let link = &self.engine.links()[direction];
+        let counters = link.counters();
+        LinkResult {
+            name: self.plan.network.link_of(direction as u32).name.clone(),
+            direction: self.plan.network.label(direction as u32),
+            packets: counters.offered,
+            bytes: counters.delivered_bytes,
+            dropped: counters.dropped(),
+            drops: Drops { queue: counters.queue, loss: counters.loss, down: counters.down },
+            queue_max: u64::from(link.queue().most()),
+            utilisation: self.utilisation(direction),
+            measured: None,
+        }
+    }
+
+    /// Adds what this part has to say beside the whole run.
+    fn measure(&self, result: &mut RunResult) {
+        for number in 0..result.flows.len() {
+            result.flows[number].measured = Some(MeasuredFlow {
+                delivered: self.span.read(number),
+                goodput: self.goodput(number),
+                throughput: self.throughput(number),
+                paths: self.paths(number),
+                links: self.flow_links(number),
+            });
+        }
+        for (direction, link) in result.links.iter_mut().enumerate() {
+            let counters = self.span.link(direction);
+            link.measured = Some(MeasuredLink {
+                packets: counters.offered,
+                bytes: counters.delivered_bytes,
+                dropped: counters.dropped(),
+                utilisation: self.utilisation(direction),
+            });
+        }
+        result.stations = stations(self.plan, &self.span);
+        result.measured = Some(MeasuredRun {
+            between: [self.span.from, self.span.to].map(|moment| moment.at.as_secs_f64()),
+            fairness: fairness(&self.throughputs()),
+            increase: increase(&result.flows, &self.throughputs()),
+        });
+    }
+
+    fn goodput(&self, flow: usize) -> f64 {
+        rate(self.span.read(flow), self.seconds[flow])
+    }
+
+    fn throughput(&self, flow: usize) -> f64 {
+        rate(self.span.data(&self.engine.flow(flow).routes), self.seconds[flow])
+    }
+
+    fn throughputs(&self) -> Vec<f64> {
+        (0..self.seconds.len()).map(|flow| self.throughput(flow)).collect()
+    }
+
+    fn utilisation(&self, direction: usize) -> f64 {
+        let data = |flow| self.span.data_over(&self.engine.flow(flow).routes, direction as u32);
+        let carried: f64 = (0..self.seconds.len()).map(|flow| rate(data(flow), self.seconds[flow])).sum();
+        let [from, to] = self.busy;
+        carried / self.engine.links()[direction].mean_rate(from, to) * 100.0
+    }
+
+    fn flow_links(&self, flow: usize) -> Vec<FlowLink> {
+        let packets = self.span.packets(&self.engine.flow(flow).routes).into_iter();
+        let link = |(direction, [packets, dropped]): (u32, [u64; 2])| FlowLink {
+            name: self.plan.network.medium(direction).to_owned(),
+            direction: self.plan.network.label(direction),
+            packets,
+            dropped,
+        };
+        packets.map(link).collect()
+    }
+
+    /// The paths of a flow's sender.
+    fn paths(&self, flow: usize) -> Vec<MeasuredPath> {
+        let agent = self.engine.flow(flow).agents.start;
+        let name = |path| self.engine.agents()[agent].path_name(path).map(str::to_owned);
+        let paths = self.span.paths(agent);
+        let measured =
+            |path| Some(MeasuredPath { name: name(path)?, mean_cwnd: self.span.mean_window(agent, path) });
+        paths.filter_map(measured).collect()
+    }
+}
+
+/// What the radios did in a part of the run.
+fn stations(plan: &Plan<'_>, span: &Span<'_>) -> Vec<StationResult> {
+    let all = plan.network.radios();
+    let channels = all.channels().enumerate();
+    let places = channels.flat_map(|(number, index)| all.nodes(number).map(move |node| (index, node)));
+    let station = |((index, node), counted): ((usize, usize), Statistics)| {
+        let seconds = |nanos: u64| Duration::from_nanos(nanos).as_secs_f64();
+        let Statistics { rts, data, collisions, drops, airtime } = counted;
+        StationResult {
+            node: plan.network.node_name(node).to_owned(),
+            channel: plan.scenario.channels[index].name.clone(),
+            rts: Exchanges { sent: rts.sent, answered: rts.answered },
+            data: Exchanges { sent: data.sent, answered: data.answered },
+            collisions: Collisions {
+                hidden: collisions.hidden,
+                slot: collisions.slot,
+                capture: collisions.capture,
+            },
+            drops: StationDrops {
+                queue: drops.queue,
+                rts_retries: drops.rts_retries,
+                data_retries: drops.data_retries,
+            },
+            airtime: Airtime {
+                data: seconds(airtime.data),
+                control: seconds(airtime.control),
+                collision: seconds(airtime.collision),
+                idle: seconds(airtime.idle),
+            },
+        }
+    };
+    places.zip(span.radios()).map(station).collect()
+}
+
+/// Bit/s.
+fn rate(bytes: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 }
 }

@@ -2,14 +2,17 @@
 
 mod build;
 mod collect;
+mod fairness;
+mod snapshot;
 mod values;
 
 use std::ops::ControlFlow;
 
 use anabranch_proto::{Policies, Time};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Halt};
 use crate::error::RunError;
+use crate::network::RADIO;
 use crate::observe::trace::{Names, Observer};
 use crate::results::RunResult;
 use crate::scenario::Scenario;
@@ -17,6 +20,7 @@ use crate::traffic::Sink;
 use crate::transport::End;
 
 use build::Plan;
+use snapshot::Snapshot;
 
 /// What goes with a run but is no part of the scenario: nothing here changes its result but the policies' own
 /// code.
@@ -65,16 +69,20 @@ pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, Ru
     let mut engine = Engine::new(plan.parts(&policies, observed, observer.take(), extra_polls)?);
     let stop = scenario.stop.map(|stop| Time::ZERO + stop);
     let expected = scenario.flows.iter().map(|flow| flow.traffic.amount()).sum();
-    let watch = |engine: &Engine<'_, End>| match &mut progress {
+    let mut watch = |engine: &Engine<'_, End>| match &mut progress {
         None => ControlFlow::Continue(()),
         Some(progress) => {
             let (now, events) = (engine.now(), engine.events());
             progress(Progress { now, delivered: delivered(engine.agents()), expected, stop, events })
         }
     };
-    match engine.run(stop.unwrap_or(Time::NEVER), watch) {
-        Ok(()) => Ok(collect::result(&plan, &engine)),
-        Err(interrupted) => Err(RunError::Interrupted { at: interrupted.at }),
+    let mut pauses = Vec::new();
+    loop {
+        match engine.run(stop.unwrap_or(Time::NEVER), &mut watch) {
+            Ok(Halt::Paused) => pauses.push(Snapshot::new(&engine)),
+            Ok(Halt::Ended) => return Ok(collect::result(&plan, &engine, pauses)),
+            Err(interrupted) => return Err(RunError::Interrupted { at: interrupted.at }),
+        }
     }
 }
 
@@ -83,12 +91,25 @@ fn delivered(agents: &[End]) -> u64 {
 }
 
 impl Plan<'_> {
+    fn channel_names(&self) -> Vec<(String, Vec<String>)> {
+        let radios = self.network.radios();
+        let nodes =
+            |channel| radios.nodes(channel).map(|node| self.network.node_name(node).to_owned()).collect();
+        let name = |index: usize| self.scenario.channels[index].name.clone();
+        radios.channels().enumerate().map(|(channel, index)| (name(index), nodes(channel))).collect()
+    }
+
     fn names(&self) -> Names {
         let links = (0..2 * self.network.links().len() as u32)
             .map(|direction| (self.network.link_of(direction).name.clone(), self.network.label(direction)));
+        let radios = (0..self.network.radios().hops().len() as u32)
+            .map(|hop| (self.network.medium(RADIO + hop).to_owned(), self.network.label(RADIO + hop)));
         Names {
+            protocols: self.flows.iter().map(|site| site.flow.transport.name()).collect(),
             flows: self.flows.iter().map(|site| site.flow.name.clone()).collect(),
             links: links.collect(),
+            hops: radios.collect(),
+            channels: self.channel_names(),
         }
     }
 }

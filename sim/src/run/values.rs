@@ -8,6 +8,9 @@ use crate::scenario::{Change, Flow, Link, Loss, Queue, Scenario, Traffic};
 pub(super) fn check(scenario: &Scenario) -> Result<(), RunError> {
     distinct(scenario.links.iter().map(|link| link.name.as_str()), Item::Link)?;
     distinct(scenario.flows.iter().map(|flow| flow.name.as_str()), Item::Flow)?;
+    if scenario.measure.is_some_and(|[from, until]| until <= from) {
+        at(Item::Scenario, Err(("measure", "must end after it begins")))?;
+    }
     scenario.links.iter().try_for_each(link)?;
     scenario.flows.iter().try_for_each(|f| flow(f, scenario))?;
     scenario.changes.iter().enumerate().try_for_each(|(number, c)| change(number, c, scenario))

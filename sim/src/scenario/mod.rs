@@ -5,8 +5,10 @@
 //! [`keys`] read its tables into these types (`link`, `flow`, `sctp`), and `read` checks what only the whole
 //! can tell. Whatever is wrong becomes one [`ScenarioError`].
 
+mod air;
 pub mod at;
 mod blame;
+mod channel;
 pub mod document;
 pub mod error;
 mod flow;
@@ -14,16 +16,36 @@ pub mod keys;
 mod link;
 mod read;
 mod sctp;
+mod station;
+mod tcp;
 pub mod units;
 
+pub use channel::{Channel, Dcf, Powers, Propagation, Ranges, Reception, Timing};
 pub use document::Document;
 pub use error::ScenarioError;
+pub use station::{Route, Station};
+pub use tcp::{Tcp, WindowSize};
+
+pub use crate::transport::tcp::{Halving, TcpConfig, Variant};
 
 use anabranch_proto::{Config, Duration, Policies, Reliability};
 
 /// The bytes that a size with its unit says, as `"64 KiB"`; or what is wrong.
 pub fn size(text: &str) -> Result<u64, String> {
     units::SIZE.read(text).map_err(|bad| format!("{}; {}", bad.message, bad.hint))
+}
+
+/// The time that a duration with its unit says, as `"50 ms"`; or what is wrong.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    units::DURATION
+        .read(text)
+        .map(Duration::from_nanos)
+        .map_err(|bad| format!("{}; {}", bad.message, bad.hint))
+}
+
+/// The bit/s that a rate with its unit says, as `"10 Mbit/s"`; or what is wrong.
+pub fn rate(text: &str) -> Result<u64, String> {
+    units::RATE.read(text).map_err(|bad| format!("{}; {}", bad.message, bad.hint))
 }
 
 /// The protocol's parameters that assignments `KEY=VALUE` to keys of `[flow.sctp]` make, given by `option`.
@@ -54,12 +76,20 @@ pub struct Scenario {
     pub stop: Option<Duration>,
     /// Bytes of IP header before every packet.
     pub ip_header: u32,
+    /// From when to when results are measured beside those of the whole run, from its beginning.
+    pub measure: Option<[Duration; 2]>,
     /// The links, in any order.
     pub links: Vec<Link>,
     /// The flows, in any order.
     pub flows: Vec<Flow>,
     /// What changes while it runs, in any order.
     pub changes: Vec<Change>,
+    /// The channels on which radios are, in any order.
+    pub channels: Vec<Channel>,
+    /// The nodes with radios, in any order.
+    pub stations: Vec<Station>,
+    /// Ways between radios; all others are the shortest.
+    pub routes: Vec<Route>,
 }
 
 impl Default for Scenario {
@@ -72,9 +102,13 @@ impl Default for Scenario {
             wire: false,
             stop: None,
             ip_header: 20,
+            measure: None,
             links: Vec::new(),
             flows: Vec::new(),
             changes: Vec::new(),
+            channels: Vec::new(),
+            stations: Vec::new(),
+            routes: Vec::new(),
         }
     }
 }
@@ -202,6 +236,8 @@ impl Flow {
 pub enum Transport {
     /// An SCTP association.
     Sctp(Box<Sctp>),
+    /// A TCP connection.
+    Tcp(Box<Tcp>),
     /// UDP: messages leave at their time, and nothing is sent again.
     Datagram,
 }
@@ -211,6 +247,7 @@ impl Transport {
     pub fn name(&self) -> &'static str {
         match self {
             Transport::Sctp(_) => "sctp",
+            Transport::Tcp(_) => "tcp",
             Transport::Datagram => "udp",
         }
     }

@@ -141,6 +141,8 @@ pub(crate) struct Sink {
     ready: Time,
     /// Bytes read.
     read: u64,
+    /// When it read first.
+    first: Option<Time>,
     completed: Option<Time>,
 }
 
@@ -148,7 +150,15 @@ impl Sink {
     /// The application of `flow`.
     pub(crate) fn new(flow: &Flow) -> Self {
         let amount = flow.traffic.amount();
-        Sink { rate: flow.read_rate, amount, readable: false, ready: Time::ZERO, read: 0, completed: None }
+        Sink {
+            rate: flow.read_rate,
+            amount,
+            readable: false,
+            ready: Time::ZERO,
+            read: 0,
+            first: None,
+            completed: None,
+        }
     }
 
     /// Whether it reads now.
@@ -174,6 +184,7 @@ impl Sink {
     /// It read so much; at a given rate, the next can be read when this would have come in at that rate.
     pub(crate) fn took(&mut self, now: Time, bytes: usize) {
         self.read += bytes as u64;
+        self.first.get_or_insert(now);
         if let Some(rate) = self.rate {
             self.ready = after(self.ready.max(now), bytes as u128 * 8, rate);
         }
@@ -185,6 +196,11 @@ impl Sink {
     /// Bytes read.
     pub(crate) fn bytes(&self) -> u64 {
         self.read
+    }
+
+    /// When it read the first user data.
+    pub(crate) fn first(&self) -> Option<Time> {
+        self.first
     }
 
     /// When it read the last byte.

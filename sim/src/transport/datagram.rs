@@ -175,7 +175,7 @@ impl Agent for DatagramAgent {
         }
     }
 
-    fn path_name(&mut self, _: PathId) -> Option<&str> {
+    fn path_name(&self, _: PathId) -> Option<&str> {
         match self {
             DatagramAgent::Sender(sender) => Some(&sender.path),
             DatagramAgent::Receiver(_) => None,

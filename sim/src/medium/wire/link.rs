@@ -36,6 +36,8 @@ pub(crate) struct Direction {
     like: (u32, u64),
     losses: Losses,
     counters: Counters,
+    /// The rates that it had, each since when.
+    rates: Vec<(Time, u64)>,
 }
 
 /// A packet on a link.
@@ -58,6 +60,10 @@ pub enum DropCause {
     Loss,
     /// The link was down, or went down.
     Down,
+    /// No CTS came to the last RTS.
+    Rts,
+    /// No ACK came to the last frame of data.
+    Data,
 }
 
 /// What a link direction has done so far.
@@ -73,6 +79,24 @@ pub(crate) struct Counters {
     pub(crate) loss: u64,
     /// Packets dropped because the link was down.
     pub(crate) down: u64,
+}
+
+impl Counters {
+    /// Packets dropped, of all causes.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.queue + self.loss + self.down
+    }
+
+    /// What was counted since they were like `earlier`.
+    pub(crate) fn since(&self, earlier: &Counters) -> Counters {
+        Counters {
+            offered: self.offered - earlier.offered,
+            delivered_bytes: self.delivered_bytes - earlier.delivered_bytes,
+            queue: self.queue - earlier.queue,
+            loss: self.loss - earlier.loss,
+            down: self.down - earlier.down,
+        }
+    }
 }
 
 /// What becomes different in a link direction; what is `None` stays.
@@ -102,6 +126,7 @@ impl Direction {
             mark: u64::MAX,
             losses,
             counters: Counters::default(),
+            rates: vec![(Time::ZERO, rate)],
         }
     }
 
@@ -168,6 +193,27 @@ impl Direction {
         self.fifo.len()
     }
 
+    /// The frames on it, those that wait first to last.
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
+        self.fifo.iter().map(|carried| &carried.frame)
+    }
+
+    /// Its mean rate over time between two moments, bit/s.
+    pub(crate) fn mean_rate(&self, from: Time, to: Time) -> f64 {
+        let ends = self.rates.iter().skip(1).map(|(since, _)| *since).chain([Time::NEVER]);
+        let (mut bits, mut nanos) = (0u128, 0u128);
+        for ((since, rate), end) in self.rates.iter().zip(ends) {
+            let part = end.min(to).as_nanos().saturating_sub(since.max(&from).as_nanos());
+            bits += u128::from(part) * u128::from(*rate);
+            nanos += u128::from(part);
+        }
+        // In two parts, so that a rate that never changed comes out to the bit.
+        match bits.checked_div(nanos) {
+            Some(whole) => whole as f64 + (bits % nanos) as f64 / nanos as f64,
+            None => self.rate as f64,
+        }
+    }
+
     /// The head arrives.
     pub(crate) fn deliver(&mut self, now: Time) -> Option<Frame> {
         self.depart(now, |_, _, _| {});
@@ -194,7 +240,10 @@ impl Direction {
     /// The link becomes different. If it goes down, what is on it is lost and given back.
     pub(crate) fn alter(&mut self, now: Time, alteration: &Alteration) -> Vec<Carried> {
         self.depart(now, |_, _, _| {});
-        self.rate = alteration.rate.unwrap_or(self.rate);
+        if let Some(rate) = alteration.rate {
+            self.rate = rate;
+            self.rates.push((now, rate));
+        }
         self.delay = alteration.delay.unwrap_or(self.delay);
         if let Some(loss) = &alteration.loss {
             self.losses.change(loss);
@@ -334,6 +383,8 @@ mod tests {
         (0..4).for_each(|_| assert_eq!(offer(&mut link, ms(0), 125), None));
         let half = Alteration { rate: Some(500_000), ..Alteration::default() };
         assert!(link.alter(Time::from_nanos(MS * 3 / 2), &half).is_empty());
+        assert_eq!(link.mean_rate(ms(0), ms(3)), 750_000.0);
+        assert_eq!(link.mean_rate(ms(2), ms(3)), 500_000.0);
         assert_eq!(arrivals(&mut link), [11, 12, 14, 16], "one has left, one is being sent");
     }
 

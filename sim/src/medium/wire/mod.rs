@@ -5,6 +5,6 @@ mod loss;
 mod queue;
 
 pub use link::DropCause;
-pub(crate) use link::{Alteration, Carried, Direction};
+pub(crate) use link::{Alteration, Carried, Counters, Direction};
 pub(crate) use loss::Losses;
 pub(crate) use queue::Occupancy;

@@ -1,21 +1,64 @@
 //! A run as a pcapng file: one interface a link end, each packet where its first bit leaves and where its last
-//! bit arrives.
+//! bit arrives; and one a channel, each frame when it goes on the air.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
 
 use anabranch_proto::Time;
-use anabranch_proto::wire::Packet;
+use anabranch_proto::wire::{Chunk, Packet};
 use bytes::BytesMut;
 
 use super::comment::{comment, dropped};
-use super::{block, datagram};
+use super::option::{RADIOTAP, RAW};
+use super::{block, datagram, radio};
 use crate::medium::wire::DropCause;
-use crate::observe::trace::{Contents, Datagram, Names, Observer, Record, Shown};
+use crate::observe::trace::{Contents, Datagram, Names, Observer, RadioFrame, Record, Shown, TcpPacket};
 
 /// Packets that wait at most for what becomes of an earlier one; beyond, the earliest is written as if it had
 /// arrived, and appears once more if it does not.
 const MOST_HELD: usize = 1 << 17;
+
+/// How much of each packet is written; its size on the link is written in any case.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Snap {
+    /// All but the user data of its last chunk: every header of every chunk, and control chunks whole.
+    #[default]
+    Headers,
+    /// All of it.
+    Full,
+    /// So many bytes at most.
+    Bytes(u32),
+}
+
+impl std::str::FromStr for Snap {
+    type Err = String;
+
+    /// `headers`, `full`, or bytes.
+    fn from_str(text: &str) -> Result<Snap, String> {
+        match text {
+            "headers" => Ok(Snap::Headers),
+            "full" => Ok(Snap::Full),
+            bytes => bytes
+                .parse()
+                .map(Snap::Bytes)
+                .map_err(|_| "write `headers`, `full` or a number of bytes".to_owned()),
+        }
+    }
+}
+
+/// Bytes of user data, with padding, at the end of a packet.
+fn user_data(contents: &Owned) -> usize {
+    let last = match contents {
+        Owned::Sctp(packet) => packet.chunks.last(),
+        Owned::Tcp(packet) => return packet.segment.length as usize,
+        Owned::Datagram(datagram) => return datagram.payload as usize,
+    };
+    match last {
+        Some(Chunk::Data(data)) => data.payload.len().next_multiple_of(4),
+        Some(Chunk::IData(data)) => data.payload.len().next_multiple_of(4),
+        _ => 0,
+    }
+}
 
 /// Writes the packets of one run, in order of time.
 ///
@@ -24,7 +67,10 @@ const MOST_HELD: usize = 1 << 17;
 pub struct CaptureWriter<W: Write> {
     out: W,
     comment: String,
+    snap: Snap,
     flows: Vec<String>,
+    /// By channel: the nodes of its radios.
+    channels: Vec<Vec<String>>,
     /// In order of time.
     pub(super) held: VecDeque<Held>,
     pub(super) most_held: usize,
@@ -44,7 +90,10 @@ pub(super) struct Held {
     at: Time,
     interface: u32,
     inbound: bool,
-    contents: Owned,
+    /// What is written of it; of a frame without data, nothing.
+    contents: Option<Owned>,
+    /// The frame of a radio that it is, or is in, and its channel.
+    air: Option<(usize, RadioFrame)>,
     size: u32,
     hops: u32,
     comment: String,
@@ -55,6 +104,7 @@ pub(super) struct Held {
 /// What was in a packet.
 enum Owned {
     Sctp(Packet),
+    Tcp(TcpPacket),
     Datagram(Datagram),
 }
 
@@ -62,6 +112,7 @@ impl Owned {
     fn new(contents: Contents<'_>) -> Self {
         match contents {
             Contents::Sctp(packet) => Owned::Sctp(packet.clone()),
+            Contents::Tcp(packet) => Owned::Tcp(packet.clone()),
             Contents::Datagram(datagram) => Owned::Datagram(datagram.clone()),
         }
     }
@@ -69,6 +120,7 @@ impl Owned {
     fn contents(&self) -> Contents<'_> {
         match self {
             Owned::Sctp(packet) => Contents::Sctp(packet),
+            Owned::Tcp(packet) => Contents::Tcp(packet),
             Owned::Datagram(datagram) => Contents::Datagram(datagram),
         }
     }
@@ -80,7 +132,9 @@ impl<W: Write> CaptureWriter<W> {
         CaptureWriter {
             out,
             comment: comment.to_owned(),
+            snap: Snap::Full,
             flows: Vec::new(),
+            channels: Vec::new(),
             held: VecDeque::new(),
             most_held: MOST_HELD,
             first: 0,
@@ -89,6 +143,11 @@ impl<W: Write> CaptureWriter<W> {
             buffer: BytesMut::new(),
             failed: None,
         }
+    }
+
+    /// Writes so much of each packet.
+    pub fn snap(self, snap: Snap) -> Self {
+        CaptureWriter { snap, ..self }
     }
 
     /// Writes what is still held back; says if anything could not be written.
@@ -103,7 +162,7 @@ impl<W: Write> CaptureWriter<W> {
 
     /// A packet appears at one end of a link; returns its number.
     fn appear(&mut self, at: Time, end: End, flow: usize, shown: &Shown<'_>) -> u64 {
-        let contents = Owned::new(shown.contents);
+        let contents = Some(Owned::new(shown.contents));
         let comment = comment(self.flows.get(flow).map_or("?", String::as_str), shown);
         let (interface, inbound, settled) = match end {
             End::Sending(link) => (link, false, false),
@@ -111,8 +170,43 @@ impl<W: Write> CaptureWriter<W> {
             End::Receiving(link) => (link ^ 1, true, true),
         };
         let (interface, size, hops) = (interface as u32, shown.size, shown.hops);
-        self.held.push_back(Held { at, interface, inbound, contents, size, hops, comment, settled });
+        self.held.push_back(Held {
+            at,
+            interface,
+            inbound,
+            contents,
+            air: None,
+            size,
+            hops,
+            comment,
+            settled,
+        });
         self.first + self.held.len() as u64 - 1
+    }
+
+    /// A frame of a radio goes on the air.
+    fn send(&mut self, at: Time, channel: usize, frame: RadioFrame, packet: Option<(usize, Shown<'_>)>) {
+        let station = frame.from as usize;
+        let node = self.channels[channel].get(station).map_or("?", String::as_str);
+        let to = self.channels[channel].get(frame.to as usize).map_or("?", String::as_str);
+        let about =
+            packet.map(|(flow, shown)| comment(self.flows.get(flow).map_or("?", String::as_str), &shown));
+        let comment = match about {
+            Some(about) => format!("{node} to {to}; {about}"),
+            None => format!("{node} to {to}"),
+        };
+        let (size, hops) = packet.map_or((0, 0), |(_, shown)| (shown.size, shown.hops));
+        self.held.push_back(Held {
+            at,
+            interface: (self.on_link.len() + channel) as u32,
+            inbound: false,
+            contents: packet.map(|(_, shown)| Owned::new(shown.contents)),
+            air: Some((channel, frame)),
+            size,
+            hops,
+            comment,
+            settled: true,
+        });
     }
 
     /// It is known what becomes of a packet.
@@ -150,13 +244,28 @@ impl<W: Write> CaptureWriter<W> {
 
     fn write(&mut self, held: &Held) {
         self.datagram.clear();
-        if let Err(error) = datagram::put(held.contents.contents(), held.size, held.hops, &mut self.datagram)
+        if let Some(contents) = &held.contents
+            && let Err(error) = datagram::put(contents.contents(), held.size, held.hops, &mut self.datagram)
         {
             self.fail(io::Error::other(error));
             return;
         }
-        let nanos = held.at.as_nanos();
-        block::packet(&mut self.buffer, held.interface, nanos, held.inbound, &self.datagram, &held.comment);
+        let mut size = self.datagram.len();
+        let mut cut = held.contents.as_ref().map_or(0, user_data);
+        if let Some((channel, frame)) = &held.air {
+            let datagram = self.datagram.split();
+            size = radio::put(*channel, frame, &datagram, &mut self.datagram);
+            // The check sequence of a frame stands behind its user data.
+            cut += if cut > 0 { radio::CHECK } else { 0 };
+        }
+        let there = self.datagram.len();
+        let kept = match self.snap {
+            Snap::Full => there,
+            Snap::Bytes(most) => there.min(most as usize),
+            Snap::Headers => there.saturating_sub(cut),
+        };
+        let (nanos, bytes) = (held.at.as_nanos(), (&self.datagram[..kept], size));
+        block::packet(&mut self.buffer, held.interface, nanos, held.inbound, bytes, &held.comment);
         self.write_buffer();
     }
 
@@ -189,13 +298,22 @@ impl<W: Write> Observer for CaptureWriter<W> {
         for (link, direction) in &names.links {
             let (here, there) = direction.split_once('>').unwrap_or((direction, "?"));
             let description = format!("link {link} at {here}, towards {there}");
-            block::interface(&mut self.buffer, &format!("{link}:{here}"), &description);
+            block::interface(&mut self.buffer, RAW, &format!("{link}:{here}"), &description);
         }
+        for (channel, nodes) in &names.channels {
+            let description = format!("channel {channel}, {} radios", nodes.len());
+            block::interface(&mut self.buffer, RADIOTAP, channel, &description);
+        }
+        self.channels = names.channels.iter().map(|(_, nodes)| nodes.clone()).collect();
         self.write_buffer();
     }
 
     fn record(&mut self, at: Time, record: &Record<'_>) {
+        let wired = |link: usize| link < self.on_link.len();
         match record {
+            Record::Air { channel, frame, packet } => self.send(at, *channel, *frame, *packet),
+            // Between radios the frames themselves say what becomes of a packet.
+            Record::Delivered { link, .. } | Record::Dropped { link, .. } if !wired(*link) => return,
             Record::Started { link, flow, number, packet } => {
                 let here = self.appear(at, End::Sending(*link), *flow, packet);
                 self.on_link[*link].push_back((*number, here));

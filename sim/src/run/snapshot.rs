@@ -1,0 +1,132 @@
+//! What a run has done up to a moment; the difference of two moments is what is measured between them.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use anabranch_proto::{PathId, Time};
+
+use crate::engine::{ARRIVED, Engine, Sum};
+use crate::medium::wire::Counters;
+use crate::medium::wireless::Statistics;
+use crate::transport::End;
+
+/// The counters of a run at a moment.
+pub(super) struct Snapshot {
+    pub(super) at: Time,
+    /// By flow: bytes that its receiver has read.
+    read: Vec<u64>,
+    /// By place in the table of routes: frames offered and dropped there, and bytes of packets with data that arrived.
+    offered: Vec<u64>,
+    dropped: Vec<u64>,
+    data: Vec<u64>,
+    /// By link direction.
+    links: Vec<Counters>,
+    /// By channel, then station.
+    radios: Vec<Statistics>,
+    /// By agent and path.
+    windows: BTreeMap<(usize, PathId), Sum>,
+}
+
+impl Snapshot {
+    /// The counters now.
+    pub(super) fn new(engine: &Engine<'_, End>) -> Self {
+        let read = |ends: &[End]| ends.iter().filter_map(End::sink).map(|sink| sink.bytes()).sum();
+        Snapshot {
+            at: engine.now(),
+            read: engine.flows().map(read).collect(),
+            offered: engine.offered(),
+            dropped: engine.counts().dropped.clone(),
+            data: engine.counts().data.clone(),
+            links: engine.links().iter().map(|link| *link.counters()).collect(),
+            radios: engine.channels().iter().flat_map(|channel| channel.all(engine.now())).collect(),
+            windows: engine.windows(),
+        }
+    }
+
+    /// At the beginning of the same run, when all counters were zero.
+    pub(super) fn beginning(&self) -> Self {
+        Snapshot {
+            at: Time::ZERO,
+            read: vec![0; self.read.len()],
+            offered: vec![0; self.offered.len()],
+            dropped: vec![0; self.dropped.len()],
+            data: vec![0; self.data.len()],
+            links: vec![Counters::default(); self.links.len()],
+            radios: vec![Statistics::default(); self.radios.len()],
+            windows: BTreeMap::new(),
+        }
+    }
+}
+
+/// What happened between two moments of a run.
+pub(super) struct Span<'s> {
+    pub(super) routes: &'s [u32],
+    pub(super) from: &'s Snapshot,
+    pub(super) to: &'s Snapshot,
+}
+
+impl Span<'_> {
+    /// How long it is.
+    pub(super) fn seconds(&self) -> f64 {
+        self.to.at.since(self.from.at).as_secs_f64()
+    }
+
+    /// Bytes that the receiver of a flow read.
+    pub(super) fn read(&self, flow: usize) -> u64 {
+        self.to.read[flow] - self.from.read[flow]
+    }
+
+    /// Bytes of packets with user data that arrived at the end of these routes.
+    pub(super) fn data(&self, places: &Range<usize>) -> u64 {
+        places.clone().map(|place| self.data_at(place)).sum()
+    }
+
+    /// The same of the routes that cross a link direction.
+    pub(super) fn data_over(&self, places: &Range<usize>, direction: u32) -> u64 {
+        let (mut crosses, mut bytes) = (false, 0);
+        for place in places.clone() {
+            crosses |= self.routes[place] == direction;
+            if self.routes[place] >= ARRIVED {
+                bytes += if crosses { self.data_at(place) } else { 0 };
+                crosses = false;
+            }
+        }
+        bytes
+    }
+
+    fn data_at(&self, place: usize) -> u64 {
+        self.to.data[place] - self.from.data[place]
+    }
+
+    /// By link direction on these routes: packets of these routes that were offered, and dropped.
+    pub(super) fn packets(&self, places: &Range<usize>) -> BTreeMap<u32, [u64; 2]> {
+        let mut packets = BTreeMap::new();
+        for place in places.clone().filter(|place| self.routes[*place] < ARRIVED) {
+            let [offered, dropped] = packets.entry(self.routes[place]).or_default();
+            *offered += self.to.offered[place] - self.from.offered[place];
+            *dropped += self.to.dropped[place] - self.from.dropped[place];
+        }
+        packets
+    }
+
+    /// What a link direction did.
+    pub(super) fn link(&self, direction: usize) -> Counters {
+        self.to.links[direction].since(&self.from.links[direction])
+    }
+
+    /// What the radios counted, by channel, then station.
+    pub(super) fn radios(&self) -> impl Iterator<Item = Statistics> {
+        self.to.radios.iter().zip(&self.from.radios).map(|(now, then)| now.since(then))
+    }
+
+    /// The paths of an agent that had a congestion window by the end.
+    pub(super) fn paths(&self, agent: usize) -> impl Iterator<Item = PathId> {
+        self.to.windows.keys().filter(move |(of, _)| *of == agent).map(|(_, path)| *path)
+    }
+
+    /// The mean congestion window of an agent's path, if it had one.
+    pub(super) fn mean_window(&self, agent: usize, path: PathId) -> Option<f64> {
+        let key = (agent, path);
+        self.to.windows.get(&key)?.mean_since(self.from.windows.get(&key))
+    }
+}
