@@ -1,12 +1,12 @@
 //! Two hosts joined by two links, for root: `anabranch-net` on one, usrsctp or the Linux kernel on the other. The first link
-//! is cut silently in the middle of a transfer, and the second takes over.
+//! (where we send: that of our primary path) is cut silently in the middle of a transfer, and the other takes over.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anabranch_net::{Association, Carrier, Endpoint, Event, Message, Options, PathId, PathState};
+use anabranch_net::{Association, Carrier, Endpoint, Event, Message, Options, PathId, PathReport, PathState};
 use anabranch_proto::Config;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{sleep, timeout};
@@ -128,10 +128,15 @@ async fn row(site: &Site, role: Role, from: From, over: Over) -> Done {
     let association = peer.meet(&endpoint, role, over).await?;
     both_paths(&association, &mut peer, role).await?;
     let letters = letters();
+    // What we send goes by our primary path, which is where the peer has begun.
+    let link = match from {
+        From::Us => primary(&association).map_or(0, |path| usize::from(path.remote.ip == address(1, 1))),
+        From::Peer => 0,
+    };
     let steps = async {
         sleep(BEFORE_CUT).await;
         // It may block for a moment; so does the world that it is about.
-        site.cut(0, false);
+        site.cut(link, false);
     };
     let transfer = async {
         match from {
@@ -140,6 +145,10 @@ async fn row(site: &Site, role: Role, from: From, over: Over) -> Done {
         }
     };
     tokio::join!(steps, transfer).1
+}
+
+fn primary(association: &Association) -> Option<PathReport> {
+    association.paths().into_iter().find(|path| path.primary)
 }
 
 fn options(role: Role, over: Over) -> Options {
@@ -260,12 +269,7 @@ async fn both_paths(association: &Association, peer: &mut Far, role: Role) -> Do
 }
 
 async fn we_send(association: &Association, peer: &mut Far, letters: &[Letter]) -> Done {
-    // By its address: which path is the first depends on where the peer answered from.
-    let cut = association
-        .paths()
-        .iter()
-        .find(|path| path.remote.ip == address(1, 0))
-        .map_or(PathId(0), |path| path.id);
+    let cut = primary(association).map_or(PathId(0), |path| path.id);
     let mut events = association.events();
     let send = async {
         for letter in letters {

@@ -49,7 +49,7 @@ pub fn markdown(entries: &[Entry]) -> String {
          Between the ends is a small network that takes 2 ms each way and loses what a row says, both ways, by a \
          seeded draw. The rows with several paths run on `anabranch-net` between two hosts (network namespaces, or one and the \
          kernel's machine) with two links of 20 Mbit/s, of which the first is cut silently after 0.6 s. \"Peer wrong\": the row cannot \
-         pass, since the peer breaks the RFC that the note names. Number, stream, size, order and content \
+         pass, since the peer breaks the RFC that the note names; \"open\": it does not, and the cause is not known. Number, stream, size, order and content \
          of every message are compared; a malformed packet of the peer, or an error that it reports, fails a row. \
          \"Server\" and \"client\" are the roles of the peer. One row alone, every packet printed: \
          `cargo run --manifest-path interop/Cargo.toml -- --only usrsctp/reset-us/server --trace`.\n\n",
@@ -86,6 +86,7 @@ fn cell(entry: Option<&Entry>, notes: &mut Vec<String>) -> String {
             None => return "passed".to_owned(),
         },
         Some((Outcome::NotOffered(why), stack)) => ("not offered", format!("{stack}: {why}")),
+        Some((Outcome::Open(why), stack)) => ("open", format!("{stack}: {why}")),
         Some((Outcome::PeerWrong(why), stack)) => ("peer wrong", format!("{stack}: {why}")),
         Some((Outcome::Failed(why), stack)) => ("**failed**", format!("{stack}: {why}")),
         Some((Outcome::Skipped(why), stack)) => ("skipped", format!("{stack}: {why}")),
@@ -104,9 +105,10 @@ pub fn summary(entries: &[Entry]) -> String {
     let (passed, failed) = (count(|o| *o == Outcome::Passed), count(|o| matches!(o, Outcome::Failed(_))));
     let not_offered = count(|o| matches!(o, Outcome::NotOffered(_)));
     let skipped = count(|o| matches!(o, Outcome::Skipped(_)));
+    let open = count(|o| matches!(o, Outcome::Open(_)));
     let wrong = count(|o| matches!(o, Outcome::PeerWrong(_)));
     format!(
-        "{passed} passed, {not_offered} not offered, {wrong} where the peer is wrong, {skipped} skipped, {failed} failed"
+        "{passed} passed, {not_offered} not offered, {wrong} where the peer is wrong, {open} open, {skipped} skipped, {failed} failed"
     )
 }
 
@@ -135,6 +137,7 @@ pub fn json(entries: &[Entry]) -> String {
             Outcome::Passed => ("passed", None),
             Outcome::NotOffered(why) => ("not offered", Some(why.as_str())),
             Outcome::PeerWrong(why) => ("peer wrong", Some(why.as_str())),
+            Outcome::Open(why) => ("open", Some(why.as_str())),
             Outcome::Failed(why) => ("failed", Some(why.as_str())),
             Outcome::Skipped(why) => ("skipped", Some(why.as_str())),
         };
