@@ -2,7 +2,7 @@
 //! is for scenarios that come as a literal.
 
 use crate::error::{Item, RunError};
-use crate::scenario::{Change, Flow, Link, Loss, Queue, Scenario, Traffic};
+use crate::scenario::{Amount, Change, Codel, Flow, Link, Loss, Queue, Red, Scenario, Traffic};
 
 /// Whether every value of the scenario can be used.
 pub(super) fn check(scenario: &Scenario) -> Result<(), RunError> {
@@ -32,12 +32,12 @@ fn at(item: Item, judgement: Judgement) -> Result<(), RunError> {
 }
 
 fn link(link: &Link) -> Result<(), RunError> {
-    let empty = |queue: &Queue| matches!(queue, Queue::Packets(0) | Queue::Bytes(0));
+    let empty = |queue: &Queue| matches!(queue.limit(), Amount::Packets(0) | Amount::Bytes(0));
     let judgement = match () {
         _ if link.between[0] == link.between[1] => Err(("between", "a link joins two different nodes")),
         _ if link.queue.iter().any(empty) => Err(("queue", "must hold at least one packet")),
         _ if !(528..=65_535).contains(&link.mtu) => Err(("mtu", "must be from 528 to 65535 bytes")),
-        _ => rates(&link.rate).and_then(|()| losses(&link.loss)),
+        _ => rates(&link.rate).and_then(|()| losses(&link.loss)).and_then(|()| queues(&link.queue)),
     };
     at(Item::Link(link.name.clone()), judgement)
 }
@@ -49,9 +49,35 @@ fn rates(rates: &[u64; 2]) -> Judgement {
 fn losses(losses: &[Loss; 2]) -> Judgement {
     losses.iter().try_for_each(|loss| match loss {
         Loss::Random(p) if !(0.0..=1.0).contains(p) => Err(("loss", "a probability is from 0 to 1")),
-        Loss::Listed(numbers) if numbers.first() == Some(&0) => Err(("loss", "packets are counted from 1")),
-        Loss::Listed(numbers) if !numbers.is_sorted_by(|a, b| a < b) => {
+        Loss::Bits(p) if !(0.0..=1.0).contains(p) => Err(("loss", "a probability is from 0 to 1")),
+        Loss::Gilbert { good, bad, to_bad, to_good }
+            if ![good, bad, to_bad, to_good].iter().all(|p| (0.0..=1.0).contains(*p)) =>
+        {
+            Err(("loss", "a probability is from 0 to 1"))
+        }
+        Loss::Every(0) => Err(("loss", "packets are counted from 1")),
+        Loss::Listed(numbers) | Loss::Data { numbers, .. } if numbers.first() == Some(&0) => {
+            Err(("loss", "packets are counted from 1"))
+        }
+        Loss::Listed(numbers) | Loss::Data { numbers, .. } if !numbers.is_sorted_by(|a, b| a < b) => {
             Err(("loss", "packet numbers ascend"))
+        }
+        _ => Ok(()),
+    })
+}
+
+fn queues(queues: &[Queue; 2]) -> Judgement {
+    queues.iter().try_for_each(|queue| match queue {
+        Queue::Red(Red { min, max, .. }) if min.number() >= max.number() => {
+            Err(("queue", "the upper threshold of RED is above the lower one"))
+        }
+        Queue::Red(Red { probability, weight, .. })
+            if ![probability, weight].iter().all(|share| (0.0..=1.0).contains(*share)) =>
+        {
+            Err(("queue", "the probability and the weight of RED are from 0 to 1"))
+        }
+        Queue::Codel(Codel { interval, .. }) if interval.is_zero() => {
+            Err(("queue", "the interval of CoDel is longer than zero"))
         }
         _ => Ok(()),
     })

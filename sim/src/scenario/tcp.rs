@@ -2,7 +2,7 @@
 
 use anabranch_proto::{Config, Duration, Policies, PolicySpec};
 
-use super::Queue;
+use super::Amount;
 use super::at::{At, Result};
 use super::keys::{Default as Unless, Key, fill};
 use super::sctp::bad_policy;
@@ -246,9 +246,9 @@ pub(super) fn tcp(at: &At<'_>, policies: &Policies) -> Result<Tcp> {
 }
 
 fn window_size(at: &At<'_>) -> Result<WindowSize> {
-    at.queue().map(|size| match size {
-        Queue::Packets(packets) => WindowSize::Packets(packets),
-        Queue::Bytes(bytes) => WindowSize::Bytes(bytes),
+    at.amount().map(|size| match size {
+        Amount::Packets(packets) => WindowSize::Packets(packets),
+        Amount::Bytes(bytes) => WindowSize::Bytes(bytes),
     })
 }
 
