@@ -170,6 +170,7 @@ mod tests {
             ended: 20.0,
             flows: vec![flow],
             links: vec![link("wifi", "s>r", 72), link("wifi", "r>s", 0)],
+            traffic: Vec::new(),
             fairness: Some(1.0),
             increase: None,
             measured: None,

@@ -57,10 +57,13 @@ impl Network {
         network.links =
             scenario.links.iter().enumerate().map(|(index, _)| network.edge(scenario, index)).collect();
         network.links.sort_by(|a, b| a.name.cmp(&b.name));
-        for flow in &scenario.flows {
-            for (key, node) in [("from", &flow.from), ("to", &flow.to)] {
+        let flows = scenario.flows.iter().map(|flow| (&flow.name, &flow.from, &flow.to));
+        let traffic = scenario.traffic.iter();
+        let traffic = traffic.flat_map(|t| t.pairs.iter().map(move |[from, to]| (&t.name, from, to)));
+        for (name, from, to) in flows.chain(traffic) {
+            for (key, node) in [("from", from), ("to", to)] {
                 let number = network.node(node).ok_or_else(|| RunError::UnknownNode {
-                    flow: flow.name.clone(),
+                    flow: name.clone(),
                     key,
                     node: node.clone(),
                     known: network.nodes.clone(),

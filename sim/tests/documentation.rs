@@ -51,7 +51,9 @@ fn the_document_lists_exactly_the_keys_that_are_read() {
 const BASE: &str = "[[node]]\nname = 's'\n[[node]]\nname = 'r'\n\
     [[link]]\nname = 'l'\nbetween = ['s', 'r']\nrate = '1 Mbit/s'\n\
     [[change]]\nat = '1 s'\nlink = 'l'\nup = false\n\
-    [[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nsend = '1 MB'\n";
+    [[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nsend = '1 MB'\n\
+    [[traffic]]\nname = 't'\nfrom = 's'\nto = 'r'\nload = '1 kbit/s'\nsizes = { '44 B' = 2 }\n\
+    on = '1 s'\noff = '1 s'\n";
 
 fn read(edits: &[String]) -> Result<Scenario, ScenarioError> {
     let mut document = Document::parse("base.toml", BASE)?;
@@ -67,6 +69,7 @@ fn path(header: &str, key: &str) -> String {
         "[[link]]" => "link.l.",
         "[[change]]" => "change.1.",
         "[[flow]]" => "flow.f.",
+        "[[traffic]]" => "traffic.t.",
         _ => "flow.f.sctp.",
     };
     format!("{prefix}{key}")
@@ -115,6 +118,18 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.send", "3 MB"),
     ("flow.f.rate", "3 kbit/s"),
     ("flow.f.message_size", "3 kB"),
+    ("flow.f.on", "3 s"),
+    ("flow.f.off", "{ exponential = '3 s' }"),
+    ("traffic.t.name", "other"),
+    ("traffic.t.from", "r"),
+    ("traffic.t.to", "s"),
+    ("traffic.t.both_ways", "true"),
+    ("traffic.t.load", "3 kbit/s"),
+    ("traffic.t.sizes", "{ '44 B' = 1, '45 B' = 1 }"),
+    ("traffic.t.sources", "4"),
+    ("traffic.t.on", "{ pareto = '1 s', shape = 1.5 }"),
+    ("traffic.t.off", "2 s"),
+    ("traffic.t.start", "{ uniform = ['0 s', '1 s'] }"),
     ("flow.f.unordered", "true"),
     ("flow.f.reliability", "{ lifetime = '200 ms' }"),
     ("flow.f.immediate", "true"),
@@ -175,6 +190,8 @@ const SINGLE: &[&str] = &[
     "link",
     "change",
     "flow",
+    "traffic",
+    "traffic.t.pairs",
     "node.s.name",
     "change.1.link",
     "flow.f.sctp",
@@ -200,6 +217,18 @@ fn every_key_is_consulted() {
                 "link.l.name" => vec!["change.1.link=other".to_owned()],
                 "flow.f.from" => vec!["flow.f.to=s".to_owned()],
                 "flow.f.to" => vec!["flow.f.from=r".to_owned()],
+                "traffic.t.from" => vec!["traffic.t.to=s".to_owned()],
+                "traffic.t.to" => vec!["traffic.t.from=r".to_owned()],
+                "flow.f.on" => vec![
+                    "flow.f.rate=1 Mbit/s".to_owned(),
+                    "flow.f.protocol=udp".to_owned(),
+                    "flow.f.off=2 s".to_owned(),
+                ],
+                "flow.f.off" => vec![
+                    "flow.f.rate=1 Mbit/s".to_owned(),
+                    "flow.f.protocol=udp".to_owned(),
+                    "flow.f.on=2 s".to_owned(),
+                ],
                 "flow.f.protocol" => vec!["flow.f.rate=1 Mbit/s".to_owned()],
                 "flow.f.sctp.authenticated_chunks"
                 | "flow.f.sctp.shared_key"

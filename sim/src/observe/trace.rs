@@ -18,7 +18,7 @@ pub trait Observer {
 /// What flows and link directions are called.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Names {
-    /// Flows, sorted.
+    /// Flows, sorted, then cross traffic, sorted.
     pub flows: Vec<String>,
     /// Link directions: name, then direction ("a>b"), sorted.
     pub links: Vec<(String, String)>,

@@ -93,8 +93,9 @@ impl Plan<'_> {
     fn names(&self) -> Names {
         let links = (0..2 * self.network.links().len() as u32)
             .map(|direction| (self.network.link_of(direction).name.clone(), self.network.label(direction)));
+        let flows = self.flows.iter().map(|site| site.flow.name.clone());
         Names {
-            flows: self.flows.iter().map(|site| site.flow.name.clone()).collect(),
+            flows: flows.chain(self.traffic.iter().map(|traffic| traffic.name.clone())).collect(),
             links: links.collect(),
         }
     }

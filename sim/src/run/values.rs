@@ -2,12 +2,14 @@
 //! is for scenarios that come as a literal.
 
 use crate::error::{Item, RunError};
-use crate::scenario::{Change, Flow, Link, Loss, Queue, Scenario, Traffic};
+use crate::scenario::{Change, CrossTraffic, Flow, Link, Loss, Queue, Scenario, Start, Times, Traffic};
 
 /// Whether every value of the scenario can be used.
 pub(super) fn check(scenario: &Scenario) -> Result<(), RunError> {
     distinct(scenario.links.iter().map(|link| link.name.as_str()), Item::Link)?;
-    distinct(scenario.flows.iter().map(|flow| flow.name.as_str()), Item::Flow)?;
+    let flows = scenario.flows.iter().map(|flow| flow.name.as_str());
+    distinct(flows.chain(scenario.traffic.iter().map(|traffic| traffic.name.as_str())), Item::Flow)?;
+    scenario.traffic.iter().try_for_each(|t| traffic(t, scenario))?;
     if scenario.measure.is_some_and(|[from, until]| until <= from) {
         at(Item::Scenario, Err(("measure", "must end after it begins")))?;
     }
@@ -32,11 +34,15 @@ fn at(item: Item, judgement: Judgement) -> Result<(), RunError> {
 }
 
 fn link(link: &Link) -> Result<(), RunError> {
-    let empty = |queue: &Queue| matches!(queue, Queue::Packets(0) | Queue::Bytes(0));
+    let empty =
+        |queue: &Queue| matches!(queue, Queue::Packets(0) | Queue::Bytes(0) | Queue::BandwidthDelay(0));
     let judgement = match () {
         _ if link.between[0] == link.between[1] => Err(("between", "a link joins two different nodes")),
         _ if link.queue.iter().any(empty) => Err(("queue", "must hold at least one packet")),
         _ if !(528..=65_535).contains(&link.mtu) => Err(("mtu", "must be from 528 to 65535 bytes")),
+        _ if link.random_delay.is_some_and(|[low, high]| low > high) => {
+            Err(("delay", "the ends of its range are exchanged"))
+        }
         _ => rates(&link.rate).and_then(|()| losses(&link.loss)),
     };
     at(Item::Link(link.name.clone()), judgement)
@@ -64,7 +70,12 @@ fn flow(flow: &Flow, scenario: &Scenario) -> Result<(), RunError> {
         (_, None) if scenario.stop.is_none() => {
             Err(("send", "a flow without an amount needs a `stop` of the scenario"))
         }
-        (Traffic::Constant { rate: 0, .. }, _) => Err(("rate", "must be at least 1 bit/s")),
+        (Traffic::Constant { rate: 0, .. } | Traffic::Bursts { rate: 0, .. }, _) => {
+            Err(("rate", "must be at least 1 bit/s"))
+        }
+        (Traffic::Bursts { times: [on, off], .. }, _) if !(usable(on) && usable(off)) => {
+            Err(("on", UNUSABLE))
+        }
         _ if flow.message_size == Some(0) => Err(("message_size", "must be at least 1 byte")),
         _ if rate(flow.read_rate) => Err(("read_rate", "must be at least 1 bit/s")),
         _ if flow.sctp().is_some_and(|sctp| sctp.streams == 0) => Err(("streams", "must be at least 1")),
@@ -72,6 +83,35 @@ fn flow(flow: &Flow, scenario: &Scenario) -> Result<(), RunError> {
         _ => Ok(()),
     };
     at(Item::Flow(flow.name.clone()), judgement)
+}
+
+const UNUSABLE: &str = "a shape must be above 1";
+
+fn usable(times: &Times) -> bool {
+    !matches!(times, Times::Pareto { shape, .. } if !(*shape > 1.0 && *shape <= 100.0))
+}
+
+fn traffic(traffic: &CrossTraffic, scenario: &Scenario) -> Result<(), RunError> {
+    let shares: u64 = traffic.sizes.iter().map(|(_, share)| u64::from(*share)).sum();
+    let judgement = match () {
+        _ if traffic.pairs.is_empty() => Err(("pairs", "there must be one")),
+        _ if traffic.pairs.iter().any(|[from, to]| from == to) => Err(("pairs", "a pair has two nodes")),
+        _ if traffic.load == 0 => Err(("load", "must be at least 1 bit/s")),
+        _ if shares == 0 => Err(("sizes", "there must be one")),
+        _ if traffic.sources == 0 || !u64::from(traffic.sources).is_multiple_of(shares) => {
+            Err(("sources", "must be a multiple of the shares of the sizes"))
+        }
+        _ if !usable(&traffic.on) => Err(("on", UNUSABLE)),
+        _ if !usable(&traffic.off) => Err(("off", UNUSABLE)),
+        _ if matches!(traffic.start, Start::Uniform([low, high]) if low > high) => {
+            Err(("start", "the ends of its range are exchanged"))
+        }
+        _ if scenario.flows.is_empty() && scenario.stop.is_none() => {
+            Err(("name", "traffic without flows needs a `stop` of the scenario"))
+        }
+        _ => Ok(()),
+    };
+    at(Item::Traffic(traffic.name.clone()), judgement)
 }
 
 fn change(number: usize, change: &Change, scenario: &Scenario) -> Result<(), RunError> {

@@ -3,7 +3,7 @@
 
 use super::at::{At, Result};
 use super::error::{ScenarioError, nearest};
-use super::{flow, link, read, sctp};
+use super::{cross, flow, link, read, sctp};
 
 /// A key that a table of kind `T` takes.
 pub struct Key<T> {
@@ -64,6 +64,7 @@ pub fn sections() -> Vec<Section> {
         section("[[change]]", docs(link::CHANGE_KEYS)),
         section("[[flow]]", docs(flow::KEYS)),
         section("[flow.sctp]", protocol),
+        section("[[traffic]]", docs(cross::KEYS)),
     ]
 }
 

@@ -149,7 +149,7 @@ pub fn duration(text: &str) -> Quantity<Duration> {
     DURATION.read(text).map(Duration::from_nanos)
 }
 
-/// A queue: "50 packets" or "75 kB".
+/// A queue: "50 packets", "75 kB" or "2 bdp".
 pub fn queue(text: &str) -> Quantity<Queue> {
     let (number, unit) = split(text);
     let bad = |message: String| BadQuantity { message, hint: QUEUE_ADVICE.to_owned() };
@@ -159,7 +159,11 @@ pub fn queue(text: &str) -> Quantity<Queue> {
     if unit.is_empty() {
         return Err(bad(format!("`{text}` has no unit, and a queue needs one")));
     }
-    let queue = if matches!(unit, "packet" | "packets") {
+    let queue = if unit == "bdp" {
+        let thousandths = Decimal::read(number).and_then(|n| n.times(1000).ok());
+        let product = thousandths.and_then(|n| u32::try_from(n).ok()).map(Queue::BandwidthDelay);
+        product.ok_or_else(|| bad(format!("`{text}` is not a number of bandwidth-delay products")))?
+    } else if matches!(unit, "packet" | "packets") {
         let count = Decimal::read(number).and_then(|n| n.times(1).ok()).and_then(|n| u32::try_from(n).ok());
         count.map(Queue::Packets).ok_or_else(|| bad(format!("`{text}` is not a number of packets")))?
     } else if nearest(unit, ["packets"]).is_some() || matches!(unit, "p" | "pkt" | "pkts") {
@@ -168,7 +172,7 @@ pub fn queue(text: &str) -> Quantity<Queue> {
         Queue::Bytes(SIZE.read(text)?)
     };
     match queue {
-        Queue::Packets(0) | Queue::Bytes(0) => Err(BadQuantity {
+        Queue::Packets(0) | Queue::Bytes(0) | Queue::BandwidthDelay(0) => Err(BadQuantity {
             message: "a queue of zero holds nothing, not even the packet being sent".to_owned(),
             hint: "the packet being sent counts: the least is \"1 packet\"".to_owned(),
         }),
@@ -177,7 +181,7 @@ pub fn queue(text: &str) -> Quantity<Queue> {
 }
 
 /// How to write a queue.
-pub const QUEUE_ADVICE: &str = "write it as \"50 packets\" or \"75 kB\"";
+pub const QUEUE_ADVICE: &str = "write it as \"50 packets\", \"75 kB\" or \"2 bdp\"";
 
 /// A share of 1, written in percent: "1 %" is 0.01.
 pub fn percent(text: &str) -> Quantity<f64> {

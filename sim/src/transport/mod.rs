@@ -4,6 +4,7 @@
 //! transport is a variant of [`End`], a folder that builds its agents, and a variant of
 //! [`Transport`](crate::scenario::Transport).
 
+pub(crate) mod cross;
 pub(crate) mod datagram;
 pub(crate) mod ends;
 pub(crate) mod sctp;
@@ -20,6 +21,7 @@ use crate::results::FlowResult;
 use crate::scenario::Transport;
 use crate::traffic::Sink;
 
+use cross::CrossAgent;
 pub use datagram::Datagram;
 use datagram::DatagramAgent;
 use sctp::SctpAgent;
@@ -119,6 +121,7 @@ impl Body {
 pub(crate) enum End {
     Sctp(SctpAgent),
     Datagram(DatagramAgent),
+    Cross(CrossAgent),
 }
 
 /// Calls the same method of whichever agent it is.
@@ -127,6 +130,7 @@ macro_rules! whichever {
         match $end {
             End::Sctp($agent) => $call,
             End::Datagram($agent) => $call,
+            End::Cross($agent) => $call,
         }
     };
 }
@@ -158,7 +162,7 @@ impl End {
     pub(crate) fn set_details(&mut self, on: bool) {
         match self {
             End::Sctp(agent) => agent.set_notes(on),
-            End::Datagram(_) => {}
+            End::Datagram(_) | End::Cross(_) => {}
         }
     }
 
@@ -167,6 +171,7 @@ impl End {
         match self {
             End::Sctp(agent) => agent.sink(),
             End::Datagram(agent) => agent.sink(),
+            End::Cross(_) => None,
         }
     }
 }

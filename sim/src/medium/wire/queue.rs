@@ -21,6 +21,7 @@ impl Occupancy {
         match self.limit {
             Queue::Packets(limit) => self.packets < limit,
             Queue::Bytes(limit) => self.bytes + u64::from(size) <= limit,
+            Queue::BandwidthDelay(_) => unreachable!("resolved when the link is built"),
         }
     }
 
