@@ -47,6 +47,11 @@ pub(crate) fn refuse(message: impl Display) -> u8 {
     WRONG_INPUT
 }
 
+/// Tells what is allowed but does harm.
+pub(crate) fn warn(message: impl Display) {
+    tell(&format!("warning: {message}"));
+}
+
 /// Tells what is wrong with the scenario, with the place.
 pub(crate) fn refuse_scenario(error: &ScenarioError) -> u8 {
     // NO_COLOR as https://no-color.org describes it.

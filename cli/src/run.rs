@@ -1,5 +1,6 @@
 //! `anabranch run`: reads the scenario, runs its grid, and prints what came out.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -7,9 +8,9 @@ use std::time::Duration;
 use anabranch_lab::grid::{self, Point, Variation};
 use anabranch_proto::Policies;
 use anabranch_sim::results::RunResult;
-use anabranch_sim::scenario::Document;
+use anabranch_sim::scenario::{Document, Scenario};
 
-use crate::output::{fail, print, print_json, refuse, refuse_scenario};
+use crate::output::{fail, print, print_json, refuse, refuse_scenario, warn};
 use crate::progress::Progress;
 use crate::simulate::{self, Files, NoResult};
 use crate::table::table;
@@ -47,6 +48,10 @@ pub(crate) struct Arguments {
     /// each, NAME-run-1.pcapng and so on
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Write a page with the charts of each run to this file as HTML; several runs get one file each,
+    /// NAME-run-1.html and so on
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
@@ -56,6 +61,7 @@ Examples:
   anabranch run scenarios/loss.toml --set 'link.wifi.loss=2 %' --seeds 10 --json
   anabranch run scenarios/outage.toml --series out/
   anabranch run scenarios/outage.toml --pcap outage.pcapng
+  anabranch run scenarios/outage.toml --report outage.html
 
 Exit status: 0 done, 2 the input was wrong, 130 interrupted (what was finished is printed), 1 anything else.";
 
@@ -98,7 +104,17 @@ fn read(arguments: &Arguments) -> Result<(Document, Vec<Point>), u8> {
     for point in &points {
         simulate::check(point).map_err(|why| tell(&why))?;
     }
+    let warnings: BTreeSet<String> = points.iter().flat_map(|point| warnings(&point.scenario)).collect();
+    warnings.iter().for_each(warn);
     Ok((document, points))
+}
+
+/// What the flows of a scenario set although it does harm.
+fn warnings(scenario: &Scenario) -> impl Iterator<Item = String> {
+    scenario.flows.iter().flat_map(|flow| {
+        let warnings = flow.sctp().map_or(Vec::new(), |sctp| sctp.config.warnings());
+        warnings.into_iter().map(|warning| format!("flow.{}.sctp.{warning}", flow.name))
+    })
 }
 
 /// What the runs and the keyboard have to say.
@@ -118,7 +134,11 @@ fn execute(arguments: &Arguments, points: Vec<Point>) -> (Vec<RunResult>, u8) {
     let _ = ctrlc::set_handler(move || drop(interrupt.send(Message::Interrupted)));
     let mut results = vec![None; points.len()];
     let threads = arguments.threads.map(usize::from);
-    let files = Files { series: arguments.series.clone(), pcap: arguments.pcap.clone() };
+    let files = Files {
+        series: arguments.series.clone(),
+        pcap: arguments.pcap.clone(),
+        report: arguments.report.clone(),
+    };
     std::thread::spawn(move || work(&points, threads, &files, &sender));
     let status = collect(&receiver, &mut results);
     (results.into_iter().flatten().collect(), status)
@@ -152,6 +172,7 @@ fn files_of(files: &Files, i: usize, count: usize) -> Files {
     Files {
         series: files.series.as_ref().map(|directory| own(directory, &|directory| directory.join(&run))),
         pcap: files.pcap.as_ref().map(|file| own(file, &numbered)),
+        report: files.report.as_ref().map(|file| own(file, &numbered)),
     }
 }
 

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anabranch_lab::grid::Point;
+use anabranch_lab::report::{Described, Recorder, page};
 use anabranch_proto::Policies;
 use anabranch_sim::capture::CaptureWriter;
 use anabranch_sim::results::RunResult;
@@ -32,6 +33,8 @@ pub(crate) struct Files {
     pub(crate) series: Option<PathBuf>,
     /// A file for its packets.
     pub(crate) pcap: Option<PathBuf>,
+    /// A file for the page with its charts.
+    pub(crate) report: Option<PathBuf>,
 }
 
 /// Runs the point and writes its files; `watch` is told how much of it is done, 0 to 1.
@@ -43,19 +46,40 @@ pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Res
         .pcap
         .as_deref()
         .map(|file| capture(point, file).map_err(|error| unwritten("the capture", file, error)));
-    let mut observer = (series.transpose()?, pcap.transpose()?);
-    let result = run(point, &mut observer, watch)?;
-    if let (Some(directory), Some(series)) = (&files.series, observer.0) {
+    let recorder = files.report.as_ref().map(|_| Recorder::default());
+    let mut observers = (Some((series.transpose()?, pcap.transpose()?)), recorder);
+    let result = run(point, &mut observers, watch)?;
+    let (written, recorder) = observers;
+    let (series, pcap) = written.unwrap_or_default();
+    if let (Some(directory), Some(series)) = (&files.series, series) {
         finish_series(series, directory, &result)?;
     }
-    if let (Some(file), Some(pcap)) = (&files.pcap, observer.1) {
+    if let (Some(file), Some(pcap)) = (&files.pcap, pcap) {
         pcap.finish().map_err(|error| unwritten("the capture", file, error))?;
+    }
+    if let (Some(file), Some(recorder)) = (&files.report, recorder) {
+        write_report(point, file, &result, &recorder)?;
     }
     Ok(result)
 }
 
-/// What is written of a run while it goes on.
-type Observers = (Option<CsvSeries>, Option<CaptureWriter<BufWriter<File>>>);
+/// What is written of a run while it goes on, and the record of its charts.
+type Observers = (Option<(Option<CsvSeries>, Option<CaptureWriter<BufWriter<File>>>)>, Option<Recorder>);
+
+fn write_report(point: &Point, file: &Path, result: &RunResult, recorder: &Recorder) -> Result<(), NoResult> {
+    let [title, description] = point.document.headings();
+    let described = Described { title, description, command: command(point) };
+    let page = page(&described, result, recorder).map_err(|error| NoResult::Other(error.to_string()))?;
+    std::fs::write(file, page).map_err(|error| unwritten("the report", file, error))
+}
+
+/// The command that runs this point alone.
+fn command(point: &Point) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+    let edits = point.document.edits().filter(|edit| !edit.starts_with("seed="));
+    let set: String = edits.map(|edit| format!(" --set {}", quoted(edit))).collect();
+    format!("anabranch run {} --seed {}{set}", quoted(point.document.file()), point.scenario.seed)
+}
 
 fn capture(point: &Point, file: &Path) -> io::Result<CaptureWriter<BufWriter<File>>> {
     let varied = point.varied.iter().map(|(key, value)| format!(", {key}={value}")).collect::<String>();
@@ -83,7 +107,8 @@ fn run(point: &Point, observers: &mut Observers, watch: &dyn Fn(f64)) -> Result<
         watch(share(&progress));
         ControlFlow::Continue(())
     };
-    let observed = observers.0.is_some() || observers.1.is_some();
+    let files = observers.0.as_ref().is_some_and(|(series, pcap)| series.is_some() || pcap.is_some());
+    let observed = files || observers.1.is_some();
     let options = RunOptions {
         observer: observed.then_some(observers as _),
         progress: Some(&mut progress),

@@ -5,5 +5,6 @@ pub mod claims;
 mod entry;
 pub mod grid;
 pub mod models;
+pub mod report;
 pub mod statistics;
 pub mod sweep;

@@ -123,6 +123,10 @@ fn receive_buffer_blocking(at: &At<'_>) -> Result<Vec<Term>> {
     let queue = match draft.queue {
         Queue::Packets(packets) => f64::from(packets) * mtu,
         Queue::Bytes(bytes) => bytes as f64,
+        _ => {
+            let error = at.error_below("queue", "this model takes a queue in packets or bytes");
+            return Err(error.hint("write it as \"50 packets\" or \"75 kB\""));
+        }
     };
     let conditions = Conditions { queue, ..draft.conditions };
     Ok(listed(&conditions, &conditions.terms()))

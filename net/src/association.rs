@@ -44,6 +44,8 @@ impl Association {
     }
 
     /// Sends a message: waits until it has a place in the send buffer. What cannot be sent any more is lost.
+    ///
+    /// Cancel-safe: dropped before it is ready, it has sent nothing, and the message is gone with it.
     pub async fn send(&self, mut message: Message) -> Result<(), Ended> {
         loop {
             let waiting = self.signals.writable.notified();
@@ -59,6 +61,8 @@ impl Association {
 
     /// Waits for the next message, or part of one that is larger than the receive buffer. `None`: the peer has
     /// ended the association, and everything was read.
+    ///
+    /// Cancel-safe: dropped before it is ready, it has taken no message.
     pub async fn recv(&self) -> Result<Option<Delivery>, Ended> {
         loop {
             let waiting = self.signals.readable.notified();
@@ -96,6 +100,8 @@ impl Association {
 
     /// Ends the association gracefully: waits until everything sent is acknowledged and the peer agrees. What
     /// arrives meanwhile can be read.
+    ///
+    /// Cancel-safe: dropped, the association ends all the same; another call waits for that.
     pub async fn close(&self) -> Result<(), Ended> {
         self.shared.call(|core, now| core.shutdown(now, self.id));
         loop {

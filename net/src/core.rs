@@ -160,7 +160,8 @@ impl Shared {
         let now = core.now();
         let Some(user) = core.users.get_mut(&id) else { return };
         user.orphan = true;
-        if user.over() {
+        // Nobody waits any more for one that is not up yet: it would only be asked for on and on.
+        if user.over() || user.standing == Standing::SettingUp {
             core.forget(id, now);
         } else {
             core.endpoint.shutdown(now, id);
@@ -304,6 +305,22 @@ impl Core {
             }
             Err(Malformed) => self.traffic.malformed += 1,
         }
+    }
+
+    /// Tells the core at which addresses nothing takes SCTP.
+    pub(crate) fn take_errors(&mut self, shared: &Shared) {
+        for socket in &shared.sockets {
+            socket.take_errors(|remote, quoted| {
+                let now = self.now();
+                self.endpoint.handle(now, Incoming::Unreachable(remote, quoted));
+                self.drain(shared, now);
+            });
+        }
+    }
+
+    /// Whether an association of ours is being set up.
+    pub(crate) fn is_setting_up(&self) -> bool {
+        self.users.values().any(|user| user.standing == Standing::SettingUp)
     }
 
     /// Hands the kernel what was gathered.

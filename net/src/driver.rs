@@ -48,6 +48,7 @@ fn work(shared: &Shared, woken: &Woken, buffers: &mut Buffers) -> bool {
         _ => {}
     }
     receive(shared, &mut core, buffers);
+    core.take_errors(shared);
     let now = core.now();
     core.drain(shared, now);
     core.flush(shared, now);
@@ -70,12 +71,12 @@ fn receive(shared: &Shared, core: &mut Core, buffers: &mut Buffers) {
 
 /// Waits for something to do.
 async fn wait(shared: &Shared, watch: Option<&Watch>) -> Woken {
-    let (wake, full) = {
+    let (wake, full, setting_up) = {
         let core = shared.lock();
         let timer = core.wake.map(|at| core.instant(at));
         let wake = [timer, core.look_again()].into_iter().flatten().min();
         let full: Vec<bool> = (0..shared.sockets.len()).map(|index| core.is_full(index)).collect();
-        (wake, full)
+        (wake, full, core.is_setting_up())
     };
     let sockets = poll_fn(|context| {
         let mut ready = Poll::Pending;
@@ -91,6 +92,15 @@ async fn wait(shared: &Shared, watch: Option<&Watch>) -> Woken {
             }
         }
         ready
+    });
+    // Errors matter at once while somebody waits for an association; at other times they are taken with what arrives.
+    let mut errors: Vec<_> = match setting_up {
+        true => shared.sockets.iter().map(|socket| Box::pin(socket.failed())).collect(),
+        false => Vec::new(),
+    };
+    let failed = poll_fn(|context| {
+        let failed = errors.iter_mut().any(|error| error.as_mut().poll(context).is_ready());
+        if failed { Poll::Ready(()) } else { Poll::Pending }
     });
     let timer = async {
         match wake {
@@ -108,6 +118,7 @@ async fn wait(shared: &Shared, watch: Option<&Watch>) -> Woken {
         biased;
         () = changed => Woken::Interfaces,
         () = sockets => Woken::Sockets,
+        () = failed => Woken::Sockets,
         () = shared.driver.notified() => Woken::Called,
         () = timer => Woken::Called,
     }

@@ -2,10 +2,11 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use anabranch_proto::wire::Address;
 use anabranch_proto::{Endpoint as Core, LocalAddress, LostReason, Refused};
+use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::association::Association;
@@ -19,6 +20,7 @@ use crate::socket::Socket;
 /// One SCTP port at one or more local addresses.
 pub struct Endpoint {
     shared: Arc<Shared>,
+    /// The task, until it has ended.
     driver: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -56,6 +58,7 @@ pub enum ConnectError {
 pub(crate) fn why_lost(reason: &LostReason) -> String {
     match reason {
         LostReason::NoAnswer => "the peer does not answer".to_owned(),
+        LostReason::Unreachable => "nothing listens there (ICMP: port or protocol unreachable)".to_owned(),
         LostReason::TooManyErrors => "the peer answers no longer".to_owned(),
         LostReason::PeerAborted(causes) if causes.is_empty() => "the peer refused or aborted".to_owned(),
         LostReason::PeerAborted(causes) => format!("the peer aborted: {causes:?}"),
@@ -79,7 +82,10 @@ impl Endpoint {
     }
 
     /// Begins an association with the SCTP port `port` of the peer at these addresses, the first to be tried
-    /// first, and waits until it is up. Their ports are UDP ports, as the carrier is UDP.
+    /// first, and waits until it is up. Their ports are UDP ports, as the carrier is UDP. It may wait for minutes
+    /// (Max.Init.Retransmits): bound it with [`tokio::time::timeout`]. Where ICMP says that nothing listens, it ends at once.
+    ///
+    /// Cancel-safe: dropped before it is ready, it ends the association, and nothing of it is left.
     pub async fn connect(&self, to: &[SocketAddr], port: u16) -> Result<Association, ConnectError> {
         let raw = self.shared.sockets.iter().any(|socket| socket.address.udp == 0);
         let address = |to: &SocketAddr| Address { ip: to.ip(), udp: if raw { 0 } else { to.port() } };
@@ -93,6 +99,8 @@ impl Endpoint {
     }
 
     /// The next association that a peer has begun.
+    ///
+    /// Cancel-safe: dropped before it is ready, it has taken none.
     pub async fn accept(&self) -> Association {
         loop {
             let waiting = self.shared.accepting.notified();
@@ -117,12 +125,15 @@ impl Endpoint {
     }
 
     /// Waits until every association has ended and everything is sent. Those that nobody ends do not end.
+    ///
+    /// Cancel-safe: dropped, the endpoint still ends as soon as its associations have, and another call waits for that.
     pub async fn close(&self) {
         self.shared.close();
-        let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(driver) = driver {
+        let mut driver = self.driver.lock().await;
+        if let Some(task) = driver.as_mut() {
             // It ends, or the runtime does.
-            let _ = driver.await;
+            let _ = task.await;
+            *driver = None;
         }
     }
 }

@@ -31,6 +31,7 @@ mod association;
 mod core;
 mod driver;
 mod endpoint;
+mod errors;
 mod gather;
 mod interface;
 mod options;

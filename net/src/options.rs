@@ -39,10 +39,10 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// A listener on no address yet, with RFC 9260's parameters and path MTU discovery.
+    /// A listener on no address yet, with RFC 9260's parameters; failed paths are asked from other local addresses.
     fn default() -> Self {
         Options {
-            config: Config::default(),
+            config: Config { rehome: true, ..Config::default() },
             policies: Policies::default(),
             local: Vec::new(),
             carrier: Carrier::Udp(UDP_PORT),
@@ -56,7 +56,7 @@ impl Options {
     /// For associations with the peer at these addresses: from the addresses that the system's routes choose,
     /// from any port.
     pub fn towards(peer: &[IpAddr]) -> io::Result<Options> {
-        let config = Config { port: 0, mtu_discovery: true, ..Config::default() };
+        let config = Config { port: 0, mtu_discovery: true, rehome: true, ..Config::default() };
         let local = sources(peer)?;
         // What goes to an address of this host comes back by the loopback interface.
         let bind_devices = !local.iter().any(|own| peer.contains(own));

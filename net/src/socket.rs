@@ -2,9 +2,10 @@
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr, UdpSocket as StdSocket};
+use std::os::fd::AsFd;
 use std::task::{Context, Poll};
 
-use anabranch_proto::wire::{Address, Ecn, Packet};
+use anabranch_proto::wire::{Address, Ecn, Packet, Quoted};
 use bytes::Bytes;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::io::Errno;
@@ -15,6 +16,7 @@ use socket2::{Domain, Protocol, Socket as RawSocket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
+use crate::errors::{self, Unreachable};
 use crate::gather::{Manner, Run};
 use crate::interface::Interface;
 use crate::options::Carrier;
@@ -24,6 +26,8 @@ use crate::report::Device;
 const SCTP: i32 = 132;
 /// Bytes of the kernel's buffers, each way, as far as it allows.
 const BUFFER: usize = 4 << 20;
+/// Errors of earlier packets that a call to receive may return before it says what has arrived.
+const PENDING_ERRORS: usize = 8;
 /// Datagrams that one system call brings at most; each may be many packets that the kernel has put together.
 const BATCH: usize = 8;
 
@@ -65,6 +69,7 @@ impl Socket {
         let device = bind_device(&socket, interface);
         socket.bind(&SocketAddr::new(ip, port).into())?;
         socket.set_nonblocking(true)?;
+        errors::report(&socket, ip)?;
         let io = UdpSocket::from_std(StdSocket::from(socket))?;
         let state = UdpSocketState::new(UdpSockRef::from(&io))?;
         let udp = if carrier == Carrier::Raw { 0 } else { io.local_addr()?.port() };
@@ -114,7 +119,15 @@ impl Socket {
         };
     }
 
+    /// What fails at first for an earlier packet, of which ICMP tells only now, is tried again.
     fn send_whole(&self, run: &Run, contents: &[u8]) -> Sent {
+        match self.send_once(run, contents) {
+            Sent::Lost | Sent::Unreachable => self.send_once(run, contents),
+            sent => sent,
+        }
+    }
+
+    fn send_once(&self, run: &Run, contents: &[u8]) -> Sent {
         let segment_size = (contents.len() > run.size).then_some(run.size);
         let transmit = Transmit { destination: run.to, ecn: None, contents, segment_size, src_ip: None };
         let socket = UdpSockRef::from(&self.io);
@@ -145,9 +158,13 @@ impl Socket {
     ) -> Option<()> {
         let mut meta = [RecvMeta::default(); BATCH];
         let mut slices = buffers.slices();
-        let socket = UdpSockRef::from(&self.io);
-        let received = self.io.try_io(Interest::READABLE, || self.state.recv(socket, &mut slices, &mut meta));
-        let datagrams = received.ok()?;
+        let mut receive = || self.state.recv(UdpSockRef::from(&self.io), &mut slices, &mut meta);
+        let received =
+            (0..PENDING_ERRORS).find_map(|_| match self.io.try_io(Interest::READABLE, &mut receive) {
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => None,
+                other => Some(other),
+            });
+        let datagrams = received?.ok()?;
         for (datagram, meta) in slices.iter().zip(&meta).take(datagrams) {
             let from = Address { ip: meta.addr.ip(), udp: if self.raw { 0 } else { meta.addr.port() } };
             for packet in datagram[..meta.len].chunks(meta.stride.max(1)) {
@@ -155,6 +172,21 @@ impl Socket {
             }
         }
         Some(())
+    }
+
+    /// Waits until ICMP has said something of a packet that was sent.
+    pub(crate) async fn failed(&self) {
+        // An error of the wait itself is one of the runtime that ends.
+        let _ = self.io.ready(Interest::ERROR).await;
+    }
+
+    /// Takes what ICMP has said: the peer address at which nothing takes SCTP, and the packet that it quotes.
+    pub(crate) fn take_errors(&self, mut take: impl FnMut(Address, Quoted)) {
+        // Costs no system call while there are none.
+        while let Ok(error) = self.io.try_io(Interest::ERROR, || errors::next(self.io.as_fd())) {
+            let Some(Unreachable { ip, port, quoted }) = error else { continue };
+            take(Address { ip, udp: if self.raw { 0 } else { port } }, quoted);
+        }
     }
 
     fn decode(&self, from: Address, ecn: Ecn, bytes: &[u8]) -> Result<Box<Packet>, Malformed> {

@@ -116,8 +116,29 @@ async fn nobody_there() {
         ..Config::default()
     };
     let client = Endpoint::bind(Options { config, ..options(&["127.0.0.1"]) }).expect("sockets");
-    let refused = within(client.connect(&["127.0.0.1:9".parse().expect("an address")], PORT)).await.err();
+    let silent =
+        std::net::UdpSocket::bind("127.0.0.1:0").and_then(|silent| Ok((silent.local_addr()?, silent)));
+    let (place, silent) = silent.expect("a socket that says nothing");
+    let refused = within(client.connect(&[place], PORT)).await.err();
     assert_eq!(refused, Some(ConnectError::Lost(LostReason::NoAnswer)));
+    drop(silent);
+}
+
+/// Where no socket is, ICMP says so, and set-up is over long before RTO.Initial; a second address is asked at once.
+#[tokio::test]
+async fn a_closed_port_is_known_at_once() {
+    for local in ["127.0.0.1", "::1"] {
+        let (server, to) = listener(options(&[local]));
+        let closed = std::net::UdpSocket::bind((local, 0)).and_then(|closed| closed.local_addr());
+        let closed = closed.expect("a port that is free");
+        let towards = Options::towards(&[closed.ip()]).expect("a route");
+        let slow = Config { rto_initial: Duration::from_secs(60), ..towards.config.clone() };
+        let client = Endpoint::bind(Options { config: slow, ..towards }).expect("sockets");
+        let refused = within(client.connect(&[closed], PORT)).await.err();
+        assert_eq!(refused, Some(ConnectError::Lost(LostReason::Unreachable)), "{local}");
+        let (ours, _theirs) = pair(&server, &client, &[closed, to[0]]).await;
+        drop(ours);
+    }
 }
 
 #[tokio::test]

@@ -58,6 +58,9 @@ pub struct Config {
     /// T5-shutdown-guard (§9.2): how many RTO.Max the first SHUTDOWN waits at most for the end, which is an ABORT
     /// then; `None`: as long as it takes.
     pub shutdown_guard: Option<u32>,
+    /// Whether a path that has failed is also asked from the other local addresses, and goes from the first that is
+    /// answered; with [`Pairs::OnePerPeer`]. It returns to the address on the peer's link when that is answered again.
+    pub rehome: bool,
     /// HB.interval; `None` switches periodic heartbeats off.
     pub heartbeat_interval: Option<Duration>,
     /// Whether a heartbeat's time is jittered by half an RTO either way (§8.3).
@@ -124,6 +127,16 @@ pub struct LocalAddress {
 }
 
 impl LocalAddress {
+    /// Whether this is the broadcast address of the link.
+    pub(crate) fn is_broadcast(&self, ip: IpAddr) -> bool {
+        match (self.address.ip, ip) {
+            (IpAddr::V4(own), IpAddr::V4(ip)) if self.prefix < 31 => {
+                ip.to_bits() == own.to_bits() | (u32::MAX >> self.prefix)
+            }
+            _ => false,
+        }
+    }
+
     /// Whether `peer` is on the same link.
     pub(crate) fn on_link(&self, peer: IpAddr) -> bool {
         match (self.address.ip, peer) {
@@ -176,6 +189,7 @@ impl Default for Config {
             max_init_retransmits: 8,
             max_init_timeout: None,
             shutdown_guard: Some(5),
+            rehome: false,
             heartbeat_interval: Some(Duration::from_secs(30)),
             heartbeat_jitter: true,
             heartbeat_max_burst: 1,
@@ -294,6 +308,34 @@ impl Config {
             _ => Ok(()),
         }
     }
+}
+
+impl Config {
+    /// Parameters that can be used but do harm. The peer's SACK delay is taken to be the same as ours.
+    //= rfc9260#section-6.3.1
+    pub fn warnings(&self) -> Vec<ConfigWarning> {
+        let mut warnings = Vec::new();
+        if self.sack_every > 1 && self.rto_min <= self.sack_delay {
+            let why = format!(
+                "{:?} does not exceed sack_delay ({:?}): a packet without a successor is acknowledged only after that \
+                 delay, so that it is retransmitted for nothing and its timeout counts as an error of the path; set rto_min \
+                 above the round-trip time plus the peer's sack_delay, or lower sack_delay at both ends",
+                self.rto_min, self.sack_delay
+            );
+            warnings.push(ConfigWarning { key: "rto_min", why });
+        }
+        warnings
+    }
+}
+
+/// A parameter that can be used but does harm.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{key}: {why}")]
+pub struct ConfigWarning {
+    /// The parameter, as the field is called.
+    pub key: &'static str,
+    /// What happens with this value, and what to set instead.
+    pub why: String,
 }
 
 /// A parameter that cannot be used.

@@ -48,9 +48,18 @@ pub struct Endpoint {
     by_peer: BTreeMap<(Address, u16), usize>,
     /// Associations with something to say.
     ready: VecDeque<usize>,
+    /// Local addresses whose socket takes no packets now.
+    full: Vec<Full>,
     agenda: Agenda,
     /// Answers outside any association.
     answers: VecDeque<(Box<Packet>, Purpose)>,
+}
+
+/// A local address whose socket takes no packets now.
+struct Full {
+    local: Address,
+    /// The associations that know: they have been polled since, and may be waiting.
+    told: Vec<usize>,
 }
 
 /// Why an endpoint could not be made.
@@ -92,6 +101,7 @@ impl Endpoint {
             last: None,
             by_peer: BTreeMap::new(),
             ready: VecDeque::new(),
+            full: Vec::new(),
             agenda: Agenda::default(),
             answers: VecDeque::new(),
         })
@@ -113,17 +123,49 @@ impl Endpoint {
         self.run_timers(now);
         match incoming {
             Incoming::Packet(packet) => self.packet(packet, now),
-            Incoming::Writable(local, writable) => self.for_all(|a| a.set_writable(local, writable)),
+            Incoming::Writable(local, true) => self.socket_has_room(local),
+            Incoming::Writable(local, false) => self.socket_is_full(local),
             Incoming::Up(local, up) => self.for_all(|a| a.set_up(local, up, now)),
+            Incoming::Unreachable(remote, quoted) => self.unreachable(remote, quoted, now),
             Incoming::TooBig(remote, mtu) => self.for_all(|a| a.set_mtu(remote, mtu)),
         }
     }
 
+    /// Does something to every association that has not ended.
     fn for_all(&mut self, mut what: impl FnMut(&mut Association)) {
-        for index in 0..self.associations.len() {
+        let all: Vec<usize> = self.by_tag.values().copied().collect();
+        for index in all {
             if let Some(association) = &mut self.associations[index] {
                 what(association);
                 self.wake(index);
+            }
+        }
+    }
+
+    /// Whoever has something to send is told when polled: a full socket costs nothing for the others.
+    fn socket_is_full(&mut self, local: Address) {
+        if self.full.iter().all(|full| full.local != local) {
+            self.full.push(Full { local, told: Vec::new() });
+        }
+    }
+
+    fn socket_has_room(&mut self, local: Address) {
+        let Some(place) = self.full.iter().position(|full| full.local == local) else { return };
+        for index in self.full.swap_remove(place).told {
+            if let Some(association) = &mut self.associations[index] {
+                association.set_writable(local, true);
+                self.wake(index);
+            }
+        }
+    }
+
+    /// Tells an association that is about to be polled which sockets are full.
+    #[cold]
+    fn tell_full(&mut self, index: usize) {
+        let Some(association) = &mut self.associations[index] else { return };
+        for full in &mut self.full {
+            if association.set_writable(full.local, false) {
+                full.told.push(index);
             }
         }
     }
@@ -139,6 +181,9 @@ impl Endpoint {
             );
         }
         while let Some(&index) = self.ready.front() {
+            if !self.full.is_empty() {
+                self.tell_full(index);
+            }
             let Some(association) = &mut self.associations[index] else {
                 self.ready.pop_front();
                 continue;

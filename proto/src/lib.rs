@@ -34,7 +34,7 @@ mod shutdown;
 mod time;
 pub mod wire;
 
-pub use config::{Config, ConfigError, LocalAddress, Pairs, SharedKey};
+pub use config::{Config, ConfigError, ConfigWarning, LocalAddress, Pairs, SharedKey};
 pub use endpoint::{Endpoint, NewError, Status};
 pub use extension::Extensions;
 pub use output::{

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::path::{PathId, PathState};
 use crate::policy::Why;
-use crate::wire::{Address, Cause, Packet};
+use crate::wire::{Address, Cause, Packet, Quoted};
 use crate::{Duration, Time, Tsn};
 
 /// An association of an endpoint. Never used again by it.
@@ -26,6 +26,9 @@ pub enum Incoming {
     Up(Address, bool),
     /// Packets to this peer address may have at most so many bytes, IP header included: a router said so.
     TooBig(Address, u32),
+    /// An ICMP error from this peer address: nothing takes SCTP there (port unreachable for UDP, protocol unreachable), and
+    /// the packet of ours that it quotes. If the tag is right, set-up ends on that address at once.
+    Unreachable(Address, Quoted),
 }
 
 /// What an endpoint has to say, one thing a [`poll`](crate::Endpoint::poll).
@@ -239,6 +242,8 @@ pub enum ChangeError {
 pub enum LostReason {
     /// The peer never answered INIT or COOKIE ECHO.
     NoAnswer,
+    /// Nothing takes SCTP at any of the peer's addresses: ICMP said so, and the tag was right.
+    Unreachable,
     /// Association.Max.Retrans exceeded.
     TooManyErrors,
     /// The peer aborted, and said why.

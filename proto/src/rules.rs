@@ -289,6 +289,15 @@ rules! { choices {
         Stay = "stay",
     } = [Return, Return, Return, Stay];
 
+    /// Which acknowledgements of data clear the error count of the path that the data was last sent to (§8.2).
+    error_clearing: ErrorClearing {
+        /// All; with `pf_max_retrans`, which needs certainty, as `unambiguous`.
+        Any = "any",
+        /// Those of chunks that no other path has carried. After a retransmission elsewhere the acknowledgement
+        /// may be that of the other copy: it says nothing for certain.
+        Unambiguous = "unambiguous",
+    } = [Any, Any, Unambiguous, Any];
+
     /// Which lost HEARTBEATs count against the association (§8.1).
     heartbeat_errors: HeartbeatErrors {
         /// All.

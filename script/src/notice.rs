@@ -55,7 +55,9 @@ impl World {
         Some(match event {
             Event::Up => association_change("SCTP_COMM_UP", streams),
             Event::Restart => association_change("SCTP_RESTART", streams),
-            Event::Lost(LostReason::NoAnswer) => association_change("SCTP_CANT_STR_ASSOC", streams),
+            Event::Lost(LostReason::NoAnswer | LostReason::Unreachable) => {
+                association_change("SCTP_CANT_STR_ASSOC", streams)
+            }
             Event::Lost(_) => association_change("SCTP_COMM_LOST", streams),
             Event::Closed => association_change("SCTP_SHUTDOWN_COMP", streams),
             Event::PeerShutdown => notice("SCTP_SHUTDOWN_EVENT", SSE, 0, 12, vec![]),

@@ -164,7 +164,7 @@ fn errno(reason: &LostReason, up: bool) -> Option<&'static str> {
     match reason {
         LostReason::NoAnswer | LostReason::TooManyErrors => Some("ETIMEDOUT"),
         LostReason::PeerAborted(_) if up => Some("ECONNRESET"),
-        LostReason::PeerAborted(_) => Some("ECONNREFUSED"),
+        LostReason::PeerAborted(_) | LostReason::Unreachable => Some("ECONNREFUSED"),
         LostReason::ProtocolViolation => Some("ECONNABORTED"),
         LostReason::UserAborted => None,
     }

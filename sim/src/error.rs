@@ -30,6 +30,21 @@ pub enum RunError {
         /// Its receiver.
         to: String,
     },
+    /// The radios between the ends of a flow are too far apart.
+    #[error(
+        "flow `{flow}`: no route on channel `{channel}`: `{}` and `{}` are {metres:.1} m apart, too far to read each other",
+        nodes[0], nodes[1]
+    )]
+    Gap {
+        /// The flow.
+        flow: String,
+        /// The channel on which both ends have a radio.
+        channel: String,
+        /// Of all nodes that its sender reaches and all that it does not, the nearest.
+        nodes: [String; 2],
+        /// Between them.
+        metres: f64,
+    },
     /// The primary is none of the flow's paths.
     #[error("flow `{flow}`: no path is called `{primary}`; its paths are: {}", known.join(", "))]
     UnknownPrimary {
@@ -107,7 +122,9 @@ impl RunError {
         let flow = |name: &String| Item::Flow(name.clone());
         match self {
             RunError::UnknownNode { flow: name, key, .. } => Some((flow(name), key)),
-            RunError::NoRoute { flow: name, .. } => Some((flow(name), "to")),
+            RunError::NoRoute { flow: name, .. } | RunError::Gap { flow: name, .. } => {
+                Some((flow(name), "to"))
+            }
             RunError::UnknownPrimary { flow: name, .. } => Some((flow(name), "primary")),
             RunError::Config { flow: name, error } => Some((flow(name), error.key)),
             RunError::Policy { flow: name, key, .. } => Some((flow(name), key)),

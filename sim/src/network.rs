@@ -1,7 +1,11 @@
-//! The topology: nodes are whatever links name, interfaces have addresses, routes are computed.
+//! The topology: nodes are whatever links and channels name, interfaces have addresses, routes are computed.
 //!
 //! Links and nodes are numbered by sorted name. The two directions of link number i are numbered 2i and
-//! 2i + 1 by their labels ("a>b", "b>a"); an interface has the number of the direction that leaves from it.
+//! 2i + 1 by their labels ("a>b", "b>a"); an interface of a link has the number of the direction that leaves from it.
+//! The interfaces behind those of links are radios. A route is a list of hops: a link direction, or [`RADIO`] and the
+//! number of a hop between radios.
+
+pub(crate) mod radios;
 
 use std::cmp::Ordering;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,7 +16,10 @@ use anabranch_proto::wire::Address;
 use crate::error::RunError;
 use crate::scenario::Scenario;
 
-/// The number of a link direction, and of the interface that it leaves from.
+use radios::Gap;
+pub(crate) use radios::{RADIO, Radios};
+
+/// The number of a hop, and of the interface that it leaves from if it is a link direction.
 pub(crate) type DirectionId = u32;
 
 /// Nodes, links and who may forward.
@@ -22,8 +29,11 @@ pub(crate) struct Network {
     nodes: Vec<String>,
     /// Sorted by name.
     links: Vec<Edge>,
-    /// By node: whether a flow begins or ends there. Hosts do not forward.
+    /// By node: whether a flow begins or ends there and it has no radio. Hosts do not forward.
     host: Vec<bool>,
+    /// By node: the link directions that leave it.
+    wired: Vec<Vec<DirectionId>>,
+    radios: Radios,
 }
 
 /// A link.
@@ -46,17 +56,39 @@ const WITHIN: u8 = 2;
 const FIRST: u32 = Ipv4Addr::new(10, 0, 0, 0).to_bits();
 /// The same with IPv6.
 const FIRST_V6: u128 = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0).to_bits();
+/// So many bits of an address are within a channel's prefix.
+const WITHIN_CHANNEL: u8 = 16;
+/// The first channel's prefix.
+const FIRST_CHANNEL: u32 = Ipv4Addr::new(10, 128, 0, 0).to_bits();
+/// The same with IPv6.
+const FIRST_CHANNEL_V6: u128 = Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, 0).to_bits();
+/// The largest packet between radios, in bytes with the IP header.
+const RADIO_MTU: u32 = 1500;
 
 impl Network {
     /// The network of a scenario whose links have been checked.
     pub(crate) fn new(scenario: &Scenario) -> Result<Self, RunError> {
-        let mut nodes: Vec<String> = scenario.links.iter().flat_map(|link| link.between.clone()).collect();
+        let stations = scenario.stations.iter().map(|station| station.node.clone());
+        let mut nodes: Vec<String> =
+            scenario.links.iter().flat_map(|link| link.between.clone()).chain(stations).collect();
         nodes.sort_unstable();
         nodes.dedup();
-        let mut network = Network { host: vec![false; nodes.len()], nodes, links: Vec::new() };
+        let mut network = Network {
+            host: vec![false; nodes.len()],
+            nodes,
+            links: Vec::new(),
+            wired: Vec::new(),
+            radios: Radios::default(),
+        };
+        network.radios = Radios::new(scenario, |name| network.node(name).expect("stations are nodes"));
         network.links =
             scenario.links.iter().enumerate().map(|(index, _)| network.edge(scenario, index)).collect();
         network.links.sort_by(|a, b| a.name.cmp(&b.name));
+        network.wired = vec![Vec::new(); network.nodes.len()];
+        for direction in 0..2 * network.links.len() as DirectionId {
+            let [leaves, _] = network.ends(direction);
+            network.wired[leaves].push(direction);
+        }
         let flows = scenario.flows.iter().map(|flow| (&flow.name, &flow.from, &flow.to));
         let traffic = scenario.traffic.iter();
         let traffic = traffic.flat_map(|t| t.pairs.iter().map(move |[from, to]| (&t.name, from, to)));
@@ -68,7 +100,7 @@ impl Network {
                     node: node.clone(),
                     known: network.nodes.clone(),
                 })?;
-                network.host[number] = true;
+                network.host[number] = !network.radios.has(number);
             }
         }
         Ok(network)
@@ -104,13 +136,60 @@ impl Network {
         format!("{}>{}", self.nodes[from], self.nodes[to])
     }
 
-    /// The interfaces of a node, by name of their links.
+    /// What an interface or a hop belongs to: a link or a channel.
+    pub(crate) fn medium(&self, number: DirectionId) -> &str {
+        match (self.hop(number), self.radio(number)) {
+            (Some(hop), _) => self.radios.channel(hop.radios()[0]).1,
+            (None, Some(radio)) => self.radios.channel(radio).1,
+            (None, None) => &self.link_of(number).name,
+        }
+    }
+
+    /// The largest packet on a hop, in bytes with the IP header.
+    pub(crate) fn mtu(&self, hop: DirectionId) -> u32 {
+        if hop >= RADIO { RADIO_MTU } else { self.link_of(hop).mtu }
+    }
+
+    /// The radios.
+    pub(crate) fn radios(&self) -> &Radios {
+        &self.radios
+    }
+
+    /// What a node is called.
+    pub(crate) fn node_name(&self, node: usize) -> &str {
+        &self.nodes[node]
+    }
+
+    /// Which radio an interface is, if it is one.
+    fn radio(&self, interface: DirectionId) -> Option<u32> {
+        interface.checked_sub(2 * self.links.len() as u32).filter(|_| interface < RADIO)
+    }
+
+    fn hop(&self, number: DirectionId) -> Option<&radios::RadioHop> {
+        self.radios.hops().get(number.checked_sub(RADIO)? as usize)
+    }
+
+    /// The interfaces of a node, by name of their links and channels.
     pub(crate) fn interfaces(&self, node: usize) -> Vec<DirectionId> {
-        self.directions().filter(|direction| self.ends(*direction)[0] == node).collect()
+        let mut interfaces = self.interfaces_of(node);
+        interfaces.sort_by_key(|interface| self.medium(*interface));
+        interfaces
+    }
+
+    /// Whether two interfaces are on one link or channel.
+    pub(crate) fn joined(&self, a: DirectionId, b: DirectionId) -> bool {
+        match (self.radio(a), self.radio(b)) {
+            (Some(a), Some(b)) => self.radios.channel(a) == self.radios.channel(b),
+            (None, None) => a == reverse(b),
+            _ => false,
+        }
     }
 
     /// The address of an interface, ".1" where direction 0 leaves.
     pub(crate) fn address(&self, interface: DirectionId, udp: u16, ipv6: bool) -> LocalAddress {
+        if let Some(radio) = self.radio(interface) {
+            return self.radio_address(radio, udp, ipv6);
+        }
         let place = interface / 2 * 4 + 1 + interface % 2;
         let (ip, bits) = match ipv6 {
             false => (IpAddr::V4(Ipv4Addr::from_bits(FIRST + place)), 32),
@@ -119,60 +198,106 @@ impl Network {
         LocalAddress { address: Address { ip, udp }, prefix: bits - WITHIN }
     }
 
-    /// The route from one interface to another, as link directions: the shortest by number of links, of these
-    /// the first by names of links. It leaves by the first interface's link and arrives by the second's.
+    /// The address of a radio: every channel has a prefix of its own.
+    fn radio_address(&self, radio: u32, udp: u16, ipv6: bool) -> LocalAddress {
+        let place = (self.radios.channel(radio).0 << WITHIN_CHANNEL) + 1 + self.radios.station(radio);
+        let (ip, bits) = match ipv6 {
+            false => (IpAddr::V4(Ipv4Addr::from_bits(FIRST_CHANNEL + place)), 32),
+            true => (IpAddr::V6(Ipv6Addr::from_bits(FIRST_CHANNEL_V6 + u128::from(place))), 128),
+        };
+        LocalAddress { address: Address { ip, udp }, prefix: bits - WITHIN_CHANNEL }
+    }
+
+    /// The route from one interface to another, as hops: the shortest, of these the first by names of links, then of
+    /// radios. It leaves by the first interface and arrives at the second. Between two radios of one channel it stays on
+    /// the channel.
     pub(crate) fn route(&self, from: DirectionId, to: DirectionId) -> Option<Vec<DirectionId>> {
-        let last = reverse(to);
-        if from == last {
-            return Some(vec![from]);
+        if let (Some(a), Some(b), true) = (self.radio(from), self.radio(to), self.joined(from, to)) {
+            return Some(self.radios.way(a, b)?.into_iter().map(|hop| RADIO + hop).collect());
         }
-        let [source, mut at] = self.ends(from);
-        let [goal, target] = self.ends(last);
-        if source == target || self.host[at] || self.host[goal] {
+        let (source, target) = (self.place(from), self.place(to));
+        if source == target {
             return None;
         }
-        let distance = self.distances(goal);
-        distance[at]?;
-        let mut route = vec![from];
-        while at != goal {
-            let nearer = |direction: &DirectionId| {
-                let [leaves, arrives] = self.ends(*direction);
-                leaves == at && distance[arrives].is_some_and(|there| Some(there + 1) == distance[at])
-            };
-            let next = self.directions().find(nearer)?;
-            at = self.ends(next)[1];
-            route.push(next);
+        let distance = self.distances(to);
+        let left = |hop: DirectionId| match self.arrives_by(hop) == Some(to) {
+            true => Some(0),
+            false => distance[self.ends(hop)[1]],
+        };
+        let nearest = |hops: Vec<DirectionId>| {
+            let reaching = hops.into_iter().filter_map(|hop| Some((left(hop)?, hop)));
+            reaching.min_by_key(|(left, _)| *left)
+        };
+        let (mut remaining, hop) = nearest(self.leaving(from))?;
+        let mut route = vec![hop];
+        while remaining > 0 {
+            let at = self.ends(*route.last()?)[1];
+            let hops = self.interfaces_of(at).into_iter().flat_map(|interface| self.leaving(interface));
+            let (next, hop) = nearest(hops.collect())?;
+            (remaining, route) = (next, [route, vec![hop]].concat());
         }
-        route.push(last);
         Some(route)
     }
 
-    /// By node: links from there to `goal` through nodes that forward.
-    fn distances(&self, goal: usize) -> Vec<Option<u32>> {
+    /// Why a flow between two nodes has no route on a channel that both have a radio on: where the channel is broken.
+    pub(crate) fn gap(&self, from: usize, to: usize) -> Option<(&str, Gap)> {
+        let other = |radio: u32| {
+            self.radios.of(to).any(|there| self.radios.channel(there) == self.radios.channel(radio))
+        };
+        let radio = self.radios.of(from).find(|radio| other(*radio))?;
+        Some((self.radios.channel(radio).1, self.radios.gap(radio)?))
+    }
+
+    /// By node that forwards: hops from there to the interface `to`.
+    fn distances(&self, to: DirectionId) -> Vec<Option<u32>> {
         let mut distance = vec![None; self.nodes.len()];
-        distance[goal] = Some(0);
-        for links in 1.. {
-            let mut reached = false;
-            for direction in self.directions() {
-                let [leaves, arrives] = self.ends(direction);
-                if distance[arrives] == Some(links - 1) && distance[leaves].is_none() && !self.host[leaves] {
-                    distance[leaves] = Some(links);
-                    reached = true;
-                }
-            }
-            if !reached {
+        // Links and radios are mutual: the hops that arrive somewhere are those that leave from there, the other way.
+        let mut reached: Vec<usize> = self.leaving(to).into_iter().map(|hop| self.ends(hop)[1]).collect();
+        for hops in 1.. {
+            reached.retain(|node| !self.host[*node] && distance[*node].is_none());
+            if reached.is_empty() {
                 break;
             }
+            reached.iter().for_each(|node| distance[*node] = Some(hops));
+            let interfaces = reached.iter().flat_map(|node| self.interfaces_of(*node));
+            let hops = interfaces.flat_map(|interface| self.leaving(interface));
+            reached = hops.map(|hop| self.ends(hop)[1]).collect();
         }
         distance
     }
 
-    fn directions(&self) -> impl Iterator<Item = DirectionId> {
-        0..2 * self.links.len() as DirectionId
+    /// The hops that leave from an interface, in order.
+    fn leaving(&self, interface: DirectionId) -> Vec<DirectionId> {
+        match self.radio(interface) {
+            Some(radio) => self.radios.hops_of(radio).map(|(hop, _)| RADIO + hop).collect(),
+            None => vec![interface],
+        }
+    }
+
+    /// The interface that a hop arrives at.
+    fn arrives_by(&self, hop: DirectionId) -> Option<DirectionId> {
+        match self.hop(hop) {
+            Some(hop) => Some(2 * self.links.len() as u32 + hop.radios()[1]),
+            None => Some(reverse(hop)),
+        }
+    }
+
+    /// The node that has an interface.
+    fn place(&self, interface: DirectionId) -> usize {
+        self.radio(interface).map_or_else(|| self.ends(interface)[0], |radio| self.radios.node(radio))
+    }
+
+    /// The interfaces of a node: links' by their names, then radios.
+    fn interfaces_of(&self, node: usize) -> Vec<DirectionId> {
+        let wired = self.wired[node].iter().copied();
+        wired.chain(self.radios.of(node).map(|radio| 2 * self.links.len() as u32 + radio)).collect()
     }
 
     /// Where a direction leaves and arrives.
     fn ends(&self, direction: DirectionId) -> [usize; 2] {
+        if let Some(hop) = self.hop(direction) {
+            return hop.radios().map(|radio| self.radios.node(radio));
+        }
         let ends = self.link_of(direction).ends;
         if direction.is_multiple_of(2) { ends } else { [ends[1], ends[0]] }
     }

@@ -23,6 +23,9 @@ pub struct RunResult {
     pub links: Vec<LinkResult>,
     /// Cross traffic, by name.
     pub traffic: Vec<TrafficResult>,
+    /// The radios, by channel, then node; within the scenario's `measure` if it has one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stations: Vec<StationResult>,
     /// How equal the flows' throughputs are: 1 if all are, one over their number if one has everything (Jain; eq. 1 of
     /// "Performance and Fairness of SCTP and TCP in satellite networks"). `None` if there is no throughput.
     pub fairness: Option<f64>,
@@ -32,6 +35,69 @@ pub struct RunResult {
     /// The same within the scenario's `measure`, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredRun>,
+}
+
+/// One radio.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct StationResult {
+    /// Its node.
+    pub node: String,
+    /// Its channel.
+    pub channel: String,
+    /// RTS.
+    pub rts: Exchanges,
+    /// Frames of data.
+    pub data: Exchanges,
+    /// Its RTS and data that met another frame at their addressee.
+    pub collisions: Collisions,
+    /// Packets that it did not pass on.
+    pub drops: StationDrops,
+    /// What was on the air at its place, its own frames included, seconds.
+    pub airtime: Airtime,
+}
+
+/// Frames that ask for an answer.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Exchanges {
+    /// Sent, repetitions included.
+    pub sent: u64,
+    /// Answered: RTS by CTS, data by ACK.
+    pub answered: u64,
+}
+
+/// Frames that met another, by its sender.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Collisions {
+    /// Spoiled by a station out of this one's carrier sense.
+    pub hidden: u64,
+    /// Spoiled by a station within it, that had not heard this one yet, or by the addressee's own frame.
+    pub slot: u64,
+    /// Read all the same: the other was too weak.
+    pub capture: u64,
+}
+
+/// Packets that a radio dropped, by cause.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct StationDrops {
+    /// The queue was full.
+    pub queue: u64,
+    /// No CTS came to the last RTS.
+    pub rts_retries: u64,
+    /// No ACK came to the last frame of data.
+    pub data_retries: u64,
+}
+
+/// Seconds, by what was on the air.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Airtime {
+    /// One frame of data.
+    pub data: f64,
+    /// One RTS, CTS or ACK.
+    pub control: f64,
+    /// Several frames at once.
+    pub collision: f64,
+    /// None that can be sensed.
+    pub idle: f64,
 }
 
 /// What a run is within the scenario's `measure`.

@@ -52,6 +52,10 @@ impl Observer for Log {
             Record::Delivered { link, flow, packet } => {
                 writeln!(self.lines, "{at:?} {link} {flow} delivered {:?}", tsns(*packet))
             }
+            Record::Air { channel, frame, packet } => {
+                let size = packet.map(|(flow, packet)| (flow, packet.size, packet.hops));
+                writeln!(self.lines, "{at:?} {channel} {frame:?} {size:?}")
+            }
             note => writeln!(self.lines, "{at:?} {note:?}"),
         }
         .unwrap();
@@ -101,6 +105,9 @@ fn the_order_of_the_document_decides_nothing() {
         turned.flows.reverse();
         turned.traffic.reverse();
         turned.changes.reverse();
+        turned.channels.reverse();
+        turned.stations.reverse();
+        turned.routes.reverse();
         for link in &mut turned.links {
             link.between.reverse();
             link.rate.reverse();
@@ -129,9 +136,13 @@ fn the_start_decides_nothing() {
             Start::Uniform(range) => range.iter_mut().for_each(|end| *end += shift),
         });
         later.stop = later.stop.map(|stop| stop + shift);
+        later.measure = later.measure.map(|measure| measure.map(|time| time + shift));
         let (plain, mut late) = (unshifted(&scenario), observed(&later, shift, false));
         assert!((late.0.ended - plain.0.ended - shift.as_secs_f64()).abs() < 1e-8, "{}", scenario.name);
         late.0.ended = plain.0.ended;
+        if let (Some(late), Some(plain)) = (&mut late.0.measured, &plain.0.measured) {
+            late.between = plain.between;
+        }
         assert_same(&scenario.name, plain, late);
     }
 }

@@ -51,6 +51,11 @@ fn the_document_lists_exactly_the_keys_that_are_read() {
 const BASE: &str = "[[node]]\nname = 's'\n[[node]]\nname = 'r'\n\
     [[link]]\nname = 'l'\nbetween = ['s', 'r']\nrate = '1 Mbit/s'\n\
     [[change]]\nat = '1 s'\nlink = 'l'\nup = false\n\
+    [[channel]]\nname = 'c'\nreception = { name = 'range' }\n[channel.dcf]\n\
+    [[channel]]\nname = 'p'\nreception = { name = 'power' }\n\
+    [[chain]]\nname = 'a'\nhops = 1\nspacing = '300 m'\nchannels = ['c']\n\
+    [[grid]]\nname = 'g'\ncolumns = 2\nrows = 1\nspacing = '300 m'\nchannels = ['p']\n\
+    [[route]]\nchannel = 'c'\nthrough = ['a0', 'a1']\n\
     [[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nsend = '1 MB'\n\
     [[traffic]]\nname = 't'\nfrom = 's'\nto = 'r'\nload = '1 kbit/s'\nsizes = { '44 B' = 2 }\n\
     on = '1 s'\noff = '1 s'\n";
@@ -68,6 +73,13 @@ fn path(header: &str, key: &str) -> String {
         "[[node]]" => "node.s.",
         "[[link]]" => "link.l.",
         "[[change]]" => "change.1.",
+        "[[channel]]" => "channel.c.",
+        "[channel.reception] range" => "channel.c.reception.",
+        "[channel.reception] power" => "channel.p.reception.",
+        "[channel.dcf]" => "channel.c.dcf.",
+        "[[chain]]" => "chain.a.",
+        "[[grid]]" => "grid.g.",
+        "[[route]]" => "route.1.",
         "[[flow]]" => "flow.f.",
         "[[traffic]]" => "traffic.t.",
         _ => "flow.f.sctp.",
@@ -96,6 +108,48 @@ const OTHERS: &[(&str, &str)] = &[
     ("stop", "9 s"),
     ("ip_header", "40 B"),
     ("measure", "['1 s', '2 s']"),
+    ("node.s.at", "['5 km', '0 m']"),
+    ("node.s.channels", "['c']"),
+    ("channel.c.name", "other"),
+    ("channel.c.reception", "power"),
+    ("channel.c.reception.decode", "360 m"),
+    ("channel.c.reception.sense", "600 m"),
+    ("channel.c.reception.interfere", "900 m"),
+    ("channel.c.reception.capture", "10 dB"),
+    ("channel.p.reception.propagation", "free-space"),
+    ("channel.p.reception.frequency", "5 GHz"),
+    ("channel.p.reception.height", "2 m"),
+    ("channel.p.reception.exponent", "2.5"),
+    ("channel.p.reception.transmit", "10 dBm"),
+    ("channel.p.reception.loss", "3 dB"),
+    ("channel.p.reception.noise", "-95 dBm"),
+    ("channel.p.reception.sinr", "10 dB"),
+    ("channel.p.reception.header", "3 dB"),
+    ("channel.p.reception.busy", "-90 dBm"),
+    ("channel.p.reception.cutoff", "-115 dBm"),
+    ("channel.c.dcf.timing", "802.11g"),
+    ("channel.c.dcf.rate", "1 Mbit/s"),
+    ("channel.c.dcf.control_rate", "1 Mbit/s"),
+    ("channel.c.dcf.rts_threshold", "off"),
+    ("channel.c.dcf.short_retry", "4"),
+    ("channel.c.dcf.long_retry", "7"),
+    ("channel.c.dcf.cw_min", "15"),
+    ("channel.c.dcf.cw_max", "255"),
+    ("channel.c.dcf.nav_reset", "true"),
+    ("channel.c.dcf.llc", "8 B"),
+    ("channel.c.dcf.queue", "9 kB"),
+    ("chain.a.name", "z"),
+    ("chain.a.hops", "2"),
+    ("chain.a.spacing", "200 m"),
+    ("chain.a.at", "['1 m', '-1 m']"),
+    ("chain.a.channels", "['p']"),
+    ("grid.g.name", "z"),
+    ("grid.g.columns", "3"),
+    ("grid.g.rows", "3"),
+    ("grid.g.spacing", "200 m"),
+    ("grid.g.at", "['1 m', '-1 m']"),
+    ("grid.g.channels", "['c']"),
+    ("route.1.through", "['a1', 'a0']"),
     ("link.l.name", "other"),
     ("link.l.between", "['r', 's']"),
     ("link.l.rate", "['1 Mbit/s', '2 Mbit/s']"),
@@ -160,6 +214,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.sctp.heartbeat_interval", "off"),
     ("flow.f.sctp.heartbeat_jitter", "false"),
     ("flow.f.sctp.mtu_discovery", "true"),
+    ("flow.f.sctp.rehome", "true"),
     ("flow.f.sctp.heartbeat_max_burst", "3"),
     ("flow.f.sctp.sack_delay", "3 ms"),
     ("flow.f.sctp.sack_every", "3"),
@@ -192,6 +247,14 @@ const SINGLE: &[&str] = &[
     "flow",
     "traffic",
     "traffic.t.pairs",
+    "channel",
+    "chain",
+    "grid",
+    "route",
+    "channel.c.reception.name",
+    "channel.p.reception.name",
+    "channel.c.dcf",
+    "route.1.channel",
     "node.s.name",
     "change.1.link",
     "flow.f.sctp",
@@ -215,6 +278,19 @@ fn every_key_is_consulted() {
             // Whoever renames or turns round an item has to say so where it is named.
             let mut edits = match path.as_str() {
                 "link.l.name" => vec!["change.1.link=other".to_owned()],
+                "node.s.at" => vec!["node.s.channels=['c']".to_owned()],
+                "node.s.channels" => vec!["node.s.at=['5 km', '0 m']".to_owned()],
+                "channel.c.name" => {
+                    vec!["chain.a.channels=['other']".to_owned(), "route.1.channel=other".to_owned()]
+                }
+                "channel.c.dcf.timing" => {
+                    ["rate", "control_rate"].map(|key| format!("channel.c.dcf.{key}=6 Mbit/s")).into()
+                }
+                "chain.a.name" => vec!["route.1.through=['z0', 'z1']".to_owned()],
+                "chain.a.channels" => {
+                    vec!["grid.g.channels=['c']".to_owned(), "route.1.channel=p".to_owned()]
+                }
+                "grid.g.channels" => vec!["chain.a.at=['5 km', '0 m']".to_owned()],
                 "flow.f.from" => vec!["flow.f.to=s".to_owned()],
                 "flow.f.to" => vec!["flow.f.from=r".to_owned()],
                 "traffic.t.from" => vec!["traffic.t.to=s".to_owned()],

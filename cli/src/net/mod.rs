@@ -18,7 +18,7 @@ use anabranch_sim::scenario::protocol;
 use bytes::Bytes;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::output::{fail, refuse, refuse_scenario};
+use crate::output::{fail, refuse, refuse_scenario, warn};
 
 /// The SCTP port of a listener, unless it is told another.
 const PORT: u16 = 5000;
@@ -50,7 +50,7 @@ impl Transport {
     /// The protocol's parameters; or the exit status of what was wrong.
     fn config(&self) -> Result<Config, u8> {
         let route = self.retransmit.iter().map(|policy| format!("retransmit={policy}"));
-        let search = std::iter::once("mtu_discovery=true".to_owned());
+        let search = ["mtu_discovery=true", "rehome=true"].map(str::to_owned).into_iter();
         let settings: Vec<String> = search.chain(self.set.iter().cloned()).chain(route).collect();
         let mut config = protocol("--set", &settings).map_err(|error| refuse_scenario(&error))?;
         if let Some(file) = &self.key {
@@ -58,6 +58,7 @@ impl Transport {
             config.extensions.authentication = true;
             config.authenticated_chunks = AUTHENTICATED.to_vec();
         }
+        config.warnings().iter().for_each(|warning| warn(format!("--set {warning}")));
         Ok(config)
     }
 

@@ -21,6 +21,7 @@ fn recording() -> Recording {
         names: Names {
             flows: vec!["f".into()],
             links: vec![("l".into(), "a>b".into()), ("l".into(), "b>a".into())],
+            ..Names::default()
         },
         paths: vec!["l".into()],
         entries: vec![

@@ -57,6 +57,29 @@ fn a_silent_cut(how: Cut) {
     assert!(passed.abs_diff(expected) <= tolerance, "{how:?}: {passed:?}, expected {expected:?}");
 }
 
+/// The cut of either link of two, over UDP and directly on IP: after the sum of the timeouts and one RTO more, what is sent
+/// arrives by the other link, and everything arrives (`transfer` sees to that).
+#[test]
+fn new_data_takes_the_other_link_after_the_sum_of_the_timeouts() {
+    for (raw, link) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
+        once_in_three(|| the_other_link_takes_over(raw, link));
+    }
+}
+
+fn the_other_link_takes_over(raw: bool, link: usize) {
+    let test = "new_data_takes_the_other_link_after_the_sum_of_the_timeouts";
+    let Some(network) = Network::new(test) else { return };
+    let steps = vec![Step { at: ms(800), link, how: Cut::Dropped, mended: false }];
+    let course = transfer(&network, &Plan { bytes: 8_000_000, raw, steps, ..Plan::default() });
+    let (cut, rto) = (course.steps[0], course.rto_before_step(0));
+    let delivers = course.delivers(1 - link, cut).expect("the other link delivers");
+    println!("raw: {raw}, link {link}: delivered by the other link {:?} after the cut", delivers - cut);
+    // New data, not only what timed out: a hundred kilobytes more.
+    let limit = cut + rto * 8 + ms(100);
+    let by_the_other = course.delivered(1 - link, limit) - course.delivered(1 - link, cut);
+    assert!(by_the_other > 100_000, "raw: {raw}, link {link}: {by_the_other} bytes within {:?}", limit - cut);
+}
+
 /// With potentially failed paths, new data takes the other path after the first timeout.
 #[test]
 fn new_data_leaves_a_failing_path_after_the_first_timeout() {

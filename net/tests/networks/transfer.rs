@@ -26,6 +26,8 @@ pub struct Plan {
     pub rto_min: Duration,
     pub pf_max_retrans: Option<u32>,
     pub mtu_discovery: bool,
+    /// SCTP directly on IP, instead of in UDP.
+    pub raw: bool,
     pub steps: Vec<Step>,
 }
 
@@ -46,6 +48,7 @@ impl Default for Plan {
             rto_min: Duration::from_millis(200),
             pf_max_retrans: None,
             mtu_discovery: false,
+            raw: false,
             steps: Vec::new(),
         }
     }
@@ -69,6 +72,13 @@ impl Course {
     /// When such an event first happened.
     pub fn event(&self, wanted: &Event) -> Option<Instant> {
         self.events.iter().find(|(_, event)| event == wanted).map(|(at, _)| *at)
+    }
+
+    /// When more was acknowledged on a path than at a moment before.
+    pub fn delivers(&self, path: usize, after: Instant) -> Option<Instant> {
+        let before = self.delivered(path, after);
+        let more = |(at, paths): &&(Instant, Vec<PathReport>)| *at > after && paths[path].delivered > before;
+        self.glances.iter().find(more).map(|(at, _)| *at)
     }
 
     /// Bytes acknowledged on a path up to a moment.
@@ -134,13 +144,18 @@ fn options(plan: &Plan, host: usize, port: u16) -> Options {
         path_max_retrans: 2,
         pf_max_retrans: plan.pf_max_retrans,
         mtu_discovery: plan.mtu_discovery,
+        rehome: true,
         heartbeat_interval: Some(Duration::from_millis(500)),
         sack_delay: Duration::from_millis(20),
         ..Config::default()
     };
     let local = (0..2).map(|link| address(host, link)).collect();
-    let udp = if host == 1 { UDP } else { 0 };
-    Options { config, local, carrier: Carrier::Udp(udp), listen: host == 1, ..Options::default() }
+    let carrier = match (plan.raw, host) {
+        (true, _) => Carrier::Raw,
+        (false, 1) => Carrier::Udp(UDP),
+        (false, _) => Carrier::Udp(0),
+    };
+    Options { config, local, carrier, listen: host == 1, ..Options::default() }
 }
 
 fn content(number: u64) -> Bytes {
@@ -164,7 +179,8 @@ async fn receive(plan: &Plan, count: u64, ready: mpsc::Sender<()>) {
 
 async fn send(plan: &Plan, count: u64, network: &Arc<Network>) -> Course {
     let endpoint = Endpoint::bind(options(plan, 0, 0)).expect("sockets");
-    let to: Vec<_> = (0..2).map(|link| (address(1, link), UDP).into()).collect();
+    let udp = if plan.raw { 0 } else { UDP };
+    let to: Vec<_> = (0..2).map(|link| (address(1, link), udp).into()).collect();
     let association = endpoint.connect(&to, PORT).await.expect("it comes up");
     while !association.paths().iter().all(|path| path.state == anabranch_net::PathState::Active) {
         tokio::time::sleep(GLANCE).await;

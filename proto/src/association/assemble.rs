@@ -155,6 +155,9 @@ impl Association {
         if !self.state.heartbeats() {
             return None;
         }
+        if let Some(built) = self.next_heartbeat_elsewhere(now) {
+            return Some(built);
+        }
         let asks = |id: &PathId| self.paths.get(*id).health.wanted && self.paths.sends(*id);
         let id = self.paths.ids().find(asks)?;
         let (view, path) = self.paths.both(id);
@@ -174,7 +177,22 @@ impl Association {
         path.timers.heartbeat = Time::NEVER;
         path.timers.answer = now + view.rto;
         let chunk = Chunk::Heartbeat(Heartbeat::new(path.health.information(view.local, now)));
+        self.ask_elsewhere(id);
         Some(self.packet(id, smallvec![chunk], Purpose::Heartbeat, Limit::Control))
+    }
+
+    /// A heartbeat from another local address than that of its path. Whether it is answered matters only if it is.
+    fn next_heartbeat_elsewhere(&mut self, now: Time) -> Option<Built> {
+        let from = |id: PathId| self.paths.get(id).health.elsewhere;
+        let asks =
+            |id: PathId| from(id).filter(|local| self.paths.leaves_from(*local)).map(|local| (id, local));
+        let (id, local) = self.paths.ids().find_map(asks)?;
+        let health = &mut self.paths.get_mut(id).health;
+        (health.elsewhere, health.last_elsewhere) = (None, Some(local));
+        let chunk = Chunk::Heartbeat(Heartbeat::new(health.information(local, now)));
+        let mut built = self.packet(id, smallvec![chunk], Purpose::Heartbeat, Limit::Control);
+        built.0.from = local;
+        Some(built)
     }
 
     /// A probe of a path's MTU.

@@ -8,8 +8,8 @@ use crate::receive::Arrival;
 use crate::send::{Answer, revived};
 use crate::shutdown::{State, Step};
 use crate::wire::chunk::{Abort, Data, Heartbeat, OperationError, Sack, ShutdownComplete};
-use crate::wire::{Address, Cause, Chunk, Packet};
-use crate::{Duration, Pairs, Time, Tsn};
+use crate::wire::{Cause, Chunk, Packet};
+use crate::{Duration, Time, Tsn};
 
 impl Association {
     /// Takes a packet whose tag is right, and which came by this path, from its `skip`-th chunk on.
@@ -116,21 +116,6 @@ impl Association {
         self.close(Event::Lost(LostReason::ProtocolViolation), now);
     }
 
-    /// The path of a packet's pair. One that is not confirmed goes from where the packets of its peer address come
-    /// to.
-    pub(crate) fn follow(&mut self, local: Address, source: Address) -> PathId {
-        let path = self.path_of(local, source);
-        let view = self.paths.view(path);
-        if view.state == PathState::Unconfirmed
-            && view.local != local
-            && view.remote == source
-            && self.config.pairs == Pairs::OnePerPeer
-        {
-            self.paths.go_from(path, local);
-        }
-        path
-    }
-
     /// A peer that is heard while SHUTDOWN is not answered may have data left to send: the count starts over.
     /// T2 does so for DATA only: a lost SHUTDOWN must not wait for a peer whose heartbeats go on and on.
     //= rfc9260#section-9.2
@@ -209,7 +194,7 @@ impl Association {
     //= rfc9260#section-8.2
     //= rfc7829#section-3.2
     fn revive(&mut self) {
-        while let Some(path) = revived(&self.paths, self.config.pf_max_retrans.is_some()) {
+        while let Some(path) = revived(&self.paths, &self.config) {
             self.set_state(path, PathState::Active);
         }
     }

@@ -1,10 +1,11 @@
 //! One association: its state, its two halves, its paths, and what happens to them.
 //!
 //! `incoming.rs` takes packets in, `assemble.rs` builds the next one, `watch.rs` runs the timers and judges
-//! paths, `setup.rs` brings it up. Nothing is queued that could be built when polled.
+//! paths, `local.rs` chooses their local addresses, `setup.rs` brings it up. Nothing is queued that could be built when polled.
 
 mod assemble;
 mod incoming;
+mod local;
 mod setup;
 mod status;
 mod watch;
@@ -27,7 +28,8 @@ use crate::wire::{Address, Cause, Chunk, Packet};
 use crate::{AssociationId, Config, Delivery, Duration, Time, Tsn};
 
 use bytes::Bytes;
-pub(crate) use setup::{Begin, first_tsn, new_tag, next_local};
+pub(crate) use local::next_local;
+pub(crate) use setup::{Begin, first_tsn, new_tag};
 
 /// One association.
 pub(crate) struct Association {
@@ -366,9 +368,13 @@ impl Association {
         self.paths.set_mtu(remote, mtu, &self.config);
     }
 
-    pub(crate) fn set_writable(&mut self, local: Address, writable: bool) {
-        self.paths.set_writable(local, writable);
-        self.sender.event();
+    /// The socket of this local address takes packets, or none for now; whether that is news.
+    pub(crate) fn set_writable(&mut self, local: Address, writable: bool) -> bool {
+        let news = self.paths.set_writable(local, writable);
+        if news && writable {
+            self.sender.event();
+        }
+        news
     }
 
     pub(crate) fn statistics(&self, now: Time) -> Statistics {

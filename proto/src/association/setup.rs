@@ -6,6 +6,7 @@ use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
+use super::local::{local_for, same_family};
 use super::{Association, Awaited, Resend};
 use crate::extension::{Agreement, Authentication, Extended};
 use crate::handshake::Peer;
@@ -142,7 +143,7 @@ impl Association {
         self.local_tsn = cookie.local_tsn;
         self.sender = sender;
         self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
-        self.paths = Paths::new(&self.config);
+        self.paths = self.paths.begun_anew(&self.config);
         self.named.clear();
         self.add_paths(&cookie.peers, cookie.pair(), now);
         self.control.clear();
@@ -190,7 +191,7 @@ impl Association {
             return self.violated(cause, now);
         }
         self.take_peer(tsn, buffer, streams, &agreement);
-        self.add_paths(&Peer::listed(init, source), Some((local, source)), now);
+        self.add_paths(&Peer::listed(init, source, &self.config), Some((local, source)), now);
         self.state = State::CookieEchoed;
         self.await_answer(Awaited::CookieEcho(cookie), self.echo_path(local, source));
         self.report_with_cookie(unrecognized);
@@ -293,6 +294,7 @@ impl Association {
             if unconfirmed {
                 self.paths.ask(id);
             }
+            self.ask_elsewhere(id);
         }
         self.sender.in_use = self.open_path(self.paths.primary());
         self.sender.open();
@@ -324,7 +326,10 @@ impl Association {
         let new = peers.iter().filter(|peer| !self.named.contains(peer)).copied().collect::<Vec<_>>();
         self.named.extend(new);
         let config = Arc::clone(&self.config);
-        if let Some(pair) = known {
+        // One path a peer address: if there is one already, it keeps the local address of the route to it.
+        if let Some(pair) = known
+            && (config.pairs != Pairs::OnePerPeer || self.paths.to(pair.1).is_none())
+        {
             self.add_path(pair, now);
         }
         match &config.pairs {
@@ -358,30 +363,6 @@ impl Association {
             self.paths.add(pair, now, &self.config, &self.window, &mut self.chance);
         }
     }
-}
-
-/// The local address of the one path to `peer`, which is the `position`-th of its addresses.
-fn local_for(config: &Config, position: usize, peer: Address) -> Option<Address> {
-    let on_link = config.addresses.iter().find(|local| local.on_link(peer.ip));
-    let same_position =
-        config.addresses.get(position).filter(|l| l.address.ip.is_ipv4() == peer.ip.is_ipv4());
-    on_link.or(same_position).map(|local| local.address).or_else(|| same_family(config, peer).next())
-}
-
-fn same_family(config: &Config, peer: Address) -> impl Iterator<Item = Address> + '_ {
-    config.addresses.iter().map(|l| l.address).filter(move |a| a.ip.is_ipv4() == peer.ip.is_ipv4())
-}
-
-/// The local address after `local`, of those not down, that could be tried for `peer`.
-pub(crate) fn next_local(
-    config: &Config,
-    local: Address,
-    peer: Address,
-    down: &[Address],
-) -> Option<Address> {
-    let later = same_family(config, peer).skip_while(|a| *a != local).skip(1);
-    let mut others = later.chain(same_family(config, peer).take_while(|a| *a != local));
-    others.find(|a| !down.contains(a))
 }
 
 /// The first TSN of an association: drawn with its tag, unless the configuration fixes it.

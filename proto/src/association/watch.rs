@@ -1,16 +1,15 @@
 //! Timers, and what silence means: errors of paths, failover, the end of an association (RFC 9260 §8).
 
-use super::setup::next_local;
 use super::{Association, Awaited};
+use crate::Time;
 use crate::output::{Event, LostReason};
-use crate::path::{Path, PathId, PathState, PathView};
+use crate::path::{PathId, PathState};
 use crate::policy::Why;
 use crate::rules::{Failover, GivingUp, HeartbeatErrors};
 use crate::send::TimedOut;
 use crate::shutdown::State;
 use crate::wire::chunk::Heartbeat;
-use crate::wire::{Address, Cause};
-use crate::{Pairs, Time};
+use crate::wire::{Address, Cause, Quoted};
 
 /// What a path failed to answer.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -143,6 +142,7 @@ impl Association {
             if state == PathState::PotentiallyFailed && self.asks_periodically(id) {
                 self.paths.ask(id);
             }
+            self.ask_elsewhere(id);
         }
         self.switch_over(id, now);
         if self.errors > self.config.association_max_retrans {
@@ -243,67 +243,21 @@ impl Association {
         }
     }
 
-    /// The pair was not confirmed: the path goes from the next local address.
-    fn try_next_local(&mut self, id: PathId) {
-        let view = self.paths.view(id);
-        if !matches!(self.config.pairs, Pairs::OnePerPeer) {
-            return;
-        }
-        if let Some(local) = next_local(&self.config, view.local, view.remote, self.paths.down()) {
-            self.paths.go_from(id, local);
-        }
-    }
-
-    /// A local address is up or down. Its paths wait for it as long as another that is confirmed is up; when
-    /// none is, they go from another local address.
-    pub(crate) fn set_up(&mut self, local: Address, up: bool, now: Time) {
-        self.paths.set_up(local, up);
-        let mut usable = self.paths.views().iter().filter(|path| path.up && path.confirmed());
-        if usable.next().is_none() && matches!(self.config.pairs, Pairs::OnePerPeer) {
-            self.leave_down(now);
-        }
-        self.sender.event();
-    }
-
-    fn leave_down(&mut self, now: Time) {
-        for id in self.live_paths() {
-            let view = self.paths.view(id);
-            let other = next_local(&self.config, view.local, view.remote, self.paths.down());
-            if let Some(other) = other.filter(|_| !view.up) {
-                self.go_from(id, other, now);
-            }
-        }
-    }
-
-    /// The path goes from another local address. That pair has to be verified, unless no other path carries data.
-    pub(crate) fn go_from(&mut self, id: PathId, local: Address, now: Time) {
-        let others = self.paths.views().iter().any(|other| other.id != id && other.carries());
-        self.paths.go_from(id, local);
-        self.paths.view_mut(id).rto = self.config.rto_initial;
-        self.paths.ask(id);
-        if others && self.paths.view(id).confirmed() {
-            self.vacate(id, now);
-            self.set_state(id, PathState::Unconfirmed);
-        }
-    }
-
     //= rfc9260#section-8.3
     pub(super) fn heartbeat_ack(&mut self, heartbeat: &Heartbeat, now: Time) {
-        let probed = |(view, path): (&PathView, &Path)| {
-            path.health.probed(view.local, &heartbeat.info).map(|size| (view.id, size))
-        };
-        let of_probe = self.paths.live().find_map(probed);
-        if let Some((id, size)) = of_probe {
+        let Some((id, asked)) = self.paths.answered(&heartbeat.info) else { return };
+        if asked.local != self.paths.view(id).local {
+            if asked.probe.is_some() || !self.may_move(id, asked.local) {
+                return;
+            }
+            self.move_to(id, asked.local, now);
+        }
+        if let Some(size) = asked.probe {
             return self.paths.probe_answered(id, size, now, &self.config);
         }
-        let answers = |(view, path): (&PathView, &Path)| {
-            path.health.answered(view.local, &heartbeat.info, now).map(|sent| (view.id, sent))
-        };
-        let answered = self.paths.live().find_map(answers);
-        let Some((id, sent)) = answered else { return };
         let limits = self.paths.limits;
         let (view, path) = self.paths.both(id);
-        view.measure(now.since(sent), limits);
+        view.measure(now.since(asked.at), limits);
         view.errors = 0;
         path.timers.answer = Time::NEVER;
         if self.state.heartbeats() {
@@ -340,7 +294,6 @@ impl Association {
     /// INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK was not answered in time: again, on the next path.
     fn answer_late(&mut self, now: Time) {
         let limits = self.paths.limits;
-        let paths = self.paths.views().len() as u16;
         let Some(resend) = &mut self.resend else { return };
         let setting_up = matches!(resend.what, Awaited::Init | Awaited::CookieEcho(_));
         let max =
@@ -352,16 +305,54 @@ impl Association {
         }
         let late = resend.path;
         self.paths.view_mut(late).back_off(limits);
-        // All go to confirmed paths only (§5.4); to set up, the addresses that the user named are.
-        //= rfc9260#section-5.1
-        let named = |id: &PathId| setting_up && self.paths.get(*id).health.named;
-        let open = |id: &PathId| named(id) || self.paths.view(*id).confirmed();
-        let next = (1..=paths).map(|n| PathId((late.0 + n) % paths)).find(open).unwrap_or(late);
+        let next = self.next_to_ask(late).unwrap_or(late);
         let rto = self.paths.view(late).rto;
-        resend.path = next;
         let view = self.paths.view_mut(next);
         view.rto = view.rto.max(rto);
-        resend.due = true;
-        resend.timer = Time::NEVER;
+        self.ask_again_on(next);
+    }
+
+    /// Where what was not answered on this path goes next: all go to confirmed paths only (§5.4); to set up, the addresses
+    /// that the user named are.
+    //= rfc9260#section-5.1
+    fn next_to_ask(&self, late: PathId) -> Option<PathId> {
+        let paths = self.paths.views().len() as u16;
+        let asked = |id: &PathId| {
+            let health = &self.paths.get(*id).health;
+            let named = self.state.setting_up() && health.named && !health.refused;
+            named || self.paths.view(*id).confirmed()
+        };
+        (1..=paths).map(|n| PathId((late.0 + n) % paths)).find(asked)
+    }
+
+    fn ask_again_on(&mut self, path: PathId) {
+        if let Some(resend) = &mut self.resend {
+            (resend.path, resend.due, resend.timer) = (path, true, Time::NEVER);
+        }
+    }
+
+    /// Nothing takes SCTP at this address of the peer, says an ICMP error. While the association is being set up, and if the
+    /// quoted packet has the right tag, the next address is asked at once; if there is none, that was it. Later on, errors
+    /// are not trusted: what is not acknowledged times out.
+    //= rfc9260#section-10
+    pub(crate) fn unreachable(&mut self, remote: Address, quoted: Quoted, now: Time) {
+        let ours = match self.state {
+            State::CookieWait => quoted.tag == 0 && quoted.initiate_tag == Some(self.local_tag),
+            State::CookieEchoed => quoted.tag == self.peer_tag,
+            _ => false,
+        };
+        let Some(asked) = self.resend.as_ref().map(|resend| resend.path).filter(|_| ours) else { return };
+        for id in self.paths.ids() {
+            if self.paths.view(id).remote == remote {
+                self.paths.get_mut(id).health.refused = true;
+            }
+        }
+        if self.paths.view(asked).remote != remote {
+            return;
+        }
+        match self.next_to_ask(asked) {
+            Some(next) => self.ask_again_on(next),
+            None => self.close(Event::Lost(LostReason::Unreachable), now),
+        }
     }
 }

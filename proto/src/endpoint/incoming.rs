@@ -9,7 +9,7 @@ use crate::output::Purpose;
 use crate::path::PathId;
 use crate::rules::OutOfTheBlue;
 use crate::wire::chunk::{Abort, ShutdownComplete};
-use crate::wire::{Address, Cause, Chunk, Ecn, Packet, Ports};
+use crate::wire::{Address, Cause, Chunk, Ecn, Packet, Ports, Quoted};
 
 /// Stateless answers waiting to be sent at most: beyond it, packets go unanswered.
 const MAX_ANSWERS: usize = 256;
@@ -98,6 +98,19 @@ impl Endpoint {
             Some((_, association)) if unknown(association) => Owner::Nobody,
             Some(_) => Owner::WrongTag,
             None => Owner::Nobody,
+        }
+    }
+
+    /// Nothing takes SCTP at a peer's address, says an ICMP error that quotes a packet of ours.
+    //= rfc9260#section-10
+    //= rfc6951#section-5.5
+    pub(super) fn unreachable(&mut self, remote: Address, quoted: Quoted, now: Time) {
+        let to = (remote, quoted.ports.destination);
+        let owner = self.by_peer.get(&to).copied().filter(|_| quoted.ports.source == self.config.port);
+        let Some(index) = owner else { return };
+        if let Some(association) = &mut self.associations[index] {
+            association.unreachable(remote, quoted, now);
+            self.wake(index);
         }
     }
 

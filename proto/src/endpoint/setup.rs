@@ -118,7 +118,7 @@ impl Endpoint {
             Some(association) if ties.0 == tag => association.random(),
             _ => self.random(),
         };
-        let peers = Peer::listed(init, packet.from);
+        let peers = Peer::listed(init, packet.from, &config);
         let answered = peers.iter().position(|peer| *peer == to).unwrap_or(0) as u8;
         let streams = handshake::streams(init, &config);
         let cookie = Cookie {

@@ -305,7 +305,7 @@ impl Association {
         if peers.contains(&address) {
             return Ok(());
         }
-        if !address.is_unicast() {
+        if !address.may_be_named_by(came.source, &self.config.addresses) {
             return Err(Cause::NotAuthorized);
         }
         if peers.len() >= MAX_ADDRESSES || !self.new_paths(&[address], now) {

@@ -50,7 +50,7 @@ impl Peer {
             offer: Offer::default(),
         };
         for param in &init.params {
-            if !peer.take(param, source.udp, config)? {
+            if !peer.take(param, source, config)? {
                 break;
             }
         }
@@ -58,10 +58,10 @@ impl Peer {
     }
 
     /// Takes one parameter; whether those behind it count.
-    fn take(&mut self, param: &Param, udp: u16, config: &Config) -> Result<bool, Cause> {
+    fn take(&mut self, param: &Param, source: Address, config: &Config) -> Result<bool, Cause> {
         match param {
-            Param::Ipv4(ip) => add(&mut self.addresses, IpAddr::V4(*ip), udp),
-            Param::Ipv6(ip) => add(&mut self.addresses, IpAddr::V6(*ip), udp),
+            Param::Ipv4(ip) => add(&mut self.addresses, IpAddr::V4(*ip), source, config),
+            Param::Ipv6(ip) => add(&mut self.addresses, IpAddr::V6(*ip), source, config),
             Param::Cookie(bytes) => self.cookie = Some(bytes.clone()),
             Param::CookiePreservative(ms) => self.preserve = Duration::from_millis(u64::from(*ms)),
             Param::HostName(_) => return Err(Cause::UnresolvableAddress(encoded(param))),
@@ -85,12 +85,12 @@ impl Peer {
     }
 
     /// The addresses in the order in which the peer listed them: pairs are made by position.
-    pub(crate) fn listed(init: &Init, source: Address) -> Vec<Address> {
+    pub(crate) fn listed(init: &Init, source: Address, config: &Config) -> Vec<Address> {
         let mut listed = Vec::new();
         for param in &init.params {
             match param {
-                Param::Ipv4(ip) => add(&mut listed, IpAddr::V4(*ip), source.udp),
-                Param::Ipv6(ip) => add(&mut listed, IpAddr::V6(*ip), source.udp),
+                Param::Ipv4(ip) => add(&mut listed, IpAddr::V4(*ip), source, config),
+                Param::Ipv6(ip) => add(&mut listed, IpAddr::V6(*ip), source, config),
                 Param::Unknown { kind, .. } if stops(*kind) => break,
                 _ => {}
             }
@@ -129,9 +129,11 @@ pub(crate) fn address_list(addresses: &[Address]) -> Bytes {
     Param::encode_list(&params).unwrap_or_default()
 }
 
-fn add(addresses: &mut Vec<Address>, ip: IpAddr, udp: u16) {
-    let address = Address { ip, udp };
-    if addresses.len() < MAX_ADDRESSES && !addresses.contains(&address) {
+/// Adds an address that a packet from `source` named, unless it cannot be the peer's.
+fn add(addresses: &mut Vec<Address>, ip: IpAddr, source: Address, config: &Config) {
+    let address = Address { ip, udp: source.udp };
+    let right = address.may_be_named_by(source, &config.addresses);
+    if right && addresses.len() < MAX_ADDRESSES && !addresses.contains(&address) {
         addresses.push(address);
     }
 }

@@ -1,10 +1,10 @@
 //! Is the path alive: heartbeats, their answers, and what failures mean (RFC 9260 §5.4, §8.2, §8.3).
 
-use std::net::IpAddr;
+use std::collections::VecDeque;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
 use rand_chacha::ChaCha8Rng;
-use rand_core::Rng;
+use rand_core::{Rng, SeedableRng};
 
 use super::{Path, PathState, PathView};
 use crate::wire::Address;
@@ -13,73 +13,97 @@ use crate::{Config, Duration, Time};
 /// Failed verifications of one pair of addresses before the next local address is tried.
 const TRIES_A_PAIR: u32 = 2;
 
+/// Heartbeats of a path that can still be answered, at most; older ones are forgotten.
+const REMEMBERED: usize = 8;
+
 /// What is known about a path's reachability besides its error count.
 pub(crate) struct Health {
-    /// Known only to whoever receives packets at the path's remote address.
-    nonce: u64,
+    /// Draws the nonce of each heartbeat: whoever has seen one can derive no other.
+    nonces: ChaCha8Rng,
+    /// The heartbeats that were not answered, the latest last.
+    asked: VecDeque<Asked>,
     /// When something that measures the path was last sent: new data or a heartbeat.
     pub(crate) used: Time,
     /// How long the path must be idle before its next heartbeat.
     pub(crate) period: Duration,
     /// A heartbeat shall leave at the next poll.
     pub(crate) wanted: bool,
+    /// A heartbeat shall leave at the next poll from this local address, which is not the path's.
+    pub(crate) elsewhere: Option<Address>,
+    /// The local address that the last of those left from.
+    pub(crate) last_elsewhere: Option<Address>,
     /// Verifications that failed with the present pair of addresses.
     failed: u32,
     /// The user named the path's remote address in the connect call.
     pub(crate) named: bool,
+    /// Nothing took SCTP at the remote address during set-up.
+    pub(crate) refused: bool,
+}
+
+/// A heartbeat that was sent.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Asked {
+    nonce: u64,
+    /// From which local address: its answer says nothing of another.
+    pub(crate) local: Address,
+    pub(crate) at: Time,
+    /// The size of the packet, if it probes whether such packets get through.
+    pub(crate) probe: Option<u32>,
+}
+
+impl Asked {
+    /// The Heartbeat Information: when, the nonce, and the size of a probe.
+    fn information(&self) -> Bytes {
+        let mut info = BytesMut::with_capacity(20);
+        info.put_u64(self.at.as_nanos());
+        info.put_u64(self.nonce);
+        if let Some(size) = self.probe {
+            info.put_u32(size);
+        }
+        info.freeze()
+    }
 }
 
 impl Health {
     pub(crate) fn new(now: Time, chance: &mut ChaCha8Rng) -> Self {
         Health {
-            nonce: chance.next_u64(),
+            nonces: ChaCha8Rng::seed_from_u64(chance.next_u64()),
+            asked: VecDeque::new(),
             used: now,
             period: Duration::ZERO,
             wanted: false,
+            elsewhere: None,
+            last_elsewhere: None,
             failed: 0,
             named: false,
+            refused: false,
         }
     }
 
-    /// The nonce of a pair: what is asked from one local address verifies no other.
-    fn nonce_from(&self, local: Address) -> u64 {
-        let bits = match local.ip {
-            IpAddr::V4(ip) => ip.to_bits().into(),
-            IpAddr::V6(ip) => ip.to_bits(),
-        };
-        self.nonce ^ bits as u64 ^ (bits >> 64) as u64
-    }
-
-    /// The Heartbeat Information of a heartbeat sent now from this address: when, and the nonce.
-    pub(crate) fn information(&self, local: Address, now: Time) -> Bytes {
-        let mut info = BytesMut::with_capacity(16);
-        info.put_u64(now.as_nanos());
-        info.put_u64(self.nonce_from(local));
-        info.freeze()
+    /// The Heartbeat Information of a heartbeat that is sent now from this address.
+    //= rfc5062#section-2.3
+    pub(crate) fn information(&mut self, local: Address, now: Time) -> Bytes {
+        self.ask(local, now, None)
     }
 
     /// The same of a heartbeat that probes whether packets of `size` bytes get through.
-    pub(crate) fn probe_information(&self, local: Address, now: Time, size: u32) -> Bytes {
-        let mut info = BytesMut::with_capacity(20);
-        info.put_slice(&self.information(local, now));
-        info.put_u32(size);
-        info.freeze()
+    pub(crate) fn probe_information(&mut self, local: Address, now: Time, size: u32) -> Bytes {
+        self.ask(local, now, Some(size))
     }
 
-    /// The size of the probe that came back with this information; `None` if it is no probe of this path.
-    pub(crate) fn probed(&self, local: Address, info: &[u8]) -> Option<u32> {
-        let (heartbeat, size) = info.split_at_checked(16)?;
-        let ours = heartbeat[8..] == self.nonce_from(local).to_be_bytes();
-        ours.then_some(u32::from_be_bytes(size.try_into().ok()?))
-    }
-
-    /// When the heartbeat was sent that came back with this information; `None` if it is not of this path.
-    pub(crate) fn answered(&self, local: Address, mut info: &[u8], now: Time) -> Option<Time> {
-        if info.len() != 16 {
-            return None;
+    fn ask(&mut self, local: Address, at: Time, probe: Option<u32>) -> Bytes {
+        let asked = Asked { nonce: self.nonces.next_u64(), local, at, probe };
+        if self.asked.len() == REMEMBERED {
+            self.asked.pop_front();
         }
-        let sent = Time::from_nanos(info.get_u64());
-        (info.get_u64() == self.nonce_from(local) && sent <= now).then_some(sent)
+        self.asked.push_back(asked);
+        asked.information()
+    }
+
+    /// The heartbeat that came back with this information, once; `None` if none of this path did.
+    pub(crate) fn answered(&mut self, info: &[u8]) -> Option<Asked> {
+        let place = self.asked.iter().position(|asked| asked.information() == info)?;
+        self.asked.remove(place)
     }
 
     /// One more verification has failed; whether the next local address should be tried.

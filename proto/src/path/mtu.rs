@@ -190,6 +190,11 @@ impl Paths {
 }
 
 impl Path {
+    /// Whether a heartbeat or a probe of the MTU is wanted.
+    pub(super) fn is_asking(&self) -> bool {
+        self.health.wanted || self.health.elsewhere.is_some() || self.mtu.wants_probe()
+    }
+
     /// At the end of a search, its timer runs until the next.
     fn wait_for_search(&mut self, now: Time) {
         self.timers.probe = if self.mtu.search == Search::Rest { now + RAISE_TIMER } else { Time::NEVER };

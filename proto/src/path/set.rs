@@ -10,7 +10,7 @@ use crate::rules::{AfterTimeout, InFlight, Karn, Rules};
 use crate::wire::{Address, chunk::DATA_HEADER};
 use crate::{Config, Time, Tsn};
 
-use super::health::Health;
+use super::health::{Asked, Health};
 use crate::notes::Notes;
 use rand_chacha::ChaCha8Rng;
 
@@ -30,6 +30,8 @@ pub(crate) struct Paths {
     overhead: u32,
     /// Local addresses that are down.
     down: Vec<Address>,
+    /// Local addresses whose socket takes no packets now.
+    full: Vec<Address>,
     /// Some path may want a heartbeat or a probe: asked before every packet.
     asking: bool,
 }
@@ -45,8 +47,14 @@ impl Paths {
             smallest_pmdcs: u32::MAX,
             overhead: 0,
             down: Vec::new(),
+            full: Vec::new(),
             asking: false,
         }
+    }
+
+    /// No paths, as at the beginning; what the local addresses can do is as it was.
+    pub(crate) fn begun_anew(&self, config: &Config) -> Self {
+        Paths { down: self.down.clone(), full: self.full.clone(), ..Paths::new(config) }
     }
 
     pub(crate) fn views(&self) -> &[PathView] {
@@ -55,12 +63,6 @@ impl Paths {
 
     pub(crate) fn ids(&self) -> impl Iterator<Item = PathId> + use<> {
         (0..self.views.len() as u16).map(PathId)
-    }
-
-    /// The paths that were not removed.
-    pub(crate) fn live(&self) -> impl Iterator<Item = (&PathView, &Path)> {
-        let live = |(view, _): &(&PathView, &Path)| view.state != PathState::Removed;
-        self.views.iter().zip(&self.rest).filter(live)
     }
 
     pub(crate) fn view(&self, id: PathId) -> &PathView {
@@ -89,6 +91,19 @@ impl Paths {
         self.asking = true;
     }
 
+    /// A heartbeat is wanted on this path from another local address than its own.
+    pub(crate) fn ask_from(&mut self, id: PathId, local: Address) {
+        self.get_mut(id).health.elsewhere = Some(local);
+        self.asking = true;
+    }
+
+    /// The heartbeat that came back with this information, and its path.
+    pub(crate) fn answered(&mut self, info: &[u8]) -> Option<(PathId, Asked)> {
+        let live = |view: &PathView| view.state != PathState::Removed;
+        let mut paths = self.views.iter().zip(&mut self.rest).filter(|(view, _)| live(view));
+        paths.find_map(|(view, path)| Some((view.id, path.health.answered(info)?)))
+    }
+
     /// A probe of the MTU may be wanted.
     pub(super) fn may_probe(&mut self) {
         self.asking = true;
@@ -101,7 +116,7 @@ impl Paths {
 
     /// All that can be asked now has been.
     pub(crate) fn all_asked(&mut self) {
-        self.asking = self.rest.iter().any(|path| path.health.wanted || path.mtu.wants_probe());
+        self.asking = self.rest.iter().any(Path::is_asking);
     }
 
     /// The path of this pair of addresses.
@@ -179,7 +194,7 @@ impl Paths {
             earliest: None,
             idle_rtos: 0,
             lone: false,
-            writable: true,
+            writable: !self.full.contains(&local),
             mtu,
             own: PathParameters::default(),
             tally: Tally::default(),
@@ -208,7 +223,8 @@ impl Paths {
     pub(crate) fn close(&mut self, id: PathId) {
         let (view, path) = self.both(id);
         view.primary = false;
-        (path.timers, path.timed, path.health.wanted) = (Timers::OFF, None, false);
+        (path.timers, path.timed) = (Timers::OFF, None);
+        (path.health.wanted, path.health.elsewhere) = (false, None);
     }
 
     /// The peer's packets come from a known address, but by another UDP port than before: its paths go there
@@ -242,13 +258,21 @@ impl Paths {
         self.smallest_pmdcs = self.views.iter().map(|view| view.pmdcs).min().unwrap_or(u32::MAX);
     }
 
-    /// Lets paths from this local address send, or not.
-    pub(crate) fn set_writable(&mut self, local: Address, writable: bool) {
+    /// Lets paths from this local address send, or not; whether it was otherwise.
+    pub(crate) fn set_writable(&mut self, local: Address, writable: bool) -> bool {
+        if self.full.contains(&local) != writable {
+            return false;
+        }
+        self.full.retain(|full| *full != local);
+        if !writable {
+            self.full.push(local);
+        }
         for (view, path) in self.views.iter().zip(&mut self.rest) {
             if view.local == local {
                 path.writable = writable;
             }
         }
+        true
     }
 
     /// Local addresses that are down.
@@ -258,9 +282,9 @@ impl Paths {
 
     /// The path goes from another local address.
     pub(crate) fn go_from(&mut self, id: PathId, local: Address) {
-        let up = !self.down.contains(&local);
-        let view = self.view_mut(id);
-        (view.local, view.up) = (local, up);
+        let (up, writable) = (!self.down.contains(&local), !self.full.contains(&local));
+        let (view, path) = self.both(id);
+        (view.local, view.up, path.writable) = (local, up, writable);
     }
 
     /// This local address is up or down.
@@ -272,6 +296,11 @@ impl Paths {
         for view in self.views.iter_mut().filter(|view| view.local == local) {
             view.up = up;
         }
+    }
+
+    /// Whether packets can leave from this local address.
+    pub(crate) fn leaves_from(&self, local: Address) -> bool {
+        !self.down.contains(&local) && !self.full.contains(&local)
     }
 
     /// Whether packets can leave on this path.

@@ -2,12 +2,12 @@
 
 use super::{Sender, Surroundings};
 use crate::output::NoteKind;
-use crate::path::{PathId, PathState, Paths};
+use crate::path::{PathId, PathState, Paths, Tally};
 use crate::policy::{Acked, Loss, Why};
-use crate::rules::{FastRecovery, OnMarking, RttOnCut, Rules, T3Restart};
+use crate::rules::{ErrorClearing, FastRecovery, OnMarking, RttOnCut, Rules, T3Restart};
 use crate::send::outstanding::{Digest, Heard, Says};
 use crate::wire::chunk::Sack;
-use crate::{Time, Tsn};
+use crate::{Config, Time, Tsn};
 
 /// What a SACK meant for the association.
 pub(crate) enum Answer {
@@ -76,7 +76,7 @@ impl Sender {
                 around.paths.view_mut(id).measure(rtt, limits);
                 around.paths.note_rto(id, around.now, around.notes);
             }
-            if tally.certain || around.config.pf_max_retrans.is_none() {
+            if proves_path(&tally, around.config) {
                 around.paths.view_mut(id).errors = 0;
             }
             around.paths.get_mut(id).lone = false;
@@ -205,13 +205,20 @@ impl Sender {
     }
 }
 
-/// A path whose data this SACK acknowledged and that was thought dead or failing. With potentially failed
-/// paths (`pf`) only data that no other path has carried says so.
+/// A path that was thought dead or failing, and that this SACK proves to work.
 //= rfc7829#section-3.2
-pub(crate) fn revived(paths: &Paths, pf: bool) -> Option<PathId> {
+pub(crate) fn revived(paths: &Paths, config: &Config) -> Option<PathId> {
     paths.ids().find(|id| {
-        let tally = &paths.get(*id).tally;
-        let answered = tally.cumulative + tally.gap > 0 && (tally.certain || !pf);
-        answered && matches!(paths.view(*id).state, PathState::Inactive | PathState::PotentiallyFailed)
+        proves_path(&paths.get(*id).tally, config)
+            && matches!(paths.view(*id).state, PathState::Inactive | PathState::PotentiallyFailed)
     })
+}
+
+/// Whether what a SACK acknowledged on a path counts as a sign that the path works. RFC 9260 leaves it to the sender
+/// whether an ambiguous acknowledgement does: with an RTO below the peer's SACK delay, every chunk is sent on both
+/// paths before its SACK arrives, and a dead path would be cleared again and again.
+//= rfc9260#section-8.2
+fn proves_path(tally: &Tally, config: &Config) -> bool {
+    let any = config.rules.error_clearing == ErrorClearing::Any && config.pf_max_retrans.is_none();
+    tally.cumulative + tally.gap > 0 && (tally.certain || any)
 }

@@ -13,6 +13,7 @@ pub mod chunk;
 mod error;
 mod packet;
 mod param;
+mod quoted;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -23,3 +24,4 @@ pub use chunk::Chunk;
 pub use error::{DecodeError, EncodeError};
 pub use packet::{Address, Ecn, HEADER, Packet, Ports};
 pub use param::Param;
+pub use quoted::Quoted;

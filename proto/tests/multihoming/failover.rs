@@ -1,6 +1,6 @@
 //! A path goes down, for good or for a while.
 
-use anabranch_proto::rules::{Failover, HeartbeatErrors};
+use anabranch_proto::rules::{ErrorClearing, Failover, HeartbeatErrors};
 use anabranch_proto::{Config, Event, LostReason, NoteKind, PathId, PathState, Time};
 
 use crate::support::bench::{Bench, at_ms, era, ms};
@@ -244,4 +244,53 @@ fn acknowledged_data_revives_a_path() {
     bench.sack(1, &[]);
     assert_eq!(bench.events.last(), Some(&(at_ms(1100), Event::Path(PathId(0), PathState::Active))));
     assert_eq!(bench.view(0).errors, 0);
+}
+
+/// A chunk times out on path 0 at 1 s and on path 1 at 2 s: it was sent on path 0, on path 1, and on path 0 again.
+/// Its acknowledgement at 2.1 s may be that of any copy: by RFC 9260 §8.2 it need not clear path 0, the last. That of
+/// the next message, which went there only, does.
+//= rfc9260#section-8.2
+#[test]
+fn error_clearing() {
+    for (choice, errors) in [(ErrorClearing::Any, [0, 1]), (ErrorClearing::Unambiguous, [1, 1])] {
+        let mut config = Config { heartbeat_interval: None, ..era("rfc9260") };
+        config.rules.error_clearing = choice;
+        let mut bench = Bench::confirmed(config, 2, ms(0));
+        let begun = bench.now;
+        let at = |millis| begun + ms(millis);
+        bench.send(1, 100);
+        bench.until(at(2000));
+        assert_eq!([0, 1].map(|path| bench.view(path).errors), [1, 1], "{choice:?}");
+        bench.until(at(2100));
+        bench.sack(1, &[]);
+        assert_eq!([0, 1].map(|path| bench.view(path).errors), errors, "{choice:?}");
+        bench.send(1, 100);
+        bench.sack(2, &[]);
+        assert_eq!(bench.view(0).errors, 0, "{choice:?}");
+    }
+}
+
+/// RTO.Min of 100 ms, below the peer's SACK delay of 200 ms: single messages are sent on both paths before their SACK
+/// arrives. When path 0 is cut at 10 s, those acknowledgements must not keep it active: with Path.Max.Retrans = 2 the
+/// third timeout in a row makes it inactive, after three RTOs, each twice the last and followed by at most 500 ms until
+/// the next message. Where every acknowledgement clears the count, that takes seconds longer.
+#[test]
+fn a_short_rto_does_not_keep_a_dead_path_alive() {
+    let inactive = |choice| {
+        let mut config = era("rfc9260");
+        (config.rto_initial, config.rto_min, config.path_max_retrans) = (ms(100), ms(100), 2);
+        config.rules.error_clearing = choice;
+        assert_eq!(config.warnings().iter().map(|warning| warning.key).collect::<Vec<_>>(), ["rto_min"]);
+        let (mut world, id) = World::joined([&config, &config], 2);
+        world.run(secs(1.0));
+        steadily(&mut world, id, secs(10.0));
+        world.weather[0].up = false;
+        let limit = secs(10.0) + world.ends[0].paths(id)[0].rto * 7 + ms(1500);
+        steadily(&mut world, id, secs(30.0));
+        (changes(&world, 0).into_iter().find(|(_, state)| *state == PathState::Inactive), limit)
+    };
+    let (noticed, limit) = inactive(ErrorClearing::Unambiguous);
+    assert!(noticed.is_some_and(|(at, _)| at > secs(10.0) && at <= limit), "{noticed:?}, at most {limit:?}");
+    let (noticed, limit) = inactive(ErrorClearing::Any);
+    assert!(noticed.is_none_or(|(at, _)| at > limit + ms(2000)), "{noticed:?}");
 }

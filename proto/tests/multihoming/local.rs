@@ -1,11 +1,11 @@
 //! What only this end knows: its own interface is down; and where the peer's packets come from.
 
 use anabranch_proto::wire::chunk::Heartbeat;
-use anabranch_proto::wire::{Address, Chunk};
-use anabranch_proto::{Config, Event, Incoming, PathState};
+use anabranch_proto::wire::{Address, Chunk, Packet, Ports, Quoted};
+use anabranch_proto::{Config, Endpoint, Event, Incoming, LostReason, Output, PathState, Policies, Time};
 
 use crate::support::bench::{Bench, FULL, at_ms, era, ms};
-use crate::support::{World, address, secs};
+use crate::support::{PORT, World, address, at, secs};
 
 /// RTO is 1 s, the round trip 100 ms. Two packets are under way on the primary when the system says that its
 /// address cannot send: what is given next takes the other path at once, T3-rtx at 1.1 s sends the two again
@@ -120,4 +120,48 @@ fn the_udp_port_of_a_peer_address_is_followed() {
 /// The tag of the packets that a side takes.
 fn tag_to(world: &World, side: usize) -> u32 {
     world.log.iter().rev().find(|left| left.side != side).expect("a packet").packet.tag
+}
+
+/// Set-up asks the first address; an ICMP error ends it there if it quotes our INIT, and the second is asked at once. When
+/// nothing listens there either, set-up is over, at the first moment still.
+//= rfc9260#section-10
+//= rfc6951#section-5.5
+#[test]
+fn an_unreachable_port_ends_set_up_on_its_address() {
+    let config = at(0, 2, &era("rfc9260"));
+    let mut end = Endpoint::new(config, Policies::default(), [1; 32]).expect("a usable configuration");
+    let drain = |end: &mut Endpoint| -> (Vec<Packet>, Vec<Event>) {
+        let (mut packets, mut events) = (vec![], vec![]);
+        loop {
+            match end.poll(Time::ZERO) {
+                Output::Transmit(packet, _) => packets.push(*packet),
+                Output::Event(_, event) => events.push(event),
+                Output::Note(_) => {}
+                Output::Wait(_) => return (packets, events),
+            }
+        }
+    };
+    let says = |end: &mut Endpoint, path, quoted| {
+        end.handle(Time::ZERO, Incoming::Unreachable(address(path, 1), quoted));
+        drain(end)
+    };
+    end.connect(Time::ZERO, PORT + 1, &[address(0, 1), address(1, 1)]).expect("a path");
+    let (sent, _) = drain(&mut end);
+    let [Chunk::Init(init)] = &sent[0].chunks[..] else { panic!("{sent:?}") };
+    let ports = Ports { source: PORT, destination: PORT + 1 };
+    let right = Quoted { ports, tag: 0, initiate_tag: Some(init.tag) };
+    let wrong = [
+        Quoted { initiate_tag: Some(init.tag ^ 1), ..right },
+        Quoted { initiate_tag: None, ..right },
+        Quoted { tag: init.tag, ..right },
+        Quoted { ports: ports.reversed(), ..right },
+    ];
+    for forged in wrong {
+        assert_eq!(says(&mut end, 0, forged), (vec![], vec![]), "{forged:?}");
+    }
+    let (sent, events) = says(&mut end, 0, right);
+    assert_eq!(sent.iter().map(|packet| packet.to).collect::<Vec<_>>(), [address(1, 1)]);
+    assert_eq!(events, []);
+    assert_eq!(says(&mut end, 0, right), (vec![], vec![]), "it is no longer asked");
+    assert_eq!(says(&mut end, 1, right), (vec![], vec![Event::Lost(LostReason::Unreachable)]));
 }

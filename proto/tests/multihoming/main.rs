@@ -5,6 +5,7 @@ mod failover;
 mod local;
 mod mtu;
 mod paths;
+mod rehome;
 mod routes;
 #[path = "../support/mod.rs"]
 mod support;

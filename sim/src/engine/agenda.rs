@@ -61,17 +61,35 @@ impl Agenda {
         }
     }
 
-    /// Takes the earliest event out: its time and whose it is.
-    pub(crate) fn pop(&mut self) -> Option<(Time, Entity)> {
+    /// Takes the earliest event out, if it is not after `until`: its time and whose it is.
+    pub(crate) fn pop(&mut self, until: Time) -> Option<(Time, Entity)> {
         loop {
             let Some(Entry { time, number, entity }) = self.near.pop() else {
                 self.look_further()?;
                 continue;
             };
             if self.numbers[entity as usize] == number && self.times[entity as usize] == time {
+                if time > until {
+                    self.near.push(Entry { time, number, entity });
+                    return None;
+                }
                 self.times[entity as usize] = Time::NEVER;
                 return Some((time, entity));
             }
+        }
+    }
+
+    /// When the earliest event is, which stays.
+    pub(crate) fn peek(&mut self) -> Option<Time> {
+        loop {
+            let Some(Entry { time, number, entity }) = self.near.last().copied() else {
+                self.look_further()?;
+                continue;
+            };
+            if self.numbers[entity as usize] == number && self.times[entity as usize] == time {
+                return Some(time);
+            }
+            self.near.pop();
         }
     }
 
@@ -140,7 +158,7 @@ mod tests {
     #[test]
     fn earliest_first_then_by_insertion_number() {
         let mut agenda = Agenda::new(4);
-        assert_eq!(agenda.pop(), None);
+        assert_eq!(agenda.pop(Time::NEVER), None);
         agenda.set(2, at(5), 1);
         agenda.set(0, at(5), 2);
         agenda.set(1, at(9), 0);
@@ -148,9 +166,13 @@ mod tests {
         agenda.clear(3);
         agenda.set(1, at(2), 0);
         agenda.set(1, at(9), 0);
-        assert_eq!(agenda.pop(), Some((at(5), 2)));
+        assert_eq!(agenda.pop(at(4)), None);
+        assert_eq!(agenda.pop(at(5)), Some((at(5), 2)));
         agenda.set(0, at(10), 3);
-        assert_eq!([agenda.pop(), agenda.pop(), agenda.pop()], [Some((at(9), 1)), Some((at(10), 0)), None]);
+        assert_eq!(
+            [agenda.pop(Time::NEVER), agenda.pop(Time::NEVER), agenda.pop(Time::NEVER)],
+            [Some((at(9), 1)), Some((at(10), 0)), None]
+        );
     }
 
     #[test]
@@ -173,7 +195,11 @@ mod tests {
                     }
                     _ => {
                         let earliest = (0..entities).filter_map(|e| Some((keys[e]?, e))).min();
-                        assert_eq!(agenda.pop(), earliest.map(|((time, _), e)| (time, e as Entity)));
+                        assert_eq!(agenda.peek(), earliest.map(|((time, _), _)| time));
+                        assert_eq!(
+                            agenda.pop(Time::NEVER),
+                            earliest.map(|((time, _), e)| (time, e as Entity))
+                        );
                         earliest.into_iter().for_each(|(_, e)| keys[e] = None);
                     }
                 }

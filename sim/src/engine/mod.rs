@@ -1,12 +1,12 @@
 //! The engine: what is due next happens, until nothing is left or the run ends.
 //!
-//! Entities are numbered: link directions, then agents, then the list of changes. Each has one entry in the
-//! agenda. A packet costs one event a hop, its arrival. An insertion number is taken when a packet enters a
+//! Entities are numbered: link directions, then agents, then the list of changes, then channels. Each has one entry in
+//! the agenda; a channel's is whatever happens next on it. On links a packet costs one event a hop, its arrival. An insertion number is taken when a packet enters a
 //! link or an agent's wait is set, so what happens at equal times happens in the order in which it was
 //! foreseen; changes come before everything else. Departures need no event: a packet whose departure is now
 //! has left a queue before anything that arrives now is looked at.
 
-mod agenda;
+pub(crate) mod agenda;
 mod counts;
 mod means;
 #[cfg(test)]
@@ -18,6 +18,9 @@ use std::ops::{ControlFlow, Range};
 use anabranch_proto::{PathId, Reason, Time};
 
 use crate::medium::wire::{Alteration, Direction, DropCause};
+use crate::medium::wireless::{Channel, Fate};
+use crate::network::RADIO;
+use crate::network::radios::RadioHop;
 use crate::observe::observed::Observed;
 use crate::observe::trace::{Detail, Observer, Side};
 use crate::transport::{Agent, Frame, Output, Stage};
@@ -45,7 +48,12 @@ pub(crate) struct Engine<'a, A> {
     inserted: u64,
     events: u64,
     links: Vec<Direction>,
-    /// Routes one after the other, each a list of link directions and where they arrive.
+    channels: Vec<Channel<Frame>>,
+    /// The hops between radios, by their numbers.
+    radio_hops: Vec<RadioHop>,
+    /// What has just become of packets on a channel.
+    fates: Vec<Fate<Frame>>,
+    /// Routes one after the other, each a list of hops and where they arrive.
     routes: Vec<u32>,
     agents: Vec<A>,
     /// By agent: the time of its entry in the agenda, or `NEVER`.
@@ -79,7 +87,10 @@ pub(crate) struct Change {
 /// What an engine is made of.
 pub(crate) struct Parts<'a, A> {
     pub(crate) links: Vec<Direction>,
-    /// Lists of link directions, each with [`ARRIVED`] and its agent's number behind it.
+    pub(crate) channels: Vec<Channel<Frame>>,
+    /// The hops between radios, by their numbers.
+    pub(crate) radio_hops: Vec<RadioHop>,
+    /// Lists of hops, each with [`ARRIVED`] and its agent's number behind it.
     pub(crate) routes: Vec<u32>,
     /// Those of a flow one after the other.
     pub(crate) agents: Vec<A>,
@@ -105,7 +116,18 @@ pub(crate) struct FlowParts {
 
 impl<'a, A: Agent> Engine<'a, A> {
     pub(crate) fn new(parts: Parts<'a, A>) -> Self {
-        let Parts { links, routes, agents, flows, changes, pauses, observer, extra_polls } = parts;
+        let Parts {
+            links,
+            channels,
+            radio_hops,
+            routes,
+            agents,
+            flows,
+            changes,
+            pauses,
+            observer,
+            extra_polls,
+        } = parts;
         let numbered = flows.iter().enumerate();
         let flow_of: Vec<_> =
             numbered.flat_map(|(flow, parts)| parts.agents.clone().map(move |_| flow)).collect();
@@ -116,11 +138,14 @@ impl<'a, A: Agent> Engine<'a, A> {
         let sides = flow_of.iter().enumerate().map(|(agent, flow)| side(agent, *flow)).collect();
         let mut engine = Engine {
             now: Time::ZERO,
-            agenda: Agenda::new(links.len() + agents.len() + 2),
-            inserted: FIRST_AGENT + agents.len() as u64,
+            agenda: Agenda::new(links.len() + agents.len() + 2 + channels.len()),
+            inserted: FIRST_AGENT + (agents.len() + channels.len()) as u64,
             events: 0,
             timers: vec![Time::NEVER; agents.len()],
             links,
+            channels,
+            radio_hops,
+            fates: Vec::new(),
             counts: Counts::new(routes.len()),
             routes,
             agents,
@@ -134,6 +159,9 @@ impl<'a, A: Agent> Engine<'a, A> {
             observed: observer.map(|observer| Observed::new(observer, sides)),
             extra_polls,
         };
+        if engine.observed.is_some() {
+            engine.channels.iter_mut().for_each(Channel::keep_frames);
+        }
         engine.await_pause();
         engine.await_change();
         (0..engine.agents.len()).for_each(|agent| engine.await_agent(agent, Time::ZERO));
@@ -148,11 +176,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         mut watch: impl FnMut(&Self) -> ControlFlow<()>,
     ) -> Result<Halt, Interrupted> {
         let endless = self.unfinished == 0;
-        while let Some((time, entity)) = self.agenda.pop() {
-            if time > stop {
-                self.now = stop;
-                break;
-            }
+        while let Some((time, entity)) = self.next(stop) {
             assert!(time >= self.now, "time went back from {:?} to {time:?}", self.now);
             self.now = time;
             if entity == self.pause_entity() {
@@ -175,6 +199,15 @@ impl<'a, A: Agent> Engine<'a, A> {
         Ok(Halt::Ended)
     }
 
+    /// What happens next, up to `stop`; if there is nothing until then, it is `stop` now.
+    fn next(&mut self, stop: Time) -> Option<(Time, Entity)> {
+        let next = self.agenda.pop(stop);
+        if next.is_none() && self.agenda.peek().is_some() {
+            self.now = stop;
+        }
+        next
+    }
+
     pub(crate) fn now(&self) -> Time {
         self.now
     }
@@ -186,6 +219,10 @@ impl<'a, A: Agent> Engine<'a, A> {
 
     pub(crate) fn links(&self) -> &[Direction] {
         &self.links
+    }
+
+    pub(crate) fn channels(&self) -> &[Channel<Frame>] {
+        &self.channels
     }
 
     pub(crate) fn agents(&self) -> &[A] {
@@ -201,6 +238,7 @@ impl<'a, A: Agent> Engine<'a, A> {
     pub(crate) fn offered(&self) -> Vec<u64> {
         let mut under_way = vec![0; self.routes.len()];
         let frames = self.links.iter().flat_map(Direction::frames);
+        let frames = frames.chain(self.channels.iter().flat_map(Channel::packets));
         frames.for_each(|frame| under_way[frame.hop as usize] += 1);
         self.counts.offered(&self.routes, &under_way)
     }
@@ -235,7 +273,10 @@ impl<'a, A: Agent> Engine<'a, A> {
         } else if entity < links + self.agents.len() {
             self.wake(entity - links);
         } else {
-            self.change();
+            match entity.checked_sub(links + self.agents.len() + 2) {
+                None => self.change(),
+                Some(channel) => self.advance(channel),
+            }
         }
         if self.extra_polls {
             (0..self.agents.len()).for_each(|agent| self.drain(agent));
@@ -245,17 +286,48 @@ impl<'a, A: Agent> Engine<'a, A> {
     /// The head of a link arrives: into the next link, or at its agent.
     fn arrive(&mut self, link: usize) {
         let direction = &mut self.links[link];
-        let mut frame = direction.deliver(self.now).expect("an arrival has its packet");
+        let frame = direction.deliver(self.now).expect("an arrival has its packet");
         if let Some((time, insertion)) = direction.head() {
             self.agenda.set(link as Entity, time, insertion);
         }
         if self.observed.is_some() {
             self.show_delivery(link, &frame);
         }
+        self.pass_on(frame);
+    }
+
+    /// Something happens on a channel: packets may have reached the next radio.
+    fn advance(&mut self, channel: usize) {
+        let mut fates = std::mem::take(&mut self.fates);
+        self.channels[channel].advance(self.now, &mut fates);
+        if self.observed.is_some() {
+            self.show_frames(channel);
+        }
+        for fate in fates.drain(..) {
+            match fate {
+                Fate::Delivered(frame) => {
+                    if self.observed.is_some() {
+                        self.show_delivery(self.shown(self.routes[frame.hop as usize]), &frame);
+                    }
+                    self.pass_on(frame);
+                }
+                Fate::GivenUp(cause, Some(frame)) => {
+                    self.counts.dropped[frame.hop as usize] += 1;
+                    self.show_drop(self.shown(self.routes[frame.hop as usize]), frame.id, cause, &frame);
+                }
+                Fate::GivenUp(_, None) => {}
+            }
+        }
+        self.fates = fates;
+        self.await_channel(channel);
+    }
+
+    /// A frame has arrived at the end of a hop: onto the next, or to its agent.
+    fn pass_on(&mut self, mut frame: Frame) {
         frame.hop += 1;
         let next = self.routes[frame.hop as usize];
         if next < ARRIVED {
-            self.offer(next as usize, frame);
+            self.offer(next, frame);
         } else {
             let agent = (next - ARRIVED) as usize;
             if frame.body.has_data() {
@@ -283,7 +355,7 @@ impl<'a, A: Agent> Engine<'a, A> {
                     }
                     if frame.hop != NO_ROUTE {
                         self.counts.sent[frame.hop as usize] += 1;
-                        self.offer(self.routes[frame.hop as usize] as usize, frame);
+                        self.offer(self.routes[frame.hop as usize], frame);
                     }
                 }
                 Output::Detail(at, path, detail) => self.tell(agent, at, path, &detail),
@@ -313,7 +385,44 @@ impl<'a, A: Agent> Engine<'a, A> {
         }
     }
 
-    fn offer(&mut self, link: usize, frame: Frame) {
+    /// A frame is to take a hop.
+    fn offer(&mut self, hop: u32, frame: Frame) {
+        match hop < RADIO {
+            true => self.offer_link(hop as usize, frame),
+            false => self.offer_radio(hop, frame),
+        }
+    }
+
+    fn offer_radio(&mut self, hop: u32, frame: Frame) {
+        let RadioHop { channel, stations: [from, to], .. } = self.radio_hops[(hop - RADIO) as usize];
+        let channel = channel as usize;
+        let size = frame.size;
+        match self.channels[channel].offer(self.now, from, to, size, frame) {
+            Ok(()) => self.await_channel(channel),
+            Err(frame) => {
+                self.counts.dropped[frame.hop as usize] += 1;
+                self.show_drop(self.shown(hop), frame.id, DropCause::Queue, &frame);
+            }
+        }
+    }
+
+    /// The number by which observers know a hop.
+    fn shown(&self, hop: u32) -> usize {
+        match hop.checked_sub(RADIO) {
+            Some(radio) => self.links.len() + radio as usize,
+            None => hop as usize,
+        }
+    }
+
+    fn await_channel(&mut self, channel: usize) {
+        let entity = (self.links.len() + self.agents.len() + 2 + channel) as Entity;
+        match self.channels[channel].next() {
+            Time::NEVER => self.agenda.clear(entity),
+            next => self.agenda.set(entity, next, FIRST_AGENT + (self.agents.len() + channel) as u64),
+        }
+    }
+
+    fn offer_link(&mut self, link: usize, frame: Frame) {
         // On a link so fast that sending takes no time, something may have left since this event began.
         if self.observed.is_some() {
             self.show_departures(link, self.now);
@@ -397,6 +506,15 @@ impl<'a, A: Agent> Engine<'a, A> {
 
     fn pause_entity(&self) -> Entity {
         (self.links.len() + self.agents.len() + 1) as Entity
+    }
+
+    #[cold]
+    fn show_frames(&mut self, channel: usize) {
+        let Some(observed) = &mut self.observed else { return };
+        let (now, routes) = (self.now, &self.routes);
+        self.channels[channel].take_frames(|dcf, air, packet| {
+            observed.air(now, channel, dcf.shown(air), packet, routes);
+        });
     }
 
     #[cold]

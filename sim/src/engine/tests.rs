@@ -80,8 +80,18 @@ fn engine<'a>(
     let pairs = (0..agents.len()).step_by(2);
     let flow = |first| FlowParts { agents: first..first + 2, routes: 0..0, awaited: true };
     let flows = pairs.map(flow).collect();
-    let pauses = Vec::new();
-    Engine::new(Parts { links, routes, agents, flows, changes, pauses, observer: None, extra_polls: false })
+    Engine::new(Parts {
+        links,
+        channels: Vec::new(),
+        radio_hops: Vec::new(),
+        routes,
+        agents,
+        flows,
+        changes,
+        pauses: Vec::new(),
+        observer: None,
+        extra_polls: false,
+    })
 }
 
 fn millis(times: &[Time]) -> Vec<u64> {

@@ -8,7 +8,9 @@ use anabranch_proto::{Reason, Time};
 use crate::engine::{ARRIVED, NO_ROUTE};
 use crate::medium::wire::Occupancy;
 use crate::medium::wire::{Carried, DropCause};
-use crate::observe::trace::{Contents, Detail, Observer, Origin, QueueLength, Record, Shown, Side};
+use crate::observe::trace::{
+    Contents, Detail, Observer, Origin, QueueLength, RadioFrame, Record, Shown, Side,
+};
 use crate::transport::{Body, Frame};
 
 /// An observer, and where the packets under way come from.
@@ -100,6 +102,23 @@ impl<'a> Observed<'a> {
             observer.record(at, &Record::Dropped { link, flow, number, cause, packet });
         });
         self.origins.remove(&frame.id);
+    }
+
+    /// A frame of a radio goes on the air, with this packet in it if it is data and still to be delivered.
+    pub(crate) fn air(
+        &mut self,
+        at: Time,
+        channel: usize,
+        frame: RadioFrame,
+        packet: Option<&Frame>,
+        routes: &[u32],
+    ) {
+        let Some(packet) = packet else {
+            return self.observer.record(at, &Record::Air { channel, frame, packet: None });
+        };
+        self.show(packet, routes, |observer, flow, packet| {
+            observer.record(at, &Record::Air { channel, frame, packet: Some((flow, packet)) });
+        });
     }
 
     pub(crate) fn delivered(&mut self, at: Time, link: usize, frame: &Frame, routes: &[u32]) {

@@ -117,8 +117,11 @@ impl Observer for CsvSeries {
     fn begin(&mut self, names: &Names) {
         let mut taken = BTreeSet::new();
         self.flows = names.flows.iter().map(|name| file_name(name, &mut taken)).collect();
-        let links =
-            names.links.iter().map(|(name, direction)| format!("{name}.{}", direction.replace('>', "-")));
+        let links = names
+            .links
+            .iter()
+            .chain(&names.hops)
+            .map(|(name, direction)| format!("{name}.{}", direction.replace('>', "-")));
         self.links = links.map(|name| file_name(&name, &mut taken)).collect();
     }
 
@@ -138,6 +141,8 @@ impl Observer for CsvSeries {
                     DropCause::Queue => "queue",
                     DropCause::Loss => "loss",
                     DropCause::Down => "down",
+                    DropCause::Rts => "rts",
+                    DropCause::Data => "data",
                 };
                 let tsns = packet.tsns().map(|tsn| tsn.0.to_string()).collect::<Vec<_>>().join(" ");
                 let flow = self.flows.get(*flow).cloned().unwrap_or_default();
@@ -146,6 +151,7 @@ impl Observer for CsvSeries {
             Record::Detail { .. }
             | Record::Sent { .. }
             | Record::Started { .. }
+            | Record::Air { .. }
             | Record::Delivered { .. } => {}
         }
     }

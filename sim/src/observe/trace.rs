@@ -15,13 +15,17 @@ pub trait Observer {
     fn record(&mut self, at: Time, record: &Record<'_>);
 }
 
-/// What flows and link directions are called.
+/// What flows, link directions and channels are called.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Names {
     /// Flows, sorted, then cross traffic, sorted.
     pub flows: Vec<String>,
     /// Link directions: name, then direction ("a>b"), sorted.
     pub links: Vec<(String, String)>,
+    /// Hops between radios, numbered behind the link directions: channel, then direction, sorted.
+    pub hops: Vec<(String, String)>,
+    /// Channels, sorted, each with the nodes of its radios, sorted.
+    pub channels: Vec<(String, Vec<String>)>,
 }
 
 /// Something that happened.
@@ -80,22 +84,32 @@ pub enum Record<'a> {
         /// The queue without it.
         queue: QueueLength,
     },
-    /// A packet is dropped: when it is offered, or later, when the link that it is on goes down.
+    /// A packet is dropped: when it is offered, or later, when the link that it is on goes down or its radio gives up.
     Dropped {
-        /// By which link direction.
+        /// By which link direction, or hop between radios.
         link: usize,
         /// Of which flow.
         flow: usize,
-        /// How many packets had been offered to the link direction, this one included.
+        /// How many packets had been offered to the link direction, this one included; between radios the number of the
+        /// packet in the run.
         number: u64,
         /// Why.
         cause: DropCause,
         /// The packet.
         packet: Shown<'a>,
     },
-    /// A packet arrives at the far end of a link.
+    /// A frame of a radio goes on the air.
+    Air {
+        /// On which channel.
+        channel: usize,
+        /// The frame.
+        frame: RadioFrame,
+        /// Of a frame of data: the flow and the packet, unless its addressee has that already.
+        packet: Option<(usize, Shown<'a>)>,
+    },
+    /// A packet arrives at the far end of a link, or at the next radio.
     Delivered {
-        /// Of which link direction.
+        /// Of which link direction, or hop between radios.
         link: usize,
         /// Of which flow.
         flow: usize,
@@ -156,6 +170,42 @@ pub enum Detail {
     },
     /// The cause for which user data waits has changed; `None`: it does not wait.
     Blocked(Option<Blocked>),
+}
+
+/// A frame of IEEE 802.11.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct RadioFrame {
+    /// What kind.
+    pub kind: FrameKind,
+    /// Its sender, by the number of its radio on the channel.
+    pub from: u32,
+    /// Its addressee.
+    pub to: u32,
+    /// Bytes with the frame check sequence.
+    pub size: u32,
+    /// Bit/s.
+    pub rate: u64,
+    /// How long its exchange goes on after it, nanoseconds.
+    pub duration: u64,
+    /// The number of its packet among those of its sender.
+    pub sequence: u16,
+    /// It was sent before.
+    pub retry: bool,
+    /// At 5 GHz, not at 2.4 GHz.
+    pub five_gigahertz: bool,
+}
+
+/// Kinds of frames.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum FrameKind {
+    /// Request to send.
+    Rts,
+    /// Clear to send.
+    Cts,
+    /// Data.
+    Data,
+    /// Acknowledgement.
+    Ack,
 }
 
 /// An end of a flow.

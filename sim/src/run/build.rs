@@ -6,11 +6,12 @@ use crate::chance::Sequence;
 use crate::engine::{Change, FlowParts, Parts};
 use crate::error::RunError;
 use crate::medium::wire::{Alteration, Direction, Losses};
-use crate::network::{DirectionId, Network};
+use crate::medium::wireless::Channel;
+use crate::network::{DirectionId, Network, radios};
 use crate::observe::trace::Observer;
 use crate::scenario::{CrossTraffic, Flow, Link, Queue, Scenario};
 use crate::transport::ends::Ends;
-use crate::transport::{self, End, Routes, Site, cross};
+use crate::transport::{self, End, Frame, Routes, Site, cross};
 
 use super::values;
 
@@ -84,7 +85,31 @@ impl<'a> Plan<'a> {
         agents.iter_mut().for_each(|agent: &mut End| agent.set_details(details));
         let links = (0..2 * self.network.links().len() as DirectionId).map(|id| self.direction(id)).collect();
         let (routes, changes) = (routes.table, self.changes());
-        Ok(Parts { links, routes, agents, flows, changes, pauses, observer, extra_polls })
+        let (channels, radio_hops) = (self.channels(), self.network.radios().hops().to_vec());
+        Ok(Parts {
+            links,
+            channels,
+            radio_hops,
+            routes,
+            agents,
+            flows,
+            changes,
+            pauses,
+            observer,
+            extra_polls,
+        })
+    }
+
+    fn channels(&self) -> Vec<Channel<Frame>> {
+        let all = self.network.radios();
+        let channel = |(number, index): (usize, usize)| {
+            let given = &self.scenario.channels[index];
+            let name = |node| self.network.node_name(node).to_owned();
+            let radios = all.of_channel(number, self.scenario, name);
+            let (dcf, reception) = (radios::dcf(&given.dcf), radios::reception(&given.reception));
+            Channel::new(dcf, reception, &radios, self.scenario.seed)
+        };
+        all.channels().enumerate().map(channel).collect()
     }
 
     fn direction(&self, id: DirectionId) -> Direction {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_proto::Time;
+use anabranch_proto::{Duration, Time};
 
 use crate::engine::Engine;
+use crate::medium::wireless::Statistics;
 use crate::results::{
-    Drops, FlowLink, FlowResult, LinkResult, MeasuredFlow, MeasuredLink, MeasuredPath, MeasuredRun,
-    RunResult, TrafficResult,
+    Airtime, Collisions, Drops, Exchanges, FlowLink, FlowResult, LinkResult, MeasuredFlow, MeasuredLink,
+    MeasuredPath, MeasuredRun, RunResult, StationDrops, StationResult, TrafficResult,
 };
 use crate::traffic::Sink;
 use crate::transport::cross::CrossAgent;
@@ -39,6 +40,7 @@ pub(super) fn result(plan: &Plan<'_>, engine: &Engine<'_, End>, pauses: Vec<Snap
         flows: (0..plan.flows.len()).map(|flow| whole.flow(flow, ends[flow])).collect(),
         links: (0..engine.links().len()).map(|direction| whole.link(direction)).collect(),
         traffic: traffic(plan, engine),
+        stations: stations(plan, &whole.span),
         fairness: fairness(&whole.throughputs()),
         increase: None,
         measured: None,
@@ -146,6 +148,7 @@ impl Part<'_, '_> {
                 utilisation: self.utilisation(direction),
             });
         }
+        result.stations = stations(self.plan, &self.span);
         result.measured = Some(MeasuredRun {
             between: [self.span.from, self.span.to].map(|moment| moment.at.as_secs_f64()),
             fairness: fairness(&self.throughputs()),
@@ -175,7 +178,7 @@ impl Part<'_, '_> {
     fn flow_links(&self, flow: usize) -> Vec<FlowLink> {
         let packets = self.span.packets(&self.engine.flow(flow).routes).into_iter();
         let link = |(direction, [packets, dropped]): (u32, [u64; 2])| FlowLink {
-            name: self.plan.network.link_of(direction).name.clone(),
+            name: self.plan.network.medium(direction).to_owned(),
             direction: self.plan.network.label(direction),
             packets,
             dropped,
@@ -192,6 +195,40 @@ impl Part<'_, '_> {
             |path| Some(MeasuredPath { name: name(path)?, mean_cwnd: self.span.mean_window(agent, path) });
         paths.filter_map(measured).collect()
     }
+}
+
+/// What the radios did in a part of the run.
+fn stations(plan: &Plan<'_>, span: &Span<'_>) -> Vec<StationResult> {
+    let all = plan.network.radios();
+    let channels = all.channels().enumerate();
+    let places = channels.flat_map(|(number, index)| all.nodes(number).map(move |node| (index, node)));
+    let station = |((index, node), counted): ((usize, usize), Statistics)| {
+        let seconds = |nanos: u64| Duration::from_nanos(nanos).as_secs_f64();
+        let Statistics { rts, data, collisions, drops, airtime } = counted;
+        StationResult {
+            node: plan.network.node_name(node).to_owned(),
+            channel: plan.scenario.channels[index].name.clone(),
+            rts: Exchanges { sent: rts.sent, answered: rts.answered },
+            data: Exchanges { sent: data.sent, answered: data.answered },
+            collisions: Collisions {
+                hidden: collisions.hidden,
+                slot: collisions.slot,
+                capture: collisions.capture,
+            },
+            drops: StationDrops {
+                queue: drops.queue,
+                rts_retries: drops.rts_retries,
+                data_retries: drops.data_retries,
+            },
+            airtime: Airtime {
+                data: seconds(airtime.data),
+                control: seconds(airtime.control),
+                collision: seconds(airtime.collision),
+                idle: seconds(airtime.idle),
+            },
+        }
+    };
+    places.zip(span.radios()).map(station).collect()
 }
 
 /// Bit/s.

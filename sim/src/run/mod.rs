@@ -12,6 +12,7 @@ use anabranch_proto::{Policies, Time};
 
 use crate::engine::{Engine, Halt};
 use crate::error::RunError;
+use crate::network::RADIO;
 use crate::observe::trace::{Names, Observer};
 use crate::results::RunResult;
 use crate::scenario::Scenario;
@@ -90,13 +91,25 @@ fn delivered(agents: &[End]) -> u64 {
 }
 
 impl Plan<'_> {
+    fn channel_names(&self) -> Vec<(String, Vec<String>)> {
+        let radios = self.network.radios();
+        let nodes =
+            |channel| radios.nodes(channel).map(|node| self.network.node_name(node).to_owned()).collect();
+        let name = |index: usize| self.scenario.channels[index].name.clone();
+        radios.channels().enumerate().map(|(channel, index)| (name(index), nodes(channel))).collect()
+    }
+
     fn names(&self) -> Names {
         let links = (0..2 * self.network.links().len() as u32)
             .map(|direction| (self.network.link_of(direction).name.clone(), self.network.label(direction)));
         let flows = self.flows.iter().map(|site| site.flow.name.clone());
+        let radios = (0..self.network.radios().hops().len() as u32)
+            .map(|hop| (self.network.medium(RADIO + hop).to_owned(), self.network.label(RADIO + hop)));
         Names {
             flows: flows.chain(self.traffic.iter().map(|traffic| traffic.name.clone())).collect(),
             links: links.collect(),
+            hops: radios.collect(),
+            channels: self.channel_names(),
         }
     }
 }

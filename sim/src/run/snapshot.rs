@@ -7,6 +7,7 @@ use anabranch_proto::{PathId, Time};
 
 use crate::engine::{ARRIVED, Engine, Sum};
 use crate::medium::wire::Counters;
+use crate::medium::wireless::Statistics;
 use crate::transport::End;
 
 /// The counters of a run at a moment.
@@ -20,6 +21,8 @@ pub(super) struct Snapshot {
     data: Vec<u64>,
     /// By link direction.
     links: Vec<Counters>,
+    /// By channel, then station.
+    radios: Vec<Statistics>,
     /// By agent and path.
     windows: BTreeMap<(usize, PathId), Sum>,
 }
@@ -35,6 +38,7 @@ impl Snapshot {
             dropped: engine.counts().dropped.clone(),
             data: engine.counts().data.clone(),
             links: engine.links().iter().map(|link| *link.counters()).collect(),
+            radios: engine.channels().iter().flat_map(|channel| channel.all(engine.now())).collect(),
             windows: engine.windows(),
         }
     }
@@ -48,6 +52,7 @@ impl Snapshot {
             dropped: vec![0; self.dropped.len()],
             data: vec![0; self.data.len()],
             links: vec![Counters::default(); self.links.len()],
+            radios: vec![Statistics::default(); self.radios.len()],
             windows: BTreeMap::new(),
         }
     }
@@ -107,6 +112,11 @@ impl Span<'_> {
     /// What a link direction did.
     pub(super) fn link(&self, direction: usize) -> Counters {
         self.to.links[direction].since(&self.from.links[direction])
+    }
+
+    /// What the radios counted, by channel, then station.
+    pub(super) fn radios(&self) -> impl Iterator<Item = Statistics> {
+        self.to.radios.iter().zip(&self.from.radios).map(|(now, then)| now.since(then))
     }
 
     /// The paths of an agent that had a congestion window by the end.

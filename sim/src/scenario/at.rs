@@ -237,6 +237,60 @@ impl<'d> At<'d> {
         }
     }
 
+    /// Metres; more than zero.
+    pub fn length(&self) -> Result<f64> {
+        match self.quantity(&units::LENGTH)? {
+            0 => Err(self.error("this length cannot be zero").hint(units::LENGTH.advice())),
+            millimetres => Ok(units::metres(millimetres)),
+        }
+    }
+
+    /// Metres east and north.
+    pub fn place_of(&self) -> Result<[f64; 2]> {
+        const FORM: &str = "at = [\"300 m\", \"-0.5 km\"]";
+        let items = self.array("an array of two lengths").map_err(|error| error.hint(FORM))?;
+        let metres = |at: &At<'_>| at.parsed("a length", &units::LENGTH.advice(), units::coordinate);
+        match items.as_slice() {
+            [east, north] => Ok([metres(east)?, metres(north)?]),
+            _ => Err(self.error(format!("a place is two lengths, found {}", items.len())).hint(FORM)),
+        }
+    }
+
+    /// Hz; more than zero.
+    pub fn frequency(&self) -> Result<f64> {
+        match self.quantity(&units::FREQUENCY)? {
+            0 => Err(self.error("a frequency cannot be zero").hint(units::FREQUENCY.advice())),
+            hertz => Ok(hertz as f64),
+        }
+    }
+
+    /// Decibels, with `unit` (`dB` or `dBm`), within `range`.
+    pub fn decibels(&self, unit: &str, range: RangeInclusive<f64>) -> Result<f64> {
+        let number =
+            self.parsed(unit, &format!("write it as \"10 {unit}\""), |text| units::decibels(text, unit))?;
+        match range.contains(&number) {
+            true => Ok(number),
+            false => Err(self.error(format!("{number} {unit} is out of range")).hint(format!(
+                "it must be {} {unit} to {} {unit}",
+                range.start(),
+                range.end()
+            ))),
+        }
+    }
+
+    /// A plain number within `range`.
+    pub fn fraction(&self, range: RangeInclusive<f64>) -> Result<f64> {
+        let number = self.number().ok_or_else(|| self.wrong("a number, without unit"))?;
+        match range.contains(&number) {
+            true => Ok(number),
+            false => Err(self.error(format!("{number} is out of range")).hint(format!(
+                "it must be {} to {}",
+                range.start(),
+                range.end()
+            ))),
+        }
+    }
+
     /// A duration.
     pub fn duration(&self) -> Result<Duration> {
         self.parsed("a duration", &units::DURATION.advice(), units::duration)

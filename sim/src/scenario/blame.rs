@@ -52,6 +52,15 @@ fn told(error: &RunError) -> (String, Option<String>) {
             format!("there is no route from `{from}` to `{to}`"),
             Some("nodes at which flows begin or end are hosts, which do not forward".to_owned()),
         ),
+        RunError::Gap { channel, nodes: [near, far], metres, .. } => (
+            format!(
+                "there is no route on channel `{channel}`: `{near}` and `{far}` are {metres:.1} m apart, too far to read each other"
+            ),
+            Some(
+                "bring them nearer, put a node between them, or let the channel's reception reach farther"
+                    .to_owned(),
+            ),
+        ),
         RunError::UnknownPrimary { primary, known, .. } => (
             format!("there is no path `{primary}`"),
             Some(did_you_mean(primary, known.iter().map(String::as_str))),

@@ -139,6 +139,16 @@ impl Document {
         }
     }
 
+    /// The file that the document was read from.
+    pub fn file(&self) -> &str {
+        &self.sources[0].name
+    }
+
+    /// The edits that were made by [`Document::set`], in order, each `KEY=VALUE`.
+    pub fn edits(&self) -> impl Iterator<Item = &str> {
+        self.sources[1..].iter().map(|source| source.text.as_str())
+    }
+
     /// The value of `key`, as JSON.
     pub fn get(&self, key: &str) -> Option<serde_json::Value> {
         let path: Vec<&str> = key.split('.').collect();

@@ -3,7 +3,7 @@
 
 use super::at::{At, Result};
 use super::error::{ScenarioError, nearest};
-use super::{cross, flow, link, read, sctp};
+use super::{channel, cross, flow, link, read, sctp, station};
 
 /// A key that a table of kind `T` takes.
 pub struct Key<T> {
@@ -59,9 +59,16 @@ pub fn sections() -> Vec<Section> {
     protocol.extend(sctp::rule_docs());
     vec![
         section("", docs(read::KEYS)),
-        section("[[node]]", docs(link::NODE_KEYS)),
+        section("[[node]]", docs(station::NODE_KEYS)),
         section("[[link]]", docs(link::KEYS)),
         section("[[change]]", docs(link::CHANGE_KEYS)),
+        section("[[channel]]", docs(channel::CHANNEL_KEYS)),
+        section("[channel.reception] range", docs(channel::RANGE_KEYS)),
+        section("[channel.reception] power", docs(channel::POWER_KEYS)),
+        section("[channel.dcf]", docs(channel::DCF_KEYS)),
+        section("[[chain]]", docs(station::CHAIN_KEYS)),
+        section("[[grid]]", docs(station::GRID_KEYS)),
+        section("[[route]]", docs(station::ROUTE_KEYS)),
         section("[[flow]]", docs(flow::KEYS)),
         section("[flow.sctp]", protocol),
         section("[[traffic]]", docs(cross::KEYS)),

@@ -1,4 +1,4 @@
-//! `[[node]]`, `[[link]]` and `[[change]]`.
+//! `[[link]]` and `[[change]]`.
 
 use std::time::Duration;
 
@@ -6,26 +6,6 @@ use super::at::{At, Result};
 use super::cross::uniform;
 use super::keys::{Default, Key, fill};
 use super::{Change, Link, Loss, Queue};
-
-/// A node that is declared.
-pub(super) struct Node {
-    name: String,
-}
-
-pub(super) const NODE_KEYS: &[Key<Node>] = &[Key {
-    name: "name",
-    takes: "name",
-    default: Default::Required,
-    doc: "What links call it. If any node is declared, links may only join declared ones; if none is, the nodes are those that links join.",
-    read: |node, at| at.name().map(|name| node.name = name),
-}];
-
-/// Reads a `[[node]]`: its name.
-pub(super) fn node(at: &At<'_>) -> Result<String> {
-    let mut node = Node { name: String::new() };
-    fill(&mut node, at, NODE_KEYS)?;
-    Ok(node.name)
-}
 
 /// A link as it is being read, with its outages.
 pub(super) struct Draft {

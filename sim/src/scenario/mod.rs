@@ -5,8 +5,10 @@
 //! [`keys`] read its tables into these types (`link`, `flow`, `sctp`), and `read` checks what only the whole
 //! can tell. Whatever is wrong becomes one [`ScenarioError`].
 
+mod air;
 pub mod at;
 mod blame;
+mod channel;
 mod cross;
 pub mod document;
 pub mod error;
@@ -15,10 +17,13 @@ pub mod keys;
 mod link;
 mod read;
 mod sctp;
+mod station;
 pub mod units;
 
+pub use channel::{Channel, Dcf, Powers, Propagation, Ranges, Reception, Timing};
 pub use document::Document;
 pub use error::ScenarioError;
+pub use station::{Route, Station};
 
 use anabranch_proto::{Config, Duration, Policies, Reliability};
 
@@ -65,6 +70,12 @@ pub struct Scenario {
     pub traffic: Vec<CrossTraffic>,
     /// What changes while it runs, in any order.
     pub changes: Vec<Change>,
+    /// The channels on which radios are, in any order.
+    pub channels: Vec<Channel>,
+    /// The nodes with radios, in any order.
+    pub stations: Vec<Station>,
+    /// Ways between radios; all others are the shortest.
+    pub routes: Vec<Route>,
 }
 
 impl Default for Scenario {
@@ -82,6 +93,9 @@ impl Default for Scenario {
             flows: Vec::new(),
             traffic: Vec::new(),
             changes: Vec::new(),
+            channels: Vec::new(),
+            stations: Vec::new(),
+            routes: Vec::new(),
         }
     }
 }

@@ -8,14 +8,28 @@ use super::at::{At, Result};
 use super::document::Document;
 use super::error::{ScenarioError, listed};
 use super::keys::{Default, Key, fill};
-use super::{Change, CrossTraffic, Flow, Link, Scenario, cross, flow, link, sctp};
+use super::{
+    Change, CrossTraffic, Flow, Link, Scenario, Station, air, channel, cross, flow, link, sctp, station,
+};
 
 /// A scenario as it is being read.
 pub(super) struct Draft {
     scenario: Scenario,
     era: Config,
+    /// The names of nodes that tables make.
     nodes: Vec<String>,
+    /// One of them by a `[[node]]`.
+    declared: bool,
     policies: Policies,
+}
+
+impl Draft {
+    fn add(&mut self, station: Station) {
+        self.nodes.push(station.node.clone());
+        if !station.channels.is_empty() {
+            self.scenario.stations.push(station);
+        }
+    }
 }
 
 pub(super) const KEYS: &[Key<Draft>] = &[
@@ -85,14 +99,61 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         default: Default::Text("the nodes that links join"),
         doc: "The nodes, each a `[[node]]`.",
         read: |draft, at| {
-            draft.nodes = at.tables()?.iter().map(link::node).collect::<Result<_>>()?;
+            for table in at.tables()? {
+                draft.declared = true;
+                draft.add(station::node(&table)?);
+            }
+            Ok(())
+        },
+    },
+    Key {
+        name: "channel",
+        takes: "tables",
+        default: Default::Text("no radios"),
+        doc: "The channels that radios share, each a `[[channel]]`; their order decides nothing.",
+        read: |draft, at| {
+            draft.scenario.channels = at.tables()?.iter().map(channel::channel).collect::<Result<_>>()?;
+            Ok(())
+        },
+    },
+    Key {
+        name: "chain",
+        takes: "tables",
+        default: Default::Text("none"),
+        doc: "Nodes with radios in a row, each row a `[[chain]]`.",
+        read: |draft, at| {
+            for table in at.tables()? {
+                station::chain(&table)?.into_iter().for_each(|station| draft.add(station));
+            }
+            Ok(())
+        },
+    },
+    Key {
+        name: "grid",
+        takes: "tables",
+        default: Default::Text("none"),
+        doc: "Nodes with radios in rows and columns, each a `[[grid]]`.",
+        read: |draft, at| {
+            for table in at.tables()? {
+                station::grid(&table)?.into_iter().for_each(|station| draft.add(station));
+            }
+            Ok(())
+        },
+    },
+    Key {
+        name: "route",
+        takes: "tables",
+        default: Default::Text("the fewest hops, of these the first by names"),
+        doc: "Ways between radios, each a `[[route]]`.",
+        read: |draft, at| {
+            draft.scenario.routes = at.tables()?.iter().map(station::route).collect::<Result<_>>()?;
             Ok(())
         },
     },
     Key {
         name: "link",
         takes: "tables",
-        default: Default::Required,
+        default: Default::Text("required without channels"),
         doc: "The links, each a `[[link]]`; their order decides nothing.",
         read: |draft, at| {
             for table in at.tables()? {
@@ -145,8 +206,12 @@ impl Document {
         let root = At::root(self);
         let era = Config::default();
         let scenario = Scenario { name: name.to_owned(), ..Scenario::default() };
-        let mut draft = Draft { scenario, era, nodes: Vec::new(), policies: policies.clone() };
+        let mut draft =
+            Draft { scenario, era, nodes: Vec::new(), declared: false, policies: policies.clone() };
         fill(&mut draft, &root, KEYS)?;
+        if draft.scenario.links.is_empty() && draft.scenario.channels.is_empty() {
+            return Err(root.error_below("link", "this key is missing").hint("add a table `[[link]]`"));
+        }
         let tables = |key| root.get(key).map_or(Ok(Vec::new()), |at| at.tables());
         let (nodes, links, changes, flows) =
             (tables("node")?, tables("link")?, tables("change")?, tables("flow")?);
@@ -155,6 +220,7 @@ impl Document {
         for (key, tables) in [("node", &nodes), ("link", &links), ("flow", &senders)] {
             names_are_unique(key, tables)?;
         }
+        air::check(&root, &draft.scenario)?;
         if senders.is_empty() {
             return Err(root.error_below("flow", "nothing is sent").hint("add a table `[[flow]]`"));
         }
@@ -208,10 +274,12 @@ fn names_are_unique(what: &str, tables: &[At<'_>]) -> Result<()> {
 
 /// The nodes there are; if they are declared, links may join no others.
 fn nodes_of<'s>(draft: &'s Draft, links: &[At<'_>]) -> Result<BTreeSet<&'s str>> {
-    if draft.nodes.is_empty() {
-        return Ok(draft.scenario.links.iter().flat_map(|link| &link.between).map(String::as_str).collect());
+    let made = draft.nodes.iter().map(String::as_str);
+    if !draft.declared {
+        let joined = draft.scenario.links.iter().flat_map(|link| &link.between).map(String::as_str);
+        return Ok(joined.chain(made).collect());
     }
-    let nodes: BTreeSet<&str> = draft.nodes.iter().map(String::as_str).collect();
+    let nodes: BTreeSet<&str> = made.collect();
     for link in links {
         for end in link.get("between").map_or(Ok(Vec::new()), |at| at.array("two nodes"))? {
             if !nodes.contains(end.string()?) {
@@ -252,16 +320,16 @@ fn flow_fits(at: &At<'_>, flow: &Flow, scenario: &Scenario, nodes: &BTreeSet<&st
             return Err(at.unknown("node", node, nodes.iter().copied()));
         }
     }
-    if !connected(&flow.from, &flow.to, &scenario.links) {
+    if !connected(&flow.from, &flow.to, scenario) {
         let message = format!("there is no route from `{}` to `{}`", flow.from, flow.to);
-        return Err(at.error_below("to", message).hint("no sequence of links joins them"));
+        return Err(at.error_below("to", message).hint("no sequence of links and channels joins them"));
     }
     if flow.traffic.amount().is_none() && scenario.stop.is_none() {
         return Err(at.error_below("send", "this flow has no end, and neither has the run").hint(
             "give the flow an amount (`send = \"20 MB\"`), or the run an end (`stop = \"60 s\"` at the top)",
         ));
     }
-    primary_is_a_link(at, flow, &scenario.links)
+    primary_is_a_link(at, flow, scenario)
 }
 
 fn traffic_fits(
@@ -281,7 +349,7 @@ fn traffic_fits(
                 return Err(at.unknown("node", node, nodes.iter().copied()));
             }
         }
-        if let Some(at) = ends.last().filter(|_| from == to || !connected(from, to, &scenario.links)) {
+        if let Some(at) = ends.last().filter(|_| from == to || !connected(from, to, scenario)) {
             let message = format!("there is no route from `{from}` to `{to}`");
             return Err(at.error(message).hint("no sequence of links joins them"));
         }
@@ -293,13 +361,20 @@ fn traffic_fits(
     Ok(())
 }
 
-fn connected(from: &str, to: &str, links: &[Link]) -> bool {
+/// Whether links and channels join two nodes; how far radios reach is for the network to say.
+fn connected(from: &str, to: &str, scenario: &Scenario) -> bool {
+    let joined = |channel: &super::Channel| {
+        let here = scenario.stations.iter().filter(|station| station.channels.contains(&channel.name));
+        here.map(|station| station.node.as_str()).collect::<Vec<_>>()
+    };
+    let links = scenario.links.iter().map(|link| link.between.iter().map(String::as_str).collect::<Vec<_>>());
+    let groups: Vec<_> = links.chain(scenario.channels.iter().map(joined)).collect();
     let mut reached = BTreeSet::from([from]);
     loop {
         let before = reached.len();
-        for [a, b] in links.iter().map(|link| &link.between) {
-            if reached.contains(a.as_str()) || reached.contains(b.as_str()) {
-                reached.extend([a.as_str(), b.as_str()]);
+        for group in &groups {
+            if group.iter().any(|node| reached.contains(node)) {
+                reached.extend(group);
             }
         }
         if reached.contains(to) || reached.len() == before {
@@ -310,7 +385,7 @@ fn connected(from: &str, to: &str, links: &[Link]) -> bool {
 
 /// `primary` must begin with a link of the sender, and a second part must be one of the receiver. Whether the
 /// two make a path is for the network to say.
-fn primary_is_a_link(at: &At<'_>, flow: &Flow, links: &[Link]) -> Result<()> {
+fn primary_is_a_link(at: &At<'_>, flow: &Flow, scenario: &Scenario) -> Result<()> {
     let primary = flow.sctp().and_then(|sctp| sctp.primary.as_ref());
     let (Some(path), Some(sctp)) = (primary, at.get("sctp")) else { return Ok(()) };
     let (first, last) = match path.split_once('/') {
@@ -319,8 +394,10 @@ fn primary_is_a_link(at: &At<'_>, flow: &Flow, links: &[Link]) -> Result<()> {
     };
     for (name, node) in [(Some(first), &flow.from), (last, &flow.to)] {
         let Some(name) = name else { continue };
+        let links = scenario.links.iter().filter(|link| link.between.contains(node)).map(|link| &link.name);
+        let station = scenario.stations.iter().filter(|station| station.node == *node);
         let here: Vec<_> =
-            links.iter().filter(|link| link.between.contains(node)).map(|link| link.name.as_str()).collect();
+            links.chain(station.flat_map(|station| &station.channels)).map(String::as_str).collect();
         if !here.contains(&name) {
             let error = sctp.error_below("primary", format!("`{node}` has no link `{name}`"));
             return Err(error.hint(format!("its links are {}", listed(here))));

@@ -206,6 +206,13 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         read: |sctp, at| at.boolean().map(|search| sctp.config.mtu_discovery = search),
     },
     Key {
+        name: "rehome",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether a failed path is asked from the other local addresses too, and goes from the first that is answered, until the one on the peer's link is answered again; `serve`, `send` and `perf` do.",
+        read: |sctp, at| at.boolean().map(|rehome| sctp.config.rehome = rehome),
+    },
+    Key {
         name: "heartbeat_max_burst",
         takes: "count",
         default: Default::Value("1"),

@@ -101,6 +101,22 @@ pub const SIZE: Dimension = Dimension {
     example: "64 KiB",
 };
 
+pub(crate) const LENGTH: Dimension = Dimension {
+    what: "a length",
+    units: &[("mm", 1), ("cm", 10), ("m", 1_000), ("km", 1_000_000)],
+    slips: &[("metre", "m"), ("metres", "m"), ("meter", "m"), ("meters", "m"), ("kilometres", "km")],
+    smallest: "mm",
+    example: "300 m",
+};
+
+pub(crate) const FREQUENCY: Dimension = Dimension {
+    what: "a frequency",
+    units: &[("Hz", 1), ("kHz", 1_000), ("MHz", 1_000_000), ("GHz", 1_000_000_000)],
+    slips: &[("hz", "Hz"), ("Mhz", "MHz"), ("Ghz", "GHz")],
+    smallest: "Hz",
+    example: "2.4 GHz",
+};
+
 impl Dimension {
     /// The quantity that `text` says, in the smallest unit.
     pub fn read(&self, text: &str) -> Quantity<u64> {
@@ -218,6 +234,36 @@ pub fn loss(text: &str) -> Quantity<Loss> {
 /// How to write a loss.
 pub const LOSS_ADVICE: &str = "write it as \"1 %\", or list the packets: { packets = [5, 9] }";
 
+/// A length that may be negative, in metres.
+pub(crate) fn coordinate(text: &str) -> Quantity<f64> {
+    match text.trim_start().strip_prefix('-') {
+        Some(rest) => LENGTH.read(rest).map(|millimetres| -metres(millimetres)),
+        None => LENGTH.read(text).map(metres),
+    }
+}
+
+/// Millimetres as metres.
+pub(crate) fn metres(millimetres: u64) -> f64 {
+    millimetres as f64 / 1000.0
+}
+
+/// A number of decibels, of power (`dBm`) or as a ratio (`dB`), with its unit.
+pub(crate) fn decibels(text: &str, unit: &str) -> Quantity<f64> {
+    let hint = format!("write it as \"{} {unit}\"", if unit == "dB" { "10" } else { "-93" });
+    let bad = |message: String| BadQuantity { message, hint: hint.clone() };
+    let (sign, rest) = match text.trim_start().strip_prefix('-') {
+        Some(rest) => (-1.0, rest),
+        None => (1.0, text),
+    };
+    let (number, found) = split(rest);
+    let decimal = Decimal::read(number).ok_or_else(|| bad(format!("`{text}` is not a number of {unit}")))?;
+    match found {
+        "" => Err(bad(format!("`{text}` has no unit, and needs {unit}"))),
+        _ if found == unit => Ok(sign * decimal.shifted(0)),
+        _ => Err(bad(format!("`{found}` is not {unit}"))),
+    }
+}
+
 /// The number at the beginning of `text`, and the unit after it.
 fn split(text: &str) -> (&str, &str) {
     let text = text.trim();
@@ -304,6 +350,21 @@ mod tests {
         }
         for text in ["101 %", "-1 %", "0.01", "1 percent", "half"] {
             assert!(loss(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn lengths_and_decibels() {
+        assert_eq!(LENGTH.read("0.37 km"), Ok(370_000));
+        assert_eq!(coordinate("-0.5 km"), Ok(-500.0));
+        assert_eq!(coordinate("12.5 m"), Ok(12.5));
+        assert_eq!(decibels("-93.5 dBm", "dBm"), Ok(-93.5));
+        assert_eq!(decibels("10 dB", "dB"), Ok(10.0));
+        for text in ["300", "-", "--1 m", "3 feet"] {
+            assert!(coordinate(text).is_err(), "{text:?}");
+        }
+        for text in ["10", "10 dB", "ten dBm", "- dBm"] {
+            assert!(decibels(text, "dBm").is_err(), "{text:?}");
         }
     }
 

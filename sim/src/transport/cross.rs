@@ -96,7 +96,7 @@ pub(crate) fn agent(
 pub(crate) fn check(scenario: &Scenario, network: &Network, traffic: &CrossTraffic) -> Result<(), RunError> {
     let mtu = |way: &Way| {
         let route = network.route(way.from, way.to).unwrap_or_default();
-        route.iter().map(|direction| network.link_of(*direction).mtu).min().unwrap_or_default()
+        route.iter().map(|direction| network.mtu(*direction)).min().unwrap_or_default()
     };
     let least = ways(network, traffic)?.iter().map(mtu).min().unwrap_or_default();
     let fits = |size: &u32| (scenario.ip_header + UDP_HEADER..=least).contains(size);

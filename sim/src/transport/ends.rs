@@ -1,7 +1,7 @@
 //! The two ends of a flow: which interfaces they use, in which order, and what their paths are called.
 
 use crate::error::RunError;
-use crate::network::{DirectionId, Network, reverse, shorter};
+use crate::network::{DirectionId, Network, shorter};
 use crate::scenario::Flow;
 
 /// The interfaces of a flow's two ends and the paths between them.
@@ -79,7 +79,16 @@ impl<'a> Grid<'a> {
             server.iter().copied().filter(|s| client.iter().any(|c| linked(*c, *s))).collect();
         if reaching.is_empty() || flow.from == flow.to {
             let Flow { name, from, to, .. } = flow.clone();
-            return Err(RunError::NoRoute { flow: name, from, to });
+            let nodes = network.node(&from).zip(network.node(&to));
+            return Err(match nodes.and_then(|(from, to)| network.gap(from, to)) {
+                Some((channel, gap)) => RunError::Gap {
+                    flow: name,
+                    channel: channel.to_owned(),
+                    nodes: gap.nodes.map(|node| network.node_name(node).to_owned()),
+                    metres: gap.metres,
+                },
+                None => RunError::NoRoute { flow: name, from, to },
+            });
         }
         let routes = reaching.iter().flat_map(|c| reached.iter().map(|s| network.route(*c, *s))).collect();
         Ok(Grid { network, client: reaching, server: reached, routes })
@@ -100,7 +109,7 @@ impl<'a> Grid<'a> {
     ///
     /// Taking the nearest never costs a pair: interfaces that routers connect all reach each other.
     fn matching(&self, asked: Option<Pair>) -> Vec<Pair> {
-        let on_link = |(c, s): &Pair| self.client[*c] == reverse(self.server[*s]);
+        let on_link = |(c, s): &Pair| self.network.joined(self.client[*c], self.server[*s]);
         let free = |pairs: &[Pair], (c, s): Pair| pairs.iter().all(|other| other.0 != c && other.1 != s);
         let mut pairs: Vec<Pair> = self.all().into_iter().filter(on_link).collect();
         pairs.extend(asked.filter(|pair| free(&pairs, *pair)));
@@ -116,11 +125,11 @@ impl<'a> Grid<'a> {
     }
 
     fn first_link(&self, (client, _): Pair) -> &str {
-        &self.network.link_of(self.client[client]).name
+        self.network.medium(self.client[client])
     }
 
     fn full_name(&self, pair: Pair) -> String {
-        format!("{}/{}", self.first_link(pair), self.network.link_of(self.server[pair.1]).name)
+        format!("{}/{}", self.first_link(pair), self.network.medium(self.server[pair.1]))
     }
 
     /// What a pair is called among `pairs`.

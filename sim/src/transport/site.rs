@@ -45,7 +45,7 @@ impl Site<'_> {
     pub(crate) fn mtu(&self) -> u32 {
         let Ends { client, server, .. } = &self.ends;
         let routes = client.iter().flat_map(|c| server.iter().filter_map(|s| self.network.route(*c, *s)));
-        routes.flatten().map(|direction| self.network.link_of(direction).mtu).min().unwrap_or(1500)
+        routes.flatten().map(|hop| self.network.mtu(hop)).min().unwrap_or(1500)
     }
 }
 

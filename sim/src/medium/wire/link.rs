@@ -60,6 +60,10 @@ pub enum DropCause {
     Loss,
     /// The link was down, or went down.
     Down,
+    /// No CTS came to the last RTS.
+    Rts,
+    /// No ACK came to the last frame of data.
+    Data,
 }
 
 /// What a link direction has done so far.

@@ -3,7 +3,7 @@
 use bytes::{BufMut, BytesMut};
 
 use super::option::{
-    BYTE_ORDER, COMMENT, DESCRIPTION, END, FLAGS, INBOUND, INTERFACE, NAME, OUTBOUND, PACKET, PROGRAM, RAW,
+    BYTE_ORDER, COMMENT, DESCRIPTION, END, FLAGS, INBOUND, INTERFACE, NAME, OUTBOUND, PACKET, PROGRAM,
     RESOLUTION, SECTION,
 };
 
@@ -21,10 +21,10 @@ pub(super) fn section(out: &mut BytesMut, program: &str, comment: &str) {
     });
 }
 
-/// An interface whose packets begin with their IP header, and whose times are nanoseconds.
-pub(super) fn interface(out: &mut BytesMut, name: &str, description: &str) {
+/// An interface of this link type, whose times are nanoseconds.
+pub(super) fn interface(out: &mut BytesMut, link_type: u16, name: &str, description: &str) {
     block(out, INTERFACE, |out| {
-        out.put_u16_le(RAW);
+        out.put_u16_le(link_type);
         out.put_u16_le(0);
         // No limit on the size of packets.
         out.put_u32_le(0);
@@ -35,13 +35,13 @@ pub(super) fn interface(out: &mut BytesMut, name: &str, description: &str) {
     });
 }
 
-/// A packet, whole.
+/// A packet of `size` bytes, or its beginning.
 pub(super) fn packet(
     out: &mut BytesMut,
     interface: u32,
     nanos: u64,
     inbound: bool,
-    bytes: &[u8],
+    (bytes, size): (&[u8], usize),
     comment: &str,
 ) {
     block(out, PACKET, |out| {
@@ -49,7 +49,7 @@ pub(super) fn packet(
         out.put_u32_le((nanos >> 32) as u32);
         out.put_u32_le(nanos as u32);
         out.put_u32_le(bytes.len() as u32);
-        out.put_u32_le(bytes.len() as u32);
+        out.put_u32_le(size as u32);
         padded(out, bytes);
         option(out, COMMENT, comment.as_bytes());
         option(out, FLAGS, &(if inbound { INBOUND } else { OUTBOUND }).to_le_bytes());

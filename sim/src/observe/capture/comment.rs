@@ -25,6 +25,8 @@ pub(super) fn dropped(cause: DropCause, left: bool, comment: &str) -> String {
         (DropCause::Loss, _) => "lost on the link",
         (DropCause::Down, false) => "link down",
         (DropCause::Down, true) => "link went down meanwhile",
+        (DropCause::Rts, _) => "no CTS to the last RTS",
+        (DropCause::Data, _) => "no ACK to the last frame",
     };
     format!("dropped: {cause}; {comment}")
 }

@@ -7,7 +7,8 @@ use etherparse::{
     EtherType, IpNumber, LaxIpPayloadSlice, LaxNetSlice, LaxSlicedPacket, UdpSlice, ether_type,
 };
 
-use super::option::RAW;
+use super::option::{RADIOTAP, RAW};
+use super::radio;
 
 /// An SCTP packet and what is around it.
 #[derive(Debug)]
@@ -85,6 +86,10 @@ fn network(link_type: u16, bytes: &[u8]) -> Result<LaxSlicedPacket<'_>, Other> {
         0 | 108 => ip(behind(4)?),
         1 => LaxSlicedPacket::from_ethernet(bytes).map_err(|error| other(format!("malformed: {error}"))),
         RAW | 12 | 14 | 228 | 229 => ip(bytes),
+        RADIOTAP => {
+            let datagram = radio::datagram(bytes).map_err(other)?;
+            typed(bytes.len() - datagram.len() - 2, bytes.len() - datagram.len())
+        }
         // Linux cooked, versions 1 and 2.
         113 => typed(14, 16),
         276 => typed(0, 20),

@@ -13,6 +13,7 @@ mod datagram;
 mod layers;
 mod line;
 mod option;
+mod radio;
 mod read;
 #[cfg(test)]
 mod tests;

@@ -26,4 +26,6 @@ pub(super) const INBOUND: u32 = 1;
 pub(super) const OUTBOUND: u32 = 2;
 
 /// Link types (www.tcpdump.org/linktypes.html).
+/// The link type of radiotap before frames of IEEE 802.11.
+pub(super) const RADIOTAP: u16 = 127;
 pub(super) const RAW: u16 = 101;

@@ -136,7 +136,11 @@ impl Told {
         let mut writer = CaptureWriter::new(Vec::new(), "a test");
         writer.most_held = most_held;
         let link = |direction: &str| ("wire".to_owned(), direction.to_owned());
-        writer.begin(&Names { flows: vec!["f".to_owned()], links: vec![link("a>b"), link("b>a")] });
+        writer.begin(&Names {
+            flows: vec!["f".to_owned()],
+            links: vec![link("a>b"), link("b>a")],
+            ..Names::default()
+        });
         Told { writer, packet: packet(FROM, TO, 0) }
     }
 

@@ -1,5 +1,5 @@
 //! A run as a pcapng file: one interface a link end, each packet where its first bit leaves and where its last
-//! bit arrives.
+//! bit arrives; and one a channel, each frame when it goes on the air.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -9,9 +9,10 @@ use anabranch_proto::wire::Packet;
 use bytes::BytesMut;
 
 use super::comment::{comment, dropped};
-use super::{block, datagram};
+use super::option::{RADIOTAP, RAW};
+use super::{block, datagram, radio};
 use crate::medium::wire::DropCause;
-use crate::observe::trace::{Contents, Datagram, Names, Observer, Record, Shown};
+use crate::observe::trace::{Contents, Datagram, Names, Observer, RadioFrame, Record, Shown};
 
 /// Packets that wait at most for what becomes of an earlier one; beyond, the earliest is written as if it had
 /// arrived, and appears once more if it does not.
@@ -25,6 +26,8 @@ pub struct CaptureWriter<W: Write> {
     out: W,
     comment: String,
     flows: Vec<String>,
+    /// By channel: the nodes of its radios.
+    channels: Vec<Vec<String>>,
     /// In order of time.
     pub(super) held: VecDeque<Held>,
     pub(super) most_held: usize,
@@ -44,7 +47,10 @@ pub(super) struct Held {
     at: Time,
     interface: u32,
     inbound: bool,
-    contents: Owned,
+    /// What is written of it; of a frame without data, nothing.
+    contents: Option<Owned>,
+    /// The frame of a radio that it is, or is in, and its channel.
+    air: Option<(usize, RadioFrame)>,
     size: u32,
     hops: u32,
     comment: String,
@@ -81,6 +87,7 @@ impl<W: Write> CaptureWriter<W> {
             out,
             comment: comment.to_owned(),
             flows: Vec::new(),
+            channels: Vec::new(),
             held: VecDeque::new(),
             most_held: MOST_HELD,
             first: 0,
@@ -103,7 +110,7 @@ impl<W: Write> CaptureWriter<W> {
 
     /// A packet appears at one end of a link; returns its number.
     fn appear(&mut self, at: Time, end: End, flow: usize, shown: &Shown<'_>) -> u64 {
-        let contents = Owned::new(shown.contents);
+        let contents = Some(Owned::new(shown.contents));
         let comment = comment(self.flows.get(flow).map_or("?", String::as_str), shown);
         let (interface, inbound, settled) = match end {
             End::Sending(link) => (link, false, false),
@@ -111,8 +118,43 @@ impl<W: Write> CaptureWriter<W> {
             End::Receiving(link) => (link ^ 1, true, true),
         };
         let (interface, size, hops) = (interface as u32, shown.size, shown.hops);
-        self.held.push_back(Held { at, interface, inbound, contents, size, hops, comment, settled });
+        self.held.push_back(Held {
+            at,
+            interface,
+            inbound,
+            contents,
+            air: None,
+            size,
+            hops,
+            comment,
+            settled,
+        });
         self.first + self.held.len() as u64 - 1
+    }
+
+    /// A frame of a radio goes on the air.
+    fn send(&mut self, at: Time, channel: usize, frame: RadioFrame, packet: Option<(usize, Shown<'_>)>) {
+        let station = frame.from as usize;
+        let node = self.channels[channel].get(station).map_or("?", String::as_str);
+        let to = self.channels[channel].get(frame.to as usize).map_or("?", String::as_str);
+        let about =
+            packet.map(|(flow, shown)| comment(self.flows.get(flow).map_or("?", String::as_str), &shown));
+        let comment = match about {
+            Some(about) => format!("{node} to {to}; {about}"),
+            None => format!("{node} to {to}"),
+        };
+        let (size, hops) = packet.map_or((0, 0), |(_, shown)| (shown.size, shown.hops));
+        self.held.push_back(Held {
+            at,
+            interface: (self.on_link.len() + channel) as u32,
+            inbound: false,
+            contents: packet.map(|(_, shown)| Owned::new(shown.contents)),
+            air: Some((channel, frame)),
+            size,
+            hops,
+            comment,
+            settled: true,
+        });
     }
 
     /// It is known what becomes of a packet.
@@ -150,13 +192,19 @@ impl<W: Write> CaptureWriter<W> {
 
     fn write(&mut self, held: &Held) {
         self.datagram.clear();
-        if let Err(error) = datagram::put(held.contents.contents(), held.size, held.hops, &mut self.datagram)
+        if let Some(contents) = &held.contents
+            && let Err(error) = datagram::put(contents.contents(), held.size, held.hops, &mut self.datagram)
         {
             self.fail(io::Error::other(error));
             return;
         }
-        let nanos = held.at.as_nanos();
-        block::packet(&mut self.buffer, held.interface, nanos, held.inbound, &self.datagram, &held.comment);
+        let mut size = self.datagram.len();
+        if let Some((channel, frame)) = &held.air {
+            let datagram = self.datagram.split();
+            size = radio::put(*channel, frame, &datagram, &mut self.datagram);
+        }
+        let (nanos, bytes) = (held.at.as_nanos(), (&self.datagram[..], size));
+        block::packet(&mut self.buffer, held.interface, nanos, held.inbound, bytes, &held.comment);
         self.write_buffer();
     }
 
@@ -189,13 +237,22 @@ impl<W: Write> Observer for CaptureWriter<W> {
         for (link, direction) in &names.links {
             let (here, there) = direction.split_once('>').unwrap_or((direction, "?"));
             let description = format!("link {link} at {here}, towards {there}");
-            block::interface(&mut self.buffer, &format!("{link}:{here}"), &description);
+            block::interface(&mut self.buffer, RAW, &format!("{link}:{here}"), &description);
         }
+        for (channel, nodes) in &names.channels {
+            let description = format!("channel {channel}, {} radios", nodes.len());
+            block::interface(&mut self.buffer, RADIOTAP, channel, &description);
+        }
+        self.channels = names.channels.iter().map(|(_, nodes)| nodes.clone()).collect();
         self.write_buffer();
     }
 
     fn record(&mut self, at: Time, record: &Record<'_>) {
+        let wired = |link: usize| link < self.on_link.len();
         match record {
+            Record::Air { channel, frame, packet } => self.send(at, *channel, *frame, *packet),
+            // Between radios the frames themselves say what becomes of a packet.
+            Record::Delivered { link, .. } | Record::Dropped { link, .. } if !wired(*link) => return,
             Record::Started { link, flow, number, packet } => {
                 let here = self.appear(at, End::Sending(*link), *flow, packet);
                 self.on_link[*link].push_back((*number, here));

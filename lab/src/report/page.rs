@@ -1,0 +1,114 @@
+//! The page around the charts.
+
+use anabranch_sim::results::{FlowResult, RunResult};
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::Value;
+
+use super::charts::figure;
+use super::record::Recorder;
+
+/// What the page says of the run besides its results.
+#[derive(Clone, Default, Debug)]
+pub struct Described {
+    /// The scenario's title.
+    pub title: Option<String>,
+    /// The scenario's description.
+    pub description: Option<String>,
+    /// The command that repeats the run.
+    pub command: String,
+}
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// One self-contained HTML page with the charts, the results and the packets of a run.
+pub fn page(
+    described: &Described,
+    result: &RunResult,
+    recorder: &Recorder,
+) -> Result<String, serde_json::Error> {
+    let results = serde_json::to_value(result)?;
+    let title = described.title.clone().unwrap_or_else(|| result.scenario.clone());
+    let markup = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                // Nothing is loaded, and no script of a name or a message can run.
+                meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; worker-src blob:";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                main {
+                    (heading(described, result, &title))
+                    (flows(result))
+                    p.keys { "Drag to zoom, double-click to see the whole run. With the charts focused: ← and → move, + and − zoom, 0 shows the whole run, Enter lists the packets in the middle." }
+                    div id="charts" tabindex="0" role="figure" aria-label="Charts of the run over time" {}
+                    section aria-live="polite" {
+                        h2 { "Packets at the cursor" }
+                        p id="moment" { "Click into a chart to list the chunks that were sent or dropped around that time." }
+                        div.scroll { table id="packets" {} }
+                    }
+                    details {
+                        summary { "All results, as the option --json prints them" }
+                        pre { (serde_json::to_string_pretty(&results)?) }
+                    }
+                }
+                script type="application/json" id="figure" { (data(&figure(recorder, result.ended))) }
+                (PreEscaped(library()))
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    Ok(markup.into_string())
+}
+
+fn heading(described: &Described, result: &RunResult, title: &str) -> Markup {
+    html! {
+        h1 { (title) }
+        @if let Some(description) = &described.description { p { (description) } }
+        p { "Scenario " b { (result.scenario) } ", era " b { (result.era) } ", seed " b { (result.seed) }
+            @for (key, value) in &result.varied { ", " (key) " = " b { (value) } }
+            ". The run lasted " (format!("{:.3} s", result.ended)) "." }
+        p { "Repeat it: " code { (described.command) } }
+    }
+}
+
+fn flows(result: &RunResult) -> Markup {
+    html! {
+        div.scroll { table {
+            thead { tr {
+                @for name in ["flow", "time", "goodput", "packets", "timeouts", "waited for the peer's window", "waited for cwnd"] {
+                    th scope="col" { (name) }
+                }
+            } }
+            tbody { @for flow in &result.flows { (row(flow)) } }
+        } }
+    }
+}
+
+fn row(flow: &FlowResult) -> Markup {
+    html! { tr {
+        th scope="row" { (flow.name) }
+        td { (flow.completion.map_or_else(|| "unfinished".to_owned(), |time| format!("{time:.3} s"))) }
+        td { (format!("{:.3} Mbit/s", flow.goodput / 1e6)) }
+        td { (flow.packets) }
+        td { (flow.timeouts) }
+        td { (format!("{:.3} s", flow.blocked.peer_window)) }
+        td { (format!("{:.3} s", flow.blocked.cwnd)) }
+    } }
+}
+
+/// JSON inside a script element: `<` would let a name end the element.
+fn data(value: &Value) -> PreEscaped<String> {
+    PreEscaped(value.to_string().replace('<', "\\u003c"))
+}
+
+/// plotly.js alone: the crate puts MathJax behind it, which no chart needs.
+fn library() -> String {
+    let all = plotly::Plot::offline_js_sources();
+    let end = all.find("</script>").map_or(all.len(), |end| end + "</script>".len());
+    all[..end].to_owned()
+}

@@ -1,0 +1,93 @@
+//! Points of a chart, in bounded memory.
+
+/// Points in order of time. Beyond `limit` points the time axis is divided into intervals, and each keeps its first,
+/// lowest, highest and last point: peaks stay visible, and no point is dropped at random.
+#[derive(Debug)]
+pub(super) struct Points {
+    limit: usize,
+    /// Nanoseconds of an interval; 0 while every point is kept.
+    interval: u64,
+    kept: Vec<(u64, f32)>,
+}
+
+impl Points {
+    /// At most `limit` points, 16 at least.
+    pub(super) fn new(limit: usize) -> Self {
+        Points { limit: limit.max(16), interval: 0, kept: Vec::new() }
+    }
+
+    /// Adds a point at `at` nanoseconds, which is not before the last one.
+    pub(super) fn push(&mut self, at: u64, value: f64) {
+        self.kept.push((at, value as f32));
+        if self.kept.len() > self.limit {
+            self.thin();
+        }
+    }
+
+    /// The points: nanoseconds and value.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, f32)> + '_ {
+        self.kept.iter().copied()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// Makes the intervals as long as they must be for half of the places to become free.
+    fn thin(&mut self) {
+        let (Some(first), Some(last)) = (self.kept.first(), self.kept.last()) else { return };
+        let intervals = (self.limit / 8).max(1) as u64;
+        self.interval = self.interval.max((last.0 - first.0) / intervals + 1);
+        let interval = self.interval;
+        let mut thinned = Vec::with_capacity(self.limit);
+        for group in self.kept.chunk_by(|a, b| a.0 / interval == b.0 / interval) {
+            thinned.extend(corners(group).into_iter().map(|place| group[place]));
+        }
+        self.kept = thinned;
+    }
+}
+
+/// The places of the first, lowest, highest and last point, in order and each once.
+fn corners(group: &[(u64, f32)]) -> Vec<usize> {
+    let by_value = |a: &usize, b: &usize| group[*a].1.total_cmp(&group[*b].1);
+    let places = 0..group.len();
+    let mut corners = vec![0, group.len() - 1];
+    corners.extend(places.clone().min_by(by_value));
+    corners.extend(places.max_by(by_value));
+    corners.sort_unstable();
+    corners.dedup();
+    corners
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_points_are_kept_as_they_are() {
+        let mut points = Points::new(100);
+        (0..100).for_each(|i| points.push(i, i as f64));
+        assert_eq!(points.iter().count(), 100);
+        assert_eq!(points.interval, 0);
+    }
+
+    #[test]
+    fn many_points_keep_their_peaks_and_their_ends() {
+        let mut points = Points::new(1000);
+        for i in 0..100_000_u64 {
+            points.push(i, if i == 77_777 { 1e6 } else { (i % 10) as f64 });
+        }
+        let kept: Vec<_> = points.iter().collect();
+        assert!(kept.len() <= 1000, "{}", kept.len());
+        assert!(kept.contains(&(77_777, 1e6)));
+        assert_eq!((kept[0].0, kept[kept.len() - 1].0), (0, 99_999));
+        assert!(kept.is_sorted_by_key(|(at, _)| *at));
+    }
+
+    #[test]
+    fn points_of_one_moment_are_bounded_too() {
+        let mut points = Points::new(64);
+        (0..10_000).for_each(|i| points.push(5, f64::from(i)));
+        assert!(points.iter().count() <= 64);
+    }
+}

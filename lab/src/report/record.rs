@@ -1,0 +1,244 @@
+//! What the charts of a run are drawn from, recorded while it runs.
+
+use std::collections::BTreeMap;
+
+use anabranch_proto::policy::Why;
+use anabranch_proto::{Blocked, Time};
+use anabranch_sim::trace::{Detail, Names, Observer, Record, Side};
+
+use super::points::Points;
+
+/// Points of a chart of single chunks.
+const CHUNKS: usize = 20_000;
+/// Points of a line.
+const LINE: usize = 8_000;
+/// Intervals of the rate chart.
+const BINS: usize = 400;
+
+/// Records a run for [`super::page`]. Its memory does not grow with the length of the run.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    pub(super) flows: Vec<FlowRecord>,
+    pub(super) links: Vec<LinkRecord>,
+}
+
+/// What one flow's sender did.
+#[derive(Debug)]
+pub(super) struct FlowRecord {
+    pub(super) name: String,
+    /// The number of the first piece of data: with SCTP its TSN.
+    first: Option<u64>,
+    pub(super) acked: Points,
+    pub(super) dropped: Points,
+    pub(super) peer_window: Points,
+    pub(super) paths: BTreeMap<String, PathRecord>,
+    /// When the cause changed for which data waits.
+    pub(super) blocked: Vec<(u64, Option<Blocked>)>,
+}
+
+/// What it did on one path.
+#[derive(Debug)]
+pub(super) struct PathRecord {
+    /// Chunks sent, by reason.
+    pub(super) sent: BTreeMap<&'static str, Points>,
+    pub(super) cwnd: Points,
+    pub(super) ssthresh: Points,
+    pub(super) flight: Points,
+    pub(super) rto: Points,
+    pub(super) srtt: Points,
+    pub(super) rate: Rate,
+}
+
+/// One link direction.
+#[derive(Debug)]
+pub(super) struct LinkRecord {
+    pub(super) name: String,
+    pub(super) queue: Points,
+}
+
+/// Bytes a time interval; the interval grows with the run.
+#[derive(Debug)]
+pub(super) struct Rate {
+    interval: u64,
+    bytes: Vec<u64>,
+}
+
+impl Rate {
+    fn new() -> Self {
+        Rate { interval: 1_000_000, bytes: Vec::new() }
+    }
+
+    fn add(&mut self, at: u64, bytes: u64) {
+        while at / self.interval >= BINS as u64 {
+            self.interval *= 2;
+            self.bytes = self.bytes.chunks(2).map(|pair| pair.iter().sum()).collect();
+        }
+        let bin = (at / self.interval) as usize;
+        self.bytes.resize(self.bytes.len().max(bin + 1), 0);
+        self.bytes[bin] += bytes;
+    }
+
+    /// The middle of each interval in nanoseconds, and its rate in bit/s.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u64, f32)> + '_ {
+        let rate = |bytes: u64| (bytes as f64 * 8e9 / self.interval as f64) as f32;
+        let middle = |bin: usize| bin as u64 * self.interval + self.interval / 2;
+        self.bytes.iter().enumerate().map(move |(bin, bytes)| (middle(bin), rate(*bytes)))
+    }
+}
+
+impl PathRecord {
+    fn new() -> Self {
+        let line = || Points::new(LINE);
+        PathRecord {
+            sent: BTreeMap::new(),
+            cwnd: line(),
+            ssthresh: line(),
+            flight: line(),
+            rto: line(),
+            srtt: line(),
+            rate: Rate::new(),
+        }
+    }
+}
+
+impl FlowRecord {
+    fn new(name: &str) -> Self {
+        FlowRecord {
+            name: name.to_owned(),
+            first: None,
+            acked: Points::new(LINE),
+            dropped: Points::new(CHUNKS),
+            peer_window: Points::new(LINE),
+            paths: BTreeMap::new(),
+            blocked: Vec::new(),
+        }
+    }
+
+    /// The number of a piece of data, counted from the first one sent. TSNs go round after 2^32.
+    fn number(&mut self, number: u64) -> f64 {
+        let first = *self.first.get_or_insert(number);
+        match number.checked_sub(first) {
+            Some(distance) => distance as f64,
+            None => f64::from((number as u32).wrapping_sub(first as u32)),
+        }
+    }
+
+    fn path(&mut self, name: Option<&str>) -> &mut PathRecord {
+        let name = name.unwrap_or("");
+        if !self.paths.contains_key(name) {
+            self.paths.insert(name.to_owned(), PathRecord::new());
+        }
+        self.paths.get_mut(name).expect("it was inserted")
+    }
+
+    fn note(&mut self, at: u64, path: Option<&str>, detail: &Detail) {
+        match detail {
+            Detail::Window { cwnd, ssthresh, flight, marked } => {
+                let path = self.path(path);
+                path.cwnd.push(at, *cwnd as f64);
+                path.flight.push(at, (flight + marked) as f64);
+                if *ssthresh != u64::MAX {
+                    path.ssthresh.push(at, *ssthresh as f64);
+                }
+            }
+            Detail::Rto { rto, srtt } => {
+                let path = self.path(path);
+                path.rto.push(at, rto.as_secs_f64());
+                if let Some(srtt) = srtt {
+                    path.srtt.push(at, srtt.as_secs_f64());
+                }
+            }
+            Detail::PeerWindow { bytes } => self.peer_window.push(at, *bytes as f64),
+            Detail::Sent { number, size, why } => {
+                let number = self.number(*number);
+                let path = self.path(path);
+                path.sent.entry(reason(*why)).or_insert_with(|| Points::new(CHUNKS)).push(at, number);
+                path.rate.add(at, u64::from(*size));
+            }
+            Detail::Acked { cumulative } if self.first.is_some() => {
+                let number = self.number(*cumulative);
+                self.acked.push(at, number);
+            }
+            Detail::Blocked(by) => self.blocked(at, *by),
+            Detail::Acked { .. } | Detail::Marked { .. } | Detail::Timeout => {}
+        }
+    }
+
+    /// Once there are `CHUNKS` changes, states that lasted less than a growing bound are merged into the one before.
+    fn blocked(&mut self, at: u64, by: Option<Blocked>) {
+        self.blocked.push((at, by));
+        let mut shortest = 1_000_000;
+        while self.blocked.len() >= CHUNKS {
+            shortest *= 2;
+            let ends: Vec<u64> = self.blocked.iter().skip(1).map(|(at, _)| *at).chain([at]).collect();
+            let mut end = ends.iter();
+            self.blocked.retain(|(at, _)| end.next().is_some_and(|end| end - at >= shortest));
+        }
+    }
+}
+
+impl Observer for Recorder {
+    fn begin(&mut self, names: &Names) {
+        self.flows = names.flows.iter().map(|name| FlowRecord::new(name)).collect();
+        let link = |(name, direction): &(String, String)| LinkRecord {
+            name: format!("{name} {direction}"),
+            queue: Points::new(LINE),
+        };
+        self.links = names.links.iter().map(link).collect();
+    }
+
+    fn record(&mut self, at: Time, record: &Record<'_>) {
+        let at = at.as_nanos();
+        match record {
+            Record::Detail { flow, side: Side::Client, path, detail } => {
+                self.flows[*flow].note(at, *path, detail)
+            }
+            Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
+                self.links[*link].queue.push(at, f64::from(queue.packets));
+            }
+            Record::Dropped { flow, packet, .. } => {
+                let flow = &mut self.flows[*flow];
+                for tsn in packet.tsns() {
+                    let number = flow.number(u64::from(tsn.0));
+                    flow.dropped.push(at, number);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Why a chunk was sent, as the charts call it.
+fn reason(why: Why) -> &'static str {
+    match why {
+        Why::New => "new",
+        Why::Missing => "fast retransmission",
+        Why::Timeout => "retransmission after timeout",
+        Why::WindowProbe => "window probe",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_keep_all_bytes_as_the_interval_grows() {
+        let mut rate = Rate::new();
+        for second in 0..100_u64 {
+            rate.add(second * 1_000_000_000, 125);
+        }
+        let bits: f64 = rate.iter().map(|(_, rate)| f64::from(rate) * rate_interval(&rate_of(100))).sum();
+        assert!((bits - 100_000.0).abs() < 1.0, "{bits}");
+    }
+
+    fn rate_of(seconds: u64) -> Rate {
+        let mut rate = Rate::new();
+        (0..seconds).for_each(|second| rate.add(second * 1_000_000_000, 1));
+        rate
+    }
+
+    fn rate_interval(rate: &Rate) -> f64 {
+        rate.interval as f64 / 1e9
+    }
+}

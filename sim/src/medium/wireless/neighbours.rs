@@ -1,0 +1,151 @@
+//! Who is in whose reach. Found once; a frame visits its neighbours only.
+
+use std::collections::BTreeMap;
+
+use super::frames::StationId;
+use super::reception::Reception;
+
+/// A station in reach of another.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(crate) struct Neighbour {
+    pub(crate) station: StationId,
+    /// Nanoseconds of propagation, at least 1.
+    pub(crate) delay: u64,
+    /// How strong the one's signal is at the other's place.
+    pub(crate) strength: f64,
+    /// Whether that makes the medium busy.
+    pub(crate) sensed: bool,
+}
+
+/// The neighbours of all stations, one list after the other.
+#[derive(Debug)]
+pub(crate) struct Neighbours {
+    all: Vec<Neighbour>,
+    /// By station: where its list begins; and the end of the last.
+    begin: Vec<u32>,
+}
+
+/// Nanoseconds in which light travels a metre.
+const PER_METRE: (f64, f64) = (10.0, 3.0);
+
+impl Neighbours {
+    /// Of stations at these places, in metres. No two may be at the same place.
+    pub(crate) fn new(places: &[[f64; 2]], rules: &dyn Reception) -> Self {
+        let reach = rules.reach();
+        let cells = Cells::new(places, reach);
+        let (mut all, mut begin) = (Vec::new(), vec![0]);
+        for (station, place) in places.iter().enumerate() {
+            let first = all.len();
+            for other in cells.around(*place).filter(|other| *other as usize != station) {
+                let metres = distance(*place, places[other as usize]);
+                if metres <= reach {
+                    let strength = rules.strength(metres);
+                    let sensed = rules.senses(strength);
+                    all.push(Neighbour { station: other, delay: propagation(metres), strength, sensed });
+                }
+            }
+            all[first..].sort_by_key(|neighbour| (neighbour.delay, neighbour.station));
+            begin.push(all.len() as u32);
+        }
+        Neighbours { all, begin }
+    }
+
+    /// The neighbours of a station, nearest first.
+    pub(crate) fn of(&self, station: StationId) -> &[Neighbour] {
+        let station = station as usize;
+        &self.all[self.begin[station] as usize..self.begin[station + 1] as usize]
+    }
+
+    /// Whether two stations sense each other.
+    pub(super) fn sense(&self, a: StationId, b: StationId) -> bool {
+        self.of(a).iter().any(|neighbour| neighbour.station == b && neighbour.sensed)
+    }
+}
+
+/// Metres between two places.
+pub(crate) fn distance([ax, ay]: [f64; 2], [bx, by]: [f64; 2]) -> f64 {
+    ((ax - bx) * (ax - bx) + (ay - by) * (ay - by)).sqrt()
+}
+
+/// Rounded up: so the way round a corner is never shorter than the straight one, and stations that count from the
+/// end of the same frame to the same slot do not hear each other first.
+fn propagation(metres: f64) -> u64 {
+    ((metres * PER_METRE.0 / PER_METRE.1).ceil() as u64).max(1)
+}
+
+/// The stations by squares as wide as the reach.
+struct Cells {
+    width: f64,
+    squares: BTreeMap<[i64; 2], Vec<StationId>>,
+}
+
+impl Cells {
+    fn new(places: &[[f64; 2]], width: f64) -> Self {
+        let mut cells = Cells { width, squares: BTreeMap::new() };
+        for (station, place) in (0..).zip(places) {
+            cells.squares.entry(cells.square(*place)).or_default().push(station);
+        }
+        cells
+    }
+
+    fn square(&self, place: [f64; 2]) -> [i64; 2] {
+        place.map(|metres| (metres / self.width).floor() as i64)
+    }
+
+    /// The stations of a place's square and of the eight around it.
+    fn around(&self, place: [f64; 2]) -> impl Iterator<Item = StationId> {
+        let [x, y] = self.square(place);
+        let squares = (x - 1..=x + 1).flat_map(move |x| (y - 1..=y + 1).map(move |y| [x, y]));
+        squares.filter_map(|square| self.squares.get(&square)).flatten().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::wireless::reception::Range;
+
+    fn paper() -> Range {
+        Range::new(370.0, 520.0, 812.0, None)
+    }
+
+    #[test]
+    fn the_neighbours_of_two_chains() {
+        // Five nodes 300 m apart, and five more 450 m beside them.
+        let places: Vec<_> = (0..10).map(|n| [300.0 * f64::from(n % 5), 450.0 * f64::from(n / 5)]).collect();
+        let neighbours = Neighbours::new(&places, &paper());
+        let of = |station| {
+            neighbours.of(station).iter().map(|n| (n.station, n.delay, n.sensed)).collect::<Vec<_>>()
+        };
+        let (next, opposite, diagonal, two, far) = (1000, 1500, 1803, 2000, 2500);
+        let beside =
+            [(1, next, true), (5, opposite, true), (6, diagonal, false), (2, two, false), (7, far, false)];
+        assert_eq!(of(0), beside);
+        assert_eq!(neighbours.of(2).len(), 9);
+        assert!(neighbours.sense(0, 5) && !neighbours.sense(0, 2) && !neighbours.sense(0, 9));
+    }
+
+    #[test]
+    fn squares_agree_with_a_plain_search() {
+        let places: Vec<_> = (0..300u32)
+            .map(|n| [f64::from(n * 7919 % 5000), f64::from(n * 104_729 % 3000) - 1500.0])
+            .collect();
+        let neighbours = Neighbours::new(&places, &paper());
+        for (station, place) in (0..).zip(&places) {
+            let mut found: Vec<_> = neighbours.of(station).iter().map(|n| n.station).collect();
+            found.sort_unstable();
+            let near =
+                |other: &StationId| *other != station && distance(*place, places[*other as usize]) <= 812.0;
+            assert_eq!(found, (0..300).filter(near).collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn no_way_round_is_shorter() {
+        for step in 1..500 {
+            let step = f64::from(step) * 1.7;
+            assert!(2 * propagation(step) >= propagation(2.0 * step));
+        }
+        assert_eq!([propagation(300.0), propagation(600.0)], [1000, 2000]);
+    }
+}

@@ -1,0 +1,556 @@
+//! The distributed coordination function of one station: contention, RTS/CTS, acknowledgement, retries.
+//!
+//! A station has one deadline, whose meaning is its [`Phase`]. While it contends, the deadline is the moment of access:
+//! the slots of the backoff are not counted one by one but follow from the time at which the medium became idle.
+
+use std::collections::VecDeque;
+
+use anabranch_proto::Time;
+
+use crate::chance::Draws;
+use crate::medium::wire::{DropCause, Occupancy};
+use crate::scenario::Queue;
+
+use super::frames::{Air, Dcf, Kind, StationId};
+use super::receiver::Receiver;
+use super::statistics::{Occupation, Statistics};
+
+/// A radio and its queue.
+#[derive(Debug)]
+pub(super) struct Station<F> {
+    pub(super) id: StationId,
+    pub(super) receiver: Receiver,
+    pub(super) statistics: Statistics,
+    pub(super) occupation: Occupation,
+    phase: Phase,
+    /// When the phase ends by itself.
+    deadline: Time,
+    access: Access,
+    queue: VecDeque<Queued<F>>,
+    room: Occupancy,
+    service: Option<Service<F>>,
+    /// The number of the next packet.
+    sequence: u16,
+}
+
+/// What a station is doing.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Phase {
+    /// It waits for the medium, if it has something to send.
+    Contend,
+    /// Its frame is on the air.
+    Send(Air),
+    /// Its frame has asked for this answer. `late`: the time is over, but a frame is coming in.
+    Await { answer: Kind, late: bool },
+    /// It answers with this frame after SIFS.
+    Answer(Air),
+}
+
+/// When the medium may be taken.
+#[derive(Debug)]
+struct Access {
+    /// When contention may begin: the medium has been idle for DIFS or EIFS. `None`: it is busy.
+    clear: Option<Time>,
+    /// The last frame heard could not be read: EIFS instead of DIFS.
+    erroneous: bool,
+    /// Until when others have reserved the medium.
+    nav: Time,
+    /// When a NAV that an RTS set is given up unless a frame begins before; `NEVER`: it is not in doubt.
+    doubt: Time,
+    cw: u32,
+    /// Slots still to wait; `None`: no backoff is pending.
+    slots: Option<u32>,
+    /// Up to when slots have been counted, or when the backoff was drawn.
+    counted: Time,
+    draws: Draws,
+    drawn: u64,
+}
+
+/// A packet that waits for its turn.
+#[derive(Debug)]
+struct Queued<F> {
+    to: StationId,
+    size: u32,
+    packet: F,
+}
+
+/// The packet in service.
+#[derive(Debug)]
+struct Service<F> {
+    to: StationId,
+    /// Bytes of its frame.
+    bytes: u32,
+    sequence: u16,
+    announced: bool,
+    short: u32,
+    long: u32,
+    /// Its DATA has been sent before.
+    retry: bool,
+    /// Taken by the addressee when it reads the frame for the first time. A station sends one packet at a time, so a
+    /// frame whose packet is gone is a duplicate: it is acknowledged and not delivered again.
+    packet: Option<F>,
+}
+
+/// What the end of a reception or of a wait leads to.
+#[derive(Debug)]
+pub(super) enum Step<F> {
+    Nothing,
+    /// This frame goes on the air now.
+    Transmit(Air),
+    /// Its packet was given up after the last attempt; `None` if it had been delivered all the same.
+    GiveUp(DropCause, Option<F>),
+}
+
+impl<F> Station<F> {
+    pub(super) fn new(id: StationId, dcf: &Dcf, queue: Queue, draws: Draws) -> Self {
+        let access = Access {
+            // Before the run the medium was idle.
+            clear: Some(Time::ZERO),
+            erroneous: false,
+            nav: Time::ZERO,
+            doubt: Time::NEVER,
+            cw: dcf.cw_min,
+            slots: None,
+            counted: Time::ZERO,
+            draws,
+            drawn: 0,
+        };
+        Station {
+            id,
+            receiver: Receiver::default(),
+            statistics: Statistics::default(),
+            occupation: Occupation::default(),
+            phase: Phase::Contend,
+            deadline: Time::NEVER,
+            access,
+            queue: VecDeque::new(),
+            room: Occupancy::new(queue),
+            service: None,
+            sequence: 0,
+        }
+    }
+
+    /// When it acts by itself; `NEVER` if it does not.
+    pub(super) fn deadline(&self) -> Time {
+        self.deadline
+    }
+
+    pub(super) fn transmitting(&self) -> bool {
+        matches!(self.phase, Phase::Send(_))
+    }
+
+    /// The queue; the packet in service does not count.
+    #[cfg(test)]
+    pub(super) fn queue(&self) -> &Occupancy {
+        &self.room
+    }
+
+    /// Takes a packet of `size` bytes for its neighbour `to`, or gives it back: the queue is full.
+    pub(super) fn offer(
+        &mut self,
+        now: Time,
+        dcf: &Dcf,
+        to: StationId,
+        size: u32,
+        packet: F,
+    ) -> Result<(), F> {
+        if self.service.is_some() {
+            if !self.room.admits(size) {
+                self.statistics.drops.queue += 1;
+                return Err(packet);
+            }
+            self.room.enter(size);
+            self.queue.push_back(Queued { to, size, packet });
+            return Ok(());
+        }
+        self.serve(dcf, Queued { to, size, packet });
+        self.access.count(now, dcf);
+        // Whoever finds the medium taken waits for a backoff; else DIFS is enough.
+        let taken = self.phase != Phase::Contend || self.access.clear.is_none() || self.access.reserved(now);
+        if taken && self.access.slots.is_none() {
+            self.access.draw(now);
+        }
+        self.contend(now, dcf);
+        Ok(())
+    }
+
+    /// The deadline has come.
+    pub(super) fn wake(&mut self, now: Time, dcf: &Dcf, medium_busy: bool) -> Step<F> {
+        match self.phase {
+            Phase::Contend => self.access_granted(dcf),
+            Phase::Send(air) => {
+                self.sent(now, dcf, &air);
+                Step::Nothing
+            }
+            Phase::Await { answer, .. } => self.unanswered(now, dcf, answer),
+            Phase::Answer(air) if air.kind == Kind::Cts && medium_busy => {
+                self.phase = Phase::Contend;
+                Step::Nothing
+            }
+            Phase::Answer(air) => self.transmit(air),
+        }
+    }
+
+    /// The backoff is over: RTS, or DATA if it needs none.
+    fn access_granted(&mut self, dcf: &Dcf) -> Step<F> {
+        let Some(service) = &self.service else { return Step::Nothing };
+        let Service { to, bytes, sequence, .. } = *service;
+        let air = match service.announced {
+            true => Air { retry: service.short + service.long > 0, ..dcf.rts(self.id, to, bytes, sequence) },
+            false => service.data(dcf, self.id),
+        };
+        self.access.slots = None;
+        self.transmit(air)
+    }
+
+    fn transmit(&mut self, air: Air) -> Step<F> {
+        match air.kind {
+            Kind::Rts => self.statistics.rts.sent += 1,
+            Kind::Data => self.statistics.data.sent += 1,
+            Kind::Cts | Kind::Ack => {}
+        }
+        Step::Transmit(air)
+    }
+
+    /// Its own frame goes on the air.
+    pub(super) fn begin(&mut self, now: Time, air: Air) {
+        self.phase = Phase::Send(air);
+        self.deadline = later(now, air.airtime);
+        self.receiver.deafen(self.id);
+        self.occupation.enter(now, &air, &mut self.statistics.airtime);
+    }
+
+    /// Its own frame is over.
+    fn sent(&mut self, now: Time, dcf: &Dcf, air: &Air) {
+        self.occupation.leave(now, air, &mut self.statistics.airtime);
+        let answer = match air.kind {
+            Kind::Rts => Kind::Cts,
+            Kind::Data => Kind::Ack,
+            Kind::Cts | Kind::Ack => {
+                self.phase = Phase::Contend;
+                return;
+            }
+        };
+        if let Some(service) = self.service.as_mut().filter(|_| air.kind == Kind::Data) {
+            service.retry = true;
+        }
+        self.phase = Phase::Await { answer, late: false };
+        self.deadline = later(now, dcf.timing.answer_timeout());
+    }
+
+    /// The time for an answer is over. A frame whose header has been heard by now may still be it.
+    fn unanswered(&mut self, now: Time, dcf: &Dcf, answer: Kind) -> Step<F> {
+        let begun = |since: Time| later(since, dcf.timing.preamble()) <= now;
+        if self.receiver.receiving().is_some_and(begun) {
+            self.phase = Phase::Await { answer, late: true };
+            self.deadline = Time::NEVER;
+            return Step::Nothing;
+        }
+        self.fail(now, dcf, answer)
+    }
+
+    /// A frame has been read.
+    pub(super) fn read(&mut self, now: Time, dcf: &Dcf, air: &Air) -> Step<F> {
+        self.access.erroneous = false;
+        let mut step = Step::Nothing;
+        if let Phase::Await { answer, .. } = self.phase {
+            let expected = self.service.as_ref().is_some_and(|service| service.to == air.from);
+            if air.to == self.id && air.kind == answer && expected {
+                self.answered(now, dcf, answer);
+                return Step::Nothing;
+            }
+            // Any other frame says that the answer will not come.
+            step = self.fail(now, dcf, answer);
+        }
+        if air.to != self.id {
+            self.access.reserve(later(now, air.reserves), air.kind == Kind::Rts && dcf.nav_reset, now, dcf);
+        } else if self.phase == Phase::Contend {
+            self.answer(now, dcf, air);
+        }
+        step
+    }
+
+    /// A frame to this station, that may want an answer after SIFS.
+    fn answer(&mut self, now: Time, dcf: &Dcf, air: &Air) {
+        let answer = match air.kind {
+            Kind::Rts if !self.access.reserved(now) => dcf.cts(air),
+            Kind::Data => dcf.ack(air),
+            Kind::Rts | Kind::Cts | Kind::Ack => return,
+        };
+        self.phase = Phase::Answer(answer);
+        self.deadline = later(now, dcf.timing.sifs);
+    }
+
+    /// The answer that was awaited has come.
+    fn answered(&mut self, now: Time, dcf: &Dcf, answer: Kind) {
+        if answer == Kind::Cts {
+            self.statistics.rts.answered += 1;
+            let Some(service) = &mut self.service else { return };
+            service.short = 0;
+            self.phase = Phase::Answer(service.data(dcf, self.id));
+            self.deadline = later(now, dcf.timing.sifs);
+            return;
+        }
+        self.statistics.data.answered += 1;
+        self.finish(now, dcf);
+    }
+
+    /// The answer has not come: the next attempt, or the packet is given up.
+    fn fail(&mut self, now: Time, dcf: &Dcf, answer: Kind) -> Step<F> {
+        let Some(service) = &mut self.service else { return Step::Nothing };
+        let long = answer == Kind::Ack && service.announced;
+        let (count, limit) = match long {
+            true => (&mut service.long, dcf.long_retry),
+            false => (&mut service.short, dcf.short_retry),
+        };
+        *count += 1;
+        if *count < limit {
+            self.phase = Phase::Contend;
+            self.access.cw = dcf.widened(self.access.cw);
+            self.access.draw(now);
+            return Step::Nothing;
+        }
+        let cause = match answer {
+            Kind::Cts => {
+                self.statistics.drops.rts_retries += 1;
+                DropCause::Rts
+            }
+            _ => {
+                self.statistics.drops.data_retries += 1;
+                DropCause::Data
+            }
+        };
+        Step::GiveUp(cause, self.finish(now, dcf))
+    }
+
+    /// The packet in service is done with; a backoff before the next one, if there is one or not.
+    fn finish(&mut self, now: Time, dcf: &Dcf) -> Option<F> {
+        let done = self.service.take().and_then(|service| service.packet);
+        self.phase = Phase::Contend;
+        self.access.cw = dcf.cw_min;
+        self.access.draw(now);
+        if let Some(next) = self.queue.pop_front() {
+            self.room.leave(next.size);
+            self.serve(dcf, next);
+        }
+        done
+    }
+
+    fn serve(&mut self, dcf: &Dcf, next: Queued<F>) {
+        let bytes = dcf.data_bytes(next.size);
+        self.service = Some(Service {
+            to: next.to,
+            bytes,
+            sequence: self.sequence,
+            announced: dcf.announces(bytes),
+            short: 0,
+            long: 0,
+            retry: false,
+            packet: Some(next.packet),
+        });
+        // A sequence number has twelve bits.
+        self.sequence = (self.sequence + 1) & 0xfff;
+    }
+
+    /// The packet in service, unless its addressee has it.
+    pub(super) fn packet(&self) -> Option<&F> {
+        self.service.as_ref()?.packet.as_ref()
+    }
+
+    /// That and those that wait.
+    pub(super) fn packets(&self) -> impl Iterator<Item = &F> {
+        self.packet().into_iter().chain(self.queue.iter().map(|queued| &queued.packet))
+    }
+
+    /// The packet of the DATA that is on the air, for whoever reads it first.
+    pub(super) fn take_packet(&mut self) -> Option<F> {
+        self.service.as_mut()?.packet.take()
+    }
+
+    /// A frame that was being received has ended and could not be read.
+    pub(super) fn misread(&mut self, now: Time, dcf: &Dcf) -> Step<F> {
+        self.access.erroneous = true;
+        match self.phase {
+            Phase::Await { answer, late: true } => self.fail(now, dcf, answer),
+            _ => Step::Nothing,
+        }
+    }
+
+    /// A frame begins to come in.
+    pub(super) fn receiving(&mut self, now: Time) {
+        self.access.settle_doubt(now);
+    }
+
+    /// After everything else that happened now: whether the medium is busy, this station's own frame included.
+    pub(super) fn settle(&mut self, now: Time, dcf: &Dcf, busy: bool) {
+        match (self.access.clear, busy) {
+            (Some(_), true) => {
+                self.access.count(now, dcf);
+                self.access.clear = None;
+                if self.phase == Phase::Contend && self.service.is_some() && self.access.slots.is_none() {
+                    self.access.draw(now);
+                }
+            }
+            (None, false) => {
+                let erroneous = std::mem::take(&mut self.access.erroneous);
+                let space = if erroneous { dcf.timing.eifs() } else { dcf.timing.difs() };
+                self.access.clear = Some(later(now, space));
+            }
+            _ => {}
+        }
+        self.contend(now, dcf);
+    }
+
+    /// While it contends, the deadline is the moment of access.
+    fn contend(&mut self, now: Time, dcf: &Dcf) {
+        if self.phase == Phase::Contend {
+            let wanted = self.service.is_some();
+            self.deadline = if wanted { self.access.granted(now, dcf) } else { Time::NEVER };
+        }
+    }
+}
+
+impl<F> Service<F> {
+    fn data(&self, dcf: &Dcf, from: StationId) -> Air {
+        Air { retry: self.retry, ..dcf.data(from, self.to, self.bytes, self.sequence) }
+    }
+}
+
+impl Access {
+    /// Whether the medium is reserved by others.
+    fn reserved(&self, now: Time) -> bool {
+        self.nav.min(self.doubt) > now
+    }
+
+    /// When the slots are counted from while the medium stays idle; `NEVER` while it is busy.
+    fn counting(&self, dcf: &Dcf) -> Time {
+        let Some(clear) = self.clear else { return Time::NEVER };
+        let free = match self.nav.min(self.doubt) {
+            Time::ZERO => Time::ZERO,
+            nav => later(nav, dcf.timing.difs()),
+        };
+        clear.max(free).max(self.counted)
+    }
+
+    /// When the medium may be taken if it stays idle.
+    fn granted(&self, now: Time, dcf: &Dcf) -> Time {
+        match self.counting(dcf) {
+            Time::NEVER => Time::NEVER,
+            from => later(from, u64::from(self.slots.unwrap_or(0)) * dcf.timing.slot).max(now),
+        }
+    }
+
+    /// Counts the slots that have passed by now.
+    fn count(&mut self, now: Time, dcf: &Dcf) {
+        let from = self.counting(dcf);
+        let Some(slots) = self.slots.filter(|_| from <= now) else { return };
+        let passed = (now.as_nanos() - from.as_nanos()) / dcf.timing.slot;
+        if passed >= u64::from(slots) {
+            self.slots = None;
+        } else {
+            self.slots = Some(slots - passed as u32);
+            self.counted = later(from, passed * dcf.timing.slot);
+        }
+    }
+
+    /// A new backoff, which is counted from now on.
+    fn draw(&mut self, now: Time) {
+        self.slots = Some((self.draws.nth(self.drawn) % (u64::from(self.cw) + 1)) as u32);
+        self.drawn += 1;
+        self.counted = now;
+    }
+
+    /// Others reserve the medium until then. `doubtful`: by an RTS whose CTS may not come.
+    fn reserve(&mut self, until: Time, doubtful: bool, now: Time, dcf: &Dcf) {
+        if until > self.nav {
+            self.nav = until;
+            self.doubt = if doubtful { later(now, dcf.nav_doubt()) } else { Time::NEVER };
+        }
+    }
+
+    /// A frame begins: the NAV stands, or has been given up before.
+    fn settle_doubt(&mut self, now: Time) {
+        if self.doubt <= now {
+            self.nav = self.nav.min(self.doubt);
+        }
+        self.doubt = Time::NEVER;
+    }
+}
+
+pub(super) fn later(time: Time, nanos: u64) -> Time {
+    Time::from_nanos(time.as_nanos().saturating_add(nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::wireless::frames::tests::dcf;
+
+    /// Frames that a station sends for one packet if every RTS is answered (or none) and no DATA is, and why it gives up.
+    fn attempts(dcf: &Dcf, cleared: bool) -> (u32, u32, DropCause) {
+        let mut station = Station::new(0, dcf, Queue::Packets(1), Draws::new(1, "x"));
+        assert!(station.offer(Time::ZERO, dcf, 1, 1028, ()).is_ok());
+        let (mut rts, mut data) = (0, 0);
+        loop {
+            let now = station.deadline();
+            match station.wake(now, dcf, false) {
+                Step::Transmit(air) => {
+                    station.begin(now, air);
+                    *(if air.kind == Kind::Rts { &mut rts } else { &mut data }) += 1;
+                    station.settle(now, dcf, true);
+                    let end = station.deadline();
+                    assert!(matches!(station.wake(end, dcf, false), Step::Nothing));
+                    if air.kind == Kind::Rts && cleared {
+                        assert!(matches!(station.read(end, dcf, &dcf.cts(&air)), Step::Nothing));
+                    }
+                    station.settle(end, dcf, false);
+                }
+                Step::GiveUp(cause, packet) => {
+                    assert_eq!(packet, Some(()));
+                    return (rts, data, cause);
+                }
+                Step::Nothing => station.settle(now, dcf, false),
+            }
+        }
+    }
+
+    #[test]
+    fn seven_attempts_of_rts_and_four_of_data() {
+        assert_eq!(attempts(&dcf(), false), (7, 0, DropCause::Rts));
+        assert_eq!(attempts(&dcf(), true), (4, 4, DropCause::Data));
+        let unannounced = Dcf { rts_threshold: None, ..dcf() };
+        assert_eq!(attempts(&unannounced, false), (0, 7, DropCause::Data));
+    }
+
+    #[test]
+    fn a_free_medium_is_taken_at_once_and_a_busy_one_after_a_backoff() {
+        let dcf = dcf();
+        let late = Time::from_nanos(1_000_000);
+        let mut station = Station::new(0, &dcf, Queue::Packets(1), Draws::new(1, "x"));
+        station.offer(late, &dcf, 1, 1028, ()).unwrap();
+        assert_eq!(station.deadline(), late);
+        let mut station = Station::new(0, &dcf, Queue::Packets(1), Draws::new(1, "x"));
+        station.settle(late, &dcf, true);
+        station.offer(late, &dcf, 1, 1028, ()).unwrap();
+        assert_eq!(station.deadline(), Time::NEVER);
+        let free = later(late, 500_000);
+        station.settle(free, &dcf, false);
+        let slots = (station.deadline().as_nanos() - free.as_nanos() - dcf.timing.difs()) / dcf.timing.slot;
+        assert_eq!(u64::from(station.access.slots.unwrap()), slots);
+    }
+
+    #[test]
+    fn a_nav_of_an_rts_ends_early_only_where_that_is_on() {
+        for (nav_reset, early) in [(false, false), (true, true)] {
+            let dcf = Dcf { nav_reset, ..dcf() };
+            let mut station = Station::<()>::new(0, &dcf, Queue::Packets(1), Draws::new(1, "x"));
+            let rts = dcf.rts(1, 2, dcf.data_bytes(1028), 0);
+            assert!(matches!(station.read(Time::ZERO, &dcf, &rts), Step::Nothing));
+            let doubted = later(Time::ZERO, dcf.nav_doubt());
+            assert_eq!(!station.access.reserved(doubted), early);
+            assert!(!station.access.reserved(later(Time::ZERO, rts.reserves)));
+            station.receiving(Time::from_nanos(100_000));
+            assert!(station.access.reserved(doubted), "a frame has begun");
+        }
+    }
+}

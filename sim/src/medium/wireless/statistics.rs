@@ -1,0 +1,126 @@
+//! What a station counts. Counters only grow; what happened between two moments is the difference.
+
+use anabranch_proto::Time;
+
+use super::frames::{Air, Kind};
+
+/// The counts of one radio.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Statistics {
+    pub(crate) rts: Exchanges,
+    pub(crate) data: Exchanges,
+    pub(crate) collisions: Collisions,
+    pub(crate) drops: Drops,
+    /// Nanoseconds.
+    pub(crate) airtime: Airtime,
+}
+
+/// Frames that ask for an answer.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Exchanges {
+    pub(crate) sent: u64,
+    pub(crate) answered: u64,
+}
+
+/// RTS and DATA of this station that met another frame at their addressee.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Collisions {
+    /// Spoiled by a station that does not sense this one.
+    pub(crate) hidden: u64,
+    /// Spoiled by a station that senses this one, but not yet when it began.
+    pub(crate) slot: u64,
+    /// Read all the same.
+    pub(crate) capture: u64,
+}
+
+/// Packets that were not passed on.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Drops {
+    /// The queue was full.
+    pub(crate) queue: u64,
+    /// No CTS came to the last RTS.
+    pub(crate) rts_retries: u64,
+    /// No ACK came to the last DATA.
+    pub(crate) data_retries: u64,
+}
+
+/// What was on the air at a radio's place, its own frames included.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Airtime {
+    /// One frame of DATA.
+    pub(crate) data: u64,
+    /// One RTS, CTS or ACK.
+    pub(crate) control: u64,
+    /// More than one frame at once.
+    pub(crate) collision: u64,
+    /// No frame that can be sensed.
+    pub(crate) idle: u64,
+}
+
+impl Statistics {
+    /// What has been counted since `earlier`.
+    pub(crate) fn since(&self, earlier: &Statistics) -> Statistics {
+        let frames = |now: Exchanges, then: Exchanges| Exchanges {
+            sent: now.sent - then.sent,
+            answered: now.answered - then.answered,
+        };
+        Statistics {
+            rts: frames(self.rts, earlier.rts),
+            data: frames(self.data, earlier.data),
+            collisions: Collisions {
+                hidden: self.collisions.hidden - earlier.collisions.hidden,
+                slot: self.collisions.slot - earlier.collisions.slot,
+                capture: self.collisions.capture - earlier.collisions.capture,
+            },
+            drops: Drops {
+                queue: self.drops.queue - earlier.drops.queue,
+                rts_retries: self.drops.rts_retries - earlier.drops.rts_retries,
+                data_retries: self.drops.data_retries - earlier.drops.data_retries,
+            },
+            airtime: Airtime {
+                data: self.airtime.data - earlier.airtime.data,
+                control: self.airtime.control - earlier.airtime.control,
+                collision: self.airtime.collision - earlier.airtime.collision,
+                idle: self.airtime.idle - earlier.airtime.idle,
+            },
+        }
+    }
+}
+
+/// How many frames are on the air at a place, and since when.
+#[derive(Copy, Clone, Default, Debug)]
+pub(super) struct Occupation {
+    data: u32,
+    control: u32,
+    since: Time,
+}
+
+impl Occupation {
+    /// A frame comes on the air.
+    pub(super) fn enter(&mut self, now: Time, air: &Air, airtime: &mut Airtime) {
+        self.settle(now, airtime);
+        *self.count(air) += 1;
+    }
+
+    /// A frame has gone off the air.
+    pub(super) fn leave(&mut self, now: Time, air: &Air, airtime: &mut Airtime) {
+        self.settle(now, airtime);
+        *self.count(air) -= 1;
+    }
+
+    /// Accounts for the time up to now.
+    pub(super) fn settle(&mut self, now: Time, airtime: &mut Airtime) {
+        let share = match (self.data, self.control) {
+            (0, 0) => &mut airtime.idle,
+            (1, 0) => &mut airtime.data,
+            (0, 1) => &mut airtime.control,
+            _ => &mut airtime.collision,
+        };
+        *share += now.as_nanos() - self.since.as_nanos();
+        self.since = now;
+    }
+
+    fn count(&mut self, air: &Air) -> &mut u32 {
+        if air.kind == Kind::Data { &mut self.data } else { &mut self.control }
+    }
+}

@@ -1,0 +1,268 @@
+//! Radios under whole scenarios: rates, routes, measurements, captures, and documents that are refused.
+
+use std::process::Command;
+
+use anabranch_proto::Policies;
+use anabranch_sim::capture::CaptureWriter;
+use anabranch_sim::results::{RunResult, StationResult};
+use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
+use anabranch_sim::{RunError, RunOptions, run};
+
+/// A chain, and a flow along it.
+const TEXT: &str = "\
+stop = '60 s'
+measure = ['10 s', '60 s']
+[[channel]]
+name = 'air'
+reception = { name = 'range', decode = '370 m', sense = '520 m', interfere = '520 m', capture = '10 dB' }
+[channel.dcf]
+cw_min = 31
+[[chain]]
+name = 'a'
+hops = 1
+spacing = '300 m'
+channels = ['air']
+[[flow]]
+name = 'f'
+from = 'a0'
+to = 'a1'
+message_size = '1000 B'
+[flow.sctp]
+era = 'ns2'
+";
+
+fn document(text: &str, edits: &[&str]) -> Result<Document, ScenarioError> {
+    let mut document = Document::parse("test.toml", text)?;
+    edits.iter().try_for_each(|edit| document.set("--set", edit))?;
+    Ok(document)
+}
+
+fn scenario(text: &str, edits: &[&str]) -> Scenario {
+    let read = document(text, edits).and_then(|document| document.scenario("test", &Policies::default()));
+    read.unwrap_or_else(|error| panic!("{}", error.render(false)))
+}
+
+fn result(text: &str, edits: &[&str]) -> RunResult {
+    run(&scenario(text, edits), RunOptions::default()).unwrap()
+}
+
+/// kbit/s of the first flow within the measurement.
+fn goodput(result: &RunResult) -> f64 {
+    result.flows[0].measured.as_ref().expect("it was measured").goodput / 1000.0
+}
+
+fn near(found: f64, expected: f64, tolerance: f64) {
+    assert!((found / expected - 1.0).abs() <= tolerance, "{found:.1} for {expected}");
+}
+
+const UDP: &str = "flow.f.protocol=udp";
+const FAST: &str = "flow.f.rate=2 Mbit/s";
+
+fn without_sctp() -> String {
+    TEXT.replace("[flow.sctp]\nera = 'ns2'\n", "")
+}
+
+#[test]
+fn one_hop_carries_what_the_standard_allows() {
+    near(goodput(&result(&without_sctp(), &[UDP, FAST])), 1434.2, 0.003);
+    let slow = "channel.air.dcf.control_rate=1 Mbit/s";
+    near(goodput(&result(&without_sctp(), &[UDP, FAST, slow])), 1386.5, 0.003);
+    let off = "channel.air.dcf.rts_threshold=off";
+    near(goodput(&result(&without_sctp(), &[UDP, FAST, off])), 1588.6, 0.003);
+    near(goodput(&result(TEXT, &[])), 1242.0, 0.015);
+}
+
+#[test]
+fn along_four_hops_sctp_loses_nothing_in_queues() {
+    let result = result(TEXT, &["chain.a.hops=4", "flow.f.to=a4"]);
+    near(goodput(&result), 289.7, 0.05);
+    let queue: u64 = result.stations.iter().map(|station| station.drops.queue).sum();
+    let retries: u64 =
+        result.stations.iter().map(|station| station.drops.rts_retries + station.drops.data_retries).sum();
+    assert_eq!(queue, 0);
+    assert!(retries > 0);
+    let cwnd = result.flows[0].measured.as_ref().unwrap().paths[0].mean_cwnd.unwrap();
+    assert!((7e3..12.5e3).contains(&cwnd), "{cwnd}");
+    let sum = |count: fn(&StationResult) -> u64| result.stations.iter().map(count).sum::<u64>() as f64;
+    near(sum(|s| s.rts.answered) / sum(|s| s.rts.sent), 0.618, 0.08);
+    for StationResult { airtime, .. } in &result.stations {
+        let all = airtime.data + airtime.control + airtime.collision + airtime.idle;
+        assert!((all - 50.0).abs() < 1e-6, "{all}");
+    }
+}
+
+#[test]
+fn measuring_changes_nothing() {
+    let with = result(TEXT, &["chain.a.hops=3", "flow.f.to=a3", "stop=20 s", "measure=['3 s', '17 s']"]);
+    let text = TEXT.replace("measure = ['10 s', '60 s']\n", "");
+    let without = result(&text, &["chain.a.hops=3", "flow.f.to=a3", "stop=20 s"]);
+    assert_eq!((with.flows[0].delivered, with.ended), (without.flows[0].delivered, without.ended));
+    assert!(without.flows[0].measured.is_none());
+    assert!(with.stations[0].rts.sent < without.stations[0].rts.sent);
+}
+
+/// A wire, a chain, and a wire: `s` - `a0` … `a2` - `r`.
+const MIXED: &str = "\
+stop = '20 s'
+[[link]]
+name = 'in'
+between = ['s', 'a0']
+rate = '10 Mbit/s'
+[[link]]
+name = 'out'
+between = ['a2', 'r']
+rate = '10 Mbit/s'
+[[channel]]
+name = 'air'
+[[chain]]
+name = 'a'
+hops = 2
+spacing = '300 m'
+channels = ['air']
+[[flow]]
+name = 'through'
+from = 's'
+to = 'r'
+send = '100 kB'
+[[flow]]
+name = 'within'
+from = 'a0'
+to = 'a2'
+send = '100 kB'
+";
+
+#[test]
+fn links_and_radios_meet_and_nodes_with_radios_forward() {
+    let result = result(MIXED, &[]);
+    for flow in &result.flows {
+        assert_eq!((flow.delivered, flow.outcome), (100_000, "closed"), "{}", flow.name);
+    }
+    assert_eq!(result.flows[0].paths[0].name, "in");
+    assert_eq!(result.flows[1].paths[0].name, "air");
+    assert!(result.stations[1].data.answered > 100);
+}
+
+#[test]
+fn a_named_route_is_taken() {
+    // Each node reads two on each side: the shortest way leaves out every other node.
+    let close = ["chain.a.spacing=180 m", "chain.a.hops=4", "flow.f.to=a4", "stop=12 s"];
+    let busy = |text: &str| {
+        let stations = result(text, &close).stations;
+        stations.into_iter().filter(|station| station.data.sent > 0).map(|s| s.node).collect::<Vec<_>>()
+    };
+    let text = TEXT.replace("measure = ['10 s', '60 s']\n", "");
+    assert_eq!(busy(&text), ["a0", "a2", "a4"]);
+    let all = format!("{text}[[route]]\nchannel = 'air'\nthrough = ['a0', 'a1', 'a2', 'a3', 'a4']\n");
+    assert_eq!(busy(&all), ["a0", "a1", "a2", "a3", "a4"]);
+}
+
+#[test]
+fn both_channels_of_two_radios_are_paths() {
+    let text = TEXT.replace("[[chain]]", "[[channel]]\nname = 'second'\n[[chain]]");
+    let both = ["chain.a.channels=['second', 'air']", "chain.a.hops=4", "flow.f.to=a4"];
+    let result = result(&text, &both);
+    let names: Vec<_> = result.flows[0].paths.iter().map(|path| path.name.as_str()).collect();
+    assert_eq!(names, ["air", "second"]);
+    assert_eq!(result.stations.len(), 10);
+}
+
+/// What a document that is wrong is told: line, key, and a part of message and advice.
+fn refused(text: &str, edits: &[&str]) -> (usize, String, String) {
+    let document = document(text, edits).unwrap();
+    let error = match document.scenario("test", &Policies::default()) {
+        Err(error) => error,
+        Ok(scenario) => {
+            let error = run(&scenario, RunOptions::default()).expect_err("it cannot be run");
+            document.blame(&scenario, &error).expect("the scenario is wrong")
+        }
+    };
+    (error.line(), error.key().to_owned(), error.render(false))
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_line_key_and_fix() {
+    let replaced = |from: &str, to: &str| TEXT.replace(from, to);
+    let two = format!("{TEXT}[[node]]\nname = 'n'\nat = ['300 m', '0 m']\nchannels = ['air']\n");
+    let cases: &[(String, usize, &str, &str)] = &[
+        (replaced("hops = 1", "hops = 0"), 10, "chain.a.hops", "it must be 1 to"),
+        (
+            replaced("decode = '370 m'", "decode = '200 m'"),
+            16,
+            "flow.f.to",
+            "`a0` and `a1` are 300.0 m apart",
+        ),
+        (replaced("sense = '520 m'", "sense = '300 m'"), 5, "channel.air.reception.sense", "below `decode`"),
+        (
+            replaced("interfere = '520 m'", "interfere = '510 m'"),
+            5,
+            "channel.air.reception.interfere",
+            "below `sense`",
+        ),
+        (two, 8, "chain.a.at", "`a1` and `n` are at the same place"),
+        (replaced("channels = ['air']", "channels = ['ari']"), 12, "chain.a.channels", "did you mean `air`?"),
+        (replaced("cw_min = 31", "cw_min = 2047"), 7, "channel.air.dcf.cw_min", "above `cw_max`"),
+        (replaced("spacing = '300 m'", "spacing = '300'"), 11, "chain.a.spacing", "`300` has no unit"),
+        (
+            replaced("spacing = '300 m'", "spacing = 300"),
+            11,
+            "chain.a.spacing",
+            "the units are mm, cm, m, km",
+        ),
+        (replaced("cw_min = 31", "rate = '3 Mbit/s'"), 7, "channel.air.dcf.rate", "1, 2, 5.5, 11 Mbit/s"),
+        (replaced("'60 s']", "'61 s']"), 2, "measure", "ends after the run"),
+    ];
+    for (text, line, key, part) in cases {
+        let (found_line, found_key, told) = refused(text, &[]);
+        assert_eq!((found_line, found_key.as_str()), (*line, *key), "{told}");
+        assert!(told.contains(part), "{part} in {told}");
+    }
+}
+
+#[test]
+fn the_same_without_a_document_is_an_error_too() {
+    let scenario = scenario(TEXT, &["chain.a.spacing=400 m"]);
+    let error = run(&scenario, RunOptions::default()).unwrap_err();
+    assert!(matches!(error, RunError::Gap { metres: 400.0, .. }), "{error}");
+}
+
+/// A run's capture as tshark reads it, one line a frame; `None` without tshark.
+fn tshark(capture: &[u8], fields: &[&str]) -> Option<String> {
+    if Command::new("tshark").arg("--version").output().is_err() {
+        assert!(std::env::var_os("ANABRANCH_REQUIRE").is_none(), "tshark is needed");
+        println!("skipped: no tshark here");
+        return None;
+    }
+    let file = std::env::temp_dir().join(format!("anabranch-radios-{}.pcapng", std::process::id()));
+    std::fs::write(&file, capture).unwrap();
+    let fields = fields.iter().flat_map(|field| ["-e", field]);
+    let output =
+        Command::new("tshark").arg("-r").arg(&file).args(["-T", "fields"]).args(fields).output().unwrap();
+    std::fs::remove_file(&file).unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn tshark_reads_every_frame() {
+    let mut writer = CaptureWriter::new(Vec::new(), "test");
+    let scenario = scenario(TEXT, &["flow.f.send=2000 B"]);
+    run(&scenario, RunOptions { observer: Some(&mut writer), ..RunOptions::default() }).unwrap();
+    let capture = writer.finish().unwrap();
+    let fields = [
+        "frame.interface_name",
+        "wlan.fc.type_subtype",
+        "wlan.duration",
+        "wlan.fcs.status",
+        "sctp.chunk_type",
+        "_ws.malformed",
+    ];
+    let Some(read) = tshark(&capture, &fields) else { return };
+    let lines: Vec<&str> = read.lines().collect();
+    // INIT: RTS, CTS, data, ACK.
+    assert!(lines[0].starts_with("air\t0x001b\t"), "{}", lines[0]);
+    assert!(lines[1].starts_with("air\t0x001c\t"), "{}", lines[1]);
+    assert!(lines[2].starts_with("air\t0x0020\t258\t") && lines[2].contains("\t1\t"), "{}", lines[2]);
+    assert!(lines[3].starts_with("air\t0x001d\t0\t"), "{}", lines[3]);
+    assert!(lines.iter().all(|line| !line.contains("Malformed")), "{read}");
+    assert!(lines.iter().filter(|line| line.contains("0x0020")).count() >= 9, "{read}");
+}
