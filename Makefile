@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run reproduce test bench interop soak fuzz mutants format lint docs unit
+.PHONY: run reproduce test bench hostile storm interop soak fuzz mutants format lint docs unit
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it.
 run:
@@ -37,6 +37,15 @@ interop:
 # A hundred random failures of links in the middle of transfers, in network namespaces (for root): minutes.
 soak:
 	ANABRANCH_CUTS=100 cargo test --package anabranch-net --test networks random_cuts -- --nocapture
+
+# What hostile bytes cost beside full packets in order: processor time a megabyte.
+hostile:
+	cargo bench --quiet --package anabranch-proto --bench hostile
+
+# Two honest endpoints in a storm of lost, doubled, broken, replayed and mutated packets: make storm PACKETS=10000000
+PACKETS ?= 1000000
+storm:
+	ANABRANCH_STORM=$(PACKETS) cargo test --package anabranch-proto --test storm -- --nocapture
 
 # Every fuzz target for so many seconds: make fuzz SECONDS=60
 SECONDS ?= 60

@@ -287,6 +287,10 @@ pub enum Reliability {
 }
 
 /// A user message received, or a part of one that does not fit the receive buffer.
+///
+/// Parts of one message are delivered in order. Between them there may be messages and parts of other streams, and on the same stream
+/// unordered messages and parts of those: `message` tells which message a part belongs to. Two ordered messages of one stream are
+/// never mixed: the second begins when the first is complete, or abandoned.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Delivery {
     /// The stream.
@@ -295,7 +299,10 @@ pub struct Delivery {
     pub ppid: u32,
     /// Whether it was sent unordered.
     pub unordered: bool,
-    /// Whether this is the end of the message; a part that is not is followed by the rest.
+    /// Which message of its association this is, or is a part of: the same number for all its parts, and for no other
+    /// message.
+    pub message: u64,
+    /// Whether this is the end of the message; else more parts follow.
     pub complete: bool,
     /// Whether the message was given up by its sender after a part of it was delivered: nothing more of it comes,
     /// and this delivery is empty.

@@ -1,5 +1,6 @@
 //! Random sends, reads, losses, duplications, reorderings, path failures and timers between two endpoints:
-//! every message is delivered exactly once, in order on its stream, and both ends close.
+//! every message is delivered exactly once, in order on its stream, and both ends close. The ends differ in MTU, buffers, eras and
+//! extensions, and may answer from another of their addresses.
 //!
 //! A failure names its seed: put it into `KEPT`. `ANABRANCH_CASES=N` runs N cases instead of 2,000,
 //! `ANABRANCH_FIRST=N` begins with seed N.
@@ -13,7 +14,7 @@ use rand_core::{Rng, SeedableRng};
 use support::expected::Expected;
 use support::{Weather, World, at};
 
-/// Seeds that once failed.
+/// Seeds that once failed, when both ends had one configuration.
 const KEPT: &[u64] = &[100, 5624, 15_946, 16_585, 36_352];
 const CASES: u64 = 2000;
 const STREAMS: u16 = 4;
@@ -22,10 +23,11 @@ const STREAMS: u16 = 4;
 fn every_message_arrives_once_and_in_order() {
     let cases = std::env::var("ANABRANCH_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(CASES);
     let first = std::env::var("ANABRANCH_FIRST").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
-    for seed in KEPT.iter().copied().chain(first..first + cases) {
-        let outcome = std::panic::catch_unwind(|| Case::new(seed).play());
+    let kept = KEPT.iter().map(|seed| (*seed, true));
+    for (seed, alike) in kept.chain((first..first + cases).map(|seed| (seed, false))) {
+        let outcome = std::panic::catch_unwind(|| Case::new(seed, alike).play());
         if let Err(panic) = outcome {
-            eprintln!("the case with seed {seed} failed");
+            eprintln!("the case with seed {seed} failed, both ends alike: {alike}");
             std::panic::resume_unwind(panic);
         }
     }
@@ -36,7 +38,7 @@ fn every_message_arrives_once_and_in_order() {
 fn the_codec_changes_nothing() {
     for seed in 0..100 {
         let [plain, coded] = [false, true].map(|wire| {
-            let mut case = Case::new(seed);
+            let mut case = Case::new(seed, false);
             (case.world.wire, case.world.keep_log) = (wire, true);
             case.play()
         });
@@ -54,12 +56,20 @@ struct Case {
 }
 
 impl Case {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, alike: bool) -> Self {
         let mut chance = ChaCha8Rng::seed_from_u64(seed);
         let paths = 1 + below(&mut chance, 3) as usize;
         let config = random_config(&mut chance);
         let weather = (0..paths).map(|_| random_weather(&mut chance)).collect();
-        let mut world = World::new([at(0, paths, &config), at(1, paths, &config)], weather, seed);
+        let mut configs = [config.clone(), config];
+        if !alike {
+            set_apart(&mut configs, &mut chance);
+        }
+        let [a, b] = configs;
+        let mut world = World::new([at(0, paths, &a), at(1, paths, &b)], weather, seed);
+        if !alike && a.pairs == Pairs::OnePerPeer && b.pairs == Pairs::OnePerPeer {
+            world.moved = [0, 0, 100][below(&mut chance, 3) as usize];
+        }
         world.wire = seed.is_multiple_of(4);
         world.ends.iter_mut().for_each(|end| end.set_notes(seed % 16 == 1));
         Case { world, chance, expected: Default::default(), ids: [None; 2] }
@@ -226,6 +236,27 @@ fn random_message(chance: &mut ChaCha8Rng) -> Message {
         immediate: false,
         payload: payload.into(),
         ..Message::default()
+    }
+}
+
+/// Makes two ends differ where they may.
+fn set_apart(configs: &mut [Config; 2], chance: &mut ChaCha8Rng) {
+    let interleaving = below(chance, 3) == 0;
+    let first_ssn = if interleaving { 0 } else { configs[0].first_ssn };
+    for config in configs {
+        let own = random_config(chance);
+        (config.rules, config.pairs, config.fast, config.timeout) =
+            (own.rules, own.pairs, own.fast, own.timeout);
+        (config.receive_buffer, config.send_buffer) = (own.receive_buffer, own.send_buffer);
+        config.mtu = [576, 1500, 1500, 4000, 9000][below(chance, 5) as usize];
+        config.mtu_discovery = below(chance, 6) == 0;
+        config.sack_every = 1 + below(chance, 3) as u32;
+        config.first_tsn = Some(u32::MAX - below(chance, 60) as u32);
+        config.first_ssn = first_ssn;
+        config.extensions.interleaving = interleaving;
+        config.extensions.partial_reliability = below(chance, 2) == 0;
+        config.extensions.reconfiguration = below(chance, 2) == 0;
+        config.extensions.ecn = below(chance, 2) == 0;
     }
 }
 

@@ -82,19 +82,27 @@ fn path(header: &str, key: &str) -> String {
         "[[route]]" => "route.1.",
         "[[flow]]" => "flow.f.",
         "[[traffic]]" => "traffic.t.",
+        "[flow.tcp]" => "flow.f.tcp.",
         _ => "flow.f.sctp.",
     };
     format!("{prefix}{key}")
 }
 
+/// What makes `BASE` a document that takes the keys of a section.
+fn preparation(header: &str) -> Vec<String> {
+    if header == "[flow.tcp]" { vec!["flow.f.protocol=tcp".to_owned()] } else { Vec::new() }
+}
+
 #[test]
 fn stated_defaults_are_those_that_hold() {
-    let base = read(&[]).expect("the base is right");
     for section in sections() {
+        let prepared = preparation(section.header);
+        let base = read(&prepared).expect("the base is right");
         for KeyDoc { name, default, .. } in section.keys {
             if let Default::Value(value) = default {
                 let edit = format!("{}={value}", path(section.header, name));
-                assert_eq!(read(std::slice::from_ref(&edit)).as_ref(), Ok(&base), "{edit}");
+                let edits = [&prepared[..], std::slice::from_ref(&edit)].concat();
+                assert_eq!(read(&edits).as_ref(), Ok(&base), "{edit}");
             }
         }
     }
@@ -234,6 +242,20 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.sctp.interleaving", "true"),
     ("flow.f.sctp.zero_checksum", "true"),
     ("flow.f.sctp.ecn", "true"),
+    ("flow.f.tcp.variant", "sack1"),
+    ("flow.f.tcp.segment_size", "1000 B"),
+    ("flow.f.tcp.receive_window", "44 packets"),
+    ("flow.f.tcp.initial_window", "3 packets"),
+    ("flow.f.tcp.initial_ssthresh", "30 kB"),
+    ("flow.f.tcp.ack_every", "3"),
+    ("flow.f.tcp.ack_delay", "3 ms"),
+    ("flow.f.tcp.sack_blocks", "2"),
+    ("flow.f.tcp.limited_transmit", "false"),
+    ("flow.f.tcp.halving", "whole"),
+    ("flow.f.tcp.rto_initial", "3 s"),
+    ("flow.f.tcp.rto_min", "300 ms"),
+    ("flow.f.tcp.rto_max", "30 s"),
+    ("flow.f.tcp.rto_tick", "100 ms"),
 ];
 
 /// Keys that cannot have a second value (one node name, one window policy, one link to change), and
@@ -259,12 +281,14 @@ const SINGLE: &[&str] = &[
     "change.1.link",
     "flow.f.sctp",
     "flow.f.sctp.window",
+    "flow.f.tcp",
+    "flow.f.tcp.window",
 ];
 
 #[test]
 fn every_key_is_consulted() {
-    let base = read(&[]).expect("the base is right");
     for section in sections() {
+        let base = read(&preparation(section.header)).expect("the base is right");
         for key in section.keys {
             let path = path(section.header, key.name);
             let rule = key.default == Default::Text("the era's") && section.header == "[flow.sctp]";
@@ -309,7 +333,7 @@ fn every_key_is_consulted() {
                 "flow.f.sctp.authenticated_chunks"
                 | "flow.f.sctp.shared_key"
                 | "flow.f.sctp.dynamic_addresses" => vec!["flow.f.sctp.authentication=true".to_owned()],
-                _ => Vec::new(),
+                _ => preparation(section.header),
             };
             edits.push(format!("{path}={value}"));
             assert_ne!(read(&edits).unwrap_or_else(|e| panic!("{path}: {e}")), base, "{path}");

@@ -19,6 +19,7 @@ fn recording() -> Recording {
     let window = |bytes| What::PeerWindow { flow: 0, bytes };
     Recording {
         names: Names {
+            protocols: Vec::new(),
             flows: vec!["f".into()],
             links: vec![("l".into(), "a>b".into()), ("l".into(), "b>a".into())],
             ..Names::default()

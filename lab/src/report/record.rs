@@ -133,7 +133,7 @@ impl FlowRecord {
 
     fn note(&mut self, at: u64, path: Option<&str>, detail: &Detail) {
         match detail {
-            Detail::Window { cwnd, ssthresh, flight, marked } => {
+            Detail::Window { cwnd, ssthresh, flight, marked, .. } => {
                 let path = self.path(path);
                 path.cwnd.push(at, *cwnd as f64);
                 path.flight.push(at, (flight + marked) as f64);

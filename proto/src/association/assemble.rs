@@ -235,6 +235,9 @@ impl Association {
         if forward > 0 {
             self.bundle_forward(limit, &mut packet, now);
         }
+        if self.extended.is_some() {
+            self.bundle_answer(load.path, limit, &mut packet);
+        }
         if owed {
             self.bundle_sack(load.path, sack_size, &mut packet);
         }

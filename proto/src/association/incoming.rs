@@ -40,6 +40,9 @@ impl Association {
         if self.state != State::Closed {
             self.receiver.packet_done(&arrival, path, now, &self.config);
             self.repeat_shutdown(&arrival);
+            if self.extended.is_some() {
+                self.answer_if_idle(path);
+            }
             self.announce_readable();
             self.announce_writable();
         }
@@ -89,6 +92,7 @@ impl Association {
     pub(crate) fn unknown(&mut self, chunk: &Chunk, path: PathId) -> bool {
         let kind = chunk.number();
         if kind & 0x40 != 0
+            && self.control.len() < MAX_REPORTS
             && let Ok(bytes) = chunk.to_bytes()
         {
             self.report(path, Cause::UnrecognizedChunk(bytes));
@@ -240,11 +244,13 @@ impl Association {
             None => return,
         }
         if first {
-            self.stop_heartbeats();
             self.events.push_back(Event::PeerShutdown);
         }
         let (sender, mut around, _) = self.sending(now);
-        sender.cumulative(cumulative, &mut around);
+        if let Answer::Impossible = sender.cumulative(cumulative, &mut around) {
+            let what = b"a SHUTDOWN for a TSN never sent".as_slice().into();
+            return self.violated(Cause::ProtocolViolation(what), now);
+        }
         self.drained();
     }
 
@@ -276,3 +282,5 @@ impl Association {
 
 /// Answers waiting to be sent at most: a flood of heartbeats is answered in part.
 const MAX_REPLIES: usize = 64;
+/// So many answers wait at most if one more chunk that is not understood is to be reported: a packet can have hundreds of them.
+const MAX_REPORTS: usize = 8;

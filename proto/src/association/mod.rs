@@ -212,7 +212,7 @@ impl Association {
     }
 
     /// Bytes in the send buffer.
-    fn user_bytes(&self) -> u64 {
+    pub(crate) fn user_bytes(&self) -> u64 {
         let streams = self.extended.as_ref().and_then(|extended| extended.streams.as_ref());
         self.sender.user_bytes() + streams.map_or(0, |streams| streams.held_bytes())
     }

@@ -80,7 +80,7 @@ impl Association {
         to: &[Address],
     ) -> Result<Option<Self>, PolicyError> {
         let now = begin.now;
-        let tsn = first_tsn(begin.config, tag);
+        let tsn = first_tsn(begin.config, &begin.chance, tag);
         let mut association = Association::new(begin, tag, tsn, peer_port)?;
         association.add_paths(to, None, now);
         for id in association.paths.ids() {
@@ -365,9 +365,12 @@ impl Association {
     }
 }
 
-/// The first TSN of an association: drawn with its tag, unless the configuration fixes it.
-pub(crate) fn first_tsn(config: &Config, tag: u32) -> Tsn {
-    Tsn(config.first_tsn.unwrap_or(tag.rotate_left(16) ^ 0x5bd1_e995))
+/// The first TSN of an association, unless the configuration fixes it: drawn from a stream of `chance` of its own, so that who
+/// knows the tag does not know the TSN.
+pub(crate) fn first_tsn(config: &Config, chance: &ChaCha8Rng, tag: u32) -> Tsn {
+    let mut own = chance.clone();
+    own.set_stream(tag.into());
+    Tsn(config.first_tsn.unwrap_or_else(|| own.next_u32()))
 }
 
 /// A tag: random, not zero.

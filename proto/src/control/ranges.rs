@@ -13,7 +13,7 @@ impl Ranges {
     }
 
     /// The runs, ascending: first offset, one past the last.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u32, u32)> + '_ {
         self.runs.iter().copied()
     }
 
@@ -48,6 +48,28 @@ impl Ranges {
         for run in &mut self.runs {
             *run = (run.0.saturating_sub(n), run.1 - n);
         }
+    }
+
+    /// Adds the offsets `from..to`, and calls `each` with every run of them that was not there yet.
+    pub fn insert(&mut self, from: u32, to: u32, mut each: impl FnMut(u32, u32)) {
+        if from >= to {
+            return;
+        }
+        // The runs that the new one touches or overlaps: all become one.
+        let first = self.runs.partition_point(|run| run.1 < from);
+        let last = self.runs.partition_point(|run| run.0 <= to);
+        let (mut at, mut joined) = (from, (from, to));
+        for &(start, end) in &self.runs[first..last] {
+            if at < start {
+                each(at, start);
+            }
+            at = at.max(end);
+            joined = (joined.0.min(start), joined.1.max(end));
+        }
+        if at < to {
+            each(at, to);
+        }
+        self.runs.splice(first..last, [joined]);
     }
 
     /// Calls `each` with every run that is in `self` and not in `other`.
@@ -99,6 +121,22 @@ mod tests {
     fn runs_out_of_order_are_sorted_and_joined() {
         assert_eq!(ranges(&[(8, 9), (2, 4), (4, 5), (3, 8)]).runs, [(2, 9)]);
         assert_eq!(ranges(&[(2, 9), (3, 4), (9, 10), (12, 13), (1, 2)]).runs, [(1, 10), (12, 13)]);
+    }
+
+    #[test]
+    fn what_is_added_is_new_once() {
+        let mut all = ranges(&[(2, 4), (6, 8), (12, 13)]);
+        let mut add = |from, to| {
+            let mut new = Vec::new();
+            all.insert(from, to, |start, end| new.push((start, end)));
+            (new, all.runs.clone())
+        };
+        assert_eq!(add(2, 4), (vec![], vec![(2, 4), (6, 8), (12, 13)]));
+        assert_eq!(add(4, 5), (vec![(4, 5)], vec![(2, 5), (6, 8), (12, 13)]));
+        assert_eq!(add(3, 10), (vec![(5, 6), (8, 10)], vec![(2, 10), (12, 13)]));
+        assert_eq!(add(0, 1), (vec![(0, 1)], vec![(0, 1), (2, 10), (12, 13)]));
+        assert_eq!(add(20, 20).0, []);
+        assert_eq!(add(0, 30), (vec![(1, 2), (10, 12), (13, 30)], vec![(0, 30)]));
     }
 
     #[test]

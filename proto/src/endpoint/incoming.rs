@@ -81,6 +81,10 @@ impl Endpoint {
             Chunk::ShutdownComplete(complete) => complete.reflected,
             _ => false,
         });
+        // Who has no association has nothing else to say: the peer's tag vouches for no other chunk.
+        if reflected && packet.chunks.len() > 1 {
+            return Owner::WrongTag;
+        }
         // The end of an association that the peer remembers and we, who set up a new one, do not.
         let ends = matches!(packet.chunks.first(), Some(Chunk::ShutdownAck(_)));
         let unknown = |a: &Association| ends && a.state().setting_up();

@@ -112,7 +112,7 @@ impl Endpoint {
         let config = Arc::clone(config);
         let tsn = match existing {
             Some(association) if ties.0 == tag => association.local_tsn,
-            _ => crate::association::first_tsn(&config, tag),
+            _ => crate::association::first_tsn(&config, &self.chance, tag),
         };
         let random = match existing {
             Some(association) if ties.0 == tag => association.random(),

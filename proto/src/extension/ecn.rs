@@ -17,6 +17,11 @@ pub(crate) struct Congestion {
     echo: Option<Tsn>,
     /// The highest TSN that had been sent when a window was cut last: marks up to there are the same congestion.
     cut: Option<Tsn>,
+    /// The CWR that waits for a packet with data.
+    answer: Option<EcnEcho>,
+    /// The TSN of the last CWR, and the highest that had been sent by then: until the peer acknowledges beyond that, the same ECNE says
+    /// nothing new.
+    answered: Option<(Tsn, Tsn)>,
 }
 
 impl Congestion {
@@ -66,7 +71,7 @@ impl Association {
     //= rfc4960#appendix-A
     pub(super) fn ecne(&mut self, echo: EcnEcho, came: Came, now: Time) {
         let outstanding = &self.sender.outstanding;
-        let highest = outstanding.highest();
+        let (highest, point) = (outstanding.highest(), outstanding.point());
         let path: PathId = outstanding.get(echo.tsn).map_or(came.path, |sent| sent.path);
         let Some(congestion) = self.congestion().filter(|_| !echo.tsn.after(highest)) else { return };
         if congestion.cut.is_none_or(|cut| echo.tsn.after(cut)) {
@@ -74,9 +79,47 @@ impl Association {
             let (_, around, _) = self.sending(now);
             around.paths.cut(path, Loss::Missing, now, around.notes);
         }
-        if self.may_reply() {
-            self.control.push_back((self.open_path(came.path), Chunk::Cwr(echo), Purpose::Sack));
+        let Some(congestion) = self.congestion() else { return };
+        let same = |(tsn, sent): (Tsn, Tsn)| !echo.tsn.after(tsn) && !point.after(sent);
+        if congestion.answered.is_some_and(same) {
+            return;
         }
+        congestion.answer = Some(echo);
+    }
+
+    /// A packet was taken in: if there is no data to send, CWR does not wait for any.
+    pub(crate) fn answer_if_idle(&mut self, path: PathId) {
+        if self.user_bytes() == 0 {
+            self.answer_echo(path);
+        }
+    }
+
+    /// CWR in a packet without data.
+    fn answer_echo(&mut self, path: PathId) {
+        if let Some(answer) = self.take_answer().filter(|_| self.may_reply()) {
+            self.control.push_back((self.open_path(path), Chunk::Cwr(answer), Purpose::Sack));
+        }
+    }
+
+    /// CWR goes with the next data, in a packet of at most `limit` bytes of chunks; behind it, if that is full.
+    //= rfc4960#appendix-A
+    pub(crate) fn bundle_answer(&mut self, path: PathId, limit: u32, packet: &mut Packet) {
+        let used: usize = packet.chunks.iter().map(Chunk::padded_size).sum();
+        let Some(answer) = self.congestion().and_then(|congestion| congestion.answer) else { return };
+        if used + answer.size() > limit as usize {
+            return self.answer_echo(path);
+        }
+        packet.chunks.insert(0, Chunk::Cwr(answer));
+        self.take_answer();
+    }
+
+    /// The CWR that leaves now.
+    fn take_answer(&mut self) -> Option<EcnEcho> {
+        let highest = self.sender.outstanding.highest();
+        let congestion = self.congestion()?;
+        let answer = congestion.answer.take()?;
+        congestion.answered = Some((answer.tsn, highest));
+        Some(answer)
     }
 
     /// The sender has cut its window.

@@ -146,11 +146,11 @@ impl Association {
                 true
             }
             Chunk::ForwardTsn(forward) if agreed.partial_reliability => {
-                self.forward_tsn(&forward, arrival);
+                self.forward_tsn(&forward, arrival, now);
                 true
             }
             Chunk::IForwardTsn(forward) if agreed.interleaving && agreed.partial_reliability => {
-                self.interleaved_forward(&forward, arrival);
+                self.interleaved_forward(&forward, arrival, now);
                 true
             }
             Chunk::IData(data) if agreed.interleaving => {

@@ -17,11 +17,11 @@ use crate::receive::Arrival;
 use crate::send::outstanding::Outstanding;
 use crate::send::{Sender, Surroundings};
 use crate::wire::chunk::{Data, FORWARD_HEADER, ForwardTsn, IForwardTsn, SkippedMessage};
-use crate::wire::{Chunk, Packet};
+use crate::wire::{Cause, Chunk, Packet};
 use crate::{Duration, Limit, Message, Mid, Reliability, Ssn, Time, Tsn};
 
 /// FORWARD TSNs of one packet that are looked at: each may look at every stream.
-pub(super) const MOST_IN_A_PACKET: u32 = 4;
+const MOST_IN_A_PACKET: u32 = 4;
 
 /// The messages that have limits, as far as they are not acknowledged.
 #[derive(Default)]
@@ -401,12 +401,25 @@ impl Association {
 
     /// FORWARD TSN came. It is acknowledged like DATA; one that is out of date, at once.
     //= rfc3758#section-3.6
-    pub(super) fn forward_tsn(&mut self, forward: &ForwardTsn, arrival: &mut Arrival) {
-        if !self.state.receives_data() || !arrival.admits_forward(MOST_IN_A_PACKET) {
+    pub(super) fn forward_tsn(&mut self, forward: &ForwardTsn, arrival: &mut Arrival, now: Time) {
+        if !self.may_skip_to(forward.cumulative, arrival, now) {
             return;
         }
         let inbound = self.streams.1;
         let skipped = forward.skipped.iter().copied().filter(|(stream, _)| *stream < inbound);
         self.receiver.forward(forward.cumulative, skipped, arrival);
+    }
+
+    /// Whether a FORWARD TSN, of either kind, is looked at. One for TSNs that the peer cannot have sent ends the association.
+    pub(super) fn may_skip_to(&mut self, cumulative: Tsn, arrival: &mut Arrival, now: Time) -> bool {
+        if !self.state.receives_data() || !arrival.admits_forward(MOST_IN_A_PACKET) {
+            return false;
+        }
+        let possible = self.receiver.can_skip_to(cumulative);
+        if !possible {
+            let what = b"a FORWARD TSN far beyond what can have been sent".as_slice().into();
+            self.violated(Cause::ProtocolViolation(what), now);
+        }
+        possible
     }
 }

@@ -64,6 +64,8 @@ impl Default for Policies {
     fn default() -> Self {
         let mut table = Policies { windows: BTreeMap::new(), routes: BTreeMap::new() };
         table.add_window("standard", window::standard::make);
+        table.add_window("cubic", window::make_cubic);
+        table.add_window("reno", window::make_reno);
         table.add_route("primary", route::primary::make);
         table.add_route("same", route::same::make);
         table.add_route("alternate", route::alternate::make);

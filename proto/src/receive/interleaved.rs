@@ -1,211 +1,294 @@
-//! From I-DATA to messages: by stream, order, Message Identifier and Fragment Sequence Number, whatever the TSNs.
+//! From I-DATA to messages: by stream, order, Message Identifier and Fragment Sequence Number, whatever the TSNs (RFC 8260).
+//!
+//! Fragments that wait are kept by their names, which begin with the name of their message; every step is a search in a tree.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
-use smallvec::SmallVec;
+use super::ready::{Begun, Held, Ready};
+use crate::Mid;
+use crate::wire::chunk::{IData, Place, SkippedMessage};
 
-use crate::wire::chunk::{IData, Place, SkippedMessage, padded};
-use crate::{Delivery, Mid, Tsn};
-
-type Ready = VecDeque<(Delivery, u64)>;
+/// A message: its stream, whether it is unordered, its Message Identifier.
+type Name = (u16, bool, u32);
 
 /// The messages that are not complete, or not due.
 #[derive(Default)]
-pub(crate) struct Interleaved {
-    /// By stream, and whether unordered.
-    lanes: BTreeMap<(u16, bool), Lane>,
+pub(super) struct Interleaved {
+    messages: BTreeMap<Name, Progress>,
+    /// By message and Fragment Sequence Number; each with the position of its TSN.
+    fragments: BTreeMap<(Name, u64), (u64, IData)>,
+    /// The same fragments by position.
+    positions: BTreeMap<u64, (Name, u64)>,
+    /// Incomplete messages of which a part could be delivered: those that are due and whose next fragment is here.
+    startable: BTreeSet<Name>,
+    /// The ordered message that is due, by stream, as far as used.
+    due: Vec<Mid>,
 }
 
-/// The messages of one stream and order.
+/// How far a message has come.
 #[derive(Default)]
-struct Lane {
-    /// The message that is due; of ordered ones only.
-    next: Mid,
-    /// In the order of their identifiers.
-    messages: VecDeque<Message>,
+struct Progress {
+    /// The fragment where what was not delivered begins; counted on if Fragment Sequence Numbers wrap.
+    start: u64,
+    /// So many fragments from there on follow each other.
+    run: u64,
+    /// Fragments that are here.
+    count: u64,
+    /// The last fragment of all, if it is here.
+    end: Option<u64>,
+    /// A part was delivered.
+    begun: Option<Begun>,
 }
 
-struct Message {
-    mid: Mid,
-    /// In the order of their places.
-    fragments: VecDeque<IData>,
-    /// How many from the first on follow each other.
-    run: usize,
-    /// The fragment that must come next, after those delivered as a part, and the payload protocol identifier.
-    resumes: Option<(u32, u32)>,
+impl Progress {
+    fn is_complete(&self) -> bool {
+        self.end.is_some_and(|end| end + 1 == self.start + self.run)
+    }
 }
 
 impl Interleaved {
-    /// Takes a chunk that has not been here before; the bytes of it if it is thrown away.
+    /// Takes a chunk that has not been here before; what it occupies if it is thrown away.
     //= rfc8260#section-2.2.3
-    pub(crate) fn insert(&mut self, data: IData, ready: &mut Ready) -> u64 {
+    pub(super) fn insert(&mut self, at: u64, data: IData, ready: &mut Ready) -> Held {
+        self.open(data.stream);
         let (stream, unordered, mid) = (data.stream, data.unordered, data.mid);
-        let lane = self.lanes.entry((stream, unordered)).or_default();
-        if !unordered && mid.before(lane.next) {
-            return size(&data);
+        let name = (stream, unordered, mid.0);
+        let held = Held::one(data.size());
+        if !unordered && mid.before(self.due(stream)) {
+            return held;
         }
-        let at = lane.messages.partition_point(|message| message.mid.before(mid));
-        if lane.messages.get(at).is_none_or(|message| message.mid != mid) {
-            lane.messages.insert(at, Message::new(mid));
+        let in_turn = unordered || mid == self.due(stream);
+        if let Place::First { ppid } = data.place
+            && (data.end && in_turn && !self.messages.contains_key(&name))
+        {
+            ready.whole((stream, unordered), ppid, data.size(), data.payload);
+            if !unordered {
+                self.advance(stream);
+                self.deliver_in_turn(stream, ready);
+            }
+            return Held::default();
         }
-        if let Some(refused) = lane.messages[at].insert(data) {
-            return refused;
+        let progress = self.messages.entry(name).or_default();
+        let own = progress.start + u64::from(fsn(&data).wrapping_sub(progress.start as u32));
+        if !fits(progress, &self.fragments, (name, own), &data) {
+            if progress.count == 0 && progress.begun.is_none() {
+                self.messages.remove(&name);
+            }
+            return held;
         }
-        if unordered && lane.messages[at].is_complete() {
-            ready.extend(lane.messages.remove(at).map(Message::joined));
+        progress.count += 1;
+        progress.end = progress.end.or(data.end.then_some(own));
+        self.fragments.insert((name, own), (at, data));
+        self.positions.insert(at, (name, own));
+        self.extend(name);
+        if unordered && self.messages[&name].is_complete() {
+            self.deliver(name, ready);
         }
-        lane.deliver(unordered, ready);
-        0
+        if !unordered {
+            self.deliver_in_turn(stream, ready);
+        }
+        Held::default()
     }
 
-    /// Takes out the highest chunk above `tsn` that was not delivered; its TSN and bytes.
-    pub(crate) fn discard_above(&mut self, tsn: Tsn) -> Option<(Tsn, u64)> {
-        let messages = || self.lanes.values().flat_map(|lane| &lane.messages);
-        let above = messages().flat_map(|message| &message.fragments).map(|fragment| fragment.tsn);
-        let highest = above.filter(|t| t.after(tsn)).max_by_key(|t| t.distance_from(tsn))?;
-        self.discard(highest).map(|bytes| (highest, bytes))
-    }
-
-    fn discard(&mut self, tsn: Tsn) -> Option<u64> {
-        let mut messages = self.lanes.values_mut().flat_map(|lane| &mut lane.messages);
-        messages.find_map(|message| {
-            let at = message.fragments.iter().position(|fragment| fragment.tsn == tsn)?;
-            message.run = message.run.min(at);
-            message.fragments.remove(at).map(|fragment| size(&fragment))
-        })
+    /// Takes out the highest chunk above this position that was not delivered; where it stood.
+    pub(super) fn discard_above(&mut self, at: u64) -> Option<(u64, Held)> {
+        let entry = self.positions.last_entry().filter(|entry| *entry.key() > at)?;
+        let (highest, (name, own)) = entry.remove_entry();
+        let (_, data) = self.fragments.remove(&(name, own))?;
+        if let Some(progress) = self.messages.get_mut(&name) {
+            progress.count -= 1;
+            progress.run = progress.run.min(own - progress.start);
+            progress.end = progress.end.filter(|end| *end != own);
+            if progress.count == 0 && progress.begun.is_none() {
+                self.messages.remove(&name);
+            }
+        }
+        self.note_startable(name);
+        Some((highest, Held::one(data.size())))
     }
 
     /// Delivers the beginning of a message that is due, the first that has one.
-    pub(crate) fn deliver_part(&mut self, ready: &mut Ready) {
-        for ((_, unordered), lane) in &mut self.lanes {
-            let next = lane.next;
-            let due = |message: &&mut Message| message.run > 0 && (*unordered || message.mid == next);
-            if let Some(message) = lane.messages.iter_mut().find(due) {
-                ready.push_back(message.part());
-                return;
+    pub(super) fn deliver_part(&mut self, ready: &mut Ready) {
+        let Some(name) = self.startable.pop_first() else { return };
+        let Some(progress) = self.messages.get_mut(&name) else { return };
+        let (start, run) = (progress.start, std::mem::take(&mut progress.run));
+        progress.start += run;
+        progress.count -= run;
+        let known = progress.begun;
+        let begun = self.take(name, start..start + run, known, false, ready);
+        if let Some(progress) = self.messages.get_mut(&name) {
+            progress.begun = Some(begun);
+        }
+    }
+
+    /// Nothing more comes of this message and those before it. What is dropped.
+    //= rfc8260#section-2.3.1
+    pub(super) fn skip(&mut self, skipped: SkippedMessage, ready: &mut Ready) -> Held {
+        let SkippedMessage { stream, unordered, mid } = skipped;
+        self.open(stream);
+        let mut freed = Held::default();
+        let oldest = mid.0.wrapping_sub((1 << 31) - 1);
+        let halves =
+            if oldest > mid.0 { [(oldest, u32::MAX), (0, mid.0)] } else { [(oldest, mid.0), (1, 0)] };
+        for (first, last) in halves.into_iter().filter(|(first, last)| first <= last) {
+            let names = (stream, unordered, first)..=(stream, unordered, last);
+            while let Some((&name, _)) = self.messages.range(names.clone()).next() {
+                freed += self.finish(name, ready);
             }
         }
-    }
-
-    /// Nothing more comes of this message and those before it. Bytes dropped.
-    //= rfc8260#section-2.3.1
-    pub(crate) fn skip(&mut self, skipped: SkippedMessage, ready: &mut Ready) -> u64 {
-        let SkippedMessage { stream, unordered, mid } = skipped;
-        let lane = self.lanes.entry((stream, unordered)).or_default();
-        let mut freed = 0;
-        while let Some(message) = lane.messages.pop_front_if(|message| !message.mid.after(mid)) {
-            freed += finish(message, stream, unordered, ready);
+        if !unordered && !mid.before(self.due(stream)) {
+            self.due[usize::from(stream)] = mid.next();
         }
-        if !unordered && !mid.before(lane.next) {
-            lane.next = mid.next();
-        }
-        lane.deliver(unordered, ready);
+        self.deliver_in_turn(stream, ready);
         freed
     }
 
-    /// Both numbers of these streams (none: all) begin anew; what is not complete of before goes. Bytes dropped.
+    /// Both numbers of these streams (none: all) begin anew; messages all of whose chunks stand before this position go. What is
+    /// dropped.
     //= rfc8260#section-2.3.2
-    pub(crate) fn reset(&mut self, streams: &[u16], before: Option<Tsn>, ready: &mut Ready) -> u64 {
-        let mut freed = 0;
-        let listed = streams.iter().flat_map(|stream| [(*stream, false), (*stream, true)]);
-        let keys: Vec<(u16, bool)> = match streams {
-            [] => self.lanes.keys().copied().collect(),
-            _ => listed.collect(),
+    pub(super) fn reset(&mut self, streams: &[u16], before: u64, ready: &mut Ready) -> Held {
+        let all: Vec<u16> = if streams.is_empty() {
+            (0..self.due.len()).map(|stream| stream as u16).collect()
+        } else {
+            streams.to_vec()
         };
-        for (stream, unordered) in keys {
-            let Some(lane) = self.lanes.get_mut(&(stream, unordered)) else { continue };
-            let old = |message: &Message| {
-                before.is_none_or(|tsn| message.fragments.iter().all(|f| f.tsn.before(tsn)))
-            };
-            let (gone, kept): (VecDeque<_>, VecDeque<_>) =
-                std::mem::take(&mut lane.messages).into_iter().partition(old);
-            freed += gone.into_iter().map(|message| finish(message, stream, unordered, ready)).sum::<u64>();
-            (lane.next, lane.messages) = (Mid(0), kept);
-            lane.deliver(unordered, ready);
+        let mut freed = Held::default();
+        for stream in all {
+            self.open(stream);
+            let names = self.messages.range((stream, false, 0)..=(stream, true, u32::MAX));
+            let names: Vec<Name> = names.map(|(name, _)| *name).collect();
+            for name in names {
+                self.startable.remove(&name);
+                let mut fragments = self.fragments.range((name, 0)..=(name, u64::MAX));
+                if fragments.all(|(_, (at, _))| *at < before) {
+                    freed += self.finish(name, ready);
+                } else if name.1 {
+                    self.note_startable(name);
+                }
+            }
+            self.due[usize::from(stream)] = Mid(0);
+            self.deliver_in_turn(stream, ready);
         }
         freed
     }
-}
 
-impl Lane {
+    /// A message of which nothing more comes: delivered if complete, else dropped. What is dropped.
+    fn finish(&mut self, name: Name, ready: &mut Ready) -> Held {
+        self.startable.remove(&name);
+        let Some(progress) = self.messages.get(&name) else { return Held::default() };
+        if progress.is_complete() {
+            self.deliver(name, ready);
+            return Held::default();
+        }
+        if let Some(begun) = progress.begun {
+            ready.given_up((name.0, name.1), begun);
+        }
+        self.messages.remove(&name);
+        let mut freed = Held::default();
+        while let Some((&key, _)) = self.fragments.range((name, 0)..=(name, u64::MAX)).next() {
+            if let Some((at, data)) = self.fragments.remove(&key) {
+                self.positions.remove(&at);
+                freed += Held::one(data.size());
+            }
+        }
+        freed
+    }
+
     /// Ordered messages in their turn.
-    fn deliver(&mut self, unordered: bool, ready: &mut Ready) {
-        let due =
-            |message: &mut Message, next: Mid| !unordered && message.mid == next && message.is_complete();
-        let mut next = self.next;
-        while let Some(message) = self.messages.pop_front_if(|message| due(message, next)) {
-            ready.push_back(message.joined());
-            next = next.next();
+    fn deliver_in_turn(&mut self, stream: u16, ready: &mut Ready) {
+        loop {
+            let name = (stream, false, self.due(stream).0);
+            if !self.messages.get(&name).is_some_and(Progress::is_complete) {
+                return self.note_startable(name);
+            }
+            self.deliver(name, ready);
+            self.advance(stream);
         }
-        self.next = next;
-    }
-}
-
-impl Message {
-    fn new(mid: Mid) -> Self {
-        Message { mid, fragments: VecDeque::new(), run: 0, resumes: None }
     }
 
-    /// The place where what was not delivered begins.
-    fn start(&self) -> u32 {
-        self.resumes.map_or(0, |(fsn, _)| fsn)
-    }
-
-    /// Puts a fragment in its place; its bytes if that is taken, was delivered, or is none.
-    fn insert(&mut self, data: IData) -> Option<u64> {
-        let start = self.start();
-        let offset = |fragment: &IData| fsn(fragment).wrapping_sub(start);
-        let own = offset(&data);
-        let at = self.fragments.partition_point(|fragment| offset(fragment) < own);
-        let taken = self.fragments.get(at).is_some_and(|fragment| offset(fragment) == own);
-        let beyond = at.checked_sub(1).is_some_and(|before| self.fragments[before].end);
-        let short = data.end && at < self.fragments.len();
-        let headless = own == 0 && self.resumes.is_none() && !matches!(data.place, Place::First { .. });
-        if own >= 1 << 31 || taken || beyond || short || headless {
-            return Some(size(&data));
+    /// Delivers a message that is complete.
+    fn deliver(&mut self, name: Name, ready: &mut Ready) {
+        self.startable.remove(&name);
+        if let Some(Progress { start, run, begun, .. }) = self.messages.remove(&name) {
+            self.take(name, start..start + run, begun, true, ready);
         }
-        self.fragments.insert(at, data);
-        while self.fragments.get(self.run).is_some_and(|fragment| offset(fragment) == self.run as u32) {
-            self.run += 1;
-        }
-        None
     }
 
-    fn is_complete(&self) -> bool {
-        self.run > 0 && self.fragments[self.run - 1].end
-    }
-
-    /// What follows each other at the beginning.
-    fn part(&mut self) -> (Delivery, u64) {
-        let ppid = self.ppid();
-        let run = std::mem::take(&mut self.run);
-        self.resumes = Some((self.start().wrapping_add(run as u32), ppid));
-        joined(self.fragments.drain(..run), ppid)
-    }
-
-    fn joined(mut self) -> (Delivery, u64) {
-        let ppid = self.ppid();
-        joined(self.fragments.drain(..), ppid)
-    }
-
-    fn ppid(&self) -> u32 {
-        match (self.resumes, self.fragments.front().map(|fragment| fragment.place)) {
-            (Some((_, ppid)), _) | (None, Some(Place::First { ppid })) => ppid,
+    /// Delivers these fragments, which are here.
+    fn take(
+        &mut self,
+        name: Name,
+        fragments: std::ops::Range<u64>,
+        begun: Option<Begun>,
+        complete: bool,
+        ready: &mut Ready,
+    ) -> Begun {
+        let ppid = match self.fragments.get(&(name, fragments.start)).map(|(_, data)| data.place) {
+            Some(Place::First { ppid }) => ppid,
             _ => 0,
+        };
+        let begun = begun.unwrap_or_else(|| Begun { message: ready.number(), ppid });
+        let chunks = fragments.filter_map(|own| {
+            let (at, data) = self.fragments.remove(&(name, own))?;
+            self.positions.remove(&at);
+            Some((data.size(), data.payload))
+        });
+        ready.joined((name.0, name.1), begun, complete, chunks);
+        begun
+    }
+
+    /// Counts the fragments that follow those known to follow each other.
+    fn extend(&mut self, name: Name) {
+        let Some(progress) = self.messages.get_mut(&name) else { return };
+        while self.fragments.contains_key(&(name, progress.start + progress.run)) {
+            progress.run += 1;
+        }
+        self.note_startable(name);
+    }
+
+    /// Keeps account of whether a part of this message could be delivered.
+    fn note_startable(&mut self, name: Name) {
+        let due = name.1 || name.2 == self.due(name.0).0;
+        let begins =
+            self.messages.get(&name).is_some_and(|message| message.run > 0 && !message.is_complete());
+        if due && begins {
+            self.startable.insert(name);
+        } else if !self.startable.is_empty() {
+            self.startable.remove(&name);
+        }
+    }
+
+    /// The ordered message that is due on a stream that is open.
+    fn due(&self, stream: u16) -> Mid {
+        self.due[usize::from(stream)]
+    }
+
+    fn advance(&mut self, stream: u16) {
+        let due = &mut self.due[usize::from(stream)];
+        *due = due.next();
+    }
+
+    /// Makes a place for a stream.
+    fn open(&mut self, stream: u16) {
+        if self.due.len() <= usize::from(stream) {
+            self.due.resize(usize::from(stream) + 1, Mid(0));
         }
     }
 }
 
-/// A message of which nothing more comes: delivered if complete, else dropped. Bytes dropped.
-fn finish(message: Message, stream: u16, unordered: bool, ready: &mut Ready) -> u64 {
-    if message.is_complete() {
-        ready.push_back(message.joined());
-        return 0;
-    }
-    if message.resumes.is_some() {
-        ready.push_back((Delivery::given_up(stream, unordered), 0));
-    }
-    message.fragments.iter().map(size).sum()
+/// Whether a message can have this fragment: not if it is there, was delivered, or contradicts the others.
+fn fits(
+    progress: &Progress,
+    fragments: &BTreeMap<(Name, u64), (u64, IData)>,
+    (name, own): (Name, u64),
+    data: &IData,
+) -> bool {
+    let first = matches!(data.place, Place::First { .. });
+    let headless = own == progress.start && progress.begun.is_none() && !first;
+    let beyond = progress.end.is_some_and(|end| end < own);
+    let taken = fragments.contains_key(&(name, own));
+    let short = data.end && fragments.range((name, own + 1)..=(name, u64::MAX)).next().is_some();
+    own - progress.start < 1 << 31 && !(headless || beyond || taken || short)
 }
 
 fn fsn(fragment: &IData) -> u32 {
@@ -213,21 +296,4 @@ fn fsn(fragment: &IData) -> u32 {
         Place::First { .. } => 0,
         Place::Later { fsn } => fsn,
     }
-}
-
-fn size(data: &IData) -> u64 {
-    padded(data.size()) as u64
-}
-
-/// The message, or part, made of these chunks, and the bytes that they occupied.
-fn joined(chunks: impl Iterator<Item = IData>, ppid: u32) -> (Delivery, u64) {
-    let (stream, unordered, complete, abandoned) = (0, false, false, false);
-    let mut joined = Delivery { stream, ppid, unordered, complete, abandoned, pieces: SmallVec::new() };
-    let mut bytes = 0;
-    for data in chunks {
-        bytes += size(&data);
-        (joined.stream, joined.unordered, joined.complete) = (data.stream, data.unordered, data.end);
-        joined.pieces.push(data.payload);
-    }
-    (joined, bytes)
 }

@@ -1,412 +1,401 @@
-//! From chunks to messages: fragments joined, ordered messages in order (RFC 9260 §6.5, §6.6, §6.9).
+//! From DATA to messages: fragments joined, ordered messages in order (RFC 9260 §6.5, §6.6, §6.9).
+//!
+//! Fragments that wait stand in runs: consecutive TSNs of one message. A chunk that arrives extends a run, joins two,
+//! or begins one, and a message is complete when its run has both ends; nothing is searched chunk by chunk. Chunks are known
+//! by positions, which are TSNs that do not wrap.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use smallvec::SmallVec;
+use super::ready::{Begun, Held, Ready};
+use crate::Ssn;
+use crate::wire::chunk::Data;
 
-use super::interleaved::Interleaved;
-use crate::wire::chunk::{Data, IData, SkippedMessage, padded};
-use crate::{Delivery, Ssn, Tsn};
-
-pub(crate) struct Reassembly {
-    /// By stream identifier, as far as used.
-    streams: Vec<Stream>,
-    first_ssn: Ssn,
-    /// Complete messages, or parts, and the bytes that each occupies.
-    ready: VecDeque<(Delivery, u64)>,
-    /// In place of the streams, where messages come as I-DATA.
-    interleaved: Option<Box<Interleaved>>,
-}
-
-/// One stream's chunks that wait.
-struct Stream {
-    next: Ssn,
-    ordered: Pile,
-    unordered: Pile,
-}
-
-/// Chunks in order: unordered ones by TSN, ordered ones by SSN first, as a peer may number messages of a stream
-/// otherwise than it sends them.
+/// The fragments of messages that are not complete, or not due.
 #[derive(Default)]
-struct Pile {
-    chunks: VecDeque<Data>,
-    /// A message whose beginning was delivered as a part: the TSN that must come next.
-    resumes: Option<Tsn>,
-    /// How many chunks at the front are known to follow each other within one message.
-    contiguous: usize,
+pub(super) struct Reassembly {
+    ordered: BTreeMap<Name, Run>,
+    unordered: BTreeMap<Name, Run>,
+    /// The ordered runs by position; made when it is asked for, which is when the buffer is full.
+    positions: Option<BTreeMap<u64, Name>>,
+    /// The SSN that is due, by stream, as far as used.
+    due: Vec<Ssn>,
+    first_ssn: Ssn,
+    resumes: Option<Resumes>,
+}
+
+/// The stream and the SSN, which are zero for unordered chunks, and the position of a run's first chunk, in this order, as one number.
+type Name = u128;
+
+fn name(stream: u16, ssn: u16, position: u64) -> Name {
+    u128::from(stream) << 80 | u128::from(ssn) << 64 | u128::from(position)
+}
+
+fn ssn(name: Name) -> u16 {
+    (name >> 64) as u16
+}
+
+fn position(name: Name) -> u64 {
+    name as u64
+}
+
+/// Chunks with consecutive TSNs that belong to one message.
+struct Run {
+    first: Data,
+    others: VecDeque<Data>,
+    /// It continues a message of which a part was delivered.
+    begun: Option<Begun>,
+}
+
+/// The message of which a part was delivered and nothing since: all before `at` has arrived, so that there is one at most.
+struct Resumes {
+    /// Where its next chunk stands.
+    at: u64,
+    stream: u16,
+    /// None: it is unordered.
+    ssn: Option<Ssn>,
+    begun: Begun,
 }
 
 impl Reassembly {
-    pub(crate) fn new(first_ssn: Ssn) -> Self {
-        Reassembly { streams: Vec::new(), first_ssn, ready: VecDeque::new(), interleaved: None }
-    }
-
-    /// Messages come as I-DATA.
-    pub(crate) fn interleave(&mut self) {
-        self.interleaved = Some(Box::default());
-    }
-
-    /// Takes an I-DATA chunk that has not been here before; its bytes if it is thrown away.
-    pub(crate) fn insert_interleaved(&mut self, data: IData) -> u64 {
-        self.interleaved.as_mut().map_or(0, |interleaved| interleaved.insert(data, &mut self.ready))
-    }
-
-    /// Nothing more comes of this message and those before it. Bytes dropped.
-    pub(crate) fn skip_interleaved(&mut self, message: SkippedMessage) -> u64 {
-        self.interleaved.as_mut().map_or(0, |interleaved| interleaved.skip(message, &mut self.ready))
-    }
-
-    /// Messages, or parts of one, that can be read.
-    pub(crate) fn ready(&self) -> usize {
-        self.ready.len()
-    }
-
-    pub(crate) fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
-    pub(crate) fn pop(&mut self) -> Option<(Delivery, u64)> {
-        self.ready.pop_front()
+    pub(super) fn new(first_ssn: Ssn) -> Self {
+        Reassembly { first_ssn, ..Reassembly::default() }
     }
 
     /// Takes a chunk that has not been here before; its stream was checked.
-    pub(crate) fn insert(&mut self, data: Data) {
+    //= rfc9260#section-6.6
+    pub(super) fn insert(&mut self, at: u64, data: Data, ready: &mut Ready) {
         self.open(data.stream);
-        let stream = &mut self.streams[usize::from(data.stream)];
-        if data.unordered {
-            stream.insert_unordered(data, &mut self.ready);
+        let (stream, in_turn) = (data.stream, data.unordered || data.ssn == self.due(data.stream));
+        let begun = self.resume(at, &data, ready);
+        if data.begin && data.end && in_turn {
+            let unordered = data.unordered;
+            ready.whole((stream, unordered), data.ppid, data.size(), data.payload);
+            if !unordered {
+                self.advance(stream);
+                self.deliver_in_turn(stream, ready);
+            }
+            return;
+        }
+        let unordered = data.unordered;
+        let joined = self.join(at, data, begun);
+        if unordered && self.unordered[&joined].is_complete() {
+            self.remove(true, joined).deliver(true, ready);
+        } else if !unordered && in_turn {
+            self.deliver_in_turn(stream, ready);
+        }
+    }
+
+    /// The SSNs of these streams (none: all) begin anew. What is dropped: what came before this position.
+    //= rfc6525#section-5.2.2
+    pub(super) fn reset(&mut self, streams: &[u16], before: u64, ready: &mut Ready) -> Held {
+        let all: Vec<u16> = if streams.is_empty() {
+            (0..self.due.len()).map(|stream| stream as u16).collect()
         } else {
-            stream.insert_ordered(data, &mut self.ready);
-        }
-    }
-
-    /// Makes a place for a stream.
-    fn open(&mut self, stream: u16) {
-        let index = usize::from(stream);
-        if self.streams.len() <= index {
-            let first = self.first_ssn;
-            self.streams.resize_with(index + 1, || Stream::new(first));
-        }
-    }
-
-    /// The SSNs of these streams (none: all) begin anew. Bytes dropped: of what came before this TSN.
-    pub(crate) fn reset(&mut self, streams: &[u16], before: Tsn) -> u64 {
-        if let Some(interleaved) = &mut self.interleaved {
-            return interleaved.reset(streams, Some(before), &mut self.ready);
+            streams.to_vec()
+        };
+        let mut freed = Held::default();
+        for stream in all {
+            self.open(stream);
+            let names = self.ordered.range(name(stream, 0, 0)..=name(stream, u16::MAX, u64::MAX));
+            let old = names.map(|(name, _)| *name).filter(|name| position(*name) < before);
+            for name in old.collect::<Vec<_>>() {
+                freed += self.drop_front(false, name, before, ready);
+            }
+            self.give_up(|resumes| resumes.stream == stream && resumes.ssn.is_some(), ready);
+            self.due[usize::from(stream)] = Ssn(0);
+            self.deliver_in_turn(stream, ready);
         }
         if streams.is_empty() {
             self.first_ssn = Ssn(0);
-            let (all, ready) = (self.streams.iter_mut().enumerate(), &mut self.ready);
-            return all.map(|(id, stream)| stream.reset(id as u16, before, ready)).sum();
-        }
-        let mut freed = 0;
-        for &id in streams {
-            self.open(id);
-            freed += self.streams[usize::from(id)].reset(id, before, &mut self.ready);
         }
         freed
     }
 
-    /// All streams begin anew, and so do TSNs. Bytes dropped.
-    pub(crate) fn restart(&mut self) -> u64 {
-        self.first_ssn = Ssn(0);
-        let ready = &mut self.ready;
-        if let Some(interleaved) = &mut self.interleaved {
-            return interleaved.reset(&[], None, ready);
+    /// All streams begin anew, and so do TSNs. What is dropped.
+    pub(super) fn restart(&mut self, ready: &mut Ready) -> Held {
+        let mut freed = Held::default();
+        for unordered in [false, true] {
+            while let Some((&name, _)) = self.map(unordered).first_key_value() {
+                freed += self.drop_front(unordered, name, u64::MAX, ready);
+            }
         }
-        let clear = |(id, mut stream): (usize, Stream)| stream.clear(id as u16, ready);
-        self.streams.drain(..).enumerate().map(clear).sum()
+        self.give_up(|_| true, ready);
+        *self = Reassembly::default();
+        freed
     }
 
-    /// Nothing more comes on a stream up to `ssn`: what is complete is delivered, the rest dropped. Bytes dropped.
+    /// Nothing more comes on a stream up to `ssn`: what is complete is delivered, the rest dropped.
     //= rfc3758#section-3.6
-    pub(crate) fn skip(&mut self, stream: u16, ssn: Ssn) -> u64 {
+    pub(super) fn skip(&mut self, stream: u16, ssn: Ssn, ready: &mut Ready) -> Held {
         self.open(stream);
-        self.streams[usize::from(stream)].skip(stream, ssn, &mut self.ready)
+        let mut freed = Held::default();
+        let due = self.due(stream);
+        if ssn.before(due) {
+            return freed;
+        }
+        let wraps = ssn.0 < due.0;
+        let halves = if wraps { [(due.0, u16::MAX), (0, ssn.0)] } else { [(due.0, ssn.0), (1, 0)] };
+        for (first, last) in halves.into_iter().filter(|(first, last)| first <= last) {
+            let names = name(stream, first, 0)..=name(stream, last, u64::MAX);
+            while let Some((&name, run)) = self.ordered.range(names.clone()).next() {
+                if run.is_complete() {
+                    self.remove(false, name).deliver(false, ready);
+                } else {
+                    freed += self.drop_front(false, name, u64::MAX, ready);
+                }
+            }
+        }
+        self.give_up(|resumes| resumes.stream == stream && resumes.ssn.is_some(), ready);
+        self.due[usize::from(stream)] = ssn.next();
+        self.deliver_in_turn(stream, ready);
+        freed
     }
 
-    /// Unordered messages of which a part up to `cumulative` is missing will not be complete. Bytes dropped.
+    /// Unordered messages of which a chunk up to this position is missing will not be complete. What is dropped.
     //= rfc3758#section-3.6
-    pub(crate) fn drop_unordered(&mut self, cumulative: Tsn) -> u64 {
-        let (streams, ready) = (self.streams.iter_mut().enumerate(), &mut self.ready);
-        streams.map(|(stream, s)| s.drop_unordered(stream as u16, cumulative, ready)).sum()
+    pub(super) fn drop_unordered(&mut self, last: u64, ready: &mut Ready) -> Held {
+        self.give_up(|resumes| resumes.ssn.is_none() && resumes.at <= last, ready);
+        let mut freed = Held::default();
+        while let Some((&name, _)) =
+            self.unordered.first_key_value().filter(|(name, _)| position(**name) <= last)
+        {
+            freed += self.drop_front(true, name, last + 1, ready);
+        }
+        freed
     }
 
-    /// Takes out the highest chunk above `tsn` that was not delivered; its TSN and bytes.
-    pub(crate) fn discard_above(&mut self, tsn: Tsn) -> Option<(Tsn, u64)> {
-        if let Some(interleaved) = &mut self.interleaved {
-            return interleaved.discard_above(tsn);
+    /// Takes out the highest chunk above this position that was not delivered; where it stood.
+    pub(super) fn discard_above(&mut self, at: u64) -> Option<(u64, Held)> {
+        let ordered = self.last_ordered(u64::MAX);
+        let unordered = self.unordered.last_key_value().map(|(name, _)| *name);
+        let kind = ordered.map(position) < unordered.map(position);
+        let name = if kind { unordered } else { ordered }?;
+        let run = self.map(kind).get_mut(&name)?;
+        let highest = run.end(name) - 1;
+        if highest <= at {
+            return None;
         }
-        let piles = || self.streams.iter().flat_map(|s| [&s.ordered, &s.unordered]);
-        let above = piles().flat_map(|pile| &pile.chunks).map(|data| data.tsn).filter(|t| t.after(tsn));
-        let highest = above.max_by_key(|t| t.distance_from(tsn))?;
-        let mut piles = self.streams.iter_mut().flat_map(|s| [&mut s.ordered, &mut s.unordered]);
-        piles.find_map(|pile| pile.discard(highest)).map(|bytes| (highest, bytes))
+        let dropped = match run.others.pop_back() {
+            Some(data) => data,
+            None => self.remove(kind, name).first,
+        };
+        Some((highest, Held::one(dropped.size())))
     }
 
-    /// Delivers the beginning of a message, of the first stream that has one of which nothing before is
-    /// missing: then whatever fills the buffer lies behind it, and can be dropped for its sake.
-    pub(crate) fn deliver_part(&mut self, cumulative: Tsn) {
-        if let Some(interleaved) = &mut self.interleaved {
-            return interleaved.deliver_part(&mut self.ready);
-        }
-        for stream in &mut self.streams {
-            let next = stream.next;
-            let in_turn = |data: &Data| data.ssn == next && !data.tsn.after(cumulative);
-            let arrived = |data: &Data| !data.tsn.after(cumulative);
-            if stream.ordered.deliver_part(in_turn, &mut self.ready)
-                || stream.unordered.deliver_part(arrived, &mut self.ready)
-            {
+    /// Delivers the beginning of the message that is cut by the Cumulative TSN: then whatever fills the buffer lies
+    /// behind it, and can be dropped for its sake.
+    //= rfc9260#section-6.9
+    pub(super) fn deliver_part(&mut self, cumulative: u64, ready: &mut Ready) {
+        let ordered = self.last_ordered(cumulative);
+        let unordered = self.unordered.range(..=name(0, 0, cumulative)).next_back().map(|(name, _)| *name);
+        for (unordered, name) in [(false, ordered), (true, unordered)] {
+            let Some((name, run)) = name.and_then(|name| Some((name, self.map(unordered).get(&name)?)))
+            else {
+                continue;
+            };
+            let (at, stream, ssn) = (run.end(name), run.first.stream, run.first.ssn);
+            let cut = at > cumulative && run.has_beginning() && !run.is_complete();
+            if cut && (unordered || ssn == self.due(stream)) {
+                self.give_up(|_| true, ready);
+                let begun = self.remove(unordered, name).deliver(unordered, ready);
+                self.resumes = Some(Resumes { at, stream, ssn: (!unordered).then_some(ssn), begun });
                 return;
             }
         }
     }
-}
 
-impl Stream {
-    fn new(next: Ssn) -> Self {
-        Stream { next, ordered: Pile::default(), unordered: Pile::default() }
+    /// The last ordered run that begins at this position or before it.
+    fn last_ordered(&mut self, at: u64) -> Option<Name> {
+        if self.ordered.is_empty() {
+            return None;
+        }
+        let all = || self.ordered.keys().map(|name| (position(*name), *name)).collect();
+        let positions = self.positions.get_or_insert_with(all);
+        positions.range(..=at).next_back().map(|(_, name)| *name)
     }
 
-    fn reset(&mut self, stream: u16, before: Tsn, ready: &mut VecDeque<(Delivery, u64)>) -> u64 {
-        let freed = self.ordered.drop_while(|data| data.tsn.before(before));
-        if self.ordered.resumes.take().is_some() {
-            ready.push_back((Delivery::given_up(stream, false), 0));
+    /// Puts a chunk beside the runs that it touches; the name of its run.
+    fn join(&mut self, at: u64, data: Data, begun: Option<Begun>) -> Name {
+        let unordered = data.unordered;
+        let own = if unordered { name(0, 0, at) } else { name(data.stream, data.ssn.0, at) };
+        let continued =
+            !data.end && self.map(unordered).get(&(own + 1)).is_some_and(|run| run.follows(&data));
+        let behind = continued.then(|| self.remove(unordered, own + 1));
+        if !data.begin
+            && begun.is_none()
+            && let Some((&name, run)) = self.map(unordered).range_mut(..own).next_back()
+            && (run.end(name) == at && run.precedes(&data))
+        {
+            run.others.push_back(data);
+            behind.into_iter().for_each(|behind| run.append(behind));
+            return name;
         }
-        self.next = Ssn(0);
-        self.deliver_ordered(ready);
-        freed
+        let mut run = Run { first: data, others: VecDeque::new(), begun };
+        behind.into_iter().for_each(|behind| run.append(behind));
+        self.put(unordered, own, run);
+        own
     }
 
-    fn clear(&mut self, stream: u16, ready: &mut VecDeque<(Delivery, u64)>) -> u64 {
-        let mut freed = 0;
-        for (pile, unordered) in [(&mut self.ordered, false), (&mut self.unordered, true)] {
-            freed += pile.drop_while(|_| true);
-            if pile.resumes.take().is_some() {
-                ready.push_back((Delivery::given_up(stream, unordered), 0));
-            }
+    /// What is remembered of the message that goes on with this chunk, if a part of it was delivered.
+    fn resume(&mut self, at: u64, data: &Data, ready: &mut Ready) -> Option<Begun> {
+        let resumes = self.resumes.take_if(|resumes| resumes.at == at)?;
+        let ssn = (!data.unordered).then_some(data.ssn);
+        if !data.begin && data.stream == resumes.stream && ssn == resumes.ssn {
+            return Some(resumes.begun);
         }
-        freed
+        ready.given_up((resumes.stream, resumes.ssn.is_none()), resumes.begun);
+        None
     }
 
-    fn skip(&mut self, stream: u16, ssn: Ssn, ready: &mut VecDeque<(Delivery, u64)>) -> u64 {
-        if ssn.before(self.next) {
-            return 0;
-        }
-        let mut freed = 0;
-        while let Some(front) = self.ordered.chunks.front().filter(|front| !front.ssn.after(ssn)) {
-            let message = front.ssn;
-            let due = self.ordered.front_starts(|_| true);
-            if due && let Some(count) = self.ordered.complete() {
-                ready.push_back(self.ordered.take(count));
-            } else {
-                freed += self.ordered.drop_while(|data| data.ssn == message);
-            }
-        }
-        if self.ordered.resumes.take().is_some() {
-            ready.push_back((Delivery::given_up(stream, false), 0));
-        }
-        self.next = ssn.next();
-        self.deliver_ordered(ready);
-        freed
-    }
-
-    fn drop_unordered(&mut self, stream: u16, last: Tsn, ready: &mut VecDeque<(Delivery, u64)>) -> u64 {
-        let pile = &mut self.unordered;
-        if pile.resumes.is_some_and(|tsn| !tsn.after(last)) {
-            pile.resumes = None;
-            ready.push_back((Delivery::given_up(stream, true), 0));
-        }
-        pile.drop_while(|data| !data.tsn.after(last))
-    }
-
-    //= rfc9260#section-6.6
-    fn insert_ordered(&mut self, data: Data, ready: &mut VecDeque<(Delivery, u64)>) {
-        let whole = data.begin && data.end && data.ssn == self.next;
-        if whole && self.ordered.chunks.is_empty() && self.ordered.resumes.is_none() {
-            self.next = self.next.next();
-            return ready.push_back(whole_message(data));
-        }
-        let next = self.next;
-        let turn = |data: &Data| data.ssn.distance_from(next);
-        self.ordered.insert(data, |a, b| turn(a) < turn(b) || (a.ssn == b.ssn && a.tsn.before(b.tsn)));
-        self.deliver_ordered(ready);
-    }
-
-    fn deliver_ordered(&mut self, ready: &mut VecDeque<(Delivery, u64)>) {
-        while self.ordered.front_starts(|front| front.ssn == self.next) {
-            let Some(count) = self.ordered.complete() else { break };
-            ready.push_back(self.ordered.take(count));
-            self.next = self.next.next();
+    /// Nothing more comes of the message of which a part was delivered, if it is such a one.
+    fn give_up(&mut self, which: impl Fn(&Resumes) -> bool, ready: &mut Ready) {
+        if let Some(resumes) = self.resumes.take_if(|resumes| which(resumes)) {
+            ready.given_up((resumes.stream, resumes.ssn.is_none()), resumes.begun);
         }
     }
 
-    /// While a message is delivered in parts, those behind it on its stream wait: nothing else says where
-    /// its next part belongs.
-    fn insert_unordered(&mut self, data: Data, ready: &mut VecDeque<(Delivery, u64)>) {
-        let pile = &mut self.unordered;
-        if data.begin && data.end && pile.resumes.is_none() {
-            return ready.push_back(whole_message(data));
-        }
-        let at = pile.insert(data, |a, b| a.tsn.before(b.tsn));
-        match (pile.message_around(at), pile.resumes) {
-            (Some((start, end)), None) => ready.push_back(pile.take_between(start, end)),
-            (Some((start, end)), Some(tsn)) if pile.chunks[start].tsn == tsn => {
-                ready.push_back(pile.take_between(start, end));
-                while let Some((start, end)) = pile.any_message() {
-                    ready.push_back(pile.take_between(start, end));
+    /// The ordered messages of a stream that are complete, from the one that is due on.
+    fn deliver_in_turn(&mut self, stream: u16, ready: &mut Ready) {
+        loop {
+            let (mut due, first) = (self.due(stream), name(stream, self.due(stream).0, 0));
+            let mut last = None;
+            for (name, run) in self.ordered.range(first..=name(stream, u16::MAX, u64::MAX)) {
+                if ssn(*name) != due.0 || !run.is_complete() {
+                    break;
                 }
+                (last, due) = (Some(*name), due.next());
             }
-            _ => {}
-        }
-    }
-}
-
-impl Pile {
-    /// Puts a chunk in its place; where that is.
-    fn insert(&mut self, data: Data, before: impl Fn(&Data, &Data) -> bool) -> usize {
-        let at = match self.chunks.back() {
-            Some(last) if before(&data, last) => self.chunks.partition_point(|d| before(d, &data)),
-            _ => self.chunks.len(),
-        };
-        if at < self.contiguous || at == 0 {
-            self.contiguous = 0;
-        }
-        self.chunks.insert(at, data);
-        at
-    }
-
-    fn discard(&mut self, tsn: Tsn) -> Option<u64> {
-        let at = self.chunks.iter().rposition(|d| d.tsn == tsn)?;
-        self.contiguous = self.contiguous.min(at);
-        self.chunks.remove(at).map(|data| padded(data.size()) as u64)
-    }
-
-    /// Drops chunks from the front; their bytes.
-    fn drop_while(&mut self, unwanted: impl Fn(&Data) -> bool) -> u64 {
-        self.contiguous = 0;
-        let count = self.chunks.iter().take_while(|data| unwanted(data)).count();
-        self.chunks.drain(..count).map(|data| padded(data.size()) as u64).sum()
-    }
-
-    /// Whether the chunk in front can be delivered next: it begins a message that is due, or resumes one.
-    fn front_starts(&self, due: impl Fn(&Data) -> bool) -> bool {
-        let Some(front) = self.chunks.front() else { return false };
-        match self.resumes {
-            Some(tsn) => front.tsn == tsn,
-            None => front.begin && due(front),
-        }
-    }
-
-    /// How many chunks at the front make up the rest of a message, if it is all here.
-    fn complete(&mut self) -> Option<usize> {
-        self.contiguous = self.contiguous.max(1);
-        while !self.chunks[self.contiguous - 1].end {
-            let last = self.chunks[self.contiguous - 1].tsn;
-            match self.chunks.get(self.contiguous) {
-                Some(next) if next.tsn == last.next() && !next.begin => self.contiguous += 1,
-                _ => return None,
+            let Some(last) = last else { return };
+            for (name, run) in self.ordered.extract_if(first..=last, |_, _| true) {
+                run.deliver(false, ready);
+                self.positions.as_mut().map(|positions| positions.remove(&position(name)));
+            }
+            self.due[usize::from(stream)] = due;
+            self.positions.take_if(|_| self.ordered.is_empty());
+            // Behind the greatest SSN comes the smallest.
+            if due != Ssn(0) {
+                return;
             }
         }
-        Some(self.contiguous)
     }
 
-    /// Takes the first `count` chunks as the end of a message.
-    fn take(&mut self, count: usize) -> (Delivery, u64) {
-        self.contiguous = 0;
-        self.resumes = None;
-        joined(self.chunks.drain(..count))
+    /// Drops the chunks of a run that stand before this position, and with them the message; what they occupied.
+    fn drop_front(&mut self, unordered: bool, name: Name, before: u64, ready: &mut Ready) -> Held {
+        let mut run = self.remove(unordered, name);
+        if let Some(begun) = run.begun.take() {
+            ready.given_up((run.first.stream, unordered), begun);
+        }
+        let count = before.saturating_sub(position(name)).min(run.end(0));
+        let mut freed = Held::default();
+        let mut chunks = run.chunks();
+        chunks.by_ref().take(count as usize).for_each(|data| freed += Held::one(data.size()));
+        if let Some(first) = chunks.next() {
+            let rest = Run { first, others: chunks.collect(), begun: None };
+            self.put(unordered, name + u128::from(count), rest);
+        }
+        freed
     }
 
-    /// The bounds of the message that the chunk at `at` belongs to, if it is all here.
-    fn message_around(&self, at: usize) -> Option<(usize, usize)> {
-        let follows = |a: usize, b: usize| self.chunks[a].tsn.next() == self.chunks[b].tsn;
-        let mut start = at;
-        while !self.starts(start) {
-            if start == 0 || !follows(start - 1, start) {
-                return None;
+    fn put(&mut self, unordered: bool, name: Name, run: Run) {
+        self.map(unordered).insert(name, run);
+        if !unordered && let Some(positions) = &mut self.positions {
+            positions.insert(position(name), name);
+        }
+    }
+
+    fn remove(&mut self, unordered: bool, name: Name) -> Run {
+        if !unordered && let Some(positions) = &mut self.positions {
+            positions.remove(&position(name));
+        }
+        self.map(unordered).remove(&name).expect("a run that was just found")
+    }
+
+    fn map(&mut self, unordered: bool) -> &mut BTreeMap<Name, Run> {
+        if unordered { &mut self.unordered } else { &mut self.ordered }
+    }
+
+    /// The SSN that is due on a stream that is open.
+    fn due(&self, stream: u16) -> Ssn {
+        self.due[usize::from(stream)]
+    }
+
+    fn advance(&mut self, stream: u16) {
+        let due = &mut self.due[usize::from(stream)];
+        *due = due.next();
+    }
+
+    /// Makes a place for a stream.
+    fn open(&mut self, stream: u16) {
+        if self.due.len() <= usize::from(stream) {
+            self.due.resize(usize::from(stream) + 1, self.first_ssn);
+        }
+    }
+}
+
+impl Run {
+    /// Where the chunk behind it would stand.
+    fn end(&self, name: Name) -> u64 {
+        position(name) + 1 + self.others.len() as u64
+    }
+
+    fn last(&self) -> &Data {
+        self.others.back().unwrap_or(&self.first)
+    }
+
+    fn chunks(self) -> impl Iterator<Item = Data> {
+        std::iter::once(self.first).chain(self.others)
+    }
+
+    fn has_beginning(&self) -> bool {
+        self.begun.is_some() || self.first.begin
+    }
+
+    fn is_complete(&self) -> bool {
+        self.has_beginning() && self.last().end
+    }
+
+    /// Whether the chunk behind it belongs to its message.
+    fn precedes(&self, data: &Data) -> bool {
+        !data.begin && !self.last().end && same_message(self.last(), data)
+    }
+
+    /// Whether the chunk before it belongs to its message.
+    fn follows(&self, data: &Data) -> bool {
+        !data.end && !self.has_beginning() && same_message(&self.first, data)
+    }
+
+    /// Adds what is behind it; the shorter of both moves.
+    fn append(&mut self, mut behind: Run) {
+        if behind.others.len() > self.others.len() {
+            behind.others.push_front(behind.first);
+            while let Some(data) = self.others.pop_back() {
+                behind.others.push_front(data);
             }
-            start -= 1;
+            self.others = behind.others;
+        } else {
+            self.others.push_back(behind.first);
+            self.others.append(&mut behind.others);
         }
-        let mut end = at;
-        while !self.chunks[end].end {
-            if end + 1 == self.chunks.len() || !follows(end, end + 1) {
-                return None;
-            }
-            end += 1;
-        }
-        Some((start, end + 1))
     }
 
-    /// The bounds of any message that is all here.
-    fn any_message(&self) -> Option<(usize, usize)> {
-        (0..self.chunks.len()).filter(|&at| self.chunks[at].end).find_map(|at| self.message_around(at))
-    }
-
-    fn starts(&self, at: usize) -> bool {
-        self.chunks[at].begin || self.resumes == Some(self.chunks[at].tsn)
-    }
-
-    fn take_between(&mut self, start: usize, end: usize) -> (Delivery, u64) {
-        if self.resumes == Some(self.chunks[start].tsn) {
-            self.resumes = None;
-        }
-        self.contiguous = 0;
-        joined(self.chunks.drain(start..end))
-    }
-
-    /// Delivers what is contiguous at the front as a part.
-    fn deliver_part(&mut self, due: impl Fn(&Data) -> bool, ready: &mut VecDeque<(Delivery, u64)>) -> bool {
-        if !self.front_starts(due) || self.complete().is_some() {
-            return false;
-        }
-        let count = self.contiguous;
-        let resumes = self.chunks[count - 1].tsn.next();
-        ready.push_back(self.take(count));
-        self.resumes = Some(resumes);
-        true
+    /// Delivers it, as a message or as a part of one.
+    fn deliver(self, unordered: bool, ready: &mut Ready) -> Begun {
+        let (complete, stream, ppid) = (self.is_complete(), self.first.stream, self.first.ppid);
+        let begun = self.begun.unwrap_or_else(|| Begun { message: ready.number(), ppid });
+        let chunks = self.chunks().map(|data| (data.size(), data.payload));
+        ready.joined((stream, unordered), begun, complete, chunks);
+        begun
     }
 }
 
-/// The message of one chunk, and the bytes that it occupied.
-fn whole_message(data: Data) -> (Delivery, u64) {
-    let bytes = padded(data.size()) as u64;
-    let Data { stream, ppid, unordered, payload, .. } = data;
-    let pieces = SmallVec::from_buf([payload]);
-    (Delivery { stream, ppid, unordered, complete: true, abandoned: false, pieces }, bytes)
-}
-
-impl Delivery {
-    /// The end of a message of which a part was delivered, and the rest is given up.
-    pub(crate) fn given_up(stream: u16, unordered: bool) -> Self {
-        Delivery { complete: true, abandoned: true, ..empty(stream, unordered) }
-    }
-}
-
-fn empty(stream: u16, unordered: bool) -> Delivery {
-    Delivery { stream, ppid: 0, unordered, complete: false, abandoned: false, pieces: SmallVec::new() }
-}
-
-/// The message, or part, made of these chunks, and the bytes that they occupied.
-fn joined(chunks: impl Iterator<Item = Data>) -> (Delivery, u64) {
-    let mut joined = empty(0, false);
-    let mut bytes = 0;
-    for data in chunks {
-        bytes += padded(data.size()) as u64;
-        joined.stream = data.stream;
-        joined.unordered = data.unordered;
-        joined.complete = data.end;
-        if joined.pieces.is_empty() {
-            joined.ppid = data.ppid;
-        }
-        joined.pieces.push(data.payload);
-    }
-    (joined, bytes)
+fn same_message(a: &Data, b: &Data) -> bool {
+    a.stream == b.stream && (a.unordered || a.ssn == b.ssn)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Delivery, Tsn};
     use bytes::Bytes;
 
     fn piece(tsn: u32, ssn: u16, flags: &str) -> Data {
@@ -423,74 +412,136 @@ mod tests {
         }
     }
 
-    fn delivered(r: &mut Reassembly) -> Vec<(Vec<u8>, bool)> {
-        let tell = |(d, bytes): (Delivery, u64)| {
-            assert_eq!(bytes as usize, d.len() + 16 * d.pieces.len());
-            (d.pieces.iter().map(|p| p[0]).collect(), d.complete)
-        };
-        std::iter::from_fn(|| r.pop()).map(tell).collect()
+    #[derive(Default)]
+    struct Bench {
+        reassembly: Reassembly,
+        ready: Ready,
+    }
+
+    impl Bench {
+        fn insert(&mut self, data: Data) {
+            self.reassembly.insert(data.tsn.0.into(), data, &mut self.ready);
+        }
+
+        fn part(&mut self, cumulative: u64) {
+            self.reassembly.deliver_part(cumulative, &mut self.ready);
+        }
+
+        fn delivered(&mut self) -> Vec<(Vec<u8>, bool)> {
+            self.numbered().into_iter().map(|(_, tsns, complete)| (tsns, complete)).collect()
+        }
+
+        /// The number of each message, too.
+        fn numbered(&mut self) -> Vec<(u64, Vec<u8>, bool)> {
+            let tell = |(d, held): (Delivery, Held)| {
+                assert_eq!(held.bytes as usize, d.len() + 16 * d.pieces.len());
+                assert_eq!(held.chunks as usize, d.pieces.len());
+                (d.message, d.pieces.iter().map(|p| p[0]).collect(), d.complete)
+            };
+            std::iter::from_fn(|| self.ready.pop()).map(tell).collect()
+        }
     }
 
     #[test]
     fn ordered_messages_wait_for_their_turn() {
-        let mut r = Reassembly::new(Ssn(0));
-        r.insert(piece(3, 2, "BE"));
-        r.insert(piece(2, 1, "E"));
-        assert!(!r.has_ready());
-        r.insert(piece(0, 0, "BE"));
-        assert_eq!(delivered(&mut r), [(vec![0], true)]);
-        r.insert(piece(1, 1, "B"));
-        assert_eq!(delivered(&mut r), [(vec![1, 2], true), (vec![3], true)]);
+        let mut b = Bench::default();
+        b.insert(piece(3, 2, "BE"));
+        b.insert(piece(2, 1, "E"));
+        assert!(b.ready.is_empty());
+        b.insert(piece(0, 0, "BE"));
+        assert_eq!(b.delivered(), [(vec![0], true)]);
+        b.insert(piece(1, 1, "B"));
+        assert_eq!(b.delivered(), [(vec![1, 2], true), (vec![3], true)]);
     }
 
     /// TSN 1 has SSN 2, TSN 2 and 3 have SSN 1, TSN 4 has SSN 0.
     //= rfc9260#section-6.6
     #[test]
     fn the_turn_is_that_of_the_ssn() {
-        let mut r = Reassembly::new(Ssn(0));
+        let mut b = Bench::default();
         for (tsn, ssn, flags) in [(1, 2, "BE"), (3, 1, "E"), (2, 1, "B")] {
-            r.insert(piece(tsn, ssn, flags));
+            b.insert(piece(tsn, ssn, flags));
         }
-        assert!(!r.has_ready());
-        r.insert(piece(4, 0, "BE"));
-        assert_eq!(delivered(&mut r), [(vec![4], true), (vec![2, 3], true), (vec![1], true)]);
+        assert!(b.ready.is_empty());
+        b.insert(piece(4, 0, "BE"));
+        assert_eq!(b.delivered(), [(vec![4], true), (vec![2, 3], true), (vec![1], true)]);
     }
 
     #[test]
     fn unordered_messages_do_not() {
-        let mut r = Reassembly::new(Ssn(0));
-        r.insert(piece(7, 0, "UE"));
-        r.insert(piece(9, 0, "UBE"));
-        r.insert(piece(5, 0, "UB"));
-        assert_eq!(delivered(&mut r), [(vec![9], true)]);
-        r.insert(piece(6, 0, "U"));
-        assert_eq!(delivered(&mut r), [(vec![5, 6, 7], true)]);
+        let mut b = Bench::default();
+        b.insert(piece(7, 0, "UE"));
+        b.insert(piece(9, 0, "UBE"));
+        b.insert(piece(5, 0, "UB"));
+        assert_eq!(b.delivered(), [(vec![9], true)]);
+        b.insert(piece(6, 0, "U"));
+        assert_eq!(b.delivered(), [(vec![5, 6, 7], true)]);
+    }
+
+    #[test]
+    fn runs_join_whichever_is_longer() {
+        for missing in [12, 17] {
+            let mut b = Bench::default();
+            for tsn in (10..20).filter(|tsn| *tsn != missing) {
+                let flags = match tsn {
+                    10 => "UB",
+                    19 => "UE",
+                    _ => "U",
+                };
+                b.insert(piece(tsn, 0, flags));
+            }
+            assert!(b.ready.is_empty());
+            b.insert(piece(missing, 0, "U"));
+            assert_eq!(b.delivered(), [((10..20).collect(), true)]);
+        }
     }
 
     #[test]
     fn a_part_is_resumed_where_it_ended() {
-        let mut r = Reassembly::new(Ssn(0));
-        r.insert(piece(1, 0, "B"));
-        r.insert(piece(2, 0, ""));
-        r.insert(piece(4, 0, "E"));
-        r.deliver_part(Tsn(2));
-        assert_eq!(delivered(&mut r), [(vec![1, 2], false)]);
-        r.insert(piece(3, 0, ""));
-        assert_eq!(delivered(&mut r), [(vec![3, 4], true)]);
-        r.insert(piece(5, 1, "BE"));
-        assert_eq!(delivered(&mut r), [(vec![5], true)]);
+        let mut b = Bench::default();
+        b.insert(piece(1, 0, "B"));
+        b.insert(piece(2, 0, ""));
+        b.insert(piece(4, 0, "E"));
+        b.part(2);
+        assert_eq!(b.delivered(), [(vec![1, 2], false)]);
+        b.insert(piece(3, 0, ""));
+        assert_eq!(b.delivered(), [(vec![3, 4], true)]);
+        b.insert(piece(5, 1, "BE"));
+        assert_eq!(b.delivered(), [(vec![5], true)]);
+    }
+
+    /// Between the parts of an unordered message come others of its stream: the number tells them apart.
+    #[test]
+    fn parts_have_the_number_of_their_message() {
+        let mut b = Bench::default();
+        b.insert(piece(1, 0, "UB"));
+        b.part(1);
+        b.insert(piece(3, 0, "UE"));
+        b.insert(piece(4, 0, "UBE"));
+        b.insert(piece(2, 0, "U"));
+        assert_eq!(b.numbered(), [(1, vec![1], false), (2, vec![4], true), (1, vec![2, 3], true)]);
+    }
+
+    /// A peer that breaks off a message of which a part was delivered.
+    #[test]
+    fn a_part_that_is_not_continued_is_given_up() {
+        let mut b = Bench::default();
+        b.insert(piece(1, 0, "UB"));
+        b.part(1);
+        b.insert(piece(2, 0, "UBE"));
+        assert_eq!(b.numbered(), [(1, vec![1], false), (1, vec![], true), (2, vec![2], true)]);
     }
 
     #[test]
     fn a_discarded_chunk_can_come_again() {
-        let mut r = Reassembly::new(Ssn(0));
-        r.insert(piece(2, 0, ""));
-        r.insert(piece(3, 0, "E"));
-        assert_eq!(r.discard_above(Tsn(1)), Some((Tsn(3), 20)));
-        assert_eq!(r.discard_above(Tsn(2)), None);
-        r.insert(piece(1, 0, "B"));
-        assert!(!r.has_ready());
-        r.insert(piece(3, 0, "E"));
-        assert_eq!(delivered(&mut r), [(vec![1, 2, 3], true)]);
+        let mut b = Bench::default();
+        b.insert(piece(2, 0, ""));
+        b.insert(piece(3, 0, "E"));
+        assert_eq!(b.reassembly.discard_above(1), Some((3, Held { bytes: 20, chunks: 1 })));
+        assert_eq!(b.reassembly.discard_above(2), None);
+        b.insert(piece(1, 0, "B"));
+        assert!(b.ready.is_empty());
+        b.insert(piece(3, 0, "E"));
+        assert_eq!(b.delivered(), [(vec![1, 2, 3], true)]);
     }
 }

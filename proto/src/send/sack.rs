@@ -58,10 +58,10 @@ impl Sender {
 
     /// Takes the Cumulative TSN Ack of a SHUTDOWN in. It takes nothing back that gap blocks have said.
     //= rfc9260#section-3.3.8
-    pub(crate) fn cumulative(&mut self, cumulative: Tsn, around: &mut Surroundings<'_>) {
+    pub(crate) fn cumulative(&mut self, cumulative: Tsn, around: &mut Surroundings<'_>) -> Answer {
         let a_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
         let (gaps, duplicates) = Default::default();
-        self.heard(&Sack { cumulative, a_rwnd, gaps, duplicates }, Says::Nothing, around);
+        self.heard(&Sack { cumulative, a_rwnd, gaps, duplicates }, Says::Nothing, around)
     }
 
     /// Tells each path, its window and the routes what the SACK acknowledged there.

@@ -11,12 +11,6 @@ pub enum DecodeError {
         /// The packet's size in bytes.
         size: usize,
     },
-    /// The size is no multiple of four: some padding is missing.
-    #[error("the packet's {size} bytes are no multiple of four")]
-    Unaligned {
-        /// The packet's size in bytes.
-        size: usize,
-    },
     /// The CRC32c of the bytes is another one.
     #[error("the checksum is {found:#010x}, but the bytes have {computed:#010x}")]
     Checksum {

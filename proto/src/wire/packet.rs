@@ -158,7 +158,7 @@ impl Packet {
     /// The packet that these bytes are. What it keeps of them (payloads, cookies) is shared, not copied.
     ///
     /// One wrong length anywhere and the packet is refused whole; but of a partial chunk at its end only that is
-    /// dropped. Reserved bits and padding are not looked at.
+    /// dropped. Reserved bits and padding are not looked at; the padding of the last chunk may be missing.
     /// The memory it takes is at most 64 times the size of `bytes`, reached by nothing but empty chunks.
     pub fn decode(from: Address, to: Address, ecn: Ecn, bytes: Bytes) -> Result<Packet, DecodeError> {
         //= rfc9260#section-6.8
@@ -181,9 +181,6 @@ impl Packet {
         let size = bytes.len();
         if size < HEADER {
             return Err(DecodeError::TooShort { size });
-        }
-        if !size.is_multiple_of(4) {
-            return Err(DecodeError::Unaligned { size });
         }
         let mut reader = Reader::new(&bytes);
         let ports = Ports { source: reader.u16()?, destination: reader.u16()? };

@@ -59,6 +59,7 @@ impl<'a> Reader<'a> {
     pub(super) fn rest(&mut self) -> Bytes {
         let small = self.remaining() * 2 < self.packet.len();
         let rest = match small {
+            _ if self.remaining() == 0 => Bytes::new(),
             true => Bytes::copy_from_slice(self.left()),
             false => self.packet.slice(self.at..self.end),
         };

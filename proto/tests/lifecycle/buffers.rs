@@ -1,5 +1,6 @@
 //! The send buffer, and messages that do not fit the receive buffer.
 
+use anabranch_proto::wire::Chunk;
 use anabranch_proto::{Config, Event, Message, SendError};
 use bytes::{Bytes, BytesMut};
 
@@ -111,5 +112,51 @@ fn chunks_larger_than_our_own_packets() {
             }
             assert_eq!(whole, payload);
         }
+    }
+}
+
+/// The end of a long unordered message is lost; a short one of its stream comes while the first is delivered in parts.
+/// Each part says which message it belongs to, with DATA and with I-DATA.
+//= rfc6458#section-5.3.5
+#[test]
+fn parts_name_their_message() {
+    for interleaving in [false, true] {
+        let mut sender = Config { mtu: 1500, ..era("rfc9260") };
+        let mut receiver = Config { receive_buffer: 5000, ..era("rfc9260") };
+        sender.extensions.interleaving = interleaving;
+        receiver.extensions.interleaving = interleaving;
+        let (mut world, id) = World::joined([&sender, &receiver], 1);
+        world.run(secs(1.0));
+        let unordered = |length: usize, byte: u8| Message {
+            unordered: true,
+            payload: Bytes::from(vec![byte; length]),
+            ..Message::default()
+        };
+        let mut passed = 0;
+        world.drop = Box::new(move |_, side, packet| {
+            let data = |chunk: &&Chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_));
+            passed += if side == 0 { packet.chunks.iter().filter(data).count() } else { 0 };
+            side == 0 && passed == 3
+        });
+        world.ends[0].send(world.now, id, unordered(4300, 1)).expect("there is room");
+        world.ends[0].send(world.now, id, unordered(500, 2)).expect("there is room");
+        world.drain(0);
+        world.run(secs(10.0));
+        let peer = world.up(1).expect("it is up");
+        let mut parts = Vec::new();
+        while parts.iter().filter(|(_, _, complete)| *complete).count() < 2 {
+            assert!(world.now < secs(60.0), "{parts:?}");
+            while let Some(part) = world.ends[1].read(world.now, peer) {
+                let (message, complete) = (part.message, part.complete);
+                let bytes = part.into_bytes();
+                assert!(bytes.iter().all(|byte| *byte == bytes[0]));
+                parts.push((message, bytes[0], complete));
+            }
+            world.drain(1);
+            world.run(world.now + ms(100));
+        }
+        let numbers: std::collections::BTreeSet<_> =
+            parts.iter().map(|(number, byte, _)| (*number, *byte)).collect();
+        assert_eq!(numbers.len(), 2, "a number a message: {parts:?}");
     }
 }

@@ -225,7 +225,7 @@ fn a_sack_with_many_gaps_beside_shutdown() {
     let mut bench = Bench::new(Config { mtu: 548, ..era("rfc9260") }, 1);
     bench.end.shutdown(bench.now, bench.id);
     bench.drain();
-    (1..=200).for_each(|n| bench.data(1 + 2 * n, 10));
+    (1..=200).for_each(|n| bench.data(1 + 2 * n, 500));
     let (_, packet, _) = bench.sent.last().expect("an answer");
     let [Chunk::Shutdown(_), Chunk::Sack(sack)] = &packet.chunks[..] else { panic!("{packet:?}") };
     assert_eq!((sack.gaps.len(), packet.size()), (123, 528));

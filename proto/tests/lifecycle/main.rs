@@ -2,6 +2,7 @@
 
 mod buffers;
 mod closing;
+mod doubtful;
 mod hostile;
 mod parameters;
 mod restart;

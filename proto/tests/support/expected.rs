@@ -10,8 +10,8 @@ use bytes::{Bytes, BytesMut};
 pub struct Expected {
     ordered: BTreeMap<u16, VecDeque<Bytes>>,
     unordered: Vec<(u16, Bytes)>,
-    /// Parts of messages not yet complete, by stream and order.
-    parts: BTreeMap<(u16, bool), BytesMut>,
+    /// Parts of messages not yet complete, by the number of the message.
+    parts: BTreeMap<u64, BytesMut>,
 }
 
 impl Expected {
@@ -35,12 +35,13 @@ impl Expected {
 
     pub fn arrived(&mut self, delivery: Delivery) {
         let (stream, unordered, complete) = (delivery.stream, delivery.unordered, delivery.complete);
-        let whole = self.parts.entry((stream, unordered)).or_default();
+        let message = delivery.message;
+        let whole = self.parts.entry(message).or_default();
         whole.extend_from_slice(&delivery.into_bytes());
         if !complete {
             return;
         }
-        let whole = self.parts.remove(&(stream, unordered)).expect("just put there").freeze();
+        let whole = self.parts.remove(&message).expect("just put there").freeze();
         if unordered {
             let at = self.unordered.iter().position(|sent| *sent == (stream, whole.clone()));
             self.unordered

@@ -73,6 +73,8 @@ pub struct World {
     /// Decides in the weather's place on paths that are up.
     pub fate: Option<Fate>,
     pub chance: ChaCha8Rng,
+    /// Of 1,000 packets so many come from another address of their sender than they were sent from.
+    pub moved: u64,
     /// Every packet goes through the codec.
     pub wire: bool,
     /// Of so many packets that can be marked, one is: congestion; 0: none.
@@ -112,6 +114,7 @@ impl World {
             drop: Box::new(|_, _, _| false),
             fate: None,
             chance: ChaCha8Rng::seed_from_u64(seed),
+            moved: 0,
             wire: false,
             mark: 0,
             markable: 0,
@@ -215,12 +218,22 @@ impl World {
             for travel in copies {
                 self.counter += 1;
                 let arrival = (self.now + travel, self.counter);
-                self.travelling.insert(arrival, (1 - side, self.coded(&packet)));
+                let mut coded = self.coded(&packet);
+                coded.from = self.source(packet.from, side);
+                self.travelling.insert(arrival, (1 - side, coded));
             }
         }
         if self.keep_log {
             self.log.push(Left { at: self.now, side, packet, reason, dropped });
         }
+    }
+
+    /// The address that a packet comes from.
+    fn source(&mut self, from: Address, side: usize) -> Address {
+        if self.moved == 0 || self.chance.next_u64() % 1000 >= self.moved {
+            return from;
+        }
+        address((self.chance.next_u64() % self.weather.len() as u64) as usize, side)
     }
 
     /// How long each copy of a packet travels, as chance has it.

@@ -61,7 +61,7 @@ mod tests {
     #[test]
     fn a_mean_is_weighted_by_time() {
         let at = Time::from_nanos;
-        let window = |cwnd| Detail::Window { cwnd, ssthresh: 0, flight: 0, marked: 0 };
+        let window = |cwnd| Detail::Window { cwnd, ssthresh: 0, flight: 0, marked: 0, segments: None };
         let mut means = Means::default();
         means.detail(at(10), 0, Some(PathId(0)), &window(100));
         means.detail(at(30), 0, Some(PathId(0)), &window(400));

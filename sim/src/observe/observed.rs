@@ -163,6 +163,7 @@ fn length(queue: &Occupancy) -> QueueLength {
 fn contents(frame: &Frame) -> Contents<'_> {
     match &frame.body {
         Body::Sctp(packet) => Contents::Sctp(packet),
+        Body::Tcp(packet) => Contents::Tcp(packet),
         Body::Datagram(datagram) => Contents::Datagram(datagram),
     }
 }

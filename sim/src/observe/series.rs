@@ -1,7 +1,8 @@
 //! Series as CSV files, streamed while the run goes on.
 //!
 //! Of each flow's sender: `FLOW.windows.csv`, `.rto.csv`, `.peer_window.csv`, `.sent.csv`, `.marked.csv`,
-//! `.acked.csv`, `.blocked.csv`; of each link direction `LINK.A-B.queue.csv` and `.drops.csv`. A file exists
+//! `.acked.csv`, `.blocked.csv`. SCTP counts in TSNs. TCP counts in bytes: `sequence` is the first byte of a segment,
+//! from 0, `acknowledged` a number of bytes; its windows are also given in segments. Of each link direction `LINK.A-B.queue.csv` and `.drops.csv`. A file exists
 //! only if there is a row for it. Times are virtual seconds from the beginning of the run with nine decimals,
 //! sizes are bytes. Characters of names that a file name had better not have become `_`.
 
@@ -23,6 +24,8 @@ pub struct CsvSeries {
     /// By flow, then by link direction: how its files begin.
     flows: Vec<String>,
     links: Vec<String>,
+    /// By flow: whether it is TCP.
+    tcp: Vec<bool>,
     /// Who owns the file, flows first, and which of its files it is.
     files: BTreeMap<(usize, &'static str), BufWriter<File>>,
     /// The first error; nothing is written after it.
@@ -37,6 +40,7 @@ impl CsvSeries {
             directory: directory.to_owned(),
             flows: Vec::new(),
             links: Vec::new(),
+            tcp: Vec::new(),
             files: BTreeMap::new(),
             failed: None,
         })
@@ -51,11 +55,15 @@ impl CsvSeries {
     }
 
     fn detail(&mut self, at: Time, flow: usize, path: &str, detail: &Detail) {
-        let at = Seconds(at.as_nanos());
+        let (at, tcp) = (Seconds(at.as_nanos()), self.tcp.get(flow) == Some(&true));
         match detail {
-            Detail::Window { cwnd, ssthresh, flight, marked } => {
+            Detail::Window { cwnd, ssthresh, flight, marked, segments } => {
                 let ssthresh = Known((*ssthresh != u64::MAX).then_some(ssthresh));
-                self.row(flow, &WINDOWS, format_args!("{at},{path},{cwnd},{ssthresh},{flight},{marked}"));
+                let row = format_args!("{at},{path},{cwnd},{ssthresh},{flight},{marked}");
+                match segments {
+                    None => self.row(flow, &WINDOWS, row),
+                    Some(segments) => self.row(flow, &TCP_WINDOWS, format_args!("{row},{segments}")),
+                }
             }
             Detail::Rto { rto, srtt } => {
                 let (rto, srtt) = (Seconds::from(*rto), Known(srtt.map(Seconds::from)));
@@ -63,12 +71,22 @@ impl CsvSeries {
             }
             Detail::PeerWindow { bytes } => self.row(flow, &PEER_WINDOW, format_args!("{at},{bytes}")),
             Detail::Sent { number, size, why } => {
-                self.row(flow, &SENT, format_args!("{at},{path},{number},{size},{}", reason(*why)));
+                self.row(
+                    flow,
+                    if tcp { &TCP_SENT } else { &SENT },
+                    format_args!("{at},{path},{number},{size},{}", reason(*why)),
+                );
             }
             Detail::Marked { number, why } => {
-                self.row(flow, &MARKED, format_args!("{at},{path},{number},{}", reason(*why)));
+                self.row(
+                    flow,
+                    if tcp { &TCP_MARKED } else { &MARKED },
+                    format_args!("{at},{path},{number},{}", reason(*why)),
+                );
             }
-            Detail::Acked { cumulative } => self.row(flow, &ACKED, format_args!("{at},{cumulative}")),
+            Detail::Acked { cumulative } => {
+                self.row(flow, if tcp { &TCP_ACKED } else { &ACKED }, format_args!("{at},{cumulative}"));
+            }
             Detail::Blocked(by) => self.row(flow, &BLOCKED, format_args!("{at},{}", cause(*by))),
             Detail::Timeout => {}
         }
@@ -110,12 +128,18 @@ const SENT: Series = Series { name: "sent", columns: "time,path,tsn,size,why" };
 const MARKED: Series = Series { name: "marked", columns: "time,path,tsn,why" };
 const ACKED: Series = Series { name: "acked", columns: "time,cumulative_tsn" };
 const BLOCKED: Series = Series { name: "blocked", columns: "time,by" };
+const TCP_WINDOWS: Series =
+    Series { name: "windows", columns: "time,path,cwnd,ssthresh,flight,marked,cwnd_segments" };
+const TCP_SENT: Series = Series { name: "sent", columns: "time,path,sequence,size,why" };
+const TCP_MARKED: Series = Series { name: "marked", columns: "time,path,sequence,why" };
+const TCP_ACKED: Series = Series { name: "acked", columns: "time,acknowledged" };
 const QUEUE: Series = Series { name: "queue", columns: "time,packets,bytes" };
 const DROPS: Series = Series { name: "drops", columns: "time,packet,flow,cause,tsns" };
 
 impl Observer for CsvSeries {
     fn begin(&mut self, names: &Names) {
         let mut taken = BTreeSet::new();
+        self.tcp = names.protocols.iter().map(|protocol| *protocol == "tcp").collect();
         self.flows = names.flows.iter().map(|name| file_name(name, &mut taken)).collect();
         let links = names
             .links

@@ -5,7 +5,7 @@ use anabranch_proto::wire::{Chunk, Packet};
 use anabranch_proto::{Blocked, Duration, Reason, Time, Tsn};
 
 pub use crate::medium::wire::DropCause;
-pub use crate::transport::Datagram;
+pub use crate::transport::{Datagram, Segment, Sequence, TcpPacket};
 
 /// Takes the records of a run in order of time.
 pub trait Observer {
@@ -20,6 +20,8 @@ pub trait Observer {
 pub struct Names {
     /// Flows, sorted, then cross traffic, sorted.
     pub flows: Vec<String>,
+    /// The protocol of each flow, as a scenario spells it.
+    pub protocols: Vec<&'static str>,
     /// Link directions: name, then direction ("a>b"), sorted.
     pub links: Vec<(String, String)>,
     /// Hops between radios, numbered behind the link directions: channel, then direction, sorted.
@@ -119,7 +121,7 @@ pub enum Record<'a> {
 }
 
 /// What the sender of a flow tells of itself, whatever its transport. Sizes are bytes. A number is that of a piece of
-/// data: with SCTP the TSN of a chunk.
+/// data: with SCTP the TSN of a chunk, with TCP the first byte of a segment, counted from 0.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Detail {
     /// A path's window or what is in flight there has changed.
@@ -132,6 +134,8 @@ pub enum Detail {
         flight: u64,
         /// Marked for retransmission.
         marked: u64,
+        /// The congestion window in segments with its fraction, where the transport counts in segments.
+        segments: Option<f64>,
     },
     /// A path's retransmission timeout has changed.
     Rto {
@@ -165,7 +169,7 @@ pub enum Detail {
     Timeout,
     /// Everything up to here is acknowledged.
     Acked {
-        /// The highest number that nothing is missing below.
+        /// With SCTP the highest TSN that nothing is missing below, with TCP the number of bytes.
         cumulative: u64,
     },
     /// The cause for which user data waits has changed; `None`: it does not wait.
@@ -244,6 +248,8 @@ pub struct Shown<'a> {
 pub enum Contents<'a> {
     /// SCTP.
     Sctp(&'a Packet),
+    /// TCP, with zeros for user data.
+    Tcp(&'a TcpPacket),
     /// UDP, with zeros for user data.
     Datagram(&'a Datagram),
 }
@@ -264,7 +270,7 @@ impl<'a> Shown<'a> {
     pub fn sctp(&self) -> Option<&'a Packet> {
         match self.contents {
             Contents::Sctp(packet) => Some(packet),
-            Contents::Datagram(_) => None,
+            Contents::Tcp(_) | Contents::Datagram(_) => None,
         }
     }
 

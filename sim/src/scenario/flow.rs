@@ -6,7 +6,7 @@ use super::at::{At, Result};
 use super::cross::{both_times, times};
 use super::error::ScenarioError;
 use super::keys::{Default, Key, fill};
-use super::{Flow, Sctp, Times, Traffic, Transport, sctp};
+use super::{Flow, Sctp, Times, Traffic, Transport, sctp, tcp};
 
 /// A flow as it is being read.
 pub(super) struct Draft {
@@ -29,12 +29,13 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     },
     Key {
         name: "protocol",
-        takes: "`\"sctp\"` or `\"udp\"`",
+        takes: "`\"sctp\"`, `\"tcp\"` or `\"udp\"`",
         default: Default::Value("\"sctp\""),
-        doc: "What carries it. `\"udp\"` sends messages of `message_size` at `rate`, one a packet, and counts what arrives.",
+        doc: "What carries it. `\"tcp\"` sends a stream of bytes. `\"udp\"` sends messages of `message_size` at `rate`, one a packet, and counts what arrives.",
         // Before the keys that only one protocol has.
         read: |draft, at| {
-            draft.flow.transport = match at.one_of("protocol", &["sctp", "udp"])? {
+            draft.flow.transport = match at.one_of("protocol", &["sctp", "tcp", "udp"])? {
+                "tcp" => Transport::Tcp(Box::default()),
                 "udp" => Transport::Datagram,
                 _ => Transport::Sctp(Box::new(new_sctp(&draft.era))),
             };
@@ -181,6 +182,21 @@ pub(super) const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
+    Key {
+        name: "tcp",
+        takes: "table",
+        default: Default::Text("the standard's"),
+        doc: "The parameters of a TCP flow, the same at both ends: `[flow.tcp]`, below.",
+        read: |draft, at| {
+            let Transport::Tcp(flow) = &mut draft.flow.transport else {
+                return Err(at
+                    .error("only TCP flows have this table")
+                    .hint("remove it, or set `protocol = \"tcp\"`"));
+            };
+            **flow = tcp::tcp(at, &draft.policies)?;
+            Ok(())
+        },
+    },
 ];
 
 /// Reads a `[[flow]]`, in the top-level `era` unless it names its own.
@@ -214,7 +230,7 @@ pub(super) fn flow(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Flo
                 .error_below("rate", "a UDP flow needs a rate: nothing else limits it")
                 .hint("add `rate = \"1 Mbit/s\"`"));
         }
-        Transport::Datagram => {}
+        Transport::Tcp(_) | Transport::Datagram => {}
     }
     Ok(flow)
 }

@@ -3,7 +3,7 @@
 
 use super::at::{At, Result};
 use super::error::{ScenarioError, nearest};
-use super::{channel, cross, flow, link, read, sctp, station};
+use super::{channel, cross, flow, link, read, sctp, station, tcp};
 
 /// A key that a table of kind `T` takes.
 pub struct Key<T> {
@@ -71,6 +71,7 @@ pub fn sections() -> Vec<Section> {
         section("[[route]]", docs(station::ROUTE_KEYS)),
         section("[[flow]]", docs(flow::KEYS)),
         section("[flow.sctp]", protocol),
+        section("[flow.tcp]", docs(tcp::KEYS)),
         section("[[traffic]]", docs(cross::KEYS)),
     ]
 }

@@ -18,12 +18,16 @@ mod link;
 mod read;
 mod sctp;
 mod station;
+mod tcp;
 pub mod units;
 
 pub use channel::{Channel, Dcf, Powers, Propagation, Ranges, Reception, Timing};
 pub use document::Document;
 pub use error::ScenarioError;
 pub use station::{Route, Station};
+pub use tcp::{Tcp, WindowSize};
+
+pub use crate::transport::tcp::{Halving, TcpConfig, Variant};
 
 use anabranch_proto::{Config, Duration, Policies, Reliability};
 
@@ -228,6 +232,8 @@ impl Flow {
 pub enum Transport {
     /// An SCTP association.
     Sctp(Box<Sctp>),
+    /// A TCP connection.
+    Tcp(Box<Tcp>),
     /// UDP: messages leave at their time, and nothing is sent again.
     Datagram,
 }
@@ -237,6 +243,7 @@ impl Transport {
     pub fn name(&self) -> &'static str {
         match self {
             Transport::Sctp(_) => "sctp",
+            Transport::Tcp(_) => "tcp",
             Transport::Datagram => "udp",
         }
     }

@@ -436,7 +436,7 @@ fn check_policies(config: &Config, at: &At<'_>, policies: &Policies) -> Result<(
         .map_err(|e| bad_policy(at, "window", "window", &config.window, &e, &windows))
 }
 
-fn bad_policy(
+pub(super) fn bad_policy(
     at: &At<'_>,
     key: &str,
     role: &str,

@@ -9,6 +9,7 @@ pub(crate) mod datagram;
 pub(crate) mod ends;
 pub(crate) mod sctp;
 mod site;
+pub(crate) mod tcp;
 
 use std::rc::Rc;
 
@@ -26,6 +27,8 @@ pub use datagram::Datagram;
 use datagram::DatagramAgent;
 use sctp::SctpAgent;
 pub(crate) use site::{Routes, Site};
+use tcp::TcpAgent;
+pub use tcp::{Segment, Sequence, TcpPacket};
 
 /// One agent of a flow.
 pub(crate) trait Agent {
@@ -97,6 +100,8 @@ impl Frame {
 pub(crate) enum Body {
     /// An SCTP packet.
     Sctp(Box<Packet>),
+    /// A TCP segment.
+    Tcp(Box<TcpPacket>),
     /// A UDP datagram, the same for all of its kind.
     Datagram(Rc<Datagram>),
 }
@@ -108,18 +113,16 @@ impl Body {
             Body::Sctp(packet) => {
                 packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_)))
             }
+            Body::Tcp(packet) => packet.segment.length > 0,
             Body::Datagram(_) => true,
         }
     }
 }
 
 /// One agent of a flow, of whatever protocol.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there are few agents, and a box would cost each packet a look-up"
-)]
 pub(crate) enum End {
     Sctp(SctpAgent),
+    Tcp(TcpAgent),
     Datagram(DatagramAgent),
     Cross(CrossAgent),
 }
@@ -129,6 +132,7 @@ macro_rules! whichever {
     ($end:expr, $agent:ident => $call:expr) => {
         match $end {
             End::Sctp($agent) => $call,
+            End::Tcp($agent) => $call,
             End::Datagram($agent) => $call,
             End::Cross($agent) => $call,
         }
@@ -162,6 +166,7 @@ impl End {
     pub(crate) fn set_details(&mut self, on: bool) {
         match self {
             End::Sctp(agent) => agent.set_notes(on),
+            End::Tcp(agent) => agent.set_details(on),
             End::Datagram(_) | End::Cross(_) => {}
         }
     }
@@ -170,6 +175,7 @@ impl End {
     pub(crate) fn sink(&self) -> Option<&Sink> {
         match self {
             End::Sctp(agent) => agent.sink(),
+            End::Tcp(agent) => agent.sink(),
             End::Datagram(agent) => agent.sink(),
             End::Cross(_) => None,
         }
@@ -180,6 +186,7 @@ impl End {
 pub(crate) fn check(site: &Site<'_>, policies: &Policies) -> Result<(), RunError> {
     match &site.flow.transport {
         Transport::Sctp(sctp) => sctp::check(site, sctp, policies),
+        Transport::Tcp(tcp) => tcp::check(site, tcp, policies),
         Transport::Datagram => datagram::check(site),
     }
 }
@@ -197,6 +204,10 @@ pub(crate) fn agents(
             let agents = sctp::agents(site, sctp, policies, routes, first)?;
             Ok(agents.map(End::Sctp).into())
         }
+        Transport::Tcp(tcp) => {
+            let agents = tcp::agents(site, tcp, policies, routes, first)?;
+            Ok(agents.map(End::Tcp).into())
+        }
         Transport::Datagram => Ok(datagram::agents(site, routes, first).map(End::Datagram).into()),
     }
 }
@@ -205,6 +216,7 @@ pub(crate) fn agents(
 pub(crate) fn complete(ends: &[End], now: Time, result: &mut FlowResult) {
     match ends {
         [End::Sctp(client), End::Sctp(server)] => sctp::complete(client, server, now, result),
+        [End::Tcp(client), End::Tcp(server)] => tcp::complete(client, server, result),
         [End::Datagram(sender), End::Datagram(receiver)] => datagram::complete(sender, receiver, result),
         _ => unreachable!("the agents of a flow are of one transport"),
     }

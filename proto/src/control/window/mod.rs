@@ -1,5 +1,11 @@
 //! Congestion windows: how much may be in flight on a path.
 
+mod cubic;
+mod reno;
+
+pub use cubic::Cubic;
+pub use reno::{Halving, Reno};
+
 use crate::{Duration, Time};
 
 /// A congestion window: bytes in, bytes out. It knows no type of SCTP or TCP, so that both share it; it sees its

@@ -7,7 +7,6 @@ mod sending;
 pub(crate) use sending::Interleaving;
 
 use super::Came;
-use super::partial::MOST_IN_A_PACKET;
 use crate::Time;
 use crate::association::Association;
 use crate::receive::{Arrival, Taken};
@@ -42,8 +41,8 @@ impl Association {
 
     /// I-FORWARD-TSN came.
     //= rfc8260#section-2.3.1
-    pub(super) fn interleaved_forward(&mut self, forward: &IForwardTsn, arrival: &mut Arrival) {
-        if !self.state.receives_data() || !arrival.admits_forward(MOST_IN_A_PACKET) {
+    pub(super) fn interleaved_forward(&mut self, forward: &IForwardTsn, arrival: &mut Arrival, now: Time) {
+        if !self.may_skip_to(forward.cumulative, arrival, now) {
             return;
         }
         let inbound = self.streams.1;

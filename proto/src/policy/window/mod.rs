@@ -1,5 +1,12 @@
 //! Windows that a configuration can name: those of [`crate::control::window`], and SCTP's own.
 
+mod cubic;
+mod reno;
 pub mod standard;
 
-pub use crate::control::window::{Acked, Congestion, Loss, Lost, MakePath, Sibling, Start};
+pub(super) use cubic::make as make_cubic;
+pub(super) use reno::make as make_reno;
+
+pub use crate::control::window::{
+    Acked, Congestion, Cubic, Halving, Loss, Lost, MakePath, Reno, Sibling, Start,
+};

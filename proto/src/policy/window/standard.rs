@@ -2,11 +2,12 @@
 
 use super::{Acked, Congestion, Loss, Lost, MakePath, Sibling, Start};
 use crate::Config;
-use crate::policy::{PolicyError, PolicySpec, no_settings};
+use crate::policy::{PolicyError, PolicySpec};
 use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut};
 
 struct Standard {
     rules: Rules,
+    habits: Habits,
     /// Bytes of growth and of floors.
     unit: u64,
     window: u64,
@@ -15,15 +16,42 @@ struct Standard {
 }
 
 pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
-    no_settings(spec)?;
+    let habits = Habits::read(spec)?;
     let rules = config.rules;
-    Ok(Box::new(move |start| Box::new(Standard::new(rules, start))))
+    Ok(Box::new(move |start| Box::new(Standard { habits, ..Standard::new(rules, start) })))
+}
+
+/// In what a window can be made to behave as TCP's does: settings, so that each can be looked at alone.
+#[derive(Copy, Clone, Default)]
+struct Habits {
+    /// `at_threshold = "avoidance"`: with cwnd = ssthresh it avoids congestion, as TCP may (RFC 5681 §3.1).
+    avoids_at_threshold: bool,
+    /// `unused = "grows"`: it grows also when it did not limit the sender.
+    grows_unused: bool,
+}
+
+impl Habits {
+    fn read(spec: &PolicySpec) -> Result<Self, PolicyError> {
+        let mut habits = Habits::default();
+        for (key, value) in &spec.settings {
+            match (key.as_str(), value.as_str()) {
+                ("at_threshold", "slow-start") | ("unused", "stays") => {}
+                ("at_threshold", "avoidance") => habits.avoids_at_threshold = true,
+                ("unused", "grows") => habits.grows_unused = true,
+                _ => {
+                    let why = "its settings are `at_threshold`, \"slow-start\" or \"avoidance\", and `unused`, \"stays\" or \"grows\"";
+                    return Err(PolicyError::Setting { name: spec.name.clone(), why: why.to_owned() });
+                }
+            }
+        }
+        Ok(habits)
+    }
 }
 
 impl Standard {
     fn new(rules: Rules, start: Start) -> Self {
         let Start { unit, window, ssthresh } = start;
-        Standard { rules, unit, window, ssthresh, partial_bytes_acked: 0 }
+        Standard { rules, habits: Habits::default(), unit, window, ssthresh, partial_bytes_acked: 0 }
     }
 
     /// The ssthresh that a loss leaves.
@@ -32,18 +60,23 @@ impl Standard {
         (self.window / 2).max(u64::from(self.rules.ssthresh_floor) * self.unit)
     }
 
+    /// Whether the window is taken for fully used.
+    fn is_full(&self, acked: &Acked) -> bool {
+        self.habits.grows_unused || acked.flight_before >= self.window
+    }
+
     /// Whether this SACK may grow the window.
     //= rfc9260#section-7.2.1
     fn may_grow(&self, acked: &Acked) -> bool {
         let moved = acked.advanced || self.rules.growth == Growth::OnAck;
         let barred = acked.recovery && self.rules.recovery_growth == RecoveryGrowth::Barred;
-        moved && !barred && acked.all() > 0 && acked.flight_before >= self.window
+        moved && !barred && acked.all() > 0 && self.is_full(acked)
     }
 
     /// Counts towards the next step of congestion avoidance.
     //= rfc9260#section-7.2.2
     fn count(&mut self, acked: &Acked) {
-        let full = acked.flight_before >= self.window;
+        let full = self.is_full(acked);
         let (counted, cap) = match self.rules.partial_bytes {
             PartialBytes::OnAdvance => (if acked.advanced { acked.all() } else { 0 }, u64::MAX),
             PartialBytes::Capped => (acked.all(), if full { u64::MAX } else { self.window }),
@@ -68,7 +101,8 @@ impl Congestion for Standard {
 
     fn acked(&mut self, acked: &Acked, _: &[Sibling]) {
         let grows = self.may_grow(acked);
-        if self.window <= self.ssthresh {
+        let at_threshold = self.window == self.ssthresh && !self.habits.avoids_at_threshold;
+        if self.window < self.ssthresh || at_threshold {
             self.window += if grows { acked.all().min(self.unit) } else { 0 };
         } else {
             self.count(acked);
@@ -194,5 +228,27 @@ mod tests {
         let mut ns2 = new(Rules::NS2, 4380, u64::MAX);
         ns2.idle(1);
         assert_eq!(ns2.window, 5872, "the literal formula does");
+    }
+
+    #[test]
+    fn habits_of_tcp() {
+        let spec = |key: &str, value: &str| {
+            let settings = [(key.to_owned(), value.to_owned())].into();
+            PolicySpec { settings, ..PolicySpec::named("standard") }
+        };
+        let config = Config { rules: Rules::NS2, ..Config::default() };
+        let made = |key: &str, value: &str| {
+            let make = make(&spec(key, value), &config).expect("it can be set");
+            make(Start { unit: 1468, window: 4380, ssthresh: 4380 })
+        };
+        let grown = |mut window: Box<dyn Congestion>, flight| {
+            window.acked(&ack(1468, flight), &[]);
+            window.window() - 4380
+        };
+        assert_eq!(grown(made("at_threshold", "slow-start"), 4380), 1468);
+        assert_eq!(grown(made("at_threshold", "avoidance"), 4380), 0);
+        assert_eq!(grown(made("unused", "stays"), 2936), 0);
+        assert_eq!(grown(made("unused", "grows"), 2936), 1468);
+        assert!(make(&spec("unused", "shrinks"), &config).is_err());
     }
 }

@@ -1,15 +1,19 @@
-//! A simulated packet as the bytes that a wire would carry: IP, UDP if any, SCTP.
+//! A simulated packet as the bytes that a wire would carry: IP, and what it carries.
 
 use std::net::IpAddr;
 
-use anabranch_proto::wire::{Address, Ecn, EncodeError, Packet};
+use anabranch_proto::wire::{Ecn, EncodeError, Packet};
 use bytes::{BufMut, BytesMut};
-use etherparse::{IpEcn, IpNumber, Ipv4Header, Ipv4Options, Ipv6Header, UdpHeader};
+use etherparse::err::ValueTooBigError;
+use etherparse::{IpEcn, IpNumber, Ipv4Header, Ipv4Options, Ipv6Header, TcpHeader, UdpHeader};
 
-use crate::observe::trace::{Contents, Datagram};
+use crate::observe::trace::{Contents, Datagram, TcpPacket};
+use crate::transport::tcp;
 
 /// What a sender puts into the TTL or hop limit.
 const FIRST_TTL: u32 = 64;
+/// Where the checksum stands in a TCP header.
+const TCP_CHECKSUM: std::ops::Range<usize> = 16..18;
 /// An IPv4 option that says nothing.
 const NO_OPERATION: u8 = 1;
 
@@ -23,12 +27,17 @@ pub(super) fn put(
     hops: u32,
     out: &mut BytesMut,
 ) -> Result<(), EncodeError> {
-    let Payload { from, to, ecn, udp, bytes } = Payload::new(contents)?;
-    let udp_len = if udp { UdpHeader::LEN } else { 0 };
+    let Payload { from, to, ecn, ports, mut bytes } = Payload::new(contents)?;
+    let udp_len = if ports.is_some() { UdpHeader::LEN } else { 0 };
     let header = (size as usize).saturating_sub(udp_len + bytes.len());
     let ttl = FIRST_TTL.saturating_sub(hops).max(1) as u8;
-    let protocol = if udp { IpNumber::UDP } else { IpNumber::SCTP };
-    let udp_header = match (from.ip, to.ip) {
+    let protocol = match contents {
+        _ if ports.is_some() => IpNumber::UDP,
+        Contents::Tcp(_) => IpNumber::TCP,
+        _ => IpNumber::SCTP,
+    };
+    let tcp = protocol == IpNumber::TCP;
+    let udp_header = match (from, to) {
         (IpAddr::V6(source), IpAddr::V6(destination)) => {
             let ip = Ipv6Header {
                 traffic_class: ecn_bits(ecn).value(),
@@ -40,13 +49,19 @@ pub(super) fn put(
                 ..Ipv6Header::default()
             };
             out.put_slice(&ip.to_bytes());
-            udp.then(|| UdpHeader::with_ipv6_checksum(from.udp, to.udp, &ip, &bytes))
+            if tcp {
+                sign(&mut bytes, |tcp, data| tcp.calc_checksum_ipv6_raw(ip.source, ip.destination, data));
+            }
+            ports.map(|(source, destination)| UdpHeader::with_ipv6_checksum(source, destination, &ip, &bytes))
         }
         (source, destination) => {
             let addresses = [source, destination].map(octets);
             let ip = ipv4(ecn, ttl, header, udp_len + bytes.len(), protocol, addresses);
             out.put_slice(&ip.to_bytes());
-            udp.then(|| UdpHeader::with_ipv4_checksum(from.udp, to.udp, &ip, &bytes))
+            if tcp {
+                sign(&mut bytes, |tcp, data| tcp.calc_checksum_ipv4_raw(ip.source, ip.destination, data));
+            }
+            ports.map(|(source, destination)| UdpHeader::with_ipv4_checksum(source, destination, &ip, &bytes))
         }
     };
     if let Some(udp) = udp_header {
@@ -56,13 +71,20 @@ pub(super) fn put(
     Ok(())
 }
 
+/// Fills in the checksum of a TCP segment.
+fn sign(bytes: &mut BytesMut, checksum: impl Fn(&TcpHeader, &[u8]) -> Result<u16, ValueTooBigError<usize>>) {
+    let (header, data) = TcpHeader::from_slice(bytes).expect("it was just written");
+    let sum = checksum(&header, data).expect("no MTU is beyond what a checksum can cover");
+    bytes[TCP_CHECKSUM].copy_from_slice(&sum.to_be_bytes());
+}
+
 /// What IP carries.
 struct Payload {
-    from: Address,
-    to: Address,
+    from: IpAddr,
+    to: IpAddr,
     ecn: Ecn,
-    /// There is a header of UDP before the bytes.
-    udp: bool,
+    /// There is a header of UDP with these ports before the bytes.
+    ports: Option<(u16, u16)>,
     bytes: BytesMut,
 }
 
@@ -73,11 +95,18 @@ impl Payload {
                 let mut bytes = BytesMut::with_capacity(packet.size());
                 packet.encode(&mut bytes)?;
                 let Packet { from, to, ecn, .. } = *packet;
-                Ok(Payload { from, to, ecn, udp: from.udp != 0, bytes })
+                let ports = (from.udp != 0).then_some((from.udp, to.udp));
+                Ok(Payload { from: from.ip, to: to.ip, ecn, ports, bytes })
+            }
+            Contents::Tcp(&TcpPacket { from, to, ref segment, .. }) => {
+                let mut bytes = BytesMut::from(&tcp::header(segment).to_bytes()[..]);
+                bytes.put_bytes(0, segment.length as usize);
+                Ok(Payload { from, to, ecn: Ecn::NotEct, ports: None, bytes })
             }
             Contents::Datagram(&Datagram { from, to, payload }) => {
                 let bytes = BytesMut::zeroed(payload as usize);
-                Ok(Payload { from, to, ecn: Ecn::NotEct, udp: true, bytes })
+                let ports = Some((from.udp, to.udp));
+                Ok(Payload { from: from.ip, to: to.ip, ecn: Ecn::NotEct, ports, bytes })
             }
         }
     }

@@ -138,6 +138,7 @@ impl Told {
         let link = |direction: &str| ("wire".to_owned(), direction.to_owned());
         writer.begin(&Names {
             flows: vec!["f".to_owned()],
+            protocols: vec!["sctp"],
             links: vec![link("a>b"), link("b>a")],
             ..Names::default()
         });

@@ -12,7 +12,7 @@ use super::comment::{comment, dropped};
 use super::option::{RADIOTAP, RAW};
 use super::{block, datagram, radio};
 use crate::medium::wire::DropCause;
-use crate::observe::trace::{Contents, Datagram, Names, Observer, RadioFrame, Record, Shown};
+use crate::observe::trace::{Contents, Datagram, Names, Observer, RadioFrame, Record, Shown, TcpPacket};
 
 /// Packets that wait at most for what becomes of an earlier one; beyond, the earliest is written as if it had
 /// arrived, and appears once more if it does not.
@@ -61,6 +61,7 @@ pub(super) struct Held {
 /// What was in a packet.
 enum Owned {
     Sctp(Packet),
+    Tcp(TcpPacket),
     Datagram(Datagram),
 }
 
@@ -68,6 +69,7 @@ impl Owned {
     fn new(contents: Contents<'_>) -> Self {
         match contents {
             Contents::Sctp(packet) => Owned::Sctp(packet.clone()),
+            Contents::Tcp(packet) => Owned::Tcp(packet.clone()),
             Contents::Datagram(datagram) => Owned::Datagram(datagram.clone()),
         }
     }
@@ -75,6 +77,7 @@ impl Owned {
     fn contents(&self) -> Contents<'_> {
         match self {
             Owned::Sctp(packet) => Contents::Sctp(packet),
+            Owned::Tcp(packet) => Contents::Tcp(packet),
             Owned::Datagram(datagram) => Contents::Datagram(datagram),
         }
     }

@@ -295,7 +295,7 @@ fn detail(kind: &NoteKind) -> Option<(Option<PathId>, Detail)> {
     let number = |tsn: &Tsn| u64::from(tsn.0);
     Some(match *kind {
         NoteKind::Window { path, cwnd, ssthresh, flight, marked } => {
-            (Some(path), Detail::Window { cwnd, ssthresh, flight, marked })
+            (Some(path), Detail::Window { cwnd, ssthresh, flight, marked, segments: None })
         }
         NoteKind::Rto { path, rto, srtt } => (Some(path), Detail::Rto { rto, srtt }),
         NoteKind::PeerWindow { bytes } => (None, Detail::PeerWindow { bytes }),

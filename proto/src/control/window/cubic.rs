@@ -1,0 +1,253 @@
+//! `cubic`: the window of RFC 9438, which after a loss grows along a cubic function of time towards the window of the
+//! loss. It counts in its unit; time and round trips are in seconds.
+
+use super::{Acked, Congestion, Loss, Lost, Sibling, Start};
+use crate::Time;
+use crate::control::rtt::RttEstimate;
+
+/// How steeply the window grows, in units per cubic second.
+//= rfc9438#section-4.2
+const C: f64 = 0.4;
+/// What a loss leaves of the window.
+//= rfc9438#section-4.6
+const BETA: f64 = 0.7;
+/// The growth a round trip of the estimate of Reno's window, so that it takes the same average share as Reno.
+//= rfc9438#section-4.3
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+/// The window grows by half at most a round trip.
+const STEEPEST: f64 = 1.5;
+
+/// The window of one path.
+pub struct Cubic {
+    unit: f64,
+    /// The window and its threshold, in units.
+    window: f64,
+    ssthresh: f64,
+    /// The window before the last cut, and what the curve aims at.
+    before_cut: f64,
+    most: f64,
+    stage: Option<Stage>,
+    /// The last cut was that of a timeout: the next curve begins at its middle.
+    timed_out: bool,
+    rtt: Option<RttEstimate>,
+}
+
+/// A stage of congestion avoidance.
+#[derive(Copy, Clone)]
+struct Stage {
+    since: Time,
+    /// Seconds until the curve is at `most`.
+    k: f64,
+    most: f64,
+    /// What Reno's window would be.
+    reno: f64,
+}
+
+impl Cubic {
+    /// The window of a path that begins so.
+    pub fn new(start: Start) -> Self {
+        let unit = start.unit as f64;
+        let ssthresh = if start.ssthresh == u64::MAX { f64::INFINITY } else { start.ssthresh as f64 / unit };
+        Cubic {
+            unit,
+            window: start.window as f64 / unit,
+            ssthresh,
+            before_cut: 0.0,
+            most: 0.0,
+            stage: None,
+            timed_out: false,
+            rtt: None,
+        }
+    }
+
+    //= rfc9438#section-4.2
+    fn begin(&mut self, now: Time) -> Stage {
+        let most = if self.timed_out || self.most < self.window { self.window } else { self.most };
+        let k = libm::cbrt((most - self.window) / C);
+        self.timed_out = false;
+        Stage { since: now, k, most, reno: self.window }
+    }
+
+    fn avoid_congestion(&mut self, acked: &Acked) {
+        let mut stage = self.stage.unwrap_or_else(|| self.begin(acked.now));
+        let segments = acked.all() as f64 / self.unit;
+        //= rfc9438#section-4.3
+        let alpha = if stage.reno < self.before_cut { ALPHA } else { 1.0 };
+        stage.reno += alpha * segments / self.window;
+        let elapsed = acked.now.since(stage.since).as_secs_f64();
+        let rtt = self.rtt.map_or(0.0, |rtt| rtt.srtt.as_secs_f64());
+        if stage.at(elapsed) < stage.reno {
+            self.window = self.window.max(stage.reno);
+        } else {
+            //= rfc9438#section-4.4
+            let target = stage.at(elapsed + rtt).clamp(self.window, STEEPEST * self.window);
+            self.window += (target - self.window) / self.window * segments;
+        }
+        self.stage = Some(stage);
+    }
+}
+
+impl Stage {
+    /// The curve, `elapsed` seconds after its beginning.
+    //= rfc9438#section-4.2
+    fn at(&self, elapsed: f64) -> f64 {
+        let t = elapsed - self.k;
+        C * t * t * t + self.most
+    }
+}
+
+impl Congestion for Cubic {
+    fn window(&self) -> u64 {
+        (self.window * self.unit) as u64
+    }
+
+    fn ssthresh(&self) -> u64 {
+        (self.ssthresh * self.unit) as u64
+    }
+
+    fn acked(&mut self, acked: &Acked, _: &[Sibling]) {
+        if let Some(rtt) = acked.rtt {
+            self.rtt = Some(self.rtt.map_or_else(|| RttEstimate::first(rtt), |before| before.with(rtt)));
+        }
+        // A window that did not limit the sender says nothing about the network.
+        //= rfc9438#section-5.8
+        let full = acked.flight_before as f64 + self.unit > self.window * self.unit;
+        if acked.recovery || acked.all() == 0 || !full {
+            return;
+        }
+        if self.window < self.ssthresh {
+            self.window += (acked.all() as f64 / self.unit).min(1.0);
+        } else {
+            self.avoid_congestion(acked);
+        }
+    }
+
+    //= rfc9438#section-4.6
+    fn lost(&mut self, lost: &Lost, _: &[Sibling]) {
+        self.before_cut = self.window;
+        // Fast convergence: a window that shrinks leaves room to newer flows.
+        //= rfc9438#section-4.7
+        self.most = if self.window < self.most { self.window * (1.0 + BETA) / 2.0 } else { self.window };
+        self.ssthresh = (self.window * BETA).max(2.0);
+        self.stage = None;
+        match lost.how {
+            Loss::Missing => self.window = self.ssthresh,
+            //= rfc9438#section-4.8
+            Loss::Timeout => (self.window, self.timed_out) = (1.0, true),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Duration;
+
+    const UNIT: u64 = 1000;
+
+    fn cubic(window: u64, ssthresh: u64) -> Cubic {
+        Cubic::new(Start { unit: UNIT, window: window * UNIT, ssthresh: ssthresh.saturating_mul(UNIT) })
+    }
+
+    fn lost(how: Loss) -> Lost {
+        Lost { now: Time::ZERO, how, outstanding: 0 }
+    }
+
+    /// Acknowledges a window a round trip for so many seconds; returns the windows at the ends of the round trips.
+    fn run(cubic: &mut Cubic, from: f64, seconds: f64, rtt: f64) -> Vec<f64> {
+        let mut seen = Vec::new();
+        let rounds = (seconds / rtt) as u32;
+        for round in 1..=rounds {
+            let now = Time::ZERO + Duration::from_secs_f64(from + f64::from(round) * rtt);
+            for _ in 0..cubic.window as u32 {
+                let flight = cubic.window();
+                let rtt = Some(Duration::from_secs_f64(rtt));
+                let acked = Acked {
+                    now,
+                    cumulative: UNIT,
+                    gap: 0,
+                    advanced: true,
+                    recovery: false,
+                    flight_before: flight,
+                    flight: flight - UNIT,
+                    rtt,
+                };
+                cubic.acked(&acked, &[]);
+            }
+            seen.push(cubic.window);
+        }
+        seen
+    }
+
+    //= rfc9438#section-4.6
+    #[test]
+    fn a_loss_leaves_seven_tenths() {
+        let mut window = cubic(100, u64::MAX);
+        window.lost(&lost(Loss::Missing), &[]);
+        assert_eq!((window.window(), window.ssthresh()), (70_000, 70_000));
+    }
+
+    //= rfc9438#section-4.2
+    //= rfc9438#section-4.4
+    #[test]
+    fn the_curve_is_back_at_the_old_window_after_k_seconds() {
+        let mut window = cubic(1000, u64::MAX);
+        window.lost(&lost(Loss::Missing), &[]);
+        // K = cbrt(300 / 0.4) = 9.086 s.
+        let seen = run(&mut window, 0.0, 18.0, 0.1);
+        let at = |seconds: f64| seen[(seconds * 10.0) as usize - 1];
+        assert!((990.0..=1000.5).contains(&at(9.0)), "{}", at(9.0));
+        assert!(at(4.5) < 970.0, "concave before");
+        assert!(at(17.9) > 1150.0, "convex behind: {}", at(17.9));
+        let steps = |from: f64| at(from + 1.0) - at(from);
+        assert!(steps(1.0) > steps(8.5) && steps(16.0) > steps(9.0), "flat in the middle");
+    }
+
+    //= rfc9438#section-4.3
+    #[test]
+    fn short_round_trips_grow_as_reno_would() {
+        let mut window = cubic(100, u64::MAX);
+        window.lost(&lost(Loss::Missing), &[]);
+        let seen = run(&mut window, 0.0, 0.1, 0.01);
+        let grown = seen[9] - 70.0;
+        assert!((ALPHA * 9.5..=ALPHA * 10.5).contains(&grown), "{grown} in ten round trips");
+    }
+
+    //= rfc9438#section-4.7
+    #[test]
+    fn a_second_loss_below_the_old_window_aims_lower() {
+        let mut window = cubic(100, u64::MAX);
+        window.lost(&lost(Loss::Missing), &[]);
+        window.lost(&lost(Loss::Missing), &[]);
+        assert_eq!(window.most, 70.0 * 0.85);
+    }
+
+    //= rfc9438#section-4.8
+    #[test]
+    fn a_timeout_starts_over_and_its_curve_at_the_window_of_then() {
+        let mut window = cubic(100, u64::MAX);
+        window.lost(&lost(Loss::Timeout), &[]);
+        assert_eq!((window.window(), window.ssthresh()), (1000, 70_000));
+        run(&mut window, 0.0, 0.8, 0.1);
+        assert!(window.window >= 70.0, "slow start: {}", window.window);
+        assert_eq!(window.stage.map(|stage| stage.k), Some(0.0));
+    }
+
+    //= rfc9438#section-5.8
+    #[test]
+    fn an_idle_application_does_not_grow_it() {
+        let mut window = cubic(10, 5);
+        let acked = Acked {
+            now: Time::ZERO,
+            cumulative: UNIT,
+            gap: 0,
+            advanced: true,
+            recovery: false,
+            flight_before: 2 * UNIT,
+            flight: UNIT,
+            rtt: None,
+        };
+        window.acked(&acked, &[]);
+        assert_eq!(window.window(), 10_000);
+    }
+}

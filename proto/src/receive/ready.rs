@@ -1,0 +1,109 @@
+//! Messages, and parts of messages, that the user can read.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use crate::Delivery;
+use crate::wire::chunk::padded;
+
+/// What held chunks occupy.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Held {
+    /// Bytes of the chunks, padding included.
+    pub(super) bytes: u64,
+    pub(super) chunks: u64,
+}
+
+impl Held {
+    pub(super) fn one(chunk: usize) -> Self {
+        Held { bytes: padded(chunk) as u64, chunks: 1 }
+    }
+}
+
+impl std::ops::AddAssign for Held {
+    fn add_assign(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.chunks += other.chunks;
+    }
+}
+
+impl std::ops::SubAssign for Held {
+    fn sub_assign(&mut self, other: Self) {
+        self.bytes -= other.bytes;
+        self.chunks -= other.chunks;
+    }
+}
+
+/// A message of which a part was delivered.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Begun {
+    /// Its number.
+    pub(super) message: u64,
+    pub(super) ppid: u32,
+}
+
+#[derive(Default)]
+pub(super) struct Ready {
+    queue: VecDeque<(Delivery, Held)>,
+    /// Messages numbered so far.
+    messages: u64,
+}
+
+impl Ready {
+    /// Deliveries that wait.
+    pub(super) fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// The next for the user, and what its chunks occupied.
+    pub(super) fn pop(&mut self) -> Option<(Delivery, Held)> {
+        self.queue.pop_front()
+    }
+
+    /// A message of one chunk, of this size.
+    pub(super) fn whole(&mut self, (stream, unordered): (u16, bool), ppid: u32, size: usize, payload: Bytes) {
+        let (message, pieces) = (self.number(), SmallVec::from_buf([payload]));
+        let (complete, abandoned) = (true, false);
+        let delivery = Delivery { stream, ppid, unordered, message, complete, abandoned, pieces };
+        self.queue.push_back((delivery, Held::one(size)));
+    }
+
+    /// A message, or a part of one, made of these chunks; `begun` tells its number. Each comes with its size.
+    pub(super) fn joined(
+        &mut self,
+        (stream, unordered): (u16, bool),
+        begun: Begun,
+        complete: bool,
+        chunks: impl Iterator<Item = (usize, Bytes)>,
+    ) {
+        let Begun { message, ppid } = begun;
+        let (mut pieces, mut held) = (SmallVec::with_capacity(chunks.size_hint().0), Held::default());
+        for (size, payload) in chunks {
+            held += Held::one(size);
+            pieces.push(payload);
+        }
+        let abandoned = false;
+        self.queue
+            .push_back((Delivery { stream, ppid, unordered, message, complete, abandoned, pieces }, held));
+    }
+
+    /// The end of a message of which a part was delivered, and the rest is given up.
+    pub(super) fn given_up(&mut self, (stream, unordered): (u16, bool), begun: Begun) {
+        let Begun { message, ppid } = begun;
+        let (complete, abandoned, pieces) = (true, true, SmallVec::new());
+        let delivery = Delivery { stream, ppid, unordered, message, complete, abandoned, pieces };
+        self.queue.push_back((delivery, Held::default()));
+    }
+
+    /// A number that no other message has.
+    pub(super) fn number(&mut self) -> u64 {
+        self.messages += 1;
+        self.messages
+    }
+}

@@ -1,0 +1,217 @@
+//! A TCP connection with its application, as an agent.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use anabranch_proto::policy::Why as Data;
+use anabranch_proto::{Limit, PathId, Purpose, Reason, Time};
+
+use super::codec::through_the_codec;
+use super::connection::{Connection, Output as Said, State};
+use super::segment::{Segment, TcpNote, TcpPacket, Why};
+use crate::observe::trace::Detail;
+use crate::results::{FlowResult, PathResult};
+use crate::traffic::{Pace, Sink};
+use crate::transport::{Agent, Body, Frame, Output, Stage};
+
+/// One end of a TCP flow.
+pub(crate) struct TcpAgent {
+    pub(super) connection: Connection,
+    pub(super) application: Application,
+    pub(super) place: Place,
+    /// Bytes given by the application that may wait for their acknowledgement.
+    pub(super) send_buffer: u64,
+    /// The connection was begun.
+    pub(super) begun: bool,
+    pub(super) details: VecDeque<(Time, TcpNote)>,
+    pub(super) details_on: bool,
+}
+
+/// What drives an end.
+pub(super) enum Application {
+    /// Opens the connection, and sends.
+    Sender(Pace),
+    /// Reads.
+    Reader(Sink),
+}
+
+/// Where an end is.
+pub(super) struct Place {
+    pub(super) from: IpAddr,
+    pub(super) to: IpAddr,
+    /// Where the route to the other end begins.
+    pub(super) route: u32,
+    /// Bytes of IP header before every segment.
+    pub(super) ip_header: u32,
+    /// What the path is called.
+    pub(super) path: String,
+    /// Through the codec?
+    pub(super) wire: bool,
+}
+
+impl TcpAgent {
+    /// Whether it tells details.
+    pub(crate) fn set_details(&mut self, on: bool) {
+        self.details_on = on;
+        self.connection.set_notes(on);
+    }
+
+    /// The reading application, if this is the receiver's end.
+    pub(crate) fn sink(&self) -> Option<&Sink> {
+        match &self.application {
+            Application::Sender(_) => None,
+            Application::Reader(sink) => Some(sink),
+        }
+    }
+
+    /// What the application does by itself.
+    fn act(&mut self, now: Time) {
+        match &mut self.application {
+            Application::Sender(pace) => {
+                self.begun |= now >= pace.start();
+                pace.set_refused(self.connection.unacknowledged() >= self.send_buffer);
+                while let Some(bytes) = pace.due(now) {
+                    self.connection.write(bytes as u64);
+                    pace.taken(bytes);
+                    pace.set_refused(self.connection.unacknowledged() >= self.send_buffer);
+                }
+                if pace.exhausted() {
+                    self.connection.close();
+                }
+            }
+            Application::Reader(sink) => {
+                sink.set_readable(self.connection.readable() > 0);
+                while sink.due(now) {
+                    let bytes = self.connection.readable().min(u64::from(u16::MAX));
+                    self.connection.read(bytes);
+                    sink.took(now, bytes as usize);
+                    sink.set_readable(self.connection.readable() > 0);
+                }
+                if self.connection.ended() {
+                    self.connection.close();
+                }
+            }
+        }
+    }
+
+    fn frame(&self, segment: Segment, offset: u64) -> Frame {
+        let size = segment.size() + self.place.ip_header;
+        let segment = if self.place.wire { through_the_codec(&segment) } else { segment };
+        let packet = TcpPacket { from: self.place.from, to: self.place.to, offset, segment };
+        Frame::new(Body::Tcp(Box::new(packet)), size, self.place.route)
+    }
+
+    /// When the application acts by itself.
+    fn wakes(&self) -> Option<Time> {
+        match &self.application {
+            Application::Sender(pace) if !self.begun => Some(pace.start()),
+            Application::Sender(pace) => pace.wakes(),
+            Application::Reader(sink) => sink.wakes(),
+        }
+    }
+}
+
+impl Agent for TcpAgent {
+    fn handle(&mut self, now: Time, frame: Frame) {
+        if let Body::Tcp(packet) = frame.body {
+            self.begun = true;
+            self.connection.handle(now, &packet.segment);
+        }
+    }
+
+    fn poll(&mut self, now: Time) -> Output {
+        self.act(now);
+        if !self.begun {
+            return Output::Wait(self.wakes());
+        }
+        let said = self.connection.poll(now);
+        if self.details_on {
+            self.details.extend(self.connection.take_notes());
+        }
+        match said {
+            Said::Transmit(segment, offset, why) => {
+                Output::Transmit(self.frame(segment, offset), reason(why))
+            }
+            Said::Wait(until) => match self.details.pop_front() {
+                Some((at, note)) => detail(at, note),
+                None => Output::Wait(until.into_iter().chain(self.wakes()).min()),
+            },
+        }
+    }
+
+    fn stage(&self) -> Stage {
+        let reading = matches!(&self.application, Application::Reader(_) if self.connection.readable() > 0);
+        match (self.connection.state(), &self.application) {
+            (State::Closed | State::Lost, _) if !reading => Stage::Over,
+            (State::Listen, Application::Reader(_)) => Stage::Idle,
+            _ => Stage::Busy,
+        }
+    }
+
+    fn path_name(&self, _: PathId) -> Option<&str> {
+        Some(&self.place.path)
+    }
+}
+
+/// What TCP alone knows of a flow at the end of a run.
+pub(crate) fn complete(client: &TcpAgent, server: &TcpAgent, result: &mut FlowResult) {
+    let (done, path) = (client.connection.counts(), client.connection.path());
+    result.packets = done.segments;
+    result.timeouts = done.timeouts;
+    result.fast_recoveries = done.fast_recoveries;
+    result.probes = done.probes;
+    result.duplicates = server.connection.duplicates();
+    result.outcome = match (client.connection.state(), server.connection.state()) {
+        (State::Lost, _) | (_, State::Lost) => "lost",
+        (State::Closed, _) => "closed",
+        _ => "open",
+    };
+    let name = client.place.path.clone();
+    result.retransmissions.fast.insert(name.clone(), done.fast_retransmissions);
+    result.retransmissions.timeout.insert(name.clone(), done.timeout_retransmissions);
+    result.paths = vec![PathResult {
+        name,
+        state: "active",
+        chunks: path.segments,
+        delivered: path.delivered,
+        cwnd: path.cwnd,
+        ssthresh: Some(path.ssthresh).filter(|ssthresh| *ssthresh != u64::MAX),
+        srtt: path.srtt.map(|srtt| srtt.as_secs_f64()),
+        rto: path.rto.as_secs_f64(),
+    }];
+}
+
+fn detail(at: Time, note: TcpNote) -> Output {
+    let detail = match note {
+        TcpNote::Window { cwnd, cwnd_segments, ssthresh, flight, marked } => {
+            Detail::Window { cwnd, ssthresh, flight, marked, segments: Some(cwnd_segments) }
+        }
+        TcpNote::Rto { rto, srtt } => Detail::Rto { rto, srtt },
+        TcpNote::PeerWindow { bytes } => Detail::PeerWindow { bytes },
+        TcpNote::Sent { sequence, size, why } => Detail::Sent { number: sequence, size, why: data(why) },
+        TcpNote::Marked { sequence, why } => Detail::Marked { number: sequence, why: data(why) },
+        TcpNote::Timeout => Detail::Timeout,
+        TcpNote::Acked { bytes } => Detail::Acked { cumulative: bytes },
+    };
+    Output::Detail(at, Some(PathId(0)), detail)
+}
+
+fn data(why: Why) -> Data {
+    match why {
+        Why::Missing => Data::Missing,
+        Why::Timeout => Data::Timeout,
+        Why::WindowProbe => Data::WindowProbe,
+        Why::New | Why::Setup | Why::Acknowledgement | Why::Close => Data::New,
+    }
+}
+
+fn reason(why: Why) -> Reason {
+    let (purpose, limit) = match why {
+        Why::Setup => (Purpose::Setup, Limit::Control),
+        Why::Acknowledgement => (Purpose::Sack, Limit::Control),
+        Why::Close => (Purpose::Shutdown, Limit::Control),
+        Why::WindowProbe => (Purpose::Data(data(why)), Limit::Granted),
+        Why::New | Why::Missing | Why::Timeout => (Purpose::Data(data(why)), Limit::Window),
+    };
+    Reason { purpose, path: Some(PathId(0)), limit, oversize: false }
+}

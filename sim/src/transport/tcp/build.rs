@@ -1,0 +1,114 @@
+//! The agents of a TCP flow: their parameters, ports and routes.
+
+use std::collections::VecDeque;
+
+use anabranch_proto::control::window::MakePath;
+use anabranch_proto::policy::PolicyError;
+use anabranch_proto::{Config, Duration, Policies};
+
+use super::agent::{Application, Place, TcpAgent};
+use super::config::{STANDARD_WINDOW, TcpConfig};
+use super::connection::{Connection, Identity};
+use super::segment::{HEADER, Sequence};
+use crate::chance::stream_seed;
+use crate::error::{Item, RunError};
+use crate::scenario::Tcp;
+use crate::traffic::{Pace, Sink};
+use crate::transport::{Routes, Site};
+
+/// What the application may give before its first byte is acknowledged, at least.
+const LEAST_SEND_BUFFER: u64 = 1 << 20;
+
+/// The two ends of a TCP flow; the one that sends is agent number `first`.
+pub(crate) fn agents(
+    site: &Site<'_>,
+    tcp: &Tcp,
+    policies: &Policies,
+    routes: &mut Routes,
+    first: usize,
+) -> Result<[TcpAgent; 2], RunError> {
+    let config = config(site, tcp);
+    let (client, server) = site.ends.paths.first().copied().unwrap_or_default();
+    let (from, to) = (site.ends.client[client], site.ends.server[server]);
+    let [local, remote] = site.addresses(0);
+    let (here, there) = (local[client].address.ip, remote[server].address.ip);
+    let ports = (site.port(), site.port());
+    let agent = |application, (from_ip, to_ip), route, side: &str| {
+        let sender = matches!(application, Application::Sender(_));
+        let identity = identity(site, &config, side, ports);
+        let window = window(site, &config, policies)?;
+        let connection = match sender {
+            true => Connection::connect(config.clone(), identity, window),
+            false => Connection::listen(config.clone(), identity, window),
+        };
+        let place = Place {
+            from: from_ip,
+            to: to_ip,
+            route,
+            ip_header: site.ip_header(),
+            path: site.ends.name(client, server).to_owned(),
+            wire: site.scenario.wire,
+        };
+        let send_buffer = LEAST_SEND_BUFFER.max(2 * config.receive_window);
+        let details = VecDeque::new();
+        Ok(TcpAgent { connection, application, place, send_buffer, begun: false, details, details_on: false })
+    };
+    let message = site.flow.message_size.unwrap_or(config.segment_size);
+    let pace = Application::Sender(Pace::new(site.flow, message));
+    let sink = Application::Reader(Sink::new(site.flow));
+    let there_route = routes.add(site.network, from, to, first + 1);
+    let back_route = routes.add(site.network, to, from, first);
+    Ok([
+        agent(pace, (here, there), there_route, "client")?,
+        agent(sink, (there, here), back_route, "server")?,
+    ])
+}
+
+/// Whether both ends can be made.
+pub(crate) fn check(site: &Site<'_>, tcp: &Tcp, policies: &Policies) -> Result<(), RunError> {
+    let config = config(site, tcp);
+    let most = largest_segment(site);
+    let refused = |key, why| Err(RunError::Value { item: Item::Flow(site.flow.name.clone()), key, why });
+    match () {
+        _ if most < 1 => refused("mtu", "no TCP segment fits the MTU of every link on the route"),
+        _ if !(1..=most).contains(&config.segment_size) => {
+            refused("segment_size", "a segment must fit the MTU of every link on its route, with its headers")
+        }
+        _ if config.receive_window < u64::from(config.segment_size) => {
+            refused("receive_window", "it must hold at least one segment")
+        }
+        _ if config.initial_window < u64::from(config.segment_size) => {
+            refused("initial_window", "it must admit at least one segment")
+        }
+        _ if config.rto_min > config.rto_max => refused("rto_min", "it must not exceed `rto_max`"),
+        _ => window(site, &config, policies).map(drop),
+    }
+}
+
+/// User data that fits a packet of the route.
+fn largest_segment(site: &Site<'_>) -> u32 {
+    site.mtu().min(65_535).saturating_sub(site.ip_header() + HEADER)
+}
+
+fn config(site: &Site<'_>, tcp: &Tcp) -> TcpConfig {
+    tcp.config(largest_segment(site))
+}
+
+/// First sequence numbers and the phase of the clock are drawn by name.
+fn identity(site: &Site<'_>, config: &TcpConfig, side: &str, (local, remote): (u16, u16)) -> Identity {
+    let seed = stream_seed(site.scenario.seed, &format!("flow/{}/{side}", site.flow.name));
+    let number = |at: usize| u32::from_le_bytes([seed[at], seed[at + 1], seed[at + 2], seed[at + 3]]);
+    let nanos = u64::try_from(config.rto_tick.as_nanos()).unwrap_or(u64::MAX);
+    let phase = (u128::from(nanos) * u128::from(number(4))) >> 32;
+    Identity { local, remote, first: Sequence(number(0)), phase: Duration::from_nanos(phase as u64) }
+}
+
+/// What makes the window, unless it is the variant's own. Window policies get the units from the connection.
+fn window(site: &Site<'_>, config: &TcpConfig, policies: &Policies) -> Result<Option<MakePath>, RunError> {
+    if config.window.name == STANDARD_WINDOW && config.window.settings.is_empty() {
+        return Ok(None);
+    }
+    let refused =
+        |error: PolicyError| RunError::Policy { flow: site.flow.name.clone(), key: "window", error };
+    policies.window(&config.window, &Config::default()).map(Some).map_err(refused)
+}

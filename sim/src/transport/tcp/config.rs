@@ -1,0 +1,138 @@
+//! What a TCP connection can be told, and the variants: named sets of defaults.
+
+use anabranch_proto::control::window::Halving;
+use anabranch_proto::{Duration, PolicySpec};
+
+/// The name of each variant's own window.
+pub(super) const STANDARD_WINDOW: &str = "standard";
+
+/// The parameters of a TCP flow, at both ends.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TcpConfig {
+    /// User data in a segment, in bytes.
+    pub segment_size: u32,
+    /// Bytes that the receiver buffers and advertises.
+    pub receive_window: u64,
+    /// The initial congestion window, in bytes.
+    pub initial_window: u64,
+    /// The initial slow-start threshold, in bytes; `None`: none.
+    pub initial_ssthresh: Option<u64>,
+    /// In-order segments for one acknowledgement.
+    pub ack_every: u32,
+    /// How long an acknowledgement waits for further segments.
+    pub ack_delay: Duration,
+    /// SACK blocks in an acknowledgement; 0: SACK is not used.
+    pub sack_blocks: u32,
+    /// Whether the first two duplicate acknowledgements send new data (RFC 3042).
+    pub limited_transmit: bool,
+    /// What half a window is.
+    pub halving: Halving,
+    /// The retransmission timeout before any measurement.
+    pub rto_initial: Duration,
+    /// Its lower bound.
+    pub rto_min: Duration,
+    /// Its upper bound.
+    pub rto_max: Duration,
+    /// The tick of the clock that round trips are measured with; zero: an exact clock.
+    pub rto_tick: Duration,
+    /// The congestion window: "standard" for the variant's own, or a window policy.
+    pub window: PolicySpec,
+    /// Which algorithm finds and repairs losses.
+    pub recovery: RecoveryKind,
+}
+
+/// How losses are found and repaired.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum RecoveryKind {
+    /// RFC 6675 with SACK, RFC 6582 (NewReno) without.
+    Standard,
+    /// As ns-2's `Agent/TCP/Sack1`, which counts packets.
+    Sack1,
+}
+
+/// A named set of defaults.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Variant {
+    /// Today's standards: RFC 5681, 6298, 6675, 6928, 3042.
+    Standard,
+    /// The same without SACK: RFC 6582.
+    NewReno,
+    /// ns-2 2.35's `Agent/TCP/Sack1` with `TCPSink/Sack1`.
+    Sack1,
+    /// The same as it was in 2002: `singledup_ 0`, `precisionReduce_ 0`, `minrto_ 1`.
+    Sack1Of2002,
+}
+
+impl Variant {
+    /// Every variant with its name in a scenario.
+    pub const NAMES: [(&'static str, Variant); 4] = [
+        ("standard", Variant::Standard),
+        ("newreno", Variant::NewReno),
+        ("sack1", Variant::Sack1),
+        ("sack1-2002", Variant::Sack1Of2002),
+    ];
+
+    /// The variant called `name`.
+    pub fn named(name: &str) -> Option<Variant> {
+        Self::NAMES.iter().find(|row| row.0 == name).map(|row| row.1)
+    }
+
+    /// Its defaults for segments of `segment_size` bytes. Windows of ns-2 are counted in packets.
+    pub fn defaults(self, segment_size: u32) -> TcpConfig {
+        match self {
+            Variant::Standard => standard(segment_size),
+            Variant::NewReno => TcpConfig { sack_blocks: 0, ..standard(segment_size) },
+            Variant::Sack1 => sack1(segment_size),
+            Variant::Sack1Of2002 => TcpConfig {
+                limited_transmit: false,
+                halving: Halving::Whole,
+                rto_min: Duration::from_secs(1),
+                ..sack1(segment_size)
+            },
+        }
+    }
+}
+
+fn standard(segment_size: u32) -> TcpConfig {
+    TcpConfig {
+        segment_size,
+        receive_window: 1 << 20,
+        initial_window: rfc6928(segment_size),
+        initial_ssthresh: None,
+        ack_every: 2,
+        ack_delay: Duration::from_millis(200),
+        sack_blocks: 4,
+        limited_transmit: true,
+        halving: Halving::Fraction,
+        rto_initial: Duration::from_secs(1),
+        rto_min: Duration::from_secs(1),
+        rto_max: Duration::from_secs(60),
+        rto_tick: Duration::ZERO,
+        window: PolicySpec::named(STANDARD_WINDOW),
+        recovery: RecoveryKind::Standard,
+    }
+}
+
+/// The initial window of today: ten segments, of at most 14 600 bytes unless they are large.
+//= rfc6928#section-2
+fn rfc6928(segment_size: u32) -> u64 {
+    let segment = u64::from(segment_size);
+    (10 * segment).min((2 * segment).max(14_600))
+}
+
+fn sack1(segment_size: u32) -> TcpConfig {
+    let packets = |n: u64| n * u64::from(segment_size);
+    TcpConfig {
+        receive_window: packets(20),
+        initial_window: packets(2),
+        initial_ssthresh: Some(packets(20)),
+        ack_every: 1,
+        ack_delay: Duration::from_millis(100),
+        sack_blocks: 3,
+        rto_initial: Duration::from_secs(3),
+        rto_min: Duration::from_millis(200),
+        rto_tick: Duration::from_millis(10),
+        recovery: RecoveryKind::Sack1,
+        ..standard(segment_size)
+    }
+}

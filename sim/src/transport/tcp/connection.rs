@@ -1,0 +1,415 @@
+//! A TCP connection, sans-I/O: segments and user calls in with the time, segments out of one `poll`.
+
+use anabranch_proto::control::window::{MakePath, Reno, Start};
+use anabranch_proto::{Duration, Time};
+
+use super::config::{RecoveryKind, TcpConfig};
+use super::flight::Counts;
+use super::receiver::{Receiver, scale};
+use super::segment::{Segment, Sequence, TcpNote, Why};
+use super::sender::{Piece, Sender};
+use super::window::{PacketWindow, Window};
+
+/// Which connection: ports and first sequence numbers.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Identity {
+    /// The port of this end.
+    pub(crate) local: u16,
+    /// The port of the other end.
+    pub(crate) remote: u16,
+    /// The sequence number of this end's SYN.
+    pub(crate) first: Sequence,
+    /// How far into a tick of `rto_tick` this end's clock began; below one tick.
+    pub(crate) phase: Duration,
+}
+
+/// Where a connection stands (RFC 9293 §3.3.2, as far as one end opens and closes first).
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// Waits for a SYN.
+    Listen,
+    /// Has sent a SYN.
+    SynSent,
+    /// Has answered a SYN.
+    SynReceived,
+    /// Data flow; either end may have sent FIN.
+    Established,
+    /// Both ends have sent FIN, and everything is acknowledged.
+    Closed,
+    /// The other end did not answer.
+    Lost,
+}
+
+/// One end of a connection.
+pub(crate) struct Connection {
+    identity: Identity,
+    config: TcpConfig,
+    state: State,
+    sender: Sender,
+    receiver: Receiver,
+    /// The number of the other end's first byte.
+    remote_first: Sequence,
+    /// How far the other end's window field is shifted.
+    remote_scale: u8,
+    /// How far ours is.
+    local_scale: u8,
+    syn: Syn,
+    policy: Option<MakePath>,
+}
+
+/// The SYN of this end, or its answer.
+#[derive(Copy, Clone, Debug)]
+struct Syn {
+    /// It has to leave.
+    due: bool,
+    /// When it left last.
+    sent: Time,
+    /// How often it left.
+    times: u32,
+    /// When it is sent again.
+    timer: Option<Time>,
+}
+
+/// SYNs before an end gives up.
+const SYN_TRIES: u32 = 10;
+/// Timeouts in a row before an end gives up (RFC 1122 §4.2.3.5: R2, at least 100 seconds).
+const DATA_TRIES: u32 = 15;
+
+/// What a connection has to say.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) enum Output {
+    /// Leaves now: the segment, which byte of the stream is its first, and why.
+    Transmit(Segment, u64, Why),
+    /// Nothing more now: poll after the next segment or call, and not later than this.
+    Wait(Option<Time>),
+}
+
+impl Connection {
+    /// The end that opens the connection, now. `policy` makes the window of another policy than the variant's own.
+    pub(crate) fn connect(config: TcpConfig, identity: Identity, policy: Option<MakePath>) -> Self {
+        Self::new(config, identity, policy, State::SynSent)
+    }
+
+    /// The end that waits for a SYN.
+    pub(crate) fn listen(config: TcpConfig, identity: Identity, policy: Option<MakePath>) -> Self {
+        Self::new(config, identity, policy, State::Listen)
+    }
+
+    fn new(config: TcpConfig, identity: Identity, policy: Option<MakePath>, state: State) -> Self {
+        let syn = Syn { due: state == State::SynSent, sent: Time::ZERO, times: 0, timer: None };
+        Connection {
+            identity,
+            state,
+            sender: Sender::new(config.clone(), window(&config, policy.as_ref(), false), identity.phase),
+            receiver: Receiver::new(&config),
+            remote_first: Sequence::default(),
+            remote_scale: 0,
+            local_scale: scale(config.receive_window),
+            syn,
+            policy,
+            config,
+        }
+    }
+
+    /// Where it stands.
+    pub(crate) fn state(&self) -> State {
+        self.state
+    }
+
+    /// What its sender has done.
+    pub(crate) fn counts(&self) -> Counts {
+        self.sender.counts()
+    }
+
+    /// Segments that its receiver got again.
+    pub(crate) fn duplicates(&self) -> u64 {
+        self.receiver.duplicates()
+    }
+
+    /// Gives data to be sent. They are zeros; only their number counts.
+    pub(crate) fn write(&mut self, bytes: u64) {
+        self.sender.flight.written += bytes;
+    }
+
+    /// Bytes given and not yet acknowledged.
+    pub(crate) fn unacknowledged(&self) -> u64 {
+        self.sender.unacknowledged()
+    }
+
+    /// No more data follow: FIN is sent behind them.
+    pub(crate) fn close(&mut self) {
+        self.sender.flight.closing = true;
+    }
+
+    /// Bytes that can be read.
+    pub(crate) fn readable(&self) -> u64 {
+        self.receiver.readable()
+    }
+
+    /// Reads that many bytes, at most what [`Connection::readable`] says.
+    pub(crate) fn read(&mut self, bytes: u64) {
+        self.receiver.take(bytes.min(self.receiver.readable()));
+    }
+
+    /// Bytes that were read.
+    #[cfg(test)]
+    pub(crate) fn receiver_read(&self) -> u64 {
+        self.receiver.read()
+    }
+
+    /// Whether the other end has sent FIN, and all before it has arrived.
+    pub(crate) fn ended(&self) -> bool {
+        self.receiver.ended()
+    }
+
+    /// The facts of its path.
+    pub(crate) fn path(&self) -> PathFacts {
+        let flight = &self.sender.flight;
+        PathFacts {
+            segments: flight.counts.segments,
+            delivered: flight.outstanding.acknowledged().min(flight.written),
+            cwnd: flight.cwnd(),
+            ssthresh: flight.window.ssthresh(flight.segment()),
+            srtt: flight.rto.srtt(),
+            rto: flight.rto.timeout(),
+        }
+    }
+
+    /// Whether details are kept for observers.
+    pub(crate) fn set_notes(&mut self, on: bool) {
+        self.sender.flight.set_notes(on);
+    }
+
+    /// The details since the last call, in order of time.
+    pub(crate) fn take_notes(&mut self) -> Vec<(Time, TcpNote)> {
+        self.sender.flight.take_notes()
+    }
+
+    /// A segment has arrived.
+    pub(crate) fn handle(&mut self, now: Time, segment: &Segment) {
+        if (segment.source, segment.destination) != (self.identity.remote, self.identity.local) {
+            return;
+        }
+        match self.state {
+            State::Listen | State::SynSent if segment.syn => self.handle_syn(now, segment),
+            State::SynReceived | State::Established | State::Closed => self.handle_data(now, segment),
+            _ => {}
+        }
+    }
+
+    /// A SYN, or the answer to ours.
+    fn handle_syn(&mut self, now: Time, segment: &Segment) {
+        let answers = segment.acknowledgement == Some(self.identity.first.at(1));
+        if (self.state == State::SynSent) != answers {
+            return;
+        }
+        self.remote_first = segment.sequence.at(1);
+        self.negotiate(segment);
+        if answers {
+            self.open(now, u64::from(segment.window));
+            self.receiver.ask();
+        } else {
+            self.state = State::SynReceived;
+            self.sender.flight.admitted = u64::from(segment.window);
+            self.syn.due = true;
+        }
+    }
+
+    /// What both ends can do.
+    fn negotiate(&mut self, segment: &Segment) {
+        match segment.window_scale {
+            Some(scale) if self.offers_scale() => self.remote_scale = scale.min(14),
+            _ => (self.remote_scale, self.local_scale) = (0, 0),
+        }
+        let mss = segment.mss.map_or(536, u32::from);
+        if !segment.plain_header {
+            self.config.segment_size = self.config.segment_size.min(mss);
+            self.sender.flight.config.segment_size = self.config.segment_size;
+        }
+        if !segment.sack_permitted && !segment.plain_header {
+            self.config.sack_blocks = 0;
+            self.sender.flight.config.sack_blocks = 0;
+            self.receiver.without_sack();
+        }
+    }
+
+    /// The other end has answered our SYN.
+    fn open(&mut self, now: Time, admitted: u64) {
+        self.state = State::Established;
+        self.syn.timer = None;
+        let sent = (self.syn.times == 1).then_some(self.syn.sent);
+        let window = window(&self.config, self.policy.as_ref(), sent.is_none());
+        self.sender.opened(now, admitted, window, sent);
+    }
+
+    fn handle_data(&mut self, now: Time, segment: &Segment) {
+        if segment.syn {
+            // Our answer was lost, or our acknowledgement of theirs.
+            self.syn.due |= self.state == State::SynReceived;
+            self.receiver.ask();
+            return;
+        }
+        if let Some(number) = segment.acknowledgement
+            && let Some(offset) = self.offset_of(number)
+        {
+            let window = u64::from(segment.window) << self.remote_scale;
+            if self.state == State::SynReceived {
+                self.open(now, window);
+            }
+            let blocks: smallvec::SmallVec<[(u64, u64); 4]> = segment
+                .sack
+                .iter()
+                .filter_map(|block| Some((self.offset_of(block.0)?, self.offset_of(block.1)?)))
+                .collect();
+            let bare = segment.sequence_length() == 0;
+            self.sender.acknowledged(now, (offset, window), &blocks, bare);
+        }
+        let next = self.receiver.next();
+        if let Some(start) = segment.sequence.offset(self.remote_first, next) {
+            self.receiver.arrived(now, start, start + u64::from(segment.sequence_length()), segment.fin);
+        }
+        if self.sender.is_done() && self.receiver.ended() {
+            self.state = State::Closed;
+        }
+    }
+
+    /// The offset in our stream that a number of an acknowledgement means.
+    fn offset_of(&self, number: Sequence) -> Option<u64> {
+        number.offset(self.identity.first.at(1), self.sender.flight.outstanding.acknowledged())
+    }
+
+    /// What it has to say; polled until it waits. Polling it more often changes nothing.
+    pub(crate) fn poll(&mut self, now: Time) -> Output {
+        match self.next_segment(now) {
+            Some((segment, offset, why)) => Output::Transmit(segment, offset, why),
+            None => Output::Wait(self.wakes()),
+        }
+    }
+
+    fn next_segment(&mut self, now: Time) -> Option<(Segment, u64, Why)> {
+        match self.state {
+            State::Listen | State::Lost => None,
+            State::SynSent | State::SynReceived => self.poll_syn(now),
+            State::Established | State::Closed => {
+                let piece = self.sender.poll(now);
+                if self.sender.timeouts_in_a_row() > DATA_TRIES {
+                    self.state = State::Lost;
+                    return None;
+                }
+                match piece {
+                    Some(piece) => Some((self.segment(Some(piece)), piece.start, piece.why)),
+                    None => self.receiver.is_due(now).then(|| (self.segment(None), 0, Why::Acknowledgement)),
+                }
+            }
+        }
+    }
+
+    fn poll_syn(&mut self, now: Time) -> Option<(Segment, u64, Why)> {
+        if self.syn.timer.is_some_and(|timer| timer <= now) {
+            self.sender.flight.rto.back_off();
+            self.syn.due = true;
+        }
+        if !std::mem::replace(&mut self.syn.due, false) {
+            return None;
+        }
+        if self.syn.times == SYN_TRIES {
+            self.state = State::Lost;
+            return None;
+        }
+        self.syn.times += 1;
+        (self.syn.sent, self.syn.timer) = (now, Some(now + self.sender.flight.rto.timeout()));
+        let plain = self.is_plain();
+        let mut segment = self.blank(self.identity.first);
+        segment.syn = true;
+        segment.window = self.receiver.window(0);
+        segment.mss = (!plain).then_some(self.config.segment_size.min(65_535) as u16);
+        segment.sack_permitted = !plain && self.config.sack_blocks > 0;
+        segment.window_scale = self.offers_scale().then(|| scale(self.config.receive_window));
+        if self.state == State::SynReceived {
+            segment.acknowledgement = Some(self.remote_first);
+        }
+        Some((segment, 0, Why::Setup))
+    }
+
+    fn blank(&self, sequence: Sequence) -> Segment {
+        Segment {
+            source: self.identity.local,
+            destination: self.identity.remote,
+            sequence,
+            plain_header: self.is_plain(),
+            ..Segment::default()
+        }
+    }
+
+    fn is_plain(&self) -> bool {
+        self.config.recovery == RecoveryKind::Sack1
+    }
+
+    /// Whether a SYN of this end has a window scale.
+    fn offers_scale(&self) -> bool {
+        !self.is_plain() || scale(self.config.receive_window) > 0
+    }
+
+    /// A segment with this piece of data, or an acknowledgement.
+    fn segment(&mut self, piece: Option<Piece>) -> Segment {
+        let offset = piece.map_or(self.sender.flight.outstanding.end_offset(), |piece| piece.start);
+        let mut segment = self.blank(self.identity.first.at(1 + offset));
+        if let Some(piece) = piece {
+            (segment.length, segment.fin) = (piece.length, piece.fin);
+        }
+        let first = self.remote_first;
+        segment.acknowledgement = Some(first.at(self.receiver.next()));
+        segment.window = self.receiver.window(self.local_scale);
+        segment.sack =
+            self.receiver.acknowledge().map(|(start, end)| (first.at(start), first.at(end))).collect();
+        segment
+    }
+
+    /// The next time at which it has something to do by itself.
+    fn wakes(&self) -> Option<Time> {
+        match self.state {
+            State::Listen | State::Lost => None,
+            State::SynSent | State::SynReceived => self.syn.timer,
+            State::Established | State::Closed => {
+                self.sender.wakes().into_iter().chain(self.receiver.wakes()).min()
+            }
+        }
+    }
+}
+
+/// The facts of a connection's path.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub(crate) struct PathFacts {
+    /// Segments with data sent, retransmissions included.
+    pub(crate) segments: u64,
+    /// Bytes acknowledged.
+    pub(crate) delivered: u64,
+    /// The congestion window, in bytes.
+    pub(crate) cwnd: u64,
+    /// The slow-start threshold, in bytes.
+    pub(crate) ssthresh: u64,
+    /// Smoothed round-trip time, once measured.
+    pub(crate) srtt: Option<Duration>,
+    /// The retransmission timeout.
+    pub(crate) rto: Duration,
+}
+
+/// The window that a configuration asks for. After a SYN that was lost it begins with one segment.
+//= rfc5681#section-3.1
+fn window(config: &TcpConfig, policy: Option<&MakePath>, lost_syn: bool) -> Window {
+    let segment = u64::from(config.segment_size);
+    let ssthresh = config.initial_ssthresh.unwrap_or(u64::MAX);
+    let initial = if lost_syn { segment } else { config.initial_window };
+    let start = Start { unit: segment, window: initial, ssthresh };
+    let packets = |bytes: u64| bytes as f64 / segment as f64;
+    match (policy, config.recovery) {
+        (Some(make), _) => Window::Bytes(make(start)),
+        (None, RecoveryKind::Standard) => Window::Bytes(Box::new(Reno::new(start, config.halving))),
+        (None, RecoveryKind::Sack1) => Window::Packets(PacketWindow {
+            cwnd: packets(initial),
+            ssthresh: if lost_syn { 2.0 } else { packets(ssthresh).floor() },
+            cap: packets(config.receive_window),
+            halving: config.halving,
+        }),
+    }
+}

@@ -1,0 +1,217 @@
+//! What a sender has under way and what limits it: shared by all ways to repair losses.
+
+use anabranch_proto::control::window::{Acked, Loss, Lost, Sibling};
+use anabranch_proto::{Duration, Time};
+
+use super::config::TcpConfig;
+use super::outstanding::Outstanding;
+use super::rto::Rto;
+use super::segment::{TcpNote, Why};
+use super::window::Window;
+
+/// The data of a sender, its window and its timer.
+pub(super) struct Flight {
+    pub(super) config: TcpConfig,
+    pub(super) outstanding: Outstanding,
+    pub(super) window: Window,
+    pub(super) rto: Rto,
+    /// When the retransmission timer expires.
+    pub(super) timer: Option<Time>,
+    /// One past the last byte of the segment whose round trip is being timed, and when it left.
+    timed: Option<(u64, Time)>,
+    /// Bytes that the application has given.
+    pub(super) written: u64,
+    /// The application gives no more: FIN follows.
+    pub(super) closing: bool,
+    /// One past the highest offset that the receiver admits.
+    pub(super) admitted: u64,
+    pub(super) counts: Counts,
+    notes: Option<Vec<(Time, TcpNote)>>,
+}
+
+/// What a sender has done.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Counts {
+    /// Segments with data or FIN sent, retransmissions included.
+    pub(crate) segments: u64,
+    /// Segments sent again because duplicate acknowledgements showed the loss.
+    pub(crate) fast_retransmissions: u64,
+    /// Segments sent again after a timeout.
+    pub(crate) timeout_retransmissions: u64,
+    /// Expirations of the retransmission timer.
+    pub(crate) timeouts: u64,
+    /// Fast recoveries begun.
+    pub(crate) fast_recoveries: u64,
+    /// Window probes sent.
+    pub(crate) probes: u64,
+}
+
+/// What an acknowledgement says.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct News {
+    pub(super) now: Time,
+    /// Whether the cumulative point advances.
+    pub(super) advances: bool,
+    /// Bytes newly acknowledged by the cumulative point.
+    pub(super) cumulative: u64,
+    /// Bytes newly acknowledged selectively.
+    pub(super) sacked: u64,
+    /// Whether it is a duplicate without SACK (RFC 5681 §2): nothing new, no data, the same window.
+    pub(super) repeats: bool,
+    /// Bytes in the network before it.
+    pub(super) pipe_before: u64,
+}
+
+impl Flight {
+    pub(super) fn new(config: TcpConfig, window: Window, phase: Duration) -> Self {
+        Flight {
+            outstanding: Outstanding::default(),
+            window,
+            rto: Rto::new(&config, phase),
+            timer: None,
+            timed: None,
+            written: 0,
+            closing: false,
+            admitted: 0,
+            counts: Counts::default(),
+            notes: None,
+            config,
+        }
+    }
+
+    /// The segment size, in bytes.
+    pub(super) fn segment(&self) -> u64 {
+        u64::from(self.config.segment_size)
+    }
+
+    /// The congestion window, in bytes.
+    pub(super) fn cwnd(&self) -> u64 {
+        self.window.bytes(self.segment())
+    }
+
+    /// The user data of the next new segment, and whether FIN goes with it; `None`: there is nothing.
+    pub(super) fn new_data(&self) -> Option<(u32, bool)> {
+        let sent = self.outstanding.end_offset();
+        let left = self.written.saturating_sub(sent);
+        let length = left.min(self.segment());
+        let fin = self.closing && left == length && sent <= self.written;
+        (length > 0 || fin).then_some((length as u32, fin))
+    }
+
+    /// Whether the receiver's window admits the next new segment.
+    pub(super) fn admits(&self, (length, _): (u32, bool)) -> bool {
+        self.outstanding.end_offset() + u64::from(length) <= self.admitted
+    }
+
+    /// Grows the window by what an acknowledgement outside recovery says, and by the round trip that it measured.
+    pub(super) fn grow(&mut self, news: &News, rtt: Option<Duration>) {
+        let acked = Acked {
+            now: news.now,
+            cumulative: news.cumulative,
+            gap: news.sacked,
+            advanced: news.advances,
+            recovery: false,
+            flight_before: news.pipe_before,
+            flight: self.outstanding.pipe(),
+            rtt,
+        };
+        let own = self.own();
+        self.window.acked(&acked, own);
+    }
+
+    /// Cuts the window. `limited`: bytes of limited transmit, which do not count.
+    pub(super) fn cut(&mut self, now: Time, how: Loss, limited: u64) {
+        let outstanding = self.outstanding.bytes().saturating_sub(limited);
+        let own = self.own();
+        self.window.lost(&Lost { now, how, outstanding }, own);
+    }
+
+    fn own(&self) -> Sibling {
+        Sibling {
+            window: self.cwnd(),
+            ssthresh: self.window.ssthresh(self.segment()),
+            flight: self.outstanding.pipe(),
+            srtt: self.rto.srtt(),
+        }
+    }
+
+    /// Starts the retransmission timer anew, or stops it if nothing is outstanding.
+    //= rfc6298#section-5
+    pub(super) fn restart_timer(&mut self, now: Time) {
+        self.timer = (!self.outstanding.is_empty()).then(|| now + self.rto.timeout());
+    }
+
+    /// A segment was sent: the timer runs.
+    //= rfc6298#section-5
+    pub(super) fn ensure_timer(&mut self, now: Time) {
+        if self.timer.is_none() {
+            self.timer = Some(now + self.rto.timeout());
+        }
+    }
+
+    /// Times the round trip of a new segment that ends here, if none is being timed.
+    pub(super) fn time(&mut self, now: Time, end: u64) {
+        self.timed.get_or_insert((end, now));
+    }
+
+    /// What is being timed would say nothing: something is sent again (Karn).
+    //= rfc6298#section-3
+    pub(super) fn stop_timing(&mut self) {
+        self.timed = None;
+    }
+
+    /// Takes the measurement that the cumulative point completes, if it does.
+    pub(super) fn measure(&mut self, now: Time) -> Option<Duration> {
+        let (_, sent) = self.timed.take_if(|(end, _)| *end <= self.outstanding.acknowledged())?;
+        self.rto.measured(sent, now);
+        self.note_rto(now);
+        Some(now.since(sent))
+    }
+
+    pub(super) fn set_notes(&mut self, on: bool) {
+        self.notes = on.then(Vec::new);
+    }
+
+    pub(super) fn take_notes(&mut self) -> Vec<(Time, TcpNote)> {
+        self.notes.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    pub(super) fn note(&mut self, now: Time, note: impl FnOnce() -> TcpNote) {
+        if let Some(notes) = &mut self.notes {
+            notes.push((now, note()));
+        }
+    }
+
+    pub(super) fn note_rto(&mut self, now: Time) {
+        let (rto, srtt) = (self.rto.timeout(), self.rto.srtt());
+        self.note(now, || TcpNote::Rto { rto, srtt });
+    }
+
+    /// Segments are taken for lost.
+    pub(super) fn note_marked(&mut self, now: Time, numbers: std::ops::Range<u64>, why: Why) {
+        if self.notes.is_none() {
+            return;
+        }
+        for number in numbers {
+            if let Some(sequence) = self.outstanding.get(number).map(|sent| sent.start) {
+                self.note(now, || TcpNote::Marked { sequence, why });
+            }
+        }
+    }
+
+    /// The window, with what `flight` bytes the repair of losses counts.
+    pub(super) fn note_window(&mut self, now: Time, flight: u64) {
+        if self.notes.is_none() {
+            return;
+        }
+        let segment = self.segment();
+        let note = TcpNote::Window {
+            cwnd: self.window.bytes(segment),
+            cwnd_segments: self.window.segments(segment),
+            ssthresh: self.window.ssthresh(segment),
+            flight,
+            marked: self.outstanding.marked(),
+        };
+        self.note(now, || note);
+    }
+}

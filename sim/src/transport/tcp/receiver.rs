@@ -1,0 +1,193 @@
+//! The receiving half of a connection: what has arrived, and when to acknowledge it.
+
+use anabranch_proto::{Duration, Time};
+
+use super::config::{RecoveryKind, TcpConfig};
+
+/// The largest window that fits the field without a scale.
+const UNSCALED: u64 = 65_535;
+
+/// What arrived, what was read, and the acknowledgements that this asks for. Offsets count user data, FIN included.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    /// The next offset expected.
+    next: u64,
+    /// Runs beyond it, the one that arrived last first.
+    beyond: Vec<(u64, u64)>,
+    /// Bytes in order that the application has read.
+    read: u64,
+    /// Where FIN stands.
+    fin: Option<u64>,
+    /// Bytes that it can hold.
+    buffer: u64,
+    /// One past the highest offset that the last acknowledgement admits.
+    admitted: u64,
+    /// Segments that came more than once.
+    duplicates: u64,
+    policy: AckPolicy,
+    /// Segments in order since the last acknowledgement.
+    waiting: u32,
+    /// An acknowledgement has to leave now.
+    due: bool,
+    /// When it has to leave at the latest.
+    timer: Option<Time>,
+}
+
+/// When acknowledgements leave.
+#[derive(Copy, Clone, Debug)]
+struct AckPolicy {
+    every: u32,
+    delay: Duration,
+    blocks: usize,
+    segment: u64,
+    /// ns-2's sink takes a repetition of the last segment in order for one in order.
+    delays_last: bool,
+}
+
+impl Receiver {
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        Receiver {
+            next: 0,
+            beyond: Vec::new(),
+            read: 0,
+            fin: None,
+            buffer: config.receive_window,
+            admitted: config.receive_window,
+            duplicates: 0,
+            policy: AckPolicy {
+                every: config.ack_every,
+                delay: config.ack_delay,
+                blocks: config.sack_blocks as usize,
+                segment: u64::from(config.segment_size),
+                delays_last: config.recovery == RecoveryKind::Sack1,
+            },
+            waiting: 0,
+            due: false,
+            timer: None,
+        }
+    }
+
+    /// The next offset expected.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Segments that came more than once.
+    pub(super) fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// Bytes that the application can read.
+    pub(super) fn readable(&self) -> u64 {
+        let data = self.fin.filter(|fin| *fin < self.next).unwrap_or(self.next);
+        data - self.read
+    }
+
+    /// Bytes that the application has read.
+    #[cfg(test)]
+    pub(super) fn read(&self) -> u64 {
+        self.read
+    }
+
+    /// Whether everything up to FIN has arrived.
+    pub(super) fn ended(&self) -> bool {
+        self.fin.is_some_and(|fin| fin < self.next)
+    }
+
+    /// The application has read so many bytes. A window that opens far enough is told.
+    //= rfc9293#section-3.8.6.2.2
+    pub(super) fn take(&mut self, bytes: u64) {
+        self.read += bytes;
+        let opened = (self.read + self.buffer).saturating_sub(self.admitted);
+        let worth = (2 * self.policy.segment).min(self.buffer / 2);
+        let closed = self.admitted < self.next + self.policy.segment;
+        self.due |= closed && opened >= worth && !self.ended();
+    }
+
+    /// A segment has arrived that takes the offsets `start..end`, `fin` being the last of them if it is set.
+    pub(super) fn arrived(&mut self, now: Time, start: u64, end: u64, fin: bool) {
+        // A sender that ignores the window is not believed, but answered.
+        if start == end || end > self.read + self.buffer + u64::from(fin) {
+            self.due |= start != end;
+            return;
+        }
+        if fin {
+            self.fin = Some(end - 1);
+        }
+        let in_order = start <= self.next && (end > self.next || self.policy.delays_last && end == self.next);
+        let filling = !self.beyond.is_empty();
+        if end <= self.next || self.beyond.iter().any(|run| run.0 <= start && end <= run.1) {
+            self.duplicates += 1;
+        }
+        self.add(start, end);
+        self.waiting += 1;
+        // Out of order, again, or filling a gap: the sender has to know at once.
+        //= rfc5681#section-4.2
+        if !in_order || filling || fin || self.waiting >= self.policy.every {
+            self.due = true;
+        } else if self.timer.is_none() {
+            self.timer = Some(now + self.policy.delay);
+        }
+    }
+
+    /// Joins the run with those that it touches; the result becomes the newest.
+    fn add(&mut self, start: u64, end: u64) {
+        if start <= self.next {
+            self.next = self.next.max(end);
+            while let Some(at) = self.beyond.iter().position(|run| run.0 <= self.next) {
+                self.next = self.next.max(self.beyond.remove(at).1);
+            }
+            return;
+        }
+        let mut joined = (start, end);
+        self.beyond.retain(|run| {
+            let apart = run.1 < joined.0 || run.0 > joined.1;
+            if !apart {
+                joined = (joined.0.min(run.0), joined.1.max(run.1));
+            }
+            apart
+        });
+        self.beyond.insert(0, joined);
+    }
+
+    /// The other end takes no SACK blocks.
+    pub(super) fn without_sack(&mut self) {
+        self.policy.blocks = 0;
+    }
+
+    /// Whether an acknowledgement has to leave now.
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        self.due || self.timer.is_some_and(|timer| timer <= now)
+    }
+
+    /// An acknowledgement has to leave now, whatever has arrived.
+    pub(super) fn ask(&mut self) {
+        self.due = true;
+    }
+
+    /// When it has to leave at the latest.
+    pub(super) fn wakes(&self) -> Option<Time> {
+        self.timer
+    }
+
+    /// What an acknowledgement says now of data beyond a gap, the newest run first. An acknowledgement leaves.
+    //= rfc2018#section-4
+    pub(super) fn acknowledge(&mut self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        (self.waiting, self.due, self.timer) = (0, false, None);
+        self.beyond.iter().copied().take(self.policy.blocks)
+    }
+
+    /// The window field, and what it admits from now on; it is never taken back.
+    pub(super) fn window(&mut self, scale: u8) -> u16 {
+        let free = (self.read + self.buffer).max(self.admitted).saturating_sub(self.next);
+        let field = (free >> scale).min(UNSCALED);
+        self.admitted = self.admitted.max(self.next + (field << scale));
+        field as u16
+    }
+}
+
+/// How far a window of `bytes` has to be shifted to fit the field.
+//= rfc7323#section-2.3
+pub(super) fn scale(bytes: u64) -> u8 {
+    (0..=14).find(|scale| bytes >> scale <= UNSCALED).unwrap_or(14)
+}

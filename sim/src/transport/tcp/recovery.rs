@@ -1,0 +1,230 @@
+//! How losses are found and repaired: RFC 6675 with SACK, RFC 6582 without.
+
+use anabranch_proto::Time;
+use anabranch_proto::control::window::Loss;
+
+use super::flight::{Flight, News};
+use super::segment::Why;
+
+/// Duplicate acknowledgements that show a loss.
+const DUP_THRESHOLD: u32 = 3;
+
+/// What leaves next.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Next {
+    /// The segment of this number again.
+    Again(u64, Why),
+    /// New data.
+    New,
+}
+
+/// The state of loss recovery.
+#[derive(Debug, Default)]
+pub(super) struct Recovery {
+    duplicates: u32,
+    phase: Phase,
+    /// One past the highest number sent when the last recovery or timeout began: no new recovery before it is
+    /// acknowledged.
+    recover: u64,
+    /// The first segment is sent again whatever the window says.
+    repair: bool,
+    /// Bytes that duplicate acknowledgements add to the window (RFC 6582, and limited transmit without SACK).
+    inflation: u64,
+    /// Bytes of limited transmit since the last new acknowledgement.
+    limited: u64,
+    /// A rescue retransmission may leave once this number is acknowledged (RFC 6675 §4, RescueRxt).
+    rescue_after: u64,
+    /// A partial acknowledgement has restarted the timer in this recovery.
+    restarted: bool,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+enum Phase {
+    #[default]
+    Open,
+    /// Fast recovery.
+    Fast,
+    /// Everything outstanding at a timeout is being sent again.
+    Timeout,
+}
+
+impl Recovery {
+    /// An acknowledgement has arrived; what it says stands in the scoreboard already.
+    pub(super) fn acknowledged(&mut self, flight: &mut Flight, news: &News) {
+        let sack = flight.config.sack_blocks > 0;
+        if news.advances {
+            self.advanced(flight, news, sack);
+        }
+        let duplicate = if sack { news.sacked > 0 } else { news.repeats };
+        match self.phase {
+            Phase::Fast if sack => self.find_lost(flight, news.now),
+            Phase::Fast if duplicate => self.inflation += flight.segment(),
+            Phase::Open if duplicate => self.duplicate(flight, news, sack),
+            Phase::Timeout if sack && duplicate => self.find_lost(flight, news.now),
+            _ => {}
+        }
+    }
+
+    fn advanced(&mut self, flight: &mut Flight, news: &News, sack: bool) {
+        self.duplicates = 0;
+        self.limited = 0;
+        let rtt = flight.measure(news.now);
+        let covered = flight.outstanding.first() >= self.recover;
+        match self.phase {
+            Phase::Fast if covered => {
+                self.phase = Phase::Open;
+                (self.inflation, self.repair) = (0, false);
+            }
+            Phase::Fast => self.partial(flight, news, sack),
+            Phase::Open | Phase::Timeout => {
+                self.inflation = 0;
+                if covered {
+                    self.phase = Phase::Open;
+                }
+                flight.grow(news, rtt);
+            }
+        }
+        // The impatient variant: without SACK only the first partial acknowledgement restarts the timer.
+        //= rfc6582#section-3.2
+        let patient = sack || self.phase != Phase::Fast || !std::mem::replace(&mut self.restarted, true);
+        if patient {
+            flight.restart_timer(news.now);
+        }
+    }
+
+    /// An acknowledgement of some, not all, of what was outstanding.
+    fn partial(&mut self, flight: &mut Flight, news: &News, sack: bool) {
+        if sack {
+            return;
+        }
+        //= rfc6582#section-3.2
+        let lost = flight.outstanding.first_is_lost();
+        flight.note_marked(news.now, lost, Why::Missing);
+        self.repair = true;
+        let acked = news.cumulative;
+        self.inflation = self.inflation.saturating_sub(acked);
+        if acked >= flight.segment() {
+            self.inflation += flight.segment();
+        }
+    }
+
+    /// A duplicate acknowledgement outside recovery.
+    //= rfc6675#section-5
+    fn duplicate(&mut self, flight: &mut Flight, news: &News, sack: bool) {
+        self.duplicates += 1;
+        let lost = sack && !flight.outstanding.find_lost(flight.segment()).is_empty();
+        if self.duplicates < DUP_THRESHOLD && !lost {
+            //= rfc3042#section-2
+            if flight.config.limited_transmit && !sack {
+                self.inflation = u64::from(self.duplicates) * flight.segment();
+            }
+            return;
+        }
+        // Without SACK, duplicates of what was needlessly sent again look like those of a loss: more than the last
+        // recovery's end has to be acknowledged.
+        //= rfc6582#section-3.2
+        let first = flight.outstanding.first();
+        if if sack { first >= self.recover } else { first > self.recover || self.recover == 0 } {
+            self.enter(flight, news, sack);
+        }
+    }
+
+    fn enter(&mut self, flight: &mut Flight, news: &News, sack: bool) {
+        self.phase = Phase::Fast;
+        self.recover = flight.outstanding.end();
+        (self.rescue_after, self.restarted) = (flight.outstanding.first(), false);
+        flight.counts.fast_recoveries += 1;
+        flight.cut(news.now, Loss::Missing, self.limited);
+        let lost = if sack { flight.outstanding.find_lost(flight.segment()) } else { 0..0 };
+        let first = flight.outstanding.first();
+        flight.outstanding.first_is_lost();
+        flight.note_marked(news.now, first..lost.end.max(first + 1), Why::Missing);
+        self.inflation = if sack { 0 } else { u64::from(DUP_THRESHOLD) * flight.segment() };
+        self.repair = true;
+        flight.stop_timing();
+        flight.restart_timer(news.now);
+    }
+
+    fn find_lost(&mut self, flight: &mut Flight, now: Time) {
+        let lost = flight.outstanding.find_lost(flight.segment());
+        flight.note_marked(now, lost, Why::Missing);
+    }
+
+    /// The retransmission timer has expired.
+    //= rfc6298#section-5
+    pub(super) fn timed_out(&mut self, flight: &mut Flight, now: Time) {
+        flight.cut(now, Loss::Timeout, self.limited);
+        let numbers = flight.outstanding.first()..flight.outstanding.end();
+        flight.outstanding.all_is_lost();
+        flight.note_marked(now, numbers, Why::Timeout);
+        flight.stop_timing();
+        let recover = flight.outstanding.end();
+        *self = Recovery { phase: Phase::Timeout, recover, ..Recovery::default() };
+    }
+
+    /// What leaves next, if the windows allow it.
+    //= rfc6675#section-4
+    pub(super) fn next(&mut self, flight: &mut Flight) -> Option<Next> {
+        let why = if self.phase == Phase::Timeout { Why::Timeout } else { Why::Missing };
+        if self.repair {
+            return Some(Next::Again(flight.outstanding.first(), why));
+        }
+        let segment = flight.segment();
+        let room = (flight.cwnd() + self.inflation).saturating_sub(self.used(flight));
+        if room < segment {
+            return None;
+        }
+        let sack = flight.config.sack_blocks > 0;
+        if (self.phase == Phase::Timeout || sack)
+            && let Some(number) = flight.outstanding.next_lost()
+        {
+            return Some(Next::Again(number, why));
+        }
+        let waits = self.phase == Phase::Open && self.duplicates > 0 && !flight.config.limited_transmit;
+        match flight.new_data().filter(|data| flight.admits(*data)) {
+            Some(_) if waits => None,
+            Some(_) => Some(Next::New),
+            None if self.phase == Phase::Fast && sack => self.beyond(flight),
+            None => None,
+        }
+    }
+
+    /// Rules 3 and 4 of NextSeg: what is only probably lost, and once the last of all.
+    //= rfc6675#section-4
+    fn beyond(&self, flight: &mut Flight) -> Option<Next> {
+        if let Some(number) = flight.outstanding.next_gap() {
+            return Some(Next::Again(number, Why::Missing));
+        }
+        let may = flight.outstanding.first() > self.rescue_after;
+        let last = flight.outstanding.last_unacknowledged().filter(|_| may)?;
+        (last >= flight.outstanding.sacked_end().unwrap_or(0)).then_some(Next::Again(last, Why::Missing))
+    }
+
+    /// What of the window is in use.
+    fn used(&self, flight: &Flight) -> u64 {
+        match self.phase {
+            Phase::Fast | Phase::Open if flight.config.sack_blocks == 0 => flight.outstanding.bytes(),
+            _ => flight.outstanding.pipe(),
+        }
+    }
+
+    /// It has left.
+    pub(super) fn sent(&mut self, flight: &mut Flight, next: Next) {
+        let first = std::mem::replace(&mut self.repair, false);
+        match next {
+            Next::New if self.phase == Phase::Open && self.duplicates > 0 => self.limited += flight.segment(),
+            Next::New => {}
+            Next::Again(number, _) => {
+                if !first && flight.outstanding.sacked_end().is_none_or(|end| number >= end) {
+                    self.rescue_after = self.recover;
+                }
+                flight.outstanding.sent_again(number);
+            }
+        }
+    }
+
+    /// Bytes in flight, for observers.
+    pub(super) fn in_flight(&self, flight: &Flight) -> u64 {
+        self.used(flight)
+    }
+}

@@ -1,0 +1,166 @@
+//! The retransmission timeout of a connection: RFC 6298 with an exact clock, or ns-2's arithmetic in ticks of a coarse
+//! one.
+
+use anabranch_proto::control::rtt::{RtoLimits, RttEstimate};
+use anabranch_proto::{Duration, Time};
+
+use super::config::TcpConfig;
+
+/// Beyond this back-off the estimate is not trusted any more: the next measurement starts afresh.
+const DOUBTFUL: u32 = 8;
+
+#[derive(Debug)]
+pub(super) struct Rto {
+    limits: RtoLimits,
+    clock: Clock,
+    /// The timeout before the back-off and before the bounds.
+    current: Duration,
+    backoff: u32,
+    srtt: Option<Duration>,
+}
+
+/// What round trips are measured with.
+#[derive(Debug)]
+enum Clock {
+    Exact(Option<RttEstimate>),
+    Ticks {
+        tick: Duration,
+        /// How far into a tick the run began.
+        phase: Duration,
+        /// Smoothed round trip in eighths of a tick, and its variation in quarters.
+        estimate: Option<(i64, i64)>,
+    },
+}
+
+impl Rto {
+    /// `phase`: how far into a tick the run begins, below one tick; it matters only for a clock with ticks.
+    pub(super) fn new(config: &TcpConfig, phase: Duration) -> Self {
+        let tick = config.rto_tick;
+        let clock = match tick {
+            Duration::ZERO => Clock::Exact(None),
+            _ => Clock::Ticks { tick, phase, estimate: None },
+        };
+        let limits = RtoLimits { min: config.rto_min, max: config.rto_max };
+        Rto { limits, clock, current: config.rto_initial, backoff: 1, srtt: None }
+    }
+
+    /// The smoothed round-trip time.
+    pub(super) fn srtt(&self) -> Option<Duration> {
+        self.srtt
+    }
+
+    /// The timeout in force.
+    pub(super) fn timeout(&self) -> Duration {
+        let least = match self.clock {
+            Clock::Exact(_) => Duration::ZERO,
+            Clock::Ticks { tick, .. } => 2 * tick,
+        };
+        (self.limits.bound(self.current) * self.backoff).min(self.limits.max).max(least)
+    }
+
+    /// Takes the round trip of a segment that was sent at `sent`; this ends the back-off.
+    //= rfc6298#section-5
+    pub(super) fn measured(&mut self, sent: Time, now: Time) {
+        self.backoff = 1;
+        let rtt = now.since(sent);
+        match &mut self.clock {
+            Clock::Exact(estimate) => {
+                let next = estimate.map_or_else(|| RttEstimate::first(rtt), |before| before.with(rtt));
+                *estimate = Some(next);
+                (self.current, self.srtt) = (next.timeout(), Some(next.srtt));
+            }
+            Clock::Ticks { tick, phase, estimate } => {
+                let started = (sent.as_nanos() + nanos(*phase)) % nanos(*tick);
+                let ticks = ((nanos(rtt) + started) / nanos(*tick)).max(1) as i64;
+                let (srtt, rttvar) = smoothed(*estimate, ticks);
+                *estimate = Some((srtt, rttvar));
+                self.current = *tick * (((rttvar << 3) + srtt) >> 3) as u32;
+                self.srtt = Some(*tick * srtt as u32 / 8);
+            }
+        }
+    }
+
+    /// The timer has expired.
+    //= rfc6298#section-5
+    pub(super) fn back_off(&mut self) {
+        if self.timeout() < self.limits.max {
+            self.backoff *= 2;
+        }
+        if self.backoff > DOUBTFUL {
+            match &mut self.clock {
+                Clock::Exact(estimate) => *estimate = None,
+                Clock::Ticks { estimate, .. } => *estimate = None,
+            }
+        }
+    }
+
+    /// Ends the back-off without a measurement.
+    pub(super) fn end_back_off(&mut self) {
+        self.backoff = 1;
+    }
+
+    /// The SYN was lost: data begins with three seconds.
+    //= rfc6298#section-5
+    pub(super) fn after_lost_syn(&mut self) {
+        self.backoff = 1;
+        self.current = self.current.max(Duration::from_secs(3));
+    }
+}
+
+/// ns-2's filter in integers.
+fn smoothed(before: Option<(i64, i64)>, ticks: i64) -> (i64, i64) {
+    let Some((srtt, rttvar)) = before else { return (ticks << 3, ticks << 1) };
+    let difference = ticks - (srtt >> 3);
+    let change = difference.abs() - (rttvar >> 2);
+    ((srtt + difference).max(1), (rttvar + change).max(1))
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::Variant;
+    use super::*;
+
+    fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    fn at(n: u64) -> Time {
+        Time::ZERO + ms(n)
+    }
+
+    //= rfc6298#section-2
+    #[test]
+    fn the_first_measurement_gives_three_round_trips() {
+        let mut rto = Rto::new(&Variant::Standard.defaults(1460), Duration::ZERO);
+        assert_eq!(rto.timeout(), ms(1000), "(2.1) of today, one second");
+        rto.measured(at(0), at(600));
+        assert_eq!(rto.timeout(), ms(1800));
+        rto.measured(at(700), at(710));
+        assert_eq!(rto.srtt(), Some(ms(526) + Duration::from_micros(250)));
+    }
+
+    //= rfc6298#section-5
+    #[test]
+    fn the_timer_backs_off_until_a_measurement() {
+        let mut rto = Rto::new(&Variant::Standard.defaults(1460), Duration::ZERO);
+        let backed: Vec<_> = (0..8).map(|_| (rto.back_off(), rto.timeout().as_secs()).1).collect();
+        assert_eq!(backed, [2, 4, 8, 16, 32, 60, 60, 60]);
+        rto.measured(at(0), at(100));
+        assert_eq!(rto.timeout(), ms(1000));
+    }
+
+    #[test]
+    fn ticks_count_from_the_boot() {
+        let mut rto = Rto::new(&Variant::Sack1.defaults(1000), ms(4));
+        assert_eq!(rto.timeout(), ms(3000));
+        // 4 ms into a tick when it leaves: 52 ticks of 10 ms begin in 517 ms.
+        rto.measured(at(0), at(517));
+        assert_eq!(rto.timeout(), ms(10) * (52 + 4 * 26));
+        rto.measured(at(0), at(517));
+        assert_eq!(rto.timeout(), ms(10) * (((78 << 3) + 416) >> 3));
+    }
+}

@@ -1,0 +1,245 @@
+//! The sending half of a connection: data in, segments out.
+
+use anabranch_proto::{Duration, Time};
+
+use super::config::{RecoveryKind, TcpConfig};
+use super::flight::{Counts, Flight, News};
+use super::outstanding::Sent;
+use super::recovery::{Next, Recovery};
+use super::sack1::Sack1;
+use super::segment::{TcpNote, Why};
+use super::window::Window;
+
+/// Data to be sent, what is in flight, and what repairs losses.
+pub(super) struct Sender {
+    pub(super) flight: Flight,
+    repair: Repair,
+    /// When a closed window is probed, and how often it was.
+    probe: Option<(Time, u32)>,
+    /// A probe beyond what was sent is under way.
+    probed: bool,
+    /// Timeouts since the last new acknowledgement.
+    timeouts: u32,
+}
+
+/// The way in which losses are found and repaired.
+enum Repair {
+    Standard(Recovery),
+    Sack1(Sack1),
+}
+
+/// A piece of the stream that leaves.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Piece {
+    pub(super) start: u64,
+    pub(super) length: u32,
+    pub(super) fin: bool,
+    pub(super) why: Why,
+}
+
+impl Sender {
+    pub(super) fn new(config: TcpConfig, window: Window, phase: Duration) -> Self {
+        let repair = match config.recovery {
+            RecoveryKind::Standard => Repair::Standard(Recovery::default()),
+            RecoveryKind::Sack1 => Repair::Sack1(Sack1::new()),
+        };
+        Sender { flight: Flight::new(config, window, phase), repair, probe: None, probed: false, timeouts: 0 }
+    }
+
+    pub(super) fn counts(&self) -> Counts {
+        self.flight.counts
+    }
+
+    /// Timeouts since the last new acknowledgement.
+    pub(super) fn timeouts_in_a_row(&self) -> u32 {
+        self.timeouts
+    }
+
+    /// Bytes given by the application and not acknowledged.
+    pub(super) fn unacknowledged(&self) -> u64 {
+        self.flight.written.saturating_sub(self.flight.outstanding.acknowledged())
+    }
+
+    /// Whether everything, FIN included, is acknowledged.
+    pub(super) fn is_done(&self) -> bool {
+        self.flight.closing && self.flight.outstanding.acknowledged() > self.flight.written
+    }
+
+    /// The next time at which it has something to do by itself.
+    pub(super) fn wakes(&self) -> Option<Time> {
+        let probe = self.probe.map(|(at, _)| at);
+        self.flight.timer.into_iter().chain(probe).min()
+    }
+
+    /// An acknowledgement: cumulative offset, window in bytes, SACK blocks as offsets, whether it came without data.
+    pub(super) fn acknowledged(
+        &mut self,
+        now: Time,
+        (offset, window): (u64, u64),
+        blocks: &[(u64, u64)],
+        bare: bool,
+    ) {
+        let flight = &mut self.flight;
+        if self.probed && offset == flight.outstanding.end_offset() + 1 {
+            flight.outstanding.push(1, false);
+        }
+        if offset > flight.outstanding.end_offset() {
+            return;
+        }
+        self.probed &= offset <= flight.outstanding.acknowledged();
+        let (pipe_before, outstanding_before) = (flight.outstanding.pipe(), flight.outstanding.bytes());
+        let before = (flight.outstanding.acknowledged(), flight.admitted);
+        let admitted = flight.admitted.max(offset + window);
+        let sacked = blocks.iter().map(|block| flight.outstanding.sack(block.0, block.1)).sum();
+        let cumulative = flight.outstanding.acknowledge(offset);
+        flight.admitted = admitted;
+        let news = News {
+            now,
+            advances: offset > before.0,
+            cumulative,
+            sacked,
+            repeats: offset == before.0 && bare && admitted == before.1 && outstanding_before > 0,
+            pipe_before,
+        };
+        self.timeouts = if news.advances { 0 } else { self.timeouts };
+        self.note_acknowledged(&news, before);
+        match &mut self.repair {
+            Repair::Standard(recovery) => recovery.acknowledged(&mut self.flight, &news),
+            Repair::Sack1(sack1) => sack1.acknowledged(&mut self.flight, &news),
+        }
+        self.note_window(now);
+    }
+
+    /// What leaves now.
+    pub(super) fn poll(&mut self, now: Time) -> Option<Piece> {
+        if self.flight.timer.is_some_and(|timer| timer <= now) {
+            self.time_out(now);
+        }
+        let next = match &mut self.repair {
+            Repair::Standard(recovery) => recovery.next(&mut self.flight),
+            Repair::Sack1(sack1) => sack1.next(&self.flight),
+        };
+        match next {
+            Some(next) => self.send(now, next),
+            None => self.poll_probe(now),
+        }
+    }
+
+    fn send(&mut self, now: Time, next: Next) -> Option<Piece> {
+        let flight = &mut self.flight;
+        let (sent, why) = match next {
+            Next::New => {
+                let (length, fin) = flight.new_data()?;
+                flight.outstanding.push(length, fin);
+                let sent = *flight.outstanding.get(flight.outstanding.end() - 1)?;
+                flight.time(now, sent.end());
+                (sent, Why::New)
+            }
+            Next::Again(number, why) => (*flight.outstanding.get(number)?, why),
+        };
+        flight.counts.count(why);
+        flight.ensure_timer(now);
+        match &mut self.repair {
+            Repair::Standard(recovery) => recovery.sent(&mut self.flight, next),
+            Repair::Sack1(sack1) => sack1.sent(&mut self.flight, next),
+        }
+        self.probe = None;
+        let Sent { start, length, fin, .. } = sent;
+        if length > 0 {
+            self.flight.note(now, || TcpNote::Sent { sequence: start, size: length, why });
+        }
+        self.note_window(now);
+        let why = if length == 0 { Why::Close } else { why };
+        Some(Piece { start, length, fin, why })
+    }
+
+    //= rfc6298#section-5
+    fn time_out(&mut self, now: Time) {
+        self.flight.timer = None;
+        if self.flight.outstanding.is_empty() {
+            return;
+        }
+        self.flight.counts.timeouts += 1;
+        self.timeouts += 1;
+        self.flight.note(now, || TcpNote::Timeout);
+        match &mut self.repair {
+            Repair::Standard(recovery) => recovery.timed_out(&mut self.flight, now),
+            Repair::Sack1(sack1) => sack1.timed_out(&mut self.flight, now),
+        }
+        self.flight.rto.back_off();
+        self.flight.restart_timer(now);
+        self.flight.note_rto(now);
+        self.note_window(now);
+    }
+
+    /// A window too small for the next segment, with nothing in flight: after a timeout, what fits leaves, or one byte
+    /// that does not.
+    //= rfc9293#section-3.8.6.1
+    fn poll_probe(&mut self, now: Time) -> Option<Piece> {
+        let flight = &mut self.flight;
+        let (length, _) =
+            flight.new_data().filter(|data| !flight.admits(*data) && flight.outstanding.is_empty())?;
+        let start = flight.outstanding.end_offset();
+        let interval = |times: u32| flight.rto.timeout() * 2u32.saturating_pow(times.min(6));
+        let (at, times) = *self.probe.get_or_insert_with(|| (now + interval(0), 0));
+        if now < at {
+            return None;
+        }
+        self.probe = Some((now + interval(times + 1).min(flight.config.rto_max), times + 1));
+        let room = flight.admitted.saturating_sub(start).min(u64::from(length)) as u32;
+        flight.counts.segments += 1;
+        if room > 0 {
+            flight.outstanding.push(room, false);
+            flight.ensure_timer(now);
+            self.probe = None;
+            return Some(Piece { start, length: room, fin: false, why: Why::New });
+        }
+        flight.counts.probes += 1;
+        self.probed = true;
+        Some(Piece { start, length: 1, fin: false, why: Why::WindowProbe })
+    }
+
+    /// The SYN was answered, and data begins with this window. `sent`: when it left, if it left once.
+    pub(super) fn opened(&mut self, now: Time, admitted: u64, window: Window, sent: Option<Time>) {
+        (self.flight.admitted, self.flight.window) = (admitted, window);
+        match (sent, &self.repair) {
+            (Some(sent), _) => {
+                self.flight.rto.measured(sent, now);
+                self.flight.note_rto(now);
+            }
+            (None, Repair::Standard(_)) => self.flight.rto.after_lost_syn(),
+            (None, Repair::Sack1(_)) => {}
+        }
+        self.note_window(now);
+    }
+
+    fn note_acknowledged(&mut self, news: &News, (offset, admitted): (u64, u64)) {
+        let bytes = self.flight.outstanding.acknowledged().min(self.flight.written);
+        if bytes > offset {
+            self.flight.note(news.now, || TcpNote::Acked { bytes });
+        }
+        if self.flight.admitted != admitted {
+            let bytes = self.flight.admitted - self.flight.outstanding.acknowledged();
+            self.flight.note(news.now, || TcpNote::PeerWindow { bytes });
+        }
+    }
+
+    fn note_window(&mut self, now: Time) {
+        let bytes = match &self.repair {
+            Repair::Standard(recovery) => recovery.in_flight(&self.flight),
+            Repair::Sack1(sack1) => sack1.in_flight(&self.flight),
+        };
+        self.flight.note_window(now, bytes);
+    }
+}
+
+impl Counts {
+    fn count(&mut self, why: Why) {
+        self.segments += 1;
+        match why {
+            Why::Missing => self.fast_retransmissions += 1,
+            Why::Timeout => self.timeout_retransmissions += 1,
+            _ => {}
+        }
+    }
+}
