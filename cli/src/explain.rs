@@ -28,7 +28,8 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 A line has the time in seconds (of a simulated capture: since the beginning of the run), the interface, addresses
-and SCTP ports, verification tag, chunks, [what is wrong], and behind # the capture's comment. Gaps are TSNs.
+and SCTP ports, verification tag, chunks, [what is wrong], and behind # the capture's comment. Gaps are TSNs. A datagram
+that was captured before the kernel cut it into packets (GSO) has a line for each packet, \"segment 2 of 5\".
 
 Examples:
   anabranch run scenarios/outage.toml --pcap outage.pcapng
@@ -75,9 +76,10 @@ fn print(input: impl Read, arguments: &Arguments) -> Result<(), Failure> {
             Ok(packet) => packet,
             Err(error) => return out.flush().map_err(Failure::Write).and(Err(Failure::Read(error))),
         };
-        let line = capture::explain(&packet, &udp);
-        width = width.max(line.interface.as_ref().map_or(0, |name| name.chars().count()));
-        print_line(&mut out, &line, width, arguments.json).map_err(Failure::Write)?;
+        for line in capture::explain(&packet, &udp) {
+            width = width.max(line.interface.as_ref().map_or(0, |name| name.chars().count()));
+            print_line(&mut out, &line, width, arguments.json).map_err(Failure::Write)?;
+        }
     }
     out.flush().map_err(Failure::Write)
 }

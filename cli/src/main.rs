@@ -10,6 +10,7 @@ mod progress;
 mod reproduce;
 mod run;
 mod script;
+mod shelf;
 mod simulate;
 mod sweep;
 mod table;
@@ -27,6 +28,8 @@ const FAILED: u8 = 1;
 const WRONG_INPUT: u8 = 2;
 /// Ended by Ctrl-C, as a shell reports it.
 const INTERRUPTED: u8 = 130;
+/// Ended by SIGTERM, as a shell reports it.
+const TERMINATED: u8 = 143;
 
 /// Transport over several paths: simulate it, compare its policies, use it.
 #[derive(Parser)]

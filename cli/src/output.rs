@@ -35,6 +35,23 @@ pub(crate) fn print_json(value: &impl serde::Serialize) -> u8 {
     }
 }
 
+/// Writes `value` as JSON on one line of standard output, and returns the exit status.
+pub(crate) fn print_json_line(value: &impl serde::Serialize) -> u8 {
+    match serde_json::to_string(value) {
+        Ok(text) => write(&json_lines(&text)),
+        Err(error) => fail(format!("cannot write the results: {error}")),
+    }
+}
+
+/// Writes a line of a log, text or JSON, to standard output or standard error. If nobody can read it, nobody is told.
+pub(crate) fn log(line: &str, json: bool, to_standard_error: bool) {
+    let line = if json { json_lines(line) } else { lines(line) };
+    match to_standard_error {
+        true => tell_raw(&line),
+        false => drop(writeln!(stdout().lock(), "{line}")),
+    }
+}
+
 /// Tells what failed; the input was right.
 pub(crate) fn fail(message: impl Display) -> u8 {
     tell(&format!("error: {message}"));

@@ -1,6 +1,6 @@
 //! `anabranch reproduce`: runs what papers describe, and holds it against what they say.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use anabranch_lab::claims::{Outcome, Paper, PaperError, Plan, PlanError};
@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use crate::output::{fail, print, print_json, refuse, refuse_scenario};
 use crate::progress::Progress;
+use crate::shelf::Shelf;
 use crate::verdicts::{summary, table};
 use crate::{DONE, FAILED, figure};
 
@@ -15,7 +16,8 @@ use crate::{DONE, FAILED, figure};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The paper: a folder, or the name of one below papers/; without it, all of them
+    /// The paper: a folder, or the name of one below papers/, or of one that the program was built with; without it, all
+    /// of them
     paper: Option<PathBuf>,
     /// Only this claim, or those whose names begin with it and a `/`
     #[arg(long, value_name = "ID")]
@@ -41,8 +43,9 @@ Exit status: 0 every claim came as expected, 1 one did not, 2 the input was wron
 
 /// Reproduces, and returns the exit status.
 pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
-    let papers = match open(arguments) {
-        Ok(papers) => papers,
+    // Papers that are part of the program are unpacked until the end.
+    let (_shelf, papers) = match open(arguments) {
+        Ok(opened) => opened,
         Err(status) => return status,
     };
     if let (Some(file), [paper]) = (&arguments.figure, papers.as_slice()) {
@@ -54,33 +57,15 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
     }
 }
 
-fn open(arguments: &Arguments) -> Result<Vec<Paper>, u8> {
+fn open(arguments: &Arguments) -> Result<(Shelf, Vec<Paper>), u8> {
+    let shelf = Shelf::open()?;
     let folders = match &arguments.paper {
-        Some(paper) => vec![folder(paper)],
-        None => folders(Path::new(PAPERS))?,
+        Some(paper) => vec![shelf.folder(paper)?],
+        None => shelf.folders()?,
     };
-    folders.iter().map(|folder| Paper::open(folder).map_err(|error| refuse_paper(&error))).collect()
-}
-
-/// Where papers are, from the directory that the command is run in.
-const PAPERS: &str = "papers";
-
-/// The folder that `paper` names: itself if there is one, else that below `papers/`.
-fn folder(paper: &Path) -> PathBuf {
-    if paper.is_dir() { paper.to_owned() } else { Path::new(PAPERS).join(paper) }
-}
-
-/// The folders below `papers` that hold a paper, sorted.
-fn folders(papers: &Path) -> Result<Vec<PathBuf>, u8> {
-    let entries =
-        std::fs::read_dir(papers).map_err(|error| refuse(format!("{}: {error}", papers.display())))?;
-    let folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut folders: Vec<_> = folders.filter(|folder| folder.join("paper.toml").is_file()).collect();
-    folders.sort();
-    if folders.is_empty() {
-        return Err(refuse(format!("{}: there is no paper here", papers.display())));
-    }
-    Ok(folders)
+    let papers = folders.iter().map(|folder| Paper::open(folder).map_err(|error| refuse_paper(&error)));
+    let papers = papers.collect::<Result<_, u8>>()?;
+    Ok((shelf, papers))
 }
 
 /// A paper, and what became of its claims.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anabranch_lab::grid::{self, Point, Variation};
 use anabranch_proto::Policies;
+use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Document, Scenario};
 
@@ -48,6 +49,9 @@ pub(crate) struct Arguments {
     /// each, NAME-run-1.pcapng and so on
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// How much of each packet --pcap writes: `headers` (all but the user data), `full`, or a number of bytes
+    #[arg(long, value_name = "LENGTH", default_value = "headers", requires = "pcap")]
+    snaplen: Snap,
     /// Write a page with the charts of each run to this file as HTML; several runs get one file each,
     /// NAME-run-1.html and so on
     #[arg(long, value_name = "FILE")]
@@ -137,6 +141,7 @@ fn execute(arguments: &Arguments, points: Vec<Point>) -> (Vec<RunResult>, u8) {
     let files = Files {
         series: arguments.series.clone(),
         pcap: arguments.pcap.clone(),
+        snap: arguments.snaplen,
         report: arguments.report.clone(),
     };
     std::thread::spawn(move || work(&points, threads, &files, &sender));
@@ -172,6 +177,7 @@ fn files_of(files: &Files, i: usize, count: usize) -> Files {
     Files {
         series: files.series.as_ref().map(|directory| own(directory, &|directory| directory.join(&run))),
         pcap: files.pcap.as_ref().map(|file| own(file, &numbered)),
+        snap: files.snap,
         report: files.report.as_ref().map(|file| own(file, &numbered)),
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anabranch_lab::grid::Point;
 use anabranch_lab::report::{Described, Recorder, page};
 use anabranch_proto::Policies;
-use anabranch_sim::capture::CaptureWriter;
+use anabranch_sim::capture::{CaptureWriter, Snap};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::ScenarioError;
 use anabranch_sim::{CsvSeries, Progress, RunError, RunOptions};
@@ -33,6 +33,8 @@ pub(crate) struct Files {
     pub(crate) series: Option<PathBuf>,
     /// A file for its packets.
     pub(crate) pcap: Option<PathBuf>,
+    /// How much of each packet that file has.
+    pub(crate) snap: Snap,
     /// A file for the page with its charts.
     pub(crate) report: Option<PathBuf>,
 }
@@ -45,7 +47,7 @@ pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Res
     let pcap = files
         .pcap
         .as_deref()
-        .map(|file| capture(point, file).map_err(|error| unwritten("the capture", file, error)));
+        .map(|file| capture(point, file, files.snap).map_err(|error| unwritten("the capture", file, error)));
     let recorder = files.report.as_ref().map(|_| Recorder::default());
     let mut observers = (Some((series.transpose()?, pcap.transpose()?)), recorder);
     let result = run(point, &mut observers, watch)?;
@@ -81,14 +83,14 @@ fn command(point: &Point) -> String {
     format!("anabranch run {} --seed {}{set}", quoted(point.document.file()), point.scenario.seed)
 }
 
-fn capture(point: &Point, file: &Path) -> io::Result<CaptureWriter<BufWriter<File>>> {
+fn capture(point: &Point, file: &Path, snap: Snap) -> io::Result<CaptureWriter<BufWriter<File>>> {
     let varied = point.varied.iter().map(|(key, value)| format!(", {key}={value}")).collect::<String>();
     let scenario = &point.scenario;
     let comment = format!(
         "scenario {}, era {}, seed {}{varied}; times count from the beginning of the run",
         scenario.name, scenario.era, scenario.seed
     );
-    Ok(CaptureWriter::new(BufWriter::new(File::create(file)?), &comment))
+    Ok(CaptureWriter::new(BufWriter::new(File::create(file)?), &comment).snap(snap))
 }
 
 fn finish_series(series: CsvSeries, directory: &Path, result: &RunResult) -> Result<(), NoResult> {

@@ -60,7 +60,8 @@ fn run_set(file: &Path, pcap: Option<&Path>, settings: &[&str]) -> Value {
     }
     arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
     if let Some(pcap) = &pcap {
-        arguments.extend(["--pcap", pcap]);
+        // Checksums are those of whole packets.
+        arguments.extend(["--pcap", pcap, "--snaplen", "full"]);
     }
     let output = anabranch(&arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
@@ -325,6 +326,94 @@ fn several_runs_get_a_file_each() {
     });
     assert!(packets.iter().all(|packets| *packets > 1000), "{packets:?}");
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 2);
+}
+
+/// Unless it is told otherwise, a capture has all headers and no user data: a fraction of the bytes, and as much to
+/// say, to tshark too.
+#[test]
+fn a_capture_has_the_headers_of_all_chunks() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let scenario = example("listed-loss");
+    for (name, snaplen) in [("headers", None), ("full", Some("full")), ("short", Some("40"))] {
+        let file = path(name).display().to_string();
+        let mut arguments = vec!["run", &scenario, "--pcap", &file];
+        arguments.extend(snaplen.iter().flat_map(|length| ["--snaplen", length]));
+        let output = anabranch(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    assert_eq!(explain(&path("headers"), &["--json"]), explain(&path("full"), &["--json"]));
+    assert!(
+        explain(&path("short"), &[])
+            .iter()
+            .any(|line| line.contains("[cut: 20 bytes of SCTP were captured]"))
+    );
+    let size = |name| std::fs::metadata(path(name)).unwrap().len();
+    assert!(size("headers") * 3 < size("full"), "{} of {}", size("headers"), size("full"));
+    let wrong = anabranch(&["run", &scenario, "--pcap", "x", "--snaplen", "tall"]);
+    assert_eq!(wrong.status.code(), Some(2));
+    assert!(stderr(&wrong).contains("headers"), "{}", stderr(&wrong));
+    if has_tshark("a_capture_has_the_headers_of_all_chunks") {
+        let output =
+            Command::new("tshark").arg("-n").arg("-r").arg(path("headers")).output().expect("it runs");
+        let text = String::from_utf8(output.stdout).expect("text");
+        let data = text.lines().filter(|line| line.contains("SCTP 1500 DATA [Packet size limited")).count();
+        assert!(data > 1000 && !text.contains("Malformed"), "{data}");
+    }
+}
+
+/// Our own traffic on the loopback interface: the kernel shows it before it has cut it, and every packet of it is found
+/// all the same. With --no-gso there is nothing to cut.
+#[test]
+fn a_capture_of_our_own_traffic_has_no_wrong_checksum() {
+    const NAME: &str = "a_capture_of_our_own_traffic_has_no_wrong_checksum";
+    let directory = tempfile::tempdir().unwrap();
+    for no_gso in [false, true] {
+        let file = directory.path().join(format!("{no_gso}.pcap"));
+        let mut serve = support::command(&["serve", "--udp", "0"]);
+        if no_gso {
+            serve.arg("--no-gso");
+        }
+        let mut serve = serve.stdout(std::process::Stdio::piped()).spawn().expect("the binary runs");
+        let mut first = String::new();
+        let mut lines = std::io::BufReader::new(serve.stdout.take().expect("a pipe"));
+        std::io::BufRead::read_line(&mut lines, &mut first).expect("it says where it listens");
+        let port = first.trim().rsplit(':').next().expect("a port").to_owned();
+        let tcpdump = Command::new("tcpdump")
+            .args(["-Z", "root", "-i", "lo", "-U", "--immediate-mode", "-c", "400", "-w"])
+            .arg(&file)
+            .args(["udp", "port", &port])
+            .stderr(std::process::Stdio::piped())
+            .spawn();
+        let Ok(mut tcpdump) = tcpdump else {
+            let _ = serve.kill().and_then(|()| serve.wait());
+            return skip(NAME, "no tcpdump (Debian: tcpdump)");
+        };
+        // It says so when it listens, and something else if it may not.
+        let mut said = String::new();
+        let mut told = std::io::BufReader::new(tcpdump.stderr.take().expect("a pipe"));
+        while !said.contains("listening on")
+            && std::io::BufRead::read_line(&mut told, &mut said).is_ok_and(|n| n > 0)
+        {}
+        let mut arguments = vec!["perf", "--to", "127.0.0.1", "--udp", &port, "--seconds", "0.5"];
+        arguments.extend(no_gso.then_some("--no-gso"));
+        let output = anabranch(&arguments);
+        let _ = serve.kill().and_then(|()| serve.wait());
+        if !said.contains("listening on") {
+            let _ = tcpdump.wait();
+            return skip(NAME, "only root may capture");
+        }
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(tcpdump.wait().expect("it ends after 400 packets").success(), "{said}");
+        let lines = explain(&file, &["--udp", &port]);
+        let wrong: Vec<_> = lines
+            .iter()
+            .filter(|line| line.contains("wrong checksum") || line.contains("malformed"))
+            .collect();
+        assert!(wrong.is_empty(), "{} of {}: {}", wrong.len(), lines.len(), wrong[0]);
+        let segments = lines.iter().filter(|line| line.contains("  segment ")).count();
+        assert_eq!(segments == 0, no_gso, "{segments} of {}", lines.len());
+    }
 }
 
 #[test]

@@ -516,3 +516,21 @@ fn the_model_shows_every_term_and_refuses_what_it_cannot_read() {
         assert!(stderr(&output).contains("--receive-buffer"), "{}", stderr(&output));
     }
 }
+
+/// An installed program has its papers with it: anywhere, and with the results that it has in the repository.
+#[test]
+fn papers_are_part_of_the_program() {
+    let elsewhere = tempfile::tempdir().unwrap();
+    let repository = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let reproduce = |directory: &std::path::Path| {
+        let arguments = ["reproduce", "receive-buffer-blocking", "--claim", "model", "--json"];
+        let output = support::command(&arguments).current_dir(directory).output().expect("the binary runs");
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        output.stdout
+    };
+    let json = reproduce(elsewhere.path());
+    assert!(json == reproduce(repository.as_ref()) && json.len() > 100, "{}", json.len());
+    let unknown = support::command(&["reproduce", "nothing"]).current_dir(&elsewhere).output().unwrap();
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(stderr(&unknown).contains("there are: receive-buffer-blocking"), "{}", stderr(&unknown));
+}

@@ -1,8 +1,13 @@
 //! An association as its users hold it.
 
+use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use anabranch_proto::{AssociationId, Delivery, Event, LostReason, Message, PathId, SendError, Statistics};
+use anabranch_proto::{
+    AssociationId, ChangeError, Delivery, Direction, Event, LocalAddress, LostReason, Message, PathId,
+    SendError, Statistics,
+};
 use bytes::Bytes;
 use tokio::sync::broadcast;
 
@@ -93,6 +98,50 @@ impl Association {
         self.shared.call(|core, now| core.set_primary(now, self.id, path))
     }
 
+    /// Asks a path for a sign of life now. False if there is no such path.
+    pub fn heartbeat(&self, path: PathId) -> bool {
+        self.shared.call(|core, now| core.heartbeat(now, self.id, path))
+    }
+
+    /// Lets the stream sequence numbers of these streams (none: all) begin anew (RFC 6525), if both ends have agreed on
+    /// reconfiguration (`config.extensions`). [`Event::StreamsReset`] says what became of it.
+    pub fn reset_streams(&self, direction: Direction, streams: &[u16]) -> Result<(), ChangeError> {
+        self.shared.call(|core, now| core.reset_streams(now, self.id, direction, streams))
+    }
+
+    /// Asks for so many streams more (RFC 6525). [`Event::StreamsAdded`] says what became of it.
+    pub fn add_streams(&self, direction: Direction, count: u16) -> Result<(), ChangeError> {
+        self.shared.call(|core, now| core.add_streams(now, self.id, direction, count))
+    }
+
+    /// Tells the peer of a local address (RFC 5061): one of [`Endpoint::local`](crate::Endpoint::local) that is none of
+    /// this association's, if both ends have agreed on address changes. [`Event::LocalAddress`] says what became of it.
+    pub fn add_address(&self, ip: IpAddr) -> Result<(), ChangeError> {
+        let local = self.local(ip)?;
+        self.shared.call(|core, now| core.add_address(now, self.id, local))
+    }
+
+    /// Tells the peer that a local address is no longer one of this association (RFC 5061).
+    pub fn remove_address(&self, ip: IpAddr) -> Result<(), ChangeError> {
+        let local = self.local(ip)?;
+        self.shared.call(|core, now| core.remove_address(now, self.id, local.address))
+    }
+
+    /// Asks the peer to send to this local address if it can (RFC 5061).
+    pub fn set_peer_primary(&self, ip: IpAddr) -> Result<(), ChangeError> {
+        let local = self.local(ip)?;
+        self.shared.call(|core, now| core.set_peer_primary(now, self.id, local.address))
+    }
+
+    /// The address of a socket.
+    fn local(&self, ip: IpAddr) -> Result<LocalAddress, ChangeError> {
+        let address =
+            self.shared.sockets.iter().map(|socket| socket.address).find(|address| address.ip == ip);
+        let prefix =
+            crate::interface::of(ip).map_or(if ip.is_ipv4() { 32 } else { 128 }, |found| found.prefix);
+        address.map(|address| LocalAddress { address, prefix }).ok_or(ChangeError::Invalid)
+    }
+
     /// What the association has done so far.
     pub fn statistics(&self) -> Statistics {
         self.shared.call(|core, now| core.statistics(now, self.id))
@@ -140,6 +189,15 @@ impl Association {
             Standing::Lost(reason) => Ended::Lost(reason),
             _ => Ended::Closed,
         }
+    }
+}
+
+impl fmt::Debug for Association {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Association")
+            .field("id", &self.id)
+            .field("standing", &self.standing())
+            .finish_non_exhaustive()
     }
 }
 

@@ -10,12 +10,14 @@ use anabranch_proto::wire::{Address, Packet};
 use anabranch_proto::{
     AssociationId, Endpoint, Event, Incoming, LostReason, Output, PathView, Purpose, Reason, Time,
 };
+use bytes::Bytes;
 use tokio::sync::{Notify, broadcast};
 
 use crate::gather::{Gather, Manner};
 use crate::interface::route;
 use crate::report::{PathReport, Traffic};
 use crate::socket::{Malformed, Sent, Socket};
+use crate::source;
 
 /// Events of an association that a slow listener can be behind, before it misses the oldest.
 const EVENTS: usize = 32;
@@ -44,6 +46,10 @@ pub(crate) struct Core {
     /// By socket.
     outbound: Vec<Outbound>,
     users: BTreeMap<AssociationId, User>,
+    /// Associations of each source that peers began.
+    by_source: BTreeMap<IpAddr, u32>,
+    /// How many of them one source may have.
+    max_per_source: u32,
     accepted: VecDeque<AssociationId>,
     /// When the endpoint has something to do by itself.
     pub(crate) wake: Option<Time>,
@@ -65,6 +71,8 @@ pub(crate) struct User {
     pub(crate) signals: Arc<Signals>,
     /// No handle is left: what still arrives is thrown away.
     orphan: bool,
+    /// Where the peer is that began it.
+    source: Option<IpAddr>,
 }
 
 /// How far an association has come.
@@ -86,13 +94,13 @@ pub(crate) struct Signals {
 }
 
 impl User {
-    fn new(standing: Standing) -> User {
+    fn new(standing: Standing, source: Option<IpAddr>) -> User {
         let signals = Signals {
             readable: Notify::new(),
             writable: Notify::new(),
             events: broadcast::Sender::new(EVENTS),
         };
-        User { standing, signals: Arc::new(signals), orphan: false }
+        User { standing, signals: Arc::new(signals), orphan: false, source }
     }
 
     fn over(&self) -> bool {
@@ -101,14 +109,24 @@ impl User {
 }
 
 impl Shared {
-    pub(crate) fn new(endpoint: Endpoint, sockets: Vec<Socket>) -> Shared {
-        let outbound =
-            |socket: &Socket| Outbound { gather: Gather::new(socket.most()), full: false, down: None };
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        sockets: Vec<Socket>,
+        gso: bool,
+        max_per_source: Option<u32>,
+    ) -> Shared {
+        let outbound = |socket: &Socket| Outbound {
+            gather: Gather::new(if gso { socket.most() } else { 1 }),
+            full: false,
+            down: None,
+        };
         let core = Core {
             endpoint,
             begun: Instant::now(),
             outbound: sockets.iter().map(outbound).collect(),
             users: BTreeMap::new(),
+            by_source: BTreeMap::new(),
+            max_per_source: max_per_source.unwrap_or(u32::MAX),
             accepted: VecDeque::new(),
             wake: None,
             traffic: Traffic::default(),
@@ -148,7 +166,7 @@ impl Shared {
         let mut core = self.lock();
         let now = core.now();
         let id = core.endpoint.connect(now, port, to)?;
-        core.users.insert(id, User::new(Standing::SettingUp));
+        core.users.insert(id, User::new(Standing::SettingUp, None));
         core.drain(self, now);
         self.driver.notify_one();
         Ok(id)
@@ -278,20 +296,35 @@ impl Core {
         }
     }
 
-    /// A peer has begun an association; false if too many wait to be accepted.
+    /// A peer has begun an association; false if too many wait to be accepted, or its source has too many.
     fn admit(&mut self, shared: &Shared, id: AssociationId, now: Time) -> bool {
-        if self.accepted.len() >= BACKLOG {
+        // Its cookie came back from there: the address is not forged.
+        let source = self.endpoint.paths(id).first().map(|path| source(path.remote.ip));
+        let of_source = source.and_then(|source| self.by_source.get(&source)).copied().unwrap_or_default();
+        if self.accepted.len() >= BACKLOG || of_source >= self.max_per_source {
+            self.endpoint.abort(now, id, Bytes::from_static(b"too many associations"));
             self.endpoint.forget(now, id);
             return false;
         }
-        self.users.insert(id, User::new(Standing::Up));
+        self.users.insert(id, User::new(Standing::Up, source));
+        if let Some(source) = source {
+            *self.by_source.entry(source).or_default() += 1;
+        }
         self.accepted.push_back(id);
         shared.accepting.notify_one();
         true
     }
 
     fn forget(&mut self, id: AssociationId, now: Time) {
-        self.users.remove(&id);
+        let source = self.users.remove(&id).and_then(|user| user.source);
+        if let Some(source) = source
+            && let Some(count) = self.by_source.get_mut(&source)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.by_source.remove(&source);
+            }
+        }
         self.endpoint.forget(now, id);
     }
 

@@ -1,5 +1,6 @@
 //! An endpoint on real networks.
 
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -64,6 +65,7 @@ pub(crate) fn why_lost(reason: &LostReason) -> String {
         LostReason::PeerAborted(causes) => format!("the peer aborted: {causes:?}"),
         LostReason::UserAborted => "it was aborted at this end".to_owned(),
         LostReason::ProtocolViolation => "the peer broke the protocol".to_owned(),
+        LostReason::NotAuthenticated => "only this end has a shared key (RFC 4895)".to_owned(),
     }
 }
 
@@ -75,8 +77,9 @@ impl Endpoint {
     pub fn bind(options: Options) -> Result<Endpoint, BindError> {
         let interfaces: Vec<Option<Interface>> = options.local.iter().map(|ip| interface::of(*ip)).collect();
         let sockets = open_all(&options, &interfaces)?;
+        let (gso, max_per_source) = (options.gso, options.max_per_source);
         let core = core(options, &interfaces, &sockets)?;
-        let shared = Arc::new(Shared::new(core, sockets));
+        let shared = Arc::new(Shared::new(core, sockets, gso, max_per_source));
         let driver = tokio::spawn(drive(Arc::clone(&shared)));
         Ok(Endpoint { shared, driver: Mutex::new(Some(driver)) })
     }
@@ -135,6 +138,12 @@ impl Endpoint {
             let _ = task.await;
             *driver = None;
         }
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("local", &self.local()).finish_non_exhaustive()
     }
 }
 

@@ -23,6 +23,9 @@
 //! packets go), gathers what is to be sent, and hands runs of it to the kernel, again many packets a call. User
 //! calls go straight to the core under one lock; the task sends what they let go.
 //!
+//! What this API needs of the core is re-exported here: [`Config`], [`Policies`], [`Message`], [`Event`] and their parts.
+//! The feature `service` adds the protocol of the command line's `serve`, `send` and `perf`.
+//!
 //! Nothing here is encrypted. Linux only.
 
 #![allow(clippy::disallowed_types, reason = "real networks have real clocks")]
@@ -37,13 +40,21 @@ mod interface;
 mod options;
 mod printable;
 mod report;
+#[cfg(feature = "service")]
 pub mod service;
 mod socket;
+mod source;
 
-pub use anabranch_proto::{Delivery, Event, LostReason, Message, PathId, PathState, Statistics};
+pub use anabranch_proto::wire::Address;
+pub use anabranch_proto::{
+    AddressChange, ChangeError, Config, ConfigError, Delivery, Direction, Duration, Event, Extensions,
+    LostReason, Message, NewError, Outcome, PathId, PathState, Policies, PolicySpec, Refused, Reliability,
+    SharedKey, Statistics,
+};
 pub use association::{Association, Ended};
 pub use endpoint::{BindError, ConnectError, Endpoint};
 pub use interface::{addresses, sources};
 pub use options::{Carrier, Options, UDP_PORT};
 pub use printable::{is_printable, printable};
 pub use report::{Device, PathReport, Traffic};
+pub use source::source;

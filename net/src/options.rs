@@ -33,6 +33,12 @@ pub struct Options {
     pub carrier: Carrier,
     /// Whether peers may begin associations.
     pub listen: bool,
+    /// Associations that peers of one source ([`source`](crate::source)) may have at the same time; more are aborted.
+    /// `None`: as many as `config.max_associations`.
+    pub max_per_source: Option<u32>,
+    /// Whether the kernel is handed several packets at once and cuts them (UDP segmentation offload). Captures on this
+    /// host show them uncut.
+    pub gso: bool,
     /// Whether sockets are bound to the interface of their address, so that each path's packets leave there.
     /// A socket that is bound to an interface does not hear this host's own packets.
     pub bind_devices: bool,
@@ -47,6 +53,8 @@ impl Default for Options {
             local: Vec::new(),
             carrier: Carrier::Udp(UDP_PORT),
             listen: true,
+            max_per_source: None,
+            gso: true,
             bind_devices: true,
         }
     }

@@ -233,6 +233,64 @@ async fn a_thousand_associations_on_one_socket() {
     }
 }
 
+/// One source has so many associations at the same time; when one has ended, there is a place again.
+#[tokio::test]
+async fn a_source_has_so_many_associations() {
+    let (server, to) = listener(Options { max_per_source: Some(2), ..options(&["127.0.0.1"]) });
+    let clients = [client(&to), client(&to), client(&to)];
+    let first = pair(&server, &clients[0], &to).await;
+    let _second = pair(&server, &clients[1], &to).await;
+    // The listener aborts what its own core has already answered: it comes up and ends.
+    let third = match within(clients[2].connect(&to, PORT)).await {
+        Ok(third) => within(third.recv()).await.err(),
+        Err(ConnectError::Lost(reason)) => Some(Ended::Lost(reason)),
+        Err(other) => panic!("{other}"),
+    };
+    assert!(matches!(&third, Some(Ended::Lost(LostReason::PeerAborted(_)))), "{third:?}");
+    within(first.0.close()).await.expect("gracefully");
+    drop(first);
+    let again = within(pair(&server, &clients[2], &to)).await;
+    within(again.0.close()).await.expect("gracefully");
+}
+
+/// INITs from everywhere leave no association behind: an answer costs no memory until its cookie comes back.
+//= rfc9260#section-5.1.3
+#[tokio::test]
+async fn no_state_before_a_valid_cookie() {
+    use anabranch_proto::wire::chunk::{CookieEcho, Init};
+    use anabranch_proto::wire::{Address, Chunk, Ecn, Packet, Ports};
+    let config = Config { max_associations: 1, ..Config::default() };
+    let (server, to) = listener(Options { config, ..options(&["127.0.0.1"]) });
+    let flood = tokio::net::UdpSocket::bind("127.0.0.1:0").await.expect("a socket");
+    let place = Address { ip: to[0].ip(), udp: to[0].port() };
+    let send = async |tag: u32, source: u16, chunk: Chunk| {
+        let chunks = [chunk].into_iter().collect();
+        let ports = Ports { source, destination: PORT };
+        let packet = Packet { from: place, to: place, ports, tag, ecn: Ecn::NotEct, chunks };
+        let mut bytes = bytes::BytesMut::new();
+        packet.encode(&mut bytes).expect("it fits");
+        flood.send_to(&bytes, to[0]).await.expect("it leaves");
+    };
+    let mut answer = [0; 2000];
+    for source in 1..500 {
+        let init = Init {
+            tag: u32::from(source),
+            a_rwnd: 100_000,
+            outbound: 1,
+            inbound: 1,
+            tsn: anabranch_proto::Tsn(1),
+            params: Vec::new(),
+        };
+        send(0, source, Chunk::Init(Box::new(init))).await;
+        within(flood.recv(&mut answer)).await.expect("an INIT ACK");
+        send(9, source, Chunk::CookieEcho(CookieEcho { cookie: vec![7; 100].into() })).await;
+    }
+    // There is still the one place that there is.
+    let client = client(&to);
+    let (ours, _theirs) = within(pair(&server, &client, &to)).await;
+    within(ours.close()).await.expect("gracefully");
+}
+
 /// SCTP directly on IP, where the user may open raw sockets.
 #[tokio::test]
 async fn without_udp() {

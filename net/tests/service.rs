@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anabranch_net::service::{
-    CONTROL, DATA, Direction, Failure, Inbox, Plan, SendError, Served, measure, send_file, serve,
+    CONTROL, DATA, Direction, Failure, Inbox, Plan, SendError, Served, Tally, Way, measure, send_file, serve,
 };
 use anabranch_net::{Association, Carrier, Endpoint, Message, Options};
 use tempfile::TempDir;
@@ -144,26 +144,81 @@ async fn an_interrupted_file() {
 }
 
 #[tokio::test]
-async fn a_measurement_there_and_back() {
-    let service = Service::new(None).await;
-    let plan = Plan { seconds: 0.2, message_size: 8192, streams: 3 };
-    let measured = measure(&service.association, &plan).await.expect("it is measured");
-    for direction in [&measured.there, &measured.back] {
-        assert!(
-            direction.bytes > 0 && direction.bytes % 8192 == 0 && direction.seconds >= 0.2,
-            "{direction:?}"
-        );
-        assert!(direction.rate() > 0.0 && direction.cpu.iter().all(|cpu| *cpu > 0.0), "{direction:?}");
+async fn a_measurement_of_each_kind() {
+    for (way, message_size) in
+        [(Way::ThereAndBack, 8192), (Way::Back, 8192), (Way::Both, 8192), (Way::Both, 4)]
+    {
+        let service = Service::new(None).await;
+        let plan = Plan { seconds: 0.2, message_size, streams: 3, way, rate: None };
+        let tally = Tally::default();
+        let measured = measure(&service.association, &plan, &tally).await.expect("it is measured");
+        assert_eq!(measured.there.is_none(), way == Way::Back);
+        for direction in [&measured.there, &measured.back].into_iter().flatten() {
+            let Direction { bytes, seconds, cpu, by_path, delays } = direction;
+            assert!(*bytes > 0 && bytes % u64::from(message_size) == 0 && *seconds >= 0.2, "{direction:?}");
+            assert!(direction.rate() > 0.0 && cpu.iter().all(|cpu| *cpu > 0.0), "{direction:?}");
+            // Data, words and the headers of chunks; every byte has gone by the one path.
+            let loopback = IpAddr::from([127, 0, 0, 1]);
+            assert!(by_path.len() == 1 && by_path[&(loopback, loopback)] >= *bytes, "{by_path:?}");
+            let Some(delays) = delays else {
+                assert_eq!(message_size, 4, "too small to carry a time");
+                continue;
+            };
+            assert_eq!(delays.messages, bytes / u64::from(message_size));
+            let quantiles = delays.delay;
+            let sorted = [quantiles.min, quantiles.p50, quantiles.p95, quantiles.p99, quantiles.max];
+            assert!(sorted.is_sorted(), "{delays:?}");
+            // One process, one machine: the clocks' difference is found up to the uncertainty.
+            assert!(quantiles.min > -delays.uncertainty && quantiles.max < *seconds, "{delays:?}");
+            assert!(delays.uncertainty > 0.0 && delays.jitter.max > 0.0, "{delays:?}");
+        }
+        let bytes = |direction: &Option<Direction>| direction.as_ref().map_or(0, |direction| direction.bytes);
+        let bytes = (bytes(&measured.there), bytes(&measured.back));
+        assert_eq!(tally.received(), bytes.1);
+        assert_eq!(service.end().await, Ok(Served::Measured(bytes.0, bytes.1)));
     }
-    // Data, words and the headers of chunks; every byte has gone by the one path.
-    for Direction { bytes, by_path, .. } in [&measured.there, &measured.back] {
-        let loopback = IpAddr::from([127, 0, 0, 1]);
-        let carried = by_path[&(loopback, loopback)];
-        assert!(by_path.len() == 1 && carried >= *bytes && carried < bytes + bytes / 10, "{by_path:?}");
-    }
-    let bytes = (measured.there.bytes, measured.back.bytes);
-    assert_eq!(service.end().await, Ok(Served::Measured(bytes.0, bytes.1)));
-    let refused = Plan { streams: 0, ..plan };
+}
+
+/// Both applications keep to the rate; and plans that mean nothing are refused.
+#[tokio::test]
+async fn a_measurement_keeps_to_its_rate() {
     let service = Service::new(None).await;
-    assert!(matches!(measure(&service.association, &refused).await, Err(Failure::Refused(_))));
+    let plan = Plan { seconds: 0.5, message_size: 1000, rate: Some(800_000), ..Plan::default() };
+    let measured = measure(&service.association, &plan, &Tally::default()).await.expect("it is measured");
+    for direction in [measured.there, measured.back].into_iter().flatten() {
+        // A message each 10 ms, the first at once: 50, or fewer on a machine that is late.
+        assert!((1000..=50_000).contains(&direction.bytes), "{direction:?}");
+    }
+    for refused in [
+        Plan { streams: 0, ..plan },
+        Plan { seconds: 0.0, ..plan },
+        Plan { seconds: f64::NAN, ..plan },
+        Plan { rate: Some(0), ..plan },
+    ] {
+        let service = Service::new(None).await;
+        let said = measure(&service.association, &refused, &Tally::default()).await;
+        assert!(matches!(said, Err(Failure::Refused(_))), "{refused:?}");
+    }
+}
+
+/// A file that is announced takes no room until it comes; and the client of which there is no room left hears so at
+/// once, before it has sent all.
+#[tokio::test]
+async fn an_announcement_takes_no_room() {
+    let (from, to, inbox) = places(100_000);
+    let hog = Service::new(Some(inbox.clone())).await;
+    hog.say(CONTROL, r#"{"send-file":{"name":"hog","size":90000}}"#).await;
+    let go = hog.association.recv().await.expect("it lives").expect("an answer");
+    assert_eq!(go.into_bytes(), r#"{"go":{}}"#);
+    fs::write(from.path().join("honest"), [1; 90_000]).expect("a file");
+    let service = Service::new(Some(inbox)).await;
+    let sent = send_file(&service.association, &from.path().join("honest"), &|_, _| {}).await;
+    assert_eq!(sent.expect("it arrives").size, 90_000);
+    assert!(matches!(service.end().await, Ok(Served::File(_))));
+    hog.say(DATA, &"x".repeat(20_000)).await;
+    let verdict = hog.association.recv().await.expect("it lives").expect("an answer").into_bytes();
+    let verdict = String::from_utf8_lossy(&verdict).into_owned();
+    assert!(verdict.contains("there is room for 10000 bytes"), "{verdict}");
+    assert!(matches!(hog.end().await, Ok(Served::NoFile { arrived: 20_000, .. })));
+    assert_eq!(names(to.path()), ["honest"]);
 }

@@ -252,6 +252,8 @@ pub enum LostReason {
     UserAborted,
     /// The peer broke the protocol; it was told so.
     ProtocolViolation,
+    /// There is a shared key, and the peer offers no authentication (RFC 4895); it was told so.
+    NotAuthenticated,
 }
 
 /// A user message to send.

@@ -165,7 +165,7 @@ fn errno(reason: &LostReason, up: bool) -> Option<&'static str> {
         LostReason::NoAnswer | LostReason::TooManyErrors => Some("ETIMEDOUT"),
         LostReason::PeerAborted(_) if up => Some("ECONNRESET"),
         LostReason::PeerAborted(_) | LostReason::Unreachable => Some("ECONNREFUSED"),
-        LostReason::ProtocolViolation => Some("ECONNABORTED"),
+        LostReason::ProtocolViolation | LostReason::NotAuthenticated => Some("ECONNABORTED"),
         LostReason::UserAborted => None,
     }
 }

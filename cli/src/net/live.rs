@@ -1,6 +1,7 @@
 //! A transfer as it goes on: a bar, and a line for each path.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
 use anabranch_net::{Association, PathId};
@@ -15,6 +16,7 @@ pub(super) struct Live {
     all: MultiProgress,
     bar: ProgressBar,
     paths: BTreeMap<PathId, Line>,
+    begun: Instant,
 }
 
 /// One path: what was delivered by it when it was last looked at.
@@ -33,7 +35,7 @@ impl Live {
         let style =
             ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, left {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Live { all, bar, paths: BTreeMap::new() }
+        Live { all, bar, paths: BTreeMap::new(), begun: Instant::now() }
     }
 
     pub(super) fn bar(&self) -> ProgressBar {
@@ -41,7 +43,7 @@ impl Live {
     }
 
     /// Draws the paths of the association again and again.
-    pub(super) async fn watch(&mut self, association: &Association) {
+    pub(super) async fn watch(&mut self, association: &Association) -> Infallible {
         loop {
             tokio::time::sleep(EVERY).await;
             self.look(association);
@@ -54,10 +56,12 @@ impl Live {
                 let bar = self.all.add(ProgressBar::new_spinner());
                 let style = ProgressStyle::with_template("  {msg}");
                 bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-                Line { bar, delivered: 0, at: Instant::now() }
+                // What it has carried until now it has carried since the beginning.
+                Line { bar, delivered: 0, at: self.begun }
             });
-            let rate = (path.delivered - line.delivered) as f64 * 8e-6 / line.at.elapsed().as_secs_f64();
-            (line.delivered, line.at) = (path.delivered, Instant::now());
+            let now = Instant::now();
+            let rate = mbit(path.delivered - line.delivered, now - line.at);
+            (line.delivered, line.at) = (path.delivered, now);
             let srtt = path.srtt.map_or(0.0, |srtt| srtt.as_secs_f64() * 1e3);
             let (name, state) = (name(&path), state(&path));
             line.bar.set_message(format!("{name}: {state}, {rate:.2} Mbit/s, round trip {srtt:.1} ms"));
@@ -67,5 +71,13 @@ impl Live {
 
     pub(super) fn finish(&self) {
         let _ = self.all.clear();
+    }
+}
+
+/// Mbit/s of so many bytes in this time; none in no time.
+pub(super) fn mbit(bytes: u64, time: Duration) -> f64 {
+    match time.as_secs_f64() {
+        0.0 => 0.0,
+        seconds => bytes as f64 * 8e-6 / seconds,
     }
 }

@@ -3,22 +3,27 @@
 #![allow(clippy::disallowed_types, reason = "real networks have real clocks")]
 
 mod live;
+mod log;
 mod paths;
 pub(crate) mod perf;
+mod perf_report;
+mod places;
+mod record;
 pub(crate) mod send;
 pub(crate) mod serve;
+mod setup;
 
-use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anabranch_net::{Association, Carrier, Endpoint, Options, UDP_PORT};
+use anabranch_net::{Association, Carrier, Endpoint, UDP_PORT};
 use anabranch_proto::{Config, SharedKey};
 use anabranch_sim::scenario::protocol;
 use bytes::Bytes;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::output::{fail, refuse, refuse_scenario, warn};
+use crate::{INTERRUPTED, TERMINATED};
 
 /// The SCTP port of a listener, unless it is told another.
 const PORT: u16 = 5000;
@@ -44,6 +49,9 @@ pub(crate) struct Transport {
     /// Authenticate with the shared key in this file (RFC 4895), which both ends must have
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
+    /// Hand the kernel each packet alone: captures on this host show them as they leave
+    #[arg(long)]
+    no_gso: bool,
 }
 
 impl Transport {
@@ -84,74 +92,39 @@ fn shared_key(file: &Path) -> Result<SharedKey, u8> {
     Ok(SharedKey { id: 1, secret: Bytes::copy_from_slice(secret) })
 }
 
-/// A client's peer, and the way to it.
-#[derive(clap::Args)]
-pub(crate) struct Client {
-    /// The listener's addresses, the first to be tried first
-    #[arg(long, value_name = "ADDR", value_delimiter = ',', required = true)]
-    to: Vec<IpAddr>,
-    /// The local addresses, in order [default: those that the system's routes choose]
-    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
-    from: Vec<IpAddr>,
-    #[command(flatten)]
-    transport: Transport,
-    /// Print one JSON object, in SI units
-    #[arg(long)]
-    json: bool,
-}
-
-impl Client {
-    fn options(&self) -> Result<Options, u8> {
-        let config = Config { port: 0, ..self.transport.config()? };
-        let options = Options::towards(&self.to).or_else(|error| match self.from.is_empty() {
-            true => Err(fail(error)),
-            // The addresses that were given may know a way.
-            false => Ok(Options { listen: false, ..Options::default() }),
-        })?;
-        let local = if self.from.is_empty() { options.local } else { self.from.clone() };
-        let bind_devices = options.bind_devices && !local.iter().any(|own| self.to.contains(own));
-        Ok(Options { config, local, carrier: self.transport.carrier(0), bind_devices, ..options })
-    }
-
-    /// An association with the listener; or the exit status of why there is none.
-    async fn connect(&self) -> Result<(Endpoint, Association), u8> {
-        let endpoint = Endpoint::bind(self.options()?).map_err(fail)?;
-        let udp = if self.transport.raw { 0 } else { self.transport.udp };
-        let to: Vec<SocketAddr> = self.to.iter().map(|ip| SocketAddr::new(*ip, udp)).collect();
-        let association = endpoint.connect(&to, self.transport.port).await.map_err(|error| {
-            let to: Vec<String> = to.iter().map(SocketAddr::to_string).collect();
-            fail(format!("no association with {}: {error}", to.join(", ")))
-        })?;
-        Ok((endpoint, association))
-    }
-}
-
-/// Runs a command, which is told of every Ctrl-C, to its exit status.
+/// Runs a command, which is told of every signal to end, to its exit status.
 fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = runtime.and_then(|runtime| {
         runtime.block_on(async {
-            let mut interrupts = Interrupts(signal(SignalKind::interrupt())?);
-            Ok(command(&mut interrupts).await)
+            let (keyboard, system) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+            Ok(command(&mut Interrupts { keyboard, system }).await)
         })
     });
     result.unwrap_or_else(|error| fail(format!("the system gives no runtime: {error}")))
 }
 
-/// Every Ctrl-C from the beginning on: none is missed, whatever goes on when it is pressed.
-struct Interrupts(Signal);
+/// Every Ctrl-C and every SIGTERM from the beginning on: none is missed, whatever goes on when it comes.
+struct Interrupts {
+    keyboard: Signal,
+    system: Signal,
+}
 
 impl Interrupts {
-    async fn next(&mut self) {
-        self.0.recv().await;
+    /// Waits for the next one; the exit status that says which it was.
+    async fn next(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.keyboard.recv() => INTERRUPTED,
+            _ = self.system.recv() => TERMINATED,
+        }
     }
 }
 
-/// Ends an association gracefully, as long as nobody presses Ctrl-C (again); then at once.
+/// Ends an association gracefully, as long as no signal comes (again); then at once. The peer is told either way.
 async fn end(association: &Association, interrupts: &mut Interrupts) {
     tokio::select! {
         _ = association.close() => {}
-        () = interrupts.next() => association.abort(),
+        _ = interrupts.next() => association.abort(),
     }
 }
 

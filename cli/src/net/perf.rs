@@ -1,130 +1,152 @@
 //! `anabranch perf`: measures the way to a listener and back.
 
-use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use anabranch_net::service::{Direction, Measured, Plan, measure};
+use anabranch_net::service::{Failure, Measured, Plan, Tally, Way, measure};
 use anabranch_net::{Association, Endpoint};
-use serde_json::{Map, Value, json};
+use anabranch_sim::scenario::rate;
+use tokio::task::JoinSet;
 
-use super::{Client, Interrupts, end, in_runtime, leave, paths};
-use crate::output::{fail, print, print_json, refuse};
-use crate::{INTERRUPTED, WRONG_INPUT};
+use super::perf_report::{Run, report};
+use super::record::{Carried, Changes, Intervals};
+use super::setup::{Client, waiting};
+use super::{Interrupts, end, in_runtime, leave};
+use crate::output::{fail, print, refuse};
 
 /// What `anabranch perf` takes.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     #[command(flatten)]
-    client: Client,
+    pub(super) client: Client,
     /// How long each direction sends
     #[arg(long, value_name = "S", default_value_t = 10.0)]
-    seconds: f64,
+    pub(super) seconds: f64,
     /// Streams that messages go to in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
-    streams: u16,
-    /// Bytes of a message
+    pub(super) streams: u16,
+    /// Bytes of a message; those of 8 bytes and more say when they were sent, so that delays are known
     #[arg(long, value_name = "B", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
-    message_size: u32,
+    pub(super) message_size: u32,
+    /// User data of each association's application in each direction, as `10 Mbit/s` [default: as much as is taken]
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub(super) rate: Option<u64>,
+    /// Only back: the listener sends
+    #[arg(long)]
+    reverse: bool,
+    /// Both directions at once, instead of one after the other
+    #[arg(long, conflicts_with = "reverse")]
+    both: bool,
+    /// Associations at once, each from a UDP port of its own
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
+    pub(super) parallel: u16,
+    /// Print what was carried in every interval, in seconds or with a unit; --json has them in any case
+    #[arg(long, value_name = "TIME", value_parser = waiting)]
+    interval: Option<Duration>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   anabranch serve &  anabranch perf --to 127.0.0.1
   anabranch perf --to 192.0.2.1,198.51.100.1 --seconds 5 --streams 4 --json
+  anabranch perf --to 192.0.2.1 --both --rate '2 Mbit/s' --message-size 200 --interval 1
+  anabranch perf --to 192.0.2.1 --reverse --parallel 4
 
-CPU seconds are those of the two processes, for a gigabyte of user data.
+Delays are from handing a message to the association until it is read at the other end. The clocks of the two hosts
+are compared before, which leaves an error that is printed; jitter, the difference of successive delays, needs no clock.
+CPU seconds are those of the two processes, for a gigabyte of user data. Ctrl-C prints what was measured until then.
 
-Exit status: 0 done, 2 the input was wrong, 130 interrupted, 1 anything else.";
+Exit status: 0 done, 2 the input was wrong, 130 interrupted, 143 ended by SIGTERM, 1 anything else.";
+
+/// One association of a measurement.
+pub(super) struct Stream {
+    pub(super) endpoint: Endpoint,
+    pub(super) association: Association,
+    pub(super) tally: Tally,
+}
 
 /// Measures, and returns the exit status.
 pub(crate) fn perf(arguments: &Arguments) -> u8 {
-    if !(0.0..=3600.0).contains(&arguments.seconds) {
-        refuse("--seconds: 0 to 3600 seconds");
-        return WRONG_INPUT;
+    if !(arguments.seconds > 0.0 && arguments.seconds <= 3600.0) {
+        return refuse("--seconds: more than 0 and at most 3600 seconds");
     }
-    in_runtime(async |interrupts: &mut Interrupts| match arguments.client.connect().await {
-        Ok((endpoint, association)) => both_ways(arguments, &endpoint, &association, interrupts).await,
+    in_runtime(async |interrupts: &mut Interrupts| match connect(arguments, interrupts).await {
+        Ok(streams) => run(arguments, &streams, interrupts).await,
         Err(status) => status,
     })
 }
 
-async fn both_ways(
-    arguments: &Arguments,
-    endpoint: &Endpoint,
-    association: &Association,
-    interrupts: &mut Interrupts,
-) -> u8 {
-    let Arguments { seconds, streams, message_size, .. } = *arguments;
-    let plan = Plan { seconds, message_size, streams };
-    let measured = tokio::select! {
-        measured = measure(association, &plan) => Some(measured),
-        () = interrupts.next() => None,
-    };
-    let status = match measured {
-        Some(Ok(measured)) => report(arguments, &measured, endpoint, association),
-        Some(Err(error)) => fail(error),
-        None => {
-            fail("interrupted");
-            INTERRUPTED
+impl Arguments {
+    fn plan(&self) -> Plan {
+        let way = match self {
+            _ if self.reverse => Way::Back,
+            _ if self.both => Way::Both,
+            _ => Way::ThereAndBack,
+        };
+        let Arguments { seconds, message_size, streams, rate, .. } = *self;
+        Plan { seconds, message_size, streams, way, rate }
+    }
+}
+
+async fn connect(arguments: &Arguments, interrupts: &mut Interrupts) -> Result<Vec<Arc<Stream>>, u8> {
+    let mut streams = Vec::new();
+    for _ in 0..arguments.parallel {
+        let (endpoint, association) = arguments.client.connect(interrupts).await?;
+        streams.push(Arc::new(Stream { endpoint, association, tally: Tally::default() }));
+    }
+    Ok(streams)
+}
+
+async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut Interrupts) -> u8 {
+    let (plan, begun) = (arguments.plan(), Instant::now());
+    let mut intervals = Intervals::new(arguments.interval.unwrap_or(Duration::from_secs(1)), begun);
+    let mut changes = Changes::new(begun);
+    let told = |line: &str| {
+        if arguments.interval.is_some() && !arguments.client.json {
+            print(line);
         }
     };
-    end(association, interrupts).await;
-    leave(endpoint).await;
-    status
-}
-
-fn report(arguments: &Arguments, measured: &Measured, endpoint: &Endpoint, association: &Association) -> u8 {
-    let (reports, traffic) = (association.paths(), endpoint.traffic());
-    if arguments.client.json {
-        return print_json(&json!({
-            "there": direction(&measured.there),
-            "there_by_path": by_path(&measured.there),
-            "back": direction(&measured.back),
-            "back_by_path": by_path(&measured.back),
-            "message_size": arguments.message_size,
-            "streams": arguments.streams,
-            "paths": reports.iter().map(paths::json).collect::<Vec<_>>(),
-            "traffic": paths::traffic(&traffic),
-        }));
-    }
-    let line = |name, direction: &Direction| {
-        let (rate, cpu) = (direction.rate() / 1e6, direction.cpu_a_gigabyte());
-        let whole = format!("{name:<6} {rate:>10.2} Mbit/s  {:>14} B  {cpu:>6.2} CPU s/GB", direction.bytes);
-        let path = |(pair, bytes)| {
-            format!("\n       {:>10.2} Mbit/s  by {}", mbit(bytes, direction), pair_name(pair))
-        };
-        whole + &direction.by_path.iter().map(path).collect::<String>()
+    let ended = tokio::select! {
+        measured = measure_all(streams, plan) => measured.map_err(fail),
+        never = intervals.watch(|| carried(streams), told) => match never {},
+        never = changes.watch(&streams[0].association) => match never {},
+        signal = interrupts.next() => {
+            fail("interrupted");
+            Err(signal)
+        }
     };
-    print(&format!(
-        "{}\n{}\n{:.1} packets a send\n{}",
-        line("there", &measured.there),
-        line("back", &measured.back),
-        traffic.segments_a_send(),
-        paths::table(&reports)
-    ))
+    // The last interval is shorter.
+    told(&intervals.close(&carried(streams)));
+    let run = Run { streams, intervals: intervals.list, changes: changes.list, complete: ended.is_ok() };
+    let printed = report(arguments, &run);
+    for stream in streams {
+        end(&stream.association, interrupts).await;
+        leave(&stream.endpoint).await;
+    }
+    match ended {
+        Ok(()) => printed,
+        Err(status) => status,
+    }
 }
 
-/// Bytes that each path carried, in chunks.
-fn by_path(direction: &Direction) -> Value {
-    let shares = direction.by_path.iter().map(|(pair, bytes)| (pair_name(pair), (*bytes).into()));
-    shares.collect::<Map<_, _>>().into()
+/// Measures with all associations at once. What came of it is in their tallies.
+async fn measure_all(streams: &[Arc<Stream>], plan: Plan) -> Result<(), Failure> {
+    let mut all: JoinSet<Result<Measured, Failure>> = JoinSet::new();
+    for stream in streams.iter().cloned() {
+        all.spawn(async move { measure(&stream.association, &plan, &stream.tally).await });
+    }
+    while let Some(measured) = all.join_next().await {
+        measured.unwrap_or(Err(Failure::Stopped))?;
+    }
+    Ok(())
 }
 
-fn mbit(bytes: &u64, direction: &Direction) -> f64 {
-    *bytes as f64 * 8e-6 / direction.seconds.max(f64::MIN_POSITIVE)
-}
-
-/// A path by its addresses, the sender's first.
-fn pair_name((from, to): &(IpAddr, IpAddr)) -> String {
-    format!("{from} → {to}")
-}
-
-fn direction(direction: &Direction) -> Value {
-    json!({
-        "bytes": direction.bytes,
-        "seconds": direction.seconds,
-        "rate": direction.rate(),
-        "cpu": { "here": direction.cpu[0], "there": direction.cpu[1] },
-        "cpu_a_gigabyte": direction.cpu_a_gigabyte(),
-    })
+fn carried(streams: &[Arc<Stream>]) -> Carried {
+    let acknowledged = |stream: &Arc<Stream>| stream.association.statistics().acknowledged;
+    Carried {
+        there: streams.iter().map(acknowledged).sum(),
+        back: Some(streams.iter().map(|stream| stream.tally.received()).sum()),
+        paths: streams[0].association.paths(),
+    }
 }

@@ -1,16 +1,18 @@
 //! `anabranch send`: sends a file to a listener.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anabranch_net::service::{SendError, SentFile, announcement, send_file};
 use anabranch_net::{Association, Endpoint};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::live::Live;
-use super::{Client, Interrupts, end, in_runtime, leave, paths};
+use super::record::{Carried, Changes, Intervals};
+use super::setup::{Client, waiting};
+use super::{Interrupts, end, in_runtime, leave, paths};
 use crate::output::{fail, print, print_json, refuse};
-use crate::{DONE, FAILED, INTERRUPTED};
+use crate::{DONE, FAILED};
 
 /// What `anabranch send` takes.
 #[derive(clap::Args)]
@@ -23,6 +25,9 @@ pub(crate) struct Arguments {
     /// Show the rate and state of each path while it is sent
     #[arg(long)]
     progress: bool,
+    /// How long the intervals are of which --json tells, in seconds or with a unit
+    #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = waiting)]
+    interval: Duration,
 }
 
 const EXAMPLES: &str = "\
@@ -30,18 +35,19 @@ Examples:
   anabranch send video.mkv --to 192.0.2.1
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --progress
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --from 192.0.2.7,198.51.100.7 --retransmit alternate
-  anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --set rto_min=200ms --set path_max_retrans=2 --json
+  anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --set path_max_retrans=2 --set pf_max_retrans=0 --json
 
 Ctrl-C ends the association gracefully, a second Ctrl-C at once; what had arrived is told. Nothing is encrypted.
 
-Exit status: 0 the other end has the file and its hash is right, 2 the input was wrong, 130 interrupted, 1 anything
-else.";
+Exit status: 0 the other end has the file and its hash is right, 2 the input was wrong, 130 interrupted, 143
+ended by SIGTERM, 1 anything else.";
 
 /// What became of the file.
 enum Outcome {
     Sent(SentFile),
     Failed(SendError),
-    Interrupted,
+    /// With the exit status.
+    Interrupted(u8),
 }
 
 /// Sends the file, and returns the exit status.
@@ -51,7 +57,7 @@ pub(crate) fn send(arguments: &Arguments) -> u8 {
         Ok(_) => return refuse(format!("{}: this is no file", arguments.file.display())),
         Err(error) => return refuse(format!("{}: {error}", arguments.file.display())),
     };
-    in_runtime(async |interrupts: &mut Interrupts| match arguments.client.connect().await {
+    in_runtime(async |interrupts: &mut Interrupts| match arguments.client.connect(interrupts).await {
         Ok((endpoint, association)) => transfer(arguments, size, &endpoint, &association, interrupts).await,
         Err(status) => status,
     })
@@ -68,30 +74,49 @@ async fn transfer(
     let mut live = Live::new(size, arguments.progress);
     let bar = live.bar();
     let told = |given, _| bar.set_position(given);
+    let mut intervals = Intervals::new(arguments.interval, begun);
+    let mut changes = Changes::new(begun);
+    let carried = || {
+        let there = association.statistics().acknowledged;
+        Carried { there, back: None, paths: association.paths() }
+    };
     let outcome = tokio::select! {
         sent = send_file(association, &arguments.file, &told) => match sent {
             Ok(file) => Outcome::Sent(file),
             Err(error) => Outcome::Failed(error),
         },
-        () = live.watch(association) => Outcome::Interrupted,
-        () = interrupts.next() => Outcome::Interrupted,
+        never = live.watch(association) => match never {},
+        never = intervals.watch(carried, |_| {}) => match never {},
+        never = changes.watch(association) => match never {},
+        signal = interrupts.next() => Outcome::Interrupted(signal),
     };
     let seconds = begun.elapsed().as_secs_f64();
+    intervals.close(&carried());
     end(association, interrupts).await;
     live.finish();
-    let status = report(arguments, &outcome, seconds, size, endpoint, association);
+    let told = Told { seconds, size, intervals: intervals.list, changes: changes.list };
+    let status = report(arguments, &outcome, &told, endpoint, association);
     leave(endpoint).await;
     status
+}
+
+/// What was seen of a transfer.
+struct Told {
+    seconds: f64,
+    /// Bytes of the file.
+    size: u64,
+    intervals: Vec<Value>,
+    changes: Vec<Value>,
 }
 
 fn report(
     arguments: &Arguments,
     outcome: &Outcome,
-    seconds: f64,
-    size: u64,
+    told: &Told,
     endpoint: &Endpoint,
     association: &Association,
 ) -> u8 {
+    let Told { seconds, size, .. } = *told;
     let arrived = match outcome {
         Outcome::Sent(_) => size,
         // The announcement was acknowledged as well.
@@ -104,7 +129,7 @@ fn report(
     let (status, problem) = match outcome {
         Outcome::Sent(_) => (DONE, None),
         Outcome::Failed(error) => (FAILED, Some(error.to_string())),
-        Outcome::Interrupted => (INTERRUPTED, Some("interrupted".to_owned())),
+        Outcome::Interrupted(signal) => (*signal, Some("interrupted".to_owned())),
     };
     let file = arguments.file.display();
     let rate = arrived as f64 * 8.0 / seconds.max(f64::MIN_POSITIVE);
@@ -123,6 +148,8 @@ fn report(
             "seconds": seconds,
             "rate": rate,
             "sha256": sent,
+            "intervals": told.intervals,
+            "events": told.changes,
             "paths": reports.iter().map(paths::json).collect::<Vec<_>>(),
             "traffic": paths::traffic(&endpoint.traffic()),
         }));

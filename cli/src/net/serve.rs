@@ -3,17 +3,22 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anabranch_net::service::{Failure, Inbox, Served, serve as converse};
-use anabranch_net::{Association, Device, Endpoint, Options, addresses, printable};
+use anabranch_net::{Association, Endpoint, Options, addresses, printable};
 use anabranch_proto::Config;
 use anabranch_sim::scenario::size;
+use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
 
-use super::{Interrupts, Transport, in_runtime};
-use crate::output::{fail, print, refuse};
-use crate::{DONE, INTERRUPTED};
+use super::log::{Format, Journal};
+use super::setup::refuse_bind;
+use super::{Interrupts, Transport, in_runtime, leave};
+use crate::INTERRUPTED;
+use crate::output::{fail, refuse};
 
 /// What `anabranch serve` takes.
 #[derive(clap::Args)]
@@ -27,12 +32,24 @@ pub(crate) struct Arguments {
     /// Receive files into this directory; without it, none are received
     #[arg(long, value_name = "DIR")]
     receive_into: Option<PathBuf>,
-    /// Bytes of all files together at most, with a unit
+    /// Bytes of all files in the directory together at most, with a unit
     #[arg(long, value_name = "SIZE", default_value = "1 GB")]
     max_size: String,
+    /// Bytes of the files of one source at most [default: --max-size; half of it with --public]
+    #[arg(long, value_name = "SIZE")]
+    max_size_per_source: Option<String>,
+    /// Associations of one source address (IPv6: network of 64 bits) at the same time
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    max_per_source: u32,
     /// Serve whoever can reach these addresses, unauthenticated
     #[arg(long)]
     public: bool,
+    /// How log lines look
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    log: Format,
+    /// Print one JSON object an event on standard output; the log goes to standard error
+    #[arg(long)]
+    json: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -40,13 +57,18 @@ Examples:
   anabranch serve
   anabranch serve --listen 192.0.2.1,198.51.100.1 --public --receive-into inbox/ --max-size '20 GB'
   anabranch serve --listen ::1 --udp 9900
+  anabranch serve --key /etc/anabranch/key --listen 0.0.0.0 --receive-into inbox/ --log json
+  anabranch serve --json | jq -r 'select(.received) | .received'
 
 On any address but loopback, --key or --public is needed. Nothing is encrypted: whoever is on the way can read all,
 and without --key can change it.
 
-Ctrl-C ends all associations gracefully, a second Ctrl-C at once.
+A file counts as received when it and its name are on the disk. What takes room is what has arrived; a transfer that
+brings less than 1000 bytes a second over two minutes is ended.
 
-Exit status: 130 interrupted, 2 the input was wrong, 1 anything else.";
+Ctrl-C or SIGTERM ends all associations gracefully, a second one, or five seconds, at once. Peers are told either way.
+
+Exit status: 130 interrupted, 143 ended by SIGTERM, 2 the input was wrong, 1 anything else.";
 
 /// Serves until it is interrupted, and returns the exit status.
 pub(crate) fn serve(arguments: &Arguments) -> u8 {
@@ -55,8 +77,11 @@ pub(crate) fn serve(arguments: &Arguments) -> u8 {
         Err(status) => return status,
     };
     in_runtime(async |interrupts: &mut Interrupts| match Endpoint::bind(options) {
-        Ok(endpoint) => accept(endpoint, inbox, interrupts).await,
-        Err(error) => fail(error),
+        Ok(endpoint) => {
+            let journal = Journal::begin(arguments.log, arguments.json);
+            accept(endpoint, inbox, journal, interrupts).await
+        }
+        Err(error) => refuse_bind("--listen", &error),
     })
 }
 
@@ -74,69 +99,142 @@ fn read(arguments: &Arguments) -> Result<(Options, Option<Inbox>), u8> {
         let expanded = if ip.is_unspecified() { addresses(*ip).map_err(fail)? } else { vec![*ip] };
         local.extend(expanded);
     }
-    let room = size(&arguments.max_size)
-        .map_err(|hint| refuse(format!("--max-size {}: {hint}", arguments.max_size)))?;
+    let (room, share) = limits(arguments)?;
     let inbox = arguments.receive_into.as_ref().map(|directory| {
-        Inbox::new(directory, room)
-            .map_err(|error| refuse(format!("--receive-into {}: {error}", directory.display())))
+        let inbox = Inbox::new(directory, room).map(|inbox| inbox.share(share));
+        inbox.map_err(|error| refuse(format!("--receive-into {}: {error}", directory.display())))
     });
+    let inbox = inbox.transpose()?;
     let config = Config { port: arguments.transport.port, ..config };
     let carrier = arguments.transport.carrier(arguments.transport.udp);
-    Ok((Options { config, local, carrier, ..Options::default() }, inbox.transpose()?))
+    let max_per_source = Some(arguments.max_per_source);
+    let gso = !arguments.transport.no_gso;
+    Ok((Options { config, local, carrier, max_per_source, gso, ..Options::default() }, inbox))
 }
 
-async fn accept(endpoint: Endpoint, inbox: Option<Inbox>, interrupts: &mut Interrupts) -> u8 {
+/// Bytes that all files and those of one source may have.
+fn limits(arguments: &Arguments) -> Result<(u64, u64), u8> {
+    let bytes =
+        |option: &str, text: &str| size(text).map_err(|hint| refuse(format!("{option} {text}: {hint}")));
+    let room = bytes("--max-size", &arguments.max_size)?;
+    let share = match &arguments.max_size_per_source {
+        Some(share) => bytes("--max-size-per-source", share)?,
+        None if arguments.public => room / 2,
+        None => room,
+    };
+    Ok((room, share))
+}
+
+async fn accept(
+    endpoint: Endpoint,
+    inbox: Option<Inbox>,
+    journal: Journal,
+    interrupts: &mut Interrupts,
+) -> u8 {
     for (place, device) in endpoint.local() {
-        let device = match device {
-            Device::Any => String::new(),
-            Device::Bound(name) => format!(" on {name}"),
-            Device::Refused(name, why) => format!(", not bound to {name}: {why}"),
-        };
-        if print(&format!("listening at {place}{device}")) != DONE {
+        if !journal.listening(place, &device) {
             return INTERRUPTED;
         }
     }
-    let (stop, stopping) = watch::channel(false);
-    let mut clients = JoinSet::new();
-    loop {
+    let (stop, stopping) = watch::channel(Stop::Not);
+    let (mut clients, mut ids) = (JoinSet::new(), 1..);
+    let signal = loop {
         tokio::select! {
             association = endpoint.accept() => {
-                clients.spawn(client(association, inbox.clone(), stopping.clone()));
+                let id: u64 = ids.next().unwrap_or_default();
+                let client = Client { id, association: Arc::new(association), journal };
+                clients.spawn(client.serve(inbox.clone(), stopping.clone()));
             }
             Some(_) = clients.join_next(), if !clients.is_empty() => {}
-            () = interrupts.next() => break,
+            signal = interrupts.next() => break signal,
         }
-    }
-    let _ = stop.send(true);
+    };
+    let _ = stop.send(Stop::Gracefully);
+    let ended = async |clients: &mut JoinSet<()>| while clients.join_next().await.is_some() {};
     tokio::select! {
-        () = async { while clients.join_next().await.is_some() {} } => endpoint.close().await,
-        () = interrupts.next() => {}
+        () = ended(&mut clients) => {}
+        _ = interrupts.next() => {}
+        () = sleep(FAREWELL) => {}
     }
-    INTERRUPTED
+    let _ = stop.send(Stop::AtOnce);
+    // An abort takes no answer.
+    let _ = timeout(Duration::from_secs(1), ended(&mut clients)).await;
+    leave(&endpoint).await;
+    signal
 }
 
-/// Serves a client, and says how it went.
-async fn client(association: Association, inbox: Option<Inbox>, mut stopping: watch::Receiver<bool>) {
-    let association = Arc::new(association);
-    let from = association.paths().first().map_or("nowhere".to_owned(), |path| path.remote.ip.to_string());
-    let ending = Arc::clone(&association);
-    let stop = tokio::spawn(async move {
-        if stopping.wait_for(|stop| *stop).await.is_ok() {
-            let _ = ending.close().await;
+/// How long associations may take to end gracefully after a signal.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// How clients are to end.
+#[derive(Copy, Clone, PartialEq)]
+enum Stop {
+    Not,
+    Gracefully,
+    AtOnce,
+}
+
+/// Who is served.
+struct Client {
+    /// The number of its association since the listener began.
+    id: u64,
+    association: Arc<Association>,
+    journal: Journal,
+}
+
+impl Client {
+    /// Serves it, and says how it went.
+    async fn serve(self, inbox: Option<Inbox>, mut stopping: watch::Receiver<Stop>) {
+        let (id, begun) = (self.id, Instant::now());
+        let peer =
+            self.association.paths().first().map_or("nowhere".to_owned(), |path| path.remote.ip.to_string());
+        self.journal.event("connected", json!({ "id": id, "peer": peer }));
+        let ending = Arc::clone(&self.association);
+        let stop = tokio::spawn(async move {
+            if stopping.wait_for(|stop| *stop != Stop::Not).await.is_ok() {
+                tokio::select! {
+                    _ = ending.close() => {}
+                    _ = stopping.wait_for(|stop| *stop == Stop::AtOnce) => ending.abort(),
+                }
+            }
+        });
+        let served = converse(&self.association, inbox.as_ref()).await;
+        stop.abort();
+        let (said, mut event) = told(&served);
+        let span = tracing::info_span!("transfer", id, %peer);
+        span.in_scope(|| match &served {
+            Ok(Served::File(_) | Served::Measured(..) | Served::Nothing) | Err(Failure::Stopped) => {
+                tracing::info!("{said}");
+            }
+            _ => tracing::warn!("{said}"),
+        });
+        (event["id"], event["peer"]) = (id.into(), peer.into());
+        event["seconds"] = begun.elapsed().as_secs_f64().into();
+        self.journal.event("ended", event);
+    }
+}
+
+/// How it went, for people and for programs.
+fn told(served: &Result<Served, Failure>) -> (String, Value) {
+    match served {
+        Ok(Served::File(file)) => {
+            let (path, bytes) = (file.path.display().to_string(), file.size);
+            (format!("received {path}, {bytes} bytes"), json!({ "received": path, "bytes": bytes }))
         }
-    });
-    let said = match converse(&association, inbox.as_ref()).await {
-        Ok(Served::File(file)) => format!("{from}: received {}, {} bytes", file.path.display(), file.size),
         Ok(Served::NoFile { name, arrived, size, why }) => {
-            let (name, why) = (printable(&name), printable(&why));
-            format!("{from}: not received {name:?}, {arrived} of {size} bytes had arrived: {why}")
+            let (shown, because) = (printable(name), printable(why));
+            (
+                format!("not received {shown:?}, {arrived} of {size} bytes had arrived: {because}"),
+                json!({ "not_received": name, "arrived": arrived, "bytes": size, "why": why }),
+            )
         }
-        Ok(Served::Measured(received, sent)) => {
-            format!("{from}: measured, {received} B here, {sent} B there")
+        Ok(Served::Measured(received, sent)) => (
+            format!("measured, {received} B here, {sent} B there"),
+            json!({ "measured": { "here": received, "there": sent } }),
+        ),
+        Ok(Served::Nothing) | Err(Failure::Stopped) => {
+            ("ended without a wish".to_owned(), json!({ "why": "ended without a wish" }))
         }
-        Ok(Served::Nothing) | Err(Failure::Stopped) => format!("{from}: ended without a wish"),
-        Err(why) => format!("{from}: {why}"),
-    };
-    stop.abort();
-    print(&said);
+        Err(why) => (why.to_string(), json!({ "why": why.to_string() })),
+    }
 }

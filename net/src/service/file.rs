@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
+use std::pin::pin;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -82,6 +83,22 @@ pub async fn send_file(
         Control::Go {} => {}
         other => return Err(unexpected(&other).into()),
     }
+    let mut verdict = pin!(answer(association));
+    let sha256 = tokio::select! {
+        given = give(association, file, size, progress) => given?,
+        // It says at once that it cannot take the rest.
+        said = &mut verdict => return judge(said?, name, size, String::new()),
+    };
+    judge(verdict.await?, name, size, sha256)
+}
+
+/// Sends the contents; their hash.
+async fn give(
+    association: &Association,
+    file: File,
+    size: u64,
+    progress: Progress<'_>,
+) -> Result<String, SendError> {
     let (sender, mut pieces) = mpsc::channel(AHEAD);
     let reading = tokio::task::spawn_blocking(move || read(file, size, &sender));
     let mut given = 0;
@@ -95,9 +112,13 @@ pub async fn send_file(
         return Err(SendError::Changed { before: size, after: given });
     }
     say(association, &Control::End { sha256: sha256.clone() }).await?;
-    match answer(association).await? {
-        Control::Verdict { failed: None, .. } => Ok(SentFile { name, size, sha256 }),
+    Ok(sha256)
+}
+
+fn judge(said: Control, name: String, size: u64, sha256: String) -> Result<SentFile, SendError> {
+    match said {
         Control::Verdict { received, failed: Some(why) } => Err(SendError::Verdict { received, why }),
+        Control::Verdict { failed: None, .. } if !sha256.is_empty() => Ok(SentFile { name, size, sha256 }),
         other => Err(unexpected(&other).into()),
     }
 }

@@ -1,30 +1,62 @@
-//! Answers clients: receives their files, and takes part in their measurements.
+//! Where received files go: what they may be called, how much room they have, and when one counts as received.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
 use std::io::{self, Write};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use anabranch_proto::Delivery;
 use sha2::{Digest, Sha256};
 use tempfile::NamedTempFile;
 use tokio::sync::mpsc;
 
-use super::{Control, Failure, Heard, Plan, hear, hex, perf, say, unexpected};
-use crate::{Association, is_printable};
+use super::hex;
+use crate::{is_printable, source};
 
-/// Deliveries that wait for the disk.
-const AHEAD: usize = 32;
+/// What the name of an unfinished file begins with.
+const PREFIX: &str = ".anabranch-";
+/// Files in the directory at most, so that empty ones do not fill it without end.
+const MOST_FILES: usize = 100_000;
+/// How often the directory is counted anew, at most.
+const RECOUNT: Duration = Duration::from_secs(1);
+/// Bytes a second that a transfer has to bring, unless it is told otherwise.
+const SLOWEST: u64 = 1000;
 
 /// A directory that files are received into.
 ///
-/// A client names a file, without directories and not hidden; what is there already stays as it is. A file is
-/// written under another name and gets its own when it is complete and its hash is right. All files together
-/// have at most so many bytes.
+/// - A client names a file, without directories and not hidden; what is there already stays as it is.
+/// - A file is written under another name. It gets its own, and counts as received, when it is complete, its hash is
+///   right, and it and its name are on the disk.
+/// - All files together have at most so many bytes, those that were there before included. Room is taken by bytes
+///   that have arrived, not by those that are announced; a transfer that is too slow is ended; and one source has
+///   its share at most.
 #[derive(Clone, Debug)]
 pub struct Inbox {
     directory: PathBuf,
-    /// Bytes that may still be received.
-    room: Arc<Mutex<u64>>,
+    /// Bytes of all files together at most.
+    room: u64,
+    /// Bytes of one source at most.
+    share: u64,
+    /// Bytes a second that a transfer has to bring.
+    pub(super) slowest: u64,
+    used: Arc<Mutex<Used>>,
+}
+
+/// What is taken of the room.
+#[derive(Debug)]
+struct Used {
+    /// Bytes of the files in the directory, and how many there are.
+    there: u64,
+    files: usize,
+    /// When they were counted.
+    counted: Instant,
+    /// Received and still there when it was counted: their sources and bytes.
+    received: BTreeMap<String, (IpAddr, u64)>,
+    /// Bytes that have arrived of unfinished files, by source.
+    unfinished: BTreeMap<IpAddr, u64>,
 }
 
 /// A file that was received.
@@ -36,105 +68,237 @@ pub struct Received {
     pub size: u64,
 }
 
-/// What a client wanted and got.
-#[derive(Clone, PartialEq, Debug)]
-pub enum Served {
-    /// A file came.
-    File(Received),
-    /// A file did not come: its name, the bytes that arrived of those announced, and why. Nothing is kept of it.
-    NoFile {
-        /// What the client called it.
-        name: String,
-        /// Bytes that arrived.
-        arrived: u64,
-        /// Bytes that were announced.
-        size: u64,
-        /// What was wrong.
-        why: String,
-    },
-    /// A measurement, with the bytes received and sent.
-    Measured(u64, u64),
-    /// It ended the association without a wish.
-    Nothing,
-}
-
 impl Inbox {
-    /// Files go into `directory`, which must be there, and have at most `room` bytes together.
+    /// Files go into `directory`, which must be there, and have at most `room` bytes together. Unfinished files of
+    /// programs that ended without removing them are removed.
     pub fn new(directory: &Path, room: u64) -> io::Result<Inbox> {
-        if !directory.metadata()?.is_dir() {
-            return Err(io::Error::from(io::ErrorKind::NotADirectory));
-        }
-        Ok(Inbox { directory: directory.to_owned(), room: Arc::new(Mutex::new(room)) })
+        sweep(directory)?;
+        let mut used = Used {
+            there: 0,
+            files: 0,
+            counted: Instant::now(),
+            received: BTreeMap::new(),
+            unfinished: BTreeMap::new(),
+        };
+        used.count(directory)?;
+        let used = Arc::new(Mutex::new(used));
+        Ok(Inbox { directory: directory.to_owned(), room, share: room, slowest: SLOWEST, used })
     }
 
-    /// Takes room for a file, and opens it under a temporary name.
-    fn open(&self, name: &str, size: u64) -> Result<Place, String> {
-        let path = self.directory.join(plain(name)?);
+    /// Lets one source have at most `bytes`: an IPv4 address, or an IPv6 network of 64 bits.
+    pub fn share(self, bytes: u64) -> Inbox {
+        Inbox { share: bytes, ..self }
+    }
+
+    /// Ends transfers that bring less than so many bytes a second, over two minutes.
+    pub fn slowest(self, bytes: u64) -> Inbox {
+        Inbox { slowest: bytes, ..self }
+    }
+
+    /// Opens a file for `size` bytes from `peer` under a temporary name. It has room for them now; room is taken only
+    /// as they arrive.
+    pub(super) fn open(&self, name: &str, size: u64, peer: IpAddr) -> Result<Place, String> {
+        let name = plain(name)?.to_owned();
+        let path = self.directory.join(&name);
         if path.symlink_metadata().is_ok() {
             return Err("there is a file of this name".to_owned());
         }
-        let file = tempfile::Builder::new().prefix(".anabranch-").tempfile_in(&self.directory);
-        let file = file.map_err(|error| format!("no file can be made: {error}"))?;
-        let room = Room::take(&self.room, size)?;
-        Ok(Place { path, size, file, room })
+        let room = Room { of: self.clone(), source: source(peer), bytes: 0 };
+        drop(self.fits(room.source, size)?);
+        let free = free(&self.directory).map_err(|error| no_paths(&error))?;
+        if size > free {
+            return Err(format!("the disk has room for {free} bytes"));
+        }
+        let file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(&self.directory);
+        let file = file.map_err(|error| no_paths(&error))?;
+        // While it is locked nobody else sweeps it away.
+        file.as_file().try_lock().map_err(|_| "the file cannot be locked".to_owned())?;
+        Ok(Place { directory: self.directory.clone(), name, path, size, file, room })
+    }
+
+    /// What is used, if `more` bytes of a source have room as well.
+    fn fits(&self, source: IpAddr, more: u64) -> Result<MutexGuard<'_, Used>, String> {
+        let mut used = self.lock();
+        if self.judge(&used, source, more).is_err() && used.counted.elapsed() >= RECOUNT {
+            // Somebody may have taken files away, or put some there.
+            used.count(&self.directory).map_err(|error| no_paths(&error))?;
+        }
+        self.judge(&used, source, more).map(|()| used)
+    }
+
+    fn judge(&self, used: &Used, source: IpAddr, more: u64) -> Result<(), String> {
+        let left = self.room.saturating_sub(used.all());
+        let share = self.share.saturating_sub(used.of(source));
+        match more {
+            _ if used.files + used.unfinished.len() >= MOST_FILES => {
+                Err("there are too many files".to_owned())
+            }
+            more if more > left => Err(format!("there is room for {left} bytes")),
+            more if more > share => Err(format!("there is room for {share} bytes from one source")),
+            _ => Ok(()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Used> {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Bytes of the inbox that a file takes: given back unless it is kept.
-struct Room {
-    of: Arc<Mutex<u64>>,
+impl Used {
+    /// Counts what is in the directory.
+    fn count(&mut self, directory: &Path) -> io::Result<()> {
+        (self.there, self.files, self.counted) = (0, 0, Instant::now());
+        let mut names = BTreeSet::new();
+        for entry in fs::read_dir(directory)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            // What goes away meanwhile does not count.
+            if let Ok(metadata) = entry.metadata()
+                && metadata.is_file()
+                && !name.starts_with(PREFIX)
+            {
+                self.there += metadata.len();
+                self.files += 1;
+                names.insert(name);
+            }
+        }
+        self.received.retain(|name, _| names.contains(name));
+        Ok(())
+    }
+
+    fn all(&self) -> u64 {
+        self.there + self.unfinished.values().sum::<u64>()
+    }
+
+    fn of(&self, source: IpAddr) -> u64 {
+        let received = self.received.values().filter(|(from, _)| *from == source);
+        received.map(|(_, bytes)| bytes).sum::<u64>() + self.unfinished.get(&source).unwrap_or(&0)
+    }
+}
+
+/// What an unfinished file takes of the inbox: given back unless the file is kept.
+pub(super) struct Room {
+    of: Inbox,
+    source: IpAddr,
     bytes: u64,
 }
 
 impl Room {
-    fn take(of: &Arc<Mutex<u64>>, bytes: u64) -> Result<Room, String> {
-        let mut left = of.lock().unwrap_or_else(PoisonError::into_inner);
-        *left = left.checked_sub(bytes).ok_or_else(|| format!("there is room for {left} bytes"))?;
-        Ok(Room { of: Arc::clone(of), bytes })
+    /// Takes room for bytes that have arrived.
+    pub(super) fn take(&mut self, bytes: u64) -> Result<(), String> {
+        *self.of.fits(self.source, bytes)?.unfinished.entry(self.source).or_default() += bytes;
+        self.bytes += bytes;
+        Ok(())
     }
 
-    fn keep(mut self) {
-        self.bytes = 0;
+    /// The file is in the directory under this name.
+    pub(super) fn keep(self, name: String) {
+        let mut used = self.of.lock();
+        used.there += self.bytes;
+        used.files += 1;
+        used.received.insert(name, (self.source, self.bytes));
+        drop(used);
     }
 }
 
 impl Drop for Room {
     fn drop(&mut self) {
-        *self.of.lock().unwrap_or_else(PoisonError::into_inner) += self.bytes;
+        let mut used = self.of.lock();
+        if let Some(bytes) = used.unfinished.get_mut(&self.source) {
+            *bytes -= self.bytes;
+            if *bytes == 0 {
+                used.unfinished.remove(&self.source);
+            }
+        }
     }
 }
 
 /// Where a file is going to be.
-struct Place {
+pub(super) struct Place {
+    directory: PathBuf,
+    name: String,
     path: PathBuf,
     size: u64,
     file: NamedTempFile,
     room: Room,
 }
 
+/// What is written.
+pub(super) enum Piece {
+    Data(Delivery),
+    /// All has been sent; the hash that it should have.
+    End(String),
+}
+
 impl Place {
-    /// Writes what arrives; with its hash and how much it was, once the sender is gone.
-    fn write(mut self, mut pieces: mpsc::Receiver<Delivery>) -> (Place, io::Result<String>) {
-        let mut hash = Sha256::new();
-        while let Some(delivery) = pieces.blocking_recv() {
-            for piece in &delivery.pieces {
-                hash.update(piece);
-                if let Err(error) = self.file.write_all(piece) {
-                    return (self, Err(error));
+    /// Writes what comes and gives the file its name, if it is what it should be. Waits for pieces and for the disk.
+    pub(super) fn write(mut self, mut pieces: mpsc::Receiver<Piece>) -> Result<Received, String> {
+        let (mut hash, mut arrived) = (Sha256::new(), 0);
+        while let Some(piece) = pieces.blocking_recv() {
+            match piece {
+                Piece::End(sha256) => return self.finish(arrived, &hex(&hash.finalize()), &sha256),
+                Piece::Data(delivery) => {
+                    self.room.take(delivery.len() as u64)?;
+                    arrived += delivery.len() as u64;
+                    for piece in &delivery.pieces {
+                        hash.update(piece);
+                        self.file.write_all(piece).map_err(|error| no_paths(&error))?;
+                    }
                 }
             }
         }
-        let flushed = self.file.flush();
-        (self, flushed.map(|()| hex(&hash.finalize())))
+        Err("it was not finished".to_owned())
     }
 
-    /// Gives the file its name, unless another has it.
-    fn keep(self) -> Result<Received, String> {
-        let kept = self.file.persist_noclobber(&self.path);
-        kept.map_err(|error| format!("the file cannot be given its name: {}", error.error))?;
-        self.room.keep();
+    fn finish(self, arrived: u64, hash: &str, sha256: &str) -> Result<Received, String> {
+        if arrived != self.size {
+            return Err(format!("{arrived} bytes of {} have arrived", self.size));
+        }
+        if !hash.eq_ignore_ascii_case(sha256) {
+            return Err("the hash of what arrived is another".to_owned());
+        }
+        self.keep()
+    }
+
+    /// Gives the file its name, unless another has it. Both are on the disk before it counts as received.
+    fn keep(mut self) -> Result<Received, String> {
+        let synced = self.file.flush().and_then(|()| self.file.as_file().sync_all());
+        synced.map_err(|error| no_paths(&error))?;
+        self.file.persist_noclobber(&self.path).map_err(|error| no_paths(&error.error))?;
+        let synced = File::open(&self.directory).and_then(|directory| directory.sync_all());
+        synced.map_err(|error| no_paths(&error))?;
+        self.room.keep(self.name);
         Ok(Received { path: self.path, size: self.size })
     }
+}
+
+/// What the system says, without the paths of this host: a peer will read it.
+fn no_paths(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "the disk is full".to_owned(),
+        io::ErrorKind::QuotaExceeded => "the quota of the disk is used up".to_owned(),
+        io::ErrorKind::AlreadyExists => "there is a file of this name".to_owned(),
+        kind => format!("the file cannot be written: {kind}"),
+    }
+}
+
+/// Bytes that the file system of `directory` has for this program.
+fn free(directory: &Path) -> io::Result<u64> {
+    let told = rustix::fs::statvfs(directory)?;
+    Ok(told.f_bavail.saturating_mul(told.f_frsize))
+}
+
+/// Removes unfinished files that nobody writes any more.
+fn sweep(directory: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        let ours = entry.file_name().to_string_lossy().starts_with(PREFIX) && entry.file_type()?.is_file();
+        // Who writes one holds its lock.
+        if ours && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    Ok(())
 }
 
 /// A name without directories that is not hidden.
@@ -150,126 +314,11 @@ fn plain(name: &str) -> Result<&str, String> {
     }
 }
 
-/// Does what the client at the other end wishes, and waits for the end of the association. Files are received
-/// only with an inbox.
-pub async fn serve(association: &Association, inbox: Option<&Inbox>) -> Result<Served, Failure> {
-    let served = converse(association, inbox).await;
-    if let Err(Failure::Confused(_) | Failure::Silent(_)) = served {
-        association.abort();
-    }
-    let _ = association.close().await;
-    served
-}
-
-async fn converse(association: &Association, inbox: Option<&Inbox>) -> Result<Served, Failure> {
-    match hear(association).await? {
-        None => Ok(Served::Nothing),
-        Some(Heard::Said(Control::SendFile { name, size })) => receive(association, inbox, name, size).await,
-        Some(Heard::Said(Control::Measure(plan))) => partner(association, &plan).await,
-        Some(Heard::Said(other)) => Err(unexpected(&other)),
-        Some(Heard::Data(_)) => Err(Failure::Confused("data before a wish".to_owned())),
-    }
-}
-
-async fn receive(
-    association: &Association,
-    inbox: Option<&Inbox>,
-    name: String,
-    size: u64,
-) -> Result<Served, Failure> {
-    let place = match inbox {
-        Some(inbox) => inbox.open(&name, size),
-        None => Err("no files are received here".to_owned()),
-    };
-    let place = match place {
-        Ok(place) => place,
-        Err(why) => {
-            say(association, &Control::Refused { why: why.clone() }).await?;
-            wait_for_the_end(association).await;
-            return Ok(Served::NoFile { name, arrived: 0, size, why });
-        }
-    };
-    say(association, &Control::Go {}).await?;
-    let (sender, pieces) = mpsc::channel(AHEAD);
-    let writing = tokio::task::spawn_blocking(move || place.write(pieces));
-    let (arrived, ended) = collect(association, sender, size).await;
-    let written = writing.await.map_err(|error| Failure::Confused(error.to_string()));
-    let judged = match (written, ended) {
-        (_, Err(why)) => Err(why.to_string()),
-        (Err(why), _) => Err(why.to_string()),
-        (Ok((place, hash)), Ok(sha256)) => judge(place, hash, arrived, &sha256),
-    };
-    let failed = judged.as_ref().err().cloned();
-    let told = say(association, &Control::Verdict { received: arrived, failed }).await;
-    if told.is_ok() {
-        wait_for_the_end(association).await;
-    }
-    Ok(match judged {
-        Ok(received) => Served::File(received),
-        Err(why) => Served::NoFile { name, arrived, size, why },
-    })
-}
-
-/// The client shuts down when it has heard the last word.
-async fn wait_for_the_end(association: &Association) {
-    while let Ok(Some(_)) = hear(association).await {}
-}
-
-/// Hands the data of a file of `size` bytes on to whoever writes it; how much arrived, and the hash that it
-/// should have.
-async fn collect(
-    association: &Association,
-    sender: mpsc::Sender<Delivery>,
-    size: u64,
-) -> (u64, Result<String, Failure>) {
-    let mut arrived = 0;
-    loop {
-        match hear(association).await {
-            Ok(Some(Heard::Data(delivery))) => {
-                arrived += delivery.len() as u64;
-                if arrived > size {
-                    return (arrived, Err(Failure::Confused("more bytes than announced".to_owned())));
-                }
-                // If it cannot be written, that is told at the end.
-                let _ = sender.send(delivery).await;
-            }
-            Ok(Some(Heard::Said(Control::End { sha256 }))) => return (arrived, Ok(sha256)),
-            Ok(Some(Heard::Said(other))) => return (arrived, Err(unexpected(&other))),
-            Ok(None) => return (arrived, Err(Failure::Stopped)),
-            Err(failure) => return (arrived, Err(failure)),
-        }
-    }
-}
-
-fn judge(place: Place, hash: io::Result<String>, arrived: u64, sha256: &str) -> Result<Received, String> {
-    match hash {
-        Err(error) => Err(format!("the file cannot be written: {error}")),
-        Ok(_) if arrived != place.size => Err(format!("{arrived} bytes of {} have arrived", place.size)),
-        Ok(hash) if !hash.eq_ignore_ascii_case(sha256) => {
-            Err("the hash of what arrived is another".to_owned())
-        }
-        Ok(_) => place.keep(),
-    }
-}
-
-async fn partner(association: &Association, plan: &Plan) -> Result<Served, Failure> {
-    if let Err(why) = plan.check() {
-        say(association, &Control::Refused { why: why.clone() }).await?;
-        wait_for_the_end(association).await;
-        return Err(Failure::Refused(why));
-    }
-    say(association, &Control::Go {}).await?;
-    let received = perf::take(association).await?;
-    let sent = perf::give(association, plan).await?;
-    let (bytes, cpu, shares) = (sent.bytes, sent.cpu[0], sent.shares);
-    say(association, &Control::Measured { bytes, cpu, shares }).await?;
-    wait_for_the_end(association).await;
-    Ok(Served::Measured(received.bytes, bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const PEER: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
     #[test]
     fn names_stay_in_the_directory() {
@@ -291,20 +340,69 @@ mod tests {
         assert_eq!(plain("a..b (1).tar.gz"), Ok("a..b (1).tar.gz"));
     }
 
-    #[test]
-    fn room_is_taken_and_given_back() {
+    fn inbox(room: u64) -> (tempfile::TempDir, Inbox) {
         let directory = tempfile::tempdir().expect("a place for files");
-        let inbox = Inbox::new(directory.path(), 100).expect("a directory");
-        let first = inbox.open("a", 60).expect("there is room");
-        assert!(inbox.open("b", 60).is_err());
+        let inbox = Inbox::new(directory.path(), room).expect("a directory");
+        (directory, inbox)
+    }
+
+    #[test]
+    fn room_is_taken_by_what_arrives_and_given_back() {
+        let (directory, inbox) = inbox(100);
+        let first = inbox.open("a", 60, PEER).expect("there is room");
+        let mut second = inbox.open("b", 60, PEER).expect("nothing has arrived of the first");
+        second.room.take(60).expect("there is room");
+        assert_eq!(inbox.open("c", 41, PEER).err().as_deref(), Some("there is room for 40 bytes"));
         drop(first);
-        let second = inbox.open("b", 60).expect("there is room again");
         second.keep().expect("nobody has the name");
-        assert!(inbox.open("c", 41).is_err() && inbox.open("c", 40).is_ok());
-        assert!(inbox.open("b", 1).is_err(), "nothing is overwritten");
+        assert!(inbox.open("c", 41, PEER).is_err() && inbox.open("c", 40, PEER).is_ok());
+        assert!(inbox.open("b", 1, PEER).is_err(), "nothing is overwritten");
+        let mut third = inbox.open("d", 40, PEER).expect("there is room");
+        assert!(third.room.take(40).is_ok() && third.room.take(1).is_err());
+        drop(third);
+        assert!(inbox.open("d", 40, PEER).is_ok(), "what is not kept takes no room");
         std::os::unix::fs::symlink("/nowhere", directory.path().join("link")).expect("a link");
-        assert!(inbox.open("link", 1).is_err(), "nor written through");
-        let names: Vec<_> = std::fs::read_dir(directory.path()).expect("it is there").collect();
+        assert!(inbox.open("link", 1, PEER).is_err(), "nor written through");
+        let names: Vec<_> = fs::read_dir(directory.path()).expect("it is there").collect();
         assert_eq!(names.len(), 2, "and temporary files go");
+    }
+
+    #[test]
+    fn a_source_has_its_share() {
+        let (_directory, inbox) = inbox(100);
+        let inbox = inbox.share(50);
+        let peer = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let mut place = inbox.open("a", 50, peer("2001:db8::1")).expect("there is room");
+        place.room.take(50).expect("there is room");
+        let refused = inbox.open("b", 1, peer("2001:db8::2")).err();
+        assert_eq!(refused.as_deref(), Some("there is room for 0 bytes from one source"));
+        assert!(inbox.open("b", 50, peer("2001:db8:1::1")).is_ok());
+        place.keep().expect("nobody has the name");
+        assert!(inbox.open("b", 1, peer("2001:db8::2")).is_err(), "what was received counts as well");
+    }
+
+    #[test]
+    fn what_is_there_counts_and_leftovers_go() {
+        let directory = tempfile::tempdir().expect("a place for files");
+        fs::write(directory.path().join("before"), [0; 60]).expect("a file");
+        fs::write(directory.path().join(".anabranch-left"), [0; 60]).expect("a file");
+        let inbox = Inbox::new(directory.path(), 100).expect("a directory");
+        assert!(!directory.path().join(".anabranch-left").exists(), "nobody writes it");
+        assert!(inbox.open("a", 41, PEER).is_err());
+        let writing = inbox.open("a", 40, PEER).expect("there is room");
+        let again = Inbox::new(directory.path(), 100).expect("a directory");
+        assert!(writing.file.path().exists(), "it is being written");
+        writing.keep().expect("it was not swept away");
+        fs::remove_file(directory.path().join("before")).expect("it is there");
+        again.lock().counted -= RECOUNT;
+        assert!(again.open("b", 100, PEER).is_ok(), "room comes back when files are taken away");
+    }
+
+    #[test]
+    fn a_peer_reads_no_path_of_this_host() {
+        let (directory, inbox) = inbox(100);
+        fs::remove_dir(directory.path()).expect("it is empty");
+        let why = inbox.open("a", 1, PEER).err().expect("there is no directory");
+        assert!(!why.contains('/'), "{why}");
     }
 }

@@ -8,29 +8,38 @@
 //! ← {"go":{}}                                     or {"refused":{"why":"…"}}
 //! → DATA …                                        in order, on stream 0
 //! → {"end":{"sha256":"…"}}                        of what was sent, 64 digits
-//! ← {"verdict":{"received":12,"failed":null}}     the file has its name, or why it has not
+//! ← {"verdict":{"received":12,"failed":null}}     the file has its name, or why it has not; a failure is said at once,
+//!                                                 in the middle of the data if need be
 //!
-//! → {"measure":{"seconds":5.0,"message_size":8192,"streams":1}}
+//! → {"clock":{"now":…}}                          nanoseconds of the client's clock, a few times
+//! ← {"clock":{"now":…}}                          and of the listener's
+//! → {"measure":{"seconds":5.0,"message_size":8192,"streams":1,"way":"there-and-back","rate":null}}
 //! ← {"go":{}}
-//! → DATA …                                        for so long, on every stream in turn
+//! → DATA …                                        for so long, on every stream in turn; a message of 8 bytes and
+//!                                                 more begins with the clock's time when it was handed over
 //! → {"sent":{"bytes":…}}
-//! ← {"measured":{"bytes":…,"cpu":0.5}}            when all has come; CPU seconds of this phase
-//! ← DATA …                                        and the same the other way
+//! ← {"measured":{"bytes":…,"cpu":0.5,"delays":{…}}}
+//!                                                 when all has come; CPU seconds of this phase
+//! ← DATA …                                        and the same the other way (with "both" at the same time)
 //! ← {"sent":{"bytes":…}}
-//! → {"measured":{"bytes":…,"cpu":0.5}}
+//! → {"measured":{"bytes":…,"cpu":0.5,"delays":{…}}}
 //! ← {"measured":{"bytes":…,"cpu":0.5,"shares":[{"from":"192.0.2.1","to":"198.51.100.1","bytes":…}]}}
 //!                                                 the listener's side of this phase: what each path carried
 //! ```
 //!
 //! Then the client shuts the association down. Whoever breaks these rules is aborted.
 
+mod delay;
 mod file;
 mod inbox;
 mod perf;
+mod serve;
 
+pub use delay::{Delays, Quantiles};
 pub use file::{Progress, SendError, SentFile, announcement, send_file};
-pub use inbox::{Inbox, Received, Served, serve};
-pub use perf::{Direction, Measured, Plan, measure};
+pub use inbox::{Inbox, Received};
+pub use perf::{Direction, Measured, Plan, Stage, Tally, Way, measure};
+pub use serve::{Served, serve};
 
 use anabranch_proto::{Delivery, Message};
 use bytes::{Bytes, BytesMut};
@@ -57,7 +66,7 @@ const PIECE: usize = 64 << 10;
 enum Control {
     /// A file is to be sent.
     SendFile { name: String, size: u64 },
-    /// A measurement in both directions.
+    /// A measurement.
     Measure(Plan),
     /// Go on.
     Go {},
@@ -70,12 +79,9 @@ enum Control {
     /// The measurement's data is complete.
     Sent { bytes: u64 },
     /// What has come of it.
-    Measured {
-        bytes: u64,
-        cpu: f64,
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        shares: Vec<perf::Share>,
-    },
+    Measured(perf::Report),
+    /// A clock's time, in nanoseconds.
+    Clock { now: i64 },
 }
 
 /// What went wrong in a conversation.
@@ -96,6 +102,9 @@ pub enum Failure {
     /// The other end says nothing.
     #[error("the other end has said nothing for {0} seconds")]
     Silent(u64),
+    /// The other end sends less than so many bytes a second.
+    #[error("the other end sends less than {0} bytes a second")]
+    Slow(u64),
 }
 
 /// What arrives: something said, or user data.

@@ -2,12 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use anabranch_proto::Delivery;
 use bytes::Bytes;
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
+use tokio::time::sleep_until;
 
+use super::delay::{Clock, Delays, Transits};
 use super::{Control, Failure, Heard, answer, hear, say, send_data, unexpected};
 use crate::{Association, PathId, PathReport};
 
@@ -21,6 +26,43 @@ pub struct Plan {
     pub message_size: u32,
     /// Streams that messages go to in turn.
     pub streams: u16,
+    /// Which directions, and when.
+    #[serde(default)]
+    pub way: Way,
+    /// Bit/s of user data at which each direction's application sends; `None`: as fast as the association takes it.
+    #[serde(default)]
+    pub rate: Option<u64>,
+}
+
+impl Default for Plan {
+    /// Both directions one after the other, ten seconds each, with messages of 8192 bytes on one stream.
+    fn default() -> Self {
+        Plan { seconds: 10.0, message_size: 8192, streams: 1, way: Way::ThereAndBack, rate: None }
+    }
+}
+
+/// The directions of a measurement.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// First from the client to the listener, then back.
+    #[default]
+    ThereAndBack,
+    /// From the listener to the client only.
+    Back,
+    /// Both at once.
+    Both,
+}
+
+impl Way {
+    /// The phases: whether the client sends, and whether the listener does.
+    fn phases(self) -> &'static [(bool, bool)] {
+        match self {
+            Way::ThereAndBack => &[(true, false), (false, true)],
+            Way::Back => &[(false, true)],
+            Way::Both => &[(true, true)],
+        }
+    }
 }
 
 /// Limits of a plan: an hour, and a mebibyte.
@@ -28,17 +70,30 @@ const LONGEST: f64 = 3600.0;
 const LARGEST: u32 = 1 << 20;
 /// Paths of which a report tells, at most: with more it would be too long.
 const MOST_SHARES: usize = 24;
+/// Bytes at the beginning of a message that say when it was handed over.
+const STAMP: usize = 8;
+/// How often the clocks are compared: the shortest round trip counts.
+const COMPARISONS: usize = 8;
 
 impl Plan {
     pub(super) fn check(&self) -> Result<(), String> {
         match self {
-            _ if !(0.0..=LONGEST).contains(&self.seconds) => Err("0 to 3600 seconds".to_owned()),
+            _ if !(self.seconds > 0.0 && self.seconds <= LONGEST) => {
+                Err("more than 0 and at most 3600 seconds".to_owned())
+            }
             _ if !(1..=LARGEST).contains(&self.message_size) => {
                 Err("messages of 1 to 1048576 bytes".to_owned())
             }
             _ if self.streams == 0 => Err("at least one stream".to_owned()),
+            _ if self.rate == Some(0) => Err("a rate of at least one bit per second".to_owned()),
             _ => Ok(()),
         }
+    }
+
+    /// When message `n` is due, after the first.
+    fn due(&self, n: u64) -> Option<Duration> {
+        let bits = n as f64 * f64::from(self.message_size) * 8.0;
+        self.rate.map(|rate| Duration::from_secs_f64((bits / rate as f64).min(2.0 * LONGEST)))
     }
 }
 
@@ -49,10 +104,13 @@ pub struct Direction {
     pub bytes: u64,
     /// From the first message given to the last one acknowledged or received.
     pub seconds: f64,
-    /// CPU seconds of this end's process, and of the other's.
+    /// CPU seconds of this end's process, and of the other's. If both directions are measured at once they are those
+    /// of both.
     pub cpu: [f64; 2],
     /// Bytes acknowledged, for each path that carried any: its addresses, the sender's first.
     pub by_path: BTreeMap<(IpAddr, IpAddr), u64>,
+    /// How long messages took; `None` if they are too small to say when they were sent, or none came.
+    pub delays: Option<Delays>,
 }
 
 impl Direction {
@@ -67,39 +125,131 @@ impl Direction {
     }
 }
 
-/// Both directions.
-#[derive(Clone, PartialEq, Debug)]
+/// What was measured of each direction.
+#[derive(Clone, PartialEq, Default, Debug)]
 pub struct Measured {
     /// From this end to the other.
-    pub there: Direction,
+    pub there: Option<Direction>,
     /// From the other end to this.
-    pub back: Direction,
+    pub back: Option<Direction>,
+}
+
+/// What has been measured so far, for whoever looks on.
+#[derive(Debug, Default)]
+pub struct Tally {
+    received: AtomicU64,
+    stages: Mutex<[Stage; 2]>,
+}
+
+/// How far a direction is.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub enum Stage {
+    /// Nothing has been sent, or the direction is not measured.
+    #[default]
+    NotBegun,
+    /// It has begun then.
+    Running(Instant),
+    /// It is measured.
+    Done(Direction),
+}
+
+impl Tally {
+    /// Bytes of user data that have come back.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// How far the ways there and back are.
+    pub fn stages(&self) -> [Stage; 2] {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Stage; 2]> {
+        self.stages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, (there, back): (bool, bool), now: Instant) {
+        for (stage, begins) in self.lock().iter_mut().zip([there, back]) {
+            if begins {
+                *stage = Stage::Running(now);
+            }
+        }
+    }
 }
 
 /// Measures the way to a listener that serves, and back.
-pub async fn measure(association: &Association, plan: &Plan) -> Result<Measured, Failure> {
+pub async fn measure(association: &Association, plan: &Plan, tally: &Tally) -> Result<Measured, Failure> {
     plan.check().map_err(Failure::Refused)?;
+    let clock = Clock::new();
+    let (ahead, uncertainty) = compare(association, clock).await?;
     say(association, &Control::Measure(*plan)).await?;
     match answer(association).await? {
         Control::Go {} => {}
         other => return Err(unexpected(&other)),
     }
-    let begun = Instant::now();
-    let there = give(association, plan).await?;
-    let seconds = begun.elapsed().as_secs_f64();
-    let by_path_there = by_path(&there.shares);
-    let there = Direction { bytes: there.bytes, seconds, cpu: there.cpu, by_path: by_path_there };
-    let begun = Instant::now();
-    let back = take(association).await?;
-    let seconds = begun.elapsed().as_secs_f64();
-    match answer(association).await? {
-        Control::Measured { bytes, cpu: theirs, shares } if bytes == back.bytes => {
-            let cpu = [back.cpu[0], theirs];
-            let back = Direction { bytes, seconds, cpu, by_path: by_path(&shares) };
-            Ok(Measured { there, back })
+    let mut measured = Measured::default();
+    for (there, back) in plan.way.phases() {
+        let begun = Instant::now();
+        tally.begin((*there, *back), begun);
+        let phase = exchange(association, plan, (*there, *back), clock, tally).await?;
+        let seconds = begun.elapsed().as_secs_f64();
+        // The listener's last word tells what only it knows.
+        let mut cpu = [phase.cpu, phase.theirs.cpu];
+        if *back {
+            let last = reported(answer(association).await?)?;
+            cpu[1] = last.cpu;
+            let delays = phase.transits.delays().map(|delays| delays.corrected(-ahead, uncertainty));
+            let by_path = by_path(&last.shares);
+            let direction = Direction { bytes: phase.received, seconds, cpu, by_path, delays };
+            tally.lock()[1] = Stage::Done(direction.clone());
+            measured.back = Some(direction);
         }
-        other => Err(unexpected(&other)),
+        if *there {
+            let delays = phase.theirs.delays.map(|delays| delays.corrected(ahead, uncertainty));
+            let by_path = by_path(&phase.shares);
+            let direction = Direction { bytes: phase.given, seconds, cpu, by_path, delays };
+            tally.lock()[0] = Stage::Done(direction.clone());
+            measured.there = Some(direction);
+        }
     }
+    Ok(measured)
+}
+
+/// Takes part in a client's measurement; the bytes received and sent.
+pub(super) async fn partner(
+    association: &Association,
+    plan: &Plan,
+    clock: Clock,
+) -> Result<(u64, u64), Failure> {
+    let mut bytes = (0, 0);
+    for (there, back) in plan.way.phases() {
+        let phase = exchange(association, plan, (*back, *there), clock, &Tally::default()).await?;
+        bytes = (bytes.0 + phase.received, bytes.1 + phase.given);
+        if *back {
+            let Phase { given: bytes, cpu, shares, .. } = phase;
+            say(association, &Control::Measured(Report { bytes, cpu, shares, delays: None })).await?;
+        }
+    }
+    Ok(bytes)
+}
+
+/// By how many seconds the other end's clock is ahead of ours, and how far that may be off.
+async fn compare(association: &Association, clock: Clock) -> Result<(f64, f64), Failure> {
+    let mut best = (0.0, f64::INFINITY);
+    for _ in 0..COMPARISONS {
+        let asked = clock.now();
+        say(association, &Control::Clock { now: asked }).await?;
+        let theirs = match answer(association).await? {
+            Control::Clock { now } => now,
+            other => return Err(unexpected(&other)),
+        };
+        let answered = clock.now();
+        let half = (answered - asked) as f64 / 2.0;
+        if half * 1e-9 < best.1 {
+            best = ((theirs as f64 - asked as f64 - half) * 1e-9, half * 1e-9);
+        }
+    }
+    Ok(best)
 }
 
 /// What one path carried.
@@ -127,56 +277,153 @@ fn shares(association: &Association, before: &BTreeMap<PathId, u64>) -> Vec<Shar
     shares.filter(|share| share.bytes > 0).take(MOST_SHARES).collect()
 }
 
-/// What one end reports of a phase.
+/// What one end tells of a phase.
+#[derive(Clone, PartialEq, Default, Serialize, Deserialize, Debug)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Report {
-    pub(super) bytes: u64,
-    /// CPU seconds of this end's process, and of the other's as far as it has told.
-    pub(super) cpu: [f64; 2],
-    /// Of the paths that carried what this end sent.
-    pub(super) shares: Vec<Share>,
+    /// Bytes of the phase that arrived.
+    bytes: u64,
+    /// CPU seconds of its process.
+    cpu: f64,
+    /// What its paths have carried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    shares: Vec<Share>,
+    /// How long messages took by both clocks, as if they were one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    delays: Option<Delays>,
 }
 
-/// Sends for as long as is planned, and waits until the other end has all of it: its report.
-pub(super) async fn give(association: &Association, plan: &Plan) -> Result<Report, Failure> {
-    let payload = Bytes::from(vec![0x5a; plan.message_size as usize]);
-    let before = association.paths().iter().map(|path| (path.id, path.delivered)).collect();
-    let (begun, length) = (Instant::now(), Duration::from_secs_f64(plan.seconds));
-    let used = cpu();
-    let mut bytes = 0;
-    for stream in (0..plan.streams).cycle() {
-        if begun.elapsed() >= length {
-            break;
-        }
-        send_data(association, stream, payload.clone()).await?;
-        bytes += payload.len() as u64;
-    }
-    say(association, &Control::Sent { bytes }).await?;
-    match answer(association).await? {
-        Control::Measured { bytes: arrived, cpu: theirs, .. } if arrived == bytes => {
-            Ok(Report { bytes, cpu: [cpu() - used, theirs], shares: shares(association, &before) })
-        }
+fn reported(said: Control) -> Result<Report, Failure> {
+    match said {
+        Control::Measured(report) => Ok(report),
         other => Err(unexpected(&other)),
     }
 }
 
-/// Takes what the other end sends, and reports it.
-pub(super) async fn take(association: &Association) -> Result<Report, Failure> {
+/// What one end knows after a phase.
+#[derive(Default)]
+struct Phase {
+    given: u64,
+    received: u64,
+    transits: Transits,
+    /// CPU seconds of this process.
+    cpu: f64,
+    /// Of the paths that carried what this end sent.
+    shares: Vec<Share>,
+    /// What the other end says of what this end sent.
+    theirs: Report,
+}
+
+/// One phase: sends, takes what comes, or both at once, until all has arrived and both ends know.
+async fn exchange(
+    association: &Association,
+    plan: &Plan,
+    (sends, receives): (bool, bool),
+    clock: Clock,
+    tally: &Tally,
+) -> Result<Phase, Failure> {
+    let before = association.paths().iter().map(|path| (path.id, path.delivered)).collect();
     let used = cpu();
-    let (mut bytes, mut announced) = (0, None);
-    while announced != Some(bytes) {
+    let giving = async { if sends { give(association, plan, clock).await } else { Ok(0) } };
+    let taking = take(association, plan, (sends, receives), clock, tally, used);
+    let (given, (received, transits, theirs)) = tokio::try_join!(giving, taking)?;
+    if sends && theirs.bytes != given {
+        return Err(Failure::Confused(format!("{} bytes of {given} measured", theirs.bytes)));
+    }
+    let shares = if sends { shares(association, &before) } else { Vec::new() };
+    Ok(Phase { given, received, transits, cpu: cpu() - used, shares, theirs })
+}
+
+/// Sends for as long as is planned; how many bytes.
+async fn give(association: &Association, plan: &Plan, clock: Clock) -> Result<u64, Failure> {
+    let size = plan.message_size as usize;
+    let plain = Bytes::from(vec![0x5a; size]);
+    let (begun, length) = (Instant::now(), Duration::from_secs_f64(plan.seconds));
+    let mut bytes = 0;
+    for (n, stream) in (0..).zip((0..plan.streams).cycle()) {
+        if let Some(due) = plan.due(n)
+            && due > begun.elapsed()
+        {
+            sleep_until((begun + due.min(length)).into()).await;
+        }
+        if begun.elapsed() >= length {
+            break;
+        }
+        let payload = if size < STAMP { plain.clone() } else { stamped(size, clock.now()) };
+        send_data(association, stream, payload).await?;
+        bytes += size as u64;
+    }
+    say(association, &Control::Sent { bytes }).await?;
+    Ok(bytes)
+}
+
+/// A message that says when it was handed over.
+fn stamped(size: usize, now: i64) -> Bytes {
+    let mut payload = vec![0x5a; size];
+    payload[..STAMP].copy_from_slice(&now.to_be_bytes());
+    payload.into()
+}
+
+/// Takes what the other end sends and tells it how much that was; hears what it says of what this end sends.
+async fn take(
+    association: &Association,
+    plan: &Plan,
+    (sends, receives): (bool, bool),
+    clock: Clock,
+    tally: &Tally,
+    used: f64,
+) -> Result<(u64, Transits, Report), Failure> {
+    let mut stamps = Stamps::default();
+    let (mut bytes, mut announced, mut told, mut theirs) = (0, None, !receives, None);
+    while !told || (sends && theirs.is_none()) {
+        match hear(association).await? {
+            Some(Heard::Data(delivery)) if !told => {
+                bytes += delivery.len() as u64;
+                tally.received.fetch_add(delivery.len() as u64, Ordering::Relaxed);
+                if plan.message_size as usize >= STAMP {
+                    stamps.take(&delivery, clock);
+                }
+            }
+            Some(Heard::Said(Control::Sent { bytes })) if announced.is_none() => announced = Some(bytes),
+            Some(Heard::Said(Control::Measured(report))) if theirs.is_none() => theirs = Some(report),
+            Some(Heard::Said(other)) => return Err(unexpected(&other)),
+            Some(Heard::Data(_)) => return Err(Failure::Confused("data after the end".to_owned())),
+            None => return Err(Failure::Stopped),
+        }
         if announced.is_some_and(|announced| announced < bytes) {
             return Err(Failure::Confused("more bytes than announced".to_owned()));
         }
-        match hear(association).await? {
-            Some(Heard::Data(delivery)) => bytes += delivery.len() as u64,
-            Some(Heard::Said(Control::Sent { bytes })) if announced.is_none() => announced = Some(bytes),
-            Some(Heard::Said(other)) => return Err(unexpected(&other)),
-            None => return Err(Failure::Stopped),
+        if !told && announced == Some(bytes) {
+            let delays = stamps.transits.delays();
+            let report = Report { bytes, cpu: cpu() - used, shares: Vec::new(), delays };
+            say(association, &Control::Measured(report)).await?;
+            told = true;
         }
     }
-    let cpu = cpu() - used;
-    say(association, &Control::Measured { bytes, cpu, shares: Vec::new() }).await?;
-    Ok(Report { bytes, cpu: [cpu, 0.0], shares: Vec::new() })
+    Ok((bytes, stamps.transits, theirs.unwrap_or_default()))
+}
+
+/// Reads when messages were handed over, of which parts may come one by one.
+#[derive(Default)]
+struct Stamps {
+    transits: Transits,
+    /// By stream, of messages that are not complete; `None` if the first part was too short to tell.
+    open: BTreeMap<u16, Option<i64>>,
+}
+
+impl Stamps {
+    fn take(&mut self, delivery: &Delivery, clock: Clock) {
+        let stamp = || {
+            let first = delivery.pieces.first().and_then(|piece| piece.first_chunk::<STAMP>());
+            first.map(|stamp| i64::from_be_bytes(*stamp))
+        };
+        let sent = self.open.remove(&delivery.stream).unwrap_or_else(stamp);
+        match sent {
+            sent if !delivery.complete => drop(self.open.insert(delivery.stream, sent)),
+            Some(sent) => self.transits.add(sent, clock.now()),
+            None => {}
+        }
+    }
 }
 
 /// CPU seconds of this process.

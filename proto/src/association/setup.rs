@@ -188,7 +188,8 @@ impl Association {
         };
         let agreement = offer.agree(&self.config, self.random());
         if let Err(cause) = agreement.acceptable(&self.config) {
-            return self.violated(cause, now);
+            self.send_abort(vec![cause]);
+            return self.close(Event::Lost(LostReason::NotAuthenticated), now);
         }
         self.take_peer(tsn, buffer, streams, &agreement);
         self.add_paths(&Peer::listed(init, source, &self.config), Some((local, source)), now);

@@ -36,6 +36,19 @@ pub fn size(text: &str) -> Result<u64, String> {
     units::SIZE.read(text).map_err(|bad| format!("{}; {}", bad.message, bad.hint))
 }
 
+/// The time that a duration with its unit says, as `"50 ms"`; or what is wrong.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    units::DURATION
+        .read(text)
+        .map(Duration::from_nanos)
+        .map_err(|bad| format!("{}; {}", bad.message, bad.hint))
+}
+
+/// The bit/s that a rate with its unit says, as `"10 Mbit/s"`; or what is wrong.
+pub fn rate(text: &str) -> Result<u64, String> {
+    units::RATE.read(text).map_err(|bad| format!("{}; {}", bad.message, bad.hint))
+}
+
 /// The protocol's parameters that assignments `KEY=VALUE` to keys of `[flow.sctp]` make, given by `option`.
 pub fn protocol(option: &str, assignments: &[String]) -> Result<Config, ScenarioError> {
     let mut document = Document::parse("", "")?;

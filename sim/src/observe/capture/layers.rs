@@ -11,7 +11,7 @@ use super::option::{RADIOTAP, RAW};
 use super::radio;
 
 /// An SCTP packet and what is around it.
-#[derive(Debug)]
+#[derive(Copy, Clone, Debug)]
 pub(super) struct Found<'a> {
     pub(super) from: Address,
     pub(super) to: Address,

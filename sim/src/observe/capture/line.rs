@@ -11,7 +11,10 @@ use serde_json::value::RawValue;
 
 use super::chunks::Short;
 use super::layers::{self, Found, Other};
+use super::option::RADIOTAP;
+use super::radio;
 use super::read::CapturedPacket;
+use super::segments::segments;
 
 /// What there is to say about a packet. Displayed it is a line of text, serialized an object; control characters
 /// that the file may hold do not come out.
@@ -37,11 +40,22 @@ pub struct Line {
     pub ports: Option<(u16, u16)>,
     /// The verification tag.
     pub tag: Option<u32>,
+    /// Which packet of a datagram it is that the capture saw before the kernel cut it.
+    pub segment: Option<Segment>,
     chunks: Vec<Short>,
     /// What is wrong with it, or why it is not shown.
     pub remark: Option<String>,
     /// What the file says about it.
     pub comment: Option<String>,
+}
+
+/// A place among the packets of a datagram.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Segment {
+    /// Counted from 1.
+    pub number: usize,
+    /// How many there are.
+    pub of: usize,
 }
 
 /// Which way a packet goes at an interface.
@@ -54,8 +68,9 @@ pub enum Direction {
     Out,
 }
 
-/// Explains a packet; SCTP is looked for on IP and behind the UDP ports `udp`.
-pub fn explain(packet: &CapturedPacket, udp: &[u16]) -> Line {
+/// Explains a captured packet; SCTP is looked for on IP and behind the UDP ports `udp`. There are several lines if it
+/// is a datagram that the kernel had not cut into packets yet.
+pub fn explain(packet: &CapturedPacket, udp: &[u16]) -> Vec<Line> {
     let mut line = Line {
         number: packet.number,
         time: packet.time.and_then(|nanos| RawValue::from_string(seconds(nanos)).ok()),
@@ -67,22 +82,46 @@ pub fn explain(packet: &CapturedPacket, udp: &[u16]) -> Line {
         udp: None,
         ports: None,
         tag: None,
+        segment: None,
         chunks: Vec::new(),
         remark: None,
         comment: packet.comment.as_deref().map(printable),
     };
     match layers::sctp(packet.link_type, &packet.bytes, udp) {
-        Ok(found) => line.show(&found, packet.bytes.len() < packet.size as usize),
+        Ok(found) => {
+            let missing = (packet.size as usize).saturating_sub(packet.bytes.len());
+            // Of a frame that was cut, the check sequence is missing as well.
+            let check = if packet.link_type == RADIOTAP { radio::CHECK } else { 0 };
+            show(line, &found, missing.saturating_sub(check))
+        }
         Err(Other { ends, why }) => {
             (line.from, line.to) = ends.unzip();
             line.remark = Some(why);
+            vec![line]
         }
     }
-    line
+}
+
+/// The lines of what was found; `missing` bytes at its end were not captured.
+fn show(line: Line, found: &Found<'_>, missing: usize) -> Vec<Line> {
+    // Only UDP is cut into packets of which each has its own checksum; and it takes all bytes to see where.
+    let whole = found.from.udp != 0 && !found.cut && missing == 0;
+    let parts = if whole { segments(found.sctp) } else { vec![found.sctp] };
+    let of = parts.len();
+    let shown = parts.into_iter().enumerate().map(|(place, sctp)| {
+        let mut line = line.clone();
+        if of > 1 {
+            line.size = line.size.saturating_sub((found.sctp.len() - sctp.len()) as u32);
+            line.segment = Some(Segment { number: place + 1, of });
+        }
+        line.show(&Found { sctp, ..*found }, missing);
+        line
+    });
+    shown.collect()
 }
 
 impl Line {
-    fn show(&mut self, found: &Found<'_>, shortened: bool) {
+    fn show(&mut self, found: &Found<'_>, missing: usize) {
         (self.from, self.to) = (Some(found.from.ip), Some(found.to.ip));
         self.udp = (found.to.udp != 0 || found.from.udp != 0).then_some((found.from.udp, found.to.udp));
         if let Some(header) = found.sctp.first_chunk::<HEADER>() {
@@ -90,8 +129,8 @@ impl Line {
             self.ports = Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])));
             self.tag = Some(u32::from_be_bytes([e, f, g, h]));
         }
-        if found.cut || shortened {
-            self.show_beginning(found);
+        if found.cut || missing > 0 {
+            self.show_beginning(found, missing);
         } else {
             self.show_whole(found);
         }
@@ -123,29 +162,52 @@ impl Line {
         self.remark = Some(format!("{before}malformed: {why}"));
     }
 
-    /// The capture does not have all of the packet: its whole chunks, and what the next one is.
-    fn show_beginning(&mut self, found: &Found<'_>) {
+    /// The capture does not have all of the packet: its whole chunks, and what the next one is. If all that is missing
+    /// is user data at the end, nothing that a line shows is missing.
+    fn show_beginning(&mut self, found: &Found<'_>, missing: usize) {
         let end = whole_chunks(found.sctp);
-        let bytes = Bytes::copy_from_slice(&found.sctp[..end]);
-        if let Ok(packet) = Packet::decode_unchecked(found.from, found.to, Ecn::NotEct, bytes) {
+        let last = without_user_data(&found.sctp[end..]);
+        let shown = last.map_or(end, |length| end + length);
+        let mut bytes = found.sctp.to_vec();
+        bytes.resize(shown, 0);
+        if let Ok(packet) = Packet::decode_unchecked(found.from, found.to, Ecn::NotEct, bytes.into()) {
             self.chunks = packet.chunks.iter().map(Short::new).collect();
-            self.chunks.extend(found.sctp.get(end).map(|number| Short::cut(*number)));
+            self.chunks.extend(found.sctp.get(shown).map(|number| Short::cut(*number)));
         }
-        self.remark = Some(format!("cut: {} bytes of SCTP were captured", found.sctp.len()));
+        if last.is_none() || missing == 0 || shown < found.sctp.len() + missing {
+            self.remark = Some(format!("cut: {} bytes of SCTP were captured", found.sctp.len()));
+        }
     }
+}
+
+/// The length with padding of a chunk of user data of which the header at least is there, and not all of the rest.
+fn without_user_data(bytes: &[u8]) -> Option<usize> {
+    let header = match bytes.first()? {
+        0 => 16,
+        64 => 20,
+        _ => return None,
+    };
+    let length = usize::from(u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]));
+    (bytes.len() >= header && length > header).then(|| length.next_multiple_of(4))
 }
 
 /// How far the bytes are whole chunks, the common header before them.
 fn whole_chunks(bytes: &[u8]) -> usize {
+    chunk_ends(bytes).last().unwrap_or(HEADER.min(bytes.len()))
+}
+
+/// Where each whole chunk ends, one behind the other.
+pub(super) fn chunk_ends(bytes: &[u8]) -> impl Iterator<Item = usize> {
     let mut end = HEADER.min(bytes.len());
-    while let Some(&[_, _, high, low]) = bytes[end..].first_chunk() {
+    std::iter::from_fn(move || {
+        let &[_, _, high, low] = bytes[end..].first_chunk()?;
         let length = usize::from(u16::from_be_bytes([high, low])).next_multiple_of(4);
         if length < CHUNK_HEADER || length > bytes.len() - end {
-            break;
+            return None;
         }
         end += length;
-    }
-    end
+        Some(end)
+    })
 }
 
 /// "5.000000000  wifi:s out  10.0.0.1:5000 > 10.0.0.2:5000  tag=0x00000000  INIT …  # comment".
@@ -172,6 +234,9 @@ impl Display for Line {
         }
         if let Some(tag) = self.tag {
             write!(f, "  tag={tag:#010x}")?;
+        }
+        if let Some(Segment { number, of }) = self.segment {
+            write!(f, "  segment {number} of {of}")?;
         }
         for (place, chunk) in self.chunks.iter().enumerate() {
             write!(f, "{} {chunk}", if place == 0 { " " } else { ";" })?;

@@ -15,10 +15,11 @@ mod line;
 mod option;
 mod radio;
 mod read;
+mod segments;
 #[cfg(test)]
 mod tests;
 mod write;
 
-pub use line::{Direction, Line, explain};
+pub use line::{Direction, Line, Segment, explain};
 pub use read::{CaptureReader, CapturedPacket, ReadError};
-pub use write::CaptureWriter;
+pub use write::{CaptureWriter, Snap};

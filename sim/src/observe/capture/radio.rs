@@ -18,6 +18,8 @@ const RETRY: u8 = 0x08;
 const DIRECT: [u64; 4] = [1_000_000, 2_000_000, 5_500_000, 11_000_000];
 /// Bytes of the MAC header of data.
 const MAC_HEADER: usize = 24;
+/// Bytes of the check sequence at the end of a frame.
+pub(super) const CHECK: usize = 4;
 /// LLC with SNAP; behind it, the type of IPv4 or IPv6.
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 

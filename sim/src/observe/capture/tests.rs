@@ -61,9 +61,9 @@ fn line(link_type: u16, bytes: &[u8]) -> String {
         size: bytes.len() as u32,
         comment: None,
     };
-    let line = explain(&captured, &[9899]);
-    serde_json::to_string(&line).expect("every line can be JSON");
-    line.to_string()
+    let lines = explain(&captured, &[9899]);
+    serde_json::to_string(&lines).expect("every line can be JSON");
+    lines.iter().map(Line::to_string).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -112,6 +112,66 @@ fn what_is_wrong_is_said() {
     assert!(cut.contains("dups=9; DATA cut  [cut: 42 bytes"), "{cut}");
     assert_eq!(line(1, &[0; 3]).matches("malformed").count(), 1);
     assert_eq!(line(276, &[0; 3]).matches("malformed").count(), 1);
+}
+
+/// A datagram of several packets, as a capture sees it on a host that leaves the cutting to the kernel.
+fn uncut(packets: &[Packet]) -> Vec<u8> {
+    let mut sctp = BytesMut::new();
+    packets.iter().for_each(|packet| packet.encode(&mut sctp).unwrap());
+    let mut datagram = bytes(&packets[0], 20)[..28].to_vec();
+    datagram.extend_from_slice(&sctp);
+    let length = datagram.len() as u16;
+    datagram[2..4].copy_from_slice(&length.to_be_bytes());
+    datagram[24..26].copy_from_slice(&(length - 20).to_be_bytes());
+    datagram
+}
+
+#[test]
+fn a_datagram_that_was_not_cut_yet_is_cut() {
+    let one = packet(FROM, TO, 9899);
+    let last = Packet { chunks: smallvec![Chunk::CookieAck(Bare)], ..one.clone() };
+    let whole = uncut(&[one.clone(), one.clone(), last]);
+    let lines = line(101, &whole);
+    let start = "1.500000000  10.0.0.1:5000 > 10.0.0.2:5001  udp 9899 > 9899  tag=0x0000abcd";
+    let expected =
+        [format!("1 of 3  {CHUNKS}"), format!("2 of 3  {CHUNKS}"), "3 of 3  COOKIE ACK".to_owned()];
+    assert_eq!(lines, expected.map(|rest| format!("{start}  segment {rest}")).join("\n"));
+    // A byte that was changed is still found: there is no cut where all checksums are right.
+    let mut wrong = whole.clone();
+    *wrong.last_mut().unwrap() ^= 1;
+    assert!(line(101, &wrong).contains("[wrong checksum: "), "{}", line(101, &wrong));
+    // Without checksums ports and tag show where a packet begins.
+    let mut unchecked = whole;
+    let size = one.size();
+    for at in [0, size, 2 * size] {
+        unchecked[28 + at + 8..28 + at + 12].fill(0);
+    }
+    assert_eq!(line(101, &unchecked).lines().count(), 3);
+    assert!(line(101, &unchecked).contains("segment 3 of 3  COOKIE ACK"));
+}
+
+/// A capture without user data says as much as one with it.
+#[test]
+fn headers_say_all_that_a_line_shows() {
+    let packet = packet(FROM, TO, 9899);
+    let full = bytes(&packet, 20);
+    let captured = |kept: usize| CapturedPacket {
+        number: 1,
+        time: Some(1_500_000_000),
+        interface: None,
+        inbound: None,
+        link_type: 101,
+        bytes: full[..kept].to_vec(),
+        size: full.len() as u32,
+        comment: None,
+    };
+    let text = |kept: usize| explain(&captured(kept), &[9899])[0].to_string();
+    assert_eq!(text(full.len() - 8), text(full.len()), "the user data and its padding");
+    assert!(
+        text(full.len() - 9).ends_with("DATA cut  [cut: 51 bytes of SCTP were captured]"),
+        "{}",
+        text(full.len() - 9)
+    );
 }
 
 #[test]
@@ -235,7 +295,7 @@ fn classic_pcap_of_either_order_and_resolution() {
         let packets: Vec<_> = CaptureReader::new(&file[..]).unwrap().map(Result::unwrap).collect();
         let part = if nanos { 250 } else { 250_000 };
         assert_eq!((packets.len(), packets[0].time), (1, Some(5_000_000_000 + part)));
-        assert!(explain(&packets[0], &[]).to_string().ends_with(CHUNKS));
+        assert!(explain(&packets[0], &[])[0].to_string().ends_with(CHUNKS));
         for end in 25..file.len() {
             let last = CaptureReader::new(&file[..end]).unwrap().last();
             assert!(matches!(last, Some(Err(ReadError::Wrong { at: 24, .. }))), "{end}");
@@ -322,8 +382,9 @@ fn hostile_files_do_no_harm() {
             if below(4) == 0 {
                 packet.link_type = [0, 1, 12, 101, 108, 113, 228, 276][below(8)];
             }
-            let line = explain(&packet, &[9899]);
-            let (text, json) = (line.to_string(), serde_json::to_string(&line).unwrap());
+            let lines = explain(&packet, &[9899]);
+            let text: String = lines.iter().map(Line::to_string).collect();
+            let json = serde_json::to_string(&lines).unwrap();
             assert!(!text.contains(char::is_control) && text.len() + json.len() < 64 * file.len());
             packets += 1;
         }
@@ -349,5 +410,5 @@ fn commands_to_a_terminal_do_not_come_out() {
     let at = file.windows(7).position(|window| window == b"flow f,").unwrap();
     file[at] = 0x1b;
     let first = CaptureReader::new(&file[..]).unwrap().next().unwrap().unwrap();
-    assert!(explain(&first, &[]).to_string().contains("# \\u{1b}low f,"));
+    assert!(explain(&first, &[])[0].to_string().contains("# \\u{1b}low f,"));
 }

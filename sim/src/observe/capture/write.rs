@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 
 use anabranch_proto::Time;
-use anabranch_proto::wire::Packet;
+use anabranch_proto::wire::{Chunk, Packet};
 use bytes::BytesMut;
 
 use super::comment::{comment, dropped};
@@ -18,6 +18,48 @@ use crate::observe::trace::{Contents, Datagram, Names, Observer, RadioFrame, Rec
 /// arrived, and appears once more if it does not.
 const MOST_HELD: usize = 1 << 17;
 
+/// How much of each packet is written; its size on the link is written in any case.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Snap {
+    /// All but the user data of its last chunk: every header of every chunk, and control chunks whole.
+    #[default]
+    Headers,
+    /// All of it.
+    Full,
+    /// So many bytes at most.
+    Bytes(u32),
+}
+
+impl std::str::FromStr for Snap {
+    type Err = String;
+
+    /// `headers`, `full`, or bytes.
+    fn from_str(text: &str) -> Result<Snap, String> {
+        match text {
+            "headers" => Ok(Snap::Headers),
+            "full" => Ok(Snap::Full),
+            bytes => bytes
+                .parse()
+                .map(Snap::Bytes)
+                .map_err(|_| "write `headers`, `full` or a number of bytes".to_owned()),
+        }
+    }
+}
+
+/// Bytes of user data, with padding, at the end of a packet.
+fn user_data(contents: &Owned) -> usize {
+    let last = match contents {
+        Owned::Sctp(packet) => packet.chunks.last(),
+        Owned::Tcp(packet) => return packet.segment.length as usize,
+        Owned::Datagram(datagram) => return datagram.payload as usize,
+    };
+    match last {
+        Some(Chunk::Data(data)) => data.payload.len().next_multiple_of(4),
+        Some(Chunk::IData(data)) => data.payload.len().next_multiple_of(4),
+        _ => 0,
+    }
+}
+
 /// Writes the packets of one run, in order of time.
 ///
 /// A packet that leaves is written when it is known whether it arrives: if it does not, its comment has the
@@ -25,6 +67,7 @@ const MOST_HELD: usize = 1 << 17;
 pub struct CaptureWriter<W: Write> {
     out: W,
     comment: String,
+    snap: Snap,
     flows: Vec<String>,
     /// By channel: the nodes of its radios.
     channels: Vec<Vec<String>>,
@@ -89,6 +132,7 @@ impl<W: Write> CaptureWriter<W> {
         CaptureWriter {
             out,
             comment: comment.to_owned(),
+            snap: Snap::Full,
             flows: Vec::new(),
             channels: Vec::new(),
             held: VecDeque::new(),
@@ -99,6 +143,11 @@ impl<W: Write> CaptureWriter<W> {
             buffer: BytesMut::new(),
             failed: None,
         }
+    }
+
+    /// Writes so much of each packet.
+    pub fn snap(self, snap: Snap) -> Self {
+        CaptureWriter { snap, ..self }
     }
 
     /// Writes what is still held back; says if anything could not be written.
@@ -202,11 +251,20 @@ impl<W: Write> CaptureWriter<W> {
             return;
         }
         let mut size = self.datagram.len();
+        let mut cut = held.contents.as_ref().map_or(0, user_data);
         if let Some((channel, frame)) = &held.air {
             let datagram = self.datagram.split();
             size = radio::put(*channel, frame, &datagram, &mut self.datagram);
+            // The check sequence of a frame stands behind its user data.
+            cut += if cut > 0 { radio::CHECK } else { 0 };
         }
-        let (nanos, bytes) = (held.at.as_nanos(), (&self.datagram[..], size));
+        let there = self.datagram.len();
+        let kept = match self.snap {
+            Snap::Full => there,
+            Snap::Bytes(most) => there.min(most as usize),
+            Snap::Headers => there.saturating_sub(cut),
+        };
+        let (nanos, bytes) = (held.at.as_nanos(), (&self.datagram[..kept], size));
         block::packet(&mut self.buffer, held.interface, nanos, held.inbound, bytes, &held.comment);
         self.write_buffer();
     }

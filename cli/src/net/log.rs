@@ -1,0 +1,113 @@
+//! What a listener says while it serves: log lines, or events for programs.
+
+use std::io;
+use std::net::SocketAddr;
+
+use anabranch_net::Device;
+use serde_json::{Value, json};
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::DONE;
+use crate::output::{log, print, print_json_line};
+
+/// How log lines look.
+#[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    /// Time, level, transfer and peer, and what happened
+    Text,
+    /// The same as one JSON object a line
+    Json,
+}
+
+/// Where it is said.
+#[derive(Copy, Clone)]
+pub(super) struct Journal {
+    format: Format,
+    /// Events on standard output, the log on standard error; else the log on standard output.
+    events: bool,
+}
+
+impl Journal {
+    /// From now on the log is written in this form.
+    pub(super) fn begin(format: Format, events: bool) -> Journal {
+        let journal = Journal { format, events };
+        let lines = tracing_subscriber::fmt().with_writer(journal).with_ansi(false).with_target(false);
+        // A second one in the same process keeps to the first.
+        let _ = match format {
+            Format::Text => tracing::subscriber::set_global_default(lines.finish()),
+            Format::Json => {
+                let lines = lines.json().flatten_event(true).with_span_list(false);
+                tracing::subscriber::set_global_default(lines.finish())
+            }
+        };
+        journal
+    }
+
+    /// Says where it listens; false if nobody reads.
+    pub(super) fn listening(self, place: SocketAddr, device: &Device) -> bool {
+        let (name, refused) = match device {
+            Device::Any => (None, None),
+            Device::Bound(name) => (Some(name), None),
+            Device::Refused(name, why) => (Some(name), Some(why)),
+        };
+        if self.events {
+            let event = json!({ "address": place, "device": name, "device_refused": refused });
+            return self.event("listening", event);
+        }
+        let line = match (name, refused) {
+            (None, _) => format!("listening at {place}"),
+            (Some(name), None) => format!("listening at {place} on {name}"),
+            (Some(name), Some(why)) => format!("listening at {place}, not bound to {name}: {why}"),
+        };
+        match self.format {
+            Format::Text => print(&line) == DONE,
+            Format::Json => {
+                tracing::info!("{line}");
+                true
+            }
+        }
+    }
+
+    /// Prints an event, if they are wanted, with its name and the time in seconds since 1970; false if nobody reads.
+    pub(super) fn event(self, name: &str, mut event: Value) -> bool {
+        if !self.events {
+            return true;
+        }
+        let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+        event["event"] = name.into();
+        event["time"] = since.as_secs_f64().into();
+        print_json_line(&event) == DONE
+    }
+}
+
+impl MakeWriter<'_> for Journal {
+    type Writer = Line;
+
+    fn make_writer(&self) -> Line {
+        Line { journal: *self, bytes: Vec::new() }
+    }
+}
+
+/// A line of the log, written when it is complete.
+pub(super) struct Line {
+    journal: Journal,
+    bytes: Vec<u8>,
+}
+
+impl io::Write for Line {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        let line = String::from_utf8_lossy(&self.bytes);
+        log(line.trim_end_matches('\n'), self.journal.format == Format::Json, self.journal.events);
+    }
+}

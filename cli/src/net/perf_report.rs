@@ -1,0 +1,201 @@
+//! What `anabranch perf` says of a measurement.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use anabranch_net::service::{Delays, Direction, Quantiles, Stage};
+use serde_json::{Map, Value, json};
+
+use super::live::mbit;
+use super::paths;
+use super::perf::{Arguments, Stream};
+use crate::output::{print, print_json};
+
+/// A measurement that has ended.
+pub(super) struct Run<'a> {
+    pub(super) streams: &'a [Arc<Stream>],
+    pub(super) intervals: Vec<Value>,
+    pub(super) changes: Vec<Value>,
+    /// Whether all of it was measured.
+    pub(super) complete: bool,
+}
+
+/// A direction, as far as it was measured.
+struct Part {
+    bytes: u64,
+    seconds: f64,
+    /// Not of one that was cut off.
+    whole: Option<Direction>,
+}
+
+/// Prints it, and returns the exit status.
+pub(super) fn report(arguments: &Arguments, run: &Run) -> u8 {
+    let each: Vec<[Option<Part>; 2]> = run.streams.iter().map(|stream| parts(stream)).collect();
+    let total = [0, 1].map(|way| sum(each.iter().filter_map(|parts| parts[way].as_ref())));
+    match arguments.client.json {
+        true => print_json(&as_json(arguments, run, &each, &total)),
+        false => print(&as_text(run, &each, &total)),
+    }
+}
+
+/// The ways there and back of one association.
+fn parts(stream: &Stream) -> [Option<Part>; 2] {
+    let so_far = [stream.association.statistics().acknowledged, stream.tally.received()];
+    let mut stages = stream.tally.stages().into_iter().zip(so_far).map(|(stage, bytes)| match stage {
+        Stage::NotBegun => None,
+        Stage::Running(begun) => Some(Part { bytes, seconds: begun.elapsed().as_secs_f64(), whole: None }),
+        Stage::Done(direction) => {
+            Some(Part { bytes: direction.bytes, seconds: direction.seconds, whole: Some(direction) })
+        }
+    });
+    std::array::from_fn(|_| stages.next().flatten())
+}
+
+/// Several associations at once: their bytes, the time of the longest.
+fn sum<'a>(parts: impl Iterator<Item = &'a Part>) -> Option<Part> {
+    let mut parts: Vec<&Part> = parts.collect();
+    let first = parts.pop()?;
+    let mut total = Part { bytes: first.bytes, seconds: first.seconds, whole: first.whole.clone() };
+    for part in parts {
+        total.bytes += part.bytes;
+        total.seconds = total.seconds.max(part.seconds);
+        total.whole = match (total.whole, &part.whole) {
+            (Some(all), Some(one)) => Some(together(all, one)),
+            _ => None,
+        };
+    }
+    if let Some(whole) = &mut total.whole {
+        (whole.bytes, whole.seconds) = (total.bytes, total.seconds);
+    }
+    Some(total)
+}
+
+/// CPU seconds are those of the same processes; quantiles of several associations cannot be added up.
+fn together(mut all: Direction, one: &Direction) -> Direction {
+    for (pair, bytes) in &one.by_path {
+        *all.by_path.entry(*pair).or_default() += bytes;
+    }
+    let cpu = [all.cpu[0].max(one.cpu[0]), all.cpu[1].max(one.cpu[1])];
+    Direction { cpu, delays: None, ..all }
+}
+
+const WAYS: [&str; 2] = ["there", "back"];
+
+fn as_json(arguments: &Arguments, run: &Run, each: &[[Option<Part>; 2]], total: &[Option<Part>; 2]) -> Value {
+    let (first, mut result) = (&run.streams[0], Map::new());
+    for (way, part) in WAYS.into_iter().zip(total) {
+        result.insert(way.to_owned(), part.as_ref().map_or(Value::Null, direction));
+        result.insert(format!("{way}_by_path"), part.as_ref().map_or(Value::Null, by_path));
+    }
+    let ways = |parts: &[Option<Part>; 2]| {
+        let ways = WAYS.into_iter().zip(parts);
+        ways.map(|(way, part)| (way.to_owned(), part.as_ref().map_or(Value::Null, direction)))
+            .collect::<Map<_, _>>()
+    };
+    let rest = json!({
+        "associations": each.iter().map(ways).collect::<Vec<_>>(),
+        "complete": run.complete,
+        "events": run.changes,
+        "intervals": run.intervals,
+        "message_size": arguments.message_size,
+        "offered_rate": arguments.rate,
+        "parallel": arguments.parallel,
+        "streams": arguments.streams,
+        "paths": first.association.paths().iter().map(paths::json).collect::<Vec<_>>(),
+        "traffic": paths::traffic(&first.endpoint.traffic()),
+    });
+    if let Value::Object(rest) = rest {
+        result.extend(rest);
+    }
+    result.into()
+}
+
+fn direction(part: &Part) -> Value {
+    let mut result = json!({
+        "bytes": part.bytes,
+        "seconds": part.seconds,
+        "rate": rate(part) * 1e6,
+        "complete": part.whole.is_some(),
+    });
+    if let Some(whole) = &part.whole {
+        result["cpu"] = json!({ "here": whole.cpu[0], "there": whole.cpu[1] });
+        result["cpu_a_gigabyte"] = whole.cpu_a_gigabyte().into();
+        result["delays"] = whole.delays.as_ref().map_or(Value::Null, delays);
+    }
+    result
+}
+
+fn delays(delays: &Delays) -> Value {
+    let quantiles = |q: &Quantiles| json!({ "min": q.min, "mean": q.mean, "p50": q.p50, "p95": q.p95, "p99": q.p99, "max": q.max });
+    json!({
+        "messages": delays.messages,
+        "delay": quantiles(&delays.delay),
+        "jitter": quantiles(&delays.jitter),
+        "smoothed_jitter": delays.smoothed_jitter,
+        "clock_uncertainty": delays.uncertainty,
+    })
+}
+
+/// Bytes that each path carried, in chunks.
+fn by_path(part: &Part) -> Value {
+    let shares = part.whole.iter().flat_map(|whole| &whole.by_path);
+    shares.map(|(pair, bytes)| (pair_name(pair), Value::from(*bytes))).collect::<Map<_, _>>().into()
+}
+
+fn as_text(run: &Run, each: &[[Option<Part>; 2]], total: &[Option<Part>; 2]) -> String {
+    let mut lines = Vec::new();
+    for (number, parts) in each.iter().enumerate().filter(|_| each.len() > 1) {
+        let ways = WAYS.into_iter().zip(parts).filter_map(|(way, part)| Some((way, part.as_ref()?)));
+        for (way, part) in ways {
+            lines.push(format!(
+                "{:<6} {way:<6} {:>10.2} Mbit/s  {:>14} B",
+                number + 1,
+                rate(part),
+                part.bytes
+            ));
+            lines.extend(part.whole.iter().filter_map(|whole| whole.delays.as_ref()).map(delay_lines));
+        }
+    }
+    for (way, part) in WAYS.into_iter().zip(total) {
+        lines.extend(part.as_ref().map(|part| whole(way, part)));
+    }
+    let first = &run.streams[0];
+    lines.push(format!("{:.1} packets a send", first.endpoint.traffic().segments_a_send()));
+    lines.push(paths::table(&first.association.paths()));
+    lines.join("\n")
+}
+
+/// A direction in lines.
+fn whole(way: &str, part: &Part) -> String {
+    let line = format!("{way:<6} {:>10.2} Mbit/s  {:>14} B", rate(part), part.bytes);
+    let Some(direction) = &part.whole else {
+        return format!("{line}  in {:.2} s, cut off", part.seconds);
+    };
+    let mut lines = vec![format!("{line}  {:>6.2} CPU s/GB", direction.cpu_a_gigabyte())];
+    lines.extend(direction.delays.as_ref().map(delay_lines));
+    let by_path: &BTreeMap<(IpAddr, IpAddr), u64> = &direction.by_path;
+    lines.extend(by_path.iter().map(|(pair, bytes)| {
+        let rate = *bytes as f64 * 8e-6 / part.seconds.max(f64::MIN_POSITIVE);
+        format!("       {rate:>10.2} Mbit/s  by {}", pair_name(pair))
+    }));
+    lines.join("\n")
+}
+
+fn delay_lines(delays: &Delays) -> String {
+    let line = |what: &str, q: &Quantiles| {
+        let [mean, p50, p95, p99, max] = [q.mean, q.p50, q.p95, q.p99, q.max].map(|seconds| seconds * 1e3);
+        format!("       {what:<7}mean {mean:.3}  p50 {p50:.3}  p95 {p95:.3}  p99 {p99:.3}  max {max:.3} ms")
+    };
+    let uncertain = format!(", all ± {:.3}", delays.uncertainty * 1e3);
+    format!("{}{uncertain}\n{}", line("delay", &delays.delay), line("jitter", &delays.jitter))
+}
+
+fn rate(part: &Part) -> f64 {
+    mbit(part.bytes, std::time::Duration::from_secs_f64(part.seconds))
+}
+
+/// A path by its addresses, the sender's first.
+fn pair_name((from, to): &(IpAddr, IpAddr)) -> String {
+    format!("{from} → {to}")
+}

@@ -1,0 +1,139 @@
+//! What happens while something goes on: rates by interval, and changes of paths.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::time::{Duration, Instant};
+
+use anabranch_net::{Association, Event, PathId, PathReport, PathState};
+use serde_json::{Map, Value, json};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::timeout;
+
+use super::live::mbit;
+use super::paths::{name, state};
+
+/// How often paths are looked at besides: an own interface that goes down is no event of the association.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// The changes of an association's paths.
+pub(super) struct Changes {
+    begun: Instant,
+    /// By path: its name, and its state as it was last told.
+    known: BTreeMap<PathId, (String, &'static str)>,
+    /// As JSON: time in seconds since `begun`, path, state, cause.
+    pub(super) list: Vec<Value>,
+}
+
+impl Changes {
+    pub(super) fn new(begun: Instant) -> Changes {
+        Changes { begun, known: BTreeMap::new(), list: Vec::new() }
+    }
+
+    /// Records until it is dropped.
+    pub(super) async fn watch(&mut self, association: &Association) -> Infallible {
+        let mut events = association.events();
+        loop {
+            self.look(&association.paths());
+            match timeout(GLANCE, events.recv()).await {
+                // What the event says may have changed again already.
+                Ok(Ok(Event::Path(path, now))) => self.happened(&association.paths(), path, now),
+                Ok(Err(RecvError::Closed)) => std::future::pending().await,
+                _ => {}
+            }
+        }
+    }
+
+    fn happened(&mut self, paths: &[PathReport], path: PathId, now: PathState) {
+        if let Some(report) = paths.iter().find(|report| report.id == path) {
+            self.tell(&PathReport { state: now, ..report.clone() });
+        }
+    }
+
+    fn look(&mut self, paths: &[PathReport]) {
+        paths.iter().for_each(|path| self.tell(path));
+    }
+
+    fn tell(&mut self, path: &PathReport) {
+        let now = state(path);
+        let before = self.known.insert(path.id, (name(path), now)).map(|(_, before)| before);
+        if before != Some(now) {
+            let time = self.begun.elapsed().as_secs_f64();
+            let cause = cause(path, before);
+            self.list.push(json!({ "time": time, "path": name(path), "state": now, "cause": cause }));
+        }
+    }
+}
+
+/// Why a path is in its state, after another.
+fn cause(path: &PathReport, before: Option<&str>) -> String {
+    match (path.state, before) {
+        _ if !path.up => "the own address or its interface is down".to_owned(),
+        (_, Some("down here")) => "the own address is up again".to_owned(),
+        (PathState::PotentiallyFailed | PathState::Inactive, _) => format!("{} errors in a row", path.errors),
+        (PathState::Active, Some("unconfirmed")) => "the peer has answered here".to_owned(),
+        (PathState::Active, Some(_)) => "the peer answers again".to_owned(),
+        (PathState::Active, None) => "the association was set up here".to_owned(),
+        (PathState::Unconfirmed, _) => "the peer has named this address".to_owned(),
+        (PathState::Removed, _) => "the address was removed".to_owned(),
+    }
+}
+
+/// What was carried, interval by interval.
+pub(super) struct Intervals {
+    pub(super) every: Duration,
+    begun: Instant,
+    from: Duration,
+    before: [u64; 2],
+    by_path: BTreeMap<String, u64>,
+    /// As JSON: seconds since `begun`, bytes and bit/s.
+    pub(super) list: Vec<Value>,
+}
+
+/// Bytes carried since the beginning.
+pub(super) struct Carried {
+    /// Acknowledged by the other end.
+    pub(super) there: u64,
+    /// Received from it; `None` where nothing comes back.
+    pub(super) back: Option<u64>,
+    pub(super) paths: Vec<PathReport>,
+}
+
+impl Intervals {
+    pub(super) fn new(every: Duration, begun: Instant) -> Intervals {
+        let (from, before, by_path) = (Duration::ZERO, [0; 2], BTreeMap::new());
+        Intervals { every, begun, from, before, by_path, list: Vec::new() }
+    }
+
+    /// Closes intervals until it is dropped; each is given to `told` as a line.
+    pub(super) async fn watch(&mut self, carried: impl Fn() -> Carried, told: impl Fn(&str)) -> Infallible {
+        loop {
+            tokio::time::sleep_until((self.begun + self.from + self.every).into()).await;
+            told(&self.close(&carried()));
+        }
+    }
+
+    /// Ends an interval now; its line.
+    pub(super) fn close(&mut self, carried: &Carried) -> String {
+        let to = self.begun.elapsed();
+        let time = to.saturating_sub(self.from);
+        let direction = |bytes: u64| json!({ "bytes": bytes, "rate": mbit(bytes, time) * 1e6 });
+        let there = carried.there.saturating_sub(self.before[0]);
+        let back = carried.back.map(|back| back.saturating_sub(self.before[1]));
+        let mut by_path = Map::new();
+        for path in &carried.paths {
+            let before = self.by_path.insert(name(path), path.delivered).unwrap_or_default();
+            by_path.insert(name(path), path.delivered.saturating_sub(before).into());
+        }
+        self.list.push(json!({
+            "from": self.from.as_secs_f64(),
+            "to": to.as_secs_f64(),
+            "there": direction(there),
+            "back": back.map(direction),
+            "there_by_path": by_path,
+        }));
+        let span = format!("{:7.2} - {:7.2} s", self.from.as_secs_f64(), to.as_secs_f64());
+        let back = back.map(|back| format!("  back {:10.2} Mbit/s", mbit(back, time))).unwrap_or_default();
+        (self.from, self.before) = (to, [carried.there, carried.back.unwrap_or_default()]);
+        format!("{span}  there {:10.2} Mbit/s{back}", mbit(there, time))
+    }
+}

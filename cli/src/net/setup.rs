@@ -1,0 +1,162 @@
+//! From a client's arguments to its association, with a word about what is waited for.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use anabranch_net::{Association, BindError, ConnectError, Endpoint, LostReason, Options};
+use anabranch_proto::Config;
+use anabranch_proto::wire::Cause;
+use anabranch_sim::scenario::duration;
+use tokio::time::sleep;
+
+use super::places::{Place, resolve, without_ports};
+use super::{Interrupts, Transport, leave};
+use crate::output::{fail, note, refuse};
+
+/// A client's peer, and the way to it.
+#[derive(clap::Args)]
+pub(crate) struct Client {
+    /// Where the listener is: addresses or names, with a UDP port if it is not that of --udp; the first is tried
+    /// first, and a name stands for all its addresses
+    #[arg(long, value_name = "PLACE", value_delimiter = ',', required = true)]
+    to: Vec<Place>,
+    /// The local addresses, in order [default: those that the system's routes choose]
+    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
+    from: Vec<IpAddr>,
+    #[command(flatten)]
+    pub(super) transport: Transport,
+    /// How long to wait until the listener has taken up the association, in seconds or with a unit
+    #[arg(long, value_name = "TIME", default_value = "30 s", value_parser = waiting)]
+    timeout: Duration,
+    /// Print one JSON object, in SI units
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// A duration with its unit, or in seconds.
+pub(super) fn waiting(text: &str) -> Result<Duration, String> {
+    let read = match text.parse::<f64>() {
+        Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|_| "this is no time to wait".to_owned()),
+        Err(_) => duration(text),
+    };
+    read.and_then(|time| if time.is_zero() { Err("this is no time to wait".to_owned()) } else { Ok(time) })
+}
+
+/// How often the wait is looked at.
+const GLANCE: Duration = Duration::from_millis(200);
+/// From how many packets on it is said that nobody answers.
+const MANY: u64 = 3;
+
+impl Client {
+    /// An association with the listener; or the exit status of why there is none.
+    pub(super) async fn connect(&self, interrupts: &mut Interrupts) -> Result<(Endpoint, Association), u8> {
+        if self.transport.raw {
+            without_ports(&self.to)?;
+        }
+        let to = resolve(&self.to, if self.transport.raw { 0 } else { self.transport.udp }).await?;
+        let endpoint = Endpoint::bind(self.options(&to)?).map_err(|error| refuse_bind("--from", &error))?;
+        let outcome = tokio::select! {
+            connected = endpoint.connect(&to, self.transport.port) => connected.map_err(|error| {
+                fail(format!("no association with {}: {}", list(&to), self.why(&error)))
+            }),
+            never = self.watch(&endpoint, &to) => match never {},
+            () = sleep(self.timeout) => Err(fail(self.too_late(&endpoint, &to))),
+            signal = interrupts.next() => Err(signal),
+        };
+        match outcome {
+            Ok(association) => Ok((endpoint, association)),
+            Err(status) => {
+                leave(&endpoint).await;
+                Err(status)
+            }
+        }
+    }
+
+    fn options(&self, to: &[SocketAddr]) -> Result<Options, u8> {
+        let config = Config { port: 0, ..self.transport.config()? };
+        let to: Vec<IpAddr> = to.iter().map(SocketAddr::ip).collect();
+        let options = Options::towards(&to).or_else(|error| match self.from.is_empty() {
+            true => Err(fail(error)),
+            // The addresses that were given may know a way.
+            false => Ok(Options { listen: false, ..Options::default() }),
+        })?;
+        let local = if self.from.is_empty() { options.local } else { self.from.clone() };
+        let bind_devices = options.bind_devices && !local.iter().any(|own| to.contains(own));
+        let (carrier, gso) = (self.transport.carrier(0), !self.transport.no_gso);
+        Ok(Options { config, local, carrier, gso, bind_devices, ..options })
+    }
+
+    /// Tells again and again that nobody answers.
+    async fn watch(&self, endpoint: &Endpoint, to: &[SocketAddr]) -> Infallible {
+        let mut told = MANY - 1;
+        loop {
+            sleep(GLANCE).await;
+            let asked = endpoint.traffic().packets_sent;
+            if asked > told {
+                told = asked;
+                note(self.so_far(endpoint, to));
+            }
+        }
+    }
+
+    /// How often the listener was asked, and whether it has answered.
+    fn so_far(&self, endpoint: &Endpoint, to: &[SocketAddr]) -> String {
+        let traffic = endpoint.traffic();
+        let carrier = if self.transport.raw { "IP protocol 132" } else { "UDP" };
+        let asked = match traffic.packets_sent {
+            1 => "asked once".to_owned(),
+            times => format!("asked {times} times"),
+        };
+        match traffic.packets_received {
+            0 => format!("{asked}, no answer from {} ({carrier})", list(to)),
+            _ => format!("{asked}, {} ({carrier}) has answered the first packet only", list(to)),
+        }
+    }
+
+    fn too_late(&self, endpoint: &Endpoint, to: &[SocketAddr]) -> String {
+        let answered = endpoint.traffic().packets_received > 0;
+        let hint = match self.transport.key {
+            Some(_) if answered => ": has it the same key?",
+            _ => "",
+        };
+        let (seconds, so_far) = (self.timeout.as_secs_f64(), self.so_far(endpoint, to));
+        format!("no association with {} within {seconds} s (--timeout): {so_far}{hint}", list(to))
+    }
+
+    /// What a user can do about it, if it is about keys.
+    fn why(&self, error: &ConnectError) -> String {
+        match error {
+            ConnectError::Lost(LostReason::NotAuthenticated) => {
+                "only this end has a key: give --key FILE at both ends or at none".to_owned()
+            }
+            ConnectError::Lost(LostReason::PeerAborted(causes)) if causes.iter().any(asks_for_key) => {
+                match self.transport.key {
+                    None => "only the listener has a key: give --key FILE here too".to_owned(),
+                    Some(_) => error.to_string(),
+                }
+            }
+            _ => error.to_string(),
+        }
+    }
+}
+
+/// Whether the peer ended it because this end offers no authentication.
+fn asks_for_key(cause: &Cause) -> bool {
+    matches!(cause, Cause::ProtocolViolation(what) if what.starts_with(b"authentication is required"))
+}
+
+fn list(to: &[SocketAddr]) -> String {
+    let place = |to: &SocketAddr| if to.port() == 0 { to.ip().to_string() } else { to.to_string() };
+    to.iter().map(place).collect::<Vec<_>>().join(", ")
+}
+
+/// Tells why there is no socket; the exit status.
+pub(super) fn refuse_bind(option: &str, error: &BindError) -> u8 {
+    match error {
+        BindError::Socket { address, error } if error.kind() == std::io::ErrorKind::AddrNotAvailable => {
+            refuse(format!("{option} {}: no interface of this host has it", address.ip()))
+        }
+        other => fail(other),
+    }
+}

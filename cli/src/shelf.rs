@@ -1,0 +1,75 @@
+//! Where the papers are: below the directory that the command is run in, or in the program itself.
+
+use std::path::{Path, PathBuf};
+
+use include_dir::{Dir, include_dir};
+use tempfile::TempDir;
+
+use crate::output::{fail, refuse};
+
+/// Where papers are, from the directory that the command is run in.
+const HERE: &str = "papers";
+
+/// Those that the program was built with.
+static BUILT_IN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/papers");
+
+/// A directory of papers.
+pub(crate) enum Shelf {
+    Here,
+    /// The papers of the program, unpacked for as long as this lives.
+    BuiltIn(TempDir),
+}
+
+impl Shelf {
+    /// The papers below the current directory; if there are none, those of the program.
+    pub(crate) fn open() -> Result<Shelf, u8> {
+        if Path::new(HERE).is_dir() {
+            return Ok(Shelf::Here);
+        }
+        let unpacked = tempfile::Builder::new().prefix("anabranch-papers-").tempdir();
+        let unpacked = unpacked.and_then(|place| BUILT_IN.extract(place.path()).map(|()| place));
+        unpacked.map(Shelf::BuiltIn).map_err(|error| fail(format!("the papers cannot be unpacked: {error}")))
+    }
+
+    fn place(&self) -> &Path {
+        match self {
+            Shelf::Here => Path::new(HERE),
+            Shelf::BuiltIn(place) => place.path(),
+        }
+    }
+
+    /// The folder that `paper` names: itself if there is one, else that of a paper of the shelf.
+    pub(crate) fn folder(&self, paper: &Path) -> Result<PathBuf, u8> {
+        let own = self.place().join(paper);
+        match paper {
+            folder if folder.is_dir() => Ok(folder.to_owned()),
+            _ if own.is_dir() => Ok(own),
+            _ => {
+                let known: Vec<_> = self.folders()?.iter().filter_map(|folder| name(folder)).collect();
+                Err(refuse(format!(
+                    "there is no paper `{}`; there are: {}",
+                    paper.display(),
+                    known.join(", ")
+                )))
+            }
+        }
+    }
+
+    /// The folders that hold a paper, sorted.
+    pub(crate) fn folders(&self) -> Result<Vec<PathBuf>, u8> {
+        let place = self.place();
+        let entries =
+            std::fs::read_dir(place).map_err(|error| refuse(format!("{}: {error}", place.display())))?;
+        let folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let mut folders: Vec<_> = folders.filter(|folder| folder.join("paper.toml").is_file()).collect();
+        folders.sort();
+        if folders.is_empty() {
+            return Err(refuse(format!("{}: there is no paper here", place.display())));
+        }
+        Ok(folders)
+    }
+}
+
+fn name(folder: &Path) -> Option<String> {
+    folder.file_name().map(|name| name.to_string_lossy().into_owned())
+}

@@ -1,0 +1,225 @@
+//! Answers clients: receives their files, and takes part in their measurements.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::pin::pin;
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+
+use super::delay::Clock;
+use super::inbox::{Inbox, Piece, Received};
+use super::{Control, Failure, Heard, Plan, hear, perf, say, unexpected};
+use crate::Association;
+
+/// Deliveries that wait for the disk.
+const AHEAD: usize = 32;
+/// Over how long a transfer must not be too slow: longer than it takes to find out that a path has failed.
+const PACE: Duration = Duration::from_secs(120);
+/// How long a client that was told of a failure may go on before it is aborted.
+const LINGER: Duration = Duration::from_secs(10);
+
+/// What a client wanted and got.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Served {
+    /// A file came.
+    File(Received),
+    /// A file did not come: its name, the bytes that arrived of those announced, and why. Nothing is kept of it.
+    NoFile {
+        /// What the client called it.
+        name: String,
+        /// Bytes that arrived.
+        arrived: u64,
+        /// Bytes that were announced.
+        size: u64,
+        /// What was wrong.
+        why: String,
+    },
+    /// A measurement, with the bytes received and sent.
+    Measured(u64, u64),
+    /// It ended the association without a wish.
+    Nothing,
+}
+
+/// Does what the client at the other end wishes, and waits for the end of the association. Files are received
+/// only with an inbox.
+pub async fn serve(association: &Association, inbox: Option<&Inbox>) -> Result<Served, Failure> {
+    let served = converse(association, inbox).await;
+    if let Err(Failure::Confused(_) | Failure::Silent(_)) = served {
+        association.abort();
+    }
+    let _ = association.close().await;
+    served
+}
+
+async fn converse(association: &Association, inbox: Option<&Inbox>) -> Result<Served, Failure> {
+    let clock = Clock::new();
+    let mut heard = hear(association).await?;
+    while let Some(Heard::Said(Control::Clock { .. })) = heard {
+        say(association, &Control::Clock { now: clock.now() }).await?;
+        heard = hear(association).await?;
+    }
+    match heard {
+        None => Ok(Served::Nothing),
+        Some(Heard::Said(Control::SendFile { name, size })) => receive(association, inbox, name, size).await,
+        Some(Heard::Said(Control::Measure(plan))) => partner(association, &plan, clock).await,
+        Some(Heard::Said(other)) => Err(unexpected(&other)),
+        Some(Heard::Data(_)) => Err(Failure::Confused("data before a wish".to_owned())),
+    }
+}
+
+async fn receive(
+    association: &Association,
+    inbox: Option<&Inbox>,
+    name: String,
+    size: u64,
+) -> Result<Served, Failure> {
+    let place = match inbox {
+        Some(inbox) => {
+            let (inbox, name, peer) = (inbox.clone(), name.clone(), peer(association));
+            in_thread(move || inbox.open(&name, size, peer)).await
+        }
+        None => Err("no files are received here".to_owned()),
+    };
+    let place = match place {
+        Ok(place) => place,
+        Err(why) => {
+            say(association, &Control::Refused { why: why.clone() }).await?;
+            linger(association).await;
+            return Ok(Served::NoFile { name, arrived: 0, size, why });
+        }
+    };
+    say(association, &Control::Go {}).await?;
+    let (sender, pieces) = mpsc::channel(AHEAD);
+    let writing = tokio::spawn(in_thread(move || place.write(pieces)));
+    let slowest = inbox.map_or(0, |inbox| inbox.slowest);
+    let (arrived, ended) = collect(association, sender, size, slowest).await;
+    let written = writing.await.unwrap_or_else(|error| Err(error.to_string()));
+    // What the disk says comes first: it may be why nothing more was taken.
+    let judged = match (written, ended) {
+        (Ok(received), _) => Ok(received),
+        (Err(_), Err(failure)) => Err(failure.to_string()),
+        (Err(why), Ok(())) => Err(why),
+    };
+    let failed = judged.as_ref().err().cloned();
+    if say(association, &Control::Verdict { received: arrived, failed }).await.is_ok() {
+        match judged {
+            Ok(_) => wait_for_the_end(association).await,
+            Err(_) => linger(association).await,
+        }
+    }
+    Ok(match judged {
+        Ok(received) => Served::File(received),
+        Err(why) => Served::NoFile { name, arrived, size, why },
+    })
+}
+
+/// Hands the data of a file of `size` bytes on to whoever writes it, until all was said or nobody writes any more;
+/// how much arrived.
+async fn collect(
+    association: &Association,
+    sender: mpsc::Sender<Piece>,
+    size: u64,
+    slowest: u64,
+) -> (u64, Result<(), Failure>) {
+    let mut arrived = 0;
+    let mut pace = Pace { since: Instant::now(), bytes: 0 };
+    loop {
+        let mut heard = pin!(hear(association));
+        let heard = loop {
+            tokio::select! {
+                heard = &mut heard => break heard,
+                () = sender.closed() => return (arrived, Ok(())),
+                () = sleep_until(pace.since + PACE) => {
+                    if let Err(failure) = pace.judge(arrived, slowest) {
+                        return (arrived, Err(failure));
+                    }
+                }
+            }
+        };
+        let (piece, last) = match heard {
+            Ok(Some(Heard::Data(delivery))) => {
+                arrived += delivery.len() as u64;
+                if arrived > size {
+                    return (arrived, Err(Failure::Confused("more bytes than announced".to_owned())));
+                }
+                (Piece::Data(delivery), false)
+            }
+            Ok(Some(Heard::Said(Control::End { sha256 }))) => (Piece::End(sha256), true),
+            Ok(Some(Heard::Said(other))) => return (arrived, Err(unexpected(&other))),
+            Ok(None) => return (arrived, Err(Failure::Stopped)),
+            Err(failure) => return (arrived, Err(failure)),
+        };
+        if sender.send(piece).await.is_err() || last {
+            return (arrived, Ok(()));
+        }
+    }
+}
+
+/// How much had arrived when the pace was last judged.
+struct Pace {
+    since: Instant,
+    bytes: u64,
+}
+
+impl Pace {
+    /// Begins anew, unless less than `slowest` bytes a second have arrived since.
+    fn judge(&mut self, arrived: u64, slowest: u64) -> Result<(), Failure> {
+        if arrived - self.bytes < slowest * PACE.as_secs() {
+            return Err(Failure::Slow(slowest));
+        }
+        *self = Pace { since: Instant::now(), bytes: arrived };
+        Ok(())
+    }
+}
+
+/// Waits for the disk, which others do not wait for.
+async fn in_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, String> + Send + 'static,
+) -> Result<T, String> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(error.to_string()))
+}
+
+/// The address that the peer has on the primary path.
+fn peer(association: &Association) -> IpAddr {
+    let paths = association.paths();
+    let primary = paths.iter().find(|path| path.primary).or(paths.first());
+    primary.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |path| path.remote.ip)
+}
+
+/// The client shuts down when it has heard the last word.
+async fn wait_for_the_end(association: &Association) {
+    while let Ok(Some(_)) = hear(association).await {}
+}
+
+/// A client that was refused ends soon, or is aborted; what it still sends is thrown away.
+async fn linger(association: &Association) {
+    if timeout(LINGER, wait_for_the_end(association)).await.is_err() {
+        association.abort();
+    }
+}
+
+async fn partner(association: &Association, plan: &Plan, clock: Clock) -> Result<Served, Failure> {
+    if let Err(why) = plan.check() {
+        say(association, &Control::Refused { why: why.clone() }).await?;
+        linger(association).await;
+        return Err(Failure::Refused(why));
+    }
+    say(association, &Control::Go {}).await?;
+    let (received, sent) = perf::partner(association, plan, clock).await?;
+    wait_for_the_end(association).await;
+    Ok(Served::Measured(received, sent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_brings_too_little_is_too_slow() {
+        let mut pace = Pace { since: Instant::now(), bytes: 0 };
+        assert_eq!(pace.judge(120_000, 1000), Ok(()));
+        assert_eq!(pace.judge(239_999, 1000), Err(Failure::Slow(1000)));
+        assert_eq!(pace.judge(240_000, 1000), Ok(()));
+    }
+}
