@@ -75,7 +75,7 @@ pub(crate) struct Pace {
     /// The last message was refused: the send buffer is full.
     refused: bool,
     /// On and off times, and when the next message is due by them.
-    bursts: Option<(Bursts, Time)>,
+    bursts: Option<Box<(Bursts, Time)>>,
 }
 
 impl Pace {
@@ -96,7 +96,7 @@ impl Pace {
         let spacing = f64::from(self.size) * 8e9 / *rate as f64;
         let mut bursts = Bursts::new(self.start, *times, spacing, chance);
         let first = bursts.next();
-        Pace { bursts: Some((bursts, first)), ..self }
+        Pace { bursts: Some(Box::new((bursts, first))), ..self }
     }
 
     /// When it begins.
@@ -123,7 +123,7 @@ impl Pace {
     pub(crate) fn taken(&mut self, bytes: usize) {
         self.given += bytes as u64;
         self.messages += 1;
-        if let Some((bursts, next)) = &mut self.bursts {
+        if let Some((bursts, next)) = self.bursts.as_deref_mut() {
             *next = bursts.next();
         }
     }
@@ -140,8 +140,8 @@ impl Pace {
 
     /// When the next message is due.
     fn next_at(&self) -> Time {
-        if let Some((_, next)) = self.bursts {
-            return next;
+        if let Some((_, next)) = self.bursts.as_deref() {
+            return *next;
         }
         match self.rate {
             None => self.start,
