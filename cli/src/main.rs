@@ -3,6 +3,7 @@
 mod catalogue;
 mod explain;
 mod figure;
+mod flat;
 mod model;
 mod net;
 mod output;
@@ -12,6 +13,7 @@ mod run;
 mod script;
 mod shelf;
 mod simulate;
+mod summary;
 mod sweep;
 mod table;
 mod verdicts;

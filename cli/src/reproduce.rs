@@ -28,6 +28,9 @@ pub(crate) struct Arguments {
     /// Draw the paper's figure into this file instead; of several, the one with the file's name
     #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["claim", "json"], requires = "paper")]
     figure: Option<PathBuf>,
+    /// Run every experiment with N seeds instead of its own number
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    seeds: Option<u64>,
     /// Use N threads instead of one a core; results are the same
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -78,7 +81,8 @@ fn judge<'p>(arguments: &Arguments, papers: &'p [Paper]) -> Result<Vec<Judged<'p
         };
         arguments.claim.is_empty() || arguments.claim.iter().any(begins)
     };
-    let plan = |paper: &'p Paper| Plan::new(paper, wants).map_err(|error| refuse_plan(&error));
+    let plan =
+        |paper: &'p Paper| Plan::new(paper, arguments.seeds, wants).map_err(|error| refuse_plan(&error));
     let plans = papers.iter().map(|paper| Ok((paper, plan(paper)?))).collect::<Result<Vec<_>, u8>>()?;
     if plans.iter().all(|(_, plan)| plan.claims() == 0) {
         return Err(refuse(format!("there is no claim `{}`", arguments.claim.join("`, `"))));

@@ -11,11 +11,11 @@ use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Document, Scenario};
 
-use crate::output::{fail, print, print_json, refuse, refuse_scenario, warn};
+use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
 use crate::progress::Progress;
 use crate::simulate::{self, Files, NoResult};
 use crate::table::table;
-use crate::{DONE, INTERRUPTED};
+use crate::{DONE, INTERRUPTED, flat, summary};
 
 /// What `anabranch run` takes.
 #[derive(clap::Args)]
@@ -26,9 +26,13 @@ pub(crate) struct Arguments {
     /// The root of all chance, instead of the file's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Run with N seeds: the first and those that follow it
+    /// Run with N seeds: the first and those that follow it. The table has their mean, 95 % interval and standard
+    /// deviation
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: u64,
+    /// With several seeds, a row for each run instead of one for all
+    #[arg(long)]
+    each: bool,
     /// Set a key before the file is read; tables are addressed by their name. The value is TOML if it
     /// parses as TOML, else a string
     #[arg(long, value_name = "KEY=VALUE")]
@@ -42,6 +46,12 @@ pub(crate) struct Arguments {
     /// Print a JSON list with one object a run, in SI units
     #[arg(long)]
     json: bool,
+    /// Write the results to this file as CSV too, one row per run and flow
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Overwrite files that exist, and series of an earlier run
+    #[arg(long)]
+    force: bool,
     /// Write series and notes of each run to this directory as CSV; several runs get one subdirectory each
     #[arg(long, value_name = "DIR")]
     series: Option<PathBuf>,
@@ -63,6 +73,7 @@ Examples:
   anabranch run scenarios/headline.toml
   anabranch run scenarios/headline.toml --vary flow.download.sctp.retransmit=same,alternate
   anabranch run scenarios/loss.toml --set 'link.wifi.loss=2 %' --seeds 10 --json
+  anabranch run scenarios/loss.toml --seeds 20 --csv results.csv
   anabranch run scenarios/outage.toml --series out/
   anabranch run scenarios/outage.toml --pcap outage.pcapng
   anabranch run scenarios/outage.toml --report outage.html
@@ -75,13 +86,47 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         Ok(read) => read,
         Err(status) => return status,
     };
+    if let Err(status) = check_outputs(arguments, points.len()) {
+        return status;
+    }
     let (finished, status) = execute(arguments, points);
     if finished.is_empty() && status != DONE {
         return status;
     }
+    if let Some(file) = &arguments.csv
+        && let Err(error) = flat::write(&finished, file)
+    {
+        return fail(format!("cannot write {}: {error}", file.display()));
+    }
+    if arguments.seeds > 1 && summary::seeds_differ_in_nothing(&finished) {
+        note("hint: all seeds gave the same results: nothing in this scenario is random");
+    }
     let printed =
         if arguments.json { print_json(&finished) } else { print(&report(&document, arguments, &finished)) };
     if status == DONE { printed } else { status }
+}
+
+/// Refuses to overwrite what is there, unless that is asked for.
+fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
+    let given = files(arguments);
+    let of_runs = (0..runs).map(|i| files_of(&given, i, runs));
+    let files =
+        of_runs.clone().flat_map(|files| [files.pcap, files.report]).flatten().chain(arguments.csv.clone());
+    let folders = of_runs.filter_map(|files| files.series);
+    let filled =
+        |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
+    let filled: Vec<PathBuf> = folders.filter(filled).collect();
+    // Only what a run wrote is ever removed.
+    if let Some(folder) = filled.iter().find(|folder| !folder.join("result.json").is_file()) {
+        let what = "holds files that are no series; choose a new or empty directory";
+        return Err(refuse(format!("{} {what}", folder.display())));
+    }
+    match files.filter(|file| file.exists()).chain(filled).next() {
+        Some(path) if !arguments.force => {
+            Err(refuse(format!("{} is there already; --force overwrites it", path.display())))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The document, edited, and the points of its grid; or the exit status of what was wrong.
@@ -138,12 +183,7 @@ fn execute(arguments: &Arguments, points: Vec<Point>) -> (Vec<RunResult>, u8) {
     let _ = ctrlc::set_handler(move || drop(interrupt.send(Message::Interrupted)));
     let mut results = vec![None; points.len()];
     let threads = arguments.threads.map(usize::from);
-    let files = Files {
-        series: arguments.series.clone(),
-        pcap: arguments.pcap.clone(),
-        snap: arguments.snaplen,
-        report: arguments.report.clone(),
-    };
+    let files = files(arguments);
     std::thread::spawn(move || work(&points, threads, &files, &sender));
     let status = collect(&receiver, &mut results);
     (results.into_iter().flatten().collect(), status)
@@ -159,6 +199,16 @@ fn work(points: &[Point], threads: Option<usize>, files: &Files, tell: &Sender<M
         // Nobody listens any more when Ctrl-C was pressed.
         let _ = tell.send(Message::Finished(i, result.map(Box::new)));
     });
+}
+
+/// The files that were asked for.
+fn files(arguments: &Arguments) -> Files {
+    Files {
+        series: arguments.series.clone(),
+        pcap: arguments.pcap.clone(),
+        snap: arguments.snaplen,
+        report: arguments.report.clone(),
+    }
 }
 
 /// The files of run `i` of `count`: those that were asked for, or if there are several runs, one of each a run.
@@ -229,6 +279,7 @@ fn report(document: &Document, arguments: &Arguments, results: &[RunResult]) -> 
     let headings = document.headings().into_iter().flatten().filter(|text| !text.is_empty());
     let mut parts: Vec<String> = headings.collect();
     let varied: Vec<_> = arguments.vary.iter().map(|variation| variation.key.clone()).collect();
-    parts.push(table(results, &varied));
+    let each = arguments.each || arguments.seeds == 1;
+    parts.push(if each { table(results, &varied) } else { summary::table(results, &varied) });
     parts.join("\n")
 }

@@ -41,9 +41,10 @@ pub(crate) struct Files {
 
 /// Runs the point and writes its files; `watch` is told how much of it is done, 0 to 1.
 pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Result<RunResult, NoResult> {
-    let series = files.series.as_deref().map(|directory| {
-        CsvSeries::new(directory).map_err(|error| unwritten("the series", directory, error))
-    });
+    let series = files
+        .series
+        .as_deref()
+        .map(|directory| begin_series(directory).map_err(|error| unwritten("the series", directory, error)));
     let pcap = files
         .pcap
         .as_deref()
@@ -97,7 +98,27 @@ fn finish_series(series: CsvSeries, directory: &Path, result: &RunResult) -> Res
     let failed = |error| unwritten("the series", directory, error);
     series.finish().map_err(failed)?;
     let text = serde_json::to_string_pretty(result).map_err(|error| NoResult::Other(error.to_string()))?;
-    std::fs::write(directory.join("result.json"), text + "\n").map_err(failed)
+    let partial = partial(directory);
+    std::fs::write(partial.join("result.json"), text + "\n").map_err(failed)?;
+    if directory.exists() {
+        std::fs::remove_dir_all(directory).map_err(failed)?;
+    }
+    std::fs::rename(partial, directory).map_err(failed)
+}
+
+/// Begins the series of a run beside their place, which they take when they are whole: a run that ends early leaves
+/// what was there as it was.
+fn begin_series(directory: &Path) -> io::Result<CsvSeries> {
+    let partial = partial(directory);
+    if partial.exists() {
+        std::fs::remove_dir_all(&partial)?;
+    }
+    CsvSeries::new(&partial)
+}
+
+fn partial(directory: &Path) -> PathBuf {
+    let name = directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    directory.with_file_name(format!("{name}.partial"))
 }
 
 fn unwritten(what: &str, place: &Path, error: io::Error) -> NoResult {

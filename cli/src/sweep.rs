@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_lab::statistics::Summary;
 use anabranch_lab::sweep::{self, CellSummary, Sweep, SweepError, Watch};
-use comfy_table::{Table, TableComponent, presets};
+use comfy_table::Table;
 
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
 use crate::progress::Count;
-use crate::{DONE, INTERRUPTED};
+use crate::{DONE, INTERRUPTED, table};
 
 /// What `anabranch sweep` takes.
 #[derive(clap::Args)]
@@ -94,10 +94,7 @@ fn tell(error: &SweepError) -> u8 {
 /// One row a cell: the mean of each measure and half its 95 % interval, and the differences if cells are compared.
 fn table(sweep: &Sweep, summaries: &[CellSummary]) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    for line in [TableComponent::HorizontalLines, TableComponent::MiddleIntersections] {
-        table.remove_style(line);
-    }
+    table::style(&mut table);
     let keys = sweep.vary.iter().map(|axis| axis.key.clone());
     let measures = sweep.measures.iter().map(|measure| measure.name.clone());
     let compared = summaries.iter().any(|summary| summary.differences.is_some());

@@ -10,10 +10,7 @@ use serde_json::Value;
 pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
     let columns = Columns::of(results, varied);
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    for line in [TableComponent::HorizontalLines, TableComponent::MiddleIntersections] {
-        table.remove_style(line);
-    }
+    style(&mut table);
     let header = columns.header();
     let first_number = header.iter().position(|name| name == "time").unwrap_or(0);
     table.set_header(header);
@@ -35,8 +32,16 @@ pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
     table.trim_fmt()
 }
 
+/// How tables look.
+pub(crate) fn style(table: &mut Table) {
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    for line in [TableComponent::HorizontalLines, TableComponent::MiddleIntersections] {
+        table.remove_style(line);
+    }
+}
+
 /// What every row begins with: whatever the rows differ in.
-struct Columns<'a> {
+pub(crate) struct Columns<'a> {
     varied: &'a [String],
     seed: bool,
     flow: bool,
@@ -45,7 +50,7 @@ struct Columns<'a> {
 
 /// Columns of [`measures`] that are numbers, and stand first.
 const NUMBERS: usize = 5;
-const MEASURES: [&str; 8] = [
+pub(crate) const MEASURES: [&str; 8] = [
     "time",
     "goodput",
     "packets",
@@ -57,7 +62,7 @@ const MEASURES: [&str; 8] = [
 ];
 
 impl<'a> Columns<'a> {
-    fn of(results: &[RunResult], varied: &'a [String]) -> Self {
+    pub(crate) fn of(results: &[RunResult], varied: &'a [String]) -> Self {
         let seeds: BTreeSet<_> = results.iter().map(|result| result.seed).collect();
         let flows: BTreeSet<_> =
             results.iter().flat_map(|result| &result.flows).map(|flow| &flow.name).collect();
@@ -65,7 +70,12 @@ impl<'a> Columns<'a> {
         Columns { varied, seed: seeds.len() > 1, flow: flows.len() > 1, outcome }
     }
 
-    fn header(&self) -> Vec<String> {
+    /// The same for rows that are of all seeds.
+    pub(crate) fn without_seeds(self) -> Self {
+        Columns { seed: false, outcome: false, ..self }
+    }
+
+    pub(crate) fn header(&self) -> Vec<String> {
         // The last part of a key says enough, if no other key ends with the same.
         let last = |key: &String| key.rsplit('.').next().unwrap_or(key).to_owned();
         let lasts: Vec<_> = self.varied.iter().map(last).collect();
@@ -77,7 +87,7 @@ impl<'a> Columns<'a> {
         header
     }
 
-    fn leading(&self, result: &RunResult, flow: &FlowResult) -> Vec<String> {
+    pub(crate) fn leading(&self, result: &RunResult, flow: &FlowResult) -> Vec<String> {
         let mut row: Vec<_> = self.varied.iter().map(|key| plain(result.varied.get(key))).collect();
         row.extend(self.seed.then(|| result.seed.to_string()));
         row.extend(self.flow.then(|| flow.name.clone()));
@@ -107,12 +117,12 @@ fn plain(value: Option<&Value>) -> String {
     }
 }
 
-fn seconds(seconds: f64) -> String {
+pub(crate) fn seconds(seconds: f64) -> String {
     format!("{seconds:.3} s")
 }
 
 /// Bit/s with the unit that leaves one to three digits before the point.
-fn rate(rate: f64) -> String {
+pub(crate) fn rate(rate: f64) -> String {
     match rate {
         r if r >= 1e9 => format!("{:.3} Gbit/s", r / 1e9),
         r if r >= 1e6 => format!("{:.3} Mbit/s", r / 1e6),

@@ -1,31 +1,34 @@
 //! Verdicts as a table that a person can read: one row a claim.
 
-use anabranch_lab::claims::{Cell, Outcome, Paper, Reference, Unit};
-use comfy_table::{CellAlignment, Table, TableComponent, presets};
+use anabranch_lab::claims::{Cell, Outcome, Paper, Unit};
+use comfy_table::{CellAlignment, Table};
+
+use crate::table;
 
 /// A table for each source in the paper, and below them what did not hold and why.
 pub(crate) fn table(paper: &Paper, outcomes: &[Outcome]) -> String {
     let others: Vec<&str> = paper.variants[1..].iter().map(|variant| variant.name.as_str()).collect();
     let sources = outcomes.chunk_by(|one, next| one.source == next.source);
     let tables =
-        sources.map(|outcomes| format!("\n{}\n{}", outcomes[0].source, of_source(outcomes, &others)));
+        sources.map(|outcomes| format!("\n{}\n{}", outcomes[0].source, of_source(paper, outcomes, &others)));
     let reasons = outcomes.iter().filter_map(reason);
     tables.chain(std::iter::once(String::new())).chain(reasons).collect::<Vec<_>>().join("\n")
 }
 
 /// The claims of one source; columns with nothing in them are left out.
-fn of_source(outcomes: &[Outcome], others: &[&str]) -> String {
-    let mut header = vec!["claim", "paper", "ns-2", "Anabranch", "to paper", "to ns-2"];
-    header.extend(others);
-    header.push("verdict");
+fn of_source(paper: &Paper, outcomes: &[Outcome], others: &[&str]) -> String {
+    let titles = || paper.references.iter().map(|reference| reference.title.clone());
+    let mut header = vec!["claim".to_owned()];
+    header.extend(titles());
+    header.push("Anabranch".to_owned());
+    header.extend(titles().map(|title| format!("to {title}")));
+    header.extend(others.iter().map(|other| (*other).to_owned()));
+    header.push("verdict".to_owned());
     let rows: Vec<Vec<String>> = outcomes.iter().map(|outcome| row(outcome, others)).collect();
     let kept: Vec<usize> = (0..header.len()).filter(|i| rows.iter().any(|row| !row[*i].is_empty())).collect();
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
-    for line in [TableComponent::HorizontalLines, TableComponent::MiddleIntersections] {
-        table.remove_style(line);
-    }
-    table.set_header(kept.iter().map(|i| header[*i]));
+    table::style(&mut table);
+    table.set_header(kept.iter().map(|i| header[*i].clone()));
     for row in rows {
         table.add_row(kept.iter().map(|i| row[*i].clone()));
     }
@@ -56,15 +59,12 @@ pub(crate) fn summary(outcomes: &[Outcome]) -> String {
 fn row(outcome: &Outcome, others: &[&str]) -> Vec<String> {
     let published = |cells: &[Cell]| shown(outcome, cells.iter().map(|cell| Some(cell.number())));
     let difference = |to| outcome.difference(to).map_or_else(String::new, percent);
-    let mut row = vec![
-        outcome.id.clone(),
-        published(&outcome.paper),
-        published(&outcome.ns2),
-        // Under another variant than the first the value stands in that one's column.
-        if others.contains(&outcome.variant.as_str()) { first(outcome) } else { own(outcome) },
-        if is_other(outcome, others) { String::new() } else { difference(Reference::Paper) },
-        if is_other(outcome, others) { String::new() } else { difference(Reference::Ns2) },
-    ];
+    let mut row = vec![outcome.id.clone()];
+    row.extend(outcome.published.iter().map(|(_, said)| published(&said.values)));
+    // Under another variant than the first the value stands in that one's column.
+    row.push(if is_other(outcome, others) { first(outcome) } else { own(outcome) });
+    let references = 0..outcome.published.len();
+    row.extend(references.map(|to| if is_other(outcome, others) { String::new() } else { difference(to) }));
     row.extend(others.iter().map(|name| match outcome.beside.iter().find(|(other, _)| other == name) {
         Some((_, values)) => shown(outcome, values.iter().map(|value| Some(*value))),
         None if outcome.variant == *name => own(outcome),
@@ -79,7 +79,14 @@ fn is_other(outcome: &Outcome, others: &[&str]) -> bool {
 }
 
 fn own(outcome: &Outcome) -> String {
-    shown(outcome, outcome.values.iter().map(|value| Some(*value)))
+    let value = shown(outcome, outcome.values.iter().map(|value| Some(*value)));
+    match outcome.samples.as_slice() {
+        // Half the 95 % interval of the mean.
+        [sample] if sample.n > 1 => {
+            format!("{value} ± {}", shown(outcome, [Some(sample.ci95)].into_iter()))
+        }
+        _ => value,
+    }
 }
 
 /// The value under the first variant, which a claim under another one has beside.

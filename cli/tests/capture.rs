@@ -61,7 +61,7 @@ fn run_set(file: &Path, pcap: Option<&Path>, settings: &[&str]) -> Value {
     arguments.extend(settings.iter().flat_map(|setting| ["--set", setting]));
     if let Some(pcap) = &pcap {
         // Checksums are those of whole packets.
-        arguments.extend(["--pcap", pcap, "--snaplen", "full"]);
+        arguments.extend(["--force", "--pcap", pcap, "--snaplen", "full"]);
     }
     let output = anabranch(&arguments);
     assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));

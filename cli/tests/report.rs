@@ -17,7 +17,7 @@ fn report(directory: &Path, arguments: &[&str]) -> (String, Value) {
     let file = directory.join("page.html").display().to_string();
     let mut all = vec!["run"];
     all.extend(arguments);
-    all.extend(["--json", "--report", &file]);
+    all.extend(["--json", "--force", "--report", &file]);
     let output = anabranch(&all);
     assert!(output.status.success(), "{}", stderr(&output));
     let page = std::fs::read_to_string(&file).expect("the page was written");

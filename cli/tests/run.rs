@@ -205,3 +205,45 @@ fn help_has_examples() {
         help.contains("Examples:") && help.contains("--vary flow.download.sctp.retransmit=same,alternate")
     );
 }
+
+#[test]
+fn seeds_are_summarised_unless_each_is_asked_for() {
+    let loss = scenario("loss");
+    let text = |more: &[&str]| {
+        let output = anabranch(&[&["run", &loss, "--seeds", "3"], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        (String::from_utf8(output.stdout.clone()).expect("a table"), stderr(&output))
+    };
+    let (summary, hint) = text(&[]);
+    assert!(summary.contains("seeds") && summary.contains('±') && summary.contains("sd "), "{summary}");
+    assert!(!hint.contains("hint"), "{hint}");
+    let (each, _) = text(&["--each"]);
+    assert!(!each.contains('±') && each.matches("Mbit/s").count() == 3, "{each}");
+    let (_, hint) =
+        text(&["--set", "link.wifi.loss=0 %", "--set", "flow.upload.sctp.heartbeat_jitter=false"]);
+    assert!(hint.contains("nothing in this scenario is random"), "{hint}");
+}
+
+#[test]
+fn what_is_there_is_overwritten_only_if_asked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    let (csv, series, loss) = (path("results.csv"), path("series"), scenario("loss"));
+    let run =
+        |more: &[&str]| anabranch(&[&["run", &loss, "--csv", &csv, "--series", &series], more].concat());
+    assert_eq!(run(&[]).status.code(), Some(0));
+    let table = std::fs::read_to_string(&csv).expect("the CSV");
+    assert!(
+        table.starts_with("seed,") && table.contains(",goodput,") && table.contains("paths.wifi.cwnd"),
+        "{table}"
+    );
+    assert_eq!(table.lines().count(), 2);
+    let refused = run(&[]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("--force overwrites it"), "{}", stderr(&refused));
+    assert_eq!(run(&["--force"]).status.code(), Some(0));
+    std::fs::remove_file(directory.path().join("series/result.json")).expect("it is removed");
+    let foreign = run(&["--force"]);
+    assert_eq!(foreign.status.code(), Some(2), "a folder that no run wrote is never removed");
+    assert!(stderr(&foreign).contains("no series"), "{}", stderr(&foreign));
+}

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::keys::{Default, Key};
 use anabranch_sim::scenario::units::SIZE;
-use anabranch_sim::scenario::{Document, Queue, ScenarioError};
+use anabranch_sim::scenario::{Amount, Document, ScenarioError};
 
 /// The models there are.
 pub const NAMES: &[&str] = &["receive-buffer-blocking"];
@@ -46,7 +46,7 @@ pub fn object(terms: &[Term]) -> Value {
 
 struct Draft {
     conditions: Conditions,
-    queue: Queue,
+    queue: Amount,
 }
 
 const RATES: RangeInclusive<u64> = 1..=1_000_000_000_000;
@@ -93,7 +93,7 @@ const KEYS: &[Key<Draft>] = &[
         takes: "queue",
         default: Default::Value("\"50 packets\""),
         doc: "Q1: the queue of the primary path; packets are of the size of the MTU.",
-        read: |draft, at| at.queue().map(|queue| draft.queue = queue),
+        read: |draft, at| at.amount().map(|queue| draft.queue = queue),
     },
     Key {
         name: "mtu",
@@ -117,16 +117,12 @@ fn bytes(at: &At<'_>) -> Result<f64> {
 }
 
 fn receive_buffer_blocking(at: &At<'_>) -> Result<Vec<Term>> {
-    let mut draft = Draft { conditions: Conditions::PAPER, queue: Queue::Packets(50) };
+    let mut draft = Draft { conditions: Conditions::PAPER, queue: Amount::Packets(50) };
     crate::claims::fill(&mut draft, at, KEYS)?;
     let mtu = draft.conditions.mtu;
     let queue = match draft.queue {
-        Queue::Packets(packets) => f64::from(packets) * mtu,
-        Queue::Bytes(bytes) => bytes as f64,
-        _ => {
-            let error = at.error_below("queue", "this model takes a queue in packets or bytes");
-            return Err(error.hint("write it as \"50 packets\" or \"75 kB\""));
-        }
+        Amount::Packets(packets) => f64::from(packets) * mtu,
+        Amount::Bytes(bytes) => bytes as f64,
     };
     let conditions = Conditions { queue, ..draft.conditions };
     Ok(listed(&conditions, &conditions.terms()))

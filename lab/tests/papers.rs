@@ -18,7 +18,7 @@ fn every_paper_can_be_read_and_its_runs_planned() {
     let mut papers = 0;
     for folder in folders.map(|entry| entry.expect("the entry can be read").path()) {
         let paper = Paper::open(&folder).unwrap_or_else(|error| panic!("{error}"));
-        let plan = Plan::new(&paper, |_| true).unwrap_or_else(|error| panic!("{error}"));
+        let plan = Plan::new(&paper, None, |_| true).unwrap_or_else(|error| panic!("{error}"));
         assert!(plan.claims() > 0 && plan.size() > 0);
         assert!(folder.join("README.md").is_file(), "{} has a README", paper.name);
         papers += 1;

@@ -1,17 +1,17 @@
 //! Claims: read from `claims.toml`, and expanded over the rows of their tables.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use super::Paper;
 use super::crossing::Search;
 use super::read::{PaperError, edits, fill, named, over};
 use super::rows::{Row, Table};
 use super::text::{self, Fields, Unit, filled, strings};
+use super::{Paper, Reference};
 use crate::grid::Variation;
 use anabranch_sim::scenario::Document;
 use anabranch_sim::scenario::at::{At, Result};
-use anabranch_sim::scenario::error::ScenarioError;
-use anabranch_sim::scenario::keys::{Default, Key};
+use anabranch_sim::scenario::error::{ScenarioError, did_you_mean};
+use anabranch_sim::scenario::keys::{Default, Key, KeyDoc, docs, read_known};
 
 /// One claim, about one row of its table if it has one.
 #[derive(Clone, PartialEq, Debug)]
@@ -32,12 +32,10 @@ pub struct Case {
     pub edits: [Vec<String>; 2],
     /// The unit of its values.
     pub unit: Unit,
-    /// What the paper says: a value for each that is compared, or none.
-    pub paper: Vec<Cell>,
-    /// What the reference simulator says, likewise.
-    pub ns2: Vec<Cell>,
-    /// How near the value must come to what.
-    pub within: Vec<(Reference, Tolerance)>,
+    /// By reference: what it says.
+    pub published: Vec<Published>,
+    /// How near the value must come to which reference, by its number.
+    pub within: Vec<(usize, Tolerance)>,
     /// Between which bounds the value must lie.
     pub bounds: Bounds,
     /// Whether it is expected to hold.
@@ -67,8 +65,8 @@ pub enum Form {
         measure: usize,
         /// The edits.
         over: Variation,
-        /// Whose order it is, if not that of the list.
-        like: Option<Reference>,
+        /// Which reference's order it is, if not that of the list.
+        like: Option<usize>,
     },
     /// Marks come one after the other.
     Sequence {
@@ -79,13 +77,13 @@ pub enum Form {
     Crossing(Search),
 }
 
-/// With what a value is compared.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Reference {
-    /// The paper.
-    Paper,
-    /// The reference simulator.
-    Ns2,
+/// What a reference says to a claim.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Published {
+    /// A value for each that is compared, or none.
+    pub values: Vec<Cell>,
+    /// The standard error of its value, if it is the mean of a sample.
+    pub error: Option<f64>,
 }
 
 /// A published value.
@@ -97,13 +95,15 @@ pub enum Cell {
     Never,
 }
 
-/// How far a value may be from another: the wider counts.
+/// How far a value may be from another: the widest counts.
 #[derive(Copy, Clone, PartialEq, Debug, serde::Serialize)]
 pub struct Tolerance {
     /// In parts of the other.
     pub relative: f64,
     /// In the claim's unit.
     pub absolute: f64,
+    /// In standard errors of the difference: those of both values, combined.
+    pub standard_errors: f64,
 }
 
 /// Bounds, both included.
@@ -143,9 +143,9 @@ pub(super) const KEYS: &[Key<()>] = &[
     ),
     key(
         "like",
-        "`\"paper\"`, `\"ns2\"`",
+        "reference",
         Default::Text("ascending, as listed"),
-        "Of an order: it is the order of these values.",
+        "Of an order: it is the order of the values of this reference.",
     ),
     key("marks", "array of marks", Default::Text("none"), "Of a sequence: they come in this order."),
     key("key", "key", Default::Text("none"), "Of a crossing: what is sought, as `--set` addresses it."),
@@ -172,17 +172,16 @@ pub(super) const KEYS: &[Key<()>] = &[
         "Further fields: `{ NAME = [TEXT, …] }`, one claim for each combination.",
     ),
     key(
-        "paper",
-        "column or number, or an array of them",
+        "errors",
+        "table",
         Default::Text("none"),
-        "What the paper says, in SI units: a value for each that is compared. An empty cell says nothing, `-` that it does not come to it.",
+        "The standard errors of published values: `{ ns2 = \"ns2_error\" }`, each a column or a number.",
     ),
-    key("ns2", "column or number, or an array of them", Default::Text("none"), "What ns-2 says, likewise."),
     key(
         "within",
         "table",
         Default::Text("none"),
-        "How near the value must come: `{ ns2 = \"0.5 %\", paper = [\"1 %\", \"1 ms\"] }`; of several tolerances the wider counts.",
+        "How near the value must come: `{ ns2 = \"0.5 %\", paper = [\"1 %\", \"1 ms\"], measured = \"4.2 standard errors\" }`; of several tolerances the widest counts. Standard errors are those of the difference: of the sample and of the published value (`errors`), combined.",
     ),
     key("at_least", "quantity", Default::Text("none"), "The value is at least this."),
     key("at_most", "quantity", Default::Text("none"), "The value is at most this."),
@@ -198,6 +197,26 @@ pub(super) const KEYS: &[Key<()>] = &[
 
 const fn key(name: &'static str, takes: &'static str, default: Default, doc: &'static str) -> Key<()> {
     Key { name, takes, default, doc, read: |(), _| Ok(()) }
+}
+
+/// The key of a claim that every reference has.
+const REFERENCE: Key<()> = key(
+    "REFERENCE",
+    "column or number, or an array of them",
+    Default::Text("none"),
+    "What a reference says, under its name (`paper`, `ns2`), in SI units: a value for each that is compared. An empty cell says nothing, `-` that it does not come to it.",
+);
+
+/// The documentation of the keys of a claim.
+pub(super) fn key_docs() -> Vec<KeyDoc> {
+    [docs(KEYS), docs(&[REFERENCE])].concat()
+}
+
+/// Whether a claim, or its verdict as JSON, has an entry of this name already.
+pub(super) fn is_taken(name: &str) -> bool {
+    const VERDICT: &[&str] =
+        &["unit", "of", "holds", "anabranch", "sample", "tolerance", "note", "variant", REFERENCE.name];
+    KEYS.iter().any(|key| key.name == name) || VERDICT.contains(&name)
 }
 
 /// Every claim of `document`, expanded.
@@ -231,7 +250,12 @@ const TOP: Key<Vec<()>> = Key {
 
 /// The rows that a claim is about, and what its fields are for each; one without a row if it has no table.
 fn expansion(at: &At<'_>, paper: &Paper) -> std::result::Result<Vec<(Option<Row>, Fields)>, PaperError> {
-    fill(&mut (), at, KEYS)?;
+    let names = || KEYS.iter().map(|key| key.name).chain(paper.references.iter().map(|r| r.name.as_str()));
+    if let Some(entry) = at.entries()?.iter().find(|entry| names().all(|name| name != entry.key)) {
+        let known: Vec<_> = names().collect();
+        return Err(at.no_such_key(entry).hint(did_you_mean(&entry.key, known)).into());
+    }
+    read_known(&mut (), at, KEYS)?;
     let mut rows: Vec<(Option<Row>, Fields)> = match at.get("rows") {
         None => vec![(None, Fields::new())],
         Some(file) => {
@@ -303,7 +327,7 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
         texts.iter().map(|text| text::fill(text, fields).map_err(refuse)).collect()
     };
     let own = at.get("set").map_or(Ok(Vec::new()), |at| edits(&at).and_then(|set| fill_all(&at, &set)))?;
-    let published = |key: &str| at.get(key).map_or(Ok(Vec::new()), |at| cells(&at, fields, row));
+    let published = |reference: &Reference| published(at, &reference.name, fields, row);
     let case = Case {
         id: filled(&needed("id")?, fields)?,
         source: filled(&needed("source")?, fields)?,
@@ -311,9 +335,8 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
         variant: at.get("variant").map_or(Ok(0), |at| named(&at, "variant", variants))?,
         beside: at.get("beside").map_or(Ok(true), |at| at.boolean())?,
         edits: [fill_all(&experiment, &paper.experiments[experiment_number].set)?, own],
-        paper: published("paper")?,
-        ns2: published("ns2")?,
-        within: within(at, unit, fields)?,
+        published: paper.references.iter().map(published).collect::<Result<_>>()?,
+        within: within(at, unit, fields, &paper.references)?,
         bounds: Bounds {
             at_least: bound(at, "at_least", unit, fields)?,
             at_most: bound(at, "at_most", unit, fields)?,
@@ -323,11 +346,11 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
         form,
         unit,
     };
-    check(at, case)
+    check(at, case, paper)
 }
 
 /// Refuses what could not be judged.
-fn check(at: &At<'_>, mut case: Case) -> Result<Case> {
+fn check(at: &At<'_>, mut case: Case, paper: &Paper) -> Result<Case> {
     match (&case.reason, case.expected) {
         (None, false) => {
             return Err(at.error_below("reason", "a claim that is not expected to hold needs a reason"));
@@ -339,11 +362,12 @@ fn check(at: &At<'_>, mut case: Case) -> Result<Case> {
         }
         _ => {}
     }
-    let reference = |reference| if reference == Reference::Paper { &case.paper } else { &case.ns2 };
+    let reference = |reference: usize| &case.published[reference].values;
     let operands = case.form.operands();
-    for (key, cells) in [("paper", &case.paper), ("ns2", &case.ns2)] {
-        if !cells.is_empty() && cells.len() != operands {
-            return Err(at.error_below(key, format!("expected {operands} of them, found {}", cells.len())));
+    for (Reference { name, .. }, Published { values, .. }) in paper.references.iter().zip(&case.published) {
+        if !values.is_empty() && values.len() != operands {
+            let message = format!("expected {operands} of them, found {}", values.len());
+            return Err(at.error_below(name, message));
         }
     }
     let single = !matches!(case.form, Form::Order { .. } | Form::Sequence { .. });
@@ -356,6 +380,13 @@ fn check(at: &At<'_>, mut case: Case) -> Result<Case> {
         return Err(at.error_below("like", "there is nothing to be like: this has no such values"));
     }
     // A row whose cell is empty says nothing about that reference.
+    let by_errors = |(to, tolerance): &(usize, Tolerance)| {
+        tolerance.standard_errors > 0.0 && case.published[*to].error.is_none()
+    };
+    if case.within.iter().any(by_errors) && paper.experiments[case.experiment].seeds < 2 {
+        let error = at.error_below("within", "there are no standard errors to count in");
+        return Err(error.hint("give the experiment `seeds`, or the published values `errors`"));
+    }
     let within: Vec<_> = case.within.iter().filter(|(to, _)| !reference(*to).is_empty()).copied().collect();
     if single && within.is_empty() && case.bounds == Bounds::default() {
         return Err(at
@@ -428,8 +459,8 @@ fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     let Some(over_at) = at.get("over") else { return Ok((Form::Value { measure }, unit)) };
     let over = over(&over_at, &filled(&over_at, fields)?)?;
     if form == "order" {
-        let like = at.get("like").map(|at| at.one_of("reference", &["paper", "ns2"])).transpose()?;
-        let like = like.map(|name| if name == "paper" { Reference::Paper } else { Reference::Ns2 });
+        let references = paper.references.iter().map(|reference| reference.name.as_str());
+        let like = at.get("like").map(|at| named(&at, "reference", references)).transpose()?;
         return Ok((Form::Order { measure, over, like }, unit));
     }
     if over.values.len() != 2 {
@@ -495,19 +526,40 @@ fn bound(at: &At<'_>, key: &str, unit: Unit, fields: &Fields) -> Result<Option<f
     }
 }
 
-fn within(at: &At<'_>, unit: Unit, fields: &Fields) -> Result<Vec<(Reference, Tolerance)>> {
+fn within(
+    at: &At<'_>,
+    unit: Unit,
+    fields: &Fields,
+    references: &[Reference],
+) -> Result<Vec<(usize, Tolerance)>> {
     let Some(within) = at.get("within") else { return Ok(Vec::new()) };
-    let names: BTreeMap<_, _> = [("paper", Reference::Paper), ("ns2", Reference::Ns2)].into();
+    let names = references.iter().map(|reference| reference.name.as_str());
     let one = |key: &str| {
-        let reference =
-            names.get(key).ok_or_else(|| within.unknown("reference", key, names.keys().copied()))?;
+        let reference = names
+            .clone()
+            .position(|name| name == key)
+            .ok_or_else(|| within.unknown("reference", key, names.clone()))?;
         if at.get(key).is_none() {
             return Err(within.error_below(key, format!("the claim has no `{key}` to be near to")));
         }
         let tolerance = within.get(key).ok_or_else(|| within.error("this is missing"))?;
-        Ok((*reference, text::tolerance(&tolerance, unit, fields)?))
+        Ok((reference, text::tolerance(&tolerance, unit, fields)?))
     };
     within.entries()?.iter().map(|entry| one(&entry.key)).collect()
+}
+
+/// What the reference `name` says to the claim at `at`.
+fn published(at: &At<'_>, name: &str, fields: &Fields, row: Option<&Row>) -> Result<Published> {
+    let values = at.get(name).map_or(Ok(Vec::new()), |at| cells(&at, fields, row))?;
+    let error = match at.get("errors").and_then(|errors| errors.get(name)) {
+        None => None,
+        Some(error) => match cell(&error, fields, row)? {
+            Some(Cell::Number(number)) if number >= 0.0 => Some(number),
+            Some(_) => return Err(error.error("a standard error is a number, zero or more")),
+            None => None,
+        },
+    };
+    Ok(Published { values, error })
 }
 
 /// The published values at `at`; none if a cell is empty.

@@ -9,11 +9,12 @@ pub fn sections() -> Vec<Section> {
     vec![
         section("", docs(read::KEYS)),
         section("[[variant]]", docs(read::VARIANT_KEYS)),
+        section("[[reference]]", docs(read::REFERENCE_KEYS)),
         section("[[experiment]]", docs(read::EXPERIMENT_KEYS)),
         section("[[mark]]", docs(mark::KEYS)),
         section("event", docs(mark::EVENT_KEYS)),
         section("[[measure]]", docs(measure::KEYS)),
         section("[[figure]]", docs(read::FIGURE_KEYS)),
-        section("[[claim]]", docs(claim::KEYS)),
+        section("[[claim]]", claim::key_docs()),
     ]
 }

@@ -4,8 +4,9 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Value, json};
 
-use super::claim::{Bounds, Case, Cell, Form, Reference, Tolerance};
-use super::{Unit, Variant};
+use super::claim::{Bounds, Case, Cell, Form, Published, Tolerance};
+use super::{Paper, Reference, Unit};
+use crate::statistics::Summary;
 
 /// A claim that was judged.
 #[derive(Clone, PartialEq, Debug)]
@@ -22,16 +23,18 @@ pub struct Outcome {
     pub variant: String,
     /// What is put in an order, by name; empty for a claim about one value.
     pub of: Vec<String>,
-    /// What the paper says: a value for each that is compared.
-    pub paper: Vec<Cell>,
-    /// What ns-2 says, likewise.
-    pub ns2: Vec<Cell>,
-    /// What Anabranch says; `None`: it does not come to it.
+    /// What each reference says: a value for each that is compared.
+    pub published: Vec<(Reference, Published)>,
+    /// What Anabranch says, the mean of the seeds; `None`: it does not come to it.
     pub values: Vec<Option<f64>>,
+    /// The samples that the values are of: one for each operand; none of a search or a model.
+    pub samples: Vec<Summary>,
+    /// The standard error of the only value, if it is of several seeds.
+    pub error: Option<f64>,
     /// What it says under the other variants, by name.
     pub beside: Vec<(String, Vec<Option<f64>>)>,
-    /// How near the value must come to what.
-    pub within: Vec<(Reference, Tolerance)>,
+    /// How near the value must come to which reference.
+    pub within: Vec<(String, Tolerance)>,
     /// Between which bounds it must lie.
     pub bounds: Bounds,
     /// Whether the claim holds.
@@ -55,10 +58,9 @@ impl Outcome {
         !matches!(self.form, "order" | "sequence")
     }
 
-    /// How far its only value is from a reference, relatively.
-    pub fn difference(&self, from: Reference) -> Option<f64> {
-        let cells = if from == Reference::Paper { &self.paper } else { &self.ns2 };
-        match (self.values.as_slice(), cells.as_slice()) {
+    /// How far its only value is from that of reference number `from`, relatively.
+    pub fn difference(&self, from: usize) -> Option<f64> {
+        match (self.values.as_slice(), self.published[from].1.values.as_slice()) {
             ([Some(value)], [Cell::Number(reference)]) if *reference != 0.0 => Some(value / reference - 1.0),
             _ => None,
         }
@@ -69,13 +71,18 @@ impl Outcome {
 pub(super) struct Seen {
     pub(super) variant: usize,
     pub(super) values: Vec<Option<f64>>,
+    pub(super) samples: Vec<Summary>,
+    pub(super) error: Option<f64>,
     pub(super) note: Option<String>,
 }
 
 /// The verdict on `case`. `of` is what it puts in an order; the case's own variant is among those of `values`.
-pub(super) fn judge(case: &Case, of: Vec<String>, variants: &[Variant], values: &[Seen]) -> Outcome {
+pub(super) fn judge(case: &Case, of: Vec<String>, paper: &Paper, values: &[Seen]) -> Outcome {
     let own = values.iter().find(|seen| seen.variant == case.variant);
-    let (seen, note) = own.map_or((Vec::new(), None), |seen| (seen.values.clone(), seen.note.clone()));
+    let none =
+        Seen { variant: case.variant, values: Vec::new(), samples: Vec::new(), error: None, note: None };
+    let own = own.unwrap_or(&none);
+    let variants = &paper.variants;
     let others = values.iter().filter(|seen| seen.variant != case.variant);
     Outcome {
         id: case.id.clone(),
@@ -84,26 +91,31 @@ pub(super) fn judge(case: &Case, of: Vec<String>, variants: &[Variant], values: 
         unit: case.unit,
         variant: variants[case.variant].name.clone(),
         of,
-        paper: case.paper.clone(),
-        ns2: case.ns2.clone(),
-        holds: holds(case, &seen),
-        values: seen,
+        published: paper.references.iter().cloned().zip(case.published.iter().cloned()).collect(),
+        holds: holds(case, own),
+        values: own.values.clone(),
+        samples: own.samples.clone(),
+        error: own.error,
         beside: others.map(|seen| (variants[seen.variant].name.clone(), seen.values.clone())).collect(),
-        within: case.within.clone(),
+        within: case
+            .within
+            .iter()
+            .map(|(to, within)| (paper.references[*to].name.clone(), *within))
+            .collect(),
         bounds: case.bounds,
         expected: case.expected,
         reason: case.reason.clone(),
-        note,
+        note: own.note.clone(),
     }
 }
 
-fn holds(case: &Case, values: &[Option<f64>]) -> bool {
+fn holds(case: &Case, seen: &Seen) -> bool {
+    let values = &seen.values;
     match &case.form {
-        Form::Order { like: Some(Reference::Paper), .. } => same_order(values, &case.paper),
-        Form::Order { like: Some(Reference::Ns2), .. } => same_order(values, &case.ns2),
+        Form::Order { like: Some(like), .. } => same_order(values, &case.published[*like].values),
         Form::Order { like: None, .. } | Form::Sequence { .. } => ascends(values),
         Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) => {
-            is_near(case, values.first().copied().flatten())
+            is_near(case, values.first().copied().flatten(), seen.error)
         }
     }
 }
@@ -122,14 +134,18 @@ fn same_order(values: &[Option<f64>], published: &[Cell]) -> bool {
         .all(|(a, b)| values[a].partial_cmp(&values[b]) == published[a].partial_cmp(&published[b]))
 }
 
-fn is_near(case: &Case, value: Option<f64>) -> bool {
-    let near = |(reference, tolerance): &(Reference, Tolerance)| {
-        let cells = if *reference == Reference::Paper { &case.paper } else { &case.ns2 };
-        match (cells.first(), value) {
+fn is_near(case: &Case, value: Option<f64>, error: Option<f64>) -> bool {
+    let near = |(reference, tolerance): &(usize, Tolerance)| {
+        let Published { values, error: published } = &case.published[*reference];
+        match (values.first(), value) {
             (Some(Cell::Never), value) => value.is_none(),
             (Some(Cell::Number(reference)), Some(value)) => {
                 // A part in 10^9 is the arithmetic's: a tolerance of nothing asks for the same number.
-                let allowed = (tolerance.relative * reference.abs()).max(tolerance.absolute);
+                let [own, theirs] = [error, *published].map(|error| error.unwrap_or(0.0));
+                let combined = (own * own + theirs * theirs).sqrt();
+                let allowed = (tolerance.relative * reference.abs())
+                    .max(tolerance.absolute)
+                    .max(tolerance.standard_errors * combined);
                 (value - reference).abs() <= allowed + 1e-9 * reference.abs()
             }
             _ => false,
@@ -156,9 +172,12 @@ impl Serialize for Outcome {
         map.serialize_entry("of", &self.of)?;
         map.serialize_entry("holds", &self.holds)?;
         map.serialize_entry("expected", &self.expected)?;
-        map.serialize_entry("paper", &self.shown(self.paper.iter().map(Cell::number)))?;
-        map.serialize_entry("ns2", &self.shown(self.ns2.iter().map(Cell::number)))?;
+        for (reference, published) in &self.published {
+            let values = published.values.iter().map(Cell::number);
+            map.serialize_entry(&reference.name, &self.shown(values))?;
+        }
         map.serialize_entry("anabranch", &self.shown(self.values.iter().copied()))?;
+        map.serialize_entry("sample", &self.sample())?;
         let beside =
             self.beside.iter().map(|(name, values)| (name.clone(), self.shown(values.iter().copied())));
         map.serialize_entry("beside", &beside.collect::<serde_json::Map<_, _>>())?;
@@ -180,10 +199,19 @@ impl Outcome {
         }
     }
 
+    /// What is to be said of the seeds: of one value a summary, of several a list; null of a single seed.
+    fn sample(&self) -> Value {
+        match self.samples.as_slice() {
+            samples if samples.iter().all(|sample| sample.n < 2) => Value::Null,
+            [one] => json!(one),
+            several => json!(several),
+        }
+    }
+
     fn tolerance(&self) -> Value {
         let mut tolerance = serde_json::Map::new();
         for (reference, within) in &self.within {
-            tolerance.insert(reference.name().to_owned(), json!(within));
+            tolerance.insert(reference.clone(), json!(within));
         }
         let bounds = [("at_least", self.bounds.at_least), ("at_most", self.bounds.at_most)];
         for (name, bound) in bounds.into_iter().filter_map(|(name, bound)| Some((name, bound?))) {
@@ -199,16 +227,6 @@ impl Cell {
         match self {
             Cell::Number(number) => Some(*number),
             Cell::Never => None,
-        }
-    }
-}
-
-impl Reference {
-    /// How it is spelled.
-    pub fn name(self) -> &'static str {
-        match self {
-            Reference::Paper => "paper",
-            Reference::Ns2 => "ns2",
         }
     }
 }

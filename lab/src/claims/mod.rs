@@ -26,7 +26,7 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use claim::{Bounds, Case, Cell, Form, Reference, Tolerance};
+pub use claim::{Bounds, Case, Cell, Form, Published, Tolerance};
 pub use documentation::sections;
 pub use judge::Outcome;
 pub use mark::{Mark, Moment, moments};
@@ -55,6 +55,8 @@ pub struct Paper {
     pub citation: String,
     /// What everything is looked at under; the first is what is held against the paper. At least one.
     pub variants: Vec<Variant>,
+    /// Where published values come from: the paper, a reference simulator, others.
+    pub references: Vec<Reference>,
     /// What is run.
     pub experiments: Vec<Experiment>,
     /// The moments that have names.
@@ -78,6 +80,15 @@ pub struct Variant {
     pub set: Vec<String>,
 }
 
+/// A source of published values.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reference {
+    /// What claims and the results as JSON call it.
+    pub name: String,
+    /// The heading of its column.
+    pub title: String,
+}
+
 /// What is run: a scenario, or a model.
 #[derive(Clone, Debug)]
 pub struct Experiment {
@@ -87,7 +98,7 @@ pub struct Experiment {
     pub runs: Runs,
     /// Edits, each `KEY=VALUE`; `{COLUMN}` in them stands for the claim's field of this name.
     pub set: Vec<String>,
-    /// How many seeds; what is measured is their mean.
+    /// How many seeds; a measure is a sample with a value for each, and its mean is what claims compare.
     pub seeds: u64,
 }
 

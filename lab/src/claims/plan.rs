@@ -13,6 +13,7 @@ use super::record::Recording;
 use super::{Measure, Of, Paper, Runs, Unit};
 use crate::grid::run_all;
 use crate::models;
+use crate::statistics::Summary;
 use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
 use anabranch_sim::{RunError, RunOptions, run};
 
@@ -20,6 +21,8 @@ use anabranch_sim::{RunError, RunOptions, run};
 #[derive(Debug)]
 pub struct Plan<'p> {
     paper: &'p Paper,
+    /// Instead of the experiments' own.
+    seeds: Option<u64>,
     cases: Vec<&'p Case>,
     runs: Vec<Planned>,
     searches: Vec<(Search, Point<'p>)>,
@@ -87,10 +90,16 @@ struct Point<'p> {
 }
 
 impl<'p> Plan<'p> {
-    /// What has to be run for the claims that `wants` wants, by their id. Every scenario is read and checked.
-    pub fn new(paper: &'p Paper, wants: impl Fn(&str) -> bool) -> Result<Self, PlanError> {
+    /// What has to be run for the claims that `wants` wants, by their id, with as many `seeds` as that or as the
+    /// experiments say. Every scenario is read and checked.
+    pub fn new(
+        paper: &'p Paper,
+        seeds: Option<u64>,
+        wants: impl Fn(&str) -> bool,
+    ) -> Result<Self, PlanError> {
         let cases: Vec<_> = paper.cases.iter().filter(|case| wants(&case.id)).collect();
-        let mut plan = Plan { paper, cases, runs: Vec::new(), searches: Vec::new(), wanted: Vec::new() };
+        let mut plan =
+            Plan { paper, seeds, cases, runs: Vec::new(), searches: Vec::new(), wanted: Vec::new() };
         for case in plan.cases.clone() {
             let variants: Vec<usize> =
                 if case.beside { (0..paper.variants.len()).collect() } else { vec![case.variant] };
@@ -108,7 +117,8 @@ impl<'p> Plan<'p> {
 
     /// How many runs it takes, those of searches estimated.
     pub fn size(&self) -> usize {
-        self.runs.len() + self.searches.iter().map(|(search, _)| 2 * search.steps()).sum::<usize>()
+        self.runs.iter().map(|run| run.what.seeds() as usize).sum::<usize>()
+            + self.searches.iter().map(|(search, _)| 2 * search.steps()).sum::<usize>()
     }
 
     fn want(&mut self, point: Point<'p>) -> Result<Wanted, PlanError> {
@@ -206,7 +216,7 @@ impl<'p> Plan<'p> {
                 anabranch_sim::check(&scenario, &policies)
                     .map_err(|error| blamed(&document, &scenario, &error))?;
                 let (scenario, document) = (Box::new(scenario), Box::new(Source(document)));
-                Ok(What::Scenario { scenario, seeds: experiment.seeds, document })
+                Ok(What::Scenario { scenario, seeds: self.seeds.unwrap_or(experiment.seeds), document })
             }
         }
     }
@@ -216,26 +226,32 @@ impl<'p> Plan<'p> {
         let done = Done { count: AtomicUsize::new(0), all: self.size(), progress };
         // Searches first: they are the longest.
         let searches = (0..self.searches.len()).map(Job::Search);
-        let jobs: Vec<Job> = searches.chain((0..self.runs.len()).map(Job::Run)).collect();
+        let seeded =
+            |(run, planned): (usize, &Planned)| (0..planned.what.seeds()).map(move |n| Job::Run(run, n));
+        let jobs: Vec<Job> = searches.chain(self.runs.iter().enumerate().flat_map(seeded)).collect();
         let results = run_all(&jobs, threads, |_, job| match job {
             Job::Search(number) => self.seek(&self.searches[*number], &done).map(Given::Found),
-            Job::Run(number) => {
-                let values = self.measured(&self.runs[*number]);
+            Job::Run(run, n) => {
+                let values = self.measured_once(&self.runs[*run], *n);
                 done.add(1);
                 values.map(Given::Values)
             }
         });
-        let results: Vec<Given> = results.into_iter().collect::<Result<_, _>>()?;
+        let mut given = results.into_iter();
+        let mut results: Vec<Given> = given.by_ref().take(self.searches.len()).collect::<Result<_, _>>()?;
+        for run in &self.runs {
+            let seeds = given.by_ref().take(run.what.seeds() as usize);
+            let values =
+                seeds.map(|seed| Ok(if let Given::Values(values) = seed? { values } else { Vec::new() }));
+            results.push(Given::Sample(values.collect::<Result<_, PlanError>>()?));
+        }
         let judged = self.cases.iter().zip(&self.wanted);
         Ok(judged.map(|(case, wanted)| self.judged(case, wanted, &results)).collect())
     }
 
     fn judged(&self, case: &Case, wanted: &[(usize, Wanted)], results: &[Given]) -> Outcome {
         let (found, runs) = results.split_at(self.searches.len());
-        let seen = |(variant, wanted): &(usize, Wanted)| {
-            let (values, note) = seen(wanted, case, found, runs);
-            Seen { variant: *variant, values, note }
-        };
+        let seen = |(variant, wanted): &(usize, Wanted)| seen(*variant, wanted, case, found, runs);
         let values: Vec<_> = wanted.iter().map(seen).collect();
         let of = match &case.form {
             Form::Order { over, .. } => over.values.clone(),
@@ -244,44 +260,25 @@ impl<'p> Plan<'p> {
             }
             Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) => Vec::new(),
         };
-        judge(case, of, &self.paper.variants, &values)
+        judge(case, of, self.paper, &values)
     }
 
-    /// The measures of a run, each the mean of its seeds.
-    fn measured(&self, planned: &Planned) -> Result<Vec<Option<f64>>, PlanError> {
-        let (scenario, seeds, document) = match &planned.what {
+    /// The measures of a run with its n-th seed.
+    fn measured_once(&self, planned: &Planned, n: u64) -> Result<Vec<Option<f64>>, PlanError> {
+        let measures = &planned.measures;
+        let (scenario, document) = match &planned.what {
             What::Model(terms) => {
                 let none = Recording::default();
-                return planned
-                    .measures
-                    .iter()
-                    .map(|measure| self.value(measure, terms, &none, &[]))
-                    .collect();
+                return measures.iter().map(|measure| self.value(measure, terms, &none, &[])).collect();
             }
-            What::Scenario { scenario, seeds, document } => (scenario, *seeds, &document.0),
+            What::Scenario { scenario, document, .. } => (scenario, &document.0),
         };
-        let mut sums: Vec<Option<f64>> = vec![Some(0.0); planned.measures.len()];
-        for n in 0..seeds {
-            let seeded = Scenario { seed: scenario.seed.wrapping_add(n), ..(**scenario).clone() };
-            let values = self.measured_once(&seeded, document, &planned.measures)?;
-            for (sum, value) in sums.iter_mut().zip(values) {
-                *sum = sum.zip(value).map(|(sum, value)| sum + value);
-            }
-        }
-        Ok(sums.into_iter().map(|sum| sum.map(|sum| sum / seeds as f64)).collect())
-    }
-
-    fn measured_once(
-        &self,
-        scenario: &Scenario,
-        document: &Document,
-        measures: &[Measure],
-    ) -> Result<Vec<Option<f64>>, PlanError> {
+        let scenario = Scenario { seed: scenario.seed.wrapping_add(n), ..(**scenario).clone() };
         let mut recording = Recording::default();
         let records = measures.iter().any(Measure::needs_records);
         let observer = records.then_some(&mut recording as _);
-        let result = run(scenario, RunOptions { observer, ..RunOptions::default() });
-        let result = result.map_err(|error| blamed(document, scenario, &error))?;
+        let result = run(&scenario, RunOptions { observer, ..RunOptions::default() });
+        let result = result.map_err(|error| blamed(document, &scenario, &error))?;
         let result = serde_json::to_value(result).map_err(|error| PlanError::Run(error.to_string()))?;
         let moments = if records { moments(&self.paper.marks, &recording) } else { Vec::new() };
         measures.iter().map(|measure| self.value(measure, &result, &recording, &moments)).collect()
@@ -306,7 +303,9 @@ impl<'p> Plan<'p> {
             let mut sides = [None, None];
             for (side, edits) in sides.iter_mut().zip(search.sides(value)) {
                 let what = self.what(*point, &edits)?;
-                *side = self.measured(&Planned { what, measures: vec![measure.clone()] })?[0];
+                let planned = Planned { what, measures: vec![measure.clone()] };
+                let seeds = (0..planned.what.seeds()).map(|n| Ok(self.measured_once(&planned, n)?[0]));
+                *side = mean(&seeds.collect::<Result<Vec<_>, PlanError>>()?);
             }
             done.add(2);
             Ok(sides[0].zip(sides[1]).map(|(first, second)| first > second))
@@ -314,40 +313,77 @@ impl<'p> Plan<'p> {
     }
 }
 
+impl What {
+    /// Runs that it takes, each with a seed of its own.
+    fn seeds(&self) -> u64 {
+        match self {
+            What::Scenario { seeds, .. } => *seeds,
+            What::Model(_) => 1,
+        }
+    }
+}
+
 /// One thing to do.
 enum Job {
     Search(usize),
-    Run(usize),
+    /// A run with its n-th seed.
+    Run(usize, u64),
 }
 
 /// What came of it.
 enum Given {
     Found(Found),
+    /// By measure, of one seed.
     Values(Vec<Option<f64>>),
+    /// The same of all seeds.
+    Sample(Vec<Vec<Option<f64>>>),
 }
 
-/// The values that a claim wants, and what is to be said of them.
-fn seen(wanted: &Wanted, case: &Case, found: &[Given], runs: &[Given]) -> (Vec<Option<f64>>, Option<String>) {
-    let values: Vec<_> = match wanted {
+/// The mean; none if a seed has no value.
+fn mean(values: &[Option<f64>]) -> Option<f64> {
+    let known: Vec<f64> = values.iter().copied().collect::<Option<_>>()?;
+    Summary::of(&known).mean
+}
+
+/// What a claim sees under a variant.
+fn seen(variant: usize, wanted: &Wanted, case: &Case, found: &[Given], runs: &[Given]) -> Seen {
+    let operands = match wanted {
         Wanted::Search(number) => {
-            let Given::Found(found) = &found[*number] else { return (Vec::new(), None) };
-            let often = (found.changes > 1).then(|| {
+            let none = Seen { variant, values: Vec::new(), samples: Vec::new(), error: None, note: None };
+            let Given::Found(found) = &found[*number] else { return none };
+            let note = (found.changes > 1).then(|| {
                 format!("the order changes {} times on the grid, and this is the last", found.changes)
             });
-            return (vec![found.crossing], often);
+            return Seen { values: vec![found.crossing], note, ..none };
         }
-        Wanted::Runs(operands) => operands
-            .iter()
-            .map(|(run, measure)| match &runs[*run] {
-                Given::Values(values) => values[*measure],
-                Given::Found(_) => None,
-            })
-            .collect(),
+        Wanted::Runs(operands) => operands,
     };
-    match (&case.form, values.as_slice()) {
-        (Form::Ratio { .. }, [first, second]) => (vec![first.zip(*second).map(|(a, b)| a / b)], None),
-        _ => (values, None),
-    }
+    let sample = |(run, measure): &(usize, usize)| match &runs[*run] {
+        Given::Sample(seeds) => seeds.iter().map(|values| values[*measure]).collect(),
+        _ => Vec::new(),
+    };
+    let samples: Vec<Vec<Option<f64>>> = operands.iter().map(sample).collect();
+    let known =
+        |sample: &Vec<Option<f64>>| Summary::of(&sample.iter().flatten().copied().collect::<Vec<_>>());
+    let summaries: Vec<Summary> = samples.iter().map(known).collect();
+    let means: Vec<Option<f64>> = samples.iter().map(|sample| mean(sample)).collect();
+    let (values, error) = match (&case.form, samples.as_slice(), means.as_slice()) {
+        (Form::Ratio { .. }, [a, b], [first, second]) => {
+            (vec![first.zip(*second).map(|(a, b)| a / b)], ratio_error(a, b))
+        }
+        (_, [_], _) => (means, summaries[0].standard_error()),
+        _ => (means, None),
+    };
+    Seen { variant, values, samples: summaries, error, note: None }
+}
+
+/// The standard error of the ratio of two means over the same seeds: that of the residuals a − r b, over the mean of b
+/// (Cochran, Sampling Techniques, section 6.4).
+fn ratio_error(a: &[Option<f64>], b: &[Option<f64>]) -> Option<f64> {
+    let (first, second) = (mean(a)?, mean(b)?);
+    let residuals: Vec<f64> =
+        a.iter().zip(b).filter_map(|(a, b)| Some((*a)? - first / second * (*b)?)).collect();
+    Some(Summary::of(&residuals).standard_error()? / second.abs())
 }
 
 /// Counts finished runs, and tells.

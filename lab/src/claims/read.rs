@@ -9,7 +9,7 @@ use super::mark::{self, mark};
 use super::measure::measure;
 use super::record::Quantity;
 use super::text::strings;
-use super::{Experiment, Figure, Paper, Runs, Variant};
+use super::{Experiment, Figure, Paper, Reference, Runs, Variant};
 use crate::grid::Variation;
 use crate::models;
 use anabranch_sim::scenario::at::{At, Result};
@@ -38,7 +38,10 @@ impl Paper {
     pub fn open(folder: &Path) -> std::result::Result<Paper, PaperError> {
         let document = document(&folder.join("paper.toml"))?;
         let name = folder.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        let mut draft = PaperDraft { folder: folder.to_owned(), ..PaperDraft::default() };
+        let references =
+            DEFAULT_REFERENCES.map(|(name, title)| Reference { name: name.into(), title: title.into() });
+        let mut draft =
+            PaperDraft { folder: folder.to_owned(), references: references.into(), ..PaperDraft::default() };
         fill(&mut draft, &At::root(&document), KEYS)?;
         if let Some(failed) = draft.failed {
             return Err(failed);
@@ -49,6 +52,7 @@ impl Paper {
             title: draft.title,
             citation: draft.citation,
             variants: draft.variants,
+            references: draft.references,
             experiments: draft.experiments,
             marks: draft.marks,
             measures: draft.measures,
@@ -114,6 +118,7 @@ pub(super) struct PaperDraft {
     title: String,
     citation: String,
     variants: Vec<Variant>,
+    references: Vec<Reference>,
     experiments: Vec<Experiment>,
     marks: Vec<mark::Mark>,
     measures: Vec<super::Measure>,
@@ -154,6 +159,16 @@ pub(super) const KEYS: &[Key<PaperDraft>] = &[
                 true => Err(at.error("there must be one variant at least")),
                 false => Ok(()),
             }
+        },
+    },
+    Key {
+        name: "reference",
+        takes: "tables",
+        default: Default::Text("`paper`, and `ns2` with the title `ns-2`"),
+        doc: "Where published values come from, each a `[[reference]]`.",
+        read: |draft, at| {
+            draft.references = each_named(at, read_reference)?;
+            Ok(())
         },
     },
     Key {
@@ -229,6 +244,39 @@ fn unique(at: &At<'_>, names: &mut BTreeSet<String>) -> Result<()> {
     }
 }
 
+/// What a paper that names no references has.
+const DEFAULT_REFERENCES: [(&str, &str); 2] = [("paper", "paper"), ("ns2", "ns-2")];
+
+pub(super) const REFERENCE_KEYS: &[Key<Reference>] = &[
+    Key {
+        name: "name",
+        takes: "name",
+        default: Default::Required,
+        doc: "What claims call it, and the results as JSON.",
+        read: |reference, at| at.name().map(|name| reference.name = name),
+    },
+    Key {
+        name: "title",
+        takes: "string",
+        default: Default::Text("its name"),
+        doc: "The heading of its column.",
+        read: |reference, at| at.string().map(|title| reference.title = title.to_owned()),
+    },
+];
+
+fn read_reference(at: &At<'_>) -> Result<Reference> {
+    let mut reference = Reference { name: String::new(), title: String::new() };
+    fill(&mut reference, at, REFERENCE_KEYS)?;
+    if super::claim::is_taken(&reference.name) {
+        let message = format!("`{}` has a meaning of its own in a claim", reference.name);
+        return Err(at.error_below("name", message).hint("call it something else"));
+    }
+    if reference.title.is_empty() {
+        reference.title.clone_from(&reference.name);
+    }
+    Ok(reference)
+}
+
 /// A variant or an experiment as it is being read.
 #[derive(std::default::Default)]
 pub(super) struct RunDraft {
@@ -285,7 +333,7 @@ pub(super) const EXPERIMENT_KEYS: &[Key<RunDraft>] = &[
         name: "seeds",
         takes: "count",
         default: Default::Value("1"),
-        doc: "How many seeds, from the scenario's on; a measure is their mean.",
+        doc: "How many seeds, from the scenario's on; a measure is their mean. `reproduce --seeds` overrides it.",
         read: |draft, at| at.count(1..=1_000_000).map(|seeds| draft.seeds = seeds),
     },
 ];

@@ -116,18 +116,22 @@ pub(super) fn strings<'d>(at: &At<'d>) -> Result<Vec<&'d str>> {
     }
 }
 
-/// The tolerance at `at`: `"0.5 %"`, `"1 ms"`, or both in an array, of which the wider counts.
+/// The tolerance at `at`: `"0.5 %"`, `"1 ms"`, `"4.2 standard errors"`, or several in an array, of which the widest counts.
 pub(super) fn tolerance(at: &At<'_>, unit: Unit, fields: &Fields) -> Result<Tolerance> {
-    let mut tolerance = Tolerance { relative: 0.0, absolute: 0.0 };
+    let mut tolerance = Tolerance { relative: 0.0, absolute: 0.0, standard_errors: 0.0 };
     for text in strings(at)? {
         let refuse = |(message, hint): (String, String)| at.error(message).hint(hint);
         let text = fill(text, fields).map_err(refuse)?;
-        match text.trim().strip_suffix('%') {
-            Some(share) => tolerance.relative = Unit::Count.read(share).map_err(refuse)? / 100.0,
-            None => tolerance.absolute = unit.read(&text).map_err(refuse)?,
+        if let Some(share) = text.trim().strip_suffix('%') {
+            tolerance.relative = Unit::Count.read(share).map_err(refuse)? / 100.0;
+        } else if let Some(errors) = text.trim().strip_suffix("standard errors") {
+            tolerance.standard_errors = Unit::Count.read(errors).map_err(refuse)?;
+        } else {
+            tolerance.absolute = unit.read(&text).map_err(refuse)?;
         }
     }
-    if tolerance.relative < 0.0 || tolerance.absolute < 0.0 {
+    let Tolerance { relative, absolute, standard_errors } = tolerance;
+    if relative < 0.0 || absolute < 0.0 || standard_errors < 0.0 {
         return Err(at.error("a tolerance cannot be negative"));
     }
     Ok(tolerance)

@@ -49,8 +49,9 @@ impl Journal {
             |why: &str| SweepError::Directory { directory: directory.to_owned(), why: why.to_owned() };
         std::fs::create_dir_all(directory)
             .map_err(|error| SweepError::Output { file: directory.to_owned(), error })?;
+        let heading = format!("anabranch sweep 1 {}", sweep.identity()?);
         if !path.exists() {
-            begin(sweep, directory)?;
+            begin(&heading, directory)?;
         }
         let file = OpenOptions::new().read(true).append(true).open(&path).map_err(failed)?;
         match file.try_lock() {
@@ -69,7 +70,7 @@ impl Journal {
             whole += line.len() as u64;
             let entry = checked(&line).ok_or_else(|| refused(&damaged(number)))?;
             match number {
-                1 => expect(entry, sweep).map_err(|why| refused(&why))?,
+                1 => expect(entry, &heading).map_err(|why| refused(&why))?,
                 _ => journal.take(entry, &mut keep).map_err(|()| refused(&damaged(number)))?,
             }
             line.clear();
@@ -154,7 +155,7 @@ impl Journal {
 }
 
 /// Begins the journal of a directory that holds nothing yet.
-fn begin(sweep: &Sweep, directory: &Path) -> Result<(), SweepError> {
+fn begin(heading: &str, directory: &Path) -> Result<(), SweepError> {
     let failed = |error| SweepError::Output { file: directory.join(NAME), error };
     for entry in std::fs::read_dir(directory).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
@@ -165,17 +166,13 @@ fn begin(sweep: &Sweep, directory: &Path) -> Result<(), SweepError> {
         }
     }
     let new = directory.join(NEW);
-    let written = std::fs::write(&new, line(&heading(sweep)));
+    let written = std::fs::write(&new, line(heading));
     written.and_then(|()| std::fs::rename(&new, directory.join(NAME))).map_err(failed)
 }
 
-fn heading(sweep: &Sweep) -> String {
-    format!("anabranch sweep 1 {}", sweep.identity())
-}
-
 /// The first line must be this sweep's.
-fn expect(entry: &str, sweep: &Sweep) -> Result<(), String> {
-    if entry == heading(sweep) {
+fn expect(entry: &str, heading: &str) -> Result<(), String> {
+    if entry == heading {
         return Ok(());
     }
     let advice = "choose another directory";

@@ -161,14 +161,19 @@ impl Sweep {
         Ok(Cell { document, scenario })
     }
 
-    /// What identifies the runs of this sweep: the scenario, the grid, the measures, and the program's version. How
-    /// many seeds are wanted is no part of it: a run is the same whoever asks for it.
-    fn identity(&self) -> String {
-        let grid: Vec<_> = self.vary.iter().map(|axis| (&axis.key, &axis.values)).collect();
-        let measures: Vec<_> = self.measures.iter().map(|measure| &measure.entry).collect();
-        let version = env!("CARGO_PKG_VERSION");
-        let whole = serde_json::json!([version, self.name, self.scenario.json(), grid, measures]);
-        Sha256::digest(whole.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
+    /// What identifies the runs of this sweep: the cells as canonical scenarios, the measures, and the program's version.
+    /// How many seeds are wanted is no part of it: a run is the same whoever asks for it.
+    fn identity(&self) -> Result<String, SweepError> {
+        let mut digest = Sha256::new();
+        for number in 0..self.cells() {
+            let scenario = self.cell(number)?.scenario;
+            let key = scenario.content_key(env!("CARGO_PKG_VERSION"), &Policies::default());
+            digest.update(key.map_err(|error| SweepError::Run(error.to_string()))?);
+        }
+        for measure in &self.measures {
+            digest.update(format!(" {}", measure.entry));
+        }
+        Ok(digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
     }
 }
 

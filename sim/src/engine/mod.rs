@@ -287,8 +287,12 @@ impl<'a, A: Agent> Engine<'a, A> {
     fn arrive(&mut self, link: usize) {
         let direction = &mut self.links[link];
         let frame = direction.deliver(self.now).expect("an arrival has its packet");
+        let dropped = direction.has_dropped();
         if let Some((time, insertion)) = direction.head() {
             self.agenda.set(link as Entity, time, insertion);
+        }
+        if dropped {
+            self.drop_all(link);
         }
         if self.observed.is_some() {
             self.show_delivery(link, &frame);
@@ -444,6 +448,20 @@ impl<'a, A: Agent> Engine<'a, A> {
                 self.drop(frame);
             }
         }
+        if self.links[link].has_dropped() {
+            self.drop_all(link);
+        }
+    }
+
+    /// The management of a link's queue dropped these.
+    #[cold]
+    fn drop_all(&mut self, link: usize) {
+        for (at, carried) in self.links[link].take_dropped() {
+            if let Some(observed) = &mut self.observed {
+                observed.dropped(at, link, carried.offered, DropCause::Queue, &carried.frame, &self.routes);
+            }
+            self.drop(carried.frame);
+        }
     }
 
     /// A frame will not arrive.
@@ -465,7 +483,9 @@ impl<'a, A: Agent> Engine<'a, A> {
     fn change(&mut self) {
         let now = self.now;
         while let Some(Change { link, alteration, .. }) = self.changes.next_if(|change| change.at <= now) {
-            for carried in self.links[link].alter(now, &alteration) {
+            let lost = self.links[link].alter(now, alteration);
+            self.drop_all(link);
+            for carried in lost {
                 self.show_drop(link, carried.offered, DropCause::Down, &carried.frame);
                 self.drop(carried.frame);
             }
@@ -571,6 +591,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         self.links[link].depart(until, |at, queue, next| {
             observed.departed(at, link, queue, next, &self.routes);
         });
+        self.drop_all(link);
     }
 }
 

@@ -3,13 +3,13 @@
 use anabranch_proto::{Duration, Policies, Time};
 
 use crate::chance::Sequence;
-use crate::engine::{Change, FlowParts, Parts};
-use crate::error::RunError;
-use crate::medium::wire::{Alteration, Direction, Losses};
+use crate::engine::{ARRIVED, Change, FlowParts, Parts};
+use crate::error::{Item, RunError};
+use crate::medium::wire::{Alteration, Direction, Losses, Management};
 use crate::medium::wireless::Channel;
 use crate::network::{DirectionId, Network, radios};
 use crate::observe::trace::Observer;
-use crate::scenario::{CrossTraffic, Flow, Link, Queue, Scenario};
+use crate::scenario::{CrossTraffic, Flow, Link, Loss, Queue, Scenario};
 use crate::transport::ends::Ends;
 use crate::transport::{self, End, Frame, Routes, Site, cross};
 
@@ -45,6 +45,7 @@ impl<'a> Plan<'a> {
         };
         let flows = sorted.into_iter().enumerate().map(site).collect::<Result<Vec<_>, RunError>>()?;
         flows.iter().try_for_each(|site| transport::check(site, policies))?;
+        lost_flows_pass(scenario, network, &flows)?;
         let mut traffic: Vec<_> = scenario.traffic.iter().collect();
         traffic.sort_by(|a, b| a.name.cmp(&b.name));
         traffic.iter().try_for_each(|traffic| cross::check(scenario, network, traffic))?;
@@ -83,8 +84,12 @@ impl<'a> Plan<'a> {
             });
         }
         agents.iter_mut().for_each(|agent: &mut End| agent.set_details(details));
-        let links = (0..2 * self.network.links().len() as DirectionId).map(|id| self.direction(id)).collect();
-        let (routes, changes) = (routes.table, self.changes());
+        let places = Places { routes: &routes.table, flows: &flows, names: &self.flows };
+        let links = (0..2 * self.network.links().len() as DirectionId)
+            .map(|id| self.direction(id, &places))
+            .collect();
+        let changes = self.changes(&places);
+        let routes = routes.table;
         let (channels, radio_hops) = (self.channels(), self.network.radios().hops().to_vec());
         Ok(Parts {
             links,
@@ -112,30 +117,47 @@ impl<'a> Plan<'a> {
         all.channels().enumerate().map(channel).collect()
     }
 
-    fn direction(&self, id: DirectionId) -> Direction {
+    fn direction(&self, id: DirectionId, places: &Places<'_>) -> Direction {
         let edge = self.network.link_of(id);
         let given = edge.given[id as usize % 2];
         let link = &self.scenario.links[edge.index];
         let stream = format!("link/{}/{}/loss", link.name, self.network.label(id));
-        let losses = Losses::new(self.scenario.seed, &stream, &link.loss[given]);
+        let mut losses = Losses::new(self.scenario.seed, &stream, &link.loss[given]);
+        losses.change(&link.loss[given], &places.of(&link.loss[given], id));
         let delay = link.random_delay.map_or(link.delay[given], |[low, high]| {
             Sequence::new(self.scenario.seed, &format!("link/{}/delay", link.name)).between(low, high)
         });
         let queue = queue(link, given, delay);
-        Direction::new(link.rate[given], nanos(delay), queue, losses, link.up).marking(link.mark[given])
+        Direction::new(link.rate[given], nanos(delay), queue, losses, link.up)
+            .marking(link.mark[given])
+            .managed(self.management(&queue, id))
+    }
+
+    fn management(&self, queue: &Queue, id: DirectionId) -> Option<Box<Management>> {
+        let stream = format!("link/{}/{}/red", self.network.link_of(id).name, self.network.label(id));
+        Management::new(queue, self.scenario.seed, &stream)
     }
 
     /// The changes in order of time; of those at one time the links' names decide, then the document.
-    fn changes(&self) -> Vec<Change> {
+    fn changes(&self, places: &Places<'_>) -> Vec<Change> {
         let mut changes = Vec::new();
         for (number, edge) in self.network.links().iter().enumerate() {
             for change in self.scenario.changes.iter().filter(|change| change.link == edge.name) {
                 for (direction, given) in edge.given.into_iter().enumerate() {
+                    let id = (2 * number + direction) as DirectionId;
                     let alteration = Alteration {
                         up: change.up,
                         rate: change.rate.map(|rate| rate[given]),
                         delay: change.delay.map(|delay| nanos(delay[given])),
-                        loss: change.loss.as_ref().map(|loss| loss[given].clone()),
+                        loss: change.loss.as_ref().map(|loss| {
+                            let loss = loss[given].clone();
+                            let hops = places.of(&loss, id);
+                            (loss, hops)
+                        }),
+                        queue: change
+                            .queue
+                            .map(|queue| (queue[given].limit(), self.management(&queue[given], id))),
+                        mark: change.mark.map(|mark| mark[given].unwrap_or(u64::MAX)),
                     };
                     changes.push(Change {
                         at: Time::ZERO + change.at,
@@ -156,6 +178,71 @@ fn queue(link: &Link, given: usize, delay: Duration) -> Queue {
     let bits = u128::from(link.rate[given]) * delay.as_nanos() * u128::from(thousandths);
     let packets = bits.div_ceil(8 * 1_000_000_000 * 1000 * u128::from(link.mtu));
     Queue::Packets(u32::try_from(packets).unwrap_or(u32::MAX).max(1))
+}
+
+/// A flow whose packets a link loses must pass that link.
+fn lost_flows_pass(scenario: &Scenario, network: &Network, sites: &[Site<'_>]) -> Result<(), RunError> {
+    let passes = |link: &str, given: usize, flow: &str| {
+        let edge = network.links().iter().enumerate().find(|(_, edge)| edge.name == link);
+        let Some((number, edge)) = edge else { return true };
+        let Some(side) = edge.given.iter().position(|side| *side == given) else { return true };
+        let direction = (2 * number + side) as DirectionId;
+        let Some(site) = sites.iter().find(|site| site.flow.name == flow) else { return false };
+        let Ends { client, server, .. } = &site.ends;
+        let pairs = client.iter().flat_map(|c| server.iter().flat_map(move |s| [(*c, *s), (*s, *c)]));
+        pairs.filter_map(|(from, to)| network.route(from, to)).any(|route| route.contains(&direction))
+    };
+    let check = |link: &str, losses: &[Loss; 2], item: Item| {
+        let misses = |(given, loss): (usize, &Loss)| match loss {
+            Loss::Data { flow, .. } => !passes(link, given, flow),
+            _ => false,
+        };
+        match losses.iter().enumerate().any(misses) {
+            true => Err(RunError::Value {
+                item,
+                key: "loss",
+                why: "the flow that it names does not use this link",
+            }),
+            false => Ok(()),
+        }
+    };
+    for link in &scenario.links {
+        check(&link.name, &link.loss, Item::Link(link.name.clone()))?;
+    }
+    for (number, change) in scenario.changes.iter().enumerate() {
+        if let Some(loss) = &change.loss {
+            check(&change.link, loss, Item::Change(number))?;
+        }
+    }
+    Ok(())
+}
+
+/// Where flows have link directions in the table of routes.
+struct Places<'p> {
+    routes: &'p [u32],
+    /// By flow, sorted by name: its agents.
+    flows: &'p [FlowParts],
+    names: &'p [Site<'p>],
+}
+
+impl Places<'_> {
+    /// Where the flow that this loss names has the direction; ascending. Nothing if it names none.
+    fn of(&self, loss: &Loss, direction: DirectionId) -> Vec<u32> {
+        let Loss::Data { flow, .. } = loss else { return Vec::new() };
+        let Some(number) = self.names.iter().position(|site| site.flow.name == *flow) else {
+            return Vec::new();
+        };
+        let agents = &self.flows[number].agents;
+        let (mut hops, mut start) = (Vec::new(), 0);
+        for (end, entry) in self.routes.iter().enumerate() {
+            let Some(agent) = entry.checked_sub(ARRIVED) else { continue };
+            if agents.contains(&(agent as usize)) {
+                hops.extend((start..end).filter(|hop| self.routes[*hop] == direction).map(|hop| hop as u32));
+            }
+            start = end + 1;
+        }
+        hops
+    }
 }
 
 fn nanos(duration: Duration) -> u64 {

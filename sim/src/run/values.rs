@@ -2,7 +2,9 @@
 //! is for scenarios that come as a literal.
 
 use crate::error::{Item, RunError};
-use crate::scenario::{Change, CrossTraffic, Flow, Link, Loss, Queue, Scenario, Start, Times, Traffic};
+use crate::scenario::{
+    Amount, Change, Codel, CrossTraffic, Flow, Link, Loss, Queue, Red, Scenario, Start, Times, Traffic,
+};
 
 /// Whether every value of the scenario can be used.
 pub(super) fn check(scenario: &Scenario) -> Result<(), RunError> {
@@ -34,8 +36,10 @@ fn at(item: Item, judgement: Judgement) -> Result<(), RunError> {
 }
 
 fn link(link: &Link) -> Result<(), RunError> {
-    let empty =
-        |queue: &Queue| matches!(queue, Queue::Packets(0) | Queue::Bytes(0) | Queue::BandwidthDelay(0));
+    let empty = |queue: &Queue| match queue {
+        Queue::BandwidthDelay(thousandths) => *thousandths == 0,
+        queue => matches!(queue.limit(), Amount::Packets(0) | Amount::Bytes(0)),
+    };
     let judgement = match () {
         _ if link.between[0] == link.between[1] => Err(("between", "a link joins two different nodes")),
         _ if link.queue.iter().any(empty) => Err(("queue", "must hold at least one packet")),
@@ -43,7 +47,7 @@ fn link(link: &Link) -> Result<(), RunError> {
         _ if link.random_delay.is_some_and(|[low, high]| low > high) => {
             Err(("delay", "the ends of its range are exchanged"))
         }
-        _ => rates(&link.rate).and_then(|()| losses(&link.loss)),
+        _ => rates(&link.rate).and_then(|()| losses(&link.loss)).and_then(|()| queues(&link.queue)),
     };
     at(Item::Link(link.name.clone()), judgement)
 }
@@ -55,9 +59,35 @@ fn rates(rates: &[u64; 2]) -> Judgement {
 fn losses(losses: &[Loss; 2]) -> Judgement {
     losses.iter().try_for_each(|loss| match loss {
         Loss::Random(p) if !(0.0..=1.0).contains(p) => Err(("loss", "a probability is from 0 to 1")),
-        Loss::Listed(numbers) if numbers.first() == Some(&0) => Err(("loss", "packets are counted from 1")),
-        Loss::Listed(numbers) if !numbers.is_sorted_by(|a, b| a < b) => {
+        Loss::Bits(p) if !(0.0..=1.0).contains(p) => Err(("loss", "a probability is from 0 to 1")),
+        Loss::Gilbert { good, bad, to_bad, to_good }
+            if ![good, bad, to_bad, to_good].iter().all(|p| (0.0..=1.0).contains(*p)) =>
+        {
+            Err(("loss", "a probability is from 0 to 1"))
+        }
+        Loss::Every(0) => Err(("loss", "packets are counted from 1")),
+        Loss::Listed(numbers) | Loss::Data { numbers, .. } if numbers.first() == Some(&0) => {
+            Err(("loss", "packets are counted from 1"))
+        }
+        Loss::Listed(numbers) | Loss::Data { numbers, .. } if !numbers.is_sorted_by(|a, b| a < b) => {
             Err(("loss", "packet numbers ascend"))
+        }
+        _ => Ok(()),
+    })
+}
+
+fn queues(queues: &[Queue; 2]) -> Judgement {
+    queues.iter().try_for_each(|queue| match queue {
+        Queue::Red(Red { min, max, .. }) if min.number() >= max.number() => {
+            Err(("queue", "the upper threshold of RED is above the lower one"))
+        }
+        Queue::Red(Red { probability, weight, .. })
+            if ![probability, weight].iter().all(|share| (0.0..=1.0).contains(*share)) =>
+        {
+            Err(("queue", "the probability and the weight of RED are from 0 to 1"))
+        }
+        Queue::Codel(Codel { interval, .. }) if interval.is_zero() => {
+            Err(("queue", "the interval of CoDel is longer than zero"))
         }
         _ => Ok(()),
     })
@@ -119,6 +149,11 @@ fn change(number: usize, change: &Change, scenario: &Scenario) -> Result<(), Run
         let mut known: Vec<_> = scenario.links.iter().map(|link| link.name.clone()).collect();
         known.sort_unstable();
         return Err(RunError::UnknownLink { change: number, link: change.link.clone(), known });
+    }
+    let product = |queue: &Queue| matches!(queue, Queue::BandwidthDelay(_));
+    if change.queue.iter().flatten().any(product) {
+        let why = "only a link's own queue is said in bandwidth-delay products";
+        return at(Item::Change(number), Err(("queue", why)));
     }
     let judgement = change.rate.as_ref().map_or(Ok(()), rates);
     at(Item::Change(number), judgement.and_then(|()| change.loss.as_ref().map_or(Ok(()), losses)))

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use anabranch_proto::PolicySpec;
 
+use super::Amount;
 use super::document::{Document, Entry, Node, Place, Value};
 use super::error::{ScenarioError, Source, did_you_mean};
 use super::units::{self, BadQuantity, Dimension};
-use super::{Loss, Queue};
 
 /// The result of reading a part of a document.
 pub type Result<T> = std::result::Result<T, ScenarioError>;
@@ -79,7 +79,7 @@ impl<'d> At<'d> {
         self.document.error_at(&entry.place, &path, "there is no such key")
     }
 
-    fn wrong(&self, expected: &str) -> ScenarioError {
+    pub(super) fn wrong(&self, expected: &str) -> ScenarioError {
         self.error(format!("expected {expected}, found {}", self.node.value.kind()))
     }
 
@@ -214,7 +214,7 @@ impl<'d> At<'d> {
     }
 
     /// Reads a text by `read`; a number without unit is refused with the `advice` how to write it.
-    fn parsed<T>(
+    pub(super) fn parsed<T>(
         &self,
         what: &str,
         advice: &str,
@@ -312,9 +312,9 @@ impl<'d> At<'d> {
         u32::try_from(size).map_err(|_| self.error("this is too large"))
     }
 
-    /// A queue: so many packets or bytes.
-    pub fn queue(&self) -> Result<Queue> {
-        self.parsed("a queue", units::QUEUE_ADVICE, units::queue)
+    /// How much may be in a queue: so many packets or bytes.
+    pub fn amount(&self) -> Result<Amount> {
+        self.parsed("a number of packets or a size", units::QUEUE_ADVICE, units::amount)
     }
 
     /// A share of 1, written in percent: `"2 %"` is 0.02. It may exceed 1.
@@ -322,26 +322,13 @@ impl<'d> At<'d> {
         self.parsed("a percentage", units::PERCENT_ADVICE, units::percent)
     }
 
-    /// `"1 %"`, or `{ packets = [5, 9] }`.
-    pub fn loss(&self) -> Result<Loss> {
-        if !matches!(self.node.value, Value::Table(_)) {
-            return self.parsed("a loss", units::LOSS_ADVICE, units::loss);
+    /// A probability, written in percent.
+    pub fn probability(&self) -> Result<f64> {
+        let share = self.percent()?;
+        match share <= 1.0 {
+            true => Ok(share),
+            false => Err(self.error("a probability cannot exceed 100 %")),
         }
-        if let Some(entry) = self.entries()?.iter().find(|entry| entry.key != "packets") {
-            return Err(self.no_such_key(entry).hint(units::LOSS_ADVICE));
-        }
-        let Some(list) = self.get("packets") else {
-            return Err(self.error("`packets` is missing").hint(units::LOSS_ADVICE));
-        };
-        let mut packets: Vec<u64> = Vec::new();
-        for at in list.array("an array of numbers")? {
-            let n = at.count(1..=u64::from(u32::MAX))?;
-            if packets.last().is_some_and(|last| *last >= n) {
-                return Err(at.error("the lost packets must be listed in ascending order, each once"));
-            }
-            packets.push(n);
-        }
-        Ok(if packets.is_empty() { Loss::None } else { Loss::Listed(packets) })
     }
 
     /// A policy: a name, or a table of a name and the policy's own settings.

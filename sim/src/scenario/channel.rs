@@ -1,6 +1,6 @@
 //! `[[channel]]`, with `[channel.dcf]` and its reception.
 
-use super::Queue;
+use super::Amount;
 use super::at::{At, Result};
 use super::keys::{Default, Key, fill};
 
@@ -100,7 +100,7 @@ pub struct Dcf {
     /// Bytes between the MAC header and the IP packet.
     pub llc: u32,
     /// What may wait before each radio, the packet in service not counted.
-    pub queue: Queue,
+    pub queue: Amount,
 }
 
 /// A physical layer.
@@ -127,7 +127,7 @@ impl std::default::Default for Dcf {
             cw_max: 1023,
             nav_reset: false,
             llc: 0,
-            queue: Queue::Packets(50),
+            queue: Amount::Packets(50),
         }
     }
 }
@@ -452,7 +452,7 @@ pub(super) const DCF_KEYS: &[Key<Dcf>] = &[
         takes: "packets or size",
         default: Default::Value("\"50 packets\""),
         doc: "How much the drop-tail queue of each radio holds; the packet in service does not count.",
-        read: |dcf, at| at.queue().map(|queue| dcf.queue = queue),
+        read: |dcf, at| at.amount().map(|queue| dcf.queue = queue),
     },
 ];
 

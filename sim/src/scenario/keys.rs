@@ -3,7 +3,7 @@
 
 use super::at::{At, Result};
 use super::error::{ScenarioError, nearest};
-use super::{channel, cross, flow, link, read, sctp, station, tcp};
+use super::{channel, cross, flow, link, read, sctp, station, tcp, wire};
 
 /// A key that a table of kind `T` takes.
 pub struct Key<T> {
@@ -61,6 +61,8 @@ pub fn sections() -> Vec<Section> {
         section("", docs(read::KEYS)),
         section("[[node]]", docs(station::NODE_KEYS)),
         section("[[link]]", docs(link::KEYS)),
+        section("[link.queue.red]", docs(wire::RED_KEYS)),
+        section("[link.queue.codel]", docs(wire::CODEL_KEYS)),
         section("[[change]]", docs(link::CHANGE_KEYS)),
         section("[[channel]]", docs(channel::CHANNEL_KEYS)),
         section("[channel.reception] range", docs(channel::RANGE_KEYS)),

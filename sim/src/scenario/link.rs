@@ -52,7 +52,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "queue",
         takes: "queue, or `[there, back]`",
         default: Default::Value("\"100 packets\""),
-        doc: "How much the drop-tail queue before it holds in all, the packet being sent included: `\"50 packets\"`, `\"75 kB\"` with IP headers, or `\"2 bdp\"`: twice rate × delay of this link in packets of its MTU, rounded up.",
+        doc: "The queue before it. Drop-tail: `\"50 packets\"`, `\"75 kB\"` with IP headers, the packet being sent included, or `\"2 bdp\"`: twice rate × delay of this link in packets of its MTU, rounded up. Or `{ red = { … } }`, `{ codel = { … } }` (below).",
         read: |draft, at| at.pair(At::queue).map(|queue| draft.link.queue = queue),
     },
     Key {
@@ -60,18 +60,13 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         takes: "size or `\"off\"`; or two",
         default: Default::Value("\"off\""),
         doc: "From so many bytes in its queue on, packets that can be marked (ECN, `[flow.sctp]` `ecn`) are.",
-        read: |draft, at| {
-            let mark = |at: &At<'_>| {
-                if at.string() == Ok("off") { Ok(None) } else { at.size(0..=u64::MAX).map(Some) }
-            };
-            at.pair(mark).map(|mark| draft.link.mark = mark)
-        },
+        read: |draft, at| at.pair(mark).map(|mark| draft.link.mark = mark),
     },
     Key {
         name: "loss",
         takes: "loss, or `[there, back]`",
         default: Default::Value("\"0 %\""),
-        doc: "Which packets it loses: each with a probability (`\"1 %\"`), or these (`{ packets = [5, 9] }`, counted from 1 in the order in which they are offered).",
+        doc: "Which packets it loses: each with a probability (`\"1 %\"`), or one of the forms of loss below.",
         read: |draft, at| at.pair(At::loss).map(|loss| draft.link.loss = loss),
     },
     Key {
@@ -136,6 +131,10 @@ fn has_delay(at: &At<'_>, link: &Link) -> Result<()> {
         return Err(error.hint("give it a `delay`, or its queue in packets"));
     }
     Ok(())
+}
+
+fn mark(at: &At<'_>) -> Result<Option<u64>> {
+    if at.string() == Ok("off") { Ok(None) } else { at.size(0..=u64::MAX).map(Some) }
 }
 
 fn ends(at: &At<'_>) -> Result<[String; 2]> {
@@ -215,13 +214,27 @@ pub(super) const CHANGE_KEYS: &[Key<Change>] = &[
         name: "loss",
         takes: "loss, or `[there, back]`",
         default: Default::Text("as before"),
-        doc: "Its loss, from now on; listed packets are still counted from the beginning of the run.",
+        doc: "Its loss, from now on; listed packets are still counted from the beginning of the run, packets of a flow with user data from now on.",
         read: |change, at| at.pair(At::loss).map(|loss| change.loss = Some(loss)),
+    },
+    Key {
+        name: "queue",
+        takes: "queue, or `[there, back]`",
+        default: Default::Text("as before"),
+        doc: "Its queue, for packets that come from now on; what is in it stays.",
+        read: |change, at| at.pair(At::queue).map(|queue| change.queue = Some(queue)),
+    },
+    Key {
+        name: "mark",
+        takes: "size or `\"off\"`; or two",
+        default: Default::Text("as before"),
+        doc: "From how many bytes in its queue on packets are marked.",
+        read: |change, at| at.pair(mark).map(|mark| change.mark = Some(mark)),
     },
 ];
 
 fn nothing(at: Duration, link: String) -> Change {
-    Change { at, link, up: None, rate: None, delay: None, loss: None }
+    Change { at, link, up: None, rate: None, delay: None, loss: None, queue: None, mark: None }
 }
 
 /// Reads a `[[change]]`.
@@ -231,7 +244,11 @@ pub(super) fn change(at: &At<'_>) -> Result<Change> {
     if change == nothing(change.at, change.link.clone()) {
         return Err(at
             .error("this changes nothing")
-            .hint("say what changes: `up`, `rate`, `delay` or `loss`"));
+            .hint("say what changes: `up`, `rate`, `delay`, `loss`, `queue` or `mark`"));
+    }
+    if change.queue.iter().flatten().any(|queue| matches!(queue, Queue::BandwidthDelay(_))) {
+        let error = at.error_below("queue", "only a link's own queue is said in bandwidth-delay products");
+        return Err(error.hint("write it as \"50 packets\" or \"75 kB\""));
     }
     Ok(change)
 }

@@ -8,6 +8,7 @@
 mod air;
 pub mod at;
 mod blame;
+mod canonical;
 mod channel;
 mod cross;
 pub mod document;
@@ -20,7 +21,9 @@ mod sctp;
 mod station;
 mod tcp;
 pub mod units;
+mod wire;
 
+pub use canonical::Unwritable;
 pub use channel::{Channel, Dcf, Powers, Propagation, Ranges, Reception, Timing};
 pub use document::Document;
 pub use error::ScenarioError;
@@ -142,16 +145,77 @@ pub struct Link {
     pub up: bool,
 }
 
-/// A drop-tail queue: how much may be in it in all, the packet being sent included.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+/// The queue before a link direction. Its limit is how much may be in it in all, the packet being sent included.
+#[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Queue {
+    /// Drop-tail: at most so many packets.
+    Packets(u32),
+    /// Drop-tail: at most so many bytes.
+    Bytes(u64),
+    /// Drop-tail: so many thousandths of rate times delay of the direction, in packets of the link's MTU, rounded up.
+    BandwidthDelay(u32),
+    /// Random Early Detection.
+    Red(Red),
+    /// Controlled Delay (RFC 8289).
+    Codel(Codel),
+}
+
+impl Queue {
+    /// How much may be in it in all; 0 packets of a bandwidth-delay product, which only a link makes a number.
+    pub fn limit(&self) -> Amount {
+        match *self {
+            Queue::Packets(packets) => Amount::Packets(packets),
+            Queue::Bytes(bytes) => Amount::Bytes(bytes),
+            Queue::BandwidthDelay(_) => Amount::Packets(0),
+            Queue::Red(Red { limit, .. }) | Queue::Codel(Codel { limit, .. }) => limit,
+        }
+    }
+}
+
+/// How much is in a queue, or may be.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Amount {
     /// So many packets.
     Packets(u32),
     /// So many bytes.
     Bytes(u64),
-    /// So many thousandths of what the direction holds in flight, rate times delay, in packets of the link's MTU,
-    /// rounded up.
-    BandwidthDelay(u32),
+}
+
+impl Amount {
+    /// Packets, or bytes.
+    pub fn number(self) -> f64 {
+        match self {
+            Amount::Packets(packets) => f64::from(packets),
+            Amount::Bytes(bytes) => bytes as f64,
+        }
+    }
+}
+
+/// Random Early Detection as ns-2 2.35 has it. All amounts are of one kind, packets or bytes; thresholds are compared
+/// with the average of what waits, without the packet being sent.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Red {
+    /// How much may be in the queue in all.
+    pub limit: Amount,
+    /// Below this average nothing is dropped.
+    pub min: Amount,
+    /// At this average packets are dropped with `probability`; between it and twice it the probability rises to 1.
+    pub max: Amount,
+    /// The probability at `max`, before drops are spread.
+    pub probability: f64,
+    /// The weight of a packet's queue in the average.
+    pub weight: f64,
+}
+
+/// Controlled Delay (RFC 8289).
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Codel {
+    /// How much may be in the queue in all.
+    pub limit: Amount,
+    /// The delay that packets may have.
+    pub target: Duration,
+    /// For how long they may have more before one is dropped.
+    pub interval: Duration,
 }
 
 /// Which packets a link direction loses, after they have left the queue's entry: lost packets take no place.
@@ -163,6 +227,29 @@ pub enum Loss {
     Random(f64),
     /// These, counted from 1 in the order in which they are offered; ascending.
     Listed(Vec<u64>),
+    /// Each with the probability that one of its bits is wrong; this is that of a bit.
+    Bits(f64),
+    /// Each n-th, counted like listed ones.
+    Every(u64),
+    /// The chain of Gilbert and Elliott: two states, with a step after each packet. It begins in the good state.
+    Gilbert {
+        /// The probability of a loss in the good state.
+        good: f64,
+        /// The same in the bad state.
+        bad: f64,
+        /// The probability of a step from the good state to the bad one.
+        to_bad: f64,
+        /// The same back.
+        to_good: f64,
+    },
+    /// Packets of a flow with user data, counted from 1 in the order in which they are offered here, retransmissions
+    /// included.
+    Data {
+        /// The flow's name.
+        flow: String,
+        /// Which; ascending.
+        numbers: Vec<u64>,
+    },
 }
 
 /// Something that changes at a moment. What is `None` stays.
@@ -180,6 +267,10 @@ pub struct Change {
     pub delay: Option<[Duration; 2]>,
     /// Its losses, from now on.
     pub loss: Option<[Loss; 2]>,
+    /// Its queues, for packets that come from now on.
+    pub queue: Option<[Queue; 2]>,
+    /// From how many bytes on its queues mark packets.
+    pub mark: Option<[Option<u64>; 2]>,
 }
 
 /// A flow: a transport between two nodes, with an application at each end.

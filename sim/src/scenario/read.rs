@@ -229,6 +229,7 @@ impl Document {
             mtu_is_enough(at, link, &draft.scenario)?;
         }
         changes.iter().try_for_each(|at| link_exists(at, &draft.scenario.links))?;
+        links.iter().chain(&changes).try_for_each(|at| lost_flow_exists(at, &draft.scenario.flows))?;
         for (at, flow) in flows.iter().zip(&draft.scenario.flows) {
             flow_fits(at, flow, &draft.scenario, &nodes)?;
         }
@@ -312,6 +313,19 @@ fn link_exists(change: &At<'_>, links: &[Link]) -> Result<()> {
         true => Ok(()),
         false => Err(at.unknown("link", name, links.iter().map(|link| link.name.as_str()))),
     }
+}
+
+/// A loss may name a flow: of one direction, or of each.
+fn lost_flow_exists(table: &At<'_>, flows: &[Flow]) -> Result<()> {
+    let Some(loss) = table.get("loss") else { return Ok(()) };
+    let each = if loss.is_array() { loss.array("an array")? } else { vec![loss] };
+    for at in each.iter().filter_map(|loss| loss.get("flow")) {
+        let name = at.string()?;
+        if !flows.iter().any(|flow| flow.name == name) {
+            return Err(at.unknown("flow", name, flows.iter().map(|flow| flow.name.as_str())));
+        }
+    }
+    Ok(())
 }
 
 fn flow_fits(at: &At<'_>, flow: &Flow, scenario: &Scenario, nodes: &BTreeSet<&str>) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use anabranch_proto::{Config, Duration, Policies, PolicySpec};
 
-use super::Queue;
+use super::Amount;
 use super::at::{At, Result};
 use super::keys::{Default as Unless, Key, fill};
 use super::sctp::bad_policy;
@@ -246,11 +246,10 @@ pub(super) fn tcp(at: &At<'_>, policies: &Policies) -> Result<Tcp> {
 }
 
 fn window_size(at: &At<'_>) -> Result<WindowSize> {
-    match at.queue()? {
-        Queue::Packets(packets) => Ok(WindowSize::Packets(packets)),
-        Queue::Bytes(bytes) => Ok(WindowSize::Bytes(bytes)),
-        _ => Err(at.error("a window is a size or a number of packets").hint("\"64 KiB\" or \"44 packets\"")),
-    }
+    at.amount().map(|size| match size {
+        Amount::Packets(packets) => WindowSize::Packets(packets),
+        Amount::Bytes(bytes) => WindowSize::Bytes(bytes),
+    })
 }
 
 fn positive(at: &At<'_>) -> Result<Duration> {

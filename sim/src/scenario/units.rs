@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::error::nearest;
-use super::{Loss, Queue};
+use super::{Amount, Loss};
 
 /// Why a text is not the quantity that it should be.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -165,8 +165,19 @@ pub fn duration(text: &str) -> Quantity<Duration> {
     DURATION.read(text).map(Duration::from_nanos)
 }
 
-/// A queue: "50 packets", "75 kB" or "2 bdp".
-pub fn queue(text: &str) -> Quantity<Queue> {
+/// Thousandths of bandwidth-delay products: "2 bdp" is 2000. `None` if the unit is another.
+pub fn bandwidth_delay(text: &str) -> Option<Quantity<u32>> {
+    let (number, unit) = split(text);
+    let thousandths = || Decimal::read(number)?.times(1000).ok().and_then(|n| u32::try_from(n).ok());
+    let bad = || BadQuantity {
+        message: format!("`{text}` is not a number of bandwidth-delay products"),
+        hint: "write it as \"2 bdp\"".to_owned(),
+    };
+    (unit == "bdp").then(|| thousandths().filter(|n| *n > 0).ok_or_else(bad))
+}
+
+/// How much may be in a queue: "50 packets" or "75 kB".
+pub fn amount(text: &str) -> Quantity<Amount> {
     let (number, unit) = split(text);
     let bad = |message: String| BadQuantity { message, hint: QUEUE_ADVICE.to_owned() };
     if text.trim_start().starts_with('-') {
@@ -175,29 +186,25 @@ pub fn queue(text: &str) -> Quantity<Queue> {
     if unit.is_empty() {
         return Err(bad(format!("`{text}` has no unit, and a queue needs one")));
     }
-    let queue = if unit == "bdp" {
-        let thousandths = Decimal::read(number).and_then(|n| n.times(1000).ok());
-        let product = thousandths.and_then(|n| u32::try_from(n).ok()).map(Queue::BandwidthDelay);
-        product.ok_or_else(|| bad(format!("`{text}` is not a number of bandwidth-delay products")))?
-    } else if matches!(unit, "packet" | "packets") {
+    let amount = if matches!(unit, "packet" | "packets") {
         let count = Decimal::read(number).and_then(|n| n.times(1).ok()).and_then(|n| u32::try_from(n).ok());
-        count.map(Queue::Packets).ok_or_else(|| bad(format!("`{text}` is not a number of packets")))?
+        count.map(Amount::Packets).ok_or_else(|| bad(format!("`{text}` is not a number of packets")))?
     } else if nearest(unit, ["packets"]).is_some() || matches!(unit, "p" | "pkt" | "pkts") {
         return Err(bad(format!("`{unit}` is not a unit of a queue")));
     } else {
-        Queue::Bytes(SIZE.read(text)?)
+        Amount::Bytes(SIZE.read(text)?)
     };
-    match queue {
-        Queue::Packets(0) | Queue::Bytes(0) | Queue::BandwidthDelay(0) => Err(BadQuantity {
+    match amount {
+        Amount::Packets(0) | Amount::Bytes(0) => Err(BadQuantity {
             message: "a queue of zero holds nothing, not even the packet being sent".to_owned(),
             hint: "the packet being sent counts: the least is \"1 packet\"".to_owned(),
         }),
-        queue => Ok(queue),
+        amount => Ok(amount),
     }
 }
 
 /// How to write a queue.
-pub const QUEUE_ADVICE: &str = "write it as \"50 packets\", \"75 kB\" or \"2 bdp\"";
+pub const QUEUE_ADVICE: &str = "write it as \"50 packets\" or \"75 kB\"";
 
 /// A share of 1, written in percent: "1 %" is 0.01.
 pub fn percent(text: &str) -> Quantity<f64> {
@@ -232,7 +239,8 @@ pub fn loss(text: &str) -> Quantity<Loss> {
 }
 
 /// How to write a loss.
-pub const LOSS_ADVICE: &str = "write it as \"1 %\", or list the packets: { packets = [5, 9] }";
+pub const LOSS_ADVICE: &str =
+    "write it as \"1 %\", or as a table: { packets = [5, 9] }, { bits = 1e-6 }, { every = 50 }";
 
 /// A length that may be negative, in metres.
 pub(crate) fn coordinate(text: &str) -> Quantity<f64> {
@@ -330,8 +338,8 @@ mod tests {
         assert_eq!(duration("1.50 min"), Ok(Duration::from_secs(90)));
         assert_eq!(loss("0.1 %"), Ok(Loss::Random(0.001)));
         assert_eq!(loss("0 %"), Ok(Loss::None));
-        assert_eq!(queue("1 packet"), Ok(Queue::Packets(1)));
-        assert_eq!(queue("75 kB"), Ok(Queue::Bytes(75_000)));
+        assert_eq!(amount("1 packet"), Ok(Amount::Packets(1)));
+        assert_eq!(amount("75 kB"), Ok(Amount::Bytes(75_000)));
     }
 
     #[test]
@@ -346,7 +354,7 @@ mod tests {
         }
         for text in ["0 packets", "1.5 packets", "5", "5 paquets", "-1 packets", "4294967296 packets", "0 B"]
         {
-            assert!(queue(text).is_err(), "{text:?}");
+            assert!(amount(text).is_err(), "{text:?}");
         }
         for text in ["101 %", "-1 %", "0.01", "1 percent", "half"] {
             assert!(loss(text).is_err(), "{text:?}");

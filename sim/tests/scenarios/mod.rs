@@ -144,8 +144,16 @@ fn outage() -> Scenario {
     let mut outage = two_links();
     outage.name = "outage".to_owned();
     outage.links[1].rate = [2_000_000; 2];
-    let nothing =
-        Change { at: Duration::ZERO, link: "wifi".to_owned(), up: None, rate: None, delay: None, loss: None };
+    let nothing = Change {
+        at: Duration::ZERO,
+        link: "wifi".to_owned(),
+        up: None,
+        rate: None,
+        delay: None,
+        loss: None,
+        queue: None,
+        mark: None,
+    };
     outage.changes = vec![
         Change { at: Duration::from_millis(800), up: Some(false), ..nothing.clone() },
         Change { at: Duration::from_secs(2), rate: Some([5_000_000; 2]), ..nothing.clone() },

@@ -1,17 +1,22 @@
-//! A link direction: rate, delay, a drop-tail queue, losses.
+//! A link direction: rate, delay, a queue, losses.
 //!
 //! A packet costs one event. When it is offered, its departure is known: the end of the one before it, or now,
 //! and then size / rate; its arrival is the delay later. So a link is one FIFO of packets that wait, are sent
 //! or are on their way, and only the arrival of its head stands in the agenda. How full the queue is follows
 //! from the departures: a packet whose departure is now has left. A link never reorders: when its delay
 //! becomes shorter, the next packets arrive together with the last one before.
+//!
+//! CoDel decides when a packet leaves the queue, so that its packets wait elsewhere and enter the FIFO when they begin to be
+//! sent. That is never later than the arrival of the packet before, and so needs no event either.
 
 use std::collections::VecDeque;
 
 use anabranch_proto::Time;
 
+use super::managed::Management;
+use super::red::Seen;
 use super::{Losses, Occupancy};
-use crate::scenario::{Loss, Queue};
+use crate::scenario::{Amount, Loss, Queue};
 use crate::transport::Frame;
 
 /// One direction of a link.
@@ -35,6 +40,10 @@ pub(crate) struct Direction {
     /// The size of that packet, and the nanoseconds that it took to send: most are like the one before.
     like: (u32, u64),
     losses: Losses,
+    /// `None`: drop-tail.
+    management: Option<Box<Management>>,
+    /// Packets that the management dropped since it was last asked, and when.
+    dropped: Vec<(Time, Carried)>,
     counters: Counters,
     /// The rates that it had, each since when.
     rates: Vec<(Time, u64)>,
@@ -54,7 +63,7 @@ pub(crate) struct Carried {
 /// Why a packet does not arrive.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum DropCause {
-    /// The queue was full.
+    /// The queue was full, or its management dropped it.
     Queue,
     /// The link lost it.
     Loss,
@@ -73,7 +82,7 @@ pub(crate) struct Counters {
     pub(crate) offered: u64,
     /// Bytes delivered at the far end.
     pub(crate) delivered_bytes: u64,
-    /// Packets dropped because the queue was full.
+    /// Packets that the queue dropped.
     pub(crate) queue: u64,
     /// Packets lost.
     pub(crate) loss: u64,
@@ -100,14 +109,19 @@ impl Counters {
 }
 
 /// What becomes different in a link direction; what is `None` stays.
-#[derive(Clone, Default, Debug)]
+#[derive(Default, Debug)]
 pub(crate) struct Alteration {
     pub(crate) up: Option<bool>,
     /// Bit/s.
     pub(crate) rate: Option<u64>,
     /// Nanoseconds.
     pub(crate) delay: Option<u64>,
-    pub(crate) loss: Option<Loss>,
+    /// The loss, and where the flow that it names has this direction in the table of routes.
+    pub(crate) loss: Option<(Loss, Vec<u32>)>,
+    /// Has its own stream of chance already.
+    pub(crate) queue: Option<(Amount, Option<Box<Management>>)>,
+    /// Bytes from which on packets are marked; `u64::MAX`: never.
+    pub(crate) mark: Option<u64>,
 }
 
 impl Direction {
@@ -122,9 +136,11 @@ impl Direction {
             leaves: Time::NEVER,
             last: (Time::ZERO, Time::ZERO),
             like: (0, 0),
-            queue: Occupancy::new(queue),
+            queue: Occupancy::new(queue.limit()),
             mark: u64::MAX,
             losses,
+            management: None,
+            dropped: Vec::new(),
             counters: Counters::default(),
             rates: vec![(Time::ZERO, rate)],
         }
@@ -133,6 +149,11 @@ impl Direction {
     /// The same, and marks packets that can be marked from so many bytes in the queue on.
     pub(crate) fn marking(self, mark: Option<u64>) -> Self {
         Direction { mark: mark.unwrap_or(u64::MAX), ..self }
+    }
+
+    /// The same with this management of its queue.
+    pub(crate) fn managed(self, management: Option<Box<Management>>) -> Self {
+        Direction { management, ..self }
     }
 
     /// Takes a packet, or gives it back with the reason why not. Losses are drawn first: a lost packet takes no
@@ -145,7 +166,7 @@ impl Direction {
         insertion: u64,
     ) -> Result<(), (DropCause, Frame)> {
         self.counters.offered += 1;
-        let lost = self.losses.loses(self.counters.offered);
+        let lost = self.losses.loses(self.counters.offered, &frame);
         if !self.up {
             self.counters.down += 1;
             return Err((DropCause::Down, frame));
@@ -155,7 +176,7 @@ impl Direction {
             return Err((DropCause::Loss, frame));
         }
         self.depart(now, |_, _, _| {});
-        if !self.queue.admits(frame.size) {
+        if self.management.is_some() && self.dropped_early(now) || !self.queue.admits(frame.size) {
             self.counters.queue += 1;
             return Err((DropCause::Queue, frame));
         }
@@ -163,14 +184,80 @@ impl Direction {
             frame.mark();
         }
         self.queue.enter(frame.size);
-        self.last = self.schedule(now, self.last, frame.size);
-        let (departure, arrival) = self.last;
-        if self.leaves == Time::NEVER {
-            self.leaves = departure;
-        }
         let offered = self.counters.offered;
-        self.fifo.push_back(Carried { frame, offered, insertion, departure, arrival });
+        let carried = Carried { frame, offered, insertion, departure: Time::NEVER, arrival: Time::NEVER };
+        if self.management.is_some() {
+            self.wait(now, carried);
+        } else {
+            self.send(now, carried);
+        }
         Ok(())
+    }
+
+    /// The packet is sent behind those before it.
+    #[inline(always)]
+    fn send(&mut self, now: Time, mut carried: Carried) {
+        self.last = self.schedule(now, self.last, carried.frame.size);
+        (carried.departure, carried.arrival) = self.last;
+        if self.leaves == Time::NEVER {
+            self.leaves = carried.departure;
+        }
+        self.fifo.push_back(carried);
+    }
+
+    /// Whether RED drops the packet that arrives now.
+    #[cold]
+    fn dropped_early(&mut self, now: Time) -> bool {
+        let Some(Management::Red(red)) = self.management.as_deref_mut() else { return false };
+        let sending = self.fifo.get(self.left).map_or(0, |carried| carried.frame.size);
+        let seen = Seen {
+            packets: self.queue.packets().saturating_sub(1),
+            bytes: self.queue.bytes() - u64::from(sending),
+            idle: (self.leaves == Time::NEVER).then_some(self.last.0),
+            rate: self.rate,
+        };
+        red.drops(now, &seen)
+    }
+
+    /// The packet enters a managed queue.
+    #[cold]
+    fn wait(&mut self, now: Time, carried: Carried) {
+        let Some(Management::Codel(codel)) = self.management.as_deref_mut() else {
+            return self.send(now, carried);
+        };
+        let size = carried.frame.size;
+        codel.enter(now, carried, size);
+        if self.leaves == Time::NEVER {
+            self.pull(now);
+        }
+    }
+
+    /// The link has nothing more to send: CoDel says which packet is next.
+    #[cold]
+    fn pull(&mut self, now: Time) {
+        if self.left < self.fifo.len() {
+            return;
+        }
+        let Some(Management::Codel(codel)) = self.management.as_deref_mut() else { return };
+        let (queue, dropped, counters) = (&mut self.queue, &mut self.dropped, &mut self.counters);
+        let next = codel.leave(now, |packet, size| {
+            queue.leave(size);
+            counters.queue += 1;
+            dropped.push((now, packet));
+        });
+        if let Some((carried, _)) = next {
+            self.send(now, carried);
+        }
+    }
+
+    /// What the management of the queue dropped since this was last asked, with the time of each.
+    pub(crate) fn take_dropped(&mut self) -> Vec<(Time, Carried)> {
+        std::mem::take(&mut self.dropped)
+    }
+
+    /// Whether the management of the queue has dropped any.
+    pub(crate) fn has_dropped(&self) -> bool {
+        !self.dropped.is_empty()
     }
 
     /// The arrival of the head: when, and its insertion number.
@@ -180,7 +267,10 @@ impl Direction {
 
     /// The packet that entered last, if it is still here.
     pub(crate) fn newest(&self) -> Option<&Carried> {
-        self.fifo.back()
+        match self.management.as_deref() {
+            Some(Management::Codel(codel)) => codel.newest().or(self.fifo.back()),
+            _ => self.fifo.back(),
+        }
     }
 
     /// When the next packet leaves the queue; `NEVER` if none is in it.
@@ -230,23 +320,33 @@ impl Direction {
         while self.leaves <= now {
             let Some(carried) = self.fifo.get(self.left) else { break };
             self.queue.leave(carried.frame.size);
+            let departure = carried.departure;
             self.left += 1;
+            if self.management.is_some() {
+                self.leaves = Time::NEVER;
+                self.pull(departure);
+            }
             let next = self.fifo.get(self.left);
-            shown(carried.departure, &self.queue, next);
+            shown(departure, &self.queue, next);
             self.leaves = next.map_or(Time::NEVER, |next| next.departure);
         }
     }
 
     /// The link becomes different. If it goes down, what is on it is lost and given back.
-    pub(crate) fn alter(&mut self, now: Time, alteration: &Alteration) -> Vec<Carried> {
+    pub(crate) fn alter(&mut self, now: Time, alteration: Alteration) -> Vec<Carried> {
         self.depart(now, |_, _, _| {});
         if let Some(rate) = alteration.rate {
             self.rate = rate;
             self.rates.push((now, rate));
         }
         self.delay = alteration.delay.unwrap_or(self.delay);
-        if let Some(loss) = &alteration.loss {
-            self.losses.change(loss);
+        if let Some((loss, hops)) = &alteration.loss {
+            self.losses.change(loss, hops);
+        }
+        self.mark = alteration.mark.unwrap_or(self.mark);
+        if let Some((limit, management)) = alteration.queue {
+            self.queue.limit(limit);
+            self.manage(now, management);
         }
         if alteration.rate.is_some() || alteration.delay.is_some() {
             self.reschedule(now);
@@ -296,7 +396,20 @@ impl Direction {
         self.last = last;
     }
 
+    /// Another management: what CoDel has kept waiting is sent after what is there.
+    fn manage(&mut self, now: Time, management: Option<Box<Management>>) {
+        let before = std::mem::replace(&mut self.management, management);
+        if let Some(Management::Codel(mut codel)) = before.map(|before| *before) {
+            codel.clear().for_each(|(carried, _)| self.send(now, carried));
+        }
+    }
+
     fn lose_all(&mut self) -> Vec<Carried> {
+        if let Some(Management::Codel(codel)) = self.management.as_deref_mut() {
+            for (carried, _) in codel.clear() {
+                self.fifo.push_back(carried);
+            }
+        }
         self.fifo.iter().skip(self.left).for_each(|carried| self.queue.leave(carried.frame.size));
         self.left = 0;
         self.leaves = Time::NEVER;
@@ -371,7 +484,7 @@ mod tests {
     #[test]
     fn lost_packets_take_no_place() {
         let mut link = link(Queue::Packets(1));
-        link.losses.change(&Loss::Listed(vec![1, 3]));
+        link.losses.change(&Loss::Listed(vec![1, 3]), &[]);
         let fates: Vec<_> = (0..4).map(|_| offer(&mut link, ms(0), 125)).collect();
         assert_eq!(fates, [Some(DropCause::Loss), None, Some(DropCause::Loss), Some(DropCause::Queue)]);
         assert_eq!(arrivals(&mut link), [11]);
@@ -382,7 +495,7 @@ mod tests {
         let mut link = link(Queue::Packets(9));
         (0..4).for_each(|_| assert_eq!(offer(&mut link, ms(0), 125), None));
         let half = Alteration { rate: Some(500_000), ..Alteration::default() };
-        assert!(link.alter(Time::from_nanos(MS * 3 / 2), &half).is_empty());
+        assert!(link.alter(Time::from_nanos(MS * 3 / 2), half).is_empty());
         assert_eq!(link.mean_rate(ms(0), ms(3)), 750_000.0);
         assert_eq!(link.mean_rate(ms(2), ms(3)), 500_000.0);
         assert_eq!(arrivals(&mut link), [11, 12, 14, 16], "one has left, one is being sent");
@@ -393,10 +506,10 @@ mod tests {
         let mut link = link(Queue::Packets(9));
         (0..4).for_each(|_| assert_eq!(offer(&mut link, ms(0), 125), None));
         let short = Alteration { delay: Some(9 * MS), ..Alteration::default() };
-        link.alter(Time::from_nanos(MS * 3 / 2), &short);
+        link.alter(Time::from_nanos(MS * 3 / 2), short);
         assert_eq!(arrivals(&mut link), [11, 11, 12, 13]);
         (0..3).for_each(|_| assert_eq!(offer(&mut link, ms(20), 125), None));
-        link.alter(ms(21), &Alteration { delay: Some(0), ..Alteration::default() });
+        link.alter(ms(21), Alteration { delay: Some(0), ..Alteration::default() });
         assert_eq!(arrivals(&mut link), [30, 30, 30]);
     }
 
@@ -404,12 +517,12 @@ mod tests {
     fn down_loses_what_is_on_it_and_what_comes() {
         let mut link = link(Queue::Packets(9));
         (0..3).for_each(|_| assert_eq!(offer(&mut link, ms(0), 125), None));
-        let lost = link.alter(ms(1), &Alteration { up: Some(false), ..Alteration::default() });
+        let lost = link.alter(ms(1), Alteration { up: Some(false), ..Alteration::default() });
         assert_eq!(lost.len(), 3);
         assert_eq!(link.queue.packets(), 0);
         assert_eq!(offer(&mut link, ms(2), 125), Some(DropCause::Down));
         assert_eq!(link.counters.down, 4);
-        link.alter(ms(3), &Alteration { up: Some(true), ..Alteration::default() });
+        link.alter(ms(3), Alteration { up: Some(true), ..Alteration::default() });
         assert_eq!(offer(&mut link, ms(3), 125), None);
         assert_eq!(arrivals(&mut link), [14]);
     }

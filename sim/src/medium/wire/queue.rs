@@ -1,27 +1,31 @@
-//! Drop-tail queues: how much may wait before a link, and how much does.
+//! How much may wait before a link, and how much does.
 
-use crate::scenario::Queue;
+use crate::scenario::Amount;
 
 /// How full the queue of a link direction is; the packet being sent counts.
 #[derive(Debug)]
 pub(crate) struct Occupancy {
-    limit: Queue,
+    limit: Amount,
     packets: u32,
     bytes: u64,
     most: u32,
 }
 
 impl Occupancy {
-    pub(crate) fn new(limit: Queue) -> Self {
+    pub(crate) fn new(limit: Amount) -> Self {
         Occupancy { limit, packets: 0, bytes: 0, most: 0 }
+    }
+
+    /// From now on so much may be in it; what is in it stays.
+    pub(crate) fn limit(&mut self, limit: Amount) {
+        self.limit = limit;
     }
 
     /// Whether a packet of `size` bytes still fits.
     pub(crate) fn admits(&self, size: u32) -> bool {
         match self.limit {
-            Queue::Packets(limit) => self.packets < limit,
-            Queue::Bytes(limit) => self.bytes + u64::from(size) <= limit,
-            Queue::BandwidthDelay(_) => unreachable!("resolved when the link is built"),
+            Amount::Packets(limit) => self.packets < limit,
+            Amount::Bytes(limit) => self.bytes + u64::from(size) <= limit,
         }
     }
 
@@ -58,7 +62,7 @@ mod tests {
 
     #[test]
     fn fifty_packets_are_fifty_in_all() {
-        let mut queue = Occupancy::new(Queue::Packets(50));
+        let mut queue = Occupancy::new(Amount::Packets(50));
         (0..50).for_each(|_| {
             assert!(queue.admits(1500));
             queue.enter(1500);
@@ -71,7 +75,7 @@ mod tests {
 
     #[test]
     fn bytes_may_fill_the_queue_exactly() {
-        let mut queue = Occupancy::new(Queue::Bytes(3000));
+        let mut queue = Occupancy::new(Amount::Bytes(3000));
         queue.enter(1500);
         assert!(queue.admits(1500));
         assert!(!queue.admits(1501));

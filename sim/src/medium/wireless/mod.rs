@@ -26,7 +26,7 @@ use crate::engine::agenda::{Agenda, Entity};
 use crate::medium::wire::DropCause;
 #[cfg(test)]
 use crate::medium::wire::Occupancy;
-use crate::scenario::Queue;
+use crate::scenario::Amount;
 
 pub(crate) use frames::{Air, Dcf, Kind, StationId};
 pub(crate) use neighbours::{Neighbours, distance};
@@ -79,7 +79,7 @@ pub(crate) enum Fate<F> {
 pub(crate) struct Radio {
     /// Metres east and north.
     pub(crate) place: [f64; 2],
-    pub(crate) queue: Queue,
+    pub(crate) queue: Amount,
     /// The name of its stream of chance.
     pub(crate) stream: String,
 }

@@ -9,7 +9,7 @@ use anabranch_proto::Time;
 
 use crate::chance::Draws;
 use crate::medium::wire::{DropCause, Occupancy};
-use crate::scenario::Queue;
+use crate::scenario::Amount;
 
 use super::frames::{Air, Dcf, Kind, StationId};
 use super::receiver::Receiver;
@@ -102,7 +102,7 @@ pub(super) enum Step<F> {
 }
 
 impl<F> Station<F> {
-    pub(super) fn new(id: StationId, dcf: &Dcf, queue: Queue, draws: Draws) -> Self {
+    pub(super) fn new(id: StationId, dcf: &Dcf, queue: Amount, draws: Draws) -> Self {
         let access = Access {
             // Before the run the medium was idle.
             clear: Some(Time::ZERO),
@@ -488,7 +488,7 @@ mod tests {
 
     /// Frames that a station sends for one packet if every RTS is answered (or none) and no DATA is, and why it gives up.
     fn attempts(dcf: &Dcf, cleared: bool) -> (u32, u32, DropCause) {
-        let mut station = Station::new(0, dcf, Queue::Packets(1), Draws::new(1, "x"));
+        let mut station = Station::new(0, dcf, Amount::Packets(1), Draws::new(1, "x"));
         assert!(station.offer(Time::ZERO, dcf, 1, 1028, ()).is_ok());
         let (mut rts, mut data) = (0, 0);
         loop {
@@ -526,10 +526,10 @@ mod tests {
     fn a_free_medium_is_taken_at_once_and_a_busy_one_after_a_backoff() {
         let dcf = dcf();
         let late = Time::from_nanos(1_000_000);
-        let mut station = Station::new(0, &dcf, Queue::Packets(1), Draws::new(1, "x"));
+        let mut station = Station::new(0, &dcf, Amount::Packets(1), Draws::new(1, "x"));
         station.offer(late, &dcf, 1, 1028, ()).unwrap();
         assert_eq!(station.deadline(), late);
-        let mut station = Station::new(0, &dcf, Queue::Packets(1), Draws::new(1, "x"));
+        let mut station = Station::new(0, &dcf, Amount::Packets(1), Draws::new(1, "x"));
         station.settle(late, &dcf, true);
         station.offer(late, &dcf, 1, 1028, ()).unwrap();
         assert_eq!(station.deadline(), Time::NEVER);
@@ -543,7 +543,7 @@ mod tests {
     fn a_nav_of_an_rts_ends_early_only_where_that_is_on() {
         for (nav_reset, early) in [(false, false), (true, true)] {
             let dcf = Dcf { nav_reset, ..dcf() };
-            let mut station = Station::<()>::new(0, &dcf, Queue::Packets(1), Draws::new(1, "x"));
+            let mut station = Station::<()>::new(0, &dcf, Amount::Packets(1), Draws::new(1, "x"));
             let rts = dcf.rts(1, 2, dcf.data_bytes(1028), 0);
             assert!(matches!(station.read(Time::ZERO, &dcf, &rts), Step::Nothing));
             let doubted = later(Time::ZERO, dcf.nav_doubt());

@@ -23,7 +23,7 @@ impl Saturated {
     fn new(dcf: Dcf, reception: impl Reception + 'static, places: &[[f64; 2]], seed: u64) -> Self {
         let radio = |(number, place): (usize, &[f64; 2])| Radio {
             place: *place,
-            queue: Queue::Packets(50),
+            queue: Amount::Packets(50),
             stream: format!("station/{number}"),
         };
         let radios: Vec<_> = places.iter().enumerate().map(radio).collect();

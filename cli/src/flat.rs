@@ -1,0 +1,84 @@
+//! Results as CSV: one row per run and flow, with the names of the JSON, dots between.
+
+use std::io;
+use std::path::Path;
+
+use anabranch_sim::results::RunResult;
+use serde_json::{Map, Value};
+
+/// Writes `results` to `file`: the keys of `--vary`, the seed, and every entry of a flow that is a number, a text or a
+/// boolean. Lists (paths, links) are found by their names: `paths.wifi.cwnd`.
+pub(crate) fn write(results: &[RunResult], file: &Path) -> io::Result<()> {
+    let mut rows: Vec<Vec<(String, String)>> = Vec::new();
+    for result in results {
+        for flow in &result.flows {
+            let mut row: Vec<(String, String)> = Vec::new();
+            row.extend(result.varied.iter().map(|(key, value)| (key.clone(), text(value))));
+            row.push(("seed".to_owned(), result.seed.to_string()));
+            flatten("", &serde_json::to_value(flow)?, &mut row);
+            rows.push(row);
+        }
+    }
+    // Flows of different transports have different entries: all columns, in the order in which they are met.
+    let mut columns: Vec<&str> = Vec::new();
+    for (name, _) in rows.iter().flatten() {
+        if !columns.contains(&name.as_str()) {
+            columns.push(name);
+        }
+    }
+    let mut writer = csv::Writer::from_path(file)?;
+    writer.write_record(&columns)?;
+    for row in &rows {
+        let cell = |column: &&str| row.iter().find(|(name, _)| name == column).map_or("", |(_, value)| value);
+        writer.write_record(columns.iter().map(cell))?;
+    }
+    writer.flush()
+}
+
+fn flatten(prefix: &str, value: &Value, row: &mut Vec<(String, String)>) {
+    let below = |name: &str| if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+    match value {
+        Value::Object(entries) => entries.iter().for_each(|(name, value)| flatten(&below(name), value, row)),
+        Value::Array(items) => {
+            for item in items {
+                let (Some(name), Value::Object(entries)) = (name(item), item) else { continue };
+                let rest = entries.iter().filter(|(key, _)| !["name", "direction"].contains(&key.as_str()));
+                let rest: Map<_, _> = rest.map(|(key, value)| (key.clone(), value.clone())).collect();
+                flatten(&below(&name), &Value::Object(rest), row);
+            }
+        }
+        plain => row.push((prefix.to_owned(), text(plain))),
+    }
+}
+
+/// What an item of a list is called: a direction of a link "link a>b".
+fn name(item: &Value) -> Option<String> {
+    let name = item["name"].as_str()?;
+    Some(
+        item["direction"].as_str().map_or_else(|| name.to_owned(), |direction| format!("{name} {direction}")),
+    )
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn nested_entries_are_addressed_by_name() {
+        let mut row = Vec::new();
+        let flow = json!({ "name": "f", "paths": [{ "name": "wifi", "cwnd": 3, "srtt": null }], "blocked": { "cwnd": 0.5 } });
+        flatten("", &flow, &mut row);
+        let expected =
+            [("blocked.cwnd", "0.5"), ("name", "f"), ("paths.wifi.cwnd", "3"), ("paths.wifi.srtt", "")];
+        assert_eq!(row, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+}

@@ -1,0 +1,136 @@
+//! Results of several seeds as a table: one row per flow and cell of the grid.
+
+use std::collections::BTreeSet;
+
+use anabranch_lab::statistics::Summary;
+use anabranch_sim::results::{FlowResult, RunResult};
+use comfy_table::{CellAlignment, Table};
+
+use crate::table::{self, Columns};
+
+/// The table of `results` over their seeds: of each number the mean, half its 95 % interval, and below it the standard
+/// deviation. `varied` are the keys of `--vary`, in their order.
+pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
+    let columns = Columns::of(results, varied).without_seeds();
+    let mut table = Table::new();
+    table::style(&mut table);
+    let mut header = columns.header();
+    let first = header.len() - table::MEASURES.len();
+    header.truncate(first);
+    header.push("seeds".to_owned());
+    header.extend(["time", "goodput", "packets", "retransmissions", "timeouts", "drops"].map(str::to_owned));
+    table.set_header(header);
+    for (leading, runs) in groups(results, &columns) {
+        let mut row = leading;
+        row.push(runs.len().to_string());
+        row.extend(cells(&runs));
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(first) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.trim_fmt()
+}
+
+/// Whether several seeds gave the same results everywhere, so that nothing in the scenario can be random.
+pub(crate) fn seeds_differ_in_nothing(results: &[RunResult]) -> bool {
+    let seeds: BTreeSet<_> = results.iter().map(|result| result.seed).collect();
+    let like = |a: &RunResult, b: &RunResult| {
+        let same = RunResult { seed: a.seed, ..b.clone() };
+        a.varied != b.varied || *a == same
+    };
+    seeds.len() > 1 && results.windows(2).all(|pair| like(&pair[0], &pair[1]))
+}
+
+/// A run, and one flow of it.
+type FlowOfRun<'r> = (&'r RunResult, &'r FlowResult);
+
+/// The flows that differ in nothing but their seed, with what their row begins with; in the order of the results.
+fn groups<'r>(results: &'r [RunResult], columns: &Columns<'_>) -> Vec<(Vec<String>, Vec<FlowOfRun<'r>>)> {
+    let mut groups: Vec<(Vec<String>, Vec<FlowOfRun<'r>>)> = Vec::new();
+    for result in results {
+        for flow in &result.flows {
+            let of = |(run, other): &FlowOfRun<'_>| run.varied == result.varied && other.name == flow.name;
+            match groups.iter_mut().find(|(_, runs)| of(&runs[0])) {
+                Some((_, runs)) => runs.push((result, flow)),
+                None => groups.push((columns.leading(result, flow), vec![(result, flow)])),
+            }
+        }
+    }
+    groups
+}
+
+fn cells(runs: &[FlowOfRun<'_>]) -> Vec<String> {
+    let summary =
+        |value: &dyn Fn(&FlowOfRun<'_>) -> f64| Summary::of(&runs.iter().map(value).collect::<Vec<_>>());
+    let times: Vec<f64> = runs.iter().filter_map(|(_, flow)| flow.completion).collect();
+    let mut time = cell(&Summary::of(&times), table::seconds);
+    if times.len() < runs.len() {
+        time = format!("{time}\n{} unfinished", runs.len() - times.len());
+    }
+    let again = |flow: &FlowResult| {
+        let all = flow.retransmissions.fast.values().chain(flow.retransmissions.timeout.values());
+        all.sum::<u64>() as f64
+    };
+    let dropped = |run: &RunResult| run.links.iter().map(|link| link.dropped).sum::<u64>() as f64;
+    vec![
+        time,
+        cell(&summary(&|(_, flow)| flow.goodput), table::rate),
+        cell(&summary(&|(_, flow)| flow.packets as f64), count),
+        cell(&summary(&|(_, flow)| again(flow)), count),
+        cell(&summary(&|(_, flow)| flow.timeouts as f64), count),
+        cell(&summary(&|(run, _)| dropped(run)), count),
+    ]
+}
+
+/// "18.534 s ± 0.012 s", and below it "sd 0.030 s".
+fn cell(summary: &Summary, show: fn(f64) -> String) -> String {
+    match (summary.mean, summary.ci95, summary.sd) {
+        (Some(mean), Some(width), Some(sd)) => format!("{} ± {}\nsd {}", show(mean), show(width), show(sd)),
+        (Some(mean), ..) => show(mean),
+        _ => "-".to_owned(),
+    }
+}
+
+fn count(count: f64) -> String {
+    if count.fract() == 0.0 { count.to_string() } else { format!("{count:.1}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn run(seed: u64, completion: Option<f64>) -> RunResult {
+        let flow = FlowResult { name: "f".to_owned(), completion, goodput: 1e6, ..FlowResult::default() };
+        RunResult {
+            scenario: "test".to_owned(),
+            seed,
+            era: "rfc9260".to_owned(),
+            varied: BTreeMap::new(),
+            ended: 1.0,
+            flows: vec![flow],
+            links: Vec::new(),
+            stations: Vec::new(),
+            fairness: None,
+            increase: None,
+            measured: None,
+        }
+    }
+
+    #[test]
+    fn seeds_become_one_row() {
+        let text = table(&[run(1, Some(1.0)), run(2, Some(3.0)), run(3, None)], &[]);
+        for part in ["seeds", "2.000 s ± 12.706 s", "sd 1.414 s", "1 unfinished", "1.000 Mbit/s"] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        assert_eq!(text.matches("Mbit/s ±").count(), 1);
+    }
+
+    #[test]
+    fn equal_seeds_are_noticed() {
+        assert!(seeds_differ_in_nothing(&[run(1, Some(1.0)), run(2, Some(1.0))]));
+        assert!(!seeds_differ_in_nothing(&[run(1, Some(1.0)), run(2, Some(1.1))]));
+        assert!(!seeds_differ_in_nothing(&[run(1, Some(1.0))]));
+    }
+}

@@ -1,0 +1,550 @@
+//! A scenario as canonical TOML, and its content key.
+//!
+//! Two scenarios that are run alike have the same canonical text: every parameter is written out in its smallest unit,
+//! links and flows are sorted by name, changes by time. The text is read again before it is given away, so that it says
+//! exactly what the scenario is.
+
+use std::collections::BTreeMap;
+
+use anabranch_proto::{Config, Pairs, Policies, PolicySpec, Reliability, Rules};
+use sha2::{Digest, Sha256};
+use toml::{Table, Value};
+
+use crate::transport::tcp::{Halving, Variant};
+
+use super::{
+    Amount, Change, Channel, Codel, CrossTraffic, Dcf, Document, Flow, Link, Loss, Powers, Propagation,
+    Queue, Ranges, Reception, Red, Route, Scenario, Sctp, Start, Station, Tcp, Times, Timing, Traffic,
+    Transport, WindowSize,
+};
+
+/// A scenario that no document can say: a name that is none, or a value that no key takes.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("no document says this scenario: {0}")]
+pub struct Unwritable(String);
+
+impl Scenario {
+    /// The same scenario in canonical order.
+    #[must_use]
+    pub fn canonical(&self) -> Scenario {
+        let mut scenario = self.clone();
+        scenario.links.sort_by(|a, b| a.name.cmp(&b.name));
+        scenario.flows.sort_by(|a, b| a.name.cmp(&b.name));
+        scenario.traffic.sort_by(|a, b| a.name.cmp(&b.name));
+        scenario.changes.sort_by(|a, b| (a.at, &a.link).cmp(&(b.at, &b.link)));
+        scenario.channels.sort_by(|a, b| a.name.cmp(&b.name));
+        scenario.stations.sort_by(|a, b| a.node.cmp(&b.node));
+        scenario.routes.sort_by(|a, b| (&a.channel, &a.through).cmp(&(&b.channel, &b.through)));
+        scenario
+    }
+
+    /// The scenario as canonical TOML, which [`Document::scenario`] reads as [`Scenario::canonical`].
+    pub fn to_toml(&self, policies: &Policies) -> Result<String, Unwritable> {
+        let canonical = self.canonical();
+        let text = toml::to_string(&table(&canonical)).map_err(|error| Unwritable(error.to_string()))?;
+        let read = Document::parse("canonical", &text).and_then(|read| read.scenario(&self.name, policies));
+        match read {
+            Ok(read) if read == canonical => Ok(text),
+            Ok(_) => Err(Unwritable("a value differs after it was written and read".to_owned())),
+            Err(error) => Err(Unwritable(error.to_string())),
+        }
+    }
+
+    /// The content key of a run of this scenario, seed included, by this `version` of the program: 64 hexadecimal
+    /// digits, the same on every machine. The scenario's name is no part of it.
+    pub fn content_key(&self, version: &str, policies: &Policies) -> Result<String, Unwritable> {
+        let text = self.to_toml(policies)?;
+        let digest = Sha256::digest(format!("anabranch {version}\n{text}"));
+        Ok(digest.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+fn table(scenario: &Scenario) -> Table {
+    let mut top = Table::new();
+    put(&mut top, "era", scenario.era.as_str());
+    // TOML has signed numbers: seeds above them are written as a document cannot read them, and refused.
+    put(
+        &mut top,
+        "seed",
+        i64::try_from(scenario.seed).map_or(Value::from(scenario.seed.to_string()), Value::from),
+    );
+    put(&mut top, "wire", scenario.wire);
+    if let Some(stop) = scenario.stop {
+        put(&mut top, "stop", time(stop));
+    }
+    put(&mut top, "ip_header", size(scenario.ip_header));
+    if let Some(measure) = scenario.measure {
+        put(&mut top, "measure", pair(&measure, |at| time(*at).into()));
+    }
+    let lists = [
+        ("flow", tables(&scenario.flows, flow)),
+        ("traffic", tables(&scenario.traffic, traffic)),
+        ("link", tables(&scenario.links, link)),
+        ("change", tables(&scenario.changes, change)),
+        ("channel", tables(&scenario.channels, channel)),
+        ("node", nodes(scenario)),
+        ("route", tables(&scenario.routes, route)),
+    ];
+    let given = lists.into_iter().filter(|(_, list)| list.as_array().is_some_and(|list| !list.is_empty()));
+    given.for_each(|(key, list)| put(&mut top, key, list));
+    top
+}
+
+/// The nodes with radios, and beside them those that links join, which must be declared then too.
+fn nodes(scenario: &Scenario) -> Value {
+    let mut nodes: BTreeMap<&str, Table> = BTreeMap::new();
+    if !scenario.stations.is_empty() {
+        for name in scenario.links.iter().flat_map(|link| &link.between) {
+            nodes
+                .entry(name)
+                .or_insert_with(|| Table::from_iter([("name".to_owned(), name.as_str().into())]));
+        }
+    }
+    for Station { node, place, channels } in &scenario.stations {
+        let mut table = Table::new();
+        put(&mut table, "name", node.as_str());
+        put(&mut table, "at", place.map(metres).to_vec());
+        put(&mut table, "channels", channels.clone());
+        nodes.insert(node, table);
+    }
+    Value::Array(nodes.into_values().map(Value::Table).collect())
+}
+
+fn route(route: &Route) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "channel", route.channel.as_str());
+    put(&mut table, "through", route.through.clone());
+    table
+}
+
+fn metres(metres: f64) -> String {
+    format!("{metres} m")
+}
+
+fn channel(channel: &Channel) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "name", channel.name.as_str());
+    let reception = match &channel.reception {
+        Reception::Range(ranges) => ranges_table(ranges),
+        Reception::Power(powers) => powers_table(powers),
+    };
+    put(&mut table, "reception", reception);
+    put(&mut table, "dcf", dcf(&channel.dcf));
+    table
+}
+
+fn ranges_table(ranges: &Ranges) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "name", "range");
+    put(&mut table, "decode", metres(ranges.decode));
+    put(&mut table, "sense", metres(ranges.sense));
+    put(&mut table, "interfere", metres(ranges.interfere));
+    put(&mut table, "capture", ranges.capture.map_or("off".to_owned(), |capture| format!("{capture} dB")));
+    table
+}
+
+fn powers_table(powers: &Powers) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "name", "power");
+    let propagation = match powers.propagation {
+        Propagation::TwoRay => "two-ray",
+        Propagation::FreeSpace => "free-space",
+        Propagation::LogDistance => "log-distance",
+    };
+    put(&mut table, "propagation", propagation);
+    put(&mut table, "frequency", format!("{} Hz", powers.frequency));
+    put(&mut table, "height", metres(powers.height));
+    put(&mut table, "exponent", powers.exponent);
+    let absolute = [
+        ("transmit", powers.transmit),
+        ("noise", powers.noise),
+        ("busy", powers.busy),
+        ("cutoff", powers.cutoff),
+    ];
+    absolute.into_iter().for_each(|(key, power)| put(&mut table, key, format!("{power} dBm")));
+    let relative = [("loss", powers.loss), ("sinr", powers.sinr), ("header", powers.header)];
+    relative.into_iter().for_each(|(key, ratio)| put(&mut table, key, format!("{ratio} dB")));
+    table
+}
+
+fn dcf(dcf: &Dcf) -> Table {
+    let mut table = Table::new();
+    let timing = match dcf.timing {
+        Timing::A => "802.11a",
+        Timing::B => "802.11b",
+        Timing::G => "802.11g",
+    };
+    put(&mut table, "timing", timing);
+    put(&mut table, "rate", rate(dcf.rate));
+    put(&mut table, "control_rate", rate(dcf.control_rate));
+    put(&mut table, "rts_threshold", dcf.rts_threshold.map_or("off".to_owned(), size));
+    put(&mut table, "short_retry", i64::from(dcf.short_retry));
+    put(&mut table, "long_retry", i64::from(dcf.long_retry));
+    if let Some(slots) = dcf.cw_min {
+        put(&mut table, "cw_min", i64::from(slots));
+    }
+    put(&mut table, "cw_max", i64::from(dcf.cw_max));
+    put(&mut table, "nav_reset", dcf.nav_reset);
+    put(&mut table, "llc", size(dcf.llc));
+    put(&mut table, "queue", amount(dcf.queue));
+    table
+}
+
+fn put(table: &mut Table, key: &str, value: impl Into<Value>) {
+    table.insert(key.to_owned(), value.into());
+}
+
+fn tables<T>(items: &[T], table: fn(&T) -> Table) -> Value {
+    Value::Array(items.iter().map(|item| Value::Table(table(item))).collect())
+}
+
+fn time(duration: std::time::Duration) -> String {
+    format!("{} ns", duration.as_nanos())
+}
+
+fn size(bytes: impl Into<u64>) -> String {
+    format!("{} B", bytes.into())
+}
+
+fn rate(bits: u64) -> String {
+    format!("{bits} bit/s")
+}
+
+/// A share as a percentage. The digits are those of the shortest decimal that reads back as the same number, with the
+/// point two places on.
+fn percent(share: f64) -> String {
+    let text = share.to_string();
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let fraction = format!("{fraction:0<2}");
+    let (moved, rest) = fraction.split_at(2);
+    let whole = format!("{whole}{moved}");
+    let whole = whole.trim_start_matches('0');
+    let whole = if whole.is_empty() { "0" } else { whole };
+    if rest.is_empty() { format!("{whole} %") } else { format!("{whole}.{rest} %") }
+}
+
+/// One value for each direction.
+fn pair<T>(values: &[T; 2], write: impl Fn(&T) -> Value) -> Value {
+    Value::Array(values.iter().map(write).collect())
+}
+
+fn link(link: &Link) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "name", link.name.as_str());
+    put(&mut table, "between", link.between.to_vec());
+    put(&mut table, "rate", pair(&link.rate, |bits| rate(*bits).into()));
+    match &link.random_delay {
+        Some(range) => put(&mut table, "delay", uniform(range)),
+        None => put(&mut table, "delay", pair(&link.delay, |delay| time(*delay).into())),
+    }
+    put(&mut table, "queue", pair(&link.queue, queue));
+    put(&mut table, "mark", pair(&link.mark, mark));
+    put(&mut table, "loss", pair(&link.loss, loss));
+    put(&mut table, "mtu", size(link.mtu));
+    put(&mut table, "up", link.up);
+    table
+}
+
+fn uniform(range: &[std::time::Duration; 2]) -> Table {
+    Table::from_iter([("uniform".to_owned(), pair(range, |end| time(*end).into()))])
+}
+
+fn times(times: &Times) -> Value {
+    let mut table = Table::new();
+    match *times {
+        Times::Fixed(fixed) => return time(fixed).into(),
+        Times::Exponential(mean) => put(&mut table, "exponential", time(mean)),
+        Times::Pareto { mean, shape } => {
+            put(&mut table, "pareto", time(mean));
+            put(&mut table, "shape", shape);
+        }
+    }
+    table.into()
+}
+
+fn traffic(traffic: &CrossTraffic) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "name", traffic.name.as_str());
+    let pairs = traffic.pairs.iter().map(|nodes| pair(nodes, |node| node.as_str().into()));
+    put(&mut table, "pairs", Value::Array(pairs.collect()));
+    put(&mut table, "both_ways", traffic.both_ways);
+    put(&mut table, "sources", i64::from(traffic.sources));
+    put(&mut table, "load", rate(traffic.load));
+    let sizes = traffic.sizes.iter().map(|(bytes, share)| (size(*bytes), i64::from(*share).into()));
+    put(&mut table, "sizes", Table::from_iter(sizes));
+    // Sources that are always on have no times.
+    if traffic.on.mean() + traffic.off.mean() > std::time::Duration::ZERO {
+        put(&mut table, "on", times(&traffic.on));
+        put(&mut table, "off", times(&traffic.off));
+    }
+    match &traffic.start {
+        Start::At(start) => put(&mut table, "start", time(*start)),
+        Start::Uniform(range) => put(&mut table, "start", uniform(range)),
+    }
+    table
+}
+
+fn change(change: &Change) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "at", time(change.at));
+    put(&mut table, "link", change.link.as_str());
+    let Change { up, rate: rates, delay, loss: losses, queue: queues, mark: marks, .. } = change;
+    let values = [
+        ("up", up.map(Value::from)),
+        ("rate", rates.map(|rates| pair(&rates, |bits| rate(*bits).into()))),
+        ("delay", delay.map(|delay| pair(&delay, |delay| time(*delay).into()))),
+        ("loss", losses.as_ref().map(|losses| pair(losses, loss))),
+        ("queue", queues.map(|queues| pair(&queues, queue))),
+        ("mark", marks.map(|marks| pair(&marks, mark))),
+    ];
+    values
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .for_each(|(key, value)| put(&mut table, key, value));
+    table
+}
+
+fn amount(amount: Amount) -> String {
+    match amount {
+        Amount::Packets(packets) => format!("{packets} packets"),
+        Amount::Bytes(bytes) => size(bytes),
+    }
+}
+
+fn queue(queue: &Queue) -> Value {
+    let mut table = Table::new();
+    let kind = match queue {
+        Queue::Packets(_) | Queue::Bytes(_) => return amount(queue.limit()).into(),
+        Queue::BandwidthDelay(thousandths) => {
+            return format!("{}.{:03} bdp", thousandths / 1000, thousandths % 1000).into();
+        }
+        Queue::Red(Red { limit, min, max, probability, weight }) => {
+            put(&mut table, "limit", amount(*limit));
+            put(&mut table, "min", amount(*min));
+            put(&mut table, "max", amount(*max));
+            put(&mut table, "probability", percent(*probability));
+            put(&mut table, "weight", *weight);
+            "red"
+        }
+        Queue::Codel(Codel { limit, target, interval }) => {
+            put(&mut table, "limit", amount(*limit));
+            put(&mut table, "target", time(*target));
+            put(&mut table, "interval", time(*interval));
+            "codel"
+        }
+    };
+    Table::from_iter([(kind.to_owned(), Value::Table(table))]).into()
+}
+
+fn mark(mark: &Option<u64>) -> Value {
+    mark.map_or("off".into(), |bytes| size(bytes).into())
+}
+
+fn loss(loss: &Loss) -> Value {
+    let numbers = |numbers: &[u64]| {
+        Value::Array(numbers.iter().map(|n| i64::try_from(*n).unwrap_or(i64::MAX).into()).collect())
+    };
+    let entries: Vec<(&str, Value)> = match loss {
+        Loss::None => return "0 %".into(),
+        Loss::Random(probability) => return percent(*probability).into(),
+        Loss::Listed(packets) => vec![("packets", numbers(packets))],
+        Loss::Bits(wrong) => vec![("bits", (*wrong).into())],
+        Loss::Every(n) => vec![("every", i64::try_from(*n).unwrap_or(i64::MAX).into())],
+        Loss::Gilbert { good, bad, to_bad, to_good } => {
+            let shares = [("good", good), ("bad", bad), ("to_bad", to_bad), ("to_good", to_good)];
+            shares.map(|(key, share)| (key, percent(*share).into())).into()
+        }
+        Loss::Data { flow, numbers: data } => vec![("flow", flow.as_str().into()), ("data", numbers(data))],
+    };
+    Table::from_iter(entries.into_iter().map(|(key, value)| (key.to_owned(), value))).into()
+}
+
+fn flow(flow: &Flow) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "name", flow.name.as_str());
+    put(&mut table, "protocol", flow.transport.name());
+    put(&mut table, "from", flow.from.as_str());
+    put(&mut table, "to", flow.to.as_str());
+    put(&mut table, "start", time(flow.start));
+    if let Some(bytes) = flow.traffic.amount() {
+        put(&mut table, "send", size(bytes));
+    }
+    if let Traffic::Constant { rate: bits, .. } | Traffic::Bursts { rate: bits, .. } = flow.traffic {
+        put(&mut table, "rate", rate(bits));
+    }
+    if let Traffic::Bursts { times: [on, off], .. } = &flow.traffic {
+        put(&mut table, "on", times(on));
+        put(&mut table, "off", times(off));
+    }
+    if let Some(bytes) = flow.message_size {
+        put(&mut table, "message_size", size(bytes));
+    }
+    if let Some(bits) = flow.read_rate {
+        put(&mut table, "read", rate(bits));
+    }
+    if let Some(bytes) = flow.ip_header {
+        put(&mut table, "ip_header", size(bytes));
+    }
+    match &flow.transport {
+        Transport::Sctp(sctp) => association(&mut table, sctp),
+        Transport::Tcp(tcp) => put(&mut table, "tcp", connection(tcp)),
+        Transport::Datagram => {}
+    }
+    table
+}
+
+/// `[flow.tcp]`: the variant, and what differs from it.
+fn connection(tcp: &Tcp) -> Table {
+    let mut table = Table::new();
+    let variant = Variant::NAMES.iter().find(|row| row.1 == tcp.variant).map_or("", |row| row.0);
+    put(&mut table, "variant", variant);
+    let window = |window: WindowSize| match window {
+        WindowSize::Bytes(bytes) => size(bytes),
+        WindowSize::Packets(packets) => format!("{packets} packets"),
+    };
+    let halving = |halving| if halving == Halving::Whole { "whole" } else { "fraction" };
+    let values = [
+        ("segment_size", tcp.segment_size.map(|bytes| size(bytes).into())),
+        ("receive_window", tcp.receive_window.map(|size| window(size).into())),
+        ("initial_window", tcp.initial_window.map(|size| window(size).into())),
+        ("initial_ssthresh", tcp.initial_ssthresh.map(|size| window(size).into())),
+        ("ack_every", tcp.ack_every.map(|count| i64::from(count).into())),
+        ("ack_delay", tcp.ack_delay.map(|delay| time(delay).into())),
+        ("sack_blocks", tcp.sack_blocks.map(|count| i64::from(count).into())),
+        ("limited_transmit", tcp.limited_transmit.map(Value::from)),
+        ("halving", tcp.halving.map(|of| halving(of).into())),
+        ("rto_initial", tcp.rto_initial.map(|rto| time(rto).into())),
+        ("rto_min", tcp.rto_min.map(|rto| time(rto).into())),
+        ("rto_max", tcp.rto_max.map(|rto| time(rto).into())),
+        ("rto_tick", tcp.rto_tick.map(|tick| time(tick).into())),
+        ("window", tcp.window.as_ref().map(policy)),
+    ];
+    values
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .for_each(|(key, value)| put(&mut table, key, value));
+    table
+}
+
+/// What only a flow over SCTP has.
+fn association(table: &mut Table, sctp: &Sctp) {
+    put(table, "udp", sctp.udp);
+    put(table, "streams", i64::from(sctp.streams));
+    put(table, "unordered", sctp.unordered);
+    put(table, "immediate", sctp.immediate);
+    let one = |key: &str, value: Value| Value::Table(Table::from_iter([(key.to_owned(), value)]));
+    let reliability = match sctp.reliability {
+        Reliability::Full => "full".into(),
+        Reliability::Lifetime(ms) => one("lifetime", format!("{ms} ms").into()),
+        Reliability::Retransmissions(n) => one("retransmissions", i64::from(n).into()),
+        Reliability::Priority(n) => one("priority", i64::from(n).into()),
+    };
+    put(table, "reliability", reliability);
+    let mut protocol = protocol(&sctp.config);
+    if let Some(primary) = &sctp.primary {
+        put(&mut protocol, "primary", primary.as_str());
+    }
+    put(&mut protocol, "pairs", if sctp.all_pairs { "all" } else { "one-per-peer" });
+    put(table, "sctp", protocol);
+}
+
+fn policy(spec: &PolicySpec) -> Value {
+    let settings = spec.settings.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
+    Table::from_iter([("name".to_owned(), spec.name.as_str().into())].into_iter().chain(settings)).into()
+}
+
+/// `[flow.sctp]`: every parameter and every rule.
+fn protocol(config: &Config) -> Table {
+    debug_assert!(matches!(config.pairs, Pairs::All | Pairs::OnePerPeer));
+    let mut table = Table::new();
+    let policies = [
+        ("new", &config.new_data),
+        ("fast", &config.fast),
+        ("timeout", &config.timeout),
+        ("window", &config.window),
+    ];
+    policies.into_iter().for_each(|(key, spec)| put(&mut table, key, policy(spec)));
+    let times = [
+        ("rto_initial", Some(config.rto_initial)),
+        ("rto_min", Some(config.rto_min)),
+        ("rto_max", Some(config.rto_max)),
+        ("cookie_life", Some(config.cookie_life)),
+        ("max_init_timeout", config.max_init_timeout),
+        ("sack_delay", Some(config.sack_delay)),
+    ];
+    times
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .for_each(|(key, value)| put(&mut table, key, time(value)));
+    put(&mut table, "heartbeat_interval", config.heartbeat_interval.map_or("off".to_owned(), time));
+    let counts = [
+        ("max_burst", config.max_burst),
+        ("association_max_retrans", config.association_max_retrans),
+        ("path_max_retrans", config.path_max_retrans),
+        ("max_init_retransmits", config.max_init_retransmits),
+        ("heartbeat_max_burst", config.heartbeat_max_burst),
+        ("sack_every", config.sack_every),
+        ("outbound_streams", config.outbound_streams.into()),
+        ("inbound_streams", config.inbound_streams.into()),
+        ("first_ssn", config.first_ssn.into()),
+    ];
+    counts.into_iter().for_each(|(key, value)| put(&mut table, key, i64::from(value)));
+    let optional = [
+        ("pf_max_retrans", config.pf_max_retrans, "off"),
+        ("primary_switchover_max_retrans", config.primary_switchover_max_retrans, "off"),
+        ("shutdown_guard", config.shutdown_guard, "off"),
+        ("first_tsn", config.first_tsn, "random"),
+    ];
+    for (key, value, none) in optional {
+        put(&mut table, key, value.map_or(Value::from(none), |value| i64::from(value).into()));
+    }
+    put(&mut table, "receive_buffer", size(config.receive_buffer));
+    if let Some(bytes) = config.send_buffer {
+        put(&mut table, "send_buffer", size(bytes));
+    }
+    put(&mut table, "initial_ssthresh", config.initial_ssthresh.map_or("none".to_owned(), size));
+    put(&mut table, "heartbeat_jitter", config.heartbeat_jitter);
+    put(&mut table, "mtu_discovery", config.mtu_discovery);
+    put(&mut table, "rehome", config.rehome);
+    extensions(&mut table, config);
+    for (key, _) in Rules::CHOICES {
+        put(&mut table, key, config.rules.get(key).unwrap_or_default());
+    }
+    for key in Rules::NUMBERS {
+        let number = config.rules.get(key).and_then(|text| text.parse::<i64>().ok());
+        put(&mut table, key, number.unwrap_or_default());
+    }
+    table
+}
+
+fn extensions(table: &mut Table, config: &Config) {
+    let on = &config.extensions;
+    let switches = [
+        ("partial_reliability", on.partial_reliability),
+        ("reconfiguration", on.reconfiguration),
+        ("authentication", on.authentication),
+        ("dynamic_addresses", on.addresses),
+        ("interleaving", on.interleaving),
+        ("zero_checksum", on.zero_checksum),
+        ("ecn", on.ecn),
+    ];
+    switches.into_iter().for_each(|(key, value)| put(table, key, value));
+    let kinds = config.authenticated_chunks.iter().map(|kind| Value::from(i64::from(*kind)));
+    put(table, "authenticated_chunks", Value::Array(kinds.collect()));
+    let secret = config.shared_key.as_ref().map(|key| String::from_utf8_lossy(&key.secret).into_owned());
+    put(table, "shared_key", secret.unwrap_or_else(|| "none".to_owned()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_read_back_as_the_same_number() {
+        for share in [0.0, 1.0, 0.5, 0.015, 0.001, 1e-6, 0.1 + 0.2, 0.3333333333333333, 1.5e-9, 0.07] {
+            let text = percent(share);
+            assert_eq!(super::super::units::percent(&text), Ok(share), "{text}");
+        }
+        assert_eq!([percent(0.015), percent(0.5), percent(1.0)], ["1.5 %", "50 %", "100 %"]);
+    }
+}
