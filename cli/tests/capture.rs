@@ -73,7 +73,7 @@ struct Judged {
     fields: Vec<String>,
 }
 
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 11] = [
     "frame.interface_name",
     "frame.time_epoch",
     "frame.len",
@@ -82,6 +82,8 @@ const FIELDS: [&str; 9] = [
     "sctp.checksum.status",
     "ip.checksum.status",
     "udp.checksum.status",
+    "tcp.checksum.status",
+    "frame.protocols",
     "_ws.malformed",
 ];
 
@@ -98,8 +100,13 @@ impl Judged {
     fn fault(&self) -> Option<String> {
         let status = |field, good: &[&str]| good.contains(&self.field(field));
         let time = self.field("frame.time_epoch");
+        let protocols = self.field("frame.protocols");
+        let carries = |protocol: &str| protocols.split(':').any(|part| part == protocol);
+        let own: Vec<_> = ["sctp", "tcp", "udp"].into_iter().filter(|protocol| carries(protocol)).collect();
         let judgements = [
-            (status("sctp.checksum.status", &["1"]), "its checksum"),
+            (!own.is_empty(), "it is of no transport"),
+            (status("sctp.checksum.status", if carries("sctp") { &["1"] } else { &[""] }), "its checksum"),
+            (status("tcp.checksum.status", if carries("tcp") { &["1"] } else { &[""] }), "its TCP checksum"),
             // Neither IPv6 nor SCTP on IP have those two.
             (status("ip.checksum.status", &["1", ""]), "the checksum of its IP header"),
             (status("udp.checksum.status", &["1", ""]), "its UDP checksum"),
@@ -116,7 +123,12 @@ impl Judged {
 fn judge(capture: &Path) -> Result<Vec<Judged>, String> {
     let mut tshark = Command::new("tshark");
     tshark.arg("-r").arg(capture).args(["-n", "-T", "fields", "-E", "separator=/t"]);
-    for option in ["sctp.checksum:CRC-32c", "ip.check_checksum:TRUE", "udp.check_checksum:TRUE"] {
+    for option in [
+        "sctp.checksum:CRC-32c",
+        "ip.check_checksum:TRUE",
+        "udp.check_checksum:TRUE",
+        "tcp.check_checksum:TRUE",
+    ] {
         tshark.args(["-o", option]);
     }
     tshark.args(FIELDS.iter().flat_map(|field| ["-e", field]));

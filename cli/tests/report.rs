@@ -67,22 +67,35 @@ fn a_browser_draws_every_trace() {
         return skip("a_browser_draws_every_trace", "there is no Chromium");
     };
     let directory = tempfile::tempdir().expect("a directory");
-    let (page, _) = report(directory.path(), &[&example("outage")]);
+    let (page, _) = report(directory.path(), &[&example("outage"), "--set", "stop=14 s"]);
     let traces = figure(&page)["data"].as_array().map_or(0, Vec::len);
-    let profile = directory.path().join("profile");
-    let output = Command::new(browser)
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-quic"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .arg(format!("--user-data-dir={}", profile.display()))
-        .args(["--virtual-time-budget=20000", "--dump-dom"])
-        .arg(format!("file://{}", directory.path().join("page.html").display()))
-        .output()
-        .expect("the browser runs");
-    let dom = String::from_utf8_lossy(&output.stdout);
+    let dom = shown_by(browser, directory.path());
     let start = &dom[dom.find("<html").expect("the browser shows a page")..];
     let root = &start[..start.find('>').expect("the element ends")];
     assert!(!root.contains("data-error"), "{root}");
     assert!(root.contains(&format!("data-traces=\"{traces}\"")), "{root}");
+}
+
+/// The page as the browser has changed it.
+fn shown_by(browser: &str, directory: &Path) -> String {
+    let output = Command::new("timeout")
+        .args([
+            "120",
+            browser,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-quic",
+        ])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .arg(format!("--user-data-dir={}", directory.join("profile").display()))
+        .args(["--virtual-time-budget=20000", "--dump-dom"])
+        .arg(format!("file://{}", directory.join("page.html").display()))
+        .output()
+        .expect("timeout runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 fn installed(program: &str) -> bool {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The entry of a result at the end of `path`. Items of lists are found by their `name`, those of link directions
-/// by "link a>b". The error is the first step that leads nowhere.
+/// by "link a>b", those of radios by "node channel". The error is the first step that leads nowhere.
 pub(crate) fn entry<'v>(result: &'v Value, path: &str) -> Result<&'v Value, String> {
     path.split('.').try_fold(result, |value, step| child(value, step).ok_or_else(|| step.to_owned()))
 }
@@ -43,7 +43,9 @@ fn child<'v>(value: &'v Value, step: &str) -> Option<&'v Value> {
 fn item_names(item: &Value) -> Vec<String> {
     let name = item["name"].as_str().unwrap_or_default();
     let direction = item["direction"].as_str().map(|direction| format!("{name} {direction}"));
-    direction.into_iter().chain([name.to_owned()]).collect()
+    let radio = item["node"].as_str().zip(item["channel"].as_str());
+    let radio = radio.map(|(node, channel)| format!("{node} {channel}"));
+    direction.into_iter().chain(radio).chain([name.to_owned()]).collect()
 }
 
 /// How the entries of a list or table are addressed.

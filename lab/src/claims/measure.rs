@@ -100,7 +100,7 @@ pub(super) const KEYS: &[Key<Draft<MeasureDraft>>] = &[
         name: "result",
         takes: "keys, with dots between",
         default: Default::Text("not an entry of the result"),
-        doc: "An entry of what `anabranch run --json` prints for the run (`flows.transfer.completion`, `links.primary a>b.dropped`), or of what a model gives.",
+        doc: "An entry of what `anabranch run --json` prints for the run (`flows.transfer.completion`, `links.primary a>b.dropped`, `stations.a0 air.drops.queue`), or of what a model gives.",
         read: |draft, at| at.string().map(|path| draft.of.result = Some(path.to_owned())),
     },
     Key {

@@ -11,6 +11,8 @@ use super::record::{FlowRecord, PathRecord, Recorder};
 const COLORS: [&str; 6] = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"];
 const DROPPED: &str = "#d00000";
 const NEUTRAL: &str = "#888888";
+/// Up to so many points a trace is drawn as SVG, which every browser has; beyond, WebGL is faster.
+const SVG: usize = 2000;
 /// Height of a chart and of the gap above it, in pixels.
 const CHART: u32 = 250;
 const BAR: u32 = 90;
@@ -216,7 +218,7 @@ fn axis(name: &str, number: usize) -> String {
 
 fn trace(row: usize, name: &str, columns: Columns) -> Value {
     json!({
-        "type": "scattergl",
+        "type": if columns.x.len() > SVG { "scattergl" } else { "scatter" },
         "name": text(name),
         "legend": axis("legend", row),
         "xaxis": "x",

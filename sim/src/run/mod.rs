@@ -36,6 +36,18 @@ pub struct RunOptions<'a> {
     pub extra_polls: bool,
 }
 
+impl std::fmt::Debug for RunOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let RunOptions { policies, observer, progress, extra_polls, .. } = self;
+        f.debug_struct("RunOptions")
+            .field("policies", policies)
+            .field("observed", &observer.is_some())
+            .field("watched", &progress.is_some())
+            .field("extra_polls", extra_polls)
+            .finish_non_exhaustive()
+    }
+}
+
 /// How far a run is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Progress {

@@ -222,7 +222,9 @@ impl Document {
         }
         air::check(&root, &draft.scenario)?;
         if senders.is_empty() {
-            return Err(root.error_below("flow", "nothing is sent").hint("add a table `[[flow]]`"));
+            return Err(root
+                .error_below("flow", "this key is missing: nothing is sent")
+                .hint("add a table `[[flow]]`"));
         }
         let nodes = nodes_of(&draft, &links)?;
         for (at, link) in links.iter().zip(&draft.scenario.links) {

@@ -4,10 +4,11 @@
 //! something happens next, [`Channel::advance`] lets it happen and tells what was delivered or dropped. The channel
 //! knows nothing of what a packet is but its size.
 //!
-//! A frame is one entry in the agenda, which passes from neighbour to neighbour in order of distance: first its beginning
+//! A frame is one entry in an agenda, which passes from neighbour to neighbour in order of distance: first its beginning
 //! reaches each of them, then its end. So a frame costs what its neighbours cost, however many radios there are. At
 //! equal times stations act first, then ends are heard, then beginnings: two stations whose backoffs end in the same
-//! slot both transmit.
+//! slot both transmit. Stations that no chain of neighbours joins are in different groups, each with an agenda of its
+//! own: it stays short.
 
 mod frames;
 mod neighbours;
@@ -22,7 +23,7 @@ use anabranch_proto::Time;
 use smallvec::SmallVec;
 
 use crate::chance::Draws;
-use crate::engine::agenda::{Agenda, Entity};
+use crate::engine::agenda::Agenda;
 use crate::medium::wire::DropCause;
 #[cfg(test)]
 use crate::medium::wire::Occupancy;
@@ -48,7 +49,10 @@ pub(crate) struct Channel<F> {
     stations: Vec<Station<F>>,
     /// By station: its frames that are still heard somewhere.
     flights: Vec<SmallVec<[Wave; 2]>>,
-    /// Stations, then their flights.
+    groups: Vec<Group>,
+    /// By station: its group, and its number there.
+    member: Vec<(u32, u32)>,
+    /// The next of every group.
     agenda: Agenda,
     /// The frames that have gone on the air, for whoever observes.
     sent: Option<Vec<Air>>,
@@ -63,6 +67,14 @@ struct Wave {
     reached: u32,
     /// Neighbours that it has passed.
     passed: u32,
+}
+
+/// Stations that neighbours join.
+#[derive(Debug)]
+struct Group {
+    stations: Vec<StationId>,
+    /// By number in the group: stations, then their flights.
+    agenda: Agenda,
 }
 
 /// What has become of a packet.
@@ -91,11 +103,21 @@ impl<F> Channel<F> {
         let station = |(id, radio): (StationId, &Radio)| {
             Station::new(id, &dcf, radio.queue, Draws::new(root, &radio.stream))
         };
+        let neighbours = Neighbours::new(&places, &*reception);
+        let groups = neighbours.groups().into_iter();
+        let agenda = |stations: &Vec<StationId>| Agenda::new(2 * stations.len());
+        let groups: Vec<_> = groups.map(|stations| Group { agenda: agenda(&stations), stations }).collect();
+        let mut member = vec![(0, 0); radios.len()];
+        for (group, Group { stations, .. }) in (0..).zip(&groups) {
+            (0..).zip(stations).for_each(|(number, station)| member[*station as usize] = (group, number));
+        }
         Channel {
-            neighbours: Neighbours::new(&places, &*reception),
+            agenda: Agenda::new(groups.len()),
+            groups,
+            member,
+            neighbours,
             stations: (0..).zip(radios).map(station).collect(),
             flights: vec![SmallVec::new(); radios.len()],
-            agenda: Agenda::new(2 * radios.len()),
             sent: None,
             dcf,
             reception,
@@ -113,6 +135,7 @@ impl<F> Channel<F> {
     ) -> Result<(), F> {
         self.stations[from as usize].offer(now, &self.dcf, to, size, packet)?;
         self.await_station(from);
+        self.await_group(self.member[from as usize].0);
         Ok(())
     }
 
@@ -123,12 +146,23 @@ impl<F> Channel<F> {
 
     /// Everything that happens at `now` happens.
     pub(crate) fn advance(&mut self, now: Time, fates: &mut Vec<Fate<F>>) {
-        while let Some((time, entity)) = self.agenda.pop(now) {
-            let stations = self.stations.len() as Entity;
-            match entity.checked_sub(stations) {
-                None => self.wake(time, entity, fates),
-                Some(station) => self.fly(time, station, fates),
+        while let Some((_, group)) = self.agenda.pop(now) {
+            while let Some((time, entity)) = self.groups[group as usize].agenda.pop(now) {
+                let stations = &self.groups[group as usize].stations;
+                match (entity as usize).checked_sub(stations.len()) {
+                    None => self.wake(time, stations[entity as usize], fates),
+                    Some(number) => self.fly(time, stations[number], fates),
+                }
             }
+            self.await_group(group);
+        }
+    }
+
+    fn await_group(&mut self, group: u32) {
+        match self.groups[group as usize].agenda.peek() {
+            None => self.agenda.clear(group),
+            Some(time) if time == self.agenda.time(group) => {}
+            Some(time) => self.agenda.set(group, time, u64::from(group)),
         }
     }
 
@@ -194,9 +228,12 @@ impl<F> Channel<F> {
     }
 
     fn await_station(&mut self, id: StationId) {
+        let (group, number) = self.member[id as usize];
+        let agenda = &mut self.groups[group as usize].agenda;
         match self.stations[id as usize].deadline() {
-            Time::NEVER => self.agenda.clear(id),
-            deadline => self.agenda.set(id, deadline, u64::from(id)),
+            Time::NEVER => agenda.clear(number),
+            deadline if deadline == agenda.time(number) => {}
+            deadline => agenda.set(number, deadline, u64::from(number)),
         }
     }
 
@@ -212,14 +249,15 @@ impl<F> Channel<F> {
     /// The next that happens to a station's frames: the end or the beginning of one reaches its next neighbours.
     fn await_flight(&mut self, from: StationId) {
         let neighbours = self.neighbours.of(from);
-        let stations = self.stations.len() as u64;
-        let entity = stations as Entity + from;
+        let (group, number) = self.member[from as usize];
+        let Group { stations, agenda } = &mut self.groups[group as usize];
+        let stations = stations.len() as u32;
         match self.flights[from as usize].iter().filter_map(|wave| wave.next(neighbours)).min() {
             // Ends are numbered before beginnings.
             Some((time, begins)) => {
-                self.agenda.set(entity, time, stations * (1 + u64::from(begins)) + u64::from(from));
+                agenda.set(stations + number, time, u64::from(stations * (1 + u32::from(begins)) + number));
             }
-            None => self.agenda.clear(entity),
+            None => agenda.clear(stations + number),
         }
     }
 

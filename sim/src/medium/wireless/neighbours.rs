@@ -56,6 +56,30 @@ impl Neighbours {
         &self.all[self.begin[station] as usize..self.begin[station + 1] as usize]
     }
 
+    /// The stations in groups that neighbours join, each group and all of them by number.
+    pub(super) fn groups(&self) -> Vec<Vec<StationId>> {
+        let mut seen = vec![false; self.begin.len() - 1];
+        let mut groups = Vec::new();
+        for first in 0..seen.len() as StationId {
+            if std::mem::replace(&mut seen[first as usize], true) {
+                continue;
+            }
+            let mut group = vec![first];
+            let mut next = 0;
+            while let Some(station) = group.get(next).copied() {
+                next += 1;
+                for neighbour in self.of(station) {
+                    if !std::mem::replace(&mut seen[neighbour.station as usize], true) {
+                        group.push(neighbour.station);
+                    }
+                }
+            }
+            group.sort_unstable();
+            groups.push(group);
+        }
+        groups
+    }
+
     /// Whether two stations sense each other.
     pub(super) fn sense(&self, a: StationId, b: StationId) -> bool {
         self.of(a).iter().any(|neighbour| neighbour.station == b && neighbour.sensed)
@@ -138,6 +162,13 @@ mod tests {
                 |other: &StationId| *other != station && distance(*place, places[*other as usize]) <= 812.0;
             assert_eq!(found, (0..300).filter(near).collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn groups_do_not_hear_each_other() {
+        let places: Vec<_> =
+            (0..6).map(|n| [if n % 2 == 0 { 0.0 } else { 5000.0 }, 800.0 * f64::from(n / 2)]).collect();
+        assert_eq!(Neighbours::new(&places, &paper()).groups(), [[0, 2, 4], [1, 3, 5]]);
     }
 
     #[test]

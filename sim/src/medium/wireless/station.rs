@@ -62,7 +62,8 @@ struct Access {
     slots: Option<u32>,
     /// Up to when slots have been counted, or when the backoff was drawn.
     counted: Time,
-    draws: Draws,
+    /// Seldom used: not between what every event looks at.
+    draws: Box<Draws>,
     drawn: u64,
 }
 
@@ -112,7 +113,7 @@ impl<F> Station<F> {
             cw: dcf.cw_min,
             slots: None,
             counted: Time::ZERO,
-            draws,
+            draws: Box::new(draws),
             drawn: 0,
         };
         Station {

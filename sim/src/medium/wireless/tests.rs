@@ -145,7 +145,6 @@ fn one_cell() {
             let cell = Saturated::new(dcf.clone(), paper(), &places, 1);
             let mut cell = (0..count).fold(cell, |cell, station| cell.send(&[station, count]));
             let found = cell.run(60);
-            println!("{count} {found}");
             near(found, expected, if dcf.rts_threshold.is_some() { 0.01 } else { 0.02 });
         }
     }
@@ -156,7 +155,6 @@ fn hidden_pair() {
     for (dcf, expected, drops) in [(dcf(), 1390.0, 2.4), (slow_control(), 1337.0, 3.2)] {
         let mut pair = Saturated::new(dcf, paper(), &in_a_row(3, 300.0), 1).send(&[0, 1]).send(&[2, 1]);
         let found = pair.run(100);
-        println!("{found} {} {:?}", pair.answered(&[0, 2]), pair.statistics(0));
         near(found, expected, 0.01);
         assert!((pair.answered(&[0, 2]) - 0.75).abs() < 0.015);
         let given_up = pair.statistics(0).drops.rts_retries + pair.statistics(2).drops.rts_retries;
@@ -171,7 +169,6 @@ fn sensing_pair() {
     let reception = Range::new(370.0, 812.0, 812.0, None);
     let mut pair = Saturated::new(dcf(), reception, &in_a_row(3, 300.0), 1).send(&[0, 1]).send(&[2, 1]);
     let found = pair.run(100);
-    println!("{found} {} {:?}", pair.answered(&[0, 2]), pair.statistics(0));
     near(found, 1467.0, 0.007);
     let Statistics { rts, collisions, .. } = pair.statistics(0);
     assert!((collisions.slot as f64 / rts.sent as f64 - 0.06).abs() < 0.01);
@@ -186,18 +183,14 @@ fn chains() {
         (300.0, 370.0, 520.0, 3, 430.0, 0.04),
         (200.0, 250.0, 550.0, 2, 715.0, 0.02),
         (200.0, 250.0, 550.0, 3, 483.0, 0.04),
-        (300.0, 370.0, 520.0, 4, 247.0, 0.2),
-        (200.0, 250.0, 550.0, 4, 338.0, 0.2),
-        (300.0, 370.0, 520.0, 16, 234.0, 0.2),
-        (200.0, 250.0, 550.0, 16, 207.0, 0.2),
+        (300.0, 370.0, 520.0, 4, 247.0, 0.1),
+        (200.0, 250.0, 550.0, 4, 338.0, 0.1),
+        (300.0, 370.0, 520.0, 16, 234.0, 0.1),
+        (200.0, 250.0, 550.0, 16, 207.0, 0.1),
     ] {
         let places = in_a_row(hops + 1, spacing);
         let mut chain = Saturated::new(dcf(), ns2(decode, sense), &places, 1).send(&way[..=hops as usize]);
         let found = chain.run(60);
-        println!("{spacing} {hops}: {found} {expected} {}", chain.answered(&way[..hops as usize]));
-        if tolerance > 0.1 {
-            continue;
-        }
         near(found, expected, tolerance);
     }
 }
