@@ -5,9 +5,9 @@ mod scenarios;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use anabranch_proto::{Duration, PolicySpec};
+use anabranch_proto::{Duration, Policies, PolicySpec};
 use anabranch_sim::results::RunResult;
-use anabranch_sim::scenario::{Loss, Queue, Scenario, Traffic};
+use anabranch_sim::scenario::{Document, Loss, Queue, Scenario, Traffic};
 use anabranch_sim::{CsvSeries, Item, RunError, RunOptions, check, run};
 
 fn result(scenario: &Scenario) -> RunResult {
@@ -22,6 +22,25 @@ fn a_transfer_completes() {
     assert_eq!(flow.packets, run.links[1].packets, "one hop");
     assert!(run.ended > 0.1 + flow.completion.unwrap());
     assert_eq!(flow.goodput, 16e6 / flow.completion.unwrap());
+}
+
+/// Twenty flows through a queue that marks: CWR goes with data, or once for each reduction, not once for each ECNE. Beside the packets
+/// with data, which 2 MB in messages of 1,452 bytes need, come less than one in ten.
+#[test]
+fn marks_cost_few_packets() {
+    let mut text = std::fs::read_to_string("../scenarios/ecn.toml").expect("a scenario");
+    text = text[..text.find("[[flow]]").expect("a flow")].replace("2 Mbit/s", "20 Mbit/s");
+    for flow in 0..20 {
+        let send = "send = \"2 MB\"\nmessage_size = \"1452 B\"\n[flow.sctp]\necn = true\n";
+        text += &format!("[[flow]]\nname = \"f{flow}\"\nfrom = \"home\"\nto = \"server\"\n{send}");
+    }
+    let document = Document::parse("ecn", &text).unwrap_or_else(|e| panic!("{}", e.render(false)));
+    let scenario =
+        document.scenario("ecn", &Policies::default()).unwrap_or_else(|e| panic!("{}", e.render(false)));
+    let run = result(&scenario);
+    let forward = run.links.iter().find(|link| link.direction == "home>server").expect("the link");
+    let chunks: u64 = run.flows.iter().flat_map(|flow| &flow.paths).map(|path| path.chunks).sum();
+    assert!(forward.packets * 10 < chunks * 11, "{} packets for {chunks} chunks", forward.packets);
 }
 
 #[test]
