@@ -27,10 +27,11 @@ bench:
 	cargo bench --quiet --package anabranch-proto --bench codec
 	cargo run --release --quiet --manifest-path bench/peers/Cargo.toml
 	bench/versus-ns2
+	bench/radios-versus-ns2
 	bench/net
 
-# Beside other people's stacks, dcsctp and (with Debian's libusrsctp-dev and a C compiler) usrsctp: every row of a matrix,
-# with the peer in both roles; several paths for root. Half a minute; writes docs/interop.md if everything ran.
+# Beside other people's stacks, dcsctp, (with Debian's libusrsctp-dev and a C compiler) usrsctp and (with user-mode-linux, for root)
+# the Linux kernel: every row of a matrix, with the peer in both roles. Three minutes; writes docs/interop.md if everything ran.
 interop:
 	cargo test --quiet --manifest-path interop/Cargo.toml
 	cargo run --quiet --manifest-path interop/Cargo.toml

@@ -1,9 +1,11 @@
 //! `anabranch reproduce`: runs what papers describe, and holds it against what they say.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
 use anabranch_lab::claims::{Outcome, Paper, PaperError, Plan, PlanError};
+use anabranch_sim::scenario::error::{listed, nearest};
 use serde_json::{Value, json};
 
 use crate::output::{fail, print, print_json, refuse, refuse_scenario};
@@ -85,7 +87,7 @@ fn judge<'p>(arguments: &Arguments, papers: &'p [Paper]) -> Result<Vec<Judged<'p
         |paper: &'p Paper| Plan::new(paper, arguments.seeds, wants).map_err(|error| refuse_plan(&error));
     let plans = papers.iter().map(|paper| Ok((paper, plan(paper)?))).collect::<Result<Vec<_>, u8>>()?;
     if plans.iter().all(|(_, plan)| plan.claims() == 0) {
-        return Err(refuse(format!("there is no claim `{}`", arguments.claim.join("`, `"))));
+        return Err(refuse(no_such_claim(&arguments.claim, papers)));
     }
     let bar = Mutex::new(Progress::new(plans.iter().map(|(_, plan)| plan.size()).sum()));
     let threads = arguments.threads.map(usize::from);
@@ -105,6 +107,18 @@ fn judge<'p>(arguments: &Arguments, papers: &'p [Paper]) -> Result<Vec<Judged<'p
     }
     take_away(&bar);
     Ok(judged)
+}
+
+/// What to say of claims that no paper has: the nearest of those that there are, or of their groups.
+fn no_such_claim(wanted: &[String], papers: &[Paper]) -> String {
+    let ids = || papers.iter().flat_map(|paper| &paper.cases).map(|case| case.id.as_str());
+    let groups: BTreeSet<&str> = ids().map(|id| id.split('/').next().unwrap_or(id)).collect();
+    let hint = |name: &String| nearest(name, groups.iter().copied()).or_else(|| nearest(name, ids()));
+    let missing = format!("there is no claim `{}`", wanted.join("`, `"));
+    match wanted.iter().find_map(hint) {
+        Some(near) => format!("{missing}; did you mean `{near}`?"),
+        None => format!("{missing}; there are {}", listed(groups)),
+    }
 }
 
 fn take_away(bar: &Mutex<Progress>) {

@@ -112,6 +112,7 @@ mod tests {
             flows: vec![flow],
             links: Vec::new(),
             stations: Vec::new(),
+            traffic: Vec::new(),
             fairness: None,
             increase: None,
             measured: None,

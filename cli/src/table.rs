@@ -180,6 +180,7 @@ mod tests {
             ended: 20.0,
             flows: vec![flow],
             links: vec![link("wifi", "s>r", 72), link("wifi", "r>s", 0)],
+            traffic: Vec::new(),
             stations: Vec::new(),
             fairness: Some(1.0),
             increase: None,

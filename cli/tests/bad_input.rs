@@ -51,6 +51,12 @@ fn wrong_arguments_are_refused() {
         (&["run", good, "--vary", "link.wire.rate=1 Mbit/s,,2 Mbit/s"], "empty value"),
         (&["run", good, "--vary", "link.wire.rate=1 Mbit/s,2 Mbps"], "--vary:1:"),
         (&["run", good, "--vary", "flow.transfer.sctp.era=rfc9260,rfc1"], "there is no era"),
+        (&["run", good, "--set", "flow.transfer.sctp.fairness=1"], "the nearest of"),
+        (&["reproduce", "receive-buffer-blocking", "--claim", "tabel1"], "did you mean `table1`?"),
+        (
+            &["reproduce", "receive-buffer-blocking", "--claim", "figure 9"],
+            "there are `blocking`, `case-study`",
+        ),
         (&["run", good, "--seeds", "0"], "--seeds"),
         (&["run", good, "--seed", "-1"], "'-1'"),
         (&["run", good, "--threads", "0"], "--threads"),

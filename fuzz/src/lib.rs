@@ -10,6 +10,7 @@
 //! | `endpoint` | packets, calls, timers | no panic, an end to every drain, bounded memory |
 //! | `extensions` | a peer that has agreed on extensions, and calls | no panic, an end to every drain, bounded memory |
 //! | `script` | text | the reader and the runner of packet scripts do not panic |
+//! | `storm` | seeds of storms | two honest ends in a network that loses, replays, breaks and mutates: as `proto/tests/storm` says |
 //! | `delivery` | what a network does to packets | each message at most once, in order; exactly once when it heals |
 //!
 //! `make fuzz SECONDS=60` runs all. A structured input is a row of small numbers, read from the front, so that
@@ -28,9 +29,16 @@ pub mod memory;
 pub mod peer;
 pub mod sacks;
 pub mod script;
+pub mod storm;
 
+#[path = "../../proto/tests/storm/config.rs"]
+mod config;
+#[path = "../../proto/tests/storm/mutate.rs"]
+mod mutate;
 #[path = "../../proto/tests/support/mod.rs"]
 pub mod support;
+#[path = "../../proto/tests/storm/world.rs"]
+mod world;
 
 /// All endpoints here count their bytes: `endpoint` bounds them.
 #[global_allocator]

@@ -87,6 +87,8 @@ pub struct Bench {
     pub without_checksum: u64,
     /// Whether packets and what the peer says are printed.
     trace: bool,
+    /// How long is waited, if not as long as the peer needs.
+    pub patience: Option<Duration>,
     /// Anything that must not happen.
     wrong: VecDeque<String>,
 }
@@ -96,6 +98,7 @@ impl Bench {
         let config = config(&*peer, make);
         Bench {
             trace,
+            patience: None,
             end: endpoint(&config, 0),
             peer,
             config,
@@ -227,8 +230,16 @@ impl Bench {
         self.told.iter().filter_map(arrived).collect()
     }
 
-    /// What the peer has given up.
+    /// The ticks of the peer's clock.
+    pub fn peer_tick(&self) -> Duration {
+        self.peer.tick()
+    }
+
+    /// What the peer may have given up: what it says, or anything if it does not say.
     pub fn failed_there(&self) -> Vec<u32> {
+        if !self.peer.tells_what_it_gave_up() {
+            return (0..u32::MAX >> 16).collect();
+        }
         let failed = |told: &Told| if let Told::Failed(number) = told { Some(*number) } else { None };
         self.told.iter().filter_map(failed).collect()
     }
@@ -255,7 +266,7 @@ impl Bench {
     }
 
     fn limit(&self) -> Time {
-        self.now + self.peer.patience()
+        self.now + self.patience.unwrap_or_else(|| self.peer.patience())
     }
 
     fn alive(&mut self, what: &str, limit: Time) -> Done {

@@ -2,8 +2,9 @@
 //! what passed.
 //!
 //! `dcsctp` runs in process and in virtual time, between two endpoints nothing but a small network that delays and
-//! loses. usrsctp is `peer.c`, a process of its own on usrsctp's public interface, in UDP on loopback; what leaves
-//! and arrives goes through the same small network. Rows with several paths run on `anabranch-net`, in network
+//! loses. usrsctp is `peer.c`, a process of its own on usrsctp's public interface, in UDP on loopback; the Linux kernel is
+//! `kernel.c` in a user-mode kernel, in UDP over a tap interface. What leaves and arrives goes through the same small
+//! network. Rows with several paths run on `anabranch-net`, in network
 //! namespaces, for root.
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "real peers have real clocks")]
@@ -26,7 +27,7 @@ use clap::Parser;
 
 use matrix::Entry;
 
-/// Anabranch against usrsctp and dcsctp: what was tried, and what passed.
+/// Anabranch against usrsctp, the Linux kernel and dcsctp: what was tried, and what passed.
 #[derive(Parser)]
 #[command(after_help = "Examples:
   make interop                              the whole matrix; writes docs/interop.md
@@ -36,7 +37,7 @@ use matrix::Entry;
   interop --json > interop.json             with what each row took, in seconds
 
 Exit status: 0 if no row failed, 1 if one did, 2 if the command line is wrong. What cannot run here (no usrsctp, no
-C compiler, not root) is skipped with one line, and the table is then left as it is; with ANABRANCH_REQUIRE=all that
+user-mode kernel, no C compiler, not root) is skipped with one line, and the table is then left as it is; with ANABRANCH_REQUIRE=all that
 is a failure.")]
 struct Arguments {
     /// Run only what has this in its name, and write no table.

@@ -1,14 +1,19 @@
 //! The matrix: every row, with every peer in both roles.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
+use std::thread;
 use std::time::Instant;
+
+use anabranch_proto::Duration;
 
 use crate::bench::{Bench, Done, Role, Stop};
 use crate::paths;
 use crate::peer::dcsctp::Dcsctp;
-use crate::peer::usrsctp::Usrsctp;
+use crate::peer::foreign::{Foreign, Program};
+use crate::peer::machine::Machine;
 use crate::peer::{Make, Peer, has_no};
 use crate::rows::{ROWS, Row, Run};
 
@@ -17,15 +22,18 @@ use crate::rows::{ROWS, Row, Run};
 pub enum Stack {
     Usrsctp,
     Dcsctp,
+    /// The Linux kernel's.
+    Linux,
 }
 
 impl Stack {
-    pub const ALL: [Stack; 2] = [Stack::Usrsctp, Stack::Dcsctp];
+    pub const ALL: [Stack; 3] = [Stack::Usrsctp, Stack::Linux, Stack::Dcsctp];
 
     pub fn name(self) -> &'static str {
         match self {
             Stack::Usrsctp => "usrsctp",
             Stack::Dcsctp => "dcsctp",
+            Stack::Linux => "linux",
         }
     }
 }
@@ -55,12 +63,26 @@ impl Case {
     }
 }
 
+impl Case {
+    /// Where the stack breaks its RFC in this row.
+    fn wrong(&self) -> Option<&'static str> {
+        self.row.wrong.filter(|(stack, _)| *stack == self.stack).map(|(_, wrong)| wrong)
+    }
+}
+
+/// How long a row is tried that cannot pass.
+const IN_VAIN: Duration = Duration::from_secs(3);
+
 /// What came of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     Passed,
     /// With the peer's own words.
     NotOffered(String),
+    /// It does not pass, and the cause is not known: what is seen.
+    Open(String),
+    /// It cannot pass, for the peer breaks its RFC here: where.
+    PeerWrong(String),
     Failed(String),
     Skipped(String),
 }
@@ -91,18 +113,65 @@ pub fn plan(wanted: impl Fn(&str) -> bool) -> Vec<Case> {
     ROWS.iter().flat_map(of_row).filter(|case| wanted(&case.name())).collect()
 }
 
+/// The stacks that have to be built or booted, or why that is not possible here.
+struct Stacks {
+    usrsctp: Result<Program, String>,
+    linux: Result<Program, String>,
+    /// The programs are in it.
+    _folder: Option<tempfile::TempDir>,
+}
+
+impl Stacks {
+    /// Those that the plan asks for.
+    fn new(plan: &[Case]) -> Stacks {
+        let none = || Err("not wanted".to_owned());
+        let folder = match tempfile::tempdir() {
+            Ok(folder) => folder,
+            Err(error) => {
+                let why = format!("no temporary folder: {error}");
+                return Stacks { usrsctp: Err(why.clone()), linux: Err(why), _folder: None };
+            }
+        };
+        let make = |stack, made: &dyn Fn() -> Result<Program, String>| {
+            if !plan.iter().any(|case| case.stack == stack) {
+                return none();
+            }
+            let made = made();
+            if let Err(why) = &made {
+                eprintln!("skipped: interop: {}: {why}", stack.name());
+            }
+            made
+        };
+        let usrsctp = make(Stack::Usrsctp, &|| {
+            build("peer.c", &["-lusrsctp", "-lpthread"], folder.path()).map(Program::Usrsctp)
+        });
+        let linux = make(Stack::Linux, &|| {
+            let program = build("kernel.c", &[], folder.path())?;
+            Ok(Program::Linux(Arc::new(Machine::boot(&program)?)))
+        });
+        Stacks { usrsctp, linux, _folder: Some(folder) }
+    }
+
+    /// `None`: the stack is a library.
+    fn program(&self, stack: Stack) -> Option<&Result<Program, String>> {
+        match stack {
+            Stack::Usrsctp => Some(&self.usrsctp),
+            Stack::Linux => Some(&self.linux),
+            Stack::Dcsctp => None,
+        }
+    }
+}
+
 /// Runs them one after the other; says each as it ends, if that is wanted.
 pub fn run(plan: &[Case], say: bool, trace: bool) -> Vec<Entry> {
-    let program = plan.iter().any(|case| case.stack == Stack::Usrsctp).then(Program::build);
-    if let Some(Err(why)) = &program {
-        eprintln!("skipped: interop: usrsctp: {why}");
-    }
+    let stacks = Stacks::new(plan);
     let mut entries = Vec::new();
     for case in plan {
         let begun = Instant::now();
-        let outcome = match &program {
-            Some(Err(why)) if case.stack == Stack::Usrsctp => Outcome::Skipped(why.clone()),
-            program => attempt(case, program.as_ref().and_then(|program| program.as_ref().ok()), trace),
+        let outcome = match stacks.program(case.stack) {
+            Some(Err(why)) => Outcome::Skipped(why.clone()),
+            Some(Ok(program)) => attempt(case, Some(program), trace),
+            None => attempt(case, None, trace),
         };
         let entry = Entry { case: *case, outcome, seconds: begun.elapsed().as_secs_f64() };
         if say {
@@ -113,15 +182,25 @@ pub fn run(plan: &[Case], say: bool, trace: bool) -> Vec<Entry> {
     entries
 }
 
-/// Runs one case; `program` is there if the stack is usrsctp.
+/// Runs one case; `program` is there unless the stack is a library.
 fn attempt(case: &Case, program: Option<&Program>, trace: bool) -> Outcome {
-    let done = match (case.row.run, program.filter(|_| case.stack == Stack::Usrsctp)) {
+    let done = match (case.row.run, program) {
+        (Run::Bench(row), Some(program @ Program::Linux(machine))) => {
+            let row = || {
+                machine.enter();
+                beside(case, Some(program), trace, row)
+            };
+            let row = thread::scope(|scope| scope.spawn(row).join());
+            row.unwrap_or_else(|_| Err(Stop::Failed("it panicked: see above".to_owned())))
+        }
         (Run::Bench(row), program) => beside(case, program, trace, row),
-        (Run::Paths(_), None) => Err(Stop::from(has_no("more than one address in dcsctp::api::Options"))),
-        (Run::Paths(from), Some(program)) => match paths::run(&case.name(), &program.path, case.role, from) {
-            Some(done) => done,
-            None => return Outcome::Skipped("no network in a box can be made here".to_owned()),
-        },
+        (Run::Paths(..), None) => Err(Stop::from(has_no("more than one address in dcsctp::api::Options"))),
+        (Run::Paths(from, over), Some(program)) => {
+            match paths::run(&case.name(), program, case.role, (from, over)) {
+                Some(done) => done,
+                None => return Outcome::Skipped("no network in a box can be made here".to_owned()),
+            }
+        }
     };
     judge(done, case)
 }
@@ -129,18 +208,30 @@ fn attempt(case: &Case, program: Option<&Program>, trace: bool) -> Outcome {
 fn beside(case: &Case, program: Option<&Program>, trace: bool, row: fn(&mut Bench) -> Done) -> Done {
     let make = Make { extensions: case.row.extensions, authenticated: case.row.authenticated };
     let peer: Box<dyn Peer> = match program {
-        Some(program) => Box::new(Usrsctp::new(&program.path, &make)?),
+        Some(program) => Box::new(Foreign::new(program, &make)?),
         None => Box::new(Dcsctp::new(&make)?),
     };
-    row(&mut Bench::new(peer, &make, case.role, case.row.weather(), trace))
+    let mut bench = Bench::new(peer, &make, case.role, case.row.weather(), trace);
+    // What is known to be in vain is not waited for.
+    bench.patience = case.wrong().map(|_| IN_VAIN);
+    row(&mut bench)
 }
 
 /// What a peer does not offer is known beforehand; what it offers beyond that is news as well.
 fn judge(done: Done, case: &Case) -> Outcome {
     let expected = !case.row.not_offered.contains(&case.stack);
+    let unexpected = || Outcome::Failed("it passes, and was not expected to: change rows/mod.rs".to_owned());
+    if let Some(wrong) = case.wrong() {
+        return done.map_or_else(|_| Outcome::PeerWrong(wrong.to_owned()), |()| unexpected());
+    }
+    if let Some((stack, role, seen)) = case.row.open
+        && (stack, role) == (case.stack, case.role)
+    {
+        return done.map_or_else(|_| Outcome::Open(seen.to_owned()), |()| unexpected());
+    }
     match done {
         Ok(()) if expected => Outcome::Passed,
-        Ok(()) => Outcome::Failed("it passes, and was not expected to: change rows/mod.rs".to_owned()),
+        Ok(()) => unexpected(),
         Err(Stop::NotOffered(why)) if expected => Outcome::Failed(why),
         Err(Stop::NotOffered(why)) => Outcome::NotOffered(why),
         Err(Stop::Failed(why)) => Outcome::Failed(why),
@@ -151,6 +242,8 @@ fn print(entry: &Entry) {
     let (word, why) = match &entry.outcome {
         Outcome::Passed => ("passed", ""),
         Outcome::NotOffered(why) => ("not offered", why.as_str()),
+        Outcome::PeerWrong(why) => ("peer wrong", why.as_str()),
+        Outcome::Open(why) => ("open", why.as_str()),
         Outcome::Failed(why) => ("FAILED", why.as_str()),
         Outcome::Skipped(why) => ("skipped", why.as_str()),
     };
@@ -161,30 +254,20 @@ fn print(entry: &Entry) {
     let _ = out.flush();
 }
 
-/// `peer.c`, built.
-pub struct Program {
-    pub path: PathBuf,
-    _folder: tempfile::TempDir,
-}
-
-impl Program {
-    /// Builds it; says why that is not possible here.
-    fn build() -> Result<Program, String> {
-        let folder = tempfile::tempdir().map_err(|error| format!("no temporary folder: {error}"))?;
-        let path = folder.path().join("peer");
-        let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/peer.c");
-        let mut command = Command::new(&compiler);
-        command.args(["-std=gnu11", "-O1", "-Wall", "-Wextra", source, "-o"]).arg(&path);
-        command.args(["-lusrsctp", "-lpthread"]);
-        let output = command.output().map_err(|error| format!("{compiler}: {error}"))?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        match output.status.success() {
-            true => Ok(Program { path, _folder: folder }),
-            false if said.contains("usrsctp.h") => {
-                Err("usrsctp.h is missing (Debian: libusrsctp-dev)".to_owned())
-            }
-            false => Err(format!("{compiler} peer.c: {said}")),
+/// Builds a peer of this folder; says why that is not possible here.
+fn build(source: &str, libraries: &[&str], folder: &Path) -> Result<PathBuf, String> {
+    let path = folder.join(source.trim_end_matches(".c"));
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let mut command = Command::new(&compiler);
+    command.args(["-std=gnu11", "-O1", "-Wall", "-Wextra"]);
+    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(source)).arg("-o").arg(&path).args(libraries);
+    let output = command.output().map_err(|error| format!("{compiler}: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    match output.status.success() {
+        true => Ok(path),
+        false if said.contains("usrsctp.h") => {
+            Err("usrsctp.h is missing (Debian: libusrsctp-dev)".to_owned())
         }
+        false => Err(format!("{compiler} {source}: {said}")),
     }
 }

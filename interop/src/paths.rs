@@ -1,11 +1,12 @@
-//! Two hosts joined by two links, in a box, for root: `anabranch-net` on one, usrsctp on the other. The first link is
-//! cut silently in the middle of a transfer, and the second takes over.
+//! Two hosts joined by two links, for root: `anabranch-net` on one, usrsctp or the Linux kernel on the other. The first link
+//! (where we send: that of our primary path) is cut silently in the middle of a transfer, and the other takes over.
 
-use std::path::Path;
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use anabranch_net::{Association, Carrier, Endpoint, Event, Message, Options, PathId, PathState};
+use anabranch_net::{Association, Carrier, Endpoint, Event, Message, Options, PathId, PathReport, PathState};
 use anabranch_proto::Config;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{sleep, timeout};
@@ -13,7 +14,8 @@ use tokio::time::{sleep, timeout};
 use crate::bench::{Done, Role, Stop, ensure};
 use crate::letter::{Arrived, Letter, complaint, fnv};
 use crate::network::{Cut, Network, address};
-use crate::peer::usrsctp::{Process, parse};
+use crate::peer::foreign::{Process, Program, Voice, parse};
+use crate::peer::machine::Machine;
 use crate::peer::{PORTS, STREAMS, Told};
 
 /// Who sends.
@@ -23,7 +25,48 @@ pub enum From {
     Peer,
 }
 
-const UDP: u16 = 9899;
+/// What carries the packets.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Over {
+    Udp,
+    /// IP itself, protocol 132.
+    Raw,
+}
+
+impl Over {
+    /// The UDP port of both ends; none.
+    fn udp(self) -> u16 {
+        match self {
+            Over::Udp => 9899,
+            Over::Raw => 0,
+        }
+    }
+}
+
+/// Where both hosts are.
+enum Site {
+    /// In two network namespaces; the peer is this program.
+    Box(Arc<Network>, std::path::PathBuf),
+    /// The peer is a machine of its own.
+    Machine(Arc<Machine>),
+}
+
+impl Site {
+    fn enter(&self) {
+        match self {
+            Site::Box(network, _) => network.enter(0),
+            Site::Machine(machine) => machine.enter(),
+        }
+    }
+
+    fn cut(&self, link: usize, mended: bool) {
+        match self {
+            Site::Box(network, _) => drop(network.cut(link, Cut::Dropped, mended)),
+            Site::Machine(machine) => machine.cut(link, mended),
+        }
+    }
+}
+
 /// Messages, and bytes of each: 4 MB, 1.6 s on one link of 20 Mbit/s.
 const COUNT: u32 = 800;
 const SIZE: usize = 5000;
@@ -46,33 +89,54 @@ const OPTIONS: [&str; 7] = [
 ];
 
 /// Runs a row; `None` where no network can be made, after a line that says why.
-pub fn run(name: &str, program: &Path, role: Role, from: From) -> Option<Done> {
-    let network = Network::new(&format!("interop: {name}"))?;
-    let network = &network;
+pub fn run(name: &str, program: &Program, role: Role, (from, over): (From, Over)) -> Option<Done> {
+    let site = match program {
+        Program::Usrsctp(path) => Site::Box(Network::new(&format!("interop: {name}"))?, path.clone()),
+        Program::Linux(machine) => Site::Machine(Arc::clone(machine)),
+    };
+    let limited = |limited| match &site {
+        Site::Box(..) => Ok(()),
+        Site::Machine(machine) => machine.limit(limited),
+    };
+    if let Err(why) = limited(true) {
+        return Some(Err(Stop::Failed(why)));
+    }
+    let site = &site;
     let thread = thread::scope(|scope| {
         let row = scope.spawn(move || {
-            network.enter(0);
+            site.enter();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
-                let row = timeout(PATIENCE, row(network, program, role, from)).await;
+                let row = timeout(PATIENCE, row(site, role, from, over)).await;
                 row.unwrap_or_else(|_| Err(Stop::Failed("not in time".to_owned())))
             })
         });
         row.join()
     });
+    if let Site::Machine(machine) = site {
+        machine.cut(0, true);
+    }
+    if let Err(why) = limited(false) {
+        return Some(Err(Stop::Failed(why)));
+    }
     Some(thread.unwrap_or_else(|_| Err(Stop::Failed("it panicked: see above".to_owned()))))
 }
 
-async fn row(network: &Network, program: &Path, role: Role, from: From) -> Done {
-    let endpoint = Endpoint::bind(options(role)).map_err(|error| Stop::Failed(error.to_string()))?;
-    let mut peer = Far::start(network, program).await?;
-    let association = peer.meet(&endpoint, role).await?;
+async fn row(site: &Site, role: Role, from: From, over: Over) -> Done {
+    let endpoint = Endpoint::bind(options(role, over)).map_err(|error| Stop::Failed(error.to_string()))?;
+    let mut peer = Far::start(site, over).await?;
+    let association = peer.meet(&endpoint, role, over).await?;
     both_paths(&association, &mut peer, role).await?;
     let letters = letters();
+    // What we send goes by our primary path, which is where the peer has begun.
+    let link = match from {
+        From::Us => primary(&association).map_or(0, |path| usize::from(path.remote.ip == address(1, 1))),
+        From::Peer => 0,
+    };
     let steps = async {
         sleep(BEFORE_CUT).await;
         // It may block for a moment; so does the world that it is about.
-        network.cut(0, Cut::Dropped, false);
+        site.cut(link, false);
     };
     let transfer = async {
         match from {
@@ -83,20 +147,26 @@ async fn row(network: &Network, program: &Path, role: Role, from: From) -> Done 
     tokio::join!(steps, transfer).1
 }
 
-fn options(role: Role) -> Options {
+fn primary(association: &Association) -> Option<PathReport> {
+    association.paths().into_iter().find(|path| path.primary)
+}
+
+fn options(role: Role, over: Over) -> Options {
     let config = Config {
         port: PORTS[0],
         rto_initial: Duration::from_millis(200),
         rto_min: Duration::from_millis(200),
         rto_max: Duration::from_secs(2),
         path_max_retrans: 2,
+        rehome: true,
         heartbeat_interval: Some(Duration::from_millis(500)),
         sack_delay: Duration::from_millis(20),
         ..Config::default()
     };
     let local = (0..2).map(|link| address(0, link)).collect();
     let listen = role == Role::Client;
-    Options { config, local, carrier: Carrier::Udp(UDP), listen, ..Options::default() }
+    let carrier = if over == Over::Raw { Carrier::Raw } else { Carrier::Udp(over.udp()) };
+    Options { config, local, carrier, listen, ..Options::default() }
 }
 
 fn letters() -> Vec<Letter> {
@@ -105,21 +175,30 @@ fn letters() -> Vec<Letter> {
     (0..COUNT).map(letter).collect()
 }
 
-/// `peer.c` on the other host.
+/// The peer on the other host.
 struct Far {
-    process: Process,
+    voice: Voice,
     lines: UnboundedReceiver<String>,
     told: Vec<Told>,
 }
 
 impl Far {
-    async fn start(network: &Network, program: &Path) -> Result<Far, Stop> {
+    async fn start(site: &Site, over: Over) -> Result<Far, Stop> {
         let (to, lines) = unbounded_channel();
-        let mut command = network.command(1, &program.to_string_lossy());
         // Nobody listens any more: the row is over.
-        let process = Process::start(&mut command, move |line| drop(to.send(line))).map_err(Stop::Failed)?;
-        let mut far = Far { process, lines, told: Vec::new() };
-        far.command(&format!("start {UDP} {UDP}")).await?;
+        let line = move |line| drop(to.send(line));
+        let voice = match site {
+            Site::Box(network, program) => {
+                let mut command = network.command(1, &program.to_string_lossy());
+                Voice::Process(Process::start(&mut command, line).map_err(Stop::Failed)?)
+            }
+            Site::Machine(machine) => {
+                machine.tell(line);
+                Voice::Machine(Arc::clone(machine))
+            }
+        };
+        let mut far = Far { voice, lines, told: Vec::new() };
+        far.command(&format!("start {} {}", over.udp(), over.udp())).await?;
         for option in OPTIONS {
             far.command(option).await?;
         }
@@ -129,13 +208,13 @@ impl Far {
 
     /// Gives a command; gives it again while the peer is busy.
     async fn command(&mut self, command: &str) -> Done {
-        self.process.say(command).map_err(Stop::Failed)?;
+        self.voice.say(command).map_err(Stop::Failed)?;
         while let Some(line) = self.lines.recv().await {
             match line.strip_prefix("refused ") {
                 _ if line == "ok" => return Ok(()),
                 _ if line == "busy" => {
                     sleep(GLANCE).await;
-                    self.process.say(command).map_err(Stop::Failed)?;
+                    self.voice.say(command).map_err(Stop::Failed)?;
                 }
                 Some(why) => return Err(Stop::NotOffered(why.to_owned())),
                 None => self.told.extend(parse(&line)),
@@ -154,11 +233,11 @@ impl Far {
     }
 
     /// The association, set up by whoever is the client.
-    async fn meet(&mut self, endpoint: &Endpoint, role: Role) -> Result<Association, Stop> {
+    async fn meet(&mut self, endpoint: &Endpoint, role: Role, over: Over) -> Result<Association, Stop> {
         let association = match role {
             Role::Server => {
                 self.command("listen").await?;
-                let to = [0, 1].map(|link| (address(1, link), UDP).into());
+                let to: [SocketAddr; 2] = [0, 1].map(|link| (address(1, link), over.udp()).into());
                 let connected = endpoint.connect(&to, PORTS[1]).await;
                 connected.map_err(|error| Stop::Failed(error.to_string()))?
             }
@@ -190,6 +269,7 @@ async fn both_paths(association: &Association, peer: &mut Far, role: Role) -> Do
 }
 
 async fn we_send(association: &Association, peer: &mut Far, letters: &[Letter]) -> Done {
+    let cut = primary(association).map_or(PathId(0), |path| path.id);
     let mut events = association.events();
     let send = async {
         for letter in letters {
@@ -201,7 +281,7 @@ async fn we_send(association: &Association, peer: &mut Far, letters: &[Letter]) 
     };
     let (sent, closed) = tokio::join!(send, peer.until(|told| told.contains(&Told::Closed)));
     sent.and(closed)?;
-    let gone = Event::Path(PathId(0), PathState::Inactive);
+    let gone = Event::Path(cut, PathState::Inactive);
     let mut noticed = false;
     while let Ok(event) = events.try_recv() {
         noticed |= event == gone;
@@ -232,6 +312,10 @@ async fn peer_sends(association: &Association, peer: &mut Far, letters: &[Letter
     let (arrived, sent) = tokio::join!(receive, send);
     sent?;
     let gone = |told: &Told| matches!(told, Told::Address(ip, state) if *ip == address(0, 0) && state == "unreachable");
-    ensure(peer.told.iter().any(gone), || "the peer never found the first path unreachable".to_owned())?;
+    // The kernel leaves a path that fails potentially (RFC 7829, on by default), long before it calls it unreachable.
+    let leaves_early = matches!(peer.voice, Voice::Machine(_));
+    ensure(leaves_early || peer.told.iter().any(gone), || {
+        "the peer never found the first path unreachable".to_owned()
+    })?;
     complaint(letters, &arrived?, |_| false).map_or(Ok(()), |what| Err(Stop::Failed(what)))
 }

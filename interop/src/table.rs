@@ -19,8 +19,16 @@ fn dcsctp() -> String {
 
 /// The version of usrsctp on this machine, by what its package says.
 fn usrsctp() -> String {
-    let said =
-        Command::new("dpkg-query").args(["--show", "--showformat=${Version}", "libusrsctp-dev"]).output();
+    debian("libusrsctp-dev")
+}
+
+/// The same of the kernel.
+fn linux() -> String {
+    debian("user-mode-linux")
+}
+
+fn debian(package: &str) -> String {
+    let said = Command::new("dpkg-query").args(["--show", "--showformat=${Version}", package]).output();
     let said = said.ok().filter(|output| output.status.success());
     let debian = said.map(|output| format!("Debian {}", String::from_utf8_lossy(&output.stdout).trim()));
     debian.unwrap_or_else(|| "of unknown version".to_owned())
@@ -31,21 +39,25 @@ pub fn markdown(entries: &[Entry]) -> String {
     let mut page = format!(
         "# Beside other people's stacks\n\n\
          What was tried and what passed. This page is written by\n\n```\nmake interop\n```\n\n\
-         (half a minute; needs Debian's libusrsctp-dev and a C compiler, and root for several paths), against\n\n\
+         (three minutes; needs Debian's libusrsctp-dev, user-mode-linux and a C compiler, and root), against\n\n\
          - **usrsctp** {}: a process of its own, `interop/peer.c` on its public interface, SCTP in UDP on loopback, \
          in real time. Its limit of chunks held (`sctp_max_chunks_on_queue`, 512) is raised: above it, it refuses \
          I-DATA that fills a gap, and the association hangs;\n\
+         - **linux** {}: the kernel's own SCTP, in Debian's user-mode-linux, with `interop/kernel.c` on its console; in UDP over a tap \
+         interface, in real time;\n\
          - **dcsctp** {}: in process, in virtual time.\n\n\
          Between the ends is a small network that takes 2 ms each way and loses what a row says, both ways, by a \
-         seeded draw. The rows with several paths run on `anabranch-net` between two network namespaces with two \
-         links of 20 Mbit/s, of which the first is cut silently after 0.6 s. Number, stream, size, order and content \
+         seeded draw. The rows with several paths run on `anabranch-net` between two hosts (network namespaces, or one and the \
+         kernel's machine) with two links of 20 Mbit/s, of which the first is cut silently after 0.6 s. \"Peer wrong\": the row cannot \
+         pass, since the peer breaks the RFC that the note names; \"open\": it does not, and the cause is not known. Number, stream, size, order and content \
          of every message are compared; a malformed packet of the peer, or an error that it reports, fails a row. \
          \"Server\" and \"client\" are the roles of the peer. One row alone, every packet printed: \
          `cargo run --manifest-path interop/Cargo.toml -- --only usrsctp/reset-us/server --trace`.\n\n",
         usrsctp(),
+        linux(),
         dcsctp(),
     );
-    page += "| what | row | usrsctp as server | as client | dcsctp as server | as client |\n|---|---|---|---|---|---|\n";
+    page += "| what | row | usrsctp as server | as client | linux as server | as client | dcsctp as server | as client |\n|---|---|---|---|---|---|---|---|\n";
     let mut rest = entries;
     while let Some(first) = rest.first() {
         let of_row = rest.iter().take_while(|entry| entry.case.row.name == first.case.row.name).count();
@@ -74,6 +86,8 @@ fn cell(entry: Option<&Entry>, notes: &mut Vec<String>) -> String {
             None => return "passed".to_owned(),
         },
         Some((Outcome::NotOffered(why), stack)) => ("not offered", format!("{stack}: {why}")),
+        Some((Outcome::Open(why), stack)) => ("open", format!("{stack}: {why}")),
+        Some((Outcome::PeerWrong(why), stack)) => ("peer wrong", format!("{stack}: {why}")),
         Some((Outcome::Failed(why), stack)) => ("**failed**", format!("{stack}: {why}")),
         Some((Outcome::Skipped(why), stack)) => ("skipped", format!("{stack}: {why}")),
     };
@@ -91,12 +105,17 @@ pub fn summary(entries: &[Entry]) -> String {
     let (passed, failed) = (count(|o| *o == Outcome::Passed), count(|o| matches!(o, Outcome::Failed(_))));
     let not_offered = count(|o| matches!(o, Outcome::NotOffered(_)));
     let skipped = count(|o| matches!(o, Outcome::Skipped(_)));
-    format!("{passed} passed, {not_offered} not offered, {skipped} skipped, {failed} failed")
+    let open = count(|o| matches!(o, Outcome::Open(_)));
+    let wrong = count(|o| matches!(o, Outcome::PeerWrong(_)));
+    format!(
+        "{passed} passed, {not_offered} not offered, {wrong} where the peer is wrong, {open} open, {skipped} skipped, {failed} failed"
+    )
 }
 
 #[derive(Serialize)]
 struct Report<'a> {
     usrsctp: String,
+    linux: String,
     dcsctp: String,
     rows: Vec<Line<'a>>,
 }
@@ -117,12 +136,14 @@ pub fn json(entries: &[Entry]) -> String {
         let (outcome, why) = match &entry.outcome {
             Outcome::Passed => ("passed", None),
             Outcome::NotOffered(why) => ("not offered", Some(why.as_str())),
+            Outcome::PeerWrong(why) => ("peer wrong", Some(why.as_str())),
+            Outcome::Open(why) => ("open", Some(why.as_str())),
             Outcome::Failed(why) => ("failed", Some(why.as_str())),
             Outcome::Skipped(why) => ("skipped", Some(why.as_str())),
         };
         let (peer, row, role) = (entry.case.stack.name(), entry.case.row.name, entry.case.role.name());
         Line { peer, row, role, outcome, why, seconds: entry.seconds }
     });
-    let report = Report { usrsctp: usrsctp(), dcsctp: dcsctp(), rows: rows.collect() };
+    let report = Report { usrsctp: usrsctp(), linux: linux(), dcsctp: dcsctp(), rows: rows.collect() };
     serde_json::to_string_pretty(&report).expect("it is plain data")
 }

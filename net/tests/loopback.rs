@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anabranch_net::{
-    Association, Carrier, ConnectError, Device, Ended, Endpoint, Event, LostReason, Message, Options,
-    PathState,
+    Association, Carrier, ChangeError, ConnectError, Device, Direction, Ended, Endpoint, Event, Extensions,
+    LostReason, Message, Options, Outcome, PathState,
 };
 use anabranch_proto::Config;
 use bytes::Bytes;
@@ -231,6 +231,40 @@ async fn a_thousand_associations_on_one_socket() {
         within(association.close()).await.expect("gracefully");
         within(client.close()).await;
     }
+}
+
+/// What two ends can change of an association that is up: numbers of streams, how many there are, addresses; and what
+/// they say of it.
+#[tokio::test]
+async fn streams_and_addresses_change() {
+    let extensions =
+        Extensions { reconfiguration: true, authentication: true, addresses: true, ..Extensions::default() };
+    let config = |port| Config { port, extensions, outbound_streams: 4, ..Config::default() };
+    let (server, to) = listener(Options { config: config(PORT), ..options(&["127.0.0.1"]) });
+    let local = Options { config: config(0), listen: false, ..options(&["127.0.0.3", "127.0.0.4"]) };
+    let client = Endpoint::bind(local).expect("sockets");
+    let (ours, theirs) = pair(&server, &client, &to).await;
+    let mut events = ours.events();
+    within(ours.send(message("first"))).await.expect("it is up");
+    read(&theirs).await;
+    ours.reset_streams(Direction::Outgoing, &[0]).expect("both agree");
+    let reset = |event: &Event| matches!(event, Event::StreamsReset { outcome: Outcome::Done, .. });
+    within(until(&mut events, reset)).await;
+    ours.add_streams(Direction::Outgoing, 3).expect("both agree");
+    within(until(&mut events, |event| matches!(event, Event::StreamsAdded { outgoing: 7, .. }))).await;
+    let second: IpAddr = "127.0.0.4".parse().expect("an address");
+    ours.remove_address(second).expect("both agree");
+    let removed =
+        |event: &Event| matches!(event, Event::LocalAddress { address, .. } if address.ip == second);
+    within(until(&mut events, removed)).await;
+    assert_eq!(ours.add_address("192.0.2.9".parse().expect("an address")), Err(ChangeError::Invalid));
+    assert!(ours.heartbeat(ours.paths()[0].id));
+    assert!(format!("{ours:?} {client:?}").contains("127.0.0.3"));
+    within(ours.close()).await.expect("gracefully");
+}
+
+async fn until(events: &mut tokio::sync::broadcast::Receiver<Event>, wanted: impl Fn(&Event) -> bool) {
+    while !wanted(&events.recv().await.expect("it is told")) {}
 }
 
 /// One source has so many associations at the same time; when one has ended, there is a place again.

@@ -55,6 +55,18 @@ pub struct Endpoint {
     answers: VecDeque<(Box<Packet>, Purpose)>,
 }
 
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (addresses, port) = (&self.config.addresses, self.config.port);
+        let associations = self.by_tag.len();
+        f.debug_struct("Endpoint")
+            .field("addresses", addresses)
+            .field("port", &port)
+            .field("associations", &associations)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A local address whose socket takes no packets now.
 struct Full {
     local: Address,

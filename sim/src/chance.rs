@@ -5,6 +5,7 @@
 //! over the root seed and the length of the name, then once more for each 32 bytes of the name. The draws are
 //! ChaCha8 under that key, the same on every machine.
 
+use anabranch_proto::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
@@ -46,6 +47,32 @@ impl Draws {
         }
         self.next = n + 1;
         self.generator.next_u64() >> 11
+    }
+}
+
+/// A stream whose draws are taken one after the other.
+#[derive(Clone, Debug)]
+pub(crate) struct Sequence {
+    draws: Draws,
+    next: u64,
+}
+
+impl Sequence {
+    pub(crate) fn new(root: u64, name: &str) -> Self {
+        Sequence { draws: Draws::new(root, name), next: 0 }
+    }
+
+    /// The next draw: uniform from 0 to below 1.
+    pub(crate) fn uniform(&mut self) -> f64 {
+        let draw = self.draws.nth(self.next);
+        self.next += 1;
+        draw as f64 / (1u64 << 53) as f64
+    }
+
+    /// The next draw: a duration uniform between two.
+    pub(crate) fn between(&mut self, low: Duration, high: Duration) -> Duration {
+        let nanos = (high - low).as_nanos() as f64 * self.uniform();
+        low + Duration::from_nanos(nanos as u64)
     }
 }
 

@@ -110,6 +110,8 @@ pub enum Item {
     Link(String),
     /// The flow of this name.
     Flow(String),
+    /// The cross traffic of this name.
+    Traffic(String),
     /// A change, counted from 0.
     Change(usize),
 }
@@ -139,6 +141,7 @@ impl std::fmt::Display for Item {
             Item::Scenario => write!(f, "scenario"),
             Item::Link(name) => write!(f, "link `{name}`"),
             Item::Flow(name) => write!(f, "flow `{name}`"),
+            Item::Traffic(name) => write!(f, "traffic `{name}`"),
             Item::Change(number) => write!(f, "change number {}", number + 1),
         }
     }

@@ -89,10 +89,13 @@ impl Network {
             let [leaves, _] = network.ends(direction);
             network.wired[leaves].push(direction);
         }
-        for flow in &scenario.flows {
-            for (key, node) in [("from", &flow.from), ("to", &flow.to)] {
+        let flows = scenario.flows.iter().map(|flow| (&flow.name, &flow.from, &flow.to));
+        let traffic = scenario.traffic.iter();
+        let traffic = traffic.flat_map(|t| t.pairs.iter().map(move |[from, to]| (&t.name, from, to)));
+        for (name, from, to) in flows.chain(traffic) {
+            for (key, node) in [("from", from), ("to", to)] {
                 let number = network.node(node).ok_or_else(|| RunError::UnknownNode {
-                    flow: flow.name.clone(),
+                    flow: name.clone(),
                     key,
                     node: node.clone(),
                     known: network.nodes.clone(),

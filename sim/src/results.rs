@@ -21,6 +21,8 @@ pub struct RunResult {
     pub flows: Vec<FlowResult>,
     /// The link directions, by name, then direction.
     pub links: Vec<LinkResult>,
+    /// Cross traffic, by name.
+    pub traffic: Vec<TrafficResult>,
     /// The radios, by channel, then node; within the scenario's `measure` if it has one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stations: Vec<StationResult>,
@@ -233,6 +235,24 @@ pub struct PathResult {
     /// Seconds in which new data waited for the peer's window or a full send buffer while the lowest TSN not
     /// acknowledged was last sent on this path. Over all paths they are `blocked.peer_window` + `blocked.send_buffer`.
     pub blocks: f64,
+}
+
+/// Cross traffic.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub struct TrafficResult {
+    /// Its name.
+    pub name: String,
+    /// Packets that its sources sent.
+    pub packets: u64,
+    /// Bytes of these, IP headers included.
+    pub bytes: u64,
+    /// Packets dropped on the way.
+    pub dropped: u64,
+    /// What was offered in each direction, bit/s with IP headers: from the start of the first source to the end.
+    pub load: f64,
+    /// The Hurst parameter of what was offered: 0.5 without long memory, up to 1 for self-similar traffic; `None` if
+    /// the run is too short to tell (under 400 mean on and off times) or the rate is constant.
+    pub hurst: Option<f64>,
 }
 
 /// One direction of a link.

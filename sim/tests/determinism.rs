@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use anabranch_proto::{Duration, Time};
 use anabranch_sim::results::RunResult;
-use anabranch_sim::scenario::Scenario;
+use anabranch_sim::scenario::{Scenario, Start};
 use anabranch_sim::trace::{Names, Observer, Record};
 use anabranch_sim::{RunOptions, run};
 
@@ -103,6 +103,7 @@ fn the_order_of_the_document_decides_nothing() {
         let mut turned = scenario.clone();
         turned.links.reverse();
         turned.flows.reverse();
+        turned.traffic.reverse();
         turned.changes.reverse();
         turned.channels.reverse();
         turned.stations.reverse();
@@ -130,6 +131,10 @@ fn the_start_decides_nothing() {
         let mut later = scenario.clone();
         later.flows.iter_mut().for_each(|flow| flow.start += shift);
         later.changes.iter_mut().for_each(|change| change.at += shift);
+        later.traffic.iter_mut().for_each(|traffic| match &mut traffic.start {
+            Start::At(start) => *start += shift,
+            Start::Uniform(range) => range.iter_mut().for_each(|end| *end += shift),
+        });
         later.stop = later.stop.map(|stop| stop + shift);
         later.measure = later.measure.map(|measure| measure.map(|time| time + shift));
         let (plain, mut late) = (unshifted(&scenario), observed(&later, shift, false));

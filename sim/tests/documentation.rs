@@ -56,7 +56,9 @@ const BASE: &str = "[[node]]\nname = 's'\n[[node]]\nname = 'r'\n\
     [[chain]]\nname = 'a'\nhops = 1\nspacing = '300 m'\nchannels = ['c']\n\
     [[grid]]\nname = 'g'\ncolumns = 2\nrows = 1\nspacing = '300 m'\nchannels = ['p']\n\
     [[route]]\nchannel = 'c'\nthrough = ['a0', 'a1']\n\
-    [[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nsend = '1 MB'\n";
+    [[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nsend = '1 MB'\n\
+    [[traffic]]\nname = 't'\nfrom = 's'\nto = 'r'\nload = '1 kbit/s'\nsizes = { '44 B' = 2 }\n\
+    on = '1 s'\noff = '1 s'\n";
 
 fn read(edits: &[String]) -> Result<Scenario, ScenarioError> {
     let mut document = Document::parse("base.toml", BASE)?;
@@ -81,6 +83,7 @@ fn path(header: &str, key: &str) -> String {
         "[[grid]]" => "grid.g.",
         "[[route]]" => "route.1.",
         "[[flow]]" => "flow.f.",
+        "[[traffic]]" => "traffic.t.",
         "[flow.tcp]" => "flow.f.tcp.",
         _ => "flow.f.sctp.",
     };
@@ -197,6 +200,18 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.send", "3 MB"),
     ("flow.f.rate", "3 kbit/s"),
     ("flow.f.message_size", "3 kB"),
+    ("flow.f.on", "3 s"),
+    ("flow.f.off", "{ exponential = '3 s' }"),
+    ("traffic.t.name", "other"),
+    ("traffic.t.from", "r"),
+    ("traffic.t.to", "s"),
+    ("traffic.t.both_ways", "true"),
+    ("traffic.t.load", "3 kbit/s"),
+    ("traffic.t.sizes", "{ '44 B' = 1, '45 B' = 1 }"),
+    ("traffic.t.sources", "4"),
+    ("traffic.t.on", "{ pareto = '1 s', shape = 1.5 }"),
+    ("traffic.t.off", "2 s"),
+    ("traffic.t.start", "{ uniform = ['0 s', '1 s'] }"),
     ("flow.f.unordered", "true"),
     ("flow.f.reliability", "{ lifetime = '200 ms' }"),
     ("flow.f.immediate", "true"),
@@ -274,6 +289,8 @@ const SINGLE: &[&str] = &[
     "link",
     "change",
     "flow",
+    "traffic",
+    "traffic.t.pairs",
     "channel",
     "chain",
     "grid",
@@ -323,6 +340,18 @@ fn every_key_is_consulted() {
                 "grid.g.channels" => vec!["chain.a.at=['5 km', '0 m']".to_owned()],
                 "flow.f.from" => vec!["flow.f.to=s".to_owned()],
                 "flow.f.to" => vec!["flow.f.from=r".to_owned()],
+                "traffic.t.from" => vec!["traffic.t.to=s".to_owned()],
+                "traffic.t.to" => vec!["traffic.t.from=r".to_owned()],
+                "flow.f.on" => vec![
+                    "flow.f.rate=1 Mbit/s".to_owned(),
+                    "flow.f.protocol=udp".to_owned(),
+                    "flow.f.off=2 s".to_owned(),
+                ],
+                "flow.f.off" => vec![
+                    "flow.f.rate=1 Mbit/s".to_owned(),
+                    "flow.f.protocol=udp".to_owned(),
+                    "flow.f.on=2 s".to_owned(),
+                ],
                 "flow.f.protocol" => vec!["flow.f.rate=1 Mbit/s".to_owned()],
                 "flow.f.sctp.authenticated_chunks"
                 | "flow.f.sctp.shared_key"

@@ -24,6 +24,25 @@ fn a_transfer_completes() {
     assert_eq!(flow.goodput, 16e6 / flow.completion.unwrap());
 }
 
+/// Twenty flows through a queue that marks: CWR goes with data, or once for each reduction, not once for each ECNE. Beside the packets
+/// with data, which 2 MB in messages of 1,452 bytes need, come less than one in ten.
+#[test]
+fn marks_cost_few_packets() {
+    let mut text = std::fs::read_to_string("../scenarios/ecn.toml").expect("a scenario");
+    text = text[..text.find("[[flow]]").expect("a flow")].replace("2 Mbit/s", "20 Mbit/s");
+    for flow in 0..20 {
+        let send = "send = \"2 MB\"\nmessage_size = \"1452 B\"\n[flow.sctp]\necn = true\n";
+        text += &format!("[[flow]]\nname = \"f{flow}\"\nfrom = \"home\"\nto = \"server\"\n{send}");
+    }
+    let document = Document::parse("ecn", &text).unwrap_or_else(|e| panic!("{}", e.render(false)));
+    let scenario =
+        document.scenario("ecn", &Policies::default()).unwrap_or_else(|e| panic!("{}", e.render(false)));
+    let run = result(&scenario);
+    let forward = run.links.iter().find(|link| link.direction == "home>server").expect("the link");
+    let chunks: u64 = run.flows.iter().flat_map(|flow| &flow.paths).map(|path| path.chunks).sum();
+    assert!(forward.packets * 10 < chunks * 11, "{} packets for {chunks} chunks", forward.packets);
+}
+
 #[test]
 fn a_path_is_named_by_its_first_link_and_the_primary_chosen_by_name() {
     let mut scenario = scenarios::paper("rfc9260");

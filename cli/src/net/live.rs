@@ -81,3 +81,14 @@ pub(super) fn mbit(bytes: u64, time: Duration) -> f64 {
         seconds => bytes as f64 * 8e-6 / seconds,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rate_is_absurd() {
+        assert_eq!(mbit(1_000_000, Duration::ZERO), 0.0);
+        assert_eq!(mbit(1_000_000, Duration::from_secs(2)), 4.0);
+    }
+}

@@ -1,7 +1,8 @@
 //! The other end, whatever stack it is: what can be asked of it, and what it says.
 
 pub mod dcsctp;
-pub mod usrsctp;
+pub mod foreign;
+pub mod machine;
 
 use std::net::IpAddr;
 
@@ -32,6 +33,14 @@ pub trait Peer {
     fn said(&mut self) -> Option<Said>;
     /// Where we are, and where it is.
     fn addresses(&self) -> [Address; 2];
+    /// Whether it tells its user of every message that it has given up.
+    fn tells_what_it_gave_up(&self) -> bool {
+        true
+    }
+    /// The ticks of its clock.
+    fn tick(&self) -> Duration {
+        Duration::from_millis(1)
+    }
     /// A timeout for tests, in its time.
     fn patience(&self) -> Duration;
 }

@@ -61,7 +61,7 @@ fn we_send(bench: &mut Bench, reliability: Reliability) -> Done {
         bench.send(&letter, Reliability::Full)?;
     }
     bench.until("the last message of each stream arrives", |bench| all_last(&bench.arrived_there()))?;
-    judge(&bench.arrived_there(), &bench.failed)
+    judge(&bench.arrived_there(), &bench.failed, 2)
 }
 
 fn peer_sends(bench: &mut Bench, reliability: Reliability) -> Done {
@@ -75,15 +75,20 @@ fn peer_sends(bench: &mut Bench, reliability: Reliability) -> Done {
         bench.peer_sends(&letter, Reliability::Full)?;
     }
     bench.until("the last message of each stream arrives", |bench| all_last(&bench.arrived))?;
-    judge(&bench.arrived, &bench.failed_there())
+    // Where the clock is coarser than the lifetime, much is given up before it leaves.
+    judge(
+        &bench.arrived,
+        &bench.failed_there(),
+        if bench.peer_tick() > Duration::from_millis(LIFETIME.into()) { 10 } else { 2 },
+    )
 }
 
-/// Only what was given up may be missing, and something must be.
-fn judge(arrived: &[Arrived], failed: &[u32]) -> Done {
+/// Only what was given up may be missing, and something must be; one of `share` must arrive.
+fn judge(arrived: &[Arrived], failed: &[u32], share: usize) -> Done {
     let sent: Vec<Letter> = letters().into_iter().chain(last()).collect();
     if let Some(what) = complaint(&sent, arrived, |number| failed.contains(&number)) {
         return Err(Stop::Failed(what));
     }
     ensure(arrived.len() < sent.len(), || "nothing was given up".to_owned())?;
-    ensure(arrived.len() > sent.len() / 2, || format!("only {} messages arrived", arrived.len()))
+    ensure(arrived.len() > sent.len() / share, || format!("only {} messages arrived", arrived.len()))
 }

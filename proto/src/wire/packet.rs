@@ -159,6 +159,7 @@ impl Packet {
     ///
     /// One wrong length anywhere and the packet is refused whole; but of a partial chunk at its end only that is
     /// dropped. Reserved bits and padding are not looked at; the padding of the last chunk may be missing.
+    /// Of the chunks that are not understood and are to be skipped, the first 32 are kept.
     /// The memory it takes is at most 64 times the size of `bytes`, reached by nothing but empty chunks.
     pub fn decode(from: Address, to: Address, ecn: Ecn, bytes: Bytes) -> Result<Packet, DecodeError> {
         //= rfc9260#section-6.8
@@ -186,14 +187,26 @@ impl Packet {
         let ports = Ports { source: reader.u16()?, destination: reader.u16()? };
         let tag = reader.u32()?;
         reader.u32()?;
-        let mut chunks = SmallVec::new();
+        let (mut chunks, mut skipped) = (SmallVec::new(), 0);
         //= rfc9260#section-6.10
         while reader.remaining() > 0 && !reader.is_at_a_partial_chunk() {
-            chunks.push(Chunk::take(&mut reader)?);
+            let chunk = Chunk::take(&mut reader)?;
+            if let Chunk::Unknown(unknown) = &chunk
+                && unknown.number & 0x80 != 0
+            {
+                skipped += 1;
+                if skipped > MOST_SKIPPED {
+                    continue;
+                }
+            }
+            chunks.push(chunk);
         }
         Ok(Packet { from, to, ports, tag, ecn, chunks })
     }
 }
+
+/// Chunks of a packet that are not understood and only to be skipped, and are kept nevertheless to be reported.
+const MOST_SKIPPED: u32 = 32;
 
 /// The CRC32c that these bytes should carry: that of all of them, but with a checksum of zero.
 fn received_checksum(bytes: &[u8]) -> Result<u32, DecodeError> {

@@ -268,6 +268,20 @@ fn short_packets_are_refused() {
     assert_eq!(decoded(&hex("1388 0b80 01")), Err(DecodeError::TooShort { size: 5 }));
 }
 
+/// Hundreds of chunks that nobody understands cost little; what stands behind them counts.
+//= rfc9260#section-3.2
+#[test]
+fn few_of_many_unknown_chunks_are_kept() {
+    let unknown = || Chunk::Unknown(Box::new(Unknown { number: 0xfe, flags: 0, value: Bytes::new() }));
+    let chunks = (0..300).map(|_| unknown()).chain([Chunk::Data(data(b"abc"))]);
+    let mut bytes = BytesMut::new();
+    Packet { chunks: chunks.collect(), ..packet(1, [unknown()]) }
+        .encode(&mut bytes)
+        .expect("it can be encoded");
+    let kept = decoded(&bytes.freeze()).expect("a packet").chunks;
+    assert_eq!((kept.len(), kept.last()), (33, Some(&Chunk::Data(data(b"abc")))));
+}
+
 /// A sender has to pad its last chunk too, but nothing is lost if it does not.
 //= rfc9260#section-3.2
 #[test]

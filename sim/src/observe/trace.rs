@@ -18,7 +18,7 @@ pub trait Observer {
 /// What flows, link directions and channels are called.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Names {
-    /// Flows, sorted.
+    /// Flows, sorted, then cross traffic, sorted.
     pub flows: Vec<String>,
     /// The protocol of each flow, as a scenario spells it.
     pub protocols: Vec<&'static str>,

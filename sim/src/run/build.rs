@@ -2,15 +2,16 @@
 
 use anabranch_proto::{Duration, Policies, Time};
 
+use crate::chance::Sequence;
 use crate::engine::{ARRIVED, Change, FlowParts, Parts};
 use crate::error::{Item, RunError};
 use crate::medium::wire::{Alteration, Direction, Losses, Management};
 use crate::medium::wireless::Channel;
 use crate::network::{DirectionId, Network, radios};
 use crate::observe::trace::Observer;
-use crate::scenario::{Flow, Loss, Queue, Scenario};
+use crate::scenario::{CrossTraffic, Flow, Link, Loss, Queue, Scenario};
 use crate::transport::ends::Ends;
-use crate::transport::{self, End, Frame, Routes, Site};
+use crate::transport::{self, End, Frame, Routes, Site, cross};
 
 use super::values;
 
@@ -20,6 +21,8 @@ pub(super) struct Plan<'a> {
     pub(super) network: &'a Network,
     /// Sorted by name.
     pub(super) flows: Vec<Site<'a>>,
+    /// Sorted by name.
+    pub(super) traffic: Vec<&'a CrossTraffic>,
 }
 
 /// The network of a scenario, if its values can be used.
@@ -43,7 +46,10 @@ impl<'a> Plan<'a> {
         let flows = sorted.into_iter().enumerate().map(site).collect::<Result<Vec<_>, RunError>>()?;
         flows.iter().try_for_each(|site| transport::check(site, policies))?;
         lost_flows_pass(scenario, network, &flows)?;
-        Ok(Plan { scenario, network, flows })
+        let mut traffic: Vec<_> = scenario.traffic.iter().collect();
+        traffic.sort_by(|a, b| a.name.cmp(&b.name));
+        traffic.iter().try_for_each(|traffic| cross::check(scenario, network, traffic))?;
+        Ok(Plan { scenario, network, flows, traffic })
     }
 
     /// What the engine drives.
@@ -67,6 +73,16 @@ impl<'a> Plan<'a> {
         }
         let pauses: Vec<_> = self.scenario.measure.into_iter().flatten().map(|at| Time::ZERO + at).collect();
         let details = observed || !pauses.is_empty();
+        for traffic in &self.traffic {
+            let (first, place) = (agents.len(), routes.table.len());
+            let agent = cross::agent(self.scenario, self.network, traffic, &mut routes, first)?;
+            agents.push(End::Cross(agent));
+            flows.push(FlowParts {
+                agents: first..first + 1,
+                routes: place..routes.table.len(),
+                awaited: false,
+            });
+        }
         agents.iter_mut().for_each(|agent: &mut End| agent.set_details(details));
         let places = Places { routes: &routes.table, flows: &flows, names: &self.flows };
         let links = (0..2 * self.network.links().len() as DirectionId)
@@ -108,9 +124,13 @@ impl<'a> Plan<'a> {
         let stream = format!("link/{}/{}/loss", link.name, self.network.label(id));
         let mut losses = Losses::new(self.scenario.seed, &stream, &link.loss[given]);
         losses.change(&link.loss[given], &places.of(&link.loss[given], id));
-        Direction::new(link.rate[given], nanos(link.delay[given]), link.queue[given], losses, link.up)
+        let delay = link.random_delay.map_or(link.delay[given], |[low, high]| {
+            Sequence::new(self.scenario.seed, &format!("link/{}/delay", link.name)).between(low, high)
+        });
+        let queue = queue(link, given, delay);
+        Direction::new(link.rate[given], nanos(delay), queue, losses, link.up)
             .marking(link.mark[given])
-            .managed(self.management(&link.queue[given], id))
+            .managed(self.management(&queue, id))
     }
 
     fn management(&self, queue: &Queue, id: DirectionId) -> Option<Box<Management>> {
@@ -150,6 +170,14 @@ impl<'a> Plan<'a> {
         changes.sort_by_key(|change| change.at);
         changes
     }
+}
+
+/// The queue of a direction in packets or bytes.
+fn queue(link: &Link, given: usize, delay: Duration) -> Queue {
+    let Queue::BandwidthDelay(thousandths) = link.queue[given] else { return link.queue[given] };
+    let bits = u128::from(link.rate[given]) * delay.as_nanos() * u128::from(thousandths);
+    let packets = bits.div_ceil(8 * 1_000_000_000 * 1000 * u128::from(link.mtu));
+    Queue::Packets(u32::try_from(packets).unwrap_or(u32::MAX).max(1))
 }
 
 /// A flow whose packets a link loses must pass that link.

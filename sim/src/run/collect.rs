@@ -8,9 +8,10 @@ use crate::engine::Engine;
 use crate::medium::wireless::Statistics;
 use crate::results::{
     Airtime, Collisions, Drops, Exchanges, FlowLink, FlowResult, LinkResult, MeasuredFlow, MeasuredLink,
-    MeasuredPath, MeasuredRun, RunResult, StationDrops, StationResult,
+    MeasuredPath, MeasuredRun, RunResult, StationDrops, StationResult, TrafficResult,
 };
 use crate::traffic::Sink;
+use crate::transport::cross::CrossAgent;
 use crate::transport::{self, Agent, End, Site};
 
 use super::build::Plan;
@@ -23,8 +24,11 @@ pub(super) fn result(plan: &Plan<'_>, engine: &Engine<'_, End>, pauses: Vec<Snap
     let beginning = end.beginning();
     let ends: Vec<_> = engine.flows().collect();
     let flows = plan.flows.iter().zip(&ends);
-    let seconds = flows.map(|(site, ends)| lasted(site, ends, engine.now())).collect();
-    let start = plan.flows.iter().map(|site| Time::ZERO + site.flow.start).min().unwrap_or(Time::ZERO);
+    let seconds = flows.map(|(site, ends)| lasted(site, ends, engine.now()));
+    let crossing = cross(engine).map(|agent| engine.now().since(agent.start()).as_secs_f64());
+    let seconds: Vec<_> = seconds.chain(crossing).collect();
+    let starts = plan.flows.iter().map(|site| Time::ZERO + site.flow.start);
+    let start = starts.chain(cross(engine).map(CrossAgent::start)).min().unwrap_or(Time::ZERO);
     let span = Span { routes: engine.routes(), from: &beginning, to: &end };
     let whole = Part { plan, engine, span, busy: [start, end.at], seconds };
     let mut result = RunResult {
@@ -33,8 +37,9 @@ pub(super) fn result(plan: &Plan<'_>, engine: &Engine<'_, End>, pauses: Vec<Snap
         era: plan.scenario.era.clone(),
         varied: BTreeMap::new(),
         ended: engine.now().as_secs_f64(),
-        flows: (0..ends.len()).map(|flow| whole.flow(flow, ends[flow])).collect(),
+        flows: (0..plan.flows.len()).map(|flow| whole.flow(flow, ends[flow])).collect(),
         links: (0..engine.links().len()).map(|direction| whole.link(direction)).collect(),
+        traffic: traffic(plan, engine),
         stations: stations(plan, &whole.span),
         fairness: fairness(&whole.throughputs()),
         increase: None,
@@ -50,6 +55,19 @@ pub(super) fn result(plan: &Plan<'_>, engine: &Engine<'_, End>, pauses: Vec<Snap
         Part { busy, seconds, span, ..whole }.measure(&mut result);
     }
     result
+}
+
+fn traffic(plan: &Plan<'_>, engine: &Engine<'_, End>) -> Vec<TrafficResult> {
+    let agents = plan.traffic.iter().zip(cross(engine));
+    agents.map(|(traffic, agent)| agent.result(&traffic.name, engine.now())).collect()
+}
+
+/// The agents of cross traffic.
+fn cross<'e>(engine: &'e Engine<'_, End>) -> impl Iterator<Item = &'e CrossAgent> {
+    engine.agents().iter().filter_map(|agent| match agent {
+        End::Cross(agent) => Some(agent),
+        _ => None,
+    })
 }
 
 /// Seconds from a flow's start until it was complete, or until `now`.
@@ -69,7 +87,7 @@ struct Part<'p, 'o> {
     span: Span<'p>,
     /// From when to when flows were there.
     busy: [Time; 2],
-    /// By flow: how long it lasted in this part.
+    /// By flow, then by cross traffic: how long it lasted in this part.
     seconds: Vec<f64>,
 }
 
@@ -147,7 +165,7 @@ impl Part<'_, '_> {
     }
 
     fn throughputs(&self) -> Vec<f64> {
-        (0..self.seconds.len()).map(|flow| self.throughput(flow)).collect()
+        (0..self.plan.flows.len()).map(|flow| self.throughput(flow)).collect()
     }
 
     fn utilisation(&self, direction: usize) -> f64 {

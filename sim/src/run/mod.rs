@@ -36,6 +36,18 @@ pub struct RunOptions<'a> {
     pub extra_polls: bool,
 }
 
+impl std::fmt::Debug for RunOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let RunOptions { policies, observer, progress, extra_polls, .. } = self;
+        f.debug_struct("RunOptions")
+            .field("policies", policies)
+            .field("observed", &observer.is_some())
+            .field("watched", &progress.is_some())
+            .field("extra_polls", extra_polls)
+            .finish_non_exhaustive()
+    }
+}
+
 /// How far a run is.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Progress {
@@ -102,11 +114,13 @@ impl Plan<'_> {
     fn names(&self) -> Names {
         let links = (0..2 * self.network.links().len() as u32)
             .map(|direction| (self.network.link_of(direction).name.clone(), self.network.label(direction)));
+        let flows = self.flows.iter().map(|site| site.flow.name.clone());
+        let protocols = self.flows.iter().map(|site| site.flow.transport.name());
         let radios = (0..self.network.radios().hops().len() as u32)
             .map(|hop| (self.network.medium(RADIO + hop).to_owned(), self.network.label(RADIO + hop)));
         Names {
-            protocols: self.flows.iter().map(|site| site.flow.transport.name()).collect(),
-            flows: self.flows.iter().map(|site| site.flow.name.clone()).collect(),
+            protocols: protocols.chain(self.traffic.iter().map(|_| "udp")).collect(),
+            flows: flows.chain(self.traffic.iter().map(|traffic| traffic.name.clone())).collect(),
             links: links.collect(),
             hops: radios.collect(),
             channels: self.channel_names(),

@@ -2,12 +2,16 @@
 //! is for scenarios that come as a literal.
 
 use crate::error::{Item, RunError};
-use crate::scenario::{Amount, Change, Codel, Flow, Link, Loss, Queue, Red, Scenario, Traffic};
+use crate::scenario::{
+    Amount, Change, Codel, CrossTraffic, Flow, Link, Loss, Queue, Red, Scenario, Start, Times, Traffic,
+};
 
 /// Whether every value of the scenario can be used.
 pub(super) fn check(scenario: &Scenario) -> Result<(), RunError> {
     distinct(scenario.links.iter().map(|link| link.name.as_str()), Item::Link)?;
-    distinct(scenario.flows.iter().map(|flow| flow.name.as_str()), Item::Flow)?;
+    let flows = scenario.flows.iter().map(|flow| flow.name.as_str());
+    distinct(flows.chain(scenario.traffic.iter().map(|traffic| traffic.name.as_str())), Item::Flow)?;
+    scenario.traffic.iter().try_for_each(|t| traffic(t, scenario))?;
     if scenario.measure.is_some_and(|[from, until]| until <= from) {
         at(Item::Scenario, Err(("measure", "must end after it begins")))?;
     }
@@ -32,11 +36,17 @@ fn at(item: Item, judgement: Judgement) -> Result<(), RunError> {
 }
 
 fn link(link: &Link) -> Result<(), RunError> {
-    let empty = |queue: &Queue| matches!(queue.limit(), Amount::Packets(0) | Amount::Bytes(0));
+    let empty = |queue: &Queue| match queue {
+        Queue::BandwidthDelay(thousandths) => *thousandths == 0,
+        queue => matches!(queue.limit(), Amount::Packets(0) | Amount::Bytes(0)),
+    };
     let judgement = match () {
         _ if link.between[0] == link.between[1] => Err(("between", "a link joins two different nodes")),
         _ if link.queue.iter().any(empty) => Err(("queue", "must hold at least one packet")),
         _ if !(528..=65_535).contains(&link.mtu) => Err(("mtu", "must be from 528 to 65535 bytes")),
+        _ if link.random_delay.is_some_and(|[low, high]| low > high) => {
+            Err(("delay", "the ends of its range are exchanged"))
+        }
         _ => rates(&link.rate).and_then(|()| losses(&link.loss)).and_then(|()| queues(&link.queue)),
     };
     at(Item::Link(link.name.clone()), judgement)
@@ -90,7 +100,12 @@ fn flow(flow: &Flow, scenario: &Scenario) -> Result<(), RunError> {
         (_, None) if scenario.stop.is_none() => {
             Err(("send", "a flow without an amount needs a `stop` of the scenario"))
         }
-        (Traffic::Constant { rate: 0, .. }, _) => Err(("rate", "must be at least 1 bit/s")),
+        (Traffic::Constant { rate: 0, .. } | Traffic::Bursts { rate: 0, .. }, _) => {
+            Err(("rate", "must be at least 1 bit/s"))
+        }
+        (Traffic::Bursts { times: [on, off], .. }, _) if !(usable(on) && usable(off)) => {
+            Err(("on", UNUSABLE))
+        }
         _ if flow.message_size == Some(0) => Err(("message_size", "must be at least 1 byte")),
         _ if rate(flow.read_rate) => Err(("read_rate", "must be at least 1 bit/s")),
         _ if flow.sctp().is_some_and(|sctp| sctp.streams == 0) => Err(("streams", "must be at least 1")),
@@ -100,11 +115,45 @@ fn flow(flow: &Flow, scenario: &Scenario) -> Result<(), RunError> {
     at(Item::Flow(flow.name.clone()), judgement)
 }
 
+const UNUSABLE: &str = "a shape must be above 1";
+
+fn usable(times: &Times) -> bool {
+    !matches!(times, Times::Pareto { shape, .. } if !(*shape > 1.0 && *shape <= 100.0))
+}
+
+fn traffic(traffic: &CrossTraffic, scenario: &Scenario) -> Result<(), RunError> {
+    let shares: u64 = traffic.sizes.iter().map(|(_, share)| u64::from(*share)).sum();
+    let judgement = match () {
+        _ if traffic.pairs.is_empty() => Err(("pairs", "there must be one")),
+        _ if traffic.pairs.iter().any(|[from, to]| from == to) => Err(("pairs", "a pair has two nodes")),
+        _ if traffic.load == 0 => Err(("load", "must be at least 1 bit/s")),
+        _ if shares == 0 => Err(("sizes", "there must be one")),
+        _ if traffic.sources == 0 || !u64::from(traffic.sources).is_multiple_of(shares) => {
+            Err(("sources", "must be a multiple of the shares of the sizes"))
+        }
+        _ if !usable(&traffic.on) => Err(("on", UNUSABLE)),
+        _ if !usable(&traffic.off) => Err(("off", UNUSABLE)),
+        _ if matches!(traffic.start, Start::Uniform([low, high]) if low > high) => {
+            Err(("start", "the ends of its range are exchanged"))
+        }
+        _ if scenario.flows.is_empty() && scenario.stop.is_none() => {
+            Err(("name", "traffic without flows needs a `stop` of the scenario"))
+        }
+        _ => Ok(()),
+    };
+    at(Item::Traffic(traffic.name.clone()), judgement)
+}
+
 fn change(number: usize, change: &Change, scenario: &Scenario) -> Result<(), RunError> {
     if !scenario.links.iter().any(|link| link.name == change.link) {
         let mut known: Vec<_> = scenario.links.iter().map(|link| link.name.clone()).collect();
         known.sort_unstable();
         return Err(RunError::UnknownLink { change: number, link: change.link.clone(), known });
+    }
+    let product = |queue: &Queue| matches!(queue, Queue::BandwidthDelay(_));
+    if change.queue.iter().flatten().any(product) {
+        let why = "only a link's own queue is said in bandwidth-delay products";
+        return at(Item::Change(number), Err(("queue", why)));
     }
     let judgement = change.rate.as_ref().map_or(Ok(()), rates);
     at(Item::Change(number), judgement.and_then(|()| change.loss.as_ref().map_or(Ok(()), losses)))

@@ -13,6 +13,10 @@ impl Document {
         let path = match item {
             Item::Scenario => key.to_owned(),
             Item::Link(name) => format!("link.{name}.{key}"),
+            Item::Flow(name) if self.get(&format!("traffic.{name}")).is_some() => {
+                format!("traffic.{name}.{key}")
+            }
+            Item::Traffic(name) => format!("traffic.{name}.{key}"),
             Item::Flow(name) => self.flow_path(&name, key),
             Item::Change(number) => format!("change.{}.{key}", self.change_number(scenario, number)),
         };

@@ -13,8 +13,9 @@ use toml::{Table, Value};
 use crate::transport::tcp::{Halving, Variant};
 
 use super::{
-    Amount, Change, Channel, Codel, Dcf, Document, Flow, Link, Loss, Powers, Propagation, Queue, Ranges,
-    Reception, Red, Route, Scenario, Sctp, Station, Tcp, Timing, Traffic, Transport, WindowSize,
+    Amount, Change, Channel, Codel, CrossTraffic, Dcf, Document, Flow, Link, Loss, Powers, Propagation,
+    Queue, Ranges, Reception, Red, Route, Scenario, Sctp, Start, Station, Tcp, Times, Timing, Traffic,
+    Transport, WindowSize,
 };
 
 /// A scenario that no document can say: a name that is none, or a value that no key takes.
@@ -29,6 +30,7 @@ impl Scenario {
         let mut scenario = self.clone();
         scenario.links.sort_by(|a, b| a.name.cmp(&b.name));
         scenario.flows.sort_by(|a, b| a.name.cmp(&b.name));
+        scenario.traffic.sort_by(|a, b| a.name.cmp(&b.name));
         scenario.changes.sort_by(|a, b| (a.at, &a.link).cmp(&(b.at, &b.link)));
         scenario.channels.sort_by(|a, b| a.name.cmp(&b.name));
         scenario.stations.sort_by(|a, b| a.node.cmp(&b.node));
@@ -74,8 +76,9 @@ fn table(scenario: &Scenario) -> Table {
     if let Some(measure) = scenario.measure {
         put(&mut top, "measure", pair(&measure, |at| time(*at).into()));
     }
-    put(&mut top, "flow", tables(&scenario.flows, flow));
     let lists = [
+        ("flow", tables(&scenario.flows, flow)),
+        ("traffic", tables(&scenario.traffic, traffic)),
         ("link", tables(&scenario.links, link)),
         ("change", tables(&scenario.changes, change)),
         ("channel", tables(&scenario.channels, channel)),
@@ -230,12 +233,54 @@ fn link(link: &Link) -> Table {
     put(&mut table, "name", link.name.as_str());
     put(&mut table, "between", link.between.to_vec());
     put(&mut table, "rate", pair(&link.rate, |bits| rate(*bits).into()));
-    put(&mut table, "delay", pair(&link.delay, |delay| time(*delay).into()));
+    match &link.random_delay {
+        Some(range) => put(&mut table, "delay", uniform(range)),
+        None => put(&mut table, "delay", pair(&link.delay, |delay| time(*delay).into())),
+    }
     put(&mut table, "queue", pair(&link.queue, queue));
     put(&mut table, "mark", pair(&link.mark, mark));
     put(&mut table, "loss", pair(&link.loss, loss));
     put(&mut table, "mtu", size(link.mtu));
     put(&mut table, "up", link.up);
+    table
+}
+
+fn uniform(range: &[std::time::Duration; 2]) -> Table {
+    Table::from_iter([("uniform".to_owned(), pair(range, |end| time(*end).into()))])
+}
+
+fn times(times: &Times) -> Value {
+    let mut table = Table::new();
+    match *times {
+        Times::Fixed(fixed) => return time(fixed).into(),
+        Times::Exponential(mean) => put(&mut table, "exponential", time(mean)),
+        Times::Pareto { mean, shape } => {
+            put(&mut table, "pareto", time(mean));
+            put(&mut table, "shape", shape);
+        }
+    }
+    table.into()
+}
+
+fn traffic(traffic: &CrossTraffic) -> Table {
+    let mut table = Table::new();
+    put(&mut table, "name", traffic.name.as_str());
+    let pairs = traffic.pairs.iter().map(|nodes| pair(nodes, |node| node.as_str().into()));
+    put(&mut table, "pairs", Value::Array(pairs.collect()));
+    put(&mut table, "both_ways", traffic.both_ways);
+    put(&mut table, "sources", i64::from(traffic.sources));
+    put(&mut table, "load", rate(traffic.load));
+    let sizes = traffic.sizes.iter().map(|(bytes, share)| (size(*bytes), i64::from(*share).into()));
+    put(&mut table, "sizes", Table::from_iter(sizes));
+    // Sources that are always on have no times.
+    if traffic.on.mean() + traffic.off.mean() > std::time::Duration::ZERO {
+        put(&mut table, "on", times(&traffic.on));
+        put(&mut table, "off", times(&traffic.off));
+    }
+    match &traffic.start {
+        Start::At(start) => put(&mut table, "start", time(*start)),
+        Start::Uniform(range) => put(&mut table, "start", uniform(range)),
+    }
     table
 }
 
@@ -270,6 +315,9 @@ fn queue(queue: &Queue) -> Value {
     let mut table = Table::new();
     let kind = match queue {
         Queue::Packets(_) | Queue::Bytes(_) => return amount(queue.limit()).into(),
+        Queue::BandwidthDelay(thousandths) => {
+            return format!("{}.{:03} bdp", thousandths / 1000, thousandths % 1000).into();
+        }
         Queue::Red(Red { limit, min, max, probability, weight }) => {
             put(&mut table, "limit", amount(*limit));
             put(&mut table, "min", amount(*min));
@@ -318,11 +366,15 @@ fn flow(flow: &Flow) -> Table {
     put(&mut table, "from", flow.from.as_str());
     put(&mut table, "to", flow.to.as_str());
     put(&mut table, "start", time(flow.start));
-    if let Traffic::Bulk(Some(bytes)) | Traffic::Constant { bytes: Some(bytes), .. } = flow.traffic {
+    if let Some(bytes) = flow.traffic.amount() {
         put(&mut table, "send", size(bytes));
     }
-    if let Traffic::Constant { rate: bits, .. } = flow.traffic {
+    if let Traffic::Constant { rate: bits, .. } | Traffic::Bursts { rate: bits, .. } = flow.traffic {
         put(&mut table, "rate", rate(bits));
+    }
+    if let Traffic::Bursts { times: [on, off], .. } = &flow.traffic {
+        put(&mut table, "on", times(on));
+        put(&mut table, "off", times(off));
     }
     if let Some(bytes) = flow.message_size {
         put(&mut table, "message_size", size(bytes));

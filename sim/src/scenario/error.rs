@@ -127,6 +127,15 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
+/// The three candidates that are nearest to `name`, however far they are.
+pub fn three_nearest<'a>(name: &str, candidates: &[&'a str]) -> Vec<&'a str> {
+    let folded = fold(name);
+    let mut sorted = candidates.to_vec();
+    sorted.sort_by_key(|candidate| strsim::damerau_levenshtein(&folded, &fold(candidate)));
+    sorted.truncate(3);
+    sorted
+}
+
 /// Case and the choice between `-` and `_` are the commonest slips: they count nothing.
 fn fold(name: &str) -> String {
     name.to_lowercase().replace('_', "-")
@@ -156,6 +165,7 @@ mod tests {
         assert_eq!(nearest("dealy", keys), Some("delay"));
         assert_eq!(nearest("Receive-Buffer", keys), Some("receive_buffer"));
         assert_eq!(nearest("colour", keys), None);
+        assert_eq!(three_nearest("receive_buf", &keys), ["receive_buffer", "retransmit", "delay"]);
     }
 
     #[test]

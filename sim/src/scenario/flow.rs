@@ -3,15 +3,18 @@
 use anabranch_proto::{Config, Pairs, Policies, Reliability};
 
 use super::at::{At, Result};
+use super::cross::{both_times, times};
 use super::error::ScenarioError;
 use super::keys::{Default, Key, fill};
-use super::{Flow, Sctp, Traffic, Transport, sctp, tcp};
+use super::{Flow, Sctp, Times, Traffic, Transport, sctp, tcp};
 
 /// A flow as it is being read.
 pub(super) struct Draft {
     flow: Flow,
     send: Option<u64>,
     rate: Option<u64>,
+    on: Option<Times>,
+    off: Option<Times>,
     era: Config,
     policies: Policies,
 }
@@ -73,6 +76,20 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         default: Default::Text("as fast as the transport takes it"),
         doc: "The rate of user data at which messages are handed over: an application of constant rate. UDP needs it.",
         read: |draft, at| at.rate().map(|rate| draft.rate = Some(rate)),
+    },
+    Key {
+        name: "on",
+        takes: "times",
+        default: Default::Text("always on"),
+        doc: "How long a UDP flow sends at `rate` before it pauses, as in `[[traffic]]`; needs `off`.",
+        read: |draft, at| udp_times(draft, at).map(|on| draft.on = Some(on)),
+    },
+    Key {
+        name: "off",
+        takes: "times",
+        default: Default::Text("always on"),
+        doc: "How long it pauses; it begins with a pause.",
+        read: |draft, at| udp_times(draft, at).map(|off| draft.off = Some(off)),
     },
     Key {
         name: "message_size",
@@ -186,12 +203,22 @@ pub(super) const KEYS: &[Key<Draft>] = &[
 pub(super) fn flow(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Flow> {
     let transport = Transport::Sctp(Box::new(new_sctp(era)));
     let flow = Flow { transport, ..Flow::default() };
-    let mut draft = Draft { flow, send: None, rate: None, era: era.clone(), policies: policies.clone() };
+    let mut draft = Draft {
+        flow,
+        send: None,
+        rate: None,
+        on: None,
+        off: None,
+        era: era.clone(),
+        policies: policies.clone(),
+    };
     fill(&mut draft, at, KEYS)?;
     let mut flow = draft.flow;
-    flow.traffic = match draft.rate {
-        Some(rate) => Traffic::Constant { rate, bytes: draft.send },
-        None => Traffic::Bulk(draft.send),
+    both_times(at)?;
+    flow.traffic = match (draft.rate, draft.on.zip(draft.off)) {
+        (Some(rate), Some((on, off))) => Traffic::Bursts { rate, bytes: draft.send, times: [on, off] },
+        (Some(rate), None) => Traffic::Constant { rate, bytes: draft.send },
+        (None, _) => Traffic::Bulk(draft.send),
     };
     if flow.from == flow.to {
         return Err(at.error_below("to", format!("`{}` sends to itself", flow.to)));
@@ -206,6 +233,13 @@ pub(super) fn flow(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Flo
         Transport::Tcp(_) | Transport::Datagram => {}
     }
     Ok(flow)
+}
+
+fn udp_times(draft: &Draft, at: &At<'_>) -> Result<Times> {
+    match draft.flow.transport {
+        Transport::Datagram => times(at),
+        _ => Err(at.error("only UDP flows have this key").hint("remove it, or set `protocol = \"udp\"`")),
+    }
 }
 
 fn new_sctp(era: &Config) -> Sctp {

@@ -2,8 +2,8 @@
 //! is read. The rows are what the reader accepts, what `docs/scenario.md` lists, and what hints choose from.
 
 use super::at::{At, Result};
-use super::error::{ScenarioError, nearest};
-use super::{channel, flow, link, read, sctp, station, tcp, wire};
+use super::error::{ScenarioError, nearest, three_nearest};
+use super::{channel, cross, flow, link, read, sctp, station, tcp, wire};
 
 /// A key that a table of kind `T` takes.
 pub struct Key<T> {
@@ -74,6 +74,7 @@ pub fn sections() -> Vec<Section> {
         section("[[flow]]", docs(flow::KEYS)),
         section("[flow.sctp]", protocol),
         section("[flow.tcp]", docs(tcp::KEYS)),
+        section("[[traffic]]", docs(cross::KEYS)),
     ]
 }
 
@@ -139,6 +140,9 @@ pub(super) fn refuse_unknown(at: &At<'_>, names: &[&'static str]) -> Result<()> 
     }
 }
 
+/// More keys than that are not listed in a hint.
+const MANY: usize = 20;
+
 /// The nearest key of the same table, else the table that has this key.
 fn with_fix(error: ScenarioError, key: &str, names: &[&'static str]) -> ScenarioError {
     let elsewhere = || sections().into_iter().find(|s| s.keys.iter().any(|k| k.name == key));
@@ -148,6 +152,11 @@ fn with_fix(error: ScenarioError, key: &str, names: &[&'static str]) -> Scenario
         }
         (_, Some(section)) if section.header.is_empty() => error.hint("it belongs at the top of the file"),
         (_, Some(section)) => error.hint(format!("it belongs in {}", section.header)),
+        _ if names.len() > MANY => {
+            let near = three_nearest(key, names).join("`, `");
+            error
+                .hint(format!("the nearest of {} keys are `{near}`; `anabranch keys` lists all", names.len()))
+        }
         _ => error.hint(format!("the keys here are {}", names.join(", "))),
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::at::{At, Result};
+use super::cross::uniform;
 use super::keys::{Default, Key, fill};
 use super::{Change, Link, Loss, Queue};
 
@@ -36,16 +37,22 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     },
     Key {
         name: "delay",
-        takes: "duration, or `[there, back]`",
+        takes: "duration, `[there, back]`, or a range",
         default: Default::Value("\"0 ms\""),
-        doc: "Propagation delay: from a packet's last bit sent to its arrival.",
-        read: |draft, at| at.pair(At::duration).map(|delay| draft.link.delay = delay),
+        doc: "Propagation delay: from a packet's last bit sent to its arrival. `{ uniform = [\"5 ms\", \"20 ms\"] }` is drawn from the run's seed, the same in both directions.",
+        read: |draft, at| {
+            draft.link.random_delay = uniform(at)?;
+            if draft.link.random_delay.is_none() {
+                draft.link.delay = at.pair(At::duration)?;
+            }
+            Ok(())
+        },
     },
     Key {
         name: "queue",
         takes: "queue, or `[there, back]`",
         default: Default::Value("\"100 packets\""),
-        doc: "The queue before it. Drop-tail: `\"50 packets\"`, or `\"75 kB\"` with IP headers, the packet being sent included. Or `{ red = { … } }`, `{ codel = { … } }` (below).",
+        doc: "The queue before it. Drop-tail: `\"50 packets\"`, `\"75 kB\"` with IP headers, the packet being sent included, or `\"2 bdp\"`: twice rate × delay of this link in packets of its MTU, rounded up. Or `{ red = { … } }`, `{ codel = { … } }` (below).",
         read: |draft, at| at.pair(At::queue).map(|queue| draft.link.queue = queue),
     },
     Key {
@@ -92,6 +99,7 @@ pub(super) fn link(at: &At<'_>) -> Result<(Link, Vec<Change>)> {
         between: [String::new(), String::new()],
         rate: [0; 2],
         delay: [Duration::ZERO; 2],
+        random_delay: None,
         queue: [Queue::Packets(100); 2],
         mark: [None; 2],
         loss: [Loss::None, Loss::None],
@@ -100,6 +108,7 @@ pub(super) fn link(at: &At<'_>) -> Result<(Link, Vec<Change>)> {
     };
     let mut draft = Draft { link, down: Vec::new() };
     fill(&mut draft, at, KEYS)?;
+    has_delay(at, &draft.link)?;
     let name = draft.link.name.clone();
     let switch = |at, up| Change { up: Some(up), ..nothing(at, name.clone()) };
     let mut changes = Vec::new();
@@ -108,6 +117,20 @@ pub(super) fn link(at: &At<'_>) -> Result<(Link, Vec<Change>)> {
         changes.extend(until.map(|until| switch(until, true)));
     }
     Ok((draft.link, changes))
+}
+
+/// A queue in bandwidth-delay products needs a delay.
+fn has_delay(at: &At<'_>, link: &Link) -> Result<()> {
+    let without = |direction: usize| match link.random_delay {
+        Some([_, high]) => high == Duration::ZERO,
+        None => link.delay[direction] == Duration::ZERO,
+    };
+    let products = |direction: usize| matches!(link.queue[direction], Queue::BandwidthDelay(_));
+    if (0..2).any(|direction| products(direction) && without(direction)) {
+        let error = at.error_below("queue", "this link has no delay of which `bdp` could be a multiple");
+        return Err(error.hint("give it a `delay`, or its queue in packets"));
+    }
+    Ok(())
 }
 
 fn mark(at: &At<'_>) -> Result<Option<u64>> {
@@ -222,6 +245,10 @@ pub(super) fn change(at: &At<'_>) -> Result<Change> {
         return Err(at
             .error("this changes nothing")
             .hint("say what changes: `up`, `rate`, `delay`, `loss`, `queue` or `mark`"));
+    }
+    if change.queue.iter().flatten().any(|queue| matches!(queue, Queue::BandwidthDelay(_))) {
+        let error = at.error_below("queue", "only a link's own queue is said in bandwidth-delay products");
+        return Err(error.hint("write it as \"50 packets\" or \"75 kB\""));
     }
     Ok(change)
 }

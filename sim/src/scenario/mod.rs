@@ -10,6 +10,7 @@ pub mod at;
 mod blame;
 mod canonical;
 mod channel;
+mod cross;
 pub mod document;
 pub mod error;
 mod flow;
@@ -85,6 +86,8 @@ pub struct Scenario {
     pub links: Vec<Link>,
     /// The flows, in any order.
     pub flows: Vec<Flow>,
+    /// Cross traffic, in any order.
+    pub traffic: Vec<CrossTraffic>,
     /// What changes while it runs, in any order.
     pub changes: Vec<Change>,
     /// The channels on which radios are, in any order.
@@ -108,6 +111,7 @@ impl Default for Scenario {
             measure: None,
             links: Vec::new(),
             flows: Vec::new(),
+            traffic: Vec::new(),
             changes: Vec::new(),
             channels: Vec::new(),
             stations: Vec::new(),
@@ -127,6 +131,8 @@ pub struct Link {
     pub rate: [u64; 2],
     /// Propagation delay, for each direction.
     pub delay: [Duration; 2],
+    /// Instead of it, a delay between these two, drawn from the run's seed, the same in both directions.
+    pub random_delay: Option<[Duration; 2]>,
     /// The queue before each direction.
     pub queue: [Queue; 2],
     /// Bytes in each queue from which on packets that can be marked (ECN) are; `None`: never.
@@ -146,6 +152,8 @@ pub enum Queue {
     Packets(u32),
     /// Drop-tail: at most so many bytes.
     Bytes(u64),
+    /// Drop-tail: so many thousandths of rate times delay of the direction, in packets of the link's MTU, rounded up.
+    BandwidthDelay(u32),
     /// Random Early Detection.
     Red(Red),
     /// Controlled Delay (RFC 8289).
@@ -153,11 +161,12 @@ pub enum Queue {
 }
 
 impl Queue {
-    /// How much may be in it in all.
+    /// How much may be in it in all; 0 packets of a bandwidth-delay product, which only a link makes a number.
     pub fn limit(&self) -> Amount {
         match *self {
             Queue::Packets(packets) => Amount::Packets(packets),
             Queue::Bytes(bytes) => Amount::Bytes(bytes),
+            Queue::BandwidthDelay(_) => Amount::Packets(0),
             Queue::Red(Red { limit, .. }) | Queue::Codel(Codel { limit, .. }) => limit,
         }
     }
@@ -393,13 +402,96 @@ pub enum Traffic {
         /// Bytes in all; `None`: until the run ends.
         bytes: Option<u64>,
     },
+    /// The same with pauses.
+    Bursts {
+        /// Bit/s of user data while it sends.
+        rate: u64,
+        /// Bytes in all; `None`: until the run ends.
+        bytes: Option<u64>,
+        /// How long it sends, and how long it pauses.
+        times: [Times; 2],
+    },
+}
+
+/// Lengths of time, drawn independently.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Times {
+    /// Always this long.
+    Fixed(Duration),
+    /// Exponential, with this mean.
+    Exponential(Duration),
+    /// Pareto.
+    Pareto {
+        /// The mean.
+        mean: Duration,
+        /// The shape, above 1; below 2 the variance is infinite.
+        shape: f64,
+    },
+}
+
+impl Times {
+    /// The mean.
+    pub fn mean(&self) -> Duration {
+        match *self {
+            Times::Fixed(mean) | Times::Exponential(mean) | Times::Pareto { mean, .. } => mean,
+        }
+    }
+}
+
+/// Traffic that only fills queues: sources that send packets in bursts and never react.
+#[derive(Clone, PartialEq, Debug)]
+pub struct CrossTraffic {
+    /// Its name, unlike those of flows and other traffic.
+    pub name: String,
+    /// Pairs of nodes, from the first to the second.
+    pub pairs: Vec<[String; 2]>,
+    /// Whether as much goes back.
+    pub both_ways: bool,
+    /// Sources of each pair in each direction.
+    pub sources: u32,
+    /// Bit/s that all of it offers in each direction, a mean over on and off times, IP headers included.
+    pub load: u64,
+    /// Packet sizes in bytes with the IP header, and how the sources are divided among them.
+    pub sizes: Vec<(u32, u32)>,
+    /// How long a source sends.
+    pub on: Times,
+    /// How long it pauses.
+    pub off: Times,
+    /// When the sources begin.
+    pub start: Start,
+}
+
+impl CrossTraffic {
+    /// The packet size of each source of a pair.
+    pub fn source_sizes(&self) -> Vec<u32> {
+        let shares: u64 = self.sizes.iter().map(|(_, share)| u64::from(*share)).sum();
+        let sources = |share: u32| u64::from(self.sources) * u64::from(share) / shares.max(1);
+        let of_size = |(size, share): &(u32, u32)| std::iter::repeat_n(*size, sources(*share) as usize);
+        self.sizes.iter().flat_map(of_size).collect()
+    }
+
+    /// In how many directions it goes.
+    pub fn directions(&self) -> u64 {
+        if self.both_ways { 2 } else { 1 }
+    }
+}
+
+/// When something begins, from the beginning of the run.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Start {
+    /// At this time.
+    At(Duration),
+    /// At a time drawn uniformly between these.
+    Uniform([Duration; 2]),
 }
 
 impl Traffic {
     /// Bytes in all; `None`: without end.
     pub fn amount(&self) -> Option<u64> {
         match *self {
-            Traffic::Bulk(amount) | Traffic::Constant { bytes: amount, .. } => amount,
+            Traffic::Bulk(amount)
+            | Traffic::Constant { bytes: amount, .. }
+            | Traffic::Bursts { bytes: amount, .. } => amount,
         }
     }
 }

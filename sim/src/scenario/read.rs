@@ -8,7 +8,9 @@ use super::at::{At, Result};
 use super::document::Document;
 use super::error::{ScenarioError, listed};
 use super::keys::{Default, Key, fill};
-use super::{Change, Flow, Link, Scenario, Station, air, channel, flow, link, sctp, station};
+use super::{
+    Change, CrossTraffic, Flow, Link, Scenario, Station, air, channel, cross, flow, link, sctp, station,
+};
 
 /// A scenario as it is being read.
 pub(super) struct Draft {
@@ -176,12 +178,22 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     Key {
         name: "flow",
         takes: "tables",
-        default: Default::Required,
+        default: Default::Text("none; then there must be `[[traffic]]`"),
         doc: "The flows, each a `[[flow]]`; their order decides nothing.",
         read: |draft, at| {
             for table in at.tables()? {
                 draft.scenario.flows.push(flow::flow(&table, &draft.era, &draft.policies)?);
             }
+            Ok(())
+        },
+    },
+    Key {
+        name: "traffic",
+        takes: "tables",
+        default: Default::Text("none"),
+        doc: "Cross traffic, each a `[[traffic]]`: it fills queues and keeps no run alive.",
+        read: |draft, at| {
+            draft.scenario.traffic = at.tables()?.iter().map(cross::traffic).collect::<Result<_>>()?;
             Ok(())
         },
     },
@@ -203,10 +215,17 @@ impl Document {
         let tables = |key| root.get(key).map_or(Ok(Vec::new()), |at| at.tables());
         let (nodes, links, changes, flows) =
             (tables("node")?, tables("link")?, tables("change")?, tables("flow")?);
-        for (key, tables) in [("node", &nodes), ("link", &links), ("flow", &flows)] {
+        let traffic = tables("traffic")?;
+        let senders = [flows.as_slice(), &traffic].concat();
+        for (key, tables) in [("node", &nodes), ("link", &links), ("flow", &senders)] {
             names_are_unique(key, tables)?;
         }
         air::check(&root, &draft.scenario)?;
+        if senders.is_empty() {
+            return Err(root
+                .error_below("flow", "this key is missing: nothing is sent")
+                .hint("add a table `[[flow]]`"));
+        }
         let nodes = nodes_of(&draft, &links)?;
         for (at, link) in links.iter().zip(&draft.scenario.links) {
             mtu_is_enough(at, link, &draft.scenario)?;
@@ -215,6 +234,9 @@ impl Document {
         links.iter().chain(&changes).try_for_each(|at| lost_flow_exists(at, &draft.scenario.flows))?;
         for (at, flow) in flows.iter().zip(&draft.scenario.flows) {
             flow_fits(at, flow, &draft.scenario, &nodes)?;
+        }
+        for (at, traffic) in traffic.iter().zip(&draft.scenario.traffic) {
+            traffic_fits(at, traffic, &draft.scenario, &nodes)?;
         }
         Ok(draft.scenario)
     }
@@ -324,6 +346,35 @@ fn flow_fits(at: &At<'_>, flow: &Flow, scenario: &Scenario, nodes: &BTreeSet<&st
         ));
     }
     primary_is_a_link(at, flow, scenario)
+}
+
+fn traffic_fits(
+    at: &At<'_>,
+    traffic: &CrossTraffic,
+    scenario: &Scenario,
+    nodes: &BTreeSet<&str>,
+) -> Result<()> {
+    let pairs = at.get("pairs").map_or(Ok(Vec::new()), |at| at.array("pairs"))?;
+    for (number, [from, to]) in traffic.pairs.iter().enumerate() {
+        let ends = match pairs.get(number) {
+            Some(pair) => pair.array("a pair")?,
+            None => ["from", "to"].into_iter().filter_map(|key| at.get(key)).collect(),
+        };
+        for (at, node) in ends.iter().zip([from, to]) {
+            if !nodes.contains(node.as_str()) {
+                return Err(at.unknown("node", node, nodes.iter().copied()));
+            }
+        }
+        if let Some(at) = ends.last().filter(|_| from == to || !connected(from, to, scenario)) {
+            let message = format!("there is no route from `{from}` to `{to}`");
+            return Err(at.error(message).hint("no sequence of links joins them"));
+        }
+    }
+    if scenario.flows.is_empty() && scenario.stop.is_none() {
+        let error = at.error("this run has no end").hint("give it one: `stop = \"60 s\"` at the top");
+        return Err(error);
+    }
+    Ok(())
 }
 
 /// Whether links and channels join two nodes; how far radios reach is for the network to say.

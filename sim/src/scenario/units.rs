@@ -165,6 +165,17 @@ pub fn duration(text: &str) -> Quantity<Duration> {
     DURATION.read(text).map(Duration::from_nanos)
 }
 
+/// Thousandths of bandwidth-delay products: "2 bdp" is 2000. `None` if the unit is another.
+pub fn bandwidth_delay(text: &str) -> Option<Quantity<u32>> {
+    let (number, unit) = split(text);
+    let thousandths = || Decimal::read(number)?.times(1000).ok().and_then(|n| u32::try_from(n).ok());
+    let bad = || BadQuantity {
+        message: format!("`{text}` is not a number of bandwidth-delay products"),
+        hint: "write it as \"2 bdp\"".to_owned(),
+    };
+    (unit == "bdp").then(|| thousandths().filter(|n| *n > 0).ok_or_else(bad))
+}
+
 /// How much may be in a queue: "50 packets" or "75 kB".
 pub fn amount(text: &str) -> Quantity<Amount> {
     let (number, unit) = split(text);

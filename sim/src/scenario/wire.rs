@@ -82,6 +82,9 @@ const QUEUE_FORMS: &str =
 impl At<'_> {
     /// `"50 packets"`, `"75 kB"`, `{ red = { … } }` or `{ codel = { … } }`.
     pub fn queue(&self) -> Result<Queue> {
+        if let Some(product) = self.string().ok().and_then(units::bandwidth_delay) {
+            return product.map(Queue::BandwidthDelay).map_err(|bad| self.error(bad.message).hint(bad.hint));
+        }
         if self.entries().is_err() {
             let queue = match self.amount().map_err(|error| error.hint(QUEUE_FORMS))? {
                 Amount::Packets(packets) => Queue::Packets(packets),

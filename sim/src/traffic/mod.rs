@@ -1,9 +1,16 @@
 //! The applications at a flow's ends: what gives data to a transport and what reads it.
 
+mod bursts;
+mod hurst;
+
 use anabranch_proto::{Message, Reliability, Time};
 use bytes::Bytes;
 
+use crate::chance::Sequence;
 use crate::scenario::{Flow, Sctp, Traffic};
+
+pub(crate) use bursts::Bursts;
+pub(crate) use hurst::Plot;
 
 /// The one page that all simulated user data is a slice of; longer messages have one of their own a flow.
 static PAGE: [u8; 1 << 16] = [0; 1 << 16];
@@ -67,6 +74,8 @@ pub(crate) struct Pace {
     messages: u64,
     /// The last message was refused: the send buffer is full.
     refused: bool,
+    /// On and off times, and when the next message is due by them.
+    bursts: Option<Box<(Bursts, Time)>>,
 }
 
 impl Pace {
@@ -74,10 +83,20 @@ impl Pace {
     pub(crate) fn new(flow: &Flow, size: u32) -> Self {
         let rate = match flow.traffic {
             Traffic::Bulk(_) => None,
-            Traffic::Constant { rate, .. } => Some(rate),
+            Traffic::Constant { rate, .. } | Traffic::Bursts { rate, .. } => Some(rate),
         };
-        let amount = flow.traffic.amount();
-        Pace { start: Time::ZERO + flow.start, amount, rate, size, given: 0, messages: 0, refused: false }
+        let (start, amount) = (Time::ZERO + flow.start, flow.traffic.amount());
+        Pace { start, amount, rate, size, given: 0, messages: 0, refused: false, bursts: None }
+    }
+
+    /// The same with the on and off times of `flow`, if it has any; drawn in a run of this `seed`.
+    pub(crate) fn with_bursts(self, flow: &Flow, seed: u64) -> Self {
+        let Traffic::Bursts { rate, times, .. } = &flow.traffic else { return self };
+        let chance = Sequence::new(seed, &format!("flow/{}/bursts", flow.name));
+        let spacing = f64::from(self.size) * 8e9 / *rate as f64;
+        let mut bursts = Bursts::new(self.start, *times, spacing, chance);
+        let first = bursts.next();
+        Pace { bursts: Some(Box::new((bursts, first))), ..self }
     }
 
     /// When it begins.
@@ -104,6 +123,9 @@ impl Pace {
     pub(crate) fn taken(&mut self, bytes: usize) {
         self.given += bytes as u64;
         self.messages += 1;
+        if let Some((bursts, next)) = self.bursts.as_deref_mut() {
+            *next = bursts.next();
+        }
     }
 
     /// The message that was due was refused for want of room, or there is room again.
@@ -118,6 +140,9 @@ impl Pace {
 
     /// When the next message is due.
     fn next_at(&self) -> Time {
+        if let Some((_, next)) = self.bursts.as_deref() {
+            return *next;
+        }
         match self.rate {
             None => self.start,
             Some(rate) => {

@@ -56,7 +56,7 @@ pub(crate) struct Sender {
 }
 
 /// Why datagrams leave: the application gave them.
-const REASON: Reason = Reason {
+pub(super) const REASON: Reason = Reason {
     purpose: Purpose::Data(Why::New),
     path: Some(PathId(0)),
     limit: Limit::Control,
@@ -71,7 +71,7 @@ pub(super) fn agents(site: &Site<'_>, routes: &mut Routes, first: usize) -> [Dat
     let payload = message_size(site);
     let datagram = Datagram { from: local[client].address, to: remote[server].address, payload };
     let sender = Sender {
-        pace: Pace::new(site.flow, payload),
+        pace: Pace::new(site.flow, payload).with_bursts(site.flow, site.scenario.seed),
         datagram: Rc::new(datagram),
         route: routes.add(site.network, from, to, first + 1),
         header: header(site),

@@ -4,6 +4,7 @@
 //! transport is a variant of [`End`], a folder that builds its agents, and a variant of
 //! [`Transport`](crate::scenario::Transport).
 
+pub(crate) mod cross;
 pub(crate) mod datagram;
 pub(crate) mod ends;
 pub(crate) mod sctp;
@@ -21,6 +22,7 @@ use crate::results::FlowResult;
 use crate::scenario::Transport;
 use crate::traffic::Sink;
 
+use cross::CrossAgent;
 pub use datagram::Datagram;
 use datagram::DatagramAgent;
 use sctp::SctpAgent;
@@ -122,6 +124,7 @@ pub(crate) enum End {
     Sctp(SctpAgent),
     Tcp(TcpAgent),
     Datagram(DatagramAgent),
+    Cross(CrossAgent),
 }
 
 /// Calls the same method of whichever agent it is.
@@ -131,6 +134,7 @@ macro_rules! whichever {
             End::Sctp($agent) => $call,
             End::Tcp($agent) => $call,
             End::Datagram($agent) => $call,
+            End::Cross($agent) => $call,
         }
     };
 }
@@ -163,7 +167,7 @@ impl End {
         match self {
             End::Sctp(agent) => agent.set_notes(on),
             End::Tcp(agent) => agent.set_details(on),
-            End::Datagram(_) => {}
+            End::Datagram(_) | End::Cross(_) => {}
         }
     }
 
@@ -173,6 +177,7 @@ impl End {
             End::Sctp(agent) => agent.sink(),
             End::Tcp(agent) => agent.sink(),
             End::Datagram(agent) => agent.sink(),
+            End::Cross(_) => None,
         }
     }
 }

@@ -57,6 +57,7 @@ fn link(name: &str, a: &str, b: &str, rate: u64, delay: u64) -> Link {
         between: [a.to_owned(), b.to_owned()],
         rate: [rate; 2],
         delay: [Duration::from_millis(delay); 2],
+        random_delay: None,
         queue: [Queue::Packets(50); 2],
         mark: [None; 2],
         loss: [Loss::None, Loss::None],

@@ -18,7 +18,7 @@ impl Management {
     /// What this queue needs; `None` of drop-tail. `stream` names the draws of this direction.
     pub(crate) fn new(queue: &Queue, root: u64, stream: &str) -> Option<Box<Management>> {
         match queue {
-            Queue::Packets(_) | Queue::Bytes(_) => None,
+            Queue::Packets(_) | Queue::Bytes(_) | Queue::BandwidthDelay(_) => None,
             Queue::Red(red) => Some(Box::new(Management::Red(Box::new(Red::new(red, root, stream))))),
             Queue::Codel(codel) => Some(Box::new(Management::Codel(Codel::new(codel)))),
         }

@@ -67,6 +67,12 @@ pub struct CaptureReader<R> {
     over: bool,
 }
 
+impl<R> std::fmt::Debug for CaptureReader<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CaptureReader").finish_non_exhaustive()
+    }
+}
+
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Format {
     Pcapng,

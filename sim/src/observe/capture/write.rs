@@ -85,6 +85,15 @@ pub struct CaptureWriter<W: Write> {
     failed: Option<io::Error>,
 }
 
+impl<W: Write> std::fmt::Debug for CaptureWriter<W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CaptureWriter")
+            .field("comment", &self.comment)
+            .field("snap", &self.snap)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A packet that is still to be written.
 pub(super) struct Held {
     at: Time,

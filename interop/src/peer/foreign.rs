@@ -1,29 +1,64 @@
-//! usrsctp: `peer.c`, a process of its own, in UDP on loopback and in real time.
+//! A stack that is no library of ours, in UDP and in real time: usrsctp, in the process `peer.c` on loopback; or the Linux
+//! kernel's, in a machine of its own (`machine.rs`).
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::path::{Path, PathBuf};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use anabranch_proto::wire::Address;
 use anabranch_proto::{Outcome, Reliability, Time};
 use bytes::Bytes;
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
+use rustix::process::{Pid, Signal, kill_process_group};
 
+use super::machine::{HERE, Machine, THERE, UDP};
 use super::{Ask, KEY, MTU, Make, PORTS, Peer, Refused, STREAMS, Said, Told};
 use crate::letter::Arrived;
 
 /// How long a command may take to be answered.
 const ANSWER: Duration = Duration::from_secs(10);
-/// Bytes of its send and receive buffers.
+/// How long a socket that is closed may still send.
+const LAST_WORDS: Duration = Duration::from_millis(50);
+/// Bytes of its send and receive buffers. The kernel has no partial delivery of I-DATA while its window is full: it has to
+/// have room for the longest message.
 const BUFFERS: &str = "16000000 1000000";
+const BUFFERS_OF_LINUX: &str = "16000000 4000000";
+/// Bytes of our socket's receive buffer: a window of the peer's at once.
+const OURS: usize = 8 << 20;
 
-pub struct Usrsctp {
-    program: PathBuf,
+/// What the stack runs in.
+#[derive(Clone)]
+pub enum Program {
+    Usrsctp(PathBuf),
+    Linux(Arc<Machine>),
+}
+
+/// Whoever takes the commands.
+pub enum Voice {
+    Process(Process),
+    Machine(Arc<Machine>),
+}
+
+impl Voice {
+    /// Gives it a command.
+    pub fn say(&mut self, command: &str) -> Result<(), String> {
+        match self {
+            Voice::Process(process) => process.say(command),
+            Voice::Machine(machine) => machine.say(command),
+        }
+    }
+}
+
+pub struct Foreign {
+    program: Program,
     options: Vec<String>,
-    process: Process,
+    voice: Voice,
     /// How many have run before it: what those still had to say is nothing any more.
     runs: u32,
     socket: UdpSocket,
@@ -51,7 +86,8 @@ impl Process {
     /// Starts it; each line that it prints goes to `line`.
     pub fn start(command: &mut Command, line: impl Fn(String) + Send + 'static) -> Result<Process, String> {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().map_err(|error| format!("{command:?}: {error}"))?;
+        // What it starts is in its group, and ends with it.
+        let mut child = command.process_group(0).spawn().map_err(|error| format!("{command:?}: {error}"))?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let stdout = BufReader::new(stdout.expect("it is a pipe"));
         std::thread::spawn(move || stdout.lines().map_while(Result::ok).for_each(line));
@@ -67,25 +103,36 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         // It may be gone already.
-        let _ = self.child.kill();
+        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
         let _ = self.child.wait();
     }
 }
 
-impl Usrsctp {
-    pub fn new(program: &Path, make: &Make) -> Result<Usrsctp, Refused> {
-        let io = |error: std::io::Error| Refused::NotOffered(format!("sockets on loopback: {error}"));
-        let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let socket = UdpSocket::bind(loopback).map_err(io)?;
-        // A port that is free now; it binds it itself.
-        let theirs = UdpSocket::bind(loopback).and_then(|free| free.local_addr()).map_err(io)?;
+impl Foreign {
+    /// With a machine, the calling thread is in its network already.
+    pub fn new(program: &Program, make: &Make) -> Result<Foreign, Refused> {
+        let io = |error: std::io::Error| Refused::NotOffered(format!("sockets: {error}"));
+        let (socket, theirs) = match program {
+            Program::Usrsctp(_) => {
+                let loopback = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+                let socket = UdpSocket::bind(loopback).map_err(io)?;
+                // A port that is free now; it binds it itself.
+                (socket, UdpSocket::bind(loopback).and_then(|free| free.local_addr()).map_err(io)?)
+            }
+            Program::Linux(_) => (UdpSocket::bind((HERE, 0)).map_err(io)?, SocketAddr::from((THERE, UDP))),
+        };
+        set_socket_recv_buffer_size_force(&socket, OURS)
+            .or_else(|_| set_socket_recv_buffer_size(&socket, OURS))
+            .map_err(|error| io(error.into()))?;
         let heard = channel();
         listen(socket.try_clone().map_err(io)?, heard.0.clone());
-        let process = Self::run(program, 0, &heard.0)?;
-        let mut peer = Usrsctp {
-            program: program.to_owned(),
-            options: options(make),
-            process,
+        let voice = Self::run(program, 0, &heard.0)?;
+        let mut peer = Foreign {
+            program: program.clone(),
+            options: options(make, matches!(program, Program::Linux(_))),
+            voice,
             runs: 0,
             socket,
             theirs,
@@ -97,11 +144,20 @@ impl Usrsctp {
         Ok(peer)
     }
 
-    fn run(program: &Path, number: u32, to: &Sender<Heard>) -> Result<Process, Refused> {
+    fn run(program: &Program, number: u32, to: &Sender<Heard>) -> Result<Voice, Refused> {
         let to = to.clone();
         // Nobody listens any more: the test is over.
         let line = move |line| drop(to.send(Heard::Line(number, line)));
-        Process::start(&mut Command::new(program), line).map_err(Refused::NotOffered)
+        match program {
+            Program::Usrsctp(program) => {
+                let process = Process::start(&mut Command::new(program), line);
+                process.map(Voice::Process).map_err(Refused::NotOffered)
+            }
+            Program::Linux(machine) => {
+                machine.tell(line);
+                Ok(Voice::Machine(Arc::clone(machine)))
+            }
+        }
     }
 
     fn begin(&mut self) -> Result<(), Refused> {
@@ -110,12 +166,12 @@ impl Usrsctp {
         for option in self.options.clone() {
             self.command(&option)?;
         }
-        self.command(&format!("bind {} 127.0.0.1", PORTS[1]))
+        self.command(&format!("bind {} {}", PORTS[1], self.theirs.ip()))
     }
 
     /// Gives a command and waits for its answer; what else is said meanwhile is kept.
     fn command(&mut self, command: &str) -> Result<(), Refused> {
-        self.process.say(command).map_err(Refused::NotOffered)?;
+        self.voice.say(command).map_err(Refused::NotOffered)?;
         loop {
             let heard = self.heard.1.recv_timeout(ANSWER);
             let heard = heard
@@ -142,19 +198,26 @@ impl Usrsctp {
     }
 
     fn restart(&mut self) -> Result<(), Refused> {
-        // The old one ends without a word.
+        // The old one ends without a word: what a kernel says to the end of a socket is not carried.
+        if let Program::Linux(_) = self.program {
+            self.command("forget")?;
+            std::thread::sleep(LAST_WORDS);
+            while self.heard.1.try_recv().is_ok() {}
+            self.waiting.clear();
+        }
         self.runs += 1;
-        self.process = Self::run(&self.program, self.runs, &self.heard.0)?;
+        self.voice = Self::run(&self.program, self.runs, &self.heard.0)?;
         self.begin()
     }
 }
 
 /// Its options, as commands; timeouts for a network of milliseconds.
-fn options(make: &Make) -> Vec<String> {
+fn options(make: &Make, linux: bool) -> Vec<String> {
     let on = make.extensions;
+    let buffers = if linux { BUFFERS_OF_LINUX } else { BUFFERS };
     let switch = |name: &str, on: bool| format!("option {name} {}", u8::from(on));
     let mut options = vec![
-        format!("option buffers {BUFFERS}"),
+        format!("option buffers {buffers}"),
         format!("option streams {STREAMS} 100"),
         format!("option mtu {MTU}"),
         "option rto 200 50 1000".to_owned(),
@@ -186,7 +249,7 @@ fn listen(socket: UdpSocket, to: Sender<Heard>) {
     });
 }
 
-impl Drop for Usrsctp {
+impl Drop for Foreign {
     fn drop(&mut self) {
         let ours = self.socket.local_addr().expect("it is bound");
         // If it fails, a thread waits a little longer, to the end of the program.
@@ -255,10 +318,11 @@ fn sending(ask: &crate::letter::Letter, reliability: Reliability) -> Result<Stri
     Ok(format!("send {} {} {} {order} {how}", ask.stream, ask.number, ask.size))
 }
 
-impl Peer for Usrsctp {
+impl Peer for Foreign {
     fn ask(&mut self, _now: Time, ask: &Ask) -> Result<(), Refused> {
         let list = |ids: &[u16]| ids.iter().map(|id| format!(" {id}")).collect::<String>();
-        let connect = format!("connect {} 127.0.0.1", PORTS[0]);
+        let ours = self.socket.local_addr().expect("it is bound");
+        let connect = format!("connect {} {}", PORTS[0], ours.ip());
         let command = match ask {
             Ask::Listen => "listen".to_owned(),
             Ask::Connect => connect,
@@ -305,7 +369,16 @@ impl Peer for Usrsctp {
     }
 
     fn patience(&self) -> Duration {
-        Duration::from_secs(20)
+        // A kernel in a process that has to share the machine is slow.
+        Duration::from_secs(if matches!(self.program, Program::Linux(_)) { 180 } else { 20 })
+    }
+
+    fn tick(&self) -> Duration {
+        Duration::from_millis(if matches!(self.program, Program::Linux(_)) { 10 } else { 1 })
+    }
+
+    fn tells_what_it_gave_up(&self) -> bool {
+        matches!(self.program, Program::Usrsctp(_))
     }
 }
 

@@ -1,0 +1,95 @@
+//! On and off times: bursts of evenly spaced packets, as ns-2's `Application/Traffic/Pareto` and `…/Exponential` send
+//! them.
+//!
+//! An on time is turned into a whole number of packets, rounded, at least one. Before the first packet of a burst lies
+//! an off time and one spacing, so that packets keep their rate while the source is on.
+
+use anabranch_proto::{Duration, Time};
+
+use crate::chance::Sequence;
+use crate::scenario::Times;
+
+/// When the packets of one source leave.
+#[derive(Debug)]
+pub(crate) struct Bursts {
+    start: Time,
+    on: Times,
+    off: Times,
+    /// Nanoseconds between two packets of a burst.
+    spacing: f64,
+    chance: Sequence,
+    /// Packets left of this burst.
+    left: u64,
+    /// Nanoseconds since the start of the packet that left last.
+    last: f64,
+}
+
+impl Bursts {
+    /// A source that begins at `start` with an off time.
+    pub(crate) fn new(start: Time, [on, off]: [Times; 2], spacing: f64, chance: Sequence) -> Self {
+        Bursts { start, on, off, spacing, chance, left: 0, last: 0.0 }
+    }
+
+    /// When the next packet leaves.
+    pub(crate) fn next(&mut self) -> Time {
+        if self.left == 0 {
+            let on = draw(&self.on, &mut self.chance);
+            self.left = ((on / self.spacing + 0.5) as u64).max(1);
+            self.last += draw(&self.off, &mut self.chance);
+        }
+        self.left -= 1;
+        self.last += self.spacing;
+        Time::from_nanos(self.start.as_nanos().saturating_add((self.last + 0.5) as u64))
+    }
+}
+
+/// A time in nanoseconds.
+fn draw(times: &Times, chance: &mut Sequence) -> f64 {
+    let nanos = |mean: Duration| mean.as_nanos() as f64;
+    match *times {
+        Times::Fixed(time) => nanos(time),
+        Times::Exponential(mean) => -nanos(mean) * libm::log(1.0 - chance.uniform()),
+        Times::Pareto { mean, shape } => {
+            let least = nanos(mean) * (shape - 1.0) / shape;
+            least / libm::pow(1.0 - chance.uniform(), 1.0 / shape)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: f64 = 1e6;
+
+    fn bursts(times: [Times; 2]) -> Bursts {
+        Bursts::new(Time::from_nanos(5_000_000), times, MS, Sequence::new(1, "x"))
+    }
+
+    #[test]
+    fn a_burst_is_a_whole_number_of_evenly_spaced_packets() {
+        let [on, off] = [2_600, 10_000].map(|micros| Times::Fixed(Duration::from_micros(micros)));
+        let mut source = bursts([on, off]);
+        let millis: Vec<_> = (0..7).map(|_| source.next().as_nanos() / 1_000_000).collect();
+        assert_eq!(millis, [16, 17, 18, 29, 30, 31, 42]);
+        let short = Times::Fixed(Duration::from_nanos(1));
+        let mut source = bursts([short, short]);
+        assert_eq!(source.next(), Time::from_nanos(6_000_001), "at least one packet");
+    }
+
+    #[test]
+    fn means_are_those_that_were_asked_for() {
+        let mean = Duration::from_millis(500);
+        let mean_of = |times: Times| {
+            let mut chance = Sequence::new(3, "mean");
+            (0..200_000).map(|_| draw(&times, &mut chance)).sum::<f64>() / 200_000.0 / 5e8
+        };
+        assert!((mean_of(Times::Exponential(mean)) - 1.0).abs() < 0.01);
+        // With a shape of 2.5 the variance is finite, and the mean of so many is near.
+        assert!((mean_of(Times::Pareto { mean, shape: 2.5 }) - 1.0).abs() < 0.02);
+        let mut chance = Sequence::new(3, "least");
+        let pareto = Times::Pareto { mean, shape: 1.5 };
+        let least = (0..10_000).map(|_| draw(&pareto, &mut chance)).fold(f64::MAX, f64::min);
+        assert!((least / (5e8 / 3.0) - 1.0).abs() < 0.001, "{least}");
+    }
+}

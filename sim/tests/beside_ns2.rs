@@ -1,0 +1,144 @@
+//! The variants `sack1` and `sack1-2002` beside ns-2's `Agent/TCP/Sack1`: the same data packets in the same order, for
+//! random lists of lost packets, up to the first timeout: how far into a tick of the clock a run begins is random in both,
+//! and moves every timeout. Needs `ns`.
+//!
+//! Without delayed acknowledgements only. With them the timer of a delayed acknowledgement and the packet that would
+//! cancel it often fall on the same nanosecond, since both follow from one delay; in ns-2 the rounding of its
+//! floating-point clock then decides which comes first.
+
+use std::path::Path;
+use std::process::Command;
+
+use anabranch_proto::{Policies, Time};
+use anabranch_sim::scenario::Document;
+use anabranch_sim::trace::{Detail, Names, Observer, Record};
+use anabranch_sim::{RunOptions, run, stream_seed};
+
+/// Random lists.
+const LISTS: u64 = 60;
+/// Seconds before a timeout here within which there may be one there.
+const MARGIN: f64 = 0.1;
+/// Seconds that each run lasts.
+const END: u64 = 20;
+const SEGMENT: u64 = 1448;
+
+/// A run to be compared.
+struct Case {
+    variant: &'static str,
+    rate: u64,
+    delay_ms: u64,
+    /// Numbers of packets on the bottleneck, the SYN being number 0.
+    lost: Vec<u64>,
+}
+
+/// Data packets as they leave: seconds, and the number of the segment from 1.
+type Sent = Vec<(f64, u64)>;
+
+/// Draws by name, 16 bits each.
+fn draws(name: &str) -> impl Iterator<Item = u64> + use<> {
+    let name = name.to_owned();
+    (0..).flat_map(move |block: u64| {
+        let key = stream_seed(block, &name);
+        key.as_chunks::<2>().0.iter().map(|pair| u64::from(u16::from_le_bytes(*pair))).collect::<Vec<_>>()
+    })
+}
+
+fn case(number: u64) -> Case {
+    let mut draw = draws(&format!("list {number}"));
+    let mut pick = |choices: &[u64]| choices[draw.next().expect("endless") as usize % choices.len()];
+    let variant = if pick(&[0, 1]) == 0 { "sack1" } else { "sack1-2002" };
+    let (rate, delay_ms) = (pick(&[500_000, 2_000_000, 10_000_000]), pick(&[5, 20, 50, 125, 300]));
+    let per_mille = pick(&[1, 5, 15, 30, 50]);
+    let lost = (1..2000).filter(|_| draw.next().expect("endless") % 1000 < per_mille).collect();
+    Case { variant, rate, delay_ms, lost }
+}
+
+fn theirs(case: &Case, trace: &Path) -> Sent {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/beside_ns2.tcl");
+    let delay = case.delay_ms as f64 / 1e3;
+    let status = Command::new("ns")
+        .args([script, case.variant, &case.rate.to_string(), &delay.to_string(), &END.to_string()])
+        .arg(trace)
+        .args(case.lost.iter().map(u64::to_string))
+        .status();
+    assert!(status.expect("ns runs").success(), "ns failed");
+    let text = std::fs::read_to_string(trace).expect("ns wrote its trace");
+    let fields = text.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let sent = fields.filter(|f| f[0] == "+" && f[4] == "tcp" && f[10] != "0");
+    sent.map(|f| (f[1].parse().expect("a time"), f[10].parse().expect("a number"))).collect()
+}
+
+/// What leaves, and when a timeout was first.
+#[derive(Default)]
+struct Seen {
+    sent: Sent,
+    timeout: Option<f64>,
+}
+
+impl Observer for Seen {
+    fn begin(&mut self, _: &Names) {}
+
+    fn record(&mut self, at: Time, record: &Record<'_>) {
+        match record {
+            Record::Detail { detail: Detail::Sent { number, .. }, .. } => {
+                self.sent.push((at.as_secs_f64(), number / SEGMENT + 1));
+            }
+            Record::Detail { detail: Detail::Timeout, .. } => {
+                self.timeout.get_or_insert(at.as_secs_f64());
+            }
+            _ => {}
+        }
+    }
+}
+
+fn ours(case: &Case) -> Seen {
+    let Case { variant, rate, delay_ms, lost } = case;
+    let lost: Vec<u64> = lost.iter().map(|number| number + 1).collect();
+    let text = format!(
+        "stop = '{END} s'\n\
+         [[link]]\nname = 'access'\nbetween = ['s', 'r']\nrate = '10 Mbit/s'\ndelay = '2 ms'\nqueue = '10000 packets'\n\
+         [[link]]\nname = 'slow'\nbetween = ['r', 'd']\nrate = '{rate} bit/s'\ndelay = '{delay_ms} ms'\n\
+         queue = '10000 packets'\nloss = [{{ packets = {lost:?} }}, '0 %']\n\
+         [[flow]]\nname = 'f'\nprotocol = 'tcp'\nfrom = 's'\nto = 'd'\n\
+         [flow.tcp]\nvariant = '{variant}'\nsegment_size = '{SEGMENT} B'\nreceive_window = '44 packets'\n"
+    );
+    let document = Document::parse("case.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let scenario = document.scenario("case", &Policies::default()).unwrap_or_else(|error| panic!("{error}"));
+    let mut seen = Seen::default();
+    run(&scenario, RunOptions { observer: Some(&mut seen), ..RunOptions::default() }).expect("it runs");
+    seen
+}
+
+/// What differs first, if anything.
+fn difference(case: &Case, trace: &Path) -> Option<String> {
+    let (there, here) = (theirs(case, trace), ours(case));
+    let until = here.timeout.unwrap_or(END as f64) - MARGIN;
+    let [there, here] =
+        [there, here.sent].map(|sent| sent.into_iter().filter(|at| at.0 < until).collect::<Sent>());
+    if there.len().abs_diff(here.len()) > 1 {
+        return Some(format!("{} packets there, {} here", there.len(), here.len()));
+    }
+    let differs =
+        |pair: &(&(f64, u64), &(f64, u64))| pair.0.1 != pair.1.1 || (pair.0.0 - pair.1.0).abs() > 0.001;
+    there.iter().zip(&here).find(differs).map(|(there, here)| format!("{there:?} there, {here:?} here"))
+}
+
+#[test]
+fn sack1_is_ns2s() {
+    if Command::new("ns").arg("/dev/null").output().is_err() {
+        assert!(std::env::var("ANABRANCH_REQUIRE").as_deref() != Ok("all"), "skipped: there is no `ns`");
+        eprintln!("skipped: sack1_is_ns2s: there is no `ns`");
+        return;
+    }
+    let trace = std::env::temp_dir().join(format!("anabranch-sack1-{}.tr", std::process::id()));
+    let mut differing = Vec::new();
+    for number in 0..LISTS {
+        let case = case(number);
+        if let Some(what) = difference(&case, &trace) {
+            let Case { variant, rate, delay_ms, .. } = case;
+            differing.push(format!("list {number}, {variant}, {rate} bit/s, {delay_ms} ms: {what}"));
+        }
+    }
+    let _ = std::fs::remove_file(&trace);
+    assert!(differing.is_empty(), "{} of {LISTS} lists differ: {differing:#?}", differing.len());
+}
