@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use anabranch_proto::policy::window::{Congestion, MakePath, Start};
-use anabranch_proto::policy::{PolicyError, PolicySpec};
+use anabranch_proto::policy::{PolicyError, PolicySpec, Setting};
 use anabranch_proto::{Config, Policies};
 use anabranch_sim::scenario::Document;
 use anabranch_sim::{RunOptions, run};
@@ -17,11 +17,13 @@ impl Congestion for Fixed {
     }
 }
 
-/// `{ name = "fixed", packets = "40" }`: the window in packets.
+/// `{ name = "fixed", packets = 40 }`: the window in packets.
 fn make(spec: &PolicySpec, _: &Config) -> Result<MakePath, PolicyError> {
-    let wrong = |why: &str| PolicyError::Setting { name: spec.name.clone(), why: why.to_owned() };
-    let packets = spec.settings.get("packets").ok_or_else(|| wrong("it needs the setting `packets`"))?;
-    let packets: u64 = packets.parse().map_err(|_| wrong("`packets` is a number"))?;
+    spec.allow(&["packets"])?;
+    let Some(Setting::Number(packets)) = spec.settings.get("packets") else {
+        return Err(spec.refuse("it needs the setting `packets`, a number"));
+    };
+    let packets = *packets as u64;
     Ok(Box::new(move |start: Start| Box::new(Fixed(packets * start.unit))))
 }
 
@@ -47,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut policies = Policies::default();
     policies.add_window("fixed", make);
     for window in
-        [r#""standard""#, r#"{ name = "fixed", packets = "20" }"#, r#"{ name = "fixed", packets = "80" }"#]
+        [r#""standard""#, r#"{ name = "fixed", packets = 20 }"#, r#"{ name = "fixed", packets = 80 }"#]
     {
         let document = Document::parse("own_window.toml", &SCENARIO.replace("WINDOW", window))?;
         let scenario = document.scenario("own_window", &policies)?;
