@@ -370,7 +370,7 @@ impl Peer for Foreign {
 
     fn patience(&self) -> Duration {
         // A kernel in a process that has to share the machine is slow.
-        Duration::from_secs(if matches!(self.program, Program::Linux(_)) { 60 } else { 20 })
+        Duration::from_secs(if matches!(self.program, Program::Linux(_)) { 180 } else { 20 })
     }
 
     fn tick(&self) -> Duration {
