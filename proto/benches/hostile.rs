@@ -329,6 +329,7 @@ fn next(end: &mut Endpoint, up: &mut Option<AssociationId>) -> Option<Box<Packet
 
 fn nothing() -> Sack {
     Sack {
+        flags: 0,
         cumulative: Tsn(0),
         a_rwnd: 1 << 24,
         gaps: [].into_iter().collect(),
