@@ -104,7 +104,7 @@ impl At<'_> {
         }
     }
 
-    /// `"1 %"`, or a table of one of the [`LOSS_FORMS`].
+    /// `"1 %"`, or a table of one of the forms that docs/scenario.md lists.
     pub fn loss(&self) -> Result<Loss> {
         let Ok(entries) = self.entries() else {
             return self.parsed("a loss", LOSS_ADVICE, units::loss);
