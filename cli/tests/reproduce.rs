@@ -532,5 +532,6 @@ fn papers_are_part_of_the_program() {
     assert!(json == reproduce(repository.as_ref()) && json.len() > 100, "{}", json.len());
     let unknown = support::command(&["reproduce", "nothing"]).current_dir(&elsewhere).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2));
-    assert!(stderr(&unknown).contains("there are: receive-buffer-blocking"), "{}", stderr(&unknown));
+    let told = stderr(&unknown);
+    assert!(told.contains("there are: ") && told.contains("receive-buffer-blocking"), "{told}");
 }
