@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(nearest("dealy", keys), Some("delay"));
         assert_eq!(nearest("Receive-Buffer", keys), Some("receive_buffer"));
         assert_eq!(nearest("colour", keys), None);
-        assert_eq!(three_nearest("receive_buf", &keys), ["receive_buffer", "retransmit", "delay"]);
+        assert_eq!(three_nearest("receive_buf", &keys), ["receive_buffer", "rate", "retransmit"]);
     }
 
     #[test]
