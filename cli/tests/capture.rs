@@ -9,8 +9,11 @@ use std::process::Command;
 use serde_json::Value;
 use support::{anabranch, documents, skip, stderr};
 
-/// What makes a scenario's run short; others are short by themselves.
-const SHORTER: [(&str, &str); 6] = [
+/// What makes a scenario's run short; others are short by themselves. ns-2's TCP counts a SACK option four bytes short
+/// of its real size, so another TCP is captured.
+const SHORTER: [(&str, &str); 8] = [
+    ("tcp-beside-sctp", "stop=30 s"),
+    ("tcp-beside-sctp", "flow.tcp.tcp.variant=standard"),
     ("headline", "flow.download.send=1 MB"),
     ("case-study", "flow.transfer.send=1 MB"),
     ("shared-link", "flow.new.send=500 kB"),
