@@ -70,7 +70,8 @@ fn comes_back(packet: &Packet, size: usize) {
     let mut out = BytesMut::new();
     packet.encode(&mut out).expect("what was decoded can be encoded");
     assert_eq!(out.len(), packet.size());
-    assert!(out.len() <= size, "{} bytes became {}", size, out.len());
+    // The last chunk's padding may be missing; it is always sent.
+    assert!(out.len() <= size.next_multiple_of(4), "{} bytes became {}", size, out.len());
     let mut at = HEADER;
     for chunk in &packet.chunks {
         let alone = chunk.to_bytes().expect("what was decoded can be encoded");
