@@ -1,28 +1,29 @@
 //! The engine: what is due next happens, until nothing is left or the run ends.
 //!
 //! Entities are numbered: link directions, then agents, then the list of changes, then channels. Each has one entry in
-//! the agenda; a channel's is whatever happens next on it. On links a packet costs one event a hop, its arrival. An insertion number is taken when a packet enters a
-//! link or an agent's wait is set, so what happens at equal times happens in the order in which it was
-//! foreseen; changes come before everything else. Departures need no event: a packet whose departure is now
-//! has left a queue before anything that arrives now is looked at.
+//! the agenda; the entry of a channel is the next event on it. On links a packet costs one event a hop, its arrival.
+//! Ties are broken by insertion order: a packet takes its insertion number when it enters a link, an agent when its
+//! wait is set. Changes come before everything else. Departures need no event: before an arrival is handled, every
+//! packet whose departure is due has left its queue.
 
 pub(crate) mod agenda;
 mod counts;
 mod means;
+mod show;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
-use anabranch_proto::{PathId, Reason, Time};
+use anabranch_proto::{PathId, Time};
 
 use crate::medium::wire::{Alteration, Direction, DropCause};
 use crate::medium::wireless::{Channel, Fate};
 use crate::network::RADIO;
 use crate::network::radios::RadioHop;
 use crate::observe::observed::Observed;
-use crate::observe::trace::{Detail, Observer, Side};
+use crate::observe::trace::{Observer, Side};
 use crate::transport::{Agent, Frame, Output, Stage};
 use agenda::{Agenda, Entity};
 pub(crate) use counts::Counts;
@@ -526,72 +527,6 @@ impl<'a, A: Agent> Engine<'a, A> {
 
     fn pause_entity(&self) -> Entity {
         (self.links.len() + self.agents.len() + 1) as Entity
-    }
-
-    #[cold]
-    fn show_frames(&mut self, channel: usize) {
-        let Some(observed) = &mut self.observed else { return };
-        let (now, routes) = (self.now, &self.routes);
-        self.channels[channel].take_frames(|dcf, air, packet| {
-            observed.air(now, channel, dcf.shown(air), packet, routes);
-        });
-    }
-
-    #[cold]
-    fn show_sent(&mut self, agent: usize, frame: &Frame, reason: Reason) {
-        let Some(observed) = &mut self.observed else { return };
-        let path = reason.path.and_then(|path| self.agents[agent].path_name(path));
-        observed.sent(self.now, agent, path, reason, frame);
-    }
-
-    #[cold]
-    fn tell(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
-        if let Some(means) = &mut self.means {
-            means.detail(at, agent, path, detail);
-        }
-        let Some(observed) = &mut self.observed else { return };
-        let path = path.and_then(|path| self.agents[agent].path_name(path));
-        observed.detail(at, agent, path, detail);
-    }
-
-    #[cold]
-    fn show_delivery(&mut self, link: usize, frame: &Frame) {
-        let Some(observed) = &mut self.observed else { return };
-        observed.delivered(self.now, link, frame, &self.routes);
-    }
-
-    #[cold]
-    fn show_drop(&mut self, link: usize, number: u64, cause: DropCause, frame: &Frame) {
-        let Some(observed) = &mut self.observed else { return };
-        observed.dropped(self.now, link, number, cause, frame, &self.routes);
-    }
-
-    #[cold]
-    fn show_queued(&mut self, link: usize) {
-        let Some(observed) = &mut self.observed else { return };
-        let direction = &self.links[link];
-        if let Some(carried) = direction.newest() {
-            observed.queued(self.now, link, carried, direction.queue(), &self.routes);
-        }
-    }
-
-    /// What has left any queue by now, in order of time, as observers see all records.
-    #[cold]
-    fn show_all_departures(&mut self) {
-        let next = |links: &[Direction]| links.iter().enumerate().map(|(link, d)| (d.leaves(), link)).min();
-        while let Some((at, link)) = next(&self.links).filter(|(at, _)| *at <= self.now) {
-            self.show_departures(link, at);
-        }
-    }
-
-    /// What has left the queue of a link up to `until`.
-    #[cold]
-    fn show_departures(&mut self, link: usize, until: Time) {
-        let Some(observed) = &mut self.observed else { return };
-        self.links[link].depart(until, |at, queue, next| {
-            observed.departed(at, link, queue, next, &self.routes);
-        });
-        self.drop_all(link);
     }
 }
 

@@ -1,0 +1,76 @@
+//! What the engine shows to an observer. Without one, each call is a branch that is not taken.
+
+use anabranch_proto::{PathId, Reason, Time};
+
+use super::Engine;
+use crate::medium::wire::{Direction, DropCause};
+use crate::observe::trace::Detail;
+use crate::transport::{Agent, Frame};
+
+impl<A: Agent> Engine<'_, A> {
+    #[cold]
+    pub(super) fn show_frames(&mut self, channel: usize) {
+        let Some(observed) = &mut self.observed else { return };
+        let (now, routes) = (self.now, &self.routes);
+        self.channels[channel].take_frames(|dcf, air, packet| {
+            observed.air(now, channel, dcf.shown(air), packet, routes);
+        });
+    }
+
+    #[cold]
+    pub(super) fn show_sent(&mut self, agent: usize, frame: &Frame, reason: Reason) {
+        let Some(observed) = &mut self.observed else { return };
+        let path = reason.path.and_then(|path| self.agents[agent].path_name(path));
+        observed.sent(self.now, agent, path, reason, frame);
+    }
+
+    #[cold]
+    pub(super) fn tell(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
+        if let Some(means) = &mut self.means {
+            means.detail(at, agent, path, detail);
+        }
+        let Some(observed) = &mut self.observed else { return };
+        let path = path.and_then(|path| self.agents[agent].path_name(path));
+        observed.detail(at, agent, path, detail);
+    }
+
+    #[cold]
+    pub(super) fn show_delivery(&mut self, link: usize, frame: &Frame) {
+        let Some(observed) = &mut self.observed else { return };
+        observed.delivered(self.now, link, frame, &self.routes);
+    }
+
+    #[cold]
+    pub(super) fn show_drop(&mut self, link: usize, number: u64, cause: DropCause, frame: &Frame) {
+        let Some(observed) = &mut self.observed else { return };
+        observed.dropped(self.now, link, number, cause, frame, &self.routes);
+    }
+
+    #[cold]
+    pub(super) fn show_queued(&mut self, link: usize) {
+        let Some(observed) = &mut self.observed else { return };
+        let direction = &self.links[link];
+        if let Some(carried) = direction.newest() {
+            observed.queued(self.now, link, carried, direction.queue(), &self.routes);
+        }
+    }
+
+    /// What has left any queue by now, in order of time, as observers see all records.
+    #[cold]
+    pub(super) fn show_all_departures(&mut self) {
+        let next = |links: &[Direction]| links.iter().enumerate().map(|(link, d)| (d.leaves(), link)).min();
+        while let Some((at, link)) = next(&self.links).filter(|(at, _)| *at <= self.now) {
+            self.show_departures(link, at);
+        }
+    }
+
+    /// What has left the queue of a link up to `until`.
+    #[cold]
+    pub(super) fn show_departures(&mut self, link: usize, until: Time) {
+        let Some(observed) = &mut self.observed else { return };
+        self.links[link].depart(until, |at, queue, next| {
+            observed.departed(at, link, queue, next, &self.routes);
+        });
+        self.drop_all(link);
+    }
+}
