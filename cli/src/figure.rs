@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use anabranch_lab::claims::record::What;
-use anabranch_lab::claims::{Figure, Paper, Shown};
+use anabranch_lab::claims::record::EventKind;
+use anabranch_lab::claims::{Figure, FigureRun, Paper};
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Time, Tsn};
 use plotters::coord::Shift;
@@ -74,14 +74,14 @@ struct Column {
 
 impl Column {
     /// `None` if the run never comes to the mark that times are counted from.
-    fn of(paper: &Paper, figure: &Figure, run: &Shown) -> Option<Column> {
+    fn of(paper: &Paper, figure: &Figure, run: &FigureRun) -> Option<Column> {
         let since = run.moments[figure.since]?.at;
         let after = |at: Time| (at.as_nanos() as f64 - since.as_nanos() as f64) / 1e9;
         let flow = run.recording.flow(figure.quantity.flow.as_deref())?;
         let path = figure.quantity.path.as_ref();
         let path = path.and_then(|path| run.recording.paths.iter().position(|name| name == path));
         let first = run.recording.entries.iter().find_map(|entry| match entry.what {
-            What::Sent { tsn, flow: of, .. } if of == flow => Some(tsn),
+            EventKind::Sent { tsn, flow: of, .. } if of == flow => Some(tsn),
             _ => None,
         })?;
         let chunk = |tsn: Tsn| f64::from(tsn.distance_from(first));
@@ -110,15 +110,15 @@ impl Column {
                 column.quantity.push((at, value as f64 / 1e3));
             }
             match &entry.what {
-                What::Sent { flow: of, tsn, why, .. } if *of == flow => match why {
+                EventKind::Sent { flow: of, tsn, why, .. } if *of == flow => match why {
                     Why::New => column.sent.push((at, chunk(*tsn))),
                     _ => column.again.push((at, chunk(*tsn))),
                 },
-                What::Acked { flow: of, cumulative } if *of == flow => {
+                EventKind::Acked { flow: of, cumulative } if *of == flow => {
                     column.acked.push((at, chunk(*cumulative) + 1.0));
                     column.ended = at;
                 }
-                What::Dropped { link, tsns } if run.recording.is_link(*link, &figure.link) => {
+                EventKind::Dropped { link, tsns } if run.recording.is_link(*link, &figure.link) => {
                     column.dropped.extend(tsns.iter().map(|tsn| (at, chunk(*tsn))));
                 }
                 _ => {}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anabranch_proto::wire::chunk::{
     AddStreams, AddressRequest, Asconf, AsconfAck, AsconfParam, Auth, Data, EcnEcho, Failed, ForwardTsn,
-    GapBlock, IData, IForwardTsn, IncomingReset, Init, OutgoingReset, Pad, Place, ReConfig, ReConfigParam,
+    GapBlock, IData, IForwardTsn, IncomingReset, Init, OutgoingReset, Pad, FragmentPosition, ReConfig, ReConfigParam,
     Response, Sack, SkippedMessage,
 };
 use anabranch_proto::wire::{Cause, Chunk, Ecn, Packet, Param};
@@ -378,7 +378,7 @@ fn piece(known: &mut Known, tsn: i8, (stream, mid, fsn): (u8, u8, u8), flags: u8
         });
     }
     let mid = Mid(mid.into());
-    let at = if begin { Place::First { ppid: 3 } } else { Place::Later { fsn: (fsn % 8).into() } };
+    let at = if begin { FragmentPosition::First { ppid: 3 } } else { FragmentPosition::Later { fsn: (fsn % 8).into() } };
     Chunk::IData(IData { tsn: place, stream, mid, place: at, end, unordered, immediate: false, payload })
 }
 

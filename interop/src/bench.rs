@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
 use crate::letter::{Arrived, Letter, fnv};
-use crate::peer::{Ask, KEY, MTU, Make, PORTS, Peer, Refused, STREAMS, Said, Told};
+use crate::peer::{Ask, KEY, MTU, Make, PORTS, Peer, Refused, STREAMS, PeerOutput, PeerEvent};
 
 /// Why a row does not pass.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,7 +76,7 @@ pub struct Bench {
     carried: u64,
     wake: Option<Time>,
     pub events: Vec<Event>,
-    pub told: Vec<Told>,
+    pub told: Vec<PeerEvent>,
     /// What has arrived here.
     pub arrived: Vec<Arrived>,
     /// Messages of which only a part has arrived, by stream and order.
@@ -135,7 +135,7 @@ impl Bench {
     /// Waits until both ends say that they are up.
     pub fn both_up(&mut self) -> Done {
         self.until("both ends are up", |bench| {
-            bench.events.contains(&Event::Up) && bench.told.iter().any(|told| matches!(told, Told::Up { .. }))
+            bench.events.contains(&Event::Up) && bench.told.iter().any(|told| matches!(told, PeerEvent::Up { .. }))
         })
     }
 
@@ -166,7 +166,7 @@ impl Bench {
     /// What the peer says of the extensions that it uses.
     pub fn uses(&self, name: &str) -> bool {
         let uses =
-            |told: &Told| matches!(told, Told::Up { extensions, .. } if extensions.iter().any(|e| e == name));
+            |told: &PeerEvent| matches!(told, PeerEvent::Up { extensions, .. } if extensions.iter().any(|e| e == name));
         self.told.iter().any(uses)
     }
 
@@ -226,7 +226,7 @@ impl Bench {
 
     /// What has arrived at the peer.
     pub fn arrived_there(&self) -> Vec<Arrived> {
-        let arrived = |told: &Told| if let Told::Arrived(one) = told { Some(*one) } else { None };
+        let arrived = |told: &PeerEvent| if let PeerEvent::Arrived(one) = told { Some(*one) } else { None };
         self.told.iter().filter_map(arrived).collect()
     }
 
@@ -240,7 +240,7 @@ impl Bench {
         if !self.peer.tells_what_it_gave_up() {
             return (0..u32::MAX >> 16).collect();
         }
-        let failed = |told: &Told| if let Told::Failed(number) = told { Some(*number) } else { None };
+        let failed = |told: &PeerEvent| if let PeerEvent::Failed(number) = told { Some(*number) } else { None };
         self.told.iter().filter_map(failed).collect()
     }
 
@@ -306,13 +306,13 @@ impl Bench {
     /// Takes what the peer has to say.
     fn listen(&mut self) {
         while let Some(said) = self.peer.said() {
-            if let (true, Said::Told(told)) = (self.trace, &said) {
+            if let (true, PeerOutput::PeerEvent(told)) = (self.trace, &said) {
                 eprintln!("{:>12.6} peer: {told:?}", self.now.as_secs_f64());
             }
             match said {
-                Said::Packet(packet) => self.carry(true, packet),
-                Said::Told(Told::Error(what)) => self.wrong.push_back(format!("the peer says: {what}")),
-                Said::Told(told) => self.told.push(told),
+                PeerOutput::Packet(packet) => self.carry(true, packet),
+                PeerOutput::PeerEvent(PeerEvent::Error(what)) => self.wrong.push_back(format!("the peer says: {what}")),
+                PeerOutput::PeerEvent(told) => self.told.push(told),
             }
         }
     }

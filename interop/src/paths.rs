@@ -16,7 +16,7 @@ use crate::letter::{Arrived, Letter, complaint, fnv};
 use crate::network::{Cut, Network, address};
 use crate::peer::foreign::{Process, Program, Voice, parse};
 use crate::peer::machine::Machine;
-use crate::peer::{PORTS, STREAMS, Told};
+use crate::peer::{PORTS, STREAMS, PeerEvent};
 
 /// Who sends.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -179,7 +179,7 @@ fn letters() -> Vec<Letter> {
 struct Far {
     voice: Voice,
     lines: UnboundedReceiver<String>,
-    told: Vec<Told>,
+    told: Vec<PeerEvent>,
 }
 
 impl Far {
@@ -224,7 +224,7 @@ impl Far {
     }
 
     /// Listens until it has said this.
-    async fn until(&mut self, holds: impl Fn(&[Told]) -> bool) -> Done {
+    async fn until(&mut self, holds: impl Fn(&[PeerEvent]) -> bool) -> Done {
         while !holds(&self.told) {
             let line = self.lines.recv().await.ok_or_else(|| Stop::Failed("peer.c has ended".to_owned()))?;
             self.told.extend(parse(&line));
@@ -246,12 +246,12 @@ impl Far {
                 endpoint.accept().await
             }
         };
-        self.until(|told| told.iter().any(|told| matches!(told, Told::Up { .. }))).await?;
+        self.until(|told| told.iter().any(|told| matches!(told, PeerEvent::Up { .. }))).await?;
         Ok(association)
     }
 
     fn arrived(&self) -> Vec<Arrived> {
-        let arrived = |told: &Told| if let Told::Arrived(one) = told { Some(*one) } else { None };
+        let arrived = |told: &PeerEvent| if let PeerEvent::Arrived(one) = told { Some(*one) } else { None };
         self.told.iter().filter_map(arrived).collect()
     }
 }
@@ -264,7 +264,7 @@ async fn both_paths(association: &Association, peer: &mut Far, role: Role) -> Do
     {
         sleep(GLANCE).await;
     }
-    let confirmed = |told: &Told| matches!(told, Told::Address(ip, state) if *ip == address(0, 1) && state == "confirmed");
+    let confirmed = |told: &PeerEvent| matches!(told, PeerEvent::Address(ip, state) if *ip == address(0, 1) && state == "confirmed");
     peer.until(|told| role == Role::Client || told.iter().any(confirmed)).await
 }
 
@@ -279,7 +279,7 @@ async fn we_send(association: &Association, peer: &mut Far, letters: &[Letter]) 
         }
         association.close().await.map_err(|error| Stop::Failed(format!("close: {error}")))
     };
-    let (sent, closed) = tokio::join!(send, peer.until(|told| told.contains(&Told::Closed)));
+    let (sent, closed) = tokio::join!(send, peer.until(|told| told.contains(&PeerEvent::Closed)));
     sent.and(closed)?;
     let gone = Event::Path(cut, PathState::Inactive);
     let mut noticed = false;
@@ -307,11 +307,11 @@ async fn peer_sends(association: &Association, peer: &mut Far, letters: &[Letter
             peer.command(&format!("send {stream} {number} {size} ordered full 0")).await?;
         }
         peer.command("shutdown").await?;
-        peer.until(|told| told.contains(&Told::Closed)).await
+        peer.until(|told| told.contains(&PeerEvent::Closed)).await
     };
     let (arrived, sent) = tokio::join!(receive, send);
     sent?;
-    let gone = |told: &Told| matches!(told, Told::Address(ip, state) if *ip == address(0, 0) && state == "unreachable");
+    let gone = |told: &PeerEvent| matches!(told, PeerEvent::Address(ip, state) if *ip == address(0, 0) && state == "unreachable");
     // The kernel leaves a path that fails potentially (RFC 7829, on by default), long before it calls it unreachable.
     let leaves_early = matches!(peer.voice, Voice::Machine(_));
     ensure(leaves_early || peer.told.iter().any(gone), || {

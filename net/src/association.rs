@@ -11,7 +11,7 @@ use anabranch_proto::{
 use bytes::Bytes;
 use tokio::sync::broadcast;
 
-use crate::core::{Shared, Signals, Standing};
+use crate::core::{AssociationState, Shared, Signals};
 use crate::endpoint::why_lost;
 use crate::report::PathReport;
 
@@ -75,9 +75,9 @@ impl Association {
                 return Ok(Some(delivery));
             }
             match self.standing() {
-                Standing::PeerDone | Standing::Closed => return Ok(None),
-                Standing::Lost(reason) => return Err(Ended::Lost(reason)),
-                Standing::SettingUp | Standing::Up => waiting.await,
+                AssociationState::PeerDone | AssociationState::Closed => return Ok(None),
+                AssociationState::Lost(reason) => return Err(Ended::Lost(reason)),
+                AssociationState::SettingUp | AssociationState::Up => waiting.await,
             }
         }
     }
@@ -156,8 +156,8 @@ impl Association {
         loop {
             let waiting = self.signals.readable.notified();
             match self.standing() {
-                Standing::Closed => return Ok(()),
-                Standing::Lost(reason) => return Err(Ended::Lost(reason)),
+                AssociationState::Closed => return Ok(()),
+                AssociationState::Lost(reason) => return Err(Ended::Lost(reason)),
                 _ => waiting.await,
             }
         }
@@ -169,24 +169,24 @@ impl Association {
     }
 
     /// Waits until it is up, or will not be.
-    pub(crate) async fn settled(&self) -> Standing {
+    pub(crate) async fn settled(&self) -> AssociationState {
         loop {
             let waiting = self.signals.readable.notified();
             match self.standing() {
-                Standing::SettingUp => waiting.await,
+                AssociationState::SettingUp => waiting.await,
                 standing => return standing,
             }
         }
     }
 
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> AssociationState {
         let core = self.shared.lock();
-        core.user(self.id).map_or(Standing::Closed, |user| user.standing.clone())
+        core.user(self.id).map_or(AssociationState::Closed, |user| user.standing.clone())
     }
 
     fn ended(&self) -> Ended {
         match self.standing() {
-            Standing::Lost(reason) => Ended::Lost(reason),
+            AssociationState::Lost(reason) => Ended::Lost(reason),
             _ => Ended::Closed,
         }
     }

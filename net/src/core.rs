@@ -67,7 +67,7 @@ struct Outbound {
 
 /// An association as its users see it.
 pub(crate) struct User {
-    pub(crate) standing: Standing,
+    pub(crate) standing: AssociationState,
     pub(crate) signals: Arc<Signals>,
     /// No handle is left: what still arrives is thrown away.
     orphan: bool,
@@ -77,7 +77,7 @@ pub(crate) struct User {
 
 /// How far an association has come.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Standing {
+pub(crate) enum AssociationState {
     SettingUp,
     Up,
     /// The peer will send no more.
@@ -94,7 +94,7 @@ pub(crate) struct Signals {
 }
 
 impl User {
-    fn new(standing: Standing, source: Option<IpAddr>) -> User {
+    fn new(standing: AssociationState, source: Option<IpAddr>) -> User {
         let signals = Signals {
             readable: Notify::new(),
             writable: Notify::new(),
@@ -104,7 +104,7 @@ impl User {
     }
 
     fn over(&self) -> bool {
-        matches!(self.standing, Standing::Closed | Standing::Lost(_))
+        matches!(self.standing, AssociationState::Closed | AssociationState::Lost(_))
     }
 }
 
@@ -166,7 +166,7 @@ impl Shared {
         let mut core = self.lock();
         let now = core.now();
         let id = core.endpoint.connect(now, port, to)?;
-        core.users.insert(id, User::new(Standing::SettingUp, None));
+        core.users.insert(id, User::new(AssociationState::SettingUp, None));
         core.drain(self, now);
         self.driver.notify_one();
         Ok(id)
@@ -179,7 +179,7 @@ impl Shared {
         let Some(user) = core.users.get_mut(&id) else { return };
         user.orphan = true;
         // Nobody waits any more for one that is not up yet: it would only be asked for on and on.
-        if user.over() || user.standing == Standing::SettingUp {
+        if user.over() || user.standing == AssociationState::SettingUp {
             core.forget(id, now);
         } else {
             core.endpoint.shutdown(now, id);
@@ -274,10 +274,10 @@ impl Core {
             Event::Readable if user.orphan => return while self.endpoint.read(now, id).is_some() {},
             Event::Readable => return user.signals.readable.notify_waiters(),
             Event::Writable => return user.signals.writable.notify_waiters(),
-            Event::Up => user.standing = Standing::Up,
-            Event::PeerShutdown => user.standing = Standing::PeerDone,
-            Event::Closed => user.standing = Standing::Closed,
-            Event::Lost(reason) => user.standing = Standing::Lost(reason.clone()),
+            Event::Up => user.standing = AssociationState::Up,
+            Event::PeerShutdown => user.standing = AssociationState::PeerDone,
+            Event::Closed => user.standing = AssociationState::Closed,
+            Event::Lost(reason) => user.standing = AssociationState::Lost(reason.clone()),
             Event::SendFailed { .. } => return,
             Event::Path(..)
             | Event::Restart
@@ -306,7 +306,7 @@ impl Core {
             self.endpoint.forget(now, id);
             return false;
         }
-        self.users.insert(id, User::new(Standing::Up, source));
+        self.users.insert(id, User::new(AssociationState::Up, source));
         if let Some(source) = source {
             *self.by_source.entry(source).or_default() += 1;
         }
@@ -353,7 +353,7 @@ impl Core {
 
     /// Whether an association of ours is being set up.
     pub(crate) fn is_setting_up(&self) -> bool {
-        self.users.values().any(|user| user.standing == Standing::SettingUp)
+        self.users.values().any(|user| user.standing == AssociationState::SettingUp)
     }
 
     /// Hands the kernel what was gathered.

@@ -11,7 +11,7 @@ use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
 
 use crate::association::Association;
-use crate::core::{Shared, Standing};
+use crate::core::{AssociationState, Shared};
 use crate::driver::drive;
 use crate::interface::{self, Interface};
 use crate::options::{Carrier, Options};
@@ -96,7 +96,7 @@ impl Endpoint {
         let id = self.shared.connect(port, &to)?;
         let association = Association::of(&self.shared, id);
         match association.settled().await {
-            Standing::Lost(reason) => Err(ConnectError::Lost(reason)),
+            AssociationState::Lost(reason) => Err(ConnectError::Lost(reason)),
             _ => Ok(association),
         }
     }

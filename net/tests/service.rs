@@ -8,7 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anabranch_net::service::{
-    CONTROL, DATA, Direction, Failure, Inbox, Plan, SendError, Served, Tally, Way, measure, send_file, serve,
+    CONTROL, DATA, Direction, Failure, Inbox, PerfDirections, PerfProgress, Plan, SendError, Served, measure,
+    send_file, serve,
 };
 use anabranch_net::{Association, Carrier, Endpoint, Message, Options};
 use tempfile::TempDir;
@@ -145,14 +146,17 @@ async fn an_interrupted_file() {
 
 #[tokio::test]
 async fn a_measurement_of_each_kind() {
-    for (way, message_size) in
-        [(Way::ThereAndBack, 8192), (Way::Back, 8192), (Way::Both, 8192), (Way::Both, 4)]
-    {
+    for (way, message_size) in [
+        (PerfDirections::ThereAndBack, 8192),
+        (PerfDirections::Back, 8192),
+        (PerfDirections::Both, 8192),
+        (PerfDirections::Both, 4),
+    ] {
         let service = Service::new(None).await;
         let plan = Plan { seconds: 0.2, message_size, streams: 3, way, rate: None };
-        let tally = Tally::default();
+        let tally = PerfProgress::default();
         let measured = measure(&service.association, &plan, &tally).await.expect("it is measured");
-        assert_eq!(measured.there.is_none(), way == Way::Back);
+        assert_eq!(measured.there.is_none(), way == PerfDirections::Back);
         for direction in [&measured.there, &measured.back].into_iter().flatten() {
             let Direction { bytes, seconds, cpu, by_path, delays } = direction;
             assert!(*bytes > 0 && bytes % u64::from(message_size) == 0 && *seconds >= 0.2, "{direction:?}");
@@ -184,7 +188,8 @@ async fn a_measurement_of_each_kind() {
 async fn a_measurement_keeps_to_its_rate() {
     let service = Service::new(None).await;
     let plan = Plan { seconds: 0.5, message_size: 1000, rate: Some(800_000), ..Plan::default() };
-    let measured = measure(&service.association, &plan, &Tally::default()).await.expect("it is measured");
+    let measured =
+        measure(&service.association, &plan, &PerfProgress::default()).await.expect("it is measured");
     for direction in [measured.there, measured.back].into_iter().flatten() {
         // A message each 10 ms, the first at once: 50, or fewer on a machine that is late.
         assert!((1000..=50_000).contains(&direction.bytes), "{direction:?}");
@@ -196,7 +201,7 @@ async fn a_measurement_keeps_to_its_rate() {
         Plan { rate: Some(0), ..plan },
     ] {
         let service = Service::new(None).await;
-        let said = measure(&service.association, &refused, &Tally::default()).await;
+        let said = measure(&service.association, &refused, &PerfProgress::default()).await;
         assert!(matches!(said, Err(Failure::Refused(_))), "{refused:?}");
     }
 }

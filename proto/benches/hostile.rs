@@ -10,8 +10,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Instant;
 
 use anabranch_proto::wire::chunk::{
-    Data, ForwardTsn, GapBlock, Heartbeat, IData, Init, OutgoingReset, Place, ReConfig, ReConfigParam, Sack,
-    Unknown,
+    Data, ForwardTsn, FragmentPosition, GapBlock, Heartbeat, IData, Init, OutgoingReset, ReConfig,
+    ReConfigParam, Sack, Unknown,
 };
 use anabranch_proto::wire::{Address, Chunk, Ecn, Packet, Ports};
 use anabranch_proto::{
@@ -178,7 +178,7 @@ fn late(k: u32, count: u32) -> Chunk {
 }
 
 fn idata(tsn: u32, mid: u32, fsn: u32, size: usize) -> Chunk {
-    let place = if fsn == 0 { Place::First { ppid: 0 } } else { Place::Later { fsn } };
+    let place = if fsn == 0 { FragmentPosition::First { ppid: 0 } } else { FragmentPosition::Later { fsn } };
     let (stream, end, unordered, immediate) = (0, false, true, false);
     let payload = Bytes::from(vec![0; size]);
     Chunk::IData(IData { tsn: Tsn(tsn), stream, mid: Mid(mid), place, end, unordered, immediate, payload })

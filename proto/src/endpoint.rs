@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
 use crate::agenda::Agenda;
-use crate::association::{Association, Begin, new_tag};
+use crate::association::{Association, AssociationParts, new_tag};
 use crate::handshake::cookie::Secrets;
 use crate::policy::PolicyError;
 use crate::shutdown::State;
@@ -49,7 +49,7 @@ pub struct Endpoint {
     /// Associations with something to say.
     ready: VecDeque<usize>,
     /// Local addresses whose socket takes no packets now.
-    full: Vec<Full>,
+    full: Vec<FullSocket>,
     agenda: Agenda,
     /// Answers outside any association.
     answers: VecDeque<(Box<Packet>, Purpose)>,
@@ -68,7 +68,7 @@ impl std::fmt::Debug for Endpoint {
 }
 
 /// A local address whose socket takes no packets now.
-struct Full {
+struct FullSocket {
     local: Address,
     /// The associations that know: they have been polled since, and may be waiting.
     told: Vec<usize>,
@@ -157,7 +157,7 @@ impl Endpoint {
     /// Whoever has something to send is told when polled: a full socket costs nothing for the others.
     fn socket_is_full(&mut self, local: Address) {
         if self.full.iter().all(|full| full.local != local) {
-            self.full.push(Full { local, told: Vec::new() });
+            self.full.push(FullSocket { local, told: Vec::new() });
         }
     }
 
@@ -454,10 +454,10 @@ impl Endpoint {
         }
     }
 
-    fn begin(&mut self, now: Time) -> Begin<'_> {
+    fn begin(&mut self, now: Time) -> AssociationParts<'_> {
         let mut seed = [0; 32];
         self.chance.fill_bytes(&mut seed);
-        Begin {
+        AssociationParts {
             id: AssociationId(self.associations.len() as u64),
             now,
             config: &self.config,

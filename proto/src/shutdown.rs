@@ -25,7 +25,7 @@ pub enum State {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
     /// The user asks for it.
-    Asked,
+    SentHeartbeat,
     /// Everything sent is acknowledged.
     Drained,
     /// SHUTDOWN came.
@@ -42,7 +42,7 @@ impl State {
     pub(crate) fn after(self, step: Step) -> Option<State> {
         use State::*;
         match (self, step) {
-            (Established, Step::Asked) => Some(ShutdownPending),
+            (Established, Step::SentHeartbeat) => Some(ShutdownPending),
             (ShutdownPending, Step::Drained) => Some(ShutdownSent),
             (ShutdownReceived, Step::Drained) => Some(ShutdownAckSent),
             (Established | ShutdownPending, Step::Shutdown) => Some(ShutdownReceived),
@@ -99,7 +99,7 @@ mod tests {
             Closed,
         ];
         let table = [
-            (Step::Asked, [None, None, Some(ShutdownPending), None, None, None, None, None]),
+            (Step::SentHeartbeat, [None, None, Some(ShutdownPending), None, None, None, None, None]),
             (Step::Drained, [None, None, None, Some(ShutdownSent), None, Some(ShutdownAckSent), None, None]),
             (
                 Step::Shutdown,

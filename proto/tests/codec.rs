@@ -4,8 +4,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch_proto::wire::chunk::{
     Abort, AddStreams, AddressRequest, Asconf, AsconfAck, AsconfParam, Auth, Bare, CookieEcho, Data, EcnEcho,
-    Failed, ForwardTsn, GapBlock, Heartbeat, IData, IForwardTsn, IncomingReset, Init, OperationError,
-    OutgoingReset, Pad, Place, ReConfig, ReConfigParam, Response, Sack, Shutdown, ShutdownComplete,
+    Failed, ForwardTsn, FragmentPosition, GapBlock, Heartbeat, IData, IForwardTsn, IncomingReset, Init,
+    OperationError, OutgoingReset, Pad, ReConfig, ReConfigParam, Response, Sack, Shutdown, ShutdownComplete,
     SkippedMessage, Unknown,
 };
 use anabranch_proto::wire::{Address, Cause, Chunk, DecodeError, Ecn, Packet, Param, Ports};
@@ -244,8 +244,8 @@ prop_compose! {
         stream: u16,
         mid in any::<u32>().prop_map(Mid),
         place in prop_oneof![
-            any::<u32>().prop_map(|ppid| Place::First { ppid }),
-            any::<u32>().prop_map(|fsn| Place::Later { fsn }),
+            any::<u32>().prop_map(|ppid| FragmentPosition::First { ppid }),
+            any::<u32>().prop_map(|fsn| FragmentPosition::Later { fsn }),
         ],
         [end, unordered, immediate]: [bool; 3],
         payload in octets(1500),

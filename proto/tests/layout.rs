@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_proto::wire::chunk::{
     Abort, AddStreams, AddressRequest, Asconf, AsconfAck, AsconfParam, Auth, Bare, CookieEcho, Data, EcnEcho,
-    Failed, ForwardTsn, GapBlock, Heartbeat, IData, IForwardTsn, IncomingReset, Init, OperationError,
-    OutgoingReset, Pad, Place, ReConfig, ReConfigParam, Response, Sack, Shutdown, ShutdownComplete,
+    Failed, ForwardTsn, FragmentPosition, GapBlock, Heartbeat, IData, IForwardTsn, IncomingReset, Init,
+    OperationError, OutgoingReset, Pad, ReConfig, ReConfigParam, Response, Sack, Shutdown, ShutdownComplete,
     SkippedMessage,
 };
 use anabranch_proto::wire::{Address, Cause, Chunk, Ecn, Packet, Param, Ports};
@@ -210,9 +210,9 @@ fn giving_up_and_interleaving() {
         let (tsn, mid) = (Tsn(0x1122_3344), Mid(6));
         Chunk::IData(IData { tsn, stream: 5, mid, place, end, unordered: false, immediate: true, payload })
     };
-    let first = data(Place::First { ppid: 7 }, false);
+    let first = data(FragmentPosition::First { ppid: 7 }, false);
     same(first, "40 0a 0017 11223344 0005 0000 00000006 00000007 616263 00");
-    let last = data(Place::Later { fsn: 1 }, true);
+    let last = data(FragmentPosition::Later { fsn: 1 }, true);
     same(last, "40 09 0017 11223344 0005 0000 00000006 00000001 616263 00");
 }
 

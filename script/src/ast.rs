@@ -36,13 +36,13 @@ pub(super) enum Literal {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Event {
     pub(super) line: u32,
-    pub(super) when: When,
+    pub(super) when: EventTime,
     pub(super) action: Action,
 }
 
 /// When an event takes place; nanoseconds.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum When {
+pub(super) enum EventTime {
     At(Moment),
     /// At any time between the two.
     Between(Moment, Moment),

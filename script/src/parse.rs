@@ -8,7 +8,7 @@ use anabranch_proto::wire::Ecn;
 
 use super::ParseError;
 use super::ast::{
-    Action, Body, Call, Checksum, Command, Event, Expr, Literal, Moment, Opt, Packet, Program, When,
+    Action, Body, Call, Checksum, Command, Event, EventTime, Expr, Literal, Moment, Opt, Packet, Program,
 };
 use super::check;
 use super::lex::{Kind, Token, tokens};
@@ -71,9 +71,9 @@ fn check_times(events: &[Event]) -> Result<()> {
     let mut last = 0;
     for (i, event) in events.iter().enumerate() {
         let moments: &[Moment] = match &event.when {
-            When::At(moment) => &[*moment],
-            When::Between(from, to) => &[*from, *to],
-            When::Any => &[],
+            EventTime::At(moment) => &[*moment],
+            EventTime::Between(from, to) => &[*from, *to],
+            EventTime::Any => &[],
         };
         for moment in moments {
             match *moment {
@@ -84,7 +84,7 @@ fn check_times(events: &[Event]) -> Result<()> {
                 Moment::Relative(_) => {}
             }
         }
-        let zero = matches!(event.when, When::At(Moment::Absolute(0) | Moment::Relative(0)));
+        let zero = matches!(event.when, EventTime::At(Moment::Absolute(0) | Moment::Relative(0)));
         if i == 0 && !zero {
             return Err(ParseError::new(event.line, "the first event must be at time 0"));
         }
@@ -228,7 +228,7 @@ impl Parser<'_> {
         };
         let sent = matches!(action, Action::Expect(_));
         match when {
-            When::At(_) => {}
+            EventTime::At(_) => {}
             _ if sent => {}
             _ => {
                 return Err(ParseError::new(line, "only a packet that is expected (>) can have such a time"));
@@ -237,18 +237,18 @@ impl Parser<'_> {
         Ok(Event { line, when, action })
     }
 
-    fn when(&mut self) -> Result<When> {
+    fn when(&mut self) -> Result<EventTime> {
         if self.takes('*') {
-            return Ok(When::Any);
+            return Ok(EventTime::Any);
         }
         let from = self.moment()?;
         if !self.takes('~') {
-            return Ok(When::At(from));
+            return Ok(EventTime::At(from));
         }
         let line = self.line();
         match (from, self.moment()?) {
-            (Moment::Absolute(a), to @ Moment::Absolute(b)) if a <= b => Ok(When::Between(from, to)),
-            (Moment::Relative(a), to @ Moment::Relative(b)) if a <= b => Ok(When::Between(from, to)),
+            (Moment::Absolute(a), to @ Moment::Absolute(b)) if a <= b => Ok(EventTime::Between(from, to)),
+            (Moment::Relative(a), to @ Moment::Relative(b)) if a <= b => Ok(EventTime::Between(from, to)),
             _ => Err(ParseError::new(line, "a range goes from a time to a later one of the same kind")),
         }
     }

@@ -16,10 +16,10 @@ pub(super) struct Waiting {
     left: usize,
     /// Whether the last of these bytes is the last of the message.
     complete: bool,
-    what: What,
+    what: ReceivedItem,
 }
 
-enum What {
+enum ReceivedItem {
     Message { stream: u16, ppid: u32, unordered: bool },
     Notice(Notice),
 }
@@ -27,12 +27,12 @@ enum What {
 impl Waiting {
     fn message(delivery: &Delivery) -> Self {
         let (stream, ppid, unordered) = (delivery.stream, delivery.ppid, delivery.unordered);
-        let what = What::Message { stream, ppid, unordered };
+        let what = ReceivedItem::Message { stream, ppid, unordered };
         Waiting { left: delivery.len(), complete: delivery.complete, what }
     }
 
     pub(super) fn notice(notice: Notice) -> Self {
-        Waiting { left: notice.length, complete: true, what: What::Notice(notice) }
+        Waiting { left: notice.length, complete: true, what: ReceivedItem::Notice(notice) }
     }
 }
 
@@ -40,7 +40,7 @@ impl Waiting {
 struct Received<'w> {
     length: usize,
     flags: i128,
-    what: &'w What,
+    what: &'w ReceivedItem,
 }
 
 impl World {
@@ -108,7 +108,7 @@ impl World {
         let length = most.min(waiting.left);
         waiting.left -= length;
         let end = if waiting.left == 0 && waiting.complete { MSG_EOR } else { 0 };
-        let kind = if matches!(waiting.what, What::Notice(_)) { MSG_NOTIFICATION } else { 0 };
+        let kind = if matches!(waiting.what, ReceivedItem::Notice(_)) { MSG_NOTIFICATION } else { 0 };
         compare(self, &Received { length, flags: end | kind, what: &waiting.what })?;
         if waiting.left > 0 {
             self.sockets.ends(id).waiting.push_front(waiting);
@@ -142,8 +142,8 @@ impl World {
         });
         match (base, received.what) {
             (None | Some(Expr::Any), _) => Ok(()),
-            (Some(base), What::Notice(notice)) => self.same_fields(base, &notice.fields).map(drop),
-            (Some(base), What::Message { .. }) => {
+            (Some(base), ReceivedItem::Notice(notice)) => self.same_fields(base, &notice.fields).map(drop),
+            (Some(base), ReceivedItem::Message { .. }) => {
                 unlike("what was read", &show(base), &format!("{} bytes of a message", received.length))
             }
         }
@@ -205,10 +205,10 @@ impl Received<'_> {
 
     fn message(&self) -> Option<(i128, i128, i128)> {
         match self.what {
-            What::Message { stream, ppid, unordered } => {
+            ReceivedItem::Message { stream, ppid, unordered } => {
                 Some(((*stream).into(), (*ppid).into(), if *unordered { UNORDERED } else { 0 }))
             }
-            What::Notice(_) => None,
+            ReceivedItem::Notice(_) => None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use anabranch_proto::wire::Ecn;
 use anabranch_proto::{Incoming, Time};
 
-use super::ast::{Action, Body, Call, Checksum, Command, Event, Expr, Moment, Packet, Program, When};
+use super::ast::{Action, Body, Call, Checksum, Command, Event, EventTime, Expr, Moment, Packet, Program};
 use super::element::{Element, Row, Value};
 use super::live::Written;
 use super::setup::{Tolerance, setup};
@@ -83,9 +83,9 @@ impl Run {
 
     fn event(&mut self, event: &Event) -> Result<(), Fault> {
         let window = match event.when {
-            When::At(moment) => Some((self.moment(moment), self.moment(moment))),
-            When::Between(from, to) => Some((self.moment(from), self.moment(to))),
-            When::Any => None,
+            EventTime::At(moment) => Some((self.moment(moment), self.moment(moment))),
+            EventTime::Between(from, to) => Some((self.moment(from), self.moment(to))),
+            EventTime::Any => None,
         };
         let before = self.due;
         let due = window.map_or(self.world.now, |window| window.0);

@@ -11,7 +11,7 @@ use super::notice::{Events, Notice, Streams};
 use super::options::PeerAddress;
 use super::receiving::Waiting;
 use super::setup::PORT;
-use super::sockopt::{self, Also, number, show};
+use super::sockopt::{self, OptionEffect, number, show};
 use super::view::ip;
 use super::world::World;
 
@@ -58,7 +58,7 @@ pub(super) struct Sockets {
 
 #[derive(Clone)]
 pub(super) struct Handle {
-    what: What,
+    what: SocketState,
     non_blocking: bool,
     config: Config,
     /// `close` aborts.
@@ -73,7 +73,7 @@ pub(super) struct Handle {
 }
 
 #[derive(Copy, Clone, PartialEq, Eq)]
-enum What {
+enum SocketState {
     Fresh,
     Listening,
     Association(AssociationId),
@@ -140,8 +140,8 @@ impl Sockets {
 
     /// Whether the socket of an association, or else the one that will accept it, has subscribed.
     pub(super) fn wants(&self, id: AssociationId, notification: &str) -> bool {
-        let own = self.handles.values().find(|handle| handle.what == What::Association(id));
-        let listener = || self.handles.values().find(|handle| handle.what == What::Listening);
+        let own = self.handles.values().find(|handle| handle.what == SocketState::Association(id));
+        let listener = || self.handles.values().find(|handle| handle.what == SocketState::Listening);
         own.or_else(listener).is_some_and(|handle| handle.events.contains(notification))
     }
 
@@ -217,8 +217,8 @@ impl World {
 
     pub(super) fn association(&mut self, arguments: &[Expr]) -> Result<Option<AssociationId>, CallFault> {
         Ok(match self.handle(arguments)?.what {
-            What::Association(id) => Some(id),
-            What::Fresh | What::Listening => None,
+            SocketState::Association(id) => Some(id),
+            SocketState::Fresh | SocketState::Listening => None,
         })
     }
 
@@ -247,7 +247,7 @@ impl World {
     fn socket(&mut self, result: &Expr) -> Outcome {
         let config = self.sockets.defaults.clone();
         let handle = Handle {
-            what: What::Fresh,
+            what: SocketState::Fresh,
             non_blocking: false,
             config,
             linger: false,
@@ -269,10 +269,10 @@ impl World {
 
     fn listen(&mut self, arguments: &[Expr]) -> Outcome {
         let handle = self.handle(arguments)?;
-        if matches!(handle.what, What::Association(_)) {
+        if matches!(handle.what, SocketState::Association(_)) {
             return failed("EINVAL");
         }
-        handle.what = What::Listening;
+        handle.what = SocketState::Listening;
         let config = handle.config.clone();
         self.endpoint.configure(config).map_err(|error| CallFault::Wrong(error.to_string()))?;
         self.endpoint.set_listening(true);
@@ -283,9 +283,9 @@ impl World {
         let to = self.peers(arguments.get(1))?;
         let handle = self.handle(arguments)?;
         match handle.what {
-            What::Fresh => {}
-            What::Listening => return failed("EOPNOTSUPP"),
-            What::Association(id) => {
+            SocketState::Fresh => {}
+            SocketState::Listening => return failed("EOPNOTSUPP"),
+            SocketState::Association(id) => {
                 let ends = self.sockets.ends(id);
                 return match (ends.error.take(), ends.up) {
                     (Some(errno), _) => failed(errno),
@@ -305,7 +305,7 @@ impl World {
             Err(Refused::NoPath) => return failed("EADDRNOTAVAIL"),
             Ok(id) => {
                 self.sockets.ends(id);
-                self.handle(arguments)?.what = What::Association(id);
+                self.handle(arguments)?.what = SocketState::Association(id);
             }
         }
         self.peer_port = Some(PORT);
@@ -328,14 +328,14 @@ impl World {
 
     fn accept(&mut self, arguments: &[Expr], result: &Expr) -> Outcome {
         let handle = self.handle(arguments)?;
-        if handle.what != What::Listening {
+        if handle.what != SocketState::Listening {
             return failed("EINVAL");
         }
         let inherits = handle.clone();
         let Some(id) = self.sockets.backlog.pop_front() else {
             return self.would_block(arguments, "EAGAIN");
         };
-        self.label(result, Handle { what: What::Association(id), bound: true, ..inherits })
+        self.label(result, Handle { what: SocketState::Association(id), bound: true, ..inherits })
     }
 
     fn fcntl(&mut self, arguments: &[Expr]) -> Outcome {
@@ -372,13 +372,13 @@ impl World {
             self.sockets.handles.remove(&label);
         }
         match what {
-            What::Fresh => {}
-            What::Listening => {
-                let listens = |handle: &Handle| handle.what == What::Listening;
+            SocketState::Fresh => {}
+            SocketState::Listening => {
+                let listens = |handle: &Handle| handle.what == SocketState::Listening;
                 self.endpoint.set_listening(self.sockets.handles.values().any(listens));
             }
-            What::Association(id) if linger => self.endpoint.abort(self.now, id, Bytes::new()),
-            What::Association(id) => self.endpoint.shutdown(self.now, id),
+            SocketState::Association(id) if linger => self.endpoint.abort(self.now, id, Bytes::new()),
+            SocketState::Association(id) => self.endpoint.shutdown(self.now, id),
         }
         done(0)
     }
@@ -405,14 +405,14 @@ impl World {
                 None => self.reconfigured(arguments, |config| asked.apply(config)),
             };
         }
-        let mut also = Also::Nothing;
+        let mut also = OptionEffect::Nothing;
         let mut config = self.config_in_force(arguments)?;
         sockopt::set(name, value, &mut config, &mut also)?;
         let handle = self.handle(arguments)?;
         match also {
-            Also::Nothing => {}
-            Also::Linger(on) => handle.linger = on,
-            Also::Reliability(reliability) => handle.reliability = reliability,
+            OptionEffect::Nothing => {}
+            OptionEffect::Linger(on) => handle.linger = on,
+            OptionEffect::Reliability(reliability) => handle.reliability = reliability,
         }
         self.reconfigured(arguments, |before| *before = config)
     }
@@ -437,7 +437,7 @@ impl World {
         let id = self.association(arguments)?;
         let handle = self.handle(arguments)?;
         handle.config = config.clone();
-        let listening = handle.what == What::Listening;
+        let listening = handle.what == SocketState::Listening;
         let applied = match id {
             Some(id) => self.endpoint.reconfigure(self.now, id, config).map_err(|error| error.to_string()),
             None if listening => self.endpoint.configure(config).map_err(|error| error.to_string()),

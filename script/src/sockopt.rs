@@ -18,7 +18,7 @@ pub(super) const MSG_NOTIFICATION: i128 = 0x8000;
 
 /// What an option asks for beyond a change of parameters.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) enum Also {
+pub(super) enum OptionEffect {
     Nothing,
     /// SCTP_DEFAULT_PRINFO: how long messages are worth sending.
     Reliability(Reliability),
@@ -146,7 +146,12 @@ fn small(n: Option<u32>) -> Option<u16> {
 }
 
 /// Does what `setsockopt` with the option `name` says to the parameters.
-pub(super) fn set(name: &str, value: &Expr, config: &mut Config, also: &mut Also) -> Result<(), CallFault> {
+pub(super) fn set(
+    name: &str,
+    value: &Expr,
+    config: &mut Config,
+    also: &mut OptionEffect,
+) -> Result<(), CallFault> {
     match name {
         "SCTP_RTOINFO" => {
             let fields = Fields::of(name, value, &["srto_assoc_id", "srto_initial", "srto_max", "srto_min"])?;
@@ -183,13 +188,14 @@ pub(super) fn set(name: &str, value: &Expr, config: &mut Config, also: &mut Also
         }
         "SO_LINGER" => {
             let fields = Fields::of(name, value, &["l_onoff", "l_linger"])?;
-            *also = Also::Linger(fields.get("l_onoff")?.is_some() && fields.get("l_linger")?.is_none());
+            *also =
+                OptionEffect::Linger(fields.get("l_onoff")?.is_some() && fields.get("l_linger")?.is_none());
         }
         "SO_RCVBUF" => put(&mut config.receive_buffer, one(value)),
         "SO_SNDBUF" => put(&mut config.send_buffer, one(value).map(|n| Some(n.into()))),
         // Nothing is ever held back for want of size here.
         "SCTP_NODELAY" => {}
-        "SCTP_DEFAULT_PRINFO" => *also = Also::Reliability(options::reliability(value)?),
+        "SCTP_DEFAULT_PRINFO" => *also = OptionEffect::Reliability(options::reliability(value)?),
         name => match options::switch(name, &mut config.extensions) {
             Some(on) => *on = switched(name, value)?,
             None => return Err(CallFault::Unsupported(format!("the socket option {name}"))),

@@ -20,7 +20,7 @@ pub(super) const SHUTDOWN_COMPLETE: u16 = 14;
 
 /// What the peer sends back as it came.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct EchoedValues {
     /// The cookie of the last INIT ACK.
     cookie: Option<Vec<u8>>,
     /// The information of the last HEARTBEAT, and of the last to each address.
@@ -28,7 +28,7 @@ pub(super) struct Seen {
     heartbeats: BTreeMap<IpAddr, Vec<u8>>,
 }
 
-impl Seen {
+impl EchoedValues {
     /// Keeps what a packet from the stack to `to` says.
     pub(super) fn keep(&mut self, chunks: &[Bytes<'_>], to: IpAddr) {
         for chunk in chunks {
@@ -104,7 +104,7 @@ pub(super) fn build(
     packet: &Packet,
     ports: (u16, u16),
     source: IpAddr,
-    seen: &Seen,
+    seen: &EchoedValues,
 ) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     out.extend(ports.0.to_be_bytes());

@@ -11,7 +11,7 @@ use super::ast::{Checksum, Packet};
 use super::live::Live;
 use super::setup::{PORT, Setup};
 use super::socket::Sockets;
-use super::wire::{self, Seen};
+use super::wire::{self, EchoedValues};
 
 /// The peer's port if it speaks first.
 const PEER_PORT: u16 = 40_000;
@@ -42,7 +42,7 @@ pub(super) struct World {
     pub(super) queue: VecDeque<Sent>,
     pub(super) sockets: Sockets,
     pub(super) live: Live,
-    pub(super) seen: Seen,
+    pub(super) seen: EchoedValues,
     pub(super) local: Vec<IpAddr>,
     pub(super) peer: Vec<IpAddr>,
     /// The peer's port, once somebody has spoken.
@@ -70,7 +70,7 @@ impl World {
             queue: VecDeque::new(),
             sockets: Sockets::new(config.clone()),
             live: Live::default(),
-            seen: Seen::default(),
+            seen: EchoedValues::default(),
             local: setup.local.clone(),
             peer: setup.peer.clone(),
             peer_port: None,

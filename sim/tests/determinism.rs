@@ -26,7 +26,7 @@ impl Observer for Log {
     fn record(&mut self, at: Time, record: &Record<'_>) {
         let at = at.since(Time::ZERO) - self.shift;
         assert!(at >= std::mem::replace(&mut self.last, at), "records come in order of time");
-        let tsns = |packet: anabranch_sim::trace::Shown<'_>| packet.tsns().collect::<Vec<_>>();
+        let tsns = |packet: anabranch_sim::trace::PacketView<'_>| packet.tsns().collect::<Vec<_>>();
         match record {
             Record::Sent { flow, side, path, reason, packet } => {
                 writeln!(

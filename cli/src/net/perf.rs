@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anabranch_net::service::{Failure, Measured, Plan, Tally, Way, measure};
+use anabranch_net::service::{Failure, Measured, PerfDirections, PerfProgress, Plan, measure};
 use anabranch_net::{Association, Endpoint};
 use anabranch_sim::scenario::rate;
 use tokio::task::JoinSet;
@@ -63,7 +63,7 @@ Exit status: 0 done, 2 the input was wrong, 130 interrupted, 143 ended by SIGTER
 pub(super) struct Stream {
     pub(super) endpoint: Endpoint,
     pub(super) association: Association,
-    pub(super) tally: Tally,
+    pub(super) tally: PerfProgress,
 }
 
 /// Measures, and returns the exit status.
@@ -80,9 +80,9 @@ pub(crate) fn perf(arguments: &Arguments) -> u8 {
 impl Arguments {
     fn plan(&self) -> Plan {
         let way = match self {
-            _ if self.reverse => Way::Back,
-            _ if self.both => Way::Both,
-            _ => Way::ThereAndBack,
+            _ if self.reverse => PerfDirections::Back,
+            _ if self.both => PerfDirections::Both,
+            _ => PerfDirections::ThereAndBack,
         };
         let Arguments { seconds, message_size, streams, rate, .. } = *self;
         Plan { seconds, message_size, streams, way, rate }
@@ -93,7 +93,7 @@ async fn connect(arguments: &Arguments, interrupts: &mut Interrupts) -> Result<V
     let mut streams = Vec::new();
     for _ in 0..arguments.parallel {
         let (endpoint, association) = arguments.client.connect(interrupts).await?;
-        streams.push(Arc::new(Stream { endpoint, association, tally: Tally::default() }));
+        streams.push(Arc::new(Stream { endpoint, association, tally: PerfProgress::default() }));
     }
     Ok(streams)
 }

@@ -8,7 +8,7 @@ use crate::output::{fail, refuse};
 
 /// What `--to` takes: an address or a name, with or without a UDP port.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct PeerAddress {
     host: Host,
     port: Option<u16>,
 }
@@ -19,16 +19,16 @@ enum Host {
     Name(String),
 }
 
-impl std::str::FromStr for Place {
+impl std::str::FromStr for PeerAddress {
     type Err = String;
 
     /// `192.0.2.1`, `192.0.2.1:9900`, `2001:db8::1`, `[2001:db8::1]:9900`, `host.example`, `host.example:9900`.
-    fn from_str(text: &str) -> Result<Place, String> {
+    fn from_str(text: &str) -> Result<PeerAddress, String> {
         if let Ok(ip) = text.trim_start_matches('[').trim_end_matches(']').parse() {
-            return Ok(Place { host: Host::Address(ip), port: None });
+            return Ok(PeerAddress { host: Host::Address(ip), port: None });
         }
         if let Ok(place) = text.parse::<SocketAddr>() {
-            return Ok(Place { host: Host::Address(place.ip()), port: Some(place.port()) });
+            return Ok(PeerAddress { host: Host::Address(place.ip()), port: Some(place.port()) });
         }
         let (name, port) = match text.rsplit_once(':') {
             None => (text, None),
@@ -47,15 +47,15 @@ impl std::str::FromStr for Place {
                     .to_owned(),
             );
         }
-        Ok(Place { host: Host::Name(name.to_owned()), port })
+        Ok(PeerAddress { host: Host::Name(name.to_owned()), port })
     }
 }
 
 /// The addresses of these places, each once: all that a name has, as far as routes of this host lead there. Their
 /// ports are `udp` where none was given. Or the exit status of what was wrong.
-pub(super) async fn resolve(places: &[Place], udp: u16) -> Result<Vec<SocketAddr>, u8> {
+pub(super) async fn resolve(places: &[PeerAddress], udp: u16) -> Result<Vec<SocketAddr>, u8> {
     let mut found = Vec::new();
-    for Place { host, port } in places {
+    for PeerAddress { host, port } in places {
         let port = port.unwrap_or(udp);
         let addresses = match host {
             Host::Address(ip) => vec![SocketAddr::new(*ip, port)],
@@ -85,7 +85,7 @@ async fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, u8> {
 }
 
 /// Refuses UDP ports where there is no UDP.
-pub(super) fn without_ports(places: &[Place]) -> Result<(), u8> {
+pub(super) fn without_ports(places: &[PeerAddress]) -> Result<(), u8> {
     match places.iter().find_map(|place| place.port) {
         Some(port) => {
             Err(refuse(format!("--to …:{port}: with --raw there are no UDP ports; the SCTP port is --port")))
@@ -100,8 +100,8 @@ mod tests {
 
     #[test]
     fn addresses_and_names_with_and_without_a_port() {
-        let address = |text: &str, port| Ok(Place { host: Host::Address(text.parse().unwrap()), port });
-        let name = |text: &str, port| Ok(Place { host: Host::Name(text.to_owned()), port });
+        let address = |text: &str, port| Ok(PeerAddress { host: Host::Address(text.parse().unwrap()), port });
+        let name = |text: &str, port| Ok(PeerAddress { host: Host::Name(text.to_owned()), port });
         for (text, place) in [
             ("192.0.2.1", address("192.0.2.1", None)),
             ("192.0.2.1:9900", address("192.0.2.1", Some(9900))),
@@ -116,7 +116,7 @@ mod tests {
         for text in
             ["", "192.0.2", "192.0.2.256", "192.0.2.1:port", "host:70000", "a b", "[host]:1", "http://a"]
         {
-            assert!(text.parse::<Place>().is_err(), "{text}");
+            assert!(text.parse::<PeerAddress>().is_err(), "{text}");
         }
     }
 }

@@ -94,14 +94,14 @@ async fn transfer(
     intervals.close(&carried());
     end(association, interrupts).await;
     live.finish();
-    let told = Told { seconds, size, intervals: intervals.list, changes: changes.list };
+    let told = TransferRecord { seconds, size, intervals: intervals.list, changes: changes.list };
     let status = report(arguments, &outcome, &told, endpoint, association);
     leave(endpoint).await;
     status
 }
 
 /// What was seen of a transfer.
-struct Told {
+struct TransferRecord {
     seconds: f64,
     /// Bytes of the file.
     size: u64,
@@ -112,11 +112,11 @@ struct Told {
 fn report(
     arguments: &Arguments,
     outcome: &Outcome,
-    told: &Told,
+    told: &TransferRecord,
     endpoint: &Endpoint,
     association: &Association,
 ) -> u8 {
-    let Told { seconds, size, .. } = *told;
+    let TransferRecord { seconds, size, .. } = *told;
     let arrived = match outcome {
         Outcome::Sent(_) => size,
         // The announcement was acknowledged as well.

@@ -10,7 +10,7 @@ use anabranch_proto::wire::Cause;
 use anabranch_sim::scenario::duration;
 use tokio::time::sleep;
 
-use super::places::{Place, resolve, without_ports};
+use super::places::{PeerAddress, resolve, without_ports};
 use super::{Interrupts, Transport, leave};
 use crate::output::{fail, note, refuse};
 
@@ -20,7 +20,7 @@ pub(crate) struct Client {
     /// Where the listener is: addresses or names, with a UDP port if it is not that of --udp; the first is tried
     /// first, and a name stands for all its addresses
     #[arg(long, value_name = "PLACE", value_delimiter = ',', required = true)]
-    to: Vec<Place>,
+    to: Vec<PeerAddress>,
     /// The local addresses, in order [default: those that the system's routes choose]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     from: Vec<IpAddr>,

@@ -11,7 +11,7 @@ use dcsctp::api::{
     SocketTime, StreamId, ZERO_CHECKSUM_ALTERNATE_ERROR_DETECTION_METHOD_LOWER_LAYER_DTLS as OVER_DTLS,
 };
 
-use super::{Ask, MTU, Make, PORTS, Peer, Refused, STREAMS, Said, Told, has_no};
+use super::{Ask, MTU, Make, PORTS, Peer, Refused, STREAMS, PeerOutput, PeerEvent, has_no};
 use crate::letter::{Arrived, Letter, fnv};
 
 pub struct Dcsctp {
@@ -20,7 +20,7 @@ pub struct Dcsctp {
     /// It counts from the making of the socket.
     begun: Time,
     /// What it knows no event for.
-    own: VecDeque<Told>,
+    own: VecDeque<PeerEvent>,
 }
 
 /// What it says when we abort: the text that our reason follows.
@@ -85,7 +85,7 @@ impl Dcsctp {
         done.map_err(|error| Refused::NotOffered(format!("reset_streams: {error}")))
     }
 
-    fn up(&self) -> Told {
+    fn up(&self) -> PeerEvent {
         let metrics = self.socket.get_metrics().expect("it is connected");
         let used = [
             (self.options.enable_partial_reliability, "partial-reliability"),
@@ -95,28 +95,28 @@ impl Dcsctp {
         let extensions = used.iter().filter(|(used, _)| *used).map(|(_, name)| (*name).to_owned()).collect();
         let streams =
             [metrics.negotiated_maximum_outgoing_streams, metrics.negotiated_maximum_incoming_streams];
-        Told::Up { streams, extensions }
+        PeerEvent::Up { streams, extensions }
     }
 
-    fn told(&self, event: SocketEvent) -> Option<Told> {
+    fn told(&self, event: SocketEvent) -> Option<PeerEvent> {
         let ids = |streams: Vec<StreamId>| streams.into_iter().map(|id| id.0).collect();
         let reset =
-            |outgoing, outcome, streams| Told::StreamsReset { outgoing, outcome, streams: ids(streams) };
+            |outgoing, outcome, streams| PeerEvent::StreamsReset { outgoing, outcome, streams: ids(streams) };
         let number = |id: LifecycleId| (id.value() - 1) as u32;
         Some(match event {
             SocketEvent::OnConnected() => self.up(),
-            SocketEvent::OnClosed() => Told::Closed,
-            SocketEvent::OnConnectionRestarted() => Told::Restarted,
+            SocketEvent::OnClosed() => PeerEvent::Closed,
+            SocketEvent::OnConnectionRestarted() => PeerEvent::Restarted,
             SocketEvent::OnAborted(ErrorKind::PeerReported, text) if text.contains(BY_USER) => {
-                Told::Aborted(text)
+                PeerEvent::Aborted(text)
             }
-            SocketEvent::OnAborted(kind, text) => Told::Lost(format!("{kind:?}: {text}")),
-            SocketEvent::OnError(kind, text) => Told::Error(format!("{kind:?}: {text}")),
+            SocketEvent::OnAborted(kind, text) => PeerEvent::Lost(format!("{kind:?}: {text}")),
+            SocketEvent::OnError(kind, text) => PeerEvent::Error(format!("{kind:?}: {text}")),
             SocketEvent::OnStreamsResetPerformed(streams) => reset(true, Outcome::Done, streams),
             SocketEvent::OnStreamsResetFailed(streams) => reset(true, Outcome::Failed, streams),
             SocketEvent::OnIncomingStreamReset(streams) => reset(false, Outcome::Done, streams),
             SocketEvent::OnLifecycleMessageExpired(id) | SocketEvent::OnLifecycleMessageMaybeExpired(id) => {
-                Told::Failed(number(id))
+                PeerEvent::Failed(number(id))
             }
             _ => return None,
         })
@@ -164,19 +164,19 @@ impl Peer for Dcsctp {
         then
     }
 
-    fn said(&mut self) -> Option<Said> {
+    fn said(&mut self) -> Option<PeerOutput> {
         while let Some(event) = self.socket.poll_event() {
             match event {
-                SocketEvent::SendPacket(packet) => return Some(Said::Packet(packet.into())),
+                SocketEvent::SendPacket(packet) => return Some(PeerOutput::Packet(packet.into())),
                 event => self.own.extend(self.told(event)),
             }
         }
         if let Some(Message { stream_id, ppid, payload, .. }) = self.socket.get_next_message() {
             let (size, hash) = (payload.len(), fnv(&payload));
             let arrived = Arrived { number: ppid.0, stream: stream_id.0, size, unordered: None, hash };
-            return Some(Said::Told(Told::Arrived(arrived)));
+            return Some(PeerOutput::PeerEvent(PeerEvent::Arrived(arrived)));
         }
-        self.own.pop_front().map(Said::Told)
+        self.own.pop_front().map(PeerOutput::PeerEvent)
     }
 
     fn addresses(&self) -> [Address; 2] {

@@ -18,7 +18,7 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_s
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::machine::{HERE, Machine, THERE, UDP};
-use super::{Ask, KEY, MTU, Make, PORTS, Peer, Refused, STREAMS, Said, Told};
+use super::{Ask, KEY, MTU, Make, PORTS, Peer, Refused, STREAMS, PeerOutput, PeerEvent};
 use crate::letter::Arrived;
 
 /// How long a command may take to be answered.
@@ -65,12 +65,12 @@ pub struct Foreign {
     theirs: SocketAddr,
     begun: Instant,
     /// From the thread that reads our socket.
-    heard: (Sender<Heard>, Receiver<Heard>),
-    waiting: VecDeque<Said>,
+    heard: (Sender<ForeignInput>, Receiver<ForeignInput>),
+    waiting: VecDeque<PeerOutput>,
 }
 
 /// What the threads that listen for us have heard.
-enum Heard {
+enum ForeignInput {
     Packet(Bytes),
     /// A line of a process, by its number.
     Line(u32, String),
@@ -144,10 +144,10 @@ impl Foreign {
         Ok(peer)
     }
 
-    fn run(program: &Program, number: u32, to: &Sender<Heard>) -> Result<Voice, Refused> {
+    fn run(program: &Program, number: u32, to: &Sender<ForeignInput>) -> Result<Voice, Refused> {
         let to = to.clone();
         // Nobody listens any more: the test is over.
-        let line = move |line| drop(to.send(Heard::Line(number, line)));
+        let line = move |line| drop(to.send(ForeignInput::Line(number, line)));
         match program {
             Program::Usrsctp(program) => {
                 let process = Process::start(&mut Command::new(program), line);
@@ -177,10 +177,10 @@ impl Foreign {
             let heard = heard
                 .map_err(|_| Refused::NotOffered(format!("{command}: no answer; is peer.c still alive?")))?;
             match heard {
-                Heard::Line(run, _) if run != self.runs => {}
-                Heard::Line(_, line) if line == "ok" => return Ok(()),
-                Heard::Line(_, line) if line == "busy" => return Err(Refused::Busy),
-                Heard::Line(_, line) if line.starts_with("refused ") => {
+                ForeignInput::Line(run, _) if run != self.runs => {}
+                ForeignInput::Line(_, line) if line == "ok" => return Ok(()),
+                ForeignInput::Line(_, line) if line == "busy" => return Err(Refused::Busy),
+                ForeignInput::Line(_, line) if line.starts_with("refused ") => {
                     return Err(Refused::NotOffered(line.trim_start_matches("refused ").to_owned()));
                 }
                 other => self.keep(other),
@@ -188,11 +188,11 @@ impl Foreign {
         }
     }
 
-    fn keep(&mut self, heard: Heard) {
+    fn keep(&mut self, heard: ForeignInput) {
         let said = match heard {
-            Heard::Packet(packet) => Said::Packet(packet),
-            Heard::Line(run, _) if run != self.runs => return,
-            Heard::Line(_, line) => Said::Told(parse(&line).unwrap_or(Told::Error(line))),
+            ForeignInput::Packet(packet) => PeerOutput::Packet(packet),
+            ForeignInput::Line(run, _) if run != self.runs => return,
+            ForeignInput::Line(_, line) => PeerOutput::PeerEvent(parse(&line).unwrap_or(PeerEvent::Error(line))),
         };
         self.waiting.push_back(said);
     }
@@ -238,11 +238,11 @@ fn options(make: &Make, linux: bool) -> Vec<String> {
 }
 
 /// A datagram without content ends it: see `drop`.
-fn listen(socket: UdpSocket, to: Sender<Heard>) {
+fn listen(socket: UdpSocket, to: Sender<ForeignInput>) {
     std::thread::spawn(move || {
         let mut room = vec![0; 1 << 16];
         while let Ok(size @ 1..) = socket.recv(&mut room) {
-            if to.send(Heard::Packet(Bytes::copy_from_slice(&room[..size]))).is_err() {
+            if to.send(ForeignInput::Packet(Bytes::copy_from_slice(&room[..size]))).is_err() {
                 return;
             }
         }
@@ -258,41 +258,41 @@ impl Drop for Foreign {
 }
 
 /// What a line of `peer.c` says; `None` if nothing that should be said.
-pub fn parse(line: &str) -> Option<Told> {
+pub fn parse(line: &str) -> Option<PeerEvent> {
     let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
     let words: Vec<&str> = rest.split_whitespace().collect();
     let number = |n: usize| words.get(n)?.parse::<u32>().ok();
     let streams =
         |from: usize| words.get(from..).map(|ids| ids.iter().filter_map(|id| id.parse().ok()).collect());
     Some(match what {
-        "up" => Told::Up {
+        "up" => PeerEvent::Up {
             streams: [number(0)? as u16, number(1)? as u16],
             extensions: words[2..].iter().map(|name| (*name).to_owned()).collect(),
         },
-        "message" => Told::Arrived(Arrived {
+        "message" => PeerEvent::Arrived(Arrived {
             stream: number(0)? as u16,
             number: number(1)?,
             size: number(2)? as usize,
             hash: u64::from_str_radix(words.get(3)?, 16).ok()?,
             unordered: Some(*words.get(4)? == "unordered"),
         }),
-        "failed" => Told::Failed(number(0)?),
-        "peer-shutdown" => Told::PeerShutdown,
-        "closed" => Told::Closed,
-        "lost" if words.first() == Some(&"by-user") => Told::Aborted(words[1..].join(" ")),
-        "lost" => Told::Lost(rest.to_owned()),
-        "restart" => Told::Restarted,
-        "streams-reset" => Told::StreamsReset {
+        "failed" => PeerEvent::Failed(number(0)?),
+        "peer-shutdown" => PeerEvent::PeerShutdown,
+        "closed" => PeerEvent::Closed,
+        "lost" if words.first() == Some(&"by-user") => PeerEvent::Aborted(words[1..].join(" ")),
+        "lost" => PeerEvent::Lost(rest.to_owned()),
+        "restart" => PeerEvent::Restarted,
+        "streams-reset" => PeerEvent::StreamsReset {
             outgoing: *words.first()? == "outgoing",
             outcome: outcome(words.get(1)?)?,
             streams: streams(2)?,
         },
-        "streams-added" => Told::StreamsAdded {
+        "streams-added" => PeerEvent::StreamsAdded {
             streams: [number(0)? as u16, number(1)? as u16],
             outcome: outcome(words.get(2)?)?,
         },
-        "tsns-reset" => Told::TsnsReset(outcome(words.first()?)?),
-        "address" => Told::Address(words.first()?.parse().ok()?, (*words.get(1)?).to_owned()),
+        "tsns-reset" => PeerEvent::TsnsReset(outcome(words.first()?)?),
+        "address" => PeerEvent::Address(words.first()?.parse().ok()?, (*words.get(1)?).to_owned()),
         _ => return None,
     })
 }
@@ -356,7 +356,7 @@ impl Peer for Foreign {
         (Time::ZERO + self.begun.elapsed()).max(now)
     }
 
-    fn said(&mut self) -> Option<Said> {
+    fn said(&mut self) -> Option<PeerOutput> {
         while let Ok(heard) = self.heard.1.try_recv() {
             self.keep(heard);
         }
@@ -389,7 +389,7 @@ mod tests {
     #[test]
     fn lines_of_the_peer() {
         let told = |line| parse(line);
-        let up = |extensions: &[&str]| Told::Up {
+        let up = |extensions: &[&str]| PeerEvent::Up {
             streams: [16, 12],
             extensions: extensions.iter().map(|name| (*name).to_owned()).collect(),
         };
@@ -399,11 +399,11 @@ mod tests {
             Some(up(&["reconfiguration", "interleaving"]))
         );
         let arrived = Arrived { number: 7, stream: 3, size: 10, unordered: Some(true), hash: 0xff };
-        assert_eq!(told("message 3 7 10 00000000000000ff unordered"), Some(Told::Arrived(arrived)));
-        let reset = Told::StreamsReset { outgoing: true, outcome: Outcome::Denied, streams: vec![3, 5] };
+        assert_eq!(told("message 3 7 10 00000000000000ff unordered"), Some(PeerEvent::Arrived(arrived)));
+        let reset = PeerEvent::StreamsReset { outgoing: true, outcome: Outcome::Denied, streams: vec![3, 5] };
         assert_eq!(told("streams-reset outgoing denied 3 5"), Some(reset));
-        assert_eq!(told("lost by-user enough of this"), Some(Told::Aborted("enough of this".to_owned())));
-        assert_eq!(told("lost error 13"), Some(Told::Lost("error 13".to_owned())));
+        assert_eq!(told("lost by-user enough of this"), Some(PeerEvent::Aborted("enough of this".to_owned())));
+        assert_eq!(told("lost error 13"), Some(PeerEvent::Lost("error 13".to_owned())));
         for wrong in ["", "up 16", "message 3 7 10 xyz ordered", "streams-reset outgoing perhaps", "hello"] {
             assert_eq!(told(wrong), None, "{wrong}");
         }

@@ -30,7 +30,7 @@ pub trait Peer {
     /// Waits until something happens or `until` has come, and says what time it is then.
     fn wait(&mut self, now: Time, until: Time) -> Time;
     /// What it has said since, one thing a call.
-    fn said(&mut self) -> Option<Said>;
+    fn said(&mut self) -> Option<PeerOutput>;
     /// Where we are, and where it is.
     fn addresses(&self) -> [Address; 2];
     /// Whether it tells its user of every message that it has given up.
@@ -79,14 +79,14 @@ pub enum Ask {
 
 /// What a peer says.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Said {
+pub enum PeerOutput {
     Packet(Bytes),
-    Told(Told),
+    PeerEvent(PeerEvent),
 }
 
 /// What it tells its user.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Told {
+pub enum PeerEvent {
     /// Streams out and in, and which extensions are used.
     Up {
         streams: [u16; 2],

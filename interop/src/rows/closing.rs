@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::messages::letters;
 use crate::bench::{Bench, Done, Stop, ensure};
 use crate::letter::complaint;
-use crate::peer::{Ask, Told};
+use crate::peer::{Ask, PeerEvent};
 
 const REASON: &str = "enough";
 
@@ -16,7 +16,7 @@ const SIZES: [usize; 3] = [100, 5000, 60_000];
 
 fn both_closed(bench: &mut Bench) -> Done {
     bench.until("both ends are closed", |bench| {
-        bench.events.contains(&Event::Closed) && bench.told.contains(&Told::Closed)
+        bench.events.contains(&Event::Closed) && bench.told.contains(&PeerEvent::Closed)
     })
 }
 
@@ -52,9 +52,9 @@ pub fn both_shut_down(bench: &mut Bench) -> Done {
 pub fn we_abort(bench: &mut Bench) -> Done {
     bench.up()?;
     bench.call(|end, now, id| end.abort(now, id, Bytes::from_static(REASON.as_bytes())));
-    let aborted = |told: &Told| matches!(told, Told::Aborted(_));
+    let aborted = |told: &PeerEvent| matches!(told, PeerEvent::Aborted(_));
     bench.until("the peer is told", |bench| bench.told.iter().any(aborted))?;
-    let why = |told: &Told| matches!(told, Told::Aborted(why) if why.contains(REASON));
+    let why = |told: &PeerEvent| matches!(told, PeerEvent::Aborted(why) if why.contains(REASON));
     ensure(bench.told.iter().any(why), || format!("the peer heard {:?}", bench.told))
 }
 

@@ -4,14 +4,14 @@ use anabranch_proto::{Duration, Event, Reliability};
 
 use super::messages::{exchange, letters};
 use crate::bench::{Bench, Done, ensure};
-use crate::peer::{Ask, STREAMS, Told};
+use crate::peer::{Ask, STREAMS, PeerEvent};
 
 pub fn handshake(bench: &mut Bench) -> Done {
     bench.up()?;
     let status = bench.end.status(bench.id()).expect("it is up");
     let streams = [status.outbound_streams, status.inbound_streams];
     ensure(streams == [STREAMS; 2], || format!("streams out and in: {streams:?}"))?;
-    let wanted = |told: &Told| matches!(told, Told::Up { streams, .. } if *streams == [STREAMS; 2]);
+    let wanted = |told: &PeerEvent| matches!(told, PeerEvent::Up { streams, .. } if *streams == [STREAMS; 2]);
     ensure(bench.told.iter().any(wanted), || format!("the peer says {:?}", bench.told))?;
     exchange(bench, &letters(&[100], 2))
 }
@@ -43,7 +43,7 @@ pub fn we_restart(bench: &mut Bench) -> Done {
     }
     bench.until("the first messages arrive", |bench| bench.arrived_there().len() == 4)?;
     bench.restart();
-    bench.until("the peer notices", |bench| bench.told.contains(&Told::Restarted))?;
+    bench.until("the peer notices", |bench| bench.told.contains(&PeerEvent::Restarted))?;
     bench.until("we are up again", |bench| bench.events.contains(&Event::Up))?;
     bench.told.clear();
     exchange(bench, &letters(&[1000], 4))

@@ -4,7 +4,7 @@ use anabranch_proto::{ChangeError, Direction, Duration, Event, LostReason, Outco
 
 use crate::bench::{Bench, Done, Stop, ensure};
 use crate::letter::Letter;
-use crate::peer::{Ask, STREAMS, Told};
+use crate::peer::{Ask, STREAMS, PeerEvent};
 
 /// Reset; the third is not.
 const RESET: [u16; 2] = [3, 5];
@@ -70,7 +70,7 @@ fn granted(bench: &mut Bench, answer: Answer<Event>) -> Done {
 }
 
 /// The peer's user hears that something was done.
-fn told(bench: &mut Bench, answer: impl Fn(&Told) -> Option<Outcome>) -> Done {
+fn told(bench: &mut Bench, answer: impl Fn(&PeerEvent) -> Option<Outcome>) -> Done {
     bench.until("the peer is told the outcome", |bench| {
         bench.told.iter().any(|told| answer(told).is_some())
     })?;
@@ -101,7 +101,7 @@ fn reset_here(bench: &mut Bench, wanted: Direction) -> Done {
 fn reset_there(bench: &mut Bench, of_its_own: bool) -> Done {
     bench.until("the peer is told of the reset", |bench| {
         all_reset(bench.told.iter().filter_map(|told| match told {
-            Told::StreamsReset { outgoing, outcome, streams } if *outgoing == of_its_own => {
+            PeerEvent::StreamsReset { outgoing, outcome, streams } if *outgoing == of_its_own => {
                 Some((streams, *outcome))
             }
             _ => None,
@@ -130,7 +130,7 @@ pub fn we_ask(bench: &mut Bench) -> Done {
     asked(bench.call(|end, now, id| end.reset_streams(now, id, Direction::Incoming, &RESET)))?;
     reset_here(bench, Direction::Incoming)?;
     bench.pass(Duration::from_millis(500))?;
-    if !bench.told.iter().any(|told| matches!(told, Told::StreamsReset { .. })) {
+    if !bench.told.iter().any(|told| matches!(told, PeerEvent::StreamsReset { .. })) {
         let nothing = "it answers our request with \"Success - Nothing to do\", and resets nothing";
         return Err(Stop::NotOffered(nothing.to_owned()));
     }
@@ -181,8 +181,8 @@ fn have(bench: &mut Bench, wanted: [u16; 2]) -> Done {
     // The peer's user is told only of the direction that has changed.
     bench.until("the peer knows it", |bench| {
         let now = |out: usize| {
-            let changed = |told: &Told| match told {
-                Told::Up { streams, .. } | Told::StreamsAdded { streams, .. } => {
+            let changed = |told: &PeerEvent| match told {
+                PeerEvent::Up { streams, .. } | PeerEvent::StreamsAdded { streams, .. } => {
                     Some(streams[out]).filter(|n| *n > 0)
                 }
                 _ => None,
@@ -226,9 +226,9 @@ pub fn we_reset_tsns(bench: &mut Bench) -> Done {
     exchange(bench, &before(), &after())
 }
 
-fn tsns_there(told: &Told) -> Option<Outcome> {
+fn tsns_there(told: &PeerEvent) -> Option<Outcome> {
     match told {
-        Told::TsnsReset(outcome) => Some(*outcome),
+        PeerEvent::TsnsReset(outcome) => Some(*outcome),
         _ => None,
     }
 }

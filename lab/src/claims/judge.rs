@@ -68,7 +68,7 @@ impl Outcome {
 }
 
 /// What a claim's values are under a variant, and what is to be said of them.
-pub(super) struct Seen {
+pub(super) struct VariantValues {
     pub(super) variant: usize,
     pub(super) values: Vec<Option<f64>>,
     pub(super) samples: Vec<Summary>,
@@ -77,10 +77,15 @@ pub(super) struct Seen {
 }
 
 /// The verdict on `case`. `of` is what it puts in an order; the case's own variant is among those of `values`.
-pub(super) fn judge(case: &Case, of: Vec<String>, paper: &Paper, values: &[Seen]) -> Outcome {
+pub(super) fn judge(case: &Case, of: Vec<String>, paper: &Paper, values: &[VariantValues]) -> Outcome {
     let own = values.iter().find(|seen| seen.variant == case.variant);
-    let none =
-        Seen { variant: case.variant, values: Vec::new(), samples: Vec::new(), error: None, note: None };
+    let none = VariantValues {
+        variant: case.variant,
+        values: Vec::new(),
+        samples: Vec::new(),
+        error: None,
+        note: None,
+    };
     let own = own.unwrap_or(&none);
     let variants = &paper.variants;
     let others = values.iter().filter(|seen| seen.variant != case.variant);
@@ -109,7 +114,7 @@ pub(super) fn judge(case: &Case, of: Vec<String>, paper: &Paper, values: &[Seen]
     }
 }
 
-fn holds(case: &Case, seen: &Seen) -> bool {
+fn holds(case: &Case, seen: &VariantValues) -> bool {
     let values = &seen.values;
     match &case.form {
         Form::Order { like: Some(like), .. } => same_order(values, &case.published[*like].values),

@@ -7,7 +7,7 @@ use anabranch_proto::{Time, Tsn};
 
 use super::Noted;
 use super::read::{Draft, fill};
-use super::record::{Entry, Quantity, Recording, What};
+use super::record::{Entry, EventKind, Quantity, Recording};
 use super::text::strings;
 use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::keys::{Default, Key};
@@ -144,9 +144,9 @@ impl<'r> Fits<'r> {
 
     fn fits(&mut self, entry: &Entry) -> bool {
         match (self.event, &entry.what) {
-            (Event::Drop(name), What::Dropped { link, .. }) => self.recording.is_link(*link, name),
-            (Event::Timeout { .. }, What::Timeout { flow, .. }) => Some(*flow) == self.flow,
-            (Event::Sent(sent), What::Sent { flow, path, tsn, why }) => {
+            (Event::Drop(name), EventKind::Dropped { link, .. }) => self.recording.is_link(*link, name),
+            (Event::Timeout { .. }, EventKind::Timeout { flow, .. }) => Some(*flow) == self.flow,
+            (Event::Sent(sent), EventKind::Sent { flow, path, tsn, why }) => {
                 Some(*flow) == self.flow
                     && (sent.why.is_empty() || sent.why.contains(why))
                     && (sent.path.is_none() || Some(*path) == self.path)
@@ -174,7 +174,7 @@ fn dropped(name: &str, between: [Option<Moment>; 2], recording: &Recording) -> V
     let [Some(from), Some(to)] = between else { return Vec::new() };
     let entries = recording.entries.get(from.index..=to.index).unwrap_or_default();
     let tsns = entries.iter().filter_map(|entry| match &entry.what {
-        What::Dropped { link, tsns } if recording.is_link(*link, name) => Some(tsns.iter().copied()),
+        EventKind::Dropped { link, tsns } if recording.is_link(*link, name) => Some(tsns.iter().copied()),
         _ => None,
     });
     tsns.flatten().collect()

@@ -6,7 +6,7 @@ use super::mark::{self, Event, Moment, events};
 use super::read::{Draft, fill};
 use super::record::{Quantity, Recording};
 use super::text::Unit;
-use super::{Measure, Noted, Of};
+use super::{Measure, MeasureSource, Noted};
 use crate::entry::entry;
 use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::keys::{Default, Key};
@@ -14,7 +14,7 @@ use anabranch_sim::scenario::keys::{Default, Key};
 impl Measure {
     /// Whether it needs the run's records, not only its result.
     pub(super) fn needs_records(&self) -> bool {
-        !matches!(self.of, Of::Result(_))
+        !matches!(self.of, MeasureSource::Result(_))
     }
 
     /// Its value in a run; `None` if it has none there. `moments` are those of the paper's marks. The error
@@ -27,8 +27,8 @@ impl Measure {
     ) -> std::result::Result<Option<f64>, String> {
         let seconds = |moment: Moment| moment.at.as_nanos() as f64 / 1e9;
         Ok(match &self.of {
-            Of::Result(path) => entry(result, path)?.as_f64(),
-            Of::Time { mark, since } => moments[*mark].and_then(|moment| match since {
+            MeasureSource::Result(path) => entry(result, path)?.as_f64(),
+            MeasureSource::Time { mark, since } => moments[*mark].and_then(|moment| match since {
                 None => Some(seconds(moment)),
                 // Whole nanoseconds first: the difference of two times must not depend on when they are.
                 Some(since) => {
@@ -36,15 +36,14 @@ impl Measure {
                     Some((moment.at.as_nanos() as i128 - i128::from(since)) as f64 / 1e9)
                 }
             }),
-            Of::At { quantity, mark } => {
+            MeasureSource::At { quantity, mark } => {
                 moments[*mark].and_then(|moment| values(quantity, 0..moment.index + 1, recording).last())
             }
-            Of::Extreme { quantity, highest, between } => {
-                range(*between, moments, recording).and_then(|range| {
+            MeasureSource::Extreme { quantity, highest, between } => range(*between, moments, recording)
+                .and_then(|range| {
                     values(quantity, range, recording).reduce(if *highest { f64::max } else { f64::min })
-                })
-            }
-            Of::Count { event, between } => range(*between, moments, recording)
+                }),
+            MeasureSource::Count { event, between } => range(*between, moments, recording)
                 .map(|range| events(event, range, moments, recording).count() as f64),
         })
     }
@@ -204,18 +203,18 @@ pub(super) fn measure(at: &At<'_>, marks: &[String]) -> Result<Measure> {
     ["at", "extreme", "flow", "path"].into_iter().try_for_each(|key| belongs(at, key, "quantity"))?;
     let between = [of.from, of.to];
     let (unit, of) = match (of.result, of.mark, of.quantity, of.count) {
-        (Some(path), ..) => (of.unit.unwrap_or(Unit::Count), Of::Result(path)),
-        (_, Some(mark), ..) => (Unit::Seconds, Of::Time { mark, since: of.since }),
+        (Some(path), ..) => (of.unit.unwrap_or(Unit::Count), MeasureSource::Result(path)),
+        (_, Some(mark), ..) => (Unit::Seconds, MeasureSource::Time { mark, since: of.since }),
         (_, _, Some(quantity), _) => {
             let quantity = mark::noted(at, quantity, of.flow, of.path)?;
             let of = match (of.at, of.extreme) {
-                (Some(mark), None) => Of::At { quantity, mark },
-                (None, Some(highest)) => Of::Extreme { quantity, highest, between },
+                (Some(mark), None) => MeasureSource::At { quantity, mark },
+                (None, Some(highest)) => MeasureSource::Extreme { quantity, highest, between },
                 _ => return Err(at.error("a quantity is read `at` a mark, or at its `extreme`")),
             };
             (Unit::Bytes, of)
         }
-        (.., Some(event)) => (Unit::Count, Of::Count { event, between }),
+        (.., Some(event)) => (Unit::Count, MeasureSource::Count { event, between }),
         _ => return Err(at.error("a measure is one of `result`, `time`, `quantity` and `count`")),
     };
     Ok(Measure { name, unit, of })

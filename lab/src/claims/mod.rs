@@ -34,7 +34,7 @@ pub use plan::{Plan, PlanError, Progress};
 pub use read::PaperError;
 pub(crate) use read::fill;
 pub use record::Quantity;
-pub use show::Shown;
+pub use show::FigureRun;
 pub use text::Unit;
 
 use std::path::PathBuf;
@@ -119,12 +119,12 @@ pub struct Measure {
     /// What it is a number of.
     pub unit: Unit,
     /// How it comes about.
-    pub of: Of,
+    pub of: MeasureSource,
 }
 
 /// How a measure comes about. Marks are numbers in the paper's list.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Of {
+pub enum MeasureSource {
     /// An entry of the run's result, by its keys: `flows.transfer.completion`.
     Result(String),
     /// The time of a mark, since another or since the beginning of the run.

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::mark::{Event, Sent};
-use super::{Measure, Noted, Of, Paper};
+use super::{Measure, MeasureSource, Noted, Paper};
 use anabranch_sim::scenario::error::did_you_mean;
 use anabranch_sim::scenario::{Scenario, ScenarioError};
 
@@ -17,20 +17,20 @@ impl Paper {
         let mut marks = BTreeSet::new();
         let key = format!("measure.{}", measure.name);
         let mut names = match &measure.of {
-            Of::Result(_) => Vec::new(),
-            Of::Time { mark, since } => {
+            MeasureSource::Result(_) => Vec::new(),
+            MeasureSource::Time { mark, since } => {
                 marks.extend([Some(*mark), *since].into_iter().flatten());
                 Vec::new()
             }
-            Of::At { quantity, mark } => {
+            MeasureSource::At { quantity, mark } => {
                 marks.insert(*mark);
                 noted(quantity, &key)
             }
-            Of::Extreme { quantity, between, .. } => {
+            MeasureSource::Extreme { quantity, between, .. } => {
                 marks.extend(between.iter().flatten());
                 noted(quantity, &key)
             }
-            Of::Count { event, between } => {
+            MeasureSource::Count { event, between } => {
                 marks.extend(between.iter().flatten());
                 of_event(event, &format!("{key}.count"))
             }

@@ -6,11 +6,11 @@ use anabranch_proto::Policies;
 
 use super::claim::{Case, Form};
 use super::crossing::{Found, Search};
-use super::judge::{Outcome, Seen, judge};
+use super::judge::{Outcome, VariantValues, judge};
 use super::mark::{Moment, moments};
 use super::read::PaperError;
 use super::record::Recording;
-use super::{Measure, Of, Paper, Runs, Unit};
+use super::{Measure, MeasureSource, Paper, Runs, Unit};
 use crate::grid::run_all;
 use crate::models;
 use crate::statistics::Summary;
@@ -53,12 +53,12 @@ pub type Progress<'f> = &'f (dyn Fn(usize, usize) + Sync);
 /// A run, and what is measured in it.
 #[derive(Debug)]
 struct Planned {
-    what: What,
+    what: JobKind,
     measures: Vec<Measure>,
 }
 
 #[derive(PartialEq, Debug)]
-enum What {
+enum JobKind {
     Scenario { scenario: Box<Scenario>, seeds: u64, document: Box<Source> },
     Model(serde_json::Value),
 }
@@ -180,19 +180,19 @@ impl<'p> Plan<'p> {
     }
 
     /// Refuses a measure that can never have a value in this run.
-    fn check(&self, measure: &Measure, what: &What) -> Result<(), PlanError> {
+    fn check(&self, measure: &Measure, what: &JobKind) -> Result<(), PlanError> {
         match what {
-            What::Scenario { scenario, .. } => Ok(self.paper.check_names(measure, scenario)?),
-            What::Model(_) if measure.needs_records() => {
+            JobKind::Scenario { scenario, .. } => Ok(self.paper.check_names(measure, scenario)?),
+            JobKind::Model(_) if measure.needs_records() => {
                 let key = format!("measure.{}", measure.name);
                 Err(self.paper.document.error(&key, "a model has no moments, only a `result`").into())
             }
-            What::Model(_) => Ok(()),
+            JobKind::Model(_) => Ok(()),
         }
     }
 
     /// What `point` runs, with further edits.
-    fn what(&self, point: Point<'_>, more: &[String]) -> Result<What, PlanError> {
+    fn what(&self, point: Point<'_>, more: &[String]) -> Result<JobKind, PlanError> {
         let experiment = &self.paper.experiments[point.case.experiment];
         let [before, after] = &point.case.edits;
         let of_variant = &self.paper.variants[point.variant].set;
@@ -205,7 +205,7 @@ impl<'p> Plan<'p> {
                     .chain(more)
                     .map(|input| (claim.clone(), input.clone()))
                     .collect();
-                Ok(What::Model(models::object(&models::terms(name, &inputs)?)))
+                Ok(JobKind::Model(models::object(&models::terms(name, &inputs)?)))
             }
             Runs::Scenario(name, document) => {
                 let mut document = document.clone();
@@ -216,7 +216,7 @@ impl<'p> Plan<'p> {
                 anabranch_sim::check(&scenario, &policies)
                     .map_err(|error| blamed(&document, &scenario, &error))?;
                 let (scenario, document) = (Box::new(scenario), Box::new(Source(document)));
-                Ok(What::Scenario { scenario, seeds: self.seeds.unwrap_or(experiment.seeds), document })
+                Ok(JobKind::Scenario { scenario, seeds: self.seeds.unwrap_or(experiment.seeds), document })
             }
         }
     }
@@ -267,11 +267,11 @@ impl<'p> Plan<'p> {
     fn measured_once(&self, planned: &Planned, n: u64) -> Result<Vec<Option<f64>>, PlanError> {
         let measures = &planned.measures;
         let (scenario, document) = match &planned.what {
-            What::Model(terms) => {
+            JobKind::Model(terms) => {
                 let none = Recording::default();
                 return measures.iter().map(|measure| self.value(measure, terms, &none, &[])).collect();
             }
-            What::Scenario { scenario, document, .. } => (scenario, &document.0),
+            JobKind::Scenario { scenario, document, .. } => (scenario, &document.0),
         };
         let scenario = Scenario { seed: scenario.seed.wrapping_add(n), ..(**scenario).clone() };
         let mut recording = Recording::default();
@@ -313,12 +313,12 @@ impl<'p> Plan<'p> {
     }
 }
 
-impl What {
+impl JobKind {
     /// Runs that it takes, each with a seed of its own.
     fn seeds(&self) -> u64 {
         match self {
-            What::Scenario { seeds, .. } => *seeds,
-            What::Model(_) => 1,
+            JobKind::Scenario { seeds, .. } => *seeds,
+            JobKind::Model(_) => 1,
         }
     }
 }
@@ -346,15 +346,16 @@ fn mean(values: &[Option<f64>]) -> Option<f64> {
 }
 
 /// What a claim sees under a variant.
-fn seen(variant: usize, wanted: &Wanted, case: &Case, found: &[Given], runs: &[Given]) -> Seen {
+fn seen(variant: usize, wanted: &Wanted, case: &Case, found: &[Given], runs: &[Given]) -> VariantValues {
     let operands = match wanted {
         Wanted::Search(number) => {
-            let none = Seen { variant, values: Vec::new(), samples: Vec::new(), error: None, note: None };
+            let none =
+                VariantValues { variant, values: Vec::new(), samples: Vec::new(), error: None, note: None };
             let Given::Found(found) = &found[*number] else { return none };
             let note = (found.changes > 1).then(|| {
                 format!("the order changes {} times on the grid, and this is the last", found.changes)
             });
-            return Seen { values: vec![found.crossing], note, ..none };
+            return VariantValues { values: vec![found.crossing], note, ..none };
         }
         Wanted::Runs(operands) => operands,
     };
@@ -374,7 +375,7 @@ fn seen(variant: usize, wanted: &Wanted, case: &Case, found: &[Given], runs: &[G
         (_, [_], _) => (means, summaries[0].standard_error()),
         _ => (means, None),
     };
-    Seen { variant, values, samples: summaries, error, note: None }
+    VariantValues { variant, values, samples: summaries, error, note: None }
 }
 
 /// The standard error of the ratio of two means over the same seeds: that of the residuals a − r b, over the mean of b
@@ -402,7 +403,7 @@ impl Done<'_> {
 
 /// The time of a mark since another, as a measure.
 fn time(mark: usize, since: usize) -> Measure {
-    Measure { name: String::new(), unit: Unit::Seconds, of: Of::Time { mark, since: Some(since) } }
+    Measure { name: String::new(), unit: Unit::Seconds, of: MeasureSource::Time { mark, since: Some(since) } }
 }
 
 pub(super) fn blamed(document: &Document, scenario: &Scenario, error: &RunError) -> PlanError {

@@ -23,12 +23,12 @@ pub struct Entry {
     /// When.
     pub at: Time,
     /// What.
-    pub what: What,
+    pub what: EventKind,
 }
 
 /// What happened. Flows, links and paths are numbers in the recording's lists.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum EventKind {
     /// A packet with these TSNs was dropped by a link direction.
     Dropped {
         /// Which.
@@ -116,22 +116,22 @@ impl Recording {
         })
     }
 
-    fn what(&mut self, record: &Record<'_>) -> Option<What> {
+    fn what(&mut self, record: &Record<'_>) -> Option<EventKind> {
         match *record {
             Record::Dropped { link, packet, .. } => {
-                Some(What::Dropped { link, tsns: packet.tsns().collect() })
+                Some(EventKind::Dropped { link, tsns: packet.tsns().collect() })
             }
             Record::Detail { flow, side: Side::Client, path, detail } => match *detail {
                 Detail::Sent { number, why, .. } => {
-                    Some(What::Sent { flow, path: self.path(path), tsn: Tsn(number as u32), why })
+                    Some(EventKind::Sent { flow, path: self.path(path), tsn: Tsn(number as u32), why })
                 }
-                Detail::Timeout => Some(What::Timeout { flow, path: self.path(path) }),
-                Detail::PeerWindow { bytes } => Some(What::PeerWindow { flow, bytes }),
+                Detail::Timeout => Some(EventKind::Timeout { flow, path: self.path(path) }),
+                Detail::PeerWindow { bytes } => Some(EventKind::PeerWindow { flow, bytes }),
                 Detail::Window { cwnd, ssthresh, flight, .. } => {
-                    Some(What::Window { flow, path: self.path(path), sizes: [cwnd, ssthresh, flight] })
+                    Some(EventKind::Window { flow, path: self.path(path), sizes: [cwnd, ssthresh, flight] })
                 }
                 Detail::Acked { cumulative } => {
-                    Some(What::Acked { flow, cumulative: Tsn(cumulative as u32) })
+                    Some(EventKind::Acked { flow, cumulative: Tsn(cumulative as u32) })
                 }
                 _ => None,
             },
@@ -142,14 +142,15 @@ impl Recording {
     /// The value of a quantity of this flow and path that `entry` notes, if it does.
     pub fn value(&self, entry: &Entry, quantity: Quantity, of: usize, path: Option<usize>) -> Option<u64> {
         match (&entry.what, quantity) {
-            (What::PeerWindow { flow, bytes }, Quantity::PeerWindow) if *flow == of => Some(*bytes),
-            (What::Window { flow, path: on, sizes }, _) if *flow == of && Some(*on) == path => match quantity
-            {
-                Quantity::PeerWindow => None,
-                Quantity::Cwnd => Some(sizes[0]),
-                Quantity::Ssthresh => Some(sizes[1]),
-                Quantity::Flight => Some(sizes[2]),
-            },
+            (EventKind::PeerWindow { flow, bytes }, Quantity::PeerWindow) if *flow == of => Some(*bytes),
+            (EventKind::Window { flow, path: on, sizes }, _) if *flow == of && Some(*on) == path => {
+                match quantity {
+                    Quantity::PeerWindow => None,
+                    Quantity::Cwnd => Some(sizes[0]),
+                    Quantity::Ssthresh => Some(sizes[1]),
+                    Quantity::Flight => Some(sizes[2]),
+                }
+            }
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ use anabranch_sim::{RunOptions, run};
 
 /// A run that a figure shows.
 #[derive(Debug)]
-pub struct Shown {
+pub struct FigureRun {
     /// The value of the figure's edit.
     pub value: String,
     /// What happened.
@@ -24,11 +24,11 @@ pub struct Shown {
 
 impl Figure {
     /// Runs what the figure shows: its experiment under the paper's first variant, once for each of its columns.
-    pub fn runs(&self, paper: &Paper) -> Result<Vec<Shown>, PlanError> {
+    pub fn runs(&self, paper: &Paper) -> Result<Vec<FigureRun>, PlanError> {
         self.over.values.iter().map(|value| self.run(paper, value)).collect()
     }
 
-    fn run(&self, paper: &Paper, value: &str) -> Result<Shown, PlanError> {
+    fn run(&self, paper: &Paper, value: &str) -> Result<FigureRun, PlanError> {
         let experiment = &paper.experiments[self.experiment];
         let label = format!("figure {}", self.name);
         let Runs::Scenario(name, document) = &experiment.runs else {
@@ -44,6 +44,6 @@ impl Figure {
         let options = RunOptions { observer: Some(&mut recording), ..RunOptions::default() };
         let result = run(&scenario, options).map_err(|error| blamed(&document, &scenario, &error))?;
         let moments = moments(&paper.marks, &recording);
-        Ok(Shown { value: value.to_owned(), recording, moments, result })
+        Ok(FigureRun { value: value.to_owned(), recording, moments, result })
     }
 }

@@ -6,7 +6,7 @@ use anabranch_proto::policy::Why;
 use anabranch_proto::{Time, Tsn};
 
 use super::mark::{Event, Sent};
-use super::record::{Entry, Recording, What};
+use super::record::{Entry, EventKind, Recording};
 use super::*;
 use anabranch_sim::trace::Names;
 
@@ -14,9 +14,9 @@ use anabranch_sim::trace::Names;
 /// peer's window falls from 4000 by 1000 each second.
 fn recording() -> Recording {
     let at = |seconds: f64, what| Entry { at: Time::ZERO + Duration::from_secs_f64(seconds), what };
-    let drop = |tsn| What::Dropped { link: 0, tsns: [Tsn(tsn)].into_iter().collect() };
-    let again = |tsn, why| What::Sent { flow: 0, path: 0, tsn: Tsn(tsn), why };
-    let window = |bytes| What::PeerWindow { flow: 0, bytes };
+    let drop = |tsn| EventKind::Dropped { link: 0, tsns: [Tsn(tsn)].into_iter().collect() };
+    let again = |tsn, why| EventKind::Sent { flow: 0, path: 0, tsn: Tsn(tsn), why };
+    let window = |bytes| EventKind::PeerWindow { flow: 0, bytes };
     Recording {
         names: Names {
             protocols: Vec::new(),
@@ -98,17 +98,17 @@ fn quantities_are_read_at_marks_and_between_them() {
     let below = |level| Event::Passes { quantity: peer_window(), level, above: false };
     let marks = [mark(drops()), mark(below(2500)), mark(below(500))];
     let (recording, found) = (recording(), moments(&marks, &recording()));
-    let value = |of: Of| {
+    let value = |of: MeasureSource| {
         let measure = Measure { name: String::new(), unit: Unit::Bytes, of };
         measure.value(&serde_json::Value::Null, &recording, &found).unwrap()
     };
-    let lowest = |between| Of::Extreme { quantity: peer_window(), highest: false, between };
-    assert_eq!(value(Of::At { quantity: peer_window(), mark: 0 }), Some(4000.0));
-    assert_eq!(value(Of::At { quantity: peer_window(), mark: 1 }), Some(2000.0));
-    assert_eq!(value(Of::At { quantity: peer_window(), mark: 2 }), None);
+    let lowest = |between| MeasureSource::Extreme { quantity: peer_window(), highest: false, between };
+    assert_eq!(value(MeasureSource::At { quantity: peer_window(), mark: 0 }), Some(4000.0));
+    assert_eq!(value(MeasureSource::At { quantity: peer_window(), mark: 1 }), Some(2000.0));
+    assert_eq!(value(MeasureSource::At { quantity: peer_window(), mark: 2 }), None);
     assert_eq!(value(lowest([Some(0), Some(1)])), Some(2000.0));
     assert_eq!(value(lowest([None, None])), Some(1000.0));
     assert_eq!(value(lowest([None, Some(2)])), None);
-    assert_eq!(value(Of::Count { event: drops(), between: [Some(0), Some(1)] }), Some(3.0));
-    assert_eq!(value(Of::Time { mark: 1, since: Some(0) }), Some(1.5));
+    assert_eq!(value(MeasureSource::Count { event: drops(), between: [Some(0), Some(1)] }), Some(3.0));
+    assert_eq!(value(MeasureSource::Time { mark: 1, since: Some(0) }), Some(1.5));
 }

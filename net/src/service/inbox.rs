@@ -97,7 +97,7 @@ impl Inbox {
 
     /// Opens a file for `size` bytes from `peer` under a temporary name. It has room for them now; room is taken only
     /// as they arrive.
-    pub(super) fn open(&self, name: &str, size: u64, peer: IpAddr) -> Result<Place, String> {
+    pub(super) fn open(&self, name: &str, size: u64, peer: IpAddr) -> Result<IncomingFile, String> {
         let name = plain(name)?.to_owned();
         let path = self.directory.join(&name);
         if path.symlink_metadata().is_ok() {
@@ -113,7 +113,7 @@ impl Inbox {
         let file = file.map_err(|error| no_paths(&error))?;
         // While it is locked nobody else sweeps it away.
         file.as_file().try_lock().map_err(|_| "the file cannot be locked".to_owned())?;
-        Ok(Place { directory: self.directory.clone(), name, path, size, file, room })
+        Ok(IncomingFile { directory: self.directory.clone(), name, path, size, file, room })
     }
 
     /// What is used, if `more` bytes of a source have room as well.
@@ -214,7 +214,7 @@ impl Drop for Room {
 }
 
 /// Where a file is going to be.
-pub(super) struct Place {
+pub(super) struct IncomingFile {
     directory: PathBuf,
     name: String,
     path: PathBuf,
@@ -230,7 +230,7 @@ pub(super) enum Piece {
     End(String),
 }
 
-impl Place {
+impl IncomingFile {
     /// Writes what comes and gives the file its name, if it is what it should be. Waits for pieces and for the disk.
     pub(super) fn write(mut self, mut pieces: mpsc::Receiver<Piece>) -> Result<Received, String> {
         let (mut hash, mut arrived) = (Sha256::new(), 0);

@@ -38,7 +38,7 @@ mod serve;
 pub use delay::{Delays, Quantiles};
 pub use file::{Progress, SendError, SentFile, announcement, send_file};
 pub use inbox::{Inbox, Received};
-pub use perf::{Direction, Measured, Plan, Stage, Tally, Way, measure};
+pub use perf::{Direction, Measured, PerfDirections, PerfProgress, Plan, Stage, measure};
 pub use serve::{Served, serve};
 
 use anabranch_proto::{Delivery, Message};
@@ -108,7 +108,7 @@ pub enum Failure {
 }
 
 /// What arrives: something said, or user data.
-enum Heard {
+enum Inbound {
     Said(Control),
     Data(Delivery),
 }
@@ -119,15 +119,15 @@ async fn say(association: &Association, control: &Control) -> Result<(), Failure
 }
 
 /// The next thing that arrives; `None` if the other end has finished.
-async fn hear(association: &Association) -> Result<Option<Heard>, Failure> {
+async fn hear(association: &Association) -> Result<Option<Inbound>, Failure> {
     let heard = timeout(Duration::from_secs(PATIENCE), hear_sometime(association)).await;
     heard.unwrap_or(Err(Failure::Silent(PATIENCE)))
 }
 
-async fn hear_sometime(association: &Association) -> Result<Option<Heard>, Failure> {
+async fn hear_sometime(association: &Association) -> Result<Option<Inbound>, Failure> {
     let Some(first) = association.recv().await? else { return Ok(None) };
     if first.ppid == DATA {
-        return Ok(Some(Heard::Data(first)));
+        return Ok(Some(Inbound::Data(first)));
     }
     let mut whole = BytesMut::new();
     let mut part = first;
@@ -146,15 +146,15 @@ async fn hear_sometime(association: &Association) -> Result<Option<Heard>, Failu
         part = association.recv().await?.ok_or(Failure::Stopped)?;
     }
     let said = serde_json::from_slice(&whole);
-    said.map(|said| Some(Heard::Said(said))).map_err(|error| Failure::Confused(error.to_string()))
+    said.map(|said| Some(Inbound::Said(said))).map_err(|error| Failure::Confused(error.to_string()))
 }
 
 /// The next thing said, when no data is expected.
 async fn answer(association: &Association) -> Result<Control, Failure> {
     match hear(association).await? {
-        Some(Heard::Said(Control::Refused { why })) => Err(Failure::Refused(why)),
-        Some(Heard::Said(said)) => Ok(said),
-        Some(Heard::Data(_)) => Err(Failure::Confused("data before its time".to_owned())),
+        Some(Inbound::Said(Control::Refused { why })) => Err(Failure::Refused(why)),
+        Some(Inbound::Said(said)) => Ok(said),
+        Some(Inbound::Data(_)) => Err(Failure::Confused("data before its time".to_owned())),
         None => Err(Failure::Stopped),
     }
 }

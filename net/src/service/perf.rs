@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::sleep_until;
 
 use super::delay::{Clock, Delays, Transits};
-use super::{Control, Failure, Heard, answer, hear, say, send_data, unexpected};
+use super::{Control, Failure, Inbound, answer, hear, say, send_data, unexpected};
 use crate::{Association, PathId, PathReport};
 
 /// What is to be measured.
@@ -28,7 +28,7 @@ pub struct Plan {
     pub streams: u16,
     /// Which directions, and when.
     #[serde(default)]
-    pub way: Way,
+    pub way: PerfDirections,
     /// Bit/s of user data at which each direction's application sends; `None`: as fast as the association takes it.
     #[serde(default)]
     pub rate: Option<u64>,
@@ -37,14 +37,14 @@ pub struct Plan {
 impl Default for Plan {
     /// Both directions one after the other, ten seconds each, with messages of 8192 bytes on one stream.
     fn default() -> Self {
-        Plan { seconds: 10.0, message_size: 8192, streams: 1, way: Way::ThereAndBack, rate: None }
+        Plan { seconds: 10.0, message_size: 8192, streams: 1, way: PerfDirections::ThereAndBack, rate: None }
     }
 }
 
 /// The directions of a measurement.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case")]
-pub enum Way {
+pub enum PerfDirections {
     /// First from the client to the listener, then back.
     #[default]
     ThereAndBack,
@@ -54,13 +54,13 @@ pub enum Way {
     Both,
 }
 
-impl Way {
+impl PerfDirections {
     /// The phases: whether the client sends, and whether the listener does.
     fn phases(self) -> &'static [(bool, bool)] {
         match self {
-            Way::ThereAndBack => &[(true, false), (false, true)],
-            Way::Back => &[(false, true)],
-            Way::Both => &[(true, true)],
+            PerfDirections::ThereAndBack => &[(true, false), (false, true)],
+            PerfDirections::Back => &[(false, true)],
+            PerfDirections::Both => &[(true, true)],
         }
     }
 }
@@ -136,7 +136,7 @@ pub struct Measured {
 
 /// What has been measured so far, for whoever looks on.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct PerfProgress {
     received: AtomicU64,
     stages: Mutex<[Stage; 2]>,
 }
@@ -153,7 +153,7 @@ pub enum Stage {
     Done(Direction),
 }
 
-impl Tally {
+impl PerfProgress {
     /// Bytes of user data that have come back.
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
@@ -178,7 +178,11 @@ impl Tally {
 }
 
 /// Measures the way to a listener that serves, and back.
-pub async fn measure(association: &Association, plan: &Plan, tally: &Tally) -> Result<Measured, Failure> {
+pub async fn measure(
+    association: &Association,
+    plan: &Plan,
+    tally: &PerfProgress,
+) -> Result<Measured, Failure> {
     plan.check().map_err(Failure::Refused)?;
     let clock = Clock::new();
     let (ahead, uncertainty) = compare(association, clock).await?;
@@ -223,7 +227,7 @@ pub(super) async fn partner(
 ) -> Result<(u64, u64), Failure> {
     let mut bytes = (0, 0);
     for (there, back) in plan.way.phases() {
-        let phase = exchange(association, plan, (*back, *there), clock, &Tally::default()).await?;
+        let phase = exchange(association, plan, (*back, *there), clock, &PerfProgress::default()).await?;
         bytes = (bytes.0 + phase.received, bytes.1 + phase.given);
         if *back {
             let Phase { given: bytes, cpu, shares, .. } = phase;
@@ -320,7 +324,7 @@ async fn exchange(
     plan: &Plan,
     (sends, receives): (bool, bool),
     clock: Clock,
-    tally: &Tally,
+    tally: &PerfProgress,
 ) -> Result<Phase, Failure> {
     let before = association.paths().iter().map(|path| (path.id, path.delivered)).collect();
     let used = cpu();
@@ -370,24 +374,24 @@ async fn take(
     plan: &Plan,
     (sends, receives): (bool, bool),
     clock: Clock,
-    tally: &Tally,
+    tally: &PerfProgress,
     used: f64,
 ) -> Result<(u64, Transits, Report), Failure> {
     let mut stamps = Stamps::default();
     let (mut bytes, mut announced, mut told, mut theirs) = (0, None, !receives, None);
     while !told || (sends && theirs.is_none()) {
         match hear(association).await? {
-            Some(Heard::Data(delivery)) if !told => {
+            Some(Inbound::Data(delivery)) if !told => {
                 bytes += delivery.len() as u64;
                 tally.received.fetch_add(delivery.len() as u64, Ordering::Relaxed);
                 if plan.message_size as usize >= STAMP {
                     stamps.take(&delivery, clock);
                 }
             }
-            Some(Heard::Said(Control::Sent { bytes })) if announced.is_none() => announced = Some(bytes),
-            Some(Heard::Said(Control::Measured(report))) if theirs.is_none() => theirs = Some(report),
-            Some(Heard::Said(other)) => return Err(unexpected(&other)),
-            Some(Heard::Data(_)) => return Err(Failure::Confused("data after the end".to_owned())),
+            Some(Inbound::Said(Control::Sent { bytes })) if announced.is_none() => announced = Some(bytes),
+            Some(Inbound::Said(Control::Measured(report))) if theirs.is_none() => theirs = Some(report),
+            Some(Inbound::Said(other)) => return Err(unexpected(&other)),
+            Some(Inbound::Data(_)) => return Err(Failure::Confused("data after the end".to_owned())),
             None => return Err(Failure::Stopped),
         }
         if announced.is_some_and(|announced| announced < bytes) {

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use super::delay::Clock;
 use super::inbox::{Inbox, Piece, Received};
-use super::{Control, Failure, Heard, Plan, hear, perf, say, unexpected};
+use super::{Control, Failure, Inbound, Plan, hear, perf, say, unexpected};
 use crate::Association;
 
 /// Deliveries that wait for the disk.
@@ -55,16 +55,18 @@ pub async fn serve(association: &Association, inbox: Option<&Inbox>) -> Result<S
 async fn converse(association: &Association, inbox: Option<&Inbox>) -> Result<Served, Failure> {
     let clock = Clock::new();
     let mut heard = hear(association).await?;
-    while let Some(Heard::Said(Control::Clock { .. })) = heard {
+    while let Some(Inbound::Said(Control::Clock { .. })) = heard {
         say(association, &Control::Clock { now: clock.now() }).await?;
         heard = hear(association).await?;
     }
     match heard {
         None => Ok(Served::Nothing),
-        Some(Heard::Said(Control::SendFile { name, size })) => receive(association, inbox, name, size).await,
-        Some(Heard::Said(Control::Measure(plan))) => partner(association, &plan, clock).await,
-        Some(Heard::Said(other)) => Err(unexpected(&other)),
-        Some(Heard::Data(_)) => Err(Failure::Confused("data before a wish".to_owned())),
+        Some(Inbound::Said(Control::SendFile { name, size })) => {
+            receive(association, inbox, name, size).await
+        }
+        Some(Inbound::Said(Control::Measure(plan))) => partner(association, &plan, clock).await,
+        Some(Inbound::Said(other)) => Err(unexpected(&other)),
+        Some(Inbound::Data(_)) => Err(Failure::Confused("data before a wish".to_owned())),
     }
 }
 
@@ -138,15 +140,15 @@ async fn collect(
             }
         };
         let (piece, last) = match heard {
-            Ok(Some(Heard::Data(delivery))) => {
+            Ok(Some(Inbound::Data(delivery))) => {
                 arrived += delivery.len() as u64;
                 if arrived > size {
                     return (arrived, Err(Failure::Confused("more bytes than announced".to_owned())));
                 }
                 (Piece::Data(delivery), false)
             }
-            Ok(Some(Heard::Said(Control::End { sha256 }))) => (Piece::End(sha256), true),
-            Ok(Some(Heard::Said(other))) => return (arrived, Err(unexpected(&other))),
+            Ok(Some(Inbound::Said(Control::End { sha256 }))) => (Piece::End(sha256), true),
+            Ok(Some(Inbound::Said(other))) => return (arrived, Err(unexpected(&other))),
             Ok(None) => return (arrived, Err(Failure::Stopped)),
             Err(failure) => return (arrived, Err(failure)),
         };

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use smallvec::{SmallVec, smallvec};
 
-use super::{Association, Awaited};
+use super::{Association, AwaitedReply};
 use crate::Time;
 use crate::extension::Congestion;
 use crate::handshake;
@@ -117,7 +117,7 @@ impl Association {
         resend.timer = now + longest.map_or(rto, |longest| rto.min(longest));
         let with = resend.with.clone();
         let (chunk, purpose) = match &resend.what {
-            Awaited::Init => {
+            AwaitedReply::Init => {
                 let init = handshake::init(
                     self.local_tag,
                     self.local_tsn,
@@ -128,16 +128,16 @@ impl Association {
                 );
                 (Chunk::Init(Box::new(init)), Purpose::Setup)
             }
-            Awaited::CookieEcho(cookie) => {
+            AwaitedReply::CookieEcho(cookie) => {
                 (Chunk::CookieEcho(CookieEcho { cookie: Bytes::clone(cookie) }), Purpose::Setup)
             }
-            Awaited::Shutdown => {
+            AwaitedReply::Shutdown => {
                 //= rfc9260#section-9.2
                 let guard = self.config.shutdown_guard.map(|times| now + self.config.rto_max * times);
                 self.guard = self.guard.min(guard.unwrap_or(Time::NEVER));
                 (Chunk::Shutdown(Shutdown { cumulative: self.receiver.cumulative() }), Purpose::Shutdown)
             }
-            Awaited::ShutdownAck => (Chunk::ShutdownAck(Bare), Purpose::Shutdown),
+            AwaitedReply::ShutdownAck => (Chunk::ShutdownAck(Bare), Purpose::Shutdown),
         };
         let mut chunks: SmallVec<[Chunk; 2]> = SmallVec::new();
         chunks.push(chunk);

@@ -1,7 +1,7 @@
 //! A packet comes in: its chunks are taken in order.
 
 use super::Association;
-use crate::extension::Came;
+use crate::extension::PacketOrigin;
 use crate::output::{Event, LostReason, Purpose};
 use crate::path::{PathId, PathState};
 use crate::receive::Arrival;
@@ -19,7 +19,7 @@ impl Association {
         let mut arrival = Arrival::default();
         self.heard_in_shutdown();
         if self.extended.is_some() {
-            self.sift(packet, Came { path, local, source });
+            self.sift(packet, PacketOrigin { path, local, source });
             self.look_for_mark(packet);
         }
         let alone = packet.chunks.len() == 1;
@@ -31,7 +31,7 @@ impl Association {
                     if !alone && self.must_be_alone(&other, now) {
                         break;
                     }
-                    if !self.control_chunk(other, Came { path, local, source }, &mut arrival, now) {
+                    if !self.control_chunk(other, PacketOrigin { path, local, source }, &mut arrival, now) {
                         break;
                     }
                 }
@@ -66,8 +66,8 @@ impl Association {
     /// Takes any chunk but DATA and SACK; whether the chunks behind it count.
     // Rare beside those: it stays out of their way.
     #[cold]
-    fn control_chunk(&mut self, chunk: Chunk, came: Came, arrival: &mut Arrival, now: Time) -> bool {
-        let Came { path, local, source } = came;
+    fn control_chunk(&mut self, chunk: Chunk, came: PacketOrigin, arrival: &mut Arrival, now: Time) -> bool {
+        let PacketOrigin { path, local, source } = came;
         match chunk {
             Chunk::InitAck(init) => self.init_ack(&init, local, source, now),
             Chunk::CookieAck(_) => self.cookie_ack(now),
@@ -184,7 +184,7 @@ impl Association {
                 let what = b"a SACK for a TSN never sent".as_slice().into();
                 self.violated(Cause::ProtocolViolation(what), now);
             }
-            Answer::Taken(acked) => {
+            Answer::DataOutcome(acked) => {
                 if acked > 0 {
                     self.errors = 0;
                     self.revive();

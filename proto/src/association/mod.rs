@@ -21,7 +21,7 @@ use crate::output::{Event, LostReason, Message, Output, Purpose, SendError, Stat
 use crate::path::{PathId, PathState, Paths};
 use crate::policy::window::MakePath;
 use crate::receive::Receiver;
-use crate::send::{Sender, Surroundings};
+use crate::send::{SendContext, Sender};
 use crate::shutdown::{State, Step};
 use crate::wire::chunk::{Abort, Data};
 use crate::wire::{Address, Cause, Chunk, Packet};
@@ -29,7 +29,7 @@ use crate::{AssociationId, Config, Delivery, Duration, Time, Tsn};
 
 use bytes::Bytes;
 pub(crate) use local::next_local;
-pub(crate) use setup::{Begin, first_tsn, new_tag};
+pub(crate) use setup::{AssociationParts, first_tsn, new_tag};
 
 /// One association.
 pub(crate) struct Association {
@@ -76,7 +76,7 @@ pub(crate) struct Association {
 
 /// A control chunk under a timer: T1-init, T1-cookie or T2-shutdown.
 struct Resend {
-    what: Awaited,
+    what: AwaitedReply,
     path: PathId,
     timer: Time,
     /// When it was sent last.
@@ -88,13 +88,13 @@ struct Resend {
 }
 
 impl Resend {
-    fn new(what: Awaited, path: PathId) -> Self {
+    fn new(what: AwaitedReply, path: PathId) -> Self {
         Resend { what, path, timer: Time::NEVER, sent: Time::ZERO, tries: 0, due: true, with: None }
     }
 }
 
 /// What is sent again until it is answered.
-enum Awaited {
+enum AwaitedReply {
     Init,
     CookieEcho(Bytes),
     Shutdown,
@@ -124,8 +124,8 @@ impl Association {
     }
 
     /// The sending half, and what it needs to know of the rest.
-    pub(crate) fn sending(&mut self, now: Time) -> (&mut Sender, Surroundings<'_>, &mut ChaCha8Rng) {
-        let around = Surroundings {
+    pub(crate) fn sending(&mut self, now: Time) -> (&mut Sender, SendContext<'_>, &mut ChaCha8Rng) {
+        let around = SendContext {
             now,
             config: &self.config,
             paths: &mut self.paths,
@@ -249,7 +249,7 @@ impl Association {
     //= rfc9260#section-9.2
     //= rfc9260#section-11.1.3
     pub(crate) fn shutdown(&mut self) {
-        if let Some(next) = self.state.after(Step::Asked) {
+        if let Some(next) = self.state.after(Step::SentHeartbeat) {
             self.state = next;
             self.drained();
         }
@@ -270,8 +270,8 @@ impl Association {
     fn enter(&mut self, next: State) {
         self.state = next;
         let what = match next {
-            State::ShutdownSent => Awaited::Shutdown,
-            State::ShutdownAckSent => Awaited::ShutdownAck,
+            State::ShutdownSent => AwaitedReply::Shutdown,
+            State::ShutdownAckSent => AwaitedReply::ShutdownAck,
             _ => return,
         };
         let path = self.open_path(self.sender.in_use);

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
 use super::local::{local_for, same_family};
-use super::{Association, Awaited, Resend};
+use super::{Association, AwaitedReply, Resend};
 use crate::extension::{Agreement, Authentication, Extended};
 use crate::handshake::Peer;
 use crate::handshake::cookie::Cookie;
@@ -27,7 +27,7 @@ use crate::{AssociationId, Config, Duration, Pairs, Policies, Time, Tsn};
 const STATE_COOKIE: u16 = 7;
 
 /// What every association begins with.
-pub(crate) struct Begin<'a> {
+pub(crate) struct AssociationParts<'a> {
     pub(crate) id: AssociationId,
     pub(crate) now: Time,
     pub(crate) config: &'a Arc<Config>,
@@ -37,8 +37,8 @@ pub(crate) struct Begin<'a> {
 }
 
 impl Association {
-    fn new(begin: Begin<'_>, tag: u32, tsn: Tsn, peer_port: u16) -> Result<Self, PolicyError> {
-        let Begin { id, config, policies, mut chance, notes, .. } = begin;
+    fn new(begin: AssociationParts<'_>, tag: u32, tsn: Tsn, peer_port: u16) -> Result<Self, PolicyError> {
+        let AssociationParts { id, config, policies, mut chance, notes, .. } = begin;
         Ok(Association {
             id,
             state: State::CookieWait,
@@ -73,7 +73,7 @@ impl Association {
     /// Begins with a connect call: INIT goes to the first address. `None` if no pair can be a path.
     //= rfc9260#section-5.1
     pub(crate) fn connect(
-        begin: Begin<'_>,
+        begin: AssociationParts<'_>,
         tag: u32,
         peer_port: u16,
         to: &[Address],
@@ -88,14 +88,14 @@ impl Association {
         if association.paths.views().is_empty() {
             return Ok(None);
         }
-        association.await_answer(Awaited::Init, PathId(0));
+        association.await_answer(AwaitedReply::Init, PathId(0));
         Ok(Some(association))
     }
 
     /// Begins with a cookie that came back from `source` to `local`.
     //= rfc9260#section-5.1.5
     pub(crate) fn accept(
-        begin: Begin<'_>,
+        begin: AssociationParts<'_>,
         cookie: &Cookie,
         local: Address,
         source: Address,
@@ -193,7 +193,7 @@ impl Association {
         self.take_peer(tsn, buffer, streams, &agreement);
         self.add_paths(&Peer::listed(init, source, &self.config), Some((local, source)), now);
         self.state = State::CookieEchoed;
-        self.await_answer(Awaited::CookieEcho(cookie), self.echo_path(local, source));
+        self.await_answer(AwaitedReply::CookieEcho(cookie), self.echo_path(local, source));
         self.report_with_cookie(unrecognized);
     }
 
@@ -222,7 +222,7 @@ impl Association {
     //= rfc9260#section-3.2.2
     fn report_with_cookie(&mut self, unrecognized: Vec<Bytes>) {
         let Some(resend) = &mut self.resend else { return };
-        let Awaited::CookieEcho(cookie) = &resend.what else { return };
+        let AwaitedReply::CookieEcho(cookie) = &resend.what else { return };
         let causes: Vec<_> = unrecognized.into_iter().map(Cause::UnrecognizedParameters).collect();
         let error = OperationError { causes };
         let size = padded(CHUNK_HEADER + cookie.len()) + padded(error.size());
@@ -239,7 +239,7 @@ impl Association {
         self.preserve = Some((staleness * 2).min(round_trip + Duration::from_secs(1)));
         self.extended = Extended::new(&self.config, &mut self.chance);
         self.state = State::CookieWait;
-        self.await_answer(Awaited::Init, self.paths.primary());
+        self.await_answer(AwaitedReply::Init, self.paths.primary());
     }
 
     /// COOKIE ACK came.
@@ -269,7 +269,7 @@ impl Association {
         }
     }
 
-    fn await_answer(&mut self, what: Awaited, path: PathId) {
+    fn await_answer(&mut self, what: AwaitedReply, path: PathId) {
         self.resend = Some(Resend::new(what, path));
     }
 

@@ -1,6 +1,6 @@
 //! Timers, and what silence means: errors of paths, failover, the end of an association (RFC 9260 §8).
 
-use super::{Association, Awaited};
+use super::{Association, AwaitedReply};
 use crate::Time;
 use crate::mechanisms::Revival;
 use crate::output::{Event, LostReason};
@@ -308,7 +308,7 @@ impl Association {
     fn answer_late(&mut self, now: Time) {
         let limits = self.paths.limits;
         let Some(resend) = &mut self.resend else { return };
-        let setting_up = matches!(resend.what, Awaited::Init | Awaited::CookieEcho(_));
+        let setting_up = matches!(resend.what, AwaitedReply::Init | AwaitedReply::CookieEcho(_));
         let max =
             if setting_up { self.config.max_init_retransmits } else { self.config.association_max_retrans };
         resend.tries += 1;

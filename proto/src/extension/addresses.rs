@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::Came;
+use super::PacketOrigin;
 use crate::association::{Association, next_local};
 use crate::output::{AddressChange, ChangeError, Event, Limit, Outcome, Purpose, Reason};
 use crate::path::{PathId, PathState};
@@ -25,7 +25,7 @@ pub(crate) struct AddressChanges {
     /// The number of our next ASCONF, and of the peer's.
     next: u32,
     expected: u32,
-    wishes: VecDeque<Wish>,
+    wishes: VecDeque<PendingChange>,
     request: Option<Request>,
     /// The answer to the peer's last.
     answered: Option<AsconfAck>,
@@ -35,14 +35,14 @@ pub(crate) struct AddressChanges {
 
 /// A change of ours.
 #[derive(Copy, Clone)]
-struct Wish {
+struct PendingChange {
     change: AddressChange,
     local: LocalAddress,
 }
 
 struct Request {
     sequence: u32,
-    wish: Wish,
+    wish: PendingChange,
     path: PathId,
     /// T4-rto.
     timer: Time,
@@ -98,7 +98,7 @@ impl Association {
         if state.wishes.len() >= MAX_WISHES {
             return Err(ChangeError::Busy);
         }
-        state.wishes.push_back(Wish { change, local });
+        state.wishes.push_back(PendingChange { change, local });
         Ok(())
     }
 
@@ -139,7 +139,7 @@ impl Association {
         request.path = other.filter(|_| request.tries > 0).unwrap_or(path);
         let (path, tries) = (request.path, request.tries);
         request.timer = now + paths[usize::from(path.0)].rto;
-        let Wish { change, local } = request.wish;
+        let PendingChange { change, local } = request.wish;
         let asked = AddressRequest { correlation: request.sequence, address: local.address.ip };
         let param = match change {
             AddressChange::Added => Param::Add(asked),
@@ -193,7 +193,7 @@ impl Association {
             Param::Failed(failed) => failed.correlation == request.sequence,
             _ => false,
         });
-        let Wish { change, local } = request.wish;
+        let PendingChange { change, local } = request.wish;
         match change {
             AddressChange::Added if !failed => self.address_added(local, now),
             AddressChange::Removed if failed => Arc::make_mut(&mut self.config).addresses.push(local),
@@ -249,7 +249,7 @@ impl Association {
 
     /// ASCONF came, and is authentic.
     //= rfc5061#section-5.2
-    pub(super) fn asconf(&mut self, asconf: &Asconf, came: Came, now: Time) {
+    pub(super) fn asconf(&mut self, asconf: &Asconf, came: PacketOrigin, now: Time) {
         if !self.state.sends_data() && !self.state.receives_data() {
             return;
         }
@@ -275,7 +275,7 @@ impl Association {
 
     /// Does what the peer asks, in order; what failed. Once an address was refused, no later one is added or deleted.
     //= rfc5061#section-5.3
-    fn change_peer(&mut self, asconf: &Asconf, came: Came, now: Time) -> Vec<Param> {
+    fn change_peer(&mut self, asconf: &Asconf, came: PacketOrigin, now: Time) -> Vec<Param> {
         let mut failed = Vec::new();
         let mut refusing = false;
         for param in &asconf.requests {
@@ -299,7 +299,7 @@ impl Association {
     }
 
     //= rfc5061#section-4.2.1
-    fn peer_adds_address(&mut self, ip: IpAddr, came: Came, now: Time) -> Result<(), Refusal> {
+    fn peer_adds_address(&mut self, ip: IpAddr, came: PacketOrigin, now: Time) -> Result<(), Refusal> {
         let address = named(ip, came.source);
         let peers = self.peer_addresses();
         if peers.contains(&address) {
@@ -317,7 +317,7 @@ impl Association {
 
     //= rfc5061#section-4.2.2
     //= rfc5061#section-5.3
-    fn peer_deletes_address(&mut self, ip: IpAddr, came: Came, now: Time) -> Result<(), Refusal> {
+    fn peer_deletes_address(&mut self, ip: IpAddr, came: PacketOrigin, now: Time) -> Result<(), Refusal> {
         let peers = self.peer_addresses();
         let gone: Vec<Address> = match ip.is_unspecified() {
             true => peers.iter().copied().filter(|peer| *peer != came.source).collect(),
@@ -342,7 +342,7 @@ impl Association {
     }
 
     //= rfc5061#section-4.2.4
-    fn peer_wants_primary(&mut self, ip: IpAddr, came: Came) -> Result<(), Refusal> {
+    fn peer_wants_primary(&mut self, ip: IpAddr, came: PacketOrigin) -> Result<(), Refusal> {
         let address = named(ip, came.source);
         let path =
             self.paths.views().iter().find(|p| p.remote.ip == address.ip && p.state != PathState::Removed);

@@ -6,7 +6,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
 use sha2::Sha256;
 
-use super::Came;
+use super::PacketOrigin;
 use super::agreement::{Agreement, Keying, SHA_1, SHA_256, own_keying};
 use crate::association::Association;
 use crate::wire::chunk::{AUTH_HEADER, Auth, Covered};
@@ -208,7 +208,7 @@ impl Association {
     }
 
     /// What is not authentic and has to be goes, before anything of the packet is looked at.
-    pub(crate) fn sift(&mut self, packet: &mut Packet, came: Came) {
+    pub(crate) fn sift(&mut self, packet: &mut Packet, came: PacketOrigin) {
         let report = self.authentication().and_then(|authentication| authentication.sift(packet));
         if let Some(cause) = report {
             self.report(came.path, cause);

@@ -1,7 +1,7 @@
 //! Explicit congestion notification (RFC 4960 appendix A): a marked packet is told with each SACK until the sender says
 //! that it has cut its window.
 
-use super::Came;
+use super::PacketOrigin;
 use crate::association::Association;
 use crate::output::Purpose;
 use crate::path::PathId;
@@ -69,7 +69,7 @@ impl Association {
 
     /// A packet of ours was marked: its path's window is cut as for a loss, once a window of data.
     //= rfc4960#appendix-A
-    pub(super) fn ecne(&mut self, echo: EcnEcho, came: Came, now: Time) {
+    pub(super) fn ecne(&mut self, echo: EcnEcho, came: PacketOrigin, now: Time) {
         let outstanding = &self.sender.outstanding;
         let (highest, point) = (outstanding.highest(), outstanding.point());
         let path: PathId = outstanding.get(echo.tsn).map_or(came.path, |sent| sent.path);

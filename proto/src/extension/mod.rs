@@ -16,7 +16,7 @@ pub(crate) use agreement::{Agreement, Offer, offer};
 pub(crate) use auth::Authentication;
 pub(crate) use ecn::Congestion;
 pub(crate) use interleaving::Interleaving;
-pub(crate) use partial::Ledger;
+pub(crate) use partial::LimitedMessages;
 pub(crate) use streams::Reconfiguration;
 
 use rand_chacha::ChaCha8Rng;
@@ -80,7 +80,7 @@ pub(crate) struct Extended {
 
 /// Where a packet came from, and by which path.
 #[derive(Copy, Clone)]
-pub(crate) struct Came {
+pub(crate) struct PacketOrigin {
     pub(crate) path: PathId,
     pub(crate) local: Address,
     pub(crate) source: Address,
@@ -135,7 +135,7 @@ impl Association {
     pub(crate) fn extension_chunk(
         &mut self,
         chunk: Chunk,
-        came: Came,
+        came: PacketOrigin,
         arrival: &mut Arrival,
         now: Time,
     ) -> bool {

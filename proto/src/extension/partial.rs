@@ -15,7 +15,7 @@ use crate::output::{Event, Purpose, Reason};
 use crate::path::Paths;
 use crate::receive::Arrival;
 use crate::send::outstanding::Outstanding;
-use crate::send::{Sender, Surroundings};
+use crate::send::{SendContext, Sender};
 use crate::wire::chunk::{Data, FORWARD_HEADER, ForwardTsn, IForwardTsn, SkippedMessage};
 use crate::wire::{Cause, Chunk, Packet};
 use crate::{Duration, Limit, Message, Mid, Reliability, Ssn, Time, Tsn};
@@ -25,14 +25,14 @@ const MOST_IN_A_PACKET: u32 = 4;
 
 /// The messages that have limits, as far as they are not acknowledged.
 #[derive(Default)]
-pub(crate) struct Ledger {
+pub(crate) struct LimitedMessages {
     last: u64,
     terms: BTreeMap<u64, Terms>,
     /// When lifetimes end, of which message.
     expiries: BTreeSet<(Time, u64)>,
     /// Chunks of such messages that were sent, in order.
-    chunks: VecDeque<Piece>,
-    forward: Forward,
+    chunks: VecDeque<LimitedChunk>,
+    forward: ForwardState,
     /// Messages given up that the user has not been told of, and whether a part of each was sent.
     failed: Vec<(Message, bool)>,
 }
@@ -45,14 +45,14 @@ struct Terms {
 }
 
 /// A chunk of a message with limits.
-struct Piece {
+struct LimitedChunk {
     tsn: Tsn,
     message: u64,
     end: bool,
 }
 
 /// The last FORWARD TSN and the next.
-struct Forward {
+struct ForwardState {
     /// One is to be sent.
     due: bool,
     /// The Advanced.Peer.Ack.Point that was said last, and when.
@@ -61,13 +61,13 @@ struct Forward {
     timer: Time,
 }
 
-impl Default for Forward {
+impl Default for ForwardState {
     fn default() -> Self {
-        Forward { due: false, said: None, timer: Time::NEVER }
+        ForwardState { due: false, said: None, timer: Time::NEVER }
     }
 }
 
-impl Ledger {
+impl LimitedMessages {
     /// Enters a message given to be sent; its number, or 0 if it has no limits.
     pub(crate) fn enter(&mut self, message: &Message, now: Time) -> u64 {
         if message.reliability == Reliability::Full {
@@ -88,7 +88,7 @@ impl Ledger {
 
     /// A chunk of a message gets its TSN.
     pub(crate) fn sent(&mut self, tsn: Tsn, message: u64, end: bool) {
-        self.chunks.push_back(Piece { tsn, message, end });
+        self.chunks.push_back(LimitedChunk { tsn, message, end });
     }
 
     /// The message is no longer here.
@@ -133,7 +133,7 @@ impl Ledger {
 
 impl Sender {
     /// After a SACK or a timeout: what may not be sent again is given up, and the peer has to know.
-    pub(crate) fn review(&mut self, around: &mut Surroundings<'_>) {
+    pub(crate) fn review(&mut self, around: &mut SendContext<'_>) {
         let point = self.outstanding.point();
         if let Some(interleaving) = &mut self.queue.interleaving {
             interleaving.trim(point);
@@ -199,12 +199,12 @@ impl Sender {
     /// Works out the Advanced.Peer.Ack.Point, and whether the peer has to be told. It is told again when an RTT
     /// has passed and a SACK shows that it does not know.
     //= rfc3758#section-3.5
-    fn advance(&mut self, around: &mut Surroundings<'_>) {
+    fn advance(&mut self, around: &mut SendContext<'_>) {
         let point = abandoned_point(&self.outstanding);
         let Some(ledger) = &mut self.queue.ledger else { return };
         let forward = &mut ledger.forward;
         let Some(point) = point else {
-            *forward = Forward::default();
+            *forward = ForwardState::default();
             return;
         };
         let view = around.paths.view(self.in_use);
@@ -223,11 +223,12 @@ impl Sender {
     }
 
     /// FORWARD TSN, which leaves now.
-    pub(crate) fn take_forward(&mut self, limit: u32, around: &mut Surroundings<'_>) -> Option<Chunk> {
+    pub(crate) fn take_forward(&mut self, limit: u32, around: &mut SendContext<'_>) -> Option<Chunk> {
         let (chunk, point) = self.forward_chunk(limit)?;
         let ledger = self.queue.ledger.as_mut()?;
         let rto = around.paths.view(self.in_use).rto;
-        ledger.forward = Forward { due: false, said: Some((point, around.now)), timer: around.now + rto };
+        ledger.forward =
+            ForwardState { due: false, said: Some((point, around.now)), timer: around.now + rto };
         Some(chunk)
     }
 
@@ -286,7 +287,7 @@ impl Sender {
 
     /// Lifetimes that end now: a message of which nothing was sent is given up, and one that has to be sent again.
     //= rfc3758#section-4.1
-    pub(crate) fn expire(&mut self, around: &mut Surroundings<'_>) {
+    pub(crate) fn expire(&mut self, around: &mut SendContext<'_>) {
         while let Some(ledger) = &mut self.queue.ledger
             && let Some(&(at, number)) = ledger.expiries.first()
             && at <= around.now

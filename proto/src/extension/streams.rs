@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::Came;
+use super::PacketOrigin;
 use crate::association::Association;
 use crate::output::{ChangeError, Direction, Event, Outcome, Purpose};
 use crate::path::PathId;
@@ -32,7 +32,7 @@ pub(crate) struct Reconfiguration {
     /// The number of our next request, and of the peer's.
     next: u32,
     expected: u32,
-    wishes: VecDeque<Wish>,
+    wishes: VecDeque<PendingRequest>,
     request: Option<Request>,
     answers: VecDeque<Response>,
     /// A reset by the peer that waits for data sent before it.
@@ -46,7 +46,7 @@ pub(crate) struct Reconfiguration {
 
 /// What shall be asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
-enum Wish {
+enum PendingRequest {
     /// Streams that we send on; none: all. In answer to a request of the peer, its number.
     ResetOutgoing {
         streams: Vec<u16>,
@@ -63,7 +63,7 @@ enum Wish {
 /// A request in flight.
 struct Request {
     number: u32,
-    wish: Wish,
+    wish: PendingRequest,
     param: Param,
     path: PathId,
     timer: Time,
@@ -88,7 +88,7 @@ impl Reconfiguration {
         }
     }
 
-    fn wished(&self) -> impl Iterator<Item = &Wish> {
+    fn wished(&self) -> impl Iterator<Item = &PendingRequest> {
         self.request.iter().map(|request| &request.wish).chain(&self.wishes)
     }
 
@@ -97,8 +97,8 @@ impl Reconfiguration {
     pub(crate) fn holds(&self, stream: u16) -> bool {
         self.settling.is_some()
             || self.wished().any(|wish| match wish {
-                Wish::ResetOutgoing { streams, .. } => covers(streams, stream),
-                Wish::ResetTsns => true,
+                PendingRequest::ResetOutgoing { streams, .. } => covers(streams, stream),
+                PendingRequest::ResetTsns => true,
                 _ => false,
             })
     }
@@ -161,14 +161,14 @@ impl Association {
         }
         let streams = streams.to_vec();
         self.wish(match direction {
-            Direction::Outgoing => Wish::ResetOutgoing { streams, answers: None },
-            Direction::Incoming => Wish::ResetIncoming { streams },
+            Direction::Outgoing => PendingRequest::ResetOutgoing { streams, answers: None },
+            Direction::Incoming => PendingRequest::ResetIncoming { streams },
         })
     }
 
     /// The user wants all TSNs and SSNs to begin anew.
     pub(crate) fn reset_tsns(&mut self) -> Result<(), ChangeError> {
-        self.wish(Wish::ResetTsns)
+        self.wish(PendingRequest::ResetTsns)
     }
 
     /// The user wants more streams.
@@ -178,12 +178,12 @@ impl Association {
             return Err(ChangeError::Invalid);
         }
         self.wish(match direction {
-            Direction::Outgoing => Wish::AddOutgoing(count),
-            Direction::Incoming => Wish::AddIncoming(count),
+            Direction::Outgoing => PendingRequest::AddOutgoing(count),
+            Direction::Incoming => PendingRequest::AddIncoming(count),
         })
     }
 
-    fn wish(&mut self, wish: Wish) -> Result<(), ChangeError> {
+    fn wish(&mut self, wish: PendingRequest) -> Result<(), ChangeError> {
         let able = self.state == State::Established;
         let state = self.streams_state().filter(|_| able).ok_or(ChangeError::NotAgreed)?;
         if state.wishes.len() >= MAX_WISHES {
@@ -239,10 +239,10 @@ impl Association {
         };
         let ready = state.request.is_none()
             && state.wishes.front().is_some_and(|wish| match wish {
-                Wish::ResetOutgoing { streams, .. } => {
+                PendingRequest::ResetOutgoing { streams, .. } => {
                     !self.sender.queue.any(|stream| covers(streams, stream))
                 }
-                Wish::ResetTsns => self.sender.is_empty(),
+                PendingRequest::ResetTsns => self.sender.is_empty(),
                 _ => true,
             });
         if !ready {
@@ -255,20 +255,20 @@ impl Association {
         state.next = state.next.wrapping_add(1);
         let last_heard = state.expected.wrapping_sub(1);
         let param = match &wish {
-            Wish::ResetOutgoing { streams, answers } => Param::OutgoingReset(OutgoingReset {
+            PendingRequest::ResetOutgoing { streams, answers } => Param::OutgoingReset(OutgoingReset {
                 request,
                 response: answers.unwrap_or(last_heard),
                 last_tsn,
                 streams: streams.clone(),
             }),
-            Wish::ResetIncoming { streams } => {
+            PendingRequest::ResetIncoming { streams } => {
                 Param::IncomingReset(IncomingReset { request, streams: streams.clone() })
             }
-            Wish::ResetTsns => Param::TsnReset(request),
-            Wish::AddOutgoing(count) => Param::AddOutgoing(AddStreams { request, count: *count }),
-            Wish::AddIncoming(count) => Param::AddIncoming(AddStreams { request, count: *count }),
+            PendingRequest::ResetTsns => Param::TsnReset(request),
+            PendingRequest::AddOutgoing(count) => Param::AddOutgoing(AddStreams { request, count: *count }),
+            PendingRequest::AddIncoming(count) => Param::AddIncoming(AddStreams { request, count: *count }),
         };
-        let (timer, restarts) = (Time::NEVER, matches!(wish, Wish::ResetTsns));
+        let (timer, restarts) = (Time::NEVER, matches!(wish, PendingRequest::ResetTsns));
         state.request = Some(Request { number: request, wish, param, path, timer, due: true, heard: false });
         if restarts {
             self.receiver.expect_restart(true);
@@ -303,7 +303,7 @@ impl Association {
 
     /// RE-CONFIG came.
     //= rfc6525#section-5.2.1
-    pub(super) fn reconfig(&mut self, chunk: &ReConfig, came: Came) {
+    pub(super) fn reconfig(&mut self, chunk: &ReConfig, came: PacketOrigin) {
         if !self.state.receives_data() {
             return;
         }
@@ -375,7 +375,7 @@ impl Association {
             return Response::BUSY;
         }
         state.request.take_if(|request| {
-            request.number == reset.response && matches!(request.wish, Wish::ResetIncoming { .. })
+            request.number == reset.response && matches!(request.wish, PendingRequest::ResetIncoming { .. })
         });
         if reset.last_tsn.after(cumulative) {
             state.deferred = Some(reset.clone());
@@ -394,7 +394,7 @@ impl Association {
             return Response::WRONG_SSN;
         }
         let under_way = state.request.as_ref().is_some_and(|request| match &request.wish {
-            Wish::ResetOutgoing { streams, .. } => {
+            PendingRequest::ResetOutgoing { streams, .. } => {
                 streams.is_empty()
                     || !reset.streams.is_empty() && reset.streams.iter().all(|s| streams.contains(s))
             }
@@ -407,7 +407,7 @@ impl Association {
             return Response::DENIED;
         }
         let (streams, answers) = (reset.streams.clone(), Some(reset.request));
-        state.wishes.push_back(Wish::ResetOutgoing { streams, answers });
+        state.wishes.push_back(PendingRequest::ResetOutgoing { streams, answers });
         Response::IN_PROGRESS
     }
 
@@ -451,7 +451,7 @@ impl Association {
         self.streams.1 = wanted;
         if let Some(state) = self.streams_state() {
             // It may be what we have asked for.
-            state.request.take_if(|request| matches!(request.wish, Wish::AddIncoming(_)));
+            state.request.take_if(|request| matches!(request.wish, PendingRequest::AddIncoming(_)));
         }
         self.streams_added(Outcome::Done);
         Response::PERFORMED
@@ -467,7 +467,7 @@ impl Association {
         let possible = self.streams.0.checked_add(count).is_some();
         match self.streams_state() {
             Some(state) if possible && state.wishes.len() < MAX_WISHES => {
-                state.wishes.push_back(Wish::AddOutgoing(count));
+                state.wishes.push_back(PendingRequest::AddOutgoing(count));
                 Response::PERFORMED
             }
             _ => Response::DENIED,
@@ -498,10 +498,10 @@ impl Association {
         self.release();
     }
 
-    fn finish_request(&mut self, wish: Wish, outcome: Outcome, response: &Response) {
+    fn finish_request(&mut self, wish: PendingRequest, outcome: Outcome, response: &Response) {
         let done = outcome == Outcome::Done;
         match wish {
-            Wish::ResetOutgoing { streams, answers } => {
+            PendingRequest::ResetOutgoing { streams, answers } => {
                 if done {
                     self.sender.queue.reset(&streams);
                 }
@@ -515,29 +515,29 @@ impl Association {
                 });
             }
             // The reset itself is a request of the peer, and is told when it is done.
-            Wish::ResetIncoming { .. } if response.result == Response::PERFORMED => {}
-            Wish::ResetIncoming { streams } => {
+            PendingRequest::ResetIncoming { .. } if response.result == Response::PERFORMED => {}
+            PendingRequest::ResetIncoming { streams } => {
                 self.events.push_back(Event::StreamsReset {
                     direction: Direction::Incoming,
                     streams,
                     outcome,
                 });
             }
-            Wish::ResetTsns => {
+            PendingRequest::ResetTsns => {
                 self.receiver.expect_restart(false);
                 match response.next.filter(|_| response.result == Response::PERFORMED) {
                     Some((theirs, ours)) => self.begin_anew(ours, theirs),
                     None => self.events.push_back(Event::TsnsReset(outcome)),
                 }
             }
-            Wish::AddOutgoing(count) => {
+            PendingRequest::AddOutgoing(count) => {
                 if done {
                     self.streams.0 = self.streams.0.saturating_add(count);
                 }
                 self.streams_added(outcome);
             }
-            Wish::AddIncoming(_) if done => {}
-            Wish::AddIncoming(_) => self.streams_added(outcome),
+            PendingRequest::AddIncoming(_) if done => {}
+            PendingRequest::AddIncoming(_) => self.streams_added(outcome),
         }
     }
 

@@ -21,7 +21,7 @@ pub(crate) struct Health {
     /// Draws the nonce of each heartbeat: whoever has seen one can derive no other.
     nonces: ChaCha8Rng,
     /// The heartbeats that were not answered, the latest last.
-    asked: VecDeque<Asked>,
+    asked: VecDeque<SentHeartbeat>,
     /// When something that measures the path was last sent: new data or a heartbeat.
     pub(crate) used: Time,
     /// How long the path must be idle before its next heartbeat.
@@ -42,7 +42,7 @@ pub(crate) struct Health {
 
 /// A heartbeat that was sent.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct SentHeartbeat {
     nonce: u64,
     /// From which local address: its answer says nothing of another.
     pub(crate) local: Address,
@@ -51,7 +51,7 @@ pub(crate) struct Asked {
     pub(crate) probe: Option<u32>,
 }
 
-impl Asked {
+impl SentHeartbeat {
     /// The Heartbeat Information: when, the nonce, and the size of a probe.
     fn information(&self) -> Bytes {
         let mut info = BytesMut::with_capacity(20);
@@ -92,7 +92,7 @@ impl Health {
     }
 
     fn ask(&mut self, local: Address, at: Time, probe: Option<u32>) -> Bytes {
-        let asked = Asked { nonce: self.nonces.next_u64(), local, at, probe };
+        let asked = SentHeartbeat { nonce: self.nonces.next_u64(), local, at, probe };
         if self.asked.len() == REMEMBERED {
             self.asked.pop_front();
         }
@@ -101,7 +101,7 @@ impl Health {
     }
 
     /// The heartbeat that came back with this information, once; `None` if none of this path did.
-    pub(crate) fn answered(&mut self, info: &[u8]) -> Option<Asked> {
+    pub(crate) fn answered(&mut self, info: &[u8]) -> Option<SentHeartbeat> {
         let place = self.asked.iter().position(|asked| asked.information() == info)?;
         self.asked.remove(place)
     }

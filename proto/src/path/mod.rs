@@ -139,14 +139,14 @@ pub(crate) struct Path {
     /// What the user has said of this path alone.
     pub(crate) own: PathParameters,
     /// What the SACK being processed has said about this path.
-    pub(crate) tally: Tally,
+    pub(crate) tally: SackResult,
     /// The path's own points: see the mechanism `cuc`.
     pub(crate) points: Points,
 }
 
 /// What one SACK says about one path.
 #[derive(Copy, Clone, Default)]
-pub(crate) struct Tally {
+pub(crate) struct SackResult {
     /// Bytes in flight before the SACK, as the rules count them.
     pub(crate) flight_before: u64,
     /// Bytes newly acknowledged by the Cumulative TSN Ack.

@@ -1,7 +1,7 @@
 //! The paths of an association: their facts in one slice, what else they keep in another.
 
 use super::start::start;
-use super::{Mtu, Path, PathId, PathParameters, PathState, PathView, Points, Tally, Timers};
+use super::{Mtu, Path, PathId, PathParameters, PathState, PathView, Points, SackResult, Timers};
 use crate::control::rtt::RtoLimits;
 use crate::mechanisms::{DecayTie, Mechanisms, T3Flight, TakenBack};
 use crate::output::NoteKind;
@@ -11,7 +11,7 @@ use crate::rules::{AfterTimeout, InFlight, Karn, Rules, T3Restart};
 use crate::wire::{Address, chunk::DATA_HEADER};
 use crate::{Config, Time, Tsn};
 
-use super::health::{Asked, Health};
+use super::health::{Health, SentHeartbeat};
 use crate::notes::Notes;
 use rand_chacha::ChaCha8Rng;
 
@@ -104,7 +104,7 @@ impl Paths {
     }
 
     /// The heartbeat that came back with this information, and its path.
-    pub(crate) fn answered(&mut self, info: &[u8]) -> Option<(PathId, Asked)> {
+    pub(crate) fn answered(&mut self, info: &[u8]) -> Option<(PathId, SentHeartbeat)> {
         let live = |view: &PathView| view.state != PathState::Removed;
         let mut paths = self.views.iter().zip(&mut self.rest).filter(|(view, _)| live(view));
         paths.find_map(|(view, path)| Some((view.id, path.health.answered(info)?)))
@@ -204,7 +204,7 @@ impl Paths {
             writable: !self.full.contains(&local),
             mtu,
             own: PathParameters::default(),
-            tally: Tally::default(),
+            tally: SackResult::default(),
             points: Points::default(),
         };
         match self.views.get(id.index()) {

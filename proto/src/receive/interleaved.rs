@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::ready::{Begun, Held, Ready};
+use super::ready::{Held, PartialMessage, Ready};
 use crate::Mid;
-use crate::wire::chunk::{IData, Place, SkippedMessage};
+use crate::wire::chunk::{FragmentPosition, IData, SkippedMessage};
 
 /// A message: its stream, whether it is unordered, its Message Identifier.
 type Name = (u16, bool, u32);
@@ -37,7 +37,7 @@ struct Progress {
     /// The last fragment of all, if it is here.
     end: Option<u64>,
     /// A part was delivered.
-    begun: Option<Begun>,
+    begun: Option<PartialMessage>,
 }
 
 impl Progress {
@@ -58,7 +58,7 @@ impl Interleaved {
             return held;
         }
         let in_turn = unordered || mid == self.due(stream);
-        if let Place::First { ppid } = data.place
+        if let FragmentPosition::First { ppid } = data.place
             && (data.end && in_turn && !self.messages.contains_key(&name))
         {
             ready.whole((stream, unordered), ppid, data.size(), data.payload);
@@ -219,15 +219,15 @@ impl Interleaved {
         &mut self,
         name: Name,
         fragments: std::ops::Range<u64>,
-        begun: Option<Begun>,
+        begun: Option<PartialMessage>,
         complete: bool,
         ready: &mut Ready,
-    ) -> Begun {
+    ) -> PartialMessage {
         let ppid = match self.fragments.get(&(name, fragments.start)).map(|(_, data)| data.place) {
-            Some(Place::First { ppid }) => ppid,
+            Some(FragmentPosition::First { ppid }) => ppid,
             _ => 0,
         };
-        let begun = begun.unwrap_or_else(|| Begun { message: ready.number(), ppid });
+        let begun = begun.unwrap_or_else(|| PartialMessage { message: ready.number(), ppid });
         let chunks = fragments.filter_map(|own| {
             let (at, data) = self.fragments.remove(&(name, own))?;
             self.positions.remove(&at);
@@ -283,7 +283,7 @@ fn fits(
     (name, own): (Name, u64),
     data: &IData,
 ) -> bool {
-    let first = matches!(data.place, Place::First { .. });
+    let first = matches!(data.place, FragmentPosition::First { .. });
     let headless = own == progress.start && progress.begun.is_none() && !first;
     let beyond = progress.end.is_some_and(|end| end < own);
     let taken = fragments.contains_key(&(name, own));
@@ -293,7 +293,7 @@ fn fits(
 
 fn fsn(fragment: &IData) -> u32 {
     match fragment.place {
-        Place::First { .. } => 0,
-        Place::Later { fsn } => fsn,
+        FragmentPosition::First { .. } => 0,
+        FragmentPosition::Later { fsn } => fsn,
     }
 }

@@ -64,7 +64,7 @@ pub(crate) struct Receiver {
 
 /// What became of one DATA chunk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Taken {
+pub(crate) enum DataOutcome {
     /// It is new and held or delivered.
     New,
     /// It had arrived before.
@@ -106,9 +106,9 @@ impl Receiver {
     }
 
     /// Takes a DATA chunk.
-    pub(crate) fn data(&mut self, data: Data, rules: &crate::Rules, arrival: &mut Arrival) -> Taken {
+    pub(crate) fn data(&mut self, data: Data, rules: &crate::Rules, arrival: &mut Arrival) -> DataOutcome {
         let taken = self.admit(data.tsn, data.size(), data.immediate, rules, arrival);
-        if taken == Taken::New {
+        if taken == DataOutcome::New {
             self.reassembly.insert(self.tracker.position(data.tsn), data, &mut self.ready);
             self.deliver_parts();
         }
@@ -116,9 +116,9 @@ impl Receiver {
     }
 
     /// Takes an I-DATA chunk.
-    pub(crate) fn idata(&mut self, data: IData, rules: &crate::Rules, arrival: &mut Arrival) -> Taken {
+    pub(crate) fn idata(&mut self, data: IData, rules: &crate::Rules, arrival: &mut Arrival) -> DataOutcome {
         let taken = self.admit(data.tsn, data.size(), data.immediate, rules, arrival);
-        if taken == Taken::New
+        if taken == DataOutcome::New
             && let Some(interleaved) = &mut self.interleaved
         {
             self.held -= interleaved.insert(self.tracker.position(data.tsn), data, &mut self.ready);
@@ -140,7 +140,7 @@ impl Receiver {
         immediate: bool,
         rules: &crate::Rules,
         arrival: &mut Arrival,
-    ) -> Taken {
+    ) -> DataOutcome {
         arrival.chunks += 1;
         let chunk = Held::one(size);
         self.answered += chunk.bytes;
@@ -151,15 +151,15 @@ impl Receiver {
                 self.duplicates.push(tsn);
             }
             arrival.at_once = true;
-            return Taken::Duplicate;
+            return DataOutcome::Duplicate;
         }
         if !self.make_room(tsn, chunk) {
             arrival.at_once = true;
-            return Taken::NoRoom;
+            return DataOutcome::NoRoom;
         }
         self.tracker.record(tsn);
         self.held += chunk;
-        Taken::New
+        DataOutcome::New
     }
 
     /// I-FORWARD-TSN: as [`forward`](Self::forward), by Message Identifiers, of unordered messages too.
@@ -427,7 +427,7 @@ mod tests {
         Receiver::new(Tsn(u32::MAX - 1), &config())
     }
 
-    fn arrive(r: &mut Receiver, offset: u32) -> Taken {
+    fn arrive(r: &mut Receiver, offset: u32) -> DataOutcome {
         let mut arrival = Arrival::default();
         let c = config();
         let taken = r.data(data((u32::MAX - 1).wrapping_add(offset)), &c.rules, &mut arrival);
@@ -465,10 +465,10 @@ mod tests {
     fn a_lower_chunk_takes_the_place_of_the_highest() {
         let mut r = receiver();
         for offset in 1..=10 {
-            assert_eq!(arrive(&mut r, offset), Taken::New);
+            assert_eq!(arrive(&mut r, offset), DataOutcome::New);
         }
-        assert_eq!(arrive(&mut r, 11), Taken::NoRoom);
-        assert_eq!(arrive(&mut r, 0), Taken::New);
+        assert_eq!(arrive(&mut r, 11), DataOutcome::NoRoom);
+        assert_eq!(arrive(&mut r, 0), DataOutcome::New);
         assert_eq!(r.cumulative(), Tsn((u32::MAX - 1).wrapping_add(9)), "the tenth was dropped again");
     }
 

@@ -38,7 +38,7 @@ impl std::ops::SubAssign for Held {
 
 /// A message of which a part was delivered.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(super) struct Begun {
+pub(super) struct PartialMessage {
     /// Its number.
     pub(super) message: u64,
     pub(super) ppid: u32,
@@ -78,11 +78,11 @@ impl Ready {
     pub(super) fn joined(
         &mut self,
         (stream, unordered): (u16, bool),
-        begun: Begun,
+        begun: PartialMessage,
         complete: bool,
         chunks: impl Iterator<Item = (usize, Bytes)>,
     ) {
-        let Begun { message, ppid } = begun;
+        let PartialMessage { message, ppid } = begun;
         let (mut pieces, mut held) = (SmallVec::with_capacity(chunks.size_hint().0), Held::default());
         for (size, payload) in chunks {
             held += Held::one(size);
@@ -94,8 +94,8 @@ impl Ready {
     }
 
     /// The end of a message of which a part was delivered, and the rest is given up.
-    pub(super) fn given_up(&mut self, (stream, unordered): (u16, bool), begun: Begun) {
-        let Begun { message, ppid } = begun;
+    pub(super) fn given_up(&mut self, (stream, unordered): (u16, bool), begun: PartialMessage) {
+        let PartialMessage { message, ppid } = begun;
         let (complete, abandoned, pieces) = (true, true, SmallVec::new());
         let delivery = Delivery { stream, ppid, unordered, message, complete, abandoned, pieces };
         self.queue.push_back((delivery, Held::default()));

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::ready::{Begun, Held, Ready};
+use super::ready::{Held, PartialMessage, Ready};
 use crate::Ssn;
 use crate::wire::chunk::Data;
 
@@ -43,7 +43,7 @@ struct Run {
     first: Data,
     others: VecDeque<Data>,
     /// It continues a message of which a part was delivered.
-    begun: Option<Begun>,
+    begun: Option<PartialMessage>,
 }
 
 /// The message of which a part was delivered and nothing since: all before `at` has arrived, so that there is one at most.
@@ -53,7 +53,7 @@ struct Resumes {
     stream: u16,
     /// None: it is unordered.
     ssn: Option<Ssn>,
-    begun: Begun,
+    begun: PartialMessage,
 }
 
 impl Reassembly {
@@ -215,7 +215,7 @@ impl Reassembly {
     }
 
     /// Puts a chunk beside the runs that it touches; the name of its run.
-    fn join(&mut self, at: u64, data: Data, begun: Option<Begun>) -> Name {
+    fn join(&mut self, at: u64, data: Data, begun: Option<PartialMessage>) -> Name {
         let unordered = data.unordered;
         let own = if unordered { name(0, 0, at) } else { name(data.stream, data.ssn.0, at) };
         let continued =
@@ -237,7 +237,7 @@ impl Reassembly {
     }
 
     /// What is remembered of the message that goes on with this chunk, if a part of it was delivered.
-    fn resume(&mut self, at: u64, data: &Data, ready: &mut Ready) -> Option<Begun> {
+    fn resume(&mut self, at: u64, data: &Data, ready: &mut Ready) -> Option<PartialMessage> {
         let resumes = self.resumes.take_if(|resumes| resumes.at == at)?;
         let ssn = (!data.unordered).then_some(data.ssn);
         if !data.begin && data.stream == resumes.stream && ssn == resumes.ssn {
@@ -379,9 +379,9 @@ impl Run {
     }
 
     /// Delivers it, as a message or as a part of one.
-    fn deliver(self, unordered: bool, ready: &mut Ready) -> Begun {
+    fn deliver(self, unordered: bool, ready: &mut Ready) -> PartialMessage {
         let (complete, stream, ppid) = (self.is_complete(), self.first.stream, self.first.ppid);
-        let begun = self.begun.unwrap_or_else(|| Begun { message: ready.number(), ppid });
+        let begun = self.begun.unwrap_or_else(|| PartialMessage { message: ready.number(), ppid });
         let chunks = self.chunks().map(|data| (data.size(), data.payload));
         ready.joined((stream, unordered), begun, complete, chunks);
         begun

@@ -1,6 +1,6 @@
 //! Why user data waits, and how long: accounted whenever the cause changes.
 
-use super::{Sender, Surroundings};
+use super::{SendContext, Sender};
 use crate::output::{Blocked, NoteKind, Statistics};
 use crate::path::{PathId, PathView, Paths};
 use crate::policy::Choice;
@@ -32,7 +32,7 @@ impl BlockedClock {
         self.found = Some(cause);
     }
 
-    fn set(&mut self, cause: Option<Blocked>, by: Option<PathId>, around: &mut Surroundings<'_>) {
+    fn set(&mut self, cause: Option<Blocked>, by: Option<PathId>, around: &mut SendContext<'_>) {
         if (cause, by) == (self.cause, self.by) {
             return;
         }
@@ -72,13 +72,13 @@ impl Sender {
     }
 
     /// The association is over: nothing waits any more.
-    pub(crate) fn stop_clock(&mut self, around: &mut Surroundings<'_>) {
+    pub(crate) fn stop_clock(&mut self, around: &mut SendContext<'_>) {
         self.blocked.set(None, None, around);
         self.probe_timer = Time::NEVER;
     }
 
     /// Records what keeps the next new chunk waiting, now that nothing more leaves.
-    pub(super) fn settle_blocked(&mut self, around: &mut Surroundings<'_>) {
+    pub(super) fn settle_blocked(&mut self, around: &mut SendContext<'_>) {
         let cause = match self.queue.is_empty() {
             true => self.refused.then_some(Blocked::SendBuffer),
             false if !self.is_open() => Some(Blocked::Turn),
@@ -92,7 +92,7 @@ impl Sender {
 
     /// Sets the probe timer when the window is found closed with nothing in flight, and stops it when it opens.
     //= rfc9260#section-6.1
-    pub(super) fn watch_closed_window(&mut self, around: &mut Surroundings<'_>) {
+    pub(super) fn watch_closed_window(&mut self, around: &mut SendContext<'_>) {
         let closed = self.blocked.cause == Some(Blocked::PeerWindow) && self.outstanding.is_empty();
         if !closed || !self.probes_later(around.config) {
             self.probe_timer = Time::NEVER;

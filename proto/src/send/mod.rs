@@ -77,7 +77,7 @@ impl Routes {
 }
 
 /// What the next packet carries; [`Sender::fill`] puts it in.
-pub(crate) struct Load {
+pub(crate) struct PacketPlan {
     pub(crate) path: PathId,
     pub(crate) why: Why,
     pub(crate) limit: Limit,
@@ -86,7 +86,7 @@ pub(crate) struct Load {
 }
 
 /// What a choice of packet needs to know of its association.
-pub(crate) struct Surroundings<'a> {
+pub(crate) struct SendContext<'a> {
     pub(crate) now: Time,
     pub(crate) config: &'a Config,
     pub(crate) paths: &'a mut Paths,
@@ -192,7 +192,7 @@ impl Sender {
     }
 
     /// Nothing more leaves now: rights that last for one answer end, and what blocks is recorded.
-    pub(crate) fn settle(&mut self, around: &mut Surroundings<'_>) {
+    pub(crate) fn settle(&mut self, around: &mut SendContext<'_>) {
         let marked = self.outstanding.lowest_marked().is_some();
         self.rights.settle(marked, self.outstanding.is_empty());
         self.settle_blocked(around);
@@ -200,17 +200,17 @@ impl Sender {
     }
 
     /// What the next packet carries, if one with data may leave whose chunks have `budget` bytes.
-    pub(crate) fn next_load(&mut self, budget: u32, around: &mut Surroundings<'_>) -> Option<Load> {
+    pub(crate) fn next_load(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         self.retransmission(budget, around).or_else(|| self.new_data(budget, around))
     }
 
     /// Puts the chunks of a load, at most `budget` bytes, into its packet.
     pub(crate) fn fill(
         &mut self,
-        load: &Load,
+        load: &PacketPlan,
         budget: u32,
         chunks: &mut SmallVec<[Chunk; 2]>,
-        around: &mut Surroundings<'_>,
+        around: &mut SendContext<'_>,
         chance: &mut ChaCha8Rng,
     ) {
         match load.ask.last {
@@ -225,7 +225,7 @@ impl Sender {
 
     /// A packet of marked chunks: one by a right granted, or as many as there is room for.
     //= rfc9260#section-6.1
-    fn retransmission(&mut self, budget: u32, around: &mut Surroundings<'_>) -> Option<Load> {
+    fn retransmission(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         let mut next = Some(self.outstanding.lowest_marked()?);
         if !self.rights.may_retransmit_anywhere() {
             return None;
@@ -246,8 +246,8 @@ impl Sender {
         tsn: Tsn,
         why: Why,
         budget: u32,
-        around: &mut Surroundings<'_>,
-    ) -> Option<Load> {
+        around: &mut SendContext<'_>,
+    ) -> Option<PacketPlan> {
         // A chunk from before the path MTU fell is larger than any budget: it goes alone.
         let size = self.outstanding.get(tsn)?.size;
         if size > budget && size <= around.paths.smallest_pmdcs() {
@@ -263,7 +263,7 @@ impl Sender {
             return None;
         }
         let limit = if granted { Limit::Granted } else { Limit::Window };
-        Some(Load { path, why, limit, ask })
+        Some(PacketPlan { path, why, limit, ask })
     }
 
     fn ask_again(&self, tsn: Tsn, why: Why, paths: &Paths) -> Option<Ask> {
@@ -289,7 +289,7 @@ impl Sender {
         path: PathId,
         mut budget: u32,
         chunks: &mut SmallVec<[Chunk; 2]>,
-        around: &mut Surroundings<'_>,
+        around: &mut SendContext<'_>,
     ) {
         let mut from = first;
         while let Some((tsn, why)) = self.outstanding.marked_from(from) {
@@ -311,7 +311,7 @@ impl Sender {
     }
 
     /// Whether the route of this marked chunk names this path.
-    fn goes_by(&mut self, path: PathId, tsn: Tsn, why: Why, around: &Surroundings<'_>) -> bool {
+    fn goes_by(&mut self, path: PathId, tsn: Tsn, why: Why, around: &SendContext<'_>) -> bool {
         let Some(ask) = self.ask_again(tsn, why, around.paths) else { return false };
         let choice = self.routes.of(why).choose(&ask, around.paths.views());
         unless_dormant(choice, around) == Choice::Send(path)
@@ -319,7 +319,7 @@ impl Sender {
 
     /// A packet of new chunks, if marked chunks, windows and bursts allow; else what is in the way is kept: the
     /// peer's window, then that of the path that the chunk would take.
-    fn new_data(&mut self, budget: u32, around: &mut Surroundings<'_>) -> Option<Load> {
+    fn new_data(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         let (stream, size) = self.queue.peek(around.paths.smallest_pmdcs())?;
         let window = self.peer_window(around.paths);
         let fits = u64::from(size) <= window;
@@ -334,7 +334,7 @@ impl Sender {
         match choice {
             Choice::Send(path) if allowed && size <= budget && around.paths.view(path).room > 0 => {
                 let limit = if probing { Limit::Granted } else { Limit::Window };
-                Some(Load { path, why, limit, ask })
+                Some(PacketPlan { path, why, limit, ask })
             }
             _ => {
                 self.blocked.found(if fits { in_the_way(choice, around.paths) } else { Blocked::PeerWindow });
@@ -366,7 +366,7 @@ impl Sender {
         (stream, size): (u16, u32),
         why: Why,
         peer_window: u64,
-        around: &mut Surroundings<'_>,
+        around: &mut SendContext<'_>,
     ) -> (Choice, Ask) {
         around.paths.measure_room(false);
         around.paths.close_room(|path| self.rights.bursts(path));
@@ -386,7 +386,7 @@ impl Sender {
     }
 
     /// The path that new data would take now.
-    pub(crate) fn next_path(&self, around: &mut Surroundings<'_>) -> Option<PathId> {
+    pub(crate) fn next_path(&self, around: &mut SendContext<'_>) -> Option<PathId> {
         let size = around.paths.smallest_pmdcs();
         let window = self.peer_window(around.paths);
         match self.preferred((0, size), Why::New, window, around).0 {
@@ -398,10 +398,10 @@ impl Sender {
     /// Cuts new chunks from the queue, as many as fit the packet and the peer's window.
     fn send_new(
         &mut self,
-        load: &Load,
+        load: &PacketPlan,
         mut budget: u32,
         chunks: &mut SmallVec<[Chunk; 2]>,
-        around: &mut Surroundings<'_>,
+        around: &mut SendContext<'_>,
     ) {
         let fragment = around.paths.smallest_pmdcs();
         let mut window = load.ask.peer_window;
@@ -429,7 +429,7 @@ impl Sender {
         self.rights.sent_new(path);
     }
 
-    fn probe_sent(&mut self, around: &mut Surroundings<'_>) {
+    fn probe_sent(&mut self, around: &mut SendContext<'_>) {
         self.probe_timer = Time::NEVER;
         self.probing = true;
         self.heard_since_probe = false;
@@ -440,7 +440,7 @@ impl Sender {
 /// With every path inactive the one with the fewest errors carries what a route would send on any of them; where
 /// no paths are potentially failed, the route's own.
 //= rfc7829#section-4.1
-fn unless_dormant(choice: Choice, around: &Surroundings<'_>) -> Choice {
+fn unless_dormant(choice: Choice, around: &SendContext<'_>) -> Choice {
     match choice {
         Choice::Send(path) if around.config.pf_max_retrans.is_some() => {
             Choice::Send(around.paths.fewest_errors(path).unwrap_or(path))

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Buf;
 
-use crate::extension::{Interleaving, Ledger};
+use crate::extension::{Interleaving, LimitedMessages};
 use crate::output::Message;
 use crate::wire::Chunk;
 use crate::wire::chunk::{DATA_HEADER, Data, IDATA_HEADER, padded};
@@ -17,7 +17,7 @@ pub(crate) struct SendQueue {
     first_ssn: Ssn,
     user_bytes: u64,
     /// Messages that may be given up; `None` unless partial reliability is offered.
-    pub(crate) ledger: Option<Box<Ledger>>,
+    pub(crate) ledger: Option<Box<LimitedMessages>>,
     /// Numbers for I-DATA; `None`: messages leave as DATA, in the order of the send calls.
     pub(crate) interleaving: Option<Box<Interleaving>>,
     /// Bytes of a chunk before the user data.
@@ -34,7 +34,7 @@ struct Waiting {
 }
 
 impl SendQueue {
-    pub(crate) fn new(first_ssn: Ssn, ledger: Option<Box<Ledger>>) -> Self {
+    pub(crate) fn new(first_ssn: Ssn, ledger: Option<Box<LimitedMessages>>) -> Self {
         SendQueue {
             messages: VecDeque::new(),
             next: Vec::new(),

@@ -1,12 +1,12 @@
 //! A SACK, in order: what is acknowledged, growth, what is missing, cuts, timers, and what may leave for it.
 
-use super::{Sender, Surroundings};
+use super::{SendContext, Sender};
 use crate::mechanisms::GrowthFlight;
 use crate::output::NoteKind;
-use crate::path::{PathId, PathState, Paths, Tally};
+use crate::path::{PathId, PathState, Paths, SackResult};
 use crate::policy::{Acked, Loss, Why};
 use crate::rules::{ErrorClearing, OnMarking, RttOnCut, T3Restart};
-use crate::send::outstanding::{Digest, Heard, Says};
+use crate::send::outstanding::{Digest, GapReport, SackOutcome};
 use crate::wire::chunk::Sack;
 use crate::{Config, Time, Tsn};
 
@@ -17,24 +17,24 @@ pub(crate) enum Answer {
     /// It acknowledges what was never sent.
     Impossible,
     /// It was taken in, and acknowledged so many bytes for the first time.
-    Taken(u64),
+    DataOutcome(u64),
 }
 
 impl Sender {
     /// Takes a SACK in. Also one that is older than another heard before is an event that lets data go.
-    pub(crate) fn sack(&mut self, sack: &Sack, around: &mut Surroundings<'_>) -> Answer {
-        self.heard(sack, Says::Gaps, around)
+    pub(crate) fn sack(&mut self, sack: &Sack, around: &mut SendContext<'_>) -> Answer {
+        self.heard(sack, GapReport::Gaps, around)
     }
 
-    fn heard(&mut self, sack: &Sack, says: Says, around: &mut Surroundings<'_>) -> Answer {
+    fn heard(&mut self, sack: &Sack, says: GapReport, around: &mut SendContext<'_>) -> Answer {
         self.events += 1;
         self.rights.sack();
         self.heard_since_probe = true;
         let mechanisms = &around.config.mechanisms;
         let digest = match self.outstanding.digest(sack, says, mechanisms, around.now, around.paths) {
-            Heard::Old => return Answer::Ignored,
-            Heard::Impossible => return Answer::Impossible,
-            Heard::News(digest) => digest,
+            SackOutcome::Old => return Answer::Ignored,
+            SackOutcome::Impossible => return Answer::Impossible,
+            SackOutcome::News(digest) => digest,
         };
         around.statistics.acknowledged += digest.user_bytes;
         if digest.advanced {
@@ -53,20 +53,20 @@ impl Sender {
         if self.queue.ledger.is_some() || self.queue.interleaving.is_some() {
             self.review(around);
         }
-        Answer::Taken(digest.acked)
+        Answer::DataOutcome(digest.acked)
     }
 
     /// Takes the Cumulative TSN Ack of a SHUTDOWN in. It takes nothing back that gap blocks have said.
     //= rfc9260#section-3.3.8
-    pub(crate) fn cumulative(&mut self, cumulative: Tsn, around: &mut Surroundings<'_>) -> Answer {
+    pub(crate) fn cumulative(&mut self, cumulative: Tsn, around: &mut SendContext<'_>) -> Answer {
         let a_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
         let (gaps, duplicates) = Default::default();
-        self.heard(&Sack { flags: 0, cumulative, a_rwnd, gaps, duplicates }, Says::Nothing, around)
+        self.heard(&Sack { flags: 0, cumulative, a_rwnd, gaps, duplicates }, GapReport::Nothing, around)
     }
 
     /// Windows grow, chunks are marked, windows are cut. Growth comes before the marks, unless these are not to count
     /// as in flight for it.
-    fn grow_and_mark(&mut self, digest: &Digest, around: &mut Surroundings<'_>) {
+    fn grow_and_mark(&mut self, digest: &Digest, around: &mut SendContext<'_>) {
         let unmarked = around.config.mechanisms.growth_flight == GrowthFlight::Unmarked;
         if !unmarked {
             self.grow(unmarked, around);
@@ -83,7 +83,7 @@ impl Sender {
 
     /// Tells each path, its window and the routes what the SACK acknowledged there; whether only `unmarked` chunks
     /// count as in flight.
-    fn grow(&mut self, unmarked: bool, around: &mut Surroundings<'_>) {
+    fn grow(&mut self, unmarked: bool, around: &mut SendContext<'_>) {
         for id in around.paths.ids() {
             let tally = around.paths.get(id).tally;
             if tally.cumulative + tally.gap == 0 {
@@ -122,7 +122,7 @@ impl Sender {
 
     /// Counts missing reports and marks; the lowest chunk marked.
     //= rfc9260#section-7.2.4
-    fn mark_missing(&mut self, digest: &Digest, around: &mut Surroundings<'_>) -> Option<Tsn> {
+    fn mark_missing(&mut self, digest: &Digest, around: &mut SendContext<'_>) -> Option<Tsn> {
         let (now, recovery) = (around.now, self.in_recovery());
         let mut lowest: Option<Tsn> = None;
         let notes = &mut *around.notes;
@@ -142,7 +142,7 @@ impl Sender {
 
     /// Cuts the windows of the paths that enter Fast Recovery now, chunks being marked, `lowest` the first of them.
     //= rfc9260#section-7.2.4
-    fn cut_windows(&mut self, lowest: Tsn, around: &mut Surroundings<'_>) -> Vec<PathId> {
+    fn cut_windows(&mut self, lowest: Tsn, around: &mut SendContext<'_>) -> Vec<PathId> {
         let entered = self.recoveries.enter(lowest, &self.outstanding, around.paths);
         if !entered.is_empty() {
             around.statistics.fast_recoveries += 1;
@@ -159,7 +159,7 @@ impl Sender {
 
     /// What a SACK that marks chunks lets go whatever the windows: by path where each recovers by itself.
     //= rfc9260#section-7.2.4
-    fn grant_retransmissions(&mut self, entered: &[PathId], around: &Surroundings<'_>) {
+    fn grant_retransmissions(&mut self, entered: &[PathId], around: &SendContext<'_>) {
         let by_path = self.recoveries.by_path();
         let rule = around.config.rules.on_marking;
         if rule == OnMarking::PacketEachPath {
@@ -188,7 +188,7 @@ impl Sender {
     }
 
     //= rfc9260#section-6.3.2
-    fn restart_t3(&mut self, around: &mut Surroundings<'_>) {
+    fn restart_t3(&mut self, around: &mut SendContext<'_>) {
         let rule = around.paths.t3_restart();
         for id in around.paths.ids() {
             let held = around.paths.holds_t3(id);
@@ -208,14 +208,14 @@ impl Sender {
         }
     }
 
-    pub(super) fn note_peer_window(&self, around: &mut Surroundings<'_>) {
+    pub(super) fn note_peer_window(&self, around: &mut SendContext<'_>) {
         let paths = &*around.paths;
         around.notes.add(around.now, || NoteKind::PeerWindow { bytes: self.peer_window(paths) });
     }
 
     /// The window is open again, but the chunk that probed it was dropped: it goes again at once.
     //= rfc9260#section-6.1
-    fn answer_probe(&mut self, around: &mut Surroundings<'_>) {
+    fn answer_probe(&mut self, around: &mut SendContext<'_>) {
         if !self.probing {
             return;
         }
@@ -245,7 +245,7 @@ pub(crate) fn revived(paths: &Paths, config: &Config) -> Option<PathId> {
 /// whether an ambiguous acknowledgement does: with an RTO below the peer's SACK delay, every chunk is sent on both
 /// paths before its SACK arrives, and a dead path would be cleared again and again.
 //= rfc9260#section-8.2
-fn proves_path(tally: &Tally, config: &Config) -> bool {
+fn proves_path(tally: &SackResult, config: &Config) -> bool {
     let any = config.rules.error_clearing == ErrorClearing::Any && config.pf_max_retrans.is_none();
     tally.cumulative + tally.gap > 0 && (tally.certain || any)
 }

@@ -1,6 +1,6 @@
 //! T3-rtx expires, and the timer that probes a closed window.
 
-use super::{Sender, Surroundings};
+use super::{SendContext, Sender};
 use crate::Time;
 use crate::mechanisms::OnTimeout;
 use crate::output::NoteKind;
@@ -19,7 +19,7 @@ pub(crate) enum TimedOut {
 impl Sender {
     /// T3-rtx of a path has expired.
     //= rfc9260#section-6.3.3
-    pub(crate) fn time_out(&mut self, id: PathId, around: &mut Surroundings<'_>) -> TimedOut {
+    pub(crate) fn time_out(&mut self, id: PathId, around: &mut SendContext<'_>) -> TimedOut {
         let now = around.now;
         around.paths.t3_expired = now;
         around.notes.add(now, || NoteKind::T3 { path: id });

@@ -1,6 +1,6 @@
 //! Interleaved messages: RFC 8260.
 
-use anabranch_proto::wire::chunk::{ForwardTsn, IData, IForwardTsn, Place, SkippedMessage};
+use anabranch_proto::wire::chunk::{ForwardTsn, FragmentPosition, IData, IForwardTsn, SkippedMessage};
 use anabranch_proto::wire::{Cause, Chunk, Param};
 use anabranch_proto::{
     Config, Direction, Event, Extensions, LostReason, Message, Mid, Outcome, Reliability, Tsn,
@@ -34,7 +34,7 @@ fn give(bench: &mut Bench, stream: u16, size: usize, reliability: Reliability) {
 }
 
 /// TSN, stream, message, place (the first by its PPID) and whether it is the last, of what was sent.
-fn sent(bench: &mut Bench) -> Vec<(u32, u16, u32, Place, bool)> {
+fn sent(bench: &mut Bench) -> Vec<(u32, u16, u32, FragmentPosition, bool)> {
     let of = |c: &Chunk| match c {
         Chunk::IData(d) => Some((d.tsn.0, d.stream, d.mid.0, d.place, d.end)),
         Chunk::Data(_) => panic!("DATA"),
@@ -43,14 +43,14 @@ fn sent(bench: &mut Bench) -> Vec<(u32, u16, u32, Place, bool)> {
     bench.take(of)
 }
 
-const FIRST: Place = Place::First { ppid: 9 };
+const FIRST: FragmentPosition = FragmentPosition::First { ppid: 9 };
 
-fn later(fsn: u32) -> Place {
-    Place::Later { fsn }
+fn later(fsn: u32) -> FragmentPosition {
+    FragmentPosition::Later { fsn }
 }
 
 /// A piece of a message of the peer.
-fn piece(tsn: u32, stream: u16, mid: u32, place: Place, end: bool) -> IData {
+fn piece(tsn: u32, stream: u16, mid: u32, place: FragmentPosition, end: bool) -> IData {
     let payload = Bytes::from(vec![tsn as u8; 10]);
     IData { tsn: Tsn(tsn), stream, mid: Mid(mid), place, end, unordered: false, immediate: false, payload }
 }

@@ -18,7 +18,7 @@ pub(crate) struct Radios {
     /// Sorted by name: the channel's number in the scenario, and its first radio. One more at the end.
     channels: Vec<(usize, u32)>,
     names: Vec<String>,
-    radios: Vec<Place>,
+    radios: Vec<RadioPlacement>,
     hops: Vec<RadioHop>,
     /// By radio: its first hop. One more at the end.
     first_hop: Vec<u32>,
@@ -30,7 +30,7 @@ pub(crate) struct Radios {
 
 /// A radio.
 #[derive(Copy, Clone, PartialEq, Debug)]
-struct Place {
+struct RadioPlacement {
     channel: u32,
     /// The number of its node.
     node: usize,
@@ -66,8 +66,8 @@ impl Radios {
             radios.channels.push((index, radios.radios.len() as u32));
             radios.names.push(name.clone());
             let here = scenario.stations.iter().filter(|station| station.channels.contains(name));
-            let mut places: Vec<Place> = here
-                .map(|station| Place {
+            let mut places: Vec<RadioPlacement> = here
+                .map(|station| RadioPlacement {
                     channel: channel as u32,
                     node: node(&station.node),
                     place: station.place,
@@ -246,7 +246,7 @@ impl Radios {
         let (index, first) = self.channels[channel];
         let queue = scenario.channels[index].dcf.queue;
         let radios = &self.radios[first as usize..self.channels[channel + 1].1 as usize];
-        let stream = |radio: &Place| format!("channel/{}/{}", self.names[channel], name(radio.node));
+        let stream = |radio: &RadioPlacement| format!("channel/{}/{}", self.names[channel], name(radio.node));
         radios.iter().map(|radio| Radio { place: radio.place, queue, stream: stream(radio) }).collect()
     }
 }

@@ -9,7 +9,7 @@ use crate::engine::{ARRIVED, NO_ROUTE};
 use crate::medium::wire::Occupancy;
 use crate::medium::wire::{Carried, DropCause};
 use crate::observe::trace::{
-    Contents, Detail, Observer, Origin, QueueLength, RadioFrame, Record, Shown, Side,
+    Contents, Detail, Observer, Origin, PacketView, QueueLength, RadioFrame, Record, Side,
 };
 use crate::transport::{Body, Frame};
 
@@ -43,7 +43,7 @@ impl<'a> Observed<'a> {
     pub(crate) fn sent(&mut self, at: Time, agent: usize, path: Option<&str>, reason: Reason, frame: &Frame) {
         let (flow, side) = self.agents[agent];
         let origin = Some(Origin { side, path, reason });
-        let packet = Shown { size: frame.size, contents: contents(frame), hops: 0, origin };
+        let packet = PacketView { size: frame.size, contents: contents(frame), hops: 0, origin };
         self.observer.record(at, &Record::Sent { flow, side, path, reason, packet });
         if frame.hop != NO_ROUTE {
             self.origins.insert(frame.id, Sent { side, path: path.map(str::to_owned), reason });
@@ -134,7 +134,7 @@ impl<'a> Observed<'a> {
         &mut self,
         frame: &Frame,
         routes: &[u32],
-        record: impl FnOnce(&mut dyn Observer, usize, Shown<'_>),
+        record: impl FnOnce(&mut dyn Observer, usize, PacketView<'_>),
     ) {
         let origin = self.origins.get(&frame.id).map(|sent| Origin {
             side: sent.side,
@@ -143,7 +143,7 @@ impl<'a> Observed<'a> {
         });
         let (agent, hops) = way(frame, routes);
         let (flow, _) = self.agents[agent];
-        record(self.observer, flow, Shown { size: frame.size, contents: contents(frame), hops, origin });
+        record(self.observer, flow, PacketView { size: frame.size, contents: contents(frame), hops, origin });
     }
 }
 

@@ -55,7 +55,7 @@ pub enum Record<'a> {
         /// Why.
         reason: Reason,
         /// The packet.
-        packet: Shown<'a>,
+        packet: PacketView<'a>,
     },
     /// A packet enters a link direction.
     Queued {
@@ -64,7 +64,7 @@ pub enum Record<'a> {
         /// Of which flow.
         flow: usize,
         /// The packet.
-        packet: Shown<'a>,
+        packet: PacketView<'a>,
         /// The queue, with it.
         queue: QueueLength,
     },
@@ -77,7 +77,7 @@ pub enum Record<'a> {
         /// How many packets had been offered to the link direction, this one included.
         number: u64,
         /// The packet.
-        packet: Shown<'a>,
+        packet: PacketView<'a>,
     },
     /// A packet has left the queue: its last bit is on the way.
     Departed {
@@ -98,7 +98,7 @@ pub enum Record<'a> {
         /// Why.
         cause: DropCause,
         /// The packet.
-        packet: Shown<'a>,
+        packet: PacketView<'a>,
     },
     /// A frame of a radio goes on the air.
     Air {
@@ -107,7 +107,7 @@ pub enum Record<'a> {
         /// The frame.
         frame: RadioFrame,
         /// Of a frame of data: the flow and the packet, unless its addressee has that already.
-        packet: Option<(usize, Shown<'a>)>,
+        packet: Option<(usize, PacketView<'a>)>,
     },
     /// A packet arrives at the far end of a link, or at the next radio.
     Delivered {
@@ -116,7 +116,7 @@ pub enum Record<'a> {
         /// Of which flow.
         flow: usize,
         /// The packet.
-        packet: Shown<'a>,
+        packet: PacketView<'a>,
     },
 }
 
@@ -232,7 +232,7 @@ pub struct QueueLength {
 
 /// A packet as observers see it.
 #[derive(Copy, Clone, Debug)]
-pub struct Shown<'a> {
+pub struct PacketView<'a> {
     /// Bytes, IP header included.
     pub size: u32,
     /// What is in it.
@@ -265,7 +265,7 @@ pub struct Origin<'a> {
     pub reason: Reason,
 }
 
-impl<'a> Shown<'a> {
+impl<'a> PacketView<'a> {
     /// What is in it, if it is SCTP.
     pub fn sctp(&self) -> Option<&'a Packet> {
         match self.contents {

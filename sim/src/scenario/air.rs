@@ -12,7 +12,7 @@ use crate::network::radios;
 pub(super) fn check(root: &At<'_>, scenario: &Scenario) -> Result<()> {
     let tables = |key| root.get(key).map_or(Ok(Vec::new()), |at| at.tables());
     names(&tables("channel")?, scenario)?;
-    let mut made = Made { scenario, nodes: BTreeSet::new(), places: BTreeMap::new() };
+    let mut made = PlacedNodes { scenario, nodes: BTreeSet::new(), places: BTreeMap::new() };
     for table in tables("node")? {
         made.take(&table, vec![station::node(&table)?])?;
     }
@@ -45,14 +45,14 @@ fn names(tables: &[At<'_>], scenario: &Scenario) -> Result<()> {
 }
 
 /// The nodes of the tables so far.
-struct Made<'s> {
+struct PlacedNodes<'s> {
     scenario: &'s Scenario,
     nodes: BTreeSet<String>,
     /// By channel and place, in millimetres: the node there.
     places: BTreeMap<(String, [i64; 2]), String>,
 }
 
-impl Made<'_> {
+impl PlacedNodes<'_> {
     fn take(&mut self, at: &At<'_>, stations: Vec<Station>) -> Result<()> {
         if let Some(channels) = at.get("channels") {
             for item in channels.array("an array of channels")? {

@@ -47,7 +47,7 @@ struct Source {
 
 /// A way on which sources send: an interface at each end.
 #[derive(Copy, Clone, Debug)]
-struct Way {
+struct SourceRoute {
     from: DirectionId,
     to: DirectionId,
 }
@@ -94,7 +94,7 @@ pub(crate) fn agent(
 
 /// Whether a `[[traffic]]` can be sent.
 pub(crate) fn check(scenario: &Scenario, network: &Network, traffic: &CrossTraffic) -> Result<(), RunError> {
-    let mtu = |way: &Way| {
+    let mtu = |way: &SourceRoute| {
         let route = network.route(way.from, way.to).unwrap_or_default();
         route.iter().map(|direction| network.mtu(*direction)).min().unwrap_or_default()
     };
@@ -116,15 +116,15 @@ fn begins(start: &Start, chance: &mut Sequence) -> Time {
 }
 
 /// The ways of all pairs, forth and, if asked for, back.
-fn ways(network: &Network, traffic: &CrossTraffic) -> Result<Vec<Way>, RunError> {
+fn ways(network: &Network, traffic: &CrossTraffic) -> Result<Vec<SourceRoute>, RunError> {
     let mut ways = Vec::new();
     for [from, to] in &traffic.pairs {
         let flow = Flow { name: traffic.name.clone(), from: from.clone(), to: to.clone(), ..Flow::default() };
         let ends = Ends::new(network, &flow)?;
         let (client, server) = ends.paths.first().copied().unwrap_or_default();
-        let way = Way { from: ends.client[client], to: ends.server[server] };
+        let way = SourceRoute { from: ends.client[client], to: ends.server[server] };
         ways.push(way);
-        ways.extend(traffic.both_ways.then_some(Way { from: way.to, to: way.from }));
+        ways.extend(traffic.both_ways.then_some(SourceRoute { from: way.to, to: way.from }));
     }
     Ok(ways)
 }

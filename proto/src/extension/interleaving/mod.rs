@@ -6,17 +6,17 @@ mod sending;
 
 pub(crate) use sending::Interleaving;
 
-use super::Came;
+use super::PacketOrigin;
 use crate::Time;
 use crate::association::Association;
-use crate::receive::{Arrival, Taken};
+use crate::receive::{Arrival, DataOutcome};
 use crate::wire::Cause;
 use crate::wire::chunk::{IData, IForwardTsn};
 
 impl Association {
     /// I-DATA came.
     //= rfc8260#section-2.2.3
-    pub(super) fn idata(&mut self, data: IData, came: Came, arrival: &mut Arrival, now: Time) {
+    pub(super) fn idata(&mut self, data: IData, came: PacketOrigin, arrival: &mut Arrival, now: Time) {
         self.data_shows_cookie_ack(now);
         if !self.state.receives_data() {
             return;
@@ -31,11 +31,11 @@ impl Association {
         self.count_taken(taken);
     }
 
-    pub(crate) fn count_taken(&mut self, taken: Taken) {
+    pub(crate) fn count_taken(&mut self, taken: DataOutcome) {
         match taken {
-            Taken::New => {}
-            Taken::Duplicate => self.statistics.duplicates += 1,
-            Taken::NoRoom => self.statistics.no_room += 1,
+            DataOutcome::New => {}
+            DataOutcome::Duplicate => self.statistics.duplicates += 1,
+            DataOutcome::NoRoom => self.statistics.no_room += 1,
         }
     }
 

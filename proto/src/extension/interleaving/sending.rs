@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::wire::chunk::{Data, IData, Place};
+use crate::wire::chunk::{Data, FragmentPosition, IData};
 use crate::{Mid, Tsn};
 
 /// The sending side's numbers. The turn goes round the streams that have messages, chunk by chunk.
@@ -68,7 +68,11 @@ impl Interleaving {
     /// The chunk as it is sent.
     pub(crate) fn chunk(&self, data: Data) -> IData {
         let (mid, fsn) = self.place(data.tsn);
-        let place = if data.begin { Place::First { ppid: data.ppid } } else { Place::Later { fsn } };
+        let place = if data.begin {
+            FragmentPosition::First { ppid: data.ppid }
+        } else {
+            FragmentPosition::Later { fsn }
+        };
         let Data { tsn, stream, end, unordered, immediate, payload, .. } = data;
         IData { tsn, stream, mid, place, end, unordered, immediate, payload }
     }

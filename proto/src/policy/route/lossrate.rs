@@ -18,11 +18,11 @@ struct LossRate {
     told: Option<Vec<f64>>,
     window: Duration,
     /// What each path had delivered and lost at points of the past, oldest first.
-    past: Vec<VecDeque<Past>>,
+    past: Vec<VecDeque<LossSample>>,
 }
 
 #[derive(Copy, Clone, Default)]
-struct Past {
+struct LossSample {
     at: Time,
     delivered: u64,
     lost: u64,
@@ -68,7 +68,7 @@ impl Route for LossRate {
         }
         let (past, window) = (&mut self.past[index], self.window);
         if past.back().is_none_or(|last| acked.now.since(last.at) * (POINTS as u32) >= window) {
-            past.push_back(Past { at: acked.now, delivered: path.delivered, lost: path.lost });
+            past.push_back(LossSample { at: acked.now, delivered: path.delivered, lost: path.lost });
         }
         while past.get(1).is_some_and(|second| acked.now.since(second.at) >= window) {
             past.pop_front();

@@ -7,7 +7,7 @@ use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut
 
 pub(super) struct Standard {
     rules: Rules,
-    habits: Habits,
+    habits: TcpOptions,
     /// Bytes of growth and of floors.
     pub(super) unit: u64,
     pub(super) window: u64,
@@ -16,23 +16,23 @@ pub(super) struct Standard {
 }
 
 pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
-    let habits = Habits::read(spec)?;
+    let habits = TcpOptions::read(spec)?;
     let rules = config.rules;
     Ok(Box::new(move |start| Box::new(Standard { habits, ..Standard::new(rules, start) })))
 }
 
 /// In what a window can be made to behave as TCP's does: settings, so that each can be looked at alone.
 #[derive(Copy, Clone, Default)]
-struct Habits {
+struct TcpOptions {
     /// `at_threshold = "avoidance"`: with cwnd = ssthresh it avoids congestion, as TCP may (RFC 5681 §3.1).
     avoids_at_threshold: bool,
     /// `unused = "grows"`: it grows also when it did not limit the sender.
     grows_unused: bool,
 }
 
-impl Habits {
+impl TcpOptions {
     fn read(spec: &PolicySpec) -> Result<Self, PolicyError> {
-        let mut habits = Habits::default();
+        let mut habits = TcpOptions::default();
         for (key, value) in &spec.settings {
             match (key.as_str(), value.text()) {
                 ("at_threshold", "slow-start") | ("unused", "stays") => {}
@@ -51,7 +51,7 @@ impl Habits {
 impl Standard {
     pub(super) fn new(rules: Rules, start: Start) -> Self {
         let Start { unit, window, ssthresh } = start;
-        Standard { rules, habits: Habits::default(), unit, window, ssthresh, partial_bytes_acked: 0 }
+        Standard { rules, habits: TcpOptions::default(), unit, window, ssthresh, partial_bytes_acked: 0 }
     }
 
     /// The ssthresh that a loss leaves.

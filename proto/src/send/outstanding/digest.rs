@@ -1,7 +1,7 @@
 //! What a SACK newly says (RFC 9260 §6.2.1, §7.2.4). It costs what is new in it, not what is outstanding.
 
-use super::points::Seeker;
-use super::{Outstanding, Sent, Standing};
+use super::points::PointCount;
+use super::{ChunkState, Outstanding, Sent};
 use crate::control::ranges::Ranges;
 use crate::mechanisms::Mechanisms;
 use crate::path::{PathId, Paths};
@@ -10,7 +10,7 @@ use crate::{Time, Tsn};
 
 /// What the chunk that brought a Cumulative TSN Ack says of TSNs beyond it.
 #[derive(Copy, Clone, PartialEq, Eq)]
-pub(crate) enum Says {
+pub(crate) enum GapReport {
     /// Its Gap Ack Blocks are all that has arrived there: a SACK.
     Gaps,
     /// Nothing: a SHUTDOWN.
@@ -18,7 +18,7 @@ pub(crate) enum Says {
 }
 
 /// What a SACK said.
-pub(crate) enum Heard {
+pub(crate) enum SackOutcome {
     /// It is older than one heard before.
     Old,
     /// It acknowledges what was never sent.
@@ -52,23 +52,23 @@ impl Outstanding {
     pub(crate) fn digest(
         &mut self,
         sack: &Sack,
-        says: Says,
+        says: GapReport,
         mechanisms: &Mechanisms,
         now: Time,
         paths: &mut Paths,
-    ) -> Heard {
+    ) -> SackOutcome {
         let covered = sack.cumulative.distance_from(self.point());
         // Half the circle away is where a SACK from before TSNs began anew lies.
         if covered >= 1 << 31 {
-            return Heard::Old;
+            return SackOutcome::Old;
         }
         let last = sack.gaps.iter().map(|gap| u32::from(gap.end)).max().unwrap_or(0);
         if covered as usize + last as usize > self.ring.len() {
-            return Heard::Impossible;
+            return SackOutcome::Impossible;
         }
         for id in paths.ids() {
             paths.get_mut(id).tally =
-                crate::path::Tally { flight_before: paths.counted(id), ..Default::default() };
+                crate::path::SackResult { flight_before: paths.counted(id), ..Default::default() };
         }
         let mut digest = Digest {
             advanced: covered > 0,
@@ -80,12 +80,12 @@ impl Outstanding {
             gaps: !sack.gaps.is_empty(),
             packets: sack.packets(),
         };
-        let seeker = Seeker::new(mechanisms, paths.t3_restart());
+        let seeker = PointCount::new(mechanisms, paths.t3_restart());
         self.take_cumulative(covered, now, paths, &mut digest);
-        if says == Says::Gaps && (digest.gaps || !self.acked.is_empty()) {
+        if says == GapReport::Gaps && (digest.gaps || !self.acked.is_empty()) {
             self.take_gaps(sack, seeker, now, paths, &mut digest);
         }
-        if !Seeker::decides_growth(mechanisms) {
+        if !PointCount::decides_growth(mechanisms) {
             for id in paths.ids() {
                 let tally = &mut paths.get_mut(id).tally;
                 tally.moved = digest.advanced;
@@ -97,7 +97,7 @@ impl Outstanding {
                 self.renew_earliest(id, paths);
             }
         }
-        Heard::News(digest)
+        SackOutcome::News(digest)
     }
 
     fn take_cumulative(&mut self, covered: u32, now: Time, paths: &mut Paths, digest: &mut Digest) {
@@ -126,7 +126,7 @@ impl Outstanding {
     fn take_gaps(
         &mut self,
         sack: &Sack,
-        seeker: Option<Seeker>,
+        seeker: Option<PointCount>,
         now: Time,
         paths: &mut Paths,
         digest: &mut Digest,
@@ -145,7 +145,7 @@ impl Outstanding {
                     digest.acked += u64::from(sent.size);
                     digest.newest = offset + 1;
                     acknowledge(sent, first.plus(offset), now, paths, true);
-                    sent.standing = Standing::Acked;
+                    sent.standing = ChunkState::Acked;
                 }
             }
         });
@@ -172,7 +172,7 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
     let (view, path) = paths.both(sent.path);
     let size = u64::from(sent.size);
     match sent.standing {
-        Standing::Marked(_) => view.marked -= size,
+        ChunkState::Marked(_) => view.marked -= size,
         _ => view.flight -= size,
     }
     view.delivered += size;
@@ -198,10 +198,10 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
 /// missing report or as many as it had.
 //= rfc9260#section-6.2.1
 fn renege(sent: &mut Sent, tsn: Tsn, now: Time, paths: &mut Paths, keep_reports: bool) {
-    if sent.standing != Standing::Acked {
+    if sent.standing != ChunkState::Acked {
         return;
     }
-    sent.standing = Standing::InFlight;
+    sent.standing = ChunkState::InFlight;
     if !keep_reports {
         sent.missing = 1;
     }

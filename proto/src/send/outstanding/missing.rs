@@ -1,6 +1,6 @@
 //! Missing reports (RFC 9260 §7.2.4): which chunks a SACK reports missing, how often, and which are marked for it.
 
-use super::{Digest, Outstanding, Sent, Standing};
+use super::{ChunkState, Digest, Outstanding, Sent};
 use crate::Config;
 use crate::Tsn;
 use crate::control::ranges::Ranges;
@@ -39,7 +39,7 @@ impl Outstanding {
                 let Some(reports) = counting.reports(sent, tsn, paths) else { continue };
                 sent.missing = sent.missing.saturating_add(reports);
                 let enough = u32::from(sent.missing) >= rules.missing_reports;
-                let mark = enough && sent.standing == Standing::InFlight && may_mark(sent, fast);
+                let mark = enough && sent.standing == ChunkState::InFlight && may_mark(sent, fast);
                 each(tsn, sent.missing, mark);
                 if mark {
                     sent.fast = true;

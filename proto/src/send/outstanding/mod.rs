@@ -4,7 +4,7 @@ mod digest;
 mod missing;
 mod points;
 
-pub(crate) use digest::{Digest, Heard, Says};
+pub(crate) use digest::{Digest, GapReport, SackOutcome};
 
 use std::collections::VecDeque;
 
@@ -16,7 +16,7 @@ use crate::{Time, Tsn};
 
 /// Where a chunk stands.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Standing {
+pub(crate) enum ChunkState {
     /// Sent, nothing heard.
     InFlight,
     /// To be sent again, for this reason.
@@ -32,7 +32,7 @@ pub(crate) struct Sent {
     pub(crate) data: Data,
     /// Bytes of the chunk with its padding: what windows count.
     pub(crate) size: u32,
-    pub(crate) standing: Standing,
+    pub(crate) standing: ChunkState,
     /// The path that carried it last; it is charged to that one alone.
     pub(crate) path: PathId,
     /// How often it was sent.
@@ -51,11 +51,11 @@ pub(crate) struct Sent {
 
 impl Sent {
     fn unacknowledged(&self) -> bool {
-        matches!(self.standing, Standing::InFlight | Standing::Marked(_))
+        matches!(self.standing, ChunkState::InFlight | ChunkState::Marked(_))
     }
 
     fn is_marked(&self) -> bool {
-        matches!(self.standing, Standing::Marked(_))
+        matches!(self.standing, ChunkState::Marked(_))
     }
 }
 
@@ -142,7 +142,7 @@ impl Outstanding {
         self.ring.push_back(Sent {
             data,
             size,
-            standing: Standing::InFlight,
+            standing: ChunkState::InFlight,
             path,
             transmissions: 1,
             missing: 0,
@@ -160,7 +160,7 @@ impl Outstanding {
     /// The lowest chunk marked for retransmission.
     pub(crate) fn lowest_marked(&mut self) -> Option<(Tsn, Why)> {
         while let Some(&tsn) = self.marked.front() {
-            if let Some(Standing::Marked(why)) = self.get(tsn).map(|sent| sent.standing) {
+            if let Some(ChunkState::Marked(why)) = self.get(tsn).map(|sent| sent.standing) {
                 return Some((tsn, why));
             }
             self.marked.pop_front();
@@ -172,7 +172,7 @@ impl Outstanding {
     pub(crate) fn marked_from(&self, tsn: Tsn) -> Option<(Tsn, Why)> {
         let from = self.marked.partition_point(|marked| marked.before(tsn));
         self.marked.range(from..).find_map(|&tsn| match self.get(tsn).map(|sent| sent.standing) {
-            Some(Standing::Marked(why)) => Some((tsn, why)),
+            Some(ChunkState::Marked(why)) => Some((tsn, why)),
             _ => None,
         })
     }
@@ -197,7 +197,7 @@ impl Outstanding {
 
     /// Whether chunks marked for missing reports were last sent on `path`.
     pub(crate) fn lost_on(&self, path: PathId) -> bool {
-        let lost = |sent: &Sent| sent.path == path && sent.standing == Standing::Marked(Why::Missing);
+        let lost = |sent: &Sent| sent.path == path && sent.standing == ChunkState::Marked(Why::Missing);
         self.marked.iter().any(|tsn| self.get(*tsn).is_some_and(lost))
     }
 
@@ -218,7 +218,7 @@ impl Outstanding {
         let index = self.index(tsn).expect("a marked chunk is in the ring");
         let sent = &mut self.ring[index];
         let (old, size, why) = (sent.path, u64::from(sent.size), sent.standing);
-        sent.standing = Standing::InFlight;
+        sent.standing = ChunkState::InFlight;
         sent.path = path;
         sent.moved |= old != path;
         sent.resent = true;
@@ -229,8 +229,8 @@ impl Outstanding {
         view.flight += size;
         view.chunks += 1;
         match why {
-            Standing::Marked(Why::Missing) => view.fast_retransmissions += 1,
-            Standing::Marked(Why::Timeout) => view.timeout_retransmissions += 1,
+            ChunkState::Marked(Why::Missing) => view.fast_retransmissions += 1,
+            ChunkState::Marked(Why::Timeout) => view.timeout_retransmissions += 1,
             _ => {}
         }
         if old != path {
@@ -281,8 +281,8 @@ impl Outstanding {
         let mut tsn = self.first;
         let view = paths.view_mut(path);
         for sent in &mut self.ring {
-            if sent.path == path && sent.standing == Standing::InFlight {
-                sent.standing = Standing::Marked(why);
+            if sent.path == path && sent.standing == ChunkState::InFlight {
+                sent.standing = ChunkState::Marked(why);
                 sent.missing = 0;
                 let size = u64::from(sent.size);
                 view.flight -= size;
@@ -307,10 +307,10 @@ impl Outstanding {
     pub(crate) fn mark(&mut self, tsn: Tsn, why: Why, paths: &mut Paths) {
         let Some(index) = self.index(tsn) else { return };
         let sent = &mut self.ring[index];
-        if sent.standing != Standing::InFlight {
+        if sent.standing != ChunkState::InFlight {
             return;
         }
-        sent.standing = Standing::Marked(why);
+        sent.standing = ChunkState::Marked(why);
         let size = u64::from(sent.size);
         let view = paths.view_mut(sent.path);
         view.flight -= size;
@@ -328,7 +328,7 @@ impl Outstanding {
 
     /// How many chunks from the first on are given up.
     pub(crate) fn abandoned(&self) -> u32 {
-        self.ring.iter().take_while(|sent| sent.standing == Standing::Abandoned).count() as u32
+        self.ring.iter().take_while(|sent| sent.standing == ChunkState::Abandoned).count() as u32
     }
 
     /// Takes a chunk that is never sent: it is given up before.
@@ -336,7 +336,7 @@ impl Outstanding {
         self.ring.push_back(Sent {
             data,
             size: 0,
-            standing: Standing::Abandoned,
+            standing: ChunkState::Abandoned,
             path,
             transmissions: 0,
             missing: 0,
@@ -353,18 +353,18 @@ impl Outstanding {
         let index = self.index(tsn)?;
         let sent = &mut self.ring[index];
         let (id, size, standing) = (sent.path, u64::from(sent.size), sent.standing);
-        if standing == Standing::Abandoned {
+        if standing == ChunkState::Abandoned {
             return None;
         }
-        sent.standing = Standing::Abandoned;
+        sent.standing = ChunkState::Abandoned;
         let data = sent.data.clone();
         sent.data.payload = Default::default();
         self.user_bytes -= data.payload.len() as u64;
         let (view, path) = paths.both(id);
         match standing {
-            Standing::InFlight => view.flight -= size,
-            Standing::Marked(_) => view.marked -= size,
-            Standing::Acked | Standing::Abandoned => return None,
+            ChunkState::InFlight => view.flight -= size,
+            ChunkState::Marked(_) => view.marked -= size,
+            ChunkState::Acked | ChunkState::Abandoned => return None,
         }
         path.timed = path.timed.filter(|(timed, _)| *timed != tsn);
         if path.earliest == Some(tsn) {
@@ -378,7 +378,7 @@ impl Outstanding {
 
     /// The chunk in flight, if there is exactly one outstanding: a window probe.
     pub(crate) fn only(&self) -> Option<Tsn> {
-        (self.ring.len() == 1 && self.ring[0].standing == Standing::InFlight).then_some(self.first)
+        (self.ring.len() == 1 && self.ring[0].standing == ChunkState::InFlight).then_some(self.first)
     }
 
     /// Takes out every chunk, in order: the association is over.
@@ -390,15 +390,15 @@ impl Outstanding {
     #[cfg(debug_assertions)]
     pub(crate) fn check(&self, paths: &Paths) {
         for id in paths.ids() {
-            let of = |wanted: fn(Standing) -> bool| -> u64 {
+            let of = |wanted: fn(ChunkState) -> bool| -> u64 {
                 self.ring
                     .iter()
                     .filter(|s| s.path == id && wanted(s.standing))
                     .map(|s| u64::from(s.size))
                     .sum()
             };
-            assert_eq!(paths.view(id).flight, of(|s| s == Standing::InFlight), "flight of {id:?}");
-            assert_eq!(paths.view(id).marked, of(|s| matches!(s, Standing::Marked(_))), "marked on {id:?}");
+            assert_eq!(paths.view(id).flight, of(|s| s == ChunkState::InFlight), "flight of {id:?}");
+            assert_eq!(paths.view(id).marked, of(|s| matches!(s, ChunkState::Marked(_))), "marked on {id:?}");
         }
     }
 }

@@ -5,25 +5,25 @@ use super::{Outstanding, Sent};
 use crate::Tsn;
 use crate::control::ranges::Ranges;
 use crate::mechanisms::{self, Cuc, Mechanisms};
-use crate::path::{Paths, Points, Tally};
+use crate::path::{Paths, Points, SackResult};
 use crate::rules::T3Restart;
 
 /// How points are sought.
 #[derive(Copy, Clone, PartialEq, Eq)]
-pub(super) enum Seeker {
+pub(super) enum PointCount {
     /// One point, of all chunks.
     One,
     /// One of chunks sent once, one of chunks sent again.
     Two,
 }
 
-impl Seeker {
+impl PointCount {
     /// `None`: nothing asks for the points.
     pub(super) fn new(mechanisms: &Mechanisms, t3_restart: T3Restart) -> Option<Self> {
         match mechanisms::cuc(mechanisms) {
             Cuc::Off if t3_restart != T3Restart::ExpectedPoint => None,
-            Cuc::V1 => Some(Seeker::One),
-            Cuc::Off | Cuc::V2 => Some(Seeker::Two),
+            Cuc::V1 => Some(PointCount::One),
+            Cuc::Off | Cuc::V2 => Some(PointCount::Two),
         }
     }
 
@@ -34,7 +34,7 @@ impl Seeker {
 
     /// Seeks a point at this chunk, which was not acknowledged before the SACK.
     fn seek(self, sent: &Sent, tsn: Tsn, points: &mut Points) {
-        let again = self == Seeker::Two && sent.transmissions > 1;
+        let again = self == PointCount::Two && sent.transmissions > 1;
         let point = if again { &mut points.again } else { &mut points.first };
         if point.sought {
             (point.expected, point.sought) = (Some(tsn), false);
@@ -43,7 +43,7 @@ impl Seeker {
 }
 
 /// A gap acknowledges this chunk for the first time: does it move a point?
-fn pass(tsn: Tsn, points: &mut Points, tally: &mut Tally) {
+fn pass(tsn: Tsn, points: &mut Points, tally: &mut SackResult) {
     for point in [&mut points.first, &mut points.again] {
         if point.expected == Some(tsn) {
             point.sought = true;
@@ -55,7 +55,7 @@ fn pass(tsn: Tsn, points: &mut Points, tally: &mut Tally) {
 impl Outstanding {
     /// Seeks the points of all paths up to the first chunk past the last Gap Ack Block, and passes those that the
     /// blocks acknowledge. The blocks are not taken in yet.
-    pub(super) fn seek_points(&mut self, said: &Ranges, seeker: Seeker, paths: &mut Paths) {
+    pub(super) fn seek_points(&mut self, said: &Ranges, seeker: PointCount, paths: &mut Paths) {
         let mut blocks = said.iter().peekable();
         let mut tsn = self.first;
         for (offset, sent) in (0..=said.end()).zip(&mut self.ring) {

@@ -21,7 +21,7 @@ pub struct IData {
     /// Message Identifier: ordered and unordered messages of a stream are counted apart.
     pub mid: Mid,
     /// Which part of its message this is.
-    pub place: Place,
+    pub place: FragmentPosition,
     /// E: the last fragment of its message.
     pub end: bool,
     /// U: delivered without regard to order.
@@ -34,7 +34,7 @@ pub struct IData {
 
 /// What stands where a DATA chunk has its PPID: the B bit decides.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum FragmentPosition {
     /// B: the first fragment, which carries the payload protocol identifier.
     First {
         /// Payload protocol identifier.
@@ -57,7 +57,7 @@ impl IData {
 //= rfc8260#section-2.1
 impl Content for IData {
     fn flags(&self) -> u8 {
-        let begin = matches!(self.place, Place::First { .. });
+        let begin = matches!(self.place, FragmentPosition::First { .. });
         flags([begin, self.end, self.unordered, self.immediate])
     }
 
@@ -67,8 +67,8 @@ impl Content for IData {
         out.put_u16(0);
         out.put_u32(self.mid.0);
         out.put_u32(match self.place {
-            Place::First { ppid } => ppid,
-            Place::Later { fsn } => fsn,
+            FragmentPosition::First { ppid } => ppid,
+            FragmentPosition::Later { fsn } => fsn,
         });
         out.put_slice(&self.payload);
         Ok(())
@@ -78,8 +78,11 @@ impl Content for IData {
         let (tsn, stream) = (Tsn(value.u32()?), value.u16()?);
         value.u16()?;
         let (mid, number) = (Mid(value.u32()?), value.u32()?);
-        let place =
-            if flags & BEGIN != 0 { Place::First { ppid: number } } else { Place::Later { fsn: number } };
+        let place = if flags & BEGIN != 0 {
+            FragmentPosition::First { ppid: number }
+        } else {
+            FragmentPosition::Later { fsn: number }
+        };
         Ok(IData {
             tsn,
             stream,

@@ -19,7 +19,7 @@ pub use close::{Abort, OperationError, Shutdown, ShutdownComplete};
 pub use data::{DATA_HEADER, Data};
 pub use ecn::EcnEcho;
 pub use forward::{FORWARD_HEADER, ForwardTsn, IForwardTsn, SkippedMessage};
-pub use interleaved::{IDATA_HEADER, IData, Place};
+pub use interleaved::{FragmentPosition, IDATA_HEADER, IData};
 pub use pad::Pad;
 pub use path::Heartbeat;
 pub use reconfig::{AddStreams, IncomingReset, OutgoingReset, ReConfig, ReConfigParam, Response};

@@ -48,7 +48,7 @@ pub(crate) struct Channel<F> {
     neighbours: Neighbours,
     stations: Vec<Station<F>>,
     /// By station: its frames that are still heard somewhere.
-    flights: Vec<SmallVec<[Wave; 2]>>,
+    flights: Vec<SmallVec<[FrameInFlight; 2]>>,
     groups: Vec<Group>,
     /// By station: its group, and its number there.
     member: Vec<(u32, u32)>,
@@ -60,7 +60,7 @@ pub(crate) struct Channel<F> {
 
 /// A frame on its way to the neighbours of its sender. The end of one may still travel when the sender's next begins.
 #[derive(Copy, Clone, Debug)]
-struct Wave {
+struct FrameInFlight {
     air: Air,
     start: Time,
     /// Neighbours that it has reached.
@@ -242,7 +242,7 @@ impl<F> Channel<F> {
         if let Some(sent) = &mut self.sent {
             sent.push(air);
         }
-        self.flights[air.from as usize].push(Wave { air, start: now, reached: 0, passed: 0 });
+        self.flights[air.from as usize].push(FrameInFlight { air, start: now, reached: 0, passed: 0 });
         self.await_flight(air.from);
     }
 
@@ -264,7 +264,7 @@ impl<F> Channel<F> {
     /// A frame of `from` reaches or leaves the neighbours that are next.
     fn fly(&mut self, now: Time, from: StationId, fates: &mut Vec<Fate<F>>) {
         let neighbours = &self.neighbours;
-        let due = |wave: &Wave| wave.next(neighbours.of(from)).filter(|(time, _)| *time == now);
+        let due = |wave: &FrameInFlight| wave.next(neighbours.of(from)).filter(|(time, _)| *time == now);
         let flights = self.flights[from as usize].iter().enumerate();
         let Some((_, place)) = flights.filter_map(|(place, wave)| Some((due(wave)?, place))).min() else {
             return;
@@ -348,7 +348,7 @@ impl<F> Channel<F> {
     }
 }
 
-impl Wave {
+impl FrameInFlight {
     /// When its end passes a neighbour or its beginning reaches one, whatever is first, and whether it is its beginning.
     fn next(&self, neighbours: &[Neighbour]) -> Option<(Time, bool)> {
         let at =

@@ -9,7 +9,7 @@ use super::reception::{Beside, Reception};
 /// The receiving half of a radio.
 #[derive(Default, Debug)]
 pub(super) struct Receiver {
-    heard: SmallVec<[Heard; 4]>,
+    heard: SmallVec<[ReceivedSignal; 4]>,
     /// Which of the signals it is receiving.
     locked: Option<StationId>,
     /// Since when.
@@ -27,7 +27,7 @@ pub(super) struct Signal {
 
 /// A signal on the air.
 #[derive(Copy, Clone, Debug)]
-struct Heard {
+struct ReceivedSignal {
     from: StationId,
     strength: f64,
     sensed: bool,
@@ -71,7 +71,7 @@ impl Receiver {
     ) {
         let Signal { from, strength, sensed } = signal;
         let overlapped = sensed && self.heard.iter().any(|other| other.sensed);
-        let mut new = Heard { from, strength, sensed, readable: false, overlapped, spoiler: None };
+        let mut new = ReceivedSignal { from, strength, sensed, readable: false, overlapped, spoiler: None };
         if sensed {
             self.heard.iter_mut().for_each(|other| other.overlapped = true);
         }
@@ -92,7 +92,7 @@ impl Receiver {
     }
 
     /// A signal begins while another is received.
-    fn meet(&mut self, now: Time, rules: &dyn Reception, held: StationId, new: &mut Heard) {
+    fn meet(&mut self, now: Time, rules: &dyn Reception, held: StationId, new: &mut ReceivedSignal) {
         let beside = self.beside(Some(held));
         let Some(old) = self.heard.iter_mut().find(|signal| signal.from == held) else { return };
         if rules.takes_over(new.strength, old.strength, beside) {
@@ -110,7 +110,7 @@ impl Receiver {
     /// A signal is over.
     pub(super) fn end(&mut self, from: StationId) -> Ended {
         let place = self.heard.iter().position(|signal| signal.from == from).expect("what ends has begun");
-        let Heard { readable, overlapped, spoiler, .. } = self.heard.swap_remove(place);
+        let ReceivedSignal { readable, overlapped, spoiler, .. } = self.heard.swap_remove(place);
         let received = self.locked == Some(from);
         if received {
             self.locked = None;

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 
 use anabranch_proto::wire::chunk::{
-    AsconfParam, Data, ForwardTsn, IData, IForwardTsn, Init, Place, ReConfigParam, Sack,
+    AsconfParam, Data, ForwardTsn, FragmentPosition, IData, IForwardTsn, Init, ReConfigParam, Sack,
 };
 use anabranch_proto::wire::{Cause, Chunk, Param};
 use serde::ser::SerializeMap;
@@ -117,8 +117,8 @@ fn data(chunk: &Data) -> Fields {
 /// As DATA; a fragment that is not the first has its place in the message.
 fn interleaved(chunk: &IData) -> Fields {
     let (begin, number) = match chunk.place {
-        Place::First { ppid } => (true, ("ppid", json!(ppid))),
-        Place::Later { fsn } => (false, ("fsn", json!(fsn))),
+        FragmentPosition::First { ppid } => (true, ("ppid", json!(ppid))),
+        FragmentPosition::Later { fsn } => (false, ("fsn", json!(fsn))),
     };
     let flags = [(chunk.unordered, 'U'), (begin, 'B'), (chunk.end, 'E'), (chunk.immediate, 'I')];
     let flags: String = flags.into_iter().filter_map(|(set, letter)| set.then_some(letter)).collect();

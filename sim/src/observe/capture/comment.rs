@@ -4,10 +4,10 @@ use anabranch_proto::policy::Why;
 use anabranch_proto::{Limit, Purpose};
 
 use crate::medium::wire::DropCause;
-use crate::observe::trace::{Origin, Shown};
+use crate::observe::trace::{Origin, PacketView};
 
 /// "flow download, path wifi: new data, within cwnd, RFC 9260 section 6.1". Only SCTP gives its reason.
-pub(super) fn comment(flow: &str, packet: &Shown<'_>) -> String {
+pub(super) fn comment(flow: &str, packet: &PacketView<'_>) -> String {
     let Some(Origin { path, reason, .. }) = &packet.origin else { return format!("flow {flow}") };
     let path = path.map(|path| format!(", path {path}")).unwrap_or_default();
     if packet.sctp().is_none() {

@@ -22,18 +22,18 @@ pub(super) struct Found<'a> {
 
 /// Why there is none.
 #[derive(Debug)]
-pub(super) struct Other {
+pub(super) struct NotSctp {
     /// The IP addresses, if it got so far.
     pub(super) ends: Option<(IpAddr, IpAddr)>,
     pub(super) why: String,
 }
 
-fn other(why: impl Into<String>) -> Other {
-    Other { ends: None, why: why.into() }
+fn other(why: impl Into<String>) -> NotSctp {
+    NotSctp { ends: None, why: why.into() }
 }
 
 /// Finds the SCTP packet; `udp` are the UDP ports behind which one is looked for.
-pub(super) fn sctp<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Result<Found<'a>, Other> {
+pub(super) fn sctp<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Result<Found<'a>, NotSctp> {
     let sliced = network(link_type, bytes)?;
     let (from, to, payload): (IpAddr, IpAddr, &LaxIpPayloadSlice<'a>) = match &sliced.net {
         Some(LaxNetSlice::Ipv4(ip)) => {
@@ -47,7 +47,7 @@ pub(super) fn sctp<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Result<F
         Some(LaxNetSlice::Arp(_)) => return Err(other("not SCTP: ARP")),
         None => return Err(other(stopped(&sliced))),
     };
-    let wrong = |why: String| Other { ends: Some((from, to)), why };
+    let wrong = |why: String| NotSctp { ends: Some((from, to)), why };
     if payload.fragmented {
         return Err(wrong("a fragment of an IP packet, not put together here".to_owned()));
     }
@@ -72,7 +72,7 @@ pub(super) fn sctp<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Result<F
 }
 
 /// What stands behind the link's own header.
-fn network(link_type: u16, bytes: &[u8]) -> Result<LaxSlicedPacket<'_>, Other> {
+fn network(link_type: u16, bytes: &[u8]) -> Result<LaxSlicedPacket<'_>, NotSctp> {
     let behind = |size: usize| bytes.get(size..).ok_or_else(|| other("malformed: less than a link header"));
     let ip = |bytes| LaxSlicedPacket::from_ip(bytes).map_err(|error| other(format!("malformed: {error}")));
     // The type stands at this place of the header, and the header has this size.

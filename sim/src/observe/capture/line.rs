@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::chunks::Short;
-use super::layers::{self, Found, Other};
+use super::layers::{self, Found, NotSctp};
 use super::option::RADIOTAP;
 use super::radio;
 use super::read::CapturedPacket;
@@ -94,7 +94,7 @@ pub fn explain(packet: &CapturedPacket, udp: &[u16]) -> Vec<Line> {
             let check = if packet.link_type == RADIOTAP { radio::CHECK } else { 0 };
             show(line, &found, missing.saturating_sub(check))
         }
-        Err(Other { ends, why }) => {
+        Err(NotSctp { ends, why }) => {
             (line.from, line.to) = ends.unzip();
             line.remark = Some(why);
             vec![line]

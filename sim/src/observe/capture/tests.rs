@@ -10,7 +10,7 @@ use smallvec::smallvec;
 
 use super::*;
 use crate::medium::wire::DropCause;
-use crate::observe::trace::{Contents, Names, Observer, Origin, Record, Shown, Side};
+use crate::observe::trace::{Contents, Names, Observer, Origin, PacketView, Record, Side};
 
 const FROM: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const TO: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -206,12 +206,12 @@ impl Told {
         Told { writer, packet: packet(FROM, TO, 0) }
     }
 
-    fn record(&mut self, at: u64, record: impl FnOnce(Shown<'_>) -> Record<'_>) {
+    fn record(&mut self, at: u64, record: impl FnOnce(PacketView<'_>) -> Record<'_>) {
         let reason =
             Reason { purpose: Purpose::Sack, path: None::<PathId>, limit: Limit::Control, oversize: false };
         let origin = Some(Origin { side: Side::Client, path: Some("p"), reason });
         let size = self.packet.size() as u32 + 20;
-        let shown = Shown { size, contents: Contents::Sctp(&self.packet), hops: 0, origin };
+        let shown = PacketView { size, contents: Contents::Sctp(&self.packet), hops: 0, origin };
         self.writer.record(Time::from_nanos(at), &record(shown));
     }
 

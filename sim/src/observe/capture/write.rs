@@ -12,7 +12,7 @@ use super::comment::{comment, dropped};
 use super::option::{RADIOTAP, RAW};
 use super::{block, datagram, radio};
 use crate::medium::wire::DropCause;
-use crate::observe::trace::{Contents, Datagram, Names, Observer, RadioFrame, Record, Shown, TcpPacket};
+use crate::observe::trace::{Contents, Datagram, Names, Observer, PacketView, RadioFrame, Record, TcpPacket};
 
 /// Packets that wait at most for what becomes of an earlier one; beyond, the earliest is written as if it had
 /// arrived, and appears once more if it does not.
@@ -170,7 +170,7 @@ impl<W: Write> CaptureWriter<W> {
     }
 
     /// A packet appears at one end of a link; returns its number.
-    fn appear(&mut self, at: Time, end: End, flow: usize, shown: &Shown<'_>) -> u64 {
+    fn appear(&mut self, at: Time, end: End, flow: usize, shown: &PacketView<'_>) -> u64 {
         let contents = Some(Owned::new(shown.contents));
         let comment = comment(self.flows.get(flow).map_or("?", String::as_str), shown);
         let (interface, inbound, settled) = match end {
@@ -194,7 +194,7 @@ impl<W: Write> CaptureWriter<W> {
     }
 
     /// A frame of a radio goes on the air.
-    fn send(&mut self, at: Time, channel: usize, frame: RadioFrame, packet: Option<(usize, Shown<'_>)>) {
+    fn send(&mut self, at: Time, channel: usize, frame: RadioFrame, packet: Option<(usize, PacketView<'_>)>) {
         let station = frame.from as usize;
         let node = self.channels[channel].get(station).map_or("?", String::as_str);
         let to = self.channels[channel].get(frame.to as usize).map_or("?", String::as_str);
@@ -227,7 +227,15 @@ impl<W: Write> CaptureWriter<W> {
     }
 
     /// A packet is dropped: one that was on its way, or one that never left.
-    fn drop(&mut self, at: Time, link: usize, number: u64, cause: DropCause, flow: usize, shown: &Shown<'_>) {
+    fn drop(
+        &mut self,
+        at: Time,
+        link: usize,
+        number: u64,
+        cause: DropCause,
+        flow: usize,
+        shown: &PacketView<'_>,
+    ) {
         let on_link = self.on_link[link].pop_front_if(|(on_link, _)| *on_link == number);
         if let Some(held) = on_link.and_then(|(_, here)| self.settle(here)) {
             held.comment = dropped(cause, true, &held.comment);

@@ -4,7 +4,7 @@ use anabranch_proto::policy::PolicyError;
 use anabranch_proto::wire::chunk::{AUTH_HEADER, DATA_HEADER, IDATA_HEADER};
 use anabranch_proto::{Config, Endpoint, LocalAddress, NewError, Pairs, Policies};
 
-use super::{Application, SctpAgent, Ways};
+use super::{Application, PathTable, SctpAgent};
 use crate::chance::stream_seed;
 use crate::error::RunError;
 use crate::network::DirectionId;
@@ -86,7 +86,12 @@ fn configs(site: &Site<'_>, sctp: &Sctp) -> [Config; 2] {
 }
 
 /// The addresses and routes there and back.
-fn ways(site: &Site<'_>, [client, server]: [&Config; 2], routes: &mut Routes, first: usize) -> [Ways; 2] {
+fn ways(
+    site: &Site<'_>,
+    [client, server]: [&Config; 2],
+    routes: &mut Routes,
+    first: usize,
+) -> [PathTable; 2] {
     let ends = &site.ends;
     let addresses = |config: &Config| config.addresses.iter().map(|local| local.address).collect::<Vec<_>>();
     let [here, there] = [addresses(client), addresses(server)];
@@ -100,7 +105,7 @@ fn ways(site: &Site<'_>, [client, server]: [&Config; 2], routes: &mut Routes, fi
     let name = |c: usize, s: usize| ends.name(c, s).to_owned();
     let (clients, servers) = (0..here.len(), 0..there.len());
     [
-        Ways {
+        PathTable {
             routes: grid(&ends.client, &ends.server, first + 1),
             names: clients.clone().flat_map(|c| servers.clone().map(move |s| name(c, s))).collect(),
             primary: ends.primary.map(|(c, s)| (here[c], there[s])),
@@ -108,7 +113,7 @@ fn ways(site: &Site<'_>, [client, server]: [&Config; 2], routes: &mut Routes, fi
             local: here.clone(),
             remote: there.clone(),
         },
-        Ways {
+        PathTable {
             routes: grid(&ends.server, &ends.client, first),
             names: servers.flat_map(|s| clients.clone().map(move |c| name(c, s))).collect(),
             primary: None,

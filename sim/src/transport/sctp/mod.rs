@@ -29,7 +29,7 @@ pub(crate) struct SctpAgent {
     closing: bool,
     ended: Option<Ended>,
     application: Application,
-    ways: Ways,
+    ways: PathTable,
     /// The pair of the packet sent last, and its route: those of most others.
     last: Option<(Address, Address, u32)>,
     /// Bytes before every packet: IP, and UDP if any.
@@ -56,7 +56,7 @@ pub(crate) enum Application {
 
 /// The addresses of both ends, and what is between them.
 #[derive(Debug)]
-pub(crate) struct Ways {
+pub(crate) struct PathTable {
     /// This end's.
     pub(crate) local: Vec<Address>,
     /// The other end's, in the order in which they are tried.
@@ -75,7 +75,7 @@ impl SctpAgent {
     pub(crate) fn new(
         endpoint: Endpoint,
         application: Application,
-        ways: Ways,
+        ways: PathTable,
         header: u32,
         wire: bool,
     ) -> Self {
@@ -279,7 +279,7 @@ impl Agent for SctpAgent {
     }
 }
 
-impl Ways {
+impl PathTable {
     fn pair(&self, local: Address, remote: Address) -> Option<usize> {
         let row = self.local.iter().position(|address| *address == local)?;
         let column = self.remote.iter().position(|address| *address == remote)?;
