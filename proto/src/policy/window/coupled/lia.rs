@@ -27,6 +27,7 @@ mod tests {
     use super::COUPLING;
 
     /// 30,000 B at 100 ms and 10,000 B at 50 ms: Σw/rtt = 500,000 B/s, the best w/rtt² is 4·10⁶ B/s² (the second).
+    //= rfc6356#section-3
     #[test]
     fn unequal_paths() {
         let both = [own(path(30_000, 100)), path(10_000, 50)];
