@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
-use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
 use anabranch_net::{Association, PathId, PathReport};
 use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::paths::{name, share, state};
-use crate::output::note;
+use crate::output::{note, on_terminal};
 
 /// How often it is drawn anew.
 const EVERY: Duration = Duration::from_millis(250);
@@ -45,7 +44,7 @@ impl Live {
         let style =
             ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, left {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        let lines = shown && !stderr().is_terminal();
+        let lines = shown && !on_terminal();
         Live { all, bar, paths: BTreeMap::new(), begun: Instant::now(), lines }
     }
 

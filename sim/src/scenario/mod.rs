@@ -141,7 +141,7 @@ pub struct Link {
     pub loss: [Loss; 2],
     /// The largest packet, in bytes with the IP header.
     pub mtu: u32,
-    /// Whether it works at the beginning.
+    /// Whether the link is up at the beginning.
     pub up: bool,
 }
 
@@ -255,7 +255,7 @@ pub enum Loss {
 /// Something that changes at a moment. What is `None` stays.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
-    /// When, from the beginning of the run.
+    /// The time of the change, counted from the beginning of the run.
     pub at: Duration,
     /// The link that changes.
     pub link: String,
@@ -364,6 +364,10 @@ pub struct Sctp {
     pub all_pairs: bool,
     /// Whether packets are encapsulated in UDP (8 bytes more).
     pub udp: bool,
+    /// Whether each path has an independent association of its own, and messages go to whichever has room.
+    pub stripe: bool,
+    /// The receiving application reads so many messages and then none; `None`: all.
+    pub stop_reading_after: Option<u64>,
     /// Messages go to this many streams in turn.
     pub streams: u16,
     /// Whether messages are sent unordered.
@@ -382,6 +386,8 @@ impl Default for Sctp {
             primary: None,
             all_pairs: false,
             udp: false,
+            stripe: false,
+            stop_reading_after: None,
             streams: 1,
             unordered: false,
             reliability: Reliability::Full,
