@@ -302,6 +302,15 @@ choices {
         AllPathsFirst = "all-paths-first",
     } = [DataAtOnce, DataAtOnce, DataAtOnce, AllPathsFirst];
 
+    /// From where a path is asked whose first two HEARTBEATs from one local address were not answered (§5.4), with
+    /// one path a peer address.
+    verification: Verification {
+        /// From the next local address: the pair that was tried may have no way to the peer.
+        NextLocal = "next-local",
+        /// From the same local address.
+        SameLocal = "same-local",
+    } = [NextLocal, NextLocal, NextLocal, SameLocal];
+
     /// What happens when a failed primary answers again (§6.4.1).
     failover: Failover {
         /// New data returns to it.

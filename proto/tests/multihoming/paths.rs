@@ -1,6 +1,6 @@
 //! Which pairs are paths, how they are verified, and what the user can say about them.
 
-use anabranch_proto::rules::Confirmation;
+use anabranch_proto::rules::{Confirmation, Verification};
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::wire::chunk::Heartbeat;
 use anabranch_proto::{Config, Event, LocalAddress, Pairs, PathId, PathState, PolicySpec, Time};
@@ -109,6 +109,23 @@ fn verification_goes_on_more_slowly() {
     bench.pass(ms(60_000));
     let asked: Vec<Time> = bench.heartbeats().into_iter().filter(|h| h.1 == 1).map(|h| h.0).collect();
     assert_eq!(asked, [0, 1, 3, 7, 53].map(|s| at_ms(1000 * s)));
+}
+
+/// `verification`: the alternate is asked at 0, 1 and 3 s, and again at 7 s. After two failures, at 3 s, the local address
+/// is another one, or still the same.
+#[test]
+fn verification() {
+    for (choice, local) in [(Verification::NextLocal, 0), (Verification::SameLocal, 1)] {
+        let mut config = era("rfc9260");
+        config.rules.verification = choice;
+        let mut bench = Bench::new(config, 2);
+        bench.until(at_ms(2999));
+        assert_eq!(bench.view(1).local, address(1, 0), "{choice:?}");
+        bench.until(at_ms(3000));
+        assert_eq!(bench.view(1).local, address(local, 0), "{choice:?}");
+        let asked: Vec<Time> = bench.heartbeats().into_iter().filter(|h| h.1 == 1).map(|h| h.0).collect();
+        assert_eq!(asked, [0, 1, 3].map(|s| at_ms(1000 * s)), "{choice:?}");
+    }
 }
 
 /// Three paths to verify. HB.Max.Burst = 1: one heartbeat at a time, the others an RTO later each; or all.
