@@ -3,7 +3,7 @@
 use super::{Acked, Congestion, Loss, Lost, MakePath, Sibling, Start};
 use crate::Config;
 use crate::policy::{PolicyError, PolicySpec};
-use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut};
+use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut, T3Floor};
 
 pub(super) struct Standard {
     rules: Rules,
@@ -63,6 +63,14 @@ impl Standard {
     /// The lowest ssthresh after a loss.
     pub(super) fn floor(&self) -> u64 {
         u64::from(self.rules.ssthresh_floor) * self.unit
+    }
+
+    /// The lowest ssthresh after a timeout.
+    fn timeout_floor(&self) -> u64 {
+        match self.rules.t3_floor {
+            T3Floor::AsAnyLoss => self.floor(),
+            T3Floor::Two => 2 * self.unit,
+        }
     }
 
     /// Whether the window is taken for fully used.
@@ -130,7 +138,7 @@ impl Congestion for Standard {
             }
             Loss::Timeout => {
                 if self.window > self.unit || self.rules.t3_cut == T3Cut::Always {
-                    self.ssthresh = self.halved();
+                    self.ssthresh = (self.window / 2).max(self.timeout_floor());
                 }
                 self.window = self.unit;
             }
