@@ -18,7 +18,7 @@ use crate::{DONE, INTERRUPTED, table};
 pub(crate) struct Arguments {
     /// The sweep: a TOML file (docs/sweeps.md)
     file: PathBuf,
-    /// The directory for runs.csv, summary.csv and summary.json. A sweep that was ended goes on where it was
+    /// The directory for runs.csv, summary.csv and summary.json. An interrupted sweep in it resumes
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Use N threads instead of one per core; the tables are the same

@@ -28,13 +28,13 @@ use crate::{INTERRUPTED, TERMINATED};
 /// The SCTP port of a listener, unless it is told another.
 const PORT: u16 = 5000;
 
-/// What carries the packets, and how the protocol works.
+/// The carrier of the packets, and the parameters of the protocol.
 #[derive(clap::Args)]
 pub(crate) struct Transport {
-    /// The UDP port of the listener (RFC 6951); a client's own is any that is free
+    /// The UDP port of the listener (RFC 6951); a client uses any free port
     #[arg(long, value_name = "PORT", default_value_t = UDP_PORT)]
     udp: u16,
-    /// SCTP directly on IP, without UDP: for those who may open raw sockets
+    /// Send SCTP directly over IP, without UDP; needs the right to open raw sockets
     #[arg(long, conflicts_with = "udp")]
     raw: bool,
     /// The SCTP port of the listener
@@ -46,10 +46,10 @@ pub(crate) struct Transport {
     /// The route of retransmissions (`anabranch policies`): short for --set retransmit=POLICY
     #[arg(long, value_name = "POLICY")]
     retransmit: Option<String>,
-    /// Authenticate with the shared key in this file (RFC 4895), which both ends must have
+    /// Authenticate with the shared key in this file (RFC 4895); both ends need it
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Hand the kernel each packet alone: captures on this host show them as they leave
+    /// Hand each packet to the kernel separately, so that captures on this host show single packets
     #[arg(long)]
     no_gso: bool,
 }

@@ -23,25 +23,25 @@ pub(crate) struct Arguments {
     /// How long each direction sends
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     pub(super) seconds: f64,
-    /// Streams that messages go to in turn
+    /// The number of streams that messages use in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) streams: u16,
-    /// Bytes of a message; those of 8 bytes and more say when they were sent, so that delays are known
+    /// Bytes per message; messages of at least 8 bytes carry their sending time, so that delays can be measured
     #[arg(long, value_name = "B", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub(super) message_size: u32,
-    /// User data of each association's application in each direction, as `10 Mbit/s` [default: as much as is taken]
+    /// The rate of user data of each association in each direction, such as `10 Mbit/s` [default: unlimited]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(super) rate: Option<u64>,
-    /// Only back: the listener sends
+    /// Measure only server→client
     #[arg(long)]
     reverse: bool,
     /// Both directions at once, instead of one after the other
     #[arg(long, conflicts_with = "reverse")]
     both: bool,
-    /// Associations at once, each from a UDP port of its own
+    /// The number of parallel associations, each with its own UDP port
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
     pub(super) parallel: u16,
-    /// Print what was carried in every interval, in seconds or with a unit; --json has them in any case
+    /// Print a line per interval, in seconds or with a unit; --json always includes intervals
     #[arg(long, value_name = "TIME", value_parser = waiting)]
     interval: Option<Duration>,
 }

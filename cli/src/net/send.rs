@@ -18,14 +18,14 @@ use crate::{DONE, FAILED};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The file
+    /// The file to send
     file: PathBuf,
     #[command(flatten)]
     client: Client,
-    /// Show the rate and state of each path while it is sent
+    /// Show the rate and state of each path during the transfer
     #[arg(long)]
     progress: bool,
-    /// How long the intervals are of which --json tells, in seconds or with a unit
+    /// The length of the intervals in --json, in seconds or with a unit
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = waiting)]
     interval: Duration,
 }
@@ -42,7 +42,7 @@ Ctrl-C ends the association gracefully, a second Ctrl-C at once; what had arrive
 Exit status: 0 the other end has the file and its hash is right, 2 the input was wrong, 130 interrupted, 143
 ended by SIGTERM, 1 anything else.";
 
-/// What became of the file.
+/// The result of a transfer.
 enum Outcome {
     Sent(SentFile),
     Failed(SendError),

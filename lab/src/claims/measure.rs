@@ -92,7 +92,7 @@ pub(super) const KEYS: &[Key<Draft<MeasureDraft>>] = &[
         name: "name",
         takes: "string",
         default: Default::Required,
-        doc: "What it is called.",
+        doc: "The name.",
         read: |draft, at| at.string().map(|name| draft.of.name = name.to_owned()),
     },
     Key {
@@ -125,7 +125,7 @@ pub(super) const KEYS: &[Key<Draft<MeasureDraft>>] = &[
         name: "since",
         takes: "mark",
         default: Default::Text("the beginning of the run"),
-        doc: "From when `time` is counted.",
+        doc: "The mark from which `time` is counted.",
         read: |draft, at| draft.mark(at).map(|mark| draft.of.since = Some(mark)),
     },
     Key {
@@ -139,28 +139,28 @@ pub(super) const KEYS: &[Key<Draft<MeasureDraft>>] = &[
         name: "flow",
         takes: "name",
         default: Default::Text("the first"),
-        doc: "Whose sender notes the quantity.",
+        doc: "The flow whose sender reports the quantity.",
         read: |draft, at| at.name().map(|flow| draft.of.flow = Some(flow)),
     },
     Key {
         name: "path",
         takes: "path",
         default: Default::Text("none"),
-        doc: "Of which path. A quantity of a path needs it.",
+        doc: "The path. A quantity of a path requires it.",
         read: |draft, at| at.string().map(|path| draft.of.path = Some(path.to_owned())),
     },
     Key {
         name: "at",
         takes: "mark",
         default: Default::Text("none"),
-        doc: "When `quantity` is read: what was noted last, up to this mark.",
+        doc: "The mark at which `quantity` is read: its last value up to then.",
         read: |draft, at| draft.mark(at).map(|mark| draft.of.at = Some(mark)),
     },
     Key {
         name: "extreme",
         takes: "`\"lowest\"`, `\"highest\"`",
         default: Default::Text("none"),
-        doc: "Which value of `quantity`, of those between `from` and `to`.",
+        doc: "Which of the values of `quantity` between `from` and `to`.",
         read: |draft, at| {
             at.one_of("choice", &["lowest", "highest"])
                 .map(|which| draft.of.extreme = Some(which == "highest"))
@@ -170,21 +170,21 @@ pub(super) const KEYS: &[Key<Draft<MeasureDraft>>] = &[
         name: "count",
         takes: "event",
         default: Default::Text("not a count"),
-        doc: "How many such events there are between `from` and `to`, both included.",
+        doc: "The number of such events between `from` and `to`, both included.",
         read: |draft, at| mark::event(at, &draft.marks).map(|event| draft.of.count = Some(event)),
     },
     Key {
         name: "from",
         takes: "mark",
         default: Default::Text("the beginning of the run"),
-        doc: "Where `extreme` or `count` begins.",
+        doc: "The mark at which `extreme` or `count` begins.",
         read: |draft, at| draft.mark(at).map(|mark| draft.of.from = Some(mark)),
     },
     Key {
         name: "to",
         takes: "mark",
         default: Default::Text("the end of the run"),
-        doc: "Where `extreme` or `count` ends.",
+        doc: "The mark at which `extreme` or `count` ends.",
         read: |draft, at| draft.mark(at).map(|mark| draft.of.to = Some(mark)),
     },
 ];

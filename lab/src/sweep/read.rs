@@ -57,21 +57,21 @@ const KEYS: &[Key<Draft>] = &[
         name: "measure",
         takes: "table",
         default: Default::Required,
-        doc: "What is measured: a name for the tables, and an entry of the result, as `time = \"flows.download.completion\"`. True counts as 1, false as 0.",
+        doc: "The measures: a name for the tables and an entry of the result each, such as `time = \"flows.download.completion\"`. True counts as 1, false as 0.",
         read: |draft, at| measures(at).map(|measures| draft.measures = measures),
     },
     Key {
         name: "until",
         takes: "table",
         default: Default::Text("all seeds"),
-        doc: "When a cell has enough seeds: `{ time = \"2 %\" }`, if half the width of the 95 % interval of the mean is at most so much of the mean. At least 10 seeds; judged in their order.",
+        doc: "The precision at which a cell has enough seeds: `{ time = \"2 %\" }`, if half the width of the 95 % interval of the mean is at most so much of the mean. At least 10 seeds; judged in their order.",
         read: |draft, at| until(at, &draft.measures).map(|until| draft.until = until),
     },
     Key {
         name: "compare",
         takes: "one of the keys varied",
         default: Default::Text("no comparison"),
-        doc: "The cells of this key's later values are compared with the cell of its first, by the differences between runs of the same seed.",
+        doc: "The cells with the second and later values of this key are compared with the cell of the first value, by paired differences of the same seeds.",
         read: |draft, at| {
             let key = at.string()?;
             let keys = draft.vary.iter().map(|axis| axis.key.as_str());

@@ -144,7 +144,7 @@ impl<'d> At<'d> {
             [there, back] => Ok([read(there)?, read(back)?]),
             items => Err(self
                 .error(format!("expected one value, or one for each direction, found {}", items.len()))
-                .hint("[there, back]: the first is the direction from the first node of `between`")),
+                .hint("[forward, backward]: the first is the direction from the first node of `between`")),
         }
     }
 

@@ -141,7 +141,7 @@ pub struct Link {
     pub loss: [Loss; 2],
     /// The largest packet, in bytes with the IP header.
     pub mtu: u32,
-    /// Whether it works at the beginning.
+    /// Whether the link is up at the beginning.
     pub up: bool,
 }
 
@@ -255,7 +255,7 @@ pub enum Loss {
 /// Something that changes at a moment. What is `None` stays.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
-    /// When, from the beginning of the run.
+    /// The time of the change, counted from the beginning of the run.
     pub at: Duration,
     /// The link that changes.
     pub link: String,
