@@ -4,6 +4,7 @@ mod catalogue;
 mod explain;
 mod figure;
 mod flat;
+mod merge;
 mod model;
 mod net;
 mod output;
@@ -48,6 +49,8 @@ enum Command {
     Run(run::Arguments),
     /// Run every cell of a grid with many seeds and summarise them; an interrupted sweep resumes
     Sweep(sweep::Arguments),
+    /// Merge the shards of a sweep into its tables
+    Merge(merge::Arguments),
     /// Print a capture file, one line per packet
     Explain(explain::Arguments),
     /// Reproduce publications: run their experiments and judge their claims
@@ -76,6 +79,7 @@ fn main() -> ExitCode {
     let status = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Sweep(arguments) => sweep::sweep(&arguments),
+        Command::Merge(arguments) => merge::merge(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Script(arguments) => script::script(&arguments),

@@ -456,6 +456,12 @@ fn connection(tcp: &Tcp) -> Table {
 /// What only a flow over SCTP has.
 fn association(table: &mut Table, sctp: &Sctp) {
     put(table, "udp", sctp.udp);
+    if sctp.stripe {
+        put(table, "stripe", true);
+    }
+    if let Some(messages) = sctp.stop_reading_after {
+        put(table, "stop_reading_after", i64::try_from(messages).unwrap_or(i64::MAX));
+    }
     put(table, "streams", i64::from(sctp.streams));
     put(table, "unordered", sctp.unordered);
     put(table, "immediate", sctp.immediate);

@@ -368,6 +368,10 @@ pub struct Sctp {
     pub all_pairs: bool,
     /// Whether packets are encapsulated in UDP (8 bytes more).
     pub udp: bool,
+    /// Whether each path has an independent association of its own, and messages go to whichever has room.
+    pub stripe: bool,
+    /// The receiving application reads so many messages and then none; `None`: all.
+    pub stop_reading_after: Option<u64>,
     /// Messages go to this many streams in turn.
     pub streams: u16,
     /// Whether messages are sent unordered.
@@ -386,6 +390,8 @@ impl Default for Sctp {
             primary: None,
             all_pairs: false,
             udp: false,
+            stripe: false,
+            stop_reading_after: None,
             streams: 1,
             unordered: false,
             reliability: Reliability::Full,
