@@ -43,14 +43,14 @@ pub(crate) fn trace(arguments: &Arguments) -> u8 {
     let file = arguments.file.display();
     let text = match std::fs::read_to_string(&arguments.file) {
         Ok(text) => text,
-        Err(error) => return refuse(&format!("{file}: {error}")),
+        Err(error) => return refuse(format!("{file}: {error}")),
     };
     let trace = match Trace::parse(&text) {
         Ok(trace) => trace,
-        Err(bad) => return refuse(&format!("{file}:{}: {}", bad.line, bad.message)),
+        Err(bad) => return refuse(format!("{file}:{}: {}", bad.line, bad.message)),
     };
     if arguments.window.is_zero() || arguments.window > trace.period() {
-        return refuse(&format!(
+        return refuse(format!(
             "--window must be above 0 and at most {:?}, the length of the trace",
             trace.period()
         ));
