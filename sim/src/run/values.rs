@@ -158,6 +158,11 @@ fn change(number: usize, change: &Change, scenario: &Scenario) -> Result<(), Run
         let why = "only a link's own queue is said in bandwidth-delay products";
         return at(Item::Change(number), Err(("queue", why)));
     }
+    let traced = scenario.links.iter().any(|link| link.name == change.link && link.traced != [None, None]);
+    if traced && change.rate.is_some() {
+        let why = "the rate of this link is a trace, which nothing else changes";
+        return at(Item::Change(number), Err(("rate", why)));
+    }
     let judgement = change.rate.as_ref().map_or(Ok(()), rates);
     at(Item::Change(number), judgement.and_then(|()| change.loss.as_ref().map_or(Ok(()), losses)))
 }
