@@ -7,8 +7,8 @@ use anabranch_proto::rules::Burst;
 use anabranch_proto::wire::chunk::{Bare, Data, GapBlock, Heartbeat, Init, Sack};
 use anabranch_proto::wire::{Address, Chunk, Ecn, Packet, Param, Ports};
 use anabranch_proto::{
-    AssociationId, Config, Duration, Endpoint, Event, Incoming, Message, Note, NoteKind, Output, PathId,
-    PathState, PathView, Policies, Reason, SendError, Ssn, Time, Tsn,
+    AssociationId, Config, Duration, Endpoint, Event, Incoming, Message, Note, NoteKind, Output, Parameters,
+    PathId, PathState, PathView, Policies, Reason, SendError, Ssn, Time, Tsn,
 };
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -48,7 +48,8 @@ pub fn at_ms(n: u64) -> Time {
 
 /// The era's parameters, without jitter, and without a burst limit: that has tests of its own.
 pub fn era(name: &str) -> Config {
-    let mut config = Config { heartbeat_jitter: false, ..Config::era(name).expect("an era") };
+    let mut config =
+        Config::era(name).expect("an era").with(|parameters| parameters.heartbeat_jitter = false);
     config.rules.burst = Burst::Off;
     config
 }
@@ -76,7 +77,13 @@ impl Bench {
 
     /// The same with every path confirmed, by answers that took `rtt`.
     pub fn confirmed(config: Config, paths: usize, rtt: Duration) -> Bench {
-        let mut bench = Bench::new(Config { heartbeat_max_burst: u32::MAX, ..config }, paths);
+        let mut bench = Bench::new(
+            Config {
+                parameters: Parameters { heartbeat_max_burst: u32::MAX, ..config.parameters },
+                ..config
+            },
+            paths,
+        );
         bench.pass(rtt);
         bench.answer_heartbeats(|_| true);
         assert!(bench.paths().iter().all(|p| p.state == PathState::Active));
