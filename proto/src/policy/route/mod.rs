@@ -80,6 +80,8 @@ pub enum Why {
     Timeout,
     /// The peer's window is closed, and this asks whether it still is.
     WindowProbe,
+    /// It is in flight on another path, and chunks behind it fill a buffer. No route is asked for such a copy.
+    Reinjected,
 }
 
 /// Where data goes when the path `last` is not to be used: the next active path that is up; none being active, the
