@@ -438,8 +438,24 @@ pub enum NoteKind {
         /// To this TSN.
         cumulative: Tsn,
     },
-    /// The cause for which user data waits has changed; `None`: it does not wait.
-    Blocked(Option<Blocked>),
+    /// A new DATA chunk was taken.
+    Received {
+        /// The path that it came by.
+        path: PathId,
+        /// Its TSN.
+        tsn: Tsn,
+        /// Bytes of the chunk.
+        size: u32,
+        /// The Cumulative TSN with it.
+        cumulative: Tsn,
+    },
+    /// The cause for which user data waits has changed, or the path to blame.
+    Blocked {
+        /// The cause; `None`: it does not wait.
+        cause: Option<Blocked>,
+        /// Of a buffer that is full, at either end: the path that carried the lowest outstanding TSN last.
+        by: Option<PathId>,
+    },
 }
 
 /// Why user data waits.
