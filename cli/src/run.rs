@@ -23,14 +23,14 @@ use crate::{DONE, INTERRUPTED, flat, summary};
 pub(crate) struct Arguments {
     /// The scenario: a TOML file (docs/scenario.md; `anabranch keys`)
     file: PathBuf,
-    /// The root of all chance, instead of the file's
+    /// The random seed, instead of that of the file
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Run with N seeds: the first and those that follow it. The table has their mean, 95 % interval and standard
+    /// Run with N consecutive seeds. The table shows the mean, 95 % interval and standard
     /// deviation
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: u64,
-    /// With several seeds, a row for each run instead of one for all
+    /// With several seeds, print one row per run instead of a summary
     #[arg(long)]
     each: bool,
     /// Set a key before the file is read; tables are addressed by their name. The value is TOML if it
@@ -40,10 +40,10 @@ pub(crate) struct Arguments {
     /// Run with each of these values; given several times, with every combination
     #[arg(long, value_name = "KEY=A,B,…")]
     vary: Vec<Variation>,
-    /// Use N threads instead of one a core; results are the same
+    /// Use N threads instead of one per core; the results are the same
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Print a JSON list with one object a run, in SI units
+    /// Print a JSON list with one object per run, in SI units
     #[arg(long)]
     json: bool,
     /// Write the results to this file as CSV too, one row per run and flow

@@ -57,9 +57,7 @@ fn values(noted: &Noted, range: std::ops::Range<usize>, recording: &Recording) -
     let flow = recording.flow(noted.flow.as_deref());
     let path = noted.path.as_ref().and_then(|path| recording.paths.iter().position(|name| name == path));
     let quantity = noted.quantity;
-    recording.entries[range]
-        .iter()
-        .filter_map(move |entry| Some(recording.value(entry, quantity, flow?, path)? as f64))
+    recording.entries[range].iter().filter_map(move |entry| recording.value(entry, quantity, flow?, path))
 }
 
 /// The entries between two marks; none if one of them did not happen.
@@ -142,7 +140,7 @@ pub(super) const KEYS: &[Key<Draft<MeasureDraft>>] = &[
     },
     Key {
         name: "quantity",
-        takes: "`\"peer_window\"`, `\"cwnd\"`, `\"ssthresh\"`, `\"flight\"`",
+        takes: mark::QUANTITIES,
         default: Default::Text("not a quantity"),
         doc: "A quantity: `at` a mark, or its `extreme`.",
         read: |draft, at| mark::quantity(at).map(|quantity| draft.of.quantity = Some(quantity)),
@@ -218,13 +216,14 @@ pub(super) fn measure(at: &At<'_>, marks: &[String]) -> Result<Measure> {
         (Some(path), ..) => (of.unit.unwrap_or(Unit::Count), MeasureSource::Result { path, per: of.per }),
         (_, Some(mark), ..) => (Unit::Seconds, MeasureSource::Time { mark, since: of.since }),
         (_, _, Some(quantity), _) => {
+            let unit_of_quantity = quantity.unit();
             let quantity = mark::noted(at, quantity, of.flow, of.path)?;
             let of = match (of.at, of.extreme) {
                 (Some(mark), None) => MeasureSource::At { quantity, mark },
                 (None, Some(highest)) => MeasureSource::Extreme { quantity, highest, between },
                 _ => return Err(at.error("a quantity is read `at` a mark, or at its `extreme`")),
             };
-            (Unit::Bytes, of)
+            (unit_of_quantity, of)
         }
         (.., Some(event)) => (Unit::Count, MeasureSource::Count { event, between }),
         _ => return Err(at.error("a measure is one of `result`, `time`, `quantity` and `count`")),

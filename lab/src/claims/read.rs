@@ -434,7 +434,7 @@ pub(super) const FIGURE_KEYS: &[Key<Draft<FigureDraft>>] = &[
     },
     Key {
         name: "quantity",
-        takes: "`\"peer_window\"`, `\"cwnd\"`, `\"ssthresh\"`, `\"flight\"`",
+        takes: super::mark::QUANTITIES,
         default: Default::Required,
         doc: "The quantity of the lower chart.",
         read: |draft, at| mark::quantity(at).map(|quantity| draft.of.quantity = Some(quantity)),

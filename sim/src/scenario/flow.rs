@@ -158,6 +158,26 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         },
     },
     Key {
+        name: "stop_reading_after",
+        takes: "count",
+        default: Default::Text("all are read"),
+        doc: "The receiving application reads so many messages, then none: the receive buffer fills, and the association stays open until `stop`.",
+        read: |draft, at| {
+            sctp_flow(draft, at)?.stop_reading_after = Some(at.count(0..=1 << 50)?);
+            Ok(())
+        },
+    },
+    Key {
+        name: "stripe",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "AppStripe: an independent association a path, each with the whole buffers and each taking the next message when it has room. The results are the flow's totals, and `paths` by association.",
+        read: |draft, at| {
+            sctp_flow(draft, at)?.stripe = at.boolean()?;
+            Ok(())
+        },
+    },
+    Key {
         name: "udp",
         takes: "boolean",
         default: Default::Value("false"),
