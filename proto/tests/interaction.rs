@@ -7,7 +7,6 @@
 
 mod support;
 
-use anabranch_proto::rules::Confirmation;
 use anabranch_proto::{AssociationId, Config, Duration, Event, Message, Pairs, PolicySpec, Rules, SendError};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -261,13 +260,9 @@ fn set_apart(configs: &mut [Config; 2], chance: &mut ChaCha8Rng) {
 }
 
 fn random_config(chance: &mut ChaCha8Rng) -> Config {
-    let (_, mut rules) = Rules::ERAS[below(chance, 4) as usize];
+    let (_, rules) = Rules::ERAS[below(chance, 4) as usize];
     let retransmit = ["same", "alternate", "timeout-alternate"][below(chance, 3) as usize];
     let pairs = if below(chance, 3) == 0 { Pairs::All } else { Pairs::OnePerPeer };
-    if pairs == Pairs::All {
-        // Most pairs have no route here, and by ns-2's rule data would wait for them for ever.
-        rules.confirmation = Confirmation::DataAtOnce;
-    }
     Config {
         rules,
         fast: PolicySpec::named(retransmit),
