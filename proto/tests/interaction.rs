@@ -8,11 +8,15 @@
 
 mod support;
 
+<<<<<<< HEAD
 use anabranch_proto::rules::Confirmation;
 use anabranch_proto::{
     AssociationId, Config, Duration, Event, Mechanisms, Message, Pairs, Policies, PolicySpec, Rules,
     SendError,
 };
+=======
+use anabranch_proto::{AssociationId, Config, Duration, Event, Message, Pairs, PolicySpec, Rules, SendError};
+>>>>>>> main
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use support::expected::Expected;
@@ -324,13 +328,9 @@ fn set_cmt(config: &mut Config, chance: &mut ChaCha8Rng) {
 }
 
 fn random_config(chance: &mut ChaCha8Rng) -> Config {
-    let (_, mut rules) = Rules::ERAS[below(chance, 4) as usize];
+    let (_, rules) = Rules::ERAS[below(chance, 4) as usize];
     let retransmit = ["same", "alternate", "timeout-alternate"][below(chance, 3) as usize];
     let pairs = if below(chance, 3) == 0 { Pairs::All } else { Pairs::OnePerPeer };
-    if pairs == Pairs::All {
-        // Most pairs have no route here, and by ns-2's rule data would wait for them for ever.
-        rules.confirmation = Confirmation::DataAtOnce;
-    }
     Config {
         rules,
         fast: PolicySpec::named(retransmit),

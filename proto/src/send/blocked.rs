@@ -45,9 +45,7 @@ impl BlockedClock {
         if let Some(by) = self.by {
             around.paths.view_mut(by).blocks += around.now.since(self.since);
         }
-        if cause != self.cause {
-            around.notes.add(around.now, || NoteKind::Blocked(cause));
-        }
+        around.notes.add(around.now, || NoteKind::Blocked { cause, by });
         (self.cause, self.by, self.since) = (cause, by, around.now);
     }
 
