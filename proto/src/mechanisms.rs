@@ -118,7 +118,6 @@ choices {
         Resend = "resend",
     } = [Nothing];
 
-<<<<<<< HEAD
     /// Whether each path may fill only its share of a buffer: one over the number of active paths.
     buffer_split: BufferSplit {
         /// Any path may fill all of it.
@@ -167,14 +166,15 @@ choices {
         /// It is not.
         Off = "off",
         /// It is.
-=======
+        On = "on",
+    } = [Off];
+
     /// Whether a HEARTBEAT follows when T3-rtx expires and another path is in order: its answer measures the path, whose
     /// RTO would stay doubled while it carries retransmissions only.
     heartbeat_after_timeout: HeartbeatAfterTimeout {
         /// None does.
         Off = "off",
         /// One goes to the path that has timed out.
->>>>>>> main
         On = "on",
     } = [Off];
 

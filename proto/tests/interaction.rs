@@ -8,15 +8,10 @@
 
 mod support;
 
-<<<<<<< HEAD
-use anabranch_proto::rules::Confirmation;
 use anabranch_proto::{
     AssociationId, Config, Duration, Event, Mechanisms, Message, Pairs, Policies, PolicySpec, Rules,
     SendError,
 };
-=======
-use anabranch_proto::{AssociationId, Config, Duration, Event, Message, Pairs, PolicySpec, Rules, SendError};
->>>>>>> main
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use support::expected::Expected;
@@ -304,12 +299,8 @@ fn set_apart(configs: &mut [Config; 2], chance: &mut ChaCha8Rng) {
 
 /// CMT with its mechanisms, routes and windows at random.
 fn set_cmt(config: &mut Config, chance: &mut ChaCha8Rng) {
-    let confirmation = config.rules.confirmation;
     config.rules = Rules::ERAS[below(chance, 4) as usize].1;
     *config = std::mem::take(config).with_cmt();
-    if config.pairs == Pairs::All {
-        config.rules.confirmation = confirmation;
-    }
     for (key, choices) in Mechanisms::CHOICES {
         if below(chance, 3) == 0 {
             let choice = choices[below(chance, choices.len() as u64) as usize];
@@ -325,6 +316,7 @@ fn set_cmt(config: &mut Config, chance: &mut ChaCha8Rng) {
     config.window = one_of(&windows);
     config.pf_max_retrans = [None, Some(0), Some(1)][below(chance, 3) as usize];
     config.pf_window = [None, Some(2)][below(chance, 2) as usize];
+    config.heartbeat_max_burst = 9;
 }
 
 fn random_config(chance: &mut ChaCha8Rng) -> Config {

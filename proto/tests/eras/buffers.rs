@@ -283,13 +283,13 @@ fn penalise() {
         bench.pass(ms(50));
         sack_holding(&mut bench, 2, 6, &[(11, 12)]);
         let window = |bench: &Bench| bench.view(0).window;
-        assert_eq!(window(&bench), 4 * CHUNK >> halvings, "{choice}");
+        assert_eq!(window(&bench), (4 * CHUNK) >> halvings, "{choice}");
         bench.pass(ms(99));
         bench.sack(6, &[(11, 12)]);
-        assert_eq!(window(&bench), 4 * CHUNK >> halvings, "{choice}: within a round trip");
+        assert_eq!(window(&bench), (4 * CHUNK) >> halvings, "{choice}: within a round trip");
         bench.pass(ms(1));
         bench.sack(6, &[(11, 12)]);
-        assert_eq!(window(&bench), 4 * CHUNK >> (2 * halvings), "{choice}: after one");
+        assert_eq!(window(&bench), (4 * CHUNK) >> (2 * halvings), "{choice}: after one");
         assert!(bench.view(1).window >= 4 * CHUNK, "{choice}");
     }
 }

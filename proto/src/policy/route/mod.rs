@@ -155,6 +155,7 @@ mod tests {
             chunks: 0,
             fast_retransmissions: 0,
             timeout_retransmissions: 0,
+            reinjected: 0,
             blocks: Duration::ZERO,
         }
     }
