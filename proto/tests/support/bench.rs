@@ -7,8 +7,8 @@ use anabranch_proto::rules::Burst;
 use anabranch_proto::wire::chunk::{Bare, Data, GapBlock, Heartbeat, Init, Sack};
 use anabranch_proto::wire::{Address, Chunk, Ecn, Packet, Param, Ports};
 use anabranch_proto::{
-    AssociationId, Config, Duration, Endpoint, Event, Incoming, Message, Note, NoteKind, Output, Parameters,
-    PathId, PathState, PathView, Policies, Reason, SendError, Ssn, Time, Tsn,
+    AssociationId, Config, Duration, Endpoint, Event, Incoming, Message, Note, NoteKind, Output, PathId,
+    PathState, PathView, Policies, Reason, SendError, Ssn, Time, Tsn,
 };
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -62,14 +62,23 @@ impl Bench {
 
     /// The same with a peer that answers the INIT with these parameters too.
     pub fn with(config: Config, paths: usize, params: impl FnOnce(&Init) -> Vec<Param>) -> Bench {
+        Bench::announced(config, paths, 1 << 20, params)
+    }
+
+    /// The same with a peer whose receive buffer has so many bytes.
+    fn announced(
+        config: Config,
+        paths: usize,
+        a_rwnd: u32,
+        params: impl FnOnce(&Init) -> Vec<Param>,
+    ) -> Bench {
         let config = Config { first_tsn: Some(1), ..at(0, paths, &config) };
         let mut end = Endpoint::new(config, Policies::default(), [9; 32]).expect("a usable configuration");
         end.set_notes(true);
         let to: Vec<_> = (0..paths).map(|path| address(path, 1)).collect();
         let id = end.connect(Time::ZERO, PORT + 1, &to).expect("a path");
         let (sent, events, notes) = Default::default();
-        let mut bench =
-            Bench { end, id, now: Time::ZERO, sent, events, notes, tag: 0, a_rwnd: 1 << 20, wake: None };
+        let mut bench = Bench { end, id, now: Time::ZERO, sent, events, notes, tag: 0, a_rwnd, wake: None };
         bench.drain();
         bench.set_up(paths, params);
         bench
@@ -77,13 +86,13 @@ impl Bench {
 
     /// The same with every path confirmed, by answers that took `rtt`.
     pub fn confirmed(config: Config, paths: usize, rtt: Duration) -> Bench {
-        let mut bench = Bench::new(
-            Config {
-                parameters: Parameters { heartbeat_max_burst: u32::MAX, ..config.parameters },
-                ..config
-            },
-            paths,
-        );
+        Bench::confirmed_with(config, paths, rtt, 1 << 20)
+    }
+
+    /// The same with a peer whose receive buffer has so many bytes.
+    pub fn confirmed_with(config: Config, paths: usize, rtt: Duration, a_rwnd: u32) -> Bench {
+        let config = config.with(|parameters| parameters.heartbeat_max_burst = u32::MAX);
+        let mut bench = Bench::announced(config, paths, a_rwnd, |_| Vec::new());
         bench.pass(rtt);
         bench.answer_heartbeats(|_| true);
         assert!(bench.paths().iter().all(|p| p.state == PathState::Active));
