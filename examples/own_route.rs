@@ -9,6 +9,7 @@ use anabranch_sim::scenario::Document;
 use anabranch_sim::{RunOptions, run};
 
 /// The path with the shortest smoothed round trip among those that carry data.
+#[derive(Clone, Debug)]
 struct Shortest;
 
 impl Route for Shortest {

@@ -1,6 +1,7 @@
 //! A congestion window of one's own: it never changes. What that does to a queue is seen beside RFC 9260's window.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use anabranch_proto::policy::window::{Congestion, MakePath, Start};
 use anabranch_proto::policy::{PolicyError, PolicySpec, Setting};
@@ -9,6 +10,7 @@ use anabranch_sim::scenario::Document;
 use anabranch_sim::{RunOptions, run};
 
 /// So many bytes, whatever happens.
+#[derive(Clone, Debug)]
 struct Fixed(u64);
 
 impl Congestion for Fixed {
@@ -24,7 +26,7 @@ fn make(spec: &PolicySpec, _: &Config) -> Result<MakePath, PolicyError> {
         return Err(spec.refuse("it needs the setting `packets`, a number"));
     };
     let packets = *packets as u64;
-    Ok(Box::new(move |start: Start| Box::new(Fixed(packets * start.unit))))
+    Ok(Arc::new(move |start: Start| Box::new(Fixed(packets * start.unit))))
 }
 
 const SCENARIO: &str = r#"

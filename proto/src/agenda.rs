@@ -7,7 +7,7 @@ use crate::Time;
 
 /// The earliest deadline known of every association. An entry may be early, never late: a deadline that
 /// moves back (as T3-rtx does with every SACK) costs nothing until the old one comes.
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Agenda {
     heap: BinaryHeap<Reverse<(Time, usize)>>,
     /// The entry in force, by association.

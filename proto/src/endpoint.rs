@@ -10,16 +10,18 @@ mod tests;
 pub use parameters::Status;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+use rand_core::Rng;
 
 use places::Associations;
 
 use crate::agenda::Agenda;
 use crate::association::{Association, AssociationParts, new_tag};
+use crate::chance::Chance;
+use crate::digest::Digest;
 use crate::handshake::cookie::Secrets;
 use crate::policy::PolicyError;
 use crate::shutdown::State;
@@ -36,10 +38,13 @@ fn begins(chunk: &Chunk) -> bool {
 }
 
 /// One SCTP port at one or more addresses.
+///
+/// A copy has the same state: it does the same from then on, if the same happens to it.
+#[derive(Clone)]
 pub struct Endpoint {
     config: Arc<Config>,
     policies: Policies,
-    chance: ChaCha8Rng,
+    chance: Chance,
     secrets: Secrets,
     listening: bool,
     notes: bool,
@@ -72,6 +77,7 @@ impl std::fmt::Debug for Endpoint {
 }
 
 /// A local address whose socket takes no packets now.
+#[derive(Clone, Debug)]
 struct FullSocket {
     local: Address,
     /// The associations that know: they have been polled since, and may be waiting.
@@ -103,7 +109,7 @@ impl Endpoint {
     /// An endpoint; all its chance comes from `seed`.
     pub fn new(config: Config, policies: Policies, seed: [u8; 32]) -> Result<Self, NewError> {
         let config = checked(config, &policies)?;
-        let mut chance = ChaCha8Rng::from_seed(seed);
+        let mut chance = Chance::from_seed(seed);
         let secrets = Secrets::new(&mut chance);
         Ok(Endpoint {
             config: Arc::new(config),
@@ -121,6 +127,37 @@ impl Endpoint {
             agenda: Agenda::default(),
             answers: VecDeque::new(),
         })
+    }
+
+    /// A number for the whole state: associations, policies and streams of chance included. Endpoints in the same state have
+    /// the same number, on every machine; a copy has its original's. It is made by writing all of it out, which takes time in
+    /// proportion to what is held.
+    pub fn state_hash(&self) -> u64 {
+        let mut digest = Digest::default();
+        // Every field is named, so that none can be forgotten; makers of policies do not change.
+        let Endpoint {
+            config,
+            policies: _,
+            chance,
+            secrets,
+            listening,
+            notes,
+            associations,
+            by_tag,
+            last,
+            by_peer,
+            ready,
+            full,
+            agenda,
+            answers,
+        } = self;
+        let written = write!(
+            digest,
+            "{config:?} {chance:?} {secrets:?} {listening} {notes} {associations:?} {by_tag:?} {last:?} {by_peer:?} \
+             {ready:?} {full:?} {agenda:?} {answers:?}"
+        );
+        written.expect("a digest takes everything");
+        digest.value()
     }
 
     /// Switches notes on or off.
@@ -480,7 +517,7 @@ impl Endpoint {
             now,
             config: &self.config,
             policies: &self.policies,
-            chance: ChaCha8Rng::from_seed(seed),
+            chance: Chance::from_seed(seed),
             notes: self.notes,
         }
     }

@@ -17,8 +17,10 @@
 
 mod agenda;
 mod association;
+mod chance;
 mod config;
 pub mod control;
+mod digest;
 mod endpoint;
 mod extension;
 mod handshake;

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use crate::output::{Note, NoteKind};
 use crate::{AssociationId, Time};
 
+#[derive(Clone, Debug)]
 pub(crate) struct Notes {
     association: AssociationId,
     on: bool,

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use rand_chacha::ChaCha8Rng;
 
+use crate::chance::Chance;
 use crate::extension::Extended;
 use crate::notes::Notes;
 use crate::output::{Event, LostReason, Message, Output, Purpose, SendError, Statistics};
@@ -32,10 +33,11 @@ pub(crate) use local::next_local;
 pub(crate) use setup::{AssociationParts, first_tsn, new_tag};
 
 /// One association.
+#[derive(Clone, Debug)]
 pub(crate) struct Association {
     pub(crate) id: AssociationId,
     pub(crate) config: Arc<Config>,
-    chance: ChaCha8Rng,
+    chance: Chance,
     pub(crate) state: State,
     pub(crate) local_tag: u32,
     pub(crate) peer_tag: u32,
@@ -45,7 +47,7 @@ pub(crate) struct Association {
     pub(crate) named: Vec<Address>,
     /// Streams that we may send on, and the peer may.
     pub(crate) streams: (u16, u16),
-    window: MakePath,
+    window: Windows,
     pub(crate) paths: Paths,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
@@ -74,7 +76,26 @@ pub(crate) struct Association {
     pub(crate) extended: Option<Box<Extended>>,
 }
 
+/// Makes the windows of paths.
+#[derive(Clone)]
+struct Windows(MakePath);
+
+impl std::ops::Deref for Windows {
+    type Target = MakePath;
+
+    fn deref(&self) -> &MakePath {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for Windows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Windows")
+    }
+}
+
 /// A control chunk under a timer: T1-init, T1-cookie or T2-shutdown.
+#[derive(Clone, Debug)]
 struct Resend {
     what: AwaitedReply,
     path: PathId,
@@ -94,6 +115,7 @@ impl Resend {
 }
 
 /// What is sent again until it is answered.
+#[derive(Clone, Debug)]
 enum AwaitedReply {
     Init,
     CookieEcho(Bytes),

@@ -7,7 +7,8 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
 use super::local::{local_for, same_family};
-use super::{Association, AwaitedReply, Resend};
+use super::{Association, AwaitedReply, Resend, Windows};
+use crate::chance::Chance;
 use crate::extension::{Agreement, Authentication, Extended};
 use crate::handshake::Peer;
 use crate::handshake::cookie::Cookie;
@@ -32,7 +33,7 @@ pub(crate) struct AssociationParts<'a> {
     pub(crate) now: Time,
     pub(crate) config: &'a Arc<Config>,
     pub(crate) policies: &'a Policies,
-    pub(crate) chance: ChaCha8Rng,
+    pub(crate) chance: Chance,
     pub(crate) notes: bool,
 }
 
@@ -48,7 +49,7 @@ impl Association {
             peer_port,
             named: Vec::new(),
             streams: (config.outbound_streams, config.inbound_streams),
-            window: policies.window(&config.window, config)?,
+            window: Windows(policies.window(&config.window, config)?),
             paths: Paths::new(config),
             sender: Sender::new(tsn, config, policies, &mut chance)?,
             receiver: Receiver::new(Tsn(0), config),

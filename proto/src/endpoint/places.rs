@@ -6,7 +6,7 @@ use crate::AssociationId;
 use crate::association::Association;
 
 /// The associations of an endpoint, by place.
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 pub(super) struct Associations {
     places: Vec<Option<Box<Association>>>,
     /// The ids that the next associations in free places have.

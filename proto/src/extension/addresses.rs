@@ -21,6 +21,7 @@ const MAX_WISHES: usize = 16;
 const MAX_ADDRESSES: usize = 32;
 
 /// What is asked of the peer, and what it was answered.
+#[derive(Clone, Debug)]
 pub(crate) struct AddressChanges {
     /// The number of our next ASCONF, and of the peer's.
     next: u32,
@@ -34,12 +35,13 @@ pub(crate) struct AddressChanges {
 }
 
 /// A change of ours.
-#[derive(Copy, Clone)]
+#[derive(Copy, Clone, Debug)]
 struct PendingChange {
     change: AddressChange,
     local: LocalAddress,
 }
 
+#[derive(Clone, Debug)]
 struct Request {
     sequence: u32,
     wish: PendingChange,

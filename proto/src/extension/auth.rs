@@ -19,6 +19,7 @@ const ASCONF_ACK: u8 = 0x80;
 const ASCONF: u8 = 0xc1;
 
 /// What authenticates the chunks of an association.
+#[derive(Clone, Debug)]
 pub(crate) struct Authentication {
     /// The association shared key, and the identifier of the endpoint pair shared key in it.
     key: Vec<u8>,
@@ -31,6 +32,7 @@ pub(crate) struct Authentication {
 }
 
 /// A set of chunk types.
+#[derive(Clone, Debug)]
 struct Kinds([bool; 256]);
 
 impl Kinds {

@@ -11,7 +11,7 @@ use crate::wire::{Chunk, Ecn, Packet};
 use crate::{Time, Tsn};
 
 /// What is to be told of congestion, and what was done about it.
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Congestion {
     /// The lowest TSN of a packet that came marked, until the sender has heard.
     echo: Option<Tsn>,

@@ -68,6 +68,7 @@ impl Extensions {
 }
 
 /// What an association keeps for the extensions that it offers, later for those that both ends use.
+#[derive(Clone, Debug)]
 pub(crate) struct Extended {
     pub(crate) agreed: Extensions,
     /// Our part of the keys; drawn only if authentication is offered.

@@ -24,7 +24,7 @@ use crate::{Duration, Limit, Message, Mid, Reliability, Ssn, Time, Tsn};
 const MOST_IN_A_PACKET: u32 = 4;
 
 /// The messages that have limits, as far as they are not acknowledged.
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct LimitedMessages {
     last: u64,
     terms: BTreeMap<u64, Terms>,
@@ -38,6 +38,7 @@ pub(crate) struct LimitedMessages {
 }
 
 /// What limits a message.
+#[derive(Clone, Debug)]
 struct Terms {
     reliability: Reliability,
     until: Time,
@@ -45,6 +46,7 @@ struct Terms {
 }
 
 /// A chunk of a message with limits.
+#[derive(Clone, Debug)]
 struct LimitedChunk {
     tsn: Tsn,
     message: u64,
@@ -52,6 +54,7 @@ struct LimitedChunk {
 }
 
 /// The last FORWARD TSN and the next.
+#[derive(Clone, Debug)]
 struct ForwardState {
     /// One is to be sent.
     due: bool,

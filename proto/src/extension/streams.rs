@@ -28,6 +28,7 @@ const HALF: u32 = 1 << 31;
 const STEP: u32 = 1;
 
 /// What is asked, and what was answered.
+#[derive(Clone, Debug)]
 pub(crate) struct Reconfiguration {
     /// The number of our next request, and of the peer's.
     next: u32,
@@ -61,6 +62,7 @@ enum PendingRequest {
 }
 
 /// A request in flight.
+#[derive(Clone, Debug)]
 struct Request {
     number: u32,
     wish: PendingRequest,

@@ -7,9 +7,11 @@ use std::net::IpAddr;
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use hmac::{Hmac, KeyInit, Mac};
 use rand_chacha::ChaCha8Rng;
-use rand_core::{Rng, SeedableRng};
+use rand_core::Rng;
 use sha2::Sha256;
 
+use crate::chance::Chance;
+use crate::digest::Digest;
 use crate::extension::Agreement;
 use crate::wire::Address;
 use crate::{Duration, Time, Tsn};
@@ -53,6 +55,7 @@ const MOST_USED: usize = 1 << 16;
 /// cookie holds all that the peer's packets were made for (our tag, our part of the keys, both first TSNs). A used cookie is
 /// known by our tag in it. It is remembered with the key in use when its association ends, which signed no cookie
 /// with that tag later, until that key is dropped; so every cookie is either valid and remembered, or forged.
+#[derive(Clone)]
 pub(crate) struct Secrets {
     keys: [[u8; 32]; 2],
     /// Our tags of associations that ended while the key was the present one.
@@ -60,14 +63,23 @@ pub(crate) struct Secrets {
     /// Since when the present one is in use.
     since: Option<Time>,
     /// New keys come from here, so that their number changes no other draw.
-    chance: ChaCha8Rng,
+    chance: Chance,
+}
+
+impl std::fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut keys = Digest::default();
+        self.keys.iter().for_each(|key| keys.add(key));
+        let Secrets { used, since, chance, .. } = self;
+        write!(f, "Secrets({:016x}, {used:?}, {since:?}, {chance:?})", keys.value())
+    }
 }
 
 impl Secrets {
     pub(crate) fn new(chance: &mut ChaCha8Rng) -> Self {
         let mut seed = [0; 32];
         chance.fill_bytes(&mut seed);
-        let chance = ChaCha8Rng::from_seed(seed);
+        let chance = Chance::from_seed(seed);
         let mut secrets = Secrets { keys: [[0; 32]; 2], used: Default::default(), since: None, chance };
         secrets.keys.iter_mut().for_each(|key| secrets.chance.fill_bytes(key));
         secrets
@@ -237,6 +249,7 @@ fn get_address(b: &mut &[u8]) -> Option<Address> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand_core::SeedableRng;
 
     fn cookie() -> Cookie {
         let address = |last| Address { ip: IpAddr::V4([10, 0, 0, last].into()), udp: 9899 };

@@ -7,6 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
 use super::{Path, PathState, PathView};
+use crate::chance::Chance;
 use crate::wire::Address;
 use crate::{Config, Duration, Time};
 
@@ -17,9 +18,10 @@ const TRIES_A_PAIR: u32 = 2;
 const REMEMBERED: usize = 8;
 
 /// What is known about a path's reachability besides its error count.
+#[derive(Clone, Debug)]
 pub(crate) struct Health {
     /// Draws the nonce of each heartbeat: whoever has seen one can derive no other.
-    nonces: ChaCha8Rng,
+    nonces: Chance,
     /// The heartbeats that were not answered, the latest last.
     asked: VecDeque<SentHeartbeat>,
     /// When something that measures the path was last sent: new data or a heartbeat.
@@ -67,7 +69,7 @@ impl SentHeartbeat {
 impl Health {
     pub(crate) fn new(now: Time, chance: &mut ChaCha8Rng) -> Self {
         Health {
-            nonces: ChaCha8Rng::seed_from_u64(chance.next_u64()),
+            nonces: ChaCha8Rng::seed_from_u64(chance.next_u64()).into(),
             asked: VecDeque::new(),
             used: now,
             period: Duration::ZERO,

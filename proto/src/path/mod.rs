@@ -118,6 +118,7 @@ impl PathView {
 }
 
 /// What else is kept for a path; the facts are in its [`PathView`].
+#[derive(Clone, Debug)]
 pub(crate) struct Path {
     pub(crate) congestion: Box<dyn Congestion>,
     pub(crate) timers: Timers,
@@ -145,7 +146,7 @@ pub(crate) struct Path {
 }
 
 /// What one SACK says about one path.
-#[derive(Copy, Clone, Default)]
+#[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct SackResult {
     /// Bytes in flight before the SACK, as the rules count them.
     pub(crate) flight_before: u64,
@@ -177,14 +178,14 @@ pub(crate) struct SackResult {
 
 /// The chunks whose acknowledgement moves a path's own point: the lowest not acknowledged that was last sent here,
 /// of chunks sent once and of chunks sent again.
-#[derive(Copy, Clone, Default)]
+#[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Points {
     pub(crate) first: Point,
     pub(crate) again: Point,
 }
 
 /// One of them.
-#[derive(Copy, Clone)]
+#[derive(Copy, Clone, Debug)]
 pub(crate) struct Point {
     /// Where it was found last; none was yet.
     pub(crate) expected: Option<Tsn>,
@@ -213,7 +214,7 @@ impl Points {
 }
 
 /// The timers of a path; [`Time::NEVER`] is off.
-#[derive(Copy, Clone)]
+#[derive(Copy, Clone, Debug)]
 pub(crate) struct Timers {
     /// T3-rtx.
     pub(crate) t3: Time,

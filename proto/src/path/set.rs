@@ -18,6 +18,7 @@ use rand_chacha::ChaCha8Rng;
 /// Bytes of the SCTP common header.
 const COMMON_HEADER: u32 = 12;
 
+#[derive(Clone, Debug)]
 pub(crate) struct Paths {
     views: Vec<PathView>,
     rest: Vec<Path>,

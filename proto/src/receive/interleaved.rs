@@ -12,7 +12,7 @@ use crate::wire::chunk::{FragmentPosition, IData, SkippedMessage};
 type Name = (u16, bool, u32);
 
 /// The messages that are not complete, or not due.
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 pub(super) struct Interleaved {
     messages: BTreeMap<Name, Progress>,
     /// By message and Fragment Sequence Number; each with the position of its TSN.
@@ -26,7 +26,7 @@ pub(super) struct Interleaved {
 }
 
 /// How far a message has come.
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 struct Progress {
     /// The fragment where what was not delivered begins; counted on if Fragment Sequence Numbers wrap.
     start: u64,

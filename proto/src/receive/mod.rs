@@ -33,6 +33,7 @@ const PROVISION: usize = 1 << 16;
 const SMALLEST: u64 = 64;
 
 /// The receiving half of an association.
+#[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     tracker: Tracker,
     /// No chunk is taken that is further beyond the Cumulative TSN.

@@ -44,7 +44,7 @@ pub(super) struct PartialMessage {
     pub(super) ppid: u32,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 pub(super) struct Ready {
     queue: VecDeque<(Delivery, Held)>,
     /// Messages numbered so far.

@@ -11,7 +11,7 @@ use crate::Ssn;
 use crate::wire::chunk::Data;
 
 /// The fragments of messages that are not complete, or not due.
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 pub(super) struct Reassembly {
     ordered: BTreeMap<Name, Run>,
     unordered: BTreeMap<Name, Run>,
@@ -39,6 +39,7 @@ fn position(name: Name) -> u64 {
 }
 
 /// Chunks with consecutive TSNs that belong to one message.
+#[derive(Clone, Debug)]
 struct Run {
     first: Data,
     others: VecDeque<Data>,
@@ -47,6 +48,7 @@ struct Run {
 }
 
 /// The message of which a part was delivered and nothing since: all before `at` has arrived, so that there is one at most.
+#[derive(Clone, Debug)]
 struct Resumes {
     /// Where its next chunk stands.
     at: u64,

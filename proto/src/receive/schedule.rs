@@ -7,6 +7,7 @@ use crate::mechanisms::Dac;
 use crate::path::PathId;
 
 /// When the next SACK is due.
+#[derive(Clone, Debug)]
 pub(crate) struct Schedule {
     /// Packets with DATA since the last SACK.
     packets: u32,

@@ -12,6 +12,7 @@ pub(super) const REACH: u32 = u16::MAX as u32;
 /// Bits of the ring when the first gap appears.
 const SMALLEST: u32 = 1024;
 
+#[derive(Clone, Debug)]
 pub(super) struct Tracker {
     /// All up to this TSN have arrived.
     cumulative: Tsn,

@@ -7,7 +7,7 @@ use crate::policy::Choice;
 use crate::rules::WindowProbe;
 use crate::{Config, Duration, Time};
 
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 pub(super) struct BlockedClock {
     cause: Option<Blocked>,
     /// The path that blocks: of a buffer, at either end, the one that carried the lowest outstanding TSN last.

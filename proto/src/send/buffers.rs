@@ -19,6 +19,7 @@ use crate::wire::Chunk;
 use crate::{Config, Time};
 
 /// The two buffers that all paths share, and how far they are divided.
+#[derive(Clone, Debug)]
 pub(super) struct Buffers {
     /// The peer's: the most that it has announced, bytes.
     pub(super) peer: u64,

@@ -32,6 +32,7 @@ use recovery::Recoveries;
 use rights::Rights;
 
 /// The sending half of an association.
+#[derive(Clone, Debug)]
 pub(crate) struct Sender {
     pub(crate) queue: SendQueue,
     pub(crate) outstanding: Outstanding,
@@ -63,6 +64,7 @@ pub(crate) struct Sender {
 }
 
 /// The three routes of an association.
+#[derive(Clone, Debug)]
 struct Routes {
     new: Box<dyn Route>,
     fast: Box<dyn Route>,

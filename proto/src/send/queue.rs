@@ -10,6 +10,7 @@ use crate::wire::Chunk;
 use crate::wire::chunk::{DATA_HEADER, Data, IDATA_HEADER, padded};
 use crate::{Ssn, Time, Tsn};
 
+#[derive(Clone, Debug)]
 pub(crate) struct SendQueue {
     messages: VecDeque<Waiting>,
     /// The next SSN of each stream used so far.
@@ -24,6 +25,7 @@ pub(crate) struct SendQueue {
     header: usize,
 }
 
+#[derive(Clone, Debug)]
 struct Waiting {
     /// The message; its payload is what has not been sent.
     message: Message,

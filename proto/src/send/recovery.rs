@@ -7,6 +7,7 @@ use crate::rules::{FastRecovery, Rules};
 
 use super::outstanding::Outstanding;
 
+#[derive(Clone, Debug)]
 pub(super) struct Recoveries {
     scope: Recovery,
     rule: FastRecovery,
@@ -15,7 +16,7 @@ pub(super) struct Recoveries {
 }
 
 /// Where one Fast Recovery ends.
-#[derive(Copy, Clone, Default)]
+#[derive(Copy, Clone, Default, Debug)]
 struct Exit {
     /// The exit point, while in Fast Recovery.
     point: Option<Tsn>,

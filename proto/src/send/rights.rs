@@ -7,6 +7,7 @@ use crate::policy::Why;
 use crate::rules::{Burst, SendOn};
 
 /// The rights in force.
+#[derive(Clone, Debug)]
 pub(super) struct Rights {
     /// New data may leave at all: the paths that must be confirmed first are.
     open: bool,
@@ -29,13 +30,14 @@ pub(super) struct Rights {
 }
 
 /// The rights of one path.
-#[derive(Copy, Clone, Default)]
+#[derive(Copy, Clone, Default, Debug)]
 struct PathRights {
     lost: bool,
     granted: bool,
 }
 
 /// Max.Burst: packets of one event.
+#[derive(Clone, Debug)]
 struct BurstCount {
     scope: Burst,
     of: CountOf,

@@ -181,6 +181,30 @@ impl World {
         id
     }
 
+    /// A world in the same state, with an empty log. It drops what its weather drops, and nothing else.
+    pub fn branch(&self) -> World {
+        assert!(self.fate.is_none(), "it cannot be copied");
+        World {
+            now: self.now,
+            ends: self.ends.clone(),
+            weather: self.weather.clone(),
+            events: self.events.clone(),
+            notes: Default::default(),
+            log: Vec::new(),
+            keep_log: true,
+            drop: Box::new(|_, _, _| false),
+            fate: None,
+            chance: self.chance.clone(),
+            moved: self.moved,
+            wire: self.wire,
+            mark: self.mark,
+            markable: self.markable,
+            travelling: self.travelling.clone(),
+            counter: self.counter,
+            wake: self.wake,
+        }
+    }
+
     /// Takes everything that an endpoint has to say.
     pub fn drain(&mut self, side: usize) {
         for _ in 0..ENDLESS {

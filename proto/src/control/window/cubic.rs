@@ -18,6 +18,7 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 const STEEPEST: f64 = 1.5;
 
 /// The window of one path.
+#[derive(Clone, Debug)]
 pub struct Cubic {
     unit: f64,
     /// The window and its threshold, in units.
@@ -33,7 +34,7 @@ pub struct Cubic {
 }
 
 /// A stage of congestion avoidance.
-#[derive(Copy, Clone)]
+#[derive(Copy, Clone, Debug)]
 struct Stage {
     since: Time,
     /// Seconds until the curve is at `most`.

@@ -6,11 +6,14 @@ mod reno;
 pub use cubic::Cubic;
 pub use reno::{Halving, Reno};
 
+use std::fmt::Debug;
+use std::sync::Arc;
+
 use crate::{Duration, Time};
 
 /// A congestion window: bytes in, bytes out. It knows no type of SCTP or TCP, so that both share it; it sees its
 /// siblings, so that windows can be coupled.
-pub trait Congestion: Send {
+pub trait Congestion: CloneWindow + Debug + Send {
     /// Bytes that may be in flight.
     fn window(&self) -> u64;
     /// The slow-start threshold, in bytes.
@@ -36,7 +39,28 @@ pub trait Congestion: Send {
 }
 
 /// Makes the window of one path.
-pub type MakePath = Box<dyn Fn(Start) -> Box<dyn Congestion> + Send>;
+pub type MakePath = Arc<dyn Fn(Start) -> Box<dyn Congestion> + Send + Sync>;
+
+/// A copy of a window behind `dyn`; every window that is [`Clone`] has it.
+#[diagnostic::on_unimplemented(
+    note = "derive `Clone` for the window: an endpoint can be copied with its windows"
+)]
+pub trait CloneWindow {
+    /// The copy.
+    fn clone_box(&self) -> Box<dyn Congestion>;
+}
+
+impl<W: Congestion + Clone + 'static> CloneWindow for W {
+    fn clone_box(&self) -> Box<dyn Congestion> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Congestion> {
+    fn clone(&self) -> Self {
+        (**self).clone_box()
+    }
+}
 
 /// What the window of a path begins with, all in bytes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]

@@ -12,6 +12,7 @@ pub enum Halving {
 }
 
 /// The window of RFC 5681, which counts bytes (RFC 3465).
+#[derive(Clone, Debug)]
 pub struct Reno {
     segment: u64,
     halving: Halving,

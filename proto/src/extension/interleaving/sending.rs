@@ -7,7 +7,7 @@ use crate::{Mid, Tsn};
 
 /// The sending side's numbers. The turn goes round the streams that have messages, chunk by chunk.
 //= rfc8260#section-3.2
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct Interleaving {
     /// The next Message Identifier of each stream, ordered and unordered.
     mids: BTreeMap<(u16, bool), Mid>,

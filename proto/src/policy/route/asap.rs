@@ -7,6 +7,7 @@ use crate::path::PathView;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 use std::cmp::Ordering;
 
+#[derive(Clone, Debug)]
 struct Asap;
 
 pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<Box<dyn Route>, PolicyError> {

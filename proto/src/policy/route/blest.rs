@@ -14,13 +14,14 @@ use crate::path::PathView;
 use crate::policy::{Acked, PolicyError, PolicySpec, no_settings};
 use crate::{Config, Duration, Time};
 
+#[derive(Clone, Debug)]
 struct Blest {
     lambda: f64,
     /// What was last seen of each path.
     seen: Vec<Seen>,
 }
 
-#[derive(Copy, Clone, Default)]
+#[derive(Copy, Clone, Default, Debug)]
 struct Seen {
     srtt: Option<Duration>,
     /// When λ was last looked at for this path, and [`PathView::blocks`] then.

@@ -19,7 +19,7 @@ use crate::policy::{PolicyError, PolicySpec, no_settings};
 /// How much longer data goes on waiting than it would begin to.
 const BETA: f64 = 0.25;
 
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 struct Ecf {
     /// Whether data waited at the last choice. The same question gets the same answer: an answer moves the bound
     /// away from itself.

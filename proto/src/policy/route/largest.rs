@@ -7,6 +7,7 @@ use crate::Config;
 use crate::path::PathView;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
+#[derive(Clone, Debug)]
 struct Largest {
     value: fn(&PathView) -> u64,
 }

@@ -14,6 +14,7 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// A path's past is kept at so many points of the window.
 const POINTS: u64 = 32;
 
+#[derive(Clone, Debug)]
 struct LossRate {
     told: Option<Vec<f64>>,
     window: Duration,
@@ -21,7 +22,7 @@ struct LossRate {
     past: Vec<VecDeque<LossSample>>,
 }
 
-#[derive(Copy, Clone, Default)]
+#[derive(Copy, Clone, Default, Debug)]
 struct LossSample {
     at: Time,
     delivered: u64,

@@ -13,6 +13,7 @@ pub mod same;
 pub mod timeout_alternate;
 
 use std::cmp::Ordering;
+use std::fmt::Debug;
 
 use smallvec::SmallVec;
 
@@ -23,7 +24,7 @@ use super::window::{Acked, Loss};
 
 /// A rule that chooses a path. An association has three: for new data, for fast retransmissions and for
 /// retransmissions after a timeout.
-pub trait Route: Send {
+pub trait Route: CloneRoute + Debug + Send {
     /// The path for what `ask` describes. Pure: it may be asked twice. The answer need not have room: if it
     /// has none, nothing is sent until it has.
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice;
@@ -33,6 +34,27 @@ pub trait Route: Send {
     fn acked(&mut self, _path: &PathView, _acked: &Acked) {}
     /// This path lost data.
     fn lost(&mut self, _path: PathId, _loss: Loss) {}
+}
+
+/// A copy of a route behind `dyn`; every route that is [`Clone`] has it.
+#[diagnostic::on_unimplemented(
+    note = "derive `Clone` for the route: an endpoint can be copied with its routes"
+)]
+pub trait CloneRoute {
+    /// The copy.
+    fn clone_box(&self) -> Box<dyn Route>;
+}
+
+impl<R: Route + Clone + 'static> CloneRoute for R {
+    fn clone_box(&self) -> Box<dyn Route> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Route> {
+    fn clone(&self) -> Self {
+        (**self).clone_box()
+    }
 }
 
 /// An answer to [`Ask`].

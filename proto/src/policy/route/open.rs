@@ -8,6 +8,7 @@ use crate::path::PathView;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 use crate::{Config, Duration};
 
+#[derive(Clone, Debug)]
 struct Open {
     /// Greater is better.
     compare: fn(&PathView, &PathView) -> Ordering,

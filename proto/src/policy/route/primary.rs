@@ -6,6 +6,7 @@ use crate::Config;
 use crate::path::PathView;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
+#[derive(Clone, Debug)]
 struct Primary;
 
 pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<Box<dyn Route>, PolicyError> {

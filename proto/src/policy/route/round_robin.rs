@@ -6,7 +6,7 @@ use crate::Config;
 use crate::path::{PathId, PathView};
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
-#[derive(Default)]
+#[derive(Clone, Default, Debug)]
 struct RoundRobin {
     /// The path that was sent to last, and the event that it was sent for.
     last: Option<(PathId, u64)>,

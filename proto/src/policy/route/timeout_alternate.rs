@@ -6,6 +6,7 @@ use crate::Config;
 use crate::path::PathView;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
+#[derive(Clone, Debug)]
 struct TimeoutAlternate {
     fast: Box<dyn Route>,
     timeout: Box<dyn Route>,

@@ -11,6 +11,8 @@
 //! (the thesis weighs Σc/2 of version 2 by round-trip times). A threshold that no loss has set yet, arbitrarily
 //! high, counts as the path's window: usrsctp begins with the peer's window instead.
 
+use std::sync::Arc;
+
 use super::standard::Standard;
 use super::{Acked, Congestion, Lost, MakePath, Sibling};
 use crate::Config;
@@ -19,6 +21,7 @@ use crate::policy::{PolicyError, PolicySpec, no_settings};
 /// How much of the pool a path counts for.
 type Weight = fn(&Sibling) -> Option<f64>;
 
+#[derive(Clone, Debug)]
 struct Pooled {
     weight: Weight,
     standard: Standard,
@@ -35,7 +38,7 @@ pub(in crate::policy) fn rpv2(spec: &PolicySpec, config: &Config) -> Result<Make
 fn make(weight: Weight, spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
     no_settings(spec)?;
     let rules = config.rules;
-    Ok(Box::new(move |start| Box::new(Pooled { weight, standard: Standard::new(rules, start) })))
+    Ok(Arc::new(move |start| Box::new(Pooled { weight, standard: Standard::new(rules, start) })))
 }
 
 fn by_threshold(path: &Sibling) -> Option<f64> {

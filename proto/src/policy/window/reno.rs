@@ -1,10 +1,12 @@
 //! `reno`: [`crate::control::window::Reno`] as a policy: what TCP does, on an SCTP path or in ns-2's agent.
 
+use std::sync::Arc;
+
 use super::{Halving, MakePath, Reno};
 use crate::Config;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
 pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<MakePath, PolicyError> {
     no_settings(spec)?;
-    Ok(Box::new(|start| Box::new(Reno::new(start, Halving::Fraction))))
+    Ok(Arc::new(|start| Box::new(Reno::new(start, Halving::Fraction))))
 }

@@ -1,10 +1,13 @@
 //! `standard`: the windows of RFC 9260 §7.2, and of its older editions by the rules of the era.
 
+use std::sync::Arc;
+
 use super::{Acked, Congestion, Loss, Lost, MakePath, Sibling, Start};
 use crate::Config;
 use crate::policy::{PolicyError, PolicySpec};
 use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut, T3Floor};
 
+#[derive(Clone, Debug)]
 pub(super) struct Standard {
     rules: Rules,
     habits: TcpOptions,
@@ -18,11 +21,11 @@ pub(super) struct Standard {
 pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
     let habits = TcpOptions::read(spec)?;
     let rules = config.rules;
-    Ok(Box::new(move |start| Box::new(Standard { habits, ..Standard::new(rules, start) })))
+    Ok(Arc::new(move |start| Box::new(Standard { habits, ..Standard::new(rules, start) })))
 }
 
 /// In what a window can be made to behave as TCP's does: settings, so that each can be looked at alone.
-#[derive(Copy, Clone, Default)]
+#[derive(Copy, Clone, Default, Debug)]
 struct TcpOptions {
     /// `at_threshold = "avoidance"`: with cwnd = ssthresh it avoids congestion, as TCP may (RFC 5681 §3.1).
     avoids_at_threshold: bool,

@@ -10,7 +10,7 @@ use crate::wire::chunk::Sack;
 use crate::{Time, Tsn};
 
 /// What the chunk that brought a Cumulative TSN Ack says of TSNs beyond it.
-#[derive(Copy, Clone, PartialEq, Eq)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum GapReport {
     /// Its Gap Ack Blocks are all that has arrived there: a SACK.
     Gaps,

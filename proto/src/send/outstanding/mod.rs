@@ -29,6 +29,7 @@ pub(crate) enum ChunkState {
 }
 
 /// A chunk that was sent.
+#[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) data: Data,
     /// Bytes of the chunk with its padding: what windows count.
@@ -70,6 +71,7 @@ impl Sent {
 }
 
 /// The ring.
+#[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
     ring: VecDeque<Sent>,
     /// The TSN of the ring's first entry: one above the Cumulative TSN Ack Point.

@@ -9,7 +9,7 @@ use crate::path::{Paths, Points, SackResult};
 use crate::rules::T3Restart;
 
 /// How points are sought.
-#[derive(Copy, Clone, PartialEq, Eq)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum PointCount {
     /// One point, of all chunks.
     One,

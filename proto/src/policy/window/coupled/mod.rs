@@ -9,13 +9,15 @@ pub(in crate::policy) mod balia;
 pub(in crate::policy) mod lia;
 pub(in crate::policy) mod olia;
 
+use std::sync::Arc;
+
 use super::standard::Standard;
 use super::{Acked, Congestion, Loss, Lost, MakePath, Sibling};
 use crate::Config;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
 /// What a coupling says of a window in congestion avoidance.
-#[derive(Copy, Clone)]
+#[derive(Copy, Clone, Debug)]
 struct Coupling {
     /// Growth in units per acknowledged byte; below zero it shrinks.
     growth: fn(&Measured, &[Sibling]) -> f64,
@@ -60,6 +62,7 @@ impl Measured {
     }
 }
 
+#[derive(Clone, Debug)]
 struct Coupled {
     coupling: Coupling,
     standard: Standard,
@@ -70,7 +73,7 @@ struct Coupled {
 
 /// Bytes delivered from one loss to the next: the more of those since the last loss and those between the last two
 /// (Khalili and others 2012).
-#[derive(Copy, Clone, Default)]
+#[derive(Copy, Clone, Default, Debug)]
 struct LossDistance {
     since: u64,
     between: u64,
@@ -96,7 +99,7 @@ impl LossDistance {
 fn make(coupling: Coupling, spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
     no_settings(spec)?;
     let rules = config.rules;
-    Ok(Box::new(move |start| {
+    Ok(Arc::new(move |start| {
         let standard = Standard::new(rules, start);
         Box::new(Coupled { coupling, standard, distance: LossDistance::default(), fraction: 0.0 })
     }))
