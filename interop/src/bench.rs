@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
 use crate::letter::{Arrived, Letter, fnv};
-use crate::peer::{Ask, KEY, MTU, Make, PORTS, Peer, Refused, STREAMS, PeerOutput, PeerEvent};
+use crate::peer::{Ask, KEY, MTU, Make, PORTS, Peer, PeerEvent, PeerOutput, Refused, STREAMS};
 
 /// Why a row does not pass.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -135,7 +135,8 @@ impl Bench {
     /// Waits until both ends say that they are up.
     pub fn both_up(&mut self) -> Done {
         self.until("both ends are up", |bench| {
-            bench.events.contains(&Event::Up) && bench.told.iter().any(|told| matches!(told, PeerEvent::Up { .. }))
+            bench.events.contains(&Event::Up)
+                && bench.told.iter().any(|told| matches!(told, PeerEvent::Up { .. }))
         })
     }
 
@@ -165,8 +166,7 @@ impl Bench {
 
     /// What the peer says of the extensions that it uses.
     pub fn uses(&self, name: &str) -> bool {
-        let uses =
-            |told: &PeerEvent| matches!(told, PeerEvent::Up { extensions, .. } if extensions.iter().any(|e| e == name));
+        let uses = |told: &PeerEvent| matches!(told, PeerEvent::Up { extensions, .. } if extensions.iter().any(|e| e == name));
         self.told.iter().any(uses)
     }
 
@@ -240,7 +240,8 @@ impl Bench {
         if !self.peer.tells_what_it_gave_up() {
             return (0..u32::MAX >> 16).collect();
         }
-        let failed = |told: &PeerEvent| if let PeerEvent::Failed(number) = told { Some(*number) } else { None };
+        let failed =
+            |told: &PeerEvent| if let PeerEvent::Failed(number) = told { Some(*number) } else { None };
         self.told.iter().filter_map(failed).collect()
     }
 
@@ -311,7 +312,9 @@ impl Bench {
             }
             match said {
                 PeerOutput::Packet(packet) => self.carry(true, packet),
-                PeerOutput::PeerEvent(PeerEvent::Error(what)) => self.wrong.push_back(format!("the peer says: {what}")),
+                PeerOutput::PeerEvent(PeerEvent::Error(what)) => {
+                    self.wrong.push_back(format!("the peer says: {what}"))
+                }
                 PeerOutput::PeerEvent(told) => self.told.push(told),
             }
         }
