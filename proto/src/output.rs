@@ -115,6 +115,7 @@ impl Purpose {
             Purpose::Data(Why::Missing) => "7.2.4",
             Purpose::Data(Why::Timeout) => "6.3.3",
             Purpose::Data(Why::WindowProbe) => "6.1 A",
+            Purpose::Data(Why::Reinjected) => "6.1",
             Purpose::Sack => "6.2",
             Purpose::Forward => "3.5",
             Purpose::Streams => "5.1",

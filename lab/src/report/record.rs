@@ -218,6 +218,7 @@ fn reason(why: Why) -> &'static str {
         Why::Missing => "fast retransmission",
         Why::Timeout => "retransmission after timeout",
         Why::WindowProbe => "window probe",
+        Why::Reinjected => "reinjection",
     }
 }
 

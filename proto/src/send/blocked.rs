@@ -32,6 +32,11 @@ impl BlockedClock {
         self.found = Some(cause);
     }
 
+    /// What kept it, as it was found last.
+    pub(super) fn last_found(&self) -> Option<Blocked> {
+        self.found
+    }
+
     fn set(&mut self, cause: Option<Blocked>, by: Option<PathId>, around: &mut SendContext<'_>) {
         if (cause, by) == (self.cause, self.by) {
             return;

@@ -221,6 +221,7 @@ fn reason(why: Why) -> &'static str {
         Why::Missing => "missing",
         Why::Timeout => "timeout",
         Why::WindowProbe => "window-probe",
+        Why::Reinjected => "reinjected",
     }
 }
 

@@ -54,6 +54,7 @@ fn purpose(purpose: Purpose) -> &'static str {
         Purpose::Data(Why::Missing) => "retransmission after missing reports",
         Purpose::Data(Why::Timeout) => "retransmission after T3-rtx",
         Purpose::Data(Why::WindowProbe) => "window probe",
+        Purpose::Data(Why::Reinjected) => "copy of a chunk in flight on another path",
         Purpose::Sack => "acknowledgement",
         Purpose::Forward => "data given up",
         Purpose::Streams => "streams reset or added",
