@@ -18,6 +18,7 @@ mod simulate;
 mod summary;
 mod sweep;
 mod table;
+mod trace;
 mod verdicts;
 
 use std::process::ExitCode;
@@ -59,6 +60,8 @@ enum Command {
     Script(script::Arguments),
     /// Evaluate a published model
     Model(model::Arguments),
+    /// Show what is in a recorded link: mean rate, quantiles, outages, plot
+    Trace(trace::Arguments),
     /// Listen on a real network: receive files and take part in measurements
     Serve(net::serve::Arguments),
     /// Send a file over a real network with several paths
@@ -84,6 +87,7 @@ fn main() -> ExitCode {
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Script(arguments) => script::script(&arguments),
         Command::Model(arguments) => model::model(&arguments),
+        Command::Trace(arguments) => trace::trace(&arguments),
         Command::Serve(arguments) => net::serve::serve(&arguments),
         Command::Send(arguments) => net::send::send(&arguments),
         Command::Perf(arguments) => net::perf::perf(&arguments),
