@@ -7,7 +7,7 @@ use anabranch_proto::wire::chunk::{Data, IData};
 use anabranch_proto::wire::{Address, Chunk, Ecn, Packet};
 use anabranch_proto::{
     AssociationId, Config, Duration, Endpoint, Event, Extensions, Incoming, LocalAddress, LostReason,
-    Message, Output, Policies, Reliability, SendError, SharedKey, Time,
+    Message, Output, Parameters, Policies, Reliability, SendError, SharedKey, Time,
 };
 use bytes::{Bytes, BytesMut};
 use rand_chacha::ChaCha8Rng;
@@ -447,11 +447,6 @@ fn config(peer: &dyn Peer, make: &Make) -> Config {
     Config {
         addresses: vec![LocalAddress { address: local, prefix: 24 }],
         port: PORTS[0],
-        mtu: MTU,
-        rto_initial: Duration::from_millis(200),
-        rto_min: Duration::from_millis(50),
-        rto_max: Duration::from_secs(1),
-        sack_delay: Duration::from_millis(20),
         outbound_streams: STREAMS,
         inbound_streams: 100,
         extensions: make.extensions,
@@ -459,6 +454,14 @@ fn config(peer: &dyn Peer, make: &Make) -> Config {
         shared_key: make
             .authenticated
             .then(|| SharedKey { id: KEY.0, secret: Bytes::from_static(KEY.1.as_bytes()) }),
+        parameters: Parameters {
+            mtu: MTU,
+            rto_initial: Duration::from_millis(200),
+            rto_min: Duration::from_millis(50),
+            rto_max: Duration::from_secs(1),
+            sack_delay: Duration::from_millis(20),
+            ..Parameters::default()
+        },
         ..Config::default()
     }
 }

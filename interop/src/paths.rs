@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anabranch_net::{Association, Carrier, Endpoint, Event, Message, Options, PathId, PathReport, PathState};
-use anabranch_proto::Config;
+use anabranch_proto::{Config, Parameters};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
@@ -245,14 +245,17 @@ fn primary(association: &Association) -> Option<PathReport> {
 pub fn options(listen: bool, host: usize, trial: Trial) -> Options {
     let config = Config {
         port: PORTS[host],
-        rto_initial: RTO,
-        rto_min: RTO,
-        rto_max: Duration::from_secs(2),
-        path_max_retrans: PATH_MAX_RETRANS,
-        pf_max_retrans: (trial.sending == Sending::PotentiallyFailed).then_some(0),
         rehome: true,
-        heartbeat_interval: Some(Duration::from_millis(500)),
-        sack_delay: Duration::from_millis(20),
+        parameters: Parameters {
+            rto_initial: RTO,
+            rto_min: RTO,
+            rto_max: Duration::from_secs(2),
+            path_max_retrans: PATH_MAX_RETRANS,
+            pf_max_retrans: (trial.sending == Sending::PotentiallyFailed).then_some(0),
+            heartbeat_interval: Some(Duration::from_millis(500)),
+            sack_delay: Duration::from_millis(20),
+            ..Parameters::default()
+        },
         ..Config::default()
     };
     let config = if trial.sending == Sending::All { config.with_cmt() } else { config };
