@@ -17,6 +17,7 @@ mod summary;
 mod sweep;
 mod table;
 mod verdicts;
+mod why;
 
 use std::process::ExitCode;
 

@@ -15,7 +15,7 @@ use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn
 use crate::progress::Progress;
 use crate::simulate::{self, Files, NoResult};
 use crate::table::table;
-use crate::{DONE, INTERRUPTED, flat, summary};
+use crate::{DONE, INTERRUPTED, flat, summary, why};
 
 /// What `anabranch run` takes.
 #[derive(clap::Args)]
@@ -66,6 +66,8 @@ pub(crate) struct Arguments {
     /// NAME-run-1.html and so on
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    #[command(flatten)]
+    asked: why::Asked,
 }
 
 const EXAMPLES: &str = "\
@@ -77,6 +79,8 @@ Examples:
   anabranch run scenarios/outage.toml --series out/
   anabranch run scenarios/outage.toml --pcap outage.pcapng
   anabranch run scenarios/outage.toml --report outage.html
+  anabranch run scenarios/slow-reader.toml --why
+  anabranch run scenarios/outage.toml --why --at 10.5s --packet 1200
 
 Exit status: 0 done, 2 the input was wrong, 130 interrupted (what was finished is printed), 1 anything else.";
 
@@ -86,6 +90,9 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         Ok(read) => read,
         Err(status) => return status,
     };
+    if arguments.asked.why {
+        return why::explain(&arguments.asked, &points, arguments.json);
+    }
     if let Err(status) = check_outputs(arguments, points.len()) {
         return status;
     }

@@ -150,7 +150,8 @@ fn share(progress: &Progress) -> f64 {
     bytes.max(time).min(0.999)
 }
 
-fn no_result(point: &Point, error: &RunError) -> NoResult {
+/// What is wrong with the point: with its scenario, if that is to blame.
+pub(crate) fn no_result(point: &Point, error: &RunError) -> NoResult {
     match point.document.blame(&point.scenario, error) {
         Some(blamed) => NoResult::Scenario(blamed),
         None => NoResult::Other(error.to_string()),

@@ -8,3 +8,4 @@ pub mod models;
 pub mod report;
 pub mod statistics;
 pub mod sweep;
+pub mod why;

@@ -160,7 +160,7 @@ impl FlowRecord {
                 self.acked.push(at, number);
             }
             Detail::Blocked(by) => self.blocked(at, *by),
-            Detail::Acked { .. } | Detail::Marked { .. } | Detail::Timeout => {}
+            Detail::Acked { .. } | Detail::Marked { .. } | Detail::Timeout | Detail::State(_) => {}
         }
     }
 

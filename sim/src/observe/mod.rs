@@ -4,3 +4,4 @@ pub mod capture;
 pub(crate) mod observed;
 pub(crate) mod series;
 pub mod trace;
+pub mod words;

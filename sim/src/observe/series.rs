@@ -88,7 +88,7 @@ impl CsvSeries {
                 self.row(flow, if tcp { &TCP_ACKED } else { &ACKED }, format_args!("{at},{cumulative}"));
             }
             Detail::Blocked(by) => self.row(flow, &BLOCKED, format_args!("{at},{}", cause(*by))),
-            Detail::Timeout => {}
+            Detail::Timeout | Detail::State(_) => {}
         }
     }
 

@@ -36,6 +36,8 @@ pub(crate) struct SctpAgent {
     header: u32,
     /// Through the codec?
     wire: bool,
+    /// Whether an observer hears of it.
+    notes: bool,
 }
 
 /// How an association ended.
@@ -90,11 +92,13 @@ impl SctpAgent {
             last: None,
             header,
             wire,
+            notes: false,
         }
     }
 
     pub(crate) fn set_notes(&mut self, on: bool) {
         self.endpoint.set_notes(on);
+        self.notes = on;
     }
 
     pub(crate) fn set_listening(&mut self, on: bool) {
@@ -176,6 +180,14 @@ impl SctpAgent {
         }
     }
 
+    /// What an observer learns from an event, if there is one.
+    fn told(&self, event: &Event) -> Option<(PathId, Detail)> {
+        match event {
+            Event::Path(path, state) if self.notes => Some((*path, Detail::State(*state))),
+            _ => None,
+        }
+    }
+
     fn take(&mut self, now: Time, id: AssociationId, event: Event) {
         self.association.get_or_insert(id);
         match (event, &mut self.application) {
@@ -253,7 +265,13 @@ impl Agent for SctpAgent {
         loop {
             match self.endpoint.poll(now) {
                 Said::Transmit(packet, reason) => return Output::Transmit(self.frame(packet), reason),
-                Said::Event(id, event) => self.take(now, id, event),
+                Said::Event(id, event) => {
+                    let told = self.told(&event);
+                    self.take(now, id, event);
+                    if let Some((path, detail)) = told {
+                        return Output::Detail(now, Some(path), detail);
+                    }
+                }
                 Said::Note(note) => {
                     if let Some((path, detail)) = detail(&note.kind) {
                         return Output::Detail(note.at, path, detail);
