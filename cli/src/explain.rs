@@ -18,10 +18,10 @@ const UDP_PORT: u16 = 9899;
 pub(crate) struct Arguments {
     /// The capture, pcapng or pcap; `-` for standard input
     file: PathBuf,
-    /// Look for SCTP behind this UDP port too, besides 9899
+    /// Look for SCTP on this UDP port too, in addition to 9899
     #[arg(long, value_name = "PORT")]
     udp: Vec<u16>,
-    /// Print one JSON object a packet, each on its line
+    /// Print one JSON object per packet and line
     #[arg(long)]
     json: bool,
 }

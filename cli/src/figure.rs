@@ -107,7 +107,7 @@ impl Column {
         for entry in &run.recording.entries {
             let at = after(entry.at);
             if let Some(value) = run.recording.value(entry, figure.quantity.quantity, flow, path) {
-                column.quantity.push((at, value as f64 / 1e3));
+                column.quantity.push((at, value / 1e3));
             }
             match &entry.what {
                 EventKind::Sent { flow: of, tsn, why, .. } if *of == flow => match why {

@@ -4,7 +4,9 @@ mod catalogue;
 mod explain;
 mod figure;
 mod flat;
+mod merge;
 mod model;
+mod msc;
 mod net;
 mod output;
 mod progress;
@@ -16,6 +18,7 @@ mod simulate;
 mod summary;
 mod sweep;
 mod table;
+mod trace;
 mod verdicts;
 mod why;
 
@@ -34,7 +37,7 @@ const INTERRUPTED: u8 = 130;
 /// Ended by SIGTERM, as a shell reports it.
 const TERMINATED: u8 = 143;
 
-/// Transport over several paths: simulate it, compare its policies, use it.
+/// Multipath transport: simulate it, compare its policies, and use it on real networks.
 #[derive(Parser)]
 #[command(version, about)]
 struct Arguments {
@@ -46,21 +49,25 @@ struct Arguments {
 enum Command {
     /// Run a scenario, or a grid of its variations
     Run(run::Arguments),
-    /// Run every cell of a grid with many seeds, and summarise them; can be interrupted and goes on
+    /// Run every cell of a grid with many seeds and summarise them; an interrupted sweep resumes
     Sweep(sweep::Arguments),
-    /// Print a capture file as one line a packet
+    /// Merge the shards of a sweep into its tables
+    Merge(merge::Arguments),
+    /// Print a capture file, one line per packet
     Explain(explain::Arguments),
-    /// Reproduce what papers say: run their experiments and judge their claims
+    /// Reproduce publications: run their experiments and judge their claims
     Reproduce(reproduce::Arguments),
     /// Run packet scripts against the stack
     Script(script::Arguments),
-    /// Ask a published model
+    /// Evaluate a published model
     Model(model::Arguments),
-    /// Serve others on a real network: receive files, take part in measurements
+    /// Show what is in a recorded link: mean rate, quantiles, outages, plot
+    Trace(trace::Arguments),
+    /// Listen on a real network: receive files and take part in measurements
     Serve(net::serve::Arguments),
-    /// Send a file over a real network, by all paths that there are
+    /// Send a file over a real network with several paths
     Send(net::send::Arguments),
-    /// Measure the way to one who serves, and back
+    /// Measure throughput and delay to a listener and back
     Perf(net::perf::Arguments),
     /// List the rules in which the editions of SCTP differ
     Rules(catalogue::Format),
@@ -74,10 +81,12 @@ fn main() -> ExitCode {
     let status = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Sweep(arguments) => sweep::sweep(&arguments),
+        Command::Merge(arguments) => merge::merge(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Script(arguments) => script::script(&arguments),
         Command::Model(arguments) => model::model(&arguments),
+        Command::Trace(arguments) => trace::trace(&arguments),
         Command::Serve(arguments) => net::serve::serve(&arguments),
         Command::Send(arguments) => net::send::send(&arguments),
         Command::Perf(arguments) => net::perf::perf(&arguments),

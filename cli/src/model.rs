@@ -32,13 +32,13 @@ struct ReceiveBufferBlocking {
     /// A: the receive buffer, such as "1 MB"
     #[arg(long, value_name = "SIZE")]
     receive_buffer: String,
-    /// R1: the primary's round-trip time with empty queues
+    /// R1: the round-trip time of the primary path with empty queues
     #[arg(long, value_name = "TIME", default_value = "100 ms")]
     primary_rtt: String,
-    /// R2: the secondary's
+    /// R2: the round-trip time of the secondary path with empty queues
     #[arg(long, value_name = "TIME", default_value = "600 ms")]
     secondary_rtt: String,
-    /// Q1: the primary's queue, in packets of the MTU or as a size
+    /// Q1: the queue of the primary path, in packets of the MTU or as a size
     #[arg(long, value_name = "QUEUE", default_value = "50 packets")]
     queue: String,
     /// The largest packet

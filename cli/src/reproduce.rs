@@ -24,16 +24,16 @@ pub(crate) struct Arguments {
     /// Only this claim, or those whose names begin with it and a `/`
     #[arg(long, value_name = "ID")]
     claim: Vec<String>,
-    /// Print a JSON object with the verdicts, in SI units; several papers, a list of them
+    /// Print a JSON object with the verdicts, in SI units; a list of objects for several papers
     #[arg(long)]
     json: bool,
-    /// Draw the paper's figure into this file instead; of several, the one with the file's name
+    /// Draw the paper's figure into this file instead; if there are several, the figure with the name of the file
     #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["claim", "json"], requires = "paper")]
     figure: Option<PathBuf>,
     /// Run every experiment with N seeds instead of its own number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: Option<u64>,
-    /// Use N threads instead of one a core; results are the same
+    /// Use N threads instead of one per core; the results are the same
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }

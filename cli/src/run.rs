@@ -11,6 +11,7 @@ use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Document, Scenario};
 
+use crate::msc::Between;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
 use crate::progress::Progress;
 use crate::simulate::{self, Files, NoResult};
@@ -23,14 +24,14 @@ use crate::{DONE, INTERRUPTED, flat, summary, why};
 pub(crate) struct Arguments {
     /// The scenario: a TOML file (docs/scenario.md; `anabranch keys`)
     file: PathBuf,
-    /// The root of all chance, instead of the file's
+    /// The random seed, instead of that of the file
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Run with N seeds: the first and those that follow it. The table has their mean, 95 % interval and standard
+    /// Run with N consecutive seeds. The table shows the mean, 95 % interval and standard
     /// deviation
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: u64,
-    /// With several seeds, a row for each run instead of one for all
+    /// With several seeds, print one row per run instead of a summary
     #[arg(long)]
     each: bool,
     /// Set a key before the file is read; tables are addressed by their name. The value is TOML if it
@@ -40,10 +41,10 @@ pub(crate) struct Arguments {
     /// Run with each of these values; given several times, with every combination
     #[arg(long, value_name = "KEY=A,B,…")]
     vary: Vec<Variation>,
-    /// Use N threads instead of one a core; results are the same
+    /// Use N threads instead of one per core; the results are the same
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Print a JSON list with one object a run, in SI units
+    /// Print a JSON list with one object per run, in SI units
     #[arg(long)]
     json: bool,
     /// Write the results to this file as CSV too, one row per run and flow
@@ -66,6 +67,12 @@ pub(crate) struct Arguments {
     /// NAME-run-1.html and so on
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Draw the packets between the ends of each run's flows as a message sequence chart, as SVG; 250 packets at most
+    #[arg(long, value_name = "FILE")]
+    msc: Option<PathBuf>,
+    /// The part of the run that --msc shows, for example 6.4s,6.6s
+    #[arg(long, value_name = "FROM,TO", requires = "msc")]
+    between: Option<Between>,
     #[command(flatten)]
     asked: why::Asked,
 }
@@ -79,6 +86,7 @@ Examples:
   anabranch run scenarios/outage.toml --series out/
   anabranch run scenarios/outage.toml --pcap outage.pcapng
   anabranch run scenarios/outage.toml --report outage.html
+  anabranch run scenarios/one-path.toml --msc exchange.svg --between 0s,0.3s
   anabranch run scenarios/slow-reader.toml --why
   anabranch run scenarios/outage.toml --why --at 10.5s --packet 1200
 
@@ -117,8 +125,11 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
 fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
     let given = files(arguments);
     let of_runs = (0..runs).map(|i| files_of(&given, i, runs));
-    let files =
-        of_runs.clone().flat_map(|files| [files.pcap, files.report]).flatten().chain(arguments.csv.clone());
+    let files = of_runs
+        .clone()
+        .flat_map(|files| [files.pcap, files.report, files.msc])
+        .flatten()
+        .chain(arguments.csv.clone());
     let folders = of_runs.filter_map(|files| files.series);
     let filled =
         |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
@@ -215,6 +226,8 @@ fn files(arguments: &Arguments) -> Files {
         pcap: arguments.pcap.clone(),
         snap: arguments.snaplen,
         report: arguments.report.clone(),
+        msc: arguments.msc.clone(),
+        between: arguments.between.unwrap_or_default(),
     }
 }
 
@@ -236,6 +249,8 @@ fn files_of(files: &Files, i: usize, count: usize) -> Files {
         pcap: files.pcap.as_ref().map(|file| own(file, &numbered)),
         snap: files.snap,
         report: files.report.as_ref().map(|file| own(file, &numbered)),
+        msc: files.msc.as_ref().map(|file| own(file, &numbered)),
+        between: files.between,
     }
 }
 

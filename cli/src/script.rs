@@ -15,7 +15,7 @@ use crate::{DONE, FAILED, WRONG_INPUT};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Scripts; of a directory every *.pkt below it
+    /// Scripts or directories; a directory stands for every *.pkt file below it
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// `platform=NAME` defines NAME for #ifdef
@@ -27,19 +27,19 @@ pub(crate) struct Arguments {
     /// A parameter of the stack where scripts do not set it: a key of [flow.sctp] in docs/scenario.md
     #[arg(long, value_name = "KEY=VALUE")]
     sctp: Vec<String>,
-    /// How far packets may be from their time: as each script says, or not at all
+    /// The tolerance for packet times: as each script says, or none
     #[arg(long, value_enum, default_value = "script")]
     tolerance: Tolerance,
-    /// Check only what the scripts say: not tags, checksums, padding and sizes
+    /// Check only what the scripts state, not tags, checksums, padding and sizes
     #[arg(long)]
     lax: bool,
-    /// Fail if the stack has sent a packet that the script has not asked for when it ends
+    /// Fail if the stack has sent a packet that the script does not expect before it ends
     #[arg(long)]
     nothing_left: bool,
-    /// Scripts that are known to fail: a file with one a line, the end of its path and a reason
+    /// A file that lists scripts known to fail, one per line: the end of the path and a reason
     #[arg(long, value_name = "FILE")]
     xfail: Option<PathBuf>,
-    /// Print a JSON list with one object a script
+    /// Print a JSON list with one object per script
     #[arg(long)]
     json: bool,
 }

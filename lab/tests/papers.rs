@@ -26,6 +26,19 @@ fn every_paper_can_be_read_and_its_runs_planned() {
     assert!(papers > 0);
 }
 
+/// A lost segment beside ns-2 and the paper, event by event: runs of six seconds.
+#[test]
+fn the_timelines_of_a_lost_segment_are_those_of_ns2() {
+    let paper = Paper::open(&root("papers/satellite-fairness")).unwrap_or_else(|error| panic!("{error}"));
+    let plan =
+        Plan::new(&paper, None, |id| id.starts_with("timeline/")).unwrap_or_else(|error| panic!("{error}"));
+    let outcomes = plan.run(None, &|_, _| {}).unwrap_or_else(|error| panic!("{error}"));
+    assert!(outcomes.len() > 200);
+    let missed: Vec<_> =
+        outcomes.iter().filter(|outcome| !outcome.holds).map(|outcome| &outcome.id).collect();
+    assert!(missed.is_empty(), "{missed:?}");
+}
+
 /// The document with the tables that the reader's rows make.
 fn generated(document: &str, sections: &[Section]) -> String {
     let mut parts = document.split("<!-- keys: ");

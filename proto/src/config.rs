@@ -253,6 +253,13 @@ impl Config {
         self
     }
 
+    /// With the rules that its mechanisms bring along ([`COMPANIONS`](mechanisms::COMPANIONS)); nothing changes if the
+    /// rules are not those of an era.
+    pub fn with_companions(mut self) -> Config {
+        mechanisms::bring_companions(&mut self.rules, &self.mechanisms);
+        self
+    }
+
     /// The send buffer in force, in bytes.
     pub fn send_buffer(&self) -> u64 {
         self.send_buffer.unwrap_or(2 * u64::from(self.receive_buffer))

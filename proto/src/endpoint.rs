@@ -412,6 +412,11 @@ impl Endpoint {
         self.get(id).map(|a| a.statistics(now)).unwrap_or_default()
     }
 
+    /// Bytes of user data that an association was given and has not sent yet.
+    pub fn unsent(&self, id: AssociationId) -> u64 {
+        self.get(id).map_or(0, |a| a.unsent())
+    }
+
     /// The path that keeps a buffer full now, the peer's or the send buffer, and for how long it has: new data waits, and the
     /// lowest TSN not acknowledged was last sent there. What it has done before is in its [`PathView::blocks`].
     pub fn blocking(&self, now: Time, id: AssociationId) -> Option<(PathId, crate::Duration)> {

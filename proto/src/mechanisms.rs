@@ -118,6 +118,15 @@ choices {
         Resend = "resend",
     } = [Nothing];
 
+    /// Whether a HEARTBEAT follows when T3-rtx expires and another path is in order: its answer measures the path, whose
+    /// RTO would stay doubled while it carries retransmissions only.
+    heartbeat_after_timeout: HeartbeatAfterTimeout {
+        /// None does.
+        Off = "off",
+        /// One goes to the path that has timed out.
+        On = "on",
+    } = [Off];
+
     /// Missing reports of a chunk that a SACK does not name any more after an earlier one did.
     taken_back: TakenBack {
         /// One.
@@ -173,6 +182,23 @@ pub const CMT: &[(&str, [&str; 4])] = &[
     ("first_data", ["", "", "", "delayed"]),
     ("ssthresh_floor", ["", "", "", "2"]),
 ];
+
+/// Rules that a mechanism brings along in each era, in the order of [`Rules::ERAS`]: the mechanism, its value, the
+/// rule, and the rule's values; an empty value leaves the era's. ns-2 has a class for the mechanism that differs in
+/// this too.
+pub const COMPANIONS: &[(&str, &str, &str, [&str; 4])] =
+    &[("heartbeat_after_timeout", "on", "t3_floor", ["", "", "", "two"])];
+
+/// Sets in `rules`, which are to be those of an era, what the `mechanisms` bring along there.
+pub(crate) fn bring_companions(rules: &mut Rules, mechanisms: &Mechanisms) {
+    let Some(era) = Rules::ERAS.iter().position(|(_, era)| era == rules) else { return };
+    for (mechanism, on, rule, values) in COMPANIONS {
+        if mechanisms.get(mechanism).as_deref() == Some(on) && !values[era].is_empty() {
+            let set = rules.choose(rule, values[era]);
+            debug_assert_eq!(set, Ok(()), "{rule}");
+        }
+    }
+}
 
 /// Sets in `rules` and `mechanisms` what `cmt` changes in the era that `rules` are of; of no era: what it changes in all.
 pub(crate) fn bring_cmt(rules: &mut Rules, mechanisms: &mut Mechanisms) {

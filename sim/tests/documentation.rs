@@ -217,6 +217,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.immediate", "true"),
     ("flow.f.streams", "3"),
     ("flow.f.read", "3 kbit/s"),
+    ("flow.f.stop_reading_after", "3"),
+    ("flow.f.stripe", "true"),
     ("flow.f.udp", "true"),
     ("flow.f.ip_header", "40 B"),
     ("flow.f.protocol", "udp"),

@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::DONE;
 use crate::output::{log, print, print_json_line};
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
     /// Time, level, transfer and peer, and what happened

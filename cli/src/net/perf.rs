@@ -8,6 +8,7 @@ use anabranch_net::{Association, Endpoint};
 use anabranch_sim::scenario::rate;
 use tokio::task::JoinSet;
 
+use super::live::Live;
 use super::perf_report::{Run, report};
 use super::record::{Carried, Changes, Intervals};
 use super::setup::{Client, waiting};
@@ -23,27 +24,31 @@ pub(crate) struct Arguments {
     /// How long each direction sends
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     pub(super) seconds: f64,
-    /// Streams that messages go to in turn
+    /// The number of streams that messages use in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) streams: u16,
-    /// Bytes of a message; those of 8 bytes and more say when they were sent, so that delays are known
+    /// Bytes per message; messages of at least 8 bytes carry their sending time, so that delays can be measured
     #[arg(long, value_name = "B", default_value_t = 8192, value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
     pub(super) message_size: u32,
-    /// User data of each association's application in each direction, as `10 Mbit/s` [default: as much as is taken]
+    /// The rate of user data of each association in each direction, such as `10 Mbit/s` [default: unlimited]
     #[arg(long, value_name = "RATE", value_parser = rate)]
     pub(super) rate: Option<u64>,
-    /// Only back: the listener sends
+    /// Measure only server→client
     #[arg(long)]
     reverse: bool,
     /// Both directions at once, instead of one after the other
     #[arg(long, conflicts_with = "reverse")]
     both: bool,
-    /// Associations at once, each from a UDP port of its own
+    /// The number of parallel associations, each with its own UDP port
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
     pub(super) parallel: u16,
-    /// Print what was carried in every interval, in seconds or with a unit; --json has them in any case
+    /// Print a line per interval, in seconds or with a unit; --json always includes intervals
     #[arg(long, value_name = "TIME", value_parser = waiting)]
     interval: Option<Duration>,
+    /// Show each path's state, bytes and share, rate and round-trip time while this end sends (of the first association);
+    /// a line a second where standard error is no terminal
+    #[arg(long)]
+    progress: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -52,9 +57,11 @@ Examples:
   anabranch perf --to 192.0.2.1,198.51.100.1 --seconds 5 --streams 4 --json
   anabranch perf --to 192.0.2.1 --both --rate '2 Mbit/s' --message-size 200 --interval 1
   anabranch perf --to 192.0.2.1 --reverse --parallel 4
+  anabranch perf --to 192.0.2.1,198.51.100.1 --cmt --progress
 
 Delays are from handing a message to the association until it is read at the other end. The clocks of the two hosts
 are compared before, which leaves an error that is printed; jitter, the difference of successive delays, needs no clock.
+With --cmt this end sends on all paths; the listener does on the way back if it was started with --cmt as well.
 CPU seconds are those of the two processes, for a gigabyte of user data. Ctrl-C prints what was measured until then.
 
 Exit status: 0 done, 2 the input was wrong, 130 interrupted, 143 ended by SIGTERM, 1 anything else.";
@@ -102,6 +109,7 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
     let (plan, begun) = (arguments.plan(), Instant::now());
     let mut intervals = Intervals::new(arguments.interval.unwrap_or(Duration::from_secs(1)), begun);
     let mut changes = Changes::new(begun);
+    let mut live = Live::new(None, arguments.progress);
     let told = |line: &str| {
         if arguments.interval.is_some() && !arguments.client.json {
             print(line);
@@ -111,11 +119,13 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
         measured = measure_all(streams, plan) => measured.map_err(fail),
         never = intervals.watch(|| carried(streams), told) => match never {},
         never = changes.watch(&streams[0].association) => match never {},
+        never = live.watch(&streams[0].association) => match never {},
         signal = interrupts.next() => {
             fail("interrupted");
             Err(signal)
         }
     };
+    live.finish();
     // The last interval is shorter.
     told(&intervals.close(&carried(streams)));
     let run = Run { streams, intervals: intervals.list, changes: changes.list, complete: ended.is_ok() };

@@ -24,7 +24,7 @@ use crate::output::{fail, refuse};
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The local addresses, in order; 0.0.0.0 or :: for all of this host but loopback
+    /// The local addresses, in order; 0.0.0.0 or :: stands for all addresses except loopback
     #[arg(long, value_name = "ADDR", value_delimiter = ',', default_value = "127.0.0.1")]
     listen: Vec<IpAddr>,
     #[command(flatten)]
@@ -32,22 +32,22 @@ pub(crate) struct Arguments {
     /// Receive files into this directory; without it, none are received
     #[arg(long, value_name = "DIR")]
     receive_into: Option<PathBuf>,
-    /// Bytes of all files in the directory together at most, with a unit
+    /// The largest total size of all files in the directory, with a unit
     #[arg(long, value_name = "SIZE", default_value = "1 GB")]
     max_size: String,
-    /// Bytes of the files of one source at most [default: --max-size; half of it with --public]
+    /// The largest total size of the files of one source [default: --max-size; half of it with --public]
     #[arg(long, value_name = "SIZE")]
     max_size_per_source: Option<String>,
-    /// Associations of one source address (IPv6: network of 64 bits) at the same time
+    /// The largest number of simultaneous associations of one source address (IPv6: /64 network)
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
     max_per_source: u32,
-    /// Serve whoever can reach these addresses, unauthenticated
+    /// Serve everyone who can reach these addresses, without authentication
     #[arg(long)]
     public: bool,
-    /// How log lines look
+    /// The format of log lines
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     log: Format,
-    /// Print one JSON object an event on standard output; the log goes to standard error
+    /// Print one JSON object per event on standard output; the log goes to standard error
     #[arg(long)]
     json: bool,
 }

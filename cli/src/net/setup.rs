@@ -17,16 +17,16 @@ use crate::output::{fail, note, refuse};
 /// A client's peer, and the way to it.
 #[derive(clap::Args)]
 pub(crate) struct Client {
-    /// Where the listener is: addresses or names, with a UDP port if it is not that of --udp; the first is tried
+    /// The listener's addresses or names, with a UDP port if it differs from --udp. The first address is tried
     /// first, and a name stands for all its addresses
     #[arg(long, value_name = "PLACE", value_delimiter = ',', required = true)]
     to: Vec<PeerAddress>,
-    /// The local addresses, in order [default: those that the system's routes choose]
+    /// The local addresses, in order [default: chosen by the system's routes]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     from: Vec<IpAddr>,
     #[command(flatten)]
     pub(super) transport: Transport,
-    /// How long to wait until the listener has taken up the association, in seconds or with a unit
+    /// The time limit for setting up the association, in seconds or with a unit
     #[arg(long, value_name = "TIME", default_value = "30 s", value_parser = waiting)]
     timeout: Duration,
     /// Print one JSON object, in SI units

@@ -125,7 +125,7 @@ pub(super) const KEYS: &[Key<()>] = &[
         Default::Required,
         "What is claimed: see the forms above.",
     ),
-    key("experiment", "experiment", Default::Required, "What is run."),
+    key("experiment", "experiment", Default::Required, "What is run; `{COLUMN}` stands for a field."),
     key("variant", "variant", Default::Text("the first"), "Under which edits it is judged."),
     key(
         "beside",
@@ -318,8 +318,7 @@ fn reason(at: &At<'_>) -> Result<String> {
 fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Result<Case> {
     let needed = |key: &str| at.get(key).ok_or_else(|| at.error_below(key, "this key is missing"));
     let experiment = needed("experiment")?;
-    let experiments = paper.experiments.iter().map(|experiment| experiment.name.as_str());
-    let experiment_number = named(&experiment, "experiment", experiments)?;
+    let experiment_number = experiment_of(&experiment, fields, paper)?;
     let variants = paper.variants.iter().map(|variant| variant.name.as_str());
     let (form, unit) = form(at, fields, paper)?;
     let fill_all = |at: &At<'_>, texts: &[String]| -> Result<Vec<String>> {
@@ -471,6 +470,12 @@ fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     }
     let (search, unit) = search(at, measure, over, fields)?;
     Ok((Form::Crossing(search), unit))
+}
+
+fn experiment_of(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {
+    let name = filled(at, fields)?;
+    let names = paper.experiments.iter().map(|experiment| experiment.name.as_str());
+    names.clone().position(|known| known == name).ok_or_else(|| at.unknown("experiment", &name, names))
 }
 
 fn measure(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {

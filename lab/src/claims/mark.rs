@@ -32,6 +32,13 @@ pub struct Mark {
 pub enum Event {
     /// A link drops a packet. The link's name, or "link a>b" for one direction.
     Drop(String),
+    /// A packet arrives at the end of a link. The link's name, or "link a>b" for one direction.
+    Arrives(String),
+    /// The cumulative acknowledgement advances at the sender of a flow.
+    Acked {
+        /// Which flow; `None`: the first.
+        flow: Option<String>,
+    },
     /// The sender of a flow sends a DATA chunk.
     Sent(Sent),
     /// T3-rtx expires at the sender of a flow.
@@ -48,6 +55,8 @@ pub enum Event {
         /// It is above, not below.
         above: bool,
     },
+    /// A quantity is larger than it was.
+    Grows(Noted),
 }
 
 /// A DATA chunk being sent.
@@ -109,7 +118,7 @@ pub(super) fn events<'r>(
     found: &'r [Option<Moment>],
     recording: &'r Recording,
 ) -> impl Iterator<Item = Moment> + 'r {
-    let mut fits = Fits::new(event, found, recording);
+    let mut fits = Fits::new(event, range.start, found, recording);
     let entries = recording.entries[range.clone()].iter().zip(range);
     entries.filter(move |(entry, _)| fits.fits(entry)).map(|(entry, index)| Moment { index, at: entry.at })
 }
@@ -122,15 +131,20 @@ struct Fits<'r> {
     path: Option<usize>,
     dropped: Option<Vec<Tsn>>,
     seen: Vec<Tsn>,
+    /// The value of a quantity that was noted last.
+    last: Option<f64>,
 }
 
 impl<'r> Fits<'r> {
-    fn new(event: &'r Event, found: &[Option<Moment>], recording: &'r Recording) -> Self {
+    /// For the entries from the number `start` on.
+    fn new(event: &'r Event, start: usize, found: &[Option<Moment>], recording: &'r Recording) -> Self {
         let (flow, path) = match event {
-            Event::Drop(_) => (None, None),
+            Event::Drop(_) | Event::Arrives(_) => (None, None),
             Event::Sent(Sent { flow, path, .. }) => (flow.as_deref(), path.as_deref()),
-            Event::Timeout { flow } => (flow.as_deref(), None),
-            Event::Passes { quantity, .. } => (quantity.flow.as_deref(), quantity.path.as_deref()),
+            Event::Timeout { flow } | Event::Acked { flow } => (flow.as_deref(), None),
+            Event::Passes { quantity, .. } | Event::Grows(quantity) => {
+                (quantity.flow.as_deref(), quantity.path.as_deref())
+            }
         };
         let dropped = match event {
             Event::Sent(Sent { dropped: Some((link, between)), .. }) => {
@@ -139,13 +153,21 @@ impl<'r> Fits<'r> {
             _ => None,
         };
         let path = path.and_then(|path| recording.paths.iter().position(|name| name == path));
-        Fits { event, recording, flow: recording.flow(flow), path, dropped, seen: Vec::new() }
+        let flow = recording.flow(flow);
+        let mut fits = Fits { event, recording, flow, path, dropped, seen: Vec::new(), last: None };
+        if let Event::Grows(quantity) = event {
+            let before = recording.entries[..start].iter().rev();
+            fits.last = before.filter_map(|entry| fits.value(entry, quantity)).next();
+        }
+        fits
     }
 
     fn fits(&mut self, entry: &Entry) -> bool {
         match (self.event, &entry.what) {
-            (Event::Drop(name), EventKind::Dropped { link, .. }) => self.recording.is_link(*link, name),
-            (Event::Timeout { .. }, EventKind::Timeout { flow, .. }) => Some(*flow) == self.flow,
+            (Event::Drop(name), EventKind::Dropped { link, .. })
+            | (Event::Arrives(name), EventKind::Arrived { link }) => self.recording.is_link(*link, name),
+            (Event::Timeout { .. }, EventKind::Timeout { flow, .. })
+            | (Event::Acked { .. }, EventKind::Acked { flow, .. }) => Some(*flow) == self.flow,
             (Event::Sent(sent), EventKind::Sent { flow, path, tsn, why }) => {
                 Some(*flow) == self.flow
                     && (sent.why.is_empty() || sent.why.contains(why))
@@ -153,12 +175,20 @@ impl<'r> Fits<'r> {
                     && self.dropped.as_ref().is_none_or(|dropped| dropped.contains(tsn))
                     && (!sent.once || self.first_time(*tsn))
             }
-            (Event::Passes { quantity, level, above }, _) => self.flow.is_some_and(|flow| {
-                let value = self.recording.value(entry, quantity.quantity, flow, self.path);
-                value.is_some_and(|value| if *above { value > *level } else { value < *level })
+            (Event::Passes { quantity, level, above }, _) => {
+                let (value, level) = (self.value(entry, quantity), *level as f64);
+                value.is_some_and(|value| if *above { value > level } else { value < level })
+            }
+            (Event::Grows(quantity), _) => self.value(entry, quantity).is_some_and(|value| {
+                let before = self.last.replace(value);
+                before.is_some_and(|before| value > before)
             }),
             _ => false,
         }
+    }
+
+    fn value(&self, entry: &Entry, noted: &Noted) -> Option<f64> {
+        self.recording.value(entry, noted.quantity, self.flow?, self.path)
     }
 
     fn first_time(&mut self, tsn: Tsn) -> bool {
@@ -195,35 +225,35 @@ pub(super) const KEYS: &[Key<Draft<MarkDraft>>] = &[
         name: "name",
         takes: "string",
         default: Default::Required,
-        doc: "What it is called.",
+        doc: "The name.",
         read: |draft, at| at.string().map(|name| draft.of.name = name.to_owned()),
     },
     Key {
         name: "event",
         takes: "event",
         default: Default::Required,
-        doc: "What happens then; see `event` below.",
+        doc: "The event; see `event` below.",
         read: |draft, at| event(at, &draft.marks).map(|event| draft.of.event = Some(event)),
     },
     Key {
         name: "after",
         takes: "mark",
         default: Default::Text("from the beginning"),
-        doc: "Only after this mark, which must stand above.",
+        doc: "Only events after this mark, which must be declared above.",
         read: |draft, at| draft.mark(at).map(|mark| draft.of.after = Some(mark)),
     },
     Key {
         name: "pick",
         takes: "`\"first\"`, `\"last\"`",
         default: Default::Value("\"first\""),
-        doc: "Which of the events that fit.",
+        doc: "Which of the matching events.",
         read: |draft, at| at.one_of("choice", &["first", "last"]).map(|pick| draft.of.last = pick == "last"),
     },
     Key {
         name: "burst",
         takes: "duration",
         default: Default::Text("no end"),
-        doc: "Only events that follow each other with gaps no longer than this, from the first that fits.",
+        doc: "Only the first group of matching events, whose gaps are at most this long.",
         read: |draft, at| at.duration().map(|gap| draft.of.burst = Some(gap)),
     },
 ];
@@ -241,15 +271,22 @@ pub(super) fn mark(at: &At<'_>, marks: &[String]) -> Result<Mark> {
 #[derive(Default)]
 pub(super) struct EventDraft {
     drop: Option<String>,
+    arrives: Option<String>,
     sent: Option<Vec<Why>>,
     timeout: bool,
+    acked: bool,
     quantity: Option<Quantity>,
     level: Option<(u64, bool)>,
+    grows: bool,
     flow: Option<String>,
     path: Option<String>,
     once: bool,
     dropped: Option<(String, [usize; 2])>,
 }
+
+/// What a key for a quantity takes.
+pub(super) const QUANTITIES: &str =
+    "`\"peer_window\"`, `\"cwnd\"`, `\"cwnd_segments\"`, `\"ssthresh\"`, `\"flight\"`";
 
 pub(super) const EVENT_KEYS: &[Key<Draft<EventDraft>>] = &[
     Key {
@@ -258,6 +295,13 @@ pub(super) const EVENT_KEYS: &[Key<Draft<EventDraft>>] = &[
         default: Default::Text("not a drop"),
         doc: "A packet is dropped by this link.",
         read: |draft, at| at.string().map(|link| draft.of.drop = Some(link.to_owned())),
+    },
+    Key {
+        name: "arrives",
+        takes: "link, or `\"link a>b\"`",
+        default: Default::Text("not an arrival"),
+        doc: "A packet arrives at the end of this link.",
+        read: |draft, at| at.string().map(|link| draft.of.arrives = Some(link.to_owned())),
     },
     Key {
         name: "sent",
@@ -274,10 +318,17 @@ pub(super) const EVENT_KEYS: &[Key<Draft<EventDraft>>] = &[
         read: |draft, at| at.boolean().map(|timeout| draft.of.timeout = timeout),
     },
     Key {
+        name: "acked",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "The cumulative acknowledgement advances.",
+        read: |draft, at| at.boolean().map(|acked| draft.of.acked = acked),
+    },
+    Key {
         name: "quantity",
-        takes: "`\"peer_window\"`, `\"cwnd\"`, `\"ssthresh\"`, `\"flight\"`",
+        takes: QUANTITIES,
         default: Default::Text("not a quantity"),
-        doc: "A quantity passes a level: with `below` or `above`.",
+        doc: "A quantity passes a level or grows: with `below`, `above` or `grows`.",
         read: |draft, at| quantity(at).map(|quantity| draft.of.quantity = Some(quantity)),
     },
     Key {
@@ -295,31 +346,38 @@ pub(super) const EVENT_KEYS: &[Key<Draft<EventDraft>>] = &[
         read: |draft, at| at.size(0..=u64::MAX).map(|level| draft.of.level = Some((level, true))),
     },
     Key {
+        name: "grows",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "The quantity is more than it was before.",
+        read: |draft, at| at.boolean().map(|grows| draft.of.grows = grows),
+    },
+    Key {
         name: "flow",
         takes: "name",
         default: Default::Text("the first"),
-        doc: "Whose sender it is.",
+        doc: "The flow of the sender.",
         read: |draft, at| at.name().map(|flow| draft.of.flow = Some(flow)),
     },
     Key {
         name: "path",
         takes: "path",
         default: Default::Text("any"),
-        doc: "On which path. A quantity of a path needs it.",
+        doc: "The path. A quantity of a path requires it.",
         read: |draft, at| at.string().map(|path| draft.of.path = Some(path.to_owned())),
     },
     Key {
         name: "once",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Of chunks sent, only the first time that each TSN is sent so.",
+        doc: "Count only the first time that each TSN is sent for one of these reasons.",
         read: |draft, at| at.boolean().map(|once| draft.of.once = once),
     },
     Key {
         name: "dropped",
         takes: "`{ by = LINK, between = [MARK, MARK] }`",
         default: Default::Text("any chunk"),
-        doc: "Of chunks sent, only those that the link dropped between the two marks, both included.",
+        doc: "Count only chunks that the link dropped between the two marks, both included.",
         read: |draft, at| dropped_between(at, draft).map(|dropped| draft.of.dropped = Some(dropped)),
     },
 ];
@@ -329,24 +387,31 @@ pub(super) fn event(at: &At<'_>, marks: &[String]) -> Result<Event> {
     let mut draft = Draft::new(EventDraft::default(), marks);
     fill(&mut draft, at, EVENT_KEYS)?;
     let of = draft.of;
-    let kinds = [of.drop.is_some(), of.sent.is_some(), of.timeout, of.quantity.is_some()];
-    if kinds.iter().filter(|given| **given).count() != 1 {
-        return Err(at.error("an event is one of `drop`, `sent`, `timeout` and `quantity`"));
+    let links = [of.drop.is_some(), of.arrives.is_some()];
+    let ends = [of.sent.is_some(), of.timeout, of.acked, of.quantity.is_some()];
+    if links.iter().chain(&ends).filter(|given| **given).count() != 1 {
+        let kinds = "`drop`, `arrives`, `sent`, `timeout`, `acked` and `quantity`";
+        return Err(at.error(format!("an event is one of {kinds}")));
     }
     if let Some(key) = ["once", "dropped"].into_iter().find(|key| of.sent.is_none() && at.get(key).is_some())
     {
         return Err(at.error_below(key, "this is for chunks sent only").hint("it goes with `sent`"));
     }
-    Ok(match (of.drop, of.sent, of.quantity) {
-        (Some(link), _, _) => Event::Drop(link),
-        (_, Some(why), _) => {
+    Ok(match (of.drop, of.arrives, of.sent, of.quantity) {
+        (Some(link), ..) => Event::Drop(link),
+        (_, Some(link), ..) => Event::Arrives(link),
+        (_, _, Some(why), _) => {
             Event::Sent(Sent { why, flow: of.flow, path: of.path, once: of.once, dropped: of.dropped })
         }
-        (_, _, Some(quantity)) => {
-            let (level, above) = of.level.ok_or_else(|| at.error("`below` or `above` is missing"))?;
+        (.., Some(quantity)) => {
             let quantity = noted(at, quantity, of.flow, of.path)?;
-            Event::Passes { quantity, level, above }
+            match (of.level, of.grows) {
+                (Some((level, above)), false) => Event::Passes { quantity, level, above },
+                (None, true) => Event::Grows(quantity),
+                _ => return Err(at.error("a quantity needs one of `below`, `above` and `grows`")),
+            }
         }
+        _ if of.acked => Event::Acked { flow: of.flow },
         _ => Event::Timeout { flow: of.flow },
     })
 }

@@ -53,9 +53,7 @@ fn values(noted: &Noted, range: std::ops::Range<usize>, recording: &Recording) -
     let flow = recording.flow(noted.flow.as_deref());
     let path = noted.path.as_ref().and_then(|path| recording.paths.iter().position(|name| name == path));
     let quantity = noted.quantity;
-    recording.entries[range]
-        .iter()
-        .filter_map(move |entry| Some(recording.value(entry, quantity, flow?, path)? as f64))
+    recording.entries[range].iter().filter_map(move |entry| recording.value(entry, quantity, flow?, path))
 }
 
 /// The entries between two marks; none if one of them did not happen.
@@ -92,7 +90,7 @@ pub(super) const KEYS: &[Key<Draft<MeasureDraft>>] = &[
         name: "name",
         takes: "string",
         default: Default::Required,
-        doc: "What it is called.",
+        doc: "The name.",
         read: |draft, at| at.string().map(|name| draft.of.name = name.to_owned()),
     },
     Key {
@@ -125,12 +123,12 @@ pub(super) const KEYS: &[Key<Draft<MeasureDraft>>] = &[
         name: "since",
         takes: "mark",
         default: Default::Text("the beginning of the run"),
-        doc: "From when `time` is counted.",
+        doc: "The mark from which `time` is counted.",
         read: |draft, at| draft.mark(at).map(|mark| draft.of.since = Some(mark)),
     },
     Key {
         name: "quantity",
-        takes: "`\"peer_window\"`, `\"cwnd\"`, `\"ssthresh\"`, `\"flight\"`",
+        takes: mark::QUANTITIES,
         default: Default::Text("not a quantity"),
         doc: "A quantity: `at` a mark, or its `extreme`.",
         read: |draft, at| mark::quantity(at).map(|quantity| draft.of.quantity = Some(quantity)),
@@ -139,28 +137,28 @@ pub(super) const KEYS: &[Key<Draft<MeasureDraft>>] = &[
         name: "flow",
         takes: "name",
         default: Default::Text("the first"),
-        doc: "Whose sender notes the quantity.",
+        doc: "The flow whose sender reports the quantity.",
         read: |draft, at| at.name().map(|flow| draft.of.flow = Some(flow)),
     },
     Key {
         name: "path",
         takes: "path",
         default: Default::Text("none"),
-        doc: "Of which path. A quantity of a path needs it.",
+        doc: "The path. A quantity of a path requires it.",
         read: |draft, at| at.string().map(|path| draft.of.path = Some(path.to_owned())),
     },
     Key {
         name: "at",
         takes: "mark",
         default: Default::Text("none"),
-        doc: "When `quantity` is read: what was noted last, up to this mark.",
+        doc: "The mark at which `quantity` is read: its last value up to then.",
         read: |draft, at| draft.mark(at).map(|mark| draft.of.at = Some(mark)),
     },
     Key {
         name: "extreme",
         takes: "`\"lowest\"`, `\"highest\"`",
         default: Default::Text("none"),
-        doc: "Which value of `quantity`, of those between `from` and `to`.",
+        doc: "Which of the values of `quantity` between `from` and `to`.",
         read: |draft, at| {
             at.one_of("choice", &["lowest", "highest"])
                 .map(|which| draft.of.extreme = Some(which == "highest"))
@@ -170,21 +168,21 @@ pub(super) const KEYS: &[Key<Draft<MeasureDraft>>] = &[
         name: "count",
         takes: "event",
         default: Default::Text("not a count"),
-        doc: "How many such events there are between `from` and `to`, both included.",
+        doc: "The number of such events between `from` and `to`, both included.",
         read: |draft, at| mark::event(at, &draft.marks).map(|event| draft.of.count = Some(event)),
     },
     Key {
         name: "from",
         takes: "mark",
         default: Default::Text("the beginning of the run"),
-        doc: "Where `extreme` or `count` begins.",
+        doc: "The mark at which `extreme` or `count` begins.",
         read: |draft, at| draft.mark(at).map(|mark| draft.of.from = Some(mark)),
     },
     Key {
         name: "to",
         takes: "mark",
         default: Default::Text("the end of the run"),
-        doc: "Where `extreme` or `count` ends.",
+        doc: "The mark at which `extreme` or `count` ends.",
         read: |draft, at| draft.mark(at).map(|mark| draft.of.to = Some(mark)),
     },
 ];
@@ -206,13 +204,14 @@ pub(super) fn measure(at: &At<'_>, marks: &[String]) -> Result<Measure> {
         (Some(path), ..) => (of.unit.unwrap_or(Unit::Count), MeasureSource::Result(path)),
         (_, Some(mark), ..) => (Unit::Seconds, MeasureSource::Time { mark, since: of.since }),
         (_, _, Some(quantity), _) => {
+            let unit_of_quantity = quantity.unit();
             let quantity = mark::noted(at, quantity, of.flow, of.path)?;
             let of = match (of.at, of.extreme) {
                 (Some(mark), None) => MeasureSource::At { quantity, mark },
                 (None, Some(highest)) => MeasureSource::Extreme { quantity, highest, between },
                 _ => return Err(at.error("a quantity is read `at` a mark, or at its `extreme`")),
             };
-            (Unit::Bytes, of)
+            (unit_of_quantity, of)
         }
         (.., Some(event)) => (Unit::Count, MeasureSource::Count { event, between }),
         _ => return Err(at.error("a measure is one of `result`, `time`, `quantity` and `count`")),

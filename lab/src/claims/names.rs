@@ -67,8 +67,9 @@ impl Paper {
 fn of_event<'a>(event: &'a Event, key: &str) -> Vec<Named<'a>> {
     match event {
         Event::Drop(link) => vec![(format!("{key}.drop"), "link", link)],
-        Event::Timeout { flow } => flow_and_path(flow.as_ref(), None, key),
-        Event::Passes { quantity, .. } => noted(quantity, key),
+        Event::Arrives(link) => vec![(format!("{key}.arrives"), "link", link)],
+        Event::Timeout { flow } | Event::Acked { flow } => flow_and_path(flow.as_ref(), None, key),
+        Event::Passes { quantity, .. } | Event::Grows(quantity) => noted(quantity, key),
         Event::Sent(sent) => {
             let mut names = flow_and_path(sent.flow.as_ref(), sent.path.as_ref(), key);
             names.extend(

@@ -138,21 +138,21 @@ pub(super) const KEYS: &[Key<PaperDraft>] = &[
         name: "title",
         takes: "string",
         default: Default::Required,
-        doc: "What the paper is about, in a line.",
+        doc: "The subject of the paper, in one line.",
         read: |draft, at| at.string().map(|title| draft.title = title.to_owned()),
     },
     Key {
         name: "citation",
         takes: "string",
         default: Default::Required,
-        doc: "Who wrote it, and where it stands.",
+        doc: "The authors and the place of publication.",
         read: |draft, at| at.string().map(|citation| draft.citation = citation.trim().to_owned()),
     },
     Key {
         name: "variant",
         takes: "tables",
         default: Default::Required,
-        doc: "Edits under which everything is looked at, each a `[[variant]]`. The first is what claims are about unless they name another; the others' values stand beside.",
+        doc: "Sets of edits that apply to all experiments, each a `[[variant]]`. A claim is judged under the first unless it names another; the values under the others are shown beside it.",
         read: |draft, at| {
             draft.variants = each_named(at, read_variant)?;
             match draft.variants.is_empty() {
@@ -165,7 +165,7 @@ pub(super) const KEYS: &[Key<PaperDraft>] = &[
         name: "reference",
         takes: "tables",
         default: Default::Text("`paper`, and `ns2` with the title `ns-2`"),
-        doc: "Where published values come from, each a `[[reference]]`.",
+        doc: "The sources of published values, each a `[[reference]]`.",
         read: |draft, at| {
             draft.references = each_named(at, read_reference)?;
             Ok(())
@@ -175,7 +175,7 @@ pub(super) const KEYS: &[Key<PaperDraft>] = &[
         name: "experiment",
         takes: "tables",
         default: Default::Required,
-        doc: "What is run, each an `[[experiment]]`.",
+        doc: "The experiments, each an `[[experiment]]`.",
         read: |draft, at| {
             let folder = draft.folder.clone();
             let read: Vec<_> = each_named(at, |at| read_experiment(at, &folder))?;
@@ -192,7 +192,7 @@ pub(super) const KEYS: &[Key<PaperDraft>] = &[
         name: "mark",
         takes: "tables",
         default: Default::Text("none"),
-        doc: "The moments that have names, each a `[[mark]]`.",
+        doc: "Named moments of a run, each a `[[mark]]`.",
         read: |draft, at| {
             let mut names = BTreeSet::new();
             for at in at.tables()? {
@@ -206,7 +206,7 @@ pub(super) const KEYS: &[Key<PaperDraft>] = &[
         name: "measure",
         takes: "tables",
         default: Default::Required,
-        doc: "The numbers that have names, each a `[[measure]]`.",
+        doc: "Named numbers that a run yields, each a `[[measure]]`.",
         read: |draft, at| {
             let marks = draft.mark_names();
             draft.measures = each_named(at, |at| measure(at, &marks))?;
@@ -217,7 +217,7 @@ pub(super) const KEYS: &[Key<PaperDraft>] = &[
         name: "figure",
         takes: "tables",
         default: Default::Text("none"),
-        doc: "The pictures that `--figure` draws, each a `[[figure]]`.",
+        doc: "The figures that `--figure` draws, each a `[[figure]]`.",
         read: |draft, at| {
             draft.figures = each_named(at, |at| read_figure(at, draft))?;
             Ok(())
@@ -252,7 +252,7 @@ pub(super) const REFERENCE_KEYS: &[Key<Reference>] = &[
         name: "name",
         takes: "name",
         default: Default::Required,
-        doc: "What claims call it, and the results as JSON.",
+        doc: "The name that claims and JSON results use.",
         read: |reference, at| at.name().map(|name| reference.name = name),
     },
     Key {
@@ -291,7 +291,7 @@ const NAME: Key<RunDraft> = Key {
     name: "name",
     takes: "string",
     default: Default::Required,
-    doc: "What it is called.",
+    doc: "The name.",
     read: |draft, at| at.string().map(|name| draft.name = name.to_owned()),
 };
 
@@ -301,7 +301,7 @@ pub(super) const VARIANT_KEYS: &[Key<RunDraft>] = &[
         name: "set",
         takes: "array of `\"KEY=VALUE\"`",
         default: Default::Value("[]"),
-        doc: "The edits, as `--set` takes them; they come after the experiment's, and models take none of them.",
+        doc: "The edits, in the form of `--set`. They follow those of the experiment; models ignore them.",
         read: |draft, at| edits(at).map(|set| draft.set = set),
     },
 ];
@@ -326,14 +326,14 @@ pub(super) const EXPERIMENT_KEYS: &[Key<RunDraft>] = &[
         name: "set",
         takes: "array of `\"KEY=VALUE\"`",
         default: Default::Value("[]"),
-        doc: "Edits, as `--set` takes them. `{COLUMN}` stands for a field of the claim: a cell of its row, or what it lists under `each`.",
+        doc: "Edits, in the form of `--set`. `{COLUMN}` stands for a field of the claim: a cell of its row, or a value of `each`.",
         read: |draft, at| edits(at).map(|set| draft.set = set),
     },
     Key {
         name: "seeds",
         takes: "count",
         default: Default::Value("1"),
-        doc: "How many seeds, from the scenario's on; a measure is their mean. `reproduce --seeds` overrides it.",
+        doc: "The number of seeds, beginning with the scenario's; a measure is the mean over them. `reproduce --seeds` overrides it.",
         read: |draft, at| at.count(1..=1_000_000).map(|seeds| draft.seeds = seeds),
     },
 ];
@@ -398,21 +398,21 @@ pub(super) const FIGURE_KEYS: &[Key<Draft<FigureDraft>>] = &[
         name: "name",
         takes: "string",
         default: Default::Required,
-        doc: "What it is called, and its file.",
+        doc: "The name, which is also the name of the file.",
         read: |draft, at| at.string().map(|name| draft.of.name = name.to_owned()),
     },
     Key {
         name: "title",
         takes: "string",
         default: Default::Required,
-        doc: "A line above it.",
+        doc: "The title above the figure.",
         read: |draft, at| at.string().map(|title| draft.of.title = title.to_owned()),
     },
     Key {
         name: "experiment",
         takes: "experiment",
         default: Default::Required,
-        doc: "What it shows, under the first variant.",
+        doc: "The experiment that is drawn, under the first variant.",
         read: |draft, at| {
             let names: Vec<_> = draft.of.experiments.clone();
             named(at, "experiment", names.iter().map(String::as_str)).map(|i| draft.of.experiment = i)
@@ -422,35 +422,35 @@ pub(super) const FIGURE_KEYS: &[Key<Draft<FigureDraft>>] = &[
         name: "over",
         takes: "`\"KEY=A,B\"`",
         default: Default::Required,
-        doc: "What differs between its columns, as `--vary` takes it.",
+        doc: "The edit that differs between the columns, in the form of `--vary`.",
         read: |draft, at| over(at, at.string()?).map(|over| draft.of.over = Some(over)),
     },
     Key {
         name: "link",
         takes: "link, or `\"link a>b\"`",
         default: Default::Required,
-        doc: "Which link's drops are shown among the sequence numbers.",
+        doc: "The link whose drops are shown among the sequence numbers.",
         read: |draft, at| at.string().map(|link| draft.of.link = link.to_owned()),
     },
     Key {
         name: "quantity",
-        takes: "`\"peer_window\"`, `\"cwnd\"`, `\"ssthresh\"`, `\"flight\"`",
+        takes: super::mark::QUANTITIES,
         default: Default::Required,
-        doc: "What is shown below.",
+        doc: "The quantity of the lower chart.",
         read: |draft, at| mark::quantity(at).map(|quantity| draft.of.quantity = Some(quantity)),
     },
     Key {
         name: "path",
         takes: "path",
         default: Default::Text("none"),
-        doc: "Of which path. A quantity of a path needs it.",
+        doc: "The path. A quantity of a path requires it.",
         read: |draft, at| at.string().map(|path| draft.of.path = Some(path.to_owned())),
     },
     Key {
         name: "level",
         takes: "size",
         default: Default::Text("none"),
-        doc: "A level of the quantity that matters: a line.",
+        doc: "A level of the quantity that is drawn as a line.",
         read: |draft, at| at.size(0..=u64::MAX).map(|level| draft.of.level = Some(level)),
     },
     Key {
@@ -464,14 +464,14 @@ pub(super) const FIGURE_KEYS: &[Key<Draft<FigureDraft>>] = &[
         name: "before",
         takes: "duration",
         default: Default::Value("\"0 s\""),
-        doc: "How long before that mark it begins.",
+        doc: "The start of the chart, before that mark.",
         read: |draft, at| at.duration().map(|before| draft.of.before = before),
     },
     Key {
         name: "after",
         takes: "duration",
         default: Default::Required,
-        doc: "How long after that mark it ends.",
+        doc: "The end of the chart, after that mark.",
         read: |draft, at| at.duration().map(|after| draft.of.after = after),
     },
     Key {

@@ -4,7 +4,8 @@ use anabranch_proto::policy::Why;
 use anabranch_proto::{Time, Tsn};
 use smallvec::SmallVec;
 
-use anabranch_sim::trace::{Detail, Names, Observer, Record, Side};
+use super::Unit;
+use anabranch_sim::trace::{Contents, Detail, Names, Observer, PacketView, Record, Side};
 
 /// The records of a run that marks, measures and pictures ask for, in the order in which things happened.
 #[derive(Default, Debug)]
@@ -29,12 +30,17 @@ pub struct Entry {
 /// What happened. Flows, links and paths are numbers in the recording's lists.
 #[derive(Clone, Debug)]
 pub enum EventKind {
-    /// A packet with these TSNs was dropped by a link direction.
+    /// A packet was dropped by a link direction.
     Dropped {
         /// Which.
         link: usize,
-        /// The TSNs of its DATA chunks.
+        /// The TSNs of its DATA chunks; with TCP the number of its first byte, if it has user data.
         tsns: SmallVec<[Tsn; 2]>,
+    },
+    /// A packet arrived at the end of a link direction.
+    Arrived {
+        /// Which.
+        link: usize,
     },
     /// The sender of a flow sent a DATA chunk.
     Sent {
@@ -69,6 +75,8 @@ pub enum EventKind {
         path: usize,
         /// Congestion window, slow-start threshold, in flight: bytes.
         sizes: [u64; 3],
+        /// The congestion window in segments, where the transport counts in segments.
+        segments: Option<f64>,
     },
     /// The Cumulative TSN Ack Point of the sender of a flow has advanced.
     Acked {
@@ -79,13 +87,15 @@ pub enum EventKind {
     },
 }
 
-/// A quantity that senders note, in bytes.
+/// A quantity that senders note.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Quantity {
     /// The peer's window, as the sender sees it.
     PeerWindow,
     /// The congestion window of a path.
     Cwnd,
+    /// The congestion window of a path in segments with its fraction: of TCP only.
+    CwndSegments,
     /// The slow-start threshold of a path.
     Ssthresh,
     /// What is in flight on a path, chunks marked for retransmission not counted.
@@ -96,9 +106,18 @@ impl Quantity {
     pub(super) const NAMES: &'static [(&'static str, Quantity)] = &[
         ("peer_window", Quantity::PeerWindow),
         ("cwnd", Quantity::Cwnd),
+        ("cwnd_segments", Quantity::CwndSegments),
         ("ssthresh", Quantity::Ssthresh),
         ("flight", Quantity::Flight),
     ];
+
+    /// What it is a number of.
+    pub fn unit(self) -> Unit {
+        match self {
+            Quantity::CwndSegments => Unit::Count,
+            _ => Unit::Bytes,
+        }
+    }
 
     /// Whether each path has its own.
     pub fn by_path(self) -> bool {
@@ -118,18 +137,20 @@ impl Recording {
 
     fn what(&mut self, record: &Record<'_>) -> Option<EventKind> {
         match *record {
-            Record::Dropped { link, packet, .. } => {
-                Some(EventKind::Dropped { link, tsns: packet.tsns().collect() })
-            }
+            Record::Dropped { link, packet, .. } => Some(EventKind::Dropped { link, tsns: numbers(&packet) }),
+            Record::Delivered { link, .. } => Some(EventKind::Arrived { link }),
             Record::Detail { flow, side: Side::Client, path, detail } => match *detail {
                 Detail::Sent { number, why, .. } => {
                     Some(EventKind::Sent { flow, path: self.path(path), tsn: Tsn(number as u32), why })
                 }
                 Detail::Timeout => Some(EventKind::Timeout { flow, path: self.path(path) }),
                 Detail::PeerWindow { bytes } => Some(EventKind::PeerWindow { flow, bytes }),
-                Detail::Window { cwnd, ssthresh, flight, .. } => {
-                    Some(EventKind::Window { flow, path: self.path(path), sizes: [cwnd, ssthresh, flight] })
-                }
+                Detail::Window { cwnd, ssthresh, flight, segments, .. } => Some(EventKind::Window {
+                    flow,
+                    path: self.path(path),
+                    sizes: [cwnd, ssthresh, flight],
+                    segments,
+                }),
                 Detail::Acked { cumulative } => {
                     Some(EventKind::Acked { flow, cumulative: Tsn(cumulative as u32) })
                 }
@@ -140,15 +161,20 @@ impl Recording {
     }
 
     /// The value of a quantity of this flow and path that `entry` notes, if it does.
-    pub fn value(&self, entry: &Entry, quantity: Quantity, of: usize, path: Option<usize>) -> Option<u64> {
+    pub fn value(&self, entry: &Entry, quantity: Quantity, of: usize, path: Option<usize>) -> Option<f64> {
         match (&entry.what, quantity) {
-            (EventKind::PeerWindow { flow, bytes }, Quantity::PeerWindow) if *flow == of => Some(*bytes),
-            (EventKind::Window { flow, path: on, sizes }, _) if *flow == of && Some(*on) == path => {
+            (EventKind::PeerWindow { flow, bytes }, Quantity::PeerWindow) if *flow == of => {
+                Some(*bytes as f64)
+            }
+            (EventKind::Window { flow, path: on, sizes, segments }, _)
+                if *flow == of && Some(*on) == path =>
+            {
                 match quantity {
                     Quantity::PeerWindow => None,
-                    Quantity::Cwnd => Some(sizes[0]),
-                    Quantity::Ssthresh => Some(sizes[1]),
-                    Quantity::Flight => Some(sizes[2]),
+                    Quantity::Cwnd => Some(sizes[0] as f64),
+                    Quantity::CwndSegments => *segments,
+                    Quantity::Ssthresh => Some(sizes[1] as f64),
+                    Quantity::Flight => Some(sizes[2] as f64),
                 }
             }
             _ => None,
@@ -166,6 +192,14 @@ impl Recording {
             link == name
                 || name.strip_prefix(link.as_str()).and_then(|rest| rest.strip_prefix(' ')) == Some(direction)
         })
+    }
+}
+
+/// The numbers of the pieces of user data in a packet, as the sender's details say them.
+fn numbers(packet: &PacketView<'_>) -> SmallVec<[Tsn; 2]> {
+    match packet.contents {
+        Contents::Tcp(tcp) if tcp.segment.length > 0 => smallvec::smallvec![Tsn(tcp.offset as u32)],
+        _ => packet.tsns().collect(),
     }
 }
 

@@ -112,3 +112,38 @@ fn quantities_are_read_at_marks_and_between_them() {
     assert_eq!(value(MeasureSource::Count { event: drops(), between: [Some(0), Some(1)] }), Some(3.0));
     assert_eq!(value(MeasureSource::Time { mark: 1, since: Some(0) }), Some(1.5));
 }
+
+#[test]
+fn arrivals_acknowledgements_and_growth_are_events() {
+    let entry = |millis: u64, what| Entry { at: Time::ZERO + Duration::from_millis(millis), what };
+    let window =
+        |cwnd| EventKind::Window { flow: 0, path: 0, sizes: [cwnd, 0, 0], segments: Some(cwnd as f64 / 8.0) };
+    let acked = |flow| EventKind::Acked { flow, cumulative: Tsn(1) };
+    let mut recording = recording();
+    recording.entries = vec![
+        entry(1, window(20)),
+        entry(2, EventKind::Arrived { link: 1 }),
+        entry(3, acked(1)),
+        entry(4, acked(0)),
+        entry(5, EventKind::Arrived { link: 0 }),
+        entry(6, window(10)),
+        entry(7, window(10)),
+        entry(8, window(13)),
+        entry(9, window(14)),
+    ];
+    let cwnd = |quantity| Noted { quantity, flow: None, path: Some("l".into()) };
+    let grows = mark(Event::Grows(cwnd(Quantity::Cwnd)));
+    let marks = [
+        mark(Event::Arrives("l a>b".into())),
+        mark(Event::Acked { flow: None }),
+        grows.clone(),
+        Mark { after: Some(2), ..grows.clone() },
+        Mark { after: Some(3), ..grows },
+    ];
+    let found = moments(&marks, &recording);
+    let millis: Vec<_> = found.iter().map(|at| at.map(|at| at.at.as_nanos() / 1_000_000)).collect();
+    assert_eq!(millis, [Some(5), Some(4), Some(8), Some(9), None]);
+    let of = MeasureSource::At { quantity: cwnd(Quantity::CwndSegments), mark: 2 };
+    let measure = Measure { name: String::new(), unit: Unit::Count, of };
+    assert_eq!(measure.value(&serde_json::Value::Null, &recording, &found), Ok(Some(1.625)));
+}

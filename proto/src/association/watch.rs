@@ -2,11 +2,11 @@
 
 use super::{Association, AwaitedReply};
 use crate::Time;
-use crate::mechanisms::Revival;
+use crate::mechanisms::{HeartbeatAfterTimeout, Revival};
 use crate::output::{Event, LostReason};
 use crate::path::{PathId, PathState};
 use crate::policy::Why;
-use crate::rules::{Failover, GivingUp, HeartbeatErrors};
+use crate::rules::{Failover, GivingUp, HeartbeatErrors, LostHeartbeat};
 use crate::send::TimedOut;
 use crate::shutdown::State;
 use crate::wire::chunk::Heartbeat;
@@ -72,6 +72,17 @@ impl Association {
                 self.request_heartbeat(id);
             }
             self.path_error(id, Unanswered::Data, now);
+            self.ask_after_timeout(id);
+        }
+    }
+
+    /// T3-rtx has expired for this path: a heartbeat may measure it, or ask whether it still works.
+    fn ask_after_timeout(&mut self, id: PathId) {
+        let other = self.paths.views().iter().any(|view| view.id != id && view.carries());
+        let measured = self.config.mechanisms.heartbeat_after_timeout == HeartbeatAfterTimeout::On && other;
+        let inactive = self.paths.view(id).state == PathState::Inactive;
+        if measured || (inactive && self.asks_at_once(id)) {
+            self.paths.ask(id);
         }
     }
 
@@ -166,6 +177,11 @@ impl Association {
         self.paths.get(id).heartbeat_interval(&self.config).is_some()
     }
 
+    /// Whether a heartbeat follows at once on one that was lost.
+    fn asks_at_once(&self, id: PathId) -> bool {
+        self.config.rules.lost_heartbeat == LostHeartbeat::AtOnce && self.asks_periodically(id)
+    }
+
     /// An address that the user named counts as confirmed; one that only the peer named does not before it is,
     /// and verifying it must not end the association.
     //= rfc9260#section-5.4
@@ -233,10 +249,11 @@ impl Association {
         }
         self.paths.note_rto(id, now, &mut self.notes);
         self.path_error(id, Unanswered::Heartbeat, now);
+        let at_once = self.asks_at_once(id);
         let (view, path) = self.paths.both(id);
         // A path being verified, or failing, is asked once an RTO, until it has failed too often.
         let asked = verifying || (failing && path.heartbeat_interval(&self.config).is_some());
-        if asked && view.errors <= path.max_retrans(&self.config) {
+        if at_once || (asked && view.errors <= path.max_retrans(&self.config)) {
             self.paths.ask(id);
         } else {
             path.schedule_heartbeat(view, &self.config, &mut self.chance);

@@ -13,7 +13,7 @@ pub(crate) use set::Paths;
 use set::pmdcs;
 
 use crate::control::rtt::{RtoLimits, RttEstimate};
-use crate::policy::{Congestion, Sibling};
+use crate::policy::Congestion;
 use crate::wire::Address;
 use crate::{Duration, Time, Tsn};
 
@@ -112,10 +112,6 @@ impl PathView {
     //= rfc9260#section-6.3.3
     pub(crate) fn back_off(&mut self, limits: RtoLimits) {
         self.rto = limits.backed_off(self.rto);
-    }
-
-    fn sibling(&self) -> Sibling {
-        Sibling { window: self.window, ssthresh: self.ssthresh, flight: self.flight, srtt: self.srtt }
     }
 }
 

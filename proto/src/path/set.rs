@@ -379,14 +379,14 @@ impl Paths {
 
     /// Tells a path's window what the SACK said.
     pub(crate) fn grow(&mut self, id: PathId, acked: &crate::policy::Acked, notes: &mut Notes) {
-        self.renew_siblings();
+        self.renew_siblings(id);
         self.rest[id.index()].congestion.acked(acked, &self.siblings);
         self.renew(id, acked.now, notes);
     }
 
     /// Tells a path's window of a loss.
     pub(crate) fn cut(&mut self, id: PathId, loss: Loss, now: Time, notes: &mut Notes) {
-        self.renew_siblings();
+        self.renew_siblings(id);
         let view = self.view(id);
         let lost = Lost { now, how: loss, outstanding: view.flight + view.marked };
         self.rest[id.index()].congestion.lost(&lost, &self.siblings);
@@ -399,10 +399,19 @@ impl Paths {
         self.renew(id, now, notes);
     }
 
-    fn renew_siblings(&mut self) {
+    /// What the window of `own` sees of the paths: its own and the active ones.
+    fn renew_siblings(&mut self, own: PathId) {
         self.siblings.clear();
-        let live = self.views.iter().filter(|view| view.state != PathState::Removed);
-        self.siblings.extend(live.map(PathView::sibling));
+        let seen = |view: &PathView| view.id == own || view.state == PathState::Active;
+        let paths = self.views.iter().zip(&self.rest).filter(|(view, _)| seen(view));
+        self.siblings.extend(paths.map(|(view, path)| Sibling {
+            own: view.id == own,
+            window: view.window,
+            ssthresh: view.ssthresh,
+            flight: view.flight,
+            srtt: view.srtt,
+            loss_distance: path.congestion.loss_distance(),
+        }));
     }
 
     /// Whether the decay that is due now comes after what T3-rtx of another path sends again; it does so 1 ns later.

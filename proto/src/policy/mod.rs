@@ -51,8 +51,11 @@ impl Default for Policies {
     fn default() -> Self {
         let mut table = Policies { windows: BTreeMap::new(), routes: BTreeMap::new() };
         table.add_window("standard", window::standard::make);
-        table.add_window("lia", window::coupled::lia);
-        table.add_window("balia", window::coupled::balia);
+        table.add_window("lia", window::coupled::lia::lia);
+        table.add_window("olia", window::coupled::olia::olia);
+        table.add_window("balia", window::coupled::balia::balia);
+        table.add_window("rpv1", window::pooling::rpv1);
+        table.add_window("rpv2", window::pooling::rpv2);
         table.add_window("cubic", window::make_cubic);
         table.add_window("reno", window::make_reno);
         table.add_route("primary", route::primary::make);
@@ -62,6 +65,8 @@ impl Default for Policies {
         table.add_route("round-robin", route::round_robin::make);
         table.add_route("lowest-rtt", route::open::lowest_rtt);
         table.add_route("window-share", route::open::window_share);
+        table.add_route("ecf", route::ecf::make);
+        table.add_route("blest", route::blest::make);
         table.add_route("rtx-asap", route::asap::make);
         table.add_route("rtx-cwnd", route::largest::by_window);
         table.add_route("rtx-ssthresh", route::largest::by_ssthresh);

@@ -151,11 +151,6 @@ impl Sender {
         self.recoveries.any()
     }
 
-    /// User bytes not acknowledged, sent or not.
-    pub(crate) fn user_bytes(&self) -> u64 {
-        self.queue.user_bytes() + self.outstanding.user_bytes()
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.outstanding.is_empty()
     }

@@ -66,15 +66,15 @@ fn the_primary_goes_down_and_comes_back() {
 ///   new data after it. 42.5 + 32 = 74.5: the sixth error.
 /// - Inactive at 74.5. The retransmission of two packets again: 74.5 and, by the SACK, 74.8; then new data, on
 ///   the alternate, which is the primary from now on.
-/// - The failed path is asked at 73.5 (last new data at 42.5, period 31 s) and, lost at 105.5, 90 s later:
-///   163.5; active at 163.6. No new data returns.
+/// - The failed path is asked at 73.5 (last new data at 42.5, period 31 s), at 74.5 because it is inactive, and, lost
+///   at 134.5 (RTO.Max), at once again; active at 134.6. No new data returns.
 //= rfc9260#section-8.2
 #[test]
 fn by_ns2_the_path_that_took_over_stays_the_primary() {
     let world = outage(&era("ns2"));
     let t3 = [11_000, 13_300, 17_600, 25_900, 42_200, 74_500].map(at_ms);
     assert_eq!(timeouts(&world, 0), t3);
-    let returned = [(at_ms(74_500), PathState::Inactive), (at_ms(163_600), PathState::Active)];
+    let returned = [(at_ms(74_500), PathState::Inactive), (at_ms(134_600), PathState::Active)];
     assert_eq!(changes(&world, 0)[1..], returned, "after the confirmation of the beginning");
     assert_eq!(first_new(&world, 1, Time::ZERO), Some(at_ms(74_800)));
     assert_eq!(first_new(&world, 0, at_ms(74_500)), None);

@@ -1,6 +1,6 @@
 //! Which pairs are paths, how they are verified, and what the user can say about them.
 
-use anabranch_proto::rules::Confirmation;
+use anabranch_proto::rules::{Confirmation, LostHeartbeat, Verification};
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::wire::chunk::Heartbeat;
 use anabranch_proto::{Config, Event, LocalAddress, Pairs, PathId, PathState, PolicySpec, Time};
@@ -109,6 +109,77 @@ fn verification_goes_on_more_slowly() {
     bench.pass(ms(60_000));
     let asked: Vec<Time> = bench.heartbeats().into_iter().filter(|h| h.1 == 1).map(|h| h.0).collect();
     assert_eq!(asked, [0, 1, 3, 7, 53].map(|s| at_ms(1000 * s)));
+}
+
+/// `verification`: the alternate is asked at 0, 1 and 3 s, and again at 7 s. After two failures, at 3 s, the local address
+/// is another one, or still the same.
+#[test]
+fn verification() {
+    for (choice, local) in [(Verification::NextLocal, 0), (Verification::SameLocal, 1)] {
+        let mut config = era("rfc9260");
+        config.rules.verification = choice;
+        let mut bench = Bench::new(config, 2);
+        bench.until(at_ms(2999));
+        assert_eq!(bench.view(1).local, address(1, 0), "{choice:?}");
+        bench.until(at_ms(3000));
+        assert_eq!(bench.view(1).local, address(local, 0), "{choice:?}");
+        let asked: Vec<Time> = bench.heartbeats().into_iter().filter(|h| h.1 == 1).map(|h| h.0).collect();
+        assert_eq!(asked, [0, 1, 3].map(|s| at_ms(1000 * s)), "{choice:?}");
+    }
+}
+
+/// When the heartbeats left on a path, in milliseconds.
+fn asked(bench: &mut Bench, path: u16) -> Vec<u64> {
+    let on = bench.heartbeats().into_iter().filter(|heartbeat| heartbeat.1 == path);
+    on.map(|heartbeat| heartbeat.0.as_nanos() / 1_000_000).collect()
+}
+
+/// `lost_heartbeat`: the alternate is asked at 31 s, and RTO is 1 s. Not answered it is asked again at 32 s, 34 s and so
+/// on, or HB.interval and an RTO of 2 s after 31 s. The primary is inactive after one timeout, at 1.1 s.
+//= rfc9260#section-8.3
+#[test]
+fn lost_heartbeat() {
+    for (choice, of_alternate, of_primary) in [
+        (LostHeartbeat::NextInterval, [31_000, 63_000].as_slice(), [].as_slice()),
+        (LostHeartbeat::AtOnce, &[31_000, 32_000, 34_000, 38_000, 46_000, 62_000], &[1100]),
+    ] {
+        let mut config = Config { path_max_retrans: 9, ..era("rfc9260") };
+        config.rules.lost_heartbeat = choice;
+        let mut bench = Bench::confirmed(config.clone(), 2, ms(100));
+        bench.until(at_ms(64_000));
+        assert_eq!(asked(&mut bench, 1), of_alternate, "{choice:?}");
+        let mut bench = Bench::confirmed(Config { path_max_retrans: 0, ..config }, 2, ms(100));
+        bench.send(1, FULL);
+        bench.until(at_ms(2000));
+        assert_eq!(asked(&mut bench, 0), of_primary, "{choice:?}");
+    }
+}
+
+/// `heartbeat_after_timeout`: T3-rtx of the primary expires at 1.1 s, RTO is doubled to 2 s, and the answer to the
+/// heartbeat brings it back. Without another path in order there is none.
+//= rfc9260#section-8.3
+#[test]
+fn heartbeat_after_timeout() {
+    for (choice, expected, rto) in [("off", [].as_slice(), 2000), ("on", &[1100], 1000)] {
+        let mut config = era("rfc9260");
+        config.mechanisms.choose("heartbeat_after_timeout", choice).expect("a mechanism");
+        let timed_out = |paths: usize, other: bool| {
+            let mut bench = Bench::confirmed(config.clone(), paths, ms(100));
+            bench.send(1, FULL);
+            bench.until(at_ms(1099));
+            if paths > 1 {
+                bench.up(1, other);
+            }
+            bench.until(at_ms(1200));
+            bench
+        };
+        let mut bench = timed_out(2, true);
+        bench.answer_heartbeats(|_| true);
+        assert_eq!(bench.view(0).rto, ms(rto), "{choice}");
+        assert_eq!(asked(&mut timed_out(2, true), 0), expected, "{choice}");
+        assert_eq!(asked(&mut timed_out(2, false), 0), [], "{choice}: the other path is down");
+        assert_eq!(asked(&mut timed_out(1, true), 0), [], "{choice}: there is no other path");
+    }
 }
 
 /// Three paths to verify. HB.Max.Burst = 1: one heartbeat at a time, the others an RTO later each; or all.

@@ -34,6 +34,11 @@ impl<'d> At<'d> {
         At { document: self.document, path, node }
     }
 
+    /// The file of the document, beside which files that it names are sought.
+    pub(super) fn file(&self) -> &'d str {
+        self.document.file()
+    }
+
     /// What stands here, whatever it is.
     pub fn value(&self) -> &'d Value {
         &self.node.value
@@ -144,7 +149,7 @@ impl<'d> At<'d> {
             [there, back] => Ok([read(there)?, read(back)?]),
             items => Err(self
                 .error(format!("expected one value, or one for each direction, found {}", items.len()))
-                .hint("[there, back]: the first is the direction from the first node of `between`")),
+                .hint("[forward, backward]: the first is the direction from the first node of `between`")),
         }
     }
 

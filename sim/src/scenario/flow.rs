@@ -24,14 +24,14 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "name",
         takes: "name",
         default: Default::Required,
-        doc: "What results call it; unique.",
+        doc: "The name of the flow in results; unique.",
         read: |draft, at| at.name().map(|name| draft.flow.name = name),
     },
     Key {
         name: "protocol",
         takes: "`\"sctp\"`, `\"tcp\"` or `\"udp\"`",
         default: Default::Value("\"sctp\""),
-        doc: "What carries it. `\"tcp\"` sends a stream of bytes. `\"udp\"` sends messages of `message_size` at `rate`, one a packet, and counts what arrives.",
+        doc: "The transport protocol. `\"tcp\"` sends a stream of bytes. `\"udp\"` sends messages of `message_size` at `rate`, one a packet, and counts what arrives.",
         // Before the keys that only one protocol has.
         read: |draft, at| {
             draft.flow.transport = match at.one_of("protocol", &["sctp", "tcp", "udp"])? {
@@ -60,21 +60,21 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "start",
         takes: "duration",
         default: Default::Value("\"0 s\""),
-        doc: "When it begins, from the beginning of the run: an association is set up, or the first datagram sent.",
+        doc: "The start of the flow, counted from the beginning of the run: the association is set up, or the first datagram is sent.",
         read: |draft, at| at.duration().map(|start| draft.flow.start = start),
     },
     Key {
         name: "send",
         takes: "size",
         default: Default::Text("without end: `stop` is needed"),
-        doc: "How much user data it sends.",
+        doc: "The amount of user data to send.",
         read: |draft, at| at.size(1..=1 << 50).map(|send| draft.send = Some(send)),
     },
     Key {
         name: "rate",
         takes: "rate",
         default: Default::Text("as fast as the transport takes it"),
-        doc: "The rate of user data at which messages are handed over: an application of constant rate. UDP needs it.",
+        doc: "The rate of user data of an application that sends messages at a constant rate. UDP requires it.",
         read: |draft, at| at.rate().map(|rate| draft.rate = Some(rate)),
     },
     Key {
@@ -88,7 +88,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "off",
         takes: "times",
         default: Default::Text("always on"),
-        doc: "How long it pauses; it begins with a pause.",
+        doc: "The length of a pause; the flow begins with one.",
         read: |draft, at| udp_times(draft, at).map(|off| draft.off = Some(off)),
     },
     Key {
@@ -102,7 +102,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "unordered",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Whether messages are delivered in any order. SCTP only, as the keys that follow, but for `read`.",
+        doc: "Whether messages are delivered in any order. This key and the following ones, except `read`, apply to SCTP only.",
         read: |draft, at| {
             sctp_flow(draft, at)?.unordered = at.boolean()?;
             Ok(())
@@ -112,7 +112,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "reliability",
         takes: "`\"full\"` or a table",
         default: Default::Value("\"full\""),
-        doc: "When a message is given up, if `partial_reliability` is on: `{ lifetime = \"200 ms\" }` after the send call, `{ retransmissions = 0 }`, or `{ priority = 5 }` when the send buffer is full (lower numbers first).",
+        doc: "When a message is abandoned, if `partial_reliability` is on: `{ lifetime = \"200 ms\" }` after the send call, `{ retransmissions = 0 }`, or `{ priority = 5 }` when the send buffer is full (lower numbers first).",
         read: |draft, at| {
             sctp_flow(draft, at)?.reliability = reliability(at)?;
             Ok(())
@@ -132,7 +132,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "streams",
         takes: "count",
         default: Default::Value("1"),
-        doc: "Messages go to this many streams in turn; at most `outbound_streams` and `inbound_streams`.",
+        doc: "The number of streams that messages use in turn; at most `outbound_streams` and `inbound_streams`.",
         read: |draft, at| {
             sctp_flow(draft, at)?.streams = at.count(1..=u16::MAX)?;
             Ok(())
@@ -142,7 +142,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "read",
         takes: "rate",
         default: Default::Text("at once"),
-        doc: "The rate at which the receiving application reads user data. Not for UDP, which is read at once.",
+        doc: "The rate at which the receiving application reads user data. Not for UDP, whose datagrams are read at once.",
         read: |draft, at| {
             if draft.flow.transport == Transport::Datagram {
                 return Err(foreign(at, "a UDP flow is read at once"));
@@ -152,10 +152,30 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         },
     },
     Key {
+        name: "stop_reading_after",
+        takes: "count",
+        default: Default::Text("all are read"),
+        doc: "The receiving application reads so many messages, then none: the receive buffer fills, and the association stays open until `stop`.",
+        read: |draft, at| {
+            sctp_flow(draft, at)?.stop_reading_after = Some(at.count(0..=1 << 50)?);
+            Ok(())
+        },
+    },
+    Key {
+        name: "stripe",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "AppStripe: an independent association a path, each with the whole buffers and each taking the next message when it has room. The results are the flow's totals, and `paths` by association.",
+        read: |draft, at| {
+            sctp_flow(draft, at)?.stripe = at.boolean()?;
+            Ok(())
+        },
+    },
+    Key {
         name: "udp",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Whether SCTP packets are encapsulated in UDP (RFC 6951): 8 bytes more each.",
+        doc: "Whether SCTP packets are encapsulated in UDP (RFC 6951), which adds 8 bytes to each.",
         read: |draft, at| {
             sctp_flow(draft, at)?.udp = at.boolean()?;
             Ok(())
@@ -165,7 +185,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "ip_header",
         takes: "size",
         default: Default::Text("the top-level `ip_header`"),
-        doc: "IP header before every packet of this flow.",
+        doc: "The size of the IP header of every packet of this flow.",
         read: |draft, at| at.size32(0..=255).map(|size| draft.flow.ip_header = Some(size)),
     },
     Key {

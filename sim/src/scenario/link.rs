@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::at::{At, Result};
 use super::cross::uniform;
 use super::keys::{Default, Key, fill};
-use super::{Change, Link, Loss, Queue};
+use super::{Change, Link, Loss, Queue, trace};
 
 /// A link as it is being read, with its outages.
 pub(super) struct Draft {
@@ -18,28 +18,33 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "name",
         takes: "name",
         default: Default::Required,
-        doc: "What changes, paths and results call it; unique.",
+        doc: "The name that changes, paths and results use; unique.",
         read: |draft, at| at.name().map(|name| draft.link.name = name),
     },
     Key {
         name: "between",
         takes: "array of two nodes",
         default: Default::Required,
-        doc: "The nodes at its ends. Everything below that takes one value for both directions also takes `[there, back]`, where *there* is from the first of these nodes to the second.",
+        doc: "The nodes at its ends. Every key below that takes one value for both directions also takes a pair `[forward, backward]`, where *forward* is from the first of these nodes to the second.",
         read: |draft, at| ends(at).map(|between| draft.link.between = between),
     },
     Key {
         name: "rate",
-        takes: "rate, or `[there, back]`",
+        takes: "rate or trace, or `[forward, backward]`",
         default: Default::Required,
-        doc: "Bits that it carries a second.",
-        read: |draft, at| at.pair(At::rate).map(|rate| draft.link.rate = rate),
+        doc: "The rate of the link, in bits per second; or a recorded one, as `{ trace = \"lte.up\" }` (below).",
+        read: |draft, at| {
+            let [there, back] = at.pair(trace::rate)?;
+            draft.link.rate = [there.0, back.0];
+            draft.link.traced = [there.1, back.1];
+            Ok(())
+        },
     },
     Key {
         name: "delay",
-        takes: "duration, `[there, back]`, or a range",
+        takes: "duration, `[forward, backward]`, or a range",
         default: Default::Value("\"0 ms\""),
-        doc: "Propagation delay: from a packet's last bit sent to its arrival. `{ uniform = [\"5 ms\", \"20 ms\"] }` is drawn from the run's seed, the same in both directions.",
+        doc: "The propagation delay, from the transmission of a packet's last bit to its arrival. `{ uniform = [\"5 ms\", \"20 ms\"] }` is drawn from the run's seed, the same in both directions.",
         read: |draft, at| {
             draft.link.random_delay = uniform(at)?;
             if draft.link.random_delay.is_none() {
@@ -50,23 +55,23 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     },
     Key {
         name: "queue",
-        takes: "queue, or `[there, back]`",
+        takes: "queue, or `[forward, backward]`",
         default: Default::Value("\"100 packets\""),
-        doc: "The queue before it. Drop-tail: `\"50 packets\"`, `\"75 kB\"` with IP headers, the packet being sent included, or `\"2 bdp\"`: twice rate × delay of this link in packets of its MTU, rounded up. Or `{ red = { … } }`, `{ codel = { … } }` (below).",
+        doc: "The queue in front of the link. Drop-tail: `\"50 packets\"`, `\"75 kB\"` with IP headers, the packet being sent included, or `\"2 bdp\"`: twice rate × delay of this link in packets of its MTU, rounded up. Or `{ red = { … } }`, `{ codel = { … } }` (below).",
         read: |draft, at| at.pair(At::queue).map(|queue| draft.link.queue = queue),
     },
     Key {
         name: "mark",
         takes: "size or `\"off\"`; or two",
         default: Default::Value("\"off\""),
-        doc: "From so many bytes in its queue on, packets that can be marked (ECN, `[flow.sctp]` `ecn`) are.",
+        doc: "The queue length from which packets are marked (ECN) if their flow allows it (`[flow.sctp]` `ecn`).",
         read: |draft, at| at.pair(mark).map(|mark| draft.link.mark = mark),
     },
     Key {
         name: "loss",
-        takes: "loss, or `[there, back]`",
+        takes: "loss, or `[forward, backward]`",
         default: Default::Value("\"0 %\""),
-        doc: "Which packets it loses: each with a probability (`\"1 %\"`), or one of the forms of loss below.",
+        doc: "Which packets are lost: each with a probability (`\"1 %\"`), or one of the forms of loss below.",
         read: |draft, at| at.pair(At::loss).map(|loss| draft.link.loss = loss),
     },
     Key {
@@ -80,14 +85,14 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "up",
         takes: "boolean",
         default: Default::Value("true"),
-        doc: "Whether it works at the beginning.",
+        doc: "Whether the link is up at the beginning.",
         read: |draft, at| at.boolean().map(|up| draft.link.up = up),
     },
     Key {
         name: "down",
         takes: "array of outages",
         default: Default::Value("[]"),
-        doc: "When it is down: `[[\"10 s\", \"15 s\"], [\"40 s\"]]`, each from one time until another, the last perhaps for good. What is on it when it goes down is lost.",
+        doc: "When the link is down: `[[\"10 s\", \"15 s\"], [\"40 s\"]]`, each from one time until another, the last perhaps for good. What is on it when it goes down is lost.",
         read: |draft, at| outages(at).map(|down| draft.down = down),
     },
 ];
@@ -98,6 +103,7 @@ pub(super) fn link(at: &At<'_>) -> Result<(Link, Vec<Change>)> {
         name: String::new(),
         between: [String::new(), String::new()],
         rate: [0; 2],
+        traced: [None, None],
         delay: [Duration::ZERO; 2],
         random_delay: None,
         queue: [Queue::Packets(100); 2],
@@ -109,6 +115,7 @@ pub(super) fn link(at: &At<'_>) -> Result<(Link, Vec<Change>)> {
     let mut draft = Draft { link, down: Vec::new() };
     fill(&mut draft, at, KEYS)?;
     has_delay(at, &draft.link)?;
+    one_loss(at, &draft.link)?;
     let name = draft.link.name.clone();
     let switch = |at, up| Change { up: Some(up), ..nothing(at, name.clone()) };
     let mut changes = Vec::new();
@@ -129,6 +136,19 @@ fn has_delay(at: &At<'_>, link: &Link) -> Result<()> {
     if (0..2).any(|direction| products(direction) && without(direction)) {
         let error = at.error_below("queue", "this link has no delay of which `bdp` could be a multiple");
         return Err(error.hint("give it a `delay`, or its queue in packets"));
+    }
+    Ok(())
+}
+
+/// A trace that has losses leaves no place for others.
+fn one_loss(at: &At<'_>, link: &Link) -> Result<()> {
+    let both = |direction: usize| {
+        let traced = link.traced[direction].as_ref().is_some_and(|traced| traced.trace.has_loss());
+        traced && link.loss[direction] != Loss::None
+    };
+    if (0..2).any(both) {
+        let error = at.error_below("loss", "the trace of this link has a column `loss` already");
+        return Err(error.hint("leave out `loss`, or the column"));
     }
     Ok(())
 }
@@ -179,56 +199,56 @@ pub(super) const CHANGE_KEYS: &[Key<Change>] = &[
         name: "at",
         takes: "duration",
         default: Default::Required,
-        doc: "When, from the beginning of the run.",
+        doc: "The time of the change, counted from the beginning of the run.",
         read: |change, at| at.duration().map(|time| change.at = time),
     },
     Key {
         name: "link",
         takes: "a link's name",
         default: Default::Required,
-        doc: "The link that changes. What is not named below stays as it is.",
+        doc: "The link that changes. Keys that are not given stay as they are.",
         read: |change, at| at.string().map(|link| change.link = link.to_owned()),
     },
     Key {
         name: "up",
         takes: "boolean",
         default: Default::Text("as before"),
-        doc: "Whether it works. What is on it when it goes down is lost.",
+        doc: "Whether the link is up. Packets on the link are lost when it goes down.",
         read: |change, at| at.boolean().map(|up| change.up = Some(up)),
     },
     Key {
         name: "rate",
-        takes: "rate, or `[there, back]`",
+        takes: "rate, or `[forward, backward]`",
         default: Default::Text("as before"),
-        doc: "Its rate, for packets whose sending begins from now on.",
+        doc: "The new rate, for packets whose transmission begins after the change.",
         read: |change, at| at.pair(At::rate).map(|rate| change.rate = Some(rate)),
     },
     Key {
         name: "delay",
-        takes: "duration, or `[there, back]`",
+        takes: "duration, or `[forward, backward]`",
         default: Default::Text("as before"),
-        doc: "Its delay, for packets that leave from now on.",
+        doc: "The new delay, for packets that leave after the change.",
         read: |change, at| at.pair(At::duration).map(|delay| change.delay = Some(delay)),
     },
     Key {
         name: "loss",
-        takes: "loss, or `[there, back]`",
+        takes: "loss, or `[forward, backward]`",
         default: Default::Text("as before"),
-        doc: "Its loss, from now on; listed packets are still counted from the beginning of the run, packets of a flow with user data from now on.",
+        doc: "The new loss. Listed packets are still counted from the beginning of the run, a flow's packets with user data from the change.",
         read: |change, at| at.pair(At::loss).map(|loss| change.loss = Some(loss)),
     },
     Key {
         name: "queue",
-        takes: "queue, or `[there, back]`",
+        takes: "queue, or `[forward, backward]`",
         default: Default::Text("as before"),
-        doc: "Its queue, for packets that come from now on; what is in it stays.",
+        doc: "The new queue, for packets that arrive after the change; queued packets stay.",
         read: |change, at| at.pair(At::queue).map(|queue| change.queue = Some(queue)),
     },
     Key {
         name: "mark",
         takes: "size or `\"off\"`; or two",
         default: Default::Text("as before"),
-        doc: "From how many bytes in its queue on packets are marked.",
+        doc: "The new queue length from which packets are marked.",
         read: |change, at| at.pair(mark).map(|mark| change.mark = Some(mark)),
     },
 ];

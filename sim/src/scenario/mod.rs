@@ -20,6 +20,7 @@ mod read;
 mod sctp;
 mod station;
 mod tcp;
+pub mod trace;
 pub mod units;
 mod wire;
 
@@ -29,6 +30,7 @@ pub use document::Document;
 pub use error::ScenarioError;
 pub use station::{Route, Station};
 pub use tcp::{Tcp, WindowSize};
+pub use trace::{Interpolation, OPPORTUNITY, Offset, Sample, Trace, TracedRate};
 
 pub use crate::transport::tcp::{Halving, TcpConfig, Variant};
 
@@ -127,8 +129,10 @@ pub struct Link {
     pub name: String,
     /// The nodes at its ends.
     pub between: [String; 2],
-    /// Bit/s, for each direction.
+    /// Bit/s, for each direction; of a recorded one the mean.
     pub rate: [u64; 2],
+    /// The rate as it was recorded, for each direction that has a trace.
+    pub traced: [Option<TracedRate>; 2],
     /// Propagation delay, for each direction.
     pub delay: [Duration; 2],
     /// Instead of it, a delay between these two, drawn from the run's seed, the same in both directions.
@@ -141,7 +145,7 @@ pub struct Link {
     pub loss: [Loss; 2],
     /// The largest packet, in bytes with the IP header.
     pub mtu: u32,
-    /// Whether it works at the beginning.
+    /// Whether the link is up at the beginning.
     pub up: bool,
 }
 
@@ -255,7 +259,7 @@ pub enum Loss {
 /// Something that changes at a moment. What is `None` stays.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
-    /// When, from the beginning of the run.
+    /// The time of the change, counted from the beginning of the run.
     pub at: Duration,
     /// The link that changes.
     pub link: String,
@@ -364,6 +368,10 @@ pub struct Sctp {
     pub all_pairs: bool,
     /// Whether packets are encapsulated in UDP (8 bytes more).
     pub udp: bool,
+    /// Whether each path has an independent association of its own, and messages go to whichever has room.
+    pub stripe: bool,
+    /// The receiving application reads so many messages and then none; `None`: all.
+    pub stop_reading_after: Option<u64>,
     /// Messages go to this many streams in turn.
     pub streams: u16,
     /// Whether messages are sent unordered.
@@ -382,6 +390,8 @@ impl Default for Sctp {
             primary: None,
             all_pairs: false,
             udp: false,
+            stripe: false,
+            stop_reading_after: None,
             streams: 1,
             unordered: false,
             reliability: Reliability::Full,

@@ -51,7 +51,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "era",
         takes: "era",
         default: Default::Value("\"rfc9260\""),
-        doc: "The edition of the standard that every flow keeps to unless it names its own: `\"rfc2960\"`, `\"rfc4960\"`, `\"rfc9260\"`, or `\"ns2\"` for the choices of ns-2's module.",
+        doc: "The edition of the standard whose defaults every flow uses unless it names its own: `\"rfc2960\"`, `\"rfc4960\"`, `\"rfc9260\"`, or `\"ns2\"` for the choices of ns-2's module.",
         read: |draft, at| {
             draft.era = sctp::era(at)?;
             draft.scenario.era = at.string()?.to_owned();
@@ -62,35 +62,35 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "seed",
         takes: "count",
         default: Default::Value("1"),
-        doc: "The root of all chance; `--seed` overrides it.",
+        doc: "The random seed of the run; `--seed` overrides it.",
         read: |draft, at| at.count(0..=u64::MAX).map(|seed| draft.scenario.seed = seed),
     },
     Key {
         name: "wire",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Whether every packet is encoded to bytes and decoded again on its way; results are the same.",
+        doc: "Whether every packet is encoded to bytes and decoded again; the results are the same.",
         read: |draft, at| at.boolean().map(|wire| draft.scenario.wire = wire),
     },
     Key {
         name: "stop",
         takes: "duration",
         default: Default::Text("when every flow is done and shut down"),
-        doc: "When the run ends at the latest, from its beginning.",
+        doc: "The latest end of the run, counted from its beginning.",
         read: |draft, at| at.duration().map(|stop| draft.scenario.stop = Some(stop)),
     },
     Key {
         name: "ip_header",
         takes: "size",
         default: Default::Value("\"20 B\""),
-        doc: "IP header before every packet: 20 bytes for IPv4, 40 for IPv6.",
+        doc: "The size of the IP header of every packet: 20 bytes for IPv4, 40 for IPv6.",
         read: |draft, at| at.size32(0..=255).map(|size| draft.scenario.ip_header = size),
     },
     Key {
         name: "measure",
         takes: "array of two durations",
         default: Default::Text("the whole run only"),
-        doc: "From when to when results are measured a second time: `[\"60 s\", \"360 s\"]` from the beginning of the run. They are `measured` beside those of the whole run.",
+        doc: "The part of the run whose results are also reported separately: `[\"60 s\", \"360 s\"]` from the beginning of the run. They are `measured` beside those of the whole run.",
         read: |draft, at| measure(at).map(|measure| draft.scenario.measure = Some(measure)),
     },
     Key {
@@ -110,7 +110,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "channel",
         takes: "tables",
         default: Default::Text("no radios"),
-        doc: "The channels that radios share, each a `[[channel]]`; their order decides nothing.",
+        doc: "The channels that radios share, each a `[[channel]]`; their order has no effect.",
         read: |draft, at| {
             draft.scenario.channels = at.tables()?.iter().map(channel::channel).collect::<Result<_>>()?;
             Ok(())
@@ -144,7 +144,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "route",
         takes: "tables",
         default: Default::Text("the fewest hops, of these the first by names"),
-        doc: "Ways between radios, each a `[[route]]`.",
+        doc: "Routes between radios, each a `[[route]]`.",
         read: |draft, at| {
             draft.scenario.routes = at.tables()?.iter().map(station::route).collect::<Result<_>>()?;
             Ok(())
@@ -154,7 +154,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "link",
         takes: "tables",
         default: Default::Text("required without channels"),
-        doc: "The links, each a `[[link]]`; their order decides nothing.",
+        doc: "The links, each a `[[link]]`; their order has no effect.",
         read: |draft, at| {
             for table in at.tables()? {
                 let (link, changes) = link::link(&table)?;
@@ -168,7 +168,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "change",
         takes: "tables",
         default: Default::Text("nothing changes"),
-        doc: "What changes on the way, each a `[[change]]`.",
+        doc: "Changes during the run, each a `[[change]]`.",
         read: |draft, at| {
             let changes: Vec<Change> = at.tables()?.iter().map(link::change).collect::<Result<_>>()?;
             draft.scenario.changes.extend(changes);
@@ -179,7 +179,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "flow",
         takes: "tables",
         default: Default::Text("none; then there must be `[[traffic]]`"),
-        doc: "The flows, each a `[[flow]]`; their order decides nothing.",
+        doc: "The flows, each a `[[flow]]`; their order has no effect.",
         read: |draft, at| {
             for table in at.tables()? {
                 draft.scenario.flows.push(flow::flow(&table, &draft.era, &draft.policies)?);
@@ -191,7 +191,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "traffic",
         takes: "tables",
         default: Default::Text("none"),
-        doc: "Cross traffic, each a `[[traffic]]`: it fills queues and keeps no run alive.",
+        doc: "Cross traffic, each a `[[traffic]]`: it fills queues, and a run does not wait for its end.",
         read: |draft, at| {
             draft.scenario.traffic = at.tables()?.iter().map(cross::traffic).collect::<Result<_>>()?;
             Ok(())

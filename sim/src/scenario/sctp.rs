@@ -22,7 +22,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "era",
         takes: "era",
         default: Default::Text("the top-level `era`"),
-        doc: "Where all rules and parameters begin; the other keys change single ones.",
+        doc: "The edition that gives the defaults of all rules and parameters; the other keys change single ones.",
         // First of the rows, so that it overwrites no other key.
         read: |sctp, at| era(at).map(|config| sctp.config = config),
     },
@@ -121,7 +121,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "max_burst",
         takes: "count",
         default: Default::Value("4"),
-        doc: "Max.Burst: packets that one event may let go; the rule `burst` says when it counts.",
+        doc: "Max.Burst: packets that one event may release; the rule `burst` says when it applies.",
         read: |sctp, at| at.count(1..=u32::MAX).map(|n| sctp.config.max_burst = n),
     },
     Key {
@@ -135,21 +135,21 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "association_max_retrans",
         takes: "count",
         default: Default::Value("10"),
-        doc: "Association.Max.Retrans: one error more in a row ends the association.",
+        doc: "Association.Max.Retrans: one more error in a row ends the association.",
         read: |sctp, at| at.count(0..=u32::MAX).map(|n| sctp.config.association_max_retrans = n),
     },
     Key {
         name: "path_max_retrans",
         takes: "count",
         default: Default::Value("5"),
-        doc: "Path.Max.Retrans: one error more in a row makes a path inactive.",
+        doc: "Path.Max.Retrans: one more error in a row makes a path inactive.",
         read: |sctp, at| at.count(0..=u32::MAX).map(|n| sctp.config.path_max_retrans = n),
     },
     Key {
         name: "pf_max_retrans",
         takes: "count or `\"off\"`",
         default: Default::Value("\"off\""),
-        doc: "PotentiallyFailed.Max.Retrans (RFC 7829): one error more in a row makes a path potentially failed.",
+        doc: "PotentiallyFailed.Max.Retrans (RFC 7829): one more error in a row makes a path potentially failed.",
         read: |sctp, at| {
             let off = at.string() == Ok("off");
             sctp.config.pf_max_retrans = if off { None } else { Some(at.count(0..=u32::MAX)?) };
@@ -160,7 +160,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "pf_window",
         takes: "count or `\"off\"`",
         default: Default::Value("\"off\""),
-        doc: "The window of a potentially failed path that has answered a HEARTBEAT, in packets; `\"off\"`: the window that it had. `cmt` sets 2.",
+        doc: "The window, in packets, of a potentially failed path after it has answered a HEARTBEAT; `\"off\"`: the window that it had. `cmt` sets 2.",
         read: |sctp, at| {
             let off = at.string() == Ok("off");
             sctp.config.pf_window = if off { None } else { Some(at.count(1..=1_000_000)?) };
@@ -171,7 +171,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "primary_switchover_max_retrans",
         takes: "count or `\"off\"`",
         default: Default::Value("\"off\""),
-        doc: "Primary.Switchover.Max.Retrans (RFC 7829 §5): one error more in a row of the primary makes the path that takes over the primary for good; at least `pf_max_retrans`, or `path_max_retrans` if that is off.",
+        doc: "Primary.Switchover.Max.Retrans (RFC 7829 §5): after one more error in a row of the primary, the path that replaces it becomes the primary permanently; at least `pf_max_retrans`, or `path_max_retrans` if that is off.",
         read: |sctp, at| {
             let off = at.string() == Ok("off");
             let limit = if off { None } else { Some(at.count(0..=u32::MAX)?) };
@@ -197,7 +197,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "shutdown_guard",
         takes: "count or `\"off\"`",
         default: Default::Value("5"),
-        doc: "T5-shutdown-guard (§9.2): how many RTO.Max the first SHUTDOWN waits at most for the end, which is an ABORT then.",
+        doc: "T5-shutdown-guard (§9.2), in units of RTO.Max: if the shutdown is not complete by then, the association is aborted.",
         read: |sctp, at| {
             let off = at.string() == Ok("off");
             sctp.config.shutdown_guard = if off { None } else { Some(at.count(1..=1000)?) };
@@ -208,7 +208,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "heartbeat_interval",
         takes: "duration or `\"off\"`",
         default: Default::Value("\"30 s\""),
-        doc: "HB.interval: what an idle path waits for beyond its RTO; `\"off\"`: no periodic heartbeats.",
+        doc: "HB.interval: an idle path sends a HEARTBEAT after this time plus its RTO; `\"off\"`: no periodic heartbeats.",
         read: |sctp, at| {
             let off = at.string() == Ok("off");
             sctp.config.heartbeat_interval = if off { None } else { Some(at.duration()?) };
@@ -219,28 +219,28 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "heartbeat_jitter",
         takes: "boolean",
         default: Default::Value("true"),
-        doc: "Whether a heartbeat's time is jittered by half an RTO either way (§8.3).",
+        doc: "Whether the time of a HEARTBEAT varies at random by half an RTO in each direction (§8.3).",
         read: |sctp, at| at.boolean().map(|jitter| sctp.config.heartbeat_jitter = jitter),
     },
     Key {
         name: "mtu_discovery",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Whether each path's MTU is searched for by probes, from 1,200 bytes up to the links' (RFC 8899); `serve`, `send` and `perf` do.",
+        doc: "Whether probes search for the MTU of each path, from 1,200 bytes up to the MTU of the links (RFC 8899); `serve`, `send` and `perf` do this.",
         read: |sctp, at| at.boolean().map(|search| sctp.config.mtu_discovery = search),
     },
     Key {
         name: "rehome",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Whether a failed path is asked from the other local addresses too, and goes from the first that is answered, until the one on the peer's link is answered again; `serve`, `send` and `perf` do.",
+        doc: "Whether HEARTBEATs of a failed path also leave from the other local addresses. The path moves to the first address that gets an answer, and returns when its own gets one; `serve`, `send` and `perf` do this.",
         read: |sctp, at| at.boolean().map(|rehome| sctp.config.rehome = rehome),
     },
     Key {
         name: "heartbeat_max_burst",
         takes: "count",
         default: Default::Value("1"),
-        doc: "HB.Max.Burst: heartbeats that may leave at once.",
+        doc: "HB.Max.Burst: HEARTBEATs that may be sent at once.",
         read: |sctp, at| at.count(1..=u32::MAX).map(|n| sctp.config.heartbeat_max_burst = n),
     },
     Key {
@@ -254,14 +254,14 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "sack_every",
         takes: "count",
         default: Default::Value("2"),
-        doc: "A SACK at least every so many packets; 1 switches the delay off.",
+        doc: "A SACK is sent at least every so many packets; 1 disables delayed SACKs.",
         read: |sctp, at| at.count(1..=u32::MAX).map(|n| sctp.config.sack_every = n),
     },
     Key {
         name: "receive_buffer",
         takes: "size",
         default: Default::Value("\"1 MiB\""),
-        doc: "The receive buffer, in bytes of DATA chunks: the window that is announced.",
+        doc: "The receive buffer, in bytes of DATA chunks; it determines the advertised window.",
         read: |sctp, at| at.size32(1500..=u32::MAX).map(|size| sctp.config.receive_buffer = size),
     },
     Key {
@@ -286,14 +286,14 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "outbound_streams",
         takes: "count",
         default: Default::Value("16"),
-        doc: "Streams to send on.",
+        doc: "The number of outbound streams.",
         read: |sctp, at| at.count(1..=u16::MAX).map(|n| sctp.config.outbound_streams = n),
     },
     Key {
         name: "inbound_streams",
         takes: "count",
         default: Default::Value("1024"),
-        doc: "Streams to accept.",
+        doc: "The number of inbound streams that are accepted.",
         read: |sctp, at| at.count(1..=u16::MAX).map(|n| sctp.config.inbound_streams = n),
     },
     Key {
@@ -318,7 +318,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "partial_reliability",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Whether messages can be given up (RFC 3758, RFC 7496); which are, the flow's `reliability` says.",
+        doc: "Whether messages can be abandoned (RFC 3758, RFC 7496); the flow's `reliability` says which.",
         read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.partial_reliability = on),
     },
     Key {
@@ -339,7 +339,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "authenticated_chunks",
         takes: "array of chunk types",
         default: Default::Value("[]"),
-        doc: "Chunk types that are taken only authenticated; needs `authentication`. 0 is DATA, 10 COOKIE ECHO.",
+        doc: "Chunk types that are accepted only with authentication; needs `authentication`. 0 is DATA, 10 COOKIE ECHO.",
         read: |sctp, at| {
             let kinds = at.array("an array of chunk types")?;
             let kinds = kinds.iter().map(|kind| kind.count(0..=u8::MAX)).collect::<Result<_>>()?;
@@ -377,14 +377,14 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "zero_checksum",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Whether a checksum of zero is offered (RFC 9653), for DTLS below. Nothing here is below: only what is said in INIT changes.",
+        doc: "Whether a checksum of zero is offered (RFC 9653), for use over DTLS. The simulator has no DTLS: only the INIT changes.",
         read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.zero_checksum = on),
     },
     Key {
         name: "ecn",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Whether packets with data can be marked instead of lost (RFC 4960 appendix A); which are, a link's `mark` says.",
+        doc: "Whether packets with data can be marked instead of dropped (RFC 4960 appendix A); a link's `mark` says when.",
         read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.ecn = on),
     },
 ];
@@ -441,8 +441,9 @@ pub(super) fn sctp(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Par
     refuse_unknown(at, &names)?;
     let mut sctp = Parameters { config: era.clone(), primary: None };
     read_known(&mut sctp, at, KEYS)?;
-    read_rules(&mut sctp.config.rules, at)?;
     read_mechanisms(&mut sctp.config.mechanisms, at)?;
+    sctp.config = sctp.config.with_companions();
+    read_rules(&mut sctp.config.rules, at)?;
     if let (Some(_), Some(part)) = (at.get("retransmit"), at.get("fast").or_else(|| at.get("timeout"))) {
         let message = "`retransmit` already says this";
         return Err(part.error(message).hint("give `retransmit`, or `fast` and `timeout`"));

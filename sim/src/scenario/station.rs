@@ -48,21 +48,21 @@ pub(super) const CHAIN_KEYS: &[Key<Draft>] = &[
         name: "hops",
         takes: "count",
         default: Default::Required,
-        doc: "It has one node more.",
+        doc: "The number of hops; the chain has one more node.",
         read: |draft, at| at.count(1..=MOST).map(|hops| draft.columns = hops + 1),
     },
     Key {
         name: "spacing",
         takes: "length",
         default: Default::Required,
-        doc: "From each node to the next, eastwards.",
+        doc: "The distance from each node to the next, eastwards.",
         read: |draft, at| at.length().map(|metres| draft.spacing = metres),
     },
     Key {
         name: "at",
         takes: "array of two lengths",
         default: Default::Value("[\"0 m\", \"0 m\"]"),
-        doc: "Where its first node is: east and north.",
+        doc: "The position of its first node: east and north.",
         read: |draft, at| at.place_of().map(|place| draft.at = Some(place)),
     },
     Key {
@@ -86,28 +86,28 @@ pub(super) const GRID_KEYS: &[Key<Draft>] = &[
         name: "columns",
         takes: "count",
         default: Default::Required,
-        doc: "Nodes eastwards.",
+        doc: "The number of nodes eastwards.",
         read: |draft, at| at.count(1..=1024u32).map(|count| draft.columns = count),
     },
     Key {
         name: "rows",
         takes: "count",
         default: Default::Required,
-        doc: "Nodes northwards.",
+        doc: "The number of nodes northwards.",
         read: |draft, at| at.count(1..=1024u32).map(|count| draft.rows = count),
     },
     Key {
         name: "spacing",
         takes: "length",
         default: Default::Required,
-        doc: "From each node to the next, eastwards and northwards.",
+        doc: "The distance from each node to the next, eastwards and northwards.",
         read: |draft, at| at.length().map(|metres| draft.spacing = metres),
     },
     Key {
         name: "at",
         takes: "array of two lengths",
         default: Default::Value("[\"0 m\", \"0 m\"]"),
-        doc: "Where its node `g0-0` is: east and north.",
+        doc: "The position of its node `g0-0`: east and north.",
         read: |draft, at| at.place_of().map(|place| draft.at = Some(place)),
     },
     Key {
@@ -124,7 +124,7 @@ pub(super) const NODE_KEYS: &[Key<Draft>] = &[
         name: "name",
         takes: "name",
         default: Default::Required,
-        doc: "What links and flows call it. If any node is declared, links may only join nodes that are; if none is, the nodes are those that links join.",
+        doc: "The name that links and flows use. If any node is declared, links may only join declared nodes; otherwise the links define the nodes.",
         read: |draft, at| at.name().map(|name| draft.name = name),
     },
     Key {
@@ -138,7 +138,7 @@ pub(super) const NODE_KEYS: &[Key<Draft>] = &[
         name: "channels",
         takes: "array of channels",
         default: Default::Value("[]"),
-        doc: "It has a radio on each of these. A node with radios forwards, also if a flow begins or ends there.",
+        doc: "The channels on which it has a radio. A node with radios forwards packets, even if a flow begins or ends there.",
         read: |draft, at| channels(at).map(|channels| draft.channels = channels),
     },
 ];
@@ -213,7 +213,7 @@ pub(super) const ROUTE_KEYS: &[Key<Route>] = &[
         name: "through",
         takes: "array of nodes",
         default: Default::Required,
-        doc: "The nodes from one end to the other, each in reach of the next; the way back is the same, unless another route says otherwise.",
+        doc: "The nodes from one end to the other, each in reach of the next. The reverse direction uses the same nodes, unless another route is given for it.",
         read: |route, at| {
             route.through = at.array("an array of nodes")?.iter().map(At::name).collect::<Result<_>>()?;
             match route.through.len() {

@@ -117,7 +117,7 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
         name: "variant",
         takes: "variant",
         default: Unless::Value("\"standard\""),
-        doc: "Where the defaults begin: `\"standard\"` (RFC 5681, 6298, 6675, 6928), `\"newreno\"` (the same without SACK, RFC 6582), `\"sack1\"` (ns-2 2.35's `Agent/TCP/Sack1`, which counts packets), `\"sack1-2002\"` (the same with `singledup_ 0`, `precisionReduce_ 0`, `minrto_ 1`).",
+        doc: "The variant that gives the defaults: `\"standard\"` (RFC 5681, 6298, 6675, 6928), `\"newreno\"` (the same without SACK, RFC 6582), `\"sack1\"` (ns-2 2.35's `Agent/TCP/Sack1`, which counts packets), `\"sack1-2002\"` (the same with `singledup_ 0`, `precisionReduce_ 0`, `minrto_ 1`).",
         read: |tcp, at| {
             let name = at.one_of("variant", &Variant::NAMES.map(|row| row.0))?;
             tcp.variant = Variant::named(name).unwrap_or(tcp.variant);
@@ -135,7 +135,7 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
         name: "receive_window",
         takes: "size or packets",
         default: Unless::Text("`\"1 MiB\"`; in `sack1` `\"20 packets\"`"),
-        doc: "What the receiver buffers and advertises: `\"64 KiB\"`, or `\"44 packets\"` of `segment_size`.",
+        doc: "The receive buffer, which is also the largest advertised window: `\"64 KiB\"`, or `\"44 packets\"` of `segment_size`.",
         read: |tcp, at| window_size(at).map(|size| tcp.receive_window = Some(size)),
     },
     Key {
@@ -156,7 +156,7 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
         name: "ack_every",
         takes: "count",
         default: Unless::Text("`2`; in `sack1` `1`"),
-        doc: "Segments in order for one acknowledgement (RFC 5681 §4.2); 1: no delayed acknowledgements.",
+        doc: "The number of segments in order that one acknowledgement covers (RFC 5681 §4.2); 1 disables delayed acknowledgements.",
         read: |tcp, at| at.count(1..=u32::MAX).map(|count| tcp.ack_every = Some(count)),
     },
     Key {
@@ -170,7 +170,7 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
         name: "sack_blocks",
         takes: "count",
         default: Unless::Text("`4`; in `sack1` `3`, in `newreno` `0`"),
-        doc: "SACK blocks in an acknowledgement (RFC 2018); 0: SACK is not used, and RFC 6582 repairs losses.",
+        doc: "The largest number of SACK blocks in an acknowledgement (RFC 2018); 0 disables SACK, and NewReno (RFC 6582) repairs losses.",
         read: |tcp, at| at.count(0..=4).map(|count| tcp.sack_blocks = Some(count)),
     },
     Key {
@@ -202,21 +202,21 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
         name: "rto_min",
         takes: "duration",
         default: Unless::Text("`\"1 s\"`; in `sack1` `\"200 ms\"`"),
-        doc: "Its lower bound.",
+        doc: "The lower bound of the retransmission timeout.",
         read: |tcp, at| at.duration().map(|rto| tcp.rto_min = Some(rto)),
     },
     Key {
         name: "rto_max",
         takes: "duration",
         default: Unless::Text("`\"60 s\"`"),
-        doc: "Its upper bound.",
+        doc: "The upper bound of the retransmission timeout.",
         read: |tcp, at| positive(at).map(|rto| tcp.rto_max = Some(rto)),
     },
     Key {
         name: "rto_tick",
         takes: "duration",
         default: Unless::Text("`\"0 s\"`: an exact clock; in `sack1` `\"10 ms\"`"),
-        doc: "The tick of the clock that round trips are measured with; the filter then counts in ticks, as ns-2's `tcpTick_`.",
+        doc: "The tick of the clock that measures round trips; the RTT filter then counts in ticks, as with ns-2's `tcpTick_`.",
         read: |tcp, at| at.duration().map(|tick| tcp.rto_tick = Some(tick)),
     },
     Key {

@@ -160,6 +160,8 @@ pub(crate) struct Sink {
     rate: Option<u64>,
     /// Bytes in all.
     amount: Option<u64>,
+    /// Messages that it will still read.
+    left: u64,
     /// There may be something to read.
     readable: bool,
     /// When it may read next.
@@ -178,6 +180,7 @@ impl Sink {
         Sink {
             rate: flow.read_rate,
             amount,
+            left: flow.sctp().and_then(|sctp| sctp.stop_reading_after).unwrap_or(u64::MAX),
             readable: false,
             ready: Time::ZERO,
             read: 0,
@@ -196,14 +199,19 @@ impl Sink {
         self.readable.then_some(self.ready)
     }
 
-    /// There is something to read, or nothing any more.
+    /// There is something to read, or nothing any more. An application that has stopped reading does not look.
     pub(crate) fn set_readable(&mut self, readable: bool) {
-        self.readable = readable;
+        self.readable = readable && self.left > 0;
     }
 
     /// Whether it knows of something that it has not read.
     pub(crate) fn readable(&self) -> bool {
         self.readable
+    }
+
+    /// It read the end of a message.
+    pub(crate) fn took_message(&mut self) {
+        self.left -= 1;
     }
 
     /// It read so much; at a given rate, the next can be read when this would have come in at that rate.

@@ -17,7 +17,12 @@ pub trait Congestion: Send {
     fn ssthresh(&self) -> u64 {
         u64::MAX
     }
-    /// Data of this path was acknowledged. `all`: this window and those of the connection's other paths.
+    /// Bytes delivered from one loss to the next, of windows that count them.
+    fn loss_distance(&self) -> u64 {
+        0
+    }
+    /// Data of this path was acknowledged. `all`: this window and those of the connection's other active
+    /// paths.
     fn acked(&mut self, _acked: &Acked, _all: &[Sibling]) {}
     /// Data of this path was lost. `all` as in [`Congestion::acked`].
     fn lost(&mut self, _lost: &Lost, _all: &[Sibling]) {}
@@ -47,6 +52,8 @@ pub struct Start {
 /// What a window sees of a path of its connection, its own included.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Sibling {
+    /// Whether it is the window's own path.
+    pub own: bool,
     /// The congestion window, in bytes.
     pub window: u64,
     /// The slow-start threshold, in bytes.
@@ -55,6 +62,8 @@ pub struct Sibling {
     pub flight: u64,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
+    /// What its window says of [`Congestion::loss_distance`].
+    pub loss_distance: u64,
 }
 
 /// What one acknowledgement newly acknowledged on one path, each byte once.

@@ -2,6 +2,8 @@
 
 pub mod alternate;
 pub mod asap;
+pub mod blest;
+pub mod ecf;
 pub mod largest;
 pub mod lossrate;
 pub mod open;

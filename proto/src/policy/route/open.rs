@@ -23,6 +23,17 @@ pub(in crate::policy) fn window_share(spec: &PolicySpec, _: &Config) -> Result<B
     Ok(Box::new(Open { compare: by_share }))
 }
 
+/// The path with the lowest smoothed round-trip time; of several, the one that `tie` names.
+pub(super) fn fastest<'p>(tie: u64, paths: impl Iterator<Item = &'p PathView>) -> Option<&'p PathView> {
+    best(tie, paths, |a, b| rtt_of(b).cmp(&rtt_of(a)))
+}
+
+/// Where data goes while no path is active.
+pub(super) fn fallback(paths: &[PathView]) -> Choice {
+    let primary = paths.iter().find(|path| path.primary);
+    primary.map_or(Choice::Wait, |path| Choice::Send(instead_of(path.id, paths)))
+}
+
 /// A path that was not measured yet comes last.
 fn rtt_of(path: &PathView) -> Duration {
     path.srtt.unwrap_or(Duration::MAX)
@@ -39,8 +50,7 @@ impl Route for Open {
         let active = || paths.iter().filter(|path| path.carries());
         let open = best(ask.tie, active().filter(|path| path.room > 0), self.compare);
         let chosen = open.or_else(|| best(ask.tie, active(), self.compare)).map(|path| path.id);
-        let primary = paths.iter().find(|path| path.primary).map(|path| instead_of(path.id, paths));
-        chosen.or(primary).map_or(Choice::Wait, Choice::Send)
+        chosen.map_or_else(|| fallback(paths), Choice::Send)
     }
 }
 

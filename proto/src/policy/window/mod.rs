@@ -2,6 +2,7 @@
 
 pub mod coupled;
 mod cubic;
+pub mod pooling;
 mod reno;
 pub mod standard;
 

@@ -3,7 +3,7 @@
 use super::{Acked, Congestion, Loss, Lost, MakePath, Sibling, Start};
 use crate::Config;
 use crate::policy::{PolicyError, PolicySpec};
-use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut};
+use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut, T3Floor};
 
 pub(super) struct Standard {
     rules: Rules,
@@ -56,13 +56,25 @@ impl Standard {
 
     /// The ssthresh that a loss leaves.
     //= rfc9260#section-7.2.3
-    fn halved(&self) -> u64 {
-        (self.window / 2).max(self.floor())
+    fn halved(&self, how: Loss) -> u64 {
+        let floor = match how {
+            Loss::Missing => self.floor(),
+            Loss::Timeout => self.timeout_floor(),
+        };
+        (self.window / 2).max(floor)
     }
 
     /// The lowest ssthresh after a loss.
     pub(super) fn floor(&self) -> u64 {
         u64::from(self.rules.ssthresh_floor) * self.unit
+    }
+
+    /// The lowest ssthresh after a timeout.
+    fn timeout_floor(&self) -> u64 {
+        match self.rules.t3_floor {
+            T3Floor::AsAnyLoss => self.floor(),
+            T3Floor::Two => 2 * self.unit,
+        }
     }
 
     /// Whether the window is taken for fully used.
@@ -93,6 +105,38 @@ impl Standard {
         };
         self.partial_bytes_acked = (self.partial_bytes_acked + counted).min(cap);
     }
+
+    /// Grows for what a SACK acknowledged: by `grown` of the bytes that the RFC would add.
+    pub(super) fn step(&mut self, acked: &Acked, grown: impl Fn(u64) -> u64) {
+        let grows = self.may_grow(acked);
+        let at_threshold = self.window == self.ssthresh && !self.habits.avoids_at_threshold;
+        if self.window < self.ssthresh || at_threshold {
+            self.window += if grows { grown(acked.all().min(self.unit)) } else { 0 };
+        } else {
+            self.count(acked);
+            if grows && self.partial_bytes_acked >= self.window {
+                self.partial_bytes_acked -= self.window;
+                self.window += grown(self.unit);
+            }
+        }
+        if acked.flight == 0 {
+            self.partial_bytes_acked = 0;
+        }
+    }
+
+    /// Begins anew after a loss, with this threshold.
+    pub(super) fn cut(&mut self, how: Loss, ssthresh: u64) {
+        self.partial_bytes_acked = 0;
+        match how {
+            Loss::Missing => (self.ssthresh, self.window) = (ssthresh, ssthresh),
+            Loss::Timeout => {
+                if self.window > self.unit || self.rules.t3_cut == T3Cut::Always {
+                    self.ssthresh = ssthresh;
+                }
+                self.window = self.unit;
+            }
+        }
+    }
 }
 
 impl Congestion for Standard {
@@ -105,36 +149,11 @@ impl Congestion for Standard {
     }
 
     fn acked(&mut self, acked: &Acked, _: &[Sibling]) {
-        let grows = self.may_grow(acked);
-        let at_threshold = self.window == self.ssthresh && !self.habits.avoids_at_threshold;
-        if self.window < self.ssthresh || at_threshold {
-            self.window += if grows { acked.all().min(self.unit) } else { 0 };
-        } else {
-            self.count(acked);
-            if grows && self.partial_bytes_acked >= self.window {
-                self.partial_bytes_acked -= self.window;
-                self.window += self.unit;
-            }
-        }
-        if acked.flight == 0 {
-            self.partial_bytes_acked = 0;
-        }
+        self.step(acked, |bytes| bytes);
     }
 
     fn lost(&mut self, lost: &Lost, _: &[Sibling]) {
-        self.partial_bytes_acked = 0;
-        match lost.how {
-            Loss::Missing => {
-                self.ssthresh = self.halved();
-                self.window = self.ssthresh;
-            }
-            Loss::Timeout => {
-                if self.window > self.unit || self.rules.t3_cut == T3Cut::Always {
-                    self.ssthresh = self.halved();
-                }
-                self.window = self.unit;
-            }
-        }
+        self.cut(lost.how, self.halved(lost.how));
     }
 
     fn reopen(&mut self, packets: u32) {

@@ -106,7 +106,7 @@ impl Outstanding {
             let user = sent.data.payload.len() as u64;
             self.user_bytes -= user;
             digest.user_bytes += user;
-            digest.fast_acked |= sent.fast;
+            digest.fast_acked |= sent.fast.is_some();
             digest.resent_acked |= sent.resent;
             let path = paths.get_mut(sent.path);
             path.tally.passed = true;

@@ -39,8 +39,8 @@ pub(crate) struct Sent {
     pub(crate) transmissions: u32,
     /// Missing reports since it was sent or reset.
     pub(crate) missing: u8,
-    /// Marked by missing reports once already.
-    pub(crate) fast: bool,
+    /// Marked by missing reports already: the highest TSN that had been sent when it was last.
+    pub(crate) fast: Option<Tsn>,
     /// Sent again, or looked at for that, whatever the reason.
     pub(crate) resent: bool,
     /// Counted towards partial_bytes_acked by a gap already.
@@ -146,7 +146,7 @@ impl Outstanding {
             path,
             transmissions: 1,
             missing: 0,
-            fast: false,
+            fast: None,
             resent: false,
             counted: false,
             moved: false,
@@ -340,7 +340,7 @@ impl Outstanding {
             path,
             transmissions: 0,
             missing: 0,
-            fast: false,
+            fast: None,
             resent: false,
             counted: false,
             moved: false,

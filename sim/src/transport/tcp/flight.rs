@@ -130,10 +130,12 @@ impl Flight {
 
     fn own(&self) -> Sibling {
         Sibling {
+            own: true,
             window: self.cwnd(),
             ssthresh: self.window.ssthresh(self.segment()),
             flight: self.outstanding.pipe(),
             srtt: self.rto.srtt(),
+            loss_distance: 0,
         }
     }
 
