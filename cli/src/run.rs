@@ -149,31 +149,48 @@ fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
 
 /// The document, edited, and the points of its grid; or the exit status of what was wrong.
 fn read(arguments: &Arguments) -> Result<(Document, Vec<Point>), u8> {
-    let file = arguments.file.display().to_string();
-    let bytes = std::fs::read(&arguments.file).map_err(|error| refuse(format!("{file}: {error}")))?;
+    let seed = arguments.seed.map(|seed| format!("seed={seed}"));
+    let (document, name) = edited(&arguments.file, seed.iter().chain(&arguments.set))?;
+    let points = grid::points(&document, &name, &arguments.vary, arguments.seeds, &Policies::default());
+    let points = points.map_err(|error| refuse_scenario(&error))?;
+    check(&points)?;
+    Ok((document, points))
+}
+
+/// The run of one scenario with these keys set; or the exit status of what was wrong.
+pub(crate) fn read_point(file: &Path, set: &[String]) -> Result<Point, u8> {
+    let (document, name) = edited(file, set.iter())?;
+    let points = grid::points(&document, &name, &[], 1, &Policies::default());
+    let mut points = points.map_err(|error| refuse_scenario(&error))?;
+    check(&points)?;
+    Ok(points.remove(0))
+}
+
+/// The document in `file` with these keys set, and the scenario's name.
+fn edited<'a>(file: &Path, set: impl Iterator<Item = &'a String>) -> Result<(Document, String), u8> {
+    let shown = file.display().to_string();
+    let bytes = std::fs::read(file).map_err(|error| refuse(format!("{shown}: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let line =
             error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
-        refuse(format!("{file}:{line}: this is not UTF-8, which TOML is written in"))
+        refuse(format!("{shown}:{line}: this is not UTF-8, which TOML is written in"))
     })?;
-    let name =
-        arguments.file.file_stem().map_or_else(|| file.clone(), |stem| stem.to_string_lossy().into_owned());
-    let edited = || {
-        let mut document = Document::parse(&file, &text)?;
-        if let Some(seed) = arguments.seed {
-            document.set("--seed", &format!("seed={seed}"))?;
-        }
-        arguments.set.iter().try_for_each(|assignment| document.set("--set", assignment))?;
-        let points = grid::points(&document, &name, &arguments.vary, arguments.seeds, &Policies::default())?;
-        Ok((document, points))
-    };
-    let (document, points) = edited().map_err(|error| refuse_scenario(&error))?;
-    for point in &points {
+    let name = file.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
+    let mut document = Document::parse(&shown, &text).map_err(|error| refuse_scenario(&error))?;
+    for assignment in set {
+        document.set("--set", assignment).map_err(|error| refuse_scenario(&error))?;
+    }
+    Ok((document, name))
+}
+
+/// Whether all points can be run; tells what does harm in them.
+fn check(points: &[Point]) -> Result<(), u8> {
+    for point in points {
         simulate::check(point).map_err(|why| tell(&why))?;
     }
     let warnings: BTreeSet<String> = points.iter().flat_map(|point| warnings(&point.scenario)).collect();
     warnings.iter().for_each(warn);
-    Ok((document, points))
+    Ok(())
 }
 
 /// What the flows of a scenario set although it does harm.

@@ -2,6 +2,7 @@
 //! they make, and published models.
 
 pub mod claims;
+pub mod diff;
 mod entry;
 pub mod grid;
 pub mod models;

@@ -297,7 +297,10 @@ impl Followed {
             }
             Detail::Timeout => self.path(path).happened(at, Why::Timeout),
             Detail::Acked { cumulative } => self.acknowledged(cumulative),
+            // Told again when another path comes to be in the way.
+            Detail::Blocked(by) if by == self.blocked.0 => {}
             Detail::Blocked(by) => self.blocked = (by, at),
+            Detail::Received { .. } => {}
             Detail::State(state) => self.path(path).state = Some((state, at)),
         }
     }

@@ -152,7 +152,7 @@ pub struct Waits {
     only: Option<String>,
     names: Vec<String>,
     /// Of each flow: since when it waits, and whether data has left.
-    since: Vec<Option<Time>>,
+    since: Vec<Option<(Blocked, Time)>>,
     begun: Vec<bool>,
     /// Nanoseconds of a wait, and its middle.
     longest: Vec<(u64, Time)>,
@@ -197,9 +197,12 @@ impl Observer for Waits {
         if self.only.as_ref().is_some_and(|only| self.names[*flow] != *only) {
             return;
         }
-        let begins = by.filter(|by| *by != Blocked::SendBuffer && self.begun[*flow]).map(|_| at);
-        if let Some(since) = std::mem::replace(&mut self.since[*flow], begins) {
-            self.keep(since, at);
+        let begins = by.filter(|by| *by != Blocked::SendBuffer && self.begun[*flow]).map(|by| (by, at));
+        let before = self.since[*flow];
+        // The same cause again: another path has come to be in the way.
+        if before.map(|(by, _)| by) != begins.map(|(by, _)| by) {
+            self.since[*flow] = begins;
+            before.into_iter().for_each(|(_, since)| self.keep(since, at));
         }
     }
 }

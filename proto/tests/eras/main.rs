@@ -1,6 +1,7 @@
 //! Where the editions of the standard, and ns-2's module, disagree: the values of each, computed by hand, and
 //! for every rule a test in which its choices differ as documented.
 
+mod buffers;
 mod cmt;
 mod loss;
 mod receiving;

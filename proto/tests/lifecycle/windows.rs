@@ -132,7 +132,8 @@ fn a_reader_that_sleeps() {
     assert_eq!(world.ends[0].paths(id)[0].errors, 0);
     assert_eq!(world.ends[0].statistics(world.now, id).acknowledged, 6 * FULL as u64);
     assert!(world.ends[0].statistics(world.now, id).probes >= 3);
-    let blocked = |kind: &NoteKind| matches!(kind, NoteKind::Blocked(Some(Blocked::PeerWindow)));
+    let blocked =
+        |kind: &NoteKind| matches!(kind, NoteKind::Blocked { cause: Some(Blocked::PeerWindow), .. });
     assert!(world.notes[0].iter().any(|note| blocked(&note.kind)));
     assert_eq!(world.take(1).len(), 6);
     world.log.clear();

@@ -36,6 +36,27 @@ fn confirmation() {
     }
 }
 
+/// `AllPathsFirst` without periodic heartbeats. Where the alternate never answers (or its first six heartbeats, at 0.2 s and after
+/// RTOs of 1, 2, 4, 8 and 16 s, are lost), data leaves when it counts as failed: after Path.Max.Retrans + 1 errors, the
+/// last at 0.2 + 63 s. Where heartbeats of all paths are lost until 70 s, the peer is asked until it answers.
+#[test]
+fn confirmation_without_heartbeats() {
+    let mut config = Config { heartbeat_interval: None, heartbeat_max_burst: 9, ..era("rfc9260") };
+    config.rules.confirmation = Confirmation::AllPathsFirst;
+    let beat = |packet: &anabranch_proto::wire::Packet| matches!(packet.chunks[0], Chunk::Heartbeat(_));
+    let (mut world, id) = World::joined([&config, &config], 2);
+    world.drop = Box::new(move |_, _, packet| beat(packet) && packet.to == address(1, 1));
+    world.give(0, id, 100);
+    world.run(secs(100.0));
+    assert_eq!(heartbeats(&world, 1).len(), 6, "{:?}", heartbeats(&world, 1));
+    assert_eq!(first_new(&world, 0, Time::ZERO), Some(at_ms(63_200)));
+    let (mut world, id) = World::joined([&config, &config], 2);
+    world.drop = Box::new(move |now, side, packet| side == 0 && beat(packet) && now < secs(70.0));
+    world.give(0, id, 100);
+    world.run(secs(300.0));
+    assert_eq!(world.take(1), [100]);
+}
+
 /// The alternate never answers. Every tenth packet is lost, and every retransmission would rather take the
 /// alternate: it carries heartbeats only.
 //= rfc9260#section-5.4

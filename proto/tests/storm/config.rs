@@ -1,6 +1,5 @@
 //! Configurations of two endpoints, at random: what both must have alike, and what each has for itself.
 
-use anabranch_proto::rules::Confirmation;
 use anabranch_proto::{Config, Duration, LocalAddress, PolicySpec, Rules, SharedKey};
 use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
@@ -58,10 +57,6 @@ fn alone(chance: &mut ChaCha8Rng) -> Config {
         shutdown_guard: None,
         ..Config::default()
     };
-    if config.rules.confirmation == Confirmation::AllPathsFirst {
-        // Data waits until every path is confirmed: for ever, where lost heartbeats are not repeated.
-        config.heartbeat_interval = Some(Duration::from_secs(1));
-    }
     config.extensions.partial_reliability = one_in(chance, 2);
     config.extensions.reconfiguration = one_in(chance, 2);
     config.extensions.ecn = one_in(chance, 3);

@@ -106,6 +106,9 @@ fn flow(flow: &Flow, scenario: &Scenario) -> Result<(), RunError> {
         (Traffic::Bursts { times: [on, off], .. }, _) if !(usable(on) && usable(off)) => {
             Err(("on", UNUSABLE))
         }
+        _ if flow.random_start.is_some_and(|[low, high]| low > high) => {
+            Err(("start", "the ends of its range are exchanged"))
+        }
         _ if flow.message_size == Some(0) => Err(("message_size", "must be at least 1 byte")),
         _ if rate(flow.read_rate) => Err(("read_rate", "must be at least 1 bit/s")),
         _ if flow.sctp().is_some_and(|sctp| sctp.streams == 0) => Err(("streams", "must be at least 1")),

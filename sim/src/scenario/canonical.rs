@@ -392,7 +392,10 @@ fn flow(flow: &Flow) -> Table {
     put(&mut table, "protocol", flow.transport.name());
     put(&mut table, "from", flow.from.as_str());
     put(&mut table, "to", flow.to.as_str());
-    put(&mut table, "start", time(flow.start));
+    match &flow.random_start {
+        Some(range) => put(&mut table, "start", uniform(range)),
+        None => put(&mut table, "start", time(flow.start)),
+    }
     if let Some(bytes) = flow.traffic.amount() {
         put(&mut table, "send", size(bytes));
     }

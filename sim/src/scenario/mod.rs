@@ -288,6 +288,8 @@ pub struct Flow {
     pub to: String,
     /// When it begins, from the beginning of the run.
     pub start: Duration,
+    /// Instead: drawn uniformly between these.
+    pub random_start: Option<[Duration; 2]>,
     /// What is sent.
     pub traffic: Traffic,
     /// Bytes of user data in a message; `None`: what fits one packet.
@@ -308,6 +310,7 @@ impl Default for Flow {
             from: String::new(),
             to: String::new(),
             start: Duration::ZERO,
+            random_start: None,
             traffic: Traffic::Bulk(None),
             message_size: None,
             read_rate: None,

@@ -58,6 +58,11 @@ impl Short {
     }
 }
 
+/// What a chunk's type is called: "DATA".
+pub fn chunk_name(chunk: &Chunk) -> String {
+    name(chunk.number())
+}
+
 /// A chunk in short: "DATA tsn=7 …", as lines of captures have it.
 pub fn summary(chunk: &Chunk) -> String {
     Short::new(chunk).to_string()

@@ -65,6 +65,7 @@ fn path_result(name: &str, path: &PathView, blocks: Duration) -> PathResult {
         ssthresh: Some(path.ssthresh).filter(|ssthresh| *ssthresh != u64::MAX),
         srtt: path.srtt.map(|srtt: Duration| srtt.as_secs_f64()),
         rto: path.rto.as_secs_f64(),
+        reinjected: path.reinjected,
         blocks: blocks.as_secs_f64(),
     }
 }
