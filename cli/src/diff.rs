@@ -48,7 +48,7 @@ from the first of their flow, and tags and cookies are left out, so that runs wi
 which the runs differ is tried alone: at which packet does the first run part from itself with the second's value?
 
 Examples:
-  anabranch diff scenarios/headline.toml --set-b flow.download.sctp.retransmit=alternate
+  anabranch diff scenarios/headline.toml --set-b flow.download.sctp.retransmit=same
   anabranch diff scenarios/loss.toml --seed-b 2
   anabranch diff scenarios/outage.toml --set-b era=rfc4960
   anabranch diff old.toml new.toml --json
@@ -150,7 +150,8 @@ fn setting_line(setting: &Setting, parting: &Parting) -> String {
     let alone = match setting.alone {
         Some(packet) if Some(packet) == parting.packet => "; alone it makes A part at this packet".to_owned(),
         Some(packet) => format!("; alone it makes A part at packet {packet}"),
-        None => "; alone it changes no packet of A".to_owned(),
+        None if setting.tried => "; alone it changes no packet of A".to_owned(),
+        None => "; it was not tried alone".to_owned(),
     };
     format!("  {}: {} in A, {} in B{alone}", setting.key, value(a), value(b))
 }

@@ -272,13 +272,14 @@ pub struct Setting {
     pub key: String,
     /// Its values; `None` where it is not given.
     pub values: [Option<Value>; 2],
-    /// The packet at which the first run parts from itself with this key alone changed to the second's value; `None`:
-    /// it does not part, or the key cannot be changed alone.
+    /// Whether the first run was tried with this key alone changed to the second's value.
+    pub tried: bool,
+    /// The packet at which it parts from itself then; `None`: it does not part.
     pub alone: Option<u64>,
 }
 
 /// So many keys are tried alone.
-const TRIED: usize = 16;
+const TRIED: usize = 64;
 
 /// The keys in which two scenarios differ, each with the packet at which it alone makes the first run part.
 pub fn settings(a: &Scenario, b: &Scenario, policies: &Policies) -> Vec<Setting> {
@@ -293,19 +294,25 @@ pub fn settings(a: &Scenario, b: &Scenario, policies: &Policies) -> Vec<Setting>
     let setting = |(i, key): (usize, &String)| {
         let values = [keys.get(key).cloned(), others.get(key).cloned()];
         let change = values[1].as_ref().filter(|_| i < TRIED);
-        let alone = change.and_then(|value| alone(a, &first, key, value, policies));
-        Setting { key: key.clone(), values, alone }
+        let changed = change.and_then(|value| changed(a, &first, key, value, policies));
+        let alone = changed.as_ref().and_then(|changed| part(a, changed).ok()??.packet);
+        Setting { key: key.clone(), values, tried: changed.is_some(), alone }
     };
     different.enumerate().map(setting).collect()
 }
 
-/// The packet at which the run parts from itself when this key alone is changed.
-fn alone(run: &Scenario, document: &Document, key: &str, value: &Value, policies: &Policies) -> Option<u64> {
+/// The run with this key alone changed, if it can be.
+fn changed(
+    run: &Scenario,
+    document: &Document,
+    key: &str,
+    value: &Value,
+    policies: &Policies,
+) -> Option<Scenario> {
     let mut document = document.clone();
     document.set("the other run", &format!("{key}={value}")).ok()?;
     let changed = document.scenario(&run.name, policies).ok()?;
-    anabranch_sim::check(&changed, policies).ok()?;
-    part(run, &changed).ok()??.packet
+    anabranch_sim::check(&changed, policies).is_ok().then_some(changed)
 }
 
 fn document(scenario: &Scenario, policies: &Policies) -> Option<Document> {
