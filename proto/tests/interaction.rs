@@ -9,8 +9,8 @@
 mod support;
 
 use anabranch_proto::{
-    AssociationId, Config, Duration, Event, Mechanisms, Message, Pairs, Policies, PolicySpec, Rules,
-    SendError,
+    AssociationId, Config, Duration, Event, Mechanisms, Message, Pairs, Parameters, Policies, PolicySpec,
+    Rules, SendError,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -282,9 +282,9 @@ fn set_apart(configs: &mut [Config; 2], chance: &mut ChaCha8Rng) {
     let first_ssn = if interleaving { 0 } else { configs[0].first_ssn };
     for config in configs {
         let own = random_config(chance);
+        (config.receive_buffer, config.send_buffer) = (own.receive_buffer, own.send_buffer);
         (config.rules, config.pairs, config.fast, config.timeout) =
             (own.rules, own.pairs, own.fast, own.timeout);
-        (config.receive_buffer, config.send_buffer) = (own.receive_buffer, own.send_buffer);
         config.mtu = [576, 1500, 1500, 4000, 9000][below(chance, 5) as usize];
         config.mtu_discovery = below(chance, 6) == 0;
         config.sack_every = 1 + below(chance, 3) as u32;
@@ -330,18 +330,21 @@ fn random_config(chance: &mut ChaCha8Rng) -> Config {
         timeout: PolicySpec::named(retransmit),
         pairs,
         receive_buffer: [5000, 20_000, 100_000][below(chance, 3) as usize],
-        send_buffer: Some([3000, 100_000][below(chance, 2) as usize]),
-        rto_initial: Duration::from_millis(500),
-        rto_min: Duration::from_millis([10, 200, 500][below(chance, 3) as usize]),
-        rto_max: Duration::from_secs(10),
-        path_max_retrans: [0, 1, 5][below(chance, 3) as usize],
-        association_max_retrans: 100_000,
-        max_init_retransmits: 100_000,
-        heartbeat_interval: Some(Duration::from_secs(1)),
-        mtu: [576, 1500][below(chance, 2) as usize],
         first_tsn: Some(u32::MAX - below(chance, 60) as u32),
         first_ssn: u16::MAX - below(chance, 10) as u16,
         cookie_life: Duration::from_secs(3600),
+        parameters: Parameters {
+            send_buffer: Some([3000, 100_000][below(chance, 2) as usize]),
+            rto_initial: Duration::from_millis(500),
+            rto_min: Duration::from_millis([10, 200, 500][below(chance, 3) as usize]),
+            rto_max: Duration::from_secs(10),
+            path_max_retrans: [0, 1, 5][below(chance, 3) as usize],
+            association_max_retrans: 100_000,
+            max_init_retransmits: 100_000,
+            heartbeat_interval: Some(Duration::from_secs(1)),
+            mtu: [576, 1500][below(chance, 2) as usize],
+            ..Parameters::default()
+        },
         ..Config::default()
     }
 }

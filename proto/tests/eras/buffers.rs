@@ -3,14 +3,18 @@
 //! begins with a window of three.
 
 use anabranch_proto::policy::{PolicySpec, Why};
-use anabranch_proto::{Config, Purpose, Reason};
+use anabranch_proto::{Config, Parameters, Purpose, Reason};
 
 use crate::support::bench::{Bench, FULL, ms};
 
 const CHUNK: u64 = 1468;
 
 fn config(settings: &[(&str, &str)]) -> Config {
-    let mut config = Config { heartbeat_jitter: false, ..Config::default() }.with_cmt();
+    let mut config = Config {
+        parameters: Parameters { heartbeat_jitter: false, ..Parameters::default() },
+        ..Config::default()
+    }
+    .with_cmt();
     config.rules.choose("burst", "off").expect("a rule");
     for (key, choice) in settings {
         config.mechanisms.choose(key, choice).expect("a mechanism and its choice");
@@ -61,7 +65,8 @@ fn buffer_split() {
         ("both", 100, 4, [vec![1, 2], vec![3, 4]]),
         ("both", 4, 100, [vec![1, 2], vec![3, 4]]),
     ] {
-        let config = Config { send_buffer: Some(own * CHUNK), ..config(&[("buffer_split", choice)]) };
+        let config =
+            config(&[("buffer_split", choice)]).with(|parameters| parameters.send_buffer = Some(own * CHUNK));
         let mut bench = bench(config, peer);
         // One message is taken whole, however large: more waits than the send buffer holds.
         bench.send(1, 10 * FULL);
@@ -74,7 +79,7 @@ fn buffer_split() {
 fn buffer_split_counts() {
     for (choice, expected) in [("buffered", vec![]), ("outstanding", vec![5])] {
         let set = [("buffer_split", "sender"), ("buffer_split_counts", choice)];
-        let mut bench = bench(Config { send_buffer: Some(4 * CHUNK), ..config(&set) }, 100);
+        let mut bench = bench(config(&set).with(|parameters| parameters.send_buffer = Some(4 * CHUNK)), 100);
         bench.send(1, 10 * FULL);
         sent(&mut bench);
         bench.sack(0, &[(2, 2)]);
@@ -112,7 +117,8 @@ fn chunk_rescheduling() {
         ("both", 100, vec![1]),
         ("both", 6, vec![1]),
     ] {
-        let config = Config { send_buffer: Some(own * CHUNK), ..config(&[("chunk_rescheduling", choice)]) };
+        let config = config(&[("chunk_rescheduling", choice)])
+            .with(|parameters| parameters.send_buffer = Some(own * CHUNK));
         let mut bench = bench(config, 6);
         bench.send(6, FULL);
         assert_eq!(sent(&mut bench), [vec![1, 2, 3], vec![4, 5, 6]]);
@@ -156,7 +162,8 @@ fn blocked_by(config: Config) -> Bench {
 /// A full send buffer blocks as well as the peer's.
 #[test]
 fn a_full_send_buffer_asks_for_a_copy() {
-    let config = Config { send_buffer: Some(6 * CHUNK), ..config(&[("reinjection", "opportunistic")]) };
+    let config = config(&[("reinjection", "opportunistic")])
+        .with(|parameters| parameters.send_buffer = Some(6 * CHUNK));
     let mut bench = bench(config, 100);
     bench.send(6, FULL);
     assert!(bench.try_send(FULL).is_err());

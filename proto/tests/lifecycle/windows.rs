@@ -125,7 +125,8 @@ fn it_opens_before_the_first_probe() {
 //= rfc9260#section-6.1
 #[test]
 fn a_reader_that_sleeps() {
-    let config = Config { receive_buffer: 10_000, send_buffer: Some(100_000), ..era("rfc9260") };
+    let config = Config { receive_buffer: 10_000, ..era("rfc9260") }
+        .with(|parameters| parameters.send_buffer = Some(100_000));
     let (mut world, id) = World::joined([&config, &config], 1);
     (0..20).for_each(|_| world.give(0, id, FULL));
     world.run(secs(20.0));

@@ -48,7 +48,8 @@ pub fn at_ms(n: u64) -> Time {
 
 /// The era's parameters, without jitter, and without a burst limit: that has tests of its own.
 pub fn era(name: &str) -> Config {
-    let mut config = Config { heartbeat_jitter: false, ..Config::era(name).expect("an era") };
+    let mut config =
+        Config::era(name).expect("an era").with(|parameters| parameters.heartbeat_jitter = false);
     config.rules.burst = Burst::Off;
     config
 }
@@ -90,7 +91,7 @@ impl Bench {
 
     /// The same with a peer whose receive buffer has so many bytes.
     pub fn confirmed_with(config: Config, paths: usize, rtt: Duration, a_rwnd: u32) -> Bench {
-        let config = Config { heartbeat_max_burst: u32::MAX, ..config };
+        let config = config.with(|parameters| parameters.heartbeat_max_burst = u32::MAX);
         let mut bench = Bench::announced(config, paths, a_rwnd, |_| Vec::new());
         bench.pass(rtt);
         bench.answer_heartbeats(|_| true);
