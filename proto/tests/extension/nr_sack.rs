@@ -26,7 +26,8 @@ fn offers() -> Vec<Param> {
 
 /// With a send buffer of four full messages.
 fn bench(params: Vec<Param>) -> Bench {
-    Bench::with(Config { send_buffer: Some(4 * FULL as u64), ..with(NR_SACK) }, 1, |_| params)
+    let config = with(NR_SACK).with(|parameters| parameters.send_buffer = Some(4 * FULL as u64));
+    Bench::with(config, 1, |_| params)
 }
 
 fn runs(cumulative: u32, runs: &[(u32, u32)]) -> SmallVec<[GapBlock; 4]> {
