@@ -112,6 +112,7 @@ const NONE: Extensions = Extensions {
     interleaving: false,
     zero_checksum: false,
     ecn: false,
+    nr_sack: false,
 };
 const PARTIAL: Extensions = Extensions { partial_reliability: true, ..NONE };
 const STREAMS: Extensions = Extensions { reconfiguration: true, ..NONE };

@@ -8,6 +8,7 @@ use crate::wire::{Cause, Param};
 
 /// Chunk types by which Supported Extensions names them.
 const AUTH: u8 = 0x0f;
+const NR_SACK: u8 = 0x10;
 const I_DATA: u8 = 0x40;
 const ASCONF_ACK: u8 = 0x80;
 const RE_CONFIG: u8 = 0x82;
@@ -83,6 +84,9 @@ pub(crate) fn offer(config: &Config, random: &[u8; RANDOM]) -> Vec<Param> {
     }
     if on.reconfiguration {
         types.push(RE_CONFIG);
+    }
+    if on.nr_sack {
+        types.push(NR_SACK);
     }
     if !types.is_empty() {
         types.push(PAD);
@@ -183,12 +187,13 @@ impl Offer {
             interleaving: has(I_DATA),
             zero_checksum: self.zero_checksum,
             ecn: self.ecn,
+            nr_sack: has(NR_SACK),
         }
     }
 }
 
 impl Extensions {
-    fn list(self) -> [bool; 7] {
+    fn list(self) -> [bool; 8] {
         [
             self.partial_reliability,
             self.reconfiguration,
@@ -197,10 +202,11 @@ impl Extensions {
             self.interleaving,
             self.zero_checksum,
             self.ecn,
+            self.nr_sack,
         ]
     }
 
-    fn of_list(list: [bool; 7]) -> Self {
+    fn of_list(list: [bool; 8]) -> Self {
         let [
             partial_reliability,
             reconfiguration,
@@ -209,6 +215,7 @@ impl Extensions {
             interleaving,
             zero_checksum,
             ecn,
+            nr_sack,
         ] = list;
         Extensions {
             partial_reliability,
@@ -218,6 +225,7 @@ impl Extensions {
             interleaving,
             zero_checksum,
             ecn,
+            nr_sack,
         }
     }
 }

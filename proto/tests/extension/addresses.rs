@@ -21,6 +21,7 @@ const ADDRESSES: Extensions = Extensions {
     interleaving: false,
     zero_checksum: false,
     ecn: false,
+    nr_sack: false,
 };
 
 fn request(correlation: u32, address: Address) -> AddressRequest {

@@ -20,6 +20,7 @@ const AUTHENTICATION: Extensions = Extensions {
     interleaving: false,
     zero_checksum: false,
     ecn: false,
+    nr_sack: false,
 };
 
 /// A peer that wants these chunk types authenticated, by these algorithms, and the key that both then have.

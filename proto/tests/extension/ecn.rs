@@ -16,6 +16,7 @@ const ECN: Extensions = Extensions {
     interleaving: false,
     zero_checksum: false,
     ecn: true,
+    nr_sack: false,
 };
 
 fn bench() -> Bench {

@@ -20,6 +20,7 @@ const INTERLEAVING: Extensions = Extensions {
     interleaving: true,
     zero_checksum: false,
     ecn: false,
+    nr_sack: false,
 };
 
 fn bench(config: Config) -> Bench {

@@ -17,6 +17,7 @@ const ALL: Extensions = Extensions {
     interleaving: true,
     zero_checksum: true,
     ecn: true,
+    nr_sack: false,
 };
 
 /// The parameters of the INIT, addresses and cookie aside.

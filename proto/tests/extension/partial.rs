@@ -17,6 +17,7 @@ const PARTIAL: Extensions = Extensions {
     interleaving: false,
     zero_checksum: false,
     ecn: false,
+    nr_sack: false,
 };
 
 fn bench() -> Bench {

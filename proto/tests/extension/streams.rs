@@ -21,6 +21,7 @@ const RECONFIGURATION: Extensions = Extensions {
     interleaving: false,
     zero_checksum: false,
     ecn: false,
+    nr_sack: false,
 };
 
 /// The peer's first TSN is 1, and so is the number of its first request; ours is 1 too.

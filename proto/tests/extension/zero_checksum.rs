@@ -17,6 +17,7 @@ const ZERO: Extensions = Extensions {
     interleaving: false,
     zero_checksum: true,
     ecn: false,
+    nr_sack: false,
 };
 
 /// Only what both have agreed on, with the method that both know, and never what sets up an association.
