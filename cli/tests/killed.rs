@@ -1,5 +1,7 @@
 //! One end is killed (SIGKILL) in the middle of a file: the other notices by itself.
 
+#![allow(clippy::disallowed_methods, reason = "real networks have real clocks")]
+
 mod support;
 
 use std::fs;

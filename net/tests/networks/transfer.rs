@@ -148,7 +148,6 @@ fn options(plan: &Plan, host: usize, port: u16) -> Options {
     let config = Config {
         port,
         mtu_discovery: plan.mtu_discovery,
-        mtu: plan.mtu[host],
         receive_buffer: plan.receive_buffer,
         rehome: true,
         parameters: Parameters {
@@ -159,6 +158,7 @@ fn options(plan: &Plan, host: usize, port: u16) -> Options {
             pf_max_retrans: plan.pf_max_retrans,
             heartbeat_interval: Some(Duration::from_millis(500)),
             sack_delay: Duration::from_millis(20),
+            mtu: plan.mtu[host],
             ..Parameters::default()
         },
         ..Config::default()
