@@ -44,7 +44,7 @@ pub use output::{
     LostReason, Message, Note, NoteKind, Outcome, Output, Purpose, Reason, Refused, Reliability, SendError,
     Statistics,
 };
-pub use path::{Heartbeats, PathId, PathParameters, PathState, PathView};
+pub use path::{Heartbeats, PathId, PathParameters, PathState, PathView, RtoAverage};
 pub use policy::{Policies, PolicySpec, Setting};
 pub use rules::Rules;
 pub use serial::{Mid, Ssn, Tsn};

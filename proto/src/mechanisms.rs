@@ -174,6 +174,7 @@ pub const CMT: &[(&str, [&str; 4])] = &[
     ("missing_below", ["", "", "", "highest-newly-acked-yet"]),
     ("fast_retransmissions", ["", "", "", "before-resending"]),
     ("on_marking", ["", "", "", "packet-each-path"]),
+    ("resend_path", ["", "", "", "each-packet"]),
     ("burst", ["", "", "", "once-armed"]),
     ("t3_restart", ["", "", "", "expected-point"]),
     ("recovery_growth", ["", "", "", "allowed"]),

@@ -113,6 +113,7 @@ const NONE: Extensions = Extensions {
     addresses: false,
     interleaving: false,
     zero_checksum: false,
+    timestamps: false,
     ecn: false,
 };
 const PARTIAL: Extensions = Extensions { partial_reliability: true, ..NONE };

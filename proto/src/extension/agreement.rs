@@ -12,6 +12,7 @@ const I_DATA: u8 = 0x40;
 const ASCONF_ACK: u8 = 0x80;
 const RE_CONFIG: u8 = 0x82;
 const PAD: u8 = 0x84;
+const TIMESTAMP: u8 = 0x90;
 const FORWARD_TSN: u8 = 0xc0;
 const ASCONF: u8 = 0xc1;
 const I_FORWARD_TSN: u8 = 0xc2;
@@ -83,6 +84,9 @@ pub(crate) fn offer(config: &Config, random: &[u8; RANDOM]) -> Vec<Param> {
     }
     if on.reconfiguration {
         types.push(RE_CONFIG);
+    }
+    if on.timestamps {
+        types.push(TIMESTAMP);
     }
     if !types.is_empty() {
         types.push(PAD);
@@ -183,12 +187,13 @@ impl Offer {
             interleaving: has(I_DATA),
             zero_checksum: self.zero_checksum,
             ecn: self.ecn,
+            timestamps: has(TIMESTAMP),
         }
     }
 }
 
 impl Extensions {
-    fn list(self) -> [bool; 7] {
+    fn list(self) -> [bool; 8] {
         [
             self.partial_reliability,
             self.reconfiguration,
@@ -197,10 +202,11 @@ impl Extensions {
             self.interleaving,
             self.zero_checksum,
             self.ecn,
+            self.timestamps,
         ]
     }
 
-    fn of_list(list: [bool; 7]) -> Self {
+    fn of_list(list: [bool; 8]) -> Self {
         let [
             partial_reliability,
             reconfiguration,
@@ -209,6 +215,7 @@ impl Extensions {
             interleaving,
             zero_checksum,
             ecn,
+            timestamps,
         ] = list;
         Extensions {
             partial_reliability,
@@ -218,6 +225,7 @@ impl Extensions {
             interleaving,
             zero_checksum,
             ecn,
+            timestamps,
         }
     }
 }

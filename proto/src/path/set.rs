@@ -1,7 +1,10 @@
 //! The paths of an association: their facts in one slice, what else they keep in another.
 
 use super::start::start;
-use super::{Mtu, Path, PathId, PathParameters, PathState, PathView, Points, SackResult, Timers};
+use super::{
+    Mtu, Path, PathId, PathParameters, PathState, PathView, Points, RtoAverage, RttSamples, SackResult,
+    Timers,
+};
 use crate::control::rtt::RtoLimits;
 use crate::mechanisms::{DecayTie, Mechanisms, T3Flight, TakenBack};
 use crate::output::NoteKind;
@@ -38,6 +41,10 @@ pub(crate) struct Paths {
     asking: bool,
     /// When T3-rtx of any path expired last.
     pub(crate) t3_expired: Time,
+    /// How data measures round-trip times.
+    pub(crate) samples: RttSamples,
+    /// Bytes that timestamps take in packets with data.
+    stamps: u32,
 }
 
 impl Paths {
@@ -55,6 +62,8 @@ impl Paths {
             full: Vec::new(),
             asking: false,
             t3_expired: Time::NEVER,
+            samples: RttSamples::OneAtATime,
+            stamps: 0,
         }
     }
 
@@ -167,7 +176,7 @@ impl Paths {
         let mtu = Mtu::new(config);
         let pmdcs = pmdcs(mtu.size(), config.ip_header, remote) - self.overhead;
         self.smallest_pmdcs = self.smallest_pmdcs.min(pmdcs);
-        let congestion = window(start(config, remote));
+        let congestion = window(start(config, remote, self.stamps));
         let view = PathView {
             id,
             local,
@@ -192,6 +201,10 @@ impl Paths {
             fast_retransmissions: 0,
             timeout_retransmissions: 0,
             blocks: crate::Duration::ZERO,
+            timeouts: 0,
+            heartbeats: 0,
+            heartbeats_answered: 0,
+            rto_average: RtoAverage::new(now, config.rto_initial),
         };
         let path = Path {
             congestion,
@@ -259,6 +272,20 @@ impl Paths {
         }
         self.overhead = bytes;
         self.renew_smallest_pmdcs();
+    }
+
+    /// Timestamps take so many bytes in packets with data, none if they are not used. Windows begin anew, counted in what
+    /// is left: nothing has been sent yet.
+    pub(crate) fn set_stamps(&mut self, bytes: u32, config: &Config, window: &MakePath) {
+        self.samples = if bytes > 0 { RttSamples::Echoed(None) } else { RttSamples::OneAtATime };
+        if bytes == self.stamps {
+            return;
+        }
+        self.stamps = bytes;
+        for (view, path) in self.views.iter_mut().zip(&mut self.rest) {
+            path.congestion = window(start(config, view.remote, bytes));
+            (view.window, view.ssthresh) = (path.congestion.window(), path.congestion.ssthresh());
+        }
     }
 
     /// The smallest limit of all paths has to be found again.
@@ -456,7 +483,10 @@ impl Paths {
         });
     }
 
-    pub(crate) fn note_rto(&self, id: PathId, now: Time, notes: &mut Notes) {
+    /// RTO may have changed.
+    pub(crate) fn note_rto(&mut self, id: PathId, now: Time, notes: &mut Notes) {
+        let view = self.view_mut(id);
+        view.rto_average.set(now, view.rto);
         notes.add(now, || {
             let view = self.view(id);
             NoteKind::Rto { path: id, rto: view.rto, srtt: view.srtt }

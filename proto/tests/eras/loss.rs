@@ -39,6 +39,24 @@ fn missing_below() {
     }
 }
 
+/// `missing_below` by exit points: chunk 0 is fast-retransmitted with the exit point a+13, all else but 2 and 5 arrives, and
+/// the SACK that acknowledges 0, which is below the exit point, reports 2 and 5: their second report, whether the highest
+/// TSN that it newly acknowledges is above them or not.
+#[test]
+fn missing_below_an_exit_point() {
+    for (choice, of_five) in [("highest-newly-acked-yet", 1), ("exit-point", 2)] {
+        let mut bench = Bench::confirmed(ruled("missing_below", choice), 1, ms(0));
+        let a = bench.grow_to(20_000);
+        bench.send(14, FULL);
+        bench.sack(a - 1, &[(a + 1, a + 1)]);
+        bench.sack(a - 1, &[(a + 1, a + 1), (a + 3, a + 3)]);
+        bench.sack(a - 1, &[(a + 1, a + 1), (a + 3, a + 4), (a + 6, a + 13)]);
+        assert_eq!(reports(&bench, a)[&5], 1, "{choice}");
+        bench.sack(a + 1, &[(a + 3, a + 4), (a + 6, a + 13)]);
+        assert_eq!(reports(&bench, a)[&5], of_five, "{choice}");
+    }
+}
+
 /// In Fast Recovery, a SACK that advances the point is a report for all that it shows missing: the above goes
 /// on with chunk 0 acknowledged and nothing else new. Chunk 2 has its third.
 //= rfc9260#section-7.2.4

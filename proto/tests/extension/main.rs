@@ -9,6 +9,7 @@ mod partial;
 mod streams;
 #[path = "../support/mod.rs"]
 mod support;
+mod timestamps;
 mod zero_checksum;
 
 use anabranch_proto::{Config, Extensions};

@@ -154,6 +154,10 @@ mod tests {
             fast_retransmissions: 0,
             timeout_retransmissions: 0,
             blocks: Duration::ZERO,
+            timeouts: 0,
+            heartbeats: 0,
+            heartbeats_answered: 0,
+            rto_average: crate::RtoAverage::new(crate::Time::ZERO, Duration::ZERO),
         }
     }
 

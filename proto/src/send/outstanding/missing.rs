@@ -9,6 +9,15 @@ use crate::path::{PathId, Paths};
 use crate::policy::Why;
 use crate::rules::{FastRetransmissions, MissingBelow};
 
+/// What missing reports ask of Fast Recovery.
+#[derive(Copy, Clone)]
+pub(crate) struct Reported {
+    /// It is under way after this SACK.
+    pub(crate) under_way: bool,
+    /// Where the last one ends, or ended.
+    pub(crate) exit: Option<Tsn>,
+}
+
 impl Outstanding {
     /// Counts the missing reports of the SACK just digested and marks the chunks that have enough of them;
     /// calls `each` with every chunk counted and whether it was marked.
@@ -16,7 +25,7 @@ impl Outstanding {
     pub(crate) fn count_missing(
         &mut self,
         digest: &Digest,
-        in_recovery: bool,
+        recovery: Reported,
         config: &Config,
         paths: &mut Paths,
         mut each: impl FnMut(Tsn, u8, bool),
@@ -26,8 +35,12 @@ impl Outstanding {
         let limit = match below {
             MissingBelow::HighestNewlyAckedYet => self.newest_yet_offset(),
             _ if !digest.gaps => return,
+            MissingBelow::ExitPoint if digest.advanced && self.is_within(recovery.exit) => {
+                self.acked.end().max(self.newest_yet_offset())
+            }
+            MissingBelow::ExitPoint => self.newest_yet_offset(),
             MissingBelow::HighestAcked => self.acked.end(),
-            MissingBelow::HighestNewlyAcked if in_recovery && digest.advanced => self.acked.end(),
+            MissingBelow::HighestNewlyAcked if recovery.under_way && digest.advanced => self.acked.end(),
             MissingBelow::HighestNewlyAcked => digest.newest,
         };
         let holes = Ranges::of((limit > 0).then_some((0, limit)).into_iter());
@@ -62,11 +75,16 @@ impl Outstanding {
     /// The highest TSN that this SACK acknowledges newly, or that any has so far.
     fn newest(&self, digest: &Digest, rule: MissingBelow) -> Option<Tsn> {
         match rule {
-            MissingBelow::HighestNewlyAckedYet => self.newest_yet,
+            MissingBelow::HighestNewlyAckedYet | MissingBelow::ExitPoint => self.newest_yet,
             MissingBelow::HighestAcked | MissingBelow::HighestNewlyAcked => {
                 digest.newest.checked_sub(1).map(|offset| self.first.plus(offset))
             }
         }
+    }
+
+    /// Whether the highest TSN newly acknowledged so far is not above this exit point.
+    fn is_within(&self, exit: Option<Tsn>) -> bool {
+        matches!((self.newest_yet, exit), (Some(newest), Some(exit)) if !newest.after(exit))
     }
 
     /// The highest TSN newly acknowledged so far, as an offset from the first of the ring; at most its length.

@@ -5,6 +5,7 @@ mod missing;
 mod points;
 
 pub(crate) use digest::{Digest, GapReport, SackOutcome};
+pub(crate) use missing::Reported;
 
 use std::collections::VecDeque;
 
@@ -35,6 +36,8 @@ pub(crate) struct Sent {
     pub(crate) standing: ChunkState,
     /// The path that carried it last; it is charged to that one alone.
     pub(crate) path: PathId,
+    /// When it was sent last.
+    pub(crate) at: Time,
     /// How often it was sent.
     pub(crate) transmissions: u32,
     /// Missing reports since it was sent or reset.
@@ -144,6 +147,7 @@ impl Outstanding {
             size,
             standing: ChunkState::InFlight,
             path,
+            at: now,
             transmissions: 1,
             missing: 0,
             fast: None,
@@ -220,6 +224,7 @@ impl Outstanding {
         let (old, size, why) = (sent.path, u64::from(sent.size), sent.standing);
         sent.standing = ChunkState::InFlight;
         sent.path = path;
+        sent.at = now;
         sent.moved |= old != path;
         sent.resent = true;
         sent.transmissions += 1;
@@ -338,6 +343,7 @@ impl Outstanding {
             size: 0,
             standing: ChunkState::Abandoned,
             path,
+            at: Time::ZERO,
             transmissions: 0,
             missing: 0,
             fast: None,

@@ -179,6 +179,9 @@ pub(crate) fn complete(client: &TcpAgent, server: &TcpAgent, result: &mut FlowRe
         srtt: path.srtt.map(|srtt| srtt.as_secs_f64()),
         rto: path.rto.as_secs_f64(),
         blocks: 0.0,
+        timeouts: done.timeouts,
+        heartbeats: None,
+        mean_rto: None,
     }];
 }
 
