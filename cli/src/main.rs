@@ -4,6 +4,7 @@ mod catalogue;
 mod explain;
 mod figure;
 mod flat;
+mod merge;
 mod model;
 mod net;
 mod output;
@@ -16,6 +17,7 @@ mod simulate;
 mod summary;
 mod sweep;
 mod table;
+mod trace;
 mod verdicts;
 
 use std::process::ExitCode;
@@ -47,6 +49,8 @@ enum Command {
     Run(run::Arguments),
     /// Run every cell of a grid with many seeds and summarise them; an interrupted sweep resumes
     Sweep(sweep::Arguments),
+    /// Merge the shards of a sweep into its tables
+    Merge(merge::Arguments),
     /// Print a capture file, one line per packet
     Explain(explain::Arguments),
     /// Reproduce publications: run their experiments and judge their claims
@@ -55,6 +59,8 @@ enum Command {
     Script(script::Arguments),
     /// Evaluate a published model
     Model(model::Arguments),
+    /// Show what is in a recorded link: mean rate, quantiles, outages, plot
+    Trace(trace::Arguments),
     /// Listen on a real network: receive files and take part in measurements
     Serve(net::serve::Arguments),
     /// Send a file over a real network with several paths
@@ -73,10 +79,12 @@ fn main() -> ExitCode {
     let status = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Sweep(arguments) => sweep::sweep(&arguments),
+        Command::Merge(arguments) => merge::merge(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Script(arguments) => script::script(&arguments),
         Command::Model(arguments) => model::model(&arguments),
+        Command::Trace(arguments) => trace::trace(&arguments),
         Command::Serve(arguments) => net::serve::serve(&arguments),
         Command::Send(arguments) => net::send::send(&arguments),
         Command::Perf(arguments) => net::perf::perf(&arguments),

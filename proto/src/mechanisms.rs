@@ -118,6 +118,57 @@ choices {
         Resend = "resend",
     } = [Nothing];
 
+    /// Whether each path may fill only its share of a buffer: one over the number of active paths.
+    buffer_split: BufferSplit {
+        /// Any path may fill all of it.
+        Off = "off",
+        /// The send buffer is divided.
+        Sender = "sender",
+        /// The receive buffer is divided.
+        Receiver = "receiver",
+        /// Both are, each by itself.
+        Both = "both",
+    } = [Off];
+
+    /// What counts towards a path's share of a buffer.
+    buffer_split_counts: BufferSplitCounts {
+        /// Chunks last sent there that the Cumulative TSN Ack has not passed; the receive buffer is what the peer
+        /// announced at most.
+        Buffered = "buffered",
+        /// Chunks in flight there; the receive buffer is what the peer announced last.
+        Outstanding = "outstanding",
+    } = [Buffered];
+
+    /// Which buffer is watched for chunks that wait behind another path's: once those sent on other paths than the lowest
+    /// TSN hold half of it, that TSN goes again on a path with room.
+    chunk_rescheduling: ChunkRescheduling {
+        /// None.
+        Off = "off",
+        /// The send buffer.
+        Sender = "sender",
+        /// The receive buffer.
+        Receiver = "receiver",
+        /// Both: half of either is enough.
+        Both = "both",
+    } = [Off];
+
+    /// Whether the lowest TSN goes again on a path with room while a full buffer keeps new data from leaving.
+    reinjection: Reinjection {
+        /// It does not.
+        Off = "off",
+        /// It does, once each time that this TSN is sent.
+        Opportunistic = "opportunistic",
+    } = [Off];
+
+    /// Whether the window of the path that carries the lowest TSN is cut as for a loss when a full buffer keeps new data
+    /// from leaving on a path with room; at most once in a round trip of that path.
+    penalise: Penalise {
+        /// It is not.
+        Off = "off",
+        /// It is.
+        On = "on",
+    } = [Off];
+
     /// Whether a HEARTBEAT follows when T3-rtx expires and another path is in order: its answer measures the path, whose
     /// RTO would stay doubled while it carries retransmissions only.
     heartbeat_after_timeout: HeartbeatAfterTimeout {

@@ -91,6 +91,7 @@ impl Association {
         if usable.next().is_none() && matches!(self.config.pairs, Pairs::OnePerPeer) {
             self.leave_down(now);
         }
+        self.open_once_verified();
         self.sender.event();
     }
 

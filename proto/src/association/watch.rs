@@ -4,7 +4,7 @@ use super::{Association, AwaitedReply};
 use crate::Time;
 use crate::mechanisms::{HeartbeatAfterTimeout, Revival};
 use crate::output::{Event, LostReason};
-use crate::path::{PathId, PathState};
+use crate::path::{PathId, PathState, PathView};
 use crate::policy::Why;
 use crate::rules::{Failover, GivingUp, HeartbeatErrors, LostHeartbeat};
 use crate::send::TimedOut;
@@ -119,6 +119,7 @@ impl Association {
             resend.path = other;
         }
         self.control.iter_mut().filter(|(path, ..)| *path == id).for_each(|(path, ..)| *path = other);
+        self.open_once_verified();
         self.sender.event();
     }
 
@@ -249,15 +250,18 @@ impl Association {
         }
         self.paths.note_rto(id, now, &mut self.notes);
         self.path_error(id, Unanswered::Heartbeat, now);
+        // Data waits for an answer from any path: there is no other way to learn that the peer is back.
+        let needed = !self.sender.is_open() && !self.paths.views().iter().any(PathView::confirmed);
         let at_once = self.asks_at_once(id);
         let (view, path) = self.paths.both(id);
         // A path being verified, or failing, is asked once an RTO, until it has failed too often.
         let asked = verifying || (failing && path.heartbeat_interval(&self.config).is_some());
-        if at_once || (asked && view.errors <= path.max_retrans(&self.config)) {
+        if at_once || (asked && (needed || view.errors <= path.max_retrans(&self.config))) {
             self.paths.ask(id);
         } else {
             path.schedule_heartbeat(view, &self.config, &mut self.chance);
         }
+        self.open_once_verified();
     }
 
     //= rfc9260#section-8.3
@@ -293,10 +297,22 @@ impl Association {
             self.sender.event();
             self.revived_by_heartbeat(id, before, now);
         }
-        if !self.sender.is_open()
-            && self.state.sends_data()
-            && self.paths.views().iter().all(|p| p.confirmed())
-        {
+        self.open_once_verified();
+    }
+
+    /// By the rule `AllPathsFirst` data waits for the verification of all paths. It ends with an answer, or without one
+    /// after as many errors as make a path inactive; data needs one path that has answered.
+    pub(super) fn open_once_verified(&mut self) {
+        if self.sender.is_open() || !self.state.sends_data() {
+            return;
+        }
+        let ended = |view: &PathView| {
+            let failed = view.errors > self.paths.get(view.id).max_retrans(&self.config);
+            view.confirmed() || view.state == PathState::Removed || failed || !view.up
+        };
+        let views = self.paths.views();
+        if views.iter().all(ended) && views.iter().any(PathView::confirmed) {
+            self.sender.in_use = self.open_path(self.sender.in_use);
             self.sender.open();
         }
     }

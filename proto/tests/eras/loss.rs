@@ -240,7 +240,7 @@ fn t3_floor() {
 #[test]
 fn after_timeout() {
     let second = |choice, unit, size| {
-        let mut config = Config { rto_initial: ms(1000), ..ruled("after_timeout", choice) };
+        let mut config = ruled("after_timeout", choice).with(|parameters| parameters.rto_initial = ms(1000));
         config.rules.choose("window_unit", unit).expect("a rule");
         let mut bench = Bench::new(config, 1);
         bench.send(9, size);

@@ -15,7 +15,9 @@ const FULL: usize = 1440;
 
 fn offering() -> Config {
     let extensions = Extensions { timestamps: true, ..Extensions::default() };
-    Config { extensions, heartbeat_max_burst: 9, fast: PolicySpec::named("alternate"), ..era("rfc9260") }
+    let mut config = Config { extensions, fast: PolicySpec::named("alternate"), ..era("rfc9260") };
+    config.parameters.heartbeat_max_burst = 9;
+    config
 }
 
 /// A peer that lists these chunk types in Supported Extensions.

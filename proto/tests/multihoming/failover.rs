@@ -120,7 +120,7 @@ fn a_short_outage_is_no_failure() {
 //= rfc9260#section-6.3.3
 #[test]
 fn both_paths_down() {
-    let config = Config { heartbeat_interval: None, ..era("rfc9260") };
+    let config = era("rfc9260").with(|parameters| parameters.heartbeat_interval = None);
     let (mut world, id) = World::joined([&config, &config], 2);
     world.run(secs(1.0));
     steadily(&mut world, id, secs(10.0));
@@ -141,12 +141,11 @@ fn both_paths_down() {
 
 /// Only the alternate is down, from the start. Nothing is sent but heartbeats.
 fn alternate_down(name: &str) -> World {
-    let config = Config {
-        association_max_retrans: 4,
-        heartbeat_interval: Some(ms(1_000_000)),
-        rto_initial: ms(3000),
-        ..era(name)
-    };
+    let config = era(name).with(|parameters| {
+        parameters.association_max_retrans = 4;
+        parameters.heartbeat_interval = Some(ms(1_000_000));
+        parameters.rto_initial = ms(3000);
+    });
     let (mut world, _) = World::joined([&config, &config], 2);
     world.weather[1].up = false;
     world.run(secs(900.0));
@@ -189,12 +188,11 @@ fn alternate_down_from_the_start() {
 #[test]
 fn heartbeat_errors() {
     let end = |rule, path_max_retrans| {
-        let mut config = Config {
-            association_max_retrans: 3,
-            path_max_retrans,
-            heartbeat_interval: Some(ms(5000)),
-            ..era("rfc9260")
-        };
+        let mut config = era("rfc9260").with(|parameters| {
+            parameters.association_max_retrans = 3;
+            parameters.path_max_retrans = path_max_retrans;
+            parameters.heartbeat_interval = Some(ms(5000));
+        });
         config.rules.heartbeat_errors = rule;
         let mut bench = Bench::confirmed(config, 2, ms(0));
         bench.pass(ms(500_000));
@@ -215,7 +213,10 @@ fn heartbeat_errors() {
 //= rfc9260#section-8.3
 #[test]
 fn an_idle_path_fails_and_returns() {
-    let config = Config { path_max_retrans: 2, heartbeat_interval: Some(ms(5000)), ..era("rfc9260") };
+    let config = era("rfc9260").with(|parameters| {
+        parameters.path_max_retrans = 2;
+        parameters.heartbeat_interval = Some(ms(5000));
+    });
     let mut bench = Bench::confirmed(config, 2, ms(0));
     let mut asked = Vec::new();
     for second in 1..=34 {
@@ -236,7 +237,7 @@ fn an_idle_path_fails_and_returns() {
 //= rfc9260#section-8.2
 #[test]
 fn acknowledged_data_revives_a_path() {
-    let mut bench = Bench::new(Config { path_max_retrans: 0, ..era("rfc9260") }, 1);
+    let mut bench = Bench::new(era("rfc9260").with(|parameters| parameters.path_max_retrans = 0), 1);
     bench.send(1, 100);
     bench.until(at_ms(1000));
     assert_eq!(bench.events.last(), Some(&(at_ms(1000), Event::Path(PathId(0), PathState::Inactive))));
@@ -253,7 +254,7 @@ fn acknowledged_data_revives_a_path() {
 #[test]
 fn error_clearing() {
     for (choice, errors) in [(ErrorClearing::Any, [0, 1]), (ErrorClearing::Unambiguous, [1, 1])] {
-        let mut config = Config { heartbeat_interval: None, ..era("rfc9260") };
+        let mut config = era("rfc9260").with(|parameters| parameters.heartbeat_interval = None);
         config.rules.error_clearing = choice;
         let mut bench = Bench::confirmed(config, 2, ms(0));
         let begun = bench.now;

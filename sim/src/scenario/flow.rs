@@ -3,7 +3,7 @@
 use anabranch_proto::{Config, Pairs, Policies, Reliability};
 
 use super::at::{At, Result};
-use super::cross::{both_times, times};
+use super::cross::{both_times, times, uniform};
 use super::error::ScenarioError;
 use super::keys::{Default, Key, fill};
 use super::{Flow, Sctp, Times, Traffic, Transport, sctp, tcp};
@@ -58,10 +58,16 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     },
     Key {
         name: "start",
-        takes: "duration",
+        takes: "duration, or a range",
         default: Default::Value("\"0 s\""),
-        doc: "The start of the flow, counted from the beginning of the run: the association is set up, or the first datagram is sent.",
-        read: |draft, at| at.duration().map(|start| draft.flow.start = start),
+        doc: "The start of the flow, counted from the beginning of the run: the association is set up, or the first datagram is sent. `{ uniform = [\"0 s\", \"5 s\"] }` is drawn from the run's seed.",
+        read: |draft, at| {
+            draft.flow.random_start = uniform(at)?;
+            if draft.flow.random_start.is_none() {
+                draft.flow.start = at.duration()?;
+            }
+            Ok(())
+        },
     },
     Key {
         name: "send",

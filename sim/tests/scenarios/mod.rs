@@ -43,7 +43,8 @@ fn files() -> Vec<Scenario> {
 fn read(path: &Path) -> Scenario {
     let name = path.file_stem().expect("a name").to_string_lossy();
     let text = std::fs::read_to_string(path).expect("the file can be read");
-    let document = Document::parse(&name, &text).unwrap_or_else(|error| panic!("{}", error.render(false)));
+    let document = Document::parse(&path.display().to_string(), &text)
+        .unwrap_or_else(|error| panic!("{}", error.render(false)));
     document.scenario(&name, &Policies::default()).unwrap_or_else(|error| panic!("{}", error.render(false)))
 }
 
@@ -57,6 +58,7 @@ fn link(name: &str, a: &str, b: &str, rate: u64, delay: u64) -> Link {
         between: [a.to_owned(), b.to_owned()],
         rate: [rate; 2],
         delay: [Duration::from_millis(delay); 2],
+        traced: [None, None],
         random_delay: None,
         queue: [Queue::Packets(50); 2],
         mark: [None; 2],

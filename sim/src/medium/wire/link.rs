@@ -15,15 +15,16 @@ use anabranch_proto::Time;
 
 use super::managed::Management;
 use super::red::Seen;
-use super::{Losses, Occupancy};
+use super::{Losses, Occupancy, Traced};
 use crate::scenario::{Amount, Loss, Queue};
 use crate::transport::Frame;
 
 /// One direction of a link.
 #[derive(Debug)]
 pub(crate) struct Direction {
-    /// Bit/s.
+    /// Bit/s; the mean, where `traced` says when packets leave.
     rate: u64,
+    traced: Option<Box<Traced>>,
     /// Nanoseconds of propagation.
     delay: u64,
     up: bool,
@@ -129,6 +130,7 @@ impl Direction {
     pub(crate) fn new(rate: u64, delay: u64, queue: Queue, losses: Losses, up: bool) -> Self {
         Direction {
             rate,
+            traced: None,
             delay,
             up,
             fifo: VecDeque::new(),
@@ -151,6 +153,11 @@ impl Direction {
         Direction { mark: mark.unwrap_or(u64::MAX), ..self }
     }
 
+    /// The same with a recorded rate.
+    pub(crate) fn traced(self, traced: Option<Traced>) -> Self {
+        Direction { traced: traced.map(Box::new), ..self }
+    }
+
     /// The same with this management of its queue.
     pub(crate) fn managed(self, management: Option<Box<Management>>) -> Self {
         Direction { management, ..self }
@@ -166,6 +173,9 @@ impl Direction {
         insertion: u64,
     ) -> Result<(), (DropCause, Frame)> {
         self.counters.offered += 1;
+        if let Some(loss) = self.traced.as_mut().and_then(|traced| traced.changed_loss(now)) {
+            self.losses.change(&Loss::Random(loss), &[]);
+        }
         let lost = self.losses.loses(self.counters.offered, &frame);
         if !self.up {
             self.counters.down += 1;
@@ -290,6 +300,9 @@ impl Direction {
 
     /// Its mean rate over time between two moments, bit/s.
     pub(crate) fn mean_rate(&self, from: Time, to: Time) -> f64 {
+        if let Some(traced) = &self.traced {
+            return traced.mean_rate(from, to);
+        }
         let ends = self.rates.iter().skip(1).map(|(since, _)| *since).chain([Time::NEVER]);
         let (mut bits, mut nanos) = (0u128, 0u128);
         for ((since, rate), end) in self.rates.iter().zip(ends) {
@@ -367,8 +380,18 @@ impl Direction {
 
     /// Departure and arrival of a packet that comes now and stands behind another, whose are `last`.
     fn schedule(&mut self, now: Time, last: (Time, Time), size: u32) -> (Time, Time) {
-        let departure = later(last.0.max(now), self.sending(size));
-        (departure, later(departure, self.delay).max(last.1))
+        let start = last.0.max(now);
+        let departure = match &mut self.traced {
+            Some(traced) => traced.departure(start, size),
+            None => later(start, self.sending(size)),
+        };
+        (departure, self.arrival(departure).max(last.1))
+    }
+
+    /// When a packet arrives whose last bit leaves then, if none is before it.
+    fn arrival(&self, departure: Time) -> Time {
+        let traced = self.traced.as_ref().and_then(|traced| traced.delay(departure));
+        later(departure, traced.unwrap_or(self.delay))
     }
 
     /// Nanoseconds to send `size` bytes, the fraction cut off. Packets have at most 64 KiB and some headers: it
@@ -388,7 +411,9 @@ impl Direction {
         for at in self.left..self.fifo.len() {
             let Carried { ref frame, departure, .. } = self.fifo[at];
             last = match at == self.left {
-                true => (departure, later(departure, self.delay).max(last.1)),
+                // A recorded rate never changes otherwise: packets leave as was foreseen.
+                _ if self.traced.is_some() => (departure, self.arrival(departure).max(last.1)),
+                true => (departure, self.arrival(departure).max(last.1)),
                 false => self.schedule(now, last, frame.size),
             };
             (self.fifo[at].departure, self.fifo[at].arrival) = last;

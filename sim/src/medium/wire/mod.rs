@@ -6,9 +6,11 @@ mod loss;
 mod managed;
 mod queue;
 mod red;
+mod traced;
 
 pub use link::DropCause;
 pub(crate) use link::{Alteration, Carried, Counters, Direction};
 pub(crate) use loss::Losses;
 pub(crate) use managed::Management;
 pub(crate) use queue::Occupancy;
+pub(crate) use traced::Traced;

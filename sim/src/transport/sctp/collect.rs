@@ -69,6 +69,7 @@ fn path_result(name: &str, path: &PathView, blocks: Duration, now: Time) -> Path
         ssthresh: Some(path.ssthresh).filter(|ssthresh| *ssthresh != u64::MAX),
         srtt: path.srtt.map(|srtt: Duration| srtt.as_secs_f64()),
         rto: path.rto.as_secs_f64(),
+        reinjected: path.reinjected,
         blocks: blocks.as_secs_f64(),
         timeouts: path.timeouts,
         heartbeats: Some(HeartbeatCounts { sent: path.heartbeats, answered: path.heartbeats_answered }),

@@ -232,7 +232,10 @@ fn detail(kind: &NoteKind) -> Option<(Option<PathId>, Detail)> {
         NoteKind::Marked { path, ref tsn, why } => (Some(path), Detail::Marked { number: number(tsn), why }),
         NoteKind::T3 { path } => (Some(path), Detail::Timeout),
         NoteKind::Acked { ref cumulative } => (None, Detail::Acked { cumulative: number(cumulative) }),
-        NoteKind::Blocked(by) => (None, Detail::Blocked(by)),
+        NoteKind::Received { path, ref tsn, size, ref cumulative } => {
+            (Some(path), Detail::Received { number: number(tsn), size, cumulative: number(cumulative) })
+        }
+        NoteKind::Blocked { cause, by } => (by, Detail::Blocked(cause)),
         NoteKind::MissingReport { .. } => return None,
     })
 }
