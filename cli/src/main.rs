@@ -7,6 +7,7 @@ mod flat;
 mod merge;
 mod model;
 mod net;
+mod new_policy;
 mod output;
 mod progress;
 mod reproduce;
@@ -67,6 +68,8 @@ enum Command {
     Send(net::send::Arguments),
     /// Measure throughput and delay to a listener and back
     Perf(net::perf::Arguments),
+    /// Create a crate with a policy of your own that builds and is tested
+    NewPolicy(new_policy::Arguments),
     /// List the rules in which the editions of SCTP differ
     Rules(catalogue::Format),
     /// List the policies that a scenario can name
@@ -88,6 +91,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => net::serve::serve(&arguments),
         Command::Send(arguments) => net::send::send(&arguments),
         Command::Perf(arguments) => net::perf::perf(&arguments),
+        Command::NewPolicy(arguments) => new_policy::new_policy(&arguments),
         Command::Rules(format) => catalogue::rules(&format),
         Command::Policies(format) => catalogue::policies(&format),
         Command::Keys(format) => catalogue::keys(&format),

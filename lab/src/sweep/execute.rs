@@ -166,6 +166,20 @@ pub fn add(sweep: &Sweep, directory: &Path, runs: Vec<FinishedRun>) -> Result<Ex
     state.conclude(sweep)
 }
 
+/// The finished runs in `directory`, by cell and then by seed; of cells that have enough seeds those that count.
+pub fn finished_runs(sweep: &Sweep, directory: &Path) -> Result<Vec<FinishedRun>, SweepError> {
+    let state = State::open(sweep, directory)?;
+    let mut all = Vec::new();
+    for (cell, of) in state.cells.into_iter().enumerate() {
+        let most = of.enough.unwrap_or(sweep.seeds);
+        let runs = (0..most).zip(of.runs);
+        all.extend(runs.filter_map(|(n, values)| {
+            Some(FinishedRun { cell, n, values: values?, failed: of.failed.get(&n).cloned() })
+        }));
+    }
+    Ok(all)
+}
+
 impl Sweep {
     /// Runs these seeds, counted from 0, of cell number `cell` one after the other. `Ok(None)` if `stop` ended them.
     pub fn runs_of(
