@@ -314,6 +314,9 @@ choices {
         Chunk = "chunk",
         /// That, or of any chunk below it: its SACK may have had to wait for that one.
         ChunkOrBelow = "chunk-or-below",
+        /// None, against the standard: a chunk sent again on its path is measured from its first transmission there, and
+        /// one sent again on another path from that transmission. For experiments.
+        Off = "off",
     } = [Chunk, ChunkOrBelow, ChunkOrBelow, Chunk];
 
     /// When the initiator sends its first DATA (§5.4).

@@ -518,12 +518,20 @@ impl Paths {
 
     /// A chunk is sent again: what its acknowledgement would measure is no round trip (Karn).
     //= rfc9260#section-6.3.1
-    pub(crate) fn sent_again(&mut self, tsn: Tsn) {
-        let below = self.rules.karn == Karn::ChunkOrBelow;
-        for path in &mut self.rest {
-            let ambiguous = |(timed, _): &(Tsn, Time)| *timed == tsn || (below && tsn.before(*timed));
+    pub(crate) fn sent_again(&mut self, tsn: Tsn, on: PathId, now: Time) {
+        let rule = self.rules.karn;
+        for (view, path) in self.views.iter().zip(&mut self.rest) {
+            let here = view.id == on;
+            let ambiguous = |(timed, _): &(Tsn, Time)| match rule {
+                Karn::Chunk => *timed == tsn,
+                Karn::ChunkOrBelow => *timed == tsn || tsn.before(*timed),
+                Karn::Off => *timed == tsn && !here,
+            };
             if path.timed.as_ref().is_some_and(ambiguous) {
                 path.timed = None;
+            }
+            if rule == Karn::Off && here && path.timed.is_none() {
+                path.timed = Some((tsn, now));
             }
         }
     }

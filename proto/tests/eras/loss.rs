@@ -156,6 +156,34 @@ fn fast_retransmissions() {
     }
 }
 
+/// Chunks of 1,468 bytes, the first is lost: of two, one report is all that comes; of three, the second report finds all
+/// but one acknowledged; of four there are three reports, as usual. With more data to send there will be reports.
+//= rfc5827#section-2.1
+#[test]
+fn early_retransmit() {
+    for (choice, needed) in [("off", [0, 0, 3]), ("on", [1, 2, 3])] {
+        for (outstanding, needed) in [2, 3, 4].into_iter().zip(needed) {
+            let mut config = era("rfc9260");
+            config.mechanisms.choose("early_retransmit", choice).expect("a mechanism");
+            let mut bench = Bench::confirmed(config, 1, ms(0));
+            let a = bench.grow_to(8000);
+            bench.send(outstanding, FULL);
+            let reports = 1..outstanding as u32;
+            let first = reports.into_iter().find(|report| {
+                bench.sack(a - 1, &[(a + 1, a + report)]);
+                fast(&bench) > 0
+            });
+            assert_eq!(first.unwrap_or(0), needed, "{choice}: {outstanding} outstanding");
+        }
+    }
+    let mut config = era("rfc9260");
+    config.mechanisms.choose("early_retransmit", "on").expect("a mechanism");
+    let mut bench = Bench::confirmed(config, 1, ms(0));
+    bench.send(9, FULL);
+    bench.sack(0, &[(2, 2)]);
+    assert_eq!(fast(&bench), 0, "there is more to send");
+}
+
 /// Seven chunks; 1 and 2 are lost and marked by the same SACK, which cuts the window to 5872 with 6 and 7 in
 /// flight: there is room for both.
 //= rfc9260#section-7.2.4
@@ -293,6 +321,20 @@ fn rtt_on_cut() {
 fn karn() {
     for (choice, micros) in [("chunk", 112_500), ("chunk-or-below", 100_000)] {
         assert_eq!(srtt_over_a_loss(ruled("karn", choice)), Some(micros), "{choice}");
+    }
+}
+
+/// Without Karn's rule a chunk that was sent at 0 s and, after T3-rtx, at 1.0 s on the other path, measures there the 50 ms
+/// to its SACK; with it nothing, and RTO stays 1 s.
+//= rfc9260#section-6.3.1
+#[test]
+fn karn_off_measures_a_chunk_sent_again() {
+    for (choice, srtt) in [("chunk", None), ("off", Some(ms(50)))] {
+        let mut bench = Bench::confirmed(ruled("karn", choice), 2, ms(0));
+        bench.send(1, FULL);
+        bench.until(at_ms(1050));
+        bench.sack(1, &[]);
+        assert_eq!(bench.view(1).srtt.filter(|srtt| !srtt.is_zero()), srtt, "{choice}");
     }
 }
 

@@ -4,7 +4,7 @@ use super::{ChunkState, Digest, Outstanding, Sent};
 use crate::Config;
 use crate::Tsn;
 use crate::control::ranges::Ranges;
-use crate::mechanisms::{self, Dac, Mechanisms, Sfr};
+use crate::mechanisms::{self, Dac, EarlyRetransmit, Mechanisms, Sfr};
 use crate::path::{PathId, Paths};
 use crate::policy::Why;
 use crate::rules::{FastRetransmissions, MissingBelow};
@@ -16,6 +16,8 @@ pub(crate) struct Reported {
     pub(crate) under_way: bool,
     /// Where the last one ends, or ended.
     pub(crate) exit: Option<Tsn>,
+    /// The size of a full chunk, if no new data can be sent: more than the reports that there are will not come.
+    pub(crate) last_unit: Option<u32>,
 }
 
 impl Outstanding {
@@ -46,6 +48,9 @@ impl Outstanding {
         let holes = Ranges::of((limit > 0).then_some((0, limit)).into_iter());
         let mut marked: Vec<(Tsn, PathId)> = Vec::new();
         let fast = rules.fast_retransmissions;
+        let early = config.mechanisms.early_retransmit == EarlyRetransmit::On
+            && recovery.last_unit.is_some_and(|unit| self.is_nearly_acked(unit));
+        let needed = if early { 1 } else { rules.missing_reports };
         let (newest, highest) = (self.newest(digest, below), self.highest());
         let (ring, first) = (&mut self.ring, self.first);
         holes.without(&self.acked, |start, end| {
@@ -56,7 +61,7 @@ impl Outstanding {
                 }
                 let Some(reports) = counting.reports(sent, tsn, paths) else { continue };
                 sent.missing = sent.missing.saturating_add(reports);
-                let enough = u32::from(sent.missing) >= rules.missing_reports;
+                let enough = u32::from(sent.missing) >= needed;
                 let mark = enough && sent.standing == ChunkState::InFlight && may_mark(sent, fast);
                 each(tsn, sent.missing, mark);
                 if mark {
@@ -80,6 +85,20 @@ impl Outstanding {
                 digest.newest.checked_sub(1).map(|offset| self.first.plus(offset))
             }
         }
+    }
+
+    /// Whether less than four chunks of `unit` bytes are outstanding, and all acknowledged by gaps but one at most.
+    //= rfc5827#section-2.1
+    fn is_nearly_acked(&self, unit: u32) -> bool {
+        let (mut all, mut open) = (0, 0);
+        for sent in &self.ring {
+            all += u64::from(sent.size);
+            open += if sent.unacknowledged() { u64::from(sent.size) } else { 0 };
+            if all >= 4 * u64::from(unit) {
+                return false;
+            }
+        }
+        open <= u64::from(unit)
     }
 
     /// Whether the highest TSN newly acknowledged so far is not above this exit point.

@@ -260,7 +260,7 @@ impl Outstanding {
         if old != path {
             paths.get_mut(old).points.seek();
         }
-        paths.sent_again(tsn);
+        paths.sent_again(tsn, path, now);
         self.left(tsn, old, path, paths, now);
         paths.chunk_sent(path, tsn, now, false);
         data
