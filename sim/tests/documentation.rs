@@ -265,6 +265,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.sctp.dynamic_addresses", "true"),
     ("flow.f.sctp.interleaving", "true"),
     ("flow.f.sctp.zero_checksum", "true"),
+    ("flow.f.sctp.nr_sack", "true"),
     ("flow.f.sctp.ecn", "true"),
     ("flow.f.sctp.timestamps", "true"),
     ("flow.f.tcp.variant", "sack1"),

@@ -115,6 +115,7 @@ const NONE: Extensions = Extensions {
     zero_checksum: false,
     timestamps: false,
     ecn: false,
+    nr_sack: false,
 };
 const PARTIAL: Extensions = Extensions { partial_reliability: true, ..NONE };
 const STREAMS: Extensions = Extensions { reconfiguration: true, ..NONE };

@@ -264,6 +264,9 @@ impl Association {
             self.sender.queue.interleave();
             self.receiver.interleave();
         }
+        if agreement.extensions.nr_sack {
+            self.receiver.keep_all();
+        }
         if !agreement.extensions.partial_reliability {
             self.sender.queue.ledger = None;
         }

@@ -8,6 +8,7 @@ use crate::wire::{Cause, Param};
 
 /// Chunk types by which Supported Extensions names them.
 const AUTH: u8 = 0x0f;
+const NR_SACK: u8 = 0x10;
 const I_DATA: u8 = 0x40;
 const ASCONF_ACK: u8 = 0x80;
 const RE_CONFIG: u8 = 0x82;
@@ -87,6 +88,9 @@ pub(crate) fn offer(config: &Config, random: &[u8; RANDOM]) -> Vec<Param> {
     }
     if on.timestamps {
         types.push(TIMESTAMP);
+    }
+    if on.nr_sack {
+        types.push(NR_SACK);
     }
     if !types.is_empty() {
         types.push(PAD);
@@ -187,13 +191,14 @@ impl Offer {
             interleaving: has(I_DATA),
             zero_checksum: self.zero_checksum,
             ecn: self.ecn,
+            nr_sack: has(NR_SACK),
             timestamps: has(TIMESTAMP),
         }
     }
 }
 
 impl Extensions {
-    fn list(self) -> [bool; 8] {
+    fn list(self) -> [bool; 9] {
         [
             self.partial_reliability,
             self.reconfiguration,
@@ -202,11 +207,12 @@ impl Extensions {
             self.interleaving,
             self.zero_checksum,
             self.ecn,
+            self.nr_sack,
             self.timestamps,
         ]
     }
 
-    fn of_list(list: [bool; 8]) -> Self {
+    fn of_list(list: [bool; 9]) -> Self {
         let [
             partial_reliability,
             reconfiguration,
@@ -215,6 +221,7 @@ impl Extensions {
             interleaving,
             zero_checksum,
             ecn,
+            nr_sack,
             timestamps,
         ] = list;
         Extensions {
@@ -225,6 +232,7 @@ impl Extensions {
             interleaving,
             zero_checksum,
             ecn,
+            nr_sack,
             timestamps,
         }
     }
@@ -246,7 +254,7 @@ impl Agreement {
             return;
         }
         let list = self.extensions.list();
-        out.put_u8(list.iter().enumerate().map(|(bit, on)| u8::from(*on) << bit).sum());
+        out.put_u16(list.iter().enumerate().map(|(bit, on)| u16::from(*on) << bit).sum());
         if !self.extensions.authentication {
             return;
         }
@@ -265,7 +273,7 @@ impl Agreement {
 
     /// Reads it out of a cookie.
     pub(crate) fn take(b: &mut &[u8]) -> Option<Agreement> {
-        let bits = b.try_get_u8().ok()?;
+        let bits = b.try_get_u16().ok()?;
         let extensions = Extensions::of_list(std::array::from_fn(|bit| bits >> bit & 1 != 0));
         if !extensions.authentication {
             return Some(Agreement { extensions, ..Agreement::default() });

@@ -47,6 +47,8 @@ pub struct Extensions {
     pub zero_checksum: bool,
     /// Congestion can be marked instead of lost (RFC 4960 appendix A).
     pub ecn: bool,
+    /// Acknowledgements say what is not taken back, which the sender then forgets (NR-SACK).
+    pub nr_sack: bool,
     /// Packets say when they left, and SACKs which packet they answer (our own, docs/extensions.md).
     pub timestamps: bool,
 }
@@ -67,6 +69,7 @@ impl Extensions {
             interleaving: self.interleaving && other.interleaving,
             zero_checksum: self.zero_checksum && other.zero_checksum,
             ecn: self.ecn && other.ecn,
+            nr_sack: self.nr_sack && other.nr_sack,
             timestamps: self.timestamps && other.timestamps,
         }
     }
@@ -169,6 +172,10 @@ impl Association {
             //= rfc8260#section-2.2.3
             Chunk::IData(_) if self.config.extensions.interleaving => {
                 self.wrong_kind(now);
+                true
+            }
+            Chunk::NrSack(sack) if agreed.nr_sack => {
+                self.nr_sack(&sack, now);
                 true
             }
             Chunk::ReConfig(chunk) if agreed.reconfiguration => {

@@ -52,7 +52,7 @@ impl Association {
             return;
         };
         let data = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_)));
-        let sack = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Sack(_)));
+        let sack = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Sack(_) | Chunk::NrSack(_)));
         if data || sack {
             let sent = data.then(|| clock(now).wrapping_add(kept.offset));
             let echo = if sack { kept.echo.take() } else { None };

@@ -22,6 +22,7 @@ const ADDRESSES: Extensions = Extensions {
     zero_checksum: false,
     timestamps: false,
     ecn: false,
+    nr_sack: false,
 };
 
 fn request(correlation: u32, address: Address) -> AddressRequest {

@@ -21,6 +21,7 @@ const AUTHENTICATION: Extensions = Extensions {
     zero_checksum: false,
     timestamps: false,
     ecn: false,
+    nr_sack: false,
 };
 
 /// A peer that wants these chunk types authenticated, by these algorithms, and the key that both then have.

@@ -17,6 +17,7 @@ const ECN: Extensions = Extensions {
     zero_checksum: false,
     timestamps: false,
     ecn: true,
+    nr_sack: false,
 };
 
 fn bench() -> Bench {

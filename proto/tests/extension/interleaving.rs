@@ -21,6 +21,7 @@ const INTERLEAVING: Extensions = Extensions {
     zero_checksum: false,
     timestamps: false,
     ecn: false,
+    nr_sack: false,
 };
 
 fn bench(config: Config) -> Bench {

@@ -5,6 +5,7 @@ mod auth;
 mod ecn;
 mod interleaving;
 mod negotiation;
+mod nr_sack;
 mod partial;
 mod streams;
 #[path = "../support/mod.rs"]

@@ -18,6 +18,7 @@ const ALL: Extensions = Extensions {
     zero_checksum: true,
     timestamps: false,
     ecn: true,
+    nr_sack: false,
 };
 
 /// The parameters of the INIT, addresses and cookie aside.

@@ -18,6 +18,7 @@ const PARTIAL: Extensions = Extensions {
     zero_checksum: false,
     timestamps: false,
     ecn: false,
+    nr_sack: false,
 };
 
 fn bench() -> Bench {

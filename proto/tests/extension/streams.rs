@@ -22,6 +22,7 @@ const RECONFIGURATION: Extensions = Extensions {
     zero_checksum: false,
     timestamps: false,
     ecn: false,
+    nr_sack: false,
 };
 
 /// The peer's first TSN is 1, and so is the number of its first request; ours is 1 too.

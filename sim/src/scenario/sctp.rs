@@ -381,6 +381,13 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.zero_checksum = on),
     },
     Key {
+        name: "nr_sack",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether acknowledgements say what the receiver will not take back (NR-SACK, draft-tuexen-tsvwg-sctp-multipath): the receiver then drops nothing that it has acknowledged, and the sender frees its send buffer of it.",
+        read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.nr_sack = on),
+    },
+    Key {
         name: "ecn",
         takes: "boolean",
         default: Default::Value("false"),

@@ -127,6 +127,7 @@ impl Outstanding {
             self.first = self.first.next();
         }
         self.acked.advance(covered);
+        self.released.advance(covered);
     }
 
     fn take_gaps(
@@ -139,6 +140,7 @@ impl Outstanding {
     ) {
         let sound = sack.gaps.iter().filter(|gap| gap.start >= 1 && gap.start <= gap.end);
         let said = Ranges::of(sound.map(|gap| (u32::from(gap.start) - 1, u32::from(gap.end))));
+        let said = self.with_released(said);
         if let Some(seeker) = seeker {
             self.seek_points(&said, seeker, paths);
         }

@@ -4,6 +4,7 @@ mod copies;
 mod digest;
 mod missing;
 mod points;
+mod released;
 
 pub(crate) use digest::{Digest, GapReport, SackOutcome};
 pub(crate) use missing::Reported;
@@ -83,6 +84,8 @@ pub(crate) struct Outstanding {
     marked: VecDeque<Tsn>,
     /// User bytes in the ring.
     user_bytes: u64,
+    /// What the peer will not take back, as offsets from `first`: these chunks' data are gone.
+    released: Ranges,
     /// Bytes of copies in flight: of chunks that are in flight on their own path besides.
     copied: u64,
     /// The highest TSN newly acknowledged so far: a gap raises it, the Cumulative TSN Ack sets it.
@@ -97,6 +100,7 @@ impl Outstanding {
             acked: Ranges::default(),
             marked: VecDeque::new(),
             user_bytes: 0,
+            released: Ranges::default(),
             copied: 0,
             newest_yet: None,
         }

@@ -24,7 +24,7 @@ pub use interleaved::{FragmentPosition, IDATA_HEADER, IData};
 pub use pad::Pad;
 pub use path::Heartbeat;
 pub use reconfig::{AddStreams, IncomingReset, OutgoingReset, ReConfig, ReConfigParam, Response};
-pub use sack::{GapBlock, SACK_HEADER, Sack};
+pub use sack::{GapBlock, NR_SACK_HEADER, NrSack, SACK_HEADER, Sack};
 pub use setup::{CookieEcho, INIT_HEADER, Init};
 pub use timestamp::Timestamp;
 
@@ -147,6 +147,8 @@ chunks! {
     14 ShutdownComplete(ShutdownComplete),
     /// The chunks behind this one are authentic.
     15 Auth(Box<Auth>),
+    /// What has arrived, and what of it is not taken back.
+    16 NrSack(Box<NrSack>),
     /// User data, whose message may be interleaved with others.
     64 IData(IData),
     /// What became of requests to change addresses.
