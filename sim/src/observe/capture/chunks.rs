@@ -61,6 +61,16 @@ impl Short {
     }
 }
 
+/// What a chunk's type is called: "DATA".
+pub fn chunk_name(chunk: &Chunk) -> String {
+    name(chunk.number())
+}
+
+/// A chunk in short: "DATA tsn=7 …", as lines of captures have it.
+pub fn summary(chunk: &Chunk) -> String {
+    Short::new(chunk).to_string()
+}
+
 /// "SACK cum=7 a_rwnd=65536 gaps=9-10,12-12".
 impl Display for Short {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,6 +1,8 @@
 //! What SCTP alone knows of a flow at the end of a run.
 
-use anabranch_proto::{Duration, PathState, PathView, Time};
+use anabranch_proto::{Duration, PathView, Time};
+
+use crate::observe::words;
 
 use super::SctpAgent;
 use super::line::{Ended, Line};
@@ -56,13 +58,7 @@ fn blocks(line: &Line, path: &PathView, now: Time) -> Duration {
 fn path_result(name: &str, path: &PathView, blocks: Duration, now: Time) -> PathResult {
     PathResult {
         name: name.to_owned(),
-        state: match path.state {
-            PathState::Active => "active",
-            PathState::PotentiallyFailed => "potentially failed",
-            PathState::Inactive => "inactive",
-            PathState::Unconfirmed => "unconfirmed",
-            PathState::Removed => "removed",
-        },
+        state: words::path_state(path.state),
         chunks: path.chunks,
         delivered: path.delivered,
         cwnd: path.window,
