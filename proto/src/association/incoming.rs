@@ -21,6 +21,7 @@ impl Association {
         if self.extended.is_some() {
             self.sift(packet, PacketOrigin { path, local, source });
             self.look_for_mark(packet);
+            self.look_for_stamp(packet);
         }
         let alone = packet.chunks.len() == 1;
         for chunk in packet.chunks.drain(skip..) {
