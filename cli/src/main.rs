@@ -1,12 +1,15 @@
 //! `anabranch`: run, compare and explain transport over several paths.
 
 mod catalogue;
+mod diff;
 mod explain;
 mod figure;
 mod flat;
 mod merge;
 mod model;
+mod msc;
 mod net;
+mod new_policy;
 mod output;
 mod progress;
 mod reproduce;
@@ -19,6 +22,7 @@ mod sweep;
 mod table;
 mod trace;
 mod verdicts;
+mod why;
 
 use std::process::ExitCode;
 
@@ -47,6 +51,8 @@ struct Arguments {
 enum Command {
     /// Run a scenario, or a grid of its variations
     Run(run::Arguments),
+    /// Compare two runs: the first packet at which they part, and why
+    Diff(diff::Arguments),
     /// Run every cell of a grid with many seeds and summarise them; an interrupted sweep resumes
     Sweep(sweep::Arguments),
     /// Merge the shards of a sweep into its tables
@@ -67,6 +73,8 @@ enum Command {
     Send(net::send::Arguments),
     /// Measure throughput and delay to a listener and back
     Perf(net::perf::Arguments),
+    /// Create a crate with a policy of your own that builds and is tested
+    NewPolicy(new_policy::Arguments),
     /// List the rules in which the editions of SCTP differ
     Rules(catalogue::Format),
     /// List the policies that a scenario can name
@@ -78,6 +86,7 @@ enum Command {
 fn main() -> ExitCode {
     let status = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Diff(arguments) => diff::diff(&arguments),
         Command::Sweep(arguments) => sweep::sweep(&arguments),
         Command::Merge(arguments) => merge::merge(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
@@ -88,6 +97,7 @@ fn main() -> ExitCode {
         Command::Serve(arguments) => net::serve::serve(&arguments),
         Command::Send(arguments) => net::send::send(&arguments),
         Command::Perf(arguments) => net::perf::perf(&arguments),
+        Command::NewPolicy(arguments) => new_policy::new_policy(&arguments),
         Command::Rules(format) => catalogue::rules(&format),
         Command::Policies(format) => catalogue::policies(&format),
         Command::Keys(format) => catalogue::keys(&format),

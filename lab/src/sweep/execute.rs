@@ -41,6 +41,13 @@ pub struct Executed {
 }
 
 impl Executed {
+    /// The runs of a cell that count and have this measure: the number of each, and its value.
+    pub fn values(&self, cell: usize, measure: usize) -> Vec<(u64, f64)> {
+        let runs = self.cells[cell].counted().enumerate();
+        let values = runs.map(|(n, values)| (n as u64, values[measure]));
+        values.filter(|(_, value)| !value.is_nan()).collect()
+    }
+
     /// How many of the runs that count have failed.
     pub fn failed(&self) -> usize {
         self.cells.iter().map(|cell| cell.failed().count()).sum()
@@ -164,6 +171,20 @@ pub fn add(sweep: &Sweep, directory: &Path, runs: Vec<FinishedRun>) -> Result<Ex
         state.add(sweep, run)?;
     }
     state.conclude(sweep)
+}
+
+/// The finished runs in `directory`, by cell and then by seed; of cells that have enough seeds those that count.
+pub fn finished_runs(sweep: &Sweep, directory: &Path) -> Result<Vec<FinishedRun>, SweepError> {
+    let state = State::open(sweep, directory)?;
+    let mut all = Vec::new();
+    for (cell, of) in state.cells.into_iter().enumerate() {
+        let most = of.enough.unwrap_or(sweep.seeds);
+        let runs = (0..most).zip(of.runs);
+        all.extend(runs.filter_map(|(n, values)| {
+            Some(FinishedRun { cell, n, values: values?, failed: of.failed.get(&n).cloned() })
+        }));
+    }
+    Ok(all)
 }
 
 impl Sweep {

@@ -21,7 +21,7 @@ use anabranch_sim::{RunError, RunOptions};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-pub use execute::{Executed, Judge, Watch, add, execute};
+pub use execute::{Executed, Judge, Watch, add, execute, finished_runs};
 pub use journal::FinishedRun;
 pub use read::sections;
 pub use shard::{BadShard, Shard, merge};
@@ -131,18 +131,25 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// Both texts of the sweep and their names, as one line of JSON.
+    /// Both documents of the sweep, with their names, texts and edits, as one line of JSON.
     pub fn description(&self) -> String {
-        let texts = [&self.file, &self.scenario].map(|document| (document.file(), document.text()));
-        serde_json::json!(texts).to_string()
+        let document = |document: &Document| {
+            let edits: Vec<_> = document.edits().map(str::to_owned).collect();
+            (document.file().to_owned(), document.text().to_owned(), edits)
+        };
+        serde_json::json!([document(&self.file), document(&self.scenario)]).to_string()
     }
 
-    /// The sweep that [`Sweep::description`] has described.
-    pub fn described(line: &str) -> Result<Sweep, SweepError> {
-        let texts: [(String, String); 2] =
+    /// The sweep that [`Sweep::description`] has described, whose scenario can name these policies.
+    pub fn described(line: &str, policies: Policies) -> Result<Sweep, SweepError> {
+        let documents: [(String, String, Vec<String>); 2] =
             serde_json::from_str(line).map_err(|error| SweepError::Run(error.to_string()))?;
-        let [file, scenario] = texts.map(|(name, text)| Document::parse(&name, &text));
-        Sweep::over(file?, scenario?, Policies::default())
+        let [file, scenario] = documents.map(|(name, text, edits)| {
+            let mut document = Document::parse(&name, &text)?;
+            edits.iter().try_for_each(|edit| document.set("set", edit))?;
+            Ok::<_, SweepError>(document)
+        });
+        Sweep::over(file?, scenario?, policies)
     }
 
     /// This part of the sweep.
@@ -164,6 +171,11 @@ impl Sweep {
     /// Runs of the sweep, if no cell has enough seeds before.
     pub fn runs(&self) -> u64 {
         self.cells() as u64 * self.seeds
+    }
+
+    /// Whether the measures decide how many seeds are enough (`until`).
+    pub fn judges(&self) -> bool {
+        !self.until.is_empty()
     }
 
     /// By axis: which of its values holds in cell number `cell`.
@@ -189,6 +201,20 @@ impl Sweep {
     pub fn seed(&self, n: u64) -> u64 {
         let own = self.scenario.get("seed").and_then(|seed| seed.as_u64());
         own.unwrap_or(Scenario::default().seed).wrapping_add(n)
+    }
+
+    /// The file of its scenario.
+    pub fn scenario_file(&self) -> &str {
+        self.scenario.file()
+    }
+
+    /// The command that repeats the run of this cell with this seed.
+    pub fn command(&self, cell: usize, seed: u64) -> String {
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+        let set =
+            self.vary.iter().zip(self.varied(cell)).map(|(axis, value)| format!("{}={value}", axis.key));
+        let set: String = set.map(|edit| format!(" --set {}", quoted(&edit))).collect();
+        format!("anabranch run {} --seed {seed}{set}", quoted(self.scenario_file()))
     }
 
     /// The scenario of cell number `number`.

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use anabranch_proto::Policies;
+
 use super::execute::{self, Executed};
 use super::journal::{FinishedRun, Journal};
 use super::{Sweep, SweepError};
@@ -50,7 +52,7 @@ impl Shard {
 /// missing. The tables have the same bytes as those of one process that ran the whole sweep.
 pub fn merge(out: &Path, parts: &[PathBuf]) -> Result<(Sweep, Executed), SweepError> {
     let first = parts.first().map_or(out, PathBuf::as_path);
-    let sweep = Sweep::described(&Journal::description(first)?)?;
+    let sweep = Sweep::described(&Journal::description(first)?, Policies::default())?;
     let mut runs = Vec::new();
     for part in parts {
         Journal::description(part)?;

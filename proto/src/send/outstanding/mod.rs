@@ -4,8 +4,10 @@ mod copies;
 mod digest;
 mod missing;
 mod points;
+mod released;
 
 pub(crate) use digest::{Digest, GapReport, SackOutcome};
+pub(crate) use missing::Reported;
 
 use std::collections::VecDeque;
 
@@ -37,6 +39,8 @@ pub(crate) struct Sent {
     pub(crate) standing: ChunkState,
     /// The path that carried it last; it is charged to that one alone.
     pub(crate) path: PathId,
+    /// When it was sent last.
+    pub(crate) at: Time,
     /// How often it was sent.
     pub(crate) transmissions: u32,
     /// Missing reports since it was sent or reset.
@@ -82,6 +86,8 @@ pub(crate) struct Outstanding {
     marked: VecDeque<Tsn>,
     /// User bytes in the ring.
     user_bytes: u64,
+    /// What the peer will not take back, as offsets from `first`: these chunks' data are gone.
+    released: Ranges,
     /// Bytes of copies in flight: of chunks that are in flight on their own path besides.
     copied: u64,
     /// The highest TSN newly acknowledged so far: a gap raises it, the Cumulative TSN Ack sets it.
@@ -96,6 +102,7 @@ impl Outstanding {
             acked: Ranges::default(),
             marked: VecDeque::new(),
             user_bytes: 0,
+            released: Ranges::default(),
             copied: 0,
             newest_yet: None,
         }
@@ -159,6 +166,7 @@ impl Outstanding {
             size,
             standing: ChunkState::InFlight,
             path,
+            at: now,
             transmissions: 1,
             missing: 0,
             fast: None,
@@ -238,6 +246,7 @@ impl Outstanding {
         let (old, size, why) = (sent.path, u64::from(sent.size), sent.standing);
         sent.standing = ChunkState::InFlight;
         sent.path = path;
+        sent.at = now;
         sent.moved |= old != path;
         sent.resent = true;
         sent.copied = false;
@@ -257,7 +266,7 @@ impl Outstanding {
         if old != path {
             paths.get_mut(old).points.seek();
         }
-        paths.sent_again(tsn);
+        paths.sent_again(tsn, path, now);
         self.left(tsn, old, path, paths, now);
         paths.chunk_sent(path, tsn, now, false);
         data
@@ -365,6 +374,7 @@ impl Outstanding {
             size: 0,
             standing: ChunkState::Abandoned,
             path,
+            at: Time::ZERO,
             transmissions: 0,
             missing: 0,
             fast: None,
