@@ -14,6 +14,7 @@ use crate::{Config, Time, Tsn};
 use super::health::{Health, SentHeartbeat};
 use crate::notes::Notes;
 use rand_chacha::ChaCha8Rng;
+use smallvec::SmallVec;
 
 /// Bytes of the SCTP common header.
 const COMMON_HEADER: u32 = 12;
@@ -198,6 +199,7 @@ impl Paths {
             timers: Timers::OFF,
             health: Health::new(now, chance),
             timed: None,
+            also_timed: SmallVec::new(),
             earliest: None,
             idle_rtos: 0,
             lone: false,
@@ -232,6 +234,7 @@ impl Paths {
         let (view, path) = self.both(id);
         view.primary = false;
         (path.timers, path.timed) = (Timers::OFF, None);
+        path.also_timed.clear();
         (path.health.wanted, path.health.elsewhere) = (false, None);
     }
 
@@ -473,6 +476,7 @@ impl Paths {
     pub(crate) fn sent_again(&mut self, tsn: Tsn) {
         let below = self.rules.karn == Karn::ChunkOrBelow;
         for path in &mut self.rest {
+            path.also_timed.retain(|(timed, _)| *timed != tsn);
             let ambiguous = |(timed, _): &(Tsn, Time)| *timed == tsn || (below && tsn.before(*timed));
             if path.timed.as_ref().is_some_and(ambiguous) {
                 path.timed = None;

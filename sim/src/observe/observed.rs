@@ -20,6 +20,8 @@ pub(crate) struct Observed<'a> {
     origins: BTreeMap<u64, Sent>,
     /// By agent: its flow, and its end of it.
     agents: Vec<(usize, Side)>,
+    /// By agent: bytes that its application had read when that was last told.
+    read: Vec<u64>,
 }
 
 /// The origin of a packet under way.
@@ -32,7 +34,16 @@ struct Sent {
 impl<'a> Observed<'a> {
     /// Tells `observer`; `agents`: of each agent its flow, and its end of it.
     pub(crate) fn new(observer: &'a mut dyn Observer, agents: Vec<(usize, Side)>) -> Self {
-        Observed { observer, origins: BTreeMap::new(), agents }
+        let read = vec![0; agents.len()];
+        Observed { observer, origins: BTreeMap::new(), agents, read }
+    }
+
+    /// The application of an agent has read so many bytes.
+    pub(crate) fn read(&mut self, at: Time, agent: usize, bytes: u64) {
+        if bytes > self.read[agent] {
+            self.read[agent] = bytes;
+            self.observer.record(at, &Record::Read { flow: self.agents[agent].0, bytes });
+        }
     }
 
     pub(crate) fn detail(&mut self, at: Time, agent: usize, path: Option<&str>, detail: &Detail) {

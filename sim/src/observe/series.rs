@@ -1,7 +1,8 @@
 //! Series as CSV files, streamed while the run goes on.
 //!
 //! Of each flow's sender: `FLOW.windows.csv`, `.rto.csv`, `.peer_window.csv`, `.sent.csv`, `.marked.csv`,
-//! `.acked.csv`, `.blocked.csv`. SCTP counts in TSNs. TCP counts in bytes: `sequence` is the first byte of a segment,
+//! `.acked.csv`, `.blocked.csv`; of its receiving application `.throughput.csv`: user data read in each tenth of a second, in
+//! bit/s, by the end of that interval. SCTP counts in TSNs. TCP counts in bytes: `sequence` is the first byte of a segment,
 //! from 0, `acknowledged` a number of bytes; its windows are also given in segments. Of each link direction `LINK.A-B.queue.csv` and `.drops.csv`. A file exists
 //! only if there is a row for it. Times are virtual seconds from the beginning of the run with nine decimals,
 //! sizes are bytes. Characters of names that a file name had better not have become `_`.
@@ -26,6 +27,8 @@ pub struct CsvSeries {
     links: Vec<String>,
     /// By flow: whether it is TCP.
     tcp: Vec<bool>,
+    /// By flow: what its receiving application has read.
+    reading: Vec<Reading>,
     /// Who owns the file, flows first, and which of its files it is.
     files: BTreeMap<(usize, &'static str), BufWriter<File>>,
     /// The first error; nothing is written after it.
@@ -41,6 +44,7 @@ impl CsvSeries {
             flows: Vec::new(),
             links: Vec::new(),
             tcp: Vec::new(),
+            reading: Vec::new(),
             files: BTreeMap::new(),
             failed: None,
         })
@@ -48,6 +52,9 @@ impl CsvSeries {
 
     /// Writes what is still held back; says if anything could not be written.
     pub fn finish(mut self) -> io::Result<()> {
+        for flow in 0..self.reading.len() {
+            self.close_interval(flow);
+        }
         match self.failed {
             Some(error) => Err(error),
             None => self.files.values_mut().try_for_each(|file| file.flush()),
@@ -92,6 +99,34 @@ impl CsvSeries {
         }
     }
 
+    /// The application of a flow has read so many bytes in all: intervals that are over get their row.
+    fn read(&mut self, at: Time, flow: usize, bytes: u64) {
+        let now = at.as_nanos() / INTERVAL;
+        let Some(reading) = self.reading.get(flow).copied() else { return };
+        if now > reading.interval {
+            self.close_interval(flow);
+            // In between nothing was read.
+            for empty in (reading.interval + 1)..now {
+                self.throughput(flow, empty, 0);
+            }
+            self.reading[flow] = Reading { interval: now, before: reading.bytes, bytes };
+        } else {
+            self.reading[flow].bytes = bytes;
+        }
+    }
+
+    fn close_interval(&mut self, flow: usize) {
+        let Reading { interval, before, bytes } = self.reading[flow];
+        if bytes > 0 {
+            self.throughput(flow, interval, bytes - before);
+        }
+    }
+
+    fn throughput(&mut self, flow: usize, interval: u64, bytes: u64) {
+        let (end, rate) = (Seconds((interval + 1) * INTERVAL), bytes * 8 * (1_000_000_000 / INTERVAL));
+        self.row(flow, &THROUGHPUT, format_args!("{end},{rate}"));
+    }
+
     fn row(&mut self, owner: usize, series: &Series, row: fmt::Arguments<'_>) {
         if self.failed.is_some() {
             return;
@@ -115,6 +150,18 @@ impl CsvSeries {
     }
 }
 
+/// What was read in an interval of [`INTERVAL`], counted from 0.
+#[derive(Copy, Clone, Default, Debug)]
+struct Reading {
+    interval: u64,
+    /// Bytes before it, and up to now.
+    before: u64,
+    bytes: u64,
+}
+
+/// Nanoseconds of an interval of the throughput.
+const INTERVAL: u64 = 100_000_000;
+
 /// A kind of file.
 struct Series {
     name: &'static str,
@@ -128,6 +175,7 @@ const SENT: Series = Series { name: "sent", columns: "time,path,tsn,size,why" };
 const MARKED: Series = Series { name: "marked", columns: "time,path,tsn,why" };
 const ACKED: Series = Series { name: "acked", columns: "time,cumulative_tsn" };
 const BLOCKED: Series = Series { name: "blocked", columns: "time,by" };
+const THROUGHPUT: Series = Series { name: "throughput", columns: "time,throughput" };
 const TCP_WINDOWS: Series =
     Series { name: "windows", columns: "time,path,cwnd,ssthresh,flight,marked,cwnd_segments" };
 const TCP_SENT: Series = Series { name: "sent", columns: "time,path,sequence,size,why" };
@@ -140,6 +188,7 @@ impl Observer for CsvSeries {
     fn begin(&mut self, names: &Names) {
         let mut taken = BTreeSet::new();
         self.tcp = names.protocols.iter().map(|protocol| *protocol == "tcp").collect();
+        self.reading = vec![Reading::default(); names.flows.len()];
         self.flows = names.flows.iter().map(|name| file_name(name, &mut taken)).collect();
         let links = names
             .links
@@ -167,11 +216,13 @@ impl Observer for CsvSeries {
                     DropCause::Down => "down",
                     DropCause::Rts => "rts",
                     DropCause::Data => "data",
+                    DropCause::Size => "size",
                 };
                 let tsns = packet.tsns().map(|tsn| tsn.0.to_string()).collect::<Vec<_>>().join(" ");
                 let flow = self.flows.get(*flow).cloned().unwrap_or_default();
                 self.row(owner, &DROPS, format_args!("{at},{number},{flow},{cause},{tsns}"));
             }
+            Record::Read { flow, bytes } => self.read(at, *flow, *bytes),
             Record::Detail { .. }
             | Record::Sent { .. }
             | Record::Started { .. }

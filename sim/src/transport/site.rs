@@ -1,11 +1,12 @@
 //! Where a flow is in its scenario and network, and the table of all routes.
 
-use anabranch_proto::LocalAddress;
+use anabranch_proto::{LocalAddress, Time};
 
 use super::ends::Ends;
 use crate::engine::{ARRIVED, NO_ROUTE};
 use crate::network::{DirectionId, Network};
 use crate::scenario::{Flow, Scenario};
+use crate::traffic;
 
 /// Bytes of an IPv6 header: a flow with headers of this size has IPv6 addresses.
 pub(super) const IPV6_HEADER: u32 = 40;
@@ -26,6 +27,11 @@ impl Site<'_> {
     /// Bytes of IP header before every packet.
     pub(crate) fn ip_header(&self) -> u32 {
         self.flow.ip_header.unwrap_or(self.scenario.ip_header)
+    }
+
+    /// When the flow begins.
+    pub(crate) fn start(&self) -> Time {
+        Time::ZERO + traffic::start(self.flow, self.scenario.seed)
     }
 
     /// The addresses of the client's and the server's interfaces.

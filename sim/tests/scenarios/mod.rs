@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_proto::{Config, Duration, Policies};
 use anabranch_sim::scenario::{
-    Change, Document, Flow, Link, Loss, Queue, Scenario, Sctp, Traffic, Transport,
+    Change, Document, Flow, Link, Loss, Queue, Scenario, Sctp, Start, Traffic, Transport,
 };
 
 /// All of them.
@@ -58,6 +58,8 @@ fn link(name: &str, a: &str, b: &str, rate: u64, delay: u64) -> Link {
         rate: [rate; 2],
         delay: [Duration::from_millis(delay); 2],
         random_delay: None,
+        jitter: [Duration::ZERO; 2],
+        reorder: false,
         queue: [Queue::Packets(50); 2],
         mark: [None; 2],
         loss: [Loss::None, Loss::None],
@@ -67,7 +69,7 @@ fn link(name: &str, a: &str, b: &str, rate: u64, delay: u64) -> Link {
 }
 
 fn flow(name: &str, from: &str, to: &str, bytes: u64) -> Flow {
-    let (start, traffic) = (Duration::from_millis(100), Traffic::Bulk(Some(bytes)));
+    let (start, traffic) = (Start::At(Duration::from_millis(100)), Traffic::Bulk(Some(bytes)));
     Flow {
         name: name.to_owned(),
         from: from.to_owned(),
@@ -119,7 +121,7 @@ pub(crate) fn paper(era: &str) -> Scenario {
     config.initial_ssthresh = Some(350_000);
     config.receive_buffer = 1_000_000;
     let flow = Flow {
-        start: Duration::from_secs(5),
+        start: Start::At(Duration::from_secs(5)),
         transport: over(Sctp { config, primary: Some("1-in".to_owned()), ..Sctp::default() }),
         ..flow("f", "s", "r", 20_000_000)
     };
@@ -153,6 +155,8 @@ fn outage() -> Scenario {
         loss: None,
         queue: None,
         mark: None,
+        jitter: None,
+        mtu: None,
     };
     outage.changes = vec![
         Change { at: Duration::from_millis(800), up: Some(false), ..nothing.clone() },

@@ -192,6 +192,22 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
         tally.rtt = Some(now.since(since));
         path.timed = None;
     }
+    if !path.also_timed.is_empty() {
+        acknowledge_timed(sent.path, tsn, now, paths);
+    }
+}
+
+/// The same of a chunk that may be timed beside the one begun last (rule `rtt_on_cut`). Its measurement makes way for
+/// another.
+#[cold]
+fn acknowledge_timed(id: PathId, tsn: Tsn, now: Time, paths: &mut Paths) {
+    let limits = paths.limits;
+    let (view, path) = paths.both(id);
+    let Some(at) = path.also_timed.iter().position(|(timed, _)| *timed == tsn) else { return };
+    let (_, since) = path.also_timed.remove(at);
+    view.measure(now.since(since), limits);
+    path.tally.also_timed = true;
+    path.time_another();
 }
 
 /// A chunk once acknowledged by a gap block is missing again: in flight as before, with one

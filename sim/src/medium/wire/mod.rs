@@ -1,12 +1,14 @@
 //! Wires: links of two directions, each with a rate, a delay, a queue and losses.
 
 mod codel;
+mod jitter;
 mod link;
 mod loss;
 mod managed;
 mod queue;
 mod red;
 
+pub(crate) use jitter::Jitter;
 pub use link::DropCause;
 pub(crate) use link::{Alteration, Carried, Counters, Direction};
 pub(crate) use loss::Losses;

@@ -27,6 +27,7 @@ pub(super) fn dropped(cause: DropCause, left: bool, comment: &str) -> String {
         (DropCause::Down, true) => "link went down meanwhile",
         (DropCause::Rts, _) => "no CTS to the last RTS",
         (DropCause::Data, _) => "no ACK to the last frame",
+        (DropCause::Size, _) => "larger than the link's MTU",
     };
     format!("dropped: {cause}; {comment}")
 }

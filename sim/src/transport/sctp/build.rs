@@ -2,14 +2,14 @@
 
 use anabranch_proto::policy::PolicyError;
 use anabranch_proto::wire::chunk::{AUTH_HEADER, DATA_HEADER, IDATA_HEADER};
-use anabranch_proto::{Config, Endpoint, LocalAddress, NewError, Pairs, Policies};
+use anabranch_proto::{Config, Endpoint, LocalAddress, NewError, Pairs, Policies, Reliability};
 
 use super::{Application, PathTable, SctpAgent};
 use crate::chance::stream_seed;
 use crate::error::RunError;
 use crate::network::DirectionId;
 use crate::scenario::{Flow, Sctp};
-use crate::traffic::{Sink, Source};
+use crate::traffic::{Pace, Sink, Source};
 use crate::transport::datagram::UDP_HEADER;
 use crate::transport::{Routes, Site};
 
@@ -31,7 +31,8 @@ pub(crate) fn agents(
     let [client, server] = configs(site, sctp);
     let header = client.ip_header + if sctp.udp { UDP_HEADER } else { 0 };
     let payload = client.mtu.saturating_sub(header + SCTP_HEADERS + extension_headers(&client)) & !3;
-    let source = Source::new(site.flow, sctp, site.flow.message_size.unwrap_or(payload));
+    let size = site.flow.message_size.unwrap_or(payload);
+    let source = Source::new(site.flow, sctp, size, site.scenario.seed);
     let [there, back] = ways(site, [&client, &server], routes, first);
     debug_assert_eq!(there.routes.len(), site.ends.client.len() * site.ends.server.len());
     let agent = |config, way, application, side: &str| {
@@ -42,7 +43,11 @@ pub(crate) fn agents(
     };
     let mut client = agent(client, there, Application::Sender(source), "client")?;
     client.set_listening(false);
-    Ok([client, agent(server, back, Application::Reader(Sink::new(site.flow)), "server")?])
+    let mut sink = Sink::new(site.flow);
+    if !sctp.unordered && sctp.reliability == Reliability::Full {
+        sink = sink.timing(Pace::new(site.flow, size, site.scenario.seed), sctp.streams);
+    }
+    Ok([client, agent(server, back, Application::Reader(sink), "server")?])
 }
 
 /// Whether both ends can be made.

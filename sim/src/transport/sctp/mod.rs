@@ -6,8 +6,8 @@ mod collect;
 
 use anabranch_proto::wire::{Address, Packet};
 use anabranch_proto::{
-    AssociationId, Duration, Endpoint, Event, Incoming, NoteKind, Output as Said, PathId, PathView,
-    SendError, Statistics, Time, Tsn,
+    AssociationId, Duration, Endpoint, Event, Incoming, NoteKind, Output as Said, PathId, PathState,
+    PathView, SendError, Statistics, Time, Tsn,
 };
 
 use crate::engine::NO_ROUTE;
@@ -171,6 +171,9 @@ impl SctpAgent {
         while sink.due(now) {
             if let Some(delivery) = self.endpoint.read(now, id) {
                 sink.took(now, delivery.len());
+                if delivery.complete && !delivery.abandoned {
+                    sink.completes(now, delivery.stream);
+                }
             }
             sink.set_readable(self.endpoint.is_readable(id));
         }
@@ -276,6 +279,12 @@ impl Agent for SctpAgent {
     fn path_name(&self, path: PathId) -> Option<&str> {
         let paths = self.endpoint.paths(self.association?);
         self.ways.name(paths.iter().find(|view| view.id == path)?)
+    }
+
+    fn has_failed(&self, hop: u32) -> bool {
+        let paths = self.association.map_or(&[][..], |id| self.endpoint.paths(id));
+        let path = paths.iter().find(|path| self.ways.route(path.local, path.remote) == hop);
+        path.is_some_and(|path| matches!(path.state, PathState::PotentiallyFailed | PathState::Inactive))
     }
 }
 
