@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run reproduce test bench hostile storm interop soak fuzz mutants package format lint docs unit
+.PHONY: run reproduce test bench hostile storm interop soak fuzz mutants package format lint docs unit python notebooks wheel
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it. The profile `quick` builds
 # in half the time of `release`, and shows what it builds.
@@ -58,6 +58,18 @@ fuzz:
 # cargo-mutants. A part of it: tests/mutants/run --shard 0/8
 mutants:
 	tests/mutants/run
+
+# The Python package (docs/python.md): builds it into a virtual environment below target/, checks types and stubs, and tests it.
+python:
+	py/run
+
+# Executes a notebook for each publication, which redraws its figures.
+notebooks:
+	py/run notebooks
+
+# A wheel for this platform in target/wheels, tried in an empty virtual environment.
+wheel:
+	py/run wheel
 
 # Whether every crate could be published: each is packed with what it needs, and its dependencies are found.
 package:

@@ -5,8 +5,10 @@ mod catalogue;
 mod explain;
 mod figure;
 mod flat;
+mod merge;
 mod model;
 mod net;
+mod new_policy;
 mod output;
 mod progress;
 mod reproduce;
@@ -17,6 +19,7 @@ mod simulate;
 mod summary;
 mod sweep;
 mod table;
+mod trace;
 mod verdicts;
 
 use std::process::ExitCode;
@@ -48,6 +51,8 @@ enum Command {
     Run(run::Arguments),
     /// Run every cell of a grid with many seeds and summarise them; an interrupted sweep resumes
     Sweep(sweep::Arguments),
+    /// Merge the shards of a sweep into its tables
+    Merge(merge::Arguments),
     /// Print a capture file, one line per packet
     Explain(explain::Arguments),
     /// Reproduce publications: run their experiments and judge their claims
@@ -56,12 +61,16 @@ enum Command {
     Script(script::Arguments),
     /// Evaluate a published model
     Model(model::Arguments),
+    /// Show what is in a recorded link: mean rate, quantiles, outages, plot
+    Trace(trace::Arguments),
     /// Listen on a real network: receive files and take part in measurements
     Serve(net::serve::Arguments),
     /// Send a file over a real network with several paths
     Send(net::send::Arguments),
     /// Measure throughput and delay to a listener and back
     Perf(net::perf::Arguments),
+    /// Create a crate with a policy of your own that builds and is tested
+    NewPolicy(new_policy::Arguments),
     /// List the rules in which the editions of SCTP differ
     Rules(catalogue::Format),
     /// List the policies that a scenario can name
@@ -74,13 +83,16 @@ fn main() -> ExitCode {
     let status = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Sweep(arguments) => sweep::sweep(&arguments),
+        Command::Merge(arguments) => merge::merge(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Script(arguments) => script::script(&arguments),
         Command::Model(arguments) => model::model(&arguments),
+        Command::Trace(arguments) => trace::trace(&arguments),
         Command::Serve(arguments) => net::serve::serve(&arguments),
         Command::Send(arguments) => net::send::send(&arguments),
         Command::Perf(arguments) => net::perf::perf(&arguments),
+        Command::NewPolicy(arguments) => new_policy::new_policy(&arguments),
         Command::Rules(format) => catalogue::rules(&format),
         Command::Policies(format) => catalogue::policies(&format),
         Command::Keys(format) => catalogue::keys(&format),

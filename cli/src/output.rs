@@ -78,6 +78,11 @@ pub(crate) fn refuse_scenario(error: &ScenarioError) -> u8 {
     WRONG_INPUT
 }
 
+/// Whether standard error is a terminal, on which something can be drawn.
+pub(crate) fn on_terminal() -> bool {
+    stderr().is_terminal()
+}
+
 /// Says something that is no fault, on standard error.
 pub(crate) fn note(message: impl Display) {
     tell(&message.to_string());

@@ -1,11 +1,11 @@
 //! `anabranch sweep`: every cell of a grid with many seeds, and statistics over them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anabranch_lab::statistics::Summary;
-use anabranch_lab::sweep::{self, CellSummary, Sweep, SweepError, Watch};
+use anabranch_lab::sweep::{self, CellSummary, Executed, Shard, Sweep, SweepError, Watch};
 use comfy_table::Table;
 
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
@@ -24,7 +24,10 @@ pub(crate) struct Arguments {
     /// Use N threads instead of one per core; the tables are the same
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Print summary.json instead of a table
+    /// Run only part i of n; `anabranch merge` joins the parts
+    #[arg(long, value_name = "i/n")]
+    shard: Option<Shard>,
+    /// Print summary.json instead of a table; of a shard, how many runs it has
     #[arg(long)]
     json: bool,
 }
@@ -33,6 +36,7 @@ const EXAMPLES: &str = "\
 Examples:
   anabranch sweep scenarios/sweeps/loss.toml --out results/
   anabranch sweep scenarios/sweeps/loss.toml --out results/ --threads 4 --json
+  anabranch sweep scenarios/sweeps/loss.toml --out part-1/ --shard 1/8    # one of eight processes; see `anabranch merge`
 
 A sweep says which keys of a scenario are varied, with how many seeds, and what is measured:
   scenario = \"../loss.toml\"
@@ -50,7 +54,7 @@ else.";
 /// Runs the sweep, and returns the exit status.
 pub(crate) fn sweep(arguments: &Arguments) -> u8 {
     let sweep = match Sweep::open(&arguments.file) {
-        Ok(sweep) => sweep,
+        Ok(sweep) => sweep.shard(arguments.shard),
         Err(error) => return tell(&error),
     };
     let stop = Arc::new(AtomicBool::new(false));
@@ -75,15 +79,35 @@ pub(crate) fn sweep(arguments: &Arguments) -> u8 {
         ));
         return INTERRUPTED;
     }
-    let summaries = sweep::summaries(&sweep, &executed);
-    let printed = if arguments.json { print_json(&summaries) } else { print(&table(&sweep, &summaries)) };
-    if printed == DONE && !arguments.json {
-        note(format!("runs.csv, summary.csv and summary.json are in {}", arguments.out.display()));
+    if arguments.shard.is_some() {
+        return shard_done(arguments, &executed);
     }
-    printed
+    show(&sweep, &executed, &arguments.out, arguments.json)
 }
 
-fn tell(error: &SweepError) -> u8 {
+fn shard_done(arguments: &Arguments, executed: &Executed) -> u8 {
+    if arguments.json {
+        return print_json(&serde_json::json!({ "runs": executed.done }));
+    }
+    let (runs, out) = (executed.done, arguments.out.display());
+    note(format!("{runs} runs are in {out}; `anabranch merge OUT DIR…` joins the shards"));
+    DONE
+}
+
+/// Prints the summaries of a sweep that is complete.
+pub(crate) fn show(sweep: &Sweep, executed: &Executed, out: &Path, json: bool) -> u8 {
+    let summaries = sweep::summaries(sweep, executed);
+    let printed = if json { print_json(&summaries) } else { print(&table(sweep, &summaries)) };
+    if printed == DONE && !json {
+        note(format!("runs.csv, summary.csv and summary.json are in {}", out.display()));
+    }
+    match executed.failed() {
+        0 => printed,
+        failed => fail(format!("{failed} runs failed; failed.json in {} has them", out.display())),
+    }
+}
+
+pub(crate) fn tell(error: &SweepError) -> u8 {
     match error {
         SweepError::Text(error) => refuse_scenario(error),
         SweepError::Input { .. } | SweepError::Directory { .. } => refuse(error),

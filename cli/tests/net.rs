@@ -449,15 +449,33 @@ fn the_unit_starts_a_listener() {
 #[test]
 fn an_interrupted_measurement_is_told() {
     let listener = Listener::new(&[]);
-    let mut client = listener.client("perf", &["--seconds", "60", "--interval", "0.1"]);
-    let mut client = client.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
-    let mut lines = BufReader::new(client.stdout.take().expect("a pipe")).lines();
-    let first = lines.next().expect("an interval").expect("text");
-    assert!(first.contains("there") && first.contains("Mbit/s"), "{first}");
-    interrupt(&client);
-    assert_eq!(client.wait().expect("it ends").code(), Some(130));
-    let rest: Vec<String> = lines.map(|line| line.expect("text")).collect();
-    assert!(rest.iter().any(|line| line.starts_with("there ") && line.contains("cut off")), "{rest:?}");
+    for (which, way) in [(&[][..], "there"), (&["--reverse"], "back")] {
+        let mut client = listener.client("perf", &["--seconds", "60", "--interval", "0.1"]);
+        client.args(which).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut client = client.spawn().expect("the binary runs");
+        let mut lines = BufReader::new(client.stdout.take().expect("a pipe")).lines();
+        let first = lines.next().expect("an interval").expect("text");
+        assert!(first.contains(way) && first.contains("Mbit/s"), "{first}");
+        interrupt(&client);
+        // What the listener has under way is more than there is room for here, and nobody measures it any more.
+        assert_eq!(client.wait().expect("it ends").code(), Some(130));
+        let rest: Vec<String> = lines.map(|line| line.expect("text")).collect();
+        assert!(rest.iter().any(|line| line.starts_with(way) && line.contains("cut off")), "{rest:?}");
+    }
+}
+
+/// What each path carries is told while it does: here in lines, as standard error is no terminal.
+#[test]
+fn progress_tells_of_each_path() {
+    let listener = Listener::new(&[]);
+    let arguments = ["--seconds", "1.2", "--cmt", "--progress", "--json"];
+    let output = listener.client("perf", &arguments).output().expect("the binary runs");
+    let lines = stderr(&output);
+    let line = lines.lines().next().expect("a line after a second");
+    for part in ["127.0.0.1 → 127.0.0.1: active, ", " (100 %), ", " Mbit/s, round trip "] {
+        assert!(line.contains(part), "{line}");
+    }
+    assert_eq!(json(&output)["paths"][0]["share"], 1.0);
 }
 
 /// With a key nobody gets in without it, or with another.

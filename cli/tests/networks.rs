@@ -69,9 +69,9 @@ fn serve(network: &Network, place: Place, directory: &Path) -> Process {
     Process(process)
 }
 
-fn send(network: &Network, place: Place, file: &Path) -> Command {
+fn client(network: &Network, place: Place, what: &[&str]) -> Command {
     let mut command = network.command(0, BINARY);
-    command.arg("send").arg(file).args(["--to", &list(1, place), "--from", &list(0, place), "--json"]);
+    command.args(what).args(["--to", &list(1, place), "--from", &list(0, place), "--json"]);
     with_settings(&mut command);
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
     command
@@ -81,9 +81,22 @@ fn content() -> Vec<u8> {
     (0..SIZE).map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8).collect()
 }
 
-/// Sends a file by `network` and cuts the first link so long after the beginning; what `send` says, and the
+/// A link that fails in the middle of a transfer: how long after the beginning, and how.
+#[derive(Copy, Clone)]
+struct Failure {
+    link: usize,
+    after: Duration,
+    how: Cut,
+}
+
+/// Sends a file by `network`, with these arguments, while a link fails; what `send` says, and the
 /// seconds until the file is there. The verdict takes longer: by the cut link first, and by a timeout.
-fn send_and_cut(network: &Arc<Network>, place: Place, cut: Option<(Duration, Cut)>) -> (Value, f64) {
+fn send_and_cut(
+    network: &Arc<Network>,
+    place: Place,
+    failure: Option<Failure>,
+    arguments: &[&str],
+) -> (Value, f64) {
     // In memory: a file has its name when it is on the disk, and the disk is no part of what is measured.
     let from = tempfile::tempdir().expect("a place");
     let to = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a place");
@@ -91,10 +104,12 @@ fn send_and_cut(network: &Arc<Network>, place: Place, cut: Option<(Duration, Cut
     fs::write(&file, content()).expect("a file");
     let _listener = serve(network, place, to.path());
     let begun = Instant::now();
-    let client = send(network, place, &file).spawn().expect("the binary runs");
-    if let Some((at, how)) = cut {
-        sleep(at.saturating_sub(begun.elapsed()));
-        network.cut(0, how, false);
+    let path = file.to_string_lossy();
+    let client =
+        client(network, place, &[&["send", &path], arguments].concat()).spawn().expect("the binary runs");
+    if let Some(Failure { link, after, how }) = failure {
+        sleep(after.saturating_sub(begun.elapsed()));
+        network.cut(link, how, false);
     }
     let arrived = to.path().join("a file");
     while !arrived.exists() && begun.elapsed() < Duration::from_secs(60) {
@@ -107,12 +122,19 @@ fn send_and_cut(network: &Arc<Network>, place: Place, cut: Option<(Duration, Cut
     (serde_json::from_slice(&output.stdout).expect("JSON"), seconds)
 }
 
+/// When a link fails: 2 MB have arrived by then on one link.
+const CUT: Duration = Duration::from_millis(800);
+
+fn first_link(how: Cut) -> Failure {
+    Failure { link: 0, after: CUT, how }
+}
+
 #[test]
 fn a_file_survives_the_loss_of_either_kind() {
     let _alone = alone();
     for how in [Cut::Dropped, Cut::OwnEnd] {
         let Some(network) = Network::new("a_file_survives_the_loss_of_either_kind") else { return };
-        let (result, _) = send_and_cut(&network, address, Some((Duration::from_millis(800), how)));
+        let (result, _) = send_and_cut(&network, address, Some(first_link(how)), &[]);
         let state = if how == Cut::OwnEnd { "down here" } else { "inactive" };
         assert_eq!(result["paths"][0]["state"], state, "{how:?}: {result}");
         assert_eq!(result["paths"][1]["state"], "active");
@@ -120,6 +142,53 @@ fn a_file_survives_the_loss_of_either_kind() {
             assert_eq!(result["paths"][link]["device"], network.interface(0, link), "bound to it");
             assert!(result["paths"][link]["delivered"].as_u64() > Some(500_000), "{how:?}: {result}");
         }
+    }
+}
+
+/// Concurrent multipath transfer to a listener that was told nothing of it carries what both links do. A machine that does
+/// something else for a moment takes from either: it has to be right once in four times.
+#[test]
+fn cmt_carries_what_both_links_carry() {
+    let _alone = alone();
+    let mut seen = Vec::new();
+    while !seen.iter().any(|ratio| *ratio >= 1.96) {
+        assert!(seen.len() < 4, "goodput with CMT, as a multiple of that without: {seen:?}");
+        let Some(network) = Network::new("cmt_carries_what_both_links_carry") else { return };
+        let directory = tempfile::tempdir().expect("a place");
+        let _listener = serve(&network, address, directory.path());
+        let [one, both] = [&[][..], &["--cmt"]].map(|cmt| goodput(&network, cmt));
+        seen.push(both / one);
+        println!("one path {:.2} Mbit/s, CMT {:.2} Mbit/s: {:.3}", one / 1e6, both / 1e6, both / one);
+    }
+}
+
+/// Bit/s of user data from `a` to `b`, from the second second on: before, both begin slowly.
+fn goodput(network: &Network, cmt: &[&str]) -> f64 {
+    let output = client(network, address, &[&["perf", "--seconds", "8"], cmt].concat()).output();
+    let output = output.expect("the binary runs");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let paths = result["there_by_path"].as_object().expect("an object");
+    assert_eq!(paths.len(), if cmt.is_empty() { 1 } else { 2 }, "{paths:?}");
+    let steady = &result["intervals"].as_array().expect("a list")[1..8];
+    let bytes = |interval: &Value| interval["there"]["bytes"].as_f64().expect("a number");
+    let time = steady[6]["to"].as_f64().expect("a number") - steady[0]["from"].as_f64().expect("a number");
+    steady.iter().map(bytes).sum::<f64>() * 8.0 / time
+}
+
+/// Whichever link fails, and however: what was under way there goes again by the other.
+#[test]
+fn a_file_by_cmt_survives_the_loss_of_a_path() {
+    let _alone = alone();
+    for (link, how) in [(0, Cut::Dropped), (1, Cut::Dropped), (0, Cut::OwnEnd), (1, Cut::FarEnd)] {
+        let Some(network) = Network::new("a_file_by_cmt_survives_the_loss_of_a_path") else { return };
+        let failure = Failure { link, after: CUT, how };
+        let (result, _) = send_and_cut(&network, address, Some(failure), &["--cmt"]);
+        let delivered = |path: usize| result["paths"][path]["delivered"].as_u64().expect("a number");
+        assert!(delivered(link) > 500_000, "link {link}, {how:?}: {result}");
+        assert!(delivered(1 - link) > delivered(link), "link {link}, {how:?}: {result}");
+        let shares = [0, 1].map(|path| result["paths"][path]["share"].as_f64().expect("a number"));
+        assert!((shares[0] + shares[1] - 1.0).abs() < 1e-9 && shares[1 - link] > shares[link], "{shares:?}");
     }
 }
 
@@ -156,7 +225,7 @@ fn with_one_default_route_each_path_leaves_by_its_own_interface() {
     while !captures.iter().all(|file| file.exists()) {
         sleep(Duration::from_millis(10));
     }
-    let (result, _) = send_and_cut(&network, routed_address, Some((Duration::from_millis(800), Cut::OwnEnd)));
+    let (result, _) = send_and_cut(&network, routed_address, Some(first_link(Cut::OwnEnd)), &[]);
     drop(running);
     assert_eq!(result["paths"][0]["state"], "down here", "{result}");
     for (link, file) in captures.iter().enumerate() {
@@ -207,14 +276,14 @@ fn simulated(cut: Option<Duration>) -> Value {
 #[test]
 fn the_simulator_predicts_it() {
     let _alone = alone();
-    for cut in [None, Some(Duration::from_millis(800))] {
+    for cut in [None, Some(CUT)] {
         let predicted = simulated(cut);
         let predicted = ["completion", "packets"].map(|key| predicted[key].as_f64().expect("a number"));
         let mut seen = Vec::new();
         while !seen.iter().any(|&real| agree(real, predicted)) {
             assert!(seen.len() < 5, "{cut:?}: {seen:?}, in the simulator {predicted:?}");
             let Some(network) = Network::new("the_simulator_predicts_it") else { return };
-            let (real, seconds) = send_and_cut(&network, address, cut.map(|at| (at, Cut::Dropped)));
+            let (real, seconds) = send_and_cut(&network, address, cut.map(|_| first_link(Cut::Dropped)), &[]);
             seen.push([seconds, real["traffic"]["packets_sent"].as_f64().expect("a number")]);
         }
         println!("{cut:?}: seconds and packets {seen:?}, in the simulator {predicted:?}");

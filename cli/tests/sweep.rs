@@ -96,6 +96,55 @@ fn tables_say_what_was_run_on_any_number_of_threads() {
     assert_eq!(summary.lines().count(), 1 + 6 * 2 + 3 * 2);
 }
 
+/// Runs shard `shard` of the sweep into the directory `out`.
+fn shard(place: &Path, out: &str, shard: &str) -> Output {
+    let arguments = [arguments(place, out, "1"), vec!["--shard".to_owned(), shard.to_owned()]].concat();
+    anabranch(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn merge(place: &Path, out: &str, parts: &[&str]) -> Output {
+    let path = |name: &&str| place.join(name).display().to_string();
+    let directories: Vec<_> = [&[out], parts].concat().iter().map(path).collect();
+    anabranch(&[vec!["merge"], directories.iter().map(String::as_str).collect()].concat())
+}
+
+#[test]
+fn shards_merge_to_the_bytes_of_one_process() {
+    let place = place();
+    for text in [SWEEP.to_owned(), SWEEP.replace("until =", "# until =")] {
+        std::fs::write(place.path().join("sweep.toml"), text).expect("the sweep is written");
+        let parts = ["part-1", "part-2", "part-3", "merged", "whole"];
+        parts.iter().for_each(|part| drop(std::fs::remove_dir_all(place.path().join(part))));
+        assert_eq!(sweep(place.path(), "whole", "2").status.code(), Some(0));
+        for (part, number) in [("part-1", "1/3"), ("part-2", "2/3")] {
+            let ran = shard(place.path(), part, number);
+            assert_eq!(ran.status.code(), Some(0), "{}", stderr(&ran));
+            assert!(!place.path().join(part).join("runs.csv").exists());
+        }
+        let missing = merge(place.path(), "merged", &["part-1", "part-2"]);
+        assert_eq!(missing.status.code(), Some(1));
+        assert!(stderr(&missing).contains("runs are missing"), "{}", stderr(&missing));
+        // Shard 0/3 is shard 3/3.
+        assert_eq!(shard(place.path(), "part-3", "0/3").status.code(), Some(0));
+        let merged = merge(place.path(), "merged", &["part-1", "part-2", "part-3"]);
+        assert_eq!(merged.status.code(), Some(0), "{}", stderr(&merged));
+        assert_eq!(tables(&place.path().join("merged")), tables(&place.path().join("whole")));
+    }
+}
+
+#[test]
+fn shards_of_another_sweep_and_bad_shards_are_refused() {
+    let place = place();
+    assert_eq!(shard(place.path(), "part-1", "4/3").status.code(), Some(2));
+    assert_eq!(shard(place.path(), "part-1", "1/2").status.code(), Some(0));
+    std::fs::write(place.path().join("scenario.toml"), SCENARIO.replace("100 kB", "90 kB")).expect("written");
+    assert_eq!(shard(place.path(), "part-2", "2/2").status.code(), Some(0));
+    let refused = merge(place.path(), "merged", &["part-1", "part-2"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(stderr(&refused).contains("holds another sweep"), "{}", stderr(&refused));
+    assert_eq!(merge(place.path(), "merged", &["nowhere"]).status.code(), Some(2));
+}
+
 fn differences_are_of_the_same_seeds(runs: &str, cell: &Value) {
     let times = |era: &str| -> Vec<f64> {
         let begin = format!("5 %,{era},");

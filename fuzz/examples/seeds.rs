@@ -7,7 +7,7 @@ use std::time::Duration;
 use anabranch_fuzz::support::{Weather, World, at};
 use anabranch_proto::wire::chunk::{Abort, OperationError, Unknown};
 use anabranch_proto::wire::{Cause, Chunk, Packet, Param};
-use anabranch_proto::{Config, Message, Policies, Time, Tsn};
+use anabranch_proto::{Config, Parameters, Message, Policies, Time, Tsn};
 use anabranch_sim::RunOptions;
 use anabranch_sim::capture::{CaptureReader, CaptureWriter};
 use anabranch_sim::scenario::Document;
@@ -57,7 +57,7 @@ fn packets() -> Vec<Packet> {
 
 /// All packets of a short transfer over two paths, with losses.
 fn transfer() -> Vec<Packet> {
-    let config = Config { mtu: 576, ..Config::default() };
+    let config = Config { parameters: Parameters { mtu: 576, ..Parameters::default() }, ..Config::default() };
     let weather = vec![Weather { loss: 200, ..Weather::fair(Duration::from_millis(10)) }; 2];
     let mut world = World::new([at(0, 2, &config), at(1, 2, &config)], weather, 3);
     world.keep_log = true;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anabranch_proto::{Config, PolicySpec, Rules};
+use anabranch_proto::{Config, Parameters, PolicySpec, Rules};
 use arbitrary::{Arbitrary, Result, Unstructured};
 
 /// A configuration, and the steps of what happens then.
@@ -68,20 +68,9 @@ impl Setup {
             rules: Rules::ERAS[usize::from(self.era % 4)].1,
             fast: retransmit.clone(),
             timeout: retransmit,
-            mtu: [576, 1500][size(0)],
             receive_buffer: [3000, 20_000][size(1)],
-            send_buffer: Some([3000, 30_000][size(2)]),
-            rto_min: Duration::from_millis([10, 1000][size(3)]),
-            sack_every: [1, 2][size(4)],
-            path_max_retrans: [0, 5][size(5)],
-            association_max_retrans: 1_000_000,
-            max_init_retransmits: 1_000_000,
-            heartbeat_interval: Some(Duration::from_secs(1)),
-            rto_max: Duration::from_secs(10),
             first_tsn: Some(u32::MAX - u32::from(self.first_tsn)),
             first_ssn: u16::MAX - 3,
-            cookie_life: Duration::from_secs(3600),
-            ..Config::default()
-        }
+            cookie_life: Duration::from_secs(3600), parameters: Parameters { mtu: [576, 1500][size(0)], send_buffer: Some([3000, 30_000][size(2)]), rto_min: Duration::from_millis([10, 1000][size(3)]), sack_every: [1, 2][size(4)], path_max_retrans: [0, 5][size(5)], association_max_retrans: 1_000_000, max_init_retransmits: 1_000_000, heartbeat_interval: Some(Duration::from_secs(1)), rto_max: Duration::from_secs(10), ..Parameters::default() }, ..Config::default() }
     }
 }

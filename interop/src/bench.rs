@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use anabranch_proto::wire::chunk::{Data, IData};
 use anabranch_proto::wire::{Address, Chunk, Ecn, Packet};
 use anabranch_proto::{
-    AssociationId, Config, Duration, Endpoint, Event, Extensions, Incoming, LocalAddress, LostReason,
+    AssociationId, Config, Parameters, Duration, Endpoint, Event, Extensions, Incoming, LocalAddress, LostReason,
     Message, Output, Policies, Reliability, SendError, SharedKey, Time,
 };
 use bytes::{Bytes, BytesMut};
@@ -444,18 +444,11 @@ fn config(peer: &dyn Peer, make: &Make) -> Config {
     Config {
         addresses: vec![LocalAddress { address: local, prefix: 24 }],
         port: PORTS[0],
-        mtu: MTU,
-        rto_initial: Duration::from_millis(200),
-        rto_min: Duration::from_millis(50),
-        rto_max: Duration::from_secs(1),
-        sack_delay: Duration::from_millis(20),
         outbound_streams: STREAMS,
         inbound_streams: 100,
         extensions: make.extensions,
         authenticated_chunks: if make.authenticated { vec![0] } else { vec![] },
         shared_key: make
             .authenticated
-            .then(|| SharedKey { id: KEY.0, secret: Bytes::from_static(KEY.1.as_bytes()) }),
-        ..Config::default()
-    }
+            .then(|| SharedKey { id: KEY.0, secret: Bytes::from_static(KEY.1.as_bytes()) }), parameters: Parameters { mtu: MTU, rto_initial: Duration::from_millis(200), rto_min: Duration::from_millis(50), rto_max: Duration::from_secs(1), sack_delay: Duration::from_millis(20), ..Parameters::default() }, ..Config::default() }
 }

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use anabranch_net::{Association, Carrier, Endpoint, Event, Message, Options, PathId, PathReport, PathState};
-use anabranch_proto::Config;
+use anabranch_proto::{Config, Parameters};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
@@ -154,15 +154,7 @@ fn primary(association: &Association) -> Option<PathReport> {
 fn options(role: Role, over: Over) -> Options {
     let config = Config {
         port: PORTS[0],
-        rto_initial: Duration::from_millis(200),
-        rto_min: Duration::from_millis(200),
-        rto_max: Duration::from_secs(2),
-        path_max_retrans: 2,
-        rehome: true,
-        heartbeat_interval: Some(Duration::from_millis(500)),
-        sack_delay: Duration::from_millis(20),
-        ..Config::default()
-    };
+        rehome: true, parameters: Parameters { rto_initial: Duration::from_millis(200), rto_min: Duration::from_millis(200), rto_max: Duration::from_secs(2), path_max_retrans: 2, heartbeat_interval: Some(Duration::from_millis(500)), sack_delay: Duration::from_millis(20), ..Parameters::default() }, ..Config::default() };
     let local = (0..2).map(|link| address(0, link)).collect();
     let listen = role == Role::Client;
     let carrier = if over == Over::Raw { Carrier::Raw } else { Carrier::Udp(over.udp()) };

@@ -110,7 +110,7 @@ fn student_t(level: f64, degrees: u64) -> f64 {
 }
 
 /// The quantile of sorted values below which a share of them lies.
-fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     let place = share * last as f64;
     let below = place as usize;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anabranch_lab::claims::{Paper, Plan, sections};
 use anabranch_lab::sweep;
-use anabranch_proto::Config;
 use anabranch_proto::rules::Rules;
+use anabranch_proto::{Config, Parameters};
 use anabranch_sim::scenario::keys::{Section, markdown};
 
 fn root(path: &str) -> PathBuf {
@@ -110,9 +110,12 @@ fn the_rules_switched_alone_are_all_in_which_the_eras_differ() {
     let (then, now) = (Config::era("ns2").expect("an era"), Config::era("rfc9260").expect("an era"));
     let with_now = Config {
         rules: now.rules,
-        rto_initial: now.rto_initial,
-        heartbeat_max_burst: now.heartbeat_max_burst,
         fast: now.fast.clone(),
+        parameters: Parameters {
+            rto_initial: now.rto_initial,
+            heartbeat_max_burst: now.heartbeat_max_burst,
+            ..then.parameters
+        },
         ..then
     };
     assert_eq!(with_now, now);

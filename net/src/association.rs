@@ -148,7 +148,8 @@ impl Association {
     }
 
     /// Ends the association gracefully: waits until everything sent is acknowledged and the peer agrees. What
-    /// arrives meanwhile can be read.
+    /// arrives meanwhile can be read, and has to be: a peer with more under way than the receive buffer holds agrees only
+    /// when it is read.
     ///
     /// Cancel-safe: dropped, the association ends all the same; another call waits for that.
     pub async fn close(&self) -> Result<(), Ended> {

@@ -13,7 +13,7 @@ use anabranch_net::{
     Association, Carrier, ChangeError, ConnectError, Device, Direction, Ended, Endpoint, Event, Extensions,
     LostReason, Message, Options, Outcome, PathState,
 };
-use anabranch_proto::Config;
+use anabranch_proto::{Config, Parameters};
 use bytes::Bytes;
 use network::skip;
 use tokio::time::timeout;
@@ -110,9 +110,12 @@ async fn nobody_there() {
     drop(server);
     let config = Config {
         port: 0,
-        rto_initial: Duration::from_millis(20),
-        rto_min: Duration::from_millis(20),
-        max_init_retransmits: 1,
+        parameters: Parameters {
+            rto_initial: Duration::from_millis(20),
+            rto_min: Duration::from_millis(20),
+            max_init_retransmits: 1,
+            ..Parameters::default()
+        },
         ..Config::default()
     };
     let client = Endpoint::bind(Options { config, ..options(&["127.0.0.1"]) }).expect("sockets");
@@ -132,7 +135,10 @@ async fn a_closed_port_is_known_at_once() {
         let closed = std::net::UdpSocket::bind((local, 0)).and_then(|closed| closed.local_addr());
         let closed = closed.expect("a port that is free");
         let towards = Options::towards(&[closed.ip()]).expect("a route");
-        let slow = Config { rto_initial: Duration::from_secs(60), ..towards.config.clone() };
+        let slow = Config {
+            parameters: Parameters { rto_initial: Duration::from_secs(60), ..towards.config.parameters },
+            ..towards.config.clone()
+        };
         let client = Endpoint::bind(Options { config: slow, ..towards }).expect("sockets");
         let refused = within(client.connect(&[closed], PORT)).await.err();
         assert_eq!(refused, Some(ConnectError::Lost(LostReason::Unreachable)), "{local}");
@@ -172,8 +178,12 @@ async fn a_dropped_handle_ends_the_association() {
 async fn a_slow_reader_stops_the_sender() {
     const RECEIVE: u32 = 64 << 10;
     const SEND: u64 = 128 << 10;
-    let buffers =
-        |port| Config { port, receive_buffer: RECEIVE, send_buffer: Some(SEND), ..Config::default() };
+    let buffers = |port| Config {
+        port,
+        receive_buffer: RECEIVE,
+        parameters: Parameters { send_buffer: Some(SEND), ..Parameters::default() },
+        ..Config::default()
+    };
     let (server, to) = listener(Options { config: buffers(PORT), ..options(&["127.0.0.1"]) });
     let client = Endpoint::bind(Options { config: buffers(0), ..options(&["127.0.0.1"]) }).expect("sockets");
     let (ours, theirs) = pair(&server, &client, &to).await;

@@ -12,7 +12,8 @@ use std::time::Instant;
 
 use anabranch_proto::wire::{Address, Packet};
 use anabranch_proto::{
-    AssociationId, Config, Duration, Endpoint, Event, Incoming, LocalAddress, Message, Output, Policies, Time,
+    AssociationId, Config, Duration, Endpoint, Event, Incoming, LocalAddress, Message, Output, Parameters,
+    Policies, Time,
 };
 use bytes::Bytes;
 
@@ -46,9 +47,9 @@ fn endpoint(host: u8, port: u16) -> Endpoint {
     let config = Config {
         addresses: vec![LocalAddress { address: address(host), prefix: 24 }],
         port,
-        heartbeat_interval: None,
         // Nothing is lost on this network, so the window is what bounds the packets under way.
         initial_ssthresh: Some(200_000),
+        parameters: Parameters { heartbeat_interval: None, ..Parameters::default() },
         ..Config::default()
     };
     Endpoint::new(config, Policies::default(), [host; 32]).expect("a usable configuration")

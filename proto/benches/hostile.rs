@@ -15,8 +15,8 @@ use anabranch_proto::wire::chunk::{
 };
 use anabranch_proto::wire::{Address, Chunk, Ecn, Packet, Ports};
 use anabranch_proto::{
-    AssociationId, Config, Endpoint, Event, Incoming, LocalAddress, Message, Mid, Output, Policies, Ssn,
-    Time, Tsn,
+    AssociationId, Config, Endpoint, Event, Incoming, LocalAddress, Message, Mid, Output, Parameters,
+    Policies, Ssn, Time, Tsn,
 };
 use bytes::{Bytes, BytesMut};
 
@@ -233,10 +233,13 @@ fn endpoint(host: u8, port: u16, interleaving: bool) -> Endpoint {
         addresses: vec![LocalAddress { address: address(host), prefix: 24 }],
         port,
         first_tsn: Some(1),
-        heartbeat_interval: None,
-        max_burst: u32::MAX,
-        send_buffer: Some(1 << 30),
         initial_ssthresh: Some(1 << 30),
+        parameters: Parameters {
+            heartbeat_interval: None,
+            max_burst: u32::MAX,
+            send_buffer: Some(1 << 30),
+            ..Parameters::default()
+        },
         ..Config::default()
     };
     config.extensions.partial_reliability = true;

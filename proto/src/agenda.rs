@@ -46,6 +46,12 @@ impl Agenda {
         None
     }
 
+    /// Entries, those that are void included.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
+    }
+
     /// The earliest entry.
     pub(crate) fn next(&self) -> Option<Time> {
         self.heap.peek().map(|Reverse((at, _))| *at)

@@ -1,6 +1,7 @@
 //! The parameters of an endpoint (RFC 9260 §16) and the choice of its policies.
 
 use std::net::IpAddr;
+use std::ops::{Deref, DerefMut};
 
 use bytes::Bytes;
 
@@ -8,11 +9,15 @@ use crate::Duration;
 use crate::control::rtt::RtoLimits;
 use crate::extension::Extensions;
 use crate::mechanisms::{self, Mechanisms};
+use crate::parameters::Parameters;
 use crate::policy::PolicySpec;
 use crate::rules::Rules;
 use crate::wire::Address;
 
 /// Everything that an endpoint is told. `Default` gives RFC 9260's values.
+///
+/// What stands here is fixed when an association begins, and [`Rules`] and [`Mechanisms`] with it: an association keeps
+/// copies of parts of it. Only [`Parameters`] can be changed later ([`Endpoint::reconfigure`](crate::Endpoint::reconfigure)).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
     /// The local addresses, in order; the first is the first to be used. At least one.
@@ -33,53 +38,13 @@ pub struct Config {
     pub timeout: PolicySpec,
     /// The congestion window of each path; default `standard`.
     pub window: PolicySpec,
-    /// RTO.Initial.
-    pub rto_initial: Duration,
-    /// RTO.Min.
-    pub rto_min: Duration,
-    /// RTO.Max.
-    pub rto_max: Duration,
-    /// Max.Burst, in packets.
-    pub max_burst: u32,
     /// Valid.Cookie.Life.
     pub cookie_life: Duration,
-    /// Association.Max.Retrans.
-    pub association_max_retrans: u32,
-    /// Path.Max.Retrans.
-    pub path_max_retrans: u32,
-    /// PotentiallyFailed.Max.Retrans (RFC 7829): one error more in a row makes a path potentially failed;
-    /// `None`: paths are active or inactive only.
-    pub pf_max_retrans: Option<u32>,
-    /// The window, in packets, of a potentially failed path that has answered a heartbeat; `None`: the one it had.
-    pub pf_window: Option<u32>,
-    /// Primary.Switchover.Max.Retrans (RFC 7829 §5): one error more in a row of the primary path makes the path
-    /// that takes over the primary for good. Not below `pf_max_retrans`, or `path_max_retrans` without that.
-    /// `None`: data returns to the primary when it is active again, unless the rule `failover` says otherwise.
-    pub primary_switchover_max_retrans: Option<u32>,
-    /// Max.Init.Retransmits.
-    pub max_init_retransmits: u32,
-    /// The longest retransmission timeout of INIT and COOKIE ECHO (RFC 6458 §8.1.3); `None`: RTO.Max.
-    pub max_init_timeout: Option<Duration>,
-    /// T5-shutdown-guard (§9.2): how many RTO.Max the first SHUTDOWN waits at most for the end, which is an ABORT
-    /// then; `None`: as long as it takes.
-    pub shutdown_guard: Option<u32>,
     /// Whether a path that has failed is also asked from the other local addresses, and goes from the first that is
     /// answered; with [`Pairs::OnePerPeer`]. It returns to the address on the peer's link when that is answered again.
     pub rehome: bool,
-    /// HB.interval; `None` switches periodic heartbeats off.
-    pub heartbeat_interval: Option<Duration>,
-    /// Whether a heartbeat's time is jittered by half an RTO either way (§8.3).
-    pub heartbeat_jitter: bool,
-    /// HB.Max.Burst: heartbeats that may leave at once.
-    pub heartbeat_max_burst: u32,
-    /// SACK.Delay; at most 500 ms.
-    pub sack_delay: Duration,
-    /// A SACK at least every so many packets; 1 switches the delay off.
-    pub sack_every: u32,
     /// The receive buffer, in bytes of DATA chunks; at least 1,500.
     pub receive_buffer: u32,
-    /// The send buffer, in bytes of user data not yet acknowledged; `None`: twice the receive buffer.
-    pub send_buffer: Option<u64>,
     /// The ssthresh of a new path, in bytes; `None`: none.
     pub initial_ssthresh: Option<u64>,
     /// Streams to send on, at least 1.
@@ -88,8 +53,6 @@ pub struct Config {
     pub inbound_streams: u16,
     /// Associations at most; beyond it peers are refused (out of resource).
     pub max_associations: u32,
-    /// The path MTU in bytes, IP header included; with `mtu_discovery`, the largest that is tried.
-    pub mtu: u32,
     /// Whether each path's MTU is searched for by probes, from 1,200 bytes up to `mtu` (RFC 8899).
     pub mtu_discovery: bool,
     /// Bytes of IP header before every packet, counted in the MTU: 20, or 40 for IPv6.
@@ -105,6 +68,8 @@ pub struct Config {
     /// The endpoint pair shared key (RFC 4895 §6.1), which the peer must have too; `None`: the empty one. With
     /// the empty one, whoever saw the handshake can authenticate.
     pub shared_key: Option<SharedKey>,
+    /// What may also change while an association lives. Its fields can be read and set as if they stood here.
+    pub parameters: Parameters,
 }
 
 /// A key that both ends were given by other means. It is not shown.
@@ -171,6 +136,20 @@ pub enum Pairs {
     Listed(Vec<(Address, Address)>),
 }
 
+impl Deref for Config {
+    type Target = Parameters;
+
+    fn deref(&self) -> &Parameters {
+        &self.parameters
+    }
+}
+
+impl DerefMut for Config {
+    fn deref_mut(&mut self) -> &mut Parameters {
+        &mut self.parameters
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Config {
@@ -183,32 +162,13 @@ impl Default for Config {
             fast: PolicySpec::named("same"),
             timeout: PolicySpec::named("alternate"),
             window: PolicySpec::named("standard"),
-            rto_initial: Duration::from_secs(1),
-            rto_min: Duration::from_secs(1),
-            rto_max: Duration::from_secs(60),
-            max_burst: 4,
             cookie_life: Duration::from_secs(60),
-            association_max_retrans: 10,
-            path_max_retrans: 5,
-            pf_max_retrans: None,
-            pf_window: None,
-            primary_switchover_max_retrans: None,
-            max_init_retransmits: 8,
-            max_init_timeout: None,
-            shutdown_guard: Some(5),
             rehome: false,
-            heartbeat_interval: Some(Duration::from_secs(30)),
-            heartbeat_jitter: true,
-            heartbeat_max_burst: 1,
-            sack_delay: Duration::from_millis(200),
-            sack_every: 2,
             receive_buffer: 1 << 20,
-            send_buffer: None,
             initial_ssthresh: None,
             outbound_streams: 16,
             inbound_streams: 1024,
             max_associations: 1 << 16,
-            mtu: 1500,
             mtu_discovery: false,
             ip_header: 20,
             first_tsn: None,
@@ -216,6 +176,7 @@ impl Default for Config {
             extensions: Extensions::default(),
             authenticated_chunks: Vec::new(),
             shared_key: None,
+            parameters: Parameters::default(),
         }
     }
 }
@@ -233,13 +194,9 @@ impl Config {
             "rfc4960" => (3, "same", 1),
             _ => (3, "alternate", u32::MAX),
         };
-        Some(Config {
-            rules,
-            rto_initial: Duration::from_secs(rto_initial),
-            fast: PolicySpec::named(fast),
-            heartbeat_max_burst,
-            ..Config::default()
-        })
+        let rto_initial = Duration::from_secs(rto_initial);
+        let parameters = Parameters { rto_initial, heartbeat_max_burst, ..Parameters::default() };
+        Some(Config { rules, parameters, fast: PolicySpec::named(fast), ..Config::default() })
     }
 
     /// Concurrent multipath transfer: new data on all active paths (`round-robin`), retransmissions by `rtx-cwnd`,
@@ -250,6 +207,19 @@ impl Config {
         self.new_data = PolicySpec::named("round-robin");
         self.fast = PolicySpec::named("rtx-cwnd");
         self.timeout = PolicySpec::named("rtx-cwnd");
+        self
+    }
+
+    /// With the rules that its mechanisms bring along ([`COMPANIONS`](mechanisms::COMPANIONS)); nothing changes if the
+    /// rules are not those of an era.
+    pub fn with_companions(mut self) -> Config {
+        mechanisms::bring_companions(&mut self.rules, &self.mechanisms);
+        self
+    }
+
+    /// The same with other parameters.
+    pub fn with(mut self, change: impl FnOnce(&mut Parameters)) -> Config {
+        change(&mut self.parameters);
         self
     }
 

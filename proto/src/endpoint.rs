@@ -2,7 +2,10 @@
 
 mod incoming;
 mod parameters;
+mod places;
 mod setup;
+#[cfg(test)]
+mod tests;
 
 pub use parameters::Status;
 
@@ -12,6 +15,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
+
+use places::Associations;
 
 use crate::agenda::Agenda;
 use crate::association::{Association, AssociationParts, new_tag};
@@ -38,8 +43,7 @@ pub struct Endpoint {
     secrets: Secrets,
     listening: bool,
     notes: bool,
-    /// By the low half of their id; a place is not used again.
-    associations: Vec<Option<Box<Association>>>,
+    associations: Associations,
     /// By our tag.
     by_tag: BTreeMap<u32, usize>,
     /// Whose packet came last, while its tag is known.
@@ -108,7 +112,7 @@ impl Endpoint {
             secrets,
             listening: true,
             notes: false,
-            associations: Vec::new(),
+            associations: Associations::default(),
             by_tag: BTreeMap::new(),
             last: None,
             by_peer: BTreeMap::new(),
@@ -122,7 +126,7 @@ impl Endpoint {
     /// Switches notes on or off.
     pub fn set_notes(&mut self, on: bool) {
         self.notes = on;
-        self.associations.iter_mut().flatten().for_each(|a| a.switch_notes(on));
+        self.associations.each().for_each(|a| a.switch_notes(on));
     }
 
     /// Accepts (the default) or refuses associations that peers begin.
@@ -217,7 +221,7 @@ impl Endpoint {
         if to.iter().any(|address| self.by_peer.contains_key(&(*address, port))) {
             return Err(Refused::Exists);
         }
-        let tag = new_tag(&mut self.chance);
+        let tag = self.fresh_tag();
         let made = Association::connect(self.begin(now), tag, port, to);
         let association = made.expect("the policies were checked").ok_or(Refused::NoPath)?;
         Ok(self.add(association))
@@ -231,7 +235,7 @@ impl Endpoint {
         let taken = association.send(message, now);
         // With all of it sent, a full send buffer is what the user waits for: that is accounted for.
         if taken.is_ok() || association.sender.queue.is_empty() {
-            self.wake(id.0 as usize);
+            self.wake(id.place());
         }
         taken
     }
@@ -242,7 +246,7 @@ impl Endpoint {
     pub fn read(&mut self, now: Time, id: AssociationId) -> Option<Delivery> {
         self.run_timers(now);
         let delivery = self.get_mut(id)?.read();
-        self.wake(id.0 as usize);
+        self.wake(id.place());
         delivery
     }
 
@@ -256,7 +260,7 @@ impl Endpoint {
         self.run_timers(now);
         if let Some(association) = self.get_mut(id) {
             association.shutdown();
-            self.wake(id.0 as usize);
+            self.wake(id.place());
         }
     }
 
@@ -265,31 +269,30 @@ impl Endpoint {
         self.run_timers(now);
         if let Some(association) = self.get_mut(id) {
             association.abort(reason, now);
-            self.wake(id.0 as usize);
+            self.wake(id.place());
         }
     }
 
     /// Forgets an association that has ended, with what was not read. One that has not is aborted first.
     pub fn forget(&mut self, now: Time, id: AssociationId) {
         self.abort(now, id, Bytes::new());
-        if let Some(place) = self.associations.get_mut(id.0 as usize) {
-            if let Some(association) = place {
-                while let Some(output) = association.poll(now) {
-                    if let Output::Transmit(packet, reason) = output {
-                        self.answers.push_back((packet, reason.purpose));
-                    }
-                }
+        let Some(association) = self.get_mut(id) else { return };
+        let mut last = Vec::new();
+        while let Some(output) = association.poll(now) {
+            if let Output::Transmit(packet, reason) = output {
+                last.push((packet, reason.purpose));
             }
-            self.unlink(id.0 as usize);
-            self.associations[id.0 as usize] = None;
         }
+        self.answers.extend(last);
+        self.unlink(id.place());
+        self.associations.free(id);
     }
 
     /// Asks a path for a sign of life now (RFC 9260 §11.1.12). False if there is no such path.
     pub fn heartbeat(&mut self, now: Time, id: AssociationId, path: PathId) -> bool {
         self.run_timers(now);
         let known = self.get_mut(id).is_some_and(|a| a.request_heartbeat(path));
-        self.wake(id.0 as usize);
+        self.wake(id.place());
         known
     }
 
@@ -297,7 +300,7 @@ impl Endpoint {
     pub fn set_primary(&mut self, now: Time, id: AssociationId, path: PathId) -> bool {
         self.run_timers(now);
         let known = self.get_mut(id).is_some_and(|a| a.set_primary(path));
-        self.wake(id.0 as usize);
+        self.wake(id.place());
         known
     }
 
@@ -375,7 +378,7 @@ impl Endpoint {
     ) -> Result<(), ChangeError> {
         self.run_timers(now);
         let result = what(self.get_mut(id).ok_or(ChangeError::NotAgreed)?);
-        self.wake(id.0 as usize);
+        self.wake(id.place());
         result
     }
 
@@ -412,6 +415,11 @@ impl Endpoint {
         self.get(id).map(|a| a.statistics(now)).unwrap_or_default()
     }
 
+    /// Bytes of user data that an association was given and has not sent yet.
+    pub fn unsent(&self, id: AssociationId) -> u64 {
+        self.get(id).map_or(0, |a| a.unsent())
+    }
+
     /// The path that keeps a buffer full now, the peer's or the send buffer, and for how long it has: new data waits, and the
     /// lowest TSN not acknowledged was last sent there. What it has done before is in its [`PathView::blocks`].
     pub fn blocking(&self, now: Time, id: AssociationId) -> Option<(PathId, crate::Duration)> {
@@ -419,16 +427,16 @@ impl Endpoint {
     }
 
     fn get(&self, id: AssociationId) -> Option<&Association> {
-        self.associations.get(id.0 as usize)?.as_deref()
+        self.associations.of(id)
     }
 
     fn get_mut(&mut self, id: AssociationId) -> Option<&mut Association> {
-        self.associations.get_mut(id.0 as usize)?.as_deref_mut()
+        self.associations.of_mut(id)
     }
 
     /// The association has something to say, or may have.
     fn wake(&mut self, index: usize) {
-        if self.ready.back() != Some(&index) && self.associations.get(index).is_some_and(Option::is_some) {
+        if self.ready.back() != Some(&index) && self.associations.holds(index) {
             self.ready.push_back(index);
         }
     }
@@ -454,11 +462,21 @@ impl Endpoint {
         }
     }
 
+    /// A tag that no association has, and no cookie that may still come.
+    fn fresh_tag(&mut self) -> u32 {
+        loop {
+            let tag = new_tag(&mut self.chance);
+            if !self.by_tag.contains_key(&tag) && !self.secrets.remembers(tag) {
+                return tag;
+            }
+        }
+    }
+
     fn begin(&mut self, now: Time) -> AssociationParts<'_> {
         let mut seed = [0; 32];
         self.chance.fill_bytes(&mut seed);
         AssociationParts {
-            id: AssociationId(self.associations.len() as u64),
+            id: self.associations.next_id(),
             now,
             config: &self.config,
             policies: &self.policies,
@@ -468,8 +486,9 @@ impl Endpoint {
     }
 
     fn add(&mut self, association: Association) -> AssociationId {
-        let (id, index) = (association.id(), self.associations.len());
-        self.associations.push(Some(Box::new(association)));
+        let id = association.id();
+        let index = id.place();
+        self.associations.insert(association);
         self.link(index);
         self.wake(index);
         id
@@ -488,6 +507,7 @@ impl Endpoint {
     fn unlink(&mut self, index: usize) {
         let Some(association) = &self.associations[index] else { return };
         self.by_tag.remove(&association.local_tag);
+        self.secrets.remember(association.local_tag);
         self.last = None;
         let port = association.peer_port;
         for path in association.paths.views() {

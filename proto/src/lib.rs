@@ -25,6 +25,7 @@ mod handshake;
 pub mod mechanisms;
 mod notes;
 mod output;
+mod parameters;
 pub mod path;
 pub mod policy;
 mod receive;
@@ -44,6 +45,7 @@ pub use output::{
     LostReason, Message, Note, NoteKind, Outcome, Output, Purpose, Reason, Refused, Reliability, SendError,
     Statistics,
 };
+pub use parameters::Parameters;
 pub use path::{Heartbeats, PathId, PathParameters, PathState, PathView};
 pub use policy::{Policies, PolicySpec, Setting};
 pub use rules::Rules;

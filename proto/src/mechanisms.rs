@@ -118,6 +118,66 @@ choices {
         Resend = "resend",
     } = [Nothing];
 
+    /// Whether each path may fill only its share of a buffer: one over the number of active paths.
+    buffer_split: BufferSplit {
+        /// Any path may fill all of it.
+        Off = "off",
+        /// The send buffer is divided.
+        Sender = "sender",
+        /// The receive buffer is divided.
+        Receiver = "receiver",
+        /// Both are, each by itself.
+        Both = "both",
+    } = [Off];
+
+    /// What counts towards a path's share of a buffer.
+    buffer_split_counts: BufferSplitCounts {
+        /// Chunks last sent there that the Cumulative TSN Ack has not passed; the receive buffer is what the peer
+        /// announced at most.
+        Buffered = "buffered",
+        /// Chunks in flight there; the receive buffer is what the peer announced last.
+        Outstanding = "outstanding",
+    } = [Buffered];
+
+    /// Which buffer is watched for chunks that wait behind another path's: once those sent on other paths than the lowest
+    /// TSN hold half of it, that TSN goes again on a path with room.
+    chunk_rescheduling: ChunkRescheduling {
+        /// None.
+        Off = "off",
+        /// The send buffer.
+        Sender = "sender",
+        /// The receive buffer.
+        Receiver = "receiver",
+        /// Both: half of either is enough.
+        Both = "both",
+    } = [Off];
+
+    /// Whether the lowest TSN goes again on a path with room while a full buffer keeps new data from leaving.
+    reinjection: Reinjection {
+        /// It does not.
+        Off = "off",
+        /// It does, once each time that this TSN is sent.
+        Opportunistic = "opportunistic",
+    } = [Off];
+
+    /// Whether the window of the path that carries the lowest TSN is cut as for a loss when a full buffer keeps new data
+    /// from leaving on a path with room; at most once in a round trip of that path.
+    penalise: Penalise {
+        /// It is not.
+        Off = "off",
+        /// It is.
+        On = "on",
+    } = [Off];
+
+    /// Whether a HEARTBEAT follows when T3-rtx expires and another path is in order: its answer measures the path, whose
+    /// RTO would stay doubled while it carries retransmissions only.
+    heartbeat_after_timeout: HeartbeatAfterTimeout {
+        /// None does.
+        Off = "off",
+        /// One goes to the path that has timed out.
+        On = "on",
+    } = [Off];
+
     /// Missing reports of a chunk that a SACK does not name any more after an earlier one did.
     taken_back: TakenBack {
         /// One.
@@ -173,6 +233,23 @@ pub const CMT: &[(&str, [&str; 4])] = &[
     ("first_data", ["", "", "", "delayed"]),
     ("ssthresh_floor", ["", "", "", "2"]),
 ];
+
+/// Rules that a mechanism brings along in each era, in the order of [`Rules::ERAS`]: the mechanism, its value, the
+/// rule, and the rule's values; an empty value leaves the era's. ns-2 has a class for the mechanism that differs in
+/// this too.
+pub const COMPANIONS: &[(&str, &str, &str, [&str; 4])] =
+    &[("heartbeat_after_timeout", "on", "t3_floor", ["", "", "", "two"])];
+
+/// Sets in `rules`, which are to be those of an era, what the `mechanisms` bring along there.
+pub(crate) fn bring_companions(rules: &mut Rules, mechanisms: &Mechanisms) {
+    let Some(era) = Rules::ERAS.iter().position(|(_, era)| era == rules) else { return };
+    for (mechanism, on, rule, values) in COMPANIONS {
+        if mechanisms.get(mechanism).as_deref() == Some(on) && !values[era].is_empty() {
+            let set = rules.choose(rule, values[era]);
+            debug_assert_eq!(set, Ok(()), "{rule}");
+        }
+    }
+}
 
 /// Sets in `rules` and `mechanisms` what `cmt` changes in the era that `rules` are of; of no era: what it changes in all.
 pub(crate) fn bring_cmt(rules: &mut Rules, mechanisms: &mut Mechanisms) {

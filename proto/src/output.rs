@@ -8,9 +8,22 @@ use crate::policy::Why;
 use crate::wire::{Address, Cause, Packet, Quoted};
 use crate::{Duration, Time, Tsn};
 
-/// An association of an endpoint. Never used again by it.
+/// An association of an endpoint. The endpoint gives no two associations the same id: the low 32 bits say where it keeps
+/// the association, and the high 32 bits how many that have ended it kept there before.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AssociationId(pub u64);
+
+impl AssociationId {
+    /// Where the endpoint keeps it.
+    pub(crate) fn place(self) -> usize {
+        (self.0 & u64::from(u32::MAX)) as usize
+    }
+
+    /// The id of the next association in the same place.
+    pub(crate) fn successor(self) -> Self {
+        AssociationId(self.0 + (1 << 32))
+    }
+}
 
 /// What arrives from the network.
 #[derive(Debug)]
@@ -102,6 +115,7 @@ impl Purpose {
             Purpose::Data(Why::Missing) => "7.2.4",
             Purpose::Data(Why::Timeout) => "6.3.3",
             Purpose::Data(Why::WindowProbe) => "6.1 A",
+            Purpose::Data(Why::Reinjected) => "6.1",
             Purpose::Sack => "6.2",
             Purpose::Forward => "3.5",
             Purpose::Streams => "5.1",
@@ -438,8 +452,24 @@ pub enum NoteKind {
         /// To this TSN.
         cumulative: Tsn,
     },
-    /// The cause for which user data waits has changed; `None`: it does not wait.
-    Blocked(Option<Blocked>),
+    /// A new DATA chunk was taken.
+    Received {
+        /// The path that it came by.
+        path: PathId,
+        /// Its TSN.
+        tsn: Tsn,
+        /// Bytes of the chunk.
+        size: u32,
+        /// The Cumulative TSN with it.
+        cumulative: Tsn,
+    },
+    /// The cause for which user data waits has changed, or the path to blame.
+    Blocked {
+        /// The cause; `None`: it does not wait.
+        cause: Option<Blocked>,
+        /// Of a buffer that is full, at either end: the path that carried the lowest outstanding TSN last.
+        by: Option<PathId>,
+    },
 }
 
 /// Why user data waits.

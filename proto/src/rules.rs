@@ -205,6 +205,9 @@ choices {
         Again = "again",
         /// It cannot.
         Once = "once",
+        /// It can when SACKs acknowledge TSNs beyond the highest that had been sent when it was marked last: as in a new
+        /// recovery, but without another cut of the window.
+        PerRecovery = "per-recovery",
         /// It cannot, nor once it was looked at to be sent again, for whatever reason.
         BeforeResending = "before-resending",
     } = [Again, Once, Once, Once];
@@ -270,6 +273,14 @@ choices {
         AboveUnit = "above-unit",
     } = [Always, Always, Always, AboveUnit];
 
+    /// The lowest ssthresh that a timeout leaves (§7.2.3).
+    t3_floor: T3Floor {
+        /// That of any loss: `ssthresh_floor`.
+        AsAnyLoss = "as-any-loss",
+        /// Two units (ns-2's class of heartbeats after timeouts).
+        Two = "two",
+    } = [AsAnyLoss, AsAnyLoss, AsAnyLoss, AsAnyLoss];
+
     /// What a path may carry after a timeout, until it has an acknowledgement (§7.2.3).
     after_timeout: AfterTimeout {
         /// One packet, whatever its size.
@@ -304,6 +315,15 @@ choices {
         AllPathsFirst = "all-paths-first",
     } = [DataAtOnce, DataAtOnce, DataAtOnce, AllPathsFirst];
 
+    /// From where a path is asked whose first two HEARTBEATs from one local address were not answered (§5.4), with
+    /// one path a peer address.
+    verification: Verification {
+        /// From the next local address: the pair that was tried may have no way to the peer.
+        NextLocal = "next-local",
+        /// From the same local address.
+        SameLocal = "same-local",
+    } = [NextLocal, NextLocal, NextLocal, SameLocal];
+
     /// What happens when a failed primary answers again (§6.4.1).
     failover: Failover {
         /// New data returns to it.
@@ -320,6 +340,15 @@ choices {
         /// may be that of the other copy: it says nothing for certain.
         Unambiguous = "unambiguous",
     } = [Any, Any, Unambiguous, Any];
+
+    /// When a path is asked again that has not answered a HEARTBEAT (§8.3). A path that is verified, or potentially
+    /// failed, is asked at once in any case, as long as it has not failed too often.
+    lost_heartbeat: LostHeartbeat {
+        /// HB.interval and an RTO after that HEARTBEAT.
+        NextInterval = "next-interval",
+        /// At once, and also when T3-rtx expires for a path that is inactive.
+        AtOnce = "at-once",
+    } = [NextInterval, NextInterval, NextInterval, AtOnce];
 
     /// Which lost HEARTBEATs count against the association (§8.1).
     heartbeat_errors: HeartbeatErrors {

@@ -1,14 +1,17 @@
 //! Random sends, reads, losses, duplications, reorderings, path failures and timers between two endpoints:
 //! every message is delivered exactly once, in order on its stream, and both ends close. The ends differ in MTU, buffers, eras and
-//! extensions, and may answer from another of their addresses.
+//! extensions, and may answer from another of their addresses. With CMT they have its mechanisms, routes and windows at random
+//! besides, on two or three paths.
 //!
-//! A failure names its seed: put it into `KEPT`. `ANABRANCH_CASES=N` runs N cases instead of 2,000,
+//! A failure names its seed: put it into `KEPT`. `ANABRANCH_CASES=N` runs N cases instead of 2,000 (500 with CMT),
 //! `ANABRANCH_FIRST=N` begins with seed N.
 
 mod support;
 
-use anabranch_proto::rules::Confirmation;
-use anabranch_proto::{AssociationId, Config, Duration, Event, Message, Pairs, PolicySpec, Rules, SendError};
+use anabranch_proto::{
+    AssociationId, Config, Duration, Event, Mechanisms, Message, Pairs, Parameters, Policies, PolicySpec,
+    Rules, SendError,
+};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use support::expected::Expected;
@@ -17,17 +20,43 @@ use support::{Weather, World, at};
 /// Seeds that once failed, when both ends had one configuration.
 const KEPT: &[u64] = &[100, 5624, 15_946, 16_585, 36_352];
 const CASES: u64 = 2000;
+const CMT_CASES: u64 = 500;
 const STREAMS: u16 = 4;
+
+/// How the ends are configured.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Ends {
+    /// Both alike.
+    Alike,
+    /// Each by itself.
+    Apart,
+    /// Each by itself, with CMT.
+    Cmt,
+}
 
 #[test]
 fn every_message_arrives_once_and_in_order() {
-    let cases = std::env::var("ANABRANCH_CASES").ok().and_then(|n| n.parse().ok()).unwrap_or(CASES);
-    let first = std::env::var("ANABRANCH_FIRST").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
-    let kept = KEPT.iter().map(|seed| (*seed, true));
-    for (seed, alike) in kept.chain((first..first + cases).map(|seed| (seed, false))) {
-        let outcome = std::panic::catch_unwind(|| Case::new(seed, alike).play());
+    let kept = KEPT.iter().map(|seed| (*seed, Ends::Alike));
+    play_all(kept.chain(seeds(CASES).map(|seed| (seed, Ends::Apart))));
+}
+
+#[test]
+fn every_message_arrives_once_and_in_order_with_cmt() {
+    play_all(seeds(CMT_CASES).map(|seed| (seed, Ends::Cmt)));
+}
+
+/// The seeds that the environment asks for, else the first of this count.
+fn seeds(count: u64) -> std::ops::Range<u64> {
+    let number = |name| std::env::var(name).ok().and_then(|n| n.parse::<u64>().ok());
+    let first = number("ANABRANCH_FIRST").unwrap_or(0);
+    first..first + number("ANABRANCH_CASES").unwrap_or(count)
+}
+
+fn play_all(cases: impl Iterator<Item = (u64, Ends)>) {
+    for (seed, ends) in cases {
+        let outcome = std::panic::catch_unwind(|| Case::new(seed, ends).play());
         if let Err(panic) = outcome {
-            eprintln!("the case with seed {seed} failed, both ends alike: {alike}");
+            eprintln!("the case with seed {seed} failed, ends: {ends:?}");
             std::panic::resume_unwind(panic);
         }
     }
@@ -36,9 +65,9 @@ fn every_message_arrives_once_and_in_order() {
 /// Encoded and decoded, every packet arrives as it left: the run is the same to the last nanosecond and byte.
 #[test]
 fn the_codec_changes_nothing() {
-    for seed in 0..100 {
+    for (seed, ends) in (0..100).flat_map(|seed| [(seed, Ends::Apart), (seed, Ends::Cmt)]) {
         let [plain, coded] = [false, true].map(|wire| {
-            let mut case = Case::new(seed, false);
+            let mut case = Case::new(seed, ends);
             (case.world.wire, case.world.keep_log) = (wire, true);
             case.play()
         });
@@ -56,14 +85,21 @@ struct Case {
 }
 
 impl Case {
-    fn new(seed: u64, alike: bool) -> Self {
+    fn new(seed: u64, ends: Ends) -> Self {
         let mut chance = ChaCha8Rng::seed_from_u64(seed);
-        let paths = 1 + below(&mut chance, 3) as usize;
+        let alike = ends == Ends::Alike;
+        let paths = match ends {
+            Ends::Alike | Ends::Apart => 1 + below(&mut chance, 3) as usize,
+            Ends::Cmt => 2 + below(&mut chance, 2) as usize,
+        };
         let config = random_config(&mut chance);
         let weather = (0..paths).map(|_| random_weather(&mut chance)).collect();
         let mut configs = [config.clone(), config];
         if !alike {
             set_apart(&mut configs, &mut chance);
+        }
+        if ends == Ends::Cmt {
+            configs.iter_mut().for_each(|config| set_cmt(config, &mut chance));
         }
         let [a, b] = configs;
         let mut world = World::new([at(0, paths, &a), at(1, paths, &b)], weather, seed);
@@ -107,6 +143,7 @@ impl Case {
             let Some(id) = self.ids[side] else { continue };
             eprintln!("side {side}: {:#?}", self.world.ends[side].paths(id));
             eprintln!("{:?}", self.world.ends[side].statistics(self.world.now, id));
+            eprintln!("{:?}", self.world.ends[side].config());
         }
     }
 
@@ -245,9 +282,9 @@ fn set_apart(configs: &mut [Config; 2], chance: &mut ChaCha8Rng) {
     let first_ssn = if interleaving { 0 } else { configs[0].first_ssn };
     for config in configs {
         let own = random_config(chance);
+        (config.receive_buffer, config.send_buffer) = (own.receive_buffer, own.send_buffer);
         (config.rules, config.pairs, config.fast, config.timeout) =
             (own.rules, own.pairs, own.fast, own.timeout);
-        (config.receive_buffer, config.send_buffer) = (own.receive_buffer, own.send_buffer);
         config.mtu = [576, 1500, 1500, 4000, 9000][below(chance, 5) as usize];
         config.mtu_discovery = below(chance, 6) == 0;
         config.sack_every = 1 + below(chance, 3) as u32;
@@ -260,32 +297,53 @@ fn set_apart(configs: &mut [Config; 2], chance: &mut ChaCha8Rng) {
     }
 }
 
+/// CMT with its mechanisms, routes and windows at random.
+fn set_cmt(config: &mut Config, chance: &mut ChaCha8Rng) {
+    config.rules = Rules::ERAS[below(chance, 4) as usize].1;
+    *config = std::mem::take(config).with_cmt();
+    for (key, choices) in Mechanisms::CHOICES {
+        if below(chance, 3) == 0 {
+            let choice = choices[below(chance, choices.len() as u64) as usize];
+            config.mechanisms.choose(key, choice).expect("a mechanism and its choice");
+        }
+    }
+    let policies = Policies::default();
+    let routes: Vec<_> = policies.route_names().collect();
+    let windows: Vec<_> = policies.window_names().collect();
+    let mut one_of = |names: &[&str]| PolicySpec::named(names[below(chance, names.len() as u64) as usize]);
+    config.new_data = one_of(&["round-robin", "lowest-rtt", "window-share", "ecf", "blest"]);
+    (config.fast, config.timeout) = (one_of(&routes), one_of(&routes));
+    config.window = one_of(&windows);
+    config.pf_max_retrans = [None, Some(0), Some(1)][below(chance, 3) as usize];
+    config.pf_window = [None, Some(2)][below(chance, 2) as usize];
+    config.heartbeat_max_burst = 9;
+}
+
 fn random_config(chance: &mut ChaCha8Rng) -> Config {
-    let (_, mut rules) = Rules::ERAS[below(chance, 4) as usize];
+    let (_, rules) = Rules::ERAS[below(chance, 4) as usize];
     let retransmit = ["same", "alternate", "timeout-alternate"][below(chance, 3) as usize];
     let pairs = if below(chance, 3) == 0 { Pairs::All } else { Pairs::OnePerPeer };
-    if pairs == Pairs::All {
-        // Most pairs have no route here, and by ns-2's rule data would wait for them for ever.
-        rules.confirmation = Confirmation::DataAtOnce;
-    }
     Config {
         rules,
         fast: PolicySpec::named(retransmit),
         timeout: PolicySpec::named(retransmit),
         pairs,
         receive_buffer: [5000, 20_000, 100_000][below(chance, 3) as usize],
-        send_buffer: Some([3000, 100_000][below(chance, 2) as usize]),
-        rto_initial: Duration::from_millis(500),
-        rto_min: Duration::from_millis([10, 200, 500][below(chance, 3) as usize]),
-        rto_max: Duration::from_secs(10),
-        path_max_retrans: [0, 1, 5][below(chance, 3) as usize],
-        association_max_retrans: 100_000,
-        max_init_retransmits: 100_000,
-        heartbeat_interval: Some(Duration::from_secs(1)),
-        mtu: [576, 1500][below(chance, 2) as usize],
         first_tsn: Some(u32::MAX - below(chance, 60) as u32),
         first_ssn: u16::MAX - below(chance, 10) as u16,
         cookie_life: Duration::from_secs(3600),
+        parameters: Parameters {
+            send_buffer: Some([3000, 100_000][below(chance, 2) as usize]),
+            rto_initial: Duration::from_millis(500),
+            rto_min: Duration::from_millis([10, 200, 500][below(chance, 3) as usize]),
+            rto_max: Duration::from_secs(10),
+            path_max_retrans: [0, 1, 5][below(chance, 3) as usize],
+            association_max_retrans: 100_000,
+            max_init_retransmits: 100_000,
+            heartbeat_interval: Some(Duration::from_secs(1)),
+            mtu: [576, 1500][below(chance, 2) as usize],
+            ..Parameters::default()
+        },
         ..Config::default()
     }
 }

@@ -5,7 +5,9 @@ mod support;
 
 use anabranch_proto::rules::Confirmation;
 use anabranch_proto::wire::{Chunk, Packet, Param};
-use anabranch_proto::{Config, Duration, Event, Message, Pairs, PolicySpec, Rules, Ssn, Time, Tsn};
+use anabranch_proto::{
+    Config, Duration, Event, Message, Pairs, Parameters, PolicySpec, Rules, Ssn, Time, Tsn,
+};
 use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -111,11 +113,14 @@ fn begin(chance: &mut ChaCha8Rng, seed: u64, play: &Play) -> World {
         fast: PolicySpec::named(retransmit),
         timeout: PolicySpec::named(retransmit),
         receive_buffer: [5000, 20_000, 100_000][below(chance, 3) as usize],
-        rto_min: Duration::from_millis([10, 300, 1000][below(chance, 3) as usize]),
-        path_max_retrans: [0, 1, 5][below(chance, 3) as usize],
-        heartbeat_interval: Some(Duration::from_secs(1)),
         first_tsn: Some(play.tsn),
         first_ssn: play.ssn,
+        parameters: Parameters {
+            rto_min: Duration::from_millis([10, 300, 1000][below(chance, 3) as usize]),
+            path_max_retrans: [0, 1, 5][below(chance, 3) as usize],
+            heartbeat_interval: Some(Duration::from_secs(1)),
+            ..Parameters::default()
+        },
         ..Config::default()
     };
     let weather = (0..paths).map(|_| random_weather(chance)).collect();

@@ -102,7 +102,8 @@ impl World {
         }
         if asked.address.is_none() {
             asked.apply(&mut config);
-            if config.check().is_err() || self.endpoint.reconfigure(self.now, id, config.clone()).is_err() {
+            if config.check().is_err() || self.endpoint.reconfigure(self.now, id, config.parameters).is_err()
+            {
                 return failed("EINVAL");
             }
         }

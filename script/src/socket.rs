@@ -439,7 +439,9 @@ impl World {
         handle.config = config.clone();
         let listening = handle.what == SocketState::Listening;
         let applied = match id {
-            Some(id) => self.endpoint.reconfigure(self.now, id, config).map_err(|error| error.to_string()),
+            Some(id) => {
+                self.endpoint.reconfigure(self.now, id, config.parameters).map_err(|error| error.to_string())
+            }
             None if listening => self.endpoint.configure(config).map_err(|error| error.to_string()),
             None => Ok(()),
         };

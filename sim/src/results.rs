@@ -281,6 +281,8 @@ pub struct PathResult {
     pub srtt: Option<f64>,
     /// Retransmission timeout, seconds.
     pub rto: f64,
+    /// Copies sent here of chunks in flight on another path.
+    pub reinjected: u64,
     /// Seconds in which new data waited for the peer's window or a full send buffer while the lowest TSN not
     /// acknowledged was last sent on this path. Over all paths they are `blocked.peer_window` + `blocked.send_buffer`.
     pub blocks: f64,

@@ -16,6 +16,7 @@ pub(crate) fn link(name: &str, a: &str, b: &str) -> Link {
         between: [a.to_owned(), b.to_owned()],
         rate: [10_000_000; 2],
         delay: [Duration::from_millis(10); 2],
+        traced: [None, None],
         random_delay: None,
         jitter: [Duration::ZERO; 2],
         reorder: false,

@@ -7,7 +7,12 @@ use anabranch_sim::scenario::{Document, Scenario};
 use anabranch_sim::{RunOptions, run};
 
 fn read(text: &str) -> Scenario {
-    let document = Document::parse("test.toml", text).unwrap_or_else(|error| panic!("{error}"));
+    read_beside("test.toml", text)
+}
+
+/// Files that the text names are sought beside `file`.
+fn read_beside(file: &str, text: &str) -> Scenario {
+    let document = Document::parse(file, text).unwrap_or_else(|error| panic!("{error}"));
     document.scenario("test", &Policies::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -28,7 +33,8 @@ fn every_scenario_is_written_and_read_again() {
         if file.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
-        let scenario = read(&std::fs::read_to_string(&file).expect("the file can be read"));
+        let text = std::fs::read_to_string(&file).expect("the file can be read");
+        let scenario = read_beside(&file.display().to_string(), &text);
         let text = toml(&scenario);
         let again = read(&text);
         assert_eq!(again, scenario.canonical(), "{}", file.display());

@@ -134,6 +134,23 @@ fn a_random_delay_is_the_same_both_ways_and_another_with_another_seed() {
 }
 
 #[test]
+fn a_flow_can_start_at_random() {
+    let text = TEXT.split("[[traffic]]").next().unwrap().to_owned()
+        + "[[flow]]\nname = 'one'\nprotocol = 'udp'\nfrom = 'x'\nto = 'y'\nsend = '972 B'\nrate = '1 Mbit/s'\n\
+           start = { uniform = ['2 s', '4 s'] }\n";
+    let ended = |seed: &str| result_of(&text, &[seed]).ended;
+    let drawn = ["seed=1", "seed=2", "seed=3"].map(ended);
+    assert!(drawn.iter().all(|end| (2.035..=4.066).contains(end)), "{drawn:?}");
+    assert!(drawn[0] != drawn[1] && drawn[1] != drawn[2]);
+    assert_eq!(ended("seed=1"), drawn[0]);
+    let refused = match read(&text, &["flow.one.start={ uniform = ['4 s', '2 s'] }"]) {
+        Err(error) => error.render(false),
+        Ok(_) => panic!("its ends are exchanged"),
+    };
+    assert!(refused.contains("the ends of this range are exchanged"), "{refused}");
+}
+
+#[test]
 fn a_udp_flow_can_pause() {
     let flow = "[[flow]]\nname = 'talk'\nprotocol = 'udp'\nfrom = 'x'\nto = 'y'\nrate = '80 kbit/s'\nmessage_size = '100 B'\n";
     let talk = |edits: &[&str]| result_of(&(TEXT.to_owned() + flow), edits).flows.remove(0);

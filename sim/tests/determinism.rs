@@ -129,13 +129,12 @@ fn the_start_decides_nothing() {
     let shift = Duration::from_secs(1_000_000);
     for scenario in scenarios::all() {
         let mut later = scenario.clone();
-        let shifted = |start: &mut Start| match start {
+        later.flows.iter_mut().for_each(|flow| flow.start += shift);
+        later.changes.iter_mut().for_each(|change| change.at += shift);
+        later.traffic.iter_mut().for_each(|traffic| match &mut traffic.start {
             Start::At(start) => *start += shift,
             Start::Uniform(range) => range.iter_mut().for_each(|end| *end += shift),
-        };
-        later.flows.iter_mut().for_each(|flow| shifted(&mut flow.start));
-        later.changes.iter_mut().for_each(|change| change.at += shift);
-        later.traffic.iter_mut().for_each(|traffic| shifted(&mut traffic.start));
+        });
         later.stop = later.stop.map(|stop| stop + shift);
         later.measure = later.measure.map(|measure| measure.map(|time| time + shift));
         let (plain, mut late) = (unshifted(&scenario), observed(&later, shift, false));

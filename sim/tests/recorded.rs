@@ -44,7 +44,8 @@ fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
 
 fn result(file: &Path, name: &str) -> Value {
     let text = fs::read_to_string(file).expect("a scenario");
-    let document = Document::parse(name, &text).unwrap_or_else(|e| panic!("{}", e.render(false)));
+    let document =
+        Document::parse(&file.display().to_string(), &text).unwrap_or_else(|e| panic!("{}", e.render(false)));
     let scenario =
         document.scenario(name, &Policies::default()).unwrap_or_else(|e| panic!("{}", e.render(false)));
     let result = run(&scenario, RunOptions::default()).unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_proto::wire::{Address, Ecn, Packet};
 use anabranch_proto::{
-    AssociationId, Config, Endpoint, Event, Incoming, LocalAddress, Message, Output, Policies, Time,
+    AssociationId, Config, Parameters, Endpoint, Event, Incoming, LocalAddress, Message, Output, Policies, Time,
 };
 use bytes::{Bytes, BytesMut};
 
@@ -119,10 +119,6 @@ fn address(side: usize) -> Address {
 fn endpoint(side: usize, packet: u32) -> Endpoint {
     let config = Config {
         addresses: vec![LocalAddress { address: address(side), prefix: 24 }],
-        port: PORT,
-        mtu: 20 + packet,
-        send_buffer: Some(SEND_BUFFER),
-        ..Config::default()
-    };
+        port: PORT, parameters: Parameters { mtu: 20 + packet, send_buffer: Some(SEND_BUFFER), ..Parameters::default() }, ..Config::default() };
     Endpoint::new(config, Policies::default(), [side as u8; 32]).expect("a usable configuration")
 }

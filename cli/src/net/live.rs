@@ -4,19 +4,25 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
-use anabranch_net::{Association, PathId};
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use anabranch_net::{Association, PathId, PathReport};
+use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::paths::{name, state};
+use super::paths::{name, share, state};
+use crate::output::{note, on_terminal};
 
 /// How often it is drawn anew.
 const EVERY: Duration = Duration::from_millis(250);
+/// How often lines are printed where nothing can be drawn.
+const LINES: Duration = Duration::from_secs(1);
 
+/// A transfer as it is shown on standard error: drawn on a terminal, else in lines.
 pub(super) struct Live {
     all: MultiProgress,
     bar: ProgressBar,
     paths: BTreeMap<PathId, Line>,
     begun: Instant,
+    /// Whether lines are printed.
+    lines: bool,
 }
 
 /// One path: what was delivered by it when it was last looked at.
@@ -27,15 +33,19 @@ struct Line {
 }
 
 impl Live {
-    /// Nothing of `bytes` is sent yet; drawn only if it is `shown` and standard error is a terminal.
-    pub(super) fn new(bytes: u64, shown: bool) -> Live {
+    /// Nothing of `bytes`, where they are known, is sent yet; hidden unless it is `shown`.
+    pub(super) fn new(bytes: Option<u64>, shown: bool) -> Live {
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let all = MultiProgress::with_draw_target(target);
-        let bar = all.add(ProgressBar::new(bytes));
+        let bar = match bytes {
+            Some(bytes) => all.add(ProgressBar::new(bytes)),
+            None => ProgressBar::hidden(),
+        };
         let style =
             ProgressStyle::with_template("{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, left {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Live { all, bar, paths: BTreeMap::new(), begun: Instant::now() }
+        let lines = shown && !on_terminal();
+        Live { all, bar, paths: BTreeMap::new(), begun: Instant::now(), lines }
     }
 
     pub(super) fn bar(&self) -> ProgressBar {
@@ -45,13 +55,13 @@ impl Live {
     /// Draws the paths of the association again and again.
     pub(super) async fn watch(&mut self, association: &Association) -> Infallible {
         loop {
-            tokio::time::sleep(EVERY).await;
-            self.look(association);
+            tokio::time::sleep(if self.lines { LINES } else { EVERY }).await;
+            self.look(&association.paths());
         }
     }
 
-    fn look(&mut self, association: &Association) {
-        for path in association.paths() {
+    fn look(&mut self, paths: &[PathReport]) {
+        for path in paths {
             let line = self.paths.entry(path.id).or_insert_with(|| {
                 let bar = self.all.add(ProgressBar::new_spinner());
                 let style = ProgressStyle::with_template("  {msg}");
@@ -62,9 +72,11 @@ impl Live {
             let now = Instant::now();
             let rate = mbit(path.delivered - line.delivered, now - line.at);
             (line.delivered, line.at) = (path.delivered, now);
-            let srtt = path.srtt.map_or(0.0, |srtt| srtt.as_secs_f64() * 1e3);
-            let (name, state) = (name(&path), state(&path));
-            line.bar.set_message(format!("{name}: {state}, {rate:.2} Mbit/s, round trip {srtt:.1} ms"));
+            let said = said(path, share(path, paths), rate);
+            if self.lines {
+                note(format!("{:7.2} s  {said}", self.begun.elapsed().as_secs_f64()));
+            }
+            line.bar.set_message(said);
             line.bar.tick();
         }
     }
@@ -72,6 +84,14 @@ impl Live {
     pub(super) fn finish(&self) {
         let _ = self.all.clear();
     }
+}
+
+/// A path in a line.
+fn said(path: &PathReport, share: f64, rate: f64) -> String {
+    let (name, state, bytes) = (name(path), state(path), HumanBytes(path.delivered));
+    let srtt =
+        path.srtt.map_or(String::new(), |srtt| format!(", round trip {:.1} ms", srtt.as_secs_f64() * 1e3));
+    format!("{name}: {state}, {bytes} ({:.0} %), {rate:.2} Mbit/s{srtt}", share * 100.0)
 }
 
 /// Mbit/s of so many bytes in this time; none in no time.

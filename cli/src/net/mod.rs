@@ -13,6 +13,7 @@ pub(crate) mod send;
 pub(crate) mod serve;
 mod setup;
 
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -46,6 +47,10 @@ pub(crate) struct Transport {
     /// The route of retransmissions (`anabranch policies`): short for --set retransmit=POLICY
     #[arg(long, value_name = "POLICY")]
     retransmit: Option<String>,
+    /// Send new data on all active paths at once (concurrent multipath transfer): short for --set cmt=true. The other
+    /// end need not know of it
+    #[arg(long)]
+    cmt: bool,
     /// Authenticate with the shared key in this file (RFC 4895); both ends need it
     #[arg(long, value_name = "FILE")]
     key: Option<PathBuf>,
@@ -58,8 +63,9 @@ impl Transport {
     /// The protocol's parameters; or the exit status of what was wrong.
     fn config(&self) -> Result<Config, u8> {
         let route = self.retransmit.iter().map(|policy| format!("retransmit={policy}"));
-        let search = ["mtu_discovery=true", "rehome=true"].map(str::to_owned).into_iter();
-        let settings: Vec<String> = search.chain(self.set.iter().cloned()).chain(route).collect();
+        let own = ["mtu_discovery=true", "rehome=true"].into_iter().chain(self.cmt.then_some("cmt=true"));
+        let settings: Vec<String> =
+            own.map(str::to_owned).chain(self.set.iter().cloned()).chain(route).collect();
         let mut config = protocol("--set", &settings).map_err(|error| refuse_scenario(&error))?;
         if let Some(file) = &self.key {
             config.shared_key = Some(shared_key(file)?);
@@ -124,8 +130,15 @@ impl Interrupts {
 async fn end(association: &Association, interrupts: &mut Interrupts) {
     tokio::select! {
         _ = association.close() => {}
+        never = read_away(association) => match never {},
         _ = interrupts.next() => association.abort(),
     }
+}
+
+/// Takes what the peer had under way: it does not agree to the end before that has found room here.
+async fn read_away(association: &Association) -> Infallible {
+    while let Ok(Some(_)) = association.recv().await {}
+    std::future::pending().await
 }
 
 /// The last packet leaves before the process does.

@@ -31,7 +31,18 @@ pub(super) fn state(path: &PathReport) -> &'static str {
     }
 }
 
-pub(super) fn json(path: &PathReport) -> Value {
+/// A path's part of what all of them have delivered, 0 to 1.
+pub(super) fn share(path: &PathReport, all: &[PathReport]) -> f64 {
+    let total: u64 = all.iter().map(|path| path.delivered).sum();
+    path.delivered as f64 / total.max(1) as f64
+}
+
+/// Every path, with its share.
+pub(super) fn json(paths: &[PathReport]) -> Value {
+    paths.iter().map(|path| one_as_json(path, share(path, paths))).collect()
+}
+
+fn one_as_json(path: &PathReport, share: f64) -> Value {
     let (device, refused) = match &path.device {
         Device::Any => (None, None),
         Device::Bound(name) => (Some(name), None),
@@ -45,6 +56,7 @@ pub(super) fn json(path: &PathReport) -> Value {
         "device": device,
         "device_refused": refused,
         "delivered": path.delivered,
+        "share": share,
         "lost": path.lost,
         "errors": path.errors,
         "srtt": path.srtt.map(|srtt| srtt.as_secs_f64()),
@@ -69,7 +81,7 @@ pub(super) fn traffic(traffic: &Traffic) -> Value {
 pub(super) fn table(paths: &[PathReport]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
-    table.set_header(["path", "interface", "state", "delivered", "lost", "round trip"]);
+    table.set_header(["path", "interface", "state", "delivered", "share", "lost", "round trip"]);
     for path in paths {
         let device = match &path.device {
             Device::Any => "any".to_owned(),
@@ -82,6 +94,7 @@ pub(super) fn table(paths: &[PathReport]) -> String {
             device,
             state(path).to_owned(),
             format!("{} B", path.delivered),
+            format!("{:.0} %", share(path, paths) * 100.0),
             format!("{} B", path.lost),
             srtt,
         ];

@@ -8,6 +8,7 @@ use anabranch_net::{Association, Endpoint};
 use anabranch_sim::scenario::rate;
 use tokio::task::JoinSet;
 
+use super::live::Live;
 use super::perf_report::{Run, report};
 use super::record::{Carried, Changes, Intervals};
 use super::setup::{Client, waiting};
@@ -44,6 +45,10 @@ pub(crate) struct Arguments {
     /// Print a line per interval, in seconds or with a unit; --json always includes intervals
     #[arg(long, value_name = "TIME", value_parser = waiting)]
     interval: Option<Duration>,
+    /// Show each path's state, bytes and share, rate and round-trip time while this end sends (of the first association);
+    /// a line a second where standard error is no terminal
+    #[arg(long)]
+    progress: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -52,9 +57,11 @@ Examples:
   anabranch perf --to 192.0.2.1,198.51.100.1 --seconds 5 --streams 4 --json
   anabranch perf --to 192.0.2.1 --both --rate '2 Mbit/s' --message-size 200 --interval 1
   anabranch perf --to 192.0.2.1 --reverse --parallel 4
+  anabranch perf --to 192.0.2.1,198.51.100.1 --cmt --progress
 
 Delays are from handing a message to the association until it is read at the other end. The clocks of the two hosts
 are compared before, which leaves an error that is printed; jitter, the difference of successive delays, needs no clock.
+With --cmt this end sends on all paths; the listener does on the way back if it was started with --cmt as well.
 CPU seconds are those of the two processes, for a gigabyte of user data. Ctrl-C prints what was measured until then.
 
 Exit status: 0 done, 2 the input was wrong, 130 interrupted, 143 ended by SIGTERM, 1 anything else.";
@@ -102,6 +109,7 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
     let (plan, begun) = (arguments.plan(), Instant::now());
     let mut intervals = Intervals::new(arguments.interval.unwrap_or(Duration::from_secs(1)), begun);
     let mut changes = Changes::new(begun);
+    let mut live = Live::new(None, arguments.progress);
     let told = |line: &str| {
         if arguments.interval.is_some() && !arguments.client.json {
             print(line);
@@ -111,11 +119,13 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
         measured = measure_all(streams, plan) => measured.map_err(fail),
         never = intervals.watch(|| carried(streams), told) => match never {},
         never = changes.watch(&streams[0].association) => match never {},
+        never = live.watch(&streams[0].association) => match never {},
         signal = interrupts.next() => {
             fail("interrupted");
             Err(signal)
         }
     };
+    live.finish();
     // The last interval is shorter.
     told(&intervals.close(&carried(streams)));
     let run = Run { streams, intervals: intervals.list, changes: changes.list, complete: ended.is_ok() };

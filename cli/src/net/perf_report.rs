@@ -102,7 +102,7 @@ fn as_json(arguments: &Arguments, run: &Run, each: &[[Option<Part>; 2]], total: 
         "offered_rate": arguments.rate,
         "parallel": arguments.parallel,
         "streams": arguments.streams,
-        "paths": first.association.paths().iter().map(paths::json).collect::<Vec<_>>(),
+        "paths": paths::json(&first.association.paths()),
         "traffic": paths::traffic(&first.endpoint.traffic()),
     });
     if let Value::Object(rest) = rest {

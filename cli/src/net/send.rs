@@ -22,7 +22,8 @@ pub(crate) struct Arguments {
     file: PathBuf,
     #[command(flatten)]
     client: Client,
-    /// Show the rate and state of each path during the transfer
+    /// Show each path's state, bytes and share, rate and round-trip time during the transfer; a line a second where
+    /// standard error is no terminal
     #[arg(long)]
     progress: bool,
     /// The length of the intervals in --json, in seconds or with a unit
@@ -34,6 +35,7 @@ const EXAMPLES: &str = "\
 Examples:
   anabranch send video.mkv --to 192.0.2.1
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --progress
+  anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --cmt --progress
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --from 192.0.2.7,198.51.100.7 --retransmit alternate
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --set path_max_retrans=2 --set pf_max_retrans=0 --json
 
@@ -71,7 +73,7 @@ async fn transfer(
     interrupts: &mut Interrupts,
 ) -> u8 {
     let begun = Instant::now();
-    let mut live = Live::new(size, arguments.progress);
+    let mut live = Live::new(Some(size), arguments.progress);
     let bar = live.bar();
     let told = |given, _| bar.set_position(given);
     let mut intervals = Intervals::new(arguments.interval, begun);
@@ -150,7 +152,7 @@ fn report(
             "sha256": sent,
             "intervals": told.intervals,
             "events": told.changes,
-            "paths": reports.iter().map(paths::json).collect::<Vec<_>>(),
+            "paths": paths::json(&reports),
             "traffic": paths::traffic(&endpoint.traffic()),
         }));
         return if status == DONE { printed } else { status };

@@ -443,6 +443,7 @@ const REASONS: &[(&str, Why)] = &[
     ("missing", Why::Missing),
     ("timeout", Why::Timeout),
     ("window-probe", Why::WindowProbe),
+    ("reinjected", Why::Reinjected),
 ];
 
 fn reasons(at: &At<'_>) -> Result<Vec<Why>> {

@@ -14,7 +14,7 @@ use anabranch_sim::scenario::keys::{Default, Key};
 impl Measure {
     /// Whether it needs the run's records, not only its result.
     pub(super) fn needs_records(&self) -> bool {
-        !matches!(self.of, MeasureSource::Result(_))
+        !matches!(self.of, MeasureSource::Result { .. })
     }
 
     /// Its value in a run; `None` if it has none there. `moments` are those of the paper's marks. The error
@@ -27,7 +27,11 @@ impl Measure {
     ) -> std::result::Result<Option<f64>, String> {
         let seconds = |moment: Moment| moment.at.as_nanos() as f64 / 1e9;
         Ok(match &self.of {
-            MeasureSource::Result(path) => entry(result, path)?.as_f64(),
+            MeasureSource::Result { path, per: None } => entry(result, path)?.as_f64(),
+            MeasureSource::Result { path, per: Some(per) } => {
+                let (value, per) = (entry(result, path)?.as_f64(), entry(result, per)?.as_f64());
+                value.zip(per.filter(|per| *per != 0.0)).map(|(value, per)| value / per)
+            }
             MeasureSource::Time { mark, since } => moments[*mark].and_then(|moment| match since {
                 None => Some(seconds(moment)),
                 // Whole nanoseconds first: the difference of two times must not depend on when they are.
@@ -73,6 +77,7 @@ pub(super) struct MeasureDraft {
     name: String,
     unit: Option<Unit>,
     result: Option<String>,
+    per: Option<String>,
     mark: Option<usize>,
     since: Option<usize>,
     quantity: Option<Quantity>,
@@ -99,6 +104,13 @@ pub(super) const KEYS: &[Key<Draft<MeasureDraft>>] = &[
         default: Default::Text("not an entry of the result"),
         doc: "An entry of what `anabranch run --json` prints for the run (`flows.transfer.completion`, `links.primary a>b.dropped`, `stations.a0 air.drops.queue`), or of what a model gives.",
         read: |draft, at| at.string().map(|path| draft.of.result = Some(path.to_owned())),
+    },
+    Key {
+        name: "per",
+        takes: "keys, with dots between",
+        default: Default::Text("nothing"),
+        doc: "Another entry of the same run's result, by which `result` is divided: the goodput of one flow per that of another.",
+        read: |draft, at| at.string().map(|path| draft.of.per = Some(path.to_owned())),
     },
     Key {
         name: "unit",
@@ -197,11 +209,11 @@ pub(super) fn measure(at: &At<'_>, marks: &[String]) -> Result<Measure> {
         return Err(at.error("a measure is one of `result`, `time`, `quantity` and `count`"));
     }
     belongs(at, "since", "time")?;
-    belongs(at, "unit", "result")?;
+    ["unit", "per"].into_iter().try_for_each(|key| belongs(at, key, "result"))?;
     ["at", "extreme", "flow", "path"].into_iter().try_for_each(|key| belongs(at, key, "quantity"))?;
     let between = [of.from, of.to];
     let (unit, of) = match (of.result, of.mark, of.quantity, of.count) {
-        (Some(path), ..) => (of.unit.unwrap_or(Unit::Count), MeasureSource::Result(path)),
+        (Some(path), ..) => (of.unit.unwrap_or(Unit::Count), MeasureSource::Result { path, per: of.per }),
         (_, Some(mark), ..) => (Unit::Seconds, MeasureSource::Time { mark, since: of.since }),
         (_, _, Some(quantity), _) => {
             let unit_of_quantity = quantity.unit();

@@ -125,8 +125,13 @@ pub struct Measure {
 /// How a measure comes about. Marks are numbers in the paper's list.
 #[derive(Clone, PartialEq, Debug)]
 pub enum MeasureSource {
-    /// An entry of the run's result, by its keys: `flows.transfer.completion`.
-    Result(String),
+    /// An entry of the run's result.
+    Result {
+        /// Its keys: `flows.transfer.completion`.
+        path: String,
+        /// Another entry, which divides it.
+        per: Option<String>,
+    },
     /// The time of a mark, since another or since the beginning of the run.
     Time {
         /// The mark.

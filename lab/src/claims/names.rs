@@ -17,7 +17,7 @@ impl Paper {
         let mut marks = BTreeSet::new();
         let key = format!("measure.{}", measure.name);
         let mut names = match &measure.of {
-            MeasureSource::Result(_) => Vec::new(),
+            MeasureSource::Result { .. } => Vec::new(),
             MeasureSource::Time { mark, since } => {
                 marks.extend([Some(*mark), *since].into_iter().flatten());
                 Vec::new()

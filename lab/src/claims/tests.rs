@@ -94,6 +94,20 @@ fn after_is_after_and_without_it_never_comes() {
 }
 
 #[test]
+fn an_entry_can_be_divided_by_another() {
+    let result = serde_json::json!({ "flows": [{ "name": "a", "goodput": 6.0 }, { "name": "b", "goodput": 4.0 },
+                                               { "name": "c", "goodput": 0.0 }] });
+    let value = |per: &str| {
+        let per = Some(format!("flows.{per}.goodput"));
+        let of = MeasureSource::Result { path: "flows.a.goodput".to_owned(), per };
+        Measure { name: String::new(), unit: Unit::Count, of }.value(&result, &recording(), &[])
+    };
+    assert_eq!(value("b"), Ok(Some(1.5)));
+    assert_eq!(value("c"), Ok(None), "nothing is divided by zero");
+    assert_eq!(value("d"), Err("d".to_owned()));
+}
+
+#[test]
 fn quantities_are_read_at_marks_and_between_them() {
     let below = |level| Event::Passes { quantity: peer_window(), level, above: false };
     let marks = [mark(drops()), mark(below(2500)), mark(below(500))];

@@ -160,12 +160,15 @@ impl FlowRecord {
                 self.acked.push(at, number);
             }
             Detail::Blocked(by) => self.blocked(at, *by),
-            Detail::Acked { .. } | Detail::Marked { .. } | Detail::Timeout => {}
+            Detail::Acked { .. } | Detail::Marked { .. } | Detail::Timeout | Detail::Received { .. } => {}
         }
     }
 
     /// Once there are `CHUNKS` changes, states that lasted less than a growing bound are merged into the one before.
     fn blocked(&mut self, at: u64, by: Option<Blocked>) {
+        if self.blocked.last().is_some_and(|(_, last)| *last == by) {
+            return;
+        }
         self.blocked.push((at, by));
         let mut shortest = 1_000_000;
         while self.blocked.len() >= CHUNKS {
@@ -215,6 +218,7 @@ fn reason(why: Why) -> &'static str {
         Why::Missing => "fast retransmission",
         Why::Timeout => "retransmission after timeout",
         Why::WindowProbe => "window probe",
+        Why::Reinjected => "reinjection",
     }
 }
 

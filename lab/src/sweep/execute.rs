@@ -4,7 +4,10 @@
 //! decided only over its seeds from the first without a gap, so that the answer is the same on any number of
 //! threads; the few runs that were handed out beyond it are kept and not counted.
 
-use std::ops::ControlFlow;
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ops::{ControlFlow, Range};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +15,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anabranch_sim::RunOptions;
 use anabranch_sim::scenario::Scenario;
 
-use super::journal::{Journal, Kept};
+use super::journal::{FinishedRun, Journal};
 use super::{Cell, LEAST_SEEDS, Sweep, SweepError, tables};
 use crate::entry::entry;
 use crate::statistics::Moments;
@@ -31,14 +34,21 @@ pub struct Executed {
     pub(super) cells: Vec<Runs>,
     /// Runs that are finished.
     pub done: u64,
-    /// Runs that the sweep has in all.
+    /// Runs that the sweep, or this shard of it, has in all.
     pub all: u64,
+    /// Whether a shard was run, which has no tables.
+    shard: bool,
 }
 
 impl Executed {
-    /// Whether the sweep is complete, and its tables are written.
+    /// How many of the runs that count have failed.
+    pub fn failed(&self) -> usize {
+        self.cells.iter().map(|cell| cell.failed().count()).sum()
+    }
+
+    /// Whether no run is missing. The tables are written then, unless this is a shard.
     pub fn is_complete(&self) -> bool {
-        self.cells.iter().all(|cell| cell.enough.is_some())
+        self.done == self.all
     }
 }
 
@@ -47,10 +57,14 @@ impl Executed {
 pub(super) struct Runs {
     /// By seed; `None`: not finished.
     runs: Vec<Option<Box<[f64]>>>,
+    /// By seed, why it failed: all its values are not a number.
+    failed: BTreeMap<u64, String>,
     /// Finished ones from the first seed without a gap, and the moments of the measures over them.
     gapless: u64,
     moments: Vec<Moments>,
-    /// Finished ones in all.
+    /// Runs that are wanted here: all seeds, or those of the shard.
+    own: u64,
+    /// Finished ones among them.
     finished: u64,
     /// The next seed to hand out.
     next: u64,
@@ -59,13 +73,28 @@ pub(super) struct Runs {
 }
 
 impl Runs {
+    fn new(sweep: &Sweep, cell: usize) -> Runs {
+        let own = match sweep.shard {
+            None => sweep.seeds,
+            Some(_) => (0..sweep.seeds).filter(|n| sweep.has(cell, *n)).count() as u64,
+        };
+        Runs { own, ..Runs::default() }
+    }
+
     /// By seed, the values by measure of the runs that count.
     pub(super) fn counted(&self) -> impl Iterator<Item = &[f64]> {
         self.runs.iter().flatten().take(self.enough.unwrap_or(0) as usize).map(|values| &**values)
     }
 
+    /// The runs that count and failed, and why.
+    pub(super) fn failed(&self) -> impl Iterator<Item = (u64, &str)> {
+        self.failed.range(..self.enough.unwrap_or(0)).map(|(n, why)| (*n, why.as_str()))
+    }
+
     /// A run is finished; `Err` if another result of it is known.
-    fn finish(&mut self, sweep: &Sweep, n: u64, values: Box<[f64]>) -> Result<(), String> {
+    fn finish(&mut self, sweep: &Sweep, run: FinishedRun) -> Result<(), String> {
+        let FinishedRun { cell, n, values, failed } = run;
+        let own = n < sweep.seeds && sweep.has(cell, n);
         let place = n as usize;
         if self.runs.len() <= place {
             self.runs.resize(place + 1, None);
@@ -75,7 +104,8 @@ impl Runs {
             Some(_) => return Err("this run has two results".to_owned()),
             None => self.runs[place] = Some(values),
         }
-        self.finished += 1;
+        self.finished += u64::from(own);
+        self.failed.extend(failed.map(|why| (n, why)));
         self.moments.resize(sweep.measures.len(), Moments::default());
         while let Some(Some(values)) = self.runs.get(self.gapless as usize) {
             let known = self.moments.iter_mut().zip(values).filter(|(_, value)| !value.is_nan());
@@ -111,15 +141,7 @@ pub fn execute(
     threads: Option<usize>,
     watch: &Watch<'_>,
 ) -> Result<Executed, SweepError> {
-    let mut cells: Vec<Runs> = (0..sweep.cells()).map(|_| Runs::default()).collect();
-    let journal = Journal::open(sweep, directory, |kept| {
-        let belongs = kept.values.len() == sweep.measures.len() && kept.n < super::MOST_RUNS;
-        match cells.get_mut(kept.cell) {
-            Some(cell) if belongs => cell.finish(sweep, kept.n, kept.values),
-            _ => Err("no such run".to_owned()),
-        }
-    })?;
-    let state = Mutex::new(State { cells, journal, first: 0, failed: None });
+    let state = Mutex::new(State::open(sweep, directory)?);
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let crew = Crew { sweep, watch, state };
     crew.tell();
@@ -132,12 +154,104 @@ pub fn execute(
     if let Some(failed) = state.failed.take() {
         return Err(failed);
     }
-    let (done, all) = state.count(sweep);
-    let executed = Executed { cells: state.cells, done, all };
-    if executed.is_complete() {
-        tables::write(sweep, &executed, &mut state.journal)?;
+    state.conclude(sweep)
+}
+
+/// Adds `runs` to what `directory` has of the sweep, and writes the tables when nothing is missing.
+pub fn add(sweep: &Sweep, directory: &Path, runs: Vec<FinishedRun>) -> Result<Executed, SweepError> {
+    let mut state = State::open(sweep, directory)?;
+    for run in runs {
+        state.add(sweep, run)?;
     }
-    Ok(executed)
+    state.conclude(sweep)
+}
+
+/// The finished runs in `directory`, by cell and then by seed; of cells that have enough seeds those that count.
+pub fn finished_runs(sweep: &Sweep, directory: &Path) -> Result<Vec<FinishedRun>, SweepError> {
+    let state = State::open(sweep, directory)?;
+    let mut all = Vec::new();
+    for (cell, of) in state.cells.into_iter().enumerate() {
+        let most = of.enough.unwrap_or(sweep.seeds);
+        let runs = (0..most).zip(of.runs);
+        all.extend(runs.filter_map(|(n, values)| {
+            Some(FinishedRun { cell, n, values: values?, failed: of.failed.get(&n).cloned() })
+        }));
+    }
+    Ok(all)
+}
+
+impl Sweep {
+    /// Runs these seeds, counted from 0, of cell number `cell` one after the other. `Ok(None)` if `stop` ended them.
+    pub fn runs_of(
+        &self,
+        cell: usize,
+        seeds: Range<u64>,
+        stop: &AtomicBool,
+    ) -> Result<Option<Vec<FinishedRun>>, SweepError> {
+        let made = self.cell(cell)?;
+        Ok(seeds.map(|n| self.run(&made, cell, n, stop)).collect())
+    }
+
+    /// One run; `None` if it was ended. A run that fails, or panics where panics unwind, is kept as failed.
+    fn run(&self, cell: &Cell, number: usize, n: u64, stop: &AtomicBool) -> Option<FinishedRun> {
+        let scenario = Scenario { seed: self.seed(n), ..cell.scenario.clone() };
+        let mut ask = |_| match stop.load(Ordering::Relaxed) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        };
+        let policies = self.policies.clone();
+        let options = RunOptions { policies, progress: Some(&mut ask), ..RunOptions::default() };
+        let ended = catch_unwind(AssertUnwindSafe(|| cell.result(&scenario, options)));
+        let ended = ended.unwrap_or_else(|panic| Err(SweepError::Run(panic_message(panic.as_ref()))));
+        let finished = |values, failed| FinishedRun { cell: number, n, values, failed };
+        match ended {
+            Ok(result) => result.map(|result| finished(self.measured(&result), None)),
+            Err(error) => {
+                let none = vec![f64::NAN; self.measures.len()].into();
+                Some(finished(none, Some(error.to_string())))
+            }
+        }
+    }
+
+    /// The measures of a result.
+    fn measured(&self, result: &serde_json::Value) -> Box<[f64]> {
+        let value = |name: &str| match entry(result, name) {
+            Ok(serde_json::Value::Bool(holds)) => f64::from(u8::from(*holds)),
+            Ok(value) => value.as_f64().unwrap_or(f64::NAN),
+            Err(_) => f64::NAN,
+        };
+        self.measures.iter().map(|measure| value(&measure.entry)).collect()
+    }
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("the run panicked").to_owned()
+}
+
+/// Decides, over runs that finish in any order, how many seeds each cell needs. Nothing is written.
+pub struct Judge {
+    cells: Vec<Runs>,
+}
+
+impl Judge {
+    /// Of a sweep of which nothing is finished.
+    pub fn new(sweep: &Sweep) -> Judge {
+        Judge { cells: (0..sweep.cells()).map(|cell| Runs::new(sweep, cell)).collect() }
+    }
+
+    /// A run is finished; `Err` if it does not belong to the sweep or has another result already.
+    pub fn finish(&mut self, sweep: &Sweep, run: FinishedRun) -> Result<(), String> {
+        match run.belongs(sweep) {
+            true => self.cells[run.cell].finish(sweep, run),
+            false => Err("no such run".to_owned()),
+        }
+    }
+
+    /// How many seeds of cell number `cell` count, once that is known.
+    pub fn enough(&self, cell: usize) -> Option<u64> {
+        self.cells.get(cell)?.enough
+    }
 }
 
 struct Crew<'a> {
@@ -163,9 +277,10 @@ impl Crew<'_> {
         let mut current: Option<(usize, Cell)> = None;
         while !self.watch.stop.load(Ordering::Relaxed) {
             let Some((number, n)) = self.lock().hand_out(self.sweep) else { return };
-            let done = self.cell(&mut current, number).and_then(|cell| self.run(cell, n));
+            let done =
+                self.cell(&mut current, number).map(|cell| self.sweep.run(cell, number, n, self.watch.stop));
             match done {
-                Ok(Some(values)) => self.finish(Kept { cell: number, n, values }),
+                Ok(Some(run)) => self.finish(run),
                 Ok(None) => return,
                 Err(error) => return self.lock().fail(error),
             }
@@ -186,43 +301,54 @@ impl Crew<'_> {
         Ok(&current.insert((number, cell)).1)
     }
 
-    /// The measures of one run; `None` if it was ended.
-    fn run(&self, cell: &Cell, n: u64) -> Result<Option<Box<[f64]>>, SweepError> {
-        let scenario = Scenario { seed: self.sweep.seed(n), ..cell.scenario.clone() };
-        let mut ask = |_| match self.watch.stop.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        };
-        let options = RunOptions { progress: Some(&mut ask), ..RunOptions::default() };
-        let Some(result) = cell.result(&scenario, options)? else { return Ok(None) };
-        let value = |name: &str| match entry(&result, name) {
-            Ok(serde_json::Value::Bool(holds)) => f64::from(u8::from(*holds)),
-            Ok(value) => value.as_f64().unwrap_or(f64::NAN),
-            Err(_) => f64::NAN,
-        };
-        Ok(Some(self.sweep.measures.iter().map(|measure| value(&measure.entry)).collect()))
-    }
-
-    fn finish(&self, run: Kept) {
+    fn finish(&self, run: FinishedRun) {
         let mut state = self.lock();
-        if let Err(error) = state.journal.append(&run) {
+        if let Err(error) = state.add(self.sweep, run) {
             return state.fail(error);
-        }
-        let Kept { cell, n, values } = run;
-        if let Err(why) = state.cells[cell].finish(self.sweep, n, values) {
-            return state.fail(SweepError::Run(why));
         }
         drop(state);
         self.tell();
     }
 
     fn tell(&self) {
-        let (done, all) = self.lock().count(self.sweep);
+        let (done, all) = self.lock().count();
         (self.watch.progress)(done, all);
     }
 }
 
 impl State {
+    /// What `directory` has of the sweep.
+    fn open(sweep: &Sweep, directory: &Path) -> Result<State, SweepError> {
+        let mut cells: Vec<Runs> = (0..sweep.cells()).map(|cell| Runs::new(sweep, cell)).collect();
+        let journal = Journal::open(sweep, directory, |run| match run.belongs(sweep) {
+            true => cells[run.cell].finish(sweep, run),
+            false => Err("no such run".to_owned()),
+        })?;
+        Ok(State { cells, journal, first: 0, failed: None })
+    }
+
+    /// Keeps a run that is finished.
+    fn add(&mut self, sweep: &Sweep, run: FinishedRun) -> Result<(), SweepError> {
+        if !run.belongs(sweep) {
+            return Err(SweepError::Run("no such run".to_owned()));
+        }
+        let known = self.cells[run.cell].runs.get(run.n as usize).is_some_and(Option::is_some);
+        if !known {
+            self.journal.append(&run)?;
+        }
+        self.cells[run.cell].finish(sweep, run).map_err(SweepError::Run)
+    }
+
+    /// Writes the tables if nothing is missing and this is no shard.
+    fn conclude(mut self, sweep: &Sweep) -> Result<Executed, SweepError> {
+        let (done, all) = self.count();
+        let executed = Executed { cells: self.cells, done, all, shard: sweep.shard.is_some() };
+        if executed.is_complete() && !executed.shard {
+            tables::write(sweep, &executed, &mut self.journal)?;
+        }
+        Ok(executed)
+    }
+
     /// The next run that nobody has begun.
     fn hand_out(&mut self, sweep: &Sweep) -> Option<(usize, u64)> {
         if self.failed.is_some() {
@@ -232,7 +358,8 @@ impl State {
             while cell.enough.is_none() && cell.next < sweep.seeds {
                 let n = cell.next;
                 cell.next += 1;
-                if cell.runs.get(n as usize).is_none_or(Option::is_none) {
+                let finished = cell.runs.get(n as usize).is_some_and(Option::is_some);
+                if !finished && sweep.has(self.first, n) {
                     return Some((self.first, n));
                 }
             }
@@ -247,10 +374,10 @@ impl State {
     }
 
     /// Finished runs that count, and all that will.
-    fn count(&self, sweep: &Sweep) -> (u64, u64) {
-        let of = |cell: &Runs| match cell.enough {
+    fn count(&self) -> (u64, u64) {
+        let of = |cell: &Runs| match cell.enough.map(|enough| enough.min(cell.own)) {
             Some(enough) => (enough, enough),
-            None => (cell.finished.min(sweep.seeds), sweep.seeds),
+            None => (cell.finished, cell.own),
         };
         self.cells.iter().map(of).fold((0, 0), |sum, cell| (sum.0 + cell.0, sum.1 + cell.1))
     }

@@ -18,16 +18,21 @@ pub(super) struct Journal {
     file: File,
     /// Digests of all tables that were ever written.
     tables: Vec<String>,
+    /// The sweep, as the last line that describes it says.
+    description: Option<String>,
 }
 
-/// A finished run.
+/// A run of a sweep that is over.
 #[derive(Clone, PartialEq, Debug)]
-pub(super) struct Kept {
-    pub(super) cell: usize,
+pub struct FinishedRun {
+    /// The number of its cell.
+    pub cell: usize,
     /// Which of the cell's seeds it had, counted from 0.
-    pub(super) n: u64,
+    pub n: u64,
     /// By measure; not a number where the run has none.
-    pub(super) values: Box<[f64]>,
+    pub values: Box<[f64]>,
+    /// Why it has no result, if it failed.
+    pub failed: Option<String>,
 }
 
 const NAME: &str = "runs.journal";
@@ -41,7 +46,7 @@ impl Journal {
     pub(super) fn open(
         sweep: &Sweep,
         directory: &Path,
-        mut keep: impl FnMut(Kept) -> Result<(), String>,
+        mut keep: impl FnMut(FinishedRun) -> Result<(), String>,
     ) -> Result<Journal, SweepError> {
         let path = directory.join(NAME);
         let failed = |error| SweepError::Output { file: path.clone(), error };
@@ -59,7 +64,8 @@ impl Journal {
             Err(TryLockError::WouldBlock) => return Err(refused("another process is writing this sweep")),
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
-        let mut journal = Journal { directory: directory.to_owned(), file, tables: Vec::new() };
+        let mut journal =
+            Journal { directory: directory.to_owned(), file, tables: Vec::new(), description: None };
         let mut reader = BufReader::new(journal.file.try_clone().map_err(failed)?);
         let (mut line, mut number, mut whole) = (Vec::new(), 0, 0);
         while reader.read_until(b'\n', &mut line).map_err(failed)? > 0 {
@@ -71,7 +77,9 @@ impl Journal {
             let entry = checked(&line).ok_or_else(|| refused(&damaged(number)))?;
             match number {
                 1 => expect(entry, &heading).map_err(|why| refused(&why))?,
-                _ => journal.take(entry, &mut keep).map_err(|()| refused(&damaged(number)))?,
+                _ => journal
+                    .take(entry, sweep.measures.len(), &mut keep)
+                    .map_err(|()| refused(&damaged(number)))?,
             }
             line.clear();
         }
@@ -80,12 +88,48 @@ impl Journal {
         }
         journal.file.set_len(whole).map_err(failed)?;
         journal.check_tables()?;
+        journal.describe(sweep)?;
         Ok(journal)
     }
 
-    fn take(&mut self, entry: &str, keep: &mut impl FnMut(Kept) -> Result<(), String>) -> Result<(), ()> {
+    /// Says which sweep this is, so that [`super::merge`] needs no other file; again when `seeds` or the like change.
+    fn describe(&mut self, sweep: &Sweep) -> Result<(), SweepError> {
+        let description = sweep.description();
+        if self.description.as_ref() == Some(&description) {
+            return Ok(());
+        }
+        self.write(&format!("sweep {description}"))?;
+        self.description = Some(description);
+        Ok(())
+    }
+
+    /// How the journal in `directory` describes its sweep.
+    pub(super) fn description(directory: &Path) -> Result<String, SweepError> {
+        let path = directory.join(NAME);
+        let file = File::open(&path).map_err(|error| SweepError::Input { file: path, error })?;
+        let mut found = None;
+        for line in BufReader::new(file).split(b'\n').map_while(Result::ok) {
+            let entry = checked(&[line, b"\n".to_vec()].concat()).map(str::to_owned);
+            found = entry.and_then(|entry| entry.strip_prefix("sweep ").map(str::to_owned)).or(found);
+        }
+        let why =
+            || format!("`{NAME}` does not describe its sweep; run the sweep in this directory once more");
+        found.ok_or_else(|| SweepError::Directory { directory: directory.to_owned(), why: why() })
+    }
+
+    fn take(
+        &mut self,
+        entry: &str,
+        measures: usize,
+        keep: &mut impl FnMut(FinishedRun) -> Result<(), String>,
+    ) -> Result<(), ()> {
         match entry.split_once(' ') {
             Some(("run", run)) => keep(read_run(run).ok_or(())?).map_err(drop),
+            Some(("failed", run)) => keep(read_failed(run, measures).ok_or(())?).map_err(drop),
+            Some(("sweep", description)) => {
+                self.description = Some(description.to_owned());
+                Ok(())
+            }
             Some(("table", digest)) => {
                 self.tables.push(digest.to_owned());
                 Ok(())
@@ -95,8 +139,12 @@ impl Journal {
     }
 
     /// Keeps a finished run.
-    pub(super) fn append(&mut self, run: &Kept) -> Result<(), SweepError> {
+    pub(super) fn append(&mut self, run: &FinishedRun) -> Result<(), SweepError> {
         use std::fmt::Write;
+        if let Some(why) = &run.failed {
+            let why = serde_json::Value::from(why.as_str());
+            return self.write(&format!("failed {} {} {why}", run.cell, run.n));
+        }
         let mut entry = format!("run {} {}", run.cell, run.n);
         for value in &run.values {
             let _ = match value.is_nan() {
@@ -199,14 +247,21 @@ fn checked(line: &[u8]) -> Option<&str> {
     (digest(entry.as_bytes())[..CHECK] == *check).then_some(entry)
 }
 
-fn read_run(text: &str) -> Option<Kept> {
+fn read_run(text: &str) -> Option<FinishedRun> {
     let mut words = text.split(' ');
     let (cell, n) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
     let value = |word: &str| match word {
         "-" => Some(f64::NAN),
         bits => u64::from_str_radix(bits, 16).ok().map(f64::from_bits),
     };
-    Some(Kept { cell, n, values: words.map(value).collect::<Option<_>>()? })
+    Some(FinishedRun { cell, n, values: words.map(value).collect::<Option<_>>()?, failed: None })
+}
+
+fn read_failed(text: &str, measures: usize) -> Option<FinishedRun> {
+    let mut words = text.splitn(3, ' ');
+    let (cell, n) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+    let failed = Some(serde_json::from_str(words.next()?).ok()?);
+    Some(FinishedRun { cell, n, values: vec![f64::NAN; measures].into(), failed })
 }
 
 fn digest(text: &[u8]) -> String {

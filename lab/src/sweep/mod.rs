@@ -2,12 +2,14 @@
 //!
 //! `read` makes a [`Sweep`] of the file and checks every cell of it before anything runs. `journal` keeps each
 //! finished run in the output directory, so that a sweep that was ended in any way goes on where it was. `execute`
-//! runs what is missing on all cores and decides, in the order of the seeds, when a cell has enough of them. `tables`
+//! runs what is missing on all cores and decides, in the order of the seeds, when a cell has enough of them. `shard`
+//! divides a sweep among processes and merges their runs. `tables`
 //! writes `runs.csv`, `summary.csv` and `summary.json`: their bytes depend on nothing but the sweep.
 
 mod execute;
 mod journal;
 mod read;
+mod shard;
 mod tables;
 
 use std::path::{Path, PathBuf};
@@ -19,8 +21,10 @@ use anabranch_sim::{RunError, RunOptions};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-pub use execute::{Executed, Watch, execute};
+pub use execute::{Executed, Judge, Watch, add, execute, finished_runs};
+pub use journal::FinishedRun;
 pub use read::sections;
+pub use shard::{BadShard, Shard, merge};
 pub use tables::{CellSummary, Measures, summaries, written};
 
 /// A sweep, as its file describes it.
@@ -41,6 +45,10 @@ pub struct Sweep {
     until: Vec<(usize, f64)>,
     /// Which axis is compared: the cells of its later values with the cell of its first, seed by seed.
     compare: Option<usize>,
+    /// The part of the sweep that is run; `None`: all of it.
+    shard: Option<Shard>,
+    /// The policies that the scenario can name.
+    policies: Policies,
 }
 
 /// A key that is varied.
@@ -115,6 +123,46 @@ impl Sweep {
         Ok(sweep)
     }
 
+    /// The sweep that `file` describes over this scenario, whatever its key `scenario` says; all its cells are
+    /// checked. The scenario can name these policies.
+    pub fn over(file: Document, scenario: Document, policies: Policies) -> Result<Sweep, SweepError> {
+        let sweep = Sweep { policies, ..read::over(file, scenario)? };
+        read::check(&sweep)?;
+        Ok(sweep)
+    }
+
+    /// Both documents of the sweep, with their names, texts and edits, as one line of JSON.
+    pub fn description(&self) -> String {
+        let document = |document: &Document| {
+            let edits: Vec<_> = document.edits().map(str::to_owned).collect();
+            (document.file().to_owned(), document.text().to_owned(), edits)
+        };
+        serde_json::json!([document(&self.file), document(&self.scenario)]).to_string()
+    }
+
+    /// The sweep that [`Sweep::description`] has described, whose scenario can name these policies.
+    pub fn described(line: &str, policies: Policies) -> Result<Sweep, SweepError> {
+        let documents: [(String, String, Vec<String>); 2] =
+            serde_json::from_str(line).map_err(|error| SweepError::Run(error.to_string()))?;
+        let [file, scenario] = documents.map(|(name, text, edits)| {
+            let mut document = Document::parse(&name, &text)?;
+            edits.iter().try_for_each(|edit| document.set("set", edit))?;
+            Ok::<_, SweepError>(document)
+        });
+        Sweep::over(file?, scenario?, policies)
+    }
+
+    /// This part of the sweep.
+    #[must_use]
+    pub fn shard(self, shard: Option<Shard>) -> Sweep {
+        Sweep { shard, ..self }
+    }
+
+    /// Whether run number `n` of cell number `cell` is to be run here.
+    fn has(&self, cell: usize, n: u64) -> bool {
+        self.shard.is_none_or(|shard| shard.has(self, cell, n))
+    }
+
     /// Cells of the grid.
     pub fn cells(&self) -> usize {
         self.vary.iter().map(|axis| axis.values.len()).product()
@@ -123,6 +171,11 @@ impl Sweep {
     /// Runs of the sweep, if no cell has enough seeds before.
     pub fn runs(&self) -> u64 {
         self.cells() as u64 * self.seeds
+    }
+
+    /// Whether the measures decide how many seeds are enough (`until`).
+    pub fn judges(&self) -> bool {
+        !self.until.is_empty()
     }
 
     /// By axis: which of its values holds in cell number `cell`.
@@ -140,12 +193,12 @@ impl Sweep {
     }
 
     /// By axis: the value that holds in cell number `cell`, as written.
-    fn varied(&self, cell: usize) -> Vec<&Value> {
+    pub fn varied(&self, cell: usize) -> Vec<&Value> {
         self.place(cell).iter().zip(&self.vary).map(|(value, axis)| &axis.values[*value]).collect()
     }
 
     /// The seed of run number `n` of every cell: the scenario's own and those that follow it.
-    fn seed(&self, n: u64) -> u64 {
+    pub fn seed(&self, n: u64) -> u64 {
         let own = self.scenario.get("seed").and_then(|seed| seed.as_u64());
         own.unwrap_or(Scenario::default().seed).wrapping_add(n)
     }
@@ -157,17 +210,17 @@ impl Sweep {
         for ((key, values), place) in axes.iter().zip(self.place(number)) {
             document.graft(key, &values[place])?;
         }
-        let scenario = document.scenario(&self.name, &Policies::default())?;
+        let scenario = document.scenario(&self.name, &self.policies)?;
         Ok(Cell { document, scenario })
     }
 
     /// What identifies the runs of this sweep: the cells as canonical scenarios, the measures, and the program's version.
     /// How many seeds are wanted is no part of it: a run is the same whoever asks for it.
-    fn identity(&self) -> Result<String, SweepError> {
+    pub fn identity(&self) -> Result<String, SweepError> {
         let mut digest = Sha256::new();
         for number in 0..self.cells() {
             let scenario = self.cell(number)?.scenario;
-            let key = scenario.content_key(env!("CARGO_PKG_VERSION"), &Policies::default());
+            let key = scenario.content_key(env!("CARGO_PKG_VERSION"), &self.policies);
             digest.update(key.map_err(|error| SweepError::Run(error.to_string()))?);
         }
         for measure in &self.measures {
@@ -178,7 +231,7 @@ impl Sweep {
 }
 
 impl Cell {
-    /// The result of the cell with its own seed and these options, as JSON.
+    /// The result of the cell with its own seed and these options, as JSON; `None` if it was interrupted.
     fn result(&self, scenario: &Scenario, options: RunOptions<'_>) -> Result<Option<Value>, SweepError> {
         match anabranch_sim::run(scenario, options) {
             Ok(result) => {

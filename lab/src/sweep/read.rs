@@ -94,24 +94,51 @@ pub(super) fn sweep(file: &Path) -> std::result::Result<Sweep, SweepError> {
     let text =
         std::fs::read_to_string(file).map_err(|error| SweepError::Input { file: file.to_owned(), error })?;
     let document = Document::parse(&file.display().to_string(), &text)?;
-    let root = At::root(&document);
+    let draft = draft(&document)?;
+    let path = file.parent().unwrap_or(Path::new("")).join(&draft.scenario);
+    let scenario = std::fs::read_to_string(&path).map_err(|error| {
+        At::root(&document).error_below("scenario", format!("{}: {error}", path.display()))
+    })?;
+    let scenario = Document::parse(&path.display().to_string(), &scenario)?;
+    Ok(finished(draft, document, scenario))
+}
+
+/// The sweep that `file` describes, over `scenario`.
+pub(super) fn over(file: Document, scenario: Document) -> std::result::Result<Sweep, SweepError> {
+    Ok(finished(draft(&file)?, file, scenario))
+}
+
+fn draft(document: &Document) -> std::result::Result<Draft, SweepError> {
+    let root = At::root(document);
     let mut draft = Draft::default();
     fill(&mut draft, &root, KEYS)?;
-    let path = file.parent().unwrap_or(Path::new("")).join(&draft.scenario);
-    let scenario = std::fs::read_to_string(&path)
-        .map_err(|error| root.error_below("scenario", format!("{}: {error}", path.display())))?;
-    let scenario = Document::parse(&path.display().to_string(), &scenario)?;
-    let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
-    let Draft { seeds, vary, measures, until, compare, .. } = draft;
-    if !until.is_empty() && seeds < LEAST_SEEDS {
+    if !draft.until.is_empty() && draft.seeds < LEAST_SEEDS {
         let error = root.error_below("seeds", format!("`until` is judged from {LEAST_SEEDS} seeds on"));
         return Err(error.hint("give more seeds, or leave out `until`").into());
     }
-    let cells = vary.iter().try_fold(1, |cells: u64, axis| cells.checked_mul(axis.values.len() as u64));
-    if cells.and_then(|cells| cells.checked_mul(seeds)).is_none_or(|runs| runs > MOST_RUNS) {
+    let cells = draft.vary.iter().try_fold(1, |cells: u64, axis| cells.checked_mul(axis.values.len() as u64));
+    if cells.and_then(|cells| cells.checked_mul(draft.seeds)).is_none_or(|runs| runs > MOST_RUNS) {
         return Err(root.error_below("vary", format!("these are more than {MOST_RUNS} runs")).into());
     }
-    Ok(Sweep { file: document, scenario, name, seeds, vary, measures, until, compare })
+    Ok(draft)
+}
+
+fn finished(draft: Draft, file: Document, scenario: Document) -> Sweep {
+    let stem = Path::new(scenario.file()).file_stem();
+    let name = stem.map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let Draft { seeds, vary, measures, until, compare, .. } = draft;
+    Sweep {
+        file,
+        scenario,
+        name,
+        seeds,
+        vary,
+        measures,
+        until,
+        compare,
+        shard: None,
+        policies: Policies::default(),
+    }
 }
 
 /// The keys that are varied, and their values where they stand.
@@ -192,7 +219,7 @@ fn check_cell(sweep: &Sweep, number: usize) -> std::result::Result<(), SweepErro
     let cell = sweep.cell(number)?;
     // A run that ends when it begins has a result of the right shape, and nothing has been run.
     let begun = Scenario { stop: Some(Duration::ZERO), ..cell.scenario.clone() };
-    let options = RunOptions { policies: Policies::default(), ..RunOptions::default() };
+    let options = RunOptions { policies: sweep.policies.clone(), ..RunOptions::default() };
     let shape = cell.result(&begun, options)?.unwrap_or_default();
     for measure in &sweep.measures {
         let root = At::root(&sweep.file);

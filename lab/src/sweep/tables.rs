@@ -1,7 +1,8 @@
-//! The tables of a complete sweep: `runs.csv`, `summary.csv`, `summary.json`.
+//! The tables of a complete sweep: `runs.csv`, `summary.csv`, `summary.json`, and `failed.json` if runs failed.
 
 use std::io::{self, Write};
 
+use anabranch_sim::scenario::Scenario;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -10,7 +11,7 @@ use super::{Executed, Sweep, SweepError};
 use crate::statistics::Summary;
 
 /// The files that [`write`] makes.
-pub(super) const NAMES: [&str; 3] = ["runs.csv", "summary.csv", "summary.json"];
+pub(super) const NAMES: [&str; 4] = ["runs.csv", "summary.csv", "summary.json", "failed.json"];
 
 /// A cell of a sweep in numbers.
 #[derive(Clone, PartialEq, Debug, Serialize)]
@@ -81,13 +82,47 @@ fn base(sweep: &Sweep, axis: usize, cell: usize) -> Option<(usize, Map<String, V
 /// Writes the tables.
 pub(super) fn write(sweep: &Sweep, executed: &Executed, journal: &mut Journal) -> Result<(), SweepError> {
     let summaries = summaries(sweep, executed);
-    let [first, second, third] = NAMES;
+    let [first, second, third, failed] = NAMES;
     journal.write_table(first, |file| runs(sweep, executed, file))?;
     journal.write_table(second, |file| summary_rows(sweep, &summaries, file))?;
     journal.write_table(third, |file| {
         serde_json::to_writer_pretty(&mut *file, &summaries)?;
         file.write_all(b"\n")
+    })?;
+    let failures = failures(sweep, executed)?;
+    if failures.is_empty() {
+        return Ok(());
+    }
+    journal.write_table(failed, |file| {
+        serde_json::to_writer_pretty(&mut *file, &failures)?;
+        file.write_all(b"\n")
     })
+}
+
+/// A run that has no result, with all that it takes to repeat it.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+struct Failure {
+    varied: Map<String, Value>,
+    seed: u64,
+    error: String,
+    /// The scenario with this seed, as TOML.
+    scenario: String,
+}
+
+fn failures(sweep: &Sweep, executed: &Executed) -> Result<Vec<Failure>, SweepError> {
+    let mut failures = Vec::new();
+    for (cell, of) in executed.cells.iter().enumerate() {
+        for (n, error) in of.failed() {
+            let seed = sweep.seed(n);
+            let scenario = Scenario { seed, ..sweep.cell(cell)?.scenario };
+            let keys = sweep.vary.iter().map(|axis| axis.key.clone());
+            let varied = keys.zip(sweep.varied(cell).into_iter().cloned()).collect();
+            let text =
+                scenario.to_toml(&sweep.policies).map_err(|error| SweepError::Run(error.to_string()))?;
+            failures.push(Failure { varied, seed, error: error.to_owned(), scenario: text });
+        }
+    }
+    Ok(failures)
 }
 
 fn runs(sweep: &Sweep, executed: &Executed, file: &mut dyn Write) -> io::Result<()> {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anabranch_net::{Association, Carrier, Endpoint, Event, Message, Options, PathReport};
-use anabranch_proto::Config;
+use anabranch_proto::{Config, Parameters};
 use bytes::Bytes;
 
 use crate::network::{Cut, Network, address};
@@ -138,15 +138,18 @@ fn in_runtime<T>(what: impl Future<Output = T>) -> T {
 fn options(plan: &Plan, host: usize, port: u16) -> Options {
     let config = Config {
         port,
-        rto_initial: plan.rto_min.max(Duration::from_millis(100)),
-        rto_min: plan.rto_min,
-        rto_max: Duration::from_secs(2),
-        path_max_retrans: 2,
-        pf_max_retrans: plan.pf_max_retrans,
         mtu_discovery: plan.mtu_discovery,
         rehome: true,
-        heartbeat_interval: Some(Duration::from_millis(500)),
-        sack_delay: Duration::from_millis(20),
+        parameters: Parameters {
+            rto_initial: plan.rto_min.max(Duration::from_millis(100)),
+            rto_min: plan.rto_min,
+            rto_max: Duration::from_secs(2),
+            path_max_retrans: 2,
+            pf_max_retrans: plan.pf_max_retrans,
+            heartbeat_interval: Some(Duration::from_millis(500)),
+            sack_delay: Duration::from_millis(20),
+            ..Parameters::default()
+        },
         ..Config::default()
     };
     let local = (0..2).map(|link| address(host, link)).collect();

@@ -2,9 +2,9 @@
 
 use super::Association;
 use crate::extension::PacketOrigin;
-use crate::output::{Event, LostReason, Purpose};
+use crate::output::{Event, LostReason, NoteKind, Purpose};
 use crate::path::{PathId, PathState};
-use crate::receive::Arrival;
+use crate::receive::{Arrival, DataOutcome};
 use crate::send::{Answer, revived};
 use crate::shutdown::{State, Step};
 use crate::wire::chunk::{Abort, Data, Heartbeat, OperationError, Sack, ShutdownComplete};
@@ -155,8 +155,21 @@ impl Association {
         if data.stream >= self.streams.1 {
             return self.invalid_stream(data.stream, data.tsn, path, arrival);
         }
-        let taken = self.receiver.data(data, &self.config.rules, arrival);
-        self.count_taken(taken);
+        let (tsn, size) = (data.tsn, data.size());
+        let outcome = self.receiver.data(data, &self.config.rules, arrival);
+        self.taken(outcome, (tsn, size), path, now);
+    }
+
+    /// Counts what became of a chunk of so many bytes that came by this path.
+    pub(crate) fn taken(&mut self, outcome: DataOutcome, (tsn, size): (Tsn, usize), path: PathId, now: Time) {
+        match outcome {
+            DataOutcome::New => {
+                let (size, cumulative) = (size as u32, self.receiver.cumulative());
+                self.notes.add(now, || NoteKind::Received { path, tsn, size, cumulative });
+            }
+            DataOutcome::Duplicate => self.statistics.duplicates += 1,
+            DataOutcome::NoRoom => self.statistics.no_room += 1,
+        }
     }
 
     /// The COOKIE ACK was lost; data can only come from a peer that has it.

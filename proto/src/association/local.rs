@@ -6,6 +6,7 @@
 
 use super::Association;
 use crate::path::{PathId, PathState};
+use crate::rules::Verification;
 use crate::wire::Address;
 use crate::{Config, Pairs, Time};
 
@@ -73,7 +74,8 @@ impl Association {
     /// The pair was not confirmed: the path goes from the next local address.
     pub(super) fn try_next_local(&mut self, id: PathId) {
         let view = self.paths.view(id);
-        if !matches!(self.config.pairs, Pairs::OnePerPeer) {
+        let moves = self.config.rules.verification == Verification::NextLocal;
+        if !moves || self.config.pairs != Pairs::OnePerPeer {
             return;
         }
         if let Some(local) = next_local(&self.config, view.local, view.remote, self.paths.down()) {
@@ -89,6 +91,7 @@ impl Association {
         if usable.next().is_none() && matches!(self.config.pairs, Pairs::OnePerPeer) {
             self.leave_down(now);
         }
+        self.open_once_verified();
         self.sender.event();
     }
 

@@ -211,8 +211,13 @@ impl Association {
 
     /// Bytes in the send buffer.
     pub(crate) fn user_bytes(&self) -> u64 {
+        self.unsent() + self.sender.outstanding.user_bytes()
+    }
+
+    /// Bytes in the send buffer that were never sent.
+    pub(crate) fn unsent(&self) -> u64 {
         let streams = self.extended.as_ref().and_then(|extended| extended.streams.as_ref());
-        self.sender.user_bytes() + streams.map_or(0, |streams| streams.held_bytes())
+        self.sender.queue.user_bytes() + streams.map_or(0, |streams| streams.held_bytes())
     }
 
     /// Tells the user who was refused that there is room again: a sixteenth of the send buffer, or all of it.

@@ -1,11 +1,11 @@
 //! What the user sees and may change of an association.
 
 use super::Association;
-use crate::Config;
 use crate::endpoint::Status;
 use crate::path::{PathId, PathParameters};
 use crate::wire::Address;
 use crate::wire::chunk::DATA_HEADER;
+use crate::{Config, ConfigError, Parameters};
 
 impl Association {
     pub(crate) fn config(&self) -> &Config {
@@ -25,8 +25,10 @@ impl Association {
     }
 
     /// Takes other parameters, and has them hold for what is under way.
-    pub(crate) fn reconfigure(&mut self, config: Config) {
+    pub(crate) fn reconfigure(&mut self, parameters: Parameters) -> Result<(), ConfigError> {
         let (heartbeats, mtu) = (self.config.heartbeat_interval, self.config.mtu);
+        let config = Config { parameters, ..Config::clone(&self.config) };
+        config.check()?;
         self.config = config.into();
         self.paths.limits = self.config.rto_limits();
         for id in self.paths.ids() {
@@ -42,6 +44,7 @@ impl Association {
         if self.config.heartbeat_interval != heartbeats && self.state.heartbeats() {
             self.reschedule_heartbeats();
         }
+        Ok(())
     }
 
     pub(crate) fn path_parameters(&self, id: PathId) -> Option<PathParameters> {

@@ -2,11 +2,11 @@
 
 use super::{Association, AwaitedReply};
 use crate::Time;
-use crate::mechanisms::Revival;
+use crate::mechanisms::{HeartbeatAfterTimeout, Revival};
 use crate::output::{Event, LostReason};
-use crate::path::{PathId, PathState};
+use crate::path::{PathId, PathState, PathView};
 use crate::policy::Why;
-use crate::rules::{Failover, GivingUp, HeartbeatErrors};
+use crate::rules::{Failover, GivingUp, HeartbeatErrors, LostHeartbeat};
 use crate::send::TimedOut;
 use crate::shutdown::State;
 use crate::wire::chunk::Heartbeat;
@@ -72,6 +72,17 @@ impl Association {
                 self.request_heartbeat(id);
             }
             self.path_error(id, Unanswered::Data, now);
+            self.ask_after_timeout(id);
+        }
+    }
+
+    /// T3-rtx has expired for this path: a heartbeat may measure it, or ask whether it still works.
+    fn ask_after_timeout(&mut self, id: PathId) {
+        let other = self.paths.views().iter().any(|view| view.id != id && view.carries());
+        let measured = self.config.mechanisms.heartbeat_after_timeout == HeartbeatAfterTimeout::On && other;
+        let inactive = self.paths.view(id).state == PathState::Inactive;
+        if measured || (inactive && self.asks_at_once(id)) {
+            self.paths.ask(id);
         }
     }
 
@@ -108,6 +119,7 @@ impl Association {
             resend.path = other;
         }
         self.control.iter_mut().filter(|(path, ..)| *path == id).for_each(|(path, ..)| *path = other);
+        self.open_once_verified();
         self.sender.event();
     }
 
@@ -164,6 +176,11 @@ impl Association {
     /// Whether heartbeats go to this path by themselves.
     fn asks_periodically(&self, id: PathId) -> bool {
         self.paths.get(id).heartbeat_interval(&self.config).is_some()
+    }
+
+    /// Whether a heartbeat follows at once on one that was lost.
+    fn asks_at_once(&self, id: PathId) -> bool {
+        self.config.rules.lost_heartbeat == LostHeartbeat::AtOnce && self.asks_periodically(id)
     }
 
     /// An address that the user named counts as confirmed; one that only the peer named does not before it is,
@@ -233,14 +250,18 @@ impl Association {
         }
         self.paths.note_rto(id, now, &mut self.notes);
         self.path_error(id, Unanswered::Heartbeat, now);
+        // Data waits for an answer from any path: there is no other way to learn that the peer is back.
+        let needed = !self.sender.is_open() && !self.paths.views().iter().any(PathView::confirmed);
+        let at_once = self.asks_at_once(id);
         let (view, path) = self.paths.both(id);
         // A path being verified, or failing, is asked once an RTO, until it has failed too often.
         let asked = verifying || (failing && path.heartbeat_interval(&self.config).is_some());
-        if asked && view.errors <= path.max_retrans(&self.config) {
+        if at_once || (asked && (needed || view.errors <= path.max_retrans(&self.config))) {
             self.paths.ask(id);
         } else {
             path.schedule_heartbeat(view, &self.config, &mut self.chance);
         }
+        self.open_once_verified();
     }
 
     //= rfc9260#section-8.3
@@ -275,10 +296,22 @@ impl Association {
             self.sender.event();
             self.revived_by_heartbeat(id, before, now);
         }
-        if !self.sender.is_open()
-            && self.state.sends_data()
-            && self.paths.views().iter().all(|p| p.confirmed())
-        {
+        self.open_once_verified();
+    }
+
+    /// By the rule `AllPathsFirst` data waits for the verification of all paths. It ends with an answer, or without one
+    /// after as many errors as make a path inactive; data needs one path that has answered.
+    pub(super) fn open_once_verified(&mut self) {
+        if self.sender.is_open() || !self.state.sends_data() {
+            return;
+        }
+        let ended = |view: &PathView| {
+            let failed = view.errors > self.paths.get(view.id).max_retrans(&self.config);
+            view.confirmed() || view.state == PathState::Removed || failed || !view.up
+        };
+        let views = self.paths.views();
+        if views.iter().all(ended) && views.iter().any(PathView::confirmed) {
+            self.sender.in_use = self.open_path(self.sender.in_use);
             self.sender.open();
         }
     }

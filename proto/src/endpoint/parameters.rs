@@ -2,7 +2,7 @@
 //! PARAMETERS).
 
 use super::{Endpoint, NewError};
-use crate::{AssociationId, Config, ConfigError, PathId, PathParameters, State, Time};
+use crate::{AssociationId, Config, ConfigError, Parameters, PathId, PathParameters, State, Time};
 
 /// Where an association stands (RFC 9260 §11.1.8). Its paths are in [`Endpoint::paths`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -24,31 +24,31 @@ pub struct Status {
 }
 
 impl Endpoint {
-    /// The parameters of associations that begin from now on.
+    /// The configuration of associations that begin from now on.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Sets the parameters of associations that begin from now on. Associations that exist keep theirs.
+    /// Sets the configuration of associations that begin from now on. Associations that exist keep theirs.
     pub fn configure(&mut self, config: Config) -> Result<(), NewError> {
         self.config = super::checked(config, &self.policies)?.into();
         Ok(())
     }
 
-    /// Sets the parameters of one association, as far as they can change in its life: timeouts, limits of
-    /// errors, heartbeats, SACK delay, the path MTU. Addresses, port, buffers, streams and policies stay as
-    /// they were when it began.
-    pub fn reconfigure(&mut self, now: Time, id: AssociationId, config: Config) -> Result<(), ConfigError> {
-        config.check()?;
+    /// Changes the parameters of one association. They must be usable with the rest of its configuration.
+    pub fn reconfigure(
+        &mut self,
+        now: Time,
+        id: AssociationId,
+        parameters: Parameters,
+    ) -> Result<(), ConfigError> {
         self.run_timers(now);
-        if let Some(association) = self.get_mut(id) {
-            association.reconfigure(config);
-            self.wake(id.0 as usize);
-        }
-        Ok(())
+        let result = self.get_mut(id).map_or(Ok(()), |association| association.reconfigure(parameters));
+        self.wake(id.place());
+        result
     }
 
-    /// The parameters of an association.
+    /// The configuration of an association.
     pub fn config_of(&self, id: AssociationId) -> Option<&Config> {
         self.get(id).map(|a| a.config())
     }

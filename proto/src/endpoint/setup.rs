@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Endpoint;
 use crate::Config;
-use crate::association::{Association, new_tag};
+use crate::association::Association;
 use crate::extension::Authentication;
 use crate::handshake::cookie::{BadCookie, Cookie};
 use crate::handshake::{self, Collision, LEAST_WINDOW, Peer};
@@ -36,7 +36,7 @@ impl Endpoint {
             }
             None if self.is_full() => self.refuse(packet, init.tag, vec![Cause::OutOfResource]),
             None => {
-                let tag = new_tag(&mut self.chance);
+                let tag = self.fresh_tag();
                 self.answer_init(packet, packet.from, init, &peer, (tag, (0, 0)), now);
             }
             Some(index) => self.init_again(index, packet, init, &peer, now),
@@ -69,7 +69,7 @@ impl Endpoint {
                     let list = handshake::address_list(&new);
                     return self.refuse(packet, init.tag, vec![Cause::RestartWithNewAddresses(list)]);
                 }
-                let tag = if state.setting_up() { ties.0 } else { new_tag(&mut self.chance) };
+                let tag = if state.setting_up() { ties.0 } else { self.fresh_tag() };
                 self.answer_init(packet, packet.from, init, peer, (tag, ties), now);
             }
         }
@@ -181,16 +181,25 @@ impl Endpoint {
             //= rfc9260#section-8.4
             None if packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort(_))) => {}
             None if !admits(&self.config, None, &cookie, &packet) => {}
+            // A cookie makes one association. Once that has ended, whoever sends the cookie again replays it.
+            None if self.is_used(&cookie) => {
+                let abort = Chunk::Abort(Abort { reflected: false, causes: vec![] });
+                self.rebuff(&packet, cookie.peer_tag, abort);
+            }
             None if self.listening && !self.is_full() => self.accept(packet, &cookie, skip, now),
             None => {}
         }
     }
 
+    /// Whether an association has, or has had, the tag that this cookie gives.
+    fn is_used(&self, cookie: &Cookie) -> bool {
+        self.by_tag.contains_key(&cookie.local_tag) || self.secrets.remembers(cookie.local_tag)
+    }
+
     fn accept(&mut self, packet: Box<Packet>, cookie: &Cookie, skip: usize, now: Time) {
         let (local, source) = (packet.to, packet.from);
         let Ok(association) = Association::accept(self.begin(now), cookie, local, source) else { return };
-        let index = self.associations.len();
-        self.add(association);
+        let index = self.add(association).place();
         self.deliver_first(index, packet, skip, now);
     }
 

@@ -1,6 +1,7 @@
 //! The state cookie: all that is known of an association before it exists, signed, and kept by the peer
 //! (RFC 9260 §5.1.3).
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
@@ -43,9 +44,19 @@ pub(crate) struct Cookie {
     pub(crate) agreement: Agreement,
 }
 
-/// The keys that cookies are signed with: the present one, and the one before.
+/// Tags remembered for each key at most, about 0.5 MB for both. When there are more, a new key is used early.
+const MOST_USED: usize = 1 << 16;
+
+/// The keys that cookies are signed with, the present one and the one before, and which cookies have been used.
+///
+/// A cookie that has made an association makes no other: else whoever recorded a session could replay it whole, since the
+/// cookie holds all that the peer's packets were made for (our tag, our part of the keys, both first TSNs). A used cookie is
+/// known by our tag in it. It is remembered with the key in use when its association ends, which signed no cookie
+/// with that tag later, until that key is dropped; so every cookie is either valid and remembered, or forged.
 pub(crate) struct Secrets {
     keys: [[u8; 32]; 2],
+    /// Our tags of associations that ended while the key was the present one.
+    used: [BTreeSet<u32>; 2],
     /// Since when the present one is in use.
     since: Option<Time>,
     /// New keys come from here, so that their number changes no other draw.
@@ -56,7 +67,8 @@ impl Secrets {
     pub(crate) fn new(chance: &mut ChaCha8Rng) -> Self {
         let mut seed = [0; 32];
         chance.fill_bytes(&mut seed);
-        let mut secrets = Secrets { keys: [[0; 32]; 2], since: None, chance: ChaCha8Rng::from_seed(seed) };
+        let chance = ChaCha8Rng::from_seed(seed);
+        let mut secrets = Secrets { keys: [[0; 32]; 2], used: Default::default(), since: None, chance };
         secrets.keys.iter_mut().for_each(|key| secrets.chance.fill_bytes(key));
         secrets
     }
@@ -65,11 +77,32 @@ impl Secrets {
     pub(crate) fn current(&mut self, now: Time, life: Duration) -> &[u8; 32] {
         let since = *self.since.get_or_insert(now);
         if now.since(since) > life * 2 {
-            self.keys[1] = self.keys[0];
-            self.chance.fill_bytes(&mut self.keys[0]);
+            self.rotate();
             self.since = Some(now);
         }
         &self.keys[0]
+    }
+
+    /// Drops the older key, and with it all cookies that it signed.
+    fn rotate(&mut self) {
+        self.keys[1] = self.keys[0];
+        self.used[1] = std::mem::take(&mut self.used[0]);
+        self.chance.fill_bytes(&mut self.keys[0]);
+        // The next cookie that is signed says since when.
+        self.since = None;
+    }
+
+    /// The association with this tag of ours has ended: no cookie makes it again.
+    pub(crate) fn remember(&mut self, tag: u32) {
+        if self.used[0].len() >= MOST_USED {
+            self.rotate();
+        }
+        self.used[0].insert(tag);
+    }
+
+    /// Whether an association with this tag of ours has ended, and cookies with it may still be valid.
+    pub(crate) fn remembers(&self, tag: u32) -> bool {
+        self.used.iter().any(|used| used.contains(&tag))
     }
 
     /// Reads a cookie signed with either key.
@@ -241,6 +274,38 @@ mod tests {
             assert_eq!(Cookie::open(&changed, &[1; 32], Time::ZERO), Err(BadCookie::Forged));
             assert_eq!(Cookie::open(&bytes[..i], &[1; 32], Time::ZERO), Err(BadCookie::Forged));
         }
+    }
+
+    /// Tags are forgotten only together with the key that signed their cookies; a flood of ended associations needs
+    /// no more memory than two keys' tags.
+    #[test]
+    fn a_used_cookie_is_remembered_or_forged() {
+        let (life, now) = (Duration::from_secs(60), Time::ZERO);
+        let mut secrets = Secrets::new(&mut ChaCha8Rng::seed_from_u64(1));
+        let bytes = cookie().sign(secrets.current(now, life));
+        secrets.remember(1);
+        for tag in 2..300_000 {
+            let valid = secrets.open(&bytes, now).is_ok();
+            assert!(secrets.remembers(1) || !valid, "at {tag}");
+            assert!(secrets.used.iter().all(|used| used.len() <= MOST_USED));
+            secrets.remember(tag);
+        }
+        assert_eq!(secrets.open(&bytes, now), Err(BadCookie::Forged));
+        assert!(!secrets.remembers(1));
+    }
+
+    /// A key that a flood made the older one stays valid for as long as any other.
+    #[test]
+    fn a_new_key_lives_as_long_as_any_other() {
+        let (life, late) = (Duration::from_secs(60), Time::ZERO + Duration::from_secs(119));
+        let mut secrets = Secrets::new(&mut ChaCha8Rng::seed_from_u64(1));
+        secrets.current(Time::ZERO, life);
+        (0..=MOST_USED as u32).for_each(|tag| secrets.remember(tag));
+        let bytes = Cookie { created: late, ..cookie() }.sign(secrets.current(late, life));
+        secrets.current(late + life * 2, life);
+        assert!(secrets.open(&bytes, late + life).is_ok());
+        secrets.current(late + life * 2 + Duration::from_nanos(1), life);
+        assert!(secrets.open(&bytes, late + life).is_ok());
     }
 
     #[test]

@@ -91,6 +91,8 @@ pub struct PathView {
     pub fast_retransmissions: u64,
     /// Chunks retransmitted on this path after a timeout.
     pub timeout_retransmissions: u64,
+    /// Copies sent here of chunks in flight on another path.
+    pub reinjected: u64,
     /// How long this path has kept a buffer full: new data waited for the peer's window or a full send buffer while
     /// the lowest TSN not acknowledged was last sent here.
     pub blocks: Duration,
@@ -127,6 +129,8 @@ pub(crate) struct Path {
     pub(crate) also_timed: SmallVec<[(Tsn, Time); 1]>,
     /// The lowest chunk not acknowledged that was last sent here.
     pub(crate) earliest: Option<Tsn>,
+    /// Bytes of chunks last sent here that the Cumulative TSN Ack has not passed and that are not given up.
+    pub(crate) buffered: u64,
     /// RTOs in a row in which nothing was sent here.
     pub(crate) idle_rtos: u32,
     /// T3-rtx has expired and nothing was acknowledged since.

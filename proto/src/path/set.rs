@@ -192,6 +192,7 @@ impl Paths {
             chunks: 0,
             fast_retransmissions: 0,
             timeout_retransmissions: 0,
+            reinjected: 0,
             blocks: crate::Duration::ZERO,
         };
         let path = Path {
@@ -201,6 +202,8 @@ impl Paths {
             timed: None,
             also_timed: SmallVec::new(),
             earliest: None,
+            // What was acknowledged by gaps is still charged to a path that was removed and is one again.
+            buffered: self.rest.get(id.index()).map_or(0, |gone| gone.buffered),
             idle_rtos: 0,
             lone: false,
             writable: !self.full.contains(&local),
@@ -378,6 +381,21 @@ impl Paths {
         for view in self.views.iter_mut().filter(|view| closed(view.id)) {
             view.room = 0;
         }
+    }
+
+    /// Paths whose share is used up may carry nothing; `limit` bytes are to be shared by the paths that carry data, and
+    /// `used` is what one has of them.
+    pub(crate) fn share_room(&mut self, limit: u64, used: impl Fn(&PathView, &Path) -> u64) {
+        let count = self.views.iter().filter(|view| view.carries()).count().max(1);
+        let share = (limit / count as u64).max(1);
+        for (view, path) in self.views.iter_mut().zip(&self.rest) {
+            view.room = view.room.min(share.saturating_sub(used(view, path)));
+        }
+    }
+
+    /// Bytes buffered of chunks last sent on other paths than this one.
+    pub(crate) fn buffered_beside(&self, id: PathId) -> u64 {
+        self.ids().filter(|other| *other != id).map(|other| self.get(other).buffered).sum()
     }
 
     /// Tells a path's window what the SACK said.

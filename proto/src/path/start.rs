@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn initial_windows_of_the_eras() {
         let remote = Address::ip(std::net::IpAddr::from([127, 0, 0, 1]));
-        let first = |rules| start(&Config { rules, mtu: 1500, ..Config::default() }, remote).window;
+        let first = |rules| start(&Config { rules, ..Config::default() }, remote).window;
         assert_eq!(first(Rules::RFC2960), 3000);
         assert_eq!(first(Rules::RFC4960), 4380);
         assert_eq!(first(Rules::RFC9260), 4404);

@@ -32,6 +32,11 @@ impl BlockedClock {
         self.found = Some(cause);
     }
 
+    /// What kept it, as it was found last.
+    pub(super) fn last_found(&self) -> Option<Blocked> {
+        self.found
+    }
+
     fn set(&mut self, cause: Option<Blocked>, by: Option<PathId>, around: &mut SendContext<'_>) {
         if (cause, by) == (self.cause, self.by) {
             return;
@@ -40,9 +45,7 @@ impl BlockedClock {
         if let Some(by) = self.by {
             around.paths.view_mut(by).blocks += around.now.since(self.since);
         }
-        if cause != self.cause {
-            around.notes.add(around.now, || NoteKind::Blocked(cause));
-        }
+        around.notes.add(around.now, || NoteKind::Blocked { cause, by });
         (self.cause, self.by, self.since) = (cause, by, around.now);
     }
 

@@ -1,6 +1,7 @@
 //! What leaves and when: a SACK, a timeout or a call grants rights; a packet is chosen when one is polled.
 
 mod blocked;
+mod buffers;
 pub(crate) mod outstanding;
 pub(crate) mod queue;
 mod recovery;
@@ -26,6 +27,7 @@ use crate::send::queue::SendQueue;
 use crate::wire::Chunk;
 use crate::{Config, Policies, Ssn, Time, Tsn};
 use blocked::{BlockedClock, in_the_way};
+use buffers::Buffers;
 use recovery::Recoveries;
 use rights::Rights;
 
@@ -51,6 +53,7 @@ pub(crate) struct Sender {
     /// Whether a SACK came since the last window probe.
     heard_since_probe: bool,
     blocked: BlockedClock,
+    buffers: Buffers,
     /// The user has more to send than the send buffer takes.
     pub(crate) refused: bool,
     /// The path that new data took last, or would take.
@@ -69,7 +72,7 @@ struct Routes {
 impl Routes {
     fn of(&mut self, why: Why) -> &mut dyn Route {
         match why {
-            Why::New | Why::WindowProbe => &mut *self.new,
+            Why::New | Why::WindowProbe | Why::Reinjected => &mut *self.new,
             Why::Missing => &mut *self.fast,
             Why::Timeout => &mut *self.timeout,
         }
@@ -123,6 +126,7 @@ impl Sender {
             probing: false,
             heard_since_probe: false,
             blocked: BlockedClock::default(),
+            buffers: Buffers::new(config),
             refused: false,
             in_use: PathId(0),
             tie: chance.next_u64(),
@@ -132,6 +136,7 @@ impl Sender {
     /// The peer's receive buffer as it said in INIT or INIT ACK.
     pub(crate) fn set_peer_buffer(&mut self, bytes: u32) {
         self.a_rwnd = u64::from(bytes);
+        self.buffers.peer = self.a_rwnd;
     }
 
     /// TSNs begin anew with this one, and SSNs with 0; nothing is outstanding.
@@ -144,16 +149,11 @@ impl Sender {
     /// The peer's window: what it advertised, less what is in flight.
     //= rfc9260#section-6.2.1
     pub(crate) fn peer_window(&self, paths: &Paths) -> u64 {
-        self.a_rwnd.saturating_sub(paths.counted_all())
+        self.a_rwnd.saturating_sub(paths.counted_all() - self.outstanding.copied())
     }
 
     pub(crate) fn in_recovery(&self) -> bool {
         self.recoveries.any()
-    }
-
-    /// User bytes not acknowledged, sent or not.
-    pub(crate) fn user_bytes(&self) -> u64 {
-        self.queue.user_bytes() + self.outstanding.user_bytes()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -193,6 +193,7 @@ impl Sender {
 
     /// Nothing more leaves now: rights that last for one answer end, and what blocks is recorded.
     pub(crate) fn settle(&mut self, around: &mut SendContext<'_>) {
+        self.penalise_late(around);
         let marked = self.outstanding.lowest_marked().is_some();
         self.rights.settle(marked, self.outstanding.is_empty());
         self.settle_blocked(around);
@@ -201,7 +202,9 @@ impl Sender {
 
     /// What the next packet carries, if one with data may leave whose chunks have `budget` bytes.
     pub(crate) fn next_load(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
-        self.retransmission(budget, around).or_else(|| self.new_data(budget, around))
+        self.retransmission(budget, around)
+            .or_else(|| self.new_data(budget, around))
+            .or_else(|| self.reinjection(budget, around))
     }
 
     /// Puts the chunks of a load, at most `budget` bytes, into its packet.
@@ -213,11 +216,14 @@ impl Sender {
         around: &mut SendContext<'_>,
         chance: &mut ChaCha8Rng,
     ) {
-        match load.ask.last {
-            Some(_) => self.resend_from(load.ask.tsn, load.path, budget, chunks, around),
-            None => self.send_new(load, budget, chunks, around),
+        match (load.why, load.ask.last) {
+            (Why::Reinjected, _) => self.send_copy(load, chunks, around),
+            (_, Some(_)) => self.resend_from(load.ask.tsn, load.path, budget, chunks, around),
+            (_, None) => self.send_new(load, budget, chunks, around),
         }
-        self.routes.of(load.why).sent(&load.ask, load.path);
+        if load.why != Why::Reinjected {
+            self.routes.of(load.why).sent(&load.ask, load.path);
+        }
         self.tie = chance.next_u64();
         around.paths.note_window(load.path, around.now, around.notes);
         self.note_peer_window(around);
@@ -370,6 +376,7 @@ impl Sender {
     ) -> (Choice, Ask) {
         around.paths.measure_room(false);
         around.paths.close_room(|path| self.rights.bursts(path));
+        self.buffers.share(self.a_rwnd, around.paths);
         let ask = Ask {
             why,
             tsn: self.outstanding.next_tsn(),

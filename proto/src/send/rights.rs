@@ -141,9 +141,9 @@ impl Rights {
     }
 
     /// After a timeout marked chunks may leave as the windows allow, and one packet on each path that lost some when
-    /// a SACK marked chunks last.
+    /// a SACK marked chunks last. Nothing that is barred is waited for: the SACK that would lift the bar may never come.
     pub(super) fn resend_as_windows_allow(&mut self) {
-        self.resending = true;
+        (self.resending, self.barred) = (true, false);
         self.paths.iter_mut().for_each(|path| path.granted = path.lost);
     }
 

@@ -48,6 +48,7 @@ impl Sender {
         self.grow_and_mark(&digest, around);
         self.restart_t3(around);
         self.a_rwnd = u64::from(sack.a_rwnd);
+        self.buffers.heard(self.a_rwnd);
         self.note_peer_window(around);
         self.answer_probe(around);
         if self.queue.ledger.is_some() || self.queue.interleaving.is_some() {
@@ -136,9 +137,11 @@ impl Sender {
             }
         };
         self.outstanding.count_missing(digest, recovery, around.config, around.paths, each);
-        if let Some(path) = lowest.and_then(|tsn| self.outstanding.standing_path(tsn)) {
-            let tsn = lowest.unwrap_or(self.outstanding.point());
-            around.notes.add(now, || NoteKind::Marked { path, tsn, why: Why::Missing });
+        if let Some(tsn) = lowest {
+            let marks = |id: &PathId| around.paths.get(*id).tally.marked == Some(tsn);
+            if let Some(path) = around.paths.ids().find(marks) {
+                around.notes.add(now, || NoteKind::Marked { path, tsn, why: Why::Missing });
+            }
         }
         lowest
     }

@@ -122,15 +122,19 @@ fn recovery_ends_at_its_exit_point() {
     assert_eq!(bench.windows(), (5872, 5872));
 }
 
-/// A chunk fast-retransmitted and lost again: three more reports mark it again, or it waits for T3.
+/// A chunk fast-retransmitted and lost again: three more reports mark it again, or it waits for T3. By recovery, reports
+/// count that acknowledge what was sent after it was marked: TSN 7 is the highest then, and 8, 9 and 10 mark it.
 //= rfc9260#section-7.2.4
 #[test]
 fn fast_retransmissions() {
-    for (choice, times) in [("again", 2), ("once", 1)] {
+    for (choice, last, times) in
+        [("again", 7, 2), ("once", 10, 1), ("per-recovery", 9, 1), ("per-recovery", 10, 2)]
+    {
         let mut bench = Bench::confirmed(ruled("fast_retransmissions", choice), 1, ms(0));
         bench.send(20, FULL);
-        (2..=7).for_each(|last| bench.sack(0, &[(2, last)]));
+        (2..=last).for_each(|last| bench.sack(0, &[(2, last)]));
         assert_eq!(fast(&bench), times, "{choice}");
+        assert_eq!(bench.windows(), (5872, 5872), "a repetition cuts nothing: {choice}");
     }
 }
 
@@ -200,13 +204,25 @@ fn t3_cut() {
     }
 }
 
+/// Half a window of 4404 is below two units, 2936, and below four.
+//= rfc9260#section-7.2.3
+#[test]
+fn t3_floor() {
+    for (choice, ssthresh) in [("as-any-loss", 5872), ("two", 2936)] {
+        let mut bench = Bench::confirmed(ruled("t3_floor", choice), 1, ms(0));
+        bench.send(3, FULL);
+        bench.until(at_ms(1000));
+        assert_eq!(bench.windows(), (1468, ssthresh), "{choice}");
+    }
+}
+
 /// After T3 no more than one packet is in flight until something is acknowledged: beyond a window of one unit,
 /// a second packet leaves while flight is below it: 1468 of 1500, or 1016 of 1468.
 //= rfc9260#section-7.2.3
 #[test]
 fn after_timeout() {
     let second = |choice, unit, size| {
-        let mut config = Config { rto_initial: ms(1000), ..ruled("after_timeout", choice) };
+        let mut config = ruled("after_timeout", choice).with(|parameters| parameters.rto_initial = ms(1000));
         config.rules.choose("window_unit", unit).expect("a rule");
         let mut bench = Bench::new(config, 1);
         bench.send(9, size);

@@ -1,6 +1,7 @@
 //! Where the editions of the standard, and ns-2's module, disagree: the values of each, computed by hand, and
 //! for every rule a test in which its choices differ as documented.
 
+mod buffers;
 mod cmt;
 mod loss;
 mod receiving;
@@ -68,7 +69,8 @@ fn initial_timeouts() {
 fn default_routes() {
     let routes = |name| {
         let config = Config::era(name).expect("an era");
-        (config.fast.name, config.timeout.name, config.heartbeat_max_burst)
+        let burst = config.heartbeat_max_burst;
+        (config.fast.name, config.timeout.name, burst)
     };
     let (same, alternate) = ("same".to_owned(), "alternate".to_owned());
     assert_eq!(routes("rfc2960"), (alternate.clone(), alternate.clone(), u32::MAX));

@@ -1,6 +1,5 @@
 //! What may leave, and when: room, marked chunks, bursts, what counts as in flight, closed windows.
 
-use anabranch_proto::Config;
 use anabranch_proto::rules::Burst;
 
 use crate::ruled;
@@ -141,7 +140,7 @@ fn burst_when_armed() {
 /// Max.Burst never holds a fast retransmission: with 1, the marked packet and no new one.
 #[test]
 fn a_burst_of_one_lets_data_flow() {
-    let mut config = Config { max_burst: 1, ..era("rfc9260") };
+    let mut config = era("rfc9260").with(|parameters| parameters.max_burst = 1);
     config.rules.burst = Burst::Always;
     let mut bench = Bench::confirmed(config, 1, ms(0));
     bench.send(5, FULL);

@@ -8,7 +8,7 @@ use crate::support::bench::{Bench, FULL, at_ms, era, ms};
 
 /// Small bounds, so that formulas show.
 fn unbounded() -> Config {
-    Config { rto_min: ms(1), ..era("rfc9260") }
+    era("rfc9260").with(|parameters| parameters.rto_min = ms(1))
 }
 
 fn rtt(bench: &Bench) -> (u64, u64, u64) {
@@ -51,7 +51,7 @@ fn rto_has_bounds() {
     bench.pass(ms(10));
     bench.sack(1, &[]);
     assert_eq!(bench.view(0).rto, ms(1000));
-    let mut bench = Bench::new(Config { rto_initial: ms(60_000), ..era("rfc9260") }, 1);
+    let mut bench = Bench::new(era("rfc9260").with(|parameters| parameters.rto_initial = ms(60_000)), 1);
     bench.send(1, FULL);
     bench.pass(ms(30_000));
     bench.sack(1, &[]);
@@ -106,7 +106,10 @@ fn nor_are_fast_retransmissions() {
 //= rfc9260#section-6.3.3
 #[test]
 fn t3_doubles_up_to_rto_max() {
-    let config = Config { association_max_retrans: 100, path_max_retrans: 100, ..era("rfc9260") };
+    let config = era("rfc9260").with(|parameters| {
+        parameters.association_max_retrans = 100;
+        parameters.path_max_retrans = 100;
+    });
     let mut bench = Bench::new(config, 1);
     bench.send(1, FULL);
     bench.pass(ms(190_000));
@@ -158,7 +161,7 @@ fn t3_restarts_when_the_earliest_chunk_is_sent_again() {
 //= rfc9260#section-8.3
 #[test]
 fn heartbeats_measure() {
-    let config = Config { heartbeat_interval: Some(ms(5000)), ..unbounded() };
+    let config = unbounded().with(|parameters| parameters.heartbeat_interval = Some(ms(5000)));
     let mut bench = Bench::new(config, 1);
     bench.until(at_ms(6000));
     let sent = bench.heartbeats();

@@ -14,7 +14,7 @@ use crate::support::bench::{Bench, FULL, at_ms, era, ms};
 //= rfc9260#section-7.2.1
 #[test]
 fn initial_window() {
-    let first = |name, mtu| Bench::new(Config { mtu, ..era(name) }, 1).window();
+    let first = |name, mtu| Bench::new(era(name).with(|parameters| parameters.mtu = mtu), 1).window();
     let both = |name| (first(name, 1500), first(name, 576));
     assert_eq!(both("rfc2960"), (3000, 1152));
     assert_eq!(both("rfc4960"), (4380, 2304));

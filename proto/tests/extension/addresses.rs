@@ -42,7 +42,8 @@ fn acks(bench: &mut Bench) -> Vec<AsconfAck> {
 
 /// An endpoint with two addresses and a peer with one; all of the peer's numbers begin with 1.
 fn one() -> Peer {
-    let mut peer = peer(Config { heartbeat_interval: None, ..with(ADDRESSES) }, &[0xc1, 0x80], &[3]);
+    let mut peer =
+        peer(with(ADDRESSES).with(|parameters| parameters.heartbeat_interval = None), &[0xc1, 0x80], &[3]);
     let local = LocalAddress { address: address(1, 0), prefix: 24 };
     peer.bench.end.add_address(peer.bench.now, peer.bench.id, local).expect("agreed");
     peer.bench.drain();
@@ -242,7 +243,8 @@ fn asking() {
 #[test]
 fn a_handover() {
     for pairs in [Pairs::OnePerPeer, Pairs::All] {
-        let config = Config { pairs: pairs.clone(), rto_min: ms(100), ..with(ADDRESSES) };
+        let config = Config { pairs: pairs.clone(), ..with(ADDRESSES) }
+            .with(|parameters| parameters.rto_min = ms(100));
         let weather = vec![Weather::fair(ms(20)); 2];
         let mut world = World::new([at(0, 1, &config), at(1, 2, &config)], weather, 1);
         world.wire = true;

@@ -208,7 +208,8 @@ fn hostile_fragments() {
 fn two_ends_with_losses() {
     for seed in 0..200u64 {
         let receive_buffer = [5000, 100_000][seed as usize % 2];
-        let config = Config { receive_buffer, send_buffer: Some(1 << 20), ..with(INTERLEAVING) };
+        let config = Config { receive_buffer, ..with(INTERLEAVING) }
+            .with(|parameters| parameters.send_buffer = Some(1 << 20));
         let (mut world, id) = World::joined([&config, &config], 1);
         world.wire = true;
         world.run(secs(0.5));

@@ -200,7 +200,7 @@ fn unordered_messages_have_no_place_in_the_list() {
 //= rfc7496#section-3.2
 #[test]
 fn priorities() {
-    let config = anabranch_proto::Config { send_buffer: Some(3000), ..with(PARTIAL) };
+    let config = with(PARTIAL).with(|parameters| parameters.send_buffer = Some(3000));
     let mut bench = Bench::with(config, 1, |_| vec![Param::ForwardTsnSupported]);
     bench.sack_window(0, 0);
     give(&mut bench, 0, 100, Reliability::Full);
@@ -351,7 +351,7 @@ fn two_ends_with_losses() {
 //= rfc3758#section-3.5
 #[test]
 fn a_lifetime_that_ends_after_a_timeout() {
-    let buffer = anabranch_proto::Config { send_buffer: Some(6000), ..with(PARTIAL) };
+    let buffer = with(PARTIAL).with(|parameters| parameters.send_buffer = Some(6000));
     let mut bench = Bench::with(buffer, 1, |_| vec![Param::ForwardTsnSupported]);
     bench.grow_to(5800);
     let since = bench.now;

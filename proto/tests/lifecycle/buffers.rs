@@ -10,7 +10,7 @@ use crate::support::{World, secs};
 /// A buffer of 16,000 bytes: a message that does not fit is refused; told when a sixteenth, 1000 bytes, is free.
 #[test]
 fn refused_when_full_and_writable_later() {
-    let mut bench = Bench::new(Config { send_buffer: Some(16_000), ..era("rfc9260") }, 1);
+    let mut bench = Bench::new(era("rfc9260").with(|parameters| parameters.send_buffer = Some(16_000)), 1);
     (0..11).for_each(|_| bench.try_send(1452).expect("15,972 bytes fit"));
     let Err(SendError::Full(back)) = bench.try_send(29) else { panic!("it does not fit") };
     assert_eq!(back.payload.len(), 29);
@@ -29,7 +29,7 @@ fn refused_when_full_and_writable_later() {
 /// Small messages free less than a sixteenth at first: 100 of 160 bytes; the seventh acknowledged makes 1120.
 #[test]
 fn writable_is_not_announced_for_a_crumb() {
-    let mut bench = Bench::new(Config { send_buffer: Some(16_000), ..era("rfc9260") }, 1);
+    let mut bench = Bench::new(era("rfc9260").with(|parameters| parameters.send_buffer = Some(16_000)), 1);
     bench.send(100, 160);
     assert!(matches!(bench.try_send(160), Err(SendError::Full(_))));
     for tsn in 1..=7 {
@@ -42,7 +42,7 @@ fn writable_is_not_announced_for_a_crumb() {
 /// A message larger than the whole buffer is taken when that is empty, and only then.
 #[test]
 fn a_message_larger_than_the_send_buffer() {
-    let mut bench = Bench::new(Config { send_buffer: Some(2000), ..era("rfc9260") }, 1);
+    let mut bench = Bench::new(era("rfc9260").with(|parameters| parameters.send_buffer = Some(2000)), 1);
     bench.send(1, 100);
     assert!(matches!(bench.try_send(5000), Err(SendError::Full(_))));
     bench.sack(1, &[]);
@@ -91,8 +91,9 @@ fn chunks_larger_than_our_own_packets() {
         [(9000, 20_000), (9000, 10_000), (9000, 9200), (9000, 1500), (1500, 5000), (65_535, 40_000)]
     {
         for (unordered, interleaving) in [(false, false), (true, false), (false, true), (true, true)] {
-            let mut sender = Config { mtu, ..era("rfc9260") };
-            let mut receiver = Config { mtu: 600, receive_buffer: buffer, ..era("rfc9260") };
+            let mut sender = era("rfc9260").with(|parameters| parameters.mtu = mtu);
+            let mut receiver =
+                Config { receive_buffer: buffer, ..era("rfc9260") }.with(|parameters| parameters.mtu = 600);
             sender.extensions.interleaving = interleaving;
             receiver.extensions.interleaving = interleaving;
             let (mut world, id) = World::joined([&sender, &receiver], 1);
@@ -121,7 +122,7 @@ fn chunks_larger_than_our_own_packets() {
 #[test]
 fn parts_name_their_message() {
     for interleaving in [false, true] {
-        let mut sender = Config { mtu: 1500, ..era("rfc9260") };
+        let mut sender = era("rfc9260").with(|parameters| parameters.mtu = 1500);
         let mut receiver = Config { receive_buffer: 5000, ..era("rfc9260") };
         sender.extensions.interleaving = interleaving;
         receiver.extensions.interleaving = interleaving;

@@ -2,7 +2,7 @@
 
 use anabranch_proto::wire::chunk::{Abort, Bare, Heartbeat, Shutdown};
 use anabranch_proto::wire::{Cause, Chunk};
-use anabranch_proto::{Config, Event, LostReason, Message, SendError, Time, Tsn};
+use anabranch_proto::{Event, LostReason, Message, SendError, Time, Tsn};
 use bytes::Bytes;
 
 use crate::support::bench::{Bench, at_ms, era, ms};
@@ -132,7 +132,7 @@ fn an_end_before_the_beginning() {
 //= rfc9260#section-11.1.3
 #[test]
 fn an_end_before_a_beginning_that_never_comes() {
-    let config = Config { max_init_retransmits: 1, ..era("rfc9260") };
+    let config = era("rfc9260").with(|parameters| parameters.max_init_retransmits = 1);
     let (mut world, id) = World::joined([&config, &config], 1);
     world.weather[0].up = false;
     world.give(0, id, 100);
@@ -204,7 +204,7 @@ fn nobody_answers_the_shutdown() {
 //= rfc9260#section-9.2
 #[test]
 fn a_peer_that_is_heard_has_time() {
-    let mut bench = Bench::new(Config { association_max_retrans: 2, ..era("rfc9260") }, 1);
+    let mut bench = Bench::new(era("rfc9260").with(|parameters| parameters.association_max_retrans = 2), 1);
     bench.end.shutdown(bench.now, bench.id);
     bench.drain();
     bench.until(at_ms(6000));
@@ -222,7 +222,7 @@ fn a_peer_that_is_heard_has_time() {
 //= rfc9260#section-3.3.4
 #[test]
 fn a_sack_with_many_gaps_beside_shutdown() {
-    let mut bench = Bench::new(Config { mtu: 548, ..era("rfc9260") }, 1);
+    let mut bench = Bench::new(era("rfc9260").with(|parameters| parameters.mtu = 548), 1);
     bench.end.shutdown(bench.now, bench.id);
     bench.drain();
     (1..=200).for_each(|n| bench.data(1 + 2 * n, 500));

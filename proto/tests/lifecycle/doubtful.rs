@@ -27,7 +27,8 @@ fn a_shutdown_for_what_was_never_sent() {
 //= rfc9260#section-8.3
 #[test]
 fn heartbeats_go_on_when_the_peer_shuts_down() {
-    let config = Config { heartbeat_interval: Some(Duration::from_secs(2)), ..era("rfc9260") };
+    let config =
+        era("rfc9260").with(|parameters| parameters.heartbeat_interval = Some(Duration::from_secs(2)));
     let mut bench = Bench::confirmed(config, 2, ms(10));
     bench.send(1, 100);
     bench.hear(shutdown(0));

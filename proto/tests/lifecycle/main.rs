@@ -5,6 +5,7 @@ mod closing;
 mod doubtful;
 mod hostile;
 mod parameters;
+mod replay;
 mod restart;
 mod sacks;
 mod setup;

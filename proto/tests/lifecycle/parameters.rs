@@ -1,6 +1,6 @@
 //! STATUS and SET PROTOCOL PARAMETERS (RFC 9260 §11.1.8, §11.1.13): the user looks, and changes his mind.
 
-use anabranch_proto::{Config, State};
+use anabranch_proto::{Config, Parameters, State};
 
 use crate::support::bench::{Bench, FULL, era, ms};
 
@@ -25,9 +25,9 @@ fn the_status_says_where_an_association_stands() {
 #[test]
 fn other_parameters_hold_at_once() {
     let mut bench = Bench::new(era("rfc9260"), 1);
-    let config = bench.end.config_of(bench.id).expect("it is there").clone();
-    let shorter = Config { rto_initial: ms(400), rto_min: ms(300), rto_max: ms(700), ..config };
-    bench.end.reconfigure(bench.now, bench.id, shorter.clone()).expect("they can be used");
+    let before = bench.end.config_of(bench.id).expect("it is there").parameters;
+    let shorter = Parameters { rto_initial: ms(400), rto_min: ms(300), rto_max: ms(700), ..before };
+    bench.end.reconfigure(bench.now, bench.id, shorter).expect("they can be used");
     assert_eq!(bench.view(0).rto, ms(400));
     bench.send(1, 100);
     bench.loads();
@@ -35,12 +35,12 @@ fn other_parameters_hold_at_once() {
         bench.pass(ms(later));
         assert_eq!(bench.loads().len(), 1, "after {later} ms");
     }
-    let off = Config { heartbeat_interval: None, ..shorter.clone() };
+    let off = Parameters { heartbeat_interval: None, ..shorter };
     bench.end.reconfigure(bench.now, bench.id, off).expect("they can be used");
     bench.sack(1, &[]);
     bench.pass(ms(100_000));
     assert!(bench.heartbeats().is_empty());
-    let wrong = Config { rto_min: ms(800), ..shorter };
+    let wrong = Parameters { rto_min: ms(800), ..shorter };
     assert_eq!(bench.end.reconfigure(bench.now, bench.id, wrong).unwrap_err().key, "rto_min");
 }
 
@@ -49,7 +49,7 @@ fn other_parameters_hold_at_once() {
 fn an_endpoint_takes_other_parameters() {
     let mut bench = Bench::new(era("rfc9260"), 1);
     let before = bench.view(0).rto;
-    let config = Config { rto_initial: ms(2000), ..bench.end.config().clone() };
+    let config = bench.end.config().clone().with(|parameters| parameters.rto_initial = ms(2000));
     bench.end.configure(config).expect("they can be used");
     assert_eq!(bench.view(0).rto, before);
     assert_eq!(bench.end.config().rto_initial, ms(2000));

@@ -56,7 +56,13 @@ fn packets_count_not_chunks() {
 //= rfc9260#section-6.2
 #[test]
 fn delay_and_count_are_parameters() {
-    let mut bench = Bench::new(Config { sack_delay: ms(50), sack_every: 3, ..later() }, 1);
+    let mut bench = Bench::new(
+        later().with(|parameters| {
+            parameters.sack_delay = ms(50);
+            parameters.sack_every = 3;
+        }),
+        1,
+    );
     bench.data(1, 100);
     bench.data(2, 100);
     bench.until(at_ms(100));

@@ -63,7 +63,7 @@ fn nobody_answers() {
 //= rfc9260#section-5.1
 #[test]
 fn the_cookie_is_not_answered() {
-    let config = Config { max_init_retransmits: 2, ..era("rfc9260") };
+    let config = era("rfc9260").with(|parameters| parameters.max_init_retransmits = 2);
     let (mut world, _) = World::joined([&config, &config], 1);
     world.lose(usize::MAX, is_echo);
     world.run(secs(60.0));
@@ -150,7 +150,10 @@ fn a_stale_cookie_is_renewed_once() {
 //= rfc9260#section-5.2.6
 #[test]
 fn a_second_stale_cookie_ends_it() {
-    let config = Config { cookie_life: ms(500), rto_min: ms(500), rto_initial: ms(1000), ..era("rfc9260") };
+    let config = Config { cookie_life: ms(500), ..era("rfc9260") }.with(|parameters| {
+        parameters.rto_min = ms(500);
+        parameters.rto_initial = ms(1000);
+    });
     let (mut world, _) = World::joined([&config, &config], 1);
     let mut echoes = 0;
     world.drop = Box::new(move |_, side, packet| {

@@ -199,7 +199,7 @@ fn i_bits(bench: &Bench) -> Vec<bool> {
 /// A heartbeat leaves when the user asks for one.
 #[test]
 fn a_heartbeat_on_request() {
-    let mut bench = Bench::new(Config { heartbeat_interval: None, ..era("rfc9260") }, 1);
+    let mut bench = Bench::new(era("rfc9260").with(|parameters| parameters.heartbeat_interval = None), 1);
     bench.pass(ms(5000));
     assert_eq!(bench.heartbeats().len(), 0);
     assert!(bench.end.heartbeat(bench.now, bench.id, PathId(0)));

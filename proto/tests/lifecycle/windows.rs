@@ -125,14 +125,16 @@ fn it_opens_before_the_first_probe() {
 //= rfc9260#section-6.1
 #[test]
 fn a_reader_that_sleeps() {
-    let config = Config { receive_buffer: 10_000, send_buffer: Some(100_000), ..era("rfc9260") };
+    let config = Config { receive_buffer: 10_000, ..era("rfc9260") }
+        .with(|parameters| parameters.send_buffer = Some(100_000));
     let (mut world, id) = World::joined([&config, &config], 1);
     (0..20).for_each(|_| world.give(0, id, FULL));
     world.run(secs(20.0));
     assert_eq!(world.ends[0].paths(id)[0].errors, 0);
     assert_eq!(world.ends[0].statistics(world.now, id).acknowledged, 6 * FULL as u64);
     assert!(world.ends[0].statistics(world.now, id).probes >= 3);
-    let blocked = |kind: &NoteKind| matches!(kind, NoteKind::Blocked(Some(Blocked::PeerWindow)));
+    let blocked =
+        |kind: &NoteKind| matches!(kind, NoteKind::Blocked { cause: Some(Blocked::PeerWindow), .. });
     assert!(world.notes[0].iter().any(|note| blocked(&note.kind)));
     assert_eq!(world.take(1).len(), 6);
     world.log.clear();

@@ -5,7 +5,10 @@ use anabranch_proto::{Config, Event, PathId, PathState, Time};
 use crate::support::bench::{Bench, era, ms};
 
 fn with_pf() -> Config {
-    Config { pf_max_retrans: Some(0), path_max_retrans: 3, ..era("rfc9260") }
+    era("rfc9260").with(|parameters| {
+        parameters.pf_max_retrans = Some(0);
+        parameters.path_max_retrans = 3;
+    })
 }
 
 fn states(bench: &Bench, path: u16) -> Vec<(Time, PathState)> {
@@ -79,7 +82,8 @@ fn only_certain_acknowledgements_count() {
 //= rfc7829#section-3.2
 #[test]
 fn of_failing_paths_another_than_the_last() {
-    let mut bench = Bench::confirmed(Config { heartbeat_interval: None, ..with_pf() }, 2, ms(100));
+    let mut bench =
+        Bench::confirmed(with_pf().with(|parameters| parameters.heartbeat_interval = None), 2, ms(100));
     let start = bench.now;
     bench.send(1, 1452);
     bench.until(start + ms(2000));
@@ -93,7 +97,8 @@ fn of_failing_paths_another_than_the_last() {
 //= rfc7829#section-3.2
 #[test]
 fn without_heartbeats_nothing_is_asked() {
-    let mut bench = Bench::confirmed(Config { heartbeat_interval: None, ..with_pf() }, 2, ms(100));
+    let mut bench =
+        Bench::confirmed(with_pf().with(|parameters| parameters.heartbeat_interval = None), 2, ms(100));
     bench.send(1, 1452);
     bench.pass(ms(1000));
     bench.sack(1, &[]);
@@ -113,13 +118,12 @@ fn without_heartbeats_nothing_is_asked() {
 #[test]
 fn in_dormancy_the_path_with_the_fewest_errors_goes_on() {
     let carried = |pf_max_retrans| {
-        let config = Config {
-            pf_max_retrans,
-            path_max_retrans: 0,
-            association_max_retrans: 100,
-            heartbeat_interval: None,
-            ..era("rfc9260")
-        };
+        let config = era("rfc9260").with(|parameters| {
+            parameters.pf_max_retrans = pf_max_retrans;
+            parameters.path_max_retrans = 0;
+            parameters.association_max_retrans = 100;
+            parameters.heartbeat_interval = None;
+        });
         let mut bench = Bench::confirmed(config, 2, ms(100));
         let start = bench.now;
         for at in [0, 1000] {
@@ -142,7 +146,10 @@ fn in_dormancy_the_path_with_the_fewest_errors_goes_on() {
 //= rfc7829#section-4.1
 #[test]
 fn errors_of_inactive_paths_are_counted_further() {
-    let config = Config { rto_max: ms(1000), association_max_retrans: 1000, ..with_pf() };
+    let config = with_pf().with(|parameters| {
+        parameters.rto_max = ms(1000);
+        parameters.association_max_retrans = 1000;
+    });
     let mut bench = Bench::new(config, 1);
     bench.send(1, 1452);
     bench.pass(ms(20_000));
@@ -157,7 +164,7 @@ fn errors_of_inactive_paths_are_counted_further() {
 #[test]
 fn the_primary_is_switched_over() {
     for (limit, at) in [(Some(0), Some(1000)), (Some(2), Some(7000)), (Some(3), None), (None, None)] {
-        let config = Config { primary_switchover_max_retrans: limit, ..with_pf() };
+        let config = with_pf().with(|parameters| parameters.primary_switchover_max_retrans = limit);
         let mut bench = Bench::confirmed(config, 2, ms(100));
         let start = bench.now;
         bench.send(1, 1452);
@@ -184,7 +191,10 @@ fn the_primary_is_switched_over() {
 fn a_switchover_before_the_failure_is_refused() {
     let check = |pf_max_retrans, limit| {
         let addresses = crate::support::at(0, 1, &era("rfc9260")).addresses;
-        let config = Config { pf_max_retrans, primary_switchover_max_retrans: Some(limit), ..with_pf() };
+        let config = with_pf().with(|parameters| {
+            parameters.pf_max_retrans = pf_max_retrans;
+            parameters.primary_switchover_max_retrans = Some(limit);
+        });
         Config { addresses, ..config }.check().map_err(|error| error.key)
     };
     let refused = Err("primary_switchover_max_retrans");

@@ -2,7 +2,7 @@
 
 use anabranch_proto::wire::chunk::Heartbeat;
 use anabranch_proto::wire::{Address, Chunk, Packet, Ports, Quoted};
-use anabranch_proto::{Config, Endpoint, Event, Incoming, LostReason, Output, PathState, Policies, Time};
+use anabranch_proto::{Endpoint, Event, Incoming, LostReason, Output, PathState, Policies, Time};
 
 use crate::support::bench::{Bench, FULL, at_ms, era, ms};
 use crate::support::{PORT, World, address, at, secs};
@@ -52,7 +52,7 @@ fn heartbeats_wait_for_the_interface() {
 //= rfc9260#section-5.4
 #[test]
 fn when_no_path_is_left_they_go_from_another_address() {
-    let mut bench = Bench::new(Config { heartbeat_max_burst: 3, ..era("rfc9260") }, 2);
+    let mut bench = Bench::new(era("rfc9260").with(|parameters| parameters.heartbeat_max_burst = 3), 2);
     let locals = |bench: &Bench| [bench.view(0).local, bench.view(1).local];
     bench.until(at_ms(3000));
     assert_eq!(locals(&bench), [address(0, 0); 2]);

@@ -13,7 +13,7 @@ use crate::support::{PORT, address, at};
 const IP: usize = 20;
 
 fn searching() -> Config {
-    Config { mtu_discovery: true, heartbeat_interval: None, ..era("rfc9260") }
+    Config { mtu_discovery: true, ..era("rfc9260") }.with(|parameters| parameters.heartbeat_interval = None)
 }
 
 /// Takes out the probes sent so far: when in milliseconds, how large with the IP header, with which information.
@@ -165,7 +165,7 @@ fn message(size: usize) -> Message {
 //= rfc8899#section-5.2
 #[test]
 fn a_fixed_size_is_not_searched() {
-    let mut bench = Bench::new(Config { heartbeat_max_burst: u32::MAX, ..searching() }, 2);
+    let mut bench = Bench::new(searching().with(|parameters| parameters.heartbeat_max_burst = u32::MAX), 2);
     let fixed = PathParameters { mtu: Some(1000), ..PathParameters::default() };
     assert!(bench.end.configure_path(bench.now, bench.id, PathId(0), fixed));
     bench.drain();
@@ -181,7 +181,7 @@ fn a_fixed_size_is_not_searched() {
 //= rfc8899#section-4.3
 #[test]
 fn no_black_hole_where_nothing_can_be_smaller() {
-    let fixed = Config { heartbeat_interval: None, ..era("rfc9260") };
+    let fixed = era("rfc9260").with(|parameters| parameters.heartbeat_interval = None);
     for (config, pmdcs) in [(searching(), 1168), (fixed, 1468)] {
         let mut bench = Bench::new(config, 1);
         bench.send(1, 1152);

@@ -1,9 +1,9 @@
 //! Which pairs are paths, how they are verified, and what the user can say about them.
 
-use anabranch_proto::rules::Confirmation;
+use anabranch_proto::rules::{Confirmation, LostHeartbeat, Verification};
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::wire::chunk::Heartbeat;
-use anabranch_proto::{Config, Event, LocalAddress, Pairs, PathId, PathState, PolicySpec, Time};
+use anabranch_proto::{Config, Event, LocalAddress, Pairs, Parameters, PathId, PathState, PolicySpec, Time};
 
 use crate::support::bench::{Bench, FULL, at_ms, chunk, era, ms};
 use crate::support::{Left, Weather, World, address, at, secs};
@@ -27,13 +27,37 @@ fn data_at_once() {
 #[test]
 fn confirmation() {
     for (choice, first) in [(Confirmation::DataAtOnce, 200), (Confirmation::AllPathsFirst, 300)] {
-        let mut config = Config { heartbeat_max_burst: 9, ..era("rfc9260") };
+        let mut config = era("rfc9260").with(|parameters| parameters.heartbeat_max_burst = 9);
         config.rules.confirmation = choice;
         let (mut world, id) = World::joined([&config, &config], 2);
         world.give(0, id, 100);
         world.run(secs(1.0));
         assert_eq!(first_new(&world, 0, Time::ZERO), Some(at_ms(first)), "{choice:?}");
     }
+}
+
+/// `AllPathsFirst` without periodic heartbeats. Where the alternate never answers (or its first six heartbeats, at 0.2 s and after
+/// RTOs of 1, 2, 4, 8 and 16 s, are lost), data leaves when it counts as failed: after Path.Max.Retrans + 1 errors, the
+/// last at 0.2 + 63 s. Where heartbeats of all paths are lost until 70 s, the peer is asked until it answers.
+#[test]
+fn confirmation_without_heartbeats() {
+    let mut config = era("rfc9260").with(|parameters| {
+        parameters.heartbeat_interval = None;
+        parameters.heartbeat_max_burst = 9;
+    });
+    config.rules.confirmation = Confirmation::AllPathsFirst;
+    let beat = |packet: &anabranch_proto::wire::Packet| matches!(packet.chunks[0], Chunk::Heartbeat(_));
+    let (mut world, id) = World::joined([&config, &config], 2);
+    world.drop = Box::new(move |_, _, packet| beat(packet) && packet.to == address(1, 1));
+    world.give(0, id, 100);
+    world.run(secs(100.0));
+    assert_eq!(heartbeats(&world, 1).len(), 6, "{:?}", heartbeats(&world, 1));
+    assert_eq!(first_new(&world, 0, Time::ZERO), Some(at_ms(63_200)));
+    let (mut world, id) = World::joined([&config, &config], 2);
+    world.drop = Box::new(move |now, side, packet| side == 0 && beat(packet) && now < secs(70.0));
+    world.give(0, id, 100);
+    world.run(secs(300.0));
+    assert_eq!(world.take(1), [100]);
 }
 
 /// The alternate never answers. Every tenth packet is lost, and every retransmission would rather take the
@@ -105,10 +129,85 @@ fn a_sack_does_not_go_to_an_unconfirmed_address() {
 //= rfc9260#section-5.4
 #[test]
 fn verification_goes_on_more_slowly() {
-    let mut bench = Bench::new(Config { path_max_retrans: 3, ..era("rfc9260") }, 2);
+    let mut bench = Bench::new(era("rfc9260").with(|parameters| parameters.path_max_retrans = 3), 2);
     bench.pass(ms(60_000));
     let asked: Vec<Time> = bench.heartbeats().into_iter().filter(|h| h.1 == 1).map(|h| h.0).collect();
     assert_eq!(asked, [0, 1, 3, 7, 53].map(|s| at_ms(1000 * s)));
+}
+
+/// `verification`: the alternate is asked at 0, 1 and 3 s, and again at 7 s. After two failures, at 3 s, the local address
+/// is another one, or still the same.
+#[test]
+fn verification() {
+    for (choice, local) in [(Verification::NextLocal, 0), (Verification::SameLocal, 1)] {
+        let mut config = era("rfc9260");
+        config.rules.verification = choice;
+        let mut bench = Bench::new(config, 2);
+        bench.until(at_ms(2999));
+        assert_eq!(bench.view(1).local, address(1, 0), "{choice:?}");
+        bench.until(at_ms(3000));
+        assert_eq!(bench.view(1).local, address(local, 0), "{choice:?}");
+        let asked: Vec<Time> = bench.heartbeats().into_iter().filter(|h| h.1 == 1).map(|h| h.0).collect();
+        assert_eq!(asked, [0, 1, 3].map(|s| at_ms(1000 * s)), "{choice:?}");
+    }
+}
+
+/// When the heartbeats left on a path, in milliseconds.
+fn asked(bench: &mut Bench, path: u16) -> Vec<u64> {
+    let on = bench.heartbeats().into_iter().filter(|heartbeat| heartbeat.1 == path);
+    on.map(|heartbeat| heartbeat.0.as_nanos() / 1_000_000).collect()
+}
+
+/// `lost_heartbeat`: the alternate is asked at 31 s, and RTO is 1 s. Not answered it is asked again at 32 s, 34 s and so
+/// on, or HB.interval and an RTO of 2 s after 31 s. The primary is inactive after one timeout, at 1.1 s.
+//= rfc9260#section-8.3
+#[test]
+fn lost_heartbeat() {
+    for (choice, of_alternate, of_primary) in [
+        (LostHeartbeat::NextInterval, [31_000, 63_000].as_slice(), [].as_slice()),
+        (LostHeartbeat::AtOnce, &[31_000, 32_000, 34_000, 38_000, 46_000, 62_000], &[1100]),
+    ] {
+        let mut config = era("rfc9260").with(|parameters| parameters.path_max_retrans = 9);
+        config.rules.lost_heartbeat = choice;
+        let mut bench = Bench::confirmed(config.clone(), 2, ms(100));
+        bench.until(at_ms(64_000));
+        assert_eq!(asked(&mut bench, 1), of_alternate, "{choice:?}");
+        let mut bench = Bench::confirmed(
+            Config { parameters: Parameters { path_max_retrans: 0, ..config.parameters }, ..config },
+            2,
+            ms(100),
+        );
+        bench.send(1, FULL);
+        bench.until(at_ms(2000));
+        assert_eq!(asked(&mut bench, 0), of_primary, "{choice:?}");
+    }
+}
+
+/// `heartbeat_after_timeout`: T3-rtx of the primary expires at 1.1 s, RTO is doubled to 2 s, and the answer to the
+/// heartbeat brings it back. Without another path in order there is none.
+//= rfc9260#section-8.3
+#[test]
+fn heartbeat_after_timeout() {
+    for (choice, expected, rto) in [("off", [].as_slice(), 2000), ("on", &[1100], 1000)] {
+        let mut config = era("rfc9260");
+        config.mechanisms.choose("heartbeat_after_timeout", choice).expect("a mechanism");
+        let timed_out = |paths: usize, other: bool| {
+            let mut bench = Bench::confirmed(config.clone(), paths, ms(100));
+            bench.send(1, FULL);
+            bench.until(at_ms(1099));
+            if paths > 1 {
+                bench.up(1, other);
+            }
+            bench.until(at_ms(1200));
+            bench
+        };
+        let mut bench = timed_out(2, true);
+        bench.answer_heartbeats(|_| true);
+        assert_eq!(bench.view(0).rto, ms(rto), "{choice}");
+        assert_eq!(asked(&mut timed_out(2, true), 0), expected, "{choice}");
+        assert_eq!(asked(&mut timed_out(2, false), 0), [], "{choice}: the other path is down");
+        assert_eq!(asked(&mut timed_out(1, true), 0), [], "{choice}: there is no other path");
+    }
 }
 
 /// Three paths to verify. HB.Max.Burst = 1: one heartbeat at a time, the others an RTO later each; or all.
@@ -116,7 +215,8 @@ fn verification_goes_on_more_slowly() {
 #[test]
 fn heartbeat_max_burst() {
     for (burst, expected) in [(1, [(0, 1), (1000, 2), (2000, 3)]), (3, [(0, 1), (0, 2), (0, 3)])] {
-        let mut bench = Bench::new(Config { heartbeat_max_burst: burst, ..era("rfc9260") }, 4);
+        let mut bench =
+            Bench::new(era("rfc9260").with(|parameters| parameters.heartbeat_max_burst = burst), 4);
         let mut asked = Vec::new();
         for second in 1..=3 {
             for (at, path, info) in bench.heartbeats() {
@@ -133,7 +233,7 @@ fn heartbeat_max_burst() {
 /// The local addresses of side 0 in this order, none known to be on a link with a peer's: paths are made by
 /// position.
 fn by_position(order: [usize; 3]) -> World {
-    let config = Config { heartbeat_max_burst: 9, ..era("rfc9260") };
+    let config = era("rfc9260").with(|parameters| parameters.heartbeat_max_burst = 9);
     let local = |path| LocalAddress { address: address(path, 0), prefix: 32 };
     let addresses = order.into_iter().map(local).collect();
     let ends = [Config { addresses, ..at(0, 3, &config) }, at(1, 3, &config)];
@@ -192,7 +292,8 @@ fn a_local_address_on_the_same_link_comes_first() {
 /// Every pair is a path: of four, two have a route, are confirmed and carry data.
 #[test]
 fn pairs_all() {
-    let config = Config { pairs: Pairs::All, heartbeat_max_burst: 9, ..era("rfc9260") };
+    let config =
+        Config { pairs: Pairs::All, ..era("rfc9260") }.with(|parameters| parameters.heartbeat_max_burst = 9);
     let (mut world, id) = World::joined([&config, &config], 2);
     world.run(secs(30.0));
     let paths = world.ends[0].paths(id);
@@ -270,7 +371,7 @@ fn set_writable() {
 //= rfc9260#section-8.3
 #[test]
 fn heartbeats_are_jittered_by_half_an_rto() {
-    let mut bench = Bench::new(Config { heartbeat_jitter: true, ..era("rfc9260") }, 1);
+    let mut bench = Bench::new(era("rfc9260").with(|parameters| parameters.heartbeat_jitter = true), 1);
     let (mut last, mut met) = (None, [0; 10]);
     for tenth in 1..=62_000 {
         bench.until(at_ms(tenth * 100));

@@ -138,7 +138,7 @@ fn dead(_: usize, packet: &mut Packet) -> bool {
 //= rfc9260#section-8.2
 #[test]
 fn a_path_that_fails_goes_from_another_local_address() {
-    let config = Config { path_max_retrans: 2, ..era("rfc9260") };
+    let config = era("rfc9260").with(|parameters| parameters.path_max_retrans = 2);
     for rehome in [true, false] {
         let mut hosts = Hosts::with_one_peer_address(&Config { rehome, ..config.clone() });
         let id = hosts.connect(&[address(0, 1)]);
@@ -198,7 +198,7 @@ fn a_full_socket_holds_only_the_paths_that_use_it() {
 //= rfc5062#section-2.3
 #[test]
 fn each_heartbeat_has_its_own_nonce_and_one_answer() {
-    let config = Config { heartbeat_interval: Some(ms(5000)), ..era("rfc9260") };
+    let config = era("rfc9260").with(|parameters| parameters.heartbeat_interval = Some(ms(5000)));
     let mut bench = Bench::new(config, 2);
     let first = bench.heartbeats();
     let [(_, 1, info)] = &first[..] else { panic!("{first:?}") };
@@ -233,7 +233,7 @@ fn no_heartbeat_leaves_for_an_address_that_cannot_be_the_peers() {
     let (tag, a_rwnd, tsn) = (77, 100_000, Tsn(1));
     let init = Init { tag, a_rwnd, outbound: 1, inbound: 1, tsn, params };
 
-    let config = Config { heartbeat_max_burst: 100, ..at(1, 2, &era("rfc9260")) };
+    let config = at(1, 2, &era("rfc9260")).with(|parameters| parameters.heartbeat_max_burst = 100);
     let mut end = Endpoint::new(config, Policies::default(), [1; 32]).expect("a usable configuration");
     let ports = Ports { source: PORT, destination: PORT + 1 };
     let (from, to, ecn) = (address(0, 0), address(0, 1), Ecn::NotEct);

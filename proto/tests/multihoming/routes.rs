@@ -6,7 +6,8 @@ use crate::support::bench::{Bench, FULL, era, ms};
 
 fn retransmit(route: &str) -> Config {
     let named = PolicySpec::named(route);
-    Config { fast: named.clone(), timeout: named, path_max_retrans: 20, ..era("rfc9260") }
+    Config { fast: named.clone(), timeout: named, ..era("rfc9260") }
+        .with(|parameters| parameters.path_max_retrans = 20)
 }
 
 /// The path of the fast retransmission of TSN 1, three paths.
@@ -50,7 +51,8 @@ fn timeouts() {
 //= rfc9260#section-6.4.1
 #[test]
 fn only_active_paths_are_alternates() {
-    let mut bench = Bench::new(Config { heartbeat_max_burst: 9, ..retransmit("alternate") }, 3);
+    let mut bench =
+        Bench::new(retransmit("alternate").with(|parameters| parameters.heartbeat_max_burst = 9), 3);
     bench.answer_heartbeats(|path| path == 2);
     bench.send(1, FULL);
     bench.loads();
@@ -67,7 +69,7 @@ fn only_active_paths_are_alternates() {
 //= rfc9260#section-6.4.1
 #[test]
 fn the_same_path_only_while_it_is_active() {
-    let config = Config { path_max_retrans: 0, ..retransmit("same") };
+    let config = retransmit("same").with(|parameters| parameters.path_max_retrans = 0);
     let mut bench = Bench::confirmed(config, 2, ms(0));
     bench.send(1, FULL);
     bench.loads();

@@ -1,7 +1,6 @@
 //! Configurations of two endpoints, at random: what both must have alike, and what each has for itself.
 
-use anabranch_proto::rules::Confirmation;
-use anabranch_proto::{Config, Duration, LocalAddress, PolicySpec, Rules, SharedKey};
+use anabranch_proto::{Config, Duration, LocalAddress, Parameters, PolicySpec, Rules, SharedKey};
 use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 
@@ -41,27 +40,26 @@ fn alone(chance: &mut ChaCha8Rng) -> Config {
         rules,
         fast: PolicySpec::named(retransmit),
         timeout: PolicySpec::named(retransmit),
-        mtu: [576, 600 + below(chance, 900) as u32, 1500, 4000, 9000][below(chance, 5) as usize],
         mtu_discovery: one_in(chance, 5),
         receive_buffer: [1500, 5000, 20_000, 1 << 20][below(chance, 4) as usize],
-        send_buffer: [None, Some(3000), Some(100_000)][below(chance, 3) as usize],
-        rto_initial: Duration::from_millis(300),
-        rto_min: Duration::from_millis([50, 250][below(chance, 2) as usize]),
-        rto_max: Duration::from_secs(2),
-        sack_every: 1 + below(chance, 3) as u32,
-        association_max_retrans: 100_000,
-        max_init_retransmits: 100_000,
-        path_max_retrans: [1, 3, 5][below(chance, 3) as usize],
-        pf_max_retrans: one_in(chance, 3).then_some(0),
-        heartbeat_interval: one_in(chance, 2).then_some(Duration::from_secs(1)),
         cookie_life: Duration::from_secs(3600),
-        shutdown_guard: None,
+        parameters: Parameters {
+            mtu: [576, 600 + below(chance, 900) as u32, 1500, 4000, 9000][below(chance, 5) as usize],
+            send_buffer: [None, Some(3000), Some(100_000)][below(chance, 3) as usize],
+            rto_initial: Duration::from_millis(300),
+            rto_min: Duration::from_millis([50, 250][below(chance, 2) as usize]),
+            rto_max: Duration::from_secs(2),
+            sack_every: 1 + below(chance, 3) as u32,
+            association_max_retrans: 100_000,
+            max_init_retransmits: 100_000,
+            path_max_retrans: [1, 3, 5][below(chance, 3) as usize],
+            pf_max_retrans: one_in(chance, 3).then_some(0),
+            heartbeat_interval: one_in(chance, 2).then_some(Duration::from_secs(1)),
+            shutdown_guard: None,
+            ..Parameters::default()
+        },
         ..Config::default()
     };
-    if config.rules.confirmation == Confirmation::AllPathsFirst {
-        // Data waits until every path is confirmed: for ever, where lost heartbeats are not repeated.
-        config.heartbeat_interval = Some(Duration::from_secs(1));
-    }
     config.extensions.partial_reliability = one_in(chance, 2);
     config.extensions.reconfiguration = one_in(chance, 2);
     config.extensions.ecn = one_in(chance, 3);

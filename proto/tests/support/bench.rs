@@ -48,7 +48,8 @@ pub fn at_ms(n: u64) -> Time {
 
 /// The era's parameters, without jitter, and without a burst limit: that has tests of its own.
 pub fn era(name: &str) -> Config {
-    let mut config = Config { heartbeat_jitter: false, ..Config::era(name).expect("an era") };
+    let mut config =
+        Config::era(name).expect("an era").with(|parameters| parameters.heartbeat_jitter = false);
     config.rules.burst = Burst::Off;
     config
 }
@@ -61,14 +62,23 @@ impl Bench {
 
     /// The same with a peer that answers the INIT with these parameters too.
     pub fn with(config: Config, paths: usize, params: impl FnOnce(&Init) -> Vec<Param>) -> Bench {
+        Bench::announced(config, paths, 1 << 20, params)
+    }
+
+    /// The same with a peer whose receive buffer has so many bytes.
+    fn announced(
+        config: Config,
+        paths: usize,
+        a_rwnd: u32,
+        params: impl FnOnce(&Init) -> Vec<Param>,
+    ) -> Bench {
         let config = Config { first_tsn: Some(1), ..at(0, paths, &config) };
         let mut end = Endpoint::new(config, Policies::default(), [9; 32]).expect("a usable configuration");
         end.set_notes(true);
         let to: Vec<_> = (0..paths).map(|path| address(path, 1)).collect();
         let id = end.connect(Time::ZERO, PORT + 1, &to).expect("a path");
         let (sent, events, notes) = Default::default();
-        let mut bench =
-            Bench { end, id, now: Time::ZERO, sent, events, notes, tag: 0, a_rwnd: 1 << 20, wake: None };
+        let mut bench = Bench { end, id, now: Time::ZERO, sent, events, notes, tag: 0, a_rwnd, wake: None };
         bench.drain();
         bench.set_up(paths, params);
         bench
@@ -76,7 +86,13 @@ impl Bench {
 
     /// The same with every path confirmed, by answers that took `rtt`.
     pub fn confirmed(config: Config, paths: usize, rtt: Duration) -> Bench {
-        let mut bench = Bench::new(Config { heartbeat_max_burst: u32::MAX, ..config }, paths);
+        Bench::confirmed_with(config, paths, rtt, 1 << 20)
+    }
+
+    /// The same with a peer whose receive buffer has so many bytes.
+    pub fn confirmed_with(config: Config, paths: usize, rtt: Duration, a_rwnd: u32) -> Bench {
+        let config = config.with(|parameters| parameters.heartbeat_max_burst = u32::MAX);
+        let mut bench = Bench::announced(config, paths, a_rwnd, |_| Vec::new());
         bench.pass(rtt);
         bench.answer_heartbeats(|_| true);
         assert!(bench.paths().iter().all(|p| p.state == PathState::Active));

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_proto::{Reason, Time};
+use anabranch_proto::{Blocked, Duration, Reason, Time};
 
 use crate::engine::{ARRIVED, NO_ROUTE};
 use crate::medium::wire::Occupancy;
 use crate::medium::wire::{Carried, DropCause};
 use crate::observe::trace::{
-    Contents, Detail, Observer, Origin, PacketView, QueueLength, RadioFrame, Record, Side,
+    Contents, Detail, Observer, Origin, PacketView, QueueLength, RadioFrame, Record, Side, Wait,
 };
 use crate::transport::{Body, Frame};
 
@@ -22,6 +22,8 @@ pub(crate) struct Observed<'a> {
     agents: Vec<(usize, Side)>,
     /// By agent: bytes that its application had read when that was last told.
     read: Vec<u64>,
+    /// By agent.
+    blocking: BTreeMap<usize, Blocking>,
 }
 
 /// The origin of a packet under way.
@@ -29,13 +31,27 @@ struct Sent {
     side: Side,
     path: Option<String>,
     reason: Reason,
+    wait: Option<(Blocked, String, Duration)>,
+}
+
+/// A path keeps a buffer full.
+struct Blocking {
+    cause: Blocked,
+    path: String,
+    since: Time,
+}
+
+impl Blocking {
+    fn wait(&self, now: Time) -> Wait<'_> {
+        Wait { cause: self.cause, path: &self.path, time: now.since(self.since) }
+    }
 }
 
 impl<'a> Observed<'a> {
     /// Tells `observer`; `agents`: of each agent its flow, and its end of it.
     pub(crate) fn new(observer: &'a mut dyn Observer, agents: Vec<(usize, Side)>) -> Self {
         let read = vec![0; agents.len()];
-        Observed { observer, origins: BTreeMap::new(), agents, read }
+        Observed { observer, origins: BTreeMap::new(), agents, read, blocking: BTreeMap::new() }
     }
 
     /// The application of an agent has read so many bytes.
@@ -47,17 +63,34 @@ impl<'a> Observed<'a> {
     }
 
     pub(crate) fn detail(&mut self, at: Time, agent: usize, path: Option<&str>, detail: &Detail) {
+        if let Detail::Blocked(cause) = *detail {
+            self.blocked(at, agent, path, cause);
+        }
         let (flow, side) = self.agents[agent];
         self.observer.record(at, &Record::Detail { flow, side, path, detail });
     }
 
+    fn blocked(&mut self, at: Time, agent: usize, path: Option<&str>, cause: Option<Blocked>) {
+        match (cause, path) {
+            (Some(cause @ (Blocked::PeerWindow | Blocked::SendBuffer)), Some(path)) => {
+                let before = self.blocking.get(&agent);
+                let same = before.filter(|before| before.cause == cause && before.path == path);
+                let since = same.map_or(at, |before| before.since);
+                self.blocking.insert(agent, Blocking { cause, path: path.to_owned(), since });
+            }
+            _ => drop(self.blocking.remove(&agent)),
+        }
+    }
+
     pub(crate) fn sent(&mut self, at: Time, agent: usize, path: Option<&str>, reason: Reason, frame: &Frame) {
         let (flow, side) = self.agents[agent];
-        let origin = Some(Origin { side, path, reason });
+        let wait = self.blocking.get(&agent).map(|blocking| blocking.wait(at));
+        let origin = Some(Origin { side, path, reason, wait });
         let packet = PacketView { size: frame.size, contents: contents(frame), hops: 0, origin };
         self.observer.record(at, &Record::Sent { flow, side, path, reason, packet });
         if frame.hop != NO_ROUTE {
-            self.origins.insert(frame.id, Sent { side, path: path.map(str::to_owned), reason });
+            let wait = wait.map(|wait| (wait.cause, wait.path.to_owned(), wait.time));
+            self.origins.insert(frame.id, Sent { side, path: path.map(str::to_owned), reason, wait });
         }
     }
 
@@ -151,6 +184,7 @@ impl<'a> Observed<'a> {
             side: sent.side,
             path: sent.path.as_deref(),
             reason: sent.reason,
+            wait: sent.wait.as_ref().map(|(cause, path, time)| Wait { cause: *cause, path, time: *time }),
         });
         let (agent, hops) = way(frame, routes);
         let (flow, _) = self.agents[agent];

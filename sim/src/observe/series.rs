@@ -1,8 +1,10 @@
 //! Series as CSV files, streamed while the run goes on.
 //!
 //! Of each flow's sender: `FLOW.windows.csv`, `.rto.csv`, `.peer_window.csv`, `.sent.csv`, `.marked.csv`,
-//! `.acked.csv`, `.blocked.csv`; of its receiving application `.throughput.csv`: user data read in each tenth of a second, in
-//! bit/s, by the end of that interval. SCTP counts in TSNs. TCP counts in bytes: `sequence` is the first byte of a segment,
+//! `.acked.csv`, `.blocked.csv` (the cause, and the path that keeps a buffer full). Of an SCTP flow's receiver: `.held.csv`,
+//! bytes of chunks beyond the Cumulative TSN by the path that they came by, and `.reordering.csv`, how many TSNs a chunk
+//! arrived behind the highest, if it did. Of each receiving application `.throughput.csv`: user data read in each tenth of a
+//! second, in bit/s, by the end of that interval. SCTP counts in TSNs. TCP counts in bytes: `sequence` is the first byte of a segment,
 //! from 0, `acknowledged` a number of bytes; its windows are also given in segments. Of each link direction `LINK.A-B.queue.csv` and `.drops.csv`. A file exists
 //! only if there is a row for it. Times are virtual seconds from the beginning of the run with nine decimals,
 //! sizes are bytes. Characters of names that a file name had better not have become `_`.
@@ -16,6 +18,7 @@ use std::path::{Path, PathBuf};
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Blocked, Duration, Time};
 
+use super::held::{Change, HeldData};
 use crate::observe::trace::{Detail, DropCause, Names, Observer, Record, Side};
 
 /// Writes the series of one run into a directory.
@@ -29,6 +32,8 @@ pub struct CsvSeries {
     tcp: Vec<bool>,
     /// By flow: what its receiving application has read.
     reading: Vec<Reading>,
+    /// By flow: what its receiver holds.
+    held: Vec<HeldData>,
     /// Who owns the file, flows first, and which of its files it is.
     files: BTreeMap<(usize, &'static str), BufWriter<File>>,
     /// The first error; nothing is written after it.
@@ -45,6 +50,7 @@ impl CsvSeries {
             links: Vec::new(),
             tcp: Vec::new(),
             reading: Vec::new(),
+            held: Vec::new(),
             files: BTreeMap::new(),
             failed: None,
         })
@@ -94,8 +100,20 @@ impl CsvSeries {
             Detail::Acked { cumulative } => {
                 self.row(flow, if tcp { &TCP_ACKED } else { &ACKED }, format_args!("{at},{cumulative}"));
             }
-            Detail::Blocked(by) => self.row(flow, &BLOCKED, format_args!("{at},{}", cause(*by))),
-            Detail::Timeout => {}
+            Detail::Blocked(by) => self.row(flow, &BLOCKED, format_args!("{at},{},{path}", cause(*by))),
+            Detail::Timeout | Detail::Received { .. } => {}
+        }
+    }
+
+    /// A chunk of `size` bytes has come by `path`.
+    fn received(&mut self, at: Time, flow: usize, path: &str, (tsn, size, cumulative): (u64, u32, u64)) {
+        let at = Seconds(at.as_nanos());
+        let Change { depth, held } = self.held[flow].received(path, tsn, size, cumulative);
+        if depth > 0 {
+            self.row(flow, &REORDERING, format_args!("{at},{path},{tsn},{depth}"));
+        }
+        for (path, bytes) in held {
+            self.row(flow, &HELD, format_args!("{at},{path},{bytes}"));
         }
     }
 
@@ -174,7 +192,9 @@ const PEER_WINDOW: Series = Series { name: "peer_window", columns: "time,bytes" 
 const SENT: Series = Series { name: "sent", columns: "time,path,tsn,size,why" };
 const MARKED: Series = Series { name: "marked", columns: "time,path,tsn,why" };
 const ACKED: Series = Series { name: "acked", columns: "time,cumulative_tsn" };
-const BLOCKED: Series = Series { name: "blocked", columns: "time,by" };
+const BLOCKED: Series = Series { name: "blocked", columns: "time,by,path" };
+const HELD: Series = Series { name: "held", columns: "time,path,bytes" };
+const REORDERING: Series = Series { name: "reordering", columns: "time,path,tsn,depth" };
 const THROUGHPUT: Series = Series { name: "throughput", columns: "time,throughput" };
 const TCP_WINDOWS: Series =
     Series { name: "windows", columns: "time,path,cwnd,ssthresh,flight,marked,cwnd_segments" };
@@ -189,6 +209,7 @@ impl Observer for CsvSeries {
         let mut taken = BTreeSet::new();
         self.tcp = names.protocols.iter().map(|protocol| *protocol == "tcp").collect();
         self.reading = vec![Reading::default(); names.flows.len()];
+        self.held = names.flows.iter().map(|_| HeldData::default()).collect();
         self.flows = names.flows.iter().map(|name| file_name(name, &mut taken)).collect();
         let links = names
             .links
@@ -203,6 +224,11 @@ impl Observer for CsvSeries {
         match record {
             Record::Detail { flow, side: Side::Client, path, detail } => {
                 self.detail(at, *flow, path.unwrap_or(""), detail)
+            }
+            Record::Detail { flow, side: Side::Server, path, detail } => {
+                if let Detail::Received { number, size, cumulative } = detail {
+                    self.received(at, *flow, path.unwrap_or(""), (*number, *size, *cumulative));
+                }
             }
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
                 let (owner, at) = (link_owner(*link), Seconds(at.as_nanos()));
@@ -223,11 +249,7 @@ impl Observer for CsvSeries {
                 self.row(owner, &DROPS, format_args!("{at},{number},{flow},{cause},{tsns}"));
             }
             Record::Read { flow, bytes } => self.read(at, *flow, *bytes),
-            Record::Detail { .. }
-            | Record::Sent { .. }
-            | Record::Started { .. }
-            | Record::Air { .. }
-            | Record::Delivered { .. } => {}
+            Record::Sent { .. } | Record::Started { .. } | Record::Air { .. } | Record::Delivered { .. } => {}
         }
     }
 }
@@ -250,6 +272,7 @@ fn reason(why: Why) -> &'static str {
         Why::Missing => "missing",
         Why::Timeout => "timeout",
         Why::WindowProbe => "window-probe",
+        Why::Reinjected => "reinjected",
     }
 }
 

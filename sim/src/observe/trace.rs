@@ -179,7 +179,17 @@ pub enum Detail {
         /// With SCTP the highest TSN that nothing is missing below, with TCP the number of bytes.
         cumulative: u64,
     },
-    /// The cause for which user data waits has changed; `None`: it does not wait.
+    /// A new piece of data was taken by the receiver; only SCTP tells it.
+    Received {
+        /// Its number.
+        number: u64,
+        /// Its size.
+        size: u32,
+        /// The highest TSN that nothing is missing below, with this one.
+        cumulative: u64,
+    },
+    /// The cause for which user data waits has changed, `None`: it does not wait; or the path whose data keeps a buffer
+    /// full.
     Blocked(Option<Blocked>),
 }
 
@@ -270,6 +280,19 @@ pub struct Origin<'a> {
     pub path: Option<&'a str>,
     /// Why it was sent.
     pub reason: Reason,
+    /// What kept new data from leaving until then, if that was a full buffer.
+    pub wait: Option<Wait<'a>>,
+}
+
+/// New data waits for a buffer, at either end.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Wait<'a> {
+    /// Which buffer.
+    pub cause: Blocked,
+    /// The path that carried the lowest outstanding TSN last: it blocks.
+    pub path: &'a str,
+    /// How long it has.
+    pub time: Duration,
 }
 
 impl<'a> PacketView<'a> {

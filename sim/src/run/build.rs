@@ -5,11 +5,11 @@ use anabranch_proto::{Duration, Policies, Time};
 use crate::chance::Sequence;
 use crate::engine::{ARRIVED, Change, FlowParts, Parts};
 use crate::error::{Item, RunError};
-use crate::medium::wire::{Alteration, Direction, Jitter, Losses, Management};
+use crate::medium::wire::{Alteration, Direction, Jitter, Losses, Management, Traced};
 use crate::medium::wireless::Channel;
 use crate::network::{DirectionId, Network, radios};
 use crate::observe::trace::Observer;
-use crate::scenario::{CrossTraffic, Flow, Link, Loss, Queue, Scenario};
+use crate::scenario::{CrossTraffic, Flow, Link, Loss, Offset, Queue, Scenario};
 use crate::transport::ends::Ends;
 use crate::transport::{self, End, Frame, Routes, Site, cross};
 
@@ -128,8 +128,19 @@ impl<'a> Plan<'a> {
             Sequence::new(self.scenario.seed, &format!("link/{}/delay", link.name)).between(low, high)
         });
         let queue = queue(link, given, delay);
+        let traced = link.traced[given].as_ref().map(|traced| {
+            let offset = match traced.offset {
+                Offset::Fixed(offset) => offset,
+                Offset::Random => {
+                    let stream = format!("link/{}/{}/trace", link.name, self.network.label(id));
+                    Sequence::new(self.scenario.seed, &stream).between(Duration::ZERO, traced.trace.period())
+                }
+            };
+            Traced::new(&traced.trace, offset)
+        });
         Direction::new(link.rate[given], nanos(delay), queue, losses, link.up)
             .jittering(self.jitter(id, given, link))
+            .traced(traced)
             .marking(link.mark[given])
             .managed(self.management(&queue, id))
     }

@@ -6,10 +6,12 @@ mod fairness;
 mod snapshot;
 mod values;
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use anabranch_proto::{Policies, Time};
 
+use crate::chance::Sequence;
 use crate::engine::{Engine, Halt};
 use crate::error::RunError;
 use crate::network::RADIO;
@@ -73,6 +75,7 @@ pub fn check(scenario: &Scenario, policies: &Policies) -> Result<(), RunError> {
 pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, RunError> {
     let RunOptions { policies, mut observer, mut progress, extra_polls } = options;
     let network = build::network(scenario)?;
+    let scenario = &*with_starts(scenario);
     let plan = Plan::new(scenario, &network, &policies)?;
     if let Some(observer) = &mut observer {
         observer.begin(&plan.names());
@@ -96,6 +99,21 @@ pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, Ru
             Err(interrupted) => return Err(RunError::Interrupted { at: interrupted.at }),
         }
     }
+}
+
+/// The scenario with the starts of flows that its seed draws.
+fn with_starts(scenario: &Scenario) -> Cow<'_, Scenario> {
+    if scenario.flows.iter().all(|flow| flow.random_start.is_none()) {
+        return Cow::Borrowed(scenario);
+    }
+    let mut drawn = scenario.clone();
+    for flow in &mut drawn.flows {
+        if let Some([low, high]) = flow.random_start {
+            let stream = format!("flow/{}/start", flow.name);
+            flow.start = Sequence::new(scenario.seed, &stream).between(low, high);
+        }
+    }
+    Cow::Owned(drawn)
 }
 
 fn delivered(agents: &[End]) -> u64 {

@@ -106,15 +106,18 @@ fn flow(flow: &Flow, scenario: &Scenario) -> Result<(), RunError> {
             | Traffic::Bursts { rate: 0, .. },
             _,
         ) => Err(("rate", "must be at least 1 bit/s")),
-        _ if matches!(flow.start, Start::Uniform([low, high]) if low > high) => {
-            Err(("start", "the ends of its range are exchanged"))
-        }
         (Traffic::Bursts { times: [on, off], .. }, _) if !(usable(on) && usable(off)) => {
             Err(("on", UNUSABLE))
+        }
+        _ if flow.random_start.is_some_and(|[low, high]| low > high) => {
+            Err(("start", "the ends of its range are exchanged"))
         }
         _ if flow.message_size == Some(0) => Err(("message_size", "must be at least 1 byte")),
         _ if rate(flow.read_rate) => Err(("read_rate", "must be at least 1 bit/s")),
         _ if flow.sctp().is_some_and(|sctp| sctp.streams == 0) => Err(("streams", "must be at least 1")),
+        _ if flow.sctp().is_some_and(|sctp| sctp.stop_reading_after.is_some()) && scenario.stop.is_none() => {
+            Err(("stop_reading_after", "a reader that stops needs a `stop` of the scenario"))
+        }
         _ if flow.from == flow.to => Err(("to", "a flow goes from one node to another")),
         _ => Ok(()),
     };
@@ -160,6 +163,11 @@ fn change(number: usize, change: &Change, scenario: &Scenario) -> Result<(), Run
     if change.queue.iter().flatten().any(product) {
         let why = "only a link's own queue is said in bandwidth-delay products";
         return at(Item::Change(number), Err(("queue", why)));
+    }
+    let traced = scenario.links.iter().any(|link| link.name == change.link && link.traced != [None, None]);
+    if traced && change.rate.is_some() {
+        let why = "the rate of this link is a trace, which nothing else changes";
+        return at(Item::Change(number), Err(("rate", why)));
     }
     let judgement = change.rate.as_ref().map_or(Ok(()), rates);
     at(Item::Change(number), judgement.and_then(|()| change.loss.as_ref().map_or(Ok(()), losses)))

@@ -34,6 +34,11 @@ impl<'d> At<'d> {
         At { document: self.document, path, node }
     }
 
+    /// The file of the document, beside which files that it names are sought.
+    pub(super) fn file(&self) -> &'d str {
+        self.document.file()
+    }
+
     /// What stands here, whatever it is.
     pub fn value(&self) -> &'d Value {
         &self.node.value

@@ -13,9 +13,9 @@ use toml::{Table, Value};
 use crate::transport::tcp::{Halving, Variant};
 
 use super::{
-    Amount, Change, Channel, Codel, CrossTraffic, Dcf, Document, Flow, Link, Loss, Phase, Powers,
-    Propagation, Queue, Ranges, Reception, Red, Route, Scenario, Sctp, Start, Station, Tcp, Times, Timing,
-    Traffic, Transport, WindowSize,
+    Amount, Change, Channel, Codel, CrossTraffic, Dcf, Document, Flow, Interpolation, Link, Loss, Offset,
+    Phase, Powers, Propagation, Queue, Ranges, Reception, Red, Route, Sample, Scenario, Sctp, Start, Station,
+    Tcp, Times, Timing, Trace, TracedRate, Traffic, Transport, WindowSize,
 };
 
 /// A scenario that no document can say: a name that is none, or a value that no key takes.
@@ -232,7 +232,8 @@ fn link(link: &Link) -> Table {
     let mut table = Table::new();
     put(&mut table, "name", link.name.as_str());
     put(&mut table, "between", link.between.to_vec());
-    put(&mut table, "rate", pair(&link.rate, |bits| rate(*bits).into()));
+    let rates = [0, 1].map(|i| link.traced[i].as_ref().map_or_else(|| rate(link.rate[i]).into(), traced));
+    put(&mut table, "rate", Value::Array(rates.into()));
     match &link.random_delay {
         Some(range) => put(&mut table, "delay", uniform(range)),
         None => put(&mut table, "delay", pair(&link.delay, |delay| time(*delay).into())),
@@ -245,6 +246,32 @@ fn link(link: &Link) -> Table {
     put(&mut table, "mtu", size(link.mtu));
     put(&mut table, "up", link.up);
     table
+}
+
+/// A recorded rate, by what was recorded: the name of its file says nothing.
+fn traced(given: &TracedRate) -> Value {
+    let mut table = Table::new();
+    match &*given.trace {
+        Trace::Opportunities(times) => {
+            let times: Vec<i64> = times.iter().map(|time| i64::from(*time)).collect();
+            put(&mut table, "opportunities", times);
+        }
+        Trace::Samples { rows, interpolation } => {
+            let own = || "link".to_owned();
+            let row = |row: &Sample| {
+                let (delay, loss) = (row.delay.map_or_else(own, time), row.loss.map_or_else(own, percent));
+                Value::from(vec![time(row.time), rate(row.rate), delay, loss])
+            };
+            put(&mut table, "samples", rows.iter().map(row).collect::<Vec<_>>());
+            let name = if *interpolation == Interpolation::Linear { "linear" } else { "step" };
+            put(&mut table, "interpolation", name);
+        }
+    }
+    match given.offset {
+        Offset::Fixed(offset) => put(&mut table, "offset", time(offset)),
+        Offset::Random => put(&mut table, "offset", "random"),
+    }
+    table.into()
 }
 
 fn uniform(range: &[std::time::Duration; 2]) -> Table {
@@ -378,7 +405,10 @@ fn flow(flow: &Flow) -> Table {
     put(&mut table, "protocol", flow.transport.name());
     put(&mut table, "from", flow.from.as_str());
     put(&mut table, "to", flow.to.as_str());
-    put(&mut table, "start", start(&flow.start));
+    match &flow.random_start {
+        Some(range) => put(&mut table, "start", uniform(range)),
+        None => put(&mut table, "start", time(flow.start)),
+    }
     if let Some(bytes) = flow.traffic.amount() {
         put(&mut table, "send", size(bytes));
     }
@@ -451,6 +481,12 @@ fn connection(tcp: &Tcp) -> Table {
 /// What only a flow over SCTP has.
 fn association(table: &mut Table, sctp: &Sctp) {
     put(table, "udp", sctp.udp);
+    if sctp.stripe {
+        put(table, "stripe", true);
+    }
+    if let Some(messages) = sctp.stop_reading_after {
+        put(table, "stop_reading_after", i64::try_from(messages).unwrap_or(i64::MAX));
+    }
     put(table, "streams", i64::from(sctp.streams));
     put(table, "unordered", sctp.unordered);
     put(table, "immediate", sctp.immediate);

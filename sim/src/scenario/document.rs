@@ -144,6 +144,11 @@ impl Document {
         &self.sources[0].name
     }
 
+    /// The text of that file.
+    pub fn text(&self) -> &str {
+        &self.sources[0].text
+    }
+
     /// The edits that were made by [`Document::set`], in order, each `KEY=VALUE`.
     pub fn edits(&self) -> impl Iterator<Item = &str> {
         self.sources[1..].iter().map(|source| source.text.as_str())

@@ -3,7 +3,7 @@
 use anabranch_proto::{Config, Pairs, Policies, Reliability};
 
 use super::at::{At, Result};
-use super::cross::{both_times, spacing, start, times};
+use super::cross::{both_times, spacing, times, uniform};
 use super::error::ScenarioError;
 use super::keys::{Default, Key, fill};
 use super::{Flow, Sctp, Times, Traffic, Transport, sctp, tcp};
@@ -59,10 +59,16 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     },
     Key {
         name: "start",
-        takes: "duration or `{ uniform = [low, high] }`",
+        takes: "duration, or a range",
         default: Default::Value("\"0 s\""),
-        doc: "When it begins, from the beginning of the run: an association is set up, or the first datagram sent. `{ uniform = [\"0 s\", \"1 s\"] }` is drawn from the run's seed.",
-        read: |draft, at| start(at).map(|start| draft.flow.start = start),
+        doc: "The start of the flow, counted from the beginning of the run: the association is set up, or the first datagram is sent. `{ uniform = [\"0 s\", \"5 s\"] }` is drawn from the run's seed.",
+        read: |draft, at| {
+            draft.flow.random_start = uniform(at)?;
+            if draft.flow.random_start.is_none() {
+                draft.flow.start = at.duration()?;
+            }
+            Ok(())
+        },
     },
     Key {
         name: "send",
@@ -156,6 +162,26 @@ pub(super) const KEYS: &[Key<Draft>] = &[
                 return Err(foreign(at, "a UDP flow is read at once"));
             }
             draft.flow.read_rate = Some(at.rate()?);
+            Ok(())
+        },
+    },
+    Key {
+        name: "stop_reading_after",
+        takes: "count",
+        default: Default::Text("all are read"),
+        doc: "The receiving application reads so many messages, then none: the receive buffer fills, and the association stays open until `stop`.",
+        read: |draft, at| {
+            sctp_flow(draft, at)?.stop_reading_after = Some(at.count(0..=1 << 50)?);
+            Ok(())
+        },
+    },
+    Key {
+        name: "stripe",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "AppStripe: an independent association a path, each with the whole buffers and each taking the next message when it has room. The results are the flow's totals, and `paths` by association.",
+        read: |draft, at| {
+            sctp_flow(draft, at)?.stripe = at.boolean()?;
             Ok(())
         },
     },

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::at::{At, Result};
 use super::cross::uniform;
 use super::keys::{Default, Key, fill};
-use super::{Change, Link, Loss, Queue};
+use super::{Change, Link, Loss, Queue, trace};
 
 /// A link as it is being read, with its outages.
 pub(super) struct Draft {
@@ -30,10 +30,15 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     },
     Key {
         name: "rate",
-        takes: "rate, or `[forward, backward]`",
+        takes: "rate or trace, or `[forward, backward]`",
         default: Default::Required,
-        doc: "The rate of the link, in bits per second.",
-        read: |draft, at| at.pair(At::rate).map(|rate| draft.link.rate = rate),
+        doc: "The rate of the link, in bits per second; or a recorded one, as `{ trace = \"lte.up\" }` (below).",
+        read: |draft, at| {
+            let [there, back] = at.pair(trace::rate)?;
+            draft.link.rate = [there.0, back.0];
+            draft.link.traced = [there.1, back.1];
+            Ok(())
+        },
     },
     Key {
         name: "delay",
@@ -112,6 +117,7 @@ pub(super) fn link(at: &At<'_>) -> Result<(Link, Vec<Change>)> {
         name: String::new(),
         between: [String::new(), String::new()],
         rate: [0; 2],
+        traced: [None, None],
         delay: [Duration::ZERO; 2],
         random_delay: None,
         jitter: [Duration::ZERO; 2],
@@ -125,6 +131,7 @@ pub(super) fn link(at: &At<'_>) -> Result<(Link, Vec<Change>)> {
     let mut draft = Draft { link, down: Vec::new() };
     fill(&mut draft, at, KEYS)?;
     has_delay(at, &draft.link)?;
+    one_loss(at, &draft.link)?;
     let name = draft.link.name.clone();
     let switch = |at, up| Change { up: Some(up), ..nothing(at, name.clone()) };
     let mut changes = Vec::new();
@@ -145,6 +152,19 @@ fn has_delay(at: &At<'_>, link: &Link) -> Result<()> {
     if (0..2).any(|direction| products(direction) && without(direction)) {
         let error = at.error_below("queue", "this link has no delay of which `bdp` could be a multiple");
         return Err(error.hint("give it a `delay`, or its queue in packets"));
+    }
+    Ok(())
+}
+
+/// A trace that has losses leaves no place for others.
+fn one_loss(at: &At<'_>, link: &Link) -> Result<()> {
+    let both = |direction: usize| {
+        let traced = link.traced[direction].as_ref().is_some_and(|traced| traced.trace.has_loss());
+        traced && link.loss[direction] != Loss::None
+    };
+    if (0..2).any(both) {
+        let error = at.error_below("loss", "the trace of this link has a column `loss` already");
+        return Err(error.hint("leave out `loss`, or the column"));
     }
     Ok(())
 }

@@ -20,6 +20,7 @@ mod read;
 mod sctp;
 mod station;
 mod tcp;
+pub mod trace;
 pub mod units;
 mod wire;
 
@@ -29,6 +30,7 @@ pub use document::Document;
 pub use error::ScenarioError;
 pub use station::{Route, Station};
 pub use tcp::{Phase, Tcp, WindowSize};
+pub use trace::{Interpolation, OPPORTUNITY, Offset, Sample, Trace, TracedRate};
 
 pub use crate::transport::tcp::{Halving, TcpConfig, Variant};
 
@@ -127,8 +129,10 @@ pub struct Link {
     pub name: String,
     /// The nodes at its ends.
     pub between: [String; 2],
-    /// Bit/s, for each direction.
+    /// Bit/s, for each direction; of a recorded one the mean.
     pub rate: [u64; 2],
+    /// The rate as it was recorded, for each direction that has a trace.
+    pub traced: [Option<TracedRate>; 2],
     /// Propagation delay, for each direction.
     pub delay: [Duration; 2],
     /// Instead of it, a delay between these two, drawn from the run's seed, the same in both directions.
@@ -291,7 +295,9 @@ pub struct Flow {
     /// The receiving node.
     pub to: String,
     /// When it begins, from the beginning of the run.
-    pub start: Start,
+    pub start: Duration,
+    /// Instead: drawn uniformly between these.
+    pub random_start: Option<[Duration; 2]>,
     /// What is sent.
     pub traffic: Traffic,
     /// Bytes of user data in a message; `None`: what fits one packet.
@@ -311,7 +317,8 @@ impl Default for Flow {
             name: String::new(),
             from: String::new(),
             to: String::new(),
-            start: Start::At(Duration::ZERO),
+            start: Duration::ZERO,
+            random_start: None,
             traffic: Traffic::Bulk(None),
             message_size: None,
             read_rate: None,
@@ -372,6 +379,10 @@ pub struct Sctp {
     pub all_pairs: bool,
     /// Whether packets are encapsulated in UDP (8 bytes more).
     pub udp: bool,
+    /// Whether each path has an independent association of its own, and messages go to whichever has room.
+    pub stripe: bool,
+    /// The receiving application reads so many messages and then none; `None`: all.
+    pub stop_reading_after: Option<u64>,
     /// Messages go to this many streams in turn.
     pub streams: u16,
     /// Whether messages are sent unordered.
@@ -390,6 +401,8 @@ impl Default for Sctp {
             primary: None,
             all_pairs: false,
             udp: false,
+            stripe: false,
+            stop_reading_after: None,
             streams: 1,
             unordered: false,
             reliability: Reliability::Full,

@@ -441,8 +441,9 @@ pub(super) fn sctp(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Par
     refuse_unknown(at, &names)?;
     let mut sctp = Parameters { config: era.clone(), primary: None };
     read_known(&mut sctp, at, KEYS)?;
-    read_rules(&mut sctp.config.rules, at)?;
     read_mechanisms(&mut sctp.config.mechanisms, at)?;
+    sctp.config = sctp.config.with_companions();
+    read_rules(&mut sctp.config.rules, at)?;
     if let (Some(_), Some(part)) = (at.get("retransmit"), at.get("fast").or_else(|| at.get("timeout"))) {
         let message = "`retransmit` already says this";
         return Err(part.error(message).hint("give `retransmit`, or `fast` and `timeout`"));

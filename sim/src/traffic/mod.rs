@@ -4,7 +4,7 @@ mod bursts;
 mod hurst;
 mod latency;
 
-use anabranch_proto::{Duration, Message, Reliability, Time};
+use anabranch_proto::{Message, Reliability, Time};
 use bytes::Bytes;
 
 use crate::chance::Sequence;
@@ -84,7 +84,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// The pace of `flow` in messages of `size` bytes; what is random is drawn in a run of this `seed`.
     pub(crate) fn new(flow: &Flow, size: u32, seed: u64) -> Self {
-        let start = Time::ZERO + start(flow, seed);
+        let start = Time::ZERO + flow.start;
         let chance = |what: &str| Sequence::new(seed, &format!("flow/{}/{what}", flow.name));
         let spacing = |rate: u64| f64::from(size) * 8e9 / rate as f64;
         let (rate, bursts) = match flow.traffic {
@@ -166,6 +166,8 @@ pub(crate) struct Sink {
     rate: Option<u64>,
     /// Bytes in all.
     amount: Option<u64>,
+    /// Messages that it will still read.
+    left: u64,
     /// There may be something to read.
     readable: bool,
     /// When it may read next.
@@ -185,6 +187,7 @@ impl Sink {
         Sink {
             rate: flow.read_rate,
             amount,
+            left: flow.sctp().and_then(|sctp| sctp.stop_reading_after).unwrap_or(u64::MAX),
             readable: false,
             ready: Time::ZERO,
             read: 0,
@@ -237,14 +240,19 @@ impl Sink {
         self.readable.then_some(self.ready)
     }
 
-    /// There is something to read, or nothing any more.
+    /// There is something to read, or nothing any more. An application that has stopped reading does not look.
     pub(crate) fn set_readable(&mut self, readable: bool) {
-        self.readable = readable;
+        self.readable = readable && self.left > 0;
     }
 
     /// Whether it knows of something that it has not read.
     pub(crate) fn readable(&self) -> bool {
         self.readable
+    }
+
+    /// It read the end of a message.
+    pub(crate) fn took_message(&mut self) {
+        self.left -= 1;
     }
 
     /// It read so much; at a given rate, the next can be read when this would have come in at that rate.
@@ -275,11 +283,6 @@ impl Sink {
     }
 }
 
-/// When `flow` begins in a run of this `seed`, from the beginning of the run.
-pub(crate) fn start(flow: &Flow, seed: u64) -> Duration {
-    Sequence::new(seed, &format!("flow/{}/start", flow.name)).start(flow.start)
-}
-
 /// When `bits` that begin at `start` are over, at `rate` bit/s.
 fn after(start: Time, bits: u128, rate: u64) -> Time {
     let nanos = bits * 1_000_000_000 / u128::from(rate);
@@ -289,7 +292,6 @@ fn after(start: Time, bits: u128, rate: u64) -> Time {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::Start;
     use crate::tests::flow;
 
     fn at(micros: u64) -> Time {
@@ -315,7 +317,7 @@ mod tests {
     #[test]
     fn constant_rate_keeps_its_times_while_refused() {
         let traffic = Traffic::Constant { rate: 8_000_000, bytes: None };
-        let start = Start::At(Duration::from_micros(10));
+        let start = anabranch_proto::Duration::from_micros(10);
         let flow = Flow { traffic, start, ..flow("f", "s", "r") };
         let mut source = Source::new(&flow, &Sctp::default(), 100, 1);
         assert_eq!(take(&mut source, at(9)), None);

@@ -148,7 +148,7 @@ impl Body {
 /// One agent of a flow, of whatever protocol.
 pub(crate) enum End {
     Sctp(SctpAgent),
-    Tcp(TcpAgent),
+    Tcp(Box<TcpAgent>),
     Datagram(DatagramAgent),
     Cross(CrossAgent),
 }
@@ -240,7 +240,7 @@ pub(crate) fn agents(
         }
         Transport::Tcp(tcp) => {
             let agents = tcp::agents(site, tcp, policies, routes, first)?;
-            Ok(agents.map(End::Tcp).into())
+            Ok(agents.map(|agent| End::Tcp(Box::new(agent))).into())
         }
         Transport::Datagram => Ok(datagram::agents(site, routes, first).map(End::Datagram).into()),
     }

@@ -6,7 +6,6 @@ use super::ends::Ends;
 use crate::engine::{ARRIVED, NO_ROUTE};
 use crate::network::{DirectionId, Network};
 use crate::scenario::{Flow, Scenario};
-use crate::traffic;
 
 /// Bytes of an IPv6 header: a flow with headers of this size has IPv6 addresses.
 pub(super) const IPV6_HEADER: u32 = 40;
@@ -31,7 +30,7 @@ impl Site<'_> {
 
     /// When the flow begins.
     pub(crate) fn start(&self) -> Time {
-        Time::ZERO + traffic::start(self.flow, self.scenario.seed)
+        Time::ZERO + self.flow.start
     }
 
     /// The addresses of the client's and the server's interfaces.

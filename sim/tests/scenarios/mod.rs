@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anabranch_proto::{Config, Duration, Policies};
 use anabranch_sim::scenario::{
-    Change, Document, Flow, Link, Loss, Queue, Scenario, Sctp, Start, Traffic, Transport,
+    Change, Document, Flow, Link, Loss, Queue, Scenario, Sctp, Traffic, Transport,
 };
 
 /// All of them.
@@ -43,7 +43,8 @@ fn files() -> Vec<Scenario> {
 fn read(path: &Path) -> Scenario {
     let name = path.file_stem().expect("a name").to_string_lossy();
     let text = std::fs::read_to_string(path).expect("the file can be read");
-    let document = Document::parse(&name, &text).unwrap_or_else(|error| panic!("{}", error.render(false)));
+    let document = Document::parse(&path.display().to_string(), &text)
+        .unwrap_or_else(|error| panic!("{}", error.render(false)));
     document.scenario(&name, &Policies::default()).unwrap_or_else(|error| panic!("{}", error.render(false)))
 }
 
@@ -57,6 +58,7 @@ fn link(name: &str, a: &str, b: &str, rate: u64, delay: u64) -> Link {
         between: [a.to_owned(), b.to_owned()],
         rate: [rate; 2],
         delay: [Duration::from_millis(delay); 2],
+        traced: [None, None],
         random_delay: None,
         jitter: [Duration::ZERO; 2],
         reorder: false,
@@ -69,7 +71,7 @@ fn link(name: &str, a: &str, b: &str, rate: u64, delay: u64) -> Link {
 }
 
 fn flow(name: &str, from: &str, to: &str, bytes: u64) -> Flow {
-    let (start, traffic) = (Start::At(Duration::from_millis(100)), Traffic::Bulk(Some(bytes)));
+    let (start, traffic) = (Duration::from_millis(100), Traffic::Bulk(Some(bytes)));
     Flow {
         name: name.to_owned(),
         from: from.to_owned(),
@@ -121,7 +123,7 @@ pub(crate) fn paper(era: &str) -> Scenario {
     config.initial_ssthresh = Some(350_000);
     config.receive_buffer = 1_000_000;
     let flow = Flow {
-        start: Start::At(Duration::from_secs(5)),
+        start: Duration::from_secs(5),
         transport: over(Sctp { config, primary: Some("1-in".to_owned()), ..Sctp::default() }),
         ..flow("f", "s", "r", 20_000_000)
     };

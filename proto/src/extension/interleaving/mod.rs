@@ -9,7 +9,7 @@ pub(crate) use sending::Interleaving;
 use super::PacketOrigin;
 use crate::Time;
 use crate::association::Association;
-use crate::receive::{Arrival, DataOutcome};
+use crate::receive::Arrival;
 use crate::wire::Cause;
 use crate::wire::chunk::{IData, IForwardTsn};
 
@@ -27,16 +27,9 @@ impl Association {
         if data.stream >= self.streams.1 {
             return self.invalid_stream(data.stream, data.tsn, came.path, arrival);
         }
-        let taken = self.receiver.idata(data, &self.config.rules, arrival);
-        self.count_taken(taken);
-    }
-
-    pub(crate) fn count_taken(&mut self, taken: DataOutcome) {
-        match taken {
-            DataOutcome::New => {}
-            DataOutcome::Duplicate => self.statistics.duplicates += 1,
-            DataOutcome::NoRoom => self.statistics.no_room += 1,
-        }
+        let (tsn, size) = (data.tsn, data.size());
+        let outcome = self.receiver.idata(data, &self.config.rules, arrival);
+        self.taken(outcome, (tsn, size), came.path, now);
     }
 
     /// I-FORWARD-TSN came.

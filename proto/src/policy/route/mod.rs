@@ -80,6 +80,8 @@ pub enum Why {
     Timeout,
     /// The peer's window is closed, and this asks whether it still is.
     WindowProbe,
+    /// It is in flight on another path, and chunks behind it fill a buffer. No route is asked for such a copy.
+    Reinjected,
 }
 
 /// Where data goes when the path `last` is not to be used: the next active path that is up; none being active, the
@@ -153,6 +155,7 @@ mod tests {
             chunks: 0,
             fast_retransmissions: 0,
             timeout_retransmissions: 0,
+            reinjected: 0,
             blocks: Duration::ZERO,
         }
     }

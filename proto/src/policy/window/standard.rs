@@ -3,7 +3,7 @@
 use super::{Acked, Congestion, Loss, Lost, MakePath, Sibling, Start};
 use crate::Config;
 use crate::policy::{PolicyError, PolicySpec};
-use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut};
+use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut, T3Floor};
 
 pub(super) struct Standard {
     rules: Rules,
@@ -56,13 +56,25 @@ impl Standard {
 
     /// The ssthresh that a loss leaves.
     //= rfc9260#section-7.2.3
-    fn halved(&self) -> u64 {
-        (self.window / 2).max(self.floor())
+    fn halved(&self, how: Loss) -> u64 {
+        let floor = match how {
+            Loss::Missing => self.floor(),
+            Loss::Timeout => self.timeout_floor(),
+        };
+        (self.window / 2).max(floor)
     }
 
     /// The lowest ssthresh after a loss.
     pub(super) fn floor(&self) -> u64 {
         u64::from(self.rules.ssthresh_floor) * self.unit
+    }
+
+    /// The lowest ssthresh after a timeout.
+    fn timeout_floor(&self) -> u64 {
+        match self.rules.t3_floor {
+            T3Floor::AsAnyLoss => self.floor(),
+            T3Floor::Two => 2 * self.unit,
+        }
     }
 
     /// Whether the window is taken for fully used.
@@ -141,7 +153,7 @@ impl Congestion for Standard {
     }
 
     fn lost(&mut self, lost: &Lost, _: &[Sibling]) {
-        self.cut(lost.how, self.halved());
+        self.cut(lost.how, self.halved(lost.how));
     }
 
     fn reopen(&mut self, packets: u32) {

@@ -1,12 +1,13 @@
 //! What a SACK newly says (RFC 9260 §6.2.1, §7.2.4). It costs what is new in it, not what is outstanding.
 
+use super::copies;
 use super::points::PointCount;
 use super::{ChunkState, Outstanding, Sent};
 use crate::control::ranges::Ranges;
 use crate::mechanisms::Mechanisms;
-use crate::path::{PathId, Paths};
+use crate::path::Paths;
 use crate::wire::chunk::Sack;
-use crate::{Time, Tsn};
+use crate::{PathId, Time, Tsn};
 
 /// What the chunk that brought a Cumulative TSN Ack says of TSNs beyond it.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -102,13 +103,16 @@ impl Outstanding {
 
     fn take_cumulative(&mut self, covered: u32, now: Time, paths: &mut Paths, digest: &mut Digest) {
         for _ in 0..covered {
-            let Some(sent) = self.ring.pop_front() else { break };
+            let Some(mut sent) = self.ring.pop_front() else { break };
             let user = sent.data.payload.len() as u64;
             self.user_bytes -= user;
             digest.user_bytes += user;
-            digest.fast_acked |= sent.fast;
+            digest.fast_acked |= sent.fast.is_some();
             digest.resent_acked |= sent.resent;
             let path = paths.get_mut(sent.path);
+            if sent.standing != ChunkState::Abandoned {
+                path.buffered -= u64::from(sent.size);
+            }
             path.tally.passed = true;
             path.tally.passed_point |= path.points.reached_by(self.first);
             if sent.unacknowledged() {
@@ -117,6 +121,7 @@ impl Outstanding {
                 path.points.seek();
                 self.newest_yet = Some(self.first);
                 acknowledge(&sent, self.first, now, paths, false);
+                self.copied -= copies::end(&mut sent, self.first, paths);
             }
             self.first = self.first.next();
         }
@@ -136,7 +141,7 @@ impl Outstanding {
         if let Some(seeker) = seeker {
             self.seek_points(&said, seeker, paths);
         }
-        let (ring, first) = (&mut self.ring, self.first);
+        let (ring, first, copied) = (&mut self.ring, self.first, &mut self.copied);
         let keep_reports = paths.keeps_reports();
         said.without(&self.acked, |start, end| {
             for offset in start..end {
@@ -145,6 +150,7 @@ impl Outstanding {
                     digest.acked += u64::from(sent.size);
                     digest.newest = offset + 1;
                     acknowledge(sent, first.plus(offset), now, paths, true);
+                    *copied -= copies::end(sent, first.plus(offset), paths);
                     sent.standing = ChunkState::Acked;
                 }
             }
@@ -159,11 +165,6 @@ impl Outstanding {
             let newest = first.plus(digest.newest - 1);
             self.newest_yet = Some(self.newest_yet.filter(|yet| yet.after(newest)).unwrap_or(newest));
         }
-    }
-
-    /// The path that carried a chunk last.
-    pub(crate) fn standing_path(&self, tsn: Tsn) -> Option<PathId> {
-        self.get(tsn).map(|sent| sent.path)
     }
 }
 
@@ -181,7 +182,8 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
     tally.lowest = tally.lowest.or(Some(tsn));
     if by_gap {
         tally.gap += size;
-        tally.highest_gap = Some(tsn);
+        // Of two copies it is not known which arrived: that says nothing of what is missing on either path.
+        tally.highest_gap = if sent.copy.is_none() { Some(tsn) } else { tally.highest_gap };
     } else {
         tally.cumulative += size;
     }

@@ -22,7 +22,8 @@ impl Outstanding {
         mut each: impl FnMut(Tsn, u8, bool),
     ) {
         let (rules, counting) = (&config.rules, Counting::new(digest, &config.mechanisms, paths));
-        let limit = match rules.missing_below {
+        let below = rules.missing_below;
+        let limit = match below {
             MissingBelow::HighestNewlyAckedYet => self.newest_yet_offset(),
             _ if !digest.gaps => return,
             MissingBelow::HighestAcked => self.acked.end(),
@@ -32,17 +33,21 @@ impl Outstanding {
         let holes = Ranges::of((limit > 0).then_some((0, limit)).into_iter());
         let mut marked: Vec<(Tsn, PathId)> = Vec::new();
         let fast = rules.fast_retransmissions;
+        let (newest, highest) = (self.newest(digest, below), self.highest());
         let (ring, first) = (&mut self.ring, self.first);
         holes.without(&self.acked, |start, end| {
             for offset in start..end {
                 let (sent, tsn) = (&mut ring[offset as usize], first.plus(offset));
+                if !counts(sent, fast, newest) {
+                    continue;
+                }
                 let Some(reports) = counting.reports(sent, tsn, paths) else { continue };
                 sent.missing = sent.missing.saturating_add(reports);
                 let enough = u32::from(sent.missing) >= rules.missing_reports;
                 let mark = enough && sent.standing == ChunkState::InFlight && may_mark(sent, fast);
                 each(tsn, sent.missing, mark);
                 if mark {
-                    sent.fast = true;
+                    sent.fast = Some(highest);
                     sent.missing = 0;
                     marked.push((tsn, sent.path));
                 }
@@ -54,6 +59,16 @@ impl Outstanding {
         }
     }
 
+    /// The highest TSN that this SACK acknowledges newly, or that any has so far.
+    fn newest(&self, digest: &Digest, rule: MissingBelow) -> Option<Tsn> {
+        match rule {
+            MissingBelow::HighestNewlyAckedYet => self.newest_yet,
+            MissingBelow::HighestAcked | MissingBelow::HighestNewlyAcked => {
+                digest.newest.checked_sub(1).map(|offset| self.first.plus(offset))
+            }
+        }
+    }
+
     /// The highest TSN newly acknowledged so far, as an offset from the first of the ring; at most its length.
     fn newest_yet_offset(&self) -> u32 {
         let newest = self.newest_yet.filter(|newest| !newest.before(self.first));
@@ -61,12 +76,19 @@ impl Outstanding {
     }
 }
 
+/// Whether a SACK that acknowledges `newest` can be a missing report of this chunk at all. What was under way when the
+/// chunk was marked says nothing of its retransmission.
+fn counts(sent: &Sent, rule: FastRetransmissions, newest: Option<Tsn>) -> bool {
+    let beyond = |point| newest.is_some_and(|newest| newest.after(point));
+    rule != FastRetransmissions::PerRecovery || sent.fast.is_none_or(beyond)
+}
+
 /// Whether missing reports may mark this chunk.
 fn may_mark(sent: &Sent, rule: FastRetransmissions) -> bool {
     match rule {
-        FastRetransmissions::Again => true,
-        FastRetransmissions::Once => !sent.fast,
-        FastRetransmissions::BeforeResending => !sent.fast && !sent.resent,
+        FastRetransmissions::Again | FastRetransmissions::PerRecovery => true,
+        FastRetransmissions::Once => sent.fast.is_none(),
+        FastRetransmissions::BeforeResending => sent.fast.is_none() && !sent.resent,
     }
 }
 

@@ -1,5 +1,6 @@
 //! Chunks sent and not yet covered by the Cumulative TSN Ack: a ring indexed by TSN − first, one state a TSN.
 
+mod copies;
 mod digest;
 mod missing;
 mod points;
@@ -39,19 +40,28 @@ pub(crate) struct Sent {
     pub(crate) transmissions: u32,
     /// Missing reports since it was sent or reset.
     pub(crate) missing: u8,
-    /// Marked by missing reports once already.
-    pub(crate) fast: bool,
+    /// Marked by missing reports already: the highest TSN that had been sent when it was last.
+    pub(crate) fast: Option<Tsn>,
     /// Sent again, or looked at for that, whatever the reason.
     pub(crate) resent: bool,
     /// Counted towards partial_bytes_acked by a gap already.
     counted: bool,
     /// Sent on more than one path: an acknowledgement does not say which of them works.
     moved: bool,
+    /// Another path on which it is in flight at the same time; only while it is in flight itself.
+    copy: Option<PathId>,
+    /// It had a copy since it was sent last.
+    copied: bool,
 }
 
 impl Sent {
     fn unacknowledged(&self) -> bool {
         matches!(self.standing, ChunkState::InFlight | ChunkState::Marked(_))
+    }
+
+    /// Whether it, or its copy, is charged to this path.
+    fn is_on(&self, path: PathId) -> bool {
+        self.unacknowledged() && (self.path == path || self.copy == Some(path))
     }
 
     fn is_marked(&self) -> bool {
@@ -70,6 +80,8 @@ pub(crate) struct Outstanding {
     marked: VecDeque<Tsn>,
     /// User bytes in the ring.
     user_bytes: u64,
+    /// Bytes of copies in flight: of chunks that are in flight on their own path besides.
+    copied: u64,
     /// The highest TSN newly acknowledged so far: a gap raises it, the Cumulative TSN Ack sets it.
     newest_yet: Option<Tsn>,
 }
@@ -82,6 +94,7 @@ impl Outstanding {
             acked: Ranges::default(),
             marked: VecDeque::new(),
             user_bytes: 0,
+            copied: 0,
             newest_yet: None,
         }
     }
@@ -146,11 +159,14 @@ impl Outstanding {
             path,
             transmissions: 1,
             missing: 0,
-            fast: false,
+            fast: None,
             resent: false,
             counted: false,
             moved: false,
+            copy: None,
+            copied: false,
         });
+        paths.get_mut(path).buffered += u64::from(size);
         let view = paths.view_mut(path);
         view.flight += u64::from(size);
         view.chunks += 1;
@@ -222,9 +238,12 @@ impl Outstanding {
         sent.path = path;
         sent.moved |= old != path;
         sent.resent = true;
+        sent.copied = false;
         sent.transmissions += 1;
         let data = sent.data.clone();
         paths.view_mut(old).marked -= size;
+        paths.get_mut(old).buffered -= size;
+        paths.get_mut(path).buffered += size;
         let view = paths.view_mut(path);
         view.flight += size;
         view.chunks += 1;
@@ -264,7 +283,7 @@ impl Outstanding {
         let found = if view.flight + view.marked == 0 {
             None
         } else {
-            self.ring.range(from.min(self.ring.len())..).position(|s| s.path == path && s.unacknowledged())
+            self.ring.range(from.min(self.ring.len())..).position(|s| s.is_on(path))
         };
         paths.get_mut(path).earliest = found.map(|i| self.first.plus((from + i) as u32));
     }
@@ -278,6 +297,9 @@ impl Outstanding {
         paths: &mut Paths,
         mut marked: impl FnMut(Tsn),
     ) {
+        if self.copied > 0 {
+            self.lose_copies(path, paths);
+        }
         let mut tsn = self.first;
         let view = paths.view_mut(path);
         for sent in &mut self.ring {
@@ -310,6 +332,9 @@ impl Outstanding {
         if sent.standing != ChunkState::InFlight {
             return;
         }
+        if sent.copy.is_some() {
+            return self.copy_takes_over(index, paths);
+        }
         sent.standing = ChunkState::Marked(why);
         let size = u64::from(sent.size);
         let view = paths.view_mut(sent.path);
@@ -340,10 +365,12 @@ impl Outstanding {
             path,
             transmissions: 0,
             missing: 0,
-            fast: false,
+            fast: None,
             resent: false,
             counted: false,
             moved: false,
+            copy: None,
+            copied: false,
         });
     }
 
@@ -356,7 +383,9 @@ impl Outstanding {
         if standing == ChunkState::Abandoned {
             return None;
         }
+        self.copied -= copies::end(sent, tsn, paths);
         sent.standing = ChunkState::Abandoned;
+        paths.get_mut(id).buffered -= size;
         let data = sent.data.clone();
         sent.data.payload = Default::default();
         self.user_bytes -= data.payload.len() as u64;
@@ -392,13 +421,13 @@ impl Outstanding {
     pub(crate) fn check(&self, paths: &Paths) {
         for id in paths.ids() {
             let of = |wanted: fn(ChunkState) -> bool| -> u64 {
-                self.ring
-                    .iter()
-                    .filter(|s| s.path == id && wanted(s.standing))
-                    .map(|s| u64::from(s.size))
-                    .sum()
+                let charged = self.ring.iter().filter(|s| s.path == id && wanted(s.standing));
+                charged.map(|s| u64::from(s.size)).sum()
             };
-            assert_eq!(paths.view(id).flight, of(|s| s == ChunkState::InFlight), "flight of {id:?}");
+            let copies: u64 =
+                self.ring.iter().filter(|s| s.copy == Some(id)).map(|s| u64::from(s.size)).sum();
+            assert_eq!(paths.view(id).flight, of(|s| s == ChunkState::InFlight) + copies, "flight of {id:?}");
+            assert_eq!(paths.get(id).buffered, of(|s| s != ChunkState::Abandoned), "buffered on {id:?}");
             assert_eq!(paths.view(id).marked, of(|s| matches!(s, ChunkState::Marked(_))), "marked on {id:?}");
         }
     }

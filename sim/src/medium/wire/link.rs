@@ -16,15 +16,16 @@ use anabranch_proto::Time;
 use super::jitter::Jitter;
 use super::managed::Management;
 use super::red::Seen;
-use super::{Losses, Occupancy};
+use super::{Losses, Occupancy, Traced};
 use crate::scenario::{Amount, Loss, Queue};
 use crate::transport::Frame;
 
 /// One direction of a link.
 #[derive(Debug)]
 pub(crate) struct Direction {
-    /// Bit/s.
+    /// Bit/s; the mean, where `traced` says when packets leave.
     rate: u64,
+    traced: Option<Box<Traced>>,
     /// Nanoseconds of propagation.
     delay: u64,
     jitter: Option<Box<Jitter>>,
@@ -142,6 +143,7 @@ impl Direction {
     pub(crate) fn new(rate: u64, delay: u64, queue: Queue, losses: Losses, up: bool) -> Self {
         Direction {
             rate,
+            traced: None,
             delay,
             jitter: None,
             mtu: u32::MAX,
@@ -171,6 +173,11 @@ impl Direction {
         Direction { jitter: jitter.map(Box::new), ..self }
     }
 
+    /// The same with a recorded rate.
+    pub(crate) fn traced(self, traced: Option<Traced>) -> Self {
+        Direction { traced: traced.map(Box::new), ..self }
+    }
+
     /// The same with this management of its queue.
     pub(crate) fn managed(self, management: Option<Box<Management>>) -> Self {
         Direction { management, ..self }
@@ -186,6 +193,9 @@ impl Direction {
         insertion: u64,
     ) -> Result<(), (DropCause, Frame)> {
         self.counters.offered += 1;
+        if let Some(loss) = self.traced.as_mut().and_then(|traced| traced.changed_loss(now)) {
+            self.losses.change(&Loss::Random(loss), &[]);
+        }
         let lost = self.losses.loses(self.counters.offered, &frame);
         if !self.up {
             self.counters.down += 1;
@@ -319,6 +329,9 @@ impl Direction {
 
     /// Its mean rate over time between two moments, bit/s.
     pub(crate) fn mean_rate(&self, from: Time, to: Time) -> f64 {
+        if let Some(traced) = &self.traced {
+            return traced.mean_rate(from, to);
+        }
         let ends = self.rates.iter().skip(1).map(|(since, _)| *since).chain([Time::NEVER]);
         let (mut bits, mut nanos) = (0u128, 0u128);
         for ((since, rate), end) in self.rates.iter().zip(ends) {
@@ -408,15 +421,21 @@ impl Direction {
 
     /// Departure and arrival of a packet that comes now and stands behind another, whose are `last`.
     fn schedule(&mut self, now: Time, last: (Time, Time), size: u32, offered: u64) -> (Time, Time) {
-        let departure = later(last.0.max(now), self.sending(size));
-        (departure, later(departure, self.delay_of(offered)).max(last.1))
+        let start = last.0.max(now);
+        let departure = match &mut self.traced {
+            Some(traced) => traced.departure(start, size),
+            None => later(start, self.sending(size)),
+        };
+        (departure, self.arrival(departure, offered).max(last.1))
     }
 
-    /// Nanoseconds from the departure of the n-th packet offered to its arrival.
-    fn delay_of(&mut self, offered: u64) -> u64 {
+    /// When the n-th packet offered arrives, whose last bit leaves then, if none is before it.
+    fn arrival(&mut self, departure: Time, offered: u64) -> Time {
+        let traced = self.traced.as_ref().and_then(|traced| traced.delay(departure));
+        let delay = traced.unwrap_or(self.delay);
         match self.jitter.as_deref_mut() {
-            Some(jitter) if !jitter.reorder => self.delay.saturating_add(jitter.draw(offered)),
-            _ => self.delay,
+            Some(jitter) if !jitter.reorder => later(departure, delay.saturating_add(jitter.draw(offered))),
+            _ => later(departure, delay),
         }
     }
 
@@ -438,7 +457,9 @@ impl Direction {
             let Carried { ref frame, departure, offered, .. } = self.fifo[at];
             let size = frame.size;
             last = match at == self.left {
-                true => (departure, later(departure, self.delay_of(offered)).max(last.1)),
+                // A recorded rate never changes otherwise: packets leave as was foreseen.
+                _ if self.traced.is_some() => (departure, self.arrival(departure, offered).max(last.1)),
+                true => (departure, self.arrival(departure, offered).max(last.1)),
                 false => self.schedule(now, last, size, offered),
             };
             (self.fifo[at].departure, self.fifo[at].arrival) = last;

@@ -7,6 +7,7 @@ mod loss;
 mod managed;
 mod queue;
 mod red;
+mod traced;
 
 pub(crate) use jitter::Jitter;
 pub use link::DropCause;
@@ -14,3 +15,4 @@ pub(crate) use link::{Alteration, Carried, Counters, Direction};
 pub(crate) use loss::Losses;
 pub(crate) use managed::Management;
 pub(crate) use queue::Occupancy;
+pub(crate) use traced::Traced;

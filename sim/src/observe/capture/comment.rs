@@ -1,21 +1,38 @@
 //! What a packet's comment says: whose it is, what for, and what let it go.
 
 use anabranch_proto::policy::Why;
-use anabranch_proto::{Limit, Purpose};
+use anabranch_proto::{Blocked, Limit, Purpose};
 
 use crate::medium::wire::DropCause;
-use crate::observe::trace::{Origin, PacketView};
+use crate::observe::trace::{Origin, PacketView, Wait};
 
-/// "flow download, path wifi: new data, within cwnd, RFC 9260 section 6.1". Only SCTP gives its reason.
+/// "flow download, path wifi: new data, within cwnd, RFC 9260 section 6.1". Only SCTP gives its reason. With
+/// "; new data waited 0.120 s for the peer's window: path lte blocks" behind it where a buffer
+/// was full until then, or still is.
 pub(super) fn comment(flow: &str, packet: &PacketView<'_>) -> String {
-    let Some(Origin { path, reason, .. }) = &packet.origin else { return format!("flow {flow}") };
+    let Some(Origin { path, reason, wait, .. }) = &packet.origin else { return format!("flow {flow}") };
     let path = path.map(|path| format!(", path {path}")).unwrap_or_default();
     if packet.sctp().is_none() {
         return format!("flow {flow}{path}");
     }
     let (document, section) = (reason.purpose.document(), reason.purpose.section());
     let (purpose, limit) = (purpose(reason.purpose), limit(reason.limit));
-    format!("flow {flow}{path}: {purpose}, {limit}, {document} section {section}")
+    let waited = match (reason.purpose, wait) {
+        (Purpose::Data(_), Some(wait)) => waited(wait),
+        _ => String::new(),
+    };
+    format!("flow {flow}{path}: {purpose}, {limit}, {document} section {section}{waited}")
+}
+
+fn waited(wait: &Wait<'_>) -> String {
+    let buffer = match wait.cause {
+        Blocked::PeerWindow => "the peer's window",
+        Blocked::SendBuffer => "the send buffer",
+        // These are no buffers, and no path blocks them.
+        Blocked::Window | Blocked::Turn => return String::new(),
+    };
+    let Wait { path, time, .. } = wait;
+    format!("; new data waited {:.3} s for {buffer}: path {path} blocks", time.as_secs_f64())
 }
 
 /// The same of a packet that was dropped, when it was offered or when it had `left`.
@@ -38,6 +55,7 @@ fn purpose(purpose: Purpose) -> &'static str {
         Purpose::Data(Why::Missing) => "retransmission after missing reports",
         Purpose::Data(Why::Timeout) => "retransmission after T3-rtx",
         Purpose::Data(Why::WindowProbe) => "window probe",
+        Purpose::Data(Why::Reinjected) => "copy of a chunk in flight on another path",
         Purpose::Sack => "acknowledgement",
         Purpose::Forward => "data given up",
         Purpose::Streams => "streams reset or added",
@@ -55,5 +73,25 @@ fn limit(limit: Limit) -> &'static str {
         Limit::Control => "control",
         Limit::Window => "within cwnd",
         Limit::Granted => "granted whatever the cwnd",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_proto::Duration;
+
+    #[test]
+    fn a_full_buffer_has_a_path_to_blame() {
+        let text = |cause| waited(&Wait { cause, path: "lte", time: Duration::from_millis(120) });
+        assert_eq!(
+            text(Blocked::PeerWindow),
+            "; new data waited 0.120 s for the peer's window: path lte blocks"
+        );
+        assert_eq!(
+            text(Blocked::SendBuffer),
+            "; new data waited 0.120 s for the send buffer: path lte blocks"
+        );
+        assert_eq!(text(Blocked::Window), "");
     }
 }

@@ -209,7 +209,7 @@ impl Told {
     fn record(&mut self, at: u64, record: impl FnOnce(PacketView<'_>) -> Record<'_>) {
         let reason =
             Reason { purpose: Purpose::Sack, path: None::<PathId>, limit: Limit::Control, oversize: false };
-        let origin = Some(Origin { side: Side::Client, path: Some("p"), reason });
+        let origin = Some(Origin { side: Side::Client, path: Some("p"), reason, wait: None });
         let size = self.packet.size() as u32 + 20;
         let shown = PacketView { size, contents: Contents::Sctp(&self.packet), hops: 0, origin };
         self.writer.record(Time::from_nanos(at), &record(shown));

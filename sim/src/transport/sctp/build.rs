@@ -4,7 +4,8 @@ use anabranch_proto::policy::PolicyError;
 use anabranch_proto::wire::chunk::{AUTH_HEADER, DATA_HEADER, IDATA_HEADER};
 use anabranch_proto::{Config, Endpoint, LocalAddress, NewError, Pairs, Policies, Reliability};
 
-use super::{Application, PathTable, SctpAgent};
+use super::line::{Line, PathTable};
+use super::{Application, SctpAgent};
 use crate::chance::stream_seed;
 use crate::error::RunError;
 use crate::network::DirectionId;
@@ -28,32 +29,68 @@ pub(crate) fn agents(
     routes: &mut Routes,
     first: usize,
 ) -> Result<[SctpAgent; 2], RunError> {
-    let [client, server] = configs(site, sctp);
-    let header = client.ip_header + if sctp.udp { UDP_HEADER } else { 0 };
-    let payload = client.mtu.saturating_sub(header + SCTP_HEADERS + extension_headers(&client)) & !3;
-    let size = site.flow.message_size.unwrap_or(payload);
-    let source = Source::new(site.flow, sctp, size, site.scenario.seed);
-    let [there, back] = ways(site, [&client, &server], routes, first);
-    debug_assert_eq!(there.routes.len(), site.ends.client.len() * site.ends.server.len());
-    let agent = |config, way, application, side: &str| {
-        let seed = stream_seed(site.scenario.seed, &format!("flow/{}/{side}", site.flow.name));
-        let endpoint =
-            Endpoint::new(config, policies.clone(), seed).map_err(|error| refused(site.flow, error))?;
-        Ok(SctpAgent::new(endpoint, application, way, header, site.scenario.wire))
-    };
-    let mut client = agent(client, there, Application::Sender(source), "client")?;
-    client.set_listening(false);
-    let mut sink = Sink::new(site.flow);
-    if !sctp.unordered && sctp.reliability == Reliability::Full {
-        sink = sink.timing(Pace::new(site.flow, size, site.scenario.seed), sctp.streams);
+    let flow = site.flow;
+    let (mut clients, mut servers) = (Vec::new(), Vec::new());
+    let mut size = flow.message_size;
+    for part in parts(site, sctp) {
+        let [client, server] = configs(site, sctp, &part);
+        let header = client.ip_header + if sctp.udp { UDP_HEADER } else { 0 };
+        let payload = client.mtu.saturating_sub(header + SCTP_HEADERS + extension_headers(&client)) & !3;
+        size.get_or_insert(payload);
+        let [there, back] = ways(site, &part, [&client, &server], routes, first);
+        let line = |config, way, side: &str| {
+            let stream = format!("flow/{}/{side}{}", flow.name, part.stream);
+            let endpoint = Endpoint::new(config, policies.clone(), stream_seed(site.scenario.seed, &stream))
+                .map_err(|error| refused(flow, error))?;
+            Ok(Line::new(endpoint, way, header, site.scenario.wire))
+        };
+        clients.push(line(client, there, "client")?);
+        servers.push(line(server, back, "server")?);
     }
-    Ok([client, agent(server, back, Application::Reader(sink), "server")?])
+    let (size, seed) = (size.unwrap_or(1), site.scenario.seed);
+    let source = Source::new(flow, sctp, size, seed);
+    let mut client = SctpAgent::new(clients, Application::Sender(source));
+    client.set_listening(false);
+    let mut sink = Sink::new(flow);
+    // What is given up, unordered or on several associations is not read in the order in which it was given.
+    if !sctp.unordered && !sctp.stripe && sctp.reliability == Reliability::Full {
+        sink = sink.timing(Pace::new(flow, size, seed), sctp.streams);
+    }
+    Ok([client, SctpAgent::new(servers, Application::Reader(sink))])
+}
+
+/// What one association of a flow has of its ends.
+struct Part {
+    /// Positions of its interfaces among the client's and the server's.
+    client: Vec<usize>,
+    server: Vec<usize>,
+    /// Pairs of positions that are expected to be paths.
+    paths: Vec<(usize, usize)>,
+    /// What its random streams have behind their names, so that those of all associations differ.
+    stream: String,
+}
+
+/// The associations of a flow: one, or with `stripe` one a path.
+fn parts(site: &Site<'_>, sctp: &Sctp) -> Vec<Part> {
+    let ends = &site.ends;
+    if !sctp.stripe {
+        let (client, server) = ((0..ends.client.len()).collect(), (0..ends.server.len()).collect());
+        return vec![Part { client, server, paths: ends.paths.clone(), stream: String::new() }];
+    }
+    let part = |&(client, server): &(usize, usize)| Part {
+        client: vec![client],
+        server: vec![server],
+        paths: vec![(client, server)],
+        stream: format!("/{}", ends.name(client, server)),
+    };
+    ends.paths.iter().map(part).collect()
 }
 
 /// Whether both ends can be made.
 pub(crate) fn check(site: &Site<'_>, sctp: &Sctp, policies: &Policies) -> Result<(), RunError> {
     let flow = site.flow;
-    for config in configs(site, sctp) {
+    let ends = parts(site, sctp);
+    for config in ends.iter().flat_map(|part| configs(site, sctp, part)) {
         config.check().map_err(|error| refused(flow, error.into()))?;
         let policy = |key, error| RunError::Policy { flow: flow.name.clone(), key, error };
         policies.window(&config.window, &config).map(drop).map_err(|error| policy("window", error))?;
@@ -66,9 +103,8 @@ pub(crate) fn check(site: &Site<'_>, sctp: &Sctp, policies: &Policies) -> Result
     Ok(())
 }
 
-/// The parameters of the two ends.
-fn configs(site: &Site<'_>, sctp: &Sctp) -> [Config; 2] {
-    let ends = &site.ends;
+/// The parameters of the two ends of an association.
+fn configs(site: &Site<'_>, sctp: &Sctp, part: &Part) -> [Config; 2] {
     let [client, server] = site.addresses(if sctp.udp { UDP_PORT } else { 0 });
     let mut config = sctp.config.clone();
     config.ip_header = site.ip_header();
@@ -80,19 +116,21 @@ fn configs(site: &Site<'_>, sctp: &Sctp) -> [Config; 2] {
         if !sctp.all_pairs {
             return Pairs::OnePerPeer;
         }
-        let addresses = ends.paths.iter().map(|(c, s)| pair((client[*c], server[*s])));
+        let addresses = part.paths.iter().map(|(c, s)| pair((client[*c], server[*s])));
         Pairs::Listed(addresses.map(|(local, remote)| (local.address, remote.address)).collect())
     };
     let (there, back) = (listed(|pair| pair), listed(|(c, s)| (s, c)));
+    let addresses = |all: &[LocalAddress], own: &[usize]| own.iter().map(|position| all[*position]).collect();
     [
-        Config { addresses: client.clone(), pairs: there, ..config.clone() },
-        Config { addresses: server.clone(), pairs: back, ..config },
+        Config { addresses: addresses(&client, &part.client), pairs: there, ..config.clone() },
+        Config { addresses: addresses(&server, &part.server), pairs: back, ..config },
     ]
 }
 
 /// The addresses and routes there and back.
 fn ways(
     site: &Site<'_>,
+    part: &Part,
     [client, server]: [&Config; 2],
     routes: &mut Routes,
     first: usize,
@@ -100,27 +138,31 @@ fn ways(
     let ends = &site.ends;
     let addresses = |config: &Config| config.addresses.iter().map(|local| local.address).collect::<Vec<_>>();
     let [here, there] = [addresses(client), addresses(server)];
-    let mut grid = |from: &[DirectionId], to: &[DirectionId], agent| {
+    let mut grid = |from: Vec<DirectionId>, to: Vec<DirectionId>, agent| {
         let mut rows = Vec::with_capacity(from.len() * to.len());
         for interface in from {
-            rows.extend(to.iter().map(|other| routes.add(site.network, *interface, *other, agent)));
+            rows.extend(to.iter().map(|other| routes.add(site.network, interface, *other, agent)));
         }
         rows
     };
+    let interfaces = |all: &[DirectionId], own: &[usize]| own.iter().map(|position| all[*position]).collect();
+    let clients = || interfaces(&ends.client, &part.client);
+    let servers = || interfaces(&ends.server, &part.server);
     let name = |c: usize, s: usize| ends.name(c, s).to_owned();
-    let (clients, servers) = (0..here.len(), 0..there.len());
+    let at = |own: &[usize], wanted: usize| own.iter().position(|position| *position == wanted);
+    let primary = ends.primary.and_then(|(c, s)| Some((at(&part.client, c)?, at(&part.server, s)?)));
     [
         PathTable {
-            routes: grid(&ends.client, &ends.server, first + 1),
-            names: clients.clone().flat_map(|c| servers.clone().map(move |s| name(c, s))).collect(),
-            primary: ends.primary.map(|(c, s)| (here[c], there[s])),
+            routes: grid(clients(), servers(), first + 1),
+            names: part.client.iter().flat_map(|c| part.server.iter().map(|s| name(*c, *s))).collect(),
+            primary: primary.map(|(c, s)| (here[c], there[s])),
             port: client.port,
             local: here.clone(),
             remote: there.clone(),
         },
         PathTable {
-            routes: grid(&ends.server, &ends.client, first),
-            names: servers.flat_map(|s| clients.clone().map(move |c| name(c, s))).collect(),
+            routes: grid(servers(), clients(), first),
+            names: part.server.iter().flat_map(|s| part.client.iter().map(|c| name(*c, *s))).collect(),
             primary: None,
             port: server.port,
             local: there,

@@ -2,54 +2,54 @@
 
 use anabranch_proto::{Duration, PathState, PathView, Time};
 
-use super::{Ended, SctpAgent};
-use crate::results::{Blocked, FlowResult, PathResult, Retransmissions};
+use super::SctpAgent;
+use super::line::{Ended, Line};
+use crate::results::{FlowResult, PathResult, Retransmissions};
 
-/// Adds to the results what the association and its paths have done.
+/// Adds to the results what the associations and their paths have done.
 pub(crate) fn complete(client: &SctpAgent, server: &SctpAgent, now: Time, result: &mut FlowResult) {
-    let done = client.statistics(now);
-    result.packets = done.packets;
-    result.retransmissions = retransmissions(client);
-    result.blocked = Blocked {
-        peer_window: done.blocked_peer_window.as_secs_f64(),
-        send_buffer: done.blocked_send_buffer.as_secs_f64(),
-        cwnd: done.blocked_window.as_secs_f64(),
-        turn: done.blocked_turn.as_secs_f64(),
-    };
-    result.timeouts = done.timeouts;
-    result.fast_recoveries = done.fast_recoveries;
-    result.probes = done.probes;
-    result.duplicates = server.statistics(now).duplicates;
+    for line in &client.lines {
+        let done = line.statistics(now);
+        result.packets += done.packets;
+        result.blocked.peer_window += done.blocked_peer_window.as_secs_f64();
+        result.blocked.send_buffer += done.blocked_send_buffer.as_secs_f64();
+        result.blocked.cwnd += done.blocked_window.as_secs_f64();
+        result.blocked.turn += done.blocked_turn.as_secs_f64();
+        result.timeouts += done.timeouts;
+        result.fast_recoveries += done.fast_recoveries;
+        result.probes += done.probes;
+        retransmissions(line, &mut result.retransmissions);
+        let path = |(name, path)| path_result(name, path, blocks(line, path, now));
+        result.paths.extend(line.paths().map(path));
+    }
+    result.duplicates = server.lines.iter().map(|line| line.statistics(now).duplicates).sum();
     result.outcome = outcome(client, server);
-    result.paths =
-        client.paths().map(|(name, path)| path_result(name, path, blocks(client, path, now))).collect();
 }
 
-/// Lost if either end lost it; else as the sender has it.
+/// Lost if either end lost an association; else as the sender has it.
 fn outcome(client: &SctpAgent, server: &SctpAgent) -> &'static str {
-    match (client.ended(), server.ended()) {
-        (Some(Ended::Lost), _) | (_, Some(Ended::Lost)) => "lost",
-        (Some(Ended::Closed), _) => "closed",
-        (None, _) => "open",
+    let mut ends = client.lines.iter().chain(&server.lines);
+    match client.lines.iter().all(|line| line.ended() == Some(Ended::Closed)) {
+        _ if ends.any(|line| line.ended() == Some(Ended::Lost)) => "lost",
+        true => "closed",
+        false => "open",
     }
 }
 
 /// By kind and path; a path from which nothing was sent again is not named.
-fn retransmissions(client: &SctpAgent) -> Retransmissions {
-    let mut again = Retransmissions::default();
-    for (name, path) in client.paths() {
+fn retransmissions(line: &Line, again: &mut Retransmissions) {
+    for (name, path) in line.paths() {
         for (kind, chunks) in
             [(&mut again.fast, path.fast_retransmissions), (&mut again.timeout, path.timeout_retransmissions)]
         {
             *kind.entry(name.to_owned()).or_default() += chunks;
         }
     }
-    again
 }
 
 /// How long a path has kept a buffer full, up to now.
-fn blocks(client: &SctpAgent, path: &PathView, now: Time) -> Duration {
-    let current = client.blocking(now).filter(|(by, _)| *by == path.id);
+fn blocks(line: &Line, path: &PathView, now: Time) -> Duration {
+    let current = line.blocking(now).filter(|(by, _)| *by == path.id);
     path.blocks + current.map_or(Duration::ZERO, |(_, time)| time)
 }
 
@@ -69,6 +69,7 @@ fn path_result(name: &str, path: &PathView, blocks: Duration) -> PathResult {
         ssthresh: Some(path.ssthresh).filter(|ssthresh| *ssthresh != u64::MAX),
         srtt: path.srtt.map(|srtt: Duration| srtt.as_secs_f64()),
         rto: path.rto.as_secs_f64(),
+        reinjected: path.reinjected,
         blocks: blocks.as_secs_f64(),
     }
 }

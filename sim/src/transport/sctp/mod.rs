@@ -1,108 +1,57 @@
-//! An SCTP endpoint with its application, as an agent.
+//! The SCTP agents of a flow, each with its application: one association, or with `stripe` one a path.
 
 mod build;
 mod codec;
 mod collect;
+mod line;
 
-use anabranch_proto::wire::{Address, Packet};
-use anabranch_proto::{
-    AssociationId, Duration, Endpoint, Event, Incoming, NoteKind, Output as Said, PathId, PathState,
-    PathView, SendError, Statistics, Time, Tsn,
-};
+use anabranch_proto::{AssociationId, Event, NoteKind, Output as Said, PathId, Reason, Time, Tsn};
 
-use crate::engine::NO_ROUTE;
 use crate::observe::trace::Detail;
 use crate::traffic::{Sink, Source};
 use crate::transport::{Agent, Body, Frame, Output, Stage};
-use codec::through_the_codec;
+use line::Line;
 
 pub(crate) use build::{agents, check};
 pub(crate) use collect::complete;
 
 /// One end of an SCTP flow.
 pub(crate) struct SctpAgent {
-    endpoint: Endpoint,
-    /// The association, from its beginning; it stays when it is over.
-    association: Option<AssociationId>,
-    up: bool,
-    /// It has been asked to shut down.
-    closing: bool,
-    ended: Option<Ended>,
+    /// Its associations: one, or one a path.
+    lines: Vec<Line>,
     application: Application,
-    ways: PathTable,
-    /// The pair of the packet sent last, and its route: those of most others.
-    last: Option<(Address, Address, u32)>,
-    /// Bytes before every packet: IP, and UDP if any.
-    header: u32,
-    /// Through the codec?
-    wire: bool,
-}
-
-/// How an association ended.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Ended {
-    Closed,
-    Lost,
+    /// Which association a reader with several reads from next.
+    turn: usize,
 }
 
 /// What drives an end.
 #[derive(Debug)]
 pub(crate) enum Application {
-    /// Begins the association and sends.
+    /// Begins the associations and sends.
     Sender(Source),
     /// Reads.
     Reader(Sink),
 }
 
-/// The addresses of both ends, and what is between them.
-#[derive(Debug)]
-pub(crate) struct PathTable {
-    /// This end's.
-    pub(crate) local: Vec<Address>,
-    /// The other end's, in the order in which they are tried.
-    pub(crate) remote: Vec<Address>,
-    /// The SCTP port of both.
-    pub(crate) port: u16,
-    /// Row by row of the local addresses: where the route begins, or [`NO_ROUTE`].
-    pub(crate) routes: Vec<u32>,
-    /// Row by row of the local addresses: what a path is called.
-    pub(crate) names: Vec<String>,
-    /// The pair that is made the primary path once the association is up.
-    pub(crate) primary: Option<(Address, Address)>,
+/// What came of polling an association.
+enum Polled {
+    Says(Output),
+    /// Something happened that only the application hears.
+    Heard,
+    Waits(Option<Time>),
 }
 
 impl SctpAgent {
-    pub(crate) fn new(
-        endpoint: Endpoint,
-        application: Application,
-        ways: PathTable,
-        header: u32,
-        wire: bool,
-    ) -> Self {
-        SctpAgent {
-            endpoint,
-            association: None,
-            up: false,
-            closing: false,
-            ended: None,
-            application,
-            ways,
-            last: None,
-            header,
-            wire,
-        }
+    pub(crate) fn new(lines: Vec<Line>, application: Application) -> Self {
+        SctpAgent { lines, application, turn: 0 }
     }
 
     pub(crate) fn set_notes(&mut self, on: bool) {
-        self.endpoint.set_notes(on);
+        self.lines.iter_mut().for_each(|line| line.endpoint.set_notes(on));
     }
 
     pub(crate) fn set_listening(&mut self, on: bool) {
-        self.endpoint.set_listening(on);
-    }
-
-    pub(crate) fn ended(&self) -> Option<Ended> {
-        self.ended
+        self.lines.iter_mut().for_each(|line| line.endpoint.set_listening(on));
     }
 
     /// The reading application, at the server.
@@ -113,129 +62,111 @@ impl SctpAgent {
         }
     }
 
-    /// What its association has done up to `now`.
-    pub(crate) fn statistics(&self, now: Time) -> Statistics {
-        self.association.map_or_else(Statistics::default, |id| self.endpoint.statistics(now, id))
+    fn striped(&self) -> bool {
+        self.lines.len() > 1
     }
 
-    /// The path that keeps a buffer full, and for how long it has.
-    pub(crate) fn blocking(&self, now: Time) -> Option<(PathId, Duration)> {
-        self.endpoint.blocking(now, self.association?)
-    }
-
-    /// Its paths with their names.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = (&str, &PathView)> {
-        let paths = self.association.map_or(&[][..], |id| self.endpoint.paths(id));
-        paths.iter().map(|path| (self.ways.name(path).unwrap_or("?"), path))
+    /// By how much the numbers of an association's paths are moved, so that those of all associations differ: each
+    /// association of several has one path.
+    fn numbered(&self, line: usize, path: PathId) -> PathId {
+        if self.striped() { PathId(line as u16) } else { path }
     }
 
     /// What the application does by itself.
     fn act(&mut self, now: Time) {
-        match &mut self.application {
-            Application::Sender(source) if self.association.is_none() && now >= source.pace.start() => {
-                self.begin(now)
+        match &self.application {
+            Application::Sender(source) if now >= source.pace.start() => {
+                self.lines.iter_mut().for_each(|line| line.begin(now));
+                self.send(now);
             }
-            Application::Sender(_) => self.send(now),
+            Application::Sender(_) => {}
             Application::Reader(_) => self.read(now),
         }
     }
 
-    fn begin(&mut self, now: Time) {
-        match self.endpoint.connect(now, self.ways.port, &self.ways.remote) {
-            Ok(id) => self.association = Some(id),
-            Err(_) => self.ended = Some(Ended::Lost),
-        }
-        self.send(now);
-    }
-
+    /// Gives messages to the associations that have room, the first of them first.
     fn send(&mut self, now: Time) {
+        let striped = self.striped();
         let Application::Sender(source) = &mut self.application else { return };
-        let (Some(id), None) = (self.association, self.ended) else { return };
+        source.pace.set_refused(false);
+        let mut open = 0;
         while let Some(message) = source.due(now) {
+            while self.lines.get(open).is_some_and(|line| !line.has_room(striped)) {
+                open += 1;
+            }
+            let Some(line) = self.lines.get_mut(open) else {
+                source.pace.set_refused(true);
+                break;
+            };
             let bytes = message.payload.len();
-            match self.endpoint.send(now, id, message) {
-                Ok(()) => source.pace.taken(bytes),
-                Err(SendError::Full(_) | SendError::Closed(_) | SendError::Invalid(_)) => {
-                    source.pace.set_refused(true)
-                }
+            if line.send(now, message) {
+                source.pace.taken(bytes);
             }
         }
-        // Before it is up, an association that is shut down ends at once: what is queued would be lost.
-        if source.pace.exhausted() && self.up && !std::mem::replace(&mut self.closing, true) {
-            self.endpoint.shutdown(now, id);
+        if source.pace.exhausted() {
+            self.lines.iter_mut().for_each(|line| line.close(now));
         }
     }
 
     fn read(&mut self, now: Time) {
-        let (Application::Reader(sink), Some(id)) = (&mut self.application, self.association) else { return };
+        let Application::Reader(sink) = &mut self.application else { return };
+        let count = self.lines.len();
         while sink.due(now) {
-            if let Some(delivery) = self.endpoint.read(now, id) {
+            let mut in_turn = (0..count).map(|step| (self.turn + step) % count);
+            let next = in_turn.find(|line| self.lines[*line].is_readable()).unwrap_or(self.turn);
+            if let Some(delivery) = self.lines[next].read(now) {
                 sink.took(now, delivery.len());
+                if delivery.complete {
+                    sink.took_message();
+                }
                 if delivery.complete && !delivery.abandoned {
                     sink.completes(now, delivery.stream);
                 }
             }
-            sink.set_readable(self.endpoint.is_readable(id));
+            self.turn = (next + 1) % count;
+            sink.set_readable(self.lines.iter().any(Line::is_readable));
         }
     }
 
-    fn take(&mut self, now: Time, id: AssociationId, event: Event) {
-        self.association.get_or_insert(id);
+    fn take(&mut self, now: Time, line: usize, id: AssociationId, event: Event) {
+        self.lines[line].take(now, id, &event);
         match (event, &mut self.application) {
-            (Event::Up, Application::Sender(_)) => {
-                self.up = true;
-                self.prefer(now, id);
-                self.send(now);
-            }
-            (Event::Writable, Application::Sender(source)) => {
-                source.pace.set_refused(false);
-                self.send(now);
-            }
+            (Event::Up | Event::Writable, Application::Sender(_)) => self.send(now),
             (Event::Readable, Application::Reader(sink)) => {
                 sink.set_readable(true);
                 self.read(now);
             }
-            (Event::Closed, _) => self.ended = Some(Ended::Closed),
-            (Event::Lost(_), _) => self.ended = Some(Ended::Lost),
             _ => {}
         }
     }
 
-    /// Makes the path that the scenario names the primary.
-    fn prefer(&mut self, now: Time, id: AssociationId) {
-        let Some(pair) = self.ways.primary else { return };
-        let paths = self.endpoint.paths(id);
-        if let Some(path) = paths.iter().find(|path| (path.local, path.remote) == pair && !path.primary) {
-            let path = path.id;
-            self.endpoint.set_primary(now, id, path);
-        }
-    }
-
-    fn frame(&mut self, packet: Box<Packet>) -> Frame {
-        let size = packet.size() as u32 + self.header;
-        let hop = self.route(packet.from, packet.to);
-        let packet = if self.wire { through_the_codec(packet) } else { packet };
-        Frame::new(Body::Sctp(packet), size, hop)
-    }
-
-    fn route(&mut self, from: Address, to: Address) -> u32 {
-        match self.last {
-            Some((before, towards, hop)) if (before, towards) == (from, to) => hop,
-            _ => {
-                let hop = self.ways.route(from, to);
-                self.last = Some((from, to, hop));
-                hop
+    fn poll_line(&mut self, now: Time, line: usize) -> Polled {
+        match self.lines[line].endpoint.poll(now) {
+            Said::Transmit(packet, reason) => {
+                let path = reason.path.map(|path| self.numbered(line, path));
+                let frame = self.lines[line].frame(packet);
+                Polled::Says(Output::Transmit(frame, Reason { path, ..reason }))
             }
+            Said::Event(id, event) => {
+                self.take(now, line, id, event);
+                Polled::Heard
+            }
+            Said::Note(note) => match detail(&note.kind) {
+                Some((path, detail)) => {
+                    let path = path.map(|path| self.numbered(line, path));
+                    Polled::Says(Output::Detail(note.at, path, detail))
+                }
+                None => Polled::Heard,
+            },
+            Said::Wait(until) => Polled::Waits(until),
         }
     }
 
     /// When the application acts by itself.
     fn wakes(&self) -> Option<Time> {
         match &self.application {
-            Application::Sender(source) if self.association.is_none() && self.ended.is_none() => {
-                Some(source.pace.start())
-            }
-            Application::Sender(source) if self.ended.is_none() => source.pace.wakes(),
+            Application::Sender(source) if self.lines.iter().any(Line::is_idle) => Some(source.pace.start()),
+            Application::Sender(source) if !self.lines.iter().all(Line::is_over) => source.pace.wakes(),
             Application::Sender(_) => None,
             Application::Reader(sink) => sink.wakes(),
         }
@@ -244,8 +175,11 @@ impl SctpAgent {
 
 impl Agent for SctpAgent {
     fn handle(&mut self, now: Time, frame: Frame) {
-        if let Body::Sctp(packet) = frame.body {
-            self.endpoint.handle(now, Incoming::Packet(packet));
+        let Body::Sctp(packet) = frame.body else { return };
+        let striped = self.striped();
+        let mut lines = self.lines.iter_mut();
+        if let Some(line) = lines.find(|line| !striped || line.joins(packet.to, packet.from)) {
+            line.handle(now, packet);
         }
     }
 
@@ -253,54 +187,40 @@ impl Agent for SctpAgent {
         if self.wakes().is_some_and(|time| time <= now) {
             self.act(now);
         }
-        loop {
-            match self.endpoint.poll(now) {
-                Said::Transmit(packet, reason) => return Output::Transmit(self.frame(packet), reason),
-                Said::Event(id, event) => self.take(now, id, event),
-                Said::Note(note) => {
-                    if let Some((path, detail)) = detail(&note.kind) {
-                        return Output::Detail(note.at, path, detail);
-                    }
-                }
-                Said::Wait(until) => return Output::Wait(earlier(until, self.wakes())),
+        if self.striped() && !self.lines.iter().any(Line::is_idle) {
+            // What has left since the last poll may have made room in an association that tells nobody of it.
+            self.send(now);
+        }
+        let (mut line, mut first) = (0, None);
+        while line < self.lines.len() {
+            match self.poll_line(now, line) {
+                Polled::Says(output) => return output,
+                // The application may have acted on any association.
+                Polled::Heard => (line, first) = (0, None),
+                Polled::Waits(until) => (line, first) = (line + 1, earlier(first, until)),
             }
         }
+        Output::Wait(earlier(first, self.wakes()))
     }
 
     fn stage(&self) -> Stage {
         let reading = matches!(&self.application, Application::Reader(sink) if sink.readable());
-        match (self.ended, &self.application) {
-            (Some(_), _) if !reading => Stage::Over,
-            (None, Application::Reader(_)) if self.association.is_none() => Stage::Idle,
+        match &self.application {
+            _ if self.lines.iter().all(Line::is_over) && !reading => Stage::Over,
+            Application::Reader(_) if self.lines.iter().all(Line::is_idle) => Stage::Idle,
             _ => Stage::Busy,
         }
     }
 
     fn path_name(&self, path: PathId) -> Option<&str> {
-        let paths = self.endpoint.paths(self.association?);
-        self.ways.name(paths.iter().find(|view| view.id == path)?)
+        match self.striped() {
+            true => self.lines.get(path.0 as usize)?.path_name(PathId(0)),
+            false => self.lines[0].path_name(path),
+        }
     }
 
     fn has_failed(&self, hop: u32) -> bool {
-        let paths = self.association.map_or(&[][..], |id| self.endpoint.paths(id));
-        let path = paths.iter().find(|path| self.ways.route(path.local, path.remote) == hop);
-        path.is_some_and(|path| matches!(path.state, PathState::PotentiallyFailed | PathState::Inactive))
-    }
-}
-
-impl PathTable {
-    fn pair(&self, local: Address, remote: Address) -> Option<usize> {
-        let row = self.local.iter().position(|address| *address == local)?;
-        let column = self.remote.iter().position(|address| *address == remote)?;
-        Some(row * self.remote.len() + column)
-    }
-
-    fn route(&self, from: Address, to: Address) -> u32 {
-        self.pair(from, to).map_or(NO_ROUTE, |pair| self.routes[pair])
-    }
-
-    fn name(&self, path: &PathView) -> Option<&str> {
-        self.pair(path.local, path.remote).map(|pair| self.names[pair].as_str())
+        self.lines.iter().any(|line| line.has_failed(hop))
     }
 }
 
@@ -319,7 +239,10 @@ fn detail(kind: &NoteKind) -> Option<(Option<PathId>, Detail)> {
         NoteKind::Marked { path, ref tsn, why } => (Some(path), Detail::Marked { number: number(tsn), why }),
         NoteKind::T3 { path } => (Some(path), Detail::Timeout),
         NoteKind::Acked { ref cumulative } => (None, Detail::Acked { cumulative: number(cumulative) }),
-        NoteKind::Blocked(by) => (None, Detail::Blocked(by)),
+        NoteKind::Received { path, ref tsn, size, ref cumulative } => {
+            (Some(path), Detail::Received { number: number(tsn), size, cumulative: number(cumulative) })
+        }
+        NoteKind::Blocked { cause, by } => (by, Detail::Blocked(cause)),
         NoteKind::MissingReport { .. } => return None,
     })
 }

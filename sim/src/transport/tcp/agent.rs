@@ -179,6 +179,7 @@ pub(crate) fn complete(client: &TcpAgent, server: &TcpAgent, result: &mut FlowRe
         ssthresh: Some(path.ssthresh).filter(|ssthresh| *ssthresh != u64::MAX),
         srtt: path.srtt.map(|srtt| srtt.as_secs_f64()),
         rto: path.rto.as_secs_f64(),
+        reinjected: 0,
         blocks: 0.0,
     }];
 }

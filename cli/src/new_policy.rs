@@ -1,0 +1,134 @@
+//! `anabranch new-policy`: a crate with a policy of one's own, which builds and is tested.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+
+use crate::DONE;
+use crate::output::{fail, note, refuse};
+
+/// What `anabranch new-policy` takes.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The policy's name, as scenarios will name it; also the name of the crate and of its folder
+    name: String,
+    /// What it decides: the path that carries a chunk, or how much may be in flight on a path
+    #[arg(long, value_enum, default_value_t = Kind::Route)]
+    kind: Kind,
+    /// The folder to make instead of NAME
+    #[arg(long, value_name = "DIR")]
+    folder: Option<PathBuf>,
+    /// Where Anabranch's sources are; if left out, a clone around the folder, else the published crates
+    #[arg(long, value_name = "DIR")]
+    source: Option<PathBuf>,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    Route,
+    Window,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  anabranch new-policy nearest
+  anabranch new-policy cautious --kind window
+  cd nearest && cargo test -- --nocapture
+
+Exit status: 0 done, 2 the input was wrong (also a folder that exists), 1 anything else.";
+
+const CARGO: &str = include_str!("../templates/policy/Cargo.toml.in");
+const ROUTE: &str = include_str!("../templates/policy/route.rs.in");
+const WINDOW: &str = include_str!("../templates/policy/window.rs.in");
+const COMPARE: &str = include_str!("../templates/policy/compare.rs.in");
+const SCENARIO: &str = include_str!("../templates/policy/scenario.toml");
+
+/// Makes the crate, and returns the exit status.
+pub(crate) fn new_policy(arguments: &Arguments) -> u8 {
+    let Arguments { name, kind, folder, source } = arguments;
+    if !is_name(name) {
+        return refuse(format!(
+            "`{name}` is no name of a policy: lower-case letters, digits and `-`, a letter first; for example nearest"
+        ));
+    }
+    let folder = folder.clone().unwrap_or_else(|| PathBuf::from(name));
+    if folder.exists() {
+        return refuse(format!("{}: exists already; choose another --folder", folder.display()));
+    }
+    let source = match source {
+        Some(source) if !is_source(source) => {
+            return refuse(format!("{}: there are no sources of Anabranch here", source.display()));
+        }
+        Some(source) => std::path::absolute(source).ok(),
+        None => clone_around(&folder),
+    };
+    match write(&folder, name, *kind, source.as_deref()) {
+        Ok(()) => {
+            note(format!("made {0}; `cd {0} && cargo test -- --nocapture` tests it", folder.display()));
+            DONE
+        }
+        Err(error) => fail(format!("{}: {error}", folder.display())),
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    let letters = name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+    letters && name.starts_with(|c: char| c.is_ascii_lowercase()) && !name.ends_with('-')
+}
+
+/// Whether the sources of Anabranch are in this folder.
+fn is_source(folder: &Path) -> bool {
+    ["proto", "sim"].iter().all(|part| folder.join(part).join("Cargo.toml").is_file())
+}
+
+/// The clone of Anabranch that `folder` will lie in, if any.
+fn clone_around(folder: &Path) -> Option<PathBuf> {
+    let folder = std::path::absolute(folder).ok()?;
+    folder.ancestors().find(|folder| is_source(folder)).map(Path::to_owned)
+}
+
+fn write(folder: &Path, name: &str, kind: Kind, source: Option<&Path>) -> io::Result<()> {
+    let fill = |template: &str| filled(template, name, kind, source);
+    std::fs::create_dir_all(folder.join("src"))?;
+    std::fs::create_dir_all(folder.join("tests"))?;
+    let policy = if kind == Kind::Route { ROUTE } else { WINDOW };
+    std::fs::write(folder.join("Cargo.toml"), fill(CARGO))?;
+    std::fs::write(folder.join("src/lib.rs"), fill(policy))?;
+    std::fs::write(folder.join("tests/compare.rs"), fill(COMPARE))?;
+    std::fs::write(folder.join("scenario.toml"), SCENARIO)?;
+    std::fs::write(folder.join(".gitignore"), "/target\n")
+}
+
+/// The template with its `{{…}}` replaced.
+fn filled(template: &str, name: &str, kind: Kind, source: Option<&Path>) -> String {
+    let dependency = |part: &str| match source {
+        Some(source) => {
+            let path = source.join(part).display().to_string();
+            format!("{{ path = {} }}", serde_json::Value::from(path))
+        }
+        None => format!("\"{}\"", env!("CARGO_PKG_VERSION")),
+    };
+    let (key, before) = if kind == Kind::Route { ("retransmit", "same") } else { ("window", "standard") };
+    let replaced = [
+        ("{{name}}", name.to_owned()),
+        ("{{module}}", name.replace('-', "_")),
+        ("{{type}}", type_name(name)),
+        ("{{proto}}", dependency("proto")),
+        ("{{sim}}", dependency("sim")),
+        ("{{key}}", key.to_owned()),
+        ("{{before}}", before.to_owned()),
+    ];
+    replaced.iter().fold(template.to_owned(), |text, (mark, value)| text.replace(mark, value))
+}
+
+/// `my-route` as `MyRoute`.
+fn type_name(name: &str) -> String {
+    let capital = |word: &str| {
+        let mut letters = word.chars();
+        let first = letters.next().map(|first| first.to_ascii_uppercase());
+        first.into_iter().chain(letters).collect::<String>()
+    };
+    name.split('-').map(capital).collect()
+}

@@ -1,0 +1,127 @@
+//! `anabranch trace`: what is in a recorded link.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anabranch_lab::statistics::quantile;
+use anabranch_sim::scenario::{self, Trace};
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::json;
+use textplots::{Chart, Plot, Shape};
+
+use crate::output::{print, print_json, refuse};
+use crate::table::rate;
+
+/// What `anabranch trace` takes.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The trace: delivery opportunities in milliseconds (Mahimahi's format), or CSV with time, rate, delay, loss
+    file: PathBuf,
+    /// The length of the windows over which rates are averaged
+    #[arg(long, value_name = "TIME", default_value = "100 ms", value_parser = scenario::duration)]
+    window: Duration,
+    /// Count a time without delivery as an outage from this length on
+    #[arg(long, value_name = "TIME", default_value = "300 ms", value_parser = scenario::duration)]
+    outage: Duration,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  anabranch trace scenarios/traces/walk.up
+  anabranch trace scenarios/traces/cell-edge.csv --window '1 s' --json
+
+A scenario uses a trace as the rate of a link: rate = { trace = \"walk.up\" } (docs/scenario.md).";
+
+const QUANTILES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
+
+/// Shows it, and returns the exit status.
+pub(crate) fn trace(arguments: &Arguments) -> u8 {
+    let file = arguments.file.display();
+    let text = match std::fs::read_to_string(&arguments.file) {
+        Ok(text) => text,
+        Err(error) => return refuse(format!("{file}: {error}")),
+    };
+    let trace = match Trace::parse(&text) {
+        Ok(trace) => trace,
+        Err(bad) => return refuse(format!("{file}:{}: {}", bad.line, bad.message)),
+    };
+    if arguments.window.is_zero() || arguments.window > trace.period() {
+        return refuse(format!(
+            "--window must be above 0 and at most {:?}, the length of the trace",
+            trace.period()
+        ));
+    }
+    let rates = trace.rates(arguments.window);
+    let mut sorted = rates.clone();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let quantiles = QUANTILES.map(|share| (share, quantile(&sorted, share).unwrap_or_default()));
+    let outages = trace.outages(arguments.outage);
+    if arguments.json {
+        as_json(&trace, &rates, &quantiles, &outages)
+    } else {
+        as_text(&trace, &rates, &quantiles, &outages, arguments)
+    }
+}
+
+fn as_json(trace: &Trace, rates: &[f64], quantiles: &[(f64, f64)], outages: &[[Duration; 2]]) -> u8 {
+    let quantiles: serde_json::Map<_, _> =
+        quantiles.iter().map(|(share, rate)| ((share * 100.0).to_string(), (*rate).into())).collect();
+    print_json(&json!({
+        "kind": kind(trace),
+        "period": trace.period().as_secs_f64(),
+        "mean_rate": trace.mean_rate(),
+        "quantiles": quantiles,
+        "outages": outages.iter().map(|outage| outage.map(|at| at.as_secs_f64())).collect::<Vec<_>>(),
+        "rates": rates,
+    }))
+}
+
+fn kind(trace: &Trace) -> &'static str {
+    match trace {
+        Trace::Opportunities(_) => "opportunities",
+        Trace::Samples { .. } => "samples",
+    }
+}
+
+fn as_text(
+    trace: &Trace,
+    rates: &[f64],
+    quantiles: &[(f64, f64)],
+    outages: &[[Duration; 2]],
+    arguments: &Arguments,
+) -> u8 {
+    let contents = match trace {
+        Trace::Opportunities(times) => format!("{} delivery opportunities of 1500 bytes", times.len()),
+        Trace::Samples { rows, .. } => format!("{} samples", rows.len()),
+    };
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN).set_header(["rate over windows", "value"]);
+    table.add_row(["mean".to_owned(), rate(trace.mean_rate() as f64)]);
+    for (share, value) in quantiles {
+        table.add_row([format!("{} % quantile", share * 100.0), rate(*value)]);
+    }
+    table.column_mut(1).into_iter().for_each(|column| column.set_cell_alignment(CellAlignment::Right));
+    let total: Duration = outages.iter().map(|[from, until]| *until - *from).sum();
+    let longest = outages.iter().map(|[from, until]| *until - *from).max().unwrap_or_default();
+    let window = arguments.window.as_secs_f64();
+    let points: Vec<(f32, f32)> =
+        rates.iter().enumerate().map(|(i, rate)| ((i as f64 * window) as f32, (rate / 1e6) as f32)).collect();
+    let end = trace.period().as_secs_f64() as f32;
+    let shape = Shape::Steps(&points);
+    let mut chart = Chart::new(140, 40, 0.0, end);
+    let chart = chart.lineplot(&shape);
+    chart.axis();
+    chart.figures();
+    print(&format!(
+        "{contents}, {:.3} s\n\n{table}\n\noutages of {:?} and more: {}, together {:.3} s, the longest {:.3} s\n\nrate in Mbit/s over time in seconds\n{chart}",
+        trace.period().as_secs_f64(),
+        arguments.outage,
+        outages.len(),
+        total.as_secs_f64(),
+        longest.as_secs_f64(),
+    ))
+}

@@ -1,0 +1,88 @@
+"""`python -m anabranch sweep FILE`: sweeps from a shell, also on the workers of Dask."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+import anabranch
+
+INTERRUPTED = 130
+"""The exit status after Ctrl-C."""
+
+
+def arguments() -> argparse.ArgumentParser:
+    """What the command takes."""
+    parser = argparse.ArgumentParser(
+        prog="python -m anabranch",
+        description="Sweeps on the workers of Dask. For all other commands there is the program `anabranch`.",
+    )
+    parser.add_argument("--version", action="version", version=anabranch.__version__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    sweep = commands.add_parser(
+        "sweep",
+        help="run a sweep",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="Examples:\n"
+        "  python -m anabranch sweep study.toml --out results/\n"
+        "  python -m anabranch sweep study.toml --out results/ --dask tcp://head:8786\n"
+        "  python -m anabranch sweep study.toml --out results/ --dask 4      # four processes on this machine\n\n"
+        "Exit status: 0 done, 1 runs failed or are missing, 2 the input was wrong, 130 interrupted.",
+    )
+    sweep.add_argument("file", metavar="FILE", help="the sweep: a TOML file (docs/sweeps.md)")
+    sweep.add_argument("--out", metavar="DIR", required=True, help="a directory, or an address of fsspec; goes on where it was")
+    sweep.add_argument("--dask", metavar="ADDRESS", help="the scheduler, or a number of processes on this machine")
+    sweep.add_argument("--threads", metavar="N", type=int, help="without --dask: threads instead of one a core")
+    sweep.add_argument("--json", action="store_true", help="print the summaries as JSON")
+    sweep.add_argument("--no-progress", action="store_true", help="show no progress")
+    return parser
+
+
+def connect(address: str) -> Any:
+    """A client of the scheduler at `address`, or of so many processes of one thread on this machine."""
+    from distributed import Client, LocalCluster
+
+    if address.isdecimal():
+        return Client(LocalCluster(n_workers=int(address), threads_per_worker=1, dashboard_address=None))
+    return Client(address)
+
+
+def main(given: list[str] | None = None) -> int:
+    """Runs the command, and returns its exit status."""
+    asked = arguments().parse_args(given)
+    client = connect(asked.dask) if asked.dask else None
+    try:
+        result = anabranch.sweep(
+            asked.file, out=asked.out, threads=asked.threads, client=client, progress=False if asked.no_progress else None
+        )
+    except (anabranch.ScenarioError, FileNotFoundError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    except KeyboardInterrupt as interrupt:
+        print(f"{interrupt}\nthe same command goes on from there", file=sys.stderr)
+        return INTERRUPTED
+    finally:
+        if client is not None:
+            client.close()
+            if client.cluster is not None:
+                client.cluster.close()
+    print(json.dumps(result.cells, indent=2) if asked.json else text(result))
+    if result.failed:
+        print(f"{len(result.failed)} runs failed; failed.json in {asked.out} has them", file=sys.stderr)
+    return 1 if result.failed or not result.complete else 0
+
+
+def text(result: anabranch.SweepResult) -> str:
+    """A line a cell."""
+    lines = []
+    for cell in result.cells:
+        varied = " ".join(f"{key}={value}" for key, value in cell["varied"].items())
+        means = " ".join(f"{name}={summary['mean']:.6g}±{summary['ci95'] or 0:.2g}" if summary["mean"] is not None else f"{name}=-" for name, summary in cell["measures"].items())
+        lines.append(f"{varied or 'all'}: {means}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

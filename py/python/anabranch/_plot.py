@@ -1,0 +1,93 @@
+"""Figures of plotly."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from anabranch._results import Reproduction, Series, SweepResult
+
+LABELS = {
+    "windows": ("cwnd", "congestion window (bytes)"),
+    "rto": ("rto", "retransmission timeout (s)"),
+    "peer_window": ("bytes", "peer's window (bytes)"),
+    "queue": ("bytes", "queue (bytes)"),
+}
+"""By series, which column is drawn and what the axis says; of others the last column of numbers."""
+
+
+def figure(x: str, y: str) -> Any:
+    """An empty figure with the titles of its axes."""
+    import plotly.graph_objects
+
+    made = plotly.graph_objects.Figure()
+    made.update_layout(template="plotly_white", xaxis_title=x, yaxis_title=y, legend_title_text="")
+    return made
+
+
+def series(all: Series, wanted: str) -> Any:
+    """The series `wanted` of everything that has it: a line each, and each path."""
+    names = [name for name in all if name == wanted or name.endswith(f".{wanted}")]
+    if not names:
+        kinds = sorted({name.rsplit(".", 1)[-1] for name in all})
+        hint = f"there are: {', '.join(kinds)}" if kinds else "ask for them: run(…, series=True)"
+        raise KeyError(f"{wanted}: there is no such series; {hint}")
+    first = all[names[0]]
+    column, label = LABELS.get(wanted, (first.columns[-1], first.columns[-1]))
+    made = figure("time (s)", label)
+    for name in names:
+        table = all[name].to_dict()
+        times = next(iter(table.values()))
+        values = table.get(column) or list(table.values())[-1]
+        paths = table.get("path", [""] * len(times))
+        for path in dict.fromkeys(paths):
+            chosen = [number for number, known in enumerate(paths) if known == path]
+            made.add_scatter(
+                x=[times[number] for number in chosen],
+                y=[values[number] for number in chosen],
+                name=" ".join(part for part in (name.rsplit(".", 1)[0], str(path)) if part),
+                line_shape="hv",
+            )
+    return made
+
+
+def sweep(result: SweepResult, measure: str) -> Any:
+    """The mean of `measure` over the first key that is varied, a line for each combination of the others."""
+    first, *others = result.keys or ["cell"]
+    made = figure(first, measure)
+    lines: dict[str, list[dict[str, Any]]] = {}
+    for row in result.means():
+        lines.setdefault(", ".join(str(row[key]) for key in others), []).append(row)
+    for name, rows in lines.items():
+        made.add_scatter(
+            x=[row.get(first, 0) for row in rows],
+            y=[row[measure] for row in rows],
+            error_y={"array": [row[f"{measure}_ci95"] for row in rows]},
+            name=name or measure,
+            mode="lines+markers",
+        )
+    return made
+
+
+def claims(reproduction: Reproduction) -> Any:
+    """Every claim about one value: what the references say, and what comes out, relative to the first reference."""
+    made = figure("claim", "relative to the first reference")
+    columns: dict[str, tuple[list[str], list[float]]] = {}
+    for claim in reproduction["claims"]:
+        known = numbers(claim)
+        base = next(iter(known.values()), None)
+        if not base or len(known) < 2:
+            continue
+        for name, value in known.items():
+            ids, values = columns.setdefault(name, ([], []))
+            ids.append(claim["id"])
+            values.append(value / base)
+    for name, (ids, values) in columns.items():
+        made.add_scatter(x=ids, y=values, name=name, mode="markers")
+    return made
+
+
+def numbers(claim: dict[str, Any]) -> dict[str, float]:
+    """The single values of a claim: those of the references by name, and "anabranch", which comes last."""
+    plain = {name: value for name, value in claim.items() if isinstance(value, (int, float))}
+    return {name: float(value) for name, value in plain.items() if not isinstance(value, bool)}

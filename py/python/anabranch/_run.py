@@ -1,0 +1,65 @@
+"""Runs, publications and models."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from anabranch import _core, _progress
+from anabranch._policies import Policy
+from anabranch._results import Model, Reproduction, Result
+from anabranch._text import Source, edits, read
+
+
+def run(
+    scenario: Source,
+    *,
+    seed: int | None = None,
+    set: Mapping[str, Any] | None = None,
+    series: bool = False,
+    policies: Mapping[str, Policy] | None = None,
+    progress: Callable[[float, int, int | None], object] | None = None,
+) -> Result:
+    """Run a scenario: a path, a text of TOML, or a dict with the keys of docs/scenario.md.
+
+    `seed` stands instead of the scenario's own. `set` edits it: `{"flow.download.sctp.retransmit": "same"}`.
+    `series` keeps what changes during the run. `policies` are classes of your own by the name that the scenario uses.
+    `progress` is called every 65,536 events with virtual seconds, bytes delivered, and bytes expected (or None).
+
+    Raises ScenarioError if anything in the scenario is wrong. Ctrl-C ends the run. The GIL is released meanwhile.
+    """
+    file, text = read(scenario, "scenario")
+    own = dict(policies) if policies else None
+    return Result(_core.run(file, Path(file).stem, text, edits(set), seed, series, own, progress))
+
+
+def content_key(scenario: Source, *, seed: int | None = None, set: Mapping[str, Any] | None = None) -> str:
+    """The content key of a run: equal for scenarios that say the same, however they are written."""
+    file, text = read(scenario, "scenario")
+    return _core.content_key(file, text, edits(set), seed)
+
+
+def reproduce(
+    paper: str | os.PathLike[str],
+    *,
+    claims: str | Sequence[str] | None = None,
+    seeds: int | None = None,
+    threads: int | None = None,
+    progress: bool | _progress.Watcher | None = None,
+) -> Reproduction:
+    """Run what a publication's claims need and judge them. `paper` is a folder or one of `anabranch.papers()`.
+
+    `claims` are ids of claims, or what ids begin with before a `/`. `seeds` stands instead of the experiments' own
+    number. Ctrl-C ends it after the runs that are under way.
+    """
+    wanted = [claims] if isinstance(claims, str) else None if claims is None else list(claims)
+    with _progress.bar(progress, os.fspath(paper)) as watcher:
+        return Reproduction(_core.Reproduction(paper, wanted, seeds, threads, watcher))
+
+
+def model(name: str, **inputs: Any) -> Model:
+    """What a published model gives: `model("receive-buffer-blocking", primary="10 Mbit/s", secondary="36 kbit/s",
+    receive_buffer="1 MB")`."""
+    return Model(*_core.model(name, [(key, f"{key}={value}") for key, value in inputs.items()]))

@@ -1,0 +1,99 @@
+"""Sweeps."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from anabranch import _core, _progress
+from anabranch._policies import Policy
+from anabranch._results import Interrupted, SweepResult
+from anabranch._text import Source, edits, is_text, read
+
+
+def sweep(
+    scenario: Source,
+    *,
+    vary: Mapping[str, list[Any]] | None = None,
+    measure: Mapping[str, str] | None = None,
+    seeds: int | None = None,
+    until: Mapping[str, str] | None = None,
+    compare: str | None = None,
+    set: Mapping[str, Any] | None = None,
+    policies: Mapping[str, Policy] | None = None,
+    out: str | Path | None = None,
+    threads: int | None = None,
+    client: Any = None,
+    progress: bool | _progress.Watcher | None = None,
+) -> SweepResult:
+    """Run a grid of scenarios with many seeds each (docs/sweeps.md).
+
+    With `measure`, `scenario` is a scenario and the keyword arguments say the rest; `seeds` is 1 if it is left out.
+    Without, `scenario` is a sweep: a path, a text, or a dict, whose entry `scenario` may be a dict itself.
+
+    `out` is a directory that keeps every finished run, so that the same call goes on where it was ended. `threads`: one
+    a core if left out. `client`: a `distributed.Client`, whose workers run the sweep (docs/scale.md); `out` is then a
+    directory or an address of fsspec that all workers can write.
+
+    Raises ScenarioError if anything is wrong, before the first run. Ctrl-C raises Interrupted with what is finished.
+    """
+    if measure is not None:
+        checked = over(scenario, described(vary, measure, seeds, until, compare), set, policies)
+    elif vary or seeds or until or compare:
+        raise TypeError("`vary`, `seeds`, `until` and `compare` need `measure`; without it `scenario` is a sweep")
+    else:
+        checked = of_sweep(scenario, set, policies)
+    if client is not None:
+        from anabranch import _dask
+
+        return _dask.sweep(checked, client, out, dict(policies or {}), progress)
+    with tempfile.TemporaryDirectory(prefix="anabranch-") as place:
+        directory = Path(out) if out is not None else Path(place) / "sweep"
+        try:
+            with _progress.bar(progress, "sweep") as watcher:
+                complete = checked.execute(directory, threads, watcher)
+        except KeyboardInterrupt as interrupt:
+            raise Interrupted(SweepResult(checked, directory, False)) from interrupt
+        return SweepResult(checked, directory, complete)
+
+
+def described(
+    vary: Mapping[str, list[Any]] | None,
+    measure: Mapping[str, str],
+    seeds: int | None,
+    until: Mapping[str, str] | None,
+    compare: str | None,
+) -> dict[str, Any]:
+    """A sweep's file as a dict, but for its scenario."""
+    entries = {"seeds": seeds or 1, "vary": vary, "measure": dict(measure), "until": until, "compare": compare}
+    return {key: dict(entry) if isinstance(entry, Mapping) else entry for key, entry in entries.items() if entry}
+
+
+def over(
+    scenario: Source, sweep: dict[str, Any], set: Mapping[str, Any] | None, policies: Mapping[str, Policy] | None
+) -> _core.Sweep:
+    """The sweep `sweep` over a scenario."""
+    file, text = read(scenario, "scenario")
+    described = _core.to_toml({"scenario": file, **sweep})
+    return _core.Sweep.over(("sweep", described), (file, text), edits(set), dict(policies) if policies else None)
+
+
+def of_sweep(
+    source: Source, set: Mapping[str, Any] | None, policies: Mapping[str, Policy] | None
+) -> _core.Sweep:
+    """A sweep that says itself which scenario it is over."""
+    if isinstance(source, Mapping):
+        scenario = source.get("scenario")
+        if not isinstance(scenario, (str, Mapping)):
+            raise TypeError("the entry `scenario` of a sweep is a path, a text or a dict")
+        return over(scenario, {key: entry for key, entry in source.items() if key != "scenario"}, set, policies)
+    if not is_text(source) and not set and not policies:
+        return _core.Sweep.open(str(source))
+    name, text = read(source, "sweep")
+    scenario = _core.string_at(name, text, "scenario")
+    folder = Path() if is_text(source) else Path(name).parent
+    # Without the key the strict reader says so, with its line.
+    scenario_text = read(folder / scenario, "scenario") if scenario else ("scenario", "")
+    return _core.Sweep.over((name, text), scenario_text, edits(set), dict(policies) if policies else None)

@@ -1,0 +1,132 @@
+//! Scenarios as Python gives them, and their errors as exceptions.
+
+use anabranch_sim::scenario::{Document, ScenarioError as Fault};
+use pyo3::create_exception;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+create_exception!(
+    anabranch,
+    ScenarioError,
+    PyValueError,
+    "A scenario, sweep or publication that cannot be read or run.\n\n\
+     Its text shows the line with the place marked in it. `file`, `line` (from 1), `key`, `message` and `hint` (or None) \
+     are its parts."
+);
+
+/// The exception for what is wrong with a document.
+pub(crate) fn raise(py: Python<'_>, fault: &Fault) -> PyErr {
+    let error = ScenarioError::new_err(fault.render(false));
+    let value = error.value(py);
+    let set = || -> PyResult<()> {
+        value.setattr("file", fault.file())?;
+        value.setattr("line", fault.line())?;
+        value.setattr("key", fault.key())?;
+        value.setattr("message", fault.message())?;
+        value.setattr("hint", fault.likely_fix())
+    };
+    match set() {
+        Ok(()) => error,
+        Err(failed) => failed,
+    }
+}
+
+/// The document `text` with the edits `set`, each `KEY=VALUE`.
+pub(crate) fn read(py: Python<'_>, file: &str, text: &str, set: &[String]) -> PyResult<Document> {
+    let mut document = Document::parse(file, text).map_err(|fault| raise(py, &fault))?;
+    for edit in set {
+        document.set("set", edit).map_err(|fault| raise(py, &fault))?;
+    }
+    Ok(document)
+}
+
+/// A dict as TOML text, in the dict's order. Values are str, bool, int, float, list, tuple and dict.
+#[pyfunction]
+pub(crate) fn to_toml(table: &Bound<'_, PyDict>) -> PyResult<String> {
+    let mut text = String::new();
+    write_table(&mut text, "", table)?;
+    Ok(text)
+}
+
+/// The entries of `table`, which is at `path`: plain ones first, as TOML wants it.
+fn write_table(text: &mut String, path: &str, table: &Bound<'_, PyDict>) -> PyResult<()> {
+    let mut later = Vec::new();
+    for (name, value) in table.iter() {
+        let name: String = name
+            .extract()
+            .map_err(|_| PyTypeError::new_err(format!("`{path}`: the keys of a dict must be strings")))?;
+        let name = if bare(&name) { name } else { toml::Value::String(name).to_string() };
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        match tables(&value) {
+            Some(tables) => later.push((path, value.is_instance_of::<PyDict>(), tables)),
+            None => text.push_str(&format!("{name} = {}\n", inline(&value, &path)?)),
+        }
+    }
+    for (path, single, tables) in later {
+        for table in tables {
+            text.push_str(&if single { format!("\n[{path}]\n") } else { format!("\n[[{path}]]\n") });
+            write_table(text, &path, &table)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a key needs no quotes.
+fn bare(key: &str) -> bool {
+    !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}
+
+/// The dict, or the dicts of a list that has nothing else.
+fn tables<'py>(value: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyDict>>> {
+    if let Ok(table) = value.cast::<PyDict>() {
+        return Some(vec![table.clone()]);
+    }
+    let items = items(value)?;
+    let tables: Option<Vec<_>> = items.iter().map(|item| item.cast::<PyDict>().ok().cloned()).collect();
+    tables.filter(|tables| !tables.is_empty())
+}
+
+fn items<'py>(value: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    match value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
+        true => value.try_iter().ok()?.collect::<PyResult<Vec<_>>>().ok(),
+        false => None,
+    }
+}
+
+/// A value on one line.
+fn inline(value: &Bound<'_, PyAny>, key: &str) -> PyResult<String> {
+    if let Some(items) = items(value) {
+        let items = items.iter().map(|item| inline(item, key)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(format!("[{}]", items.join(", ")));
+    }
+    if let Ok(table) = value.cast::<PyDict>() {
+        let entry = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| {
+            let name = toml::Value::String(name.extract()?).to_string();
+            Ok(format!("{name} = {}", inline(&value, key)?))
+        };
+        let entries = table.iter().map(entry).collect::<PyResult<Vec<_>>>()?;
+        return Ok(format!("{{ {} }}", entries.join(", ")));
+    }
+    let plain = if value.is_instance_of::<PyBool>() {
+        toml::Value::Boolean(value.extract()?)
+    } else if value.is_instance_of::<PyInt>() {
+        toml::Value::Integer(value.extract()?)
+    } else if value.is_instance_of::<PyFloat>() {
+        toml::Value::Float(value.extract()?)
+    } else if value.is_instance_of::<PyString>() {
+        toml::Value::String(value.extract()?)
+    } else {
+        let kind = value.get_type().name()?;
+        let why = "use str, bool, int, float, list or dict, and leave out what is None";
+        return Err(PyTypeError::new_err(format!("`{key}`: a scenario has no {kind}; {why}")));
+    };
+    Ok(plain.to_string())
+}
+
+/// The string at `key` of the TOML `text`, if there is one.
+#[pyfunction]
+pub(crate) fn string_at(py: Python<'_>, file: &str, text: &str, key: &str) -> PyResult<Option<String>> {
+    let document = Document::parse(file, text).map_err(|fault| raise(py, &fault))?;
+    Ok(document.get(key).and_then(|value| value.as_str().map(str::to_owned)))
+}

@@ -1,0 +1,34 @@
+//! The compiled part of the Python package `anabranch`. `python/anabranch/__init__.py` is its public surface.
+
+mod document;
+mod papers;
+mod policies;
+mod run;
+mod sweep;
+mod tables;
+
+use pyo3::prelude::*;
+
+/// What `anabranch` imports as `anabranch._core`.
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::document::{ScenarioError, string_at, to_toml};
+    #[pymodule_export]
+    use super::papers::{Reproduction, model, papers};
+    #[pymodule_export]
+    use super::policies::{Acked, Ask, Path, Sibling};
+    #[pymodule_export]
+    use super::run::{Run, content_key, run};
+    #[pymodule_export]
+    use super::sweep::{Judge, Sweep};
+    #[pymodule_export]
+    use super::tables::Table;
+
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,150 @@
+//! Publications and models.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anabranch_lab::claims::{Outcome, Paper, PaperError, Plan, PlanError};
+use anabranch_lab::models;
+use include_dir::{Dir, include_dir};
+use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use serde_json::{Map, Value};
+
+use crate::document::raise;
+use crate::sweep::watched;
+use crate::tables::Table;
+
+/// The publications that the package was built with.
+static BUILT_IN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/../papers");
+
+/// The names of the publications that the package has.
+#[pyfunction]
+pub(crate) fn papers() -> Vec<String> {
+    let folders =
+        BUILT_IN.dirs().filter(|folder| folder.get_file(folder.path().join("paper.toml")).is_some());
+    folders.map(|folder| folder.path().display().to_string()).collect()
+}
+
+/// A publication with its claims judged.
+#[pyclass(frozen, module = "anabranch._core")]
+pub(crate) struct Reproduction {
+    json: Value,
+}
+
+#[pymethods]
+impl Reproduction {
+    /// Runs what the claims of `paper` need and judges them. `paper`: a folder, or the name of one of [`papers`].
+    /// `progress` is called with the number of runs that are finished and of all.
+    #[new]
+    #[pyo3(signature = (paper, claims, seeds, threads, progress))]
+    fn new(
+        py: Python<'_>,
+        paper: PathBuf,
+        claims: Option<Vec<String>>,
+        seeds: Option<u64>,
+        threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let place = tempfile::tempdir()?;
+        let folder = if paper.is_dir() { paper } else { unpacked(&paper, place.path())? };
+        let paper = Paper::open(&folder).map_err(|error| paper_error(py, &error))?;
+        let wants = |id: &str| {
+            let begins = |prefix: &String| {
+                id.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            claims.as_ref().is_none_or(|claims| claims.iter().any(begins))
+        };
+        let plan = Plan::new(&paper, seeds, wants).map_err(|error| plan_error(py, error))?;
+        if plan.claims() == 0 {
+            return Err(PyValueError::new_err(format!("`{}` has no such claim", paper.name)));
+        }
+        let judged = watched(py, progress, |stop, tell| judge(&plan, threads, stop, tell))?;
+        let outcomes = judged.map_err(|error| plan_error(py, error))?;
+        let json = serde_json::json!({ "paper": paper.name, "title": paper.title, "claims": outcomes });
+        Ok(Reproduction { json })
+    }
+
+    /// The verdicts as JSON text, as `anabranch reproduce --json` prints them.
+    fn json(&self) -> String {
+        self.json.to_string()
+    }
+
+    /// One row a claim.
+    fn table(&self) -> PyResult<Table> {
+        let claims = self.json["claims"].as_array().into_iter().flatten();
+        Table::of_rows(&claims.filter_map(Value::as_object).cloned().map(row).collect::<Vec<_>>())
+    }
+}
+
+/// Lists become text, so that a table shows what a claim compares.
+fn row(claim: Map<String, Value>) -> Map<String, Value> {
+    let flat = |value: Value| match &value {
+        Value::Array(items) if items.len() == 1 && !items[0].is_object() => items[0].clone(),
+        Value::Array(items) if items.is_empty() => Value::Null,
+        Value::Array(_) => Value::String(value.to_string()),
+        _ => value,
+    };
+    claim.into_iter().map(|(key, value)| (key, flat(value))).collect()
+}
+
+/// Unwinds from within the plan when the user stops it: the runs under way are finished, no other is begun.
+fn judge(
+    plan: &Plan<'_>,
+    threads: Option<usize>,
+    stop: &AtomicBool,
+    tell: &(dyn Fn(u64, u64) + Sync),
+) -> Result<Vec<Outcome>, PlanError> {
+    let size = plan.size() as u64;
+    let done = |done: usize, _: usize| {
+        if stop.load(Ordering::Relaxed) {
+            std::panic::resume_unwind(Box::new("interrupted"));
+        }
+        tell(done as u64, size.max(done as u64));
+    };
+    plan.run(threads, &done)
+}
+
+/// The publication `paper` of those that are built in, as a folder below `place`.
+fn unpacked(paper: &Path, place: &Path) -> PyResult<PathBuf> {
+    if BUILT_IN.get_dir(paper).is_none() {
+        let known = papers().join("`, `");
+        let why = format!("there is no folder and no publication `{}`; there are `{known}`", paper.display());
+        return Err(PyValueError::new_err(why));
+    }
+    BUILT_IN.extract(place)?;
+    Ok(place.join(paper))
+}
+
+fn paper_error(py: Python<'_>, error: &PaperError) -> PyErr {
+    match error {
+        PaperError::Text(fault) => raise(py, fault),
+        PaperError::File { .. } => PyOSError::new_err(error.to_string()),
+    }
+}
+
+fn plan_error(py: Python<'_>, error: PlanError) -> PyErr {
+    match error {
+        PlanError::Paper(error) => paper_error(py, &error),
+        PlanError::Run(why) => PyRuntimeError::new_err(why),
+    }
+}
+
+/// What the model `name` gives for these inputs: the terms by name as JSON text, and as a table.
+#[pyfunction]
+pub(crate) fn model(py: Python<'_>, name: &str, inputs: Vec<(String, String)>) -> PyResult<(String, Table)> {
+    if !models::NAMES.contains(&name) {
+        let known = models::NAMES.join("`, `");
+        return Err(PyValueError::new_err(format!("there is no model `{name}`; there are `{known}`")));
+    }
+    let terms = models::terms(name, &inputs).map_err(|fault| raise(py, &fault))?;
+    let row = |term: &models::Term| {
+        let texts =
+            [("term", term.name), ("symbol", term.symbol), ("unit", term.unit), ("meaning", term.meaning)];
+        let mut row: Map<String, Value> =
+            texts.into_iter().map(|(key, text)| (key.to_owned(), text.into())).collect();
+        row.insert("value".to_owned(), Value::from(term.value));
+        row
+    };
+    let table = Table::of_rows(&terms.iter().map(row).collect::<Vec<_>>())?;
+    Ok((models::object(&terms).to_string(), table))
+}

@@ -1,0 +1,416 @@
+//! Policies that are Python classes: what they see, and how they are called.
+
+use std::any::Any;
+use std::cell::RefCell;
+
+use anabranch_proto::policy::{
+    self, Choice, Congestion, Loss, Lost, PathId, PathState, PathView, PolicyError, PolicySpec, Route,
+    Setting, Start, Why,
+};
+use anabranch_proto::{Config, Policies};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+/// A chunk that is to be sent.
+#[pyclass(frozen, get_all, module = "anabranch")]
+pub(crate) struct Ask {
+    /// "new", "missing", "timeout" or "window-probe".
+    why: &'static str,
+    tsn: u32,
+    size: u32,
+    stream: u16,
+    last: Option<u16>,
+    transmissions: u32,
+    queued: u64,
+    peer_window: u64,
+    tie: u64,
+    event: u64,
+}
+
+/// The facts of a path.
+#[pyclass(frozen, module = "anabranch")]
+pub(crate) struct Path(PathView);
+
+#[pymethods]
+impl Path {
+    #[getter]
+    fn id(&self) -> u16 {
+        self.0.id.0
+    }
+    #[getter]
+    fn state(&self) -> &'static str {
+        match self.0.state {
+            PathState::Unconfirmed => "unconfirmed",
+            PathState::Active => "active",
+            PathState::PotentiallyFailed => "potentially-failed",
+            PathState::Inactive => "inactive",
+            PathState::Removed => "removed",
+        }
+    }
+    /// Whether it can carry data now: it is active and its local address is up.
+    #[getter]
+    fn carries(&self) -> bool {
+        self.0.carries()
+    }
+    #[getter]
+    fn up(&self) -> bool {
+        self.0.up
+    }
+    #[getter]
+    fn primary(&self) -> bool {
+        self.0.primary
+    }
+    #[getter]
+    fn pmdcs(&self) -> u32 {
+        self.0.pmdcs
+    }
+    #[getter]
+    fn window(&self) -> u64 {
+        self.0.window
+    }
+    #[getter]
+    fn ssthresh(&self) -> u64 {
+        self.0.ssthresh
+    }
+    #[getter]
+    fn flight(&self) -> u64 {
+        self.0.flight
+    }
+    #[getter]
+    fn marked(&self) -> u64 {
+        self.0.marked
+    }
+    #[getter]
+    fn room(&self) -> u64 {
+        self.0.room
+    }
+    #[getter]
+    fn srtt(&self) -> Option<f64> {
+        self.0.srtt.map(|srtt| srtt.as_secs_f64())
+    }
+    #[getter]
+    fn rttvar(&self) -> f64 {
+        self.0.rttvar.as_secs_f64()
+    }
+    #[getter]
+    fn min_rtt(&self) -> Option<f64> {
+        self.0.min_rtt.map(|rtt| rtt.as_secs_f64())
+    }
+    #[getter]
+    fn rto(&self) -> f64 {
+        self.0.rto.as_secs_f64()
+    }
+    #[getter]
+    fn errors(&self) -> u32 {
+        self.0.errors
+    }
+    #[getter]
+    fn delivered(&self) -> u64 {
+        self.0.delivered
+    }
+    #[getter]
+    fn lost(&self) -> u64 {
+        self.0.lost
+    }
+    #[getter]
+    fn chunks(&self) -> u64 {
+        self.0.chunks
+    }
+    fn __repr__(&self) -> String {
+        let PathView { id, window, flight, room, .. } = &self.0;
+        format!("Path(id={}, state='{}', window={window}, flight={flight}, room={room})", id.0, self.state())
+    }
+}
+
+/// What an acknowledgement newly acknowledged on a path.
+#[pyclass(frozen, get_all, module = "anabranch")]
+pub(crate) struct Acked {
+    now: f64,
+    cumulative: u64,
+    gap: u64,
+    advanced: bool,
+    recovery: bool,
+    flight_before: u64,
+    flight: u64,
+    rtt: Option<f64>,
+}
+
+/// What a window sees of a path of its connection.
+#[pyclass(frozen, get_all, module = "anabranch")]
+pub(crate) struct Sibling {
+    own: bool,
+    window: u64,
+    ssthresh: u64,
+    flight: u64,
+    srtt: Option<f64>,
+}
+
+/// The table of policies: those built in, and those of the dict `own`, by name. A class with `choose` is a route, one
+/// with `acked` a window.
+pub(crate) fn table(own: Option<&Bound<'_, PyDict>>) -> PyResult<Policies> {
+    let mut policies = Policies::default();
+    for (name, class) in own.into_iter().flat_map(|own| own.iter()) {
+        let name: String = name.extract()?;
+        let (route, window) = (class.hasattr("choose")?, class.hasattr("window")? || class.hasattr("acked")?);
+        let class = class.unbind();
+        match (route, window) {
+            (true, false) => policies.add_route(name, move |spec: &PolicySpec, _: &Config| {
+                let route = Python::attach(|py| PythonRoute::new(py, made(py, &class, spec, None)?));
+                let route = route.map_err(|error| setting(spec, &error))?;
+                Ok(Box::new(route) as Box<dyn Route>)
+            }),
+            (false, true) => policies.add_window(name, move |spec: &PolicySpec, _: &Config| {
+                let class = Python::attach(|py| class.clone_ref(py));
+                let spec = spec.clone();
+                Ok(Box::new(move |start: Start| {
+                    let window =
+                        Python::attach(|py| PythonWindow::new(py, made(py, &class, &spec, Some(start))?));
+                    Box::new(window.unwrap_or_else(raised)) as Box<dyn Congestion>
+                }))
+            }),
+            _ => {
+                let why = "is no policy: a route has `choose`, a window has `window` and `acked`, and nothing has both";
+                return Err(PyTypeError::new_err(format!("`{name}` {why}")));
+            }
+        }
+    }
+    Ok(policies)
+}
+
+fn setting(spec: &PolicySpec, error: &PyErr) -> PolicyError {
+    PolicyError::Setting { name: spec.name.clone(), why: error.to_string() }
+}
+
+/// An instance of the class with the settings as keyword arguments, of a window also what it begins with.
+fn made(py: Python<'_>, class: &Py<PyAny>, spec: &PolicySpec, start: Option<Start>) -> PyResult<Py<PyAny>> {
+    let arguments = PyDict::new(py);
+    for (name, value) in &spec.settings {
+        match value {
+            Setting::Number(number) => arguments.set_item(name, number)?,
+            Setting::Text(text) => arguments.set_item(name, text)?,
+            Setting::Duration(time) => arguments.set_item(name, time.as_secs_f64())?,
+            Setting::Boolean(flag) => arguments.set_item(name, flag)?,
+            Setting::List(_) => {
+                return Err(PyTypeError::new_err(format!(
+                    "`{name}`: a policy in Python has no setting with a list"
+                )));
+            }
+        }
+    }
+    if let Some(Start { unit, window, ssthresh }) = start {
+        arguments.set_item("unit", unit)?;
+        arguments.set_item("initial", window)?;
+        arguments.set_item("threshold", ssthresh)?;
+    }
+    class.call(py, (), Some(&arguments))
+}
+
+thread_local! {
+    /// The exception that ends the run of this thread.
+    static RAISED: RefCell<Option<PyErr>> = const { RefCell::new(None) };
+}
+
+/// An exception ends the run: it travels as a panic that prints nothing, to whoever began the run. A sweep keeps its
+/// text; [`error_of`] gives the exception itself.
+fn raised<T>(error: PyErr) -> T {
+    let text = error.to_string();
+    RAISED.set(Some(error));
+    std::panic::resume_unwind(Box::new(text))
+}
+
+/// The exception that ended a run of this thread.
+pub(crate) fn error_of(panic: &(dyn Any + Send)) -> PyErr {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("the run panicked");
+    RAISED.take().unwrap_or_else(|| PyRuntimeError::new_err(text.to_owned()))
+}
+
+/// A route that is a Python object.
+struct PythonRoute {
+    choose: Py<PyAny>,
+    sent: Option<Py<PyAny>>,
+    acked: Option<Py<PyAny>>,
+    lost: Option<Py<PyAny>>,
+}
+
+impl PythonRoute {
+    fn new(py: Python<'_>, route: Py<PyAny>) -> PyResult<Self> {
+        let route = route.bind(py);
+        let method = |name| Ok::<_, PyErr>(route.getattr_opt(name)?.map(Bound::unbind));
+        Ok(PythonRoute {
+            choose: route.getattr("choose")?.unbind(),
+            sent: method("sent")?,
+            acked: method("acked")?,
+            lost: method("lost")?,
+        })
+    }
+}
+
+impl Route for PythonRoute {
+    fn choose(&self, ask: &policy::Ask, paths: &[PathView]) -> Choice {
+        let chosen = Python::attach(|py| -> PyResult<Choice> {
+            let all = paths.iter().map(|path| Py::new(py, Path(path.clone())));
+            let all = PyList::new(py, all.collect::<PyResult<Vec<_>>>()?)?;
+            choice(&self.choose.bind(py).call1((Ask::of(ask), all))?, paths)
+        });
+        chosen.unwrap_or_else(raised)
+    }
+
+    fn sent(&mut self, ask: &policy::Ask, path: PathId) {
+        notify(self.sent.as_ref(), |py, method| method.call1(py, (Ask::of(ask), path.0)));
+    }
+
+    fn acked(&mut self, path: &PathView, acked: &policy::Acked) {
+        notify(self.acked.as_ref(), |py, method| method.call1(py, (Path(path.clone()), Acked::of(acked))));
+    }
+
+    fn lost(&mut self, path: PathId, loss: Loss) {
+        notify(self.lost.as_ref(), |py, method| method.call1(py, (path.0, how(loss))));
+    }
+}
+
+/// Calls a method that a policy may leave out.
+fn notify(method: Option<&Py<PyAny>>, call: impl FnOnce(Python<'_>, &Py<PyAny>) -> PyResult<Py<PyAny>>) {
+    if let Some(method) = method {
+        Python::attach(|py| call(py, method).map(drop)).unwrap_or_else(raised);
+    }
+}
+
+/// A path, the number of one, or None to wait.
+fn choice(answer: &Bound<'_, PyAny>, paths: &[PathView]) -> PyResult<Choice> {
+    if answer.is_none() {
+        return Ok(Choice::Wait);
+    }
+    let id = match answer.cast::<Path>() {
+        Ok(path) => path.get().0.id,
+        Err(_) => PathId(answer.extract().map_err(|_| {
+            PyTypeError::new_err("`choose` returns a path, the `id` of a path, or None to send nothing now")
+        })?),
+    };
+    match paths.iter().any(|path| path.id == id) {
+        true => Ok(Choice::Send(id)),
+        false => Err(PyTypeError::new_err(format!("`choose` returned {}, and there is no such path", id.0))),
+    }
+}
+
+/// A window that is a Python object. Its numbers are read once after each call, not at each question.
+struct PythonWindow {
+    window: Py<PyAny>,
+    bytes: u64,
+    ssthresh: u64,
+}
+
+impl PythonWindow {
+    fn new(py: Python<'_>, window: Py<PyAny>) -> PyResult<Self> {
+        let mut made = PythonWindow { window, bytes: 0, ssthresh: u64::MAX };
+        made.read(py)?;
+        Ok(made)
+    }
+
+    /// Reads the attributes `window` and `ssthresh`, in bytes.
+    fn read(&mut self, py: Python<'_>) -> PyResult<()> {
+        let window = self.window.bind(py);
+        let bytes = |value: Bound<'_, PyAny>| value.extract::<f64>().map(|bytes| bytes.max(0.0) as u64);
+        self.bytes = bytes(window.getattr(intern!(py, "window"))?)?;
+        self.ssthresh = match window.getattr_opt(intern!(py, "ssthresh"))? {
+            Some(ssthresh) if !ssthresh.is_none() => bytes(ssthresh)?,
+            _ => u64::MAX,
+        };
+        Ok(())
+    }
+
+    /// Calls the method `name`, if there is one, and reads the numbers.
+    fn call<'py, A>(
+        &mut self,
+        py: Python<'py>,
+        name: &str,
+        arguments: A,
+    ) -> PyResult<Option<Bound<'py, PyAny>>>
+    where
+        A: pyo3::call::PyCallArgs<'py>,
+    {
+        let Some(method) = self.window.bind(py).getattr_opt(name)? else { return Ok(None) };
+        let answer = method.call1(arguments)?;
+        self.read(py)?;
+        Ok(Some(answer))
+    }
+}
+
+impl Congestion for PythonWindow {
+    fn window(&self) -> u64 {
+        self.bytes
+    }
+
+    fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+
+    fn acked(&mut self, acked: &policy::Acked, all: &[policy::Sibling]) {
+        let called = Python::attach(|py| {
+            let all = siblings(py, all)?;
+            self.call(py, "acked", (Acked::of(acked), all)).map(drop)
+        });
+        called.unwrap_or_else(raised);
+    }
+
+    fn lost(&mut self, lost: &Lost, all: &[policy::Sibling]) {
+        let called = Python::attach(|py| {
+            let all = siblings(py, all)?;
+            self.call(py, "lost", (how(lost.how), lost.outstanding, all)).map(drop)
+        });
+        called.unwrap_or_else(raised);
+    }
+
+    fn reopen(&mut self, packets: u32) {
+        Python::attach(|py| self.call(py, "reopen", (packets,)).map(drop)).unwrap_or_else(raised);
+    }
+
+    fn idle(&mut self, times: u32) -> bool {
+        let answer = Python::attach(|py| match self.call(py, "idle", (times,))? {
+            Some(answer) => answer.is_truthy(),
+            None => Ok(false),
+        });
+        answer.unwrap_or_else(raised)
+    }
+}
+
+fn siblings<'py>(py: Python<'py>, all: &[policy::Sibling]) -> PyResult<Bound<'py, PyList>> {
+    let all = all.iter().map(|sibling| {
+        let policy::Sibling { own, window, ssthresh, flight, srtt, .. } = *sibling;
+        Py::new(py, Sibling { own, window, ssthresh, flight, srtt: srtt.map(|srtt| srtt.as_secs_f64()) })
+    });
+    PyList::new(py, all.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn how(loss: Loss) -> &'static str {
+    match loss {
+        Loss::Missing => "missing",
+        Loss::Timeout => "timeout",
+    }
+}
+
+impl Ask {
+    fn of(ask: &policy::Ask) -> Ask {
+        let why = match ask.why {
+            Why::New => "new",
+            Why::Missing => "missing",
+            Why::Timeout => "timeout",
+            Why::WindowProbe => "window-probe",
+            #[allow(unreachable_patterns, reason = "a reason that a newer core adds has a name too")]
+            _ => "other",
+        };
+        let policy::Ask { size, stream, transmissions, queued, peer_window, tie, event, .. } = *ask;
+        let (tsn, last) = (ask.tsn.0, ask.last.map(|last| last.0));
+        Ask { why, tsn, size, stream, last, transmissions, queued, peer_window, tie, event }
+    }
+}
+
+impl Acked {
+    fn of(acked: &policy::Acked) -> Acked {
+        let policy::Acked { cumulative, gap, advanced, recovery, flight_before, flight, .. } = *acked;
+        let (now, rtt) = (acked.now.as_secs_f64(), acked.rtt.map(|rtt| rtt.as_secs_f64()));
+        Acked { now, cumulative, gap, advanced, recovery, flight_before, flight, rtt }
+    }
+}

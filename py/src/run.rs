@@ -1,0 +1,205 @@
+//! One run.
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use anabranch_proto::Policies;
+use anabranch_sim::results::RunResult;
+use anabranch_sim::scenario::{Document, Scenario};
+use anabranch_sim::{CsvSeries, RunError, RunOptions};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyList, PyString};
+use serde_json::{Map, Value};
+
+use crate::document::{raise, read};
+use crate::policies;
+use crate::tables::Table;
+
+/// What a run has to say.
+#[pyclass(frozen, module = "anabranch._core")]
+pub(crate) struct Run {
+    result: RunResult,
+    series: Vec<(String, Vec<u8>)>,
+    scenario: Scenario,
+    policies: Policies,
+}
+
+#[pymethods]
+impl Run {
+    /// The result as a dict, with the entries that `anabranch run --json` prints.
+    fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let result = serde_json::to_value(&self.result);
+        python(py, &result.map_err(|error| PyRuntimeError::new_err(error.to_string()))?)
+    }
+
+    /// The table of the result's list `name`: "flows", "links", "traffic" or "stations"; "paths": those of all flows.
+    fn table(&self, name: &str) -> PyResult<Table> {
+        let result = serde_json::to_value(&self.result).unwrap_or_default();
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let rows: Vec<Map<String, Value>> = match name {
+            "paths" => {
+                let paths = list(&result["flows"]).into_iter().flat_map(|flow| {
+                    let name = flow["name"].clone();
+                    list(&flow["paths"]).into_iter().filter_map(move |path| {
+                        let Value::Object(path) = path else { return None };
+                        Some([("flow".to_owned(), name.clone())].into_iter().chain(path).collect())
+                    })
+                });
+                paths.collect()
+            }
+            name => list(&result[name]).into_iter().filter_map(object).collect(),
+        };
+        Table::of_rows(&rows)
+    }
+
+    /// The names of the series.
+    fn series_names(&self) -> Vec<&str> {
+        self.series.iter().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// The series `name` as a table.
+    fn series(&self, name: &str) -> PyResult<Option<Table>> {
+        let found = self.series.iter().find(|(known, _)| known == name);
+        found.map(|(_, text)| Table::of_csv(text)).transpose()
+    }
+
+    /// The scenario that was run as canonical TOML, if a document can say it.
+    fn scenario(&self) -> Option<String> {
+        self.scenario.to_toml(&self.policies).ok()
+    }
+}
+
+/// JSON as Python has it.
+fn python<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+    Ok(match value {
+        Value::Null => py.None().into_bound(py),
+        Value::Bool(truth) => PyBool::new(py, *truth).to_owned().into_any(),
+        Value::Number(number) => match (number.as_u64(), number.as_i64()) {
+            (Some(whole), _) => whole.into_pyobject(py)?.into_any(),
+            (None, Some(whole)) => whole.into_pyobject(py)?.into_any(),
+            (None, None) => number.as_f64().into_pyobject(py)?.into_any(),
+        },
+        Value::String(text) => PyString::new(py, text).into_any(),
+        Value::Array(items) => {
+            let items = items.iter().map(|item| python(py, item)).collect::<PyResult<Vec<_>>>()?;
+            PyList::new(py, items)?.into_any()
+        }
+        Value::Object(entries) => {
+            let dict = PyDict::new(py);
+            entries.iter().try_for_each(|(key, entry)| dict.set_item(key, python(py, entry)?))?;
+            dict.into_any()
+        }
+    })
+}
+
+fn object(value: Value) -> Option<Map<String, Value>> {
+    match value {
+        Value::Object(object) => Some(object),
+        _ => None,
+    }
+}
+
+/// Runs the scenario `text`, which `file` names in errors. `own`: policies by name. `watch` is called now and then
+/// with virtual seconds, bytes delivered, and bytes expected.
+#[pyfunction]
+#[pyo3(signature = (file, name, text, set, seed, series, own, watch))]
+#[expect(clippy::too_many_arguments, reason = "called from one place in Python, which names them")]
+pub(crate) fn run(
+    py: Python<'_>,
+    file: &str,
+    name: &str,
+    text: &str,
+    set: Vec<String>,
+    seed: Option<u64>,
+    series: bool,
+    own: Option<&Bound<'_, PyDict>>,
+    watch: Option<Py<PyAny>>,
+) -> PyResult<Run> {
+    let document = read(py, file, text, &set)?;
+    let policies = policies::table(own)?;
+    let mut scenario = document.scenario(name, &policies).map_err(|fault| raise(py, &fault))?;
+    scenario.seed = seed.unwrap_or(scenario.seed);
+    let folder = series.then(tempfile::tempdir).transpose()?;
+    let mut files = folder.as_ref().map(|folder| CsvSeries::new(folder.path())).transpose()?;
+    let result = simulate(py, &document, &scenario, &policies, files.as_mut(), watch)?;
+    files.map_or(Ok(()), CsvSeries::finish)?;
+    let series = folder.map_or(Ok(Vec::new()), |folder| written(folder.path()))?;
+    Ok(Run { result, series, scenario, policies })
+}
+
+/// The files of `folder` by name, without ".csv".
+fn written(folder: &std::path::Path) -> std::io::Result<Vec<(String, Vec<u8>)>> {
+    let mut series = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        series.push((name, std::fs::read(path)?));
+    }
+    series.sort();
+    Ok(series)
+}
+
+fn simulate(
+    py: Python<'_>,
+    document: &Document,
+    scenario: &Scenario,
+    policies: &Policies,
+    series: Option<&mut CsvSeries>,
+    watch: Option<Py<PyAny>>,
+) -> PyResult<RunResult> {
+    let mut stopped = None;
+    let mut ask = |progress: anabranch_sim::Progress| {
+        let asked = Python::attach(|py| {
+            py.check_signals()?;
+            let at = (progress.now.as_secs_f64(), progress.delivered, progress.expected);
+            watch.as_ref().map_or(Ok(()), |watch| watch.call1(py, at).map(drop))
+        });
+        match asked {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                stopped = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    };
+    let ended = py.detach(|| {
+        let options = RunOptions {
+            policies: policies.clone(),
+            observer: series.map(|series| series as _),
+            progress: Some(&mut ask),
+            ..RunOptions::default()
+        };
+        catch_unwind(AssertUnwindSafe(|| anabranch_sim::run(scenario, options)))
+    });
+    match ended {
+        Ok(Ok(result)) => Ok(result),
+        Ok(Err(RunError::Interrupted { at })) => {
+            let why = format!("interrupted after {} virtual seconds", at.as_secs_f64());
+            Err(stopped.unwrap_or_else(|| PyRuntimeError::new_err(why)))
+        }
+        Ok(Err(error)) => Err(match document.blame(scenario, &error) {
+            Some(fault) => raise(py, &fault),
+            None => PyRuntimeError::new_err(error.to_string()),
+        }),
+        Err(panic) => Err(policies::error_of(panic.as_ref())),
+    }
+}
+
+/// The content key of a run of the scenario `text` with this seed: 64 hexadecimal digits.
+#[pyfunction]
+#[pyo3(signature = (file, text, set, seed))]
+pub(crate) fn content_key(
+    py: Python<'_>,
+    file: &str,
+    text: &str,
+    set: Vec<String>,
+    seed: Option<u64>,
+) -> PyResult<String> {
+    let policies = Policies::default();
+    let document = read(py, file, text, &set)?;
+    let mut scenario = document.scenario("", &policies).map_err(|fault| raise(py, &fault))?;
+    scenario.seed = seed.unwrap_or(scenario.seed);
+    let key = scenario.content_key(env!("CARGO_PKG_VERSION"), &policies);
+    key.map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}

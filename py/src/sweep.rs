@@ -1,0 +1,282 @@
+//! Sweeps: on the threads of this machine, or run by run for those who distribute them.
+
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anabranch_lab::sweep::{self, FinishedRun, SweepError, Watch};
+use anabranch_sim::scenario::Document;
+use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray, UInt64Array};
+use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::document::{raise, read};
+use crate::policies;
+use crate::tables::Table;
+
+/// A sweep whose cells have been checked.
+#[pyclass(frozen, module = "anabranch._core")]
+pub(crate) struct Sweep {
+    sweep: sweep::Sweep,
+}
+
+/// A run as Python has it: cell, number of the seed, values (not a number where there is none), and why it failed.
+type Row = (usize, u64, Vec<f64>, Option<String>);
+
+#[pymethods]
+impl Sweep {
+    /// Of the file at `path`.
+    #[staticmethod]
+    fn open(py: Python<'_>, path: PathBuf) -> PyResult<Sweep> {
+        let opened = py.detach(|| sweep::Sweep::open(&path));
+        opened.map(|sweep| Sweep { sweep }).map_err(|error| exception(py, error))
+    }
+
+    /// Of the text `sweep` over the text `scenario`, each with the name that errors give it. `own`: policies by name.
+    #[staticmethod]
+    #[pyo3(signature = (sweep, scenario, set, own))]
+    fn over(
+        py: Python<'_>,
+        sweep: (String, String),
+        scenario: (String, String),
+        set: Vec<String>,
+        own: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Sweep> {
+        let file = Document::parse(&sweep.0, &sweep.1).map_err(|fault| raise(py, &fault))?;
+        let scenario = read(py, &scenario.0, &scenario.1, &set)?;
+        let policies = policies::table(own)?;
+        let opened = py.detach(|| sweep::Sweep::over(file, scenario, policies));
+        opened.map(|sweep| Sweep { sweep }).map_err(|error| exception(py, error))
+    }
+
+    /// Of what [`Sweep::description`] returned. `own`: policies by name.
+    #[staticmethod]
+    #[pyo3(signature = (description, own))]
+    fn described(py: Python<'_>, description: &str, own: Option<&Bound<'_, PyDict>>) -> PyResult<Sweep> {
+        let policies = policies::table(own)?;
+        let opened = py.detach(|| sweep::Sweep::described(description, policies));
+        opened.map(|sweep| Sweep { sweep }).map_err(|error| exception(py, error))
+    }
+
+    /// Both documents of the sweep, as one line.
+    fn description(&self) -> String {
+        self.sweep.description()
+    }
+
+    /// The content key of the sweep: of its cells, measures and the version of the program, not of how many seeds.
+    fn identity(&self, py: Python<'_>) -> PyResult<String> {
+        self.sweep.identity().map_err(|error| exception(py, error))
+    }
+
+    /// The keys that are varied.
+    #[getter]
+    fn keys(&self) -> Vec<&str> {
+        self.sweep.vary.iter().map(|axis| axis.key.as_str()).collect()
+    }
+
+    /// The names of the measures.
+    #[getter]
+    fn measures(&self) -> Vec<&str> {
+        self.sweep.measures.iter().map(|measure| measure.name.as_str()).collect()
+    }
+
+    /// Cells of the grid.
+    #[getter]
+    fn cells(&self) -> usize {
+        self.sweep.cells()
+    }
+
+    /// Seeds a cell, at most.
+    #[getter]
+    fn seeds(&self) -> u64 {
+        self.sweep.seeds
+    }
+
+    /// Whether the measures decide how many seeds are enough (`until`).
+    #[getter]
+    fn judges(&self) -> bool {
+        self.sweep.judges()
+    }
+
+    /// Runs the seeds from number `first` (counted from 0) up to but not `end` of cell number `cell`, on this thread,
+    /// and returns a row for each: cell, number of the seed, values, why it failed. A signal ends it with its exception.
+    fn runs_of(&self, py: Python<'_>, cell: usize, first: u64, end: u64) -> PyResult<Vec<Row>> {
+        let stop = AtomicBool::new(false);
+        let mut rows = Vec::new();
+        for seed in first..end {
+            py.check_signals()?;
+            let seeds = Range { start: seed, end: seed + 1 };
+            let ran = py.detach(|| self.sweep.runs_of(cell, seeds, &stop));
+            let ran = ran.map_err(|error| exception(py, error))?.unwrap_or_default();
+            rows.extend(ran.into_iter().map(|run| (run.cell, run.n, run.values.into(), run.failed)));
+        }
+        Ok(rows)
+    }
+
+    /// The rows as a table: cell, seed, what was varied, the measures, and `error` of a run that failed.
+    fn table(&self, rows: Vec<Row>) -> PyResult<Table> {
+        let mut columns: Vec<(String, ArrayRef)> = Vec::new();
+        let mut add = |name: &str, column: ArrayRef| columns.push((name.to_owned(), column));
+        add("cell", Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.0 as i64))));
+        let seeds = rows.iter().map(|row| self.sweep.seed(row.1));
+        add("seed", Arc::new(UInt64Array::from_iter_values(seeds)));
+        for (axis, varied) in self.sweep.vary.iter().enumerate() {
+            add(&varied.key, self.varied(axis, &rows));
+        }
+        for (number, measure) in self.sweep.measures.iter().enumerate() {
+            let values = rows.iter().map(|row| row.2.get(number).copied().filter(|value| !value.is_nan()));
+            add(&measure.name, Arc::new(Float64Array::from_iter(values)));
+        }
+        add("error", Arc::new(StringArray::from_iter(rows.iter().map(|row| row.3.as_deref()))));
+        Table::of(columns)
+    }
+
+    /// Runs what the directory `out` lacks of the sweep on `threads` threads (None: one a core), and writes the tables.
+    /// Returns whether nothing is missing. `progress` is called with the runs that are finished and all there will be.
+    #[pyo3(signature = (out, threads, progress))]
+    fn execute(
+        &self,
+        py: Python<'_>,
+        out: PathBuf,
+        threads: Option<usize>,
+        progress: Option<Py<PyAny>>,
+    ) -> PyResult<bool> {
+        let done = watched(py, progress, |stop, tell| {
+            sweep::execute(&self.sweep, &out, threads, &Watch { stop, progress: tell })
+        })?;
+        done.map(|executed| executed.is_complete()).map_err(|error| exception(py, error))
+    }
+
+    /// Adds `rows` to the runs of the directory `out`, and writes the tables if nothing is missing, which is returned.
+    fn add(&self, py: Python<'_>, out: PathBuf, rows: Vec<Row>) -> PyResult<bool> {
+        let runs = rows.into_iter().map(finished).collect();
+        let added = py.detach(|| sweep::add(&self.sweep, &out, runs));
+        added.map(|executed| executed.is_complete()).map_err(|error| exception(py, error))
+    }
+
+    /// The finished runs in the directory `out`, by cell and seed; those that count, if the sweep is complete.
+    fn runs_in(&self, py: Python<'_>, out: PathBuf) -> PyResult<Vec<Row>> {
+        let runs =
+            py.detach(|| sweep::finished_runs(&self.sweep, &out)).map_err(|error| exception(py, error))?;
+        Ok(runs.into_iter().map(|run| (run.cell, run.n, run.values.into(), run.failed)).collect())
+    }
+}
+
+impl Sweep {
+    /// What axis number `axis` is in each row, as written: numbers and truths as such.
+    fn varied(&self, axis: usize, rows: &[Row]) -> ArrayRef {
+        let values = &self.sweep.vary[axis].values;
+        let of = |row: &Row| self.sweep.varied(row.0)[axis];
+        if values.iter().all(serde_json::Value::is_i64) {
+            Arc::new(Int64Array::from_iter(rows.iter().map(|row| of(row).as_i64())))
+        } else if values.iter().all(serde_json::Value::is_number) {
+            Arc::new(Float64Array::from_iter(rows.iter().map(|row| of(row).as_f64())))
+        } else if values.iter().all(serde_json::Value::is_boolean) {
+            Arc::new(BooleanArray::from_iter(rows.iter().map(|row| of(row).as_bool())))
+        } else {
+            Arc::new(StringArray::from_iter_values(rows.iter().map(|row| sweep::written(of(row)))))
+        }
+    }
+}
+
+fn finished((cell, n, values, failed): Row) -> FinishedRun {
+    FinishedRun { cell, n, values: values.into(), failed }
+}
+
+/// Decides how many seeds each cell of a sweep needs, whatever the order in which its runs finish.
+#[pyclass(module = "anabranch._core")]
+pub(crate) struct Judge {
+    sweep: Py<Sweep>,
+    judge: sweep::Judge,
+}
+
+#[pymethods]
+impl Judge {
+    #[new]
+    fn new(py: Python<'_>, sweep: Py<Sweep>) -> Judge {
+        let judge = sweep::Judge::new(&sweep.get().sweep);
+        let _ = py;
+        Judge { sweep, judge }
+    }
+
+    /// These runs are finished.
+    fn finish(&mut self, rows: Vec<Row>) -> PyResult<()> {
+        let sweep = &self.sweep.get().sweep;
+        let finish = |row| self.judge.finish(sweep, finished(row));
+        rows.into_iter().try_for_each(finish).map_err(PyValueError::new_err)
+    }
+
+    /// How many seeds of cell number `cell` count; None while that is not known.
+    fn enough(&self, cell: usize) -> Option<u64> {
+        self.judge.enough(cell)
+    }
+}
+
+/// Runs `work` on a thread of its own, while this one looks for signals and calls `progress`. A signal, or an exception
+/// of `progress`, sets `work`'s stop flag and is raised when `work` has ended.
+pub(crate) fn watched<R: Send>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&AtomicBool, &(dyn Fn(u64, u64) + Sync)) -> R + Send,
+) -> PyResult<R> {
+    let (stop, changes) = (AtomicBool::new(false), AtomicU64::new(0));
+    let latest = Mutex::new((0, 0));
+    let tell = |done: u64, all: u64| {
+        *latest.lock().unwrap_or_else(PoisonError::into_inner) = (done, all);
+        changes.fetch_add(1, Ordering::Relaxed);
+    };
+    let (ended, wait) = channel::<()>();
+    py.detach(|| {
+        let wait = wait;
+        std::thread::scope(|scope| {
+            let worker = scope.spawn(|| {
+                // Dropped when the work has ended, also by a panic.
+                let _ended = ended;
+                work(&stop, &tell)
+            });
+            let (mut told, mut interrupted) = (0, None);
+            while wait.recv_timeout(Duration::from_millis(50)) == Err(RecvTimeoutError::Timeout) {
+                let count = changes.load(Ordering::Relaxed);
+                let news = (count != told).then(|| *latest.lock().unwrap_or_else(PoisonError::into_inner));
+                told = count;
+                if interrupted.is_none() {
+                    interrupted = Python::attach(|py| look(py, progress.as_ref(), news)).err();
+                }
+                stop.store(interrupted.is_some(), Ordering::Relaxed);
+            }
+            let result = worker.join();
+            if let Some(error) = interrupted {
+                return Err(error);
+            }
+            let last = *latest.lock().unwrap_or_else(PoisonError::into_inner);
+            Python::attach(|py| look(py, progress.as_ref(), Some(last)))?;
+            result.map_err(|_| PyRuntimeError::new_err("the work panicked"))
+        })
+    })
+}
+
+/// Handles signals, and tells the progress if there is news of it.
+fn look(py: Python<'_>, progress: Option<&Py<PyAny>>, news: Option<(u64, u64)>) -> PyResult<()> {
+    py.check_signals()?;
+    match (progress, news) {
+        (Some(progress), Some(news)) => progress.call1(py, news).map(drop),
+        _ => Ok(()),
+    }
+}
+
+fn exception(py: Python<'_>, error: SweepError) -> PyErr {
+    match error {
+        SweepError::Text(fault) => raise(py, &fault),
+        SweepError::Input { error: ref cause, .. } if cause.kind() == ErrorKind::NotFound => {
+            PyFileNotFoundError::new_err(error.to_string())
+        }
+        SweepError::Input { .. } | SweepError::Output { .. } => PyOSError::new_err(error.to_string()),
+        SweepError::Directory { .. } => PyValueError::new_err(error.to_string()),
+        SweepError::Run(why) => PyRuntimeError::new_err(why),
+    }
+}

@@ -1,0 +1,47 @@
+"""What the tests share."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+SCENARIO = """
+seed = 40
+[[link]]
+name = "wifi"
+between = ["s", "r"]
+rate = "10 Mbit/s"
+delay = "5 ms"
+[[link]]
+name = "wimax"
+between = ["s", "r"]
+rate = "5 Mbit/s"
+delay = "20 ms"
+[[flow]]
+name = "upload"
+from = "s"
+to = "r"
+send = "100 kB"
+"""
+
+SWEEP = """
+scenario = "scenario.toml"
+seeds = 15
+until = { time = "3 %" }
+compare = "era"
+[vary]
+"link.wifi.loss" = ["0 %", "1 %", "5 %"]
+era = ["rfc4960", "rfc9260"]
+[measure]
+time = "flows.upload.completion"
+lost = "links.wifi s>r.drops.loss"
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A directory with a scenario and a sweep over it."""
+    (tmp_path / "scenario.toml").write_text(SCENARIO)
+    (tmp_path / "sweep.toml").write_text(SWEEP)
+    return tmp_path

@@ -1,0 +1,57 @@
+"""Policies that are Python classes."""
+
+import anabranch
+import pytest
+
+from conftest import SCENARIO
+
+LOSSY = SCENARIO.replace('delay = "5 ms"', 'delay = "5 ms"\nloss = "2 %"')
+
+
+class Same:
+    """The route `same`: retransmissions take the path that lost them."""
+
+    def choose(self, ask, paths):
+        return ask.last if ask.last is not None else paths[0]
+
+
+def test_a_route_in_python_does_as_the_same_route_in_rust() -> None:
+    mine = anabranch.run(LOSSY + '[flow.sctp]\nretransmit = "mine"\n', policies={"mine": Same})
+    built_in = anabranch.run(LOSSY + '[flow.sctp]\nretransmit = "same"\n')
+    assert mine["flows"][0]["retransmissions"] == built_in["flows"][0]["retransmissions"]
+    assert mine["flows"][0]["completion"] == built_in["flows"][0]["completion"]
+
+
+class Fixed:
+    """A window that never changes."""
+
+    def __init__(self, unit, initial, threshold, packets=4):
+        self.window = unit * packets
+        self.ssthresh = None
+        self.calls = []
+
+    def acked(self, acked, all):
+        assert acked.cumulative + acked.gap >= 0 and any(sibling.own for sibling in all)
+
+    def lost(self, how, outstanding, all):
+        assert how in ("missing", "timeout") and outstanding > 0
+
+
+def test_a_window_in_python_says_how_much_is_in_flight() -> None:
+    text = SCENARIO + '[flow.sctp]\nwindow = { name = "fixed", packets = %d }\n'
+    slow, fast = (anabranch.run(text % packets, policies={"fixed": Fixed}) for packets in (2, 20))
+    assert slow["flows"][0]["completion"] > 2 * fast["flows"][0]["completion"]
+
+
+def test_faults_of_a_policy_are_exceptions() -> None:
+    class Nowhere:
+        def choose(self, ask, paths):
+            return 77
+
+    text = LOSSY + '[flow.sctp]\nnew = "mine"\n'
+    with pytest.raises(TypeError, match="no such path"):
+        anabranch.run(text, policies={"mine": Nowhere})
+    with pytest.raises(TypeError, match="no policy"):
+        anabranch.run(text, policies={"mine": object})
+    with pytest.raises(anabranch.ScenarioError, match="takes no arguments"):
+        anabranch.run(LOSSY + '[flow.sctp]\nnew = { name = "mine", far = 1 }\n', policies={"mine": Same})

@@ -1,0 +1,129 @@
+"""Runs: what goes in, what comes out, and what goes wrong."""
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+
+import anabranch
+import pytest
+
+from conftest import ROOT, SCENARIO
+
+DICT = {
+    "seed": 40,
+    "link": [
+        {"name": "wifi", "between": ["s", "r"], "rate": "10 Mbit/s", "delay": "5 ms"},
+        {"name": "wimax", "between": ["s", "r"], "rate": "5 Mbit/s", "delay": "20 ms"},
+    ],
+    "flow": [{"name": "upload", "from": "s", "to": "r", "send": "100 kB"}],
+}
+
+
+def test_a_file_a_text_and_a_dict_say_the_same(place: Path) -> None:
+    file = anabranch.run(place / "scenario.toml")
+    assert file["flows"] == anabranch.run(SCENARIO)["flows"] == anabranch.run(DICT)["flows"]
+    keys = {anabranch.content_key(source) for source in (place / "scenario.toml", SCENARIO, DICT)}
+    assert len(keys) == 1 and len(keys.pop()) == 64
+    assert anabranch.content_key(SCENARIO, seed=41) != anabranch.content_key(SCENARIO)
+
+
+def test_seeds_and_edits_are_applied() -> None:
+    lossy = {"link.wifi.loss": "5 %"}
+    one, same, other = (anabranch.run(SCENARIO, seed=seed, set=lossy) for seed in (1, 1, 2))
+    assert one["seed"] == 1 and one.to_dict() == same.to_dict() and one["flows"] != other["flows"]
+    assert 'loss = ' in (one.scenario or "")
+
+
+def test_an_error_shows_line_and_key() -> None:
+    with pytest.raises(anabranch.ScenarioError) as raised:
+        anabranch.run(SCENARIO.replace("delay", "dealy"))
+    error = raised.value
+    assert (error.line, error.key, error.hint) == (7, "link.wifi.dealy", "did you mean `delay`?")
+    assert 'dealy = "5 ms"' in str(error) and isinstance(error, ValueError)
+    with pytest.raises(anabranch.ScenarioError, match="no route policy"):
+        anabranch.run(DICT | {"flow": [DICT["flow"][0] | {"sctp": {"retransmit": "nearest"}}]})
+    with pytest.raises(TypeError, match="flow.send"):
+        anabranch.run(DICT | {"flow": [DICT["flow"][0] | {"send": None}]})
+    with pytest.raises(FileNotFoundError):
+        anabranch.run("nowhere.toml")
+
+
+def test_tables_reach_polars_and_pandas_without_a_copy() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    result = anabranch.run(SCENARIO, series=True)
+    windows = result.series["upload.windows"]
+    one, other = pyarrow.table(windows), pyarrow.table(windows)
+    addresses = [table.column("cwnd").chunk(0).buffers()[1].address for table in (one, other)]
+    assert addresses[0] == addresses[1], "the same memory"
+    assert windows.to_pandas()["cwnd"].tolist() == windows["cwnd"]
+    assert windows.to_polars()["cwnd"].to_list() == windows["cwnd"]
+    assert result.flows["completion"] == [result["flows"][0]["completion"]]
+    assert set(result.paths["flow"]) == {"upload"} and len(result.links) == 4
+
+
+def test_notebooks_show_tables_and_figures() -> None:
+    pytest.importorskip("plotly")
+    result = anabranch.run(SCENARIO, series=True)
+    assert "<table>" in result._repr_html_() and "upload" in result._repr_html_()
+    figure = result.plot()
+    assert len(figure.data) >= 1 and figure.layout.yaxis.title.text == "congestion window (bytes)"
+    with pytest.raises(KeyError, match="there are"):
+        result.plot("nothing")
+
+
+LONG = SCENARIO.replace("100 kB", "10 GB")
+
+
+def test_ctrl_c_ends_a_run_at_once() -> None:
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    begun = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        anabranch.run(LONG)
+    assert time.monotonic() - begun < 60, "a run of hours"
+
+
+def test_a_run_releases_the_gil() -> None:
+    ended = threading.Event()
+    turns = 0
+
+    def other() -> None:
+        nonlocal turns
+        while not ended.is_set():
+            turns += 1
+            time.sleep(0.001)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    before = turns
+    anabranch.run(SCENARIO.replace("100 kB", "20 MB"))
+    during = turns - before
+    ended.set()
+    thread.join()
+    assert during > 3, "another thread goes on meanwhile"
+
+
+def test_progress_can_end_a_run() -> None:
+    class Enough(Exception):
+        pass
+
+    def watch(now: float, delivered: int, expected: int | None) -> None:
+        assert now > 0 and expected == 10_000_000_000
+        raise Enough
+
+    with pytest.raises(Enough):
+        anabranch.run(LONG, progress=watch)
+
+
+def test_publications_and_models() -> None:
+    assert "receive-buffer-blocking" in anabranch.papers()
+    made = anabranch.model("receive-buffer-blocking", primary="10 Mbit/s", secondary="36 kbit/s", receive_buffer="1 MB")
+    assert made["pause"] > 0 and len(made.terms) == len(made)
+    judged = anabranch.reproduce(ROOT / "papers" / "receive-buffer-blocking", claims="model")
+    assert judged["paper"] == "receive-buffer-blocking" and judged.as_expected
+    assert "<table>" in judged._repr_html_()
+    with pytest.raises(ValueError, match="there are"):
+        anabranch.reproduce("nothing")
+    with pytest.raises(anabranch.ScenarioError):
+        anabranch.model("receive-buffer-blocking", primary="much")

@@ -1,0 +1,274 @@
+//! A link direction whose rate follows a recorded trace.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_proto::Time;
+
+use crate::scenario::{Interpolation, OPPORTUNITY, Sample, Trace};
+
+/// Between two samples linear values become steps of this length.
+const STEP: u64 = 10_000_000;
+
+const MILLISECOND: u64 = 1_000_000;
+
+/// When packets leave a link direction whose rate was recorded.
+#[derive(Debug)]
+pub(crate) struct Traced {
+    /// Nanoseconds of the trace at which the run begins.
+    offset: u64,
+    /// Nanoseconds.
+    period: u64,
+    service: Service,
+    /// The loss that holds now, if the trace has losses.
+    loss: Option<f64>,
+}
+
+#[derive(Debug)]
+enum Service {
+    Opportunities {
+        trace: Arc<Trace>,
+        /// The opportunity in use, counted on over the repetitions, and what is left of its bytes.
+        next: u64,
+        left: u32,
+    },
+    Segments(Vec<Segment>),
+}
+
+/// From its time to that of the next, values do not change.
+#[derive(Copy, Clone, PartialEq, Debug)]
+struct Segment {
+    /// Nanoseconds since the beginning of the trace.
+    from: u64,
+    rate: u64,
+    delay: Option<u64>,
+    loss: Option<f64>,
+}
+
+impl Traced {
+    pub(crate) fn new(trace: &Arc<Trace>, offset: Duration) -> Self {
+        let period = trace.period().as_nanos() as u64;
+        let offset = (offset.as_nanos() % u128::from(period.max(1))) as u64;
+        let service = match &**trace {
+            Trace::Opportunities(_) => {
+                Service::Opportunities { trace: trace.clone(), next: 0, left: OPPORTUNITY }
+            }
+            Trace::Samples { rows, interpolation } => Service::Segments(segments(rows, *interpolation)),
+        };
+        let mut traced = Traced { offset, period, service, loss: None };
+        traced.skip_to(Time::ZERO);
+        traced
+    }
+
+    /// When the last bit of `size` bytes leaves, the first of which may leave at `start`. Asked in order of time.
+    pub(crate) fn departure(&mut self, start: Time, size: u32) -> Time {
+        self.skip_to(start);
+        let departure = match &mut self.service {
+            Service::Opportunities { trace, next, left } => {
+                let Trace::Opportunities(times) = &**trace else { return start };
+                // Bytes that need more opportunities than this one, and how many they need.
+                let beyond = size.saturating_sub(*left);
+                let more = beyond.div_ceil(OPPORTUNITY);
+                let used = if more == 0 { size } else { beyond - (more - 1) * OPPORTUNITY };
+                *left = if more == 0 { *left - used } else { OPPORTUNITY - used };
+                *next += u64::from(more);
+                let departure = opportunity(times, self.period, *next);
+                if *left == 0 {
+                    (*next, *left) = (*next + 1, OPPORTUNITY);
+                }
+                departure
+            }
+            Service::Segments(segments) => {
+                through(segments, self.period, start.as_nanos() + self.offset, size)
+            }
+        };
+        Time::from_nanos(departure - self.offset)
+    }
+
+    /// What cannot be used before `start` any more is lost.
+    fn skip_to(&mut self, start: Time) {
+        let Service::Opportunities { trace, next, left } = &mut self.service else { return };
+        let Trace::Opportunities(times) = &**trace else { return };
+        let start = start.as_nanos() + self.offset;
+        if opportunity(times, self.period, *next) < start {
+            let within = (start % self.period).div_ceil(MILLISECOND);
+            let place = times.partition_point(|time| u64::from(*time) < within) as u64;
+            (*next, *left) = (start / self.period * times.len() as u64 + place, OPPORTUNITY);
+        }
+    }
+
+    /// The propagation delay of a packet that leaves now, if the trace has delays.
+    pub(crate) fn delay(&self, at: Time) -> Option<u64> {
+        self.segment(at)?.delay
+    }
+
+    /// The probability of loss from now on, if it has changed.
+    pub(crate) fn changed_loss(&mut self, at: Time) -> Option<f64> {
+        let now = self.segment(at)?.loss;
+        let changed = now != self.loss;
+        self.loss = now;
+        now.filter(|_| changed)
+    }
+
+    /// The mean rate between two moments, bit/s.
+    pub(crate) fn mean_rate(&self, from: Time, to: Time) -> f64 {
+        let (from, to) = (from.as_nanos() + self.offset, to.as_nanos() + self.offset);
+        let bits = match &self.service {
+            Service::Opportunities { trace, .. } => {
+                let Trace::Opportunities(times) = &**trace else { return 0.0 };
+                let until = |at: u64| {
+                    let within = (at % self.period).div_ceil(MILLISECOND);
+                    let place = times.partition_point(|time| u64::from(*time) < within);
+                    at / self.period * times.len() as u64 + place as u64
+                };
+                (until(to) - until(from)) as f64 * f64::from(OPPORTUNITY) * 8.0
+            }
+            Service::Segments(segments) => {
+                let until = |at: u64| {
+                    (at / self.period) as f64 * bits(segments, self.period, self.period)
+                        + bits(segments, self.period, at % self.period)
+                };
+                until(to) - until(from)
+            }
+        };
+        bits / ((to - from) as f64 / 1e9)
+    }
+
+    fn segment(&self, at: Time) -> Option<&Segment> {
+        let Service::Segments(segments) = &self.service else { return None };
+        let within = (at.as_nanos() + self.offset) % self.period;
+        segments.get(segments.partition_point(|segment| segment.from <= within) - 1)
+    }
+}
+
+/// When opportunity `number`, counted on over the repetitions, is.
+fn opportunity(times: &[u32], period: u64, number: u64) -> u64 {
+    let all = times.len() as u64;
+    number / all * period + u64::from(times[(number % all) as usize]) * MILLISECOND
+}
+
+/// Bits from the beginning of the trace to `until`.
+fn bits(segments: &[Segment], period: u64, until: u64) -> f64 {
+    let ends = segments.iter().skip(1).map(|segment| segment.from).chain([period]);
+    let part = |(segment, end): (&Segment, u64)| {
+        segment.rate as f64 * (end.min(until).saturating_sub(segment.from) as f64 / 1e9)
+    };
+    segments.iter().zip(ends).map(part).sum()
+}
+
+/// When the last bit of `size` bytes leaves that begin at `start`.
+fn through(segments: &[Segment], period: u64, start: u64, size: u32) -> u64 {
+    let (mut now, mut need) = (start, u128::from(size) * 8_000_000_000);
+    let mut place = segments.partition_point(|segment| segment.from <= now % period) - 1;
+    loop {
+        let end = segments.get(place + 1).map_or(period, |next| next.from);
+        let length = end - now % period;
+        let rate = u128::from(segments[place].rate);
+        if rate > 0 && need <= rate * u128::from(length) {
+            return now + (need / rate) as u64;
+        }
+        need -= rate * u128::from(length);
+        now += length;
+        place = (place + 1) % segments.len();
+    }
+}
+
+/// Samples as segments; the last one only ends the trace.
+fn segments(rows: &[Sample], interpolation: Interpolation) -> Vec<Segment> {
+    let mut segments = Vec::new();
+    for pair in rows.windows(2) {
+        let (from, end) = (pair[0].time.as_nanos() as u64, pair[1].time.as_nanos() as u64);
+        let step = if interpolation == Interpolation::Linear { STEP } else { end - from };
+        let mut at = from;
+        while at < end {
+            let middle = (at + (at + step).min(end)) / 2;
+            let part = match interpolation {
+                Interpolation::Step => 0.0,
+                Interpolation::Linear => (middle - from) as f64 / (end - from) as f64,
+            };
+            segments.push(mixed(&pair[0], &pair[1], part, at));
+            at += step;
+        }
+    }
+    segments
+}
+
+/// The values at this part of the way from one sample to the next.
+fn mixed(before: &Sample, after: &Sample, part: f64, from: u64) -> Segment {
+    let mix = |a: f64, b: f64| a + (b - a) * part;
+    let nanos = |delay: Duration| delay.as_nanos() as f64;
+    Segment {
+        from,
+        rate: mix(before.rate as f64, after.rate as f64) as u64,
+        delay: before.delay.zip(after.delay).map(|(a, b)| mix(nanos(a), nanos(b)) as u64),
+        loss: before.loss.zip(after.loss).map(|(a, b)| mix(a, b)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(milliseconds: u64) -> Time {
+        Time::from_nanos(milliseconds * MILLISECOND)
+    }
+
+    fn opportunities(times: &[u32]) -> Traced {
+        Traced::new(&Arc::new(Trace::Opportunities(times.to_vec())), Duration::ZERO)
+    }
+
+    #[test]
+    fn each_opportunity_carries_1500_bytes_and_the_trace_repeats() {
+        let mut traced = opportunities(&[2, 2, 5, 10]);
+        let departures: Vec<_> = (0..6).map(|_| traced.departure(ms(0), 1500)).collect();
+        assert_eq!(departures, [2, 2, 5, 10, 12, 12].map(ms));
+    }
+
+    #[test]
+    fn small_packets_share_an_opportunity_and_large_ones_take_several() {
+        let mut traced = opportunities(&[1, 2, 3, 4]);
+        assert_eq!([700, 700, 200, 2900].map(|size| traced.departure(ms(0), size)), [1, 1, 2, 3].map(ms));
+        assert_eq!(
+            traced.departure(ms(0), 1),
+            ms(4),
+            "1400 of 1500 bytes of the second were left for the fourth packet"
+        );
+    }
+
+    #[test]
+    fn an_opportunity_that_finds_no_packet_is_lost() {
+        let mut traced = opportunities(&[1, 2, 3, 4]);
+        assert_eq!(traced.departure(ms(0), 100), ms(1));
+        assert_eq!(traced.departure(Time::from_nanos(2_500_000), 1500), ms(3));
+        assert_eq!(traced.departure(ms(9), 1500), ms(9), "an opportunity at this very moment counts");
+    }
+
+    #[test]
+    fn an_offset_begins_within_the_trace() {
+        let trace = Arc::new(Trace::Opportunities(vec![2, 5, 10]));
+        let mut traced = Traced::new(&trace, Duration::from_millis(14));
+        assert_eq!([0, 0, 0].map(|_| traced.departure(ms(0), 1500)), [1, 6, 8].map(ms));
+        assert_eq!(traced.mean_rate(ms(0), ms(10)), 3.0 * 12_000.0 / 0.01);
+    }
+
+    #[test]
+    fn samples_are_integrated_over_their_steps() {
+        let row = |ms, rate, delay, loss| Sample {
+            time: Duration::from_millis(ms),
+            rate,
+            delay: Some(Duration::from_millis(delay)),
+            loss: Some(loss),
+        };
+        let rows = vec![row(0, 1_000_000, 5, 0.0), row(10, 0, 7, 0.5), row(20, 0, 9, 0.5)];
+        let traced = |interpolation| {
+            Traced::new(&Arc::new(Trace::Samples { rows: rows.clone(), interpolation }), Duration::ZERO)
+        };
+        let mut step = traced(Interpolation::Step);
+        // 1 Mbit/s for 10 ms is 1250 bytes; then nothing for 10 ms.
+        assert_eq!([0, 0].map(|_| step.departure(ms(0), 1250)), [10, 10].map(ms));
+        assert_eq!(step.departure(ms(10), 125), ms(21));
+        assert_eq!((step.delay(ms(3)), step.delay(ms(13))), (Some(5 * MILLISECOND), Some(7 * MILLISECOND)));
+        assert_eq!([3, 4, 13, 14].map(|at| step.changed_loss(ms(at))), [Some(0.0), None, Some(0.5), None]);
+        assert_eq!(traced(Interpolation::Linear).mean_rate(ms(0), ms(20)), 250_000.0);
+    }
+}

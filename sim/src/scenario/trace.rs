@@ -1,0 +1,391 @@
+//! Rates that were recorded: `rate = { trace = "lte.up" }`.
+//!
+//! A trace is either a list of delivery opportunities, as Mahimahi records them, or samples of rate, delay and loss over
+//! time. Both repeat when they end.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anabranch_proto::Time;
+
+use super::at::{At, Result};
+use crate::medium::wire::Traced;
+
+/// Bytes of IP packets that one delivery opportunity carries: a packet of 1500 bytes, as in Mahimahi.
+pub const OPPORTUNITY: u32 = 1500;
+
+/// A file is not read beyond so many bytes.
+const LARGEST_FILE: u64 = 256 << 20;
+
+/// The rate of one link direction, as recorded.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TracedRate {
+    /// What was recorded.
+    pub trace: Arc<Trace>,
+    /// The time of the trace at which the run begins.
+    pub offset: Offset,
+}
+
+/// The time of a trace at which a run begins.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Offset {
+    /// This one.
+    Fixed(Duration),
+    /// Uniform within the trace, drawn from the run's seed.
+    Random,
+}
+
+/// What was recorded of a link direction. It repeats when it ends.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Trace {
+    /// Times in milliseconds, ascending, at each of which the link delivers [`OPPORTUNITY`] bytes. The last time is the period.
+    Opportunities(Vec<u32>),
+    /// Samples in order of time. The last one ends the trace: its time is the period.
+    Samples {
+        /// The first is at time zero.
+        rows: Vec<Sample>,
+        /// How values change from one sample to the next.
+        interpolation: Interpolation,
+    },
+}
+
+/// One row of a recorded link.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub struct Sample {
+    /// Since the beginning of the trace.
+    pub time: Duration,
+    /// Bit/s.
+    pub rate: u64,
+    /// Propagation delay; `None`: the link's own.
+    pub delay: Option<Duration>,
+    /// The probability that a packet is lost; `None`: the link's own loss.
+    pub loss: Option<f64>,
+}
+
+/// How values change from one sample to the next.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Interpolation {
+    /// Each value holds until the next sample.
+    Step,
+    /// Values change linearly, in steps of 10 ms.
+    Linear,
+}
+
+/// What is wrong with a trace, and in which line of its file.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct BadTrace {
+    /// Counted from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub message: &'static str,
+}
+
+fn bad<T>(line: usize, message: &'static str) -> std::result::Result<T, BadTrace> {
+    Err(BadTrace { line, message })
+}
+
+impl Trace {
+    /// Reads the text of a trace: samples if its first line is a header that begins with `time`, else opportunities.
+    pub fn parse(text: &str) -> std::result::Result<Trace, BadTrace> {
+        if text.trim_start().starts_with("time") { samples(text) } else { opportunities(text) }
+    }
+
+    /// The same trace with another interpolation; opportunities have none.
+    #[must_use]
+    pub fn interpolated(self, interpolation: Interpolation) -> Trace {
+        match self {
+            Trace::Samples { rows, .. } => Trace::Samples { rows, interpolation },
+            opportunities => opportunities,
+        }
+    }
+
+    /// After this time it repeats.
+    pub fn period(&self) -> Duration {
+        match self {
+            Trace::Opportunities(times) => {
+                Duration::from_millis(times.last().copied().unwrap_or_default().into())
+            }
+            Trace::Samples { rows, .. } => rows.last().map_or(Duration::ZERO, |row| row.time),
+        }
+    }
+
+    /// The mean rate over a period, bit/s; at least 1.
+    pub fn mean_rate(&self) -> u64 {
+        let bits = match self {
+            Trace::Opportunities(times) => times.len() as f64 * f64::from(OPPORTUNITY) * 8.0,
+            Trace::Samples { rows, interpolation } => rows
+                .windows(2)
+                .map(|pair| {
+                    let end = match interpolation {
+                        Interpolation::Step => pair[0].rate,
+                        Interpolation::Linear => pair[1].rate,
+                    };
+                    (pair[0].rate + end) as f64 / 2.0 * (pair[1].time - pair[0].time).as_secs_f64()
+                })
+                .sum(),
+        };
+        ((bits / self.period().as_secs_f64()) as u64).max(1)
+    }
+
+    /// The mean rate in each window of this length, bit/s; the last window may be shorter.
+    pub fn rates(&self, window: Duration) -> Vec<f64> {
+        let (window, period) = (window.as_nanos().max(1) as u64, self.period().as_nanos() as u64);
+        let traced = Traced::new(&Arc::new(self.clone()), Duration::ZERO);
+        let at = |nanos: u64| Time::from_nanos(nanos.min(period));
+        (0..period.div_ceil(window)).map(|i| traced.mean_rate(at(i * window), at((i + 1) * window))).collect()
+    }
+
+    /// The times of at least this length in which nothing is delivered: beginning and end of each.
+    pub fn outages(&self, least: Duration) -> Vec<[Duration; 2]> {
+        let quiet: Vec<[Duration; 2]> = match self {
+            Trace::Opportunities(times) => {
+                let starts = std::iter::once(0).chain(times.iter().copied());
+                let ends = starts.zip(times).map(|(from, until)| [from, *until]);
+                ends.map(|ends| ends.map(|at| Duration::from_millis(at.into()))).collect()
+            }
+            Trace::Samples { rows, .. } => {
+                let silent = rows.windows(2).filter(|pair| pair[0].rate == 0);
+                silent.map(|pair| [pair[0].time, pair[1].time]).fold(Vec::new(), joined)
+            }
+        };
+        quiet.into_iter().filter(|[from, until]| *until - *from >= least).collect()
+    }
+
+    /// Whether it has a column of losses.
+    pub fn has_loss(&self) -> bool {
+        matches!(self, Trace::Samples { rows, .. } if rows.iter().any(|row| row.loss.is_some()))
+    }
+
+    /// Whether it has a column of delays.
+    pub fn has_delay(&self) -> bool {
+        matches!(self, Trace::Samples { rows, .. } if rows.iter().any(|row| row.delay.is_some()))
+    }
+
+    /// What makes a trace unusable, if anything.
+    fn judge(self) -> std::result::Result<Trace, BadTrace> {
+        match &self {
+            Trace::Opportunities(times) if times.is_empty() => {
+                bad(1, "the trace has no delivery opportunity")
+            }
+            Trace::Samples { rows, .. } if rows.len() < 2 => {
+                bad(2, "a trace has two samples at least: the last one ends it")
+            }
+            Trace::Samples { rows, .. } if rows.iter().rev().skip(1).all(|row| row.rate == 0) => {
+                bad(2, "the rate is never above zero")
+            }
+            _ if self.period() == Duration::ZERO => bad(1, "the trace ends at time zero"),
+            _ => Ok(self),
+        }
+    }
+}
+
+/// Adds a stretch of time, to the one before it if that ends where it begins.
+fn joined(mut stretches: Vec<[Duration; 2]>, next: [Duration; 2]) -> Vec<[Duration; 2]> {
+    match stretches.last_mut() {
+        Some(last) if last[1] == next[0] => last[1] = next[1],
+        _ => stretches.push(next),
+    }
+    stretches
+}
+
+fn opportunities(text: &str) -> std::result::Result<Trace, BadTrace> {
+    let mut times: Vec<u32> = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let Ok(time) = line.parse() else {
+            return bad(number, "this is no time in whole milliseconds");
+        };
+        if times.last().is_some_and(|before| *before > time) {
+            return bad(number, "times must not go back");
+        }
+        times.push(time);
+    }
+    Trace::Opportunities(times).judge()
+}
+
+/// `time,rate,delay,loss`: seconds, bit/s, seconds, a fraction; the last two may be left out.
+fn samples(text: &str) -> std::result::Result<Trace, BadTrace> {
+    let mut reader =
+        csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(text.as_bytes());
+    let columns: Vec<String> =
+        reader.headers().map(|row| row.iter().map(str::to_owned).collect()).unwrap_or_default();
+    if columns.iter().take(2).ne(["time", "rate"])
+        || columns.iter().skip(2).any(|name| name != "delay" && name != "loss")
+    {
+        return bad(1, "the columns are time, rate and perhaps delay, loss");
+    }
+    let place = |name| columns.iter().position(|column| column == name);
+    let (delay, loss) = (place("delay"), place("loss"));
+    let mut rows: Vec<Sample> = Vec::new();
+    for record in reader.records() {
+        let Ok(record) = record else {
+            return bad(rows.len() + 2, "this line has not as many values as columns");
+        };
+        let line = record.position().map_or(0, |position| position.line() as usize);
+        let value = |column: usize| record.get(column).and_then(|text| text.parse::<f64>().ok());
+        let row = sample(line, value(0), value(1), delay.map(value), loss.map(value))?;
+        match rows.last() {
+            None if row.time != Duration::ZERO => return bad(line, "the first sample is not at time zero"),
+            Some(before) if before.time >= row.time => return bad(line, "times must ascend"),
+            _ => rows.push(row),
+        }
+    }
+    Trace::Samples { rows, interpolation: Interpolation::Step }.judge()
+}
+
+/// A row; a column that there is not is `None`, a value that is no number `Some(None)`.
+fn sample(
+    line: usize,
+    time: Option<f64>,
+    rate: Option<f64>,
+    delay: Option<Option<f64>>,
+    loss: Option<Option<f64>>,
+) -> std::result::Result<Sample, BadTrace> {
+    let seconds = |value: Option<f64>| {
+        value.filter(|seconds| (0.0..=1e9).contains(seconds)).map(|seconds| {
+            // In nanoseconds, so that decimal fractions of a second come out exact.
+            Duration::from_nanos(libm::round(seconds * 1e9) as u64)
+        })
+    };
+    let Some(time) = seconds(time) else { return bad(line, "`time` is not a number of seconds") };
+    let Some(rate) = rate.filter(|rate| (0.0..=1e15).contains(rate)) else {
+        return bad(line, "`rate` is not a number of bit/s");
+    };
+    let delay = match delay {
+        None => None,
+        Some(value) => match seconds(value).filter(|delay| *delay <= Duration::from_secs(3600)) {
+            None => return bad(line, "`delay` is not a number of seconds up to 3600"),
+            delay => delay,
+        },
+    };
+    let loss = match loss {
+        None => None,
+        Some(Some(loss)) if (0.0..=1.0).contains(&loss) => Some(loss),
+        Some(_) => return bad(line, "`loss` is not a fraction from 0 to 1"),
+    };
+    Ok(Sample { time, rate: rate as u64, delay, loss })
+}
+
+const FORMS: &str = "write \"10 Mbit/s\", { trace = \"lte.up\" } or { trace = \"walk.csv\", interpolation = \"linear\", offset = \"random\" }";
+
+/// A rate, or the mean of a trace and the trace.
+pub(super) fn rate(at: &At<'_>) -> Result<(u64, Option<TracedRate>)> {
+    let Ok(entries) = at.entries() else { return Ok((at.rate()?, None)) };
+    const KEYS: [&str; 5] = ["trace", "opportunities", "samples", "interpolation", "offset"];
+    if let Some(entry) = entries.iter().find(|entry| !KEYS.contains(&entry.key.as_str())) {
+        return Err(at.no_such_key(entry).hint(FORMS));
+    }
+    let trace = match (at.get("trace"), at.get("opportunities"), at.get("samples")) {
+        (Some(file), None, None) => load(&file)?,
+        (None, Some(times), None) => listed(&times)?,
+        (None, None, Some(rows)) => tabled(&rows)?,
+        _ => return Err(at.error("a recorded rate is one trace").hint(FORMS)),
+    };
+    let interpolation = match at.get("interpolation") {
+        None => Interpolation::Step,
+        Some(found) if matches!(trace, Trace::Opportunities(_)) => {
+            return Err(found.error("delivery opportunities are not interpolated").hint("leave it out"));
+        }
+        Some(found) => match found.one_of("interpolation", &["step", "linear"])? {
+            "linear" => Interpolation::Linear,
+            _ => Interpolation::Step,
+        },
+    };
+    let trace = trace.interpolated(interpolation);
+    let offset = match at.get("offset") {
+        None => Offset::Fixed(Duration::ZERO),
+        Some(found) if found.string() == Ok("random") => Offset::Random,
+        Some(found) => Offset::Fixed(found.duration()?),
+    };
+    Ok((trace.mean_rate(), Some(TracedRate { trace: Arc::new(trace), offset })))
+}
+
+/// The trace in a file, whose place is seen from that of the scenario.
+fn load(at: &At<'_>) -> Result<Trace> {
+    let name = at.string()?;
+    let folder = Path::new(at.file()).parent().unwrap_or_else(|| Path::new(""));
+    let path = folder.join(name);
+    let unreadable = |why: String| at.error(format!("cannot read the trace {}: {why}", path.display()));
+    let size = std::fs::metadata(&path).map_err(|error| unreadable(error.kind().to_string()))?.len();
+    if size > LARGEST_FILE {
+        return Err(unreadable(format!("it has {size} bytes, at most {LARGEST_FILE} are read")));
+    }
+    let text = std::fs::read_to_string(&path).map_err(|error| unreadable(error.kind().to_string()))?;
+    Trace::parse(&text).map_err(|bad| {
+        at.error(format!("{}, {bad}", path.display()))
+            .hint("a trace has one time in milliseconds per line, or the columns time,rate,delay,loss")
+    })
+}
+
+fn listed(at: &At<'_>) -> Result<Trace> {
+    let times = at.array("an array of times in milliseconds")?;
+    let times: Vec<u32> = times.iter().map(|time| time.count(0..=u32::MAX)).collect::<Result<_>>()?;
+    if !times.is_sorted() {
+        return Err(at.error("times must not go back"));
+    }
+    Trace::Opportunities(times).judge().map_err(|bad| at.error(bad.message))
+}
+
+/// `[["0 s", "10 Mbit/s", "20 ms", "1 %"], …]`; delay and loss can be "link": the link's own.
+fn tabled(at: &At<'_>) -> Result<Trace> {
+    let row = |at: &At<'_>| {
+        let own = |at: &At<'_>| at.string() == Ok("link");
+        match at.array("an array of time, rate, delay and loss")?.as_slice() {
+            [time, rate, delay, loss] => Ok(Sample {
+                time: time.duration()?,
+                rate: if rate.string() == Ok("0 bit/s") { 0 } else { rate.rate()? },
+                delay: if own(delay) { None } else { Some(delay.duration()?) },
+                loss: if own(loss) { None } else { Some(loss.probability()?) },
+            }),
+            _ => Err(at
+                .error("a sample is time, rate, delay and loss")
+                .hint("\"link\" for the link's own delay or loss")),
+        }
+    };
+    let rows: Vec<Sample> = at.array("an array of samples")?.iter().map(row).collect::<Result<_>>()?;
+    let ascend = rows.is_sorted_by(|a, b| a.time < b.time);
+    if !ascend || rows.first().is_some_and(|first| first.time != Duration::ZERO) {
+        return Err(at.error("times must ascend from zero"));
+    }
+    Trace::Samples { rows, interpolation: Interpolation::Step }.judge().map_err(|bad| at.error(bad.message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opportunities_are_times_that_never_go_back() {
+        assert_eq!(Trace::parse("0\n5\n5\n10\n"), Ok(Trace::Opportunities(vec![0, 5, 5, 10])));
+        let error = |text| Trace::parse(text).unwrap_err();
+        assert_eq!(error("5\n4\n"), BadTrace { line: 2, message: "times must not go back" });
+        assert_eq!(error("").message, "the trace has no delivery opportunity");
+        assert_eq!(error("0\n").message, "the trace ends at time zero");
+        assert_eq!(error("1\nx\n").line, 2);
+    }
+
+    #[test]
+    fn samples_have_named_columns() {
+        let read = Trace::parse("time,rate,loss\n0,1e6,0\n1.5,2e6,0.01\n3,0,0\n").unwrap();
+        let Trace::Samples { rows, .. } = &read else { panic!("{read:?}") };
+        assert_eq!(rows[1].time, Duration::from_millis(1500));
+        assert_eq!((rows[1].rate, rows[1].delay, rows[1].loss), (2_000_000, None, Some(0.01)));
+        assert_eq!(read.mean_rate(), 1_500_000);
+        assert_eq!(read.interpolated(Interpolation::Linear).mean_rate(), 1_250_000);
+        let error = |text| Trace::parse(text).unwrap_err();
+        assert_eq!(error("time,rate\n0,1\n0,1\n"), BadTrace { line: 3, message: "times must ascend" });
+        assert_eq!(error("time,speed\n0,1\n").line, 1);
+        assert_eq!(error("time,rate\n0,-1\n").message, "`rate` is not a number of bit/s");
+        assert_eq!(error("time,rate\n0,0\n1,5\n").message, "the rate is never above zero");
+    }
+
+    #[test]
+    fn the_mean_of_opportunities_is_their_bytes_over_the_period() {
+        assert_eq!(Trace::Opportunities(vec![1, 2, 3, 4]).mean_rate(), 12_000_000);
+    }
+}

@@ -1,0 +1,230 @@
+//! One association of a flow, at one end: its endpoint, addresses and routes.
+
+use anabranch_proto::wire::{Address, Packet};
+use anabranch_proto::{
+    AssociationId, Delivery, Duration, Endpoint, Event, Incoming, Message, PathId, PathState, PathView,
+    SendError, Statistics, Time,
+};
+
+use super::codec::through_the_codec;
+use crate::engine::NO_ROUTE;
+use crate::transport::{Body, Frame};
+
+/// An association with the endpoint that has it.
+pub(crate) struct Line {
+    pub(super) endpoint: Endpoint,
+    /// The association, from its beginning; it stays when it is over.
+    association: Option<AssociationId>,
+    up: bool,
+    /// It has been asked to shut down.
+    closing: bool,
+    ended: Option<Ended>,
+    /// It refused a message and has not said since that there is room.
+    full: bool,
+    ways: PathTable,
+    /// The pair of the packet sent last, and its route: those of most others.
+    last: Option<(Address, Address, u32)>,
+    /// Bytes before every packet: IP, and UDP if any.
+    header: u32,
+    /// Through the codec?
+    wire: bool,
+}
+
+/// How an association ended.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    Closed,
+    Lost,
+}
+
+/// The addresses of both ends, and what is between them.
+#[derive(Debug)]
+pub(crate) struct PathTable {
+    /// This end's.
+    pub(crate) local: Vec<Address>,
+    /// The other end's, in the order in which they are tried.
+    pub(crate) remote: Vec<Address>,
+    /// The SCTP port of both.
+    pub(crate) port: u16,
+    /// Row by row of the local addresses: where the route begins, or [`NO_ROUTE`].
+    pub(crate) routes: Vec<u32>,
+    /// Row by row of the local addresses: what a path is called.
+    pub(crate) names: Vec<String>,
+    /// The pair that is made the primary path once the association is up.
+    pub(crate) primary: Option<(Address, Address)>,
+}
+
+impl Line {
+    pub(crate) fn new(endpoint: Endpoint, ways: PathTable, header: u32, wire: bool) -> Self {
+        Line {
+            endpoint,
+            association: None,
+            up: false,
+            closing: false,
+            ended: None,
+            full: false,
+            ways,
+            last: None,
+            header,
+            wire,
+        }
+    }
+
+    pub(super) fn begin(&mut self, now: Time) {
+        if !self.is_idle() {
+            return;
+        }
+        match self.endpoint.connect(now, self.ways.port, &self.ways.remote) {
+            Ok(id) => self.association = Some(id),
+            Err(_) => self.ended = Some(Ended::Lost),
+        }
+    }
+
+    /// Whether nothing has begun.
+    pub(super) fn is_idle(&self) -> bool {
+        self.association.is_none() && self.ended.is_none()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    pub(super) fn ended(&self) -> Option<Ended> {
+        self.ended
+    }
+
+    /// Whether the next message may go here. Beside others, an association takes no more than it can soon send: two
+    /// packets wait in it, so that a call never finds it empty (which would be a new event for Max.Burst), and no
+    /// message waits for a slow path while another has room.
+    pub(super) fn has_room(&self, beside_others: bool) -> bool {
+        let (Some(id), None, false) = (self.association, self.ended, self.full) else { return false };
+        !beside_others || self.endpoint.unsent(id) < 2 * u64::from(self.endpoint.config().mtu)
+    }
+
+    /// Gives it a message; whether it took it.
+    pub(super) fn send(&mut self, now: Time, message: Message) -> bool {
+        let Some(id) = self.association else { return false };
+        match self.endpoint.send(now, id, message) {
+            Ok(()) => true,
+            Err(SendError::Full(_) | SendError::Closed(_) | SendError::Invalid(_)) => {
+                self.full = true;
+                false
+            }
+        }
+    }
+
+    /// Everything has been given. Before it is up, an association that is shut down ends at once: what is queued would
+    /// be lost.
+    pub(super) fn close(&mut self, now: Time) {
+        let (Some(id), None) = (self.association, self.ended) else { return };
+        if self.up && !std::mem::replace(&mut self.closing, true) {
+            self.endpoint.shutdown(now, id);
+        }
+    }
+
+    pub(super) fn is_readable(&self) -> bool {
+        self.association.is_some_and(|id| self.endpoint.is_readable(id))
+    }
+
+    /// The next message that has arrived, or a part of it.
+    pub(super) fn read(&mut self, now: Time) -> Option<Delivery> {
+        self.endpoint.read(now, self.association?)
+    }
+
+    /// Takes a packet in.
+    pub(super) fn handle(&mut self, now: Time, packet: Box<Packet>) {
+        self.endpoint.handle(now, Incoming::Packet(packet));
+    }
+
+    pub(super) fn take(&mut self, now: Time, id: AssociationId, event: &Event) {
+        self.association.get_or_insert(id);
+        match event {
+            Event::Up => {
+                self.up = true;
+                self.prefer(now, id);
+            }
+            Event::Writable => self.full = false,
+            Event::Closed => self.ended = Some(Ended::Closed),
+            Event::Lost(_) => self.ended = Some(Ended::Lost),
+            _ => {}
+        }
+    }
+
+    /// Makes the path that the scenario names the primary.
+    fn prefer(&mut self, now: Time, id: AssociationId) {
+        let Some(pair) = self.ways.primary else { return };
+        let paths = self.endpoint.paths(id);
+        if let Some(path) = paths.iter().find(|path| (path.local, path.remote) == pair && !path.primary) {
+            let path = path.id;
+            self.endpoint.set_primary(now, id, path);
+        }
+    }
+
+    /// The frame of a packet that leaves.
+    pub(super) fn frame(&mut self, packet: Box<Packet>) -> Frame {
+        let size = packet.size() as u32 + self.header;
+        let hop = self.route(packet.from, packet.to);
+        let packet = if self.wire { through_the_codec(packet) } else { packet };
+        Frame::new(Body::Sctp(packet), size, hop)
+    }
+
+    fn route(&mut self, from: Address, to: Address) -> u32 {
+        match self.last {
+            Some((before, towards, hop)) if (before, towards) == (from, to) => hop,
+            _ => {
+                let hop = self.ways.route(from, to);
+                self.last = Some((from, to, hop));
+                hop
+            }
+        }
+    }
+
+    /// Whether packets between these addresses are its own.
+    pub(super) fn joins(&self, local: Address, remote: Address) -> bool {
+        self.ways.pair(local, remote).is_some()
+    }
+
+    /// What its association has done up to `now`.
+    pub(super) fn statistics(&self, now: Time) -> Statistics {
+        self.association.map_or_else(Statistics::default, |id| self.endpoint.statistics(now, id))
+    }
+
+    /// The path that keeps a buffer full, and for how long it has.
+    pub(super) fn blocking(&self, now: Time) -> Option<(PathId, Duration)> {
+        self.endpoint.blocking(now, self.association?)
+    }
+
+    /// Its paths with their names.
+    pub(super) fn paths(&self) -> impl Iterator<Item = (&str, &PathView)> {
+        let paths = self.association.map_or(&[][..], |id| self.endpoint.paths(id));
+        paths.iter().map(|path| (self.ways.name(path).unwrap_or("?"), path))
+    }
+
+    pub(super) fn path_name(&self, path: PathId) -> Option<&str> {
+        let paths = self.endpoint.paths(self.association?);
+        self.ways.name(paths.iter().find(|view| view.id == path)?)
+    }
+
+    /// Whether it takes the path whose route begins at `hop` for failed.
+    pub(super) fn has_failed(&self, hop: u32) -> bool {
+        let paths = self.association.map_or(&[][..], |id| self.endpoint.paths(id));
+        let path = paths.iter().find(|path| self.ways.route(path.local, path.remote) == hop);
+        path.is_some_and(|path| matches!(path.state, PathState::PotentiallyFailed | PathState::Inactive))
+    }
+}
+
+impl PathTable {
+    fn pair(&self, local: Address, remote: Address) -> Option<usize> {
+        let row = self.local.iter().position(|address| *address == local)?;
+        let column = self.remote.iter().position(|address| *address == remote)?;
+        Some(row * self.remote.len() + column)
+    }
+
+    fn route(&self, from: Address, to: Address) -> u32 {
+        self.pair(from, to).map_or(NO_ROUTE, |pair| self.routes[pair])
+    }
+
+    fn name(&self, path: &PathView) -> Option<&str> {
+        self.pair(path.local, path.remote).map(|pair| self.names[pair].as_str())
+    }
+}
