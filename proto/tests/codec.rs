@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anabranch_proto::wire::chunk::{
     Abort, AddStreams, AddressRequest, Asconf, AsconfAck, AsconfParam, Auth, Bare, CookieEcho, Data, EcnEcho,
     Failed, ForwardTsn, FragmentPosition, GapBlock, Heartbeat, IData, IForwardTsn, IncomingReset, Init,
-    OperationError, OutgoingReset, Pad, ReConfig, ReConfigParam, Response, Sack, Shutdown, ShutdownComplete,
-    SkippedMessage, Unknown,
+    NrSack, OperationError, OutgoingReset, Pad, ReConfig, ReConfigParam, Response, Sack, Shutdown,
+    ShutdownComplete, SkippedMessage, Timestamp, Unknown,
 };
 use anabranch_proto::wire::{Address, Cause, Chunk, DecodeError, Ecn, Packet, Param, Ports};
 use anabranch_proto::{Mid, Ssn, Tsn};
@@ -133,6 +133,10 @@ fn behind(chunk: &Chunk) -> usize {
             causes.capacity() * size_of::<Cause>() + lists.sum::<usize>()
         }
         Chunk::Sack(sack) => 4 * (sack.gaps.capacity() + sack.duplicates.capacity()),
+        Chunk::NrSack(sack) => {
+            let lists = sack.gaps.capacity() + sack.kept.capacity() + sack.duplicates.capacity();
+            size_of::<NrSack>() + 4 * lists
+        }
         Chunk::Auth(_) => size_of::<Auth>(),
         Chunk::ForwardTsn(forward) => 4 * forward.skipped.capacity(),
         Chunk::IForwardTsn(forward) => size_of::<SkippedMessage>() * forward.skipped.capacity(),
@@ -192,6 +196,11 @@ fn chunks() -> impl Strategy<Value = Chunk> {
         init().prop_map(|init| Chunk::Init(Box::new(init))),
         init().prop_map(|init| Chunk::InitAck(Box::new(init))),
         sack().prop_map(Chunk::Sack),
+        (sack(), sack()).prop_map(|(sack, other)| {
+            let Sack { flags, cumulative, a_rwnd, gaps, duplicates } = sack;
+            let kept = other.gaps;
+            Chunk::NrSack(Box::new(NrSack { flags, cumulative, a_rwnd, gaps, kept, duplicates }))
+        }),
         heartbeat().prop_map(Chunk::Heartbeat),
         heartbeat().prop_map(Chunk::HeartbeatAck),
         (any::<bool>(), vec(causes(), 0..4))
@@ -204,7 +213,10 @@ fn chunks() -> impl Strategy<Value = Chunk> {
         any::<bool>().prop_map(|reflected| Chunk::ShutdownComplete(ShutdownComplete { reflected })),
         extensions(),
         (any::<u8>(), any::<u8>(), octets(40))
-            .prop_filter("known", |(number, ..)| !matches!(number, 0..=15 | 64 | 128 | 130 | 132 | 192..=194))
+            .prop_filter(
+                "known",
+                |(number, ..)| !matches!(number, 0..=16 | 64 | 128 | 130 | 132 | 144 | 192..=194)
+            )
             .prop_map(|(number, flags, value)| Chunk::Unknown(Box::new(Unknown { number, flags, value }))),
         (0..2000u16).prop_map(|bytes| Chunk::Pad(Pad { bytes })),
     ]
@@ -213,6 +225,8 @@ fn chunks() -> impl Strategy<Value = Chunk> {
 fn extensions() -> impl Strategy<Value = Chunk> {
     let echo = || tsns().prop_map(|tsn| EcnEcho { tsn });
     prop_oneof![
+        any::<(Option<u32>, Option<u32>)>()
+            .prop_map(|(sent, echo)| Chunk::Timestamp(Timestamp { sent, echo })),
         echo().prop_map(Chunk::Ecne),
         echo().prop_map(Chunk::Cwr),
         (any::<u16>(), any::<u16>(), octets(40)).prop_map(|(key, algorithm, hmac)| {

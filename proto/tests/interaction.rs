@@ -317,6 +317,7 @@ fn set_cmt(config: &mut Config, chance: &mut ChaCha8Rng) {
     config.pf_max_retrans = [None, Some(0), Some(1)][below(chance, 3) as usize];
     config.pf_window = [None, Some(2)][below(chance, 2) as usize];
     config.heartbeat_max_burst = 9;
+    config.extensions.nr_sack = below(chance, 2) == 0;
 }
 
 fn random_config(chance: &mut ChaCha8Rng) -> Config {

@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use anabranch_proto::wire::chunk::{
     Abort, AddStreams, AddressRequest, Asconf, AsconfAck, AsconfParam, Auth, Bare, CookieEcho, Data, EcnEcho,
     Failed, ForwardTsn, FragmentPosition, GapBlock, Heartbeat, IData, IForwardTsn, IncomingReset, Init,
-    OperationError, OutgoingReset, Pad, ReConfig, ReConfigParam, Response, Sack, Shutdown, ShutdownComplete,
-    SkippedMessage,
+    NrSack, OperationError, OutgoingReset, Pad, ReConfig, ReConfigParam, Response, Sack, Shutdown,
+    ShutdownComplete, SkippedMessage,
 };
 use anabranch_proto::wire::{Address, Cause, Chunk, Ecn, Packet, Param, Ports};
 use anabranch_proto::{Mid, Ssn, Tsn};
@@ -72,6 +72,14 @@ fn data_and_sack() {
     let gaps = smallvec![GapBlock { start: 2, end: 3 }];
     let sack = Sack { flags: 0, cumulative: Tsn(12), a_rwnd: 0x1234, gaps, duplicates: smallvec![Tsn(11)] };
     same(Chunk::Sack(sack), "03 00 0018 0000000c 00001234 0001 0001 0002 0003 0000000b");
+    // The draft's NR-SACK: three counts, two reserved bytes, gaps, gaps that are kept, duplicates.
+    let (gaps, kept) = (smallvec![GapBlock { start: 2, end: 3 }], smallvec![GapBlock { start: 5, end: 6 }]);
+    let duplicates = smallvec![Tsn(11)];
+    let sack = NrSack { flags: 0x80, cumulative: Tsn(12), a_rwnd: 0x1234, gaps, kept, duplicates };
+    same(
+        Chunk::NrSack(Box::new(sack)),
+        "10 80 0020 0000000c 00001234 0001 0001 0001 0000 0002 0003 0005 0006 0000000b",
+    );
 }
 
 #[test]

@@ -334,6 +334,7 @@ pub(super) fn switch<'e>(name: &str, extensions: &'e mut Extensions) -> Option<&
         "SCTP_ASCONF_SUPPORTED" => &mut extensions.addresses,
         "SCTP_INTERLEAVING_SUPPORTED" => &mut extensions.interleaving,
         "SCTP_ECN_SUPPORTED" => &mut extensions.ecn,
+        "SCTP_NRSACK_SUPPORTED" => &mut extensions.nr_sack,
         _ => return None,
     })
 }

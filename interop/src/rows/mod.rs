@@ -113,7 +113,9 @@ const NONE: Extensions = Extensions {
     addresses: false,
     interleaving: false,
     zero_checksum: false,
+    timestamps: false,
     ecn: false,
+    nr_sack: false,
 };
 const PARTIAL: Extensions = Extensions { partial_reliability: true, ..NONE };
 const STREAMS: Extensions = Extensions { reconfiguration: true, ..NONE };

@@ -27,10 +27,13 @@ impl Measure {
     ) -> std::result::Result<Option<f64>, String> {
         let seconds = |moment: Moment| moment.at.as_nanos() as f64 / 1e9;
         Ok(match &self.of {
-            MeasureSource::Result { path, per: None } => entry(result, path)?.as_f64(),
-            MeasureSource::Result { path, per: Some(per) } => {
-                let (value, per) = (entry(result, path)?.as_f64(), entry(result, per)?.as_f64());
-                value.zip(per.filter(|per| *per != 0.0)).map(|(value, per)| value / per)
+            MeasureSource::Result { path, per } if per.is_empty() => entry(result, path)?.as_f64(),
+            MeasureSource::Result { path, per } => {
+                let value = entry(result, path)?.as_f64();
+                let per: Vec<_> =
+                    per.iter().map(|per| entry(result, per)).collect::<std::result::Result<_, _>>()?;
+                let sum: Option<f64> = per.iter().map(|per| per.as_f64()).sum();
+                value.zip(sum.filter(|sum| *sum != 0.0)).map(|(value, sum)| value / sum)
             }
             MeasureSource::Time { mark, since } => moments[*mark].and_then(|moment| match since {
                 None => Some(seconds(moment)),
@@ -77,7 +80,7 @@ pub(super) struct MeasureDraft {
     name: String,
     unit: Option<Unit>,
     result: Option<String>,
-    per: Option<String>,
+    per: Vec<String>,
     mark: Option<usize>,
     since: Option<usize>,
     quantity: Option<Quantity>,
@@ -107,10 +110,20 @@ pub(super) const KEYS: &[Key<Draft<MeasureDraft>>] = &[
     },
     Key {
         name: "per",
-        takes: "keys, with dots between",
+        takes: "keys, with dots between, or an array of them",
         default: Default::Text("nothing"),
-        doc: "Another entry of the same run's result, by which `result` is divided: the goodput of one flow per that of another.",
-        read: |draft, at| at.string().map(|path| draft.of.per = Some(path.to_owned())),
+        doc: "Another entry of the same run's result, by which `result` is divided: the goodput of one flow per that of another. Of several, the sum.",
+        read: |draft, at| {
+            draft.of.per = match at.string() {
+                Ok(path) => vec![path.to_owned()],
+                Err(_) => at
+                    .array("keys, or an array of them")?
+                    .iter()
+                    .map(|at| at.string().map(str::to_owned))
+                    .collect::<Result<_>>()?,
+            };
+            Ok(())
+        },
     },
     Key {
         name: "unit",

@@ -130,7 +130,7 @@ pub enum MeasureSource {
         /// Its keys: `flows.transfer.completion`.
         path: String,
         /// Another entry, which divides it.
-        per: Option<String>,
+        per: Vec<String>,
     },
     /// The time of a mark, since another or since the beginning of the run.
     Time {

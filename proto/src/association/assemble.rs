@@ -12,7 +12,7 @@ use crate::path::PathId;
 use crate::policy::Why;
 use crate::rules::ImmediateSack;
 use crate::shutdown::State;
-use crate::wire::chunk::{Bare, CookieEcho, Heartbeat, Shutdown};
+use crate::wire::chunk::{Bare, CookieEcho, Heartbeat, NrSack, Sack, Shutdown};
 use crate::wire::{Chunk, Ecn, HEADER, Packet, Ports};
 
 type Built = (Box<Packet>, Reason);
@@ -173,6 +173,7 @@ impl Association {
             return self.next_heartbeat(now);
         }
         self.heartbeats.1 += 1;
+        view.heartbeats += 1;
         path.health.used = now;
         path.timers.heartbeat = Time::NEVER;
         path.timers.answer = now + view.rto;
@@ -302,7 +303,15 @@ impl Association {
 
     /// The SACK with as many Gap Ack Blocks as fit so many bytes.
     fn take_sack_within(&mut self, limit: usize) -> Chunk {
-        Chunk::Sack(self.receiver.sack(limit, &self.config))
+        let sack = self.receiver.sack(limit, &self.config);
+        match self.receiver.keeps() {
+            false => Chunk::Sack(sack),
+            true => {
+                let Sack { flags, cumulative, a_rwnd, gaps: kept, duplicates } = sack;
+                let gaps = SmallVec::new();
+                Chunk::NrSack(Box::new(NrSack { flags, cumulative, a_rwnd, gaps, kept, duplicates }))
+            }
+        }
     }
 
     /// A SACK in a packet of its own, to where the data came from.

@@ -7,7 +7,7 @@ use crate::path::{PathId, PathState};
 use crate::receive::{Arrival, DataOutcome};
 use crate::send::{Answer, revived};
 use crate::shutdown::{State, Step};
-use crate::wire::chunk::{Abort, Data, Heartbeat, OperationError, Sack, ShutdownComplete};
+use crate::wire::chunk::{Abort, Data, Heartbeat, NrSack, OperationError, Sack, ShutdownComplete};
 use crate::wire::{Cause, Chunk, Packet};
 use crate::{Duration, Time, Tsn};
 
@@ -21,6 +21,7 @@ impl Association {
         if self.extended.is_some() {
             self.sift(packet, PacketOrigin { path, local, source });
             self.look_for_mark(packet);
+            self.look_for_stamp(packet);
         }
         let alone = packet.chunks.len() == 1;
         for chunk in packet.chunks.drain(skip..) {
@@ -184,6 +185,12 @@ impl Association {
     pub(crate) fn invalid_stream(&mut self, stream: u16, tsn: Tsn, path: PathId, arrival: &mut Arrival) {
         self.report(path, Cause::InvalidStream(stream));
         self.receiver.acknowledge_only(tsn, &self.config.rules, arrival);
+    }
+
+    /// A SACK that also says what the peer will not take back.
+    pub(crate) fn nr_sack(&mut self, sack: &NrSack, now: Time) {
+        self.sack(&sack.to_sack(), now);
+        self.statistics.acknowledged += self.sender.outstanding.release(sack);
     }
 
     fn sack(&mut self, sack: &Sack, now: Time) {

@@ -150,7 +150,7 @@ impl Association {
         if let Some((mut packet, reason)) = self.next_packet(now) {
             self.statistics.packets += 1;
             if self.extended.is_some() {
-                self.finish_packet(&mut packet);
+                self.finish_packet(&mut packet, now);
             }
             return Some(Output::Transmit(packet, reason));
         }

@@ -61,7 +61,7 @@ impl Association {
             packet.ecn = Ecn::Ect0;
         }
         if let Some(tsn) = congestion.echo
-            && matches!(packet.chunks.first(), Some(Chunk::Sack(_)))
+            && matches!(packet.chunks.first(), Some(Chunk::Sack(_) | Chunk::NrSack(_)))
         {
             packet.chunks.insert(1, Chunk::Ecne(EcnEcho { tsn }));
         }

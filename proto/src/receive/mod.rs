@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::mechanisms::{self, Dac};
 use crate::path::PathId;
 use crate::rules::{FirstData, GapFilled, WindowUpdates};
-use crate::wire::chunk::{Data, IData, SACK_HEADER, Sack, SkippedMessage};
+use crate::wire::chunk::{Data, IData, NR_SACK_HEADER, SACK_HEADER, Sack, SkippedMessage};
 use crate::{Delivery, Ssn, Tsn};
 use interleaved::Interleaved;
 use ready::{Held, Ready};
@@ -56,6 +56,8 @@ pub(crate) struct Receiver {
     /// Gap Ack Blocks that SACKs may have beyond what their DATA is due.
     provision: usize,
     pub(crate) schedule: Schedule,
+    /// Nothing that was acknowledged is dropped, and SACKs say so.
+    keeps: bool,
     /// Whether SACKs are delayed in spite of gaps, and count packets.
     dac: Dac,
     /// The path that the last DATA came by: where the SACK goes.
@@ -91,6 +93,7 @@ impl Receiver {
             answered: 0,
             provision: PROVISION,
             schedule: Schedule::idle(),
+            keeps: false,
             dac: mechanisms::dac(&config.mechanisms),
             from: PathId(0),
         }
@@ -125,6 +128,21 @@ impl Receiver {
             self.deliver_parts();
         }
         taken
+    }
+
+    /// From now on nothing that was acknowledged is dropped, which NR-SACKs say.
+    pub(crate) fn keep_all(&mut self) {
+        self.keeps = true;
+    }
+
+    /// Whether nothing that was acknowledged is dropped.
+    pub(crate) fn keeps(&self) -> bool {
+        self.keeps
+    }
+
+    /// Bytes of what acknowledges, before its blocks.
+    fn sack_header(&self) -> usize {
+        if self.keeps { NR_SACK_HEADER } else { SACK_HEADER }
     }
 
     /// Messages come as I-DATA.
@@ -264,7 +282,7 @@ impl Receiver {
     }
 
     /// Makes room for a chunk. For want of bytes the highest chunks held beyond gaps are dropped, if it fills a lower place; if there
-    /// are too many chunks, only for the one that is next in order.
+    /// are too many chunks, only for the one that is next in order. None is dropped that was acknowledged for good.
     //= rfc9260#section-6.2
     fn make_room(&mut self, tsn: Tsn, chunk: Held) -> bool {
         if tsn.distance_from(self.cumulative()) > self.reach {
@@ -280,7 +298,7 @@ impl Receiver {
             if too_many && !next {
                 return false;
             }
-            if !self.discard_above(tsn) {
+            if self.keeps || !self.discard_above(tsn) {
                 return next && self.must_take();
             }
         }
@@ -367,9 +385,9 @@ impl Receiver {
 
     /// Bytes that the SACK owed would take.
     pub(crate) fn sack_size(&self, limit: usize) -> usize {
-        let room = limit.saturating_sub(SACK_HEADER) / 4;
+        let room = limit.saturating_sub(self.sack_header()) / 4;
         let gaps = self.tracker.runs().min(self.reportable(room));
-        SACK_HEADER + 4 * (gaps + self.duplicates.len()).min(room)
+        self.sack_header() + 4 * (gaps + self.duplicates.len()).min(room)
     }
 
     /// Gap Ack Blocks that the SACK owed may have where so many fit: a few, and as many as have twice the bytes of the DATA that it answers;
@@ -385,7 +403,7 @@ impl Receiver {
 
     /// The SACK, in at most `limit` bytes; nothing is owed any more.
     pub(crate) fn sack(&mut self, limit: usize, config: &Config) -> Sack {
-        let room = limit.saturating_sub(SACK_HEADER) / 4;
+        let room = limit.saturating_sub(self.sack_header()) / 4;
         let flags = if self.dac == Dac::Off { 0 } else { Sack::flags_of(self.schedule.packets()) };
         let gaps = self.tracker.gaps(self.reportable(room));
         self.provision = (self.provision + self.due_gaps()).saturating_sub(gaps.len()).min(PROVISION);

@@ -20,7 +20,9 @@ const ADDRESSES: Extensions = Extensions {
     addresses: true,
     interleaving: false,
     zero_checksum: false,
+    timestamps: false,
     ecn: false,
+    nr_sack: false,
 };
 
 fn request(correlation: u32, address: Address) -> AddressRequest {

@@ -19,7 +19,9 @@ const AUTHENTICATION: Extensions = Extensions {
     addresses: false,
     interleaving: false,
     zero_checksum: false,
+    timestamps: false,
     ecn: false,
+    nr_sack: false,
 };
 
 /// A peer that wants these chunk types authenticated, by these algorithms, and the key that both then have.

@@ -15,7 +15,9 @@ const ECN: Extensions = Extensions {
     addresses: false,
     interleaving: false,
     zero_checksum: false,
+    timestamps: false,
     ecn: true,
+    nr_sack: false,
 };
 
 fn bench() -> Bench {

@@ -19,7 +19,9 @@ const INTERLEAVING: Extensions = Extensions {
     addresses: false,
     interleaving: true,
     zero_checksum: false,
+    timestamps: false,
     ecn: false,
+    nr_sack: false,
 };
 
 fn bench(config: Config) -> Bench {

@@ -5,10 +5,12 @@ mod auth;
 mod ecn;
 mod interleaving;
 mod negotiation;
+mod nr_sack;
 mod partial;
 mod streams;
 #[path = "../support/mod.rs"]
 mod support;
+mod timestamps;
 mod zero_checksum;
 
 use anabranch_proto::{Config, Extensions};

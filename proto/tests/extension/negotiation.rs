@@ -16,7 +16,9 @@ const ALL: Extensions = Extensions {
     addresses: true,
     interleaving: true,
     zero_checksum: true,
+    timestamps: false,
     ecn: true,
+    nr_sack: false,
 };
 
 /// The parameters of the INIT, addresses and cookie aside.

@@ -16,7 +16,9 @@ const PARTIAL: Extensions = Extensions {
     addresses: false,
     interleaving: false,
     zero_checksum: false,
+    timestamps: false,
     ecn: false,
+    nr_sack: false,
 };
 
 fn bench() -> Bench {

@@ -20,7 +20,9 @@ const RECONFIGURATION: Extensions = Extensions {
     addresses: false,
     interleaving: false,
     zero_checksum: false,
+    timestamps: false,
     ecn: false,
+    nr_sack: false,
 };
 
 /// The peer's first TSN is 1, and so is the number of its first request; ours is 1 too.

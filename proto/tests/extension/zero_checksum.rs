@@ -16,7 +16,9 @@ const ZERO: Extensions = Extensions {
     addresses: false,
     interleaving: false,
     zero_checksum: true,
+    timestamps: false,
     ecn: false,
+    nr_sack: false,
 };
 
 /// Only what both have agreed on, with the method that both know, and never what sets up an association.

@@ -598,8 +598,10 @@ fn extensions(table: &mut Table, config: &Config) {
         ("authentication", on.authentication),
         ("dynamic_addresses", on.addresses),
         ("interleaving", on.interleaving),
+        ("timestamps", on.timestamps),
         ("zero_checksum", on.zero_checksum),
         ("ecn", on.ecn),
+        ("nr_sack", on.nr_sack),
     ];
     switches.into_iter().for_each(|(key, value)| put(table, key, value));
     let kinds = config.authenticated_chunks.iter().map(|kind| Value::from(i64::from(*kind)));

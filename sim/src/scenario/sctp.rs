@@ -381,11 +381,25 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.zero_checksum = on),
     },
     Key {
+        name: "nr_sack",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether acknowledgements say what the receiver will not take back (NR-SACK, draft-tuexen-tsvwg-sctp-multipath): the receiver then drops nothing that it has acknowledged, and the sender frees its send buffer of it.",
+        read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.nr_sack = on),
+    },
+    Key {
         name: "ecn",
         takes: "boolean",
         default: Default::Value("false"),
         doc: "Whether packets with data can be marked instead of dropped (RFC 4960 appendix A); a link's `mark` says when.",
         read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.ecn = on),
+    },
+    Key {
+        name: "timestamps",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether packets with data say when they left, in 12 bytes, and SACKs echo it: each acknowledged chunk then measures the round trip, also one sent again (our own extension, [extensions.md](extensions.md)).",
+        read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.timestamps = on),
     },
 ];
 

@@ -4,8 +4,10 @@ mod copies;
 mod digest;
 mod missing;
 mod points;
+mod released;
 
 pub(crate) use digest::{Digest, GapReport, SackOutcome};
+pub(crate) use missing::Reported;
 
 use std::collections::VecDeque;
 
@@ -36,6 +38,8 @@ pub(crate) struct Sent {
     pub(crate) standing: ChunkState,
     /// The path that carried it last; it is charged to that one alone.
     pub(crate) path: PathId,
+    /// When it was sent last.
+    pub(crate) at: Time,
     /// How often it was sent.
     pub(crate) transmissions: u32,
     /// Missing reports since it was sent or reset.
@@ -80,6 +84,8 @@ pub(crate) struct Outstanding {
     marked: VecDeque<Tsn>,
     /// User bytes in the ring.
     user_bytes: u64,
+    /// What the peer will not take back, as offsets from `first`: these chunks' data are gone.
+    released: Ranges,
     /// Bytes of copies in flight: of chunks that are in flight on their own path besides.
     copied: u64,
     /// The highest TSN newly acknowledged so far: a gap raises it, the Cumulative TSN Ack sets it.
@@ -94,6 +100,7 @@ impl Outstanding {
             acked: Ranges::default(),
             marked: VecDeque::new(),
             user_bytes: 0,
+            released: Ranges::default(),
             copied: 0,
             newest_yet: None,
         }
@@ -157,6 +164,7 @@ impl Outstanding {
             size,
             standing: ChunkState::InFlight,
             path,
+            at: now,
             transmissions: 1,
             missing: 0,
             fast: None,
@@ -236,6 +244,7 @@ impl Outstanding {
         let (old, size, why) = (sent.path, u64::from(sent.size), sent.standing);
         sent.standing = ChunkState::InFlight;
         sent.path = path;
+        sent.at = now;
         sent.moved |= old != path;
         sent.resent = true;
         sent.copied = false;
@@ -255,7 +264,7 @@ impl Outstanding {
         if old != path {
             paths.get_mut(old).points.seek();
         }
-        paths.sent_again(tsn);
+        paths.sent_again(tsn, path, now);
         self.left(tsn, old, path, paths, now);
         paths.chunk_sent(path, tsn, now, false);
         data
@@ -363,6 +372,7 @@ impl Outstanding {
             size: 0,
             standing: ChunkState::Abandoned,
             path,
+            at: Time::ZERO,
             transmissions: 0,
             missing: 0,
             fast: None,

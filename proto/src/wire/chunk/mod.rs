@@ -12,6 +12,7 @@ mod path;
 mod reconfig;
 mod sack;
 mod setup;
+mod timestamp;
 
 pub use address::{AddressRequest, Asconf, AsconfAck, AsconfParam, Failed};
 pub use auth::{AUTH_HEADER, Auth, Covered};
@@ -23,8 +24,9 @@ pub use interleaved::{FragmentPosition, IDATA_HEADER, IData};
 pub use pad::Pad;
 pub use path::Heartbeat;
 pub use reconfig::{AddStreams, IncomingReset, OutgoingReset, ReConfig, ReConfigParam, Response};
-pub use sack::{GapBlock, SACK_HEADER, Sack};
+pub use sack::{GapBlock, NR_SACK_HEADER, NrSack, SACK_HEADER, Sack};
 pub use setup::{CookieEcho, INIT_HEADER, Init};
+pub use timestamp::Timestamp;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -145,6 +147,8 @@ chunks! {
     14 ShutdownComplete(ShutdownComplete),
     /// The chunks behind this one are authentic.
     15 Auth(Box<Auth>),
+    /// What has arrived, and what of it is not taken back.
+    16 NrSack(Box<NrSack>),
     /// User data, whose message may be interleaved with others.
     64 IData(IData),
     /// What became of requests to change addresses.
@@ -153,6 +157,8 @@ chunks! {
     130 ReConfig(ReConfig),
     /// Nothing.
     132 Pad(Pad),
+    /// When the packet left, and which packet its SACK answers: our own.
+    144 Timestamp(Timestamp),
     /// What was given up counts as received.
     192 ForwardTsn(ForwardTsn),
     /// Addresses of the sender change.

@@ -1,4 +1,4 @@
-//! SACK (RFC 9260 §3.3.4).
+//! SACK (RFC 9260 §3.3.4), and NR-SACK (draft-tuexen-tsvwg-sctp-multipath).
 
 use bytes::{BufMut, BytesMut};
 use smallvec::SmallVec;
@@ -10,6 +10,9 @@ use crate::wire::{DecodeError, EncodeError};
 
 /// Bytes of a SACK chunk before its blocks.
 pub const SACK_HEADER: usize = 16;
+
+/// Bytes of an NR-SACK chunk before its blocks.
+pub const NR_SACK_HEADER: usize = 20;
 
 /// Where the count of packets stands in the flags: usrsctp has it there.
 const PACKETS_SHIFT: u32 = 6;
@@ -89,6 +92,74 @@ impl Content for Sack {
             gaps: value.arrays(gaps.into())?.map(GapBlock::from_bytes).collect(),
             duplicates: value.arrays(duplicates.into())?.map(|tsn| Tsn(u32::from_be_bytes(tsn))).collect(),
         })
+    }
+}
+
+/// A SACK that also says what the receiver will not take back (NR-SACK): the sender can forget it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NrSack {
+    /// The chunk flags, as of a [`Sack`].
+    pub flags: u8,
+    /// All up to this TSN have arrived.
+    pub cumulative: Tsn,
+    /// Room left in the receive buffer, in bytes.
+    pub a_rwnd: u32,
+    /// What has arrived beyond gaps and could still be dropped, ascending.
+    pub gaps: SmallVec<[GapBlock; 4]>,
+    /// What has arrived beyond gaps and will not be dropped, ascending. No TSN is in both lists.
+    pub kept: SmallVec<[GapBlock; 4]>,
+    /// TSNs that arrived again since the last SACK.
+    pub duplicates: SmallVec<[Tsn; 4]>,
+}
+
+impl NrSack {
+    /// Encoded length in bytes; always a multiple of four.
+    pub fn size(&self) -> usize {
+        NR_SACK_HEADER + 4 * (self.gaps.len() + self.kept.len() + self.duplicates.len())
+    }
+
+    /// The same as a SACK, in which all that has arrived beyond gaps is alike.
+    pub fn to_sack(&self) -> Sack {
+        let NrSack { flags, cumulative, a_rwnd, ref gaps, ref kept, ref duplicates } = *self;
+        let gaps = gaps.iter().chain(kept).copied().collect();
+        Sack { flags, cumulative, a_rwnd, gaps, duplicates: duplicates.clone() }
+    }
+}
+
+// The draft's layout, which usrsctp has: the three counts, two reserved bytes, then the three lists.
+impl Content for Box<NrSack> {
+    fn flags(&self) -> u8 {
+        self.flags
+    }
+
+    fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
+        out.put_u32(self.cumulative.0);
+        out.put_u32(self.a_rwnd);
+        out.put_u16(self.gaps.len() as u16);
+        out.put_u16(self.kept.len() as u16);
+        out.put_u16(self.duplicates.len() as u16);
+        out.put_u16(0);
+        for gap in self.gaps.iter().chain(&self.kept) {
+            out.put_u16(gap.start);
+            out.put_u16(gap.end);
+        }
+        self.duplicates.iter().for_each(|tsn| out.put_u32(tsn.0));
+        Ok(())
+    }
+
+    fn take(flags: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let cumulative = Tsn(value.u32()?);
+        let a_rwnd = value.u32()?;
+        let (gaps, kept, duplicates) = (value.u16()?, value.u16()?, value.u16()?);
+        value.u16()?;
+        Ok(Box::new(NrSack {
+            flags: flags & (3 << PACKETS_SHIFT),
+            cumulative,
+            a_rwnd,
+            gaps: value.arrays(gaps.into())?.map(GapBlock::from_bytes).collect(),
+            kept: value.arrays(kept.into())?.map(GapBlock::from_bytes).collect(),
+            duplicates: value.arrays(duplicates.into())?.map(|tsn| Tsn(u32::from_be_bytes(tsn))).collect(),
+        }))
     }
 }
 

@@ -3,7 +3,8 @@
 use std::fmt::{self, Display};
 
 use anabranch_proto::wire::chunk::{
-    AsconfParam, Data, ForwardTsn, FragmentPosition, IData, IForwardTsn, Init, ReConfigParam, Sack,
+    AsconfParam, Data, ForwardTsn, FragmentPosition, GapBlock, IData, IForwardTsn, Init, NrSack,
+    ReConfigParam, Sack,
 };
 use anabranch_proto::wire::{Cause, Chunk, Param};
 use serde::ser::SerializeMap;
@@ -31,6 +32,7 @@ impl Short {
             Chunk::Data(chunk) => data(chunk),
             Chunk::Init(chunk) | Chunk::InitAck(chunk) => init(chunk),
             Chunk::Sack(chunk) => sack(chunk),
+            Chunk::NrSack(chunk) => nr_sack(chunk),
             Chunk::Heartbeat(chunk) | Chunk::HeartbeatAck(chunk) => vec![("info", json!(chunk.info.len()))],
             Chunk::Abort(chunk) => vec![reflected(chunk.reflected), causes(&chunk.causes)],
             Chunk::Shutdown(chunk) => vec![("cum", json!(chunk.cumulative.0))],
@@ -45,6 +47,7 @@ impl Short {
             Chunk::Asconf(chunk) => changes(chunk.sequence, &chunk.requests),
             Chunk::ReConfig(chunk) => vec![("params", chunk.params.iter().map(reconfiguration).collect())],
             Chunk::Pad(chunk) => vec![("len", json!(chunk.bytes))],
+            Chunk::Timestamp(chunk) => vec![("sent", json!(chunk.sent)), ("echo", json!(chunk.echo))],
             Chunk::ForwardTsn(chunk) => forward(chunk),
             Chunk::IForwardTsn(chunk) => interleaved_forward(chunk),
             Chunk::Unknown(chunk) => vec![("flags", json!(chunk.flags)), ("len", json!(chunk.value.len()))],
@@ -56,6 +59,16 @@ impl Short {
     pub(super) fn cut(number: u8) -> Self {
         Short { name: name(number), fields: vec![("cut", json!(true))] }
     }
+}
+
+/// What a chunk's type is called: "DATA".
+pub fn chunk_name(chunk: &Chunk) -> String {
+    name(chunk.number())
+}
+
+/// A chunk in short: "DATA tsn=7 …", as lines of captures have it.
+pub fn summary(chunk: &Chunk) -> String {
+    Short::new(chunk).to_string()
 }
 
 /// "SACK cum=7 a_rwnd=65536 gaps=9-10,12-12".
@@ -193,6 +206,19 @@ fn sack(chunk: &Sack) -> Fields {
     ]
 }
 
+fn nr_sack(chunk: &NrSack) -> Fields {
+    let tsn = |offset: u16| chunk.cumulative.plus(offset.into()).0;
+    let runs = |gaps: &[GapBlock]| gaps.iter().map(|gap| [tsn(gap.start), tsn(gap.end)]).collect::<Vec<_>>();
+    let duplicates: Vec<_> = chunk.duplicates.iter().map(|tsn| tsn.0).collect();
+    vec![
+        ("cum", json!(chunk.cumulative.0)),
+        ("a_rwnd", json!(chunk.a_rwnd)),
+        ("gaps", json!(runs(&chunk.gaps))),
+        ("kept", json!(runs(&chunk.kept))),
+        ("dups", json!(duplicates)),
+    ]
+}
+
 fn init(chunk: &Init) -> Fields {
     vec![
         ("tag", json!(chunk.tag)),
@@ -295,10 +321,12 @@ fn name(number: u8) -> String {
         13 => "CWR",
         14 => "SHUTDOWN COMPLETE",
         15 => "AUTH",
+        16 => "NR-SACK",
         64 => "I-DATA",
         128 => "ASCONF-ACK",
         130 => "RE-CONFIG",
         132 => "PAD",
+        144 => "TIMESTAMP",
         192 => "FORWARD-TSN",
         193 => "ASCONF",
         194 => "I-FORWARD-TSN",
