@@ -39,7 +39,8 @@ impl Association {
             }
         }
         if self.state != State::Closed {
-            self.receiver.packet_done(&arrival, path, now, &self.config);
+            let answered = if arrival.any() { self.sack_path(path, now) } else { path };
+            self.receiver.packet_done(&arrival, answered, now, &self.config);
             self.repeat_shutdown(&arrival);
             if self.extended.is_some() {
                 self.answer_if_idle(path);

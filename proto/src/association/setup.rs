@@ -52,6 +52,7 @@ impl Association {
             paths: Paths::new(config),
             sender: Sender::new(tsn, config, policies, &mut chance)?,
             receiver: Receiver::new(Tsn(0), config),
+            detour: None,
             control: Default::default(),
             resend: None,
             heartbeats: (Time::ZERO, 0),
