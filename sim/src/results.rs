@@ -237,6 +237,21 @@ pub struct PathResult {
     /// Seconds in which new data waited for the peer's window or a full send buffer while the lowest TSN not
     /// acknowledged was last sent on this path. Over all paths they are `blocked.peer_window` + `blocked.send_buffer`.
     pub blocks: f64,
+    /// Times that the retransmission timer expired.
+    pub timeouts: u64,
+    /// Heartbeats of the sender; `None` with TCP, which has none.
+    pub heartbeats: Option<HeartbeatCounts>,
+    /// The mean of the retransmission timeout over the time of the path, seconds; `None` with TCP.
+    pub mean_rto: Option<f64>,
+}
+
+/// Heartbeats of a path.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct HeartbeatCounts {
+    /// How many were sent, probes of the MTU not among them.
+    pub sent: u64,
+    /// How many of them were answered.
+    pub answered: u64,
 }
 
 /// Cross traffic.

@@ -267,6 +267,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.sctp.zero_checksum", "true"),
     ("flow.f.sctp.nr_sack", "true"),
     ("flow.f.sctp.ecn", "true"),
+    ("flow.f.sctp.timestamps", "true"),
     ("flow.f.tcp.variant", "sack1"),
     ("flow.f.tcp.segment_size", "1000 B"),
     ("flow.f.tcp.receive_window", "44 packets"),

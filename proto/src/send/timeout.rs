@@ -53,6 +53,7 @@ impl Sender {
         }
         if !probe {
             around.statistics.timeouts += 1;
+            around.paths.view_mut(id).timeouts += 1;
             return TimedOut::Error;
         }
         self.heard_since_probe = false;

@@ -576,6 +576,7 @@ fn extensions(table: &mut Table, config: &Config) {
         ("authentication", on.authentication),
         ("dynamic_addresses", on.addresses),
         ("interleaving", on.interleaving),
+        ("timestamps", on.timestamps),
         ("zero_checksum", on.zero_checksum),
         ("ecn", on.ecn),
         ("nr_sack", on.nr_sack),

@@ -4,8 +4,9 @@ use super::copies;
 use super::points::PointCount;
 use super::{ChunkState, Outstanding, Sent};
 use crate::control::ranges::Ranges;
+use crate::extension::clock;
 use crate::mechanisms::Mechanisms;
-use crate::path::Paths;
+use crate::path::{Paths, RttSamples};
 use crate::wire::chunk::Sack;
 use crate::{Time, Tsn};
 
@@ -172,6 +173,7 @@ impl Outstanding {
 
 /// A chunk is acknowledged for the first time, cumulatively or by a gap block.
 fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool) {
+    let samples = paths.samples;
     let (view, path) = paths.both(sent.path);
     let size = u64::from(sent.size);
     match sent.standing {
@@ -190,11 +192,14 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
         tally.cumulative += size;
     }
     tally.earliest |= path.earliest == Some(tsn);
-    if let Some((timed, since)) = path.timed
-        && timed == tsn
-    {
-        tally.rtt = Some(now.since(since));
-        path.timed = None;
+    match samples {
+        RttSamples::Echoed(echo) if echo == Some(clock(sent.at)) => tally.rtt = Some(now.since(sent.at)),
+        RttSamples::Echoed(_) => {}
+        RttSamples::OneAtATime => {
+            if let Some((_, since)) = path.timed.take_if(|(timed, _)| *timed == tsn) {
+                tally.rtt = Some(now.since(since));
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The agents of an SCTP flow: their parameters, addresses and routes.
 
 use anabranch_proto::policy::PolicyError;
-use anabranch_proto::wire::chunk::{AUTH_HEADER, DATA_HEADER, IDATA_HEADER};
+use anabranch_proto::wire::chunk::{AUTH_HEADER, DATA_HEADER, IDATA_HEADER, Timestamp};
 use anabranch_proto::{Config, Endpoint, LocalAddress, NewError, Pairs, Policies};
 
 use super::line::{Line, PathTable};
@@ -174,9 +174,10 @@ fn refused(flow: &Flow, error: NewError) -> RunError {
 }
 
 /// What extensions, which both ends offer, add to the headers of a packet with one chunk of data: I-DATA has a longer
-/// one than DATA, AUTH goes before what must be authenticated.
+/// one than DATA, AUTH goes before what must be authenticated, TIMESTAMP behind the data.
 fn extension_headers(config: &Config) -> u32 {
     let interleaving = if config.extensions.interleaving { (IDATA_HEADER - DATA_HEADER) as u32 } else { 0 };
     let auth = if config.authenticated_chunks.is_empty() { 0 } else { AUTH_HEADER as u32 + SHA_256 };
-    interleaving + auth
+    let stamps = if config.extensions.timestamps { Timestamp::SIZE as u32 } else { 0 };
+    interleaving + auth + stamps
 }

@@ -22,6 +22,8 @@ pub(crate) struct SctpAgent {
     application: Application,
     /// Which association a reader with several reads from next.
     turn: usize,
+    /// Whether an observer hears of details.
+    notes: bool,
 }
 
 /// What drives an end.
@@ -43,10 +45,11 @@ enum Polled {
 
 impl SctpAgent {
     pub(crate) fn new(lines: Vec<Line>, application: Application) -> Self {
-        SctpAgent { lines, application, turn: 0 }
+        SctpAgent { lines, application, turn: 0, notes: false }
     }
 
     pub(crate) fn set_notes(&mut self, on: bool) {
+        self.notes = on;
         self.lines.iter_mut().for_each(|line| line.endpoint.set_notes(on));
     }
 
@@ -145,8 +148,15 @@ impl SctpAgent {
                 Polled::Says(Output::Transmit(frame, Reason { path, ..reason }))
             }
             Said::Event(id, event) => {
+                let state = if let Event::Path(path, state) = event { Some((path, state)) } else { None };
                 self.take(now, line, id, event);
-                Polled::Heard
+                match state.filter(|_| self.notes) {
+                    Some((path, state)) => {
+                        let path = Some(self.numbered(line, path));
+                        Polled::Says(Output::Detail(now, path, Detail::State(state)))
+                    }
+                    None => Polled::Heard,
+                }
             }
             Said::Note(note) => match detail(&note.kind) {
                 Some((path, detail)) => {

@@ -180,6 +180,9 @@ pub(crate) fn complete(client: &TcpAgent, server: &TcpAgent, result: &mut FlowRe
         rto: path.rto.as_secs_f64(),
         reinjected: 0,
         blocks: 0.0,
+        timeouts: done.timeouts,
+        heartbeats: None,
+        mean_rto: None,
     }];
 }
 
