@@ -6,7 +6,7 @@ use crate::observe::words;
 
 use super::SctpAgent;
 use super::line::{Ended, Line};
-use crate::results::{FlowResult, PathResult, Retransmissions};
+use crate::results::{FlowResult, HeartbeatCounts, PathResult, Retransmissions};
 
 /// Adds to the results what the associations and their paths have done.
 pub(crate) fn complete(client: &SctpAgent, server: &SctpAgent, now: Time, result: &mut FlowResult) {
@@ -21,7 +21,7 @@ pub(crate) fn complete(client: &SctpAgent, server: &SctpAgent, now: Time, result
         result.fast_recoveries += done.fast_recoveries;
         result.probes += done.probes;
         retransmissions(line, &mut result.retransmissions);
-        let path = |(name, path)| path_result(name, path, blocks(line, path, now));
+        let path = |(name, path)| path_result(name, path, blocks(line, path, now), now);
         result.paths.extend(line.paths().map(path));
     }
     result.duplicates = server.lines.iter().map(|line| line.statistics(now).duplicates).sum();
@@ -55,7 +55,7 @@ fn blocks(line: &Line, path: &PathView, now: Time) -> Duration {
     path.blocks + current.map_or(Duration::ZERO, |(_, time)| time)
 }
 
-fn path_result(name: &str, path: &PathView, blocks: Duration) -> PathResult {
+fn path_result(name: &str, path: &PathView, blocks: Duration, now: Time) -> PathResult {
     PathResult {
         name: name.to_owned(),
         state: words::path_state(path.state),
@@ -67,5 +67,8 @@ fn path_result(name: &str, path: &PathView, blocks: Duration) -> PathResult {
         rto: path.rto.as_secs_f64(),
         reinjected: path.reinjected,
         blocks: blocks.as_secs_f64(),
+        timeouts: path.timeouts,
+        heartbeats: Some(HeartbeatCounts { sent: path.heartbeats, answered: path.heartbeats_answered }),
+        mean_rto: Some(path.rto_average.mean(now).as_secs_f64()),
     }
 }
