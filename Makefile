@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run reproduce test bench hostile storm interop soak fuzz mutants package format lint docs unit python notebooks wheel
+.PHONY: run reproduce test bench hostile storm interop cuts soak fuzz mutants package format lint docs unit python notebooks wheel
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it. The profile `quick` builds
 # in half the time of `release`, and shows what it builds.
@@ -28,6 +28,7 @@ bench:
 	cargo run --release --quiet --manifest-path bench/peers/Cargo.toml
 	bench/versus-ns2
 	bench/radios-versus-ns2
+	bench/cmt-versus-ns2
 	bench/net
 
 # Beside other people's stacks, dcsctp, (with Debian's libusrsctp-dev and a C compiler) usrsctp and (with user-mode-linux, for root)
@@ -35,6 +36,11 @@ bench:
 interop:
 	cargo test --quiet --manifest-path interop/Cargo.toml
 	cargo run --quiet --manifest-path interop/Cargo.toml
+
+# The cut of the link in use of two, ten times each: with usrsctp and with ourselves, over UDP and raw IP, either link, both roles. For root;
+# six minutes. The table goes into interop/cuts.md, and from there into docs/interop.md with the next `make interop`.
+cuts:
+	cargo run --quiet --manifest-path interop/Cargo.toml -- --cuts 10
 
 # A hundred random failures of links in the middle of transfers, in network namespaces (for root): minutes.
 soak:

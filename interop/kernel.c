@@ -24,6 +24,7 @@
 #define MAX_ADDRESSES 8
 #define BUFFER (1 << 17)
 /* Zero Checksum (RFC 9653) has no option in this kernel; the number is FreeBSD's, as in peer.c. */
+#define OPTION_CMT 0x00001200
 #define OPTION_ZERO_CHECKSUM 0x1209
 
 static int end = -1;
@@ -343,6 +344,8 @@ static void option(const char *name, const uint32_t *value)
 		result = delay_of_sacks(value[0]);
 	else if (strcmp(name, "buffers") == 0)
 		result = buffers((int)value[0], (int)value[1]);
+	else if (strcmp(name, "cmt") == 0)
+		result = set_value(OPTION_CMT, value[0]);
 	else if (strcmp(name, "partial-reliability") == 0)
 		result = set_value(SCTP_PR_SUPPORTED, value[0]);
 	else if (strcmp(name, "reconfiguration") == 0)

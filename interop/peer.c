@@ -36,6 +36,7 @@
 
 /* Options of later releases, by their numbers: what this one says of them is the evidence. */
 #define OPTION_INTERLEAVING 0x00001206
+#define OPTION_CMT 0x00001200
 #define OPTION_ZERO_CHECKSUM 0x00000033
 #define INTERLEAVED_FRAGMENTS 2
 
@@ -334,6 +335,13 @@ static int interleaving(bool on)
 	return set_value(OPTION_INTERLEAVING, on);
 }
 
+/* The sockets' option counts only if the system's is on. */
+static int concurrent_multipath_transfer(bool on)
+{
+	usrsctp_sysctl_set_sctp_cmt_on_off(on);
+	return set_value(OPTION_CMT, on ? SCTP_CMT_BASE : SCTP_CMT_OFF);
+}
+
 static int streams(uint16_t outgoing, uint16_t incoming)
 {
 	struct sctp_initmsg wanted = { .sinit_num_ostreams = outgoing, .sinit_max_instreams = incoming };
@@ -364,6 +372,8 @@ static void option(const char *name, const uint32_t *value)
 		result = delay_of_sacks(value[0]);
 	else if (strcmp(name, "buffers") == 0)
 		result = buffers((int)value[0], (int)value[1]);
+	else if (strcmp(name, "cmt") == 0)
+		result = concurrent_multipath_transfer(value[0] != 0);
 	else if (strcmp(name, "partial-reliability") == 0)
 		result = set_value(SCTP_PR_SUPPORTED, value[0]);
 	else if (strcmp(name, "reconfiguration") == 0)

@@ -1,11 +1,14 @@
 //! `anabranch`: run, compare and explain transport over several paths.
 
+mod answers;
 mod catalogue;
+mod diff;
 mod explain;
 mod figure;
 mod flat;
 mod merge;
 mod model;
+mod msc;
 mod net;
 mod new_policy;
 mod output;
@@ -20,6 +23,7 @@ mod sweep;
 mod table;
 mod trace;
 mod verdicts;
+mod why;
 
 use std::process::ExitCode;
 
@@ -48,6 +52,8 @@ struct Arguments {
 enum Command {
     /// Run a scenario, or a grid of its variations
     Run(run::Arguments),
+    /// Compare two runs: the first packet at which they part, and why
+    Diff(diff::Arguments),
     /// Run every cell of a grid with many seeds and summarise them; an interrupted sweep resumes
     Sweep(sweep::Arguments),
     /// Merge the shards of a sweep into its tables
@@ -81,6 +87,7 @@ enum Command {
 fn main() -> ExitCode {
     let status = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Diff(arguments) => diff::diff(&arguments),
         Command::Sweep(arguments) => sweep::sweep(&arguments),
         Command::Merge(arguments) => merge::merge(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),

@@ -11,11 +11,12 @@ use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Document, Scenario};
 
+use crate::msc::Between;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn};
 use crate::progress::Progress;
 use crate::simulate::{self, Files, NoResult};
 use crate::table::table;
-use crate::{DONE, INTERRUPTED, flat, summary};
+use crate::{DONE, INTERRUPTED, answers, flat, summary, why};
 
 /// What `anabranch run` takes.
 #[derive(clap::Args)]
@@ -66,6 +67,14 @@ pub(crate) struct Arguments {
     /// NAME-run-1.html and so on
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Draw the packets between the ends of each run's flows as a message sequence chart, as SVG; 250 packets at most
+    #[arg(long, value_name = "FILE")]
+    msc: Option<PathBuf>,
+    /// The part of the run that --msc shows, for example 6.4s,6.6s
+    #[arg(long, value_name = "FROM,TO", requires = "msc")]
+    between: Option<Between>,
+    #[command(flatten)]
+    asked: why::Asked,
 }
 
 const EXAMPLES: &str = "\
@@ -77,6 +86,9 @@ Examples:
   anabranch run scenarios/outage.toml --series out/
   anabranch run scenarios/outage.toml --pcap outage.pcapng
   anabranch run scenarios/outage.toml --report outage.html
+  anabranch run scenarios/one-path.toml --msc exchange.svg --between 0s,0.3s
+  anabranch run scenarios/slow-reader.toml --why
+  anabranch run scenarios/outage.toml --why --at 10.5s --packet 1200
 
 Exit status: 0 done, 2 the input was wrong, 130 interrupted (what was finished is printed), 1 anything else.";
 
@@ -86,6 +98,9 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
         Ok(read) => read,
         Err(status) => return status,
     };
+    if arguments.asked.why {
+        return why::explain(&arguments.asked, &points, arguments.json);
+    }
     if let Err(status) = check_outputs(arguments, points.len()) {
         return status;
     }
@@ -110,8 +125,11 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
 fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
     let given = files(arguments);
     let of_runs = (0..runs).map(|i| files_of(&given, i, runs));
-    let files =
-        of_runs.clone().flat_map(|files| [files.pcap, files.report]).flatten().chain(arguments.csv.clone());
+    let files = of_runs
+        .clone()
+        .flat_map(|files| [files.pcap, files.report, files.msc])
+        .flatten()
+        .chain(arguments.csv.clone());
     let folders = of_runs.filter_map(|files| files.series);
     let filled =
         |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
@@ -131,31 +149,48 @@ fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
 
 /// The document, edited, and the points of its grid; or the exit status of what was wrong.
 fn read(arguments: &Arguments) -> Result<(Document, Vec<Point>), u8> {
-    let file = arguments.file.display().to_string();
-    let bytes = std::fs::read(&arguments.file).map_err(|error| refuse(format!("{file}: {error}")))?;
+    let seed = arguments.seed.map(|seed| format!("seed={seed}"));
+    let (document, name) = edited(&arguments.file, seed.iter().chain(&arguments.set))?;
+    let points = grid::points(&document, &name, &arguments.vary, arguments.seeds, &Policies::default());
+    let points = points.map_err(|error| refuse_scenario(&error))?;
+    check(&points)?;
+    Ok((document, points))
+}
+
+/// The run of one scenario with these keys set; or the exit status of what was wrong.
+pub(crate) fn read_point(file: &Path, set: &[String]) -> Result<Point, u8> {
+    let (document, name) = edited(file, set.iter())?;
+    let points = grid::points(&document, &name, &[], 1, &Policies::default());
+    let mut points = points.map_err(|error| refuse_scenario(&error))?;
+    check(&points)?;
+    Ok(points.remove(0))
+}
+
+/// The document in `file` with these keys set, and the scenario's name.
+fn edited<'a>(file: &Path, set: impl Iterator<Item = &'a String>) -> Result<(Document, String), u8> {
+    let shown = file.display().to_string();
+    let bytes = std::fs::read(file).map_err(|error| refuse(format!("{shown}: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let line =
             error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|b| **b == b'\n').count() + 1;
-        refuse(format!("{file}:{line}: this is not UTF-8, which TOML is written in"))
+        refuse(format!("{shown}:{line}: this is not UTF-8, which TOML is written in"))
     })?;
-    let name =
-        arguments.file.file_stem().map_or_else(|| file.clone(), |stem| stem.to_string_lossy().into_owned());
-    let edited = || {
-        let mut document = Document::parse(&file, &text)?;
-        if let Some(seed) = arguments.seed {
-            document.set("--seed", &format!("seed={seed}"))?;
-        }
-        arguments.set.iter().try_for_each(|assignment| document.set("--set", assignment))?;
-        let points = grid::points(&document, &name, &arguments.vary, arguments.seeds, &Policies::default())?;
-        Ok((document, points))
-    };
-    let (document, points) = edited().map_err(|error| refuse_scenario(&error))?;
-    for point in &points {
+    let name = file.file_stem().map_or_else(|| shown.clone(), |stem| stem.to_string_lossy().into_owned());
+    let mut document = Document::parse(&shown, &text).map_err(|error| refuse_scenario(&error))?;
+    for assignment in set {
+        document.set("--set", assignment).map_err(|error| refuse_scenario(&error))?;
+    }
+    Ok((document, name))
+}
+
+/// Whether all points can be run; tells what does harm in them.
+fn check(points: &[Point]) -> Result<(), u8> {
+    for point in points {
         simulate::check(point).map_err(|why| tell(&why))?;
     }
     let warnings: BTreeSet<String> = points.iter().flat_map(|point| warnings(&point.scenario)).collect();
     warnings.iter().for_each(warn);
-    Ok((document, points))
+    Ok(())
 }
 
 /// What the flows of a scenario set although it does harm.
@@ -208,6 +243,8 @@ fn files(arguments: &Arguments) -> Files {
         pcap: arguments.pcap.clone(),
         snap: arguments.snaplen,
         report: arguments.report.clone(),
+        msc: arguments.msc.clone(),
+        between: arguments.between.unwrap_or_default(),
     }
 }
 
@@ -229,6 +266,8 @@ fn files_of(files: &Files, i: usize, count: usize) -> Files {
         pcap: files.pcap.as_ref().map(|file| own(file, &numbered)),
         snap: files.snap,
         report: files.report.as_ref().map(|file| own(file, &numbered)),
+        msc: files.msc.as_ref().map(|file| own(file, &numbered)),
+        between: files.between,
     }
 }
 
@@ -280,6 +319,9 @@ fn report(document: &Document, arguments: &Arguments, results: &[RunResult]) -> 
     let mut parts: Vec<String> = headings.collect();
     let varied: Vec<_> = arguments.vary.iter().map(|variation| variation.key.clone()).collect();
     let each = arguments.each || arguments.seeds == 1;
-    parts.push(if each { table(results, &varied) } else { summary::table(results, &varied) });
+    parts.push(match each {
+        true => table(results, &varied) + &answers::tables(results, &varied),
+        false => summary::table(results, &varied),
+    });
     parts.join("\n")
 }

@@ -13,6 +13,8 @@ use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::ScenarioError;
 use anabranch_sim::{CsvSeries, Progress, RunError, RunOptions};
 
+use crate::msc::{Between, Exchange};
+
 /// Why a run has no result.
 pub(crate) enum NoResult {
     /// Its scenario is wrong.
@@ -37,6 +39,10 @@ pub(crate) struct Files {
     pub(crate) snap: Snap,
     /// A file for the page with its charts.
     pub(crate) report: Option<PathBuf>,
+    /// A file for its message sequence chart.
+    pub(crate) msc: Option<PathBuf>,
+    /// Which part of the run that shows.
+    pub(crate) between: Between,
 }
 
 /// Runs the point and writes its files; `watch` is told how much of it is done, 0 to 1.
@@ -50,10 +56,12 @@ pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Res
         .as_deref()
         .map(|file| capture(point, file, files.snap).map_err(|error| unwritten("the capture", file, error)));
     let recorder = files.report.as_ref().map(|_| Recorder::default());
-    let mut observers = (Some((series.transpose()?, pcap.transpose()?)), recorder);
+    let exchange = files.msc.as_ref().map(|_| exchange(point, files.between));
+    let mut observers = (Some((series.transpose()?, pcap.transpose()?)), Some((recorder, exchange)));
     let result = run(point, &mut observers, watch)?;
-    let (written, recorder) = observers;
+    let (written, drawn) = observers;
     let (series, pcap) = written.unwrap_or_default();
+    let (recorder, exchange) = drawn.unwrap_or_default();
     if let (Some(directory), Some(series)) = (&files.series, series) {
         finish_series(series, directory, &result)?;
     }
@@ -63,11 +71,29 @@ pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Res
     if let (Some(file), Some(recorder)) = (&files.report, recorder) {
         write_report(point, file, &result, &recorder)?;
     }
+    if let (Some(file), Some(exchange)) = (&files.msc, exchange) {
+        write_exchange(point, file, &exchange)?;
+    }
     Ok(result)
 }
 
-/// What is written of a run while it goes on, and the record of its charts.
-type Observers = (Option<(Option<CsvSeries>, Option<CaptureWriter<BufWriter<File>>>)>, Option<Recorder>);
+/// What is written of a run while it goes on, and the records of its charts.
+type Observers = (
+    Option<(Option<CsvSeries>, Option<CaptureWriter<BufWriter<File>>>)>,
+    Option<(Option<Recorder>, Option<Exchange>)>,
+);
+
+fn exchange(point: &Point, between: Between) -> Exchange {
+    let flows = point.scenario.flows.iter();
+    let flows: Vec<_> = flows.map(|flow| (flow.name.clone(), [flow.from.clone(), flow.to.clone()])).collect();
+    Exchange::new(between, &flows)
+}
+
+fn write_exchange(point: &Point, file: &Path, exchange: &Exchange) -> Result<(), NoResult> {
+    let title = format!("{}, era {}, seed {}", point.scenario.name, point.scenario.era, point.scenario.seed);
+    let svg = exchange.draw(&title).map_err(|error| NoResult::Other(format!("cannot draw: {error}")))?;
+    std::fs::write(file, svg).map_err(|error| unwritten("the sequence chart", file, error))
+}
 
 fn write_report(point: &Point, file: &Path, result: &RunResult, recorder: &Recorder) -> Result<(), NoResult> {
     let [title, description] = point.document.headings();
@@ -131,7 +157,8 @@ fn run(point: &Point, observers: &mut Observers, watch: &dyn Fn(f64)) -> Result<
         ControlFlow::Continue(())
     };
     let files = observers.0.as_ref().is_some_and(|(series, pcap)| series.is_some() || pcap.is_some());
-    let observed = files || observers.1.is_some();
+    let drawn = observers.1.as_ref().is_some_and(|(report, msc)| report.is_some() || msc.is_some());
+    let observed = files || drawn;
     let options = RunOptions {
         observer: observed.then_some(observers as _),
         progress: Some(&mut progress),
@@ -150,7 +177,8 @@ fn share(progress: &Progress) -> f64 {
     bytes.max(time).min(0.999)
 }
 
-fn no_result(point: &Point, error: &RunError) -> NoResult {
+/// What is wrong with the point: with its scenario, if that is to blame.
+pub(crate) fn no_result(point: &Point, error: &RunError) -> NoResult {
     match point.document.blame(&point.scenario, error) {
         Some(blamed) => NoResult::Scenario(blamed),
         None => NoResult::Other(error.to_string()),

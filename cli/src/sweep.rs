@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anabranch_lab::report::sweep_page;
 use anabranch_lab::statistics::Summary;
 use anabranch_lab::sweep::{self, CellSummary, Executed, Shard, Sweep, SweepError, Watch};
 use comfy_table::Table;
@@ -27,6 +28,12 @@ pub(crate) struct Arguments {
     /// Run only part i of n; `anabranch merge` joins the parts
     #[arg(long, value_name = "i/n")]
     shard: Option<Shard>,
+    /// Write a page with curves, heat maps, distributions and paired differences to this file as HTML
+    #[arg(long, value_name = "FILE", conflicts_with = "shard")]
+    report: Option<PathBuf>,
+    /// Overwrite the page if it exists
+    #[arg(long, requires = "report")]
+    force: bool,
     /// Print summary.json instead of a table; of a shard, how many runs it has
     #[arg(long)]
     json: bool,
@@ -36,6 +43,7 @@ const EXAMPLES: &str = "\
 Examples:
   anabranch sweep scenarios/sweeps/loss.toml --out results/
   anabranch sweep scenarios/sweeps/loss.toml --out results/ --threads 4 --json
+  anabranch sweep scenarios/sweeps/loss.toml --out results/ --report loss.html
   anabranch sweep scenarios/sweeps/loss.toml --out part-1/ --shard 1/8    # one of eight processes; see `anabranch merge`
 
 A sweep says which keys of a scenario are varied, with how many seeds, and what is measured:
@@ -57,6 +65,9 @@ pub(crate) fn sweep(arguments: &Arguments) -> u8 {
         Ok(sweep) => sweep.shard(arguments.shard),
         Err(error) => return tell(&error),
     };
+    if let Some(file) = arguments.report.as_ref().filter(|file| file.exists() && !arguments.force) {
+        return refuse(format!("{} is there already; --force overwrites it", file.display()));
+    }
     let stop = Arc::new(AtomicBool::new(false));
     let handler = stop.clone();
     // Without a handler Ctrl-C ends the process at once; the journal has what was finished all the same.
@@ -82,7 +93,17 @@ pub(crate) fn sweep(arguments: &Arguments) -> u8 {
     if arguments.shard.is_some() {
         return shard_done(arguments, &executed);
     }
+    if let Some(file) = &arguments.report
+        && let Err(error) = std::fs::write(file, sweep_page(&sweep, &executed, &command(arguments)))
+    {
+        return fail(format!("cannot write {}: {error}", file.display()));
+    }
     show(&sweep, &executed, &arguments.out, arguments.json)
+}
+
+/// The command that repeats the sweep.
+fn command(arguments: &Arguments) -> String {
+    format!("anabranch sweep {} --out {}", arguments.file.display(), arguments.out.display())
 }
 
 fn shard_done(arguments: &Arguments, executed: &Executed) -> u8 {

@@ -163,6 +163,8 @@ impl Bout {
             zero_checksum: bit(5),
             ecn: bit(6),
             nr_sack: bit(7),
+            // No bit of its own: there are eight.
+            timestamps: bit(5),
         };
         let config = Config { extensions, ..setup.config() };
         let mut lone = Lone::new(setup.paths(), &config);
@@ -170,7 +172,7 @@ impl Bout {
         let mut ack = init(7, tsn, 30_000, setup.paths());
         let theirs = theirs();
         ack.params.extend(theirs.iter().cloned());
-        let types = Bytes::from_static(&[0x10, 0x40, 0x80, 0x82, 0xc0, 0xc1, 0xc2]);
+        let types = Bytes::from_static(&[0x10, 0x40, 0x80, 0x82, 0x90, 0xc0, 0xc1, 0xc2]);
         ack.params.extend([Param::SupportedExtensions(types), Param::EcnCapable, Param::ForwardTsnSupported]);
         let (id, tag, key) = establish(&mut lone, setup.paths(), ack, &theirs);
         let first = config.first_tsn.unwrap_or(0);

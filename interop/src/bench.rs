@@ -6,15 +6,15 @@ use std::collections::{BTreeMap, VecDeque};
 use anabranch_proto::wire::chunk::{Data, IData};
 use anabranch_proto::wire::{Address, Chunk, Ecn, Packet};
 use anabranch_proto::{
-    AssociationId, Config, Parameters, Duration, Endpoint, Event, Extensions, Incoming, LocalAddress, LostReason,
-    Message, Output, Policies, Reliability, SendError, SharedKey, Time,
+    AssociationId, Config, Duration, Endpoint, Event, Extensions, Incoming, LocalAddress, LostReason,
+    Message, Output, Parameters, Policies, Reliability, SendError, SharedKey, Time,
 };
 use bytes::{Bytes, BytesMut};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
 use crate::letter::{Arrived, Letter, fnv};
-use crate::peer::{Ask, KEY, MTU, Make, PORTS, Peer, Refused, STREAMS, PeerOutput, PeerEvent};
+use crate::peer::{Ask, KEY, MTU, Make, PORTS, Peer, PeerEvent, PeerOutput, Refused, STREAMS};
 
 /// Why a row does not pass.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -135,7 +135,8 @@ impl Bench {
     /// Waits until both ends say that they are up.
     pub fn both_up(&mut self) -> Done {
         self.until("both ends are up", |bench| {
-            bench.events.contains(&Event::Up) && bench.told.iter().any(|told| matches!(told, PeerEvent::Up { .. }))
+            bench.events.contains(&Event::Up)
+                && bench.told.iter().any(|told| matches!(told, PeerEvent::Up { .. }))
         })
     }
 
@@ -165,8 +166,7 @@ impl Bench {
 
     /// What the peer says of the extensions that it uses.
     pub fn uses(&self, name: &str) -> bool {
-        let uses =
-            |told: &PeerEvent| matches!(told, PeerEvent::Up { extensions, .. } if extensions.iter().any(|e| e == name));
+        let uses = |told: &PeerEvent| matches!(told, PeerEvent::Up { extensions, .. } if extensions.iter().any(|e| e == name));
         self.told.iter().any(uses)
     }
 
@@ -240,7 +240,8 @@ impl Bench {
         if !self.peer.tells_what_it_gave_up() {
             return (0..u32::MAX >> 16).collect();
         }
-        let failed = |told: &PeerEvent| if let PeerEvent::Failed(number) = told { Some(*number) } else { None };
+        let failed =
+            |told: &PeerEvent| if let PeerEvent::Failed(number) = told { Some(*number) } else { None };
         self.told.iter().filter_map(failed).collect()
     }
 
@@ -311,7 +312,9 @@ impl Bench {
             }
             match said {
                 PeerOutput::Packet(packet) => self.carry(true, packet),
-                PeerOutput::PeerEvent(PeerEvent::Error(what)) => self.wrong.push_back(format!("the peer says: {what}")),
+                PeerOutput::PeerEvent(PeerEvent::Error(what)) => {
+                    self.wrong.push_back(format!("the peer says: {what}"))
+                }
                 PeerOutput::PeerEvent(told) => self.told.push(told),
             }
         }
@@ -450,5 +453,15 @@ fn config(peer: &dyn Peer, make: &Make) -> Config {
         authenticated_chunks: if make.authenticated { vec![0] } else { vec![] },
         shared_key: make
             .authenticated
-            .then(|| SharedKey { id: KEY.0, secret: Bytes::from_static(KEY.1.as_bytes()) }), parameters: Parameters { mtu: MTU, rto_initial: Duration::from_millis(200), rto_min: Duration::from_millis(50), rto_max: Duration::from_secs(1), sack_delay: Duration::from_millis(20), ..Parameters::default() }, ..Config::default() }
+            .then(|| SharedKey { id: KEY.0, secret: Bytes::from_static(KEY.1.as_bytes()) }),
+        parameters: Parameters {
+            mtu: MTU,
+            rto_initial: Duration::from_millis(200),
+            rto_min: Duration::from_millis(50),
+            rto_max: Duration::from_secs(1),
+            sack_delay: Duration::from_millis(20),
+            ..Parameters::default()
+        },
+        ..Config::default()
+    }
 }

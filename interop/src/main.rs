@@ -10,6 +10,7 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "real peers have real clocks")]
 
 mod bench;
+mod cuts;
 mod letter;
 mod matrix;
 #[path = "../../net/tests/support/network.rs"]
@@ -35,6 +36,8 @@ use matrix::Entry;
   interop --only usrsctp/reset-us/server    one of them: PEER/ROW/ROLE OF THE PEER
   interop --list                            the names
   interop --json > interop.json             with what each row took, in seconds
+  interop --cuts 10                         a series of cuts, as `make cuts`
+  interop --cuts 1 --only itself/raw        some of its lines, once
 
 Exit status: 0 if no row failed, 1 if one did, 2 if the command line is wrong. What cannot run here (no usrsctp, no
 user-mode kernel, no C compiler, not root) is skipped with one line, and the table is then left as it is; with ANABRANCH_REQUIRE=all that
@@ -52,6 +55,10 @@ struct Arguments {
     /// Print every packet, and what the peer says, on standard error.
     #[arg(long)]
     trace: bool,
+    /// Instead of the matrix: cut the link in use of two, so often for each carrier, link, sender and role, with usrsctp and with
+    /// ourselves at the other end; print a table.
+    #[arg(long, value_name = "TRIES")]
+    cuts: Option<usize>,
     /// Where the table is written if everything ran.
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/interop.md"))]
     table: PathBuf,
@@ -60,6 +67,9 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let wanted = |name: &str| arguments.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    if let Some(tries) = arguments.cuts {
+        return play_cuts(tries, &arguments);
+    }
     let plan = matrix::plan(wanted);
     if plan.is_empty() {
         eprintln!("error: no row has this in its name; `interop --list` prints all");
@@ -82,6 +92,36 @@ fn main() -> ExitCode {
     }
     let required = std::env::var("ANABRANCH_REQUIRE").as_deref() == Ok("all");
     if failed || skipped && required { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Plays the series, and keeps its table if all of it was played.
+fn play_cuts(tries: usize, arguments: &Arguments) -> ExitCode {
+    let mut table = String::new();
+    let only = arguments.only.as_deref();
+    let played = cuts::run(
+        tries,
+        |name| only.is_none_or(|only| name.contains(only)),
+        |line| {
+            say(line);
+            table += &format!("{line}\n");
+        },
+    );
+    match played {
+        Ok(good) => {
+            if only.is_none()
+                && let Err(error) = std::fs::write(table::CUTS, table)
+            {
+                eprintln!("error: {}: {error}", table::CUTS);
+                return ExitCode::from(2);
+            }
+            if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(why) => {
+            eprintln!("skipped: cuts: {why}");
+            let required = std::env::var("ANABRANCH_REQUIRE").as_deref() == Ok("all");
+            if required { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        }
+    }
 }
 
 fn say(what: &str) {

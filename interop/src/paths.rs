@@ -1,10 +1,11 @@
 //! Two hosts joined by two links, for root: `anabranch-net` on one, usrsctp or the Linux kernel on the other. The first link
-//! (where we send: that of our primary path) is cut silently in the middle of a transfer, and the other takes over.
+//! (where we send: that of our primary path) is cut silently in the middle of a transfer, and the other takes over; or both
+//! carry new data at once (CMT).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anabranch_net::{Association, Carrier, Endpoint, Event, Message, Options, PathId, PathReport, PathState};
 use anabranch_proto::{Config, Parameters};
@@ -16,7 +17,7 @@ use crate::letter::{Arrived, Letter, complaint, fnv};
 use crate::network::{Cut, Network, address};
 use crate::peer::foreign::{Process, Program, Voice, parse};
 use crate::peer::machine::Machine;
-use crate::peer::{PORTS, STREAMS, PeerEvent};
+use crate::peer::{PORTS, PeerEvent, STREAMS};
 
 /// Who sends.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -35,7 +36,7 @@ pub enum Over {
 
 impl Over {
     /// The UDP port of both ends; none.
-    fn udp(self) -> u16 {
+    pub fn udp(self) -> u16 {
         match self {
             Over::Udp => 9899,
             Over::Raw => 0,
@@ -71,17 +72,73 @@ impl Site {
 const COUNT: u32 = 800;
 const SIZE: usize = 5000;
 /// From the first message to the cut.
-const BEFORE_CUT: Duration = Duration::from_millis(600);
-/// For one row.
-const PATIENCE: Duration = Duration::from_secs(40);
+pub const BEFORE_CUT: Duration = Duration::from_millis(600);
+/// For one row. A kernel in a process that has to share the machine is slow.
+pub const PATIENCE: Duration = Duration::from_secs(120);
 /// How often is looked.
 const GLANCE: Duration = Duration::from_millis(10);
+/// RTO.Min of both ends. No path's RTO is larger before the cut: the queues hold 30 ms.
+const RTO: Duration = Duration::from_millis(200);
+const PATH_MAX_RETRANS: u32 = 2;
 
-/// Timeouts at the peer like ours, in milliseconds, in its commands.
+/// What a row with several paths does.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Trial {
+    pub from: From,
+    pub over: Over,
+    /// The link on which the association begins; the sender's primary path is on it.
+    pub link: usize,
+    /// Whether that link is cut in the middle.
+    pub cut: bool,
+    pub sending: Sending,
+}
+
+/// By which paths new data goes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Sending {
+    /// By the primary path, until it is inactive.
+    Primary,
+    /// By the primary path, until it is potentially failed (RFC 7829).
+    PotentiallyFailed,
+    /// By all (CMT).
+    All,
+}
+
+impl Trial {
+    pub const fn new(from: From, over: Over) -> Trial {
+        Trial { from, over, link: 0, cut: true, sending: Sending::Primary }
+    }
+
+    /// By all paths at once, of which none is cut.
+    pub const fn cmt(from: From, over: Over) -> Trial {
+        Trial { cut: false, sending: Sending::All, ..Trial::new(from, over) }
+    }
+}
+
+/// What is measured of a row that passes.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Course {
+    /// From the cut to the end of the last pause of the receiver that was at least one RTO long; none without such a pause.
+    pub stalled: Duration,
+}
+
+impl Course {
+    /// The sum of the timeouts that make a path inactive, and one RTO more.
+    pub const BOUND: Duration = RTO.saturating_mul((1 << (PATH_MAX_RETRANS + 1)) - 1 + 1);
+
+    pub fn new(arrivals: &[Instant], cut: Option<Instant>) -> Course {
+        let Some(cut) = cut else { return Course { stalled: Duration::ZERO } };
+        let pauses = arrivals.windows(2).filter(|pair| pair[1] > cut && pair[1] - pair[0] >= RTO);
+        Course { stalled: pauses.last().map_or(Duration::ZERO, |pair| pair[1] - cut) }
+    }
+}
+
+/// Timeouts at the peer like ours, in milliseconds, in its commands. usrsctp adds the headers of IP and SCTP, 32 bytes, to
+/// the MTU that it is told: 1,500 would give packets of 1,532 bytes, which the kernel refuses.
 const OPTIONS: [&str; 7] = [
     "option buffers 16000000 1000000",
     "option streams 16 16",
-    "option mtu 1500",
+    "option mtu 1460",
     "option rto 200 200 2000",
     "option heartbeat 500",
     "option path-max-retrans 2",
@@ -89,7 +146,7 @@ const OPTIONS: [&str; 7] = [
 ];
 
 /// Runs a row; `None` where no network can be made, after a line that says why.
-pub fn run(name: &str, program: &Program, role: Role, (from, over): (From, Over)) -> Option<Done> {
+pub fn run(name: &str, program: &Program, role: Role, trial: Trial) -> Option<Result<Course, Stop>> {
     let site = match program {
         Program::Usrsctp(path) => Site::Box(Network::new(&format!("interop: {name}"))?, path.clone()),
         Program::Linux(machine) => Site::Machine(Arc::clone(machine)),
@@ -107,14 +164,14 @@ pub fn run(name: &str, program: &Program, role: Role, (from, over): (From, Over)
             site.enter();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
-                let row = timeout(PATIENCE, row(site, role, from, over)).await;
+                let row = timeout(PATIENCE, row(site, role, trial)).await;
                 row.unwrap_or_else(|_| Err(Stop::Failed("not in time".to_owned())))
             })
         });
         row.join()
     });
     if let Site::Machine(machine) = site {
-        machine.cut(0, true);
+        machine.cut(trial.link, true);
     }
     if let Err(why) = limited(false) {
         return Some(Err(Stop::Failed(why)));
@@ -122,46 +179,92 @@ pub fn run(name: &str, program: &Program, role: Role, (from, over): (From, Over)
     Some(thread.unwrap_or_else(|_| Err(Stop::Failed("it panicked: see above".to_owned()))))
 }
 
-async fn row(site: &Site, role: Role, from: From, over: Over) -> Done {
-    let endpoint = Endpoint::bind(options(role, over)).map_err(|error| Stop::Failed(error.to_string()))?;
-    let mut peer = Far::start(site, over).await?;
-    let association = peer.meet(&endpoint, role, over).await?;
-    both_paths(&association, &mut peer, role).await?;
+async fn row(site: &Site, role: Role, trial: Trial) -> Result<Course, Stop> {
+    let options = options(role == Role::Client, 0, trial);
+    let endpoint = Endpoint::bind(options).map_err(|error| Stop::Failed(error.to_string()))?;
+    let mut peer = Far::start(site, trial).await?;
+    let association = peer.meet(&endpoint, role, trial).await?;
+    both_paths(&association).await;
+    peer_has_both(&mut peer, role, trial).await?;
     let letters = letters();
     // What we send goes by our primary path, which is where the peer has begun.
-    let link = match from {
+    let link = match trial.from {
         From::Us => primary(&association).map_or(0, |path| usize::from(path.remote.ip == address(1, 1))),
-        From::Peer => 0,
+        From::Peer => trial.link,
     };
-    let steps = async {
+    let before = received_by_link();
+    let cut = async {
+        if !trial.cut {
+            return None;
+        }
         sleep(BEFORE_CUT).await;
         // It may block for a moment; so does the world that it is about.
         site.cut(link, false);
+        Some(Instant::now())
     };
     let transfer = async {
-        match from {
-            From::Us => we_send(&association, &mut peer, &letters).await,
-            From::Peer => peer_sends(&association, &mut peer, &letters).await,
+        match trial.from {
+            From::Us => we_send(&association, &mut peer, &letters, trial).await,
+            From::Peer => peer_sends(&association, &mut peer, &letters, (trial, link)).await,
         }
     };
-    tokio::join!(steps, transfer).1
+    let (cut, arrivals) = tokio::join!(cut, transfer);
+    let arrivals = arrivals?;
+    if (trial.from, trial.sending) == (From::Peer, Sending::All) {
+        let after = received_by_link();
+        by_both([0, 1].map(|link| after[link] - before[link]))?;
+    }
+    Ok(Course::new(&arrivals, cut))
+}
+
+/// Of these bytes, each path has carried a quarter at least.
+fn by_both(bytes: [u64; 2]) -> Done {
+    ensure(bytes.iter().all(|one| *one * 4 >= bytes[0] + bytes[1]), || {
+        format!("the paths have carried {bytes:?} bytes")
+    })
+}
+
+/// Bytes that have come by each link, as the kernel counts them in this thread's network.
+fn received_by_link() -> [u64; 2] {
+    let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    let line = |line: &str| {
+        let (name, counts) = line.split_once(':')?;
+        let received = counts.split_whitespace().next()?.parse().ok()?;
+        (name.trim() != "lo").then(|| (name.trim().to_owned(), received))
+    };
+    let mut links: Vec<(String, u64)> = text.lines().filter_map(line).collect();
+    links.sort();
+    [0, 1].map(|link| links.get(link).map_or(0, |(_, received)| *received))
 }
 
 fn primary(association: &Association) -> Option<PathReport> {
     association.paths().into_iter().find(|path| path.primary)
 }
 
-fn options(role: Role, over: Over) -> Options {
+/// Of an endpoint of ours on this host.
+pub fn options(listen: bool, host: usize, trial: Trial) -> Options {
     let config = Config {
-        port: PORTS[0],
-        rehome: true, parameters: Parameters { rto_initial: Duration::from_millis(200), rto_min: Duration::from_millis(200), rto_max: Duration::from_secs(2), path_max_retrans: 2, heartbeat_interval: Some(Duration::from_millis(500)), sack_delay: Duration::from_millis(20), ..Parameters::default() }, ..Config::default() };
-    let local = (0..2).map(|link| address(0, link)).collect();
-    let listen = role == Role::Client;
-    let carrier = if over == Over::Raw { Carrier::Raw } else { Carrier::Udp(over.udp()) };
+        port: PORTS[host],
+        rehome: true,
+        parameters: Parameters {
+            rto_initial: RTO,
+            rto_min: RTO,
+            rto_max: Duration::from_secs(2),
+            path_max_retrans: PATH_MAX_RETRANS,
+            pf_max_retrans: (trial.sending == Sending::PotentiallyFailed).then_some(0),
+            heartbeat_interval: Some(Duration::from_millis(500)),
+            sack_delay: Duration::from_millis(20),
+            ..Parameters::default()
+        },
+        ..Config::default()
+    };
+    let config = if trial.sending == Sending::All { config.with_cmt() } else { config };
+    let local = (0..2).map(|link| address(host, link)).collect();
+    let carrier = if trial.over == Over::Raw { Carrier::Raw } else { Carrier::Udp(trial.over.udp()) };
     Options { config, local, carrier, listen, ..Options::default() }
 }
 
-fn letters() -> Vec<Letter> {
+pub fn letters() -> Vec<Letter> {
     let letter =
         |number: u32| Letter { number, stream: number as u16 % STREAMS, size: SIZE, unordered: false };
     (0..COUNT).map(letter).collect()
@@ -172,10 +275,13 @@ struct Far {
     voice: Voice,
     lines: UnboundedReceiver<String>,
     told: Vec<PeerEvent>,
+    /// When each message has arrived there.
+    arrivals: Vec<Instant>,
 }
 
 impl Far {
-    async fn start(site: &Site, over: Over) -> Result<Far, Stop> {
+    async fn start(site: &Site, trial: Trial) -> Result<Far, Stop> {
+        let over = trial.over;
         let (to, lines) = unbounded_channel();
         // Nobody listens any more: the row is over.
         let line = move |line| drop(to.send(line));
@@ -189,10 +295,13 @@ impl Far {
                 Voice::Machine(Arc::clone(machine))
             }
         };
-        let mut far = Far { voice, lines, told: Vec::new() };
+        let mut far = Far { voice, lines, told: Vec::new(), arrivals: Vec::new() };
         far.command(&format!("start {} {}", over.udp(), over.udp())).await?;
         for option in OPTIONS {
             far.command(option).await?;
+        }
+        if (trial.from, trial.sending) == (From::Peer, Sending::All) {
+            far.command("option cmt 1").await?;
         }
         far.command(&format!("bind {} {} {}", PORTS[1], address(1, 0), address(1, 1))).await?;
         Ok(far)
@@ -209,7 +318,7 @@ impl Far {
                     self.voice.say(command).map_err(Stop::Failed)?;
                 }
                 Some(why) => return Err(Stop::NotOffered(why.to_owned())),
-                None => self.told.extend(parse(&line)),
+                None => self.hear(&line),
             }
         }
         Err(Stop::Failed(format!("{command}: peer.c has ended")))
@@ -219,22 +328,32 @@ impl Far {
     async fn until(&mut self, holds: impl Fn(&[PeerEvent]) -> bool) -> Done {
         while !holds(&self.told) {
             let line = self.lines.recv().await.ok_or_else(|| Stop::Failed("peer.c has ended".to_owned()))?;
-            self.told.extend(parse(&line));
+            self.hear(&line);
         }
         Ok(())
     }
 
+    fn hear(&mut self, line: &str) {
+        let told = parse(line);
+        if let Some(PeerEvent::Arrived(_)) = told {
+            self.arrivals.push(Instant::now());
+        }
+        self.told.extend(told);
+    }
+
     /// The association, set up by whoever is the client.
-    async fn meet(&mut self, endpoint: &Endpoint, role: Role, over: Over) -> Result<Association, Stop> {
+    async fn meet(&mut self, endpoint: &Endpoint, role: Role, trial: Trial) -> Result<Association, Stop> {
+        let links = [trial.link, 1 - trial.link];
         let association = match role {
             Role::Server => {
                 self.command("listen").await?;
-                let to: [SocketAddr; 2] = [0, 1].map(|link| (address(1, link), over.udp()).into());
+                let to: [SocketAddr; 2] = links.map(|link| (address(1, link), trial.over.udp()).into());
                 let connected = endpoint.connect(&to, PORTS[1]).await;
                 connected.map_err(|error| Stop::Failed(error.to_string()))?
             }
             Role::Client => {
-                self.command(&format!("connect {} {} {}", PORTS[0], address(0, 0), address(0, 1))).await?;
+                let [first, second] = links.map(|link| address(0, link));
+                self.command(&format!("connect {} {first} {second}", PORTS[0])).await?;
                 endpoint.accept().await
             }
         };
@@ -248,52 +367,95 @@ impl Far {
     }
 }
 
-/// Each end has heard from the other on both paths. A client that was given both addresses need not (RFC 9260 §5.4),
-/// and does not say so.
-async fn both_paths(association: &Association, peer: &mut Far, role: Role) -> Done {
+/// We have heard from the other end on both paths.
+pub async fn both_paths(association: &Association) {
     while association.paths().len() < 2
         || association.paths().iter().any(|path| path.state != PathState::Active)
     {
         sleep(GLANCE).await;
     }
-    let confirmed = |told: &PeerEvent| matches!(told, PeerEvent::Address(ip, state) if *ip == address(0, 1) && state == "confirmed");
+}
+
+/// The peer has heard from us on both. A client that was given both addresses need not (RFC 9260 §5.4), and does not say so.
+async fn peer_has_both(peer: &mut Far, role: Role, trial: Trial) -> Done {
+    let other = address(0, 1 - trial.link);
+    let confirmed = |told: &PeerEvent| matches!(told, PeerEvent::Address(ip, state) if *ip == other && state == "confirmed");
     peer.until(|told| role == Role::Client || told.iter().any(confirmed)).await
 }
 
-async fn we_send(association: &Association, peer: &mut Far, letters: &[Letter]) -> Done {
+/// When each message arrived at the peer.
+async fn we_send(
+    association: &Association,
+    peer: &mut Far,
+    letters: &[Letter],
+    trial: Trial,
+) -> Result<Vec<Instant>, Stop> {
     let cut = primary(association).map_or(PathId(0), |path| path.id);
     let mut events = association.events();
     let send = async {
-        for letter in letters {
-            let (payload, ppid, stream) = (letter.content(), letter.number, letter.stream);
-            let message = Message { stream, ppid, payload, ..Message::default() };
-            association.send(message).await.map_err(|error| Stop::Failed(error.to_string()))?;
+        give(association, letters).await?;
+        if trial.sending == Sending::All && !trial.cut {
+            by_both(delivered(association))?;
         }
         association.close().await.map_err(|error| Stop::Failed(format!("close: {error}")))
     };
     let (sent, closed) = tokio::join!(send, peer.until(|told| told.contains(&PeerEvent::Closed)));
     sent.and(closed)?;
-    let gone = Event::Path(cut, PathState::Inactive);
-    let mut noticed = false;
+    let state = match trial.sending {
+        Sending::PotentiallyFailed => PathState::PotentiallyFailed,
+        Sending::Primary | Sending::All => PathState::Inactive,
+    };
+    // By CMT everything has arrived before the last timeout.
+    let mut noticed = !trial.cut || trial.sending == Sending::All;
     while let Ok(event) = events.try_recv() {
-        noticed |= event == gone;
+        noticed |= event == Event::Path(cut, state);
     }
-    ensure(noticed, || "the first path never became inactive".to_owned())?;
-    complaint(letters, &peer.arrived(), |_| false).map_or(Ok(()), |what| Err(Stop::Failed(what)))
+    ensure(noticed, || format!("the path that was cut never became {state:?}"))?;
+    whole(letters, &peer.arrived())?;
+    Ok(std::mem::take(&mut peer.arrivals))
 }
 
-async fn peer_sends(association: &Association, peer: &mut Far, letters: &[Letter]) -> Done {
-    let receive = async {
-        let mut arrived = Vec::new();
-        while let Some(delivery) =
-            association.recv().await.map_err(|error| Stop::Failed(error.to_string()))?
-        {
-            let (number, stream, unordered) = (delivery.ppid, delivery.stream, Some(delivery.unordered));
-            let bytes = delivery.into_bytes();
-            arrived.push(Arrived { number, stream, size: bytes.len(), unordered, hash: fnv(&bytes) });
-        }
-        Ok::<_, Stop>(arrived)
-    };
+/// Hands all messages over.
+pub async fn give(association: &Association, letters: &[Letter]) -> Done {
+    for letter in letters {
+        let (payload, ppid, stream) = (letter.content(), letter.number, letter.stream);
+        let message = Message { stream, ppid, payload, ..Message::default() };
+        association.send(message).await.map_err(|error| Stop::Failed(error.to_string()))?;
+    }
+    Ok(())
+}
+
+/// Bytes acknowledged on the path of each link.
+fn delivered(association: &Association) -> [u64; 2] {
+    let paths = association.paths();
+    let of = |link| paths.iter().filter(move |path| path.remote.ip == address(1, link));
+    [0, 1].map(|link| of(link).map(|path| path.delivered).sum())
+}
+
+/// Every message once, whole and in order.
+pub fn whole(letters: &[Letter], arrived: &[Arrived]) -> Done {
+    complaint(letters, arrived, |_| false).map_or(Ok(()), |what| Err(Stop::Failed(what)))
+}
+
+/// Reads until the sender has ended; what has arrived, and when.
+pub async fn take(association: &Association) -> Result<(Vec<Arrived>, Vec<Instant>), Stop> {
+    let (mut arrived, mut arrivals) = (Vec::new(), Vec::new());
+    while let Some(delivery) = association.recv().await.map_err(|error| Stop::Failed(error.to_string()))? {
+        let (number, stream, unordered) = (delivery.ppid, delivery.stream, Some(delivery.unordered));
+        let bytes = delivery.into_bytes();
+        arrived.push(Arrived { number, stream, size: bytes.len(), unordered, hash: fnv(&bytes) });
+        arrivals.push(Instant::now());
+    }
+    Ok((arrived, arrivals))
+}
+
+/// When each message arrived here.
+async fn peer_sends(
+    association: &Association,
+    peer: &mut Far,
+    letters: &[Letter],
+    (trial, link): (Trial, usize),
+) -> Result<Vec<Instant>, Stop> {
     let send = async {
         for Letter { number, stream, size, .. } in letters {
             peer.command(&format!("send {stream} {number} {size} ordered full 0")).await?;
@@ -301,13 +463,16 @@ async fn peer_sends(association: &Association, peer: &mut Far, letters: &[Letter
         peer.command("shutdown").await?;
         peer.until(|told| told.contains(&PeerEvent::Closed)).await
     };
-    let (arrived, sent) = tokio::join!(receive, send);
+    let (arrived, sent) = tokio::join!(take(association), send);
     sent?;
-    let gone = |told: &PeerEvent| matches!(told, PeerEvent::Address(ip, state) if *ip == address(0, 0) && state == "unreachable");
+    let cut = address(0, link);
+    let gone = |told: &PeerEvent| matches!(told, PeerEvent::Address(ip, state) if *ip == cut && state == "unreachable");
     // The kernel leaves a path that fails potentially (RFC 7829, on by default), long before it calls it unreachable.
     let leaves_early = matches!(peer.voice, Voice::Machine(_));
-    ensure(leaves_early || peer.told.iter().any(gone), || {
-        "the peer never found the first path unreachable".to_owned()
+    ensure(leaves_early || !trial.cut || peer.told.iter().any(gone), || {
+        "the peer never found the path that was cut unreachable".to_owned()
     })?;
-    complaint(letters, &arrived?, |_| false).map_or(Ok(()), |what| Err(Stop::Failed(what)))
+    let (arrived, arrivals) = arrived?;
+    whole(letters, &arrived)?;
+    Ok(arrivals)
 }

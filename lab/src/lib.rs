@@ -2,9 +2,11 @@
 //! they make, and published models.
 
 pub mod claims;
+pub mod diff;
 mod entry;
 pub mod grid;
 pub mod models;
 pub mod report;
 pub mod statistics;
 pub mod sweep;
+pub mod why;

@@ -12,6 +12,7 @@ use anabranch_net::service::{
     send_file, serve,
 };
 use anabranch_net::{Association, Carrier, Endpoint, Message, Options};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -226,4 +227,47 @@ async fn an_announcement_takes_no_room() {
     assert!(verdict.contains("there is room for 10000 bytes"), "{verdict}");
     assert!(matches!(hog.end().await, Ok(Served::NoFile { arrived: 20_000, .. })));
     assert_eq!(names(to.path()), ["honest"]);
+}
+
+/// Three hundred senders at once: every file arrives, and none waits for long.
+#[tokio::test]
+async fn three_hundred_senders_at_once() {
+    const FILES: usize = 300;
+    // Each sender has sockets of its own: more than the thousand files that a process may open by default.
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).expect("up to the maximum");
+    let (from, to, inbox) = places(1 << 30);
+    let local: Vec<IpAddr> = vec!["127.0.0.1".parse().expect("an address")];
+    let options = Options { local: local.clone(), carrier: Carrier::Udp(0), ..Options::default() };
+    let server = Endpoint::bind(options).expect("sockets");
+    let at: Vec<SocketAddr> = server.local().into_iter().map(|(place, _)| place).collect();
+    let serving = tokio::spawn(async move {
+        for _ in 0..FILES {
+            let (association, inbox) = (server.accept().await, inbox.clone());
+            tokio::spawn(async move { serve(&association, Some(&inbox)).await });
+        }
+        // It lives as long as its associations are served.
+        std::future::pending::<()>().await
+    });
+    let mut senders = tokio::task::JoinSet::new();
+    for number in 0..FILES {
+        let client = Endpoint::bind(Options::towards(&local).expect("routes")).expect("sockets");
+        let path = from.path().join(format!("file {number}"));
+        fs::write(&path, vec![number as u8; 20_000]).expect("a file");
+        let at = at.clone();
+        senders.spawn(async move {
+            let association = client.connect(&at, PORT).await.expect("it comes up");
+            let sent = send_file(&association, &path, &|_, _| {}).await;
+            let _ = association.close().await;
+            sent.map(|file| file.size)
+        });
+    }
+    let sent = timeout(Duration::from_secs(60), senders.join_all()).await.expect("it takes no minute");
+    assert!(sent.iter().all(|size| matches!(size, Ok(20_000))), "{sent:?}");
+    assert_eq!(names(to.path()).len(), FILES);
+    for number in 0..FILES {
+        let content = fs::read(to.path().join(format!("file {number}"))).expect("it is there");
+        assert!(content == vec![number as u8; 20_000], "file {number}");
+    }
+    serving.abort();
 }

@@ -46,7 +46,7 @@ pub use output::{
     Statistics,
 };
 pub use parameters::Parameters;
-pub use path::{Heartbeats, PathId, PathParameters, PathState, PathView};
+pub use path::{Heartbeats, PathId, PathParameters, PathState, PathView, RtoAverage};
 pub use policy::{Policies, PolicySpec, Setting};
 pub use rules::Rules;
 pub use serial::{Mid, Ssn, Tsn};

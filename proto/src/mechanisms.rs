@@ -178,6 +178,15 @@ choices {
         On = "on",
     } = [Off];
 
+    /// Whether one missing report is enough for what is missing when too little is outstanding for three, and no new data
+    /// can bring more: less than four full chunks, all acknowledged by gaps but one (RFC 5827 §2.1).
+    early_retransmit: EarlyRetransmit {
+        /// It is not: T3-rtx finds the loss.
+        Off = "off",
+        /// It is.
+        On = "on",
+    } = [Off];
+
     /// Missing reports of a chunk that a SACK does not name any more after an earlier one did.
     taken_back: TakenBack {
         /// One.
@@ -225,6 +234,7 @@ pub const CMT: &[(&str, [&str; 4])] = &[
     ("missing_below", ["", "", "", "highest-newly-acked-yet"]),
     ("fast_retransmissions", ["", "", "", "before-resending"]),
     ("on_marking", ["", "", "", "packet-each-path"]),
+    ("resend_path", ["", "", "", "each-packet"]),
     ("burst", ["", "", "", "once-armed"]),
     ("t3_restart", ["", "", "", "expected-point"]),
     ("recovery_growth", ["", "", "", "allowed"]),

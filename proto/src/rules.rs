@@ -187,7 +187,10 @@ choices {
         /// Those below the highest TSN that was newly acknowledged last, also by an earlier SACK: a gap raises
         /// it, the Cumulative TSN Ack sets it.
         HighestNewlyAckedYet = "highest-newly-acked-yet",
-    } = [HighestAcked, HighestNewlyAcked, HighestNewlyAcked, HighestNewlyAcked];
+        /// As `highest-newly-acked-yet`; and all reported missing, when the Cumulative TSN Ack Point advances and that
+        /// TSN is not above the last exit point of Fast Recovery, also in the SACK that reaches it.
+        ExitPoint = "exit-point",
+    } = [HighestAcked, HighestNewlyAcked, HighestNewlyAcked, ExitPoint];
 
     /// When a fast retransmission halves the window.
     fast_recovery: FastRecovery {
@@ -241,14 +244,22 @@ choices {
         Sack = "sack",
     } = [Room, Room, Room, Sack];
 
+    /// Which path a packet of marked chunks takes (§6.4.1).
+    resend_path: ResendPath {
+        /// That which the route names for its first chunk.
+        EachPacket = "each-packet",
+        /// That which the route names for the first chunk that the event lets go, a SACK or a timeout.
+        EachEvent = "each-event",
+    } = [EachPacket, EachPacket, EachPacket, EachEvent];
+
     /// When Max.Burst limits what one event lets go (§6.1 D).
     burst: Burst {
         /// Never.
         Off = "off",
         /// Always, for new data.
         Always = "always",
-        /// Only after a cumulative acknowledgement of a fast-retransmitted chunk, until the limit was
-        /// reached once; retransmissions count too.
+        /// Only after a cumulative acknowledgement of a fast-retransmitted chunk, until the limit has kept a packet
+        /// back; retransmissions count too, also that of a timeout in the answer to the next SACK.
         WhenArmed = "when-armed",
         /// As `when-armed`, from the first such acknowledgement, also of a chunk sent again after a timeout, to
         /// the end.
@@ -295,6 +306,8 @@ choices {
         Keep = "keep",
         /// It is given up.
         Cancel = "cancel",
+        /// It goes on, and the next new chunk begins another beside it: a path can have several.
+        Another = "another",
     } = [Keep, Keep, Keep, Cancel];
 
     /// Which retransmission ends the RTT measurement that runs with a chunk (§6.3.1 C5, Karn).
@@ -303,6 +316,9 @@ choices {
         Chunk = "chunk",
         /// That, or of any chunk below it: its SACK may have had to wait for that one.
         ChunkOrBelow = "chunk-or-below",
+        /// None, against the standard: a chunk sent again on its path is measured from its first transmission there, and
+        /// one sent again on another path from that transmission. For experiments.
+        Off = "off",
     } = [Chunk, ChunkOrBelow, ChunkOrBelow, Chunk];
 
     /// When the initiator sends its first DATA (§5.4).

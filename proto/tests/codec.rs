@@ -6,7 +6,7 @@ use anabranch_proto::wire::chunk::{
     Abort, AddStreams, AddressRequest, Asconf, AsconfAck, AsconfParam, Auth, Bare, CookieEcho, Data, EcnEcho,
     Failed, ForwardTsn, FragmentPosition, GapBlock, Heartbeat, IData, IForwardTsn, IncomingReset, Init,
     NrSack, OperationError, OutgoingReset, Pad, ReConfig, ReConfigParam, Response, Sack, Shutdown,
-    ShutdownComplete, SkippedMessage, Unknown,
+    ShutdownComplete, SkippedMessage, Timestamp, Unknown,
 };
 use anabranch_proto::wire::{Address, Cause, Chunk, DecodeError, Ecn, Packet, Param, Ports};
 use anabranch_proto::{Mid, Ssn, Tsn};
@@ -213,7 +213,10 @@ fn chunks() -> impl Strategy<Value = Chunk> {
         any::<bool>().prop_map(|reflected| Chunk::ShutdownComplete(ShutdownComplete { reflected })),
         extensions(),
         (any::<u8>(), any::<u8>(), octets(40))
-            .prop_filter("known", |(number, ..)| !matches!(number, 0..=16 | 64 | 128 | 130 | 132 | 192..=194))
+            .prop_filter(
+                "known",
+                |(number, ..)| !matches!(number, 0..=16 | 64 | 128 | 130 | 132 | 144 | 192..=194)
+            )
             .prop_map(|(number, flags, value)| Chunk::Unknown(Box::new(Unknown { number, flags, value }))),
         (0..2000u16).prop_map(|bytes| Chunk::Pad(Pad { bytes })),
     ]
@@ -222,6 +225,8 @@ fn chunks() -> impl Strategy<Value = Chunk> {
 fn extensions() -> impl Strategy<Value = Chunk> {
     let echo = || tsns().prop_map(|tsn| EcnEcho { tsn });
     prop_oneof![
+        any::<(Option<u32>, Option<u32>)>()
+            .prop_map(|(sent, echo)| Chunk::Timestamp(Timestamp { sent, echo })),
         echo().prop_map(Chunk::Ecne),
         echo().prop_map(Chunk::Cwr),
         (any::<u16>(), any::<u16>(), octets(40)).prop_map(|(key, algorithm, hmac)| {

@@ -181,6 +181,7 @@ pub(super) static FORMS: &[Form] = &[
     ),
     form(Chunk, "RECONFIG", 130, &[Flags, List(Param)]),
     form(Chunk, "PAD", 132, &[Flags, Length, Bytes("val")]),
+    form(Chunk, "TIMESTAMP", 144, &[Flags, Integer("sent", 4), Integer("echo", 4)]),
     form(Chunk, "FORWARD_TSN", 192, &[Integer("cum_tsn", 4), Records("ids", &[("sid", 2), ("ssn", 2)])]),
     form(
         Chunk,

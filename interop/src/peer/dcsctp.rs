@@ -11,7 +11,7 @@ use dcsctp::api::{
     SocketTime, StreamId, ZERO_CHECKSUM_ALTERNATE_ERROR_DETECTION_METHOD_LOWER_LAYER_DTLS as OVER_DTLS,
 };
 
-use super::{Ask, MTU, Make, PORTS, Peer, Refused, STREAMS, PeerOutput, PeerEvent, has_no};
+use super::{Ask, MTU, Make, PORTS, Peer, PeerEvent, PeerOutput, Refused, STREAMS, has_no};
 use crate::letter::{Arrived, Letter, fnv};
 
 pub struct Dcsctp {

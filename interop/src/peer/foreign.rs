@@ -18,7 +18,7 @@ use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_s
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::machine::{HERE, Machine, THERE, UDP};
-use super::{Ask, KEY, MTU, Make, PORTS, Peer, Refused, STREAMS, PeerOutput, PeerEvent};
+use super::{Ask, KEY, MTU, Make, PORTS, Peer, PeerEvent, PeerOutput, Refused, STREAMS};
 use crate::letter::Arrived;
 
 /// How long a command may take to be answered.
@@ -192,7 +192,9 @@ impl Foreign {
         let said = match heard {
             ForeignInput::Packet(packet) => PeerOutput::Packet(packet),
             ForeignInput::Line(run, _) if run != self.runs => return,
-            ForeignInput::Line(_, line) => PeerOutput::PeerEvent(parse(&line).unwrap_or(PeerEvent::Error(line))),
+            ForeignInput::Line(_, line) => {
+                PeerOutput::PeerEvent(parse(&line).unwrap_or(PeerEvent::Error(line)))
+            }
         };
         self.waiting.push_back(said);
     }
@@ -402,7 +404,10 @@ mod tests {
         assert_eq!(told("message 3 7 10 00000000000000ff unordered"), Some(PeerEvent::Arrived(arrived)));
         let reset = PeerEvent::StreamsReset { outgoing: true, outcome: Outcome::Denied, streams: vec![3, 5] };
         assert_eq!(told("streams-reset outgoing denied 3 5"), Some(reset));
-        assert_eq!(told("lost by-user enough of this"), Some(PeerEvent::Aborted("enough of this".to_owned())));
+        assert_eq!(
+            told("lost by-user enough of this"),
+            Some(PeerEvent::Aborted("enough of this".to_owned()))
+        );
         assert_eq!(told("lost error 13"), Some(PeerEvent::Lost("error 13".to_owned())));
         for wrong in ["", "up 16", "message 3 7 10 xyz ordered", "streams-reset outgoing perhaps", "hello"] {
             assert_eq!(told(wrong), None, "{wrong}");

@@ -9,17 +9,17 @@ mod streams;
 
 use anabranch_proto::Extensions;
 
-use crate::bench::{Bench, Done, Role, Weather};
+use crate::bench::{Bench, Done, Weather};
 use crate::matrix::Stack;
-use crate::paths::{From, Over};
+use crate::paths::{From, Over, Sending, Trial};
 
 /// How it is tried.
 #[derive(Copy, Clone)]
 pub enum Run {
     /// Beside our endpoint, with nothing but the small network between.
     Bench(fn(&mut Bench) -> Done),
-    /// On two hosts with two links, of which the first is cut while one sends; over this.
-    Paths(From, Over),
+    /// On two hosts with two links.
+    Paths(Trial),
 }
 
 /// One thing that is tried.
@@ -40,13 +40,12 @@ pub struct Row {
     pub not_offered: &'static [Stack],
     /// A stack that breaks its RFC here, so that the row cannot pass, and where.
     pub wrong: Option<(Stack, &'static str)>,
-    /// A stack and role with which the row does not pass, and nobody knows yet why: what is seen.
-    pub open: Option<(Stack, Role, &'static str)>,
     /// What is to be known of a stack although the row passes.
     pub note: Option<(Stack, &'static str)>,
 }
 
 const NOT_DCSCTP: &[Stack] = &[Stack::Dcsctp];
+const ONLY_USRSCTP_HAS_CMT: &[Stack] = &[Stack::Linux, Stack::Dcsctp];
 const NO_ZERO_CHECKSUM: &[Stack] = &[Stack::Usrsctp, Stack::Linux];
 
 impl Row {
@@ -66,7 +65,6 @@ impl Row {
             lose_first: &[],
             not_offered: &[],
             wrong: None,
-            open: None,
             note: None,
         }
     }
@@ -113,6 +111,7 @@ const NONE: Extensions = Extensions {
     addresses: false,
     interleaving: false,
     zero_checksum: false,
+    timestamps: false,
     ecn: false,
     nr_sack: false,
 };
@@ -242,22 +241,50 @@ pub const ROWS: &[Row] = &[
     Row::by(
         "paths-us",
         "we send 4 MB to two addresses, from two; the first path is cut on the way: all arrives by the second",
-        Run::Paths(From::Us, Over::Udp),
+        Run::Paths(Trial::new(From::Us, Over::Udp)),
     )
     .but_for(NOT_DCSCTP),
-    Row::by("paths-peer", "the peer does", Run::Paths(From::Peer, Over::Udp)).but_for(NOT_DCSCTP),
+    Row::by("paths-peer", "the peer does", Run::Paths(Trial::new(From::Peer, Over::Udp))).but_for(NOT_DCSCTP),
     Row::by(
         "paths-raw-us",
         "the same directly on IP, where a peer may answer from any of its addresses: we send",
-        Run::Paths(From::Us, Over::Raw),
+        Run::Paths(Trial::new(From::Us, Over::Raw)),
     )
     .but_for(NOT_DCSCTP),
-    Row {
-        open: Some((
-            Stack::Usrsctp,
-            Role::Client,
-            "it takes the messages, answers heartbeats, and sends no DATA at all; the cause is not found yet",
-        )),
-        ..Row::by("paths-raw-peer", "the peer does", Run::Paths(From::Peer, Over::Raw)).but_for(NOT_DCSCTP)
-    },
+    Row::by("paths-raw-peer", "the peer does", Run::Paths(Trial::new(From::Peer, Over::Raw))).but_for(NOT_DCSCTP),
+    Row::by(
+        "paths-second-us",
+        "the association begins on the second link, which is cut: we send",
+        Run::Paths(Trial { link: 1, ..Trial::new(From::Us, Over::Udp) }),
+    )
+    .but_for(NOT_DCSCTP),
+    Row::by(
+        "paths-second-peer",
+        "the peer does",
+        Run::Paths(Trial { link: 1, ..Trial::new(From::Peer, Over::Udp) }),
+    )
+    .but_for(NOT_DCSCTP),
+    Row::by(
+        "paths-failing-us",
+        "the first path is cut while we send: at its first timeout it is potentially failed, and all arrives by the second",
+        Run::Paths(Trial { sending: Sending::PotentiallyFailed, ..Trial::new(From::Us, Over::Udp) }),
+    )
+    .but_for(NOT_DCSCTP),
+    Row::by(
+        "cmt-us",
+        "we send 4 MB by two paths at once (CMT) to a peer that was told nothing of it; each carries a quarter at least",
+        Run::Paths(Trial::cmt(From::Us, Over::Udp)),
+    )
+    .but_for(NOT_DCSCTP),
+    Row::by("cmt-raw-us", "the same directly on IP", Run::Paths(Trial::cmt(From::Us, Over::Raw))).but_for(NOT_DCSCTP),
+    Row::by(
+        "cmt-cut-us",
+        "we send by two paths at once, of which the first is cut on the way: all arrives",
+        Run::Paths(Trial { cut: true, ..Trial::cmt(From::Us, Over::Udp) }),
+    )
+    .but_for(NOT_DCSCTP),
+    Row::by("cmt-peer", "the peer sends by two paths at once, by its own CMT", Run::Paths(Trial::cmt(From::Peer, Over::Udp)))
+        .but_for(ONLY_USRSCTP_HAS_CMT),
+    Row::by("cmt-raw-peer", "the same directly on IP", Run::Paths(Trial::cmt(From::Peer, Over::Raw)))
+        .but_for(ONLY_USRSCTP_HAS_CMT),
 ];

@@ -4,7 +4,7 @@ use anabranch_proto::{Duration, Event, Reliability};
 
 use super::messages::{exchange, letters};
 use crate::bench::{Bench, Done, ensure};
-use crate::peer::{Ask, STREAMS, PeerEvent};
+use crate::peer::{Ask, PeerEvent, STREAMS};
 
 pub fn handshake(bench: &mut Bench) -> Done {
     bench.up()?;

@@ -4,7 +4,7 @@ use anabranch_proto::{ChangeError, Direction, Duration, Event, LostReason, Outco
 
 use crate::bench::{Bench, Done, Stop, ensure};
 use crate::letter::Letter;
-use crate::peer::{Ask, STREAMS, PeerEvent};
+use crate::peer::{Ask, PeerEvent, STREAMS};
 
 /// Reset; the third is not.
 const RESET: [u16; 2] = [3, 5];

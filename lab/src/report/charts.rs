@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::record::{FlowRecord, PathRecord, Recorder};
 
 /// One color a path: Okabe and Ito's palette, which color-blind readers can tell apart.
-const COLORS: [&str; 6] = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"];
+pub(super) const COLORS: [&str; 6] = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00"];
 const DROPPED: &str = "#d00000";
 const NEUTRAL: &str = "#888888";
 /// Up to so many points a trace is drawn as SVG, which every browser has; beyond, WebGL is faster.
@@ -258,6 +258,6 @@ fn column(kind: &str, bytes: Vec<u8>) -> Value {
 }
 
 /// plotly.js takes some tags in texts; a name has none.
-fn text(name: &str) -> String {
+pub(super) fn text(name: &str) -> String {
     name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -29,7 +29,27 @@ pub fn page(
 ) -> Result<String, serde_json::Error> {
     let results = serde_json::to_value(result)?;
     let title = described.title.clone().unwrap_or_else(|| result.scenario.clone());
-    let markup = html! {
+    let body = html! {
+        (heading(described, result, &title))
+        (flows(result))
+        p.keys { "Drag to zoom, double-click to see the whole run. With the charts focused: ← and → move, + and − zoom, 0 shows the whole run, Enter lists the packets in the middle." }
+        div id="charts" tabindex="0" role="figure" aria-label="Charts of the run over time" {}
+        section aria-live="polite" {
+            h2 { "Packets at the cursor" }
+            p id="moment" { "Click into a chart to list the chunks that were sent or dropped around that time." }
+            div.scroll { table id="packets" {} }
+        }
+        details {
+            summary { "All results, as the option --json prints them" }
+            pre { (serde_json::to_string_pretty(&results)?) }
+        }
+    };
+    Ok(shell(&title, &body, &data(&figure(recorder, result.ended)), SCRIPT).into_string())
+}
+
+/// The page around a body: its data, the charting library, and the script that draws the one with the other.
+pub(super) fn shell(title: &str, body: &Markup, figure: &PreEscaped<String>, script: &str) -> Markup {
+    html! {
         (DOCTYPE)
         html lang="en" {
             head {
@@ -41,28 +61,13 @@ pub fn page(
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                main {
-                    (heading(described, result, &title))
-                    (flows(result))
-                    p.keys { "Drag to zoom, double-click to see the whole run. With the charts focused: ← and → move, + and − zoom, 0 shows the whole run, Enter lists the packets in the middle." }
-                    div id="charts" tabindex="0" role="figure" aria-label="Charts of the run over time" {}
-                    section aria-live="polite" {
-                        h2 { "Packets at the cursor" }
-                        p id="moment" { "Click into a chart to list the chunks that were sent or dropped around that time." }
-                        div.scroll { table id="packets" {} }
-                    }
-                    details {
-                        summary { "All results, as the option --json prints them" }
-                        pre { (serde_json::to_string_pretty(&results)?) }
-                    }
-                }
-                script type="application/json" id="figure" { (data(&figure(recorder, result.ended))) }
+                main { (body) }
+                script type="application/json" id="figure" { (figure) }
                 (PreEscaped(library()))
-                script { (PreEscaped(SCRIPT)) }
+                script { (PreEscaped(script)) }
             }
         }
-    };
-    Ok(markup.into_string())
+    }
 }
 
 fn heading(described: &Described, result: &RunResult, title: &str) -> Markup {
@@ -102,7 +107,7 @@ fn row(flow: &FlowResult) -> Markup {
 }
 
 /// JSON inside a script element: `<` would let a name end the element.
-fn data(value: &Value) -> PreEscaped<String> {
+pub(super) fn data(value: &Value) -> PreEscaped<String> {
     PreEscaped(value.to_string().replace('<', "\\u003c"))
 }
 

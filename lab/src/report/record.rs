@@ -160,7 +160,11 @@ impl FlowRecord {
                 self.acked.push(at, number);
             }
             Detail::Blocked(by) => self.blocked(at, *by),
-            Detail::Acked { .. } | Detail::Marked { .. } | Detail::Timeout | Detail::Received { .. } => {}
+            Detail::Acked { .. }
+            | Detail::Marked { .. }
+            | Detail::Timeout
+            | Detail::Received { .. }
+            | Detail::State(_) => {}
         }
     }
 

@@ -41,6 +41,13 @@ pub struct Executed {
 }
 
 impl Executed {
+    /// The runs of a cell that count and have this measure: the number of each, and its value.
+    pub fn values(&self, cell: usize, measure: usize) -> Vec<(u64, f64)> {
+        let runs = self.cells[cell].counted().enumerate();
+        let values = runs.map(|(n, values)| (n as u64, values[measure]));
+        values.filter(|(_, value)| !value.is_nan()).collect()
+    }
+
     /// How many of the runs that count have failed.
     pub fn failed(&self) -> usize {
         self.cells.iter().map(|cell| cell.failed().count()).sum()

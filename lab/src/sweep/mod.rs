@@ -203,6 +203,20 @@ impl Sweep {
         own.unwrap_or(Scenario::default().seed).wrapping_add(n)
     }
 
+    /// The file of its scenario.
+    pub fn scenario_file(&self) -> &str {
+        self.scenario.file()
+    }
+
+    /// The command that repeats the run of this cell with this seed.
+    pub fn command(&self, cell: usize, seed: u64) -> String {
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+        let set =
+            self.vary.iter().zip(self.varied(cell)).map(|(axis, value)| format!("{}={value}", axis.key));
+        let set: String = set.map(|edit| format!(" --set {}", quoted(&edit))).collect();
+        format!("anabranch run {} --seed {seed}{set}", quoted(self.scenario_file()))
+    }
+
     /// The scenario of cell number `number`.
     fn cell(&self, number: usize) -> Result<Cell, ScenarioError> {
         let mut document = self.scenario.clone();

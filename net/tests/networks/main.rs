@@ -139,6 +139,32 @@ fn large_packets_that_vanish() {
     assert!(limits.iter().all(|limit| (1272 - 40..=1300 - 40).contains(limit)), "{limits:?}");
 }
 
+/// Jumbo frames, and ends with unequal MTUs: a chunk may be larger than the other end's packets, and nearly as large as its
+/// receive buffer. Whatever the sizes, and however slowly the user reads, everything arrives.
+#[test]
+fn jumbo_frames_and_unequal_mtus() {
+    for (mtu, mtu_discovery) in
+        [([9000, 9000], false), ([9000, 1500], false), ([1500, 9000], false), ([9000, 1500], true)]
+    {
+        for receive_buffer in [6000, 12_000, 1 << 20] {
+            let Some(network) = Network::new("jumbo_frames_and_unequal_mtus") else { return };
+            for (host, link) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+                network.on(host, &format!("ip link set {} mtu 9000", network.interface(host, link)));
+            }
+            let (bytes, reader_rests) = (500_000, ms(1));
+            let plan = Plan { bytes, mtu, mtu_discovery, receive_buffer, reader_rests, ..Plan::default() };
+            let course = transfer(&network, &plan);
+            println!("{mtu:?}, search: {mtu_discovery}, buffer {receive_buffer}: {:.3} s", course.seconds());
+            // A chunk of a jumbo frame is larger than a packet of 1,500 bytes. The search begins with smaller ones.
+            assert!(
+                mtu_discovery || (course.last_pmdcs(0) > 1500) == (mtu[0] > 1500),
+                "{}",
+                course.last_pmdcs(0)
+            );
+        }
+    }
+}
+
 /// Random cuts, by a seed that is printed: nothing is lost, nothing doubled, all arrives by what is left. Ten; or
 /// as many as ANABRANCH_CUTS says.
 #[test]

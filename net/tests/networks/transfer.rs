@@ -26,6 +26,12 @@ pub struct Plan {
     pub rto_min: Duration,
     pub pf_max_retrans: Option<u32>,
     pub mtu_discovery: bool,
+    /// The largest packet of each end, in bytes.
+    pub mtu: [u32; 2],
+    /// The receive buffer of both ends, in bytes.
+    pub receive_buffer: u32,
+    /// How long the receiver waits before it reads the next message.
+    pub reader_rests: Duration,
     /// SCTP directly on IP, instead of in UDP.
     pub raw: bool,
     pub steps: Vec<Step>,
@@ -48,6 +54,9 @@ impl Default for Plan {
             rto_min: Duration::from_millis(200),
             pf_max_retrans: None,
             mtu_discovery: false,
+            mtu: [1500; 2],
+            receive_buffer: Config::default().receive_buffer,
+            reader_rests: Duration::ZERO,
             raw: false,
             steps: Vec::new(),
         }
@@ -139,6 +148,7 @@ fn options(plan: &Plan, host: usize, port: u16) -> Options {
     let config = Config {
         port,
         mtu_discovery: plan.mtu_discovery,
+        receive_buffer: plan.receive_buffer,
         rehome: true,
         parameters: Parameters {
             rto_initial: plan.rto_min.max(Duration::from_millis(100)),
@@ -148,6 +158,7 @@ fn options(plan: &Plan, host: usize, port: u16) -> Options {
             pf_max_retrans: plan.pf_max_retrans,
             heartbeat_interval: Some(Duration::from_millis(500)),
             sack_delay: Duration::from_millis(20),
+            mtu: plan.mtu[host],
             ..Parameters::default()
         },
         ..Config::default()
@@ -171,10 +182,18 @@ async fn receive(plan: &Plan, count: u64, ready: mpsc::Sender<()>) {
     let endpoint = Endpoint::bind(options(plan, 1, PORT)).expect("sockets");
     ready.send(()).expect("the sender waits");
     let association = endpoint.accept().await;
-    let mut arrived = 0;
+    let (mut arrived, mut parts) = (0, Vec::new());
     while let Some(delivery) = association.recv().await.expect("it lives") {
-        assert!(delivery.complete && delivery.into_bytes() == content(arrived), "message {arrived}");
-        arrived += 1;
+        let complete = delivery.complete;
+        parts.extend_from_slice(&delivery.into_bytes());
+        if complete {
+            assert!(parts == content(arrived), "message {arrived}");
+            parts.clear();
+            arrived += 1;
+            if !plan.reader_rests.is_zero() {
+                tokio::time::sleep(plan.reader_rests).await;
+            }
+        }
     }
     assert_eq!(arrived, count);
     endpoint.close().await;

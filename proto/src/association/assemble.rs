@@ -173,6 +173,7 @@ impl Association {
             return self.next_heartbeat(now);
         }
         self.heartbeats.1 += 1;
+        view.heartbeats += 1;
         path.health.used = now;
         path.timers.heartbeat = Time::NEVER;
         path.timers.answer = now + view.rto;

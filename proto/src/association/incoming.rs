@@ -21,6 +21,7 @@ impl Association {
         if self.extended.is_some() {
             self.sift(packet, PacketOrigin { path, local, source });
             self.look_for_mark(packet);
+            self.look_for_stamp(packet);
         }
         let alone = packet.chunks.len() == 1;
         for chunk in packet.chunks.drain(skip..) {
@@ -38,7 +39,8 @@ impl Association {
             }
         }
         if self.state != State::Closed {
-            self.receiver.packet_done(&arrival, path, now, &self.config);
+            let answered = if arrival.any() { self.sack_path(path, now) } else { path };
+            self.receiver.packet_done(&arrival, answered, now, &self.config);
             self.repeat_shutdown(&arrival);
             if self.extended.is_some() {
                 self.answer_if_idle(path);

@@ -4,6 +4,7 @@
 //! paths, `local.rs` chooses their local addresses, `setup.rs` brings it up. Nothing is queued that could be built when polled.
 
 mod assemble;
+mod detour;
 mod incoming;
 mod local;
 mod setup;
@@ -28,6 +29,7 @@ use crate::wire::{Address, Cause, Chunk, Packet};
 use crate::{AssociationId, Config, Delivery, Duration, Time, Tsn};
 
 use bytes::Bytes;
+use detour::Detour;
 pub(crate) use local::next_local;
 pub(crate) use setup::{AssociationParts, first_tsn, new_tag};
 
@@ -49,6 +51,8 @@ pub(crate) struct Association {
     pub(crate) paths: Paths,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
+    /// Where SACKs go meanwhile.
+    detour: Option<Detour>,
     /// Control chunks to be sent once.
     pub(crate) control: VecDeque<(PathId, Chunk, Purpose)>,
     /// The control chunk that is sent until it is answered.
@@ -150,7 +154,7 @@ impl Association {
         if let Some((mut packet, reason)) = self.next_packet(now) {
             self.statistics.packets += 1;
             if self.extended.is_some() {
-                self.finish_packet(&mut packet);
+                self.finish_packet(&mut packet, now);
             }
             return Some(Output::Transmit(packet, reason));
         }

@@ -8,7 +8,7 @@ use rand_core::Rng;
 
 use super::local::{local_for, same_family};
 use super::{Association, AwaitedReply, Resend};
-use crate::extension::{Agreement, Authentication, Extended};
+use crate::extension::{Agreement, Authentication, Extended, Timestamps};
 use crate::handshake::Peer;
 use crate::handshake::cookie::Cookie;
 use crate::notes::Notes;
@@ -19,7 +19,7 @@ use crate::receive::Receiver;
 use crate::rules::Confirmation;
 use crate::send::Sender;
 use crate::shutdown::State;
-use crate::wire::chunk::{Abort, Bare, CHUNK_HEADER, Init, OperationError, padded};
+use crate::wire::chunk::{Abort, Bare, CHUNK_HEADER, Init, OperationError, Timestamp, padded};
 use crate::wire::{Address, Cause, Chunk};
 use crate::{AssociationId, Config, Duration, Pairs, Policies, Time, Tsn};
 
@@ -52,6 +52,7 @@ impl Association {
             paths: Paths::new(config),
             sender: Sender::new(tsn, config, policies, &mut chance)?,
             receiver: Receiver::new(Tsn(0), config),
+            detour: None,
             control: Default::default(),
             resend: None,
             heartbeats: (Time::ZERO, 0),
@@ -281,8 +282,7 @@ impl Association {
     fn establish(&mut self, path: PathId, event: Event, now: Time) {
         self.resend = None;
         self.state = State::Established;
-        let overhead = self.authentication().map_or(0, Authentication::overhead);
-        self.paths.set_overhead(overhead);
+        self.reserve_for_extensions();
         self.errors = 0;
         if self.paths.view(path).state == PathState::Unconfirmed {
             self.paths.view_mut(path).state = PathState::Active;
@@ -304,6 +304,20 @@ impl Association {
         self.events.push_back(event);
         if std::mem::take(&mut self.leaving) {
             self.shutdown();
+        }
+    }
+
+    /// Packets with data have room for what extensions put into them.
+    fn reserve_for_extensions(&mut self) {
+        let overhead = self.authentication().map_or(0, Authentication::overhead);
+        let stamped = self.agreed().timestamps;
+        let stamps = if stamped { Timestamp::SIZE as u32 } else { 0 };
+        self.paths.set_overhead(overhead + stamps);
+        self.paths.set_stamps(stamps, &self.config, &self.window);
+        if let Some(kept) = self.extended.as_mut().and_then(|extended| extended.timestamps.as_mut()) {
+            let mut own = self.chance.clone();
+            own.set_stream(u64::from(self.local_tag) << 32);
+            *kept = Timestamps::new(own.next_u32());
         }
     }
 

@@ -280,6 +280,8 @@ impl Association {
         let (view, path) = self.paths.both(id);
         view.measure(now.since(asked.at), limits);
         view.errors = 0;
+        self.detour.take_if(|detour| detour.from == id);
+        view.heartbeats_answered += 1;
         path.timers.answer = Time::NEVER;
         if self.state.heartbeats() {
             path.schedule_heartbeat(view, &self.config, &mut self.chance);

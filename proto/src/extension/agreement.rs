@@ -13,6 +13,7 @@ const I_DATA: u8 = 0x40;
 const ASCONF_ACK: u8 = 0x80;
 const RE_CONFIG: u8 = 0x82;
 const PAD: u8 = 0x84;
+const TIMESTAMP: u8 = 0x90;
 const FORWARD_TSN: u8 = 0xc0;
 const ASCONF: u8 = 0xc1;
 const I_FORWARD_TSN: u8 = 0xc2;
@@ -84,6 +85,9 @@ pub(crate) fn offer(config: &Config, random: &[u8; RANDOM]) -> Vec<Param> {
     }
     if on.reconfiguration {
         types.push(RE_CONFIG);
+    }
+    if on.timestamps {
+        types.push(TIMESTAMP);
     }
     if on.nr_sack {
         types.push(NR_SACK);
@@ -188,12 +192,13 @@ impl Offer {
             zero_checksum: self.zero_checksum,
             ecn: self.ecn,
             nr_sack: has(NR_SACK),
+            timestamps: has(TIMESTAMP),
         }
     }
 }
 
 impl Extensions {
-    fn list(self) -> [bool; 8] {
+    fn list(self) -> [bool; 9] {
         [
             self.partial_reliability,
             self.reconfiguration,
@@ -203,10 +208,11 @@ impl Extensions {
             self.zero_checksum,
             self.ecn,
             self.nr_sack,
+            self.timestamps,
         ]
     }
 
-    fn of_list(list: [bool; 8]) -> Self {
+    fn of_list(list: [bool; 9]) -> Self {
         let [
             partial_reliability,
             reconfiguration,
@@ -216,6 +222,7 @@ impl Extensions {
             zero_checksum,
             ecn,
             nr_sack,
+            timestamps,
         ] = list;
         Extensions {
             partial_reliability,
@@ -226,6 +233,7 @@ impl Extensions {
             zero_checksum,
             ecn,
             nr_sack,
+            timestamps,
         }
     }
 }
@@ -246,7 +254,7 @@ impl Agreement {
             return;
         }
         let list = self.extensions.list();
-        out.put_u8(list.iter().enumerate().map(|(bit, on)| u8::from(*on) << bit).sum());
+        out.put_u16(list.iter().enumerate().map(|(bit, on)| u16::from(*on) << bit).sum());
         if !self.extensions.authentication {
             return;
         }
@@ -265,7 +273,7 @@ impl Agreement {
 
     /// Reads it out of a cookie.
     pub(crate) fn take(b: &mut &[u8]) -> Option<Agreement> {
-        let bits = b.try_get_u8().ok()?;
+        let bits = b.try_get_u16().ok()?;
         let extensions = Extensions::of_list(std::array::from_fn(|bit| bits >> bit & 1 != 0));
         if !extensions.authentication {
             return Some(Agreement { extensions, ..Agreement::default() });

@@ -8,6 +8,7 @@ use sha2::Sha256;
 
 use super::PacketOrigin;
 use super::agreement::{Agreement, Keying, SHA_1, SHA_256, own_keying};
+use crate::Time;
 use crate::association::Association;
 use crate::wire::chunk::{AUTH_HEADER, Auth, Covered};
 use crate::wire::{Cause, Chunk, Packet};
@@ -216,8 +217,9 @@ impl Association {
     }
 
     /// The last thing before a packet leaves.
-    pub(crate) fn finish_packet(&mut self, packet: &mut Packet) {
+    pub(crate) fn finish_packet(&mut self, packet: &mut Packet, now: Time) {
         self.mark_packet(packet);
+        self.stamp_packet(packet, now);
         if let Some(authentication) = self.authentication() {
             authentication.seal(packet);
         }

@@ -10,6 +10,7 @@ mod ecn;
 mod interleaving;
 mod partial;
 mod streams;
+mod timestamps;
 
 pub(crate) use addresses::AddressChanges;
 pub(crate) use agreement::{Agreement, Offer, offer};
@@ -18,6 +19,7 @@ pub(crate) use ecn::Congestion;
 pub(crate) use interleaving::Interleaving;
 pub(crate) use partial::LimitedMessages;
 pub(crate) use streams::Reconfiguration;
+pub(crate) use timestamps::{Timestamps, clock};
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
@@ -47,6 +49,8 @@ pub struct Extensions {
     pub ecn: bool,
     /// Acknowledgements say what is not taken back, which the sender then forgets (NR-SACK).
     pub nr_sack: bool,
+    /// Packets say when they left, and SACKs which packet they answer (our own, docs/extensions.md).
+    pub timestamps: bool,
 }
 
 impl Extensions {
@@ -66,6 +70,7 @@ impl Extensions {
             zero_checksum: self.zero_checksum && other.zero_checksum,
             ecn: self.ecn && other.ecn,
             nr_sack: self.nr_sack && other.nr_sack,
+            timestamps: self.timestamps && other.timestamps,
         }
     }
 }
@@ -79,6 +84,7 @@ pub(crate) struct Extended {
     pub(crate) authentication: Option<Authentication>,
     pub(crate) addresses: Option<AddressChanges>,
     pub(crate) congestion: Option<Congestion>,
+    pub(crate) timestamps: Option<Timestamps>,
 }
 
 /// Where a packet came from, and by which path.
@@ -105,6 +111,7 @@ impl Extended {
                 authentication: None,
                 addresses: None,
                 congestion: None,
+                timestamps: None,
             })
         })
     }
@@ -117,7 +124,9 @@ impl Extended {
             let authentication = Authentication::new(config, agreement);
             let addresses = agreed.addresses.then(|| AddressChanges::new(local, peer));
             let congestion = agreed.ecn.then(Congestion::default);
-            Box::new(Extended { agreed, random, streams, authentication, addresses, congestion })
+            // The clock's offset is drawn when the association is up.
+            let timestamps = agreed.timestamps.then(|| Timestamps::new(0));
+            Box::new(Extended { agreed, random, streams, authentication, addresses, congestion, timestamps })
         })
     }
 }
@@ -191,6 +200,7 @@ impl Association {
             }
             // Looked at before all others.
             Chunk::Auth(_) if agreed.authentication => true,
+            Chunk::Timestamp(_) if agreed.timestamps => true,
             //= rfc4820#section-3
             Chunk::Pad(_) => true,
             other => self.unknown(&other, came.path),

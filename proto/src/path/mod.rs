@@ -16,6 +16,7 @@ use crate::control::rtt::{RtoLimits, RttEstimate};
 use crate::policy::Congestion;
 use crate::wire::Address;
 use crate::{Duration, Time, Tsn};
+use smallvec::SmallVec;
 
 /// A path of an association. Never used again within it, also after the path is gone.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -95,6 +96,47 @@ pub struct PathView {
     /// How long this path has kept a buffer full: new data waited for the peer's window or a full send buffer while
     /// the lowest TSN not acknowledged was last sent here.
     pub blocks: Duration,
+    /// Times that T3-rtx expired here.
+    pub timeouts: u64,
+    /// Heartbeats sent here, probes of the MTU not among them.
+    pub heartbeats: u64,
+    /// Those of them that were answered.
+    pub heartbeats_answered: u64,
+    /// What `rto` was on average.
+    pub rto_average: RtoAverage,
+}
+
+/// The retransmission timeout of a path, averaged over time.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct RtoAverage {
+    since: Time,
+    /// Up to when it is summed up, and what it has been since.
+    until: Time,
+    rto: Duration,
+    /// Square nanoseconds.
+    sum: u128,
+}
+
+impl RtoAverage {
+    pub(crate) fn new(now: Time, rto: Duration) -> Self {
+        RtoAverage { since: now, until: now, rto, sum: 0 }
+    }
+
+    fn summed(&self, now: Time) -> u128 {
+        self.sum + now.since(self.until).as_nanos() * self.rto.as_nanos()
+    }
+
+    /// It is this from now on.
+    fn set(&mut self, now: Time, rto: Duration) {
+        (self.sum, self.until, self.rto) = (self.summed(now), now, rto);
+    }
+
+    /// The mean from the beginning of the path up to now; what it is, if that is no time.
+    pub fn mean(&self, now: Time) -> Duration {
+        let time = now.since(self.since).as_nanos();
+        let mean = self.summed(now).checked_div(time);
+        mean.map_or(self.rto, |mean| Duration::from_nanos(u64::try_from(mean).unwrap_or(u64::MAX)))
+    }
 }
 
 impl PathView {
@@ -124,6 +166,8 @@ pub(crate) struct Path {
     pub(crate) health: Health,
     /// The chunk whose round trip is being timed, and since when. Never a retransmitted one (Karn).
     pub(crate) timed: Option<(Tsn, Time)>,
+    /// Chunks whose round trips are being timed beside it, in order, at most [`ALSO_TIMED`] (rule `rtt_on_cut`).
+    pub(crate) also_timed: SmallVec<[(Tsn, Time); 1]>,
     /// The lowest chunk not acknowledged that was last sent here.
     pub(crate) earliest: Option<Tsn>,
     /// Bytes of chunks last sent here that the Cumulative TSN Ack has not passed and that are not given up.
@@ -142,6 +186,28 @@ pub(crate) struct Path {
     pub(crate) tally: SackResult,
     /// The path's own points: see the mechanism `cuc`.
     pub(crate) points: Points,
+}
+
+/// Chunks of a path that are timed beside the one that was begun last.
+const ALSO_TIMED: usize = 16;
+
+impl Path {
+    /// The next new chunk is timed too, beside what is being timed.
+    pub(crate) fn time_another(&mut self) {
+        if self.also_timed.len() == ALSO_TIMED {
+            self.also_timed.remove(0);
+        }
+        self.also_timed.extend(self.timed.take());
+    }
+}
+
+/// How round-trip times are measured by data.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum RttSamples {
+    /// By one chunk at a time of each path, never one sent again.
+    OneAtATime,
+    /// By every chunk whose last transmission the packet that is being taken in echoes: its time by our clock.
+    Echoed(Option<u32>),
 }
 
 /// What one SACK says about one path.
@@ -169,6 +235,8 @@ pub(crate) struct SackResult {
     pub(crate) highest_gap: Option<Tsn>,
     /// The round-trip time measured.
     pub(crate) rtt: Option<Duration>,
+    /// Whether others were measured beside it, and taken already.
+    pub(crate) also_timed: bool,
     /// Whether a chunk was acknowledged that no other path has carried: it says for certain that this one works.
     pub(crate) certain: bool,
     /// The lowest chunk that it marked.

@@ -1,7 +1,10 @@
 //! The paths of an association: their facts in one slice, what else they keep in another.
 
 use super::start::start;
-use super::{Mtu, Path, PathId, PathParameters, PathState, PathView, Points, SackResult, Timers};
+use super::{
+    Mtu, Path, PathId, PathParameters, PathState, PathView, Points, RtoAverage, RttSamples, SackResult,
+    Timers,
+};
 use crate::control::rtt::RtoLimits;
 use crate::mechanisms::{DecayTie, Mechanisms, T3Flight, TakenBack};
 use crate::output::NoteKind;
@@ -14,6 +17,7 @@ use crate::{Config, Time, Tsn};
 use super::health::{Health, SentHeartbeat};
 use crate::notes::Notes;
 use rand_chacha::ChaCha8Rng;
+use smallvec::SmallVec;
 
 /// Bytes of the SCTP common header.
 const COMMON_HEADER: u32 = 12;
@@ -38,6 +42,10 @@ pub(crate) struct Paths {
     asking: bool,
     /// When T3-rtx of any path expired last.
     pub(crate) t3_expired: Time,
+    /// How data measures round-trip times.
+    pub(crate) samples: RttSamples,
+    /// Bytes that timestamps take in packets with data.
+    stamps: u32,
 }
 
 impl Paths {
@@ -55,6 +63,8 @@ impl Paths {
             full: Vec::new(),
             asking: false,
             t3_expired: Time::NEVER,
+            samples: RttSamples::OneAtATime,
+            stamps: 0,
         }
     }
 
@@ -167,7 +177,7 @@ impl Paths {
         let mtu = Mtu::new(config);
         let pmdcs = pmdcs(mtu.size(), config.ip_header, remote) - self.overhead;
         self.smallest_pmdcs = self.smallest_pmdcs.min(pmdcs);
-        let congestion = window(start(config, remote));
+        let congestion = window(start(config, remote, self.stamps));
         let view = PathView {
             id,
             local,
@@ -193,12 +203,17 @@ impl Paths {
             timeout_retransmissions: 0,
             reinjected: 0,
             blocks: crate::Duration::ZERO,
+            timeouts: 0,
+            heartbeats: 0,
+            heartbeats_answered: 0,
+            rto_average: RtoAverage::new(now, config.rto_initial),
         };
         let path = Path {
             congestion,
             timers: Timers::OFF,
             health: Health::new(now, chance),
             timed: None,
+            also_timed: SmallVec::new(),
             earliest: None,
             // What was acknowledged by gaps is still charged to a path that was removed and is one again.
             buffered: self.rest.get(id.index()).map_or(0, |gone| gone.buffered),
@@ -235,6 +250,7 @@ impl Paths {
         let (view, path) = self.both(id);
         view.primary = false;
         (path.timers, path.timed) = (Timers::OFF, None);
+        path.also_timed.clear();
         (path.health.wanted, path.health.elsewhere) = (false, None);
     }
 
@@ -262,6 +278,20 @@ impl Paths {
         }
         self.overhead = bytes;
         self.renew_smallest_pmdcs();
+    }
+
+    /// Timestamps take so many bytes in packets with data, none if they are not used. Windows begin anew, counted in what
+    /// is left: nothing has been sent yet.
+    pub(crate) fn set_stamps(&mut self, bytes: u32, config: &Config, window: &MakePath) {
+        self.samples = if bytes > 0 { RttSamples::Echoed(None) } else { RttSamples::OneAtATime };
+        if bytes == self.stamps {
+            return;
+        }
+        self.stamps = bytes;
+        for (view, path) in self.views.iter_mut().zip(&mut self.rest) {
+            path.congestion = window(start(config, view.remote, bytes));
+            (view.window, view.ssthresh) = (path.congestion.window(), path.congestion.ssthresh());
+        }
     }
 
     /// The smallest limit of all paths has to be found again.
@@ -474,7 +504,10 @@ impl Paths {
         });
     }
 
-    pub(crate) fn note_rto(&self, id: PathId, now: Time, notes: &mut Notes) {
+    /// RTO may have changed.
+    pub(crate) fn note_rto(&mut self, id: PathId, now: Time, notes: &mut Notes) {
+        let view = self.view_mut(id);
+        view.rto_average.set(now, view.rto);
         notes.add(now, || {
             let view = self.view(id);
             NoteKind::Rto { path: id, rto: view.rto, srtt: view.srtt }
@@ -488,12 +521,21 @@ impl Paths {
 
     /// A chunk is sent again: what its acknowledgement would measure is no round trip (Karn).
     //= rfc9260#section-6.3.1
-    pub(crate) fn sent_again(&mut self, tsn: Tsn) {
-        let below = self.rules.karn == Karn::ChunkOrBelow;
-        for path in &mut self.rest {
-            let ambiguous = |(timed, _): &(Tsn, Time)| *timed == tsn || (below && tsn.before(*timed));
+    pub(crate) fn sent_again(&mut self, tsn: Tsn, on: PathId, now: Time) {
+        let rule = self.rules.karn;
+        for (view, path) in self.views.iter().zip(&mut self.rest) {
+            path.also_timed.retain(|(timed, _)| *timed != tsn);
+            let here = view.id == on;
+            let ambiguous = |(timed, _): &(Tsn, Time)| match rule {
+                Karn::Chunk => *timed == tsn,
+                Karn::ChunkOrBelow => *timed == tsn || tsn.before(*timed),
+                Karn::Off => *timed == tsn && !here,
+            };
             if path.timed.as_ref().is_some_and(ambiguous) {
                 path.timed = None;
+            }
+            if rule == Karn::Off && here && path.timed.is_none() {
+                path.timed = Some((tsn, now));
             }
         }
     }

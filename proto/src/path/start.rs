@@ -6,11 +6,12 @@ use crate::policy::Start;
 use crate::rules::{InitialWindow, WindowUnit};
 use crate::wire::Address;
 
-/// Windows count in the unit that the search for the MTU aims at, not in that from which it begins.
-pub(super) fn start(config: &Config, remote: Address) -> Start {
+/// Windows count in the unit that the search for the MTU aims at, not in that from which it begins; timestamps take
+/// `stamps` bytes of it.
+pub(super) fn start(config: &Config, remote: Address, stamps: u32) -> Start {
     let unit = u64::from(match config.rules.window_unit {
         WindowUnit::Mtu => config.mtu,
-        WindowUnit::Pmdcs => pmdcs(config.mtu, config.ip_header, remote),
+        WindowUnit::Pmdcs => pmdcs(config.mtu, config.ip_header, remote) - stamps,
     });
     let window = initial_window(config, unit, remote.ip.is_ipv6());
     Start { unit, window, ssthresh: config.initial_ssthresh.unwrap_or(u64::MAX) }
@@ -36,7 +37,7 @@ mod tests {
     #[test]
     fn initial_windows_of_the_eras() {
         let remote = Address::ip(std::net::IpAddr::from([127, 0, 0, 1]));
-        let first = |rules| start(&Config { rules, ..Config::default() }, remote).window;
+        let first = |rules| start(&Config { rules, ..Config::default() }, remote, 0).window;
         assert_eq!(first(Rules::RFC2960), 3000);
         assert_eq!(first(Rules::RFC4960), 4380);
         assert_eq!(first(Rules::RFC9260), 4404);

@@ -233,6 +233,11 @@ impl Receiver {
         self.reach = if expected { 1 } else { REACH };
     }
 
+    /// Whether something has come twice since the last SACK.
+    pub(crate) fn has_duplicates(&self) -> bool {
+        !self.duplicates.is_empty()
+    }
+
     /// TSNs begin anew with this one, and all SSNs. Data that has come already with the next TSNs stays.
     //= rfc6525#section-5.2.4
     pub(crate) fn restart(&mut self, next: Tsn) {

@@ -21,7 +21,7 @@ use crate::notes::Notes;
 use crate::output::{Blocked, Limit, NoteKind, Statistics};
 use crate::path::{PathId, Paths};
 use crate::policy::{Ask, Choice, PolicyError, Route, Why};
-use crate::rules::NewData;
+use crate::rules::{NewData, ResendPath};
 use crate::send::outstanding::Outstanding;
 use crate::send::queue::SendQueue;
 use crate::wire::Chunk;
@@ -44,6 +44,9 @@ pub(crate) struct Sender {
     looks_further: bool,
     /// Whether a packet carries only marked chunks whose route names its path.
     agreed: bool,
+    /// Whether all packets of marked chunks that one event lets go take one path, and which that is in this event.
+    one_path: bool,
+    round: Option<PathId>,
     /// How many events have let data leave.
     events: u64,
     /// When a closed window is probed; [`Time::NEVER`] while it need not be.
@@ -121,6 +124,8 @@ impl Sender {
             recoveries: Recoveries::new(&config.rules, &config.mechanisms),
             looks_further: config.mechanisms.without_room == WithoutRoom::NextChunk,
             agreed: config.mechanisms.bundling == Bundling::SamePath,
+            one_path: config.rules.resend_path == ResendPath::EachEvent,
+            round: None,
             events: 0,
             probe_timer: Time::NEVER,
             probing: false,
@@ -183,6 +188,7 @@ impl Sender {
     /// Something other than a SACK happened that may let data go: each such event has its own Max.Burst.
     pub(crate) fn event(&mut self) {
         self.events += 1;
+        self.round = None;
         self.rights.event();
     }
 
@@ -260,7 +266,10 @@ impl Sender {
             return None;
         }
         let ask = self.ask_again(tsn, why, around.paths)?;
-        let choice = self.routes.of(why).choose(&ask, around.paths.views());
+        let choice = match self.round {
+            Some(path) => Choice::Send(path),
+            None => self.routes.of(why).choose(&ask, around.paths.views()),
+        };
         let Choice::Send(path) = unless_dormant(choice, around) else { return None };
         let granted = self.rights.granted().is_some() || self.rights.granted_on(path);
         let room = self.rights.may_retransmit() && around.paths.view(path).room > 0;
@@ -314,6 +323,7 @@ impl Sender {
             chunks.push(self.queue.chunk(data));
         }
         self.rights.retransmitted(path);
+        self.round = self.one_path.then_some(path);
     }
 
     /// Whether the route of this marked chunk names this path.
@@ -343,6 +353,12 @@ impl Sender {
                 Some(PacketPlan { path, why, limit, ask })
             }
             _ => {
+                if let Choice::Send(path) = choice
+                    && fits
+                    && around.paths.view(path).room > 0
+                {
+                    self.rights.kept_back();
+                }
                 self.blocked.found(if fits { in_the_way(choice, around.paths) } else { Blocked::PeerWindow });
                 None
             }

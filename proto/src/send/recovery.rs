@@ -21,6 +21,8 @@ struct Exit {
     point: Option<Tsn>,
     /// The highest that an exit point was.
     highest: Option<Tsn>,
+    /// The last exit point, also after it was reached.
+    last: Option<Tsn>,
 }
 
 impl Recoveries {
@@ -47,6 +49,11 @@ impl Recoveries {
     pub(super) fn recovers(&self, path: PathId) -> bool {
         let index = if self.by_path() { path.index() } else { 0 };
         self.of.get(index).is_some_and(|exit| exit.point.is_some())
+    }
+
+    /// Where the last one of the association ends, or ended.
+    pub(super) fn last_exit(&self) -> Option<Tsn> {
+        self.of[0].last
     }
 
     pub(super) fn any(&self) -> bool {
@@ -112,6 +119,7 @@ impl Recoveries {
             of.point = exit.filter(|_| !below);
             of.highest = of.point.or(of.highest);
         }
+        of.last = of.point.or(of.last);
         cut
     }
 }

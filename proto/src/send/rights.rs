@@ -46,6 +46,10 @@ struct BurstCount {
     counting: bool,
     /// Packets of the association, or of each path.
     packets: Vec<u32>,
+    /// Marked chunks have left in this event.
+    resent: bool,
+    /// The event was answered: the next one begins a count of its own. The packet of T3-rtx alone counts in the next, too.
+    ended: bool,
 }
 
 impl Rights {
@@ -67,6 +71,8 @@ impl Rights {
                 armed: false,
                 counting: false,
                 packets: vec![0],
+                resent: false,
+                ended: true,
             },
         }
     }
@@ -197,21 +203,28 @@ impl Rights {
             path.granted = false;
         }
         if matches!(self.burst.scope, Burst::WhenArmed | Burst::OnceArmed) {
+            self.burst.begin_round();
             self.burst.count(path);
             self.burst.disarm(self.burst.admits_marked());
         }
+    }
+
+    /// A new chunk that had room was kept back by Max.Burst, if it was.
+    pub(super) fn kept_back(&mut self) {
+        let full = self.open && !self.burst.packets.iter().any(|packets| self.burst.admits(*packets));
+        self.burst.disarm(!full);
     }
 
     /// A packet of new chunks has left on this path.
     pub(super) fn sent_new(&mut self, path: PathId) {
         self.granted = None;
         self.burst.count(path);
-        self.burst.disarm(self.burst.admits(self.burst.on(path)));
     }
 
     /// The answer is complete. A right to one packet outlasts it only while there are marked chunks; that to
     /// send at all does while nothing is in flight, because then no SACK will come to renew it.
     pub(super) fn settle(&mut self, marked: bool, nothing_in_flight: bool) {
+        self.burst.ended |= self.answering;
         self.answering &= !self.only_answers || nothing_in_flight;
         (self.resending, self.resuming) = (false, false);
         self.paths.iter_mut().for_each(|path| path.granted = false);
@@ -223,12 +236,23 @@ impl Rights {
 
 impl BurstCount {
     fn begin(&mut self) {
-        self.packets.fill(0);
+        if self.ended || self.scope != Burst::WhenArmed {
+            self.packets.fill(0);
+        }
+        (self.resent, self.ended) = (false, false);
         self.counting = match self.scope {
             Burst::Off => false,
             Burst::Always => true,
             Burst::WhenArmed | Burst::OnceArmed => self.armed,
         };
+    }
+
+    /// A round of retransmissions begins with its first packet. With `when-armed` its count goes on with new data.
+    fn begin_round(&mut self) {
+        if self.scope == Burst::WhenArmed && !self.resent {
+            self.packets.fill(0);
+        }
+        self.resent = true;
     }
 
     fn index(&self, path: PathId) -> usize {
@@ -240,6 +264,9 @@ impl BurstCount {
     }
 
     fn count(&mut self, path: PathId) {
+        if self.scope == Burst::WhenArmed && !self.counting {
+            return;
+        }
         let index = self.index(path);
         if self.packets.len() <= index {
             self.packets.resize(index + 1, 0);

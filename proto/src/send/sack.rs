@@ -6,7 +6,7 @@ use crate::output::NoteKind;
 use crate::path::{PathId, PathState, Paths, SackResult};
 use crate::policy::{Acked, Loss, Why};
 use crate::rules::{ErrorClearing, OnMarking, RttOnCut, T3Restart};
-use crate::send::outstanding::{Digest, GapReport, SackOutcome};
+use crate::send::outstanding::{Digest, GapReport, Reported, SackOutcome};
 use crate::wire::chunk::Sack;
 use crate::{Config, Time, Tsn};
 
@@ -28,6 +28,7 @@ impl Sender {
 
     fn heard(&mut self, sack: &Sack, says: GapReport, around: &mut SendContext<'_>) -> Answer {
         self.events += 1;
+        self.round = None;
         self.rights.sack();
         self.heard_since_probe = true;
         let mechanisms = &around.config.mechanisms;
@@ -90,6 +91,9 @@ impl Sender {
             if tally.cumulative + tally.gap == 0 {
                 continue;
             }
+            if tally.also_timed {
+                around.paths.note_rto(id, around.now, around.notes);
+            }
             if let Some(rtt) = tally.rtt {
                 let limits = around.paths.limits;
                 around.paths.view_mut(id).measure(rtt, limits);
@@ -121,10 +125,21 @@ impl Sender {
         }
     }
 
+    /// Whether there is no new data, or none that the peer's window takes.
+    fn sends_no_more(&self, around: &SendContext<'_>) -> bool {
+        let next = self.queue.peek(around.paths.smallest_pmdcs());
+        next.is_none_or(|(_, size)| u64::from(size) > self.peer_window(around.paths))
+    }
+
     /// Counts missing reports and marks; the lowest chunk marked.
     //= rfc9260#section-7.2.4
     fn mark_missing(&mut self, digest: &Digest, around: &mut SendContext<'_>) -> Option<Tsn> {
-        let (now, recovery) = (around.now, self.in_recovery());
+        let now = around.now;
+        let recovery = Reported {
+            under_way: self.in_recovery(),
+            exit: self.recoveries.last_exit(),
+            last_unit: self.sends_no_more(around).then(|| around.paths.smallest_pmdcs()),
+        };
         let mut lowest: Option<Tsn> = None;
         let notes = &mut *around.notes;
         let each = |tsn, count, marked| {
@@ -153,8 +168,10 @@ impl Sender {
         for &id in &entered {
             around.paths.cut(id, Loss::Missing, around.now, around.notes);
             self.tell_routes_lost(id, Loss::Missing);
-            if around.config.rules.rtt_on_cut == RttOnCut::Cancel {
-                around.paths.get_mut(id).timed = None;
+            match around.config.rules.rtt_on_cut {
+                RttOnCut::Keep => {}
+                RttOnCut::Cancel => around.paths.get_mut(id).timed = None,
+                RttOnCut::Another => around.paths.get_mut(id).time_another(),
             }
         }
         entered

@@ -32,6 +32,7 @@ impl Sender {
         let (view, path) = around.paths.both(id);
         view.back_off(limits);
         path.timed = None;
+        path.also_timed.clear();
         path.lone |= !probe;
         path.timers.t3 = Time::NEVER;
         // An RTO without an answer is a loss; it is not counted as an idle one besides.
@@ -53,6 +54,7 @@ impl Sender {
         }
         if !probe {
             around.statistics.timeouts += 1;
+            around.paths.view_mut(id).timeouts += 1;
             return TimedOut::Error;
         }
         self.heard_since_probe = false;

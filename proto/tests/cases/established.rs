@@ -106,7 +106,7 @@ fn never_sent() {
 //= rfc9260#section-3.2
 #[test]
 fn unknown_chunks() {
-    let known = |kind: u8| matches!(kind, 0..=15 | 64 | 128 | 130 | 132 | 192..=194);
+    let known = |kind: u8| matches!(kind, 0..=15 | 64 | 128 | 130 | 132 | 144 | 192..=194);
     for kind in (0..=255).filter(|kind| !known(*kind)) {
         let mut victim = established();
         let expected = if kind & 0x40 != 0 { "ERROR" } else { NOTHING };

@@ -39,6 +39,24 @@ fn missing_below() {
     }
 }
 
+/// `missing_below` by exit points: chunk 0 is fast-retransmitted with the exit point a+13, all else but 2 and 5 arrives, and
+/// the SACK that acknowledges 0, which is below the exit point, reports 2 and 5: their second report, whether the highest
+/// TSN that it newly acknowledges is above them or not.
+#[test]
+fn missing_below_an_exit_point() {
+    for (choice, of_five) in [("highest-newly-acked-yet", 1), ("exit-point", 2)] {
+        let mut bench = Bench::confirmed(ruled("missing_below", choice), 1, ms(0));
+        let a = bench.grow_to(20_000);
+        bench.send(14, FULL);
+        bench.sack(a - 1, &[(a + 1, a + 1)]);
+        bench.sack(a - 1, &[(a + 1, a + 1), (a + 3, a + 3)]);
+        bench.sack(a - 1, &[(a + 1, a + 1), (a + 3, a + 4), (a + 6, a + 13)]);
+        assert_eq!(reports(&bench, a)[&5], 1, "{choice}");
+        bench.sack(a + 1, &[(a + 3, a + 4), (a + 6, a + 13)]);
+        assert_eq!(reports(&bench, a)[&5], of_five, "{choice}");
+    }
+}
+
 /// In Fast Recovery, a SACK that advances the point is a report for all that it shows missing: the above goes
 /// on with chunk 0 acknowledged and nothing else new. Chunk 2 has its third.
 //= rfc9260#section-7.2.4
@@ -136,6 +154,34 @@ fn fast_retransmissions() {
         assert_eq!(fast(&bench), times, "{choice}");
         assert_eq!(bench.windows(), (5872, 5872), "a repetition cuts nothing: {choice}");
     }
+}
+
+/// Chunks of 1,468 bytes, the first is lost: of two, one report is all that comes; of three, the second report finds all
+/// but one acknowledged; of four there are three reports, as usual. With more data to send there will be reports.
+//= rfc5827#section-2.1
+#[test]
+fn early_retransmit() {
+    for (choice, needed) in [("off", [0, 0, 3]), ("on", [1, 2, 3])] {
+        for (outstanding, needed) in [2, 3, 4].into_iter().zip(needed) {
+            let mut config = era("rfc9260");
+            config.mechanisms.choose("early_retransmit", choice).expect("a mechanism");
+            let mut bench = Bench::confirmed(config, 1, ms(0));
+            let a = bench.grow_to(8000);
+            bench.send(outstanding, FULL);
+            let reports = 1..outstanding as u32;
+            let first = reports.into_iter().find(|report| {
+                bench.sack(a - 1, &[(a + 1, a + report)]);
+                fast(&bench) > 0
+            });
+            assert_eq!(first.unwrap_or(0), needed, "{choice}: {outstanding} outstanding");
+        }
+    }
+    let mut config = era("rfc9260");
+    config.mechanisms.choose("early_retransmit", "on").expect("a mechanism");
+    let mut bench = Bench::confirmed(config, 1, ms(0));
+    bench.send(9, FULL);
+    bench.sack(0, &[(2, 2)]);
+    assert_eq!(fast(&bench), 0, "there is more to send");
 }
 
 /// Seven chunks; 1 and 2 are lost and marked by the same SACK, which cuts the window to 5872 with 6 and 7 in
@@ -259,10 +305,10 @@ fn srtt_over_a_loss(config: Config) -> Option<u128> {
     bench.view(0).srtt.map(|s| s.as_micros())
 }
 
-/// The RTT measurement under way when Fast Retransmit cuts the window: kept, or given up.
+/// The RTT measurement under way when Fast Retransmit cuts the window: kept, given up, or kept beside another.
 #[test]
 fn rtt_on_cut() {
-    for (choice, micros) in [("keep", 112_500), ("cancel", 100_000)] {
+    for (choice, micros) in [("keep", 112_500), ("cancel", 100_000), ("another", 112_500)] {
         let mut config = ruled("rtt_on_cut", choice);
         config.rules.choose("karn", "chunk").expect("a rule and its choice");
         assert_eq!(srtt_over_a_loss(config), Some(micros), "{choice}");
@@ -275,6 +321,20 @@ fn rtt_on_cut() {
 fn karn() {
     for (choice, micros) in [("chunk", 112_500), ("chunk-or-below", 100_000)] {
         assert_eq!(srtt_over_a_loss(ruled("karn", choice)), Some(micros), "{choice}");
+    }
+}
+
+/// Without Karn's rule a chunk that was sent at 0 s and, after T3-rtx, at 1.0 s on the other path, measures there the 50 ms
+/// to its SACK, an eighth of which moves the 0 ms of the heartbeat; with it nothing.
+//= rfc9260#section-6.3.1
+#[test]
+fn karn_off_measures_a_chunk_sent_again() {
+    for (choice, srtt) in [("chunk", 0), ("off", 6250)] {
+        let mut bench = Bench::confirmed(ruled("karn", choice), 2, ms(0));
+        bench.send(1, FULL);
+        bench.until(at_ms(1050));
+        bench.sack(1, &[]);
+        assert_eq!(bench.view(1).srtt.map(|srtt| srtt.as_micros()), Some(srtt), "{choice}");
     }
 }
 

@@ -1,6 +1,7 @@
 //! What may leave, and when: room, marked chunks, bursts, what counts as in flight, closed windows.
 
 use anabranch_proto::rules::Burst;
+use anabranch_proto::{Config, PolicySpec};
 
 use crate::ruled;
 use crate::support::bench::{Bench, FULL, at_ms, era, ms};
@@ -134,6 +135,25 @@ fn burst_when_armed() {
         let first = bench.loads().len();
         bench.sack(a + 13 + first as u32, &[]);
         assert_eq!([first, bench.loads().len()], expected, "{scope}");
+    }
+}
+
+/// `resend_path`: 1 to 3 are lost on the first path, 4 on the second; each route names the other path. One event marks
+/// them all: 4 leaves on the first path, or waits for room on the second, where 1 to 3 went.
+#[test]
+fn resend_path() {
+    let each_packet = [(1, 1), (1, 2), (1, 3), (0, 4)];
+    for (choice, expected) in [("each-packet", &each_packet[..]), ("each-event", &each_packet[..3])] {
+        let mut config =
+            Config { new_data: PolicySpec::named("round-robin"), ..ruled("resend_path", choice) };
+        config.fast = PolicySpec::named("alternate");
+        let mut bench = Bench::confirmed(config, 2, ms(100));
+        bench.send(8, FULL);
+        let carried: Vec<_> = bench.loads().into_iter().map(|load| (load.1, load.2[0])).collect();
+        assert_eq!(carried, [(0, 1), (0, 2), (0, 3), (1, 4), (1, 5), (1, 6)]);
+        (5..=7).for_each(|last| bench.sack(0, &[(5, last)]));
+        let again = bench.loads().into_iter().filter(|load| load.2[0] <= 4);
+        assert_eq!(again.map(|load| (load.1, load.2[0])).collect::<Vec<_>>(), expected, "{choice}");
     }
 }
 

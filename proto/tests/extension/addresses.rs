@@ -20,6 +20,7 @@ const ADDRESSES: Extensions = Extensions {
     addresses: true,
     interleaving: false,
     zero_checksum: false,
+    timestamps: false,
     ecn: false,
     nr_sack: false,
 };

@@ -19,6 +19,7 @@ const AUTHENTICATION: Extensions = Extensions {
     addresses: false,
     interleaving: false,
     zero_checksum: false,
+    timestamps: false,
     ecn: false,
     nr_sack: false,
 };

@@ -15,6 +15,7 @@ const ECN: Extensions = Extensions {
     addresses: false,
     interleaving: false,
     zero_checksum: false,
+    timestamps: false,
     ecn: true,
     nr_sack: false,
 };

@@ -19,6 +19,7 @@ const INTERLEAVING: Extensions = Extensions {
     addresses: false,
     interleaving: true,
     zero_checksum: false,
+    timestamps: false,
     ecn: false,
     nr_sack: false,
 };

@@ -10,6 +10,7 @@ mod partial;
 mod streams;
 #[path = "../support/mod.rs"]
 mod support;
+mod timestamps;
 mod zero_checksum;
 
 use anabranch_proto::{Config, Extensions};

@@ -16,6 +16,7 @@ const ALL: Extensions = Extensions {
     addresses: true,
     interleaving: true,
     zero_checksum: true,
+    timestamps: false,
     ecn: true,
     nr_sack: false,
 };

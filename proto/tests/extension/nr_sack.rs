@@ -15,6 +15,7 @@ const NR_SACK: Extensions = Extensions {
     addresses: false,
     interleaving: false,
     zero_checksum: false,
+    timestamps: false,
     ecn: false,
     nr_sack: true,
 };

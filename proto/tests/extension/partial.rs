@@ -16,6 +16,7 @@ const PARTIAL: Extensions = Extensions {
     addresses: false,
     interleaving: false,
     zero_checksum: false,
+    timestamps: false,
     ecn: false,
     nr_sack: false,
 };

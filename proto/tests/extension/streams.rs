@@ -20,6 +20,7 @@ const RECONFIGURATION: Extensions = Extensions {
     addresses: false,
     interleaving: false,
     zero_checksum: false,
+    timestamps: false,
     ecn: false,
     nr_sack: false,
 };

@@ -16,6 +16,7 @@ const ZERO: Extensions = Extensions {
     addresses: false,
     interleaving: false,
     zero_checksum: true,
+    timestamps: false,
     ecn: false,
     nr_sack: false,
 };

@@ -127,6 +127,41 @@ fn a_path_that_is_away_from_its_link_returns_to_it() {
     assert_eq!(pairs, by_link(1));
 }
 
+/// Side 1 sends all from its second address, whose link is cut: what it sends arrives by the first link, and SACKs to where it
+/// comes from do not. A message of 10 s times out at 11 s, goes in vain by the other path, and comes a second time at 12 s: its
+/// SACK takes the first link.
+//= rfc9260#section-6.4
+#[test]
+fn a_duplicate_lets_sacks_take_another_path() {
+    let second: Way = |side, packet| {
+        if side == 1 {
+            packet.from = address(1, 1);
+        }
+        true
+    };
+    let cut: Way = |side, packet| {
+        if side == 1 {
+            packet.from = address(1, 1);
+        }
+        packet.to != address(1, 1) && packet.to != address(1, 0)
+    };
+    for rehome in [true, false] {
+        let mut hosts = Hosts::new(&Config { rehome, ..era("rfc9260") }, second);
+        hosts.connect(&[address(0, 1), address(1, 1)]);
+        hosts.run(secs(10.0));
+        hosts.way = cut;
+        let (_, id, _) = *hosts.events[1].iter().find(|event| event.2 == Event::Up).expect("it is up");
+        let message = Message { payload: vec![7; 100].into(), ..Message::default() };
+        hosts.ends[1].send(hosts.now, id, message).expect("there is room");
+        hosts.settle();
+        let acknowledged = |hosts: &mut Hosts| hosts.ends[1].statistics(hosts.now, id).acknowledged;
+        hosts.run(secs(11.9));
+        assert_eq!(acknowledged(&mut hosts), 0);
+        hosts.run(secs(12.0));
+        assert_eq!(acknowledged(&mut hosts), if rehome { 100 } else { 0 });
+    }
+}
+
 /// The first address of side 0 neither sends nor hears any more.
 fn dead(_: usize, packet: &mut Packet) -> bool {
     packet.from != address(0, 0) && packet.to != address(0, 0)

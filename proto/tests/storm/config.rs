@@ -1,5 +1,7 @@
 //! Configurations of two endpoints, at random: what both must have alike, and what each has for itself.
 
+use anabranch_proto::mechanisms::HeartbeatAfterTimeout;
+use anabranch_proto::rules::FastRetransmissions;
 use anabranch_proto::{Config, Duration, LocalAddress, Parameters, PolicySpec, Rules, SharedKey};
 use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
@@ -64,5 +66,10 @@ fn alone(chance: &mut ChaCha8Rng) -> Config {
     config.extensions.reconfiguration = one_in(chance, 2);
     config.extensions.ecn = one_in(chance, 3);
     config.extensions.zero_checksum = one_in(chance, 4);
+    config.extensions.timestamps = one_in(chance, 3);
+    if one_in(chance, 4) {
+        config.rules.fast_retransmissions = FastRetransmissions::PerRecovery;
+        config.mechanisms.heartbeat_after_timeout = HeartbeatAfterTimeout::On;
+    }
     config
 }

@@ -5,3 +5,4 @@ mod held;
 pub(crate) mod observed;
 pub(crate) mod series;
 pub mod trace;
+pub mod words;

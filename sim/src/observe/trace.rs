@@ -2,7 +2,7 @@
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::wire::{Chunk, Packet};
-use anabranch_proto::{Blocked, Duration, Reason, Time, Tsn};
+use anabranch_proto::{Blocked, Duration, PathState, Reason, Time, Tsn};
 
 pub use crate::medium::wire::DropCause;
 pub use crate::transport::{Datagram, Segment, Sequence, TcpPacket};
@@ -56,6 +56,13 @@ pub enum Record<'a> {
         reason: Reason,
         /// The packet.
         packet: PacketView<'a>,
+    },
+    /// A receiving application has read user data.
+    Read {
+        /// Of which flow.
+        flow: usize,
+        /// Bytes in all.
+        bytes: u64,
     },
     /// A packet enters a link direction.
     Queued {
@@ -184,6 +191,8 @@ pub enum Detail {
     /// The cause for which user data waits has changed, `None`: it does not wait; or the path whose data keeps a buffer
     /// full.
     Blocked(Option<Blocked>),
+    /// A path can carry data again, or cannot.
+    State(PathState),
 }
 
 /// A frame of IEEE 802.11.
@@ -295,6 +304,15 @@ impl<'a> PacketView<'a> {
             Contents::Sctp(packet) => Some(packet),
             Contents::Tcp(_) | Contents::Datagram(_) => None,
         }
+    }
+
+    /// The numbers of its pieces of data, as [`Detail::Sent`] has them: TSNs, or the first byte of a TCP segment.
+    pub fn numbers(&self) -> impl Iterator<Item = u64> + use<'a> {
+        let segment = match self.contents {
+            Contents::Tcp(packet) if packet.segment.length > 0 => Some(packet.offset),
+            _ => None,
+        };
+        self.tsns().map(|tsn| u64::from(tsn.0)).chain(segment)
     }
 
     /// The TSNs of its DATA chunks.

@@ -394,6 +394,13 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         doc: "Whether packets with data can be marked instead of dropped (RFC 4960 appendix A); a link's `mark` says when.",
         read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.ecn = on),
     },
+    Key {
+        name: "timestamps",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether packets with data say when they left, in 12 bytes, and SACKs echo it: each acknowledged chunk then measures the round trip, also one sent again (our own extension, [extensions.md](extensions.md)).",
+        read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.timestamps = on),
+    },
 ];
 
 /// The rules as keys: they are declared in the core, with what they mean.

@@ -157,6 +157,10 @@ mod tests {
             timeout_retransmissions: 0,
             reinjected: 0,
             blocks: Duration::ZERO,
+            timeouts: 0,
+            heartbeats: 0,
+            heartbeats_answered: 0,
+            rto_average: crate::RtoAverage::new(crate::Time::ZERO, Duration::ZERO),
         }
     }
 

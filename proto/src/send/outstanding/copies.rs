@@ -46,7 +46,7 @@ impl Outstanding {
         view.flight += size;
         view.chunks += 1;
         view.reinjected += 1;
-        paths.sent_again(tsn);
+        paths.sent_again(tsn, path, now);
         paths.chunk_sent(path, tsn, now, false);
         Some(data)
     }

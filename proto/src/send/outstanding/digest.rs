@@ -4,10 +4,11 @@ use super::copies;
 use super::points::PointCount;
 use super::{ChunkState, Outstanding, Sent};
 use crate::control::ranges::Ranges;
+use crate::extension::clock;
 use crate::mechanisms::Mechanisms;
-use crate::path::Paths;
+use crate::path::{Paths, RttSamples};
 use crate::wire::chunk::Sack;
-use crate::{Time, Tsn};
+use crate::{PathId, Time, Tsn};
 
 /// What the chunk that brought a Cumulative TSN Ack says of TSNs beyond it.
 #[derive(Copy, Clone, PartialEq, Eq)]
@@ -172,6 +173,7 @@ impl Outstanding {
 
 /// A chunk is acknowledged for the first time, cumulatively or by a gap block.
 fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool) {
+    let samples = paths.samples;
     let (view, path) = paths.both(sent.path);
     let size = u64::from(sent.size);
     match sent.standing {
@@ -190,12 +192,31 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
         tally.cumulative += size;
     }
     tally.earliest |= path.earliest == Some(tsn);
-    if let Some((timed, since)) = path.timed
-        && timed == tsn
-    {
-        tally.rtt = Some(now.since(since));
-        path.timed = None;
+    match samples {
+        RttSamples::Echoed(echo) if echo == Some(clock(sent.at)) => tally.rtt = Some(now.since(sent.at)),
+        RttSamples::Echoed(_) => {}
+        RttSamples::OneAtATime => {
+            if let Some((_, since)) = path.timed.take_if(|(timed, _)| *timed == tsn) {
+                tally.rtt = Some(now.since(since));
+            }
+        }
     }
+    if !path.also_timed.is_empty() {
+        acknowledge_timed(sent.path, tsn, now, paths);
+    }
+}
+
+/// The same of a chunk that may be timed beside the one begun last (rule `rtt_on_cut`). Its measurement makes way for
+/// another.
+#[cold]
+fn acknowledge_timed(id: PathId, tsn: Tsn, now: Time, paths: &mut Paths) {
+    let limits = paths.limits;
+    let (view, path) = paths.both(id);
+    let Some(at) = path.also_timed.iter().position(|(timed, _)| *timed == tsn) else { return };
+    let (_, since) = path.also_timed.remove(at);
+    view.measure(now.since(since), limits);
+    path.tally.also_timed = true;
+    path.time_another();
 }
 
 /// A chunk once acknowledged by a gap block is missing again: in flight as before, with one

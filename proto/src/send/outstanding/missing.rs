@@ -4,10 +4,21 @@ use super::{ChunkState, Digest, Outstanding, Sent};
 use crate::Config;
 use crate::Tsn;
 use crate::control::ranges::Ranges;
-use crate::mechanisms::{self, Dac, Mechanisms, Sfr};
+use crate::mechanisms::{self, Dac, EarlyRetransmit, Mechanisms, Sfr};
 use crate::path::{PathId, Paths};
 use crate::policy::Why;
 use crate::rules::{FastRetransmissions, MissingBelow};
+
+/// What missing reports ask of Fast Recovery.
+#[derive(Copy, Clone)]
+pub(crate) struct Reported {
+    /// It is under way after this SACK.
+    pub(crate) under_way: bool,
+    /// Where the last one ends, or ended.
+    pub(crate) exit: Option<Tsn>,
+    /// The size of a full chunk, if no new data can be sent: more than the reports that there are will not come.
+    pub(crate) last_unit: Option<u32>,
+}
 
 impl Outstanding {
     /// Counts the missing reports of the SACK just digested and marks the chunks that have enough of them;
@@ -16,7 +27,7 @@ impl Outstanding {
     pub(crate) fn count_missing(
         &mut self,
         digest: &Digest,
-        in_recovery: bool,
+        recovery: Reported,
         config: &Config,
         paths: &mut Paths,
         mut each: impl FnMut(Tsn, u8, bool),
@@ -26,13 +37,20 @@ impl Outstanding {
         let limit = match below {
             MissingBelow::HighestNewlyAckedYet => self.newest_yet_offset(),
             _ if !digest.gaps => return,
+            MissingBelow::ExitPoint if digest.advanced && self.is_within(recovery.exit) => {
+                self.acked.end().max(self.newest_yet_offset())
+            }
+            MissingBelow::ExitPoint => self.newest_yet_offset(),
             MissingBelow::HighestAcked => self.acked.end(),
-            MissingBelow::HighestNewlyAcked if in_recovery && digest.advanced => self.acked.end(),
+            MissingBelow::HighestNewlyAcked if recovery.under_way && digest.advanced => self.acked.end(),
             MissingBelow::HighestNewlyAcked => digest.newest,
         };
         let holes = Ranges::of((limit > 0).then_some((0, limit)).into_iter());
         let mut marked: Vec<(Tsn, PathId)> = Vec::new();
         let fast = rules.fast_retransmissions;
+        let early = config.mechanisms.early_retransmit == EarlyRetransmit::On
+            && recovery.last_unit.is_some_and(|unit| self.is_nearly_acked(unit));
+        let needed = if early { 1 } else { rules.missing_reports };
         let (newest, highest) = (self.newest(digest, below), self.highest());
         let (ring, first) = (&mut self.ring, self.first);
         holes.without(&self.acked, |start, end| {
@@ -43,7 +61,7 @@ impl Outstanding {
                 }
                 let Some(reports) = counting.reports(sent, tsn, paths) else { continue };
                 sent.missing = sent.missing.saturating_add(reports);
-                let enough = u32::from(sent.missing) >= rules.missing_reports;
+                let enough = u32::from(sent.missing) >= needed;
                 let mark = enough && sent.standing == ChunkState::InFlight && may_mark(sent, fast);
                 each(tsn, sent.missing, mark);
                 if mark {
@@ -62,11 +80,30 @@ impl Outstanding {
     /// The highest TSN that this SACK acknowledges newly, or that any has so far.
     fn newest(&self, digest: &Digest, rule: MissingBelow) -> Option<Tsn> {
         match rule {
-            MissingBelow::HighestNewlyAckedYet => self.newest_yet,
+            MissingBelow::HighestNewlyAckedYet | MissingBelow::ExitPoint => self.newest_yet,
             MissingBelow::HighestAcked | MissingBelow::HighestNewlyAcked => {
                 digest.newest.checked_sub(1).map(|offset| self.first.plus(offset))
             }
         }
+    }
+
+    /// Whether less than four chunks of `unit` bytes are outstanding, and all acknowledged by gaps but one at most.
+    //= rfc5827#section-2.1
+    fn is_nearly_acked(&self, unit: u32) -> bool {
+        let (mut all, mut open) = (0, 0);
+        for sent in &self.ring {
+            all += u64::from(sent.size);
+            open += if sent.unacknowledged() { u64::from(sent.size) } else { 0 };
+            if all >= 4 * u64::from(unit) {
+                return false;
+            }
+        }
+        open <= u64::from(unit)
+    }
+
+    /// Whether the highest TSN newly acknowledged so far is not above this exit point.
+    fn is_within(&self, exit: Option<Tsn>) -> bool {
+        matches!((self.newest_yet, exit), (Some(newest), Some(exit)) if !newest.after(exit))
     }
 
     /// The highest TSN newly acknowledged so far, as an offset from the first of the ring; at most its length.

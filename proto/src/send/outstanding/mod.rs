@@ -7,6 +7,7 @@ mod points;
 mod released;
 
 pub(crate) use digest::{Digest, GapReport, SackOutcome};
+pub(crate) use missing::Reported;
 
 use std::collections::VecDeque;
 
@@ -37,6 +38,8 @@ pub(crate) struct Sent {
     pub(crate) standing: ChunkState,
     /// The path that carried it last; it is charged to that one alone.
     pub(crate) path: PathId,
+    /// When it was sent last.
+    pub(crate) at: Time,
     /// How often it was sent.
     pub(crate) transmissions: u32,
     /// Missing reports since it was sent or reset.
@@ -161,6 +164,7 @@ impl Outstanding {
             size,
             standing: ChunkState::InFlight,
             path,
+            at: now,
             transmissions: 1,
             missing: 0,
             fast: None,
@@ -240,6 +244,7 @@ impl Outstanding {
         let (old, size, why) = (sent.path, u64::from(sent.size), sent.standing);
         sent.standing = ChunkState::InFlight;
         sent.path = path;
+        sent.at = now;
         sent.moved |= old != path;
         sent.resent = true;
         sent.copied = false;
@@ -259,7 +264,7 @@ impl Outstanding {
         if old != path {
             paths.get_mut(old).points.seek();
         }
-        paths.sent_again(tsn);
+        paths.sent_again(tsn, path, now);
         self.left(tsn, old, path, paths, now);
         paths.chunk_sent(path, tsn, now, false);
         data
@@ -367,6 +372,7 @@ impl Outstanding {
             size: 0,
             standing: ChunkState::Abandoned,
             path,
+            at: Time::ZERO,
             transmissions: 0,
             missing: 0,
             fast: None,
@@ -400,6 +406,7 @@ impl Outstanding {
             ChunkState::Acked | ChunkState::Abandoned => return None,
         }
         path.timed = path.timed.filter(|(timed, _)| *timed != tsn);
+        path.also_timed.retain(|(timed, _)| *timed != tsn);
         if path.earliest == Some(tsn) {
             self.renew_earliest(id, paths);
         }

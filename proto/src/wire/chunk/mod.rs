@@ -12,6 +12,7 @@ mod path;
 mod reconfig;
 mod sack;
 mod setup;
+mod timestamp;
 
 pub use address::{AddressRequest, Asconf, AsconfAck, AsconfParam, Failed};
 pub use auth::{AUTH_HEADER, Auth, Covered};
@@ -25,6 +26,7 @@ pub use path::Heartbeat;
 pub use reconfig::{AddStreams, IncomingReset, OutgoingReset, ReConfig, ReConfigParam, Response};
 pub use sack::{GapBlock, NR_SACK_HEADER, NrSack, SACK_HEADER, Sack};
 pub use setup::{CookieEcho, INIT_HEADER, Init};
+pub use timestamp::Timestamp;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
@@ -155,6 +157,8 @@ chunks! {
     130 ReConfig(ReConfig),
     /// Nothing.
     132 Pad(Pad),
+    /// When the packet left, and which packet its SACK answers: our own.
+    144 Timestamp(Timestamp),
     /// What was given up counts as received.
     192 ForwardTsn(ForwardTsn),
     /// Addresses of the sender change.

@@ -47,6 +47,7 @@ impl Short {
             Chunk::Asconf(chunk) => changes(chunk.sequence, &chunk.requests),
             Chunk::ReConfig(chunk) => vec![("params", chunk.params.iter().map(reconfiguration).collect())],
             Chunk::Pad(chunk) => vec![("len", json!(chunk.bytes))],
+            Chunk::Timestamp(chunk) => vec![("sent", json!(chunk.sent)), ("echo", json!(chunk.echo))],
             Chunk::ForwardTsn(chunk) => forward(chunk),
             Chunk::IForwardTsn(chunk) => interleaved_forward(chunk),
             Chunk::Unknown(chunk) => vec![("flags", json!(chunk.flags)), ("len", json!(chunk.value.len()))],
@@ -58,6 +59,16 @@ impl Short {
     pub(super) fn cut(number: u8) -> Self {
         Short { name: name(number), fields: vec![("cut", json!(true))] }
     }
+}
+
+/// What a chunk's type is called: "DATA".
+pub fn chunk_name(chunk: &Chunk) -> String {
+    name(chunk.number())
+}
+
+/// A chunk in short: "DATA tsn=7 …", as lines of captures have it.
+pub fn summary(chunk: &Chunk) -> String {
+    Short::new(chunk).to_string()
 }
 
 /// "SACK cum=7 a_rwnd=65536 gaps=9-10,12-12".
@@ -315,6 +326,7 @@ fn name(number: u8) -> String {
         128 => "ASCONF-ACK",
         130 => "RE-CONFIG",
         132 => "PAD",
+        144 => "TIMESTAMP",
         192 => "FORWARD-TSN",
         193 => "ASCONF",
         194 => "I-FORWARD-TSN",

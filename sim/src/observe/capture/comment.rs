@@ -1,10 +1,10 @@
 //! What a packet's comment says: whose it is, what for, and what let it go.
 
-use anabranch_proto::policy::Why;
-use anabranch_proto::{Blocked, Limit, Purpose};
+use anabranch_proto::{Blocked, Purpose};
 
 use crate::medium::wire::DropCause;
 use crate::observe::trace::{Origin, PacketView, Wait};
+use crate::observe::words;
 
 /// "flow download, path wifi: new data, within cwnd, RFC 9260 section 6.1". Only SCTP gives its reason. With
 /// "; new data waited 0.120 s for the peer's window: path lte blocks" behind it where a buffer
@@ -16,7 +16,7 @@ pub(super) fn comment(flow: &str, packet: &PacketView<'_>) -> String {
         return format!("flow {flow}{path}");
     }
     let (document, section) = (reason.purpose.document(), reason.purpose.section());
-    let (purpose, limit) = (purpose(reason.purpose), limit(reason.limit));
+    let (purpose, limit) = (words::purpose(reason.purpose), words::limit(reason.limit));
     let waited = match (reason.purpose, wait) {
         (Purpose::Data(_), Some(wait)) => waited(wait),
         _ => String::new(),
@@ -37,42 +37,8 @@ fn waited(wait: &Wait<'_>) -> String {
 
 /// The same of a packet that was dropped, when it was offered or when it had `left`.
 pub(super) fn dropped(cause: DropCause, left: bool, comment: &str) -> String {
-    let cause = match (cause, left) {
-        (DropCause::Queue, _) => "queue full",
-        (DropCause::Loss, _) => "lost on the link",
-        (DropCause::Down, false) => "link down",
-        (DropCause::Down, true) => "link went down meanwhile",
-        (DropCause::Rts, _) => "no CTS to the last RTS",
-        (DropCause::Data, _) => "no ACK to the last frame",
-    };
+    let cause = words::drop_cause(cause, left);
     format!("dropped: {cause}; {comment}")
-}
-
-fn purpose(purpose: Purpose) -> &'static str {
-    match purpose {
-        Purpose::Data(Why::New) => "new data",
-        Purpose::Data(Why::Missing) => "retransmission after missing reports",
-        Purpose::Data(Why::Timeout) => "retransmission after T3-rtx",
-        Purpose::Data(Why::WindowProbe) => "window probe",
-        Purpose::Data(Why::Reinjected) => "copy of a chunk in flight on another path",
-        Purpose::Sack => "acknowledgement",
-        Purpose::Forward => "data given up",
-        Purpose::Streams => "streams reset or added",
-        Purpose::Addresses => "addresses changed",
-        Purpose::Setup => "setup",
-        Purpose::Heartbeat => "heartbeat",
-        Purpose::Shutdown => "shutdown",
-        Purpose::Abort => "abort",
-        Purpose::Error => "error report",
-    }
-}
-
-fn limit(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Control => "control",
-        Limit::Window => "within cwnd",
-        Limit::Granted => "granted whatever the cwnd",
-    }
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ mod segments;
 mod tests;
 mod write;
 
+pub use chunks::{chunk_name, summary};
 pub use line::{Direction, Line, Segment, explain};
 pub use read::{CaptureReader, CapturedPacket, ReadError};
 pub use write::{CaptureWriter, Snap};

@@ -1,8 +1,8 @@
 //! The agents of an SCTP flow: their parameters, addresses and routes.
 
 use anabranch_proto::policy::PolicyError;
-use anabranch_proto::wire::chunk::{AUTH_HEADER, DATA_HEADER, IDATA_HEADER};
-use anabranch_proto::{Config, Endpoint, LocalAddress, NewError, Pairs, Policies};
+use anabranch_proto::wire::chunk::{AUTH_HEADER, DATA_HEADER, IDATA_HEADER, Timestamp};
+use anabranch_proto::{Config, Endpoint, LocalAddress, NewError, Pairs, Policies, Reliability};
 
 use super::line::{Line, PathTable};
 use super::{Application, SctpAgent};
@@ -10,7 +10,7 @@ use crate::chance::stream_seed;
 use crate::error::RunError;
 use crate::network::DirectionId;
 use crate::scenario::{Flow, Sctp};
-use crate::traffic::{Sink, Source};
+use crate::traffic::{Pace, Sink, Source};
 use crate::transport::datagram::UDP_HEADER;
 use crate::transport::{Routes, Site};
 
@@ -47,10 +47,16 @@ pub(crate) fn agents(
         clients.push(line(client, there, "client")?);
         servers.push(line(server, back, "server")?);
     }
-    let source = Source::new(flow, sctp, size.unwrap_or(1));
+    let (size, seed) = (size.unwrap_or(1), site.scenario.seed);
+    let source = Source::new(flow, sctp, size, seed);
     let mut client = SctpAgent::new(clients, Application::Sender(source));
     client.set_listening(false);
-    Ok([client, SctpAgent::new(servers, Application::Reader(Sink::new(flow)))])
+    let mut sink = Sink::new(flow);
+    // What is given up, unordered or on several associations is not read in the order in which it was given.
+    if !sctp.unordered && !sctp.stripe && sctp.reliability == Reliability::Full {
+        sink = sink.timing(Pace::new(flow, size, seed), sctp.streams);
+    }
+    Ok([client, SctpAgent::new(servers, Application::Reader(sink))])
 }
 
 /// What one association of a flow has of its ends.
@@ -174,9 +180,10 @@ fn refused(flow: &Flow, error: NewError) -> RunError {
 }
 
 /// What extensions, which both ends offer, add to the headers of a packet with one chunk of data: I-DATA has a longer
-/// one than DATA, AUTH goes before what must be authenticated.
+/// one than DATA, AUTH goes before what must be authenticated, TIMESTAMP behind the data.
 fn extension_headers(config: &Config) -> u32 {
     let interleaving = if config.extensions.interleaving { (IDATA_HEADER - DATA_HEADER) as u32 } else { 0 };
     let auth = if config.authenticated_chunks.is_empty() { 0 } else { AUTH_HEADER as u32 + SHA_256 };
-    interleaving + auth
+    let stamps = if config.extensions.timestamps { Timestamp::SIZE as u32 } else { 0 };
+    interleaving + auth + stamps
 }

@@ -1,10 +1,12 @@
 //! What SCTP alone knows of a flow at the end of a run.
 
-use anabranch_proto::{Duration, PathState, PathView, Time};
+use anabranch_proto::{Duration, PathView, Time};
+
+use crate::observe::words;
 
 use super::SctpAgent;
 use super::line::{Ended, Line};
-use crate::results::{FlowResult, PathResult, Retransmissions};
+use crate::results::{FlowResult, HeartbeatCounts, PathResult, Retransmissions};
 
 /// Adds to the results what the associations and their paths have done.
 pub(crate) fn complete(client: &SctpAgent, server: &SctpAgent, now: Time, result: &mut FlowResult) {
@@ -19,7 +21,7 @@ pub(crate) fn complete(client: &SctpAgent, server: &SctpAgent, now: Time, result
         result.fast_recoveries += done.fast_recoveries;
         result.probes += done.probes;
         retransmissions(line, &mut result.retransmissions);
-        let path = |(name, path)| path_result(name, path, blocks(line, path, now));
+        let path = |(name, path)| path_result(name, path, blocks(line, path, now), now);
         result.paths.extend(line.paths().map(path));
     }
     result.duplicates = server.lines.iter().map(|line| line.statistics(now).duplicates).sum();
@@ -53,16 +55,10 @@ fn blocks(line: &Line, path: &PathView, now: Time) -> Duration {
     path.blocks + current.map_or(Duration::ZERO, |(_, time)| time)
 }
 
-fn path_result(name: &str, path: &PathView, blocks: Duration) -> PathResult {
+fn path_result(name: &str, path: &PathView, blocks: Duration, now: Time) -> PathResult {
     PathResult {
         name: name.to_owned(),
-        state: match path.state {
-            PathState::Active => "active",
-            PathState::PotentiallyFailed => "potentially failed",
-            PathState::Inactive => "inactive",
-            PathState::Unconfirmed => "unconfirmed",
-            PathState::Removed => "removed",
-        },
+        state: words::path_state(path.state),
         chunks: path.chunks,
         delivered: path.delivered,
         cwnd: path.window,
@@ -71,5 +67,8 @@ fn path_result(name: &str, path: &PathView, blocks: Duration) -> PathResult {
         rto: path.rto.as_secs_f64(),
         reinjected: path.reinjected,
         blocks: blocks.as_secs_f64(),
+        timeouts: path.timeouts,
+        heartbeats: Some(HeartbeatCounts { sent: path.heartbeats, answered: path.heartbeats_answered }),
+        mean_rto: Some(path.rto_average.mean(now).as_secs_f64()),
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct SctpAgent {
     application: Application,
     /// Which association a reader with several reads from next.
     turn: usize,
+    /// Whether an observer hears of details.
+    notes: bool,
 }
 
 /// What drives an end.
@@ -43,10 +45,11 @@ enum Polled {
 
 impl SctpAgent {
     pub(crate) fn new(lines: Vec<Line>, application: Application) -> Self {
-        SctpAgent { lines, application, turn: 0 }
+        SctpAgent { lines, application, turn: 0, notes: false }
     }
 
     pub(crate) fn set_notes(&mut self, on: bool) {
+        self.notes = on;
         self.lines.iter_mut().for_each(|line| line.endpoint.set_notes(on));
     }
 
@@ -119,6 +122,9 @@ impl SctpAgent {
                 if delivery.complete {
                     sink.took_message();
                 }
+                if delivery.complete && !delivery.abandoned {
+                    sink.completes(now, delivery.stream);
+                }
             }
             self.turn = (next + 1) % count;
             sink.set_readable(self.lines.iter().any(Line::is_readable));
@@ -145,8 +151,15 @@ impl SctpAgent {
                 Polled::Says(Output::Transmit(frame, Reason { path, ..reason }))
             }
             Said::Event(id, event) => {
+                let state = if let Event::Path(path, state) = event { Some((path, state)) } else { None };
                 self.take(now, line, id, event);
-                Polled::Heard
+                match state.filter(|_| self.notes) {
+                    Some((path, state)) => {
+                        let path = Some(self.numbered(line, path));
+                        Polled::Says(Output::Detail(now, path, Detail::State(state)))
+                    }
+                    None => Polled::Heard,
+                }
             }
             Said::Note(note) => match detail(&note.kind) {
                 Some((path, detail)) => {
@@ -214,6 +227,10 @@ impl Agent for SctpAgent {
             true => self.lines.get(path.0 as usize)?.path_name(PathId(0)),
             false => self.lines[0].path_name(path),
         }
+    }
+
+    fn has_failed(&self, hop: u32) -> bool {
+        self.lines.iter().any(|line| line.has_failed(hop))
     }
 }
 

@@ -85,6 +85,7 @@ impl TcpAgent {
                     let bytes = self.connection.readable().min(u64::from(u16::MAX));
                     self.connection.read(bytes);
                     sink.took(now, bytes as usize);
+                    sink.completes_bytes(now);
                     sink.set_readable(self.connection.readable() > 0);
                 }
                 if self.connection.ended() {
@@ -180,6 +181,9 @@ pub(crate) fn complete(client: &TcpAgent, server: &TcpAgent, result: &mut FlowRe
         rto: path.rto.as_secs_f64(),
         reinjected: 0,
         blocks: 0.0,
+        timeouts: done.timeouts,
+        heartbeats: None,
+        mean_rto: None,
     }];
 }
 

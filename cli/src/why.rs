@@ -1,0 +1,90 @@
+//! `anabranch run … --why`: why a packet was sent, and what blocks each path, in words.
+
+use std::time::Duration;
+
+use anabranch_lab::grid::Point;
+use anabranch_lab::why::{Answer, Explainer, Question, Waits};
+use anabranch_proto::Time;
+use anabranch_sim::RunOptions;
+use anabranch_sim::trace::Observer;
+
+use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
+use crate::simulate::{NoResult, no_result};
+
+/// What is asked.
+#[derive(clap::Args)]
+pub(crate) struct Asked {
+    /// Say in words why a packet was sent and what blocks each path, with the chain of causes, instead of the table.
+    /// Without --at and --packet: in the middle of the five longest waits
+    #[arg(long, conflicts_with_all = ["csv", "series", "pcap", "report", "msc", "each"])]
+    pub(crate) why: bool,
+    /// The moment to explain, from the beginning of the run; may be given several times
+    #[arg(long, value_name = "TIME", requires = "why", value_parser = anabranch_sim::scenario::duration)]
+    at: Vec<Duration>,
+    /// The packet to explain: packets count from 1 as they are sent, at both ends of all flows, or of --flow
+    #[arg(long, value_name = "N", requires = "why", value_parser = clap::value_parser!(u64).range(1..))]
+    packet: Option<u64>,
+    /// Explain this flow only
+    #[arg(long, value_name = "NAME", requires = "why")]
+    flow: Option<String>,
+}
+
+/// Runs the only point and prints the answer; returns the exit status.
+pub(crate) fn explain(asked: &Asked, points: &[Point], json: bool) -> u8 {
+    let [point] = points else {
+        return refuse("--why explains one run: leave out --vary and --seeds");
+    };
+    if let Some(flow) = &asked.flow
+        && !point.scenario.flows.iter().any(|known| known.name == *flow)
+    {
+        let known: Vec<&str> = point.scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
+        return refuse(format!("--flow {flow}: there is no such flow; flows: {}", known.join(", ")));
+    }
+    match answers(asked, point) {
+        Err(NoResult::Scenario(error)) => refuse_scenario(&error),
+        Err(NoResult::Other(why)) => fail(why),
+        Ok((answers, _)) if json => print_json(&answers),
+        Ok((answers, sent)) => {
+            if let Some(number) =
+                asked.packet.filter(|_| !answers.iter().any(|answer| answer.packet.is_some()))
+            {
+                return refuse(format!("--packet {number}: only {sent} packets were sent"));
+            }
+            if answers.is_empty() {
+                note("no data waited: nothing is to be explained; --at names a moment, --packet a packet");
+            }
+            print(&text(&answers))
+        }
+    }
+}
+
+/// The answers, and how many packets were sent.
+fn answers(asked: &Asked, point: &Point) -> Result<(Vec<Answer>, u64), NoResult> {
+    let mut moments: Vec<Time> = asked.at.iter().map(|at| Time::ZERO + *at).collect();
+    moments.sort_unstable();
+    if moments.is_empty() && asked.packet.is_none() {
+        let mut waits = Waits::new(asked.flow.clone());
+        observe(point, &mut waits)?;
+        moments = waits.moments();
+    }
+    let question = Question { at: moments, packet: asked.packet, flow: asked.flow.clone() };
+    let mut explainer = Explainer::new(question, &point.scenario);
+    observe(point, &mut explainer)?;
+    let sent = explainer.packets();
+    Ok((explainer.answers(), sent))
+}
+
+fn observe(point: &Point, observer: &mut dyn Observer) -> Result<(), NoResult> {
+    let options = RunOptions { observer: Some(observer), ..RunOptions::default() };
+    anabranch_sim::run(&point.scenario, options).map(drop).map_err(|error| no_result(point, &error))
+}
+
+fn text(answers: &[Answer]) -> String {
+    let moment = |answer: &Answer| {
+        let head = answer.packet.is_none().then(|| format!("At {:.6} s", answer.at));
+        let lines = answer.lines().into_iter();
+        let indent = if head.is_some() { "  " } else { "" };
+        head.into_iter().chain(lines.map(|line| format!("{indent}{line}"))).collect::<Vec<_>>().join("\n")
+    };
+    answers.iter().map(moment).collect::<Vec<_>>().join("\n\n")
+}

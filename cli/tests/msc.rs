@@ -1,0 +1,51 @@
+//! `--msc` from outside: the chart has every packet, and a hostile name is only text.
+
+mod support;
+
+use support::{anabranch, stderr};
+
+/// The chart of the example `name` with these further arguments.
+fn chart(name: &str, more: &[&str]) -> String {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("chart.svg").display().to_string();
+    let scenario = format!("{}/../scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"));
+    let output = anabranch(&[&["run", &scenario, "--msc", &file], more].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    std::fs::read_to_string(&file).expect("the chart was written")
+}
+
+#[test]
+fn every_packet_of_the_part_is_drawn() {
+    let chart = chart("one-path", &["--between", "0s,0.13s"]);
+    for says in ["INIT", "COOKIE-WAIT", "COOKIE-ECHOED", "ESTABLISHED", "DATA 1624781518, 1452 bytes"] {
+        assert!(chart.contains(says), "{says}");
+    }
+    // Four packets of set-up, three of data and the SACKs of the first and the third arrive; five leave at the end.
+    assert_eq!(chart.matches("<polygon").count(), 9);
+    assert_eq!(chart.matches(" · 0.123942 s").count(), 3);
+}
+
+#[test]
+fn what_is_lost_is_crossed_and_timers_expire() {
+    let chart = chart("outage", &["--between", "9.99s,10.2s"]);
+    assert!(chart.contains("lost: link down") && chart.contains("T3-rtx of first expires"));
+    assert!(chart.contains("DATA 1422704047 to 1422704052, 6 chunks (retransmission after T3-rtx)"));
+}
+
+#[test]
+fn a_long_run_is_cut_and_says_so() {
+    assert!(chart("one-path", &[]).contains("more packets: --between shows a part of the run"));
+}
+
+#[test]
+fn a_hostile_name_is_only_text() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = |name: &str| directory.path().join(name).display().to_string();
+    let scenario = place("<script>x&.toml");
+    let example = format!("{}/../scenarios/one-path.toml", env!("CARGO_MANIFEST_DIR"));
+    std::fs::copy(example, &scenario).expect("it can be copied");
+    let output = anabranch(&["run", &scenario, "--msc", &place("chart.svg"), "--between", "0s,0.1s"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let chart = std::fs::read_to_string(place("chart.svg")).expect("the chart was written");
+    assert!(!chart.contains("<script>") && chart.contains("&lt;script&gt;x&amp;"));
+}

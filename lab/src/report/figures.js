@@ -1,0 +1,33 @@
+"use strict";
+(function () {
+  const state = document.documentElement.dataset;
+  window.addEventListener("error", (event) => { state.error = event.message; });
+  const figures = JSON.parse(document.getElementById("figure").textContent);
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const themed = () => ({
+    "font.color": dark.matches ? "#ececec" : "#1c1c1c", paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    "xaxis.gridcolor": dark.matches ? "#33383d" : "#dddddd", "yaxis.gridcolor": dark.matches ? "#33383d" : "#dddddd",
+  });
+  const title = document.title.replace(/[^A-Za-z0-9_-]+/g, "-");
+  const drawn = figures.map(({ data, layout }, i) => {
+    const place = document.getElementById(`chart-${i}`);
+    Object.assign(layout, { height: 420, margin: { l: 80, r: 20, t: 20, b: 70 }, hovermode: "closest" });
+    const options = {
+      responsive: true, displaylogo: false, toImageButtonOptions: { format: "svg", filename: `${title}-${i + 1}` },
+    };
+    return Plotly.newPlot(place, data, layout, options).then(() => {
+      place.on("plotly_click", (event) => {
+        const command = event.points[0].customdata;
+        const shown = Object.assign(document.createElement("code"), { textContent: command });
+        document.getElementById("point").replaceChildren("Repeat this run: ", shown);
+        state.command = command;
+      });
+      return Plotly.relayout(place, themed());
+    });
+  });
+  Promise.all(drawn).then(() => {
+    state.charts = String(document.querySelectorAll(".main-svg").length > 0 ? drawn.length : 0);
+    state.traces = String(figures.reduce((sum, figure) => sum + figure.data.length, 0));
+  });
+  dark.addEventListener("change", () => figures.forEach((_, i) => Plotly.relayout(`chart-${i}`, themed())));
+})();

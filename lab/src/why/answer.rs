@@ -1,0 +1,343 @@
+//! What a flow waits for at a moment, path by path, with the chain of causes.
+
+use anabranch_proto::policy::Why;
+use anabranch_proto::{Blocked, PathState, Time};
+use anabranch_sim::scenario::Scenario;
+use anabranch_sim::words as names;
+use serde::Serialize;
+
+use super::follow::{Cut, Facts, Followed, Follower, Piece, Place};
+use super::packet::{RuleRow, Window};
+use super::words::{self, count, length, moment};
+
+/// What one flow waits for.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct FlowAnswer {
+    /// Its name.
+    pub flow: String,
+    /// Why its next data waits; `None`: nothing waits.
+    pub waiting: Option<Waiting>,
+    /// What blocks each path.
+    pub paths: Vec<PathAnswer>,
+    /// What led to it, the nearest cause first.
+    pub causes: Vec<Cause>,
+    /// Whether its transport tells why data waits: SCTP does.
+    pub tells: bool,
+}
+
+/// Why data waits.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Waiting {
+    /// `peer_window`, `send_buffer`, `cwnd` or `turn`, as `--json` and the series call it.
+    #[serde(rename = "for")]
+    pub by: &'static str,
+    /// Since when, seconds.
+    pub since: f64,
+    /// The path whose lowest outstanding chunk, or whose full window, is in the way.
+    pub path: Option<String>,
+    /// The rules that decide here, and their values.
+    pub rules: Vec<RuleRow>,
+    /// The same as a sentence.
+    pub text: String,
+}
+
+/// What keeps new data from a path.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct PathAnswer {
+    /// The path.
+    pub path: String,
+    /// `state`, `peer_window`, `cwnd`, `policy`, `turn`, or `nothing`.
+    pub blocked_by: &'static str,
+    /// Its window.
+    pub window: Option<Window>,
+    /// Its retransmission timeout, seconds.
+    pub rto: Option<f64>,
+    /// The same as a sentence.
+    pub text: String,
+}
+
+/// One link of the chain.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Cause {
+    /// When it happened, seconds; `None`: it holds at the moment.
+    pub at: Option<f64>,
+    /// `receiver`, `sent`, `retransmission`, `marked`, `cut`, `oldest` or `timeout`.
+    pub kind: &'static str,
+    /// The chunk, or the first byte of the segment, that it is about.
+    pub number: Option<u64>,
+    /// The path that it is about.
+    pub path: Option<String>,
+    /// The same as a sentence.
+    pub text: String,
+}
+
+impl FlowAnswer {
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> + '_ {
+        let head = match &self.waiting {
+            Some(waiting) => format!("Flow {}: {}", self.flow, waiting.text),
+            None if self.tells => format!("Flow {}: no data waits.", self.flow),
+            None => format!("Flow {}: its transport does not tell what data waits for.", self.flow),
+        };
+        let paths = self.paths.iter().map(|path| format!("  Path {}: {}", path.path, path.text));
+        let causes = self.causes.iter().map(|cause| format!("  Because: {}", cause.text));
+        std::iter::once(head).chain(paths).chain(causes)
+    }
+}
+
+/// What this flow waits for at `at`.
+pub(super) fn flow(follower: &Follower, flow: usize, scenario: &Scenario, at: Time) -> FlowAnswer {
+    let followed = follower.flow(flow);
+    let (by, since) = followed.blocked;
+    let waiting = by.map(|by| waiting(followed, by, since, scenario));
+    let path = |(name, facts): (&String, &Facts)| path(followed, name, facts, scenario);
+    FlowAnswer {
+        flow: followed.name.clone(),
+        paths: followed.paths.iter().filter(|(name, _)| !name.is_empty()).map(path).collect(),
+        causes: causes(followed, by, scenario, at),
+        tells: followed.noun() == "TSN",
+        waiting,
+    }
+}
+
+fn waiting(followed: &Followed, by: Blocked, since: Time, scenario: &Scenario) -> Waiting {
+    let (word, keys, what): (_, &[&str], _) = match by {
+        Blocked::PeerWindow => {
+            let left = followed.peer_window.unwrap_or(0);
+            (
+                "peer_window",
+                &["window_probe"],
+                ("the peer's window", format!("{left} bytes left (RFC 9260 section 6.1 A)")),
+            )
+        }
+        Blocked::SendBuffer => {
+            ("send_buffer", &[], ("the send buffer", "all that it holds was sent".to_owned()))
+        }
+        Blocked::Window => {
+            let every = "that of every path that may carry new data is full (RFC 9260 section 6.1 B)";
+            ("cwnd", &["send_on"], ("the congestion window", every.to_owned()))
+        }
+        Blocked::Turn => {
+            let (keys, why) = turn(followed, scenario);
+            ("turn", keys, ("its turn", why))
+        }
+    };
+    let (what, detail) = what;
+    let lowest = followed.hole().and_then(|piece| piece.copies.last()).map(|copy| copy.path.clone());
+    let full = || followed.paths.iter().find(|(_, facts)| facts.full.is_some()).map(|(name, _)| name.clone());
+    let rules = words::rows(scenario, &followed.name, keys);
+    let decides = if rules.is_empty() { String::new() } else { format!(" [{}]", words::listed(&rules)) };
+    Waiting {
+        by: word,
+        since: words::seconds(since),
+        path: if by == Blocked::Window { full() } else { lowest },
+        rules,
+        text: format!("blocked by {what} since {}: {detail}.{decides}", moment(since)),
+    }
+}
+
+/// Why it is not the turn of new data, and the rules that say so.
+fn turn(followed: &Followed, scenario: &Scenario) -> (&'static [&'static str], String) {
+    if followed.pieces.is_empty() && followed.heard.is_none() {
+        return (&["confirmation"], "the association is not up yet (RFC 9260 section 5.1)".to_owned());
+    }
+    let marked = followed.pieces.values().filter(|piece| piece.marked.is_some()).count() as u64;
+    if marked > 0 {
+        let noun = if marked == 1 { "chunk goes" } else { "chunks go" };
+        let why = format!("{marked} {noun} first, marked for retransmission (RFC 9260 section 6.1 C)");
+        return (&["new_data"], why);
+    }
+    let one =
+        words::value(scenario, &followed.name, "after_timeout").is_some_and(|value| value == "one-packet");
+    let probed = followed.paths.iter().find(|(_, facts)| one && facts.one_packet());
+    if let Some((name, _)) = probed {
+        let why = format!(
+            "after its timeout {name} carries one packet until it has an acknowledgement (RFC 9260 section 7.2.3)"
+        );
+        return (&["after_timeout"], why);
+    }
+    if words::value(scenario, &followed.name, "send_on").is_some_and(|value| value == "sack") {
+        return (&["send_on", "burst"], "data leaves only in answer to a SACK".to_owned());
+    }
+    (&["burst", "send_on"], "the last event let no more packets go (RFC 9260 section 6.1 D)".to_owned())
+}
+
+/// What keeps new data from this path.
+fn path(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario) -> PathAnswer {
+    let window = facts.window;
+    let numbers = window.map_or(" nothing was sent there yet".to_owned(), |window| {
+        let marked = if window.marked > 0 { format!(", {} marked", window.marked) } else { String::new() };
+        format!(" cwnd {} bytes, in flight {}{marked}", window.cwnd, window.flight)
+    });
+    let rto = facts.rto.map(|rto| format!(", RTO {}", length(rto))).unwrap_or_default();
+    let (blocked_by, why) = obstacle(followed, name, facts, scenario);
+    PathAnswer {
+        path: name.to_owned(),
+        blocked_by,
+        window,
+        rto: facts.rto.map(|rto| rto.as_secs_f64()),
+        text: format!("{why};{numbers}{rto}."),
+    }
+}
+
+fn obstacle(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario) -> (&'static str, String) {
+    if let Some((state, since)) = facts.state.filter(|(state, _)| *state != PathState::Active) {
+        return ("state", format!("{} since {}", names::path_state(state), moment(since)));
+    }
+    let full = facts.full.map(|since| format!("its congestion window is full since {}", moment(since)));
+    match (followed.blocked.0, full) {
+        (None, Some(full)) => ("cwnd", full),
+        (None, None) => ("nothing", "nothing blocks it".to_owned()),
+        (Some(Blocked::PeerWindow), full) => {
+            let left = followed.peer_window.unwrap_or(0);
+            let also = full.map(|full| format!("; besides, {full}")).unwrap_or_default();
+            ("peer_window", format!("blocked by the peer's window, {left} bytes left{also}"))
+        }
+        (Some(Blocked::SendBuffer), _) => ("send_buffer", "the send buffer holds nothing to send".to_owned()),
+        (Some(_), Some(full)) => ("cwnd", full),
+        (Some(Blocked::Window), None) => {
+            let policy = words::new_data_policy(scenario, &followed.name);
+            (
+                "policy",
+                format!("it has room, and the policy {policy} (key `new`) names another path than {name}"),
+            )
+        }
+        (Some(Blocked::Turn), None) => ("turn", "new data waits for its turn".to_owned()),
+    }
+}
+
+/// What led to it.
+fn causes(followed: &Followed, by: Option<Blocked>, scenario: &Scenario, at: Time) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    match by {
+        Some(Blocked::PeerWindow | Blocked::SendBuffer) => {
+            causes.extend(receiver(followed, scenario));
+        }
+        Some(Blocked::Window) => {
+            for (name, facts) in followed.paths.iter().filter(|(_, facts)| facts.full.is_some()) {
+                causes.extend(cut(name, facts));
+                causes.extend(followed.oldest_on(name).map(|piece| oldest(followed, name, piece)));
+            }
+        }
+        Some(Blocked::Turn) => {
+            causes.extend(followed.hole().into_iter().flat_map(|hole| life(followed, hole, scenario)));
+        }
+        None => {}
+    }
+    let late = |facts: &&Facts| facts.state.is_some_and(|(state, _)| state != PathState::Active);
+    let failed = followed.paths.iter().filter(|(_, facts)| late(facts));
+    causes.extend(failed.filter_map(|(name, facts)| timeout(name, facts)));
+    causes.retain(|cause| cause.at.is_none_or(|then| then <= words::seconds(at)));
+    causes
+}
+
+/// What the receiver holds and has room for, and the life of the chunk that it misses.
+fn receiver(followed: &Followed, scenario: &Scenario) -> Vec<Cause> {
+    let Some(held) = &followed.receiver else { return Vec::new() };
+    let said = format!("by the receiver's SACK of {}", moment(held.at));
+    let missing = held.missing();
+    let text = match held.beyond() {
+        0 => {
+            let free = held.sack.a_rwnd;
+            format!(
+                "nothing is missing, and the receiving application has left {free} bytes of its buffer free, {said}."
+            )
+        }
+        beyond => {
+            let wait = if beyond == 1 { "waits" } else { "wait" };
+            format!("{} {wait} at the receiver behind TSN {missing}, {said}.", count(beyond, "chunk"))
+        }
+    };
+    let hole = (held.beyond() > 0).then_some(missing);
+    let mut causes = vec![Cause { at: None, kind: "receiver", number: hole, path: None, text }];
+    let piece = hole.and_then(|hole| followed.piece(hole));
+    causes.extend(piece.into_iter().flat_map(|piece| life(followed, piece, scenario)));
+    causes
+}
+
+/// The life of a piece: its copies, and its marks.
+fn life(followed: &Followed, piece: &Piece, scenario: &Scenario) -> Vec<Cause> {
+    let (noun, number) = (followed.noun(), piece.number);
+    let mut causes = Vec::new();
+    for (i, copy) in piece.copies.iter().enumerate() {
+        let verb = if i == 0 { "was sent" } else { "was sent again" };
+        let policy = words::policy_of(scenario, &followed.name, copy.why);
+        let policy =
+            policy.filter(|_| i > 0).map(|policy| format!(" chosen by {policy}")).unwrap_or_default();
+        let rules = rules_of(followed, scenario, copy.why);
+        let text = format!(
+            "{noun} {number} {verb} at {} on {}{policy} ({}{rules}): {}.",
+            moment(copy.at),
+            copy.path,
+            names::data(copy.why),
+            words::place(copy)
+        );
+        let kind = if i == 0 { "sent" } else { "retransmission" };
+        let (at, path) = (Some(words::seconds(copy.at)), Some(copy.path.clone()));
+        causes.push(Cause { at, kind, number: Some(number), path, text });
+    }
+    causes.extend(piece.marked.map(|(at, why)| marked(followed, piece, at, why)));
+    causes
+}
+
+fn marked(followed: &Followed, piece: &Piece, at: Time, why: Why) -> Cause {
+    let because = if why == Why::Missing { "missing reports" } else { "the timeout" };
+    let path = piece.copies.last().map(|copy| copy.path.clone());
+    let text = format!(
+        "{} {} is marked for retransmission by {because} since {}, and has not left yet.",
+        followed.noun(),
+        piece.number,
+        moment(at)
+    );
+    Cause { at: Some(words::seconds(at)), kind: "marked", number: Some(piece.number), path, text }
+}
+
+/// ", missing_reports = 3" where a rule decides when such data is sent.
+fn rules_of(followed: &Followed, scenario: &Scenario, why: Why) -> String {
+    let keys: &[&str] = if why == Why::Missing { &["missing_reports"] } else { &[] };
+    let rows = words::rows(scenario, &followed.name, keys);
+    if rows.is_empty() { String::new() } else { format!(", {}", words::listed(&rows)) }
+}
+
+/// When the window of a full path was cut.
+fn cut(name: &str, facts: &Facts) -> Option<Cause> {
+    let Cut { at, from, to, why, idle, ecn } = facts.cut?;
+    let by = match why {
+        Some(Why::Timeout) => "by a timeout (RFC 9260 section 7.2.3)",
+        Some(_) => "by a fast retransmission (RFC 9260 section 7.2.4)",
+        None if ecn => "by a report of congestion (ECN, RFC 4960 appendix A)",
+        None if idle => "by idling (RFC 9260 section 7.2.1)",
+        None => "by its window policy",
+    };
+    let text = format!("the cwnd of {name} was cut {by} from {from} to {to} bytes at {}.", moment(at));
+    Some(Cause { at: Some(words::seconds(at)), kind: "cut", number: None, path: Some(name.to_owned()), text })
+}
+
+/// The oldest piece in flight on a full path.
+fn oldest(followed: &Followed, name: &str, piece: &Piece) -> Cause {
+    let copy = piece.copies.last();
+    let waits = copy.map(|copy| format!("{}, {}", moment(copy.at), words::place(copy))).unwrap_or_default();
+    let back = copy.is_some_and(|copy| matches!(copy.place, Place::Arrived { .. }));
+    let back = if back { "; its acknowledgement is awaited" } else { "" };
+    let (noun, number) = (followed.noun(), piece.number);
+    Cause {
+        at: copy.map(|copy| words::seconds(copy.at)),
+        kind: "oldest",
+        number: Some(number),
+        path: Some(name.to_owned()),
+        text: format!("{noun} {number} is the oldest in flight on {name}: sent at {waits}{back}."),
+    }
+}
+
+/// The last timeout of a path that has failed.
+fn timeout(name: &str, facts: &Facts) -> Option<Cause> {
+    let (at, rto) = facts.expired?;
+    let rto = rto.map(|rto| format!(" after an RTO of {}", length(rto))).unwrap_or_default();
+    let text = format!("T3-rtx of {name} expired last at {}{rto} (RFC 9260 section 6.3.3).", moment(at));
+    Some(Cause {
+        at: Some(words::seconds(at)),
+        kind: "timeout",
+        number: None,
+        path: Some(name.to_owned()),
+        text,
+    })
+}

@@ -1,0 +1,412 @@
+//! The state of every sender, as its notes and its packets tell it.
+
+use std::collections::BTreeMap;
+
+use anabranch_proto::policy::Why;
+use anabranch_proto::wire::Chunk;
+use anabranch_proto::wire::chunk::Sack;
+use anabranch_proto::{Blocked, Duration, PathState, Purpose, Time};
+use anabranch_sim::scenario::Scenario;
+use anabranch_sim::trace::{Detail, DropCause, Names, PacketView, Record, Side};
+
+use super::packet::Window;
+
+/// Copies of a chunk that are remembered: the first, and the last ones.
+const COPIES: usize = 16;
+
+/// All senders of a run.
+#[derive(Default, Debug)]
+pub(super) struct Follower {
+    flows: Vec<Followed>,
+    links: Vec<Line>,
+}
+
+/// A link direction, or a hop between radios.
+#[derive(Debug)]
+struct Line {
+    name: String,
+    /// The node that it ends at.
+    end: String,
+}
+
+/// One sender.
+#[derive(Debug)]
+pub(super) struct Followed {
+    pub(super) name: String,
+    tcp: bool,
+    /// The nodes of its sender and its receiver.
+    ends: [String; 2],
+    /// The number of the first piece of data.
+    first: Option<u64>,
+    pub(super) paths: BTreeMap<String, Facts>,
+    /// The peer's window, as the sender sees it: bytes.
+    pub(super) peer_window: Option<u64>,
+    /// Why data waits, and since when.
+    pub(super) blocked: (Option<Blocked>, Time),
+    /// What is not acknowledged cumulatively, by its distance from the first.
+    pub(super) pieces: BTreeMap<u64, Piece>,
+    /// The SACK that the receiver sent last.
+    pub(super) receiver: Option<Held>,
+    /// The SACK that arrived last.
+    pub(super) heard: Option<Held>,
+    /// When the peer reported congestion last (ECN).
+    warned: Option<Time>,
+}
+
+/// What a receiver says that it holds.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) at: Time,
+    pub(super) sack: Sack,
+}
+
+impl Held {
+    /// TSNs beyond the cumulative point.
+    pub(super) fn beyond(&self) -> u64 {
+        self.sack.gaps.iter().map(|gap| u64::from(gap.end.saturating_sub(gap.start)) + 1).sum()
+    }
+
+    /// The lowest TSN that is missing.
+    pub(super) fn missing(&self) -> u64 {
+        u64::from(self.sack.cumulative.0.wrapping_add(1))
+    }
+
+    fn has(&self, number: u64) -> bool {
+        let offset = (number as u32).wrapping_sub(self.sack.cumulative.0);
+        self.sack.gaps.iter().any(|gap| (u32::from(gap.start)..=u32::from(gap.end)).contains(&offset))
+    }
+}
+
+/// One path of a sender.
+#[derive(Default, Debug)]
+pub(super) struct Facts {
+    pub(super) window: Option<Window>,
+    /// Since when what is in flight fills the window.
+    pub(super) full: Option<Time>,
+    pub(super) rto: Option<Duration>,
+    /// When T3-rtx expired last, and the RTO that had run.
+    pub(super) expired: Option<(Time, Option<Duration>)>,
+    /// When a chunk was found missing last.
+    pub(super) missed: Option<Time>,
+    /// When the window was cut last: from how much to how much.
+    pub(super) cut: Option<Cut>,
+    pub(super) state: Option<(PathState, Time)>,
+}
+
+/// A window that has become smaller.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Cut {
+    pub(super) at: Time,
+    pub(super) from: u64,
+    pub(super) to: u64,
+    /// What for, if a loss was the reason.
+    pub(super) why: Option<Why>,
+    /// Nothing was in flight: the path was idle.
+    pub(super) idle: bool,
+    /// The peer has reported congestion (ECN) at this time.
+    pub(super) ecn: bool,
+}
+
+/// A piece of data: with SCTP a DATA chunk, with TCP a segment.
+#[derive(Debug)]
+pub(super) struct Piece {
+    /// Its number as the protocol has it.
+    pub(super) number: u64,
+    pub(super) copies: Vec<Copied>,
+    /// When it was marked for retransmission last, and why.
+    pub(super) marked: Option<(Time, Why)>,
+}
+
+/// One copy of a piece.
+#[derive(Debug)]
+pub(super) struct Copied {
+    pub(super) at: Time,
+    pub(super) path: String,
+    pub(super) why: Why,
+    pub(super) place: Place,
+}
+
+/// Where a copy is, or was seen last.
+#[derive(Clone, Debug)]
+pub(super) enum Place {
+    Sender,
+    Queued { on: String, since: Time, ahead: u32 },
+    Sending { on: String, since: Time },
+    Passed { by: String, at: Time },
+    Dropped { by: String, at: Time, cause: DropCause, left: bool },
+    Arrived { at: Time },
+}
+
+impl Follower {
+    pub(super) fn begin(&mut self, names: &Names, scenario: &Scenario) {
+        let line = |(name, direction): &(String, String)| Line {
+            name: format!("{name} {direction}"),
+            end: direction.rsplit('>').next().unwrap_or_default().to_owned(),
+        };
+        self.links = names.links.iter().chain(&names.hops).map(line).collect();
+        let ends = |name: &String| scenario.flows.iter().find(|flow| flow.name == *name);
+        let flow = |(i, name): (usize, &String)| Followed {
+            name: name.clone(),
+            tcp: names.protocols.get(i) == Some(&"tcp"),
+            ends: ends(name).map_or_else(Default::default, |flow| [flow.from.clone(), flow.to.clone()]),
+            first: None,
+            paths: BTreeMap::new(),
+            peer_window: None,
+            blocked: (None, Time::ZERO),
+            pieces: BTreeMap::new(),
+            receiver: None,
+            heard: None,
+            warned: None,
+        };
+        self.flows = names.flows.iter().enumerate().map(flow).collect();
+    }
+
+    pub(super) fn flow(&self, flow: usize) -> &Followed {
+        &self.flows[flow]
+    }
+
+    pub(super) fn flow_name(&self, flow: usize) -> &str {
+        &self.flows[flow].name
+    }
+
+    pub(super) fn window(&self, flow: &str, path: &str) -> Option<Window> {
+        self.flows.iter().find(|followed| followed.name == flow)?.paths.get(path)?.window
+    }
+
+    pub(super) fn record(&mut self, at: Time, record: &Record<'_>) {
+        match record {
+            Record::Detail { flow, side: Side::Client, path, detail } => {
+                self.flows[*flow].note(at, path.unwrap_or(""), detail)
+            }
+            Record::Sent { flow, side: Side::Server, packet, .. } => {
+                if let Some(held) = held(at, packet) {
+                    self.flows[*flow].receiver = Some(held);
+                }
+            }
+            Record::Sent { flow, side: Side::Client, path, packet, reason } => {
+                let why = if let Purpose::Data(why) = reason.purpose { why } else { Why::New };
+                let numbers = packet.numbers();
+                numbers.for_each(|number| self.flows[*flow].sent(at, path.unwrap_or(""), number, why));
+            }
+            Record::Queued { link, flow, packet, queue } => {
+                let (on, ahead) = (self.links[*link].name.clone(), queue.packets - 1);
+                self.place(*flow, packet, &Place::Queued { on, since: at, ahead });
+            }
+            Record::Started { link, flow, packet, .. } => {
+                let on = self.links[*link].name.clone();
+                self.place(*flow, packet, &Place::Sending { on, since: at });
+            }
+            Record::Dropped { link, flow, cause, packet, .. } => {
+                let (by, cause) = (self.links[*link].name.clone(), *cause);
+                self.place(*flow, packet, &Place::Dropped { by, at, cause, left: false });
+            }
+            Record::Delivered { link, flow, packet } => {
+                let (line, followed) = (&self.links[*link], &mut self.flows[*flow]);
+                let from_receiver = packet.origin.is_some_and(|origin| origin.side == Side::Server);
+                if from_receiver && line.end == followed.ends[0] {
+                    followed.heard = held(at, packet).or(followed.heard.take());
+                    if chunks(packet).iter().any(|chunk| matches!(chunk, Chunk::Ecne(_))) {
+                        followed.warned = Some(at);
+                    }
+                }
+                let place = match line.end == followed.ends[1] {
+                    true => Place::Arrived { at },
+                    false => Place::Passed { by: line.name.clone(), at },
+                };
+                self.place(*flow, packet, &place);
+            }
+            _ => {}
+        }
+    }
+
+    /// The data in `packet` is there now.
+    fn place(&mut self, flow: usize, packet: &PacketView<'_>, place: &Place) {
+        let Some(origin) = packet.origin.filter(|origin| origin.side == Side::Client) else { return };
+        let flow = &mut self.flows[flow];
+        for number in packet.numbers() {
+            let distance = flow.distance(number);
+            let Some(piece) = flow.pieces.get_mut(&distance) else { continue };
+            let on_way = |copy: &&mut Copied| {
+                origin.path == Some(copy.path.as_str())
+                    && !matches!(copy.place, Place::Arrived { .. } | Place::Dropped { .. })
+            };
+            // The oldest copy on this path that is still under way: a path delivers in order.
+            if let Some(copy) = piece.copies.iter_mut().find(on_way) {
+                copy.moved(place);
+            }
+        }
+    }
+}
+
+impl Copied {
+    fn moved(&mut self, to: &Place) {
+        let mut to = to.clone();
+        if let Place::Dropped { left, .. } = &mut to {
+            *left = matches!(self.place, Place::Sending { .. });
+        }
+        self.place = to;
+    }
+}
+
+impl Followed {
+    /// How far a number is from the first one. TSNs go round after 2^32.
+    fn distance(&mut self, number: u64) -> u64 {
+        let first = *self.first.get_or_insert(number);
+        self.distance_from(first, number)
+    }
+
+    fn distance_from(&self, first: u64, number: u64) -> u64 {
+        if self.tcp {
+            number.saturating_sub(first)
+        } else {
+            u64::from((number as u32).wrapping_sub(first as u32))
+        }
+    }
+
+    fn path(&mut self, path: &str) -> &mut Facts {
+        if !self.paths.contains_key(path) {
+            self.paths.insert(path.to_owned(), Facts::default());
+        }
+        self.paths.get_mut(path).expect("it was inserted")
+    }
+
+    fn note(&mut self, at: Time, path: &str, detail: &Detail) {
+        match *detail {
+            Detail::Window { cwnd, ssthresh, flight, marked, .. } => {
+                let ssthresh = (ssthresh != u64::MAX).then_some(ssthresh);
+                let ecn = self.warned == Some(at);
+                self.path(path).set_window(at, Window { cwnd, ssthresh, flight, marked }, ecn);
+            }
+            Detail::Rto { rto, .. } => self.path(path).rto = Some(rto),
+            Detail::PeerWindow { bytes } => self.peer_window = Some(bytes),
+            Detail::Sent { number, why, .. } => {
+                let distance = self.distance(number);
+                let copy = self.pieces.get_mut(&distance).and_then(|piece| piece.copies.last_mut());
+                if let Some(copy) = copy.filter(|copy| copy.at == at) {
+                    copy.why = why;
+                }
+            }
+            Detail::Marked { number, why } => {
+                let distance = self.distance(number);
+                if let Some(piece) = self.pieces.get_mut(&distance) {
+                    piece.marked = Some((at, why));
+                }
+                if why == Why::Missing {
+                    self.path(path).happened(at, why);
+                }
+            }
+            Detail::Timeout => self.path(path).happened(at, Why::Timeout),
+            Detail::Acked { cumulative } => self.acknowledged(cumulative),
+            // Told again when another path comes to be in the way.
+            Detail::Blocked(by) if by == self.blocked.0 => {}
+            Detail::Blocked(by) => self.blocked = (by, at),
+            Detail::Received { .. } => {}
+            Detail::State(state) => self.path(path).state = Some((state, at)),
+        }
+    }
+
+    fn sent(&mut self, at: Time, path: &str, number: u64, why: Why) {
+        let distance = self.distance(number);
+        let new = || Piece { number, copies: Vec::new(), marked: None };
+        let piece = self.pieces.entry(distance).or_insert_with(new);
+        piece.marked = None;
+        if piece.copies.len() == COPIES {
+            piece.copies.remove(1);
+        }
+        piece.copies.push(Copied { at, path: path.to_owned(), why, place: Place::Sender });
+    }
+
+    fn acknowledged(&mut self, cumulative: u64) {
+        if self.first.is_none() {
+            return;
+        }
+        let distance = self.distance(cumulative);
+        // Before the first chunk was sent, the point is one below it.
+        if !self.tcp && distance > u64::from(u32::MAX / 2) {
+            return;
+        }
+        let rest = if self.tcp { distance } else { distance + 1 };
+        self.pieces = self.pieces.split_off(&rest);
+    }
+
+    /// The lowest piece that is not acknowledged: all behind it waits.
+    pub(super) fn hole(&self) -> Option<&Piece> {
+        self.pieces.values().next()
+    }
+
+    /// The oldest piece that this path carried last and that is not marked.
+    pub(super) fn oldest_on(&self, path: &str) -> Option<&Piece> {
+        self.pieces.values().find(|piece| {
+            let gap = || self.heard.as_ref().is_some_and(|held| held.has(piece.number));
+            piece.marked.is_none() && piece.copies.last().is_some_and(|copy| copy.path == path) && !gap()
+        })
+    }
+
+    /// The piece of this number, if it is not acknowledged cumulatively.
+    pub(super) fn piece(&self, number: u64) -> Option<&Piece> {
+        self.pieces.get(&self.distance_from(self.first?, number))
+    }
+
+    /// What its transport is called.
+    pub(super) fn protocol(&self) -> &'static str {
+        if self.tcp { "TCP segment" } else { "datagram" }
+    }
+
+    /// What a piece is called.
+    pub(super) fn noun(&self) -> &'static str {
+        if self.tcp { "byte" } else { "TSN" }
+    }
+}
+
+fn chunks<'a>(packet: &PacketView<'a>) -> &'a [Chunk] {
+    packet.sctp().map_or(&[][..], |packet| &packet.chunks[..])
+}
+
+/// What the SACK in a packet says.
+fn held(at: Time, packet: &PacketView<'_>) -> Option<Held> {
+    let sacks = chunks(packet)
+        .iter()
+        .filter_map(|chunk| if let Chunk::Sack(sack) = chunk { Some(sack) } else { None });
+    sacks.last().map(|sack| Held { at, sack: sack.clone() })
+}
+
+impl Facts {
+    /// Something happened for which a window is cut, before or after it was at the same time.
+    fn happened(&mut self, at: Time, why: Why) {
+        match why {
+            Why::Timeout => self.expired = Some((at, self.rto)),
+            _ => self.missed = Some(at),
+        }
+        if let Some(cut) = self.cut.as_mut().filter(|cut| cut.at == at && cut.why.is_none()) {
+            cut.why = Some(why);
+        }
+    }
+
+    fn reason(&self, at: Time) -> Option<Why> {
+        let expired = self.expired.is_some_and(|(expired, _)| expired == at).then_some(Why::Timeout);
+        expired.or((self.missed == Some(at)).then_some(Why::Missing))
+    }
+
+    /// Whether it carries one packet after a timeout: less than its window, and nothing else was heard since.
+    pub(super) fn one_packet(&self) -> bool {
+        let window = self.window.filter(|window| window.flight > 0 && window.flight < window.cwnd);
+        let cut = self.cut.filter(|cut| cut.why == Some(Why::Timeout));
+        window.zip(cut).is_some_and(|(window, cut)| window.cwnd == cut.to)
+    }
+
+    fn set_window(&mut self, at: Time, window: Window, ecn: bool) {
+        if let Some(before) = self.window.filter(|before| window.cwnd < before.cwnd) {
+            self.cut = Some(Cut {
+                at,
+                from: before.cwnd,
+                to: window.cwnd,
+                why: self.reason(at),
+                idle: window.flight == 0,
+                ecn,
+            });
+        }
+        let full = window.flight >= window.cwnd;
+        self.full = if full { self.full.or(Some(at)) } else { None };
+        self.window = Some(window);
+    }
+}

@@ -1,0 +1,84 @@
+//! Moments, amounts and rules in words.
+
+use anabranch_proto::policy::Why;
+use anabranch_proto::{Duration, Mechanisms, Rules, Time};
+use anabranch_sim::scenario::Scenario;
+use anabranch_sim::words;
+
+use super::follow::{Copied, Place};
+use super::packet::RuleRow;
+
+/// Seconds from the beginning of the run.
+pub(super) fn seconds(at: Time) -> f64 {
+    at.as_nanos() as f64 / 1e9
+}
+
+/// "7.243700 s".
+pub(super) fn moment(at: Time) -> String {
+    format!("{:.6} s", seconds(at))
+}
+
+/// "1.5 s".
+pub(super) fn length(duration: Duration) -> String {
+    format!("{} s", duration.as_secs_f64())
+}
+
+/// A count and its noun: "1 chunk", "664 chunks".
+pub(super) fn count(number: u64, noun: &str) -> String {
+    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
+}
+
+/// What became of a copy.
+pub(super) fn place(copy: &Copied) -> String {
+    match &copy.place {
+        Place::Sender => "it has not left the sender".to_owned(),
+        Place::Queued { on, since, ahead } => {
+            format!("queued on {on} since {}, behind {}", moment(*since), count(u64::from(*ahead), "packet"))
+        }
+        Place::Sending { on, since } => format!("on its way on {on} since {}", moment(*since)),
+        Place::Passed { by, at } => format!("it passed {by} at {}", moment(*at)),
+        Place::Dropped { by, at, cause, left } => {
+            format!("lost at {} on {by} ({})", moment(*at), words::drop_cause(*cause, *left))
+        }
+        Place::Arrived { at } => format!("it arrived at {}", moment(*at)),
+    }
+}
+
+/// The rows of these keys with the values that the flow has.
+pub(super) fn rows(scenario: &Scenario, flow: &str, keys: &[&str]) -> Vec<RuleRow> {
+    let flow = scenario.flows.iter().find(|known| known.name == flow);
+    let Some(config) = flow.and_then(|flow| flow.sctp()).map(|sctp| &sctp.config) else { return Vec::new() };
+    let row = |key: &&str| {
+        let value = config.rules.get(key).or_else(|| config.mechanisms.get(key))?;
+        let mut docs = Rules::DOCS.iter().chain(Mechanisms::DOCS);
+        let meaning = docs.find(|(known, _)| known == key).map_or("", |(_, doc)| doc.trim());
+        Some(RuleRow { key: (*key).to_owned(), value, meaning: meaning.to_owned() })
+    };
+    keys.iter().filter_map(row).collect()
+}
+
+/// The value of a rule or mechanism of the flow.
+pub(super) fn value(scenario: &Scenario, flow: &str, key: &str) -> Option<String> {
+    rows(scenario, flow, &[key]).pop().map(|row| row.value)
+}
+
+/// "missing_reports = 4, on_marking = one-packet".
+pub(super) fn listed(rows: &[RuleRow]) -> String {
+    rows.iter().map(|row| format!("{} = {}", row.key, row.value)).collect::<Vec<_>>().join(", ")
+}
+
+/// The policy that names the path of such data, as the flow has it.
+pub(super) fn policy_of(scenario: &Scenario, flow: &str, why: Why) -> Option<String> {
+    let config = &scenario.flows.iter().find(|known| known.name == flow)?.sctp()?.config;
+    let spec = match why {
+        Why::Missing => &config.fast,
+        Why::Timeout => &config.timeout,
+        _ => &config.new_data,
+    };
+    Some(spec.name.clone())
+}
+
+/// The policy of new data.
+pub(super) fn new_data_policy(scenario: &Scenario, flow: &str) -> String {
+    policy_of(scenario, flow, Why::New).unwrap_or_default()
+}

@@ -1,0 +1,285 @@
+//! Twenty events of scenarios and publications: the answer names the right rule and the right path.
+
+use std::path::Path;
+
+use anabranch_lab::why::{Explainer, Question};
+use anabranch_proto::policy::Why;
+use anabranch_proto::{Duration, Policies, Purpose, Time};
+use anabranch_sim::RunOptions;
+use anabranch_sim::scenario::{Document, Scenario};
+use anabranch_sim::trace::{Names, Observer, Record};
+
+fn scenario(file: &str) -> Scenario {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
+    let text = std::fs::read_to_string(&path).expect("the scenario is there");
+    let document = Document::parse(file, &text).expect("it is a scenario");
+    document.scenario("s", &Policies::default()).expect("it is a scenario")
+}
+
+fn observe(scenario: &Scenario, observer: &mut dyn Observer) {
+    let options = RunOptions { observer: Some(observer), ..RunOptions::default() };
+    anabranch_sim::run(scenario, options).expect("it runs");
+}
+
+fn answers(scenario: &Scenario, question: Question) -> Vec<String> {
+    let mut explainer = Explainer::new(question, scenario);
+    observe(scenario, &mut explainer);
+    explainer.answers().iter().map(|answer| answer.lines().join("\n")).collect()
+}
+
+fn assert_says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not said:\n{text}");
+    }
+}
+
+/// What is said at each of these moments.
+fn at(file: &str, moments: &[(f64, &[&str])]) {
+    let time = |seconds: f64| Time::ZERO + Duration::from_secs_f64(seconds);
+    let at = moments.iter().map(|(seconds, _)| time(*seconds)).collect();
+    let texts = answers(&scenario(file), Question { at, ..Question::default() });
+    assert_eq!(texts.len(), moments.len());
+    texts.iter().zip(moments).for_each(|(text, (_, parts))| assert_says(text, parts));
+}
+
+/// Finds the number of the first packet of each purpose.
+#[derive(Default)]
+struct Find {
+    seen: u64,
+    first: Vec<(Purpose, u64)>,
+}
+
+impl Find {
+    fn number(&self, purpose: Purpose) -> Option<u64> {
+        self.first.iter().find(|(known, _)| *known == purpose).map(|(_, number)| *number)
+    }
+}
+
+impl Observer for Find {
+    fn begin(&mut self, _: &Names) {}
+
+    fn record(&mut self, _: Time, record: &Record<'_>) {
+        let Record::Sent { reason, .. } = record else { return };
+        self.seen += 1;
+        if self.number(reason.purpose).is_none() {
+            self.first.push((reason.purpose, self.seen));
+        }
+    }
+}
+
+/// What is said of the first packet that is sent for each of these purposes.
+fn first(file: &str, packets: &[(Purpose, &[&str])]) {
+    let scenario = scenario(file);
+    let mut find = Find::default();
+    observe(&scenario, &mut find);
+    for (purpose, parts) in packets {
+        let packet = Some(find.number(*purpose).expect("such a packet is sent"));
+        assert_says(&answers(&scenario, Question { packet, ..Question::default() })[0], parts);
+    }
+}
+
+const CASE_STUDY: &str = "papers/receive-buffer-blocking/case-study.toml";
+const SINGLE_LOSS: &str = "papers/satellite-fairness/single-loss.toml";
+
+#[test]
+fn the_case_study_of_receive_buffer_blocking() {
+    // The published times: the first fast retransmission at 7.063, the pause from 7.694 on.
+    at(
+        CASE_STUDY,
+        &[
+            (
+                8.0,
+                &["sent again", "secondary-access chosen by alternate", "on its way on secondary c>d since"],
+            ),
+            (
+                10.0,
+                &[
+                    "blocked by the peer's window since 7.694268 s: 292 bytes left (RFC 9260 section 6.1 A)",
+                    "Path primary-access: blocked by the peer's window",
+                    "620 chunks wait at the receiver behind TSN 1624781933",
+                    "lost at 6.915901 s on primary a>b (queue full)",
+                    "sent again at 7.080294 s on secondary-access chosen by alternate",
+                    "missing_reports = 4",
+                    "on its way on secondary c>d since 9.396817 s",
+                ],
+            ),
+            (
+                26.4,
+                &[
+                    "blocked by its turn since 26.332822 s: 12 chunks go first",
+                    "section 6.1 C",
+                    "new_data = after-marked",
+                    "again at 26.332822 s on primary-access chosen by alternate (retransmission after T3-rtx)",
+                ],
+            ),
+            (
+                31.5,
+                &[
+                    "blocked by the congestion window",
+                    "section 6.1 B",
+                    "the cwnd of primary-access was cut by a fast retransmission (RFC 9260 section 7.2.4) from 197073 to 98536",
+                    "the cwnd of secondary-access was cut by a timeout (RFC 9260 section 7.2.3)",
+                ],
+            ),
+        ],
+    );
+    first(
+        CASE_STUDY,
+        &[
+            (
+                Purpose::Data(Why::Missing),
+                &[
+                    "at 7.063472 s",
+                    "path secondary-access",
+                    "granted whatever the cwnd: RFC 9260 section 7.2.4",
+                    "policy alternate (key `fast`)",
+                    "missing_reports = 4",
+                    "on_marking = one-packet",
+                    "lost at 6.899101 s on primary a>b (queue full)",
+                ],
+            ),
+            (
+                Purpose::Data(Why::Timeout),
+                &[
+                    "path primary-access",
+                    "RFC 9260 section 6.3.3",
+                    "T3-rtx of secondary-access expired at 26.231503 s",
+                    "policy alternate (key `timeout`)",
+                ],
+            ),
+            (Purpose::Data(Why::New), &["path primary-access", "within cwnd: RFC 9260 section 6.1"]),
+        ],
+    );
+}
+
+#[test]
+fn an_outage_and_its_failover() {
+    let outage = "scenarios/outage.toml";
+    at(
+        outage,
+        &[
+            (
+                10.5,
+                &[
+                    "after its timeout first carries one packet",
+                    "after_timeout = one-packet",
+                    "section 7.2.3",
+                ],
+            ),
+            (
+                11.25,
+                &[
+                    "Path first: its congestion window is full since 10.874368 s",
+                    "lost at 10.592000 s on first s>r (link down)",
+                ],
+            ),
+            (
+                11.8,
+                &[
+                    "Path first: inactive since 11.674368 s",
+                    "T3-rtx of first expired last at 11.674368 s after an RTO of 0.8 s",
+                ],
+            ),
+        ],
+    );
+    first(
+        outage,
+        &[
+            (
+                Purpose::Data(Why::Timeout),
+                &[
+                    "at 10.177184 s",
+                    "path second",
+                    "T3-rtx of first expired at 10.177184 s after an RTO of 0.2 s",
+                    "policy alternate (key `timeout`)",
+                    "Window of second, bytes: cwnd",
+                ],
+            ),
+            (Purpose::Heartbeat, &["heartbeat, control: RFC 9260 section 8.3"]),
+            (Purpose::Setup, &["INIT", "RFC 9260 section 5.1"]),
+        ],
+    );
+}
+
+#[test]
+fn losses_and_slow_readers() {
+    at(
+        "scenarios/slow-reader.toml",
+        &[(
+            2.0,
+            &[
+                "blocked by the peer's window since 0.330134 s: 944 bytes left",
+                "window_probe = after-rto",
+                "receiving application",
+            ],
+        )],
+    );
+    at(
+        "scenarios/loss.toml",
+        &[(0.3881, &["the last event let no more packets go", "burst = always", "section 6.1 D"])],
+    );
+    first(
+        "scenarios/loss.toml",
+        &[(Purpose::Data(Why::Missing), &["path wifi", "7.2.4", "missing_reports = 3"])],
+    );
+    at("scenarios/ecn.toml", &[(10.5, &["the cwnd of dsl was cut by a report of congestion (ECN"])]);
+    at(
+        "scenarios/multihop.toml",
+        &[(
+            3.653,
+            &[
+                "Path freq1: its congestion window is full",
+                "lost at 3.400534 s on freq1 a0>a1 (no CTS to the last RTS)",
+            ],
+        )],
+    );
+    at(
+        "scenarios/partial-reliability.toml",
+        &[(2.97, &["the cwnd of wifi was cut by a timeout (RFC 9260 section 7.2.3)"])],
+    );
+}
+
+#[test]
+fn several_paths_at_once_and_satellites() {
+    at(
+        "scenarios/cmt.toml",
+        &[(
+            1.5,
+            &[
+                "584 bytes left",
+                "behind TSN 2171341265",
+                "sent again at 0.744134 s on lte chosen by rtx-lossrate",
+                "queue full",
+            ],
+        )],
+    );
+    first(
+        "scenarios/cmt.toml",
+        &[(Purpose::Data(Why::Missing), &["path lte", "policy rtx-lossrate (key `fast`)"])],
+    );
+    first(
+        SINGLE_LOSS,
+        &[(
+            Purpose::Data(Why::Missing),
+            &[
+                "flow tcp",
+                "byte 10136",
+                "lost at 2.331434 s on satellite router>destination (lost on the link)",
+            ],
+        )],
+    );
+}
+
+#[test]
+fn a_window_changes_with_a_packet() {
+    let scenario = scenario("scenarios/one-path.toml");
+    let mut find = Find::default();
+    observe(&scenario, &mut find);
+    let packet = find.number(Purpose::Data(Why::New));
+    let mut explainer = Explainer::new(Question { packet, ..Question::default() }, &scenario);
+    observe(&scenario, &mut explainer);
+    let answers = explainer.answers();
+    let packet = answers[0].packet.as_ref().expect("it is a packet");
+    assert_eq!(packet.before.map_or(0, |window| window.flight), 0);
+    assert_eq!(packet.after.map(|window| window.flight), Some(u64::from(packet.size - 32)));
+}

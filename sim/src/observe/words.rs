@@ -1,0 +1,66 @@
+//! What things are called in captures and explanations.
+
+use anabranch_proto::policy::Why;
+use anabranch_proto::{Limit, PathState, Purpose};
+
+use crate::medium::wire::DropCause;
+
+/// What a packet is for.
+pub fn purpose(purpose: Purpose) -> &'static str {
+    match purpose {
+        Purpose::Data(why) => data(why),
+        Purpose::Sack => "acknowledgement",
+        Purpose::Forward => "data given up",
+        Purpose::Streams => "streams reset or added",
+        Purpose::Addresses => "addresses changed",
+        Purpose::Setup => "setup",
+        Purpose::Heartbeat => "heartbeat",
+        Purpose::Shutdown => "shutdown",
+        Purpose::Abort => "abort",
+        Purpose::Error => "error report",
+    }
+}
+
+/// Why user data is sent.
+pub fn data(why: Why) -> &'static str {
+    match why {
+        Why::New => "new data",
+        Why::Missing => "retransmission after missing reports",
+        Why::Timeout => "retransmission after T3-rtx",
+        Why::WindowProbe => "window probe",
+        Why::Reinjected => "copy of a chunk in flight on another path",
+    }
+}
+
+/// What let a packet go.
+pub fn limit(limit: Limit) -> &'static str {
+    match limit {
+        Limit::Control => "control",
+        Limit::Window => "within cwnd",
+        Limit::Granted => "granted whatever the cwnd",
+    }
+}
+
+/// Why a packet was dropped, when it was offered or when it had `left`.
+pub fn drop_cause(cause: DropCause, left: bool) -> &'static str {
+    match (cause, left) {
+        (DropCause::Queue, _) => "queue full",
+        (DropCause::Loss, _) => "lost on the link",
+        (DropCause::Down, false) => "link down",
+        (DropCause::Down, true) => "link went down meanwhile",
+        (DropCause::Rts, _) => "no CTS to the last RTS",
+        (DropCause::Data, _) => "no ACK to the last frame",
+        (DropCause::Size, _) => "larger than the link's MTU",
+    }
+}
+
+/// The state of a path.
+pub fn path_state(state: PathState) -> &'static str {
+    match state {
+        PathState::Unconfirmed => "unconfirmed",
+        PathState::Active => "active",
+        PathState::PotentiallyFailed => "potentially failed",
+        PathState::Inactive => "inactive",
+        PathState::Removed => "removed",
+    }
+}
