@@ -25,22 +25,24 @@ pub(crate) fn write(paper: &Paper, file: &Path) -> u8 {
         let names: Vec<_> = paper.figures.iter().map(|figure| format!("{}.svg", figure.name)).collect();
         return refuse(format!("{name}: the paper's figures are: {}", names.join(", ")));
     };
-    let runs = match figure.runs(paper) {
-        Ok(runs) => runs,
-        Err(error) => return refuse_plan(&error),
-    };
-    let Some(columns) = runs.iter().map(|run| Column::of(paper, figure, run)).collect::<Option<Vec<_>>>()
-    else {
-        refuse(format!("{}: a run never comes to the mark that times are counted from", figure.name));
-        return WRONG_INPUT;
-    };
-    match draw(figure, &columns) {
-        Err(error) => fail(format!("cannot draw: {error}")),
+    match svg(paper, figure) {
+        Err(status) => status,
         Ok(svg) => match std::fs::write(file, svg) {
             Ok(()) => DONE,
             Err(error) => fail(format!("{}: {error}", file.display())),
         },
     }
+}
+
+/// The figure as SVG, of runs that are made for it; or the exit status of what went wrong.
+pub(crate) fn svg(paper: &Paper, figure: &Figure) -> Result<String, u8> {
+    let runs = figure.runs(paper).map_err(|error| refuse_plan(&error))?;
+    let columns = runs.iter().map(|run| Column::of(paper, figure, run)).collect::<Option<Vec<_>>>();
+    let Some(columns) = columns else {
+        refuse(format!("{}: a run never comes to the mark that times are counted from", figure.name));
+        return Err(WRONG_INPUT);
+    };
+    draw(figure, &columns).map_err(|error| fail(format!("cannot draw: {error}")))
 }
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;

@@ -1,5 +1,6 @@
 //! `anabranch`: run, compare and explain transport over several paths.
 
+mod answers;
 mod catalogue;
 mod diff;
 mod explain;

@@ -1,10 +1,11 @@
 //! `anabranch reproduce`: runs what papers describe, and holds it against what they say.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anabranch_lab::claims::{Outcome, Paper, PaperError, Plan, PlanError};
+use anabranch_lab::report::{Reproduced, papers_page};
 use anabranch_sim::scenario::error::{listed, nearest};
 use serde_json::{Value, json};
 
@@ -28,8 +29,14 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     /// Draw the paper's figure into this file instead; if there are several, the figure with the name of the file
-    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["claim", "json"], requires = "paper")]
+    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["claim", "json", "report"], requires = "paper")]
     figure: Option<PathBuf>,
+    /// Write a page to this file as HTML: tables and figures with the paper and Anabranch together, and every verdict
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+    /// Overwrite the page if it exists
+    #[arg(long, requires = "report")]
+    force: bool,
     /// Run every experiment with N seeds instead of its own number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: Option<u64>,
@@ -43,6 +50,7 @@ Examples:
   anabranch reproduce
   anabranch reproduce receive-buffer-blocking --claim table1
   anabranch reproduce receive-buffer-blocking --figure case-study.svg
+  anabranch reproduce receive-buffer-blocking --report receive-buffer-blocking.html
 
 Exit status: 0 every claim came as expected, 1 one did not, 2 the input was wrong.";
 
@@ -56,10 +64,35 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
     if let (Some(file), [paper]) = (&arguments.figure, papers.as_slice()) {
         return figure::write(paper, file);
     }
-    match judge(arguments, &papers) {
-        Ok(judged) => report(arguments, &judged),
-        Err(status) => status,
+    if let Some(file) = arguments.report.as_ref().filter(|file| file.exists() && !arguments.force) {
+        return refuse(format!("{} is there already; --force overwrites it", file.display()));
     }
+    let judged = match judge(arguments, &papers) {
+        Ok(judged) => judged,
+        Err(status) => return status,
+    };
+    if let Some(file) = &arguments.report
+        && let Err(status) = write_page(file, &judged)
+    {
+        return status;
+    }
+    report(arguments, &judged)
+}
+
+/// Writes the page about all that was judged, with the papers' figures.
+fn write_page(file: &Path, judged: &[Judged<'_>]) -> Result<(), u8> {
+    let drawn = |paper: &Paper| {
+        let figures = paper.figures.iter().map(|figure| {
+            Ok((figure.title.clone(), format!("{}.svg", figure.name), figure::svg(paper, figure)?))
+        });
+        figures.collect::<Result<Vec<_>, u8>>()
+    };
+    let reproduced = judged
+        .iter()
+        .map(|(paper, outcomes)| Ok(Reproduced { paper, outcomes, figures: drawn(paper)? }))
+        .collect::<Result<Vec<_>, u8>>()?;
+    std::fs::write(file, papers_page(&reproduced))
+        .map_err(|error| fail(format!("cannot write {}: {error}", file.display())))
 }
 
 fn open(arguments: &Arguments) -> Result<(Shelf, Vec<Paper>), u8> {

@@ -16,7 +16,7 @@ use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn
 use crate::progress::Progress;
 use crate::simulate::{self, Files, NoResult};
 use crate::table::table;
-use crate::{DONE, INTERRUPTED, flat, summary, why};
+use crate::{DONE, INTERRUPTED, answers, flat, summary, why};
 
 /// What `anabranch run` takes.
 #[derive(clap::Args)]
@@ -319,6 +319,9 @@ fn report(document: &Document, arguments: &Arguments, results: &[RunResult]) -> 
     let mut parts: Vec<String> = headings.collect();
     let varied: Vec<_> = arguments.vary.iter().map(|variation| variation.key.clone()).collect();
     let each = arguments.each || arguments.seeds == 1;
-    parts.push(if each { table(results, &varied) } else { summary::table(results, &varied) });
+    parts.push(match each {
+        true => table(results, &varied) + &answers::tables(results, &varied),
+        false => summary::table(results, &varied),
+    });
     parts.join("\n")
 }

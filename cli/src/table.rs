@@ -76,6 +76,13 @@ impl<'a> Columns<'a> {
     }
 
     pub(crate) fn header(&self) -> Vec<String> {
+        let mut header = self.leading_header();
+        header.extend(MEASURES.map(str::to_owned));
+        header
+    }
+
+    /// The headings of [`Columns::leading`].
+    pub(crate) fn leading_header(&self) -> Vec<String> {
         // The last part of a key says enough, if no other key ends with the same.
         let last = |key: &String| key.rsplit('.').next().unwrap_or(key).to_owned();
         let lasts: Vec<_> = self.varied.iter().map(last).collect();
@@ -83,7 +90,6 @@ impl<'a> Columns<'a> {
         let mut header = if unique { lasts } else { self.varied.to_vec() };
         let optional = [(self.seed, "seed"), (self.flow, "flow"), (self.outcome, "outcome")];
         header.extend(optional.iter().filter(|(shown, _)| *shown).map(|(_, name)| (*name).to_owned()));
-        header.extend(MEASURES.map(str::to_owned));
         header
     }
 
@@ -98,7 +104,7 @@ impl<'a> Columns<'a> {
 
 fn measures(flow: &FlowResult) -> Vec<String> {
     vec![
-        flow.completion.map_or_else(|| "unfinished".to_owned(), seconds),
+        flow.completion.map_or_else(|| unfinished(flow), seconds),
         rate(flow.goodput),
         flow.packets.to_string(),
         seconds(flow.blocked.peer_window),
@@ -106,6 +112,22 @@ fn measures(flow: &FlowResult) -> Vec<String> {
         by_name(&flow.retransmissions.fast),
         by_name(&flow.retransmissions.timeout),
     ]
+}
+
+/// What a flow that is not complete lacks; one without end lacks nothing.
+fn unfinished(flow: &FlowResult) -> String {
+    flow.missing
+        .map_or_else(|| "no end".to_owned(), |missing| format!("unfinished:\n{} missing", bytes(missing)))
+}
+
+/// Bytes with the unit that leaves one to three digits before the point.
+pub(crate) fn bytes(bytes: u64) -> String {
+    match bytes as f64 {
+        b if b >= 1e9 => format!("{:.3} GB", b / 1e9),
+        b if b >= 1e6 => format!("{:.3} MB", b / 1e6),
+        b if b >= 1e4 => format!("{:.3} kB", b / 1e3),
+        _ => format!("{bytes} B"),
+    }
 }
 
 /// A JSON value as it would be written in `--set`.

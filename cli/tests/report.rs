@@ -139,6 +139,36 @@ fn a_hostile_name_of_a_sweep_is_only_text() {
     assert!(!page.contains("<img src=x") && page.contains("&lt;img src=x"));
 }
 
+#[test]
+fn a_table_of_a_paper_stands_beside_ours() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("page.html").display().to_string();
+    let claim = "table1/10000000";
+    let output =
+        anabranch(&["reproduce", "receive-buffer-blocking", "--claim", claim, "--json", "--report", &file]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let judged: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let claims = judged["claims"].as_array().expect("claims");
+    let page = std::fs::read_to_string(&file).expect("the page was written");
+    let figures = figure(&page);
+    let traces = figures[0]["data"].as_array().expect("traces");
+    let shown = traces[0]["x"].as_array().expect("names");
+    for (i, id) in shown.iter().enumerate() {
+        let claim = claims.iter().find(|claim| claim["id"] == *id).expect("it was judged");
+        let said: Vec<&Value> = traces.iter().map(|trace| &trace["y"][i]).collect();
+        assert_eq!(said, [&claim["paper"], &claim["ns2"], &claim["anabranch"]]);
+    }
+    assert!(shown.len() > 1 && page.contains("anabranch reproduce receive-buffer-blocking --claim table1/"));
+    assert!(page.contains("<svg") && page.contains("--figure case-study.svg"));
+    let Some(browser) = ["chromium", "chromium-browser"].into_iter().find(|name| installed(name)) else {
+        return skip("a_table_of_a_paper_stands_beside_ours", "there is no Chromium");
+    };
+    let dom = shown_by(browser, directory.path());
+    let start = &dom[dom.find("<html").expect("the browser shows a page")..];
+    let root = &start[..start.find('>').expect("the element ends")];
+    assert!(!root.contains("data-error") && root.contains("data-charts="), "{root}");
+}
+
 /// The page as the browser has changed it.
 fn shown_by(browser: &str, directory: &Path) -> String {
     let output = Command::new("timeout")

@@ -306,6 +306,8 @@ choices {
         Keep = "keep",
         /// It is given up.
         Cancel = "cancel",
+        /// It goes on, and the next new chunk begins another beside it: a path can have several.
+        Another = "another",
     } = [Keep, Keep, Keep, Cancel];
 
     /// Which retransmission ends the RTT measurement that runs with a chunk (§6.3.1 C5, Karn).

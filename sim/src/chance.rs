@@ -9,6 +9,8 @@ use anabranch_proto::Duration;
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
+use crate::scenario::Start;
+
 /// The 32-byte key of the stream `name` of a run whose root seed is `root`.
 pub fn stream_seed(root: u64, name: &str) -> [u8; 32] {
     let mut start = *b"................anabranch chance";
@@ -67,6 +69,14 @@ impl Sequence {
         let draw = self.draws.nth(self.next);
         self.next += 1;
         draw as f64 / (1u64 << 53) as f64
+    }
+
+    /// When something begins: the next draw, if that is random.
+    pub(crate) fn start(&mut self, start: Start) -> Duration {
+        match start {
+            Start::At(time) => time,
+            Start::Uniform([low, high]) => self.between(low, high),
+        }
     }
 
     /// The next draw: a duration uniform between two.

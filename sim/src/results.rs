@@ -149,9 +149,58 @@ pub struct FlowResult {
     pub paths: Vec<PathResult>,
     /// Its packets on the link directions of its routes, those of both ends.
     pub links: Vec<FlowLink>,
+    /// Bytes of user data that the receiving application has not read at the end of the run; `None` of a flow that is
+    /// complete, or has no end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missing: Option<u64>,
+    /// How long its messages took; `None` of a flow that sends as fast as it can, and of messages that are unordered or can
+    /// be given up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+    /// What became of it when a link on its routes went down, in order of time.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<OutageResult>,
     /// The same within the scenario's `measure`, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredFlow>,
+}
+
+/// Seconds from the moment at which a message is there to be sent until the receiving application has read it.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub struct Latency {
+    /// Messages read.
+    pub messages: u64,
+    /// The mean.
+    pub mean: f64,
+    /// Half of the messages took no longer: the least latency of which that holds, as of those below.
+    pub p50: f64,
+    /// 95 % took no longer.
+    pub p95: f64,
+    /// 99 % took no longer.
+    pub p99: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+/// What became of a flow when a link on its routes went down.
+#[derive(Clone, PartialEq, Default, Debug, Serialize)]
+pub struct OutageResult {
+    /// The link.
+    pub name: String,
+    /// When it went down, seconds from the beginning of the run.
+    pub down: f64,
+    /// When it worked again; `None`: never.
+    pub up: Option<f64>,
+    /// Seconds after `down` until the sender took its paths over the link for potentially failed or inactive; `None`: it did
+    /// not, or the transport has no such state.
+    pub detected: Option<f64>,
+    /// Seconds after `down` until it first sent new data on a route without the link.
+    pub new_data: Option<f64>,
+    /// Seconds after `down` until the receiving application first read something after data had been sent on a route
+    /// that worked.
+    pub delivered: Option<f64>,
+    /// Seconds after `up` until it first sent new data over the link again.
+    pub returned: Option<f64>,
 }
 
 /// A flow on a link direction.
@@ -319,4 +368,11 @@ pub struct Drops {
     pub loss: u64,
     /// The link was down.
     pub down: u64,
+    /// They were larger than the MTU to which the link has changed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub size: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

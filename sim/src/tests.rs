@@ -18,6 +18,8 @@ pub(crate) fn link(name: &str, a: &str, b: &str) -> Link {
         delay: [Duration::from_millis(10); 2],
         traced: [None, None],
         random_delay: None,
+        jitter: [Duration::ZERO; 2],
+        reorder: false,
         queue: [Queue::Packets(50); 2],
         mark: [None; 2],
         loss: [Loss::None, Loss::None],
@@ -40,5 +42,9 @@ pub(crate) fn scenario(links: Vec<Link>) -> Scenario {
 /// A frame in which nothing but its size counts.
 pub(crate) fn frame(size: u32, hop: u32) -> Frame {
     let nobody = Address { ip: IpAddr::V4(Ipv4Addr::UNSPECIFIED), udp: 9 };
-    Frame::new(Body::Datagram(Rc::new(Datagram { from: nobody, to: nobody, payload: size })), size, hop)
+    Frame::new(
+        Body::Datagram(Rc::new(Datagram { from: nobody, to: nobody, payload: size, number: 0 })),
+        size,
+        hop,
+    )
 }

@@ -1,7 +1,7 @@
 # One TCP flow of ns-2: a source, a router, a bottleneck, a sink. Arguments: variant (sack1, sack1-2002), bit/s and delay of the
-# bottleneck, end, trace file, and the numbers of the lost packets, the SYN being number 0.
-lassign $argv variant rate delay end file
-set lost [lrange $argv 5 end]
+# bottleneck, end, trace file, class of the sink, and the numbers of the lost packets, the SYN being number 0.
+lassign $argv variant rate delay end file class
+set lost [lrange $argv 6 end]
 set ns [new Simulator]
 foreach node {source router sink} { set $node [$ns node] }
 $ns duplex-link $source $router 10e6 0.002 DropTail
@@ -21,7 +21,7 @@ foreach {name value} {packetSize_ 1448 window_ 44 windowInit_ 2 syn_ true delay_
 if {$variant eq "sack1-2002"} {
     foreach {name value} {singledup_ 0 precisionReduce_ false minrto_ 1} { $tcp set $name $value }
 }
-set receiver [new Agent/TCPSink/Sack1]
+set receiver [new $class]
 $ns attach-agent $source $tcp
 $ns attach-agent $sink $receiver
 $ns connect $tcp $receiver

@@ -172,6 +172,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("link.l.between", "['r', 's']"),
     ("link.l.rate", "['1 Mbit/s', '2 Mbit/s']"),
     ("link.l.delay", "3 ms"),
+    ("link.l.jitter", "3 ms"),
+    ("link.l.reorder", "true"),
     ("link.l.queue", "9 kB"),
     ("link.l.mark", "['9 kB', 'off']"),
     ("link.l.loss", "{ packets = [3] }"),
@@ -188,6 +190,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("link.l.queue.codel.interval", "60 ms"),
     ("change.1.queue", "9 kB"),
     ("change.1.mark", "9 kB"),
+    ("change.1.jitter", "3 ms"),
+    ("change.1.mtu", "1300 B"),
     ("change.1.at", "3 s"),
     ("change.1.up", "true"),
     ("change.1.rate", "3 Mbit/s"),
@@ -200,6 +204,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.send", "3 MB"),
     ("flow.f.rate", "3 kbit/s"),
     ("flow.f.message_size", "3 kB"),
+    ("flow.f.spacing", "poisson"),
     ("flow.f.on", "3 s"),
     ("flow.f.off", "{ exponential = '3 s' }"),
     ("traffic.t.name", "other"),
@@ -282,6 +287,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.tcp.rto_min", "300 ms"),
     ("flow.f.tcp.rto_max", "30 s"),
     ("flow.f.tcp.rto_tick", "100 ms"),
+    ("flow.f.tcp.rto_phase", "3 ms"),
 ];
 
 /// Keys that cannot have a second value (one node name, one window policy, one link to change), and
@@ -295,6 +301,7 @@ const SINGLE: &[&str] = &[
     "flow",
     "traffic",
     "traffic.t.pairs",
+    "traffic.t.spacing",
     "channel",
     "chain",
     "grid",
@@ -356,6 +363,7 @@ fn every_key_is_consulted() {
                     "flow.f.protocol=udp".to_owned(),
                     "flow.f.on=2 s".to_owned(),
                 ],
+                "flow.f.spacing" => vec!["flow.f.rate=1 Mbit/s".to_owned()],
                 "flow.f.protocol" => vec!["flow.f.rate=1 Mbit/s".to_owned()],
                 "flow.f.sctp.authenticated_chunks"
                 | "flow.f.sctp.shared_key"

@@ -1,4 +1,4 @@
-//! A run or a sweep as one page of HTML. Of a run: the charts of every flow and link, linked by their time axis, and the packets at the
+//! A run, a sweep or publications as one page of HTML. Of a run: the charts of every flow and link, linked by their time axis, and the packets at the
 //! cursor. The page needs no network and no installation.
 //!
 //! Charts are drawn by plotly.js, which the `plotly` crate carries. It was chosen over Apache ECharts (crate
@@ -8,10 +8,12 @@
 
 mod charts;
 mod page;
+mod paper;
 mod points;
 mod record;
 mod sweep;
 
 pub use page::{Described, page};
+pub use paper::{Reproduced, papers_page};
 pub use record::Recorder;
 pub use sweep::sweep_page;

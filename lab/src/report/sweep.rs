@@ -8,7 +8,7 @@ use super::charts::{COLORS, text};
 use super::page::{data, shell};
 use crate::sweep::{CellSummary, Executed, Sweep, summaries, written};
 
-const SCRIPT: &str = include_str!("sweep.js");
+const SCRIPT: &str = include_str!("figures.js");
 /// Runs that a distribution shows for each cell, at most.
 const SHOWN: usize = 1000;
 

@@ -32,12 +32,12 @@ impl Association {
         next
     }
 
-    /// The next path after this one that is active and up.
+    /// The next path after this one that is active, up and without errors: not one whose heartbeats are lost already.
     fn next_active(&self, after: PathId) -> Option<PathId> {
         let behind = self.paths.ids().filter(|id| id.index() > after.index());
         let usable = |id: &PathId| {
             let view = self.paths.view(*id);
-            *id != after && view.state == PathState::Active && view.up
+            *id != after && view.state == PathState::Active && view.up && view.errors == 0
         };
         behind.chain(self.paths.ids()).find(usable)
     }

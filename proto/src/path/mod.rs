@@ -16,6 +16,7 @@ use crate::control::rtt::{RtoLimits, RttEstimate};
 use crate::policy::Congestion;
 use crate::wire::Address;
 use crate::{Duration, Time, Tsn};
+use smallvec::SmallVec;
 
 /// A path of an association. Never used again within it, also after the path is gone.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -166,6 +167,8 @@ pub(crate) struct Path {
     pub(crate) health: Health,
     /// The chunk whose round trip is being timed, and since when. Never a retransmitted one (Karn).
     pub(crate) timed: Option<(Tsn, Time)>,
+    /// Chunks whose round trips are being timed beside it, in order, at most [`ALSO_TIMED`] (rule `rtt_on_cut`).
+    pub(crate) also_timed: SmallVec<[(Tsn, Time); 1]>,
     /// The lowest chunk not acknowledged that was last sent here.
     pub(crate) earliest: Option<Tsn>,
     /// Bytes of chunks last sent here that the Cumulative TSN Ack has not passed and that are not given up.
@@ -184,6 +187,19 @@ pub(crate) struct Path {
     pub(crate) tally: SackResult,
     /// The path's own points: see the mechanism `cuc`.
     pub(crate) points: Points,
+}
+
+/// Chunks of a path that are timed beside the one that was begun last.
+const ALSO_TIMED: usize = 16;
+
+impl Path {
+    /// The next new chunk is timed too, beside what is being timed.
+    pub(crate) fn time_another(&mut self) {
+        if self.also_timed.len() == ALSO_TIMED {
+            self.also_timed.remove(0);
+        }
+        self.also_timed.extend(self.timed.take());
+    }
 }
 
 /// How round-trip times are measured by data.
@@ -220,6 +236,8 @@ pub(crate) struct SackResult {
     pub(crate) highest_gap: Option<Tsn>,
     /// The round-trip time measured.
     pub(crate) rtt: Option<Duration>,
+    /// Whether others were measured beside it, and taken already.
+    pub(crate) also_timed: bool,
     /// Whether a chunk was acknowledged that no other path has carried: it says for certain that this one works.
     pub(crate) certain: bool,
     /// The lowest chunk that it marked.

@@ -17,6 +17,7 @@ use crate::{Config, Time, Tsn};
 use super::health::{Health, SentHeartbeat};
 use crate::notes::Notes;
 use rand_chacha::ChaCha8Rng;
+use smallvec::SmallVec;
 
 /// Bytes of the SCTP common header.
 const COMMON_HEADER: u32 = 12;
@@ -213,6 +214,7 @@ impl Paths {
             timers: Timers::OFF,
             health: Health::new(now, chance),
             timed: None,
+            also_timed: SmallVec::new(),
             earliest: None,
             // What was acknowledged by gaps is still charged to a path that was removed and is one again.
             buffered: self.rest.get(id.index()).map_or(0, |gone| gone.buffered),
@@ -249,6 +251,7 @@ impl Paths {
         let (view, path) = self.both(id);
         view.primary = false;
         (path.timers, path.timed) = (Timers::OFF, None);
+        path.also_timed.clear();
         (path.health.wanted, path.health.elsewhere) = (false, None);
     }
 
@@ -522,6 +525,7 @@ impl Paths {
     pub(crate) fn sent_again(&mut self, tsn: Tsn, on: PathId, now: Time) {
         let rule = self.rules.karn;
         for (view, path) in self.views.iter().zip(&mut self.rest) {
+            path.also_timed.retain(|(timed, _)| *timed != tsn);
             let here = view.id == on;
             let ambiguous = |(timed, _): &(Tsn, Time)| match rule {
                 Karn::Chunk => *timed == tsn,

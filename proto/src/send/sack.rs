@@ -91,6 +91,9 @@ impl Sender {
             if tally.cumulative + tally.gap == 0 {
                 continue;
             }
+            if tally.also_timed {
+                around.paths.note_rto(id, around.now, around.notes);
+            }
             if let Some(rtt) = tally.rtt {
                 let limits = around.paths.limits;
                 around.paths.view_mut(id).measure(rtt, limits);
@@ -165,8 +168,10 @@ impl Sender {
         for &id in &entered {
             around.paths.cut(id, Loss::Missing, around.now, around.notes);
             self.tell_routes_lost(id, Loss::Missing);
-            if around.config.rules.rtt_on_cut == RttOnCut::Cancel {
-                around.paths.get_mut(id).timed = None;
+            match around.config.rules.rtt_on_cut {
+                RttOnCut::Keep => {}
+                RttOnCut::Cancel => around.paths.get_mut(id).timed = None,
+                RttOnCut::Another => around.paths.get_mut(id).time_another(),
             }
         }
         entered

@@ -32,6 +32,7 @@ impl Sender {
         let (view, path) = around.paths.both(id);
         view.back_off(limits);
         path.timed = None;
+        path.also_timed.clear();
         path.lone |= !probe;
         path.timers.t3 = Time::NEVER;
         // An RTO without an answer is a loss; it is not counted as an idle one besides.

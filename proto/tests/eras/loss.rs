@@ -305,10 +305,10 @@ fn srtt_over_a_loss(config: Config) -> Option<u128> {
     bench.view(0).srtt.map(|s| s.as_micros())
 }
 
-/// The RTT measurement under way when Fast Retransmit cuts the window: kept, or given up.
+/// The RTT measurement under way when Fast Retransmit cuts the window: kept, given up, or kept beside another.
 #[test]
 fn rtt_on_cut() {
-    for (choice, micros) in [("keep", 112_500), ("cancel", 100_000)] {
+    for (choice, micros) in [("keep", 112_500), ("cancel", 100_000), ("another", 112_500)] {
         let mut config = ruled("rtt_on_cut", choice);
         config.rules.choose("karn", "chunk").expect("a rule and its choice");
         assert_eq!(srtt_over_a_loss(config), Some(micros), "{choice}");

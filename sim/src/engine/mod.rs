@@ -9,6 +9,7 @@
 pub(crate) mod agenda;
 mod counts;
 mod means;
+mod outages;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -16,7 +17,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
-use anabranch_proto::{PathId, Time};
+use anabranch_proto::{PathId, Reason, Time};
 
 use crate::medium::wire::{Alteration, Direction, DropCause};
 use crate::medium::wireless::{Channel, Fate};
@@ -29,6 +30,8 @@ use agenda::{Agenda, Entity};
 pub(crate) use counts::Counts;
 use means::Means;
 pub(crate) use means::Sum;
+pub(crate) use outages::Outage;
+use outages::Outages;
 
 /// In [`Engine::routes`], behind the last link of a route: this and the number of the agent there.
 pub(crate) const ARRIVED: u32 = 1 << 31;
@@ -70,6 +73,8 @@ pub(crate) struct Engine<'a, A> {
     /// Means over time, while someone asks for them.
     means: Option<Means>,
     changes: std::iter::Peekable<std::vec::IntoIter<Change>>,
+    /// What became of flows when links went down, if any ever does.
+    outages: Option<Box<Outages>>,
     /// When the run pauses.
     pauses: std::iter::Peekable<std::vec::IntoIter<Time>>,
     observed: Option<Observed<'a>>,
@@ -155,6 +160,7 @@ impl<'a, A: Agent> Engine<'a, A> {
             flow_of,
             sent: 0,
             means: (!pauses.is_empty()).then(Means::default),
+            outages: changes.iter().any(|change| change.alteration.up == Some(false)).then(Box::default),
             changes: changes.into_iter().peekable(),
             pauses: pauses.into_iter().peekable(),
             observed: observer.map(|observer| Observed::new(observer, sides)),
@@ -254,6 +260,11 @@ impl<'a, A: Agent> Engine<'a, A> {
         self.means.as_ref().map(|means| means.until(self.now)).unwrap_or_default()
     }
 
+    /// What became of flows when links went down; nothing if none ever does.
+    pub(crate) fn outages(&self) -> impl Iterator<Item = &Outage> {
+        self.outages.iter().flat_map(|outages| outages.all())
+    }
+
     /// A flow's agents and routes.
     pub(crate) fn flow(&self, flow: usize) -> &FlowParts {
         &self.flows[flow]
@@ -287,7 +298,7 @@ impl<'a, A: Agent> Engine<'a, A> {
     /// The head of a link arrives: into the next link, or at its agent.
     fn arrive(&mut self, link: usize) {
         let direction = &mut self.links[link];
-        let frame = direction.deliver(self.now).expect("an arrival has its packet");
+        let frame = direction.deliver(self.now);
         let dropped = direction.has_dropped();
         if let Some((time, insertion)) = direction.head() {
             self.agenda.set(link as Entity, time, insertion);
@@ -295,6 +306,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         if dropped {
             self.drop_all(link);
         }
+        let Some(frame) = frame else { return };
         if self.observed.is_some() {
             self.show_delivery(link, &frame);
         }
@@ -318,7 +330,12 @@ impl<'a, A: Agent> Engine<'a, A> {
                 }
                 Fate::GivenUp(cause, Some(frame)) => {
                     self.counts.dropped[frame.hop as usize] += 1;
-                    self.show_drop(self.shown(self.routes[frame.hop as usize]), frame.id, cause, &frame);
+                    self.show_drop(
+                        self.shown(self.routes[frame.hop as usize]),
+                        frame.number(),
+                        cause,
+                        &frame,
+                    );
                 }
                 Fate::GivenUp(_, None) => {}
             }
@@ -355,8 +372,14 @@ impl<'a, A: Agent> Engine<'a, A> {
                 Output::Transmit(mut frame, reason) => {
                     self.sent += 1;
                     frame.id = self.sent;
+                    if reason.oversize {
+                        frame.set_fragmentable();
+                    }
                     if self.observed.is_some() {
                         self.show_sent(agent, &frame, reason);
+                    }
+                    if self.outages.is_some() {
+                        self.note_sent(agent, frame.hop, reason);
                     }
                     if frame.hop != NO_ROUTE {
                         self.counts.sent[frame.hop as usize] += 1;
@@ -375,8 +398,26 @@ impl<'a, A: Agent> Engine<'a, A> {
                 }
             }
         }
+        if self.observed.is_some() {
+            self.show_read(agent);
+        }
+        if let Some(outages) = &mut self.outages {
+            let flow = self.flow_of[agent];
+            outages.look(self.now, flow, &self.agents[self.flows[flow].agents.clone()]);
+        }
         if self.agents[agent].stage() == Stage::Over {
             self.settle(self.flow_of[agent]);
+        }
+    }
+
+    /// The sender of a flow sends a packet: it may be an answer to an outage.
+    #[cold]
+    fn note_sent(&mut self, agent: usize, hop: u32, reason: Reason) {
+        let flow = self.flow_of[agent];
+        let agents = self.flows[flow].agents.clone();
+        if let (Some(outages), true) = (&mut self.outages, agent == agents.start) {
+            let read = self.agents[agents].last().map_or(0, Agent::read);
+            outages.sent(self.now, flow, hop, reason.purpose, &self.routes, read);
         }
     }
 
@@ -406,7 +447,7 @@ impl<'a, A: Agent> Engine<'a, A> {
             Ok(()) => self.await_channel(channel),
             Err(frame) => {
                 self.counts.dropped[frame.hop as usize] += 1;
-                self.show_drop(self.shown(hop), frame.id, DropCause::Queue, &frame);
+                self.show_drop(self.shown(hop), frame.number(), DropCause::Queue, &frame);
             }
         }
     }
@@ -484,6 +525,9 @@ impl<'a, A: Agent> Engine<'a, A> {
     fn change(&mut self) {
         let now = self.now;
         while let Some(Change { link, alteration, .. }) = self.changes.next_if(|change| change.at <= now) {
+            if let (Some(outages), Some(up)) = (&mut self.outages, alteration.up) {
+                outages.switch(now, link, up, &self.flows, &self.routes);
+            }
             let lost = self.links[link].alter(now, alteration);
             self.drop_all(link);
             for carried in lost {

@@ -35,6 +35,12 @@ impl<A: Agent> Engine<'_, A> {
     }
 
     #[cold]
+    pub(super) fn show_read(&mut self, agent: usize) {
+        let Some(observed) = &mut self.observed else { return };
+        observed.read(self.now, agent, self.agents[agent].read());
+    }
+
+    #[cold]
     pub(super) fn show_delivery(&mut self, link: usize, frame: &Frame) {
         let Some(observed) = &mut self.observed else { return };
         observed.delivered(self.now, link, frame, &self.routes);

@@ -20,6 +20,8 @@ pub(crate) struct Observed<'a> {
     origins: BTreeMap<u64, Sent>,
     /// By agent: its flow, and its end of it.
     agents: Vec<(usize, Side)>,
+    /// By agent: bytes that its application had read when that was last told.
+    read: Vec<u64>,
     /// By agent.
     blocking: BTreeMap<usize, Blocking>,
 }
@@ -48,7 +50,16 @@ impl Blocking {
 impl<'a> Observed<'a> {
     /// Tells `observer`; `agents`: of each agent its flow, and its end of it.
     pub(crate) fn new(observer: &'a mut dyn Observer, agents: Vec<(usize, Side)>) -> Self {
-        Observed { observer, origins: BTreeMap::new(), agents, blocking: BTreeMap::new() }
+        let read = vec![0; agents.len()];
+        Observed { observer, origins: BTreeMap::new(), agents, read, blocking: BTreeMap::new() }
+    }
+
+    /// The application of an agent has read so many bytes.
+    pub(crate) fn read(&mut self, at: Time, agent: usize, bytes: u64) {
+        if bytes > self.read[agent] {
+            self.read[agent] = bytes;
+            self.observer.record(at, &Record::Read { flow: self.agents[agent].0, bytes });
+        }
     }
 
     pub(crate) fn detail(&mut self, at: Time, agent: usize, path: Option<&str>, detail: &Detail) {

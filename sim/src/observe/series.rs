@@ -3,7 +3,8 @@
 //! Of each flow's sender: `FLOW.windows.csv`, `.rto.csv`, `.peer_window.csv`, `.sent.csv`, `.marked.csv`,
 //! `.acked.csv`, `.blocked.csv` (the cause, and the path that keeps a buffer full). Of an SCTP flow's receiver: `.held.csv`,
 //! bytes of chunks beyond the Cumulative TSN by the path that they came by, and `.reordering.csv`, how many TSNs a chunk
-//! arrived behind the highest, if it did. SCTP counts in TSNs. TCP counts in bytes: `sequence` is the first byte of a segment,
+//! arrived behind the highest, if it did. Of each receiving application `.throughput.csv`: user data read in each tenth of a
+//! second, in bit/s, by the end of that interval. SCTP counts in TSNs. TCP counts in bytes: `sequence` is the first byte of a segment,
 //! from 0, `acknowledged` a number of bytes; its windows are also given in segments. Of each link direction `LINK.A-B.queue.csv` and `.drops.csv`. A file exists
 //! only if there is a row for it. Times are virtual seconds from the beginning of the run with nine decimals,
 //! sizes are bytes. Characters of names that a file name had better not have become `_`.
@@ -29,6 +30,8 @@ pub struct CsvSeries {
     links: Vec<String>,
     /// By flow: whether it is TCP.
     tcp: Vec<bool>,
+    /// By flow: what its receiving application has read.
+    reading: Vec<Reading>,
     /// By flow: what its receiver holds.
     held: Vec<HeldData>,
     /// Who owns the file, flows first, and which of its files it is.
@@ -46,6 +49,7 @@ impl CsvSeries {
             flows: Vec::new(),
             links: Vec::new(),
             tcp: Vec::new(),
+            reading: Vec::new(),
             held: Vec::new(),
             files: BTreeMap::new(),
             failed: None,
@@ -54,6 +58,9 @@ impl CsvSeries {
 
     /// Writes what is still held back; says if anything could not be written.
     pub fn finish(mut self) -> io::Result<()> {
+        for flow in 0..self.reading.len() {
+            self.close_interval(flow);
+        }
         match self.failed {
             Some(error) => Err(error),
             None => self.files.values_mut().try_for_each(|file| file.flush()),
@@ -110,6 +117,34 @@ impl CsvSeries {
         }
     }
 
+    /// The application of a flow has read so many bytes in all: intervals that are over get their row.
+    fn read(&mut self, at: Time, flow: usize, bytes: u64) {
+        let now = at.as_nanos() / INTERVAL;
+        let Some(reading) = self.reading.get(flow).copied() else { return };
+        if now > reading.interval {
+            self.close_interval(flow);
+            // In between nothing was read.
+            for empty in (reading.interval + 1)..now {
+                self.throughput(flow, empty, 0);
+            }
+            self.reading[flow] = Reading { interval: now, before: reading.bytes, bytes };
+        } else {
+            self.reading[flow].bytes = bytes;
+        }
+    }
+
+    fn close_interval(&mut self, flow: usize) {
+        let Reading { interval, before, bytes } = self.reading[flow];
+        if bytes > 0 {
+            self.throughput(flow, interval, bytes - before);
+        }
+    }
+
+    fn throughput(&mut self, flow: usize, interval: u64, bytes: u64) {
+        let (end, rate) = (Seconds((interval + 1) * INTERVAL), bytes * 8 * (1_000_000_000 / INTERVAL));
+        self.row(flow, &THROUGHPUT, format_args!("{end},{rate}"));
+    }
+
     fn row(&mut self, owner: usize, series: &Series, row: fmt::Arguments<'_>) {
         if self.failed.is_some() {
             return;
@@ -133,6 +168,18 @@ impl CsvSeries {
     }
 }
 
+/// What was read in an interval of [`INTERVAL`], counted from 0.
+#[derive(Copy, Clone, Default, Debug)]
+struct Reading {
+    interval: u64,
+    /// Bytes before it, and up to now.
+    before: u64,
+    bytes: u64,
+}
+
+/// Nanoseconds of an interval of the throughput.
+const INTERVAL: u64 = 100_000_000;
+
 /// A kind of file.
 struct Series {
     name: &'static str,
@@ -148,6 +195,7 @@ const ACKED: Series = Series { name: "acked", columns: "time,cumulative_tsn" };
 const BLOCKED: Series = Series { name: "blocked", columns: "time,by,path" };
 const HELD: Series = Series { name: "held", columns: "time,path,bytes" };
 const REORDERING: Series = Series { name: "reordering", columns: "time,path,tsn,depth" };
+const THROUGHPUT: Series = Series { name: "throughput", columns: "time,throughput" };
 const TCP_WINDOWS: Series =
     Series { name: "windows", columns: "time,path,cwnd,ssthresh,flight,marked,cwnd_segments" };
 const TCP_SENT: Series = Series { name: "sent", columns: "time,path,sequence,size,why" };
@@ -160,6 +208,7 @@ impl Observer for CsvSeries {
     fn begin(&mut self, names: &Names) {
         let mut taken = BTreeSet::new();
         self.tcp = names.protocols.iter().map(|protocol| *protocol == "tcp").collect();
+        self.reading = vec![Reading::default(); names.flows.len()];
         self.held = names.flows.iter().map(|_| HeldData::default()).collect();
         self.flows = names.flows.iter().map(|name| file_name(name, &mut taken)).collect();
         let links = names
@@ -193,11 +242,13 @@ impl Observer for CsvSeries {
                     DropCause::Down => "down",
                     DropCause::Rts => "rts",
                     DropCause::Data => "data",
+                    DropCause::Size => "size",
                 };
                 let tsns = packet.tsns().map(|tsn| tsn.0.to_string()).collect::<Vec<_>>().join(" ");
                 let flow = self.flows.get(*flow).cloned().unwrap_or_default();
                 self.row(owner, &DROPS, format_args!("{at},{number},{flow},{cause},{tsns}"));
             }
+            Record::Read { flow, bytes } => self.read(at, *flow, *bytes),
             Record::Sent { .. } | Record::Started { .. } | Record::Air { .. } | Record::Delivered { .. } => {}
         }
     }

@@ -57,6 +57,13 @@ pub enum Record<'a> {
         /// The packet.
         packet: PacketView<'a>,
     },
+    /// A receiving application has read user data.
+    Read {
+        /// Of which flow.
+        flow: usize,
+        /// Bytes in all.
+        bytes: u64,
+    },
     /// A packet enters a link direction.
     Queued {
         /// Which.

@@ -50,6 +50,7 @@ pub fn drop_cause(cause: DropCause, left: bool) -> &'static str {
         (DropCause::Down, true) => "link went down meanwhile",
         (DropCause::Rts, _) => "no CTS to the last RTS",
         (DropCause::Data, _) => "no ACK to the last frame",
+        (DropCause::Size, _) => "larger than the link's MTU",
     }
 }
 

@@ -5,7 +5,7 @@ use anabranch_proto::{Duration, Policies, Time};
 use crate::chance::Sequence;
 use crate::engine::{ARRIVED, Change, FlowParts, Parts};
 use crate::error::{Item, RunError};
-use crate::medium::wire::{Alteration, Direction, Losses, Management, Traced};
+use crate::medium::wire::{Alteration, Direction, Jitter, Losses, Management, Traced};
 use crate::medium::wireless::Channel;
 use crate::network::{DirectionId, Network, radios};
 use crate::observe::trace::Observer;
@@ -139,9 +139,20 @@ impl<'a> Plan<'a> {
             Traced::new(&traced.trace, offset)
         });
         Direction::new(link.rate[given], nanos(delay), queue, losses, link.up)
+            .jittering(self.jitter(id, given, link))
             .traced(traced)
             .marking(link.mark[given])
             .managed(self.management(&queue, id))
+    }
+
+    /// The jitter of a direction that has any, now or after a change.
+    fn jitter(&self, id: DirectionId, given: usize, link: &Link) -> Option<Jitter> {
+        let mut changes = self.scenario.changes.iter().filter(|change| change.link == link.name);
+        let changes = changes.any(|change| change.jitter.is_some());
+        (changes || link.jitter[given] > Duration::ZERO).then(|| {
+            let stream = format!("link/{}/{}/jitter", link.name, self.network.label(id));
+            Jitter::new(self.scenario.seed, &stream, nanos(link.jitter[given]), link.reorder)
+        })
     }
 
     fn management(&self, queue: &Queue, id: DirectionId) -> Option<Box<Management>> {
@@ -169,6 +180,8 @@ impl<'a> Plan<'a> {
                             .queue
                             .map(|queue| (queue[given].limit(), self.management(&queue[given], id))),
                         mark: change.mark.map(|mark| mark[given].unwrap_or(u64::MAX)),
+                        jitter: change.jitter.map(|jitter| nanos(jitter[given])),
+                        mtu: change.mtu,
                     };
                     changes.push(Change {
                         at: Time::ZERO + change.at,

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use anabranch_proto::{Duration, Time};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, Outage};
 use crate::medium::wireless::Statistics;
 use crate::results::{
     Airtime, Collisions, Drops, Exchanges, FlowLink, FlowResult, LinkResult, MeasuredFlow, MeasuredLink,
-    MeasuredPath, MeasuredRun, RunResult, StationDrops, StationResult, TrafficResult,
+    MeasuredPath, MeasuredRun, OutageResult, RunResult, StationDrops, StationResult, TrafficResult,
 };
 use crate::traffic::Sink;
 use crate::transport::cross::CrossAgent;
@@ -27,7 +27,7 @@ pub(super) fn result(plan: &Plan<'_>, engine: &Engine<'_, End>, pauses: Vec<Snap
     let seconds = flows.map(|(site, ends)| lasted(site, ends, engine.now()));
     let crossing = cross(engine).map(|agent| engine.now().since(agent.start()).as_secs_f64());
     let seconds: Vec<_> = seconds.chain(crossing).collect();
-    let starts = plan.flows.iter().map(|site| Time::ZERO + site.flow.start);
+    let starts = plan.flows.iter().map(|site| site.start());
     let start = starts.chain(cross(engine).map(CrossAgent::start)).min().unwrap_or(Time::ZERO);
     let span = Span { routes: engine.routes(), from: &beginning, to: &end };
     let whole = Part { plan, engine, span, busy: [start, end.at], seconds };
@@ -72,7 +72,7 @@ fn cross<'e>(engine: &'e Engine<'_, End>) -> impl Iterator<Item = &'e CrossAgent
 
 /// Seconds from a flow's start until it was complete, or until `now`.
 fn lasted(site: &Site<'_>, ends: &[End], now: Time) -> f64 {
-    let start = Time::ZERO + site.flow.start;
+    let start = site.start();
     sink(ends).completed().unwrap_or(now).since(start).as_secs_f64()
 }
 
@@ -95,7 +95,7 @@ impl Part<'_, '_> {
     /// A flow of the whole run.
     fn flow(&self, number: usize, ends: &[End]) -> FlowResult {
         let (site, now) = (&self.plan.flows[number], self.engine.now());
-        let (start, sink) = (Time::ZERO + site.flow.start, sink(ends));
+        let (start, sink) = (site.start(), sink(ends));
         let mut result = FlowResult {
             name: site.flow.name.clone(),
             protocol: site.flow.transport.name(),
@@ -107,8 +107,34 @@ impl Part<'_, '_> {
             links: self.flow_links(number),
             ..FlowResult::default()
         };
+        result.missing = site
+            .flow
+            .traffic
+            .amount()
+            .and_then(|amount| amount.checked_sub(sink.bytes()))
+            .filter(|missing| *missing > 0);
+        result.latency = sink.latency();
+        result.outages = self.outages(number);
         transport::complete(ends, now, &mut result);
         result
+    }
+
+    /// What became of a flow when links went down.
+    fn outages(&self, flow: usize) -> Vec<OutageResult> {
+        let result = |outage: &Outage| {
+            let after = |time: Option<Time>| time.map(|time| time.since(outage.from).as_secs_f64());
+            let back = outage.returned.zip(outage.until);
+            OutageResult {
+                name: self.plan.network.link_of(2 * outage.link as u32).name.clone(),
+                down: outage.from.as_secs_f64(),
+                up: outage.until.map(Time::as_secs_f64),
+                detected: after(outage.detected),
+                new_data: after(outage.new_data),
+                delivered: after(outage.delivered),
+                returned: back.map(|(returned, until)| returned.since(until).as_secs_f64()),
+            }
+        };
+        self.engine.outages().filter(|outage| outage.flow == flow).map(result).collect()
     }
 
     /// A link direction of the whole run.
@@ -121,7 +147,12 @@ impl Part<'_, '_> {
             packets: counters.offered,
             bytes: counters.delivered_bytes,
             dropped: counters.dropped(),
-            drops: Drops { queue: counters.queue, loss: counters.loss, down: counters.down },
+            drops: Drops {
+                queue: counters.queue,
+                loss: counters.loss,
+                down: counters.down,
+                size: counters.size,
+            },
             queue_max: u64::from(link.queue().most()),
             utilisation: self.utilisation(direction),
             measured: None,

@@ -100,9 +100,12 @@ fn flow(flow: &Flow, scenario: &Scenario) -> Result<(), RunError> {
         (_, None) if scenario.stop.is_none() => {
             Err(("send", "a flow without an amount needs a `stop` of the scenario"))
         }
-        (Traffic::Constant { rate: 0, .. } | Traffic::Bursts { rate: 0, .. }, _) => {
-            Err(("rate", "must be at least 1 bit/s"))
-        }
+        (
+            Traffic::Constant { rate: 0, .. }
+            | Traffic::Poisson { rate: 0, .. }
+            | Traffic::Bursts { rate: 0, .. },
+            _,
+        ) => Err(("rate", "must be at least 1 bit/s")),
         (Traffic::Bursts { times: [on, off], .. }, _) if !(usable(on) && usable(off)) => {
             Err(("on", UNUSABLE))
         }

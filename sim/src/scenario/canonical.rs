@@ -14,8 +14,8 @@ use crate::transport::tcp::{Halving, Variant};
 
 use super::{
     Amount, Change, Channel, Codel, CrossTraffic, Dcf, Document, Flow, Interpolation, Link, Loss, Offset,
-    Powers, Propagation, Queue, Ranges, Reception, Red, Route, Sample, Scenario, Sctp, Start, Station, Tcp,
-    Times, Timing, Trace, TracedRate, Traffic, Transport, WindowSize,
+    Phase, Powers, Propagation, Queue, Ranges, Reception, Red, Route, Sample, Scenario, Sctp, Start, Station,
+    Tcp, Times, Timing, Trace, TracedRate, Traffic, Transport, WindowSize,
 };
 
 /// A scenario that no document can say: a name that is none, or a value that no key takes.
@@ -238,6 +238,8 @@ fn link(link: &Link) -> Table {
         Some(range) => put(&mut table, "delay", uniform(range)),
         None => put(&mut table, "delay", pair(&link.delay, |delay| time(*delay).into())),
     }
+    put(&mut table, "jitter", pair(&link.jitter, |jitter| time(*jitter).into()));
+    put(&mut table, "reorder", link.reorder);
     put(&mut table, "queue", pair(&link.queue, queue));
     put(&mut table, "mark", pair(&link.mark, mark));
     put(&mut table, "loss", pair(&link.loss, loss));
@@ -304,18 +306,27 @@ fn traffic(traffic: &CrossTraffic) -> Table {
         put(&mut table, "on", times(&traffic.on));
         put(&mut table, "off", times(&traffic.off));
     }
-    match &traffic.start {
-        Start::At(start) => put(&mut table, "start", time(*start)),
-        Start::Uniform(range) => put(&mut table, "start", uniform(range)),
-    }
+    put(&mut table, "spacing", spacing(traffic.poisson));
+    put(&mut table, "start", start(&traffic.start));
     table
+}
+
+fn start(start: &Start) -> Value {
+    match start {
+        Start::At(start) => time(*start).into(),
+        Start::Uniform(range) => uniform(range).into(),
+    }
+}
+
+fn spacing(poisson: bool) -> &'static str {
+    if poisson { "poisson" } else { "even" }
 }
 
 fn change(change: &Change) -> Table {
     let mut table = Table::new();
     put(&mut table, "at", time(change.at));
     put(&mut table, "link", change.link.as_str());
-    let Change { up, rate: rates, delay, loss: losses, queue: queues, mark: marks, .. } = change;
+    let Change { up, rate: rates, delay, loss: losses, queue: queues, mark: marks, jitter, mtu, .. } = change;
     let values = [
         ("up", up.map(Value::from)),
         ("rate", rates.map(|rates| pair(&rates, |bits| rate(*bits).into()))),
@@ -323,6 +334,8 @@ fn change(change: &Change) -> Table {
         ("loss", losses.as_ref().map(|losses| pair(losses, loss))),
         ("queue", queues.map(|queues| pair(&queues, queue))),
         ("mark", marks.map(|marks| pair(&marks, mark))),
+        ("jitter", jitter.map(|jitter| pair(&jitter, |jitter| time(*jitter).into()))),
+        ("mtu", mtu.map(|bytes| size(bytes).into())),
     ];
     values
         .into_iter()
@@ -399,9 +412,13 @@ fn flow(flow: &Flow) -> Table {
     if let Some(bytes) = flow.traffic.amount() {
         put(&mut table, "send", size(bytes));
     }
-    if let Traffic::Constant { rate: bits, .. } | Traffic::Bursts { rate: bits, .. } = flow.traffic {
+    if let Traffic::Constant { rate: bits, .. }
+    | Traffic::Poisson { rate: bits, .. }
+    | Traffic::Bursts { rate: bits, .. } = flow.traffic
+    {
         put(&mut table, "rate", rate(bits));
     }
+    put(&mut table, "spacing", spacing(matches!(flow.traffic, Traffic::Poisson { .. })));
     if let Traffic::Bursts { times: [on, off], .. } = &flow.traffic {
         put(&mut table, "on", times(on));
         put(&mut table, "off", times(off));
@@ -432,6 +449,10 @@ fn connection(tcp: &Tcp) -> Table {
         WindowSize::Bytes(bytes) => size(bytes),
         WindowSize::Packets(packets) => format!("{packets} packets"),
     };
+    let phase = |phase| match phase {
+        Phase::At(at) => time(at),
+        Phase::Random => "random".to_owned(),
+    };
     let halving = |halving| if halving == Halving::Whole { "whole" } else { "fraction" };
     let values = [
         ("segment_size", tcp.segment_size.map(|bytes| size(bytes).into())),
@@ -447,6 +468,7 @@ fn connection(tcp: &Tcp) -> Table {
         ("rto_min", tcp.rto_min.map(|rto| time(rto).into())),
         ("rto_max", tcp.rto_max.map(|rto| time(rto).into())),
         ("rto_tick", tcp.rto_tick.map(|tick| time(tick).into())),
+        ("rto_phase", tcp.rto_phase.map(|of| phase(of).into())),
         ("window", tcp.window.as_ref().map(policy)),
     ];
     values

@@ -86,17 +86,18 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         read: |draft, at| times(at).map(|off| draft.traffic.off = off),
     },
     Key {
+        name: "spacing",
+        takes: "`\"even\"` or `\"poisson\"`",
+        default: Default::Value("\"even\""),
+        doc: "How the packets of a source follow each other: evenly, or at random as a Poisson process of the same mean rate. Not with `on` and `off`.",
+        read: |draft, at| spacing(at).map(|poisson| draft.traffic.poisson = poisson),
+    },
+    Key {
         name: "start",
         takes: "duration or `{ uniform = [low, high] }`",
         default: Default::Value("\"0 s\""),
-        doc: "The start of the sources, each with an off time first; `{ uniform = [\"0 s\", \"1 s\"] }`: drawn for each.",
-        read: |draft, at| {
-            draft.traffic.start = match uniform(at)? {
-                Some(range) => Start::Uniform(range),
-                None => Start::At(at.duration()?),
-            };
-            Ok(())
-        },
+        doc: "When the sources begin, each with an off time; `{ uniform = [\"0 s\", \"1 s\"] }`: drawn for each.",
+        read: |draft, at| start(at).map(|start| draft.traffic.start = start),
     },
 ];
 
@@ -111,6 +112,7 @@ pub(super) fn traffic(at: &At<'_>) -> Result<CrossTraffic> {
         sizes: Vec::new(),
         on: Times::Fixed(Duration::ZERO),
         off: Times::Fixed(Duration::ZERO),
+        poisson: false,
         start: Start::At(Duration::ZERO),
     };
     let mut draft = Draft { traffic, sources: None, ends: [None, None] };
@@ -139,14 +141,31 @@ pub(super) fn traffic(at: &At<'_>) -> Result<CrossTraffic> {
     Ok(traffic)
 }
 
-/// On and off times go together.
+/// On and off times go together, and not with a Poisson process.
 pub(super) fn both_times(at: &At<'_>) -> Result<()> {
+    if let (Some(on), Some("poisson")) = (at.get("on"), at.get("spacing").and_then(|at| at.string().ok())) {
+        let error = on.error("a Poisson process has no on and off times");
+        return Err(error.hint("remove `on` and `off`, or `spacing`"));
+    }
     for (given, missing) in [("on", "off"), ("off", "on")] {
         if let (Some(given_at), None) = (at.get(given), at.get(missing)) {
             return Err(given_at.error(format!("`{given}` needs `{missing}`")).hint("give both, or none"));
         }
     }
     Ok(())
+}
+
+/// Whether packets follow each other as a Poisson process.
+pub(super) fn spacing(at: &At<'_>) -> Result<bool> {
+    at.one_of("spacing", &["even", "poisson"]).map(|spacing| spacing == "poisson")
+}
+
+/// A time, or `{ uniform = [low, high] }`.
+pub(super) fn start(at: &At<'_>) -> Result<Start> {
+    match uniform(at)? {
+        Some(range) => Ok(Start::Uniform(range)),
+        None => at.duration().map(Start::At),
+    }
 }
 
 fn pairs(at: &At<'_>) -> Result<Vec<[String; 2]>> {

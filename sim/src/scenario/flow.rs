@@ -3,7 +3,7 @@
 use anabranch_proto::{Config, Pairs, Policies, Reliability};
 
 use super::at::{At, Result};
-use super::cross::{both_times, times, uniform};
+use super::cross::{both_times, spacing, times, uniform};
 use super::error::ScenarioError;
 use super::keys::{Default, Key, fill};
 use super::{Flow, Sctp, Times, Traffic, Transport, sctp, tcp};
@@ -15,6 +15,7 @@ pub(super) struct Draft {
     rate: Option<u64>,
     on: Option<Times>,
     off: Option<Times>,
+    poisson: bool,
     era: Config,
     policies: Policies,
 }
@@ -82,6 +83,13 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         default: Default::Text("as fast as the transport takes it"),
         doc: "The rate of user data of an application that sends messages at a constant rate. UDP requires it.",
         read: |draft, at| at.rate().map(|rate| draft.rate = Some(rate)),
+    },
+    Key {
+        name: "spacing",
+        takes: "`\"even\"` or `\"poisson\"`",
+        default: Default::Value("\"even\""),
+        doc: "How messages at `rate` follow each other: evenly, or at random as a Poisson process of this mean rate, drawn from the run's seed. Not with `on` and `off`.",
+        read: |draft, at| spacing(at).map(|poisson| draft.poisson = poisson),
     },
     Key {
         name: "on",
@@ -235,6 +243,7 @@ pub(super) fn flow(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Flo
         rate: None,
         on: None,
         off: None,
+        poisson: false,
         era: era.clone(),
         policies: policies.clone(),
     };
@@ -243,9 +252,14 @@ pub(super) fn flow(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Flo
     both_times(at)?;
     flow.traffic = match (draft.rate, draft.on.zip(draft.off)) {
         (Some(rate), Some((on, off))) => Traffic::Bursts { rate, bytes: draft.send, times: [on, off] },
+        (Some(rate), None) if draft.poisson => Traffic::Poisson { rate, bytes: draft.send },
         (Some(rate), None) => Traffic::Constant { rate, bytes: draft.send },
         (None, _) => Traffic::Bulk(draft.send),
     };
+    if draft.poisson && draft.rate.is_none() {
+        let error = at.error_below("spacing", "without a rate there is no spacing");
+        return Err(error.hint("add `rate = \"1 Mbit/s\"`"));
+    }
     if flow.from == flow.to {
         return Err(at.error_below("to", format!("`{}` sends to itself", flow.to)));
     }

@@ -54,6 +54,20 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         },
     },
     Key {
+        name: "jitter",
+        takes: "duration, or `[there, back]`",
+        default: Default::Value("\"0 ms\""),
+        doc: "How much later than `delay` a packet arrives at most: drawn uniformly for each packet from the run's seed.",
+        read: |draft, at| at.pair(At::duration).map(|jitter| draft.link.jitter = jitter),
+    },
+    Key {
+        name: "reorder",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether jitter may change the order of packets. Otherwise a packet arrives no earlier than the one before it.",
+        read: |draft, at| at.boolean().map(|reorder| draft.link.reorder = reorder),
+    },
+    Key {
         name: "queue",
         takes: "queue, or `[forward, backward]`",
         default: Default::Value("\"100 packets\""),
@@ -106,6 +120,8 @@ pub(super) fn link(at: &At<'_>) -> Result<(Link, Vec<Change>)> {
         traced: [None, None],
         delay: [Duration::ZERO; 2],
         random_delay: None,
+        jitter: [Duration::ZERO; 2],
+        reorder: false,
         queue: [Queue::Packets(100); 2],
         mark: [None; 2],
         loss: [Loss::None, Loss::None],
@@ -251,10 +267,35 @@ pub(super) const CHANGE_KEYS: &[Key<Change>] = &[
         doc: "The new queue length from which packets are marked.",
         read: |change, at| at.pair(mark).map(|mark| change.mark = Some(mark)),
     },
+    Key {
+        name: "jitter",
+        takes: "duration, or `[there, back]`",
+        default: Default::Text("as before"),
+        doc: "How much later than its delay packets arrive at most, for packets that leave from now on.",
+        read: |change, at| at.pair(At::duration).map(|jitter| change.jitter = Some(jitter)),
+    },
+    Key {
+        name: "mtu",
+        takes: "size",
+        default: Default::Text("as before"),
+        doc: "The largest packet from now on. The link drops larger packets without an ICMP message, and only `mtu_discovery` finds out (RFC 8899); packets that IP may fragment pass. An MTU that grows is found by probes, up to that of the beginning.",
+        read: |change, at| at.size32(528..=65_535).map(|mtu| change.mtu = Some(mtu)),
+    },
 ];
 
 fn nothing(at: Duration, link: String) -> Change {
-    Change { at, link, up: None, rate: None, delay: None, loss: None, queue: None, mark: None }
+    Change {
+        at,
+        link,
+        up: None,
+        rate: None,
+        delay: None,
+        loss: None,
+        queue: None,
+        mark: None,
+        jitter: None,
+        mtu: None,
+    }
 }
 
 /// Reads a `[[change]]`.
@@ -264,7 +305,7 @@ pub(super) fn change(at: &At<'_>) -> Result<Change> {
     if change == nothing(change.at, change.link.clone()) {
         return Err(at
             .error("this changes nothing")
-            .hint("say what changes: `up`, `rate`, `delay`, `loss`, `queue` or `mark`"));
+            .hint("say what changes: `up`, `rate`, `delay`, `loss`, `queue`, `mark`, `jitter` or `mtu`"));
     }
     if change.queue.iter().flatten().any(|queue| matches!(queue, Queue::BandwidthDelay(_))) {
         let error = at.error_below("queue", "only a link's own queue is said in bandwidth-delay products");

@@ -29,7 +29,7 @@ pub use channel::{Channel, Dcf, Powers, Propagation, Ranges, Reception, Timing};
 pub use document::Document;
 pub use error::ScenarioError;
 pub use station::{Route, Station};
-pub use tcp::{Tcp, WindowSize};
+pub use tcp::{Phase, Tcp, WindowSize};
 pub use trace::{Interpolation, OPPORTUNITY, Offset, Sample, Trace, TracedRate};
 
 pub use crate::transport::tcp::{Halving, TcpConfig, Variant};
@@ -137,6 +137,10 @@ pub struct Link {
     pub delay: [Duration; 2],
     /// Instead of it, a delay between these two, drawn from the run's seed, the same in both directions.
     pub random_delay: Option<[Duration; 2]>,
+    /// How much later than its delay a packet arrives at most, in each direction: drawn uniformly for each packet.
+    pub jitter: [Duration; 2],
+    /// Whether jitter may change the order of packets.
+    pub reorder: bool,
     /// The queue before each direction.
     pub queue: [Queue; 2],
     /// Bytes in each queue from which on packets that can be marked (ECN) are; `None`: never.
@@ -275,6 +279,10 @@ pub struct Change {
     pub queue: Option<[Queue; 2]>,
     /// From how many bytes on its queues mark packets.
     pub mark: Option<[Option<u64>; 2]>,
+    /// How much later than its delay packets arrive at most, for packets that leave from now on.
+    pub jitter: Option<[Duration; 2]>,
+    /// The largest packet, in bytes with the IP header; larger ones are dropped from now on.
+    pub mtu: Option<u32>,
 }
 
 /// A flow: a transport between two nodes, with an application at each end.
@@ -415,7 +423,14 @@ pub enum Traffic {
         /// Bytes in all; `None`: until the run ends.
         bytes: Option<u64>,
     },
-    /// The same with pauses.
+    /// Messages at random times: a Poisson process.
+    Poisson {
+        /// Bit/s of user data, a mean.
+        rate: u64,
+        /// Bytes in all; `None`: until the run ends.
+        bytes: Option<u64>,
+    },
+    /// Messages at a constant rate with pauses.
     Bursts {
         /// Bit/s of user data while it sends.
         rate: u64,
@@ -470,6 +485,8 @@ pub struct CrossTraffic {
     pub on: Times,
     /// How long it pauses.
     pub off: Times,
+    /// Whether packets follow each other at random, as a Poisson process, and not evenly.
+    pub poisson: bool,
     /// When the sources begin.
     pub start: Start,
 }
@@ -490,7 +507,7 @@ impl CrossTraffic {
 }
 
 /// When something begins, from the beginning of the run.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Start {
     /// At this time.
     At(Duration),
@@ -504,6 +521,7 @@ impl Traffic {
         match *self {
             Traffic::Bulk(amount)
             | Traffic::Constant { bytes: amount, .. }
+            | Traffic::Poisson { bytes: amount, .. }
             | Traffic::Bursts { bytes: amount, .. } => amount,
         }
     }

@@ -39,8 +39,19 @@ pub struct Tcp {
     pub rto_max: Option<Duration>,
     /// The tick of the clock that round trips are measured with; zero: an exact clock.
     pub rto_tick: Option<Duration>,
+    /// How far into a tick that clock begins.
+    pub rto_phase: Option<Phase>,
     /// The congestion window.
     pub window: Option<PolicySpec>,
+}
+
+/// How far into a tick a clock begins.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Phase {
+    /// So far.
+    At(Duration),
+    /// Drawn from the run's seed.
+    Random,
 }
 
 /// A window: bytes, or so many segments.
@@ -79,6 +90,7 @@ impl Default for Tcp {
             rto_min: None,
             rto_max: None,
             rto_tick: None,
+            rto_phase: None,
             window: None,
         }
     }
@@ -106,6 +118,11 @@ impl Tcp {
             rto_min: self.rto_min.unwrap_or(defaults.rto_min),
             rto_max: self.rto_max.unwrap_or(defaults.rto_max),
             rto_tick: self.rto_tick.unwrap_or(defaults.rto_tick),
+            rto_phase: match self.rto_phase {
+                None => self.variant.phase(self.rto_tick.unwrap_or(defaults.rto_tick)),
+                Some(Phase::At(phase)) => Some(phase),
+                Some(Phase::Random) => None,
+            },
             window: self.window.clone().unwrap_or(defaults.window),
             ..defaults
         }
@@ -220,6 +237,13 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
         read: |tcp, at| at.duration().map(|tick| tcp.rto_tick = Some(tick)),
     },
     Key {
+        name: "rto_phase",
+        takes: "duration or `\"random\"`",
+        default: Unless::Text("in `sack1` 0.55588 of a tick"),
+        doc: "How far into a tick that clock begins (ns-2's `boot_time_`): it decides how round trips are rounded. The default is what ns-2 draws for the first TCP of a script that does not seed its generator; `\"random\"` is drawn from the run's seed.",
+        read: |tcp, at| phase(at).map(|phase| tcp.rto_phase = Some(phase)),
+    },
+    Key {
         name: "window",
         takes: "window",
         default: Unless::Text("`\"standard\"`"),
@@ -235,7 +259,8 @@ pub(super) fn tcp(at: &At<'_>, policies: &Policies) -> Result<Tcp> {
     if let (Some(min), Some(max)) = (tcp.rto_min, tcp.rto_max)
         && min > max
     {
-        return Err(at.error_below("rto_min", "`rto_min` exceeds `rto_max`").hint("make it smaller"));
+        let fix = format!("set `rto_min` to at most {max:?}, or `rto_max` to at least {min:?}");
+        return Err(at.error_below("rto_min", "`rto_min` exceeds `rto_max`").hint(fix));
     }
     if let Some(spec) = &tcp.window {
         let names: Vec<_> = policies.window_names().collect();
@@ -243,6 +268,10 @@ pub(super) fn tcp(at: &At<'_>, policies: &Policies) -> Result<Tcp> {
         made.map(drop).map_err(|error| bad_policy(at, "window", "window", spec, &error, &names))?;
     }
     Ok(tcp)
+}
+
+fn phase(at: &At<'_>) -> Result<Phase> {
+    if at.string() == Ok("random") { Ok(Phase::Random) } else { at.duration().map(Phase::At) }
 }
 
 fn window_size(at: &At<'_>) -> Result<WindowSize> {

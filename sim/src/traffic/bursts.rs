@@ -30,11 +30,19 @@ impl Bursts {
         Bursts { start, on, off, spacing, chance, left: 0, last: 0.0 }
     }
 
+    /// A Poisson process that begins at `start`; `spacing`: the mean nanoseconds between two packets.
+    pub(crate) fn poisson(start: Time, spacing: f64, chance: Sequence) -> Self {
+        // Every packet is a burst of its own behind an exponential pause.
+        let pause = Times::Exponential(Duration::from_nanos((spacing + 0.5) as u64));
+        Bursts::new(start, [Times::Fixed(Duration::ZERO), pause], 0.0, chance)
+    }
+
     /// When the next packet leaves.
     pub(crate) fn next(&mut self) -> Time {
         if self.left == 0 {
             let on = draw(&self.on, &mut self.chance);
-            self.left = ((on / self.spacing + 0.5) as u64).max(1);
+            // Without spacing a burst is one packet.
+            self.left = if self.spacing > 0.0 { ((on / self.spacing + 0.5) as u64).max(1) } else { 1 };
             self.last += draw(&self.off, &mut self.chance);
         }
         self.left -= 1;
@@ -75,6 +83,19 @@ mod tests {
         let short = Times::Fixed(Duration::from_nanos(1));
         let mut source = bursts([short, short]);
         assert_eq!(source.next(), Time::from_nanos(6_000_001), "at least one packet");
+    }
+
+    #[test]
+    fn a_poisson_process_has_exponential_gaps() {
+        let mut source = Bursts::poisson(Time::from_nanos(7), MS, Sequence::new(1, "x"));
+        let times: Vec<f64> = (0..100_000).map(|_| (source.next().as_nanos() - 7) as f64 / MS).collect();
+        let gaps: Vec<f64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean) * (gap - mean)).sum::<f64>() / gaps.len() as f64;
+        assert!((mean - 1.0).abs() < 0.01 && (variance - 1.0).abs() < 0.03, "{mean} {variance}");
+        // Of an exponential gap, e^-1 are longer than the mean.
+        let longer = gaps.iter().filter(|gap| **gap > 1.0).count() as f64 / gaps.len() as f64;
+        assert!((longer - 0.3679).abs() < 0.005, "{longer}");
     }
 
     #[test]

@@ -2,15 +2,18 @@
 
 mod bursts;
 mod hurst;
+mod latency;
 
 use anabranch_proto::{Message, Reliability, Time};
 use bytes::Bytes;
 
 use crate::chance::Sequence;
+use crate::results::Latency;
 use crate::scenario::{Flow, Sctp, Traffic};
 
 pub(crate) use bursts::Bursts;
 pub(crate) use hurst::Plot;
+use latency::Latencies;
 
 /// The one page that all simulated user data is a slice of; longer messages have one of their own a flow.
 static PAGE: [u8; 1 << 16] = [0; 1 << 16];
@@ -28,14 +31,14 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The application of `flow`, which sends messages of `size` bytes.
-    pub(crate) fn new(flow: &Flow, sctp: &Sctp, size: u32) -> Self {
+    /// The application of `flow`, which sends messages of `size` bytes, in a run of this `seed`.
+    pub(crate) fn new(flow: &Flow, sctp: &Sctp, size: u32, seed: u64) -> Self {
         let page = match PAGE.get(..size as usize) {
             Some(page) => Bytes::from_static(page),
             None => Bytes::from(vec![0; size as usize]),
         };
         Source {
-            pace: Pace::new(flow, size),
+            pace: Pace::new(flow, size, seed),
             page,
             unordered: sctp.unordered,
             reliability: sctp.reliability,
@@ -74,29 +77,32 @@ pub(crate) struct Pace {
     messages: u64,
     /// The last message was refused: the send buffer is full.
     refused: bool,
-    /// On and off times, and when the next message is due by them.
+    /// Times that are no even spacing, and when the next message is due by them.
     bursts: Option<Box<(Bursts, Time)>>,
 }
 
 impl Pace {
-    /// The pace of `flow` in messages of `size` bytes.
-    pub(crate) fn new(flow: &Flow, size: u32) -> Self {
-        let rate = match flow.traffic {
-            Traffic::Bulk(_) => None,
-            Traffic::Constant { rate, .. } | Traffic::Bursts { rate, .. } => Some(rate),
+    /// The pace of `flow` in messages of `size` bytes; what is random is drawn in a run of this `seed`.
+    pub(crate) fn new(flow: &Flow, size: u32, seed: u64) -> Self {
+        let start = Time::ZERO + flow.start;
+        let chance = |what: &str| Sequence::new(seed, &format!("flow/{}/{what}", flow.name));
+        let spacing = |rate: u64| f64::from(size) * 8e9 / rate as f64;
+        let (rate, bursts) = match flow.traffic {
+            Traffic::Bulk(_) => (None, None),
+            Traffic::Constant { rate, .. } => (Some(rate), None),
+            Traffic::Poisson { rate, .. } => {
+                (Some(rate), Some(Bursts::poisson(start, spacing(rate), chance("poisson"))))
+            }
+            Traffic::Bursts { rate, times, .. } => {
+                (Some(rate), Some(Bursts::new(start, times, spacing(rate), chance("bursts"))))
+            }
         };
-        let (start, amount) = (Time::ZERO + flow.start, flow.traffic.amount());
-        Pace { start, amount, rate, size, given: 0, messages: 0, refused: false, bursts: None }
-    }
-
-    /// The same with the on and off times of `flow`, if it has any; drawn in a run of this `seed`.
-    pub(crate) fn with_bursts(self, flow: &Flow, seed: u64) -> Self {
-        let Traffic::Bursts { rate, times, .. } = &flow.traffic else { return self };
-        let chance = Sequence::new(seed, &format!("flow/{}/bursts", flow.name));
-        let spacing = f64::from(self.size) * 8e9 / *rate as f64;
-        let mut bursts = Bursts::new(self.start, *times, spacing, chance);
-        let first = bursts.next();
-        Pace { bursts: Some(Box::new((bursts, first))), ..self }
+        let bursts = bursts.map(|mut bursts| {
+            let first = bursts.next();
+            Box::new((bursts, first))
+        });
+        let amount = flow.traffic.amount();
+        Pace { start, amount, rate, size, given: 0, messages: 0, refused: false, bursts }
     }
 
     /// When it begins.
@@ -171,6 +177,7 @@ pub(crate) struct Sink {
     /// When it read first.
     first: Option<Time>,
     completed: Option<Time>,
+    latencies: Option<Box<Latencies>>,
 }
 
 impl Sink {
@@ -186,7 +193,41 @@ impl Sink {
             read: 0,
             first: None,
             completed: None,
+            latencies: None,
         }
+    }
+
+    /// The same, and measures how long messages take. `pace` is that of the application that sends them, to so many
+    /// `streams` in turn.
+    pub(crate) fn timing(self, pace: Pace, streams: u16) -> Self {
+        let timed = pace.rate.is_some();
+        Sink { latencies: timed.then(|| Box::new(Latencies::new(pace, streams))), ..self }
+    }
+
+    /// The next message of a stream is read.
+    pub(crate) fn completes(&mut self, now: Time, stream: u16) {
+        if let Some(latencies) = &mut self.latencies {
+            latencies.next_of(now, stream);
+        }
+    }
+
+    /// The message of this number, counted from 0, is read.
+    pub(crate) fn completes_number(&mut self, now: Time, number: u64) {
+        if let Some(latencies) = &mut self.latencies {
+            latencies.numbered(now, number);
+        }
+    }
+
+    /// All messages within the bytes read so far are read.
+    pub(crate) fn completes_bytes(&mut self, now: Time) {
+        if let Some(latencies) = &mut self.latencies {
+            latencies.up_to(now, self.read, self.amount.is_some_and(|amount| self.read >= amount));
+        }
+    }
+
+    /// How long messages took, if that is measured and any was read.
+    pub(crate) fn latency(&self) -> Option<Latency> {
+        self.latencies.as_ref()?.summary()
     }
 
     /// Whether it reads now.
@@ -266,7 +307,7 @@ mod tests {
     #[test]
     fn bulk_gives_all_at_once_on_the_streams_in_turn() {
         let flow = Flow { traffic: Traffic::Bulk(Some(2500)), ..flow("f", "s", "r") };
-        let mut source = Source::new(&flow, &Sctp { streams: 2, ..Sctp::default() }, 1000);
+        let mut source = Source::new(&flow, &Sctp { streams: 2, ..Sctp::default() }, 1000, 1);
         let given: Vec<_> = std::iter::from_fn(|| take(&mut source, at(0))).collect();
         assert_eq!(given, [(0, 1000), (1, 1000), (0, 500)]);
         assert!(source.pace.exhausted());
@@ -278,7 +319,7 @@ mod tests {
         let traffic = Traffic::Constant { rate: 8_000_000, bytes: None };
         let start = anabranch_proto::Duration::from_micros(10);
         let flow = Flow { traffic, start, ..flow("f", "s", "r") };
-        let mut source = Source::new(&flow, &Sctp::default(), 100);
+        let mut source = Source::new(&flow, &Sctp::default(), 100, 1);
         assert_eq!(take(&mut source, at(9)), None);
         assert_eq!(source.pace.wakes(), Some(at(10)));
         assert_eq!(take(&mut source, at(10)), Some((0, 100)));
@@ -294,7 +335,7 @@ mod tests {
     #[test]
     fn messages_longer_than_the_page() {
         let flow = Flow { traffic: Traffic::Bulk(None), ..flow("f", "s", "r") };
-        let source = Source::new(&flow, &Sctp::default(), 100_000);
+        let source = Source::new(&flow, &Sctp::default(), 100_000, 1);
         assert_eq!(source.due(at(0)).unwrap().payload.len(), 100_000);
     }
 

@@ -16,7 +16,7 @@ use crate::chance::Sequence;
 use crate::error::{Item, RunError};
 use crate::network::{DirectionId, Network};
 use crate::results::TrafficResult;
-use crate::scenario::{CrossTraffic, Flow, Scenario, Start};
+use crate::scenario::{CrossTraffic, Flow, Scenario};
 use crate::traffic::{Bursts, Plot};
 
 /// The port of all cross traffic: discard.
@@ -76,11 +76,14 @@ pub(crate) fn agent(
         let label = format!("traffic/{}/{}>{}", traffic.name, network.label(way.from), network.label(way.to));
         for (number, size) in sizes.iter().enumerate() {
             let mut chance = Sequence::new(scenario.seed, &format!("{label}/{number}"));
-            let begins = begins(&traffic.start, &mut chance);
+            let begins = Time::ZERO + chance.start(traffic.start);
             start = start.min(begins);
             let payload = size.saturating_sub(scenario.ip_header + UDP_HEADER);
-            let bursts = Bursts::new(begins, [traffic.on, traffic.off], spacing, chance);
-            let datagram = Rc::new(Datagram { from, to, payload });
+            let bursts = match traffic.poisson {
+                true => Bursts::poisson(begins, spacing, chance),
+                false => Bursts::new(begins, [traffic.on, traffic.off], spacing, chance),
+            };
+            let datagram = Rc::new(Datagram { from, to, payload, number: 0 });
             sources.push(Source { bursts, datagram, size: *size, route });
         }
     }
@@ -105,14 +108,6 @@ pub(crate) fn check(scenario: &Scenario, network: &Network, traffic: &CrossTraff
     }
     let why = "a packet must hold the headers of IP and UDP, and fit the MTU of every link on its route";
     Err(RunError::Value { item: Item::Traffic(traffic.name.clone()), key: "sizes", why })
-}
-
-fn begins(start: &Start, chance: &mut Sequence) -> Time {
-    Time::ZERO
-        + match *start {
-            Start::At(time) => time,
-            Start::Uniform([low, high]) => chance.between(low, high),
-        }
 }
 
 /// The ways of all pairs, forth and, if asked for, back.

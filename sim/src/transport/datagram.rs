@@ -24,6 +24,8 @@ pub struct Datagram {
     pub to: Address,
     /// Bytes of user data.
     pub payload: u32,
+    /// Which of its flow's datagrams it is, counted from 0; of cross traffic always 0.
+    pub number: u64,
 }
 
 /// One end of a UDP flow.
@@ -45,7 +47,7 @@ pub(crate) struct Receiver {
 pub(crate) struct Sender {
     pace: Pace,
     /// Whole messages, and where their route begins.
-    datagram: Rc<Datagram>,
+    datagram: Datagram,
     route: u32,
     /// Bytes before the user data: IP and UDP.
     header: u32,
@@ -69,17 +71,18 @@ pub(super) fn agents(site: &Site<'_>, routes: &mut Routes, first: usize) -> [Dat
     let (from, to) = (site.ends.client[client], site.ends.server[server]);
     let [local, remote] = site.addresses(site.port());
     let payload = message_size(site);
-    let datagram = Datagram { from: local[client].address, to: remote[server].address, payload };
+    let datagram = Datagram { from: local[client].address, to: remote[server].address, payload, number: 0 };
     let sender = Sender {
-        pace: Pace::new(site.flow, payload).with_bursts(site.flow, site.scenario.seed),
-        datagram: Rc::new(datagram),
+        pace: Pace::new(site.flow, payload, site.scenario.seed),
+        datagram,
         route: routes.add(site.network, from, to, first + 1),
         header: header(site),
         sent: 0,
         path: site.ends.name(client, server).to_owned(),
     };
     let amount = site.flow.traffic.amount();
-    let receiver = Receiver { sink: Sink::new(site.flow), amount, dropped: 0 };
+    let sink = Sink::new(site.flow).timing(Pace::new(site.flow, payload, site.scenario.seed), 1);
+    let receiver = Receiver { sink, amount, dropped: 0 };
     [DatagramAgent::Sender(sender), DatagramAgent::Receiver(receiver)]
 }
 
@@ -127,12 +130,10 @@ impl DatagramAgent {
 
 impl Sender {
     fn next(&mut self, bytes: usize) -> Frame {
-        let bytes = bytes as u32;
-        if bytes != self.datagram.payload {
-            self.datagram = Rc::new(Datagram { payload: bytes, ..(*self.datagram).clone() });
-        }
+        let payload = bytes as u32;
+        let datagram = Datagram { payload, number: self.sent, ..self.datagram.clone() };
         self.sent += 1;
-        Frame::new(Body::Datagram(self.datagram.clone()), bytes + self.header, self.route)
+        Frame::new(Body::Datagram(Rc::new(datagram)), payload + self.header, self.route)
     }
 }
 
@@ -146,6 +147,7 @@ impl Agent for DatagramAgent {
     fn handle(&mut self, now: Time, frame: Frame) {
         if let (DatagramAgent::Receiver(receiver), Body::Datagram(datagram)) = (self, frame.body) {
             receiver.sink.took(now, datagram.payload as usize);
+            receiver.sink.completes_number(now, datagram.number);
         }
     }
 

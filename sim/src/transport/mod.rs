@@ -42,6 +42,14 @@ pub(crate) trait Agent {
     fn stage(&self) -> Stage;
     /// What a path is called, for observers.
     fn path_name(&self, path: PathId) -> Option<&str>;
+    /// Whether it takes the path whose route begins at `hop` for failed.
+    fn has_failed(&self, _: u32) -> bool {
+        false
+    }
+    /// Bytes that its application has read.
+    fn read(&self) -> u64 {
+        0
+    }
 }
 
 /// What an agent has to say.
@@ -71,7 +79,8 @@ pub(crate) enum Stage {
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) body: Body,
-    /// Distinguishes it from all other frames of the run: the engine numbers frames from 1 as they are sent.
+    /// Distinguishes it from all other frames of the run: the engine numbers frames from 1 as they are sent. The highest
+    /// bit says that IP may fragment it.
     pub(crate) id: u64,
     /// Bytes, IP header included.
     pub(crate) size: u32,
@@ -79,10 +88,27 @@ pub(crate) struct Frame {
     pub(crate) hop: u32,
 }
 
+const FRAGMENTABLE: u64 = 1 << 63;
+
 impl Frame {
     /// A frame that is yet to be sent.
     pub(crate) fn new(body: Body, size: u32, hop: u32) -> Self {
         Frame { body, id: 0, size, hop }
+    }
+
+    /// Its number among the frames of the run.
+    pub(crate) fn number(&self) -> u64 {
+        self.id & !FRAGMENTABLE
+    }
+
+    /// IP may fragment it: its sender knows that it is larger than the path's MTU.
+    pub(crate) fn set_fragmentable(&mut self) {
+        self.id |= FRAGMENTABLE;
+    }
+
+    /// Whether IP may fragment it.
+    pub(crate) fn is_fragmentable(&self) -> bool {
+        self.id & FRAGMENTABLE != 0
     }
 
     /// It has met congestion, if it can say so.
@@ -102,7 +128,7 @@ pub(crate) enum Body {
     Sctp(Box<Packet>),
     /// A TCP segment.
     Tcp(Box<TcpPacket>),
-    /// A UDP datagram, the same for all of its kind.
+    /// A UDP datagram; of cross traffic the same for all of its kind.
     Datagram(Rc<Datagram>),
 }
 
@@ -158,6 +184,14 @@ impl Agent for End {
 
     fn path_name(&self, path: PathId) -> Option<&str> {
         whichever!(self, agent => agent.path_name(path))
+    }
+
+    fn has_failed(&self, hop: u32) -> bool {
+        whichever!(self, agent => agent.has_failed(hop))
+    }
+
+    fn read(&self) -> u64 {
+        self.sink().map_or(0, Sink::bytes)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Where a flow is in its scenario and network, and the table of all routes.
 
-use anabranch_proto::LocalAddress;
+use anabranch_proto::{LocalAddress, Time};
 
 use super::ends::Ends;
 use crate::engine::{ARRIVED, NO_ROUTE};
@@ -26,6 +26,11 @@ impl Site<'_> {
     /// Bytes of IP header before every packet.
     pub(crate) fn ip_header(&self) -> u32 {
         self.flow.ip_header.unwrap_or(self.scenario.ip_header)
+    }
+
+    /// When the flow begins.
+    pub(crate) fn start(&self) -> Time {
+        Time::ZERO + self.flow.start
     }
 
     /// The addresses of the client's and the server's interfaces.

@@ -60,6 +60,8 @@ fn link(name: &str, a: &str, b: &str, rate: u64, delay: u64) -> Link {
         delay: [Duration::from_millis(delay); 2],
         traced: [None, None],
         random_delay: None,
+        jitter: [Duration::ZERO; 2],
+        reorder: false,
         queue: [Queue::Packets(50); 2],
         mark: [None; 2],
         loss: [Loss::None, Loss::None],
@@ -155,6 +157,8 @@ fn outage() -> Scenario {
         loss: None,
         queue: None,
         mark: None,
+        jitter: None,
+        mtu: None,
     };
     outage.changes = vec![
         Change { at: Duration::from_millis(800), up: Some(false), ..nothing.clone() },

@@ -8,7 +8,7 @@ use crate::extension::clock;
 use crate::mechanisms::Mechanisms;
 use crate::path::{Paths, RttSamples};
 use crate::wire::chunk::Sack;
-use crate::{Time, Tsn};
+use crate::{PathId, Time, Tsn};
 
 /// What the chunk that brought a Cumulative TSN Ack says of TSNs beyond it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
@@ -201,6 +201,22 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
             }
         }
     }
+    if !path.also_timed.is_empty() {
+        acknowledge_timed(sent.path, tsn, now, paths);
+    }
+}
+
+/// The same of a chunk that may be timed beside the one begun last (rule `rtt_on_cut`). Its measurement makes way for
+/// another.
+#[cold]
+fn acknowledge_timed(id: PathId, tsn: Tsn, now: Time, paths: &mut Paths) {
+    let limits = paths.limits;
+    let (view, path) = paths.both(id);
+    let Some(at) = path.also_timed.iter().position(|(timed, _)| *timed == tsn) else { return };
+    let (_, since) = path.also_timed.remove(at);
+    view.measure(now.since(since), limits);
+    path.tally.also_timed = true;
+    path.time_another();
 }
 
 /// A chunk once acknowledged by a gap block is missing again: in flight as before, with one

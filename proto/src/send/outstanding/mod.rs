@@ -408,6 +408,7 @@ impl Outstanding {
             ChunkState::Acked | ChunkState::Abandoned => return None,
         }
         path.timed = path.timed.filter(|(timed, _)| *timed != tsn);
+        path.also_timed.retain(|(timed, _)| *timed != tsn);
         if path.earliest == Some(tsn) {
             self.renew_earliest(id, paths);
         }

@@ -13,6 +13,7 @@ use std::collections::VecDeque;
 
 use anabranch_proto::Time;
 
+use super::jitter::Jitter;
 use super::managed::Management;
 use super::red::Seen;
 use super::{Losses, Occupancy, Traced};
@@ -27,6 +28,9 @@ pub(crate) struct Direction {
     traced: Option<Box<Traced>>,
     /// Nanoseconds of propagation.
     delay: u64,
+    jitter: Option<Box<Jitter>>,
+    /// The largest packet, in bytes with the IP header.
+    mtu: u32,
     up: bool,
     fifo: VecDeque<Carried>,
     /// How many packets of the FIFO, from its head, have left the queue.
@@ -56,9 +60,9 @@ pub(crate) struct Carried {
     pub(crate) frame: Frame,
     /// How many packets had been offered, this one included.
     pub(crate) offered: u64,
-    insertion: u64,
+    pub(super) insertion: u64,
     departure: Time,
-    arrival: Time,
+    pub(super) arrival: Time,
 }
 
 /// Why a packet does not arrive.
@@ -74,6 +78,8 @@ pub enum DropCause {
     Rts,
     /// No ACK came to the last frame of data.
     Data,
+    /// The packet was larger than the MTU to which the link has changed.
+    Size,
 }
 
 /// What a link direction has done so far.
@@ -89,12 +95,14 @@ pub(crate) struct Counters {
     pub(crate) loss: u64,
     /// Packets dropped because the link was down.
     pub(crate) down: u64,
+    /// Packets dropped because they were larger than the link's MTU.
+    pub(crate) size: u64,
 }
 
 impl Counters {
     /// Packets dropped, of all causes.
     pub(crate) fn dropped(&self) -> u64 {
-        self.queue + self.loss + self.down
+        self.queue + self.loss + self.down + self.size
     }
 
     /// What was counted since they were like `earlier`.
@@ -105,6 +113,7 @@ impl Counters {
             queue: self.queue - earlier.queue,
             loss: self.loss - earlier.loss,
             down: self.down - earlier.down,
+            size: self.size - earlier.size,
         }
     }
 }
@@ -117,6 +126,10 @@ pub(crate) struct Alteration {
     pub(crate) rate: Option<u64>,
     /// Nanoseconds.
     pub(crate) delay: Option<u64>,
+    /// Nanoseconds.
+    pub(crate) jitter: Option<u64>,
+    /// Bytes with the IP header.
+    pub(crate) mtu: Option<u32>,
     /// The loss, and where the flow that it names has this direction in the table of routes.
     pub(crate) loss: Option<(Loss, Vec<u32>)>,
     /// Has its own stream of chance already.
@@ -132,6 +145,8 @@ impl Direction {
             rate,
             traced: None,
             delay,
+            jitter: None,
+            mtu: u32::MAX,
             up,
             fifo: VecDeque::new(),
             left: 0,
@@ -151,6 +166,11 @@ impl Direction {
     /// The same, and marks packets that can be marked from so many bytes in the queue on.
     pub(crate) fn marking(self, mark: Option<u64>) -> Self {
         Direction { mark: mark.unwrap_or(u64::MAX), ..self }
+    }
+
+    /// The same with packets that arrive later than its delay, each by its own draw.
+    pub(crate) fn jittering(self, jitter: Option<Jitter>) -> Self {
+        Direction { jitter: jitter.map(Box::new), ..self }
     }
 
     /// The same with a recorded rate.
@@ -185,6 +205,10 @@ impl Direction {
             self.counters.loss += 1;
             return Err((DropCause::Loss, frame));
         }
+        if frame.size > self.mtu && !frame.is_fragmentable() {
+            self.counters.size += 1;
+            return Err((DropCause::Size, frame));
+        }
         self.depart(now, |_, _, _| {});
         if self.management.is_some() && self.dropped_early(now) || !self.queue.admits(frame.size) {
             self.counters.queue += 1;
@@ -207,7 +231,7 @@ impl Direction {
     /// The packet is sent behind those before it.
     #[inline(always)]
     fn send(&mut self, now: Time, mut carried: Carried) {
-        self.last = self.schedule(now, self.last, carried.frame.size);
+        self.last = self.schedule(now, self.last, carried.frame.size, carried.offered);
         (carried.departure, carried.arrival) = self.last;
         if self.leaves == Time::NEVER {
             self.leaves = carried.departure;
@@ -270,9 +294,13 @@ impl Direction {
         !self.dropped.is_empty()
     }
 
-    /// The arrival of the head: when, and its insertion number.
+    /// The next arrival: when, and the packet's insertion number.
     pub(crate) fn head(&self) -> Option<(Time, u64)> {
-        self.fifo.front().map(|carried| (carried.arrival, carried.insertion))
+        let head = self.fifo.front().map(|carried| (carried.arrival, carried.insertion));
+        match self.jitter.as_deref() {
+            Some(jitter) => head.into_iter().chain(jitter.next()).min(),
+            None => head,
+        }
     }
 
     /// The packet that entered last, if it is still here.
@@ -288,14 +316,15 @@ impl Direction {
         self.leaves
     }
 
-    /// How many packets are on it.
+    /// How many packets are on it, those not counted that jitter holds back.
     pub(crate) fn len(&self) -> usize {
         self.fifo.len()
     }
 
     /// The frames on it, those that wait first to last.
     pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
-        self.fifo.iter().map(|carried| &carried.frame)
+        let late = self.jitter.iter().flat_map(|jitter| jitter.frames());
+        self.fifo.iter().map(|carried| &carried.frame).chain(late)
     }
 
     /// Its mean rate over time between two moments, bit/s.
@@ -317,12 +346,20 @@ impl Direction {
         }
     }
 
-    /// The head arrives.
+    /// The head arrives; `None` if it is held back by jitter that may change the order.
     pub(crate) fn deliver(&mut self, now: Time) -> Option<Frame> {
+        if let Some(late) = self.jitter.as_deref_mut().and_then(|jitter| jitter.due(now)) {
+            self.counters.delivered_bytes += u64::from(late.frame.size);
+            return Some(late.frame);
+        }
         self.depart(now, |_, _, _| {});
         let carried = self.fifo.pop_front()?;
         debug_assert_eq!(carried.arrival, now);
         self.left -= 1;
+        let carried = match self.jitter.as_deref_mut() {
+            Some(jitter) => jitter.hold(now, carried)?,
+            None => carried,
+        };
         self.counters.delivered_bytes += u64::from(carried.frame.size);
         Some(carried.frame)
     }
@@ -353,6 +390,10 @@ impl Direction {
             self.rates.push((now, rate));
         }
         self.delay = alteration.delay.unwrap_or(self.delay);
+        self.mtu = alteration.mtu.unwrap_or(self.mtu);
+        if let (Some(most), Some(jitter)) = (alteration.jitter, &mut self.jitter) {
+            jitter.most = most;
+        }
         if let Some((loss, hops)) = &alteration.loss {
             self.losses.change(loss, hops);
         }
@@ -379,19 +420,23 @@ impl Direction {
     }
 
     /// Departure and arrival of a packet that comes now and stands behind another, whose are `last`.
-    fn schedule(&mut self, now: Time, last: (Time, Time), size: u32) -> (Time, Time) {
+    fn schedule(&mut self, now: Time, last: (Time, Time), size: u32, offered: u64) -> (Time, Time) {
         let start = last.0.max(now);
         let departure = match &mut self.traced {
             Some(traced) => traced.departure(start, size),
             None => later(start, self.sending(size)),
         };
-        (departure, self.arrival(departure).max(last.1))
+        (departure, self.arrival(departure, offered).max(last.1))
     }
 
-    /// When a packet arrives whose last bit leaves then, if none is before it.
-    fn arrival(&self, departure: Time) -> Time {
+    /// When the n-th packet offered arrives, whose last bit leaves then, if none is before it.
+    fn arrival(&mut self, departure: Time, offered: u64) -> Time {
         let traced = self.traced.as_ref().and_then(|traced| traced.delay(departure));
-        later(departure, traced.unwrap_or(self.delay))
+        let delay = traced.unwrap_or(self.delay);
+        match self.jitter.as_deref_mut() {
+            Some(jitter) if !jitter.reorder => later(departure, delay.saturating_add(jitter.draw(offered))),
+            _ => later(departure, delay),
+        }
     }
 
     /// Nanoseconds to send `size` bytes, the fraction cut off. Packets have at most 64 KiB and some headers: it
@@ -409,12 +454,13 @@ impl Direction {
         let gone = self.left.checked_sub(1).map(|last| &self.fifo[last]);
         let mut last = gone.map_or((Time::ZERO, Time::ZERO), |carried| (carried.departure, carried.arrival));
         for at in self.left..self.fifo.len() {
-            let Carried { ref frame, departure, .. } = self.fifo[at];
+            let Carried { ref frame, departure, offered, .. } = self.fifo[at];
+            let size = frame.size;
             last = match at == self.left {
                 // A recorded rate never changes otherwise: packets leave as was foreseen.
-                _ if self.traced.is_some() => (departure, self.arrival(departure).max(last.1)),
-                true => (departure, self.arrival(departure).max(last.1)),
-                false => self.schedule(now, last, frame.size),
+                _ if self.traced.is_some() => (departure, self.arrival(departure, offered).max(last.1)),
+                true => (departure, self.arrival(departure, offered).max(last.1)),
+                false => self.schedule(now, last, size, offered),
             };
             (self.fifo[at].departure, self.fifo[at].arrival) = last;
         }
@@ -439,12 +485,14 @@ impl Direction {
         self.left = 0;
         self.leaves = Time::NEVER;
         self.last = (Time::ZERO, Time::ZERO);
-        self.counters.down += self.fifo.len() as u64;
-        self.fifo.drain(..).collect()
+        let late = self.jitter.as_deref_mut().map(Jitter::take).unwrap_or_default();
+        let lost: Vec<_> = late.into_iter().chain(self.fifo.drain(..)).collect();
+        self.counters.down += lost.len() as u64;
+        lost
     }
 }
 
-fn later(time: Time, nanos: u64) -> Time {
+pub(super) fn later(time: Time, nanos: u64) -> Time {
     Time::from_nanos(time.as_nanos().saturating_add(nanos))
 }
 

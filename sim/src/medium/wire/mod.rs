@@ -1,6 +1,7 @@
 //! Wires: links of two directions, each with a rate, a delay, a queue and losses.
 
 mod codel;
+mod jitter;
 mod link;
 mod loss;
 mod managed;
@@ -8,6 +9,7 @@ mod queue;
 mod red;
 mod traced;
 
+pub(crate) use jitter::Jitter;
 pub use link::DropCause;
 pub(crate) use link::{Alteration, Carried, Counters, Direction};
 pub(crate) use loss::Losses;

@@ -103,7 +103,7 @@ impl Payload {
                 bytes.put_bytes(0, segment.length as usize);
                 Ok(Payload { from, to, ecn: Ecn::NotEct, ports: None, bytes })
             }
-            Contents::Datagram(&Datagram { from, to, payload }) => {
+            Contents::Datagram(&Datagram { from, to, payload, .. }) => {
                 let bytes = BytesMut::zeroed(payload as usize);
                 let ports = Some((from.udp, to.udp));
                 Ok(Payload { from: from.ip, to: to.ip, ecn: Ecn::NotEct, ports, bytes })

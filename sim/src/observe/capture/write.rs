@@ -344,9 +344,11 @@ impl<W: Write> Observer for CaptureWriter<W> {
             Record::Dropped { link, flow, number, cause, packet } => {
                 self.drop(at, *link, *number, *cause, *flow, packet);
             }
-            Record::Detail { .. } | Record::Sent { .. } | Record::Queued { .. } | Record::Departed { .. } => {
-                return;
-            }
+            Record::Detail { .. }
+            | Record::Sent { .. }
+            | Record::Read { .. }
+            | Record::Queued { .. }
+            | Record::Departed { .. } => return,
         }
         self.release();
     }

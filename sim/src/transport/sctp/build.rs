@@ -2,7 +2,7 @@
 
 use anabranch_proto::policy::PolicyError;
 use anabranch_proto::wire::chunk::{AUTH_HEADER, DATA_HEADER, IDATA_HEADER, Timestamp};
-use anabranch_proto::{Config, Endpoint, LocalAddress, NewError, Pairs, Policies};
+use anabranch_proto::{Config, Endpoint, LocalAddress, NewError, Pairs, Policies, Reliability};
 
 use super::line::{Line, PathTable};
 use super::{Application, SctpAgent};
@@ -10,7 +10,7 @@ use crate::chance::stream_seed;
 use crate::error::RunError;
 use crate::network::DirectionId;
 use crate::scenario::{Flow, Sctp};
-use crate::traffic::{Sink, Source};
+use crate::traffic::{Pace, Sink, Source};
 use crate::transport::datagram::UDP_HEADER;
 use crate::transport::{Routes, Site};
 
@@ -47,10 +47,16 @@ pub(crate) fn agents(
         clients.push(line(client, there, "client")?);
         servers.push(line(server, back, "server")?);
     }
-    let source = Source::new(flow, sctp, size.unwrap_or(1));
+    let (size, seed) = (size.unwrap_or(1), site.scenario.seed);
+    let source = Source::new(flow, sctp, size, seed);
     let mut client = SctpAgent::new(clients, Application::Sender(source));
     client.set_listening(false);
-    Ok([client, SctpAgent::new(servers, Application::Reader(Sink::new(flow)))])
+    let mut sink = Sink::new(flow);
+    // What is given up, unordered or on several associations is not read in the order in which it was given.
+    if !sctp.unordered && !sctp.stripe && sctp.reliability == Reliability::Full {
+        sink = sink.timing(Pace::new(flow, size, seed), sctp.streams);
+    }
+    Ok([client, SctpAgent::new(servers, Application::Reader(sink))])
 }
 
 /// What one association of a flow has of its ends.

@@ -2,8 +2,8 @@
 
 use anabranch_proto::wire::{Address, Packet};
 use anabranch_proto::{
-    AssociationId, Delivery, Duration, Endpoint, Event, Incoming, Message, PathId, PathView, SendError,
-    Statistics, Time,
+    AssociationId, Delivery, Duration, Endpoint, Event, Incoming, Message, PathId, PathState, PathView,
+    SendError, Statistics, Time,
 };
 
 use super::codec::through_the_codec;
@@ -203,6 +203,13 @@ impl Line {
     pub(super) fn path_name(&self, path: PathId) -> Option<&str> {
         let paths = self.endpoint.paths(self.association?);
         self.ways.name(paths.iter().find(|view| view.id == path)?)
+    }
+
+    /// Whether it takes the path whose route begins at `hop` for failed.
+    pub(super) fn has_failed(&self, hop: u32) -> bool {
+        let paths = self.association.map_or(&[][..], |id| self.endpoint.paths(id));
+        let path = paths.iter().find(|path| self.ways.route(path.local, path.remote) == hop);
+        path.is_some_and(|path| matches!(path.state, PathState::PotentiallyFailed | PathState::Inactive))
     }
 }
 

@@ -122,6 +122,9 @@ impl SctpAgent {
                 if delivery.complete {
                     sink.took_message();
                 }
+                if delivery.complete && !delivery.abandoned {
+                    sink.completes(now, delivery.stream);
+                }
             }
             self.turn = (next + 1) % count;
             sink.set_readable(self.lines.iter().any(Line::is_readable));
@@ -224,6 +227,10 @@ impl Agent for SctpAgent {
             true => self.lines.get(path.0 as usize)?.path_name(PathId(0)),
             false => self.lines[0].path_name(path),
         }
+    }
+
+    fn has_failed(&self, hop: u32) -> bool {
+        self.lines.iter().any(|line| line.has_failed(hop))
     }
 }
 

@@ -85,6 +85,7 @@ impl TcpAgent {
                     let bytes = self.connection.readable().min(u64::from(u16::MAX));
                     self.connection.read(bytes);
                     sink.took(now, bytes as usize);
+                    sink.completes_bytes(now);
                     sink.set_readable(self.connection.readable() > 0);
                 }
                 if self.connection.ended() {

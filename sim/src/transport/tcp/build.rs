@@ -54,8 +54,9 @@ pub(crate) fn agents(
         Ok(TcpAgent { connection, application, place, send_buffer, begun: false, details, details_on: false })
     };
     let message = site.flow.message_size.unwrap_or(config.segment_size);
-    let pace = Application::Sender(Pace::new(site.flow, message));
-    let sink = Application::Reader(Sink::new(site.flow));
+    let pace = Application::Sender(Pace::new(site.flow, message, site.scenario.seed));
+    let timing = Pace::new(site.flow, message, site.scenario.seed);
+    let sink = Application::Reader(Sink::new(site.flow).timing(timing, 1));
     let there_route = routes.add(site.network, from, to, first + 1);
     let back_route = routes.add(site.network, to, from, first);
     Ok([
@@ -80,6 +81,9 @@ pub(crate) fn check(site: &Site<'_>, tcp: &Tcp, policies: &Policies) -> Result<(
         _ if config.initial_window < u64::from(config.segment_size) => {
             refused("initial_window", "it must admit at least one segment")
         }
+        _ if config.rto_phase.is_some_and(|phase| phase >= config.rto_tick) => {
+            refused("rto_phase", "it must be below `rto_tick`")
+        }
         _ if config.rto_min > config.rto_max => refused("rto_min", "it must not exceed `rto_max`"),
         _ => window(site, &config, policies).map(drop),
     }
@@ -99,8 +103,9 @@ fn identity(site: &Site<'_>, config: &TcpConfig, side: &str, (local, remote): (u
     let seed = stream_seed(site.scenario.seed, &format!("flow/{}/{side}", site.flow.name));
     let number = |at: usize| u32::from_le_bytes([seed[at], seed[at + 1], seed[at + 2], seed[at + 3]]);
     let nanos = u64::try_from(config.rto_tick.as_nanos()).unwrap_or(u64::MAX);
-    let phase = (u128::from(nanos) * u128::from(number(4))) >> 32;
-    Identity { local, remote, first: Sequence(number(0)), phase: Duration::from_nanos(phase as u64) }
+    let drawn = (u128::from(nanos) * u128::from(number(4))) >> 32;
+    let phase = config.rto_phase.unwrap_or(Duration::from_nanos(drawn as u64));
+    Identity { local, remote, first: Sequence(number(0)), phase }
 }
 
 /// What makes the window, unless it is the variant's own. Window policies get the units from the connection.

@@ -35,6 +35,8 @@ pub struct TcpConfig {
     pub rto_max: Duration,
     /// The tick of the clock that round trips are measured with; zero: an exact clock.
     pub rto_tick: Duration,
+    /// How far into a tick that clock begins; `None`: drawn from the run's seed.
+    pub rto_phase: Option<Duration>,
     /// The congestion window: "standard" for the variant's own, or a window policy.
     pub window: PolicySpec,
     /// Which algorithm finds and repairs losses.
@@ -77,6 +79,15 @@ impl Variant {
         Self::NAMES.iter().find(|row| row.0 == name).map(|row| row.1)
     }
 
+    /// How far into a tick its clock begins; `None`: drawn from the run's seed. A script of ns-2 that does not seed its
+    /// generator gives this to its first TCP agent: the second number of MRG32k3a with a seed of ones.
+    pub fn phase(self, tick: Duration) -> Option<Duration> {
+        match self {
+            Variant::Sack1 | Variant::Sack1Of2002 => Some(tick.mul_f64(0.555_880_715_863_723_7)),
+            Variant::Standard | Variant::NewReno => None,
+        }
+    }
+
     /// Its defaults for segments of `segment_size` bytes. Windows of ns-2 are counted in packets.
     pub fn defaults(self, segment_size: u32) -> TcpConfig {
         match self {
@@ -108,6 +119,7 @@ fn standard(segment_size: u32) -> TcpConfig {
         rto_min: Duration::from_secs(1),
         rto_max: Duration::from_secs(60),
         rto_tick: Duration::ZERO,
+        rto_phase: None,
         window: PolicySpec::named(STANDARD_WINDOW),
         recovery: RecoveryKind::Standard,
     }
