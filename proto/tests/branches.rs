@@ -28,7 +28,7 @@ fn begin(config: &Config) -> (World, AssociationId) {
     let id = world.connect();
     let message = |n: u16| Message {
         stream: n % 3,
-        unordered: n % 5 == 0,
+        unordered: n.is_multiple_of(5),
         payload: Bytes::from(vec![n as u8; 500]),
         ..Message::default()
     };
@@ -60,7 +60,7 @@ fn branched(config: &Config) {
     let (mut world, _) = begin(config);
     let (mut branches, mut states) = (Vec::new(), Vec::new());
     for point in 0.. {
-        states.push((point % HASHED == 0).then(|| hashes(&world)));
+        states.push(point.is_multiple_of(HASHED).then(|| hashes(&world)));
         if point < POINTS {
             branches.push((point, world.log.len(), world.branch()));
         }
@@ -72,7 +72,7 @@ fn branched(config: &Config) {
     for (point, sent, mut branch) in branches {
         let same = |branch: &World, at: usize| states[at].is_none_or(|state| state == hashes(branch));
         assert!(same(&branch, point), "at {point}");
-        let steps = if point % 100 == 0 { usize::MAX } else { STEPS };
+        let steps = if point.is_multiple_of(100) { usize::MAX } else { STEPS };
         let taken = (0..steps).take_while(|_| step(&mut branch)).count();
         let last = (point + taken).min(states.len() - 1);
         assert!(same(&branch, last), "at {point}, after {taken} steps");
