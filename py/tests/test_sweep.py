@@ -109,12 +109,9 @@ def test_the_command(place: Path) -> None:
 
 def test_a_killed_worker_changes_nothing(place: Path) -> None:
     distributed = pytest.importorskip("distributed")
-    from anabranch import _dask
-
     text = (place / "sweep.toml").read_text().replace("seeds = 15", "seeds = 400").replace("until", "# until")
     (place / "sweep.toml").write_text(text)
     whole = anabranch.sweep(place / "sweep.toml", out=place / "whole")
-    _dask.SECONDS, before = 0.2, _dask.SECONDS
     with (
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
@@ -126,7 +123,7 @@ def test_a_killed_worker_changes_nothing(place: Path) -> None:
                 killed.append(next(iter(client.run(os.getpid).values())))
                 os.kill(killed[0], signal.SIGKILL)
 
-        spread = anabranch.sweep(place / "sweep.toml", out=place / "spread", client=client, progress=watch)
+        spread = anabranch.sweep(place / "sweep.toml", out=place / "spread", client=client, progress=watch, task_seconds=0.2)
         assert killed, "a worker was killed in mid-sweep"
         assert spread.runs.to_dict() == whole.runs.to_dict()
         assert tables(place / "spread") == tables(place / "whole")
@@ -141,4 +138,3 @@ def test_a_killed_worker_changes_nothing(place: Path) -> None:
         whole = anabranch.sweep(place / "sweep.toml", out=place / "one")
         assert begun and tables(place / "precise") == tables(place / "one")
         assert spread.cells[0]["measures"]["time"]["n"] < 400
-    _dask.SECONDS = before

@@ -34,6 +34,7 @@ def arguments() -> argparse.ArgumentParser:
     sweep.add_argument("file", metavar="FILE", help="the sweep: a TOML file (docs/sweeps.md)")
     sweep.add_argument("--out", metavar="DIR", required=True, help="a directory, or an address of fsspec; goes on where it was")
     sweep.add_argument("--dask", metavar="ADDRESS", help="the scheduler, or a number of processes on this machine")
+    sweep.add_argument("--task-seconds", metavar="S", type=float, default=2.0, help="with --dask: how long a task takes, about (2)")
     sweep.add_argument("--threads", metavar="N", type=int, help="without --dask: threads instead of one a core")
     sweep.add_argument("--json", action="store_true", help="print the summaries as JSON")
     sweep.add_argument("--no-progress", action="store_true", help="show no progress")
@@ -55,7 +56,12 @@ def main(given: list[str] | None = None) -> int:
     client = connect(asked.dask) if asked.dask else None
     try:
         result = anabranch.sweep(
-            asked.file, out=asked.out, threads=asked.threads, client=client, progress=False if asked.no_progress else None
+            asked.file,
+            out=asked.out,
+            threads=asked.threads,
+            client=client,
+            task_seconds=asked.task_seconds,
+            progress=False if asked.no_progress else None,
         )
     except (anabranch.ScenarioError, FileNotFoundError, ValueError) as error:
         print(error, file=sys.stderr)

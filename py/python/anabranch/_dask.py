@@ -22,7 +22,8 @@ from anabranch import _core, _progress
 from anabranch._results import Interrupted, SweepResult
 
 SECONDS = 2.0
-"""How long a task takes, about: long beside the scheduler's millisecond, short beside the loss of a worker."""
+"""How long a task takes, about, if nothing else is said: long beside the scheduler's part of it (milliseconds), short beside
+the loss of a worker."""
 AHEAD = 3
 """Tasks that wait or run for each thread of the workers: back-pressure, and never an idle thread."""
 MOST = 10_000
@@ -132,18 +133,20 @@ class Plan:
     sweep: _core.Sweep
     judge: _core.Judge | None
     left: dict[int, list[tuple[int, int]]]
+    target: float = SECONDS
+    """Seconds that a task is to take."""
     again: list[Chunk] = field(default_factory=list)
     seconds: float | None = None
     """Of a run, as measured lately."""
 
     @classmethod
-    def of(cls, sweep: _core.Sweep, judge: _core.Judge | None, done: list[Chunk]) -> Plan:
+    def of(cls, sweep: _core.Sweep, judge: _core.Judge | None, done: list[Chunk], target: float) -> Plan:
         """All runs but those that are done."""
         left = {cell: [(0, sweep.seeds)] for cell in range(sweep.cells)}
         for cell, first, end in done:
             if cell in left:
                 left[cell] = [part for known in left[cell] for part in without(known, (first, end))]
-        return cls(sweep, judge, left)
+        return cls(sweep, judge, left, target)
 
     def measured(self, chunk: Chunk, seconds: float) -> None:
         """A chunk took so long."""
@@ -154,7 +157,7 @@ class Plan:
         """The next chunk; None if there is none left. `waiting`: the tasks that share what is left."""
         if self.again:
             return self.again.pop()
-        size = 1 if self.seconds is None else int(min(MOST, max(1.0, SECONDS / max(self.seconds, 1e-9))))
+        size = 1 if self.seconds is None else int(min(MOST, max(1.0, self.target / max(self.seconds, 1e-9))))
         while self.left:
             cell = next(iter(self.left))
             enough = self.judge.enough(cell) if self.judge else None
@@ -179,9 +182,14 @@ def without(whole: tuple[int, int], part: tuple[int, int]) -> list[tuple[int, in
 
 
 def sweep(
-    checked: _core.Sweep, client: Any, out: str | Path | None, policies: dict[str, Any], progress: Any
+    checked: _core.Sweep,
+    client: Any,
+    out: str | Path | None,
+    policies: dict[str, Any],
+    progress: Any,
+    task_seconds: float,
 ) -> SweepResult:
-    """Runs the sweep on the workers of `client`."""
+    """Runs the sweep on the workers of `client`, in tasks of about `task_seconds`."""
     with tempfile.TemporaryDirectory(prefix="anabranch-") as place:
         address = str(out) if out is not None else f"{place}/sweep"
         tables = Path(address) if "://" not in address else Path(place) / "tables"
@@ -193,7 +201,7 @@ def sweep(
         dataset.begin(checked)
         try:
             with _progress.bar(progress, "sweep") as watcher:
-                distribute(checked, client, dataset, policies, watcher)
+                distribute(checked, client, dataset, policies, watcher, task_seconds)
         except KeyboardInterrupt as interrupt:
             collect(checked, dataset, tables)
             raise Interrupted(SweepResult(checked, tables, False)) from interrupt
@@ -210,7 +218,12 @@ def collect(sweep: _core.Sweep, dataset: Dataset, tables: Path) -> bool:
 
 
 def distribute(
-    sweep: _core.Sweep, client: Any, dataset: Dataset, policies: dict[str, Any], watcher: Any
+    sweep: _core.Sweep,
+    client: Any,
+    dataset: Dataset,
+    policies: dict[str, Any],
+    watcher: Any,
+    task_seconds: float,
 ) -> None:
     """Hands out what is missing, until nothing is."""
     from distributed import as_completed
@@ -220,7 +233,7 @@ def distribute(
     done = dataset.chunks()
     if judge:
         judge.finish(list(dataset.rows(sweep, done)))
-    plan = Plan.of(sweep, judge, done)
+    plan = Plan.of(sweep, judge, done, task_seconds)
     finished = sum(end - first for _, first, end in done)
     identity = sweep.identity()
     tasks: dict[Any, Chunk] = {}

@@ -26,6 +26,7 @@ def sweep(
     out: str | Path | None = None,
     threads: int | None = None,
     client: Any = None,
+    task_seconds: float = 2.0,
     progress: bool | _progress.Watcher | None = None,
 ) -> SweepResult:
     """Run a grid of scenarios with many seeds each (docs/sweeps.md).
@@ -35,7 +36,7 @@ def sweep(
 
     `out` is a directory that keeps every finished run, so that the same call goes on where it was ended. `threads`: one
     a core if left out. `client`: a `distributed.Client`, whose workers run the sweep (docs/scale.md); `out` is then a
-    directory or an address of fsspec that all workers can write.
+    directory or an address of fsspec that all workers can write, and a task takes about `task_seconds`.
 
     Raises ScenarioError if anything is wrong, before the first run. Ctrl-C raises Interrupted with what is finished.
     """
@@ -48,7 +49,7 @@ def sweep(
     if client is not None:
         from anabranch import _dask
 
-        return _dask.sweep(checked, client, out, dict(policies or {}), progress)
+        return _dask.sweep(checked, client, out, dict(policies or {}), progress, task_seconds)
     with tempfile.TemporaryDirectory(prefix="anabranch-") as place:
         directory = Path(out) if out is not None else Path(place) / "sweep"
         try:

@@ -259,7 +259,8 @@ pub(super) fn tcp(at: &At<'_>, policies: &Policies) -> Result<Tcp> {
     if let (Some(min), Some(max)) = (tcp.rto_min, tcp.rto_max)
         && min > max
     {
-        return Err(at.error_below("rto_min", "`rto_min` exceeds `rto_max`").hint("make it smaller"));
+        let fix = format!("set `rto_min` to at most {max:?}, or `rto_max` to at least {min:?}");
+        return Err(at.error_below("rto_min", "`rto_min` exceeds `rto_max`").hint(fix));
     }
     if let Some(spec) = &tcp.window {
         let names: Vec<_> = policies.window_names().collect();
