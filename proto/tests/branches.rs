@@ -59,7 +59,7 @@ fn short(parameters: &mut Parameters) {
 fn branched(config: &Config) {
     let (mut world, _) = begin(config);
     let (mut branches, mut states) = (Vec::new(), Vec::new());
-    for point in 0.. {
+    for point in 0usize.. {
         states.push(point.is_multiple_of(HASHED).then(|| hashes(&world)));
         if point < POINTS {
             branches.push((point, world.log.len(), world.branch()));
