@@ -169,7 +169,10 @@ fn goodput(network: &Network, cmt: &[&str]) -> f64 {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let paths = result["there_by_path"].as_object().expect("an object");
-    assert_eq!(paths.len(), if cmt.is_empty() { 1 } else { 2 }, "{paths:?}");
+    // Without CMT the other link carries a retransmission at most.
+    let carried: Vec<f64> = paths.values().filter_map(Value::as_f64).collect();
+    let share = carried.iter().copied().fold(0.0, f64::max) / carried.iter().sum::<f64>();
+    assert!(if cmt.is_empty() { share > 0.95 } else { share < 0.9 }, "{paths:?}");
     let steady = &result["intervals"].as_array().expect("a list")[1..8];
     let bytes = |interval: &Value| interval["there"]["bytes"].as_f64().expect("a number");
     let time = steady[6]["to"].as_f64().expect("a number") - steady[0]["from"].as_f64().expect("a number");
