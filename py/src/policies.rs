@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use anabranch_proto::policy::{
     self, Choice, Congestion, Loss, Lost, PathId, PathState, PathView, PolicyError, PolicySpec, Route,
@@ -164,7 +165,7 @@ pub(crate) fn table(own: Option<&Bound<'_, PyDict>>) -> PyResult<Policies> {
             (false, true) => policies.add_window(name, move |spec: &PolicySpec, _: &Config| {
                 let class = Python::attach(|py| class.clone_ref(py));
                 let spec = spec.clone();
-                Ok(Box::new(move |start: Start| {
+                Ok(Arc::new(move |start: Start| {
                     let window =
                         Python::attach(|py| PythonWindow::new(py, made(py, &class, &spec, Some(start))?));
                     Box::new(window.unwrap_or_else(raised)) as Box<dyn Congestion>
@@ -228,7 +229,9 @@ pub(crate) fn error_of(panic: &(dyn Any + Send)) -> PyErr {
 }
 
 /// A route that is a Python object.
+#[derive(Debug)]
 struct PythonRoute {
+    route: Py<PyAny>,
     choose: Py<PyAny>,
     sent: Option<Py<PyAny>>,
     acked: Option<Py<PyAny>>,
@@ -236,16 +239,28 @@ struct PythonRoute {
 }
 
 impl PythonRoute {
-    fn new(py: Python<'_>, route: Py<PyAny>) -> PyResult<Self> {
-        let route = route.bind(py);
+    fn new(py: Python<'_>, object: Py<PyAny>) -> PyResult<Self> {
+        let route = object.bind(py).clone();
         let method = |name| Ok::<_, PyErr>(route.getattr_opt(name)?.map(Bound::unbind));
         Ok(PythonRoute {
             choose: route.getattr("choose")?.unbind(),
             sent: method("sent")?,
             acked: method("acked")?,
             lost: method("lost")?,
+            route: object,
         })
     }
+}
+
+impl Clone for PythonRoute {
+    fn clone(&self) -> Self {
+        Python::attach(|py| PythonRoute::new(py, copied(py, &self.route)?)).unwrap_or_else(raised)
+    }
+}
+
+/// A copy of a policy with all that it holds (`copy.deepcopy`): an endpoint that is copied has policies of its own.
+fn copied(py: Python<'_>, object: &Py<PyAny>) -> PyResult<Py<PyAny>> {
+    Ok(py.import("copy")?.getattr("deepcopy")?.call1((object,))?.unbind())
 }
 
 impl Route for PythonRoute {
@@ -296,6 +311,7 @@ fn choice(answer: &Bound<'_, PyAny>, paths: &[PathView]) -> PyResult<Choice> {
 }
 
 /// A window that is a Python object. Its numbers are read once after each call, not at each question.
+#[derive(Debug)]
 struct PythonWindow {
     window: Py<PyAny>,
     bytes: u64,
@@ -335,6 +351,12 @@ impl PythonWindow {
         let answer = method.call1(arguments)?;
         self.read(py)?;
         Ok(Some(answer))
+    }
+}
+
+impl Clone for PythonWindow {
+    fn clone(&self) -> Self {
+        Python::attach(|py| PythonWindow::new(py, copied(py, &self.window)?)).unwrap_or_else(raised)
     }
 }
 
