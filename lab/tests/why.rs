@@ -79,7 +79,7 @@ fn first(file: &str, packets: &[(Purpose, &[&str])]) {
 }
 
 const CASE_STUDY: &str = "papers/receive-buffer-blocking/case-study.toml";
-const SINGLE_LOSS: &str = "papers/satellite-fairness/single-loss.toml";
+const SINGLE_LOSS: &str = "papers/satellite-fairness/single-loss-tcp.toml";
 
 #[test]
 fn the_case_study_of_receive_buffer_blocking() {
