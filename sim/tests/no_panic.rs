@@ -1,15 +1,14 @@
 //! Whatever a document says, reading ends in a scenario or in an error that can be shown.
 
-use std::path::Path;
-
 use anabranch_proto::Policies;
 use anabranch_sim::scenario::Document;
 use proptest::prelude::*;
 
+const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scenarios");
+
 /// The scenarios of the repository, to be damaged.
 fn documents() -> Vec<String> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
-    let mut files: Vec<_> = std::fs::read_dir(directory)
+    let mut files: Vec<_> = std::fs::read_dir(SCENARIOS)
         .expect("scenarios/")
         .map(|entry| entry.expect("an entry").path())
         .collect();
@@ -38,7 +37,7 @@ fn read(text: &str, assignment: Option<&str>) {
 #[test]
 fn every_scenario_of_the_repository_is_right() {
     for text in documents() {
-        let document = Document::parse("test.toml", &text).unwrap();
+        let document = Document::parse(&format!("{SCENARIOS}/test.toml"), &text).unwrap();
         document
             .scenario("test", &Policies::default())
             .unwrap_or_else(|error| panic!("{}", error.render(false)));

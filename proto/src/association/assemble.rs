@@ -159,7 +159,8 @@ impl Association {
             return Some(built);
         }
         let asks = |id: &PathId| self.paths.get(*id).health.wanted && self.paths.sends(*id);
-        let id = self.paths.ids().find(asks)?;
+        // The path that has waited longest is first, so that paths that are asked again at once do not keep the others waiting.
+        let id = self.paths.ids().filter(asks).min_by_key(|id| self.paths.get(*id).health.deferred)?;
         let (view, path) = self.paths.both(id);
         path.health.wanted = false;
         if self.heartbeats.0 != now {
@@ -167,6 +168,7 @@ impl Association {
         }
         if self.heartbeats.1 >= self.config.heartbeat_max_burst {
             // Not lost: it has its turn an RTO later.
+            path.health.deferred = path.health.deferred.min(now);
             path.health.used = now;
             path.health.period = view.rto;
             path.timers.heartbeat = now + view.rto;
@@ -174,6 +176,7 @@ impl Association {
         }
         self.heartbeats.1 += 1;
         view.heartbeats += 1;
+        path.health.deferred = Time::NEVER;
         path.health.used = now;
         path.timers.heartbeat = Time::NEVER;
         path.timers.answer = now + view.rto;

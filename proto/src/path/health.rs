@@ -30,6 +30,8 @@ pub(crate) struct Health {
     pub(crate) period: Duration,
     /// A heartbeat shall leave at the next poll.
     pub(crate) wanted: bool,
+    /// Since when a heartbeat waits because of HB.Max.Burst; `NEVER` if none does.
+    pub(crate) deferred: Time,
     /// A heartbeat shall leave at the next poll from this local address, which is not the path's.
     pub(crate) elsewhere: Option<Address>,
     /// The local address that the last of those left from.
@@ -74,6 +76,7 @@ impl Health {
             used: now,
             period: Duration::ZERO,
             wanted: false,
+            deferred: Time::NEVER,
             elsewhere: None,
             last_elsewhere: None,
             failed: 0,
