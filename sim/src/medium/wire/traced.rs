@@ -124,11 +124,10 @@ impl Traced {
                 (until(to) - until(from)) as f64 * f64::from(OPPORTUNITY) * 8.0
             }
             Service::Segments(segments) => {
-                let until = |at: u64| {
-                    (at / self.period) as f64 * bits(segments, self.period, self.period)
-                        + bits(segments, self.period, at % self.period)
-                };
-                until(to) - until(from)
+                // Whole repetitions are counted apart, so that the result does not depend on how many passed before.
+                let part = |at: u64| bits(segments, self.period, at % self.period);
+                let repetitions = to / self.period - from / self.period;
+                repetitions as f64 * bits(segments, self.period, self.period) + (part(to) - part(from))
             }
         };
         bits / ((to - from) as f64 / 1e9)
