@@ -4,6 +4,8 @@
 //! links and flows are sorted by name, changes by time. The text is read again before it is given away, so that it says
 //! exactly what the scenario is.
 
+mod traced;
+
 use std::collections::BTreeMap;
 
 use anabranch_proto::{Config, Mechanisms, Pairs, Policies, PolicySpec, Reliability, Rules, Setting};
@@ -13,9 +15,9 @@ use toml::{Table, Value};
 use crate::transport::tcp::{Halving, Variant};
 
 use super::{
-    Amount, Change, Channel, Codel, CrossTraffic, Dcf, Document, Flow, Interpolation, Link, Loss, Offset,
-    Phase, Powers, Propagation, Queue, Ranges, Reception, Red, Route, Sample, Scenario, Sctp, Start, Station,
-    Tcp, Times, Timing, Trace, TracedRate, Traffic, Transport, WindowSize,
+    Amount, Change, Channel, Codel, CrossTraffic, Dcf, Document, Flow, Link, Loss, Phase, Powers,
+    Propagation, Queue, Ranges, Reception, Red, Route, Scenario, Sctp, Start, Station, Tcp, Times, Timing,
+    Traffic, Transport, WindowSize,
 };
 
 /// A scenario that no document can say: a name that is none, or a value that no key takes.
@@ -232,7 +234,8 @@ fn link(link: &Link) -> Table {
     let mut table = Table::new();
     put(&mut table, "name", link.name.as_str());
     put(&mut table, "between", link.between.to_vec());
-    let rates = [0, 1].map(|i| link.traced[i].as_ref().map_or_else(|| rate(link.rate[i]).into(), traced));
+    let rates =
+        [0, 1].map(|i| link.traced[i].as_ref().map_or_else(|| rate(link.rate[i]).into(), traced::traced));
     put(&mut table, "rate", Value::Array(rates.into()));
     match &link.random_delay {
         Some(range) => put(&mut table, "delay", uniform(range)),
@@ -246,32 +249,6 @@ fn link(link: &Link) -> Table {
     put(&mut table, "mtu", size(link.mtu));
     put(&mut table, "up", link.up);
     table
-}
-
-/// A recorded rate, by what was recorded: the name of its file says nothing.
-fn traced(given: &TracedRate) -> Value {
-    let mut table = Table::new();
-    match &*given.trace {
-        Trace::Opportunities(times) => {
-            let times: Vec<i64> = times.iter().map(|time| i64::from(*time)).collect();
-            put(&mut table, "opportunities", times);
-        }
-        Trace::Samples { rows, interpolation } => {
-            let own = || "link".to_owned();
-            let row = |row: &Sample| {
-                let (delay, loss) = (row.delay.map_or_else(own, time), row.loss.map_or_else(own, percent));
-                Value::from(vec![time(row.time), rate(row.rate), delay, loss])
-            };
-            put(&mut table, "samples", rows.iter().map(row).collect::<Vec<_>>());
-            let name = if *interpolation == Interpolation::Linear { "linear" } else { "step" };
-            put(&mut table, "interpolation", name);
-        }
-    }
-    match given.offset {
-        Offset::Fixed(offset) => put(&mut table, "offset", time(offset)),
-        Offset::Random => put(&mut table, "offset", "random"),
-    }
-    table.into()
 }
 
 fn uniform(range: &[std::time::Duration; 2]) -> Table {
@@ -611,15 +588,4 @@ fn extensions(table: &mut Table, config: &Config) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentages_read_back_as_the_same_number() {
-        for share in [0.0, 1.0, 0.5, 0.015, 0.001, 1e-6, 0.1 + 0.2, 0.3333333333333333, 1.5e-9, 0.07] {
-            let text = percent(share);
-            assert_eq!(super::super::units::percent(&text), Ok(share), "{text}");
-        }
-        assert_eq!([percent(0.015), percent(0.5), percent(1.0)], ["1.5 %", "50 %", "100 %"]);
-    }
-}
+mod tests;
