@@ -32,7 +32,7 @@ bench:
 	bench/net
 
 # Beside other people's stacks, dcsctp, (with Debian's libusrsctp-dev and a C compiler) usrsctp and (with user-mode-linux, for root)
-# the Linux kernel: every row of a matrix, with the peer in both roles. Three minutes; writes docs/interop.md if everything ran.
+# the Linux kernel: every row of a matrix, with the peer in both roles. About nine minutes with its build; writes docs/interop.md if everything ran.
 interop:
 	cargo test --quiet --manifest-path interop/Cargo.toml
 	cargo run --quiet --manifest-path interop/Cargo.toml

@@ -211,7 +211,7 @@ choices {
         /// It can when SACKs acknowledge TSNs beyond the highest that had been sent when it was marked last: as in a new
         /// recovery, but without another cut of the window.
         PerRecovery = "per-recovery",
-        /// It cannot, nor once it was looked at to be sent again, for whatever reason.
+        /// It cannot; nor can a chunk that was retransmitted, or considered for retransmission, for another reason.
         BeforeResending = "before-resending",
     } = [Again, Once, Once, Once];
 

@@ -16,7 +16,7 @@ use crate::Config;
 use crate::path::PathView;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
-/// How much longer data goes on waiting than it would begin to.
+/// β: while data waits, waiting may take this share longer before the slow path is used.
 const BETA: f64 = 0.25;
 
 #[derive(Clone, Default, Debug)]
