@@ -310,7 +310,10 @@ fn load(at: &At<'_>) -> Result<Trace> {
     let name = at.string()?;
     let folder = Path::new(at.file()).parent().unwrap_or_else(|| Path::new(""));
     let path = folder.join(name);
-    let unreadable = |why: String| at.error(format!("cannot read the trace {}: {why}", path.display()));
+    let unreadable = |why: String| {
+        at.error(format!("cannot read the trace {}: {why}", path.display()))
+            .hint("the file is sought beside the scenario: trace = \"traces/lte.up\"")
+    };
     let size = std::fs::metadata(&path).map_err(|error| unreadable(error.kind().to_string()))?.len();
     if size > LARGEST_FILE {
         return Err(unreadable(format!("it has {size} bytes, at most {LARGEST_FILE} are read")));
