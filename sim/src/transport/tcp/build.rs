@@ -6,7 +6,8 @@ use anabranch_proto::control::window::MakePath;
 use anabranch_proto::policy::PolicyError;
 use anabranch_proto::{Config, Duration, Policies};
 
-use super::agent::{Application, Place, TcpAgent};
+use super::agent::TcpAgent;
+use super::application::{Application, Place};
 use super::config::{STANDARD_WINDOW, TcpConfig};
 use super::connection::{Connection, Identity};
 use super::segment::{HEADER, Sequence};

@@ -6,6 +6,7 @@
 //! are zeros, of which only the number is kept.
 
 mod agent;
+mod application;
 mod build;
 mod codec;
 mod config;
