@@ -28,7 +28,7 @@ pub struct CsvSeries {
     /// By flow, then by link direction: how its files begin.
     flows: Vec<String>,
     links: Vec<String>,
-    /// By flow: whether it is TCP.
+    /// By flow: whether it is TCP, over one path or several.
     tcp: Vec<bool>,
     /// By flow: what its receiving application has read.
     reading: Vec<Reading>,
@@ -207,7 +207,7 @@ const DROPS: Series = Series { name: "drops", columns: "time,packet,flow,cause,t
 impl Observer for CsvSeries {
     fn begin(&mut self, names: &Names) {
         let mut taken = BTreeSet::new();
-        self.tcp = names.protocols.iter().map(|protocol| *protocol == "tcp").collect();
+        self.tcp = names.protocols.iter().map(|protocol| matches!(*protocol, "tcp" | "mptcp")).collect();
         self.reading = vec![Reading::default(); names.flows.len()];
         self.held = names.flows.iter().map(|_| HeldData::default()).collect();
         self.flows = names.flows.iter().map(|name| file_name(name, &mut taken)).collect();

@@ -147,7 +147,8 @@ pub(crate) fn told(note: TcpNote) -> Detail {
     }
 }
 
-fn data(why: Why) -> Data {
+/// The same of data alone.
+pub(crate) fn data(why: Why) -> Data {
     match why {
         Why::Missing => Data::Missing,
         Why::Timeout => Data::Timeout,

@@ -197,6 +197,11 @@ impl Connection {
         self.sender.timeouts_in_a_row()
     }
 
+    /// When its sender has something to do by itself: its retransmission timer expires.
+    pub(crate) fn sender_wakes(&self) -> Option<Time> {
+        self.sender.wakes()
+    }
+
     /// An acknowledgement has to leave now.
     pub(crate) fn ask(&mut self) {
         self.receiver.ask();

@@ -114,6 +114,10 @@ impl Flight {
 
     /// Grows the window by what an acknowledgement outside recovery says, and by the round trip that it measured.
     pub(super) fn grow(&mut self, news: &News, rtt: Option<Duration>) {
+        // TCP sends whole segments within its window. A window that has no room for another is fully used, which windows
+        // made for SCTP see by the bytes alone.
+        let full = news.pipe_before + self.segment() > self.cwnd();
+        let before = if full { news.pipe_before.max(self.cwnd()) } else { news.pipe_before };
         let acked = Acked {
             now: news.now,
             cumulative: news.cumulative,
@@ -121,8 +125,8 @@ impl Flight {
             gap_behind_point: if news.advances { news.sacked } else { 0 },
             advanced: news.advances,
             recovery: false,
-            flight_before: news.pipe_before,
-            unacknowledged_before: news.pipe_before,
+            flight_before: before,
+            unacknowledged_before: before,
             flight: self.outstanding.pipe(),
             rtt,
         };
