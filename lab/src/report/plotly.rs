@@ -15,7 +15,10 @@ const GAP: u32 = 46;
 pub(super) fn figure(charts: &[Chart], ended: f64) -> Value {
     let numbered = || charts.iter().enumerate().map(|(i, chart)| (i + 1, chart));
     let traces: Vec<Value> = numbered()
-        .flat_map(|(row, chart)| chart.series.iter().map(move |series| trace(row, series)))
+        .flat_map(|(row, chart)| {
+            let drawn = chart.series.iter().filter(|series| !series.columns.is_empty());
+            drawn.map(move |series| trace(row, series))
+        })
         .collect();
     json!({ "data": traces, "layout": layout(charts, ended) })
 }
