@@ -38,6 +38,9 @@ pub(crate) struct Direction {
     /// The largest packet, in bytes with the IP header.
     mtu: u32,
     up: bool,
+    /// Whether the arrival of a packet is known when it comes, and depends on nothing but those before it: no management, jitter or
+    /// recorded rate.
+    plain: bool,
     /// Packets that pass: all of them came before those of the FIFO.
     passed: Passed,
     fifo: VecDeque<Carried>,
@@ -183,6 +186,7 @@ impl Direction {
             jitter: None,
             mtu: u32::MAX,
             up,
+            plain: true,
             passed: Passed::default(),
             fifo: VecDeque::new(),
             left: 0,
@@ -206,23 +210,40 @@ impl Direction {
 
     /// The same with packets that arrive later than its delay, each by its own draw.
     pub(crate) fn jittering(self, jitter: Option<Jitter>) -> Self {
-        Direction { jitter: jitter.map(Box::new), ..self }
+        Direction { jitter: jitter.map(Box::new), ..self }.sorted()
     }
 
     /// The same with a recorded rate.
     pub(crate) fn traced(self, traced: Option<Traced>) -> Self {
-        Direction { traced: traced.map(Box::new), ..self }
+        Direction { traced: traced.map(Box::new), ..self }.sorted()
     }
 
     /// The same with this management of its queue.
     pub(crate) fn managed(self, management: Option<Box<Management>>) -> Self {
-        Direction { management, ..self }
+        Direction { management, ..self }.sorted()
+    }
+
+    fn sorted(mut self) -> Self {
+        self.sort();
+        self
+    }
+
+    fn sort(&mut self) {
+        self.plain = self.management.is_none() && self.jitter.is_none() && self.traced.is_none();
     }
 
     /// A packet comes. Losses are drawn first: a lost packet takes no place in the queue.
     #[inline(always)]
     pub(crate) fn offer(&mut self, now: Time, frame: Frame, came: Turn) -> Taken {
         self.counters.offered += 1;
+        if self.plain && self.up && self.losses.never() && frame.size <= self.mtu {
+            self.depart(now, |_, _, _| {});
+            if self.queue.admits(frame.size) {
+                return self.enter(now, frame, came);
+            }
+            self.counters.queue += 1;
+            return Taken::Dropped(DropCause::Queue, frame);
+        }
         if let Some(loss) = self.traced.as_mut().and_then(|traced| traced.changed_loss(now)) {
             self.losses.change(&Loss::Random(loss), &[]);
         }
@@ -251,7 +272,7 @@ impl Direction {
     /// sure to be taken then, and what becomes of it is known.
     #[inline(always)]
     pub(crate) fn foresees(&mut self, at: Time, size: u32) -> bool {
-        if !self.is_plain() || !self.up || size > self.mtu || !self.losses.spares(self.counters.offered + 1) {
+        if !self.plain || !self.up || size > self.mtu || !self.losses.spares(self.counters.offered + 1) {
             return false;
         }
         self.depart(at, |_, _, _| {});
@@ -265,15 +286,10 @@ impl Direction {
         self.enter(at, frame, came)
     }
 
-    /// Whether the arrival of a packet is final when it comes, and depends on nothing but those before it.
-    fn is_plain(&self) -> bool {
-        self.management.is_none() && self.jitter.is_none() && self.traced.is_none()
-    }
-
     /// Whether packets may pass here: none that is carried must stay behind.
     #[inline(always)]
     pub(crate) fn lets_pass(&self) -> bool {
-        self.fifo.is_empty() && self.is_plain()
+        self.plain && self.fifo.is_empty()
     }
 
     /// The packet enters the queue.
@@ -286,7 +302,7 @@ impl Direction {
         self.queue.enter(frame.size);
         let (departure, arrival) = (Time::NEVER, Time::NEVER);
         let mut carried = Carried { frame, offered, entered: now, came, most, departure, arrival };
-        if self.management.is_some() {
+        if !self.plain && self.management.is_some() {
             self.wait(now, carried);
             return Taken::Waits;
         }
@@ -297,7 +313,12 @@ impl Direction {
     /// The packet is sent behind those before it: says when.
     #[inline(always)]
     fn time(&mut self, now: Time, carried: &mut Carried) {
-        self.last = self.schedule(now, self.last, carried.frame.size, carried.offered);
+        self.last = if self.plain {
+            let departure = later(self.last.0.max(now), self.sending(carried.frame.size));
+            (departure, later(departure, self.delay).max(self.last.1))
+        } else {
+            self.schedule(now, self.last, carried.frame.size, carried.offered)
+        };
         (carried.departure, carried.arrival) = self.last;
         if self.leaves == Time::NEVER {
             self.leaves = carried.departure;
@@ -578,6 +599,7 @@ impl Direction {
     /// Another management: what CoDel has kept waiting is sent after what is there.
     fn manage(&mut self, now: Time, management: Option<Box<Management>>) {
         let before = std::mem::replace(&mut self.management, management);
+        self.sort();
         if let Some(Management::Codel(mut codel)) = before.map(|before| *before) {
             codel.clear().for_each(|(carried, _)| self.send(now, carried));
         }
