@@ -13,7 +13,8 @@ fn main() {
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
     let Some(file) = arguments.next() else { return println!("usage: transfer FILE [KEY=VALUE]...") };
     let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
-    let mut document = Document::parse(&file, &text).unwrap_or_else(|error| panic!("{}", error.render(false)));
+    let mut document =
+        Document::parse(&file, &text).unwrap_or_else(|error| panic!("{}", error.render(false)));
     for assignment in arguments {
         document.set("KEY=VALUE", &assignment).unwrap_or_else(|error| panic!("{}", error.render(false)));
     }

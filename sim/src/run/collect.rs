@@ -38,7 +38,12 @@ pub(super) fn result(plan: &Plan<'_>, engine: &Engine<'_, End>, pauses: Vec<Snap
         varied: BTreeMap::new(),
         ended: engine.now().as_secs_f64(),
         flows: (0..plan.flows.len()).map(|flow| whole.flow(flow, ends[flow])).collect(),
-        links: whole.carried().into_iter().enumerate().map(|(link, carried)| whole.link(link, carried)).collect(),
+        links: whole
+            .carried()
+            .into_iter()
+            .enumerate()
+            .map(|(link, carried)| whole.link(link, carried))
+            .collect(),
         traffic: traffic(plan, engine),
         stations: stations(plan, &whole.span),
         fairness: fairness(&whole.throughputs()),

@@ -19,8 +19,8 @@ use anabranch_proto::Time;
 
 use super::jitter::Jitter;
 use super::managed::Management;
-use super::red::Seen;
 use super::passed::Passed;
+use super::red::Seen;
 use super::{Losses, Occupancy, Traced};
 use crate::engine::agenda::Turn;
 use crate::scenario::{Amount, Loss, Queue};

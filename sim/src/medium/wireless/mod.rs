@@ -255,7 +255,11 @@ impl<F> Channel<F> {
         match self.flights[from as usize].iter().filter_map(|wave| wave.next(neighbours)).min() {
             // Ends are numbered before beginnings.
             Some((time, begins)) => {
-                agenda.set(stations + number, time, Turn::fixed(u64::from(stations * (1 + u32::from(begins)) + number)));
+                agenda.set(
+                    stations + number,
+                    time,
+                    Turn::fixed(u64::from(stations * (1 + u32::from(begins)) + number)),
+                );
             }
             None => agenda.clear(stations + number),
         }
