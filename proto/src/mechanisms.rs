@@ -187,6 +187,25 @@ choices {
         On = "on",
     } = [Off];
 
+    /// How a loss is found before T3-rtx expires.
+    loss_detection: LossDetection {
+        /// By missing reports (RFC 9260 §7.2.4), as the rules and mechanisms about them say.
+        MissingReports = "missing-reports",
+        /// By time, on each path by itself (RACK, RFC 8985 §6): a chunk is lost if one sent later on its path has been
+        /// acknowledged and the reordering window has passed. Retransmissions are judged as other chunks are. Missing reports
+        /// are not counted, so that the rules and mechanisms about them have no effect.
+        Rack = "rack",
+    } = [MissingReports];
+
+    /// Whether a probe follows when a path has nothing acknowledged for two round trips: new data whatever the window, or else
+    /// the highest chunk in flight there once more (RFC 8985 §7). Its SACK lets the loss be found without T3-rtx.
+    tail_probe: TailProbe {
+        /// None does.
+        Off = "off",
+        /// One does, if its path has been measured since the last and nothing lost there is outstanding.
+        On = "on",
+    } = [Off];
+
     /// Missing reports of a chunk that a SACK does not name any more after an earlier one did.
     taken_back: TakenBack {
         /// One.

@@ -104,6 +104,7 @@ impl Purpose {
             Purpose::Forward => "RFC 3758",
             Purpose::Streams => "RFC 6525",
             Purpose::Addresses => "RFC 5061",
+            Purpose::Data(Why::TailProbe) => "RFC 8985",
             _ => "RFC 9260",
         }
     }
@@ -115,6 +116,7 @@ impl Purpose {
             Purpose::Data(Why::Missing) => "7.2.4",
             Purpose::Data(Why::Timeout) => "6.3.3",
             Purpose::Data(Why::WindowProbe) => "6.1 A",
+            Purpose::Data(Why::TailProbe) => "7.3",
             Purpose::Data(Why::Reinjected) => "6.1",
             Purpose::Sack => "6.2",
             Purpose::Forward => "3.5",

@@ -443,6 +443,7 @@ const REASONS: &[(&str, Why)] = &[
     ("missing", Why::Missing),
     ("timeout", Why::Timeout),
     ("window-probe", Why::WindowProbe),
+    ("tail-probe", Why::TailProbe),
     ("reinjected", Why::Reinjected),
 ];
 

@@ -47,6 +47,15 @@ impl Association {
     }
 
     fn run_path_timers(&mut self, id: PathId, now: Time) {
+        if self.paths.get(id).timers.reordering <= now && self.state != State::Closed {
+            let (sender, mut around, _) = self.sending(now);
+            sender.reordering_expired(&mut around);
+        }
+        // A tail loss probe that is due with T3-rtx comes first, and T3-rtx an RTO later.
+        if self.paths.get(id).timers.tail <= now && self.state != State::Closed {
+            let (sender, mut around, _) = self.sending(now);
+            sender.tail_due(id, &mut around);
+        }
         if self.paths.get(id).timers.t3 <= now && self.state != State::Closed {
             self.t3_expired(id, now);
         }
@@ -96,7 +105,7 @@ impl Association {
     /// What is in flight on a path is to be sent again by another.
     pub(crate) fn vacate(&mut self, id: PathId, now: Time) {
         let (sender, around, _) = self.sending(now);
-        sender.outstanding.time_out(id, Why::Timeout, around.paths, |_| {});
+        sender.outstanding.time_out(id, Why::Timeout, around.paths, |_, _| false, |_| {});
         self.paths.get_mut(id).timers.t3 = Time::NEVER;
     }
 
@@ -276,9 +285,8 @@ impl Association {
         if let Some(size) = asked.probe {
             return self.paths.probe_answered(id, size, now, &self.config);
         }
-        let limits = self.paths.limits;
+        self.paths.measure(id, now.since(asked.at));
         let (view, path) = self.paths.both(id);
-        view.measure(now.since(asked.at), limits);
         view.errors = 0;
         self.detour.take_if(|detour| detour.from == id);
         view.heartbeats_answered += 1;

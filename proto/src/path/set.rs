@@ -15,6 +15,7 @@ use crate::wire::{Address, chunk::DATA_HEADER};
 use crate::{Config, Time, Tsn};
 
 use super::health::{Health, SentHeartbeat};
+use super::rack::Order;
 use crate::notes::Notes;
 use rand_chacha::ChaCha8Rng;
 use smallvec::SmallVec;
@@ -47,6 +48,8 @@ pub(crate) struct Paths {
     pub(crate) samples: RttSamples,
     /// Bytes that timestamps take in packets with data.
     stamps: u32,
+    /// What the paths keep of the order in which chunks arrive.
+    pub(super) order: Order,
 }
 
 impl Paths {
@@ -66,6 +69,7 @@ impl Paths {
             t3_expired: Time::NEVER,
             samples: RttSamples::OneAtATime,
             stamps: 0,
+            order: Order::new(config),
         }
     }
 
@@ -203,6 +207,7 @@ impl Paths {
             fast_retransmissions: 0,
             timeout_retransmissions: 0,
             reinjected: 0,
+            tail_probes: 0,
             blocks: crate::Duration::ZERO,
             timeouts: 0,
             heartbeats: 0,
@@ -225,6 +230,7 @@ impl Paths {
             own: PathParameters::default(),
             tally: SackResult::default(),
             points: Points::default(),
+            rack: self.order.kept(self.rest.get(id.index())),
         };
         match self.views.get(id.index()) {
             Some(_) => (self.views[id.index()], self.rest[id.index()]) = (view, path),
@@ -439,6 +445,7 @@ impl Paths {
         let view = self.view(id);
         let lost = Lost { now, how: loss, outstanding: view.flight + view.marked };
         self.rest[id.index()].congestion.lost(&lost, &self.siblings);
+        self.note_cut(id, now);
         self.renew(id, now, notes);
     }
 
@@ -559,6 +566,7 @@ impl Paths {
                 path.timed = Some((tsn, now));
             }
         }
+        self.set_tail(id, now);
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod blocked;
 mod buffers;
+mod order;
 pub(crate) mod outstanding;
 pub(crate) mod queue;
 mod recovery;
@@ -77,7 +78,7 @@ struct Routes {
 impl Routes {
     fn of(&mut self, why: Why) -> &mut dyn Route {
         match why {
-            Why::New | Why::WindowProbe | Why::Reinjected => &mut *self.new,
+            Why::New | Why::WindowProbe | Why::TailProbe | Why::Reinjected => &mut *self.new,
             Why::Missing => &mut *self.fast,
             Why::Timeout => &mut *self.timeout,
         }
@@ -210,7 +211,8 @@ impl Sender {
 
     /// What the next packet carries, if one with data may leave whose chunks have `budget` bytes.
     pub(crate) fn next_load(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
-        self.retransmission(budget, around)
+        self.tail_probe(budget, around)
+            .or_else(|| self.retransmission(budget, around))
             .or_else(|| self.new_data(budget, around))
             .or_else(|| self.reinjection(budget, around))
     }
@@ -226,10 +228,17 @@ impl Sender {
     ) {
         match (load.why, load.ask.last) {
             (Why::Reinjected, _) => self.send_copy(load, chunks, around),
+            (Why::TailProbe, Some(_)) => self.send_tail_again(&load.ask, load.path, chunks, around),
             (_, Some(_)) => self.resend_from(load.ask.tsn, load.path, budget, chunks, around),
             (_, None) => self.send_new(load, budget, chunks, around),
         }
-        if load.why != Why::Reinjected {
+        if load.why == Why::TailProbe {
+            let again = load.ask.last.is_some();
+            let tsn = if again { load.ask.tsn } else { self.outstanding.highest() };
+            self.tail_probed(load.path, tsn, again, around);
+        }
+        let asked = load.why != Why::TailProbe || load.ask.last.is_none();
+        if asked && load.why != Why::Reinjected {
             self.routes.of(load.why).sent(&load.ask, load.path);
         }
         self.tie = chance.next_u64();

@@ -43,6 +43,7 @@ impl Sender {
             around.notes.add(around.now, || NoteKind::Acked { cumulative });
         }
         self.recoveries.acknowledged(self.outstanding.point(), around.paths);
+        self.hear_order(sack, around);
         if digest.advanced && (digest.fast_acked || digest.resent_acked) {
             self.rights.arm(digest.fast_acked);
         }
@@ -73,7 +74,10 @@ impl Sender {
         if !unmarked {
             self.grow(unmarked, around);
         }
-        let lowest = self.mark_missing(digest, around);
+        let lowest = match around.paths.detects_by_order() {
+            true => self.mark_late(around),
+            false => self.mark_missing(digest, around),
+        };
         if unmarked {
             self.grow(unmarked, around);
         }
@@ -95,8 +99,7 @@ impl Sender {
                 around.paths.note_rto(id, around.now, around.notes);
             }
             if let Some(rtt) = tally.rtt {
-                let limits = around.paths.limits;
-                around.paths.view_mut(id).measure(rtt, limits);
+                around.paths.measure(id, rtt);
                 around.paths.note_rto(id, around.now, around.notes);
             }
             if proves_path(&tally, around.config) {
@@ -158,10 +161,13 @@ impl Sender {
         lowest
     }
 
-    /// Cuts the windows of the paths that enter Fast Recovery now, chunks being marked, `lowest` the first of them.
+    /// Cuts the windows of the paths that enter Fast Recovery now, chunks being marked, `lowest` the first of them; and of
+    /// those where a retransmission was found lost by RACK.
     //= rfc9260#section-7.2.4
-    fn cut_windows(&mut self, lowest: Tsn, around: &mut SendContext<'_>) -> Vec<PathId> {
-        let entered = self.recoveries.enter(lowest, &self.outstanding, around.paths);
+    pub(super) fn cut_windows(&mut self, lowest: Tsn, around: &mut SendContext<'_>) -> Vec<PathId> {
+        let mut entered = self.recoveries.enter(lowest, &self.outstanding, around.paths);
+        let again = |id: &PathId| around.paths.get(*id).tally.lost_again && !entered.contains(id);
+        entered.extend(around.paths.ids().filter(again).collect::<Vec<_>>());
         if !entered.is_empty() {
             around.statistics.fast_recoveries += 1;
         }
@@ -179,7 +185,7 @@ impl Sender {
 
     /// What a SACK that marks chunks lets go whatever the windows: by path where each recovers by itself.
     //= rfc9260#section-7.2.4
-    fn grant_retransmissions(&mut self, entered: &[PathId], around: &SendContext<'_>) {
+    pub(super) fn grant_retransmissions(&mut self, entered: &[PathId], around: &SendContext<'_>) {
         let by_path = self.recoveries.by_path();
         let rule = around.config.rules.on_marking;
         if rule == OnMarking::PacketEachPath {
@@ -224,6 +230,10 @@ impl Sender {
                 path.timers.t3 = Time::NEVER;
             } else if restart || path.timers.t3 == Time::NEVER {
                 path.timers.t3 = around.now + view.rto;
+            }
+            let tally = &path.tally;
+            if tally.cumulative + tally.gap > 0 || tally.passed {
+                around.paths.set_tail(id, around.now);
             }
         }
     }

@@ -39,10 +39,25 @@ impl Sender {
         path.timers.idle = Time::NEVER;
         around.paths.note_rto(id, now, around.notes);
         let why = if probe { Why::WindowProbe } else { Why::Timeout };
+        let highest = self.outstanding.highest();
+        if let Some(rack) = &mut around.paths.get_mut(id).rack {
+            rack.lost(highest);
+        }
+        let spared = self.spared(id, around);
         let notes = &mut *around.notes;
-        self.outstanding.time_out(id, why, around.paths, |tsn| {
-            notes.add(now, || NoteKind::Marked { path: id, tsn, why });
-        });
+        self.outstanding.time_out(
+            id,
+            why,
+            around.paths,
+            |tsn, sent| spared(tsn, sent.at),
+            |tsn| {
+                notes.add(now, || NoteKind::Marked { path: id, tsn, why });
+            },
+        );
+        let (view, path) = around.paths.both(id);
+        if view.flight > 0 {
+            path.timers.t3 = now + view.rto;
+        }
         if self.queue.ledger.is_some() {
             self.review(around);
         }

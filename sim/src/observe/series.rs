@@ -272,6 +272,7 @@ fn reason(why: Why) -> &'static str {
         Why::Missing => "missing",
         Why::Timeout => "timeout",
         Why::WindowProbe => "window-probe",
+        Why::TailProbe => "tail-probe",
         Why::Reinjected => "reinjected",
     }
 }

@@ -2,12 +2,14 @@
 
 mod copies;
 mod digest;
+mod late;
 mod missing;
 mod points;
 mod released;
 
 pub(crate) use digest::{Digest, GapReport, SackOutcome};
-pub(crate) use missing::Reported;
+pub(crate) use late::ByPath;
+pub(crate) use missing::{Reported, enough};
 
 use std::collections::VecDeque;
 
@@ -92,6 +94,8 @@ pub(crate) struct Outstanding {
     copied: u64,
     /// The highest TSN newly acknowledged so far: a gap raises it, the Cumulative TSN Ack sets it.
     newest_yet: Option<Tsn>,
+    /// The highest TSN that was sent more than once.
+    highest_resent: Option<Tsn>,
 }
 
 impl Outstanding {
@@ -105,6 +109,7 @@ impl Outstanding {
             released: Ranges::default(),
             copied: 0,
             newest_yet: None,
+            highest_resent: None,
         }
     }
 
@@ -252,6 +257,7 @@ impl Outstanding {
         sent.copied = false;
         sent.transmissions += 1;
         let data = sent.data.clone();
+        self.note_resent(tsn);
         paths.view_mut(old).marked -= size;
         paths.get_mut(old).buffered -= size;
         paths.get_mut(path).buffered += size;
@@ -299,13 +305,14 @@ impl Outstanding {
         paths.get_mut(path).earliest = found.map(|i| self.first.plus((from + i) as u32));
     }
 
-    /// Marks every chunk in flight on `path` after its T3-rtx expired, for this reason.
+    /// Marks the chunks in flight on `path` after its T3-rtx expired, for this reason; all but those that are spared.
     //= rfc9260#section-6.3.3
     pub(crate) fn time_out(
         &mut self,
         path: PathId,
         why: Why,
         paths: &mut Paths,
+        spared: impl Fn(Tsn, &Sent) -> bool,
         mut marked: impl FnMut(Tsn),
     ) {
         if self.copied > 0 {
@@ -314,7 +321,7 @@ impl Outstanding {
         let mut tsn = self.first;
         let view = paths.view_mut(path);
         for sent in &mut self.ring {
-            if sent.path == path && sent.standing == ChunkState::InFlight {
+            if sent.path == path && sent.standing == ChunkState::InFlight && !spared(tsn, sent) {
                 sent.standing = ChunkState::Marked(why);
                 sent.missing = 0;
                 let size = u64::from(sent.size);
@@ -395,6 +402,9 @@ impl Outstanding {
         if standing == ChunkState::Abandoned {
             return None;
         }
+        if let (Some(rack), ChunkState::Acked) = (&mut paths.get_mut(id).rack, standing) {
+            rack.gapped -= 1;
+        }
         self.copied -= copies::end(sent, tsn, paths);
         sent.standing = ChunkState::Abandoned;
         paths.get_mut(id).buffered -= size;
@@ -440,6 +450,8 @@ impl Outstanding {
                 self.ring.iter().filter(|s| s.copy == Some(id)).map(|s| u64::from(s.size)).sum();
             assert_eq!(paths.view(id).flight, of(|s| s == ChunkState::InFlight) + copies, "flight of {id:?}");
             assert_eq!(paths.get(id).buffered, of(|s| s != ChunkState::Abandoned), "buffered on {id:?}");
+            let gapped = self.ring.iter().filter(|s| s.path == id && s.standing == ChunkState::Acked).count();
+            assert!(paths.get(id).rack.is_none_or(|rack| rack.gapped as usize == gapped), "gaps on {id:?}");
             assert_eq!(paths.view(id).marked, of(|s| matches!(s, ChunkState::Marked(_))), "marked on {id:?}");
         }
     }

@@ -182,6 +182,7 @@ pub(crate) fn complete(client: &TcpAgent, server: &TcpAgent, result: &mut FlowRe
         reinjected: 0,
         blocks: 0.0,
         timeouts: done.timeouts,
+        tail_probes: 0,
         heartbeats: None,
         mean_rto: None,
     }];
