@@ -540,11 +540,12 @@ fn check_parameters(config: &Config, at: &At<'_>) -> Result<()> {
     whole.check().map_err(|error| {
         let given = |key: &str| at.get(key).is_some();
         let named = KEYS.iter().map(|key| key.name).find(|key| error.why.contains(key) && given(key));
-        match named {
+        let blamed = match named {
             Some(key) if !given(error.key) => {
                 at.error_below(key, format!("with this, {} {}", error.key, error.why))
             }
             _ => at.error_below(error.key, error.why),
-        }
+        };
+        blamed.maybe_hint(error.fix)
     })
 }
