@@ -28,6 +28,7 @@ bench:
 	cargo run --release --quiet --manifest-path bench/peers/Cargo.toml
 	bench/versus-ns2
 	bench/radios-versus-ns2
+	bench/cross-traffic-versus-ns2
 	bench/cmt-versus-ns2
 	bench/net
 

@@ -356,6 +356,15 @@ choices {
         AtOnce = "at-once",
     } = [NextInterval, NextInterval, NextInterval, AtOnce];
 
+    /// When the time of a path's next HEARTBEAT is drawn, from HB.interval and the RTO of that moment (§8.3). An RTO that
+    /// timeouts have doubled is back when a HEARTBEAT was answered, but not yet when it is sent.
+    next_heartbeat: NextHeartbeat {
+        /// When one was answered, or counts as lost.
+        WhenAnswered = "when-answered",
+        /// When one is sent that does not repeat a lost one (as ns-2's module).
+        WhenSent = "when-sent",
+    } = [WhenAnswered, WhenAnswered, WhenAnswered, WhenAnswered];
+
     /// Which lost HEARTBEATs count against the association (§8.1).
     heartbeat_errors: HeartbeatErrors {
         /// All.

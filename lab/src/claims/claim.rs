@@ -2,15 +2,18 @@
 
 use std::collections::BTreeSet;
 
+use super::conditions::{Condition, conditions};
 use super::crossing::Search;
+use super::published::{Published, published};
 use super::read::{PaperError, edits, fill, named, over};
 use super::rows::{Row, Table};
 use super::text::{self, Fields, Unit, filled, strings};
+use super::threshold::{self, Threshold};
 use super::{Paper, Reference};
 use crate::grid::Variation;
 use anabranch_sim::scenario::Document;
 use anabranch_sim::scenario::at::{At, Result};
-use anabranch_sim::scenario::error::{ScenarioError, did_you_mean};
+use anabranch_sim::scenario::error::did_you_mean;
 use anabranch_sim::scenario::keys::{Default, Key, KeyDoc, docs, read_known};
 
 /// One claim, about one row of its table if it has one.
@@ -30,6 +33,8 @@ pub struct Case {
     pub beside: bool,
     /// Edits before and after those of the variant.
     pub edits: [Vec<String>; 2],
+    /// Which runs count.
+    pub conditions: Vec<Condition>,
     /// The unit of its values.
     pub unit: Unit,
     /// By reference: what it says.
@@ -75,24 +80,8 @@ pub enum Form {
     },
     /// The value of a key at which the order of a measure under two edits changes.
     Crossing(Search),
-}
-
-/// What a reference says to a claim.
-#[derive(Clone, PartialEq, Default, Debug)]
-pub struct Published {
-    /// A value for each that is compared, or none.
-    pub values: Vec<Cell>,
-    /// The standard error of its value, if it is the mean of a sample.
-    pub error: Option<f64>,
-}
-
-/// A published value.
-#[derive(Copy, Clone, PartialEq, Debug)]
-pub enum Cell {
-    /// A number, in the claim's unit.
-    Number(f64),
-    /// It does not come to it: `-` in a table.
-    Never,
+    /// The value of one measure from which on another is larger than in a second experiment.
+    Threshold(Threshold),
 }
 
 /// How far a value may be from another: the widest counts.
@@ -121,7 +110,7 @@ pub(super) const KEYS: &[Key<()>] = &[
     key("source", "string", Default::Required, "Where the paper says so: table, figure or section."),
     key(
         "form",
-        "`\"value\"`, `\"ratio\"`, `\"order\"`, `\"sequence\"`, `\"crossing\"`",
+        "`\"value\"`, `\"ratio\"`, `\"order\"`, `\"sequence\"`, `\"crossing\"`, `\"threshold\"`",
         Default::Required,
         "What is claimed: see the forms above.",
     ),
@@ -159,6 +148,21 @@ pub(super) const KEYS: &[Key<()>] = &[
         "Of a crossing: at how many values, evenly spaced, the order is looked at first; the last change is bisected.",
     ),
     key(
+        "where",
+        "table",
+        Default::Text("all runs"),
+        "Which runs count: those in which measures lie within bounds, the lower one included: `{ loss = [\"1.5 %\", \"2.5 %\"] }`.",
+    ),
+    key("by", "measure", Default::Text("none"), "Of a threshold: by which measure runs are grouped."),
+    key("against", "experiment", Default::Text("none"), "Of a threshold: what `measure` is compared with."),
+    key(
+        "width",
+        "share or number",
+        Default::Text("a group is a point of `vary`"),
+        "Of a threshold: how wide a group is; groups lie about the multiples of it.",
+    ),
+    key("least", "count", Default::Value("5"), "Of a threshold: groups of fewer runs do not count."),
+    key(
         "rows",
         "file",
         Default::Text("none"),
@@ -175,7 +179,7 @@ pub(super) const KEYS: &[Key<()>] = &[
         "errors",
         "table",
         Default::Text("none"),
-        "The standard errors of published values: `{ ns2 = \"ns2_error\" }`, each a column or a number.",
+        "The standard errors of published values: `{ ns2 = \"ns2_error\" }`, each a column or a number; or `{ ns2 = { sd = \"sd\", n = \"n\" } }`: then the larger of both standard deviations counts for both samples.",
     ),
     key(
         "within",
@@ -214,8 +218,18 @@ pub(super) fn key_docs() -> Vec<KeyDoc> {
 
 /// Whether a claim, or its verdict as JSON, has an entry of this name already.
 pub(super) fn is_taken(name: &str) -> bool {
-    const VERDICT: &[&str] =
-        &["unit", "of", "holds", "anabranch", "sample", "tolerance", "note", "variant", REFERENCE.name];
+    const VERDICT: &[&str] = &[
+        "unit",
+        "of",
+        "holds",
+        "anabranch",
+        "sample",
+        "interval",
+        "tolerance",
+        "note",
+        "variant",
+        REFERENCE.name,
+    ];
     KEYS.iter().any(|key| key.name == name) || VERDICT.contains(&name)
 }
 
@@ -331,6 +345,7 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
         id: filled(&needed("id")?, fields)?,
         source: filled(&needed("source")?, fields)?,
         experiment: experiment_number,
+        conditions: conditions(at, fields, paper)?,
         variant: at.get("variant").map_or(Ok(0), |at| named(&at, "variant", variants))?,
         beside: at.get("beside").map_or(Ok(true), |at| at.boolean())?,
         edits: [fill_all(&experiment, &paper.experiments[experiment_number].set)?, own],
@@ -405,13 +420,14 @@ impl Form {
             Form::Order { .. } => "order",
             Form::Sequence { .. } => "sequence",
             Form::Crossing(_) => "crossing",
+            Form::Threshold(_) => "threshold",
         }
     }
 
     /// How many values it compares with as many published ones.
     fn operands(&self) -> usize {
         match self {
-            Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) => 1,
+            Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) | Form::Threshold(_) => 1,
             Form::Order { over, .. } => over.values.len(),
             Form::Sequence { marks } => marks.len(),
         }
@@ -420,7 +436,12 @@ impl Form {
 
 /// The keys that forms have in common with no other, and the forms that read them.
 const OF_FORMS: &[(&str, &[&str])] = &[
-    ("measure", &["value", "ratio", "order", "crossing"]),
+    ("measure", &["value", "ratio", "order", "crossing", "threshold"]),
+    ("where", &["value", "order", "threshold"]),
+    ("by", &["threshold"]),
+    ("against", &["threshold"]),
+    ("width", &["threshold"]),
+    ("least", &["threshold"]),
     ("over", &["ratio", "order", "crossing"]),
     ("like", &["order"]),
     ("marks", &["sequence"]),
@@ -432,11 +453,11 @@ const OF_FORMS: &[(&str, &[&str])] = &[
 ];
 
 /// Keys that a form can do without.
-const OPTIONAL: &[&str] = &["like", "precision", "points"];
+const OPTIONAL: &[&str] = &["like", "precision", "points", "where", "width", "least"];
 
 fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     let form = at.get("form").ok_or_else(|| at.error_below("form", "this key is missing"))?;
-    let form = form.one_of("form", &["value", "ratio", "order", "sequence", "crossing"])?;
+    let form = form.one_of("form", &["value", "ratio", "order", "sequence", "crossing", "threshold"])?;
     for (key, forms) in OF_FORMS {
         match (at.get(key), forms.contains(&form)) {
             (Some(value), false) => {
@@ -455,6 +476,10 @@ fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     };
     let measure = measure(&measured, fields, paper)?;
     let unit = paper.measures[measure].unit;
+    if form == "threshold" {
+        let (found, unit) = threshold::read(at, measure, fields, paper)?;
+        return Ok((Form::Threshold(found), unit));
+    }
     let Some(over_at) = at.get("over") else { return Ok((Form::Value { measure }, unit)) };
     let over = over(&over_at, &filled(&over_at, fields)?)?;
     if form == "order" {
@@ -472,13 +497,13 @@ fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     Ok((Form::Crossing(search), unit))
 }
 
-fn experiment_of(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {
+pub(super) fn experiment_of(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {
     let name = filled(at, fields)?;
     let names = paper.experiments.iter().map(|experiment| experiment.name.as_str());
     names.clone().position(|known| known == name).ok_or_else(|| at.unknown("experiment", &name, names))
 }
 
-fn measure(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {
+pub(super) fn measure(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {
     let name = filled(at, fields)?;
     let names = paper.measures.iter().map(|measure| measure.name.as_str());
     names.clone().position(|known| known == name).ok_or_else(|| at.unknown("measure", &name, names))
@@ -551,43 +576,4 @@ fn within(
         Ok((reference, text::tolerance(&tolerance, unit, fields)?))
     };
     within.entries()?.iter().map(|entry| one(&entry.key)).collect()
-}
-
-/// What the reference `name` says to the claim at `at`.
-fn published(at: &At<'_>, name: &str, fields: &Fields, row: Option<&Row>) -> Result<Published> {
-    let values = at.get(name).map_or(Ok(Vec::new()), |at| cells(&at, fields, row))?;
-    let error = match at.get("errors").and_then(|errors| errors.get(name)) {
-        None => None,
-        Some(error) => match cell(&error, fields, row)? {
-            Some(Cell::Number(number)) if number >= 0.0 => Some(number),
-            Some(_) => return Err(error.error("a standard error is a number, zero or more")),
-            None => None,
-        },
-    };
-    Ok(Published { values, error })
-}
-
-/// The published values at `at`; none if a cell is empty.
-fn cells(at: &At<'_>, fields: &Fields, row: Option<&Row>) -> Result<Vec<Cell>> {
-    let items = if at.is_array() { at.array("an array")? } else { vec![at.clone()] };
-    let cells: Vec<Option<Cell>> = items.iter().map(|at| cell(at, fields, row)).collect::<Result<_>>()?;
-    Ok(cells.into_iter().collect::<Option<_>>().unwrap_or_default())
-}
-
-fn cell(at: &At<'_>, fields: &Fields, row: Option<&Row>) -> Result<Option<Cell>> {
-    if let Some(number) = at.number() {
-        return Ok(Some(Cell::Number(number)));
-    }
-    let column = filled(at, fields)?;
-    let Some(row) = row else {
-        return Err(at.error("there is no table to take this from").hint("give a number, or `rows`"));
-    };
-    let columns = || row.cells.keys().map(String::as_str);
-    let text = row.cells.get(&column).ok_or_else(|| at.unknown("column", &column, columns()))?;
-    let wrong = |_| -> ScenarioError { row.error(&column, format!("`{text}` is neither a number nor `-`")) };
-    match text.as_str() {
-        "" => Ok(None),
-        "-" => Ok(Some(Cell::Never)),
-        text => text.parse().map(|number| Some(Cell::Number(number))).map_err(wrong),
-    }
 }

@@ -4,12 +4,13 @@
 //! `docs/papers.md` says what can be written there. Nothing of it is code, and there is no expression language:
 //! what a claim needs is named. An *experiment* is a scenario with edits (or a model with inputs), a *variant*
 //! a set of edits under which everything is looked at again (another era), a *mark* a moment of a run, a
-//! *measure* a number of a run, and a *claim* says in one of five forms what the measures must be.
+//! *measure* a number of a run, and a *claim* says in one of six forms what the measures must be.
 //!
 //! One claim is one row of the table that is printed; a claim over the rows of a CSV is expanded here, when it
 //! is read, so that whatever is wrong in it is told with its line before anything runs.
 
 mod claim;
+mod conditions;
 mod crossing;
 mod documentation;
 mod judge;
@@ -17,25 +18,30 @@ mod mark;
 mod measure;
 mod names;
 mod plan;
+mod published;
 mod read;
 pub mod record;
 mod rows;
 mod show;
 mod text;
+mod threshold;
 
 #[cfg(test)]
 mod tests;
 
-pub use claim::{Bounds, Case, Cell, Form, Published, Tolerance};
+pub use claim::{Bounds, Case, Form, Tolerance};
+pub use conditions::Condition;
 pub use documentation::sections;
 pub use judge::Outcome;
 pub use mark::{Mark, Moment, moments};
 pub use plan::{Plan, PlanError, Progress};
+pub use published::{Cell, Published};
 pub use read::PaperError;
 pub(crate) use read::fill;
 pub use record::Quantity;
 pub use show::FigureRun;
 pub use text::Unit;
+pub use threshold::Threshold;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -98,6 +104,8 @@ pub struct Experiment {
     pub runs: Runs,
     /// Edits, each `KEY=VALUE`; `{COLUMN}` in them stands for the claim's field of this name.
     pub set: Vec<String>,
+    /// Edits whose combinations are all run, each with every seed: their runs are one sample.
+    pub vary: Vec<crate::grid::Variation>,
     /// How many seeds; a measure is a sample with a value for each, and its mean is what claims compare.
     pub seeds: u64,
 }

@@ -284,6 +284,7 @@ pub(super) struct RunDraft {
     scenario: Option<String>,
     model: Option<String>,
     set: Vec<String>,
+    vary: Vec<Variation>,
     seeds: u64,
 }
 
@@ -330,6 +331,16 @@ pub(super) const EXPERIMENT_KEYS: &[Key<RunDraft>] = &[
         read: |draft, at| edits(at).map(|set| draft.set = set),
     },
     Key {
+        name: "vary",
+        takes: "array of `\"KEY=A,B\"`",
+        default: Default::Value("[]"),
+        doc: "Edits as `--vary` takes them. Every combination is run with every seed, and all the runs are one sample: what a claim says of them can be limited by `where`.",
+        read: |draft, at| {
+            draft.vary = strings(at)?.into_iter().map(|text| over(at, text)).collect::<Result<_>>()?;
+            Ok(())
+        },
+    },
+    Key {
         name: "seeds",
         takes: "count",
         default: Default::Value("1"),
@@ -357,7 +368,7 @@ fn read_variant(at: &At<'_>) -> Result<Variant> {
 fn read_experiment(at: &At<'_>, folder: &Path) -> Result<std::result::Result<Experiment, PaperError>> {
     let mut draft = RunDraft { seeds: 1, ..RunDraft::default() };
     fill(&mut draft, at, EXPERIMENT_KEYS)?;
-    let RunDraft { name, scenario, model, set, seeds } = draft;
+    let RunDraft { name, scenario, model, set, vary, seeds } = draft;
     let runs = match (scenario, model) {
         (Some(file), None) => {
             let name = file.strip_suffix(".toml").unwrap_or(&file).to_owned();
@@ -369,10 +380,13 @@ fn read_experiment(at: &At<'_>, folder: &Path) -> Result<std::result::Result<Exp
                 Err(error) => return Ok(Err(error)),
             }
         }
+        (None, Some(_)) if !vary.is_empty() => {
+            return Err(at.error_below("vary", "a model has no sample"));
+        }
         (None, Some(model)) => Runs::Model(model),
         _ => return Err(at.error("an experiment has a `scenario` or a `model`")),
     };
-    Ok(Ok(Experiment { name, runs, set, seeds }))
+    Ok(Ok(Experiment { name, runs, set, vary, seeds }))
 }
 
 /// A figure as it is being read.

@@ -177,8 +177,7 @@ impl Association {
         self.heartbeats.1 += 1;
         view.heartbeats += 1;
         path.health.deferred = Time::NEVER;
-        path.health.used = now;
-        path.timers.heartbeat = Time::NEVER;
+        path.heartbeat_sent(view, now, &self.config, &mut self.chance);
         path.timers.answer = now + view.rto;
         let chunk = Chunk::Heartbeat(Heartbeat::new(path.health.information(view.local, now)));
         self.ask_elsewhere(id);

@@ -268,7 +268,7 @@ impl Association {
         if at_once || (asked && (needed || view.errors <= path.max_retrans(&self.config))) {
             self.paths.ask(id);
         } else {
-            path.schedule_heartbeat(view, &self.config, &mut self.chance);
+            path.schedule_next_heartbeat(view, &self.config, &mut self.chance);
         }
         self.open_once_verified();
     }
@@ -292,7 +292,7 @@ impl Association {
         view.heartbeats_answered += 1;
         path.timers.answer = Time::NEVER;
         if self.state.heartbeats() {
-            path.schedule_heartbeat(view, &self.config, &mut self.chance);
+            path.schedule_next_heartbeat(view, &self.config, &mut self.chance);
         }
         self.errors = 0;
         self.paths.note_rto(id, now, &mut self.notes);
