@@ -126,7 +126,7 @@ pub(super) const KEYS: &[Key<()>] = &[
         "What is claimed: see the forms above.",
     ),
     key("experiment", "experiment", Default::Required, "What is run; `{COLUMN}` stands for a field."),
-    key("variant", "variant", Default::Text("the first"), "Under which edits it is judged."),
+    key("variant", "variant", Default::Text("the first"), "Under which edits it is judged; `{COLUMN}` stands for a field."),
     key(
         "beside",
         "boolean",
@@ -319,7 +319,6 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
     let needed = |key: &str| at.get(key).ok_or_else(|| at.error_below(key, "this key is missing"));
     let experiment = needed("experiment")?;
     let experiment_number = experiment_of(&experiment, fields, paper)?;
-    let variants = paper.variants.iter().map(|variant| variant.name.as_str());
     let (form, unit) = form(at, fields, paper)?;
     let fill_all = |at: &At<'_>, texts: &[String]| -> Result<Vec<String>> {
         let refuse = |(message, hint): (String, String)| at.error(message).hint(hint);
@@ -331,7 +330,7 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
         id: filled(&needed("id")?, fields)?,
         source: filled(&needed("source")?, fields)?,
         experiment: experiment_number,
-        variant: at.get("variant").map_or(Ok(0), |at| named(&at, "variant", variants))?,
+        variant: at.get("variant").map_or(Ok(0), |at| variant_of(&at, fields, paper))?,
         beside: at.get("beside").map_or(Ok(true), |at| at.boolean())?,
         edits: [fill_all(&experiment, &paper.experiments[experiment_number].set)?, own],
         published: paper.references.iter().map(published).collect::<Result<_>>()?,
@@ -476,6 +475,12 @@ fn experiment_of(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {
     let name = filled(at, fields)?;
     let names = paper.experiments.iter().map(|experiment| experiment.name.as_str());
     names.clone().position(|known| known == name).ok_or_else(|| at.unknown("experiment", &name, names))
+}
+
+fn variant_of(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {
+    let name = filled(at, fields)?;
+    let names = paper.variants.iter().map(|variant| variant.name.as_str());
+    names.clone().position(|known| known == name).ok_or_else(|| at.unknown("variant", &name, names))
 }
 
 fn measure(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {

@@ -118,6 +118,8 @@ pub(crate) struct FlowParts {
     pub(crate) routes: Range<usize>,
     /// Whether the run ends only when it is over.
     pub(crate) awaited: bool,
+    /// Whether radios pass on its SACKs when they would drop them.
+    pub(crate) lossless_sacks: bool,
 }
 
 impl<'a, A: Agent> Engine<'a, A> {
@@ -328,15 +330,7 @@ impl<'a, A: Agent> Engine<'a, A> {
                     }
                     self.pass_on(frame);
                 }
-                Fate::GivenUp(cause, Some(frame)) => {
-                    self.counts.dropped[frame.hop as usize] += 1;
-                    self.show_drop(
-                        self.shown(self.routes[frame.hop as usize]),
-                        frame.number(),
-                        cause,
-                        &frame,
-                    );
-                }
+                Fate::GivenUp(cause, Some(frame)) => self.drop_at_radio(cause, frame),
                 Fate::GivenUp(_, None) => {}
             }
         }
@@ -445,11 +439,25 @@ impl<'a, A: Agent> Engine<'a, A> {
         let size = frame.size;
         match self.channels[channel].offer(self.now, from, to, size, frame) {
             Ok(()) => self.await_channel(channel),
-            Err(frame) => {
-                self.counts.dropped[frame.hop as usize] += 1;
-                self.show_drop(self.shown(hop), frame.number(), DropCause::Queue, &frame);
-            }
+            Err(frame) => self.drop_at_radio(DropCause::Queue, frame),
         }
+    }
+
+    /// A radio drops a frame; SACKs that are not to be lost are at the next node all the same.
+    fn drop_at_radio(&mut self, cause: DropCause, frame: Frame) {
+        let agent = self.destination(&frame);
+        if self.flows[self.flow_of[agent]].lossless_sacks && frame.body.is_sack() {
+            return self.pass_on(frame);
+        }
+        self.counts.dropped[frame.hop as usize] += 1;
+        self.show_drop(self.shown(self.routes[frame.hop as usize]), frame.number(), cause, &frame);
+    }
+
+    /// The agent at the end of a frame's route.
+    fn destination(&self, frame: &Frame) -> usize {
+        let ahead = &self.routes[frame.hop as usize..];
+        let agent = ahead.iter().find_map(|next| next.checked_sub(ARRIVED));
+        agent.expect("a route ends at an agent") as usize
     }
 
     /// The number by which observers know a hop.
@@ -510,10 +518,7 @@ impl<'a, A: Agent> Engine<'a, A> {
     #[cold]
     fn drop(&mut self, frame: Frame) {
         self.counts.dropped[frame.hop as usize] += 1;
-        let ahead = &self.routes[frame.hop as usize..];
-        let agent =
-            ahead.iter().find_map(|next| next.checked_sub(ARRIVED)).expect("a route ends at an agent");
-        let agent = agent as usize;
+        let agent = self.destination(&frame);
         self.agents[agent].dropped(frame);
         if self.agents[agent].stage() == Stage::Over {
             self.settle(self.flow_of[agent]);

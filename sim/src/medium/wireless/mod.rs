@@ -4,12 +4,13 @@
 //! something happens next, [`Channel::advance`] lets it happen and tells what was delivered or dropped. The channel
 //! knows nothing of what a packet is but its size.
 //!
-//! A frame is one entry in an agenda, which passes from neighbour to neighbour in order of distance: first its beginning
+//! A frame has one deadline, which passes from neighbour to neighbour in order of distance: first its beginning
 //! reaches each of them, then its end. So a frame costs what its neighbours cost, however many radios there are. At
 //! equal times stations act first, then ends are heard, then beginnings: two stations whose backoffs end in the same
-//! slot both transmit. Stations that no chain of neighbours joins are in different groups, each with an agenda of its
-//! own: it stays short.
+//! slot both transmit. Stations that no chain of neighbours joins are in different groups, each with deadlines of its
+//! own: they stay few.
 
+mod deadlines;
 mod frames;
 mod neighbours;
 mod power;
@@ -23,7 +24,6 @@ use anabranch_proto::Time;
 use smallvec::SmallVec;
 
 use crate::chance::Draws;
-use crate::engine::agenda::Agenda;
 use crate::medium::wire::DropCause;
 #[cfg(test)]
 use crate::medium::wire::Occupancy;
@@ -36,6 +36,7 @@ pub(crate) use reception::{Range, Reception};
 pub(crate) use statistics::Statistics;
 pub(crate) use timing::{A, B, G, Timing};
 
+use deadlines::Deadlines;
 use neighbours::Neighbour;
 use receiver::{Ended, Outcome, Signal};
 use station::{Station, Step, later};
@@ -52,8 +53,8 @@ pub(crate) struct Channel<F> {
     groups: Vec<Group>,
     /// By station: its group, and its number there.
     member: Vec<(u32, u32)>,
-    /// The next of every group.
-    agenda: Agenda,
+    /// The earliest deadline of every group.
+    deadlines: Deadlines,
     /// The frames that have gone on the air, for whoever observes.
     sent: Option<Vec<Air>>,
 }
@@ -73,8 +74,8 @@ struct FrameInFlight {
 #[derive(Debug)]
 struct Group {
     stations: Vec<StationId>,
-    /// By number in the group: stations, then their flights.
-    agenda: Agenda,
+    /// By number in the group: stations, then ends of their frames, then beginnings of their frames.
+    deadlines: Deadlines,
 }
 
 /// What has become of a packet.
@@ -105,14 +106,15 @@ impl<F> Channel<F> {
         };
         let neighbours = Neighbours::new(&places, &*reception);
         let groups = neighbours.groups().into_iter();
-        let agenda = |stations: &Vec<StationId>| Agenda::new(2 * stations.len());
-        let groups: Vec<_> = groups.map(|stations| Group { agenda: agenda(&stations), stations }).collect();
+        let deadlines = |stations: &Vec<StationId>| Deadlines::new(3 * stations.len());
+        let groups: Vec<_> =
+            groups.map(|stations| Group { deadlines: deadlines(&stations), stations }).collect();
         let mut member = vec![(0, 0); radios.len()];
         for (group, Group { stations, .. }) in (0..).zip(&groups) {
             (0..).zip(stations).for_each(|(number, station)| member[*station as usize] = (group, number));
         }
         Channel {
-            agenda: Agenda::new(groups.len()),
+            deadlines: Deadlines::new(groups.len()),
             groups,
             member,
             neighbours,
@@ -135,35 +137,32 @@ impl<F> Channel<F> {
     ) -> Result<(), F> {
         self.stations[from as usize].offer(now, &self.dcf, to, size, packet)?;
         self.await_station(from);
-        self.await_group(self.member[from as usize].0);
+        self.await_group(self.member[from as usize].0 as usize);
         Ok(())
     }
 
     /// When something happens next; `NEVER` if nothing does.
-    pub(crate) fn next(&mut self) -> Time {
-        self.agenda.peek().unwrap_or(Time::NEVER)
+    pub(crate) fn next(&self) -> Time {
+        self.deadlines.earliest()
     }
 
     /// Everything that happens at `now` happens.
     pub(crate) fn advance(&mut self, now: Time, fates: &mut Vec<Fate<F>>) {
-        while let Some((_, group)) = self.agenda.pop(now) {
-            while let Some((time, entity)) = self.groups[group as usize].agenda.pop(now) {
-                let stations = &self.groups[group as usize].stations;
-                match (entity as usize).checked_sub(stations.len()) {
-                    None => self.wake(time, stations[entity as usize], fates),
-                    Some(number) => self.fly(time, stations[number], fates),
+        while let Some(group) = self.deadlines.take_due(now) {
+            while let Some(entity) = self.groups[group].deadlines.take_due(now) {
+                let stations = &self.groups[group].stations;
+                let station = stations[entity % stations.len()];
+                match entity < stations.len() {
+                    true => self.wake(now, station, fates),
+                    false => self.fly(now, station, fates),
                 }
             }
             self.await_group(group);
         }
     }
 
-    fn await_group(&mut self, group: u32) {
-        match self.groups[group as usize].agenda.peek() {
-            None => self.agenda.clear(group),
-            Some(time) if time == self.agenda.time(group) => {}
-            Some(time) => self.agenda.set(group, time, u64::from(group)),
-        }
+    fn await_group(&mut self, group: usize) {
+        self.deadlines.set(group, self.groups[group].deadlines.earliest());
     }
 
     /// What all radios have counted up to now.
@@ -221,19 +220,29 @@ impl<F> Channel<F> {
 
     /// After anything has happened to a station: does it find the medium busy, and when does it act?
     fn settle(&mut self, now: Time, id: StationId) {
-        let station = &mut self.stations[id as usize];
-        let busy = station.transmitting() || station.receiver.busy(&*self.reception);
-        station.settle(now, &self.dcf, busy);
+        let busy = self.busy(id);
+        self.stations[id as usize].settle(now, &self.dcf, busy);
         self.await_station(id);
+    }
+
+    /// After a signal has come or gone and a station did nothing: only a change of the medium matters to it.
+    fn listen(&mut self, now: Time, id: StationId) {
+        if self.busy(id) != self.stations[id as usize].finds_busy() {
+            self.settle(now, id);
+        }
+    }
+
+    fn busy(&self, id: StationId) -> bool {
+        let station = &self.stations[id as usize];
+        station.transmitting() || station.receiver.busy(&*self.reception)
     }
 
     fn await_station(&mut self, id: StationId) {
         let (group, number) = self.member[id as usize];
-        let agenda = &mut self.groups[group as usize].agenda;
-        match self.stations[id as usize].deadline() {
-            Time::NEVER => agenda.clear(number),
-            deadline if deadline == agenda.time(number) => {}
-            deadline => agenda.set(number, deadline, u64::from(number)),
+        let deadlines = &mut self.groups[group as usize].deadlines;
+        let deadline = self.stations[id as usize].deadline();
+        if deadline != deadlines.get(number as usize) {
+            deadlines.set(number as usize, deadline);
         }
     }
 
@@ -250,14 +259,14 @@ impl<F> Channel<F> {
     fn await_flight(&mut self, from: StationId) {
         let neighbours = self.neighbours.of(from);
         let (group, number) = self.member[from as usize];
-        let Group { stations, agenda } = &mut self.groups[group as usize];
-        let stations = stations.len() as u32;
-        match self.flights[from as usize].iter().filter_map(|wave| wave.next(neighbours)).min() {
-            // Ends are numbered before beginnings.
-            Some((time, begins)) => {
-                agenda.set(stations + number, time, u64::from(stations * (1 + u32::from(begins)) + number));
+        let Group { stations, deadlines } = &mut self.groups[group as usize];
+        let next = self.flights[from as usize].iter().filter_map(|wave| wave.next(neighbours)).min();
+        for begins in [false, true] {
+            let place = stations.len() * (1 + usize::from(begins)) + number as usize;
+            let time = next.filter(|next| next.1 == begins).map_or(Time::NEVER, |next| next.0);
+            if time != deadlines.get(place) {
+                deadlines.set(place, time);
             }
-            None => agenda.clear(stations + number),
         }
     }
 
@@ -301,7 +310,7 @@ impl<F> Channel<F> {
         if before.is_none() && station.receiver.receiving().is_some() {
             station.receiving(now);
         }
-        self.settle(now, id);
+        self.listen(now, id);
     }
 
     /// The end of a frame passes a neighbour of its sender.
@@ -316,7 +325,10 @@ impl<F> Channel<F> {
         let step = match ended.reception {
             Outcome::Read => station.read(now, &self.dcf, air),
             Outcome::Error => station.misread(now, &self.dcf),
-            Outcome::Missed => Step::Nothing,
+            Outcome::Missed => {
+                self.listen(now, id);
+                Step::Nothing
+            }
         };
         if air.to == id {
             self.judge(air, &ended);
@@ -327,8 +339,10 @@ impl<F> Channel<F> {
                 fates.push(Fate::Delivered(packet));
             }
         }
-        self.take(now, step, fates);
-        self.settle(now, id);
+        if ended.reception != Outcome::Missed {
+            self.take(now, step, fates);
+            self.settle(now, id);
+        }
     }
 
     /// Counts the collisions of the frames that begin an exchange or carry its data.
