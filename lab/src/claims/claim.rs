@@ -28,6 +28,8 @@ pub struct Case {
     pub variant: usize,
     /// Whether the values under the other variants are to stand beside.
     pub beside: bool,
+    /// Edits that change along with those of `over`, each with as many values.
+    pub along: Vec<Variation>,
     /// Edits before and after those of the variant.
     pub edits: [Vec<String>; 2],
     /// The unit of its values.
@@ -140,6 +142,12 @@ pub(super) const KEYS: &[Key<()>] = &[
         "`\"KEY=A,B\"`",
         Default::Text("none"),
         "The edits that ratio, order and crossing compare, as `--vary` takes them.",
+    ),
+    key(
+        "along",
+        "array of `\"KEY=A,B\"`",
+        Default::Text("none"),
+        "Of a ratio or an order: further edits that change along with `over`, each with as many values.",
     ),
     key(
         "like",
@@ -332,6 +340,7 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
         experiment: experiment_number,
         variant: at.get("variant").map_or(Ok(0), |at| variant_of(&at, fields, paper))?,
         beside: at.get("beside").map_or(Ok(true), |at| at.boolean())?,
+        along: along(at, fields, &form)?,
         edits: [fill_all(&experiment, &paper.experiments[experiment_number].set)?, own],
         published: paper.references.iter().map(published).collect::<Result<_>>()?,
         within: within(at, unit, fields, &paper.references)?,
@@ -422,6 +431,7 @@ const OF_FORMS: &[(&str, &[&str])] = &[
     ("measure", &["value", "ratio", "order", "crossing"]),
     ("over", &["ratio", "order", "crossing"]),
     ("like", &["order"]),
+    ("along", &["ratio", "order"]),
     ("marks", &["sequence"]),
     ("key", &["crossing"]),
     ("from", &["crossing"]),
@@ -431,7 +441,7 @@ const OF_FORMS: &[(&str, &[&str])] = &[
 ];
 
 /// Keys that a form can do without.
-const OPTIONAL: &[&str] = &["like", "precision", "points"];
+const OPTIONAL: &[&str] = &["along", "like", "precision", "points"];
 
 fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     let form = at.get("form").ok_or_else(|| at.error_below("form", "this key is missing"))?;
@@ -469,6 +479,25 @@ fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     }
     let (search, unit) = search(at, measure, over, fields)?;
     Ok((Form::Crossing(search), unit))
+}
+
+/// The edits that change along with those of the form.
+fn along(at: &At<'_>, fields: &Fields, form: &Form) -> Result<Vec<Variation>> {
+    let Some(at) = at.get("along") else { return Ok(Vec::new()) };
+    let wanted = match form {
+        Form::Ratio { over, .. } | Form::Order { over, .. } => over.values.len(),
+        Form::Value { .. } | Form::Sequence { .. } | Form::Crossing(_) => 0,
+    };
+    let one = |at: &At<'_>| {
+        let variation = over(at, &filled(at, fields)?)?;
+        match variation.values.len() {
+            found if found != wanted => {
+                Err(at.error(format!("`over` has {wanted} values, and this has {found}")))
+            }
+            _ => Ok(variation),
+        }
+    };
+    at.array("an array of edits")?.iter().map(one).collect()
 }
 
 fn experiment_of(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {

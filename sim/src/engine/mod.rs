@@ -193,7 +193,7 @@ impl<'a, A: Agent> Engine<'a, A> {
                 self.await_pause();
                 return Ok(Halt::Paused);
             }
-            self.happen(entity as usize);
+            self.happen(entity as usize, stop);
             self.events += 1;
             if self.unfinished == 0 && !endless {
                 break;
@@ -277,7 +277,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         self.flows.iter().map(|flow| &self.agents[flow.agents.clone()])
     }
 
-    fn happen(&mut self, entity: usize) {
+    fn happen(&mut self, entity: usize, stop: Time) {
         if self.observed.is_some() {
             self.show_all_departures();
         }
@@ -289,7 +289,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         } else {
             match entity.checked_sub(links + self.agents.len() + 2) {
                 None => self.change(),
-                Some(channel) => self.advance(channel),
+                Some(channel) => self.advance(channel, stop),
             }
         }
         if self.extra_polls {
@@ -315,10 +315,23 @@ impl<'a, A: Agent> Engine<'a, A> {
         self.pass_on(frame);
     }
 
-    /// Something happens on a channel: packets may have reached the next radio.
-    fn advance(&mut self, channel: usize) {
+    /// Something happens on a channel: packets may have reached the next radio. As long as none has, and nothing else is due
+    /// before, the channel goes on by itself.
+    fn advance(&mut self, channel: usize, stop: Time) {
         let mut fates = std::mem::take(&mut self.fates);
         self.channels[channel].advance(self.now, &mut fates);
+        if fates.is_empty() && self.observed.is_none() && !self.extra_polls {
+            let others = self.agenda.peek().unwrap_or(Time::NEVER);
+            while fates.is_empty() && !(self.events + 1).is_multiple_of(GLANCE) {
+                let next = self.channels[channel].next();
+                if next >= others || next > stop || next == Time::NEVER {
+                    break;
+                }
+                self.now = next;
+                self.events += 1;
+                self.channels[channel].advance(next, &mut fates);
+            }
+        }
         if self.observed.is_some() {
             self.show_frames(channel);
         }

@@ -4,62 +4,60 @@ use anabranch_proto::Time;
 
 /// A deadline for each of a fixed number of entities, with the earliest of all at hand.
 ///
-/// A binary tree: the leaves are the deadlines by number, every other node is the earlier of its two children. Setting a
-/// deadline repairs the nodes above it as far as they change, and leaves nothing behind: stations set and drop deadlines
-/// with every frame that they hear.
+/// A tree whose nodes have eight children: the lowest level is the deadlines by number, every entry above is the earliest of one
+/// row of eight below. Setting a deadline repairs the entries above it as far as they change, and leaves nothing behind:
+/// stations set and drop deadlines with every frame that they hear.
 #[derive(Debug)]
 pub(super) struct Deadlines {
-    /// The root is node 1; node n has the children 2n and 2n + 1.
-    tree: Vec<Time>,
+    /// From the lowest to the highest, which has one row.
+    levels: Vec<Vec<[Time; WIDTH]>>,
+    earliest: Time,
 }
+
+/// Times in a row: a line of the processor's cache.
+const WIDTH: usize = 8;
 
 impl Deadlines {
     /// For entities numbered below `entities`; none has a deadline.
     pub(super) fn new(entities: usize) -> Self {
-        Deadlines { tree: vec![Time::NEVER; 2 * entities.next_power_of_two()] }
+        let mut levels = Vec::new();
+        let mut rows = entities.max(1);
+        while levels.is_empty() || rows > 1 {
+            rows = rows.div_ceil(WIDTH);
+            levels.push(vec![[Time::NEVER; WIDTH]; rows]);
+        }
+        Deadlines { levels, earliest: Time::NEVER }
     }
 
     /// The earliest of all; [`Time::NEVER`] if there is none.
     pub(super) fn earliest(&self) -> Time {
-        self.tree[1]
+        self.earliest
     }
 
-    /// Takes out a deadline that is not after `now`: the earliest, of equal ones that of the lowest number. Says whose it is.
-    pub(super) fn take_due(&mut self, now: Time) -> Option<usize> {
-        let earliest = self.tree[1];
-        if earliest > now || earliest == Time::NEVER {
+    /// Whose deadline is the earliest, of equal ones the lowest number, if it is not after `now`. It stands until it is set
+    /// anew.
+    pub(super) fn due(&self, now: Time) -> Option<usize> {
+        if self.earliest > now || self.earliest == Time::NEVER {
             return None;
         }
-        let mut node = 1;
-        while node < self.leaves() {
-            node = 2 * node + usize::from(self.tree[2 * node] != earliest);
-        }
-        let entity = node - self.leaves();
-        self.set(entity, Time::NEVER);
-        Some(entity)
+        self.levels.iter().rev().try_fold(0, |row, level| {
+            let place = level[row].iter().position(|time| *time == self.earliest)?;
+            Some(WIDTH * row + place)
+        })
     }
 
     /// The deadline of `entity` is this from now on; [`Time::NEVER`]: it has none.
     pub(super) fn set(&mut self, entity: usize, deadline: Time) {
-        let mut node = self.leaves() + entity;
-        self.tree[node] = deadline;
-        while node > 1 {
-            node /= 2;
-            let earlier = self.tree[2 * node].min(self.tree[2 * node + 1]);
-            if self.tree[node] == earlier {
+        let (mut place, mut earliest) = (entity, deadline);
+        for level in &mut self.levels {
+            let row = &mut level[place / WIDTH];
+            if std::mem::replace(&mut row[place % WIDTH], earliest) == earliest {
                 return;
             }
-            self.tree[node] = earlier;
+            place /= WIDTH;
+            earliest = row.iter().copied().fold(Time::NEVER, Time::min);
         }
-    }
-
-    /// The deadline of `entity`.
-    pub(super) fn get(&self, entity: usize) -> Time {
-        self.tree[self.leaves() + entity]
-    }
-
-    fn leaves(&self) -> usize {
-        self.tree.len() / 2
+        self.earliest = earliest;
     }
 }
 
@@ -71,7 +69,7 @@ mod tests {
     #[test]
     fn agrees_with_a_plain_search() {
         let mut draws = Draws::new(3, "deadlines");
-        for entities in [1, 2, 5, 33, 200] {
+        for entities in [1, 2, 8, 9, 33, 64, 65, 600] {
             let mut deadlines = Deadlines::new(entities);
             let mut plain = vec![Time::NEVER; entities];
             for n in 0..5000u64 {
@@ -81,15 +79,17 @@ mod tests {
                 if draw >> 20 & 3 > 0 {
                     plain[entity] = if draw >> 22 & 3 > 0 { at } else { Time::NEVER };
                     deadlines.set(entity, plain[entity]);
-                    assert_eq!(deadlines.get(entity), plain[entity]);
                     continue;
                 }
                 let earliest = *plain.iter().min().expect("there are some");
                 assert_eq!(deadlines.earliest(), earliest);
                 let due = plain.iter().position(|time| *time == earliest && earliest <= at);
                 let due = due.filter(|_| earliest != Time::NEVER);
-                assert_eq!(deadlines.take_due(at), due);
-                due.into_iter().for_each(|entity| plain[entity] = Time::NEVER);
+                assert_eq!(deadlines.due(at), due);
+                for entity in due {
+                    plain[entity] = Time::NEVER;
+                    deadlines.set(entity, Time::NEVER);
+                }
             }
         }
     }

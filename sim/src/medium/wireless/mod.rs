@@ -68,6 +68,10 @@ struct FrameInFlight {
     reached: u32,
     /// Neighbours that it has passed.
     passed: u32,
+    /// When it reaches or passes the next; `NEVER`: it has passed all.
+    next: Time,
+    /// Its beginning is next, not its end.
+    begins: bool,
 }
 
 /// Stations that neighbours join.
@@ -148,13 +152,14 @@ impl<F> Channel<F> {
 
     /// Everything that happens at `now` happens.
     pub(crate) fn advance(&mut self, now: Time, fates: &mut Vec<Fate<F>>) {
-        while let Some(group) = self.deadlines.take_due(now) {
-            while let Some(entity) = self.groups[group].deadlines.take_due(now) {
+        while let Some(group) = self.deadlines.due(now) {
+            while let Some(entity) = self.groups[group].deadlines.due(now) {
                 let stations = &self.groups[group].stations;
-                let station = stations[entity % stations.len()];
-                match entity < stations.len() {
-                    true => self.wake(now, station, fates),
-                    false => self.fly(now, station, fates),
+                let count = stations.len();
+                match entity / count {
+                    0 => self.wake(now, stations[entity], fates),
+                    1 => self.fly(now, stations[entity - count], false, fates),
+                    _ => self.fly(now, stations[entity - 2 * count], true, fates),
                 }
             }
             self.await_group(group);
@@ -239,11 +244,8 @@ impl<F> Channel<F> {
 
     fn await_station(&mut self, id: StationId) {
         let (group, number) = self.member[id as usize];
-        let deadlines = &mut self.groups[group as usize].deadlines;
         let deadline = self.stations[id as usize].deadline();
-        if deadline != deadlines.get(number as usize) {
-            deadlines.set(number as usize, deadline);
-        }
+        self.groups[group as usize].deadlines.set(number as usize, deadline);
     }
 
     fn transmit(&mut self, now: Time, air: Air) {
@@ -251,48 +253,46 @@ impl<F> Channel<F> {
         if let Some(sent) = &mut self.sent {
             sent.push(air);
         }
-        self.flights[air.from as usize].push(FrameInFlight { air, start: now, reached: 0, passed: 0 });
-        self.await_flight(air.from);
+        let mut wave = FrameInFlight { air, start: now, reached: 0, passed: 0, next: now, begins: true };
+        wave.turn(self.neighbours.of(air.from));
+        self.flights[air.from as usize].push(wave);
+        self.await_flights(air.from);
     }
 
     /// The next that happens to a station's frames: the end or the beginning of one reaches its next neighbours.
-    fn await_flight(&mut self, from: StationId) {
-        let neighbours = self.neighbours.of(from);
+    fn await_flights(&mut self, from: StationId) {
         let (group, number) = self.member[from as usize];
         let Group { stations, deadlines } = &mut self.groups[group as usize];
-        let next = self.flights[from as usize].iter().filter_map(|wave| wave.next(neighbours)).min();
+        let flights = &self.flights[from as usize];
         for begins in [false, true] {
+            let next = flights.iter().filter(|wave| wave.begins == begins).map(|wave| wave.next).min();
             let place = stations.len() * (1 + usize::from(begins)) + number as usize;
-            let time = next.filter(|next| next.1 == begins).map_or(Time::NEVER, |next| next.0);
-            if time != deadlines.get(place) {
-                deadlines.set(place, time);
-            }
+            deadlines.set(place, next.unwrap_or(Time::NEVER));
         }
     }
 
-    /// A frame of `from` reaches or leaves the neighbours that are next.
-    fn fly(&mut self, now: Time, from: StationId, fates: &mut Vec<Fate<F>>) {
-        let neighbours = &self.neighbours;
-        let due = |wave: &FrameInFlight| wave.next(neighbours.of(from)).filter(|(time, _)| *time == now);
-        let flights = self.flights[from as usize].iter().enumerate();
-        let Some((_, place)) = flights.filter_map(|(place, wave)| Some((due(wave)?, place))).min() else {
-            return;
-        };
-        let mut wave = self.flights[from as usize][place];
-        while let Some((_, begins)) = wave.next(self.neighbours.of(from)).filter(|(time, _)| *time == now) {
-            if begins {
-                self.begin(now, wave.reached, &wave.air);
-                wave.reached += 1;
-            } else {
-                self.end(now, wave.passed, &wave.air, fates);
-                wave.passed += 1;
+    /// A frame of `from` leaves the neighbours that are next, or reaches them if it `begins` there.
+    fn fly(&mut self, now: Time, from: StationId, begins: bool, fates: &mut Vec<Fate<F>>) {
+        let due = |wave: &FrameInFlight| wave.next == now && wave.begins == begins;
+        if let Some(place) = self.flights[from as usize].iter().position(due) {
+            let mut wave = self.flights[from as usize][place];
+            while due(&wave) {
+                if begins {
+                    self.begin(now, wave.reached, &wave.air);
+                    wave.reached += 1;
+                } else {
+                    self.end(now, wave.passed, &wave.air, fates);
+                    wave.passed += 1;
+                }
+                wave.turn(self.neighbours.of(from));
+            }
+            // Nobody answers before SIFS: the flights are as they were.
+            match wave.next {
+                Time::NEVER => drop(self.flights[from as usize].remove(place)),
+                _ => self.flights[from as usize][place] = wave,
             }
         }
-        // Nobody answers before SIFS: the flights are as they were.
-        self.flights[from as usize][place] = wave;
-        let neighbours = self.neighbours.of(from).len();
-        self.flights[from as usize].retain(|wave| (wave.passed as usize) < neighbours);
-        self.await_flight(from);
+        self.await_flights(from);
     }
 
     /// The beginning of a frame reaches a neighbour of its sender.
@@ -363,13 +363,14 @@ impl<F> Channel<F> {
 }
 
 impl FrameInFlight {
-    /// When its end passes a neighbour or its beginning reaches one, whatever is first, and whether it is its beginning.
-    fn next(&self, neighbours: &[Neighbour]) -> Option<(Time, bool)> {
-        let at =
-            |number: u32, after: u64| Some(later(self.start, after + neighbours.get(number as usize)?.delay));
-        let end = at(self.passed, self.air.airtime).map(|time| (time, false));
-        let beginning = at(self.reached, 0).map(|time| (time, true));
-        end.into_iter().chain(beginning).min()
+    /// Finds out when its end passes a neighbour or its beginning reaches one, whatever is first.
+    fn turn(&mut self, neighbours: &[Neighbour]) {
+        let at = |number: u32, after: u64| {
+            let neighbour = neighbours.get(number as usize);
+            neighbour.map_or(Time::NEVER, |neighbour| later(self.start, after + neighbour.delay))
+        };
+        let (end, beginning) = (at(self.passed, self.air.airtime), at(self.reached, 0));
+        (self.next, self.begins) = if end <= beginning { (end, false) } else { (beginning, true) };
     }
 }
 
