@@ -15,6 +15,7 @@ mod output;
 mod progress;
 mod reproduce;
 mod run;
+mod screen;
 mod script;
 mod shelf;
 mod simulate;
@@ -46,6 +47,9 @@ const TERMINATED: u8 = 143;
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+    /// Print tables as wide as their contents, not as narrow as the terminal
+    #[arg(long, global = true)]
+    wide: bool,
 }
 
 #[derive(Subcommand)]
@@ -85,7 +89,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let status = match Arguments::parse().command {
+    let arguments = Arguments::parse();
+    screen::decide(arguments.wide);
+    let status = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Diff(arguments) => diff::diff(&arguments),
         Command::Sweep(arguments) => sweep::sweep(&arguments),

@@ -178,7 +178,12 @@ fn dropped_backwards(result: &RunResult) -> u64 {
 
 #[test]
 fn sacks_of_a_flow_are_lost_unless_they_are_not_to_be() {
-    let long = ["chain.a.hops=6", "flow.f.to=a6", "channel.air.reception.interfere=812 m", "channel.air.reception.capture=off"];
+    let long = [
+        "chain.a.hops=6",
+        "flow.f.to=a6",
+        "channel.air.reception.interfere=812 m",
+        "channel.air.reception.capture=off",
+    ];
     let lossy = result(TEXT, &long);
     assert!(dropped_backwards(&lossy) > 0);
     let lossless = result(TEXT, &[&long[..], &["flow.f.lossless_sacks=true"]].concat());
@@ -200,7 +205,10 @@ fn windows_stay_below_their_limit_path_by_path() {
     for shape in ["flow.f.sctp.cmt=true", "flow.f.stripe=true"] {
         let limit = "flow.f.sctp.max_cwnd=['8 kB', '5 kB']";
         let limited = means(&[&both[..], &[shape, limit]].concat());
-        assert!((3000.0..=8000.0).contains(&limited[0]) && (2000.0..=5000.0).contains(&limited[1]), "{limited:?}");
+        assert!(
+            (3000.0..=8000.0).contains(&limited[0]) && (2000.0..=5000.0).contains(&limited[1]),
+            "{limited:?}"
+        );
     }
 }
 

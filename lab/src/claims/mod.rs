@@ -10,6 +10,7 @@
 //! is read, so that whatever is wrong in it is told with its line before anything runs.
 
 mod claim;
+mod claim_keys;
 mod crossing;
 mod documentation;
 mod judge;

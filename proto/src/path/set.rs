@@ -179,7 +179,8 @@ impl Paths {
         let pmdcs = pmdcs(mtu.size(), config.ip_header, remote) - self.overhead;
         self.smallest_pmdcs = self.smallest_pmdcs.min(pmdcs);
         let congestion = window(start(config, remote, self.stamps));
-        let max_cwnd = config.max_cwnd.get(id.index()).or(config.max_cwnd.last()).copied().unwrap_or(u64::MAX);
+        let max_cwnd =
+            config.max_cwnd.get(id.index()).or(config.max_cwnd.last()).copied().unwrap_or(u64::MAX);
         let view = PathView {
             id,
             local,

@@ -553,7 +553,11 @@ fn protocol(config: &Config) -> Table {
         put(&mut table, "send_buffer", size(bytes));
     }
     if !config.max_cwnd.is_empty() {
-        put(&mut table, "max_cwnd", Value::Array(config.max_cwnd.iter().map(|bytes| size(*bytes).into()).collect()));
+        put(
+            &mut table,
+            "max_cwnd",
+            Value::Array(config.max_cwnd.iter().map(|bytes| size(*bytes).into()).collect()),
+        );
     }
     put(&mut table, "initial_ssthresh", config.initial_ssthresh.map_or("none".to_owned(), size));
     put(&mut table, "heartbeat_jitter", config.heartbeat_jitter);
