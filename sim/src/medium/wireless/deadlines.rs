@@ -86,7 +86,7 @@ mod tests {
                 let due = plain.iter().position(|time| *time == earliest && earliest <= at);
                 let due = due.filter(|_| earliest != Time::NEVER);
                 assert_eq!(deadlines.due(at), due);
-                for entity in due {
+                if let Some(entity) = due {
                     plain[entity] = Time::NEVER;
                     deadlines.set(entity, Time::NEVER);
                 }
