@@ -47,6 +47,7 @@ fn position(name: Name) -> u64 {
 #[derive(Clone, Debug)]
 struct Run {
     first: Data,
+    #[allow(clippy::box_collection, reason = "most runs have none, and runs move in their tree")]
     others: Option<Box<VecDeque<Data>>>,
     /// It continues a message of which a part was delivered.
     begun: Option<Box<PartialMessage>>,
@@ -63,7 +64,7 @@ struct Page {
 const PLACES: usize = 8;
 
 fn page_of(stream: u16, ssn: Ssn) -> u32 {
-    u32::from(stream) << 16 | u32::from(ssn.0) / PLACES as u32
+    (u32::from(stream) << 16) | (u32::from(ssn.0) / PLACES as u32)
 }
 
 fn place_of(ssn: Ssn) -> usize {
