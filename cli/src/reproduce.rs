@@ -25,11 +25,15 @@ pub(crate) struct Arguments {
     /// Only this claim, or those whose names begin with it and a `/`
     #[arg(long, value_name = "ID")]
     claim: Vec<String>,
+    /// Only the claims that are judged under this variant, without values under other variants beside them
+    #[arg(long, value_name = "NAME", requires = "paper", conflicts_with = "figure")]
+    variant: Option<String>,
     /// Print a JSON object with the verdicts, in SI units; a list of objects for several papers
     #[arg(long)]
     json: bool,
-    /// Draw the paper's figure into this file instead; if there are several, the figure with the name of the file
-    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["claim", "json", "report"], requires = "paper")]
+    /// Draw the paper's figure into this file instead, as SVG, PNG or PDF by its extension; if there are several, the
+    /// figure with the name of the file
+    #[arg(long, value_name = "FILE", value_parser = crate::run::pictured, conflicts_with_all = ["claim", "json", "report"], requires = "paper")]
     figure: Option<PathBuf>,
     /// Write a page to this file as HTML: tables and figures with the paper and Anabranch together, and every verdict
     #[arg(long, value_name = "FILE.html")]
@@ -49,6 +53,7 @@ const EXAMPLES: &str = "\
 Examples:
   anabranch reproduce
   anabranch reproduce receive-buffer-blocking --claim table1
+  anabranch reproduce cmt-over-wireless --variant range --seeds 30
   anabranch reproduce receive-buffer-blocking --figure case-study.svg
   anabranch reproduce receive-buffer-blocking --report receive-buffer-blocking.html
 
@@ -102,8 +107,23 @@ fn open(arguments: &Arguments) -> Result<(Shelf, Vec<Paper>), u8> {
         None => shelf.folders()?,
     };
     let papers = folders.iter().map(|folder| Paper::open(folder).map_err(|error| refuse_paper(&error)));
-    let papers = papers.collect::<Result<_, u8>>()?;
+    let mut papers = papers.collect::<Result<Vec<Paper>, u8>>()?;
+    if let Some(variant) = &arguments.variant {
+        papers.iter_mut().try_for_each(|paper| keep_variant(paper, variant))?;
+    }
     Ok((shelf, papers))
+}
+
+fn keep_variant(paper: &mut Paper, name: &str) -> Result<(), u8> {
+    if paper.keep_variant(name) {
+        return Ok(());
+    }
+    let names = paper.variants.iter().map(|variant| variant.name.as_str());
+    let hint = match nearest(name, names.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there is {}", listed(names)),
+    };
+    Err(refuse(format!("{} has no variant `{name}`; {hint}", paper.name)))
 }
 
 /// A paper, and what became of its claims.
@@ -184,7 +204,7 @@ fn text((paper, outcomes): &Judged<'_>) -> String {
     [paper.title.clone(), paper.citation.clone(), table(paper, outcomes), summary(outcomes)].join("\n")
 }
 
-fn refuse_paper(error: &PaperError) -> u8 {
+pub(crate) fn refuse_paper(error: &PaperError) -> u8 {
     match error {
         PaperError::Text(error) => refuse_scenario(error),
         PaperError::File { .. } => refuse(error),

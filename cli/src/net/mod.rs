@@ -12,6 +12,7 @@ mod record;
 pub(crate) mod send;
 pub(crate) mod serve;
 mod setup;
+mod watched;
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -81,9 +82,21 @@ impl Transport {
     }
 }
 
-/// What counts only if it is authentic, where there is a key: COOKIE ECHO, user data and what acknowledges it, and
-/// what ends an association.
-const AUTHENTICATED: [u8; 6] = [0, 3, 6, 7, 8, 10];
+/// What counts only if it is authentic, where there is a key: COOKIE ECHO, user data and what acknowledges it, what ends an
+/// association, and what lets an extension give data up or count streams anew. A peer that does not use an extension ignores its types.
+const AUTHENTICATED: [u8; 11] = [
+    0,   // DATA
+    3,   // SACK
+    6,   // ABORT
+    7,   // SHUTDOWN
+    8,   // SHUTDOWN ACK
+    10,  // COOKIE ECHO
+    16,  // NR-SACK
+    64,  // I-DATA
+    130, // RE-CONFIG
+    192, // FORWARD TSN
+    194, // I-FORWARD-TSN
+];
 
 /// The key in a file, as it is there but for an end of line; or the exit status of what is wrong with it.
 fn shared_key(file: &Path) -> Result<SharedKey, u8> {
@@ -99,7 +112,7 @@ fn shared_key(file: &Path) -> Result<SharedKey, u8> {
 }
 
 /// Runs a command, which is told of every signal to end, to its exit status.
-fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8 {
+pub(crate) fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = runtime.and_then(|runtime| {
         runtime.block_on(async {
@@ -111,14 +124,14 @@ fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8 {
 }
 
 /// Every Ctrl-C and every SIGTERM from the beginning on: none is missed, whatever goes on when it comes.
-struct Interrupts {
+pub(crate) struct Interrupts {
     keyboard: Signal,
     system: Signal,
 }
 
 impl Interrupts {
     /// Waits for the next one; the exit status that says which it was.
-    async fn next(&mut self) -> u8 {
+    pub(crate) async fn next(&mut self) -> u8 {
         tokio::select! {
             _ = self.keyboard.recv() => INTERRUPTED,
             _ = self.system.recv() => TERMINATED,

@@ -5,7 +5,9 @@ use anabranch_proto::wire::{Chunk, Packet};
 use anabranch_proto::{Blocked, Duration, PathState, Reason, Time, Tsn};
 
 pub use crate::medium::wire::DropCause;
-pub use crate::transport::{Datagram, Segment, Sequence, TcpPacket};
+pub use crate::transport::{
+    AddAddress, DataAck, Datagram, Dss, Handshake, Mapping, MptcpOptions, Segment, Sequence, TcpPacket,
+};
 
 /// Takes the records of a run in order of time.
 pub trait Observer {
@@ -208,6 +210,8 @@ pub struct RadioFrame {
     pub size: u32,
     /// Bit/s.
     pub rate: u64,
+    /// How long it is on the air with its preamble, nanoseconds.
+    pub airtime: u64,
     /// How long its exchange goes on after it, nanoseconds.
     pub duration: u64,
     /// The number of its packet among those of its sender.
