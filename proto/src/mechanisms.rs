@@ -196,6 +196,15 @@ choices {
         AsBefore = "as-before",
     } = [One];
 
+    /// Whether the cut of a window is taken back when a timestamp shows that the first chunk thought lost was only late
+    /// (RFC 3522, RFC 4015); without `timestamps` it cannot be known.
+    spurious_losses: SpuriousLosses {
+        /// It is not.
+        Off = "off",
+        /// It is, and RTO with it; chunks that the timer marked and that were not sent again yet are not sent again.
+        Undo = "undo",
+    } = [Off];
+
     /// The lowest ssthresh that a timeout leaves (§7.2.3).
     t3_floor: T3Floor {
         /// That of any loss: `ssthresh_floor`.

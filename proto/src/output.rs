@@ -504,6 +504,8 @@ pub struct Statistics {
     pub timeouts: u64,
     /// Fast Recovery entered, or the window cut by missing reports.
     pub fast_recoveries: u64,
+    /// Window cuts taken back because nothing was lost (mechanism `spurious_losses`).
+    pub spurious_losses: u64,
     /// Time with user data waiting and nothing sendable because of the peer's window.
     pub blocked_peer_window: Duration,
     /// Time in which the user was refused though all that the send buffer holds was sent.

@@ -7,6 +7,7 @@ pub(crate) mod queue;
 mod recovery;
 mod rights;
 mod sack;
+mod spurious;
 mod timeout;
 
 pub(crate) use sack::{Answer, revived};

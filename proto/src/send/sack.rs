@@ -46,6 +46,7 @@ impl Sender {
         if digest.advanced && (digest.fast_acked || digest.resent_acked) {
             self.rights.arm(digest.fast_acked);
         }
+        self.undo_spurious(around);
         self.grow_and_mark(&digest, around);
         self.restart_t3(around);
         self.a_rwnd = u64::from(sack.a_rwnd);
@@ -166,6 +167,7 @@ impl Sender {
             around.statistics.fast_recoveries += 1;
         }
         for &id in &entered {
+            self.suspect(id, around.paths.get(id).tally.marked, around);
             around.paths.cut(id, Loss::Missing, around.now, around.notes);
             self.tell_routes_lost(id, Loss::Missing);
             match around.config.rules.rtt_on_cut {

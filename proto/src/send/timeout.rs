@@ -25,6 +25,7 @@ impl Sender {
         around.notes.add(now, || NoteKind::T3 { path: id });
         let probe = self.probing && self.heard_since_probe && self.outstanding.only().is_some();
         if !probe {
+            self.suspect(id, around.paths.get(id).earliest, around);
             around.paths.cut(id, Loss::Timeout, now, around.notes);
             self.tell_routes_lost(id, Loss::Timeout);
         }

@@ -162,6 +162,12 @@ impl Congestion for Standard {
         self.cut(lost.how, self.halved(lost.how));
     }
 
+    //= rfc4015#section-3.2
+    fn undo(&mut self, window: u64, ssthresh: u64) {
+        self.window = self.window.max(window);
+        self.ssthresh = self.ssthresh.max(ssthresh);
+    }
+
     fn reopen(&mut self, packets: u32) {
         self.window = u64::from(packets) * self.unit;
     }

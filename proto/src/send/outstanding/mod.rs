@@ -328,6 +328,26 @@ impl Outstanding {
         self.collect_marked();
     }
 
+    /// Chunks of a path that T3-rtx marked and that were not sent again yet are in flight again.
+    pub(crate) fn unmark_timed_out(&mut self, path: PathId, paths: &mut Paths) {
+        let view = paths.view_mut(path);
+        for sent in &mut self.ring {
+            if sent.path == path && sent.standing == ChunkState::Marked(Why::Timeout) {
+                sent.standing = ChunkState::InFlight;
+                let size = u64::from(sent.size);
+                view.flight += size;
+                view.marked -= size;
+                view.lost -= size;
+            }
+        }
+        self.collect_marked();
+    }
+
+    /// Whether this chunk is in flight or marked.
+    pub(crate) fn is_unacknowledged(&self, tsn: Tsn) -> bool {
+        self.get(tsn).is_some_and(Sent::unacknowledged)
+    }
+
     /// Rebuilds the list of marked chunks.
     fn collect_marked(&mut self) {
         self.marked.clear();
