@@ -11,21 +11,23 @@ mod ahead;
 mod counts;
 mod means;
 mod outages;
+mod parts;
 mod show;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 use anabranch_proto::{PathId, Reason, Time};
 
+use crate::medium::Medium;
 use crate::medium::wire::{Alteration, Direction, DropCause, Taken};
 use crate::medium::wireless::{Channel, Fate};
 use crate::network::RADIO;
 use crate::network::radios::RadioHop;
 use crate::observe::observed::Observed;
-use crate::observe::trace::{Observer, Side};
+use crate::observe::trace::Side;
 use crate::transport::{Agent, Frame, Output, Stage};
 use agenda::{Agenda, Entity, Turn};
 use ahead::Ahead;
@@ -34,6 +36,7 @@ use means::Means;
 pub(crate) use means::Sum;
 pub(crate) use outages::Outage;
 use outages::Outages;
+pub(crate) use parts::{Change, FlowParts, Parts};
 
 /// In [`Engine::routes`], behind the last link of a route: this and the number of the agent there.
 pub(crate) const ARRIVED: u32 = 1 << 31;
@@ -47,7 +50,7 @@ const CHANGE: Turn = Turn::fixed(1);
 const FIRST_AGENT: u64 = 2;
 
 /// A run under way.
-pub(crate) struct Engine<'a, A> {
+pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     now: Time,
     agenda: Agenda,
     /// The turn of what happens now.
@@ -55,7 +58,7 @@ pub(crate) struct Engine<'a, A> {
     ahead: Ahead,
     events: u64,
     links: Vec<Direction>,
-    channels: Vec<Channel<Frame>>,
+    channels: Vec<M>,
     /// The hops between radios, by their numbers.
     radio_hops: Vec<RadioHop>,
     /// What has just become of packets on a channel.
@@ -85,46 +88,8 @@ pub(crate) struct Engine<'a, A> {
     extra_polls: bool,
 }
 
-/// A link direction becomes different.
-#[derive(Debug)]
-pub(crate) struct Change {
-    pub(crate) at: Time,
-    pub(crate) link: usize,
-    pub(crate) alteration: Alteration,
-}
-
-/// What an engine is made of.
-pub(crate) struct Parts<'a, A> {
-    pub(crate) links: Vec<Direction>,
-    pub(crate) channels: Vec<Channel<Frame>>,
-    /// The hops between radios, by their numbers.
-    pub(crate) radio_hops: Vec<RadioHop>,
-    /// Lists of hops, each with [`ARRIVED`] and its agent's number behind it.
-    pub(crate) routes: Vec<u32>,
-    /// Those of a flow one after the other.
-    pub(crate) agents: Vec<A>,
-    pub(crate) flows: Vec<FlowParts>,
-    /// In order of time.
-    pub(crate) changes: Vec<Change>,
-    /// When the run pauses, in order: between these times, windows are averaged.
-    pub(crate) pauses: Vec<Time>,
-    pub(crate) observer: Option<&'a mut dyn Observer>,
-    pub(crate) extra_polls: bool,
-}
-
-/// What the engine knows of a flow.
-#[derive(Clone, Debug)]
-pub(crate) struct FlowParts {
-    /// Its agents, the one that begins it first.
-    pub(crate) agents: Range<usize>,
-    /// Its routes, as places in their table.
-    pub(crate) routes: Range<usize>,
-    /// Whether the run ends only when it is over.
-    pub(crate) awaited: bool,
-}
-
-impl<'a, A: Agent> Engine<'a, A> {
-    pub(crate) fn new(parts: Parts<'a, A>) -> Self {
+impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
+    pub(crate) fn new(parts: Parts<'a, A, M>) -> Self {
         let Parts {
             links,
             channels,
@@ -171,7 +136,7 @@ impl<'a, A: Agent> Engine<'a, A> {
             extra_polls,
         };
         if engine.observed.is_some() {
-            engine.channels.iter_mut().for_each(Channel::keep_frames);
+            engine.channels.iter_mut().for_each(Medium::keep_shown);
         }
         engine.await_pause();
         engine.await_change();
@@ -237,7 +202,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         &self.links
     }
 
-    pub(crate) fn channels(&self) -> &[Channel<Frame>] {
+    pub(crate) fn channels(&self) -> &[M] {
         &self.channels
     }
 
@@ -253,9 +218,9 @@ impl<'a, A: Agent> Engine<'a, A> {
     /// By place in the table of routes: frames offered there so far.
     pub(crate) fn offered(&self) -> Vec<u64> {
         let mut under_way = vec![0; self.routes.len()];
-        let on_links = self.links.iter().flat_map(|link| link.hops(self.now));
-        let on_air = self.channels.iter().flat_map(Channel::packets).map(|frame| frame.hop);
-        on_links.chain(on_air).for_each(|hop| under_way[hop as usize] += 1);
+        let mut count = |hop: u32| under_way[hop as usize] += 1;
+        self.links.iter().flat_map(|link| link.hops(self.now)).for_each(&mut count);
+        self.channels.iter().for_each(|channel| channel.each_frame(&mut |frame| count(frame.hop)));
         self.counts.offered(&self.routes, &under_way)
     }
 
