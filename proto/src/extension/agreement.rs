@@ -28,10 +28,10 @@ pub(crate) const SHA_256: u16 = 3;
 const DTLS: u32 = 1;
 /// Bytes of the random number.
 const RANDOM: usize = 32;
-/// HMAC Identifiers in a peer's list at most; who lists more is not authenticated.
+/// HMAC Identifiers in a peer's list at most; a peer that lists more is not authenticated.
 const MAX_ALGORITHMS: usize = 16;
 
-/// What a peer's INIT or INIT ACK says of extensions.
+/// The extensions that a peer's INIT or INIT ACK offers.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Offer {
     /// Chunk types of Supported Extensions.
@@ -239,7 +239,7 @@ impl Extensions {
 }
 
 impl Agreement {
-    /// Whether this will do: with a shared key, who cannot authenticate is not who it should be.
+    /// Whether the agreement is acceptable: with a shared key, a peer that does not authenticate is refused.
     pub(crate) fn acceptable(&self, config: &Config) -> Result<(), Cause> {
         if config.shared_key.is_some() && !self.extensions.authentication {
             let what = b"authentication is required (RFC 4895)".as_slice();

@@ -28,7 +28,7 @@ const MOST_IN_A_PACKET: u32 = 4;
 pub(crate) struct LimitedMessages {
     last: u64,
     terms: BTreeMap<u64, Terms>,
-    /// When lifetimes end, of which message.
+    /// When lifetimes end, with the number of the message.
     expiries: BTreeSet<(Time, u64)>,
     /// Chunks of such messages that were sent, in order.
     chunks: VecDeque<LimitedChunk>,

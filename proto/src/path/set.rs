@@ -406,7 +406,7 @@ impl Paths {
         }
     }
 
-    /// Paths that may carry nothing now, whatever their windows say.
+    /// Paths that may carry nothing now, even if their windows have room.
     pub(crate) fn close_room(&mut self, closed: impl Fn(PathId) -> bool) {
         for view in self.views.iter_mut().filter(|view| closed(view.id)) {
             view.room = 0;

@@ -66,7 +66,7 @@ pub(crate) struct Receiver {
     pub(crate) from: PathId,
 }
 
-/// What became of one DATA chunk.
+/// The outcome of one DATA chunk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum DataOutcome {
     /// It is new and held or delivered.

@@ -43,7 +43,7 @@ fn position(name: Name) -> u64 {
 struct Run {
     first: Data,
     others: VecDeque<Data>,
-    /// It continues a message of which a part was delivered.
+    /// It continues a message that was delivered in part.
     begun: Option<PartialMessage>,
 }
 

@@ -29,7 +29,7 @@ impl Schedule {
     }
 }
 
-/// What became of the DATA chunks of one packet.
+/// The outcome of the DATA chunks of one packet.
 #[derive(Default)]
 pub(crate) struct Arrival {
     pub(super) chunks: u32,

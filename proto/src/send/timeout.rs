@@ -7,7 +7,7 @@ use crate::output::NoteKind;
 use crate::path::PathId;
 use crate::policy::{Loss, Why};
 
-/// What an expired T3-rtx was.
+/// The cause of an expired T3-rtx.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum TimedOut {
     /// A loss: it counts as an error of the path.

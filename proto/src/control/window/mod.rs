@@ -89,7 +89,7 @@ pub struct Sibling {
     pub flight: u64,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
-    /// What its window says of [`Congestion::loss_distance`].
+    /// The [`Congestion::loss_distance`] of its window.
     pub loss_distance: u64,
 }
 

@@ -83,7 +83,7 @@ impl Standard {
         }
     }
 
-    /// Whether the window is taken for fully used.
+    /// Whether the window counts as fully used.
     fn is_full(&self, acked: &Acked) -> bool {
         self.habits.grows_unused || acked.flight_before >= self.window
     }

@@ -20,7 +20,7 @@ use crate::{Time, Tsn};
 /// Where a chunk stands.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ChunkState {
-    /// Sent, nothing heard.
+    /// Sent and not acknowledged.
     InFlight,
     /// To be sent again, for this reason.
     Marked(Why),
@@ -47,7 +47,7 @@ pub(crate) struct Sent {
     pub(crate) missing: u8,
     /// Marked by missing reports already: the highest TSN that had been sent when it was last.
     pub(crate) fast: Option<Tsn>,
-    /// Sent again, or looked at for that, whatever the reason.
+    /// Sent again, or considered for it, for any reason.
     pub(crate) resent: bool,
     /// Counted towards partial_bytes_acked by a gap already.
     counted: bool,
