@@ -107,7 +107,7 @@ fn open(arguments: &Arguments) -> Result<(Shelf, Vec<Paper>), u8> {
     Ok((shelf, papers))
 }
 
-/// A paper, and what became of its claims.
+/// A paper, and the outcomes of its claims.
 type Judged<'p> = (&'p Paper, Vec<Outcome>);
 
 fn judge<'p>(arguments: &Arguments, papers: &'p [Paper]) -> Result<Vec<Judged<'p>>, u8> {

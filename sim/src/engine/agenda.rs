@@ -15,7 +15,7 @@ use anabranch_proto::Time;
 /// A link direction, an agent or the list of changes, by its number.
 pub(crate) type Entity = u32;
 
-/// Who is first of those whose events are at the same time: the smaller turn.
+/// The order of events at the same time: the smaller turn is first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(crate) struct Turn(u64, u64);
 

@@ -22,7 +22,7 @@ use std::ops::ControlFlow;
 use anabranch_proto::{PathId, Reason, Time};
 
 use crate::medium::Medium;
-use crate::medium::wire::{Alteration, Direction, DropCause, Taken};
+use crate::medium::wire::{Direction, DropCause, Taken};
 use crate::medium::wireless::{Channel, Fate};
 use crate::network::RADIO;
 use crate::network::radios::RadioHop;
@@ -42,7 +42,7 @@ pub(crate) use parts::{Change, FlowParts, Parts};
 pub(crate) const ARRIVED: u32 = 1 << 31;
 /// In [`Frame::hop`]: there is no route, the packet goes nowhere.
 pub(crate) const NO_ROUTE: u32 = u32::MAX;
-/// Events between two looks at who watches the run.
+/// Events between two calls of the function that watches the run.
 const GLANCE: u64 = 1 << 16;
 /// At equal times a pause comes first, then changes, then agents that wait, by their numbers, then channels.
 const PAUSE: Turn = Turn::fixed(0);
@@ -79,7 +79,7 @@ pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     /// Means over time, while someone asks for them.
     means: Option<Means>,
     changes: std::iter::Peekable<std::vec::IntoIter<Change>>,
-    /// What became of flows when links went down, if any ever does.
+    /// How flows reacted when links went down, if any ever does.
     outages: Option<Box<Outages>>,
     /// When the run pauses.
     pauses: std::iter::Peekable<std::vec::IntoIter<Time>>,
@@ -234,7 +234,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         self.means.as_ref().map(|means| means.until(self.now)).unwrap_or_default()
     }
 
-    /// What became of flows when links went down; nothing if none ever does.
+    /// How flows reacted when links went down; empty if none ever does.
     pub(crate) fn outages(&self) -> impl Iterator<Item = &Outage> {
         self.outages.iter().flat_map(|outages| outages.all())
     }
@@ -561,7 +561,7 @@ pub(crate) enum Halt {
     Ended,
 }
 
-/// Whoever watches the run ended it.
+/// The function that watches the run ended it.
 #[derive(Debug)]
 pub(crate) struct Interrupted {
     pub(crate) at: Time,

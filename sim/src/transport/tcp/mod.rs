@@ -3,7 +3,7 @@
 //!
 //! A `Connection` is sans-I/O: it has no clock and no network. Segments and user calls go in with the time; what it has
 //! to say is drained from `poll`. A [`TcpAgent`] is a connection with its application at the end of a route. User data
-//! are zeros, of which only the number is kept.
+//! are zeros; only their number is kept.
 
 mod agent;
 mod build;
