@@ -176,7 +176,7 @@ impl Medium for Bus {
         Ok(())
     }
 
-    fn next(&mut self) -> Time {
+    fn next(&self) -> Time {
         if self.waiting.is_empty() { Time::NEVER } else { self.ends }
     }
 
@@ -200,7 +200,8 @@ fn parts<'a, M>(
     routes: Vec<u32>,
     agents: Vec<Toy>,
 ) -> Parts<'a, Toy, M> {
-    let flow = |first| FlowParts { agents: first..first + 2, routes: 0..0, awaited: true };
+    let flow =
+        |first| FlowParts { agents: first..first + 2, routes: 0..0, awaited: true, lossless_sacks: false };
     Parts {
         links,
         channels: media,

@@ -46,4 +46,6 @@ pub(crate) struct FlowParts {
     pub(crate) routes: Range<usize>,
     /// Whether the run ends only when it is over.
     pub(crate) awaited: bool,
+    /// Whether radios pass on its SACKs when they would drop them.
+    pub(crate) lossless_sacks: bool,
 }

@@ -25,7 +25,7 @@ pub(crate) trait Medium {
         frame: Frame,
     ) -> Result<(), Frame>;
     /// When something happens next; `NEVER` if nothing does.
-    fn next(&mut self) -> Time;
+    fn next(&self) -> Time;
     /// Does everything that is due at `now`, and adds the frames that were delivered or dropped to `fates`.
     fn advance(&mut self, now: Time, fates: &mut Vec<Fate<Frame>>);
     /// Calls `each` with every frame that was offered and is neither delivered nor dropped.
@@ -48,7 +48,7 @@ impl Medium for Channel<Frame> {
         Channel::offer(self, now, from, to, size, frame)
     }
 
-    fn next(&mut self) -> Time {
+    fn next(&self) -> Time {
         Channel::next(self)
     }
 
