@@ -161,7 +161,7 @@ impl Follower {
                 all: vec![Followed {
                     name: name.clone(),
                     association: None,
-                    tcp: names.protocols.get(i) == Some(&"tcp"),
+                    tcp: matches!(names.protocols.get(i), Some(&"tcp" | &"mptcp")),
                     ends: ends(name)
                         .map_or_else(Default::default, |flow| [flow.from.clone(), flow.to.clone()]),
                     first: None,
