@@ -100,6 +100,12 @@ impl SendQueue {
         Some((message.stream, size.min(limit)))
     }
 
+    /// Whether the next message does not fit a chunk of `limit` bytes, or has been cut already.
+    pub(crate) fn is_cut(&self, limit: u32) -> bool {
+        let too_large = |w: &Waiting| self.header + w.message.payload.len() > limit as usize;
+        self.messages.front().is_some_and(|w| w.begun.is_some() || too_large(w))
+    }
+
     /// Takes the next chunk, of at most `limit` bytes (a multiple of four). The I bit that the user asked for is on
     /// the last one of the message.
     //= rfc9260#section-6.1
