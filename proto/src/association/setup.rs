@@ -271,6 +271,7 @@ impl Association {
         }
         if !agreement.extensions.partial_reliability {
             self.sender.queue.ledger = None;
+            self.sender.outstanding.remember_marks(false);
         }
     }
 

@@ -117,12 +117,14 @@ impl Sender {
             fast: policies.route(&config.fast, config)?,
             timeout: policies.route(&config.timeout, config)?,
         };
+        let mut outstanding = Outstanding::new(first);
+        outstanding.remember_marks(config.extensions.partial_reliability);
         Ok(Sender {
             queue: SendQueue::new(
                 Ssn(config.first_ssn),
                 config.extensions.partial_reliability.then(Box::default),
             ),
-            outstanding: Outstanding::new(first),
+            outstanding,
             routes,
             rights: Rights::new(config),
             a_rwnd: 0,
