@@ -344,7 +344,9 @@ impl Sender {
     /// these are not enough.
     //= rfc7496#section-3.2
     pub(crate) fn displace(&mut self, message: &Message, bytes: u64, paths: &mut Paths) -> bool {
-        let Some(ledger) = self.queue.ledger.as_ref().filter(|ledger| ledger.ranked > 0) else { return false };
+        let Some(ledger) = self.queue.ledger.as_ref().filter(|ledger| ledger.ranked > 0) else {
+            return false;
+        };
         let own = match message.reliability {
             Reliability::Priority(rank) => Some(rank),
             _ => None,
