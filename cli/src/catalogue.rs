@@ -26,7 +26,7 @@ pub(crate) fn rules(format: &Format) -> u8 {
     let mechanisms: Vec<_> = Mechanisms::DOCS.iter().map(mechanism_text).collect();
     print(&format!(
         "{}\nEach is a key of [flow.sctp]; on the right, the eras that choose it.\n\n\
-         Mechanisms, which no era has:\n\n{}\n\
+         Mechanisms, in which the eras do not differ:\n\n{}\n\
          Each is a key of [flow.sctp], too; on the right, the eras in which `cmt` chooses it. The first is the default.",
         rules.join("\n"),
         mechanisms.join("\n")

@@ -6,6 +6,7 @@ mod diff;
 mod explain;
 mod figure;
 mod flat;
+mod lab;
 mod merge;
 mod model;
 mod msc;
@@ -24,6 +25,7 @@ mod sweep;
 mod table;
 mod trace;
 mod verdicts;
+mod watch;
 mod why;
 
 use std::process::ExitCode;
@@ -66,6 +68,8 @@ enum Command {
     Explain(explain::Arguments),
     /// Reproduce publications: run their experiments and judge their claims
     Reproduce(reproduce::Arguments),
+    /// Open a playground in the browser: edit scenarios, run, compare and explain them
+    Lab(lab::Arguments),
     /// Run packet scripts against the stack
     Script(script::Arguments),
     /// Evaluate a published model
@@ -98,6 +102,7 @@ fn main() -> ExitCode {
         Command::Merge(arguments) => merge::merge(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
+        Command::Lab(arguments) => lab::lab(&arguments),
         Command::Script(arguments) => script::script(&arguments),
         Command::Model(arguments) => model::model(&arguments),
         Command::Trace(arguments) => trace::trace(&arguments),

@@ -210,10 +210,10 @@ impl Config {
         self
     }
 
-    /// With the rules that its mechanisms bring along ([`COMPANIONS`](mechanisms::COMPANIONS)); nothing changes if the
+    /// With what its mechanisms bring along ([`COMPANIONS`](mechanisms::COMPANIONS)); nothing changes if the
     /// rules are not those of an era.
     pub fn with_companions(mut self) -> Config {
-        mechanisms::bring_companions(&mut self.rules, &self.mechanisms);
+        mechanisms::bring_companions(&mut self.rules, &mut self.mechanisms);
         self
     }
 

@@ -202,7 +202,7 @@ impl Association {
     //= rfc9260#section-6.5
     pub(crate) fn invalid_stream(&mut self, stream: u16, tsn: Tsn, path: PathId, arrival: &mut Arrival) {
         self.report(path, Cause::InvalidStream(stream));
-        self.receiver.acknowledge_only(tsn, &self.config.rules, arrival);
+        self.receiver.acknowledge_only(tsn, arrival);
     }
 
     /// A SACK that also says what the peer will not take back.

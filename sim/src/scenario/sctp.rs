@@ -457,6 +457,8 @@ pub(super) fn sctp(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Par
     read_known(&mut sctp, at, KEYS)?;
     read_mechanisms(&mut sctp.config.mechanisms, at)?;
     sctp.config = sctp.config.with_companions();
+    // A mechanism that is given holds, whatever another brings along.
+    read_mechanisms(&mut sctp.config.mechanisms, at)?;
     read_rules(&mut sctp.config.rules, at)?;
     if let (Some(_), Some(part)) = (at.get("retransmit"), at.get("fast").or_else(|| at.get("timeout"))) {
         let message = "`retransmit` already says this";
