@@ -39,6 +39,14 @@ choices {
         Literal = "literal",
     } = [Off];
 
+    /// Which packets a SACK answers, and by which path it goes.
+    sack_return: SackReturn {
+        /// All packets count together; the SACK takes the path of the last.
+        LastData = "last-data",
+        /// The packets of each path count by themselves, and their SACK takes their path.
+        EachPath = "each-path",
+    } = [LastData];
+
     /// Whether Fast Recovery is one for the association or one for each path.
     recovery: Recovery {
         /// One for the association.

@@ -2,7 +2,7 @@
 
 use super::document::Document;
 use super::error::{ScenarioError, did_you_mean};
-use super::{Scenario, sctp};
+use super::{Scenario, mptcp, sctp};
 use crate::error::{Item, RunError};
 
 impl Document {
@@ -32,7 +32,9 @@ impl Document {
             "fast" | "timeout" if !given(field) && given("retransmit") => "retransmit",
             _ => field,
         };
+        let multipath = self.get(&format!("flow.{name}.mptcp")).is_some();
         match sctp::has_key(key) {
+            _ if multipath && mptcp::has_key(key) => format!("flow.{name}.mptcp.{key}"),
             true => format!("flow.{name}.sctp.{key}"),
             false => format!("flow.{name}.{key}"),
         }

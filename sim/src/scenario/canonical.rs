@@ -4,6 +4,7 @@
 //! links and flows are sorted by name, changes by time. The text is read again before it is given away, so that it says
 //! exactly what the scenario is.
 
+mod multipath;
 mod traced;
 
 use std::collections::BTreeMap;
@@ -412,6 +413,7 @@ fn flow(flow: &Flow) -> Table {
     match &flow.transport {
         Transport::Sctp(sctp) => association(&mut table, sctp),
         Transport::Tcp(tcp) => put(&mut table, "tcp", connection(tcp)),
+        Transport::Mptcp(mptcp) => put(&mut table, "mptcp", multipath::connection(mptcp)),
         Transport::Datagram => {}
     }
     table
@@ -460,6 +462,9 @@ fn association(table: &mut Table, sctp: &Sctp) {
     put(table, "udp", sctp.udp);
     if sctp.stripe {
         put(table, "stripe", true);
+    }
+    if sctp.lossless_sacks {
+        put(table, "lossless_sacks", true);
     }
     if let Some(messages) = sctp.stop_reading_after {
         put(table, "stop_reading_after", i64::try_from(messages).unwrap_or(i64::MAX));
@@ -548,6 +553,13 @@ fn protocol(config: &Config) -> Table {
     put(&mut table, "receive_buffer", size(config.receive_buffer));
     if let Some(bytes) = config.send_buffer {
         put(&mut table, "send_buffer", size(bytes));
+    }
+    if !config.max_cwnd.is_empty() {
+        put(
+            &mut table,
+            "max_cwnd",
+            Value::Array(config.max_cwnd.iter().map(|bytes| size(*bytes).into()).collect()),
+        );
     }
     put(&mut table, "initial_ssthresh", config.initial_ssthresh.map_or("none".to_owned(), size));
     put(&mut table, "heartbeat_jitter", config.heartbeat_jitter);

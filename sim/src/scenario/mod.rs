@@ -17,6 +17,7 @@ mod flow;
 mod joined;
 pub mod keys;
 mod link;
+mod mptcp;
 mod read;
 mod sctp;
 mod station;
@@ -29,10 +30,12 @@ pub use canonical::Unwritable;
 pub use channel::{Channel, Dcf, Powers, Propagation, Ranges, Reception, Timing};
 pub use document::Document;
 pub use error::ScenarioError;
+pub use mptcp::Mptcp;
 pub use station::{Route, Station};
 pub use tcp::{Phase, Tcp, WindowSize};
 pub use trace::{Interpolation, OPPORTUNITY, Offset, Sample, Trace, TracedRate};
 
+pub use crate::transport::mptcp::{MptcpConfig, PathManager, Priority, Reinjection};
 pub use crate::transport::tcp::{Halving, TcpConfig, Variant};
 
 use anabranch_proto::{Config, Duration, Policies, Reliability};
@@ -338,6 +341,24 @@ impl Flow {
         }
     }
 
+    /// Whether every pair of addresses with a route is a path.
+    pub fn all_pairs(&self) -> bool {
+        match &self.transport {
+            Transport::Sctp(sctp) => sctp.all_pairs,
+            Transport::Mptcp(mptcp) => mptcp.path_manager == PathManager::FullMesh,
+            Transport::Tcp(_) | Transport::Datagram => false,
+        }
+    }
+
+    /// The name of the path that comes first, if one is named.
+    pub fn primary(&self) -> Option<&String> {
+        match &self.transport {
+            Transport::Sctp(sctp) => sctp.primary.as_ref(),
+            Transport::Mptcp(mptcp) => mptcp.primary.as_ref(),
+            Transport::Tcp(_) | Transport::Datagram => None,
+        }
+    }
+
     /// The same, to be changed.
     pub fn sctp_mut(&mut self) -> Option<&mut Sctp> {
         match &mut self.transport {
@@ -354,6 +375,8 @@ pub enum Transport {
     Sctp(Box<Sctp>),
     /// A TCP connection.
     Tcp(Box<Tcp>),
+    /// A connection of Multipath TCP.
+    Mptcp(Box<Mptcp>),
     /// UDP: messages leave at their time, and nothing is sent again.
     Datagram,
 }
@@ -364,8 +387,14 @@ impl Transport {
         match self {
             Transport::Sctp(_) => "sctp",
             Transport::Tcp(_) => "tcp",
+            Transport::Mptcp(_) => "mptcp",
             Transport::Datagram => "udp",
         }
+    }
+
+    /// Whether radios never lose its SACKs.
+    pub(crate) fn has_lossless_sacks(&self) -> bool {
+        matches!(self, Transport::Sctp(sctp) if sctp.lossless_sacks)
     }
 }
 
@@ -382,6 +411,8 @@ pub struct Sctp {
     pub udp: bool,
     /// Whether each path has an independent association of its own, and messages go to whichever has room.
     pub stripe: bool,
+    /// Whether radios pass on packets that carry nothing but SACKs when they would drop them.
+    pub lossless_sacks: bool,
     /// The receiving application reads so many messages and then none; `None`: all.
     pub stop_reading_after: Option<u64>,
     /// Messages go to this many streams in turn.
@@ -403,6 +434,7 @@ impl Default for Sctp {
             all_pairs: false,
             udp: false,
             stripe: false,
+            lossless_sacks: false,
             stop_reading_after: None,
             streams: 1,
             unordered: false,
