@@ -21,15 +21,10 @@ reproduce:
 test: format lint docs unit
 
 # What things cost: a data packet in the core, a packet in the codec, a gigabyte of messages beside another
-# stack, a gigabyte on simulated links beside ns-2, and a gigabyte over UDP beside usrsctp.
+# stack, a gigabyte on simulated links beside ns-2, and a gigabyte over UDP beside usrsctp. Prints each figure beside what is asked, with
+# the command that repeats it, and adds it to bench/history.csv.
 bench:
-	cargo bench --quiet --package anabranch-proto --bench endpoints
-	cargo bench --quiet --package anabranch-proto --bench codec
-	cargo run --release --quiet --manifest-path bench/peers/Cargo.toml
-	bench/versus-ns2
-	bench/radios-versus-ns2
-	bench/cmt-versus-ns2
-	bench/net
+	bench/all
 
 # Instructions a data packet, beside those recorded in bench/instructions.csv: fails above 3 % more. Needs valgrind.
 bench-instructions:

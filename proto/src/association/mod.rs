@@ -32,7 +32,7 @@ use crate::{AssociationId, Config, Delivery, Duration, Time, Tsn};
 use bytes::Bytes;
 use detour::Detour;
 pub(crate) use local::next_local;
-pub(crate) use setup::{AssociationParts, first_tsn, new_tag};
+pub(crate) use setup::{AssociationParts, new_tag};
 
 /// One association.
 #[derive(Clone, Debug)]
@@ -68,6 +68,8 @@ pub(crate) struct Association {
     errors: u32,
     /// How much longer than usual the peer's cookie should live, after one that was stale.
     preserve: Option<Duration>,
+    /// When the newest of our cookies was made that this association has taken.
+    cookie_taken: Option<Time>,
     /// T5-shutdown-guard; [`Time::NEVER`] is off.
     guard: Time,
     /// The user wants to end as soon as the association is up.
@@ -193,7 +195,7 @@ impl Association {
             let (sender, mut around, _) = self.sending(now);
             sender.settle(&mut around);
             #[cfg(debug_assertions)]
-            sender.outstanding.check(around.paths);
+            sender.check(around.paths);
         }
     }
 
@@ -204,7 +206,7 @@ impl Association {
             return Time::NEVER;
         }
         let resend = self.resend.as_ref().map_or(Time::NEVER, |r| r.timer);
-        let sack = self.receiver.schedule.deadline;
+        let sack = self.receiver.sack_deadline();
         let own = self.paths.deadline().min(resend).min(sack).min(self.sender.probe_timer).min(self.guard);
         if self.extended.is_some() { own.min(self.extension_deadline()) } else { own }
     }
