@@ -196,6 +196,15 @@ choices {
         On = "on",
     } = [Off];
 
+    /// Whether a packet with room left takes the beginning of the next message, if that must be fragmented in any case. Packets
+    /// of one size leave in longer runs.
+    fill_packets: FillPackets {
+        /// It does not: fragments are as large as a packet takes, but for the last.
+        Off = "off",
+        /// It does.
+        On = "on",
+    } = [Off];
+
     /// Missing reports of a chunk that a SACK does not name any more after an earlier one did.
     taken_back: TakenBack {
         /// One.
