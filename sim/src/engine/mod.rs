@@ -43,6 +43,8 @@ const GLANCE: u64 = 1 << 16;
 const PAUSE: u64 = 0;
 const CHANGE: u64 = 1;
 const FIRST_AGENT: u64 = 2;
+/// Of agents that let arrivals go first: no packet has so high a number.
+const BEHIND: u64 = 1 << 63;
 
 /// A run under way.
 pub(crate) struct Engine<'a, A> {
@@ -547,10 +549,11 @@ impl<'a, A: Agent> Engine<'a, A> {
     }
 
     /// Whoever waits for a time has its turn before whatever arrives at that time, in the order of names:
-    /// so it makes no difference who else was polled before.
+    /// so it makes no difference who else was polled before. An agent that lets arrivals go first has its turn behind them.
     fn await_agent(&mut self, agent: usize, until: Time) {
         self.timers[agent] = until;
-        self.agenda.set((self.links.len() + agent) as Entity, until, FIRST_AGENT + agent as u64);
+        let first = if self.agents[agent].lets_arrivals_go_first() { BEHIND } else { FIRST_AGENT };
+        self.agenda.set((self.links.len() + agent) as Entity, until, first + agent as u64);
     }
 
     fn await_change(&mut self) {

@@ -38,6 +38,10 @@ pub(crate) trait Agent {
     fn dropped(&mut self, _: Frame) {}
     /// What it has to say; polled until it waits. Polling it more often changes nothing.
     fn poll(&mut self, now: Time) -> Output;
+    /// Whether a packet that arrives at the very time for which it waits is handled before it acts.
+    fn lets_arrivals_go_first(&self) -> bool {
+        false
+    }
     /// How far it is.
     fn stage(&self) -> Stage;
     /// What a path is called, for observers.
@@ -176,6 +180,10 @@ impl Agent for End {
 
     fn poll(&mut self, now: Time) -> Output {
         whichever!(self, agent => agent.poll(now))
+    }
+
+    fn lets_arrivals_go_first(&self) -> bool {
+        whichever!(self, agent => agent.lets_arrivals_go_first())
     }
 
     fn stage(&self) -> Stage {

@@ -162,6 +162,11 @@ impl Connection {
         self.receiver.ended()
     }
 
+    /// Whether a segment that arrives when its next timer expires comes before the timer.
+    pub(crate) fn lets_arrivals_go_first(&self) -> bool {
+        self.receiver.lets_arrivals_go_first()
+    }
+
     /// The facts of its path.
     pub(crate) fn path(&self) -> PathFacts {
         let flight = &self.sender.flight;
