@@ -29,6 +29,7 @@ bench:
 	bench/versus-ns2
 	bench/radios-versus-ns2
 	bench/cmt-versus-ns2
+	bench/satellite-versus-ns2
 	bench/net
 
 # Beside other people's stacks, dcsctp, (with Debian's libusrsctp-dev and a C compiler) usrsctp and (with user-mode-linux, for root)
