@@ -2,7 +2,7 @@
 
 use super::document::Document;
 use super::error::{ScenarioError, did_you_mean};
-use super::{Scenario, sctp};
+use super::{Scenario, sctp, tcp};
 use crate::error::{Item, RunError};
 
 impl Document {
@@ -32,9 +32,11 @@ impl Document {
             "fast" | "timeout" if !given(field) && given("retransmit") => "retransmit",
             _ => field,
         };
-        match sctp::has_key(key) {
-            true => format!("flow.{name}.sctp.{key}"),
-            false => format!("flow.{name}.{key}"),
+        let protocol = self.get(&format!("flow.{name}.protocol"));
+        match protocol.as_ref().and_then(|protocol| protocol.as_str()) {
+            Some("tcp") if tcp::has_key(key) => format!("flow.{name}.tcp.{key}"),
+            None | Some("sctp") if sctp::has_key(key) => format!("flow.{name}.sctp.{key}"),
+            _ => format!("flow.{name}.{key}"),
         }
     }
 
