@@ -277,7 +277,8 @@ fn draw_quantity(area: &Area<'_>, figure: &Figure, column: &Column, color: RGBCo
     chart.draw_series(quantity)?;
     if !column.ssthresh.is_empty() {
         // Before the first loss it can be far above every window.
-        let below: Points = held(&column.ssthresh, x).into_iter().map(|(t, value)| (t, value.min(most))).collect();
+        let below: Points =
+            held(&column.ssthresh, x).into_iter().map(|(t, value)| (t, value.min(most))).collect();
         let line = LineSeries::new(thin(&below, step), AGAIN.stroke_width(1));
         chart
             .draw_series(line)?
@@ -294,7 +295,10 @@ fn held(points: &Points, x: (f64, f64)) -> Points {
     let before = shown.iter().rev().find(|(t, _)| *t < x.0).map(|(_, value)| (x.0, *value));
     let last = shown.last().map(|(_, value)| (x.1, *value));
     let within = shown.iter().copied().filter(|(t, _)| *t >= x.0);
-    before.into_iter().chain(within).chain(last).collect()
+    let points: Points = before.into_iter().chain(within).chain(last).collect();
+    // A value holds until the next is noted.
+    let steps = points.windows(2).flat_map(|pair| [(pair[1].0, pair[0].1), pair[1]]);
+    points.first().copied().into_iter().chain(steps).collect()
 }
 
 /// Bytes are drawn as kilobytes.

@@ -261,7 +261,9 @@ pub(super) fn tcp(at: &At<'_>, policies: &Policies) -> Result<Tcp> {
     if min > max {
         let given = if tcp.rto_min.is_some() { "rto_min" } else { "rto_max" };
         let fix = format!("set `rto_min` to at most {max:?}, or `rto_max` to at least {min:?}");
-        return Err(at.error_below(given, format!("`rto_min` ({min:?}) exceeds `rto_max` ({max:?})")).hint(fix));
+        return Err(at
+            .error_below(given, format!("`rto_min` ({min:?}) exceeds `rto_max` ({max:?})"))
+            .hint(fix));
     }
     if let Some(spec) = &tcp.window {
         let names: Vec<_> = policies.window_names().collect();
