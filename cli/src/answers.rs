@@ -4,7 +4,7 @@
 use anabranch_sim::results::{FlowResult, RunResult};
 use comfy_table::{CellAlignment, Table};
 
-use crate::table::{self, Columns};
+use crate::table::{self, Column, Columns};
 
 /// The tables that these results ask for, each below an empty line. `varied` are the keys of `--vary`, in their order.
 pub(crate) fn tables(results: &[RunResult], varied: &[String]) -> String {
@@ -16,30 +16,43 @@ pub(crate) fn tables(results: &[RunResult], varied: &[String]) -> String {
     tables.into_iter().flatten().map(|table| format!("\n\n{table}")).collect()
 }
 
-const OUTAGES: [&str; 7] = [
-    "link",
-    "down",
-    "noticed\nafter",
-    "new data\nelsewhere after",
-    "delivered\nagain after",
-    "up",
-    "new data\nback after",
+pub(crate) const OUTAGES: [Column; 7] = [
+    ("link", "The link that went down."),
+    ("down", "When it went down, from the beginning of the run."),
+    ("noticed\nafter", "How long it took until the sender regarded its paths over the link as failed."),
+    (
+        "new data\nelsewhere after",
+        "How long it took until the sender sent new data on a route without the link.",
+    ),
+    (
+        "delivered\nagain after",
+        "How long it took until the receiving application read something sent on a route that worked.",
+    ),
+    ("up", "When the link worked again, from the beginning of the run."),
+    ("new data\nback after", "How long after the link was up again the sender first sent new data over it."),
 ];
 
-const LATENCIES: [&str; 7] =
-    ["messages", "mean\nlatency", "50 %\nwithin", "95 %\nwithin", "99 %\nwithin", "longest", "missing"];
+pub(crate) const LATENCIES: [Column; 7] = [
+    ("messages", "Messages that the receiving application read."),
+    ("mean\nlatency", "The mean time from the moment at which a message could be sent until it was read."),
+    ("50 %\nwithin", "Half of the messages took no longer."),
+    ("95 %\nwithin", "95 % of the messages took no longer."),
+    ("99 %\nwithin", "99 % of the messages took no longer."),
+    ("longest", "The longest latency."),
+    ("missing", "User data that was not read at the end of the run."),
+];
 
 /// A table with the rows that each flow has; none without rows.
 fn made(
     results: &[RunResult],
     columns: &Columns<'_>,
-    measures: &[&str],
+    measures: &[Column],
     rows: impl Fn(&FlowResult) -> Vec<Vec<String>>,
 ) -> Option<String> {
     let mut table = Table::new();
     table::style(&mut table);
     let leading = columns.leading_header();
-    table.set_header(leading.iter().map(String::as_str).chain(measures.iter().copied()));
+    table.set_header(leading.iter().map(String::as_str).chain(measures.iter().map(|(heading, _)| *heading)));
     for result in results {
         for flow in &result.flows {
             for row in rows(flow) {

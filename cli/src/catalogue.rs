@@ -6,6 +6,7 @@ use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use serde_json::{Map, Value, json};
 
 use crate::output::{print, print_json};
+use crate::screen;
 
 /// How a list is printed.
 #[derive(clap::Args)]
@@ -25,7 +26,7 @@ pub(crate) fn rules(format: &Format) -> u8 {
     let mechanisms: Vec<_> = Mechanisms::DOCS.iter().map(mechanism_text).collect();
     print(&format!(
         "{}\nEach is a key of [flow.sctp]; on the right, the eras that choose it.\n\n\
-         Mechanisms, which no era has:\n\n{}\n\
+         Mechanisms, in which the eras do not differ:\n\n{}\n\
          Each is a key of [flow.sctp], too; on the right, the eras in which `cmt` chooses it. The first is the default.",
         rules.join("\n"),
         mechanisms.join("\n")
@@ -158,13 +159,13 @@ fn default_text(default: Default) -> &'static str {
     }
 }
 
-/// A table without frame that keeps to the width of the terminal.
+/// A table without frame that keeps to the width of the terminal; in a pipe, to 120 columns.
 fn plain_table() -> Table {
     let mut table = Table::new();
     table
         .load_preset(presets::NOTHING)
         .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(width());
+        .set_width(screen::width().unwrap_or(120));
     table
 }
 
@@ -174,9 +175,4 @@ fn text(mut table: Table) -> String {
         keys.set_constraint(ColumnConstraint::ContentWidth);
     }
     table.trim_fmt()
-}
-
-/// Columns to print in: the shell's COLUMNS if it says so.
-fn width() -> u16 {
-    std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok()).unwrap_or(120)
 }

@@ -1,9 +1,10 @@
-//! Figures of papers as SVG: what happened, drawn from the records of the runs.
+//! Figures of papers: what happened, drawn from the records of the runs.
 
 use std::path::Path;
 
 use anabranch_lab::claims::record::{EventKind, Quantity, Recording};
 use anabranch_lab::claims::{Figure, FigureRun, Paper};
+use anabranch_lab::report::{Format, picture};
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Time, Tsn};
 use plotters::coord::Shift;
@@ -27,9 +28,12 @@ pub(crate) fn write(paper: &Paper, file: &Path) -> u8 {
     };
     match svg(paper, figure) {
         Err(status) => status,
-        Ok(svg) => match std::fs::write(file, svg) {
-            Ok(()) => DONE,
-            Err(error) => fail(format!("{}: {error}", file.display())),
+        Ok(svg) => match picture(&svg, Format::of(file).unwrap_or(Format::Svg)) {
+            Err(error) => fail(error),
+            Ok(drawn) => match std::fs::write(file, drawn) {
+                Ok(()) => DONE,
+                Err(error) => fail(format!("{}: {error}", file.display())),
+            },
         },
     }
 }

@@ -6,6 +6,7 @@ mod diff;
 mod explain;
 mod figure;
 mod flat;
+mod lab;
 mod merge;
 mod model;
 mod msc;
@@ -17,6 +18,7 @@ mod parquet;
 mod progress;
 mod reproduce;
 mod run;
+mod screen;
 mod script;
 mod shelf;
 mod simulate;
@@ -25,6 +27,7 @@ mod sweep;
 mod table;
 mod trace;
 mod verdicts;
+mod watch;
 mod why;
 
 use std::process::ExitCode;
@@ -48,6 +51,9 @@ const TERMINATED: u8 = 143;
 struct Arguments {
     #[command(subcommand)]
     command: Command,
+    /// Print tables as wide as their contents, not as narrow as the terminal
+    #[arg(long, global = true)]
+    wide: bool,
 }
 
 #[derive(Subcommand)]
@@ -64,6 +70,8 @@ enum Command {
     Explain(explain::Arguments),
     /// Reproduce publications: run their experiments and judge their claims
     Reproduce(reproduce::Arguments),
+    /// Open a playground in the browser: edit scenarios, run, compare and explain them
+    Lab(lab::Arguments),
     /// Run packet scripts against the stack
     Script(script::Arguments),
     /// Evaluate a published model
@@ -87,13 +95,16 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let status = match Arguments::parse().command {
+    let arguments = Arguments::parse();
+    screen::decide(arguments.wide);
+    let status = match arguments.command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Diff(arguments) => diff::diff(&arguments),
         Command::Sweep(arguments) => sweep::sweep(&arguments),
         Command::Merge(arguments) => merge::merge(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
+        Command::Lab(arguments) => lab::lab(&arguments),
         Command::Script(arguments) => script::script(&arguments),
         Command::Model(arguments) => model::model(&arguments),
         Command::Trace(arguments) => trace::trace(&arguments),

@@ -28,8 +28,9 @@ pub(crate) struct Arguments {
     /// Print a JSON object with the verdicts, in SI units; a list of objects for several papers
     #[arg(long)]
     json: bool,
-    /// Draw the paper's figure into this file instead; if there are several, the figure with the name of the file
-    #[arg(long, value_name = "FILE.svg", conflicts_with_all = ["claim", "json", "report"], requires = "paper")]
+    /// Draw the paper's figure into this file instead, as SVG, PNG or PDF by its extension; if there are several, the
+    /// figure with the name of the file
+    #[arg(long, value_name = "FILE", value_parser = crate::run::pictured, conflicts_with_all = ["claim", "json", "report"], requires = "paper")]
     figure: Option<PathBuf>,
     /// Write a page to this file as HTML: tables and figures with the paper and Anabranch together, and every verdict
     #[arg(long, value_name = "FILE.html")]
@@ -184,7 +185,7 @@ fn text((paper, outcomes): &Judged<'_>) -> String {
     [paper.title.clone(), paper.citation.clone(), table(paper, outcomes), summary(outcomes)].join("\n")
 }
 
-fn refuse_paper(error: &PaperError) -> u8 {
+pub(crate) fn refuse_paper(error: &PaperError) -> u8 {
     match error {
         PaperError::Text(error) => refuse_scenario(error),
         PaperError::File { .. } => refuse(error),

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use anabranch_lab::grid::{self, Point, Variation};
+use anabranch_lab::report::Format;
 use anabranch_proto::Policies;
 use anabranch_sim::capture::Snap;
 use anabranch_sim::results::RunResult;
@@ -16,6 +17,7 @@ use crate::output::{fail, note, print, print_json, refuse, refuse_scenario, warn
 use crate::progress::Progress;
 use crate::simulate::{self, Files, NoResult};
 use crate::table::table;
+use crate::watch::watch;
 use crate::{DONE, INTERRUPTED, answers, flat, summary, why};
 
 /// What `anabranch run` takes.
@@ -67,12 +69,20 @@ pub(crate) struct Arguments {
     /// NAME-run-1.html and so on
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Draw the packets between the ends of each run's flows as a message sequence chart, as SVG; 250 packets at most
-    #[arg(long, value_name = "FILE")]
+    /// Write each chart of the report to this directory as SVG, PNG and PDF, its data as CSV, and a PGFPlots document that
+    /// draws the CSV; several runs get one subdirectory each
+    #[arg(long, value_name = "DIR")]
+    figures: Option<PathBuf>,
+    /// Draw the packets between the ends of each run's flows as a message sequence chart, as SVG, PNG or PDF by the file's
+    /// extension; 250 packets at most
+    #[arg(long, value_name = "FILE", value_parser = pictured)]
     msc: Option<PathBuf>,
     /// The part of the run that --msc shows, for example 6.4s,6.6s
     #[arg(long, value_name = "FROM,TO", requires = "msc")]
     between: Option<Between>,
+    /// Show paths, windows and rates on the terminal while the run goes on, in real time; + and - change the speed
+    #[arg(long, conflicts_with_all = ["why", "series", "pcap", "report", "figures", "msc", "threads"])]
+    watch: bool,
     #[command(flatten)]
     asked: why::Asked,
 }
@@ -86,11 +96,22 @@ Examples:
   anabranch run scenarios/outage.toml --series out/
   anabranch run scenarios/outage.toml --pcap outage.pcapng
   anabranch run scenarios/outage.toml --report outage.html
+  anabranch run scenarios/outage.toml --figures charts/
   anabranch run scenarios/one-path.toml --msc exchange.svg --between 0s,0.3s
+  anabranch run scenarios/outage.toml --watch
   anabranch run scenarios/slow-reader.toml --why
   anabranch run scenarios/outage.toml --why --at 10.5s --packet 1200
 
 Exit status: 0 done, 2 the input was wrong, 130 interrupted (what was finished is printed), 1 anything else.";
+
+/// A file whose extension names a format of pictures.
+pub(crate) fn pictured(text: &str) -> Result<PathBuf, String> {
+    let file = PathBuf::from(text);
+    match Format::of(&file) {
+        Some(_) => Ok(file),
+        None => Err("the extension must say which format: .svg, .png or .pdf".to_owned()),
+    }
+}
 
 /// Runs it, and returns the exit status.
 pub(crate) fn run(arguments: &Arguments) -> u8 {
@@ -104,7 +125,13 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     if let Err(status) = check_outputs(arguments, points.len()) {
         return status;
     }
-    let (finished, status) = execute(arguments, points);
+    let (finished, status) = match arguments.watch {
+        false => execute(arguments, points),
+        true => match watch(&points) {
+            Ok(result) => (vec![result], DONE),
+            Err(status) => return status,
+        },
+    };
     if finished.is_empty() && status != DONE {
         return status;
     }
@@ -130,15 +157,16 @@ fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
         .flat_map(|files| [files.pcap, files.report, files.msc])
         .flatten()
         .chain(arguments.csv.clone());
-    let folders = of_runs.filter_map(|files| files.series);
-    let filled =
+    let is_filled =
         |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
-    let filled: Vec<PathBuf> = folders.filter(filled).collect();
+    let mut filled: Vec<PathBuf> =
+        of_runs.clone().filter_map(|files| files.series).filter(is_filled).collect();
     // Only what a run wrote is ever removed.
     if let Some(folder) = filled.iter().find(|folder| !folder.join("result.json").is_file()) {
         let what = "holds files that are no series; choose a new or empty directory";
         return Err(refuse(format!("{} {what}", folder.display())));
     }
+    filled.extend(of_runs.filter_map(|files| files.figures).filter(is_filled));
     match files.filter(|file| file.exists()).chain(filled).next() {
         Some(path) if !arguments.force => {
             Err(refuse(format!("{} is there already; --force overwrites it", path.display())))
@@ -243,6 +271,7 @@ fn files(arguments: &Arguments) -> Files {
         pcap: arguments.pcap.clone(),
         snap: arguments.snaplen,
         report: arguments.report.clone(),
+        figures: arguments.figures.clone(),
         msc: arguments.msc.clone(),
         between: arguments.between.unwrap_or_default(),
     }
@@ -266,6 +295,7 @@ fn files_of(files: &Files, i: usize, count: usize) -> Files {
         pcap: files.pcap.as_ref().map(|file| own(file, &numbered)),
         snap: files.snap,
         report: files.report.as_ref().map(|file| own(file, &numbered)),
+        figures: files.figures.as_ref().map(|directory| own(directory, &|directory| directory.join(&run))),
         msc: files.msc.as_ref().map(|file| own(file, &numbered)),
         between: files.between,
     }

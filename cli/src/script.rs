@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-use anabranch_script::{Failure, Options, Verdict, check_parameters};
+use anabranch_proto::Config;
+use anabranch_script::{BadParameter, Failure, Options, Verdict};
+use anabranch_sim::scenario;
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -101,9 +103,10 @@ pub(crate) fn script(arguments: &Arguments) -> u8 {
         lax: arguments.lax,
         nothing_left: arguments.nothing_left,
         sctp: arguments.sctp.clone(),
+        read: parameters,
     };
-    if let Err(why) = check_parameters(&options.sctp) {
-        return refuse(why);
+    if let Err(bad) = parameters(&options.sctp) {
+        return refuse(format!("--sctp {}: {}", bad.key, bad.message));
     }
     let reports: Vec<Report> = files.par_iter().map(|file| run(file, &options, &known)).collect();
     let printed = if arguments.json { print_json(&reports) } else { print(&text(&reports)) };
@@ -113,6 +116,12 @@ pub(crate) fn script(arguments: &Arguments) -> u8 {
         DONE if any(&["fail", "xpass"]) => FAILED,
         printed => printed,
     }
+}
+
+/// Parameters of the stack by the reader of scenarios: scripts have the keys of `[flow.sctp]`.
+fn parameters(assignments: &[String]) -> Result<Config, BadParameter> {
+    let read = scenario::protocol("--sctp", assignments);
+    read.map_err(|error| BadParameter { key: error.key().to_owned(), message: error.advice() })
 }
 
 /// The scripts among `places`: files as they are, of directories every `*.pkt` below, sorted.

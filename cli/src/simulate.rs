@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anabranch_lab::grid::Point;
-use anabranch_lab::report::{Described, Recorder, page};
+use anabranch_lab::report::{Described, Format, Recorder, chart_files, page, picture};
 use anabranch_proto::Policies;
 use anabranch_sim::capture::{CaptureWriter, Snap};
 use anabranch_sim::results::RunResult;
@@ -39,6 +39,8 @@ pub(crate) struct Files {
     pub(crate) snap: Snap,
     /// A file for the page with its charts.
     pub(crate) report: Option<PathBuf>,
+    /// A directory for its charts as pictures and data.
+    pub(crate) figures: Option<PathBuf>,
     /// A file for its message sequence chart.
     pub(crate) msc: Option<PathBuf>,
     /// Which part of the run that shows.
@@ -55,7 +57,8 @@ pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Res
         .pcap
         .as_deref()
         .map(|file| capture(point, file, files.snap).map_err(|error| unwritten("the capture", file, error)));
-    let recorder = files.report.as_ref().map(|_| Recorder::default());
+    let drawn = files.report.is_some() || files.figures.is_some();
+    let recorder = drawn.then(Recorder::default);
     let exchange = files.msc.as_ref().map(|_| exchange(point, files.between));
     let mut observers = (Some((series.transpose()?, pcap.transpose()?)), Some((recorder, exchange)));
     let result = run(point, &mut observers, watch)?;
@@ -68,8 +71,11 @@ pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Res
     if let (Some(file), Some(pcap)) = (&files.pcap, pcap) {
         pcap.finish().map_err(|error| unwritten("the capture", file, error))?;
     }
-    if let (Some(file), Some(recorder)) = (&files.report, recorder) {
-        write_report(point, file, &result, &recorder)?;
+    if let (Some(file), Some(recorder)) = (&files.report, &recorder) {
+        write_report(point, file, &result, recorder)?;
+    }
+    if let (Some(directory), Some(recorder)) = (&files.figures, &recorder) {
+        write_figures(directory, &result, recorder)?;
     }
     if let (Some(file), Some(exchange)) = (&files.msc, exchange) {
         write_exchange(point, file, &exchange)?;
@@ -92,7 +98,19 @@ fn exchange(point: &Point, between: Between) -> Exchange {
 fn write_exchange(point: &Point, file: &Path, exchange: &Exchange) -> Result<(), NoResult> {
     let title = format!("{}, era {}, seed {}", point.scenario.name, point.scenario.era, point.scenario.seed);
     let svg = exchange.draw(&title).map_err(|error| NoResult::Other(format!("cannot draw: {error}")))?;
-    std::fs::write(file, svg).map_err(|error| unwritten("the sequence chart", file, error))
+    let format = Format::of(file).unwrap_or(Format::Svg);
+    let drawn = picture(&svg, format).map_err(|error| NoResult::Other(error.to_string()))?;
+    std::fs::write(file, drawn).map_err(|error| unwritten("the sequence chart", file, error))
+}
+
+fn write_figures(directory: &Path, result: &RunResult, recorder: &Recorder) -> Result<(), NoResult> {
+    let files = chart_files(result, recorder).map_err(|error| NoResult::Other(error.to_string()))?;
+    let failed = |error| unwritten("the figures", directory, error);
+    std::fs::create_dir_all(directory).map_err(failed)?;
+    for (name, contents) in files {
+        std::fs::write(directory.join(name), contents).map_err(failed)?;
+    }
+    Ok(())
 }
 
 fn write_report(point: &Point, file: &Path, result: &RunResult, recorder: &Recorder) -> Result<(), NoResult> {

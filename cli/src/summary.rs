@@ -6,7 +6,7 @@ use anabranch_lab::statistics::Summary;
 use anabranch_sim::results::{FlowResult, RunResult};
 use comfy_table::{CellAlignment, Table};
 
-use crate::table::{self, Columns};
+use crate::table::{self, Column, Columns};
 
 /// The table of `results` over their seeds: of each number the mean, half its 95 % interval, and below it the standard
 /// deviation. `varied` are the keys of `--vary`, in their order.
@@ -18,7 +18,7 @@ pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
     let first = header.len() - table::MEASURES.len();
     header.truncate(first);
     header.push("seeds".to_owned());
-    header.extend(["time", "goodput", "packets", "retransmissions", "timeouts", "drops"].map(str::to_owned));
+    header.extend(MEASURES.map(|(heading, _)| heading.to_owned()));
     table.set_header(header);
     for (leading, runs) in groups(results, &columns) {
         let mut row = leading;
@@ -31,6 +31,15 @@ pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
     }
     table.trim_fmt()
 }
+
+pub(crate) const MEASURES: [Column; 6] = [
+    ("time", "As above; of the runs that finished. `unfinished`: how many did not."),
+    ("goodput", "As above."),
+    ("packets", "As above."),
+    ("retransmissions", "Chunks (TCP: segments) sent again, for any reason and on any path."),
+    ("timeouts", "Expirations of the retransmission timer at the sender."),
+    ("drops", "Packets dropped on all links, of all flows."),
+];
 
 /// Whether several seeds gave the same results everywhere, so that nothing in the scenario can be random.
 pub(crate) fn seeds_differ_in_nothing(results: &[RunResult]) -> bool {

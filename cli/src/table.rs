@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anabranch_sim::results::{FlowResult, LinkResult, RunResult};
-use comfy_table::{CellAlignment, Table, TableComponent, presets};
+use comfy_table::{CellAlignment, ContentArrangement, Table, TableComponent, presets};
 use serde_json::Value;
+
+use crate::screen;
 
 /// The table of `results`. `varied` are the keys of `--vary`, in their order: they come first.
 pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
@@ -32,11 +34,19 @@ pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
     table.trim_fmt()
 }
 
-/// How tables look.
+/// How tables look: no wider than the terminal, in which long cells take several lines.
 pub(crate) fn style(table: &mut Table) {
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    fit(table);
     for line in [TableComponent::HorizontalLines, TableComponent::MiddleIntersections] {
         table.remove_style(line);
+    }
+}
+
+/// Keeps the table to the width of the terminal.
+pub(crate) fn fit(table: &mut Table) {
+    if let Some(width) = screen::width() {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     }
 }
 
@@ -50,15 +60,38 @@ pub(crate) struct Columns<'a> {
 
 /// Columns of [`measures`] that are numbers, and stand first.
 const NUMBERS: usize = 5;
-pub(crate) const MEASURES: [&str; 8] = [
-    "time",
-    "goodput",
-    "packets",
-    "blocked by\npeer's window",
-    "blocked by\ncwnd",
-    "fast\nretransmissions",
-    "retransmissions\nafter timeout",
-    "drops",
+/// A column: its heading, and what it shows.
+pub(crate) type Column = (&'static str, &'static str);
+
+pub(crate) const MEASURES: [Column; 8] = [
+    (
+        "time",
+        "From the start of the flow until the receiving application has read the last byte. `unfinished`: the run ended \
+         earlier, and so much was not read. `no end`: the flow has no amount.",
+    ),
+    (
+        "goodput",
+        "User data that the receiving application read per second: until completion, or until the end of the run.",
+    ),
+    ("packets", "Packets that the sender sent, retransmissions included."),
+    ("blocked by\npeer's window", "How long user data waited because the window of the receiver was full."),
+    (
+        "blocked by\ncwnd",
+        "How long user data waited because every usable path had sent a whole congestion window.",
+    ),
+    (
+        "fast\nretransmissions",
+        "Chunks (TCP: segments) sent again after missing reports, by the path that carried them.",
+    ),
+    (
+        "retransmissions\nafter timeout",
+        "Chunks (TCP: segments) sent again after a timeout, by the path that carried them.",
+    ),
+    (
+        "drops",
+        "Packets dropped, by link; by direction where packets of both were dropped. It is the sum over all flows, in the \
+         row of the first.",
+    ),
 ];
 
 impl<'a> Columns<'a> {
@@ -77,7 +110,7 @@ impl<'a> Columns<'a> {
 
     pub(crate) fn header(&self) -> Vec<String> {
         let mut header = self.leading_header();
-        header.extend(MEASURES.map(str::to_owned));
+        header.extend(MEASURES.map(|(heading, _)| heading.to_owned()));
         header
     }
 
@@ -219,6 +252,38 @@ mod tests {
         }
         assert!(!text.contains("download") && !text.contains("gprs"));
         assert!(!table(&[result(1, "same")], &[]).contains("seed"));
+    }
+
+    /// The rows of a page for these columns; a heading takes one line there.
+    fn markdown(columns: &[Column]) -> String {
+        let row = |(heading, doc): &Column| format!("| {} | {doc} |\n", heading.replace('\n', " "));
+        let rows: String = columns.iter().map(row).collect();
+        format!("\n| column | meaning |\n|---|---|\n{rows}\n")
+    }
+
+    /// `docs/results.md` has the columns of the tables; `ANABRANCH_BLESS=1` writes them anew.
+    #[test]
+    fn the_page_of_results_has_every_column() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/results.md");
+        let page = std::fs::read_to_string(path).expect("docs/results.md can be read");
+        let tables: [(&str, &[Column]); 4] = [
+            ("run", &MEASURES),
+            ("seeds", &crate::summary::MEASURES),
+            ("outages", &crate::answers::OUTAGES),
+            ("latency", &crate::answers::LATENCIES),
+        ];
+        let mut fresh = page.clone();
+        for (name, columns) in tables {
+            let mark = format!("<!-- columns: {name} -->\n");
+            let (before, rest) = fresh.split_once(&mark).expect("the page has the mark");
+            let (_, after) = rest.split_once("<!-- end -->").expect("the part ends");
+            fresh = format!("{before}{mark}{}<!-- end -->{after}", markdown(columns));
+        }
+        if std::env::var_os("ANABRANCH_BLESS").is_some() {
+            std::fs::write(path, fresh).expect("docs/results.md can be written");
+            return;
+        }
+        assert!(page == fresh, "docs/results.md has other columns: ANABRANCH_BLESS=1 writes them anew");
     }
 
     #[test]

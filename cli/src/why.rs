@@ -16,7 +16,7 @@ use crate::simulate::{NoResult, no_result};
 pub(crate) struct Asked {
     /// Say in words why a packet was sent and what blocks each path, with the chain of causes, instead of the table.
     /// Without --at and --packet: in the middle of the five longest waits
-    #[arg(long, conflicts_with_all = ["csv", "series", "pcap", "report", "msc", "each"])]
+    #[arg(long, conflicts_with_all = ["csv", "series", "pcap", "report", "figures", "msc", "each"])]
     pub(crate) why: bool,
     /// The moment to explain, from the beginning of the run; may be given several times
     #[arg(long, value_name = "TIME", requires = "why", value_parser = anabranch_sim::scenario::duration)]

@@ -3,10 +3,9 @@
 mod support;
 
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::Value;
-use support::{anabranch, skip, stderr};
+use support::{anabranch, browser, opened, skip, stderr};
 
 fn example(name: &str) -> String {
     format!("{}/../scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"))
@@ -63,7 +62,7 @@ fn a_hostile_title_is_only_text() {
 
 #[test]
 fn a_browser_draws_every_trace() {
-    let Some(browser) = ["chromium", "chromium-browser"].into_iter().find(|name| installed(name)) else {
+    let Some(browser) = browser() else {
         return skip("a_browser_draws_every_trace", "there is no Chromium");
     };
     let directory = tempfile::tempdir().expect("a directory");
@@ -120,7 +119,7 @@ fn the_charts_of_a_sweep_show_its_summary() {
         command.ends_with("--seed 7 --set 'link.wifi.loss=\"0.1 %\"' --set 'era=\"rfc9260\"'"),
         "{command}"
     );
-    let Some(browser) = ["chromium", "chromium-browser"].into_iter().find(|name| installed(name)) else {
+    let Some(browser) = browser() else {
         return skip("the_charts_of_a_sweep_show_its_summary", "there is no Chromium");
     };
     let dom = shown_by(browser, directory.path());
@@ -160,7 +159,7 @@ fn a_table_of_a_paper_stands_beside_ours() {
     }
     assert!(shown.len() > 1 && page.contains("anabranch reproduce receive-buffer-blocking --claim table1/"));
     assert!(page.contains("<svg") && page.contains("--figure case-study.svg"));
-    let Some(browser) = ["chromium", "chromium-browser"].into_iter().find(|name| installed(name)) else {
+    let Some(browser) = browser() else {
         return skip("a_table_of_a_paper_stands_beside_ours", "there is no Chromium");
     };
     let dom = shown_by(browser, directory.path());
@@ -171,26 +170,5 @@ fn a_table_of_a_paper_stands_beside_ours() {
 
 /// The page as the browser has changed it.
 fn shown_by(browser: &str, directory: &Path) -> String {
-    let output = Command::new("timeout")
-        .args([
-            "120",
-            browser,
-            "--headless",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--no-first-run",
-            "--disable-quic",
-        ])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
-        .arg(format!("--user-data-dir={}", directory.join("profile").display()))
-        .args(["--virtual-time-budget=20000", "--dump-dom"])
-        .arg(format!("file://{}", directory.join("page.html").display()))
-        .output()
-        .expect("timeout runs");
-    assert!(output.status.success(), "{}", stderr(&output));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn installed(program: &str) -> bool {
-    Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+    opened(browser, directory, &format!("file://{}", directory.join("page.html").display()), &[])
 }

@@ -123,6 +123,20 @@ fn the_table_has_one_row_for_each_value() {
 }
 
 #[test]
+fn tables_fit_the_terminal_unless_they_may_be_wide() {
+    let longest = |arguments: &[&str]| {
+        let run = command(arguments).env("COLUMNS", "80").output().expect("the binary runs");
+        let text = String::from_utf8(run.stdout).expect("text");
+        let table = text.lines().skip_while(|line| !line.contains("goodput") && !line.contains("blocked"));
+        table.map(|line| line.chars().count()).max().expect("a table")
+    };
+    let file = scenario("outage");
+    assert!(longest(&["run", &file]) <= 80);
+    assert!(longest(&["run", &file, "--seeds", "2"]) <= 80);
+    assert!(longest(&["run", &file, "--wide"]) > 80);
+}
+
+#[test]
 fn series_of_several_runs_get_a_directory_each() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().display().to_string();

@@ -7,28 +7,44 @@ use crate::Time;
 
 /// The earliest deadline known of every association. An entry may be early, never late: a deadline that
 /// moves back (as T3-rtx does with every SACK) costs nothing until the old one comes.
-#[derive(Clone, Default, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Agenda {
+    /// The earliest entry.
+    next: Time,
     heap: BinaryHeap<Reverse<(Time, usize)>>,
     /// The entry in force, by association.
     registered: Vec<Time>,
 }
 
+impl Default for Agenda {
+    fn default() -> Self {
+        Agenda { next: Time::NEVER, heap: BinaryHeap::new(), registered: Vec::new() }
+    }
+}
+
 impl Agenda {
     /// The association `index` has nothing to do before `deadline`.
+    #[inline]
     pub(crate) fn set(&mut self, index: usize, deadline: Time) {
+        if self.registered.get(index).is_none_or(|registered| deadline < *registered) {
+            self.enter(index, deadline);
+        }
+    }
+
+    fn enter(&mut self, index: usize, deadline: Time) {
         if self.registered.len() <= index {
             self.registered.resize(index + 1, Time::NEVER);
         }
         if deadline < self.registered[index] {
             self.registered[index] = deadline;
             self.heap.push(Reverse((deadline, index)));
+            self.next = self.next.min(deadline);
         }
     }
 
     /// Whether any entry is due.
     pub(crate) fn is_due(&self, now: Time) -> bool {
-        self.heap.peek().is_some_and(|Reverse((at, _))| *at <= now)
+        self.next <= now
     }
 
     /// Takes out an association whose entry is due.
@@ -38,6 +54,7 @@ impl Agenda {
                 return None;
             }
             self.heap.pop();
+            self.next = self.heap.peek().map_or(Time::NEVER, |Reverse((at, _))| *at);
             if self.registered[index] == at {
                 self.registered[index] = Time::NEVER;
                 return Some(index);
@@ -54,7 +71,7 @@ impl Agenda {
 
     /// The earliest entry.
     pub(crate) fn next(&self) -> Option<Time> {
-        self.heap.peek().map(|Reverse((at, _))| *at)
+        (self.next != Time::NEVER).then_some(self.next)
     }
 }
 

@@ -210,10 +210,10 @@ impl Config {
         self
     }
 
-    /// With the rules that its mechanisms bring along ([`COMPANIONS`](mechanisms::COMPANIONS)); nothing changes if the
+    /// With what its mechanisms bring along ([`COMPANIONS`](mechanisms::COMPANIONS)); nothing changes if the
     /// rules are not those of an era.
     pub fn with_companions(mut self) -> Config {
-        mechanisms::bring_companions(&mut self.rules, &self.mechanisms);
+        mechanisms::bring_companions(&mut self.rules, &mut self.mechanisms);
         self
     }
 
@@ -248,16 +248,29 @@ impl Config {
         counted.max(self.primary_switchover_max_retrans.unwrap_or(0).saturating_add(1))
     }
 
+    /// RTO.Min ≤ RTO.Initial ≤ RTO.Max.
+    fn check_rto(&self) -> Result<(), ConfigError> {
+        let at_most = |key, own: Duration, bound: &str, most: Duration| match own <= most {
+            true => Ok(()),
+            false => Err(ConfigError {
+                key,
+                why: format!("exceeds {bound} ({own:?} > {most:?})"),
+                fix: Some(format!("set {key} to at most {most:?}, or {bound} to at least {own:?}")),
+            }),
+        };
+        at_most("rto_min", self.rto_min, "rto_max", self.rto_max)?;
+        at_most("rto_initial", self.rto_initial, "rto_max", self.rto_max)?;
+        at_most("rto_min", self.rto_min, "rto_initial", self.rto_initial)
+    }
+
     /// Whether these parameters can be used; says which cannot and why.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let bad = |key, why| Err(ConfigError { key, why });
+        self.check_rto()?;
+        let bad = |key, why: &str| Err(ConfigError { key, why: why.to_owned(), fix: None });
         match () {
             _ if self.addresses.is_empty() => bad("addresses", "at least one local address is needed"),
             _ if self.port == 0 => bad("port", "must not be zero"),
-            _ if self.rto_min > self.rto_max => bad("rto_min", "must not exceed rto_max"),
             _ if self.rto_min.is_zero() => bad("rto_min", "must not be zero"),
-            _ if self.rto_initial > self.rto_max => bad("rto_initial", "must not exceed rto_max"),
-            _ if self.rto_initial < self.rto_min => bad("rto_initial", "must not be below rto_min"),
             _ if self.sack_delay > Duration::from_millis(500) => {
                 bad("sack_delay", "must not exceed 500 ms (RFC 9260 section 6.2)")
             }
@@ -328,10 +341,12 @@ pub struct ConfigWarning {
 
 /// A parameter that cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{key}: {why}")]
+#[error("{key}: {why}{}", .fix.as_ref().map(|fix| format!("; {fix}")).unwrap_or_default())]
 pub struct ConfigError {
     /// The parameter, as the field is called.
     pub key: &'static str,
     /// What is wrong with it.
-    pub why: &'static str,
+    pub why: String,
+    /// What to set instead, where that is not said by `why`.
+    pub fix: Option<String>,
 }

@@ -227,7 +227,9 @@ impl Endpoint {
     #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Output {
         self.run_timers(now);
-        if let Some((packet, purpose)) = self.answers.pop_front() {
+        if !self.answers.is_empty()
+            && let Some((packet, purpose)) = self.answers.pop_front()
+        {
             return Output::Transmit(
                 packet,
                 Reason { purpose, path: None, limit: Limit::Control, oversize: false },

@@ -1,12 +1,13 @@
-//! What no edition of the standard has: one small choice a mechanism, off or neutral unless it is set.
+//! Choices in which the editions of the standard do not differ: extensions of congestion control that none of them has,
+//! and behaviour that they leave open or that all share. Each has one default in all eras.
 //!
-//! A mechanism is set alone, as a rule is, and read in exactly one place. `cmt` sets several at once, and a few
-//! rules with them: [`CMT`] is its column beside each era's.
+//! A mechanism can be set alone, like a rule, and is read in exactly one place. `cmt` sets several mechanisms and some
+//! rules at once; [`CMT`] lists them with their values in each era.
 
 use crate::rules::{BadRule, Rules, table};
 
 table! {
-/// What is beyond the editions of the standard; see the table in this module.
+/// The choices beyond the editions of the standard; see the table in this module.
 Mechanisms 1
 choices {
     /// Whether missing reports count by path (split fast retransmit, SFR).
@@ -194,6 +195,30 @@ choices {
         /// As many as it had.
         AsBefore = "as-before",
     } = [One];
+
+    /// The lowest ssthresh that a timeout leaves (§7.2.3).
+    t3_floor: T3Floor {
+        /// That of any loss: `ssthresh_floor`.
+        AsAnyLoss = "as-any-loss",
+        /// Two units (ns-2's class of heartbeats after timeouts).
+        Two = "two",
+    } = [AsAnyLoss];
+
+    /// Whether the very first DATA chunk is acknowledged at once (§5.1).
+    first_data: FirstData {
+        /// It is.
+        AtOnce = "at-once",
+        /// It is delayed like any other.
+        Delayed = "delayed",
+    } = [AtOnce];
+
+    /// What a packet out of the blue gets, and an INIT while nothing listens (§8.4, §5.1).
+    out_of_the_blue: OutOfTheBlue {
+        /// An ABORT without a cause, with the T bit unless it answers an INIT; SHUTDOWN ACK gets SHUTDOWN COMPLETE.
+        Abort = "abort",
+        /// Nothing: who searches for open ports learns less, and a peer that has forgotten waits for its timers.
+        Silent = "silent",
+    } = [Abort];
 }
 numbers { }
 }
@@ -244,19 +269,19 @@ pub const CMT: &[(&str, [&str; 4])] = &[
     ("ssthresh_floor", ["", "", "", "2"]),
 ];
 
-/// Rules that a mechanism brings along in each era, in the order of [`Rules::ERAS`]: the mechanism, its value, the
-/// rule, and the rule's values; an empty value leaves the era's. ns-2 has a class for the mechanism that differs in
-/// this too.
+/// What a mechanism sets beside itself in each era, in the order of [`Rules::ERAS`]: the mechanism, its value, the key of
+/// another mechanism or rule, and that one's values; an empty value leaves it as it is. ns-2 has a class of its own for the
+/// mechanism, which differs in this too.
 pub const COMPANIONS: &[(&str, &str, &str, [&str; 4])] =
     &[("heartbeat_after_timeout", "on", "t3_floor", ["", "", "", "two"])];
 
-/// Sets in `rules`, which are to be those of an era, what the `mechanisms` bring along there.
-pub(crate) fn bring_companions(rules: &mut Rules, mechanisms: &Mechanisms) {
+/// Sets what the `mechanisms` bring along in the era of `rules`; nothing if `rules` are not those of an era.
+pub(crate) fn bring_companions(rules: &mut Rules, mechanisms: &mut Mechanisms) {
     let Some(era) = Rules::ERAS.iter().position(|(_, era)| era == rules) else { return };
-    for (mechanism, on, rule, values) in COMPANIONS {
+    for (mechanism, on, key, values) in COMPANIONS {
         if mechanisms.get(mechanism).as_deref() == Some(on) && !values[era].is_empty() {
-            let set = rules.choose(rule, values[era]);
-            debug_assert_eq!(set, Ok(()), "{rule}");
+            let set = set_row(rules, mechanisms, key, values[era]);
+            debug_assert_eq!(set, Ok(()), "{key}");
         }
     }
 }

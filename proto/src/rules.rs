@@ -284,14 +284,6 @@ choices {
         AboveUnit = "above-unit",
     } = [Always, Always, Always, AboveUnit];
 
-    /// The lowest ssthresh that a timeout leaves (§7.2.3).
-    t3_floor: T3Floor {
-        /// That of any loss: `ssthresh_floor`.
-        AsAnyLoss = "as-any-loss",
-        /// Two units (ns-2's class of heartbeats after timeouts).
-        Two = "two",
-    } = [AsAnyLoss, AsAnyLoss, AsAnyLoss, AsAnyLoss];
-
     /// What a path may carry after a timeout, until it has an acknowledgement (§7.2.3).
     after_timeout: AfterTimeout {
         /// One packet, whatever its size.
@@ -409,14 +401,6 @@ choices {
         Delayed = "delayed",
     } = [AtOnce, AtOnce, AtOnce, Delayed];
 
-    /// Whether the very first DATA chunk is acknowledged at once (§5.1).
-    first_data: FirstData {
-        /// It is.
-        AtOnce = "at-once",
-        /// It is delayed like any other.
-        Delayed = "delayed",
-    } = [AtOnce, AtOnce, AtOnce, AtOnce];
-
     /// What a peer gets that has not answered too often (§8.1, §9.2): it may hear, though it is not heard.
     giving_up: GivingUp {
         /// Nothing.
@@ -424,14 +408,6 @@ choices {
         /// An ABORT without a cause; nothing before INIT ACK, which tells the tag for it.
         Abort = "abort",
     } = [Silent, Silent, Abort, Silent];
-
-    /// What a packet out of the blue gets, and an INIT while nothing listens (§8.4, §5.1).
-    out_of_the_blue: OutOfTheBlue {
-        /// An ABORT without a cause, with the T bit unless it answers an INIT; SHUTDOWN ACK gets SHUTDOWN COMPLETE.
-        Abort = "abort",
-        /// Nothing: who searches for open ports learns less, and a peer that has forgotten waits for its timers.
-        Silent = "silent",
-    } = [Abort, Abort, Abort, Abort];
 } numbers {
     /// The lowest ssthresh after a loss, in units (§7.2.3).
     ssthresh_floor: u32 = [2, 4, 4, 4];

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use super::ParseError;
 use super::element::{Element, Value};
 use super::form::{FORMS, Family, Form, Slot, UNSUPPORTED};
+use super::names::did_you_mean;
 use super::parse::{Item, Part, Raw};
-use anabranch_sim::scenario::error::did_you_mean;
 
 type Result<T> = std::result::Result<T, ParseError>;
 

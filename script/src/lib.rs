@@ -13,6 +13,7 @@ mod form;
 mod lex;
 mod live;
 mod message;
+mod names;
 mod notice;
 mod options;
 mod parse;
@@ -30,10 +31,23 @@ mod world;
 
 use std::collections::BTreeSet;
 
-use anabranch_proto::Time;
+use anabranch_proto::{Config, Time};
+
+/// Reads assignments `KEY=VALUE` of parameters of the stack, as `--sctp` of a script gives them. The reader of scenarios is such a
+/// function; this crate has none of its own.
+pub type ReadParameters = fn(&[String]) -> Result<Config, BadParameter>;
+
+/// A parameter that cannot be set.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BadParameter {
+    /// Its key.
+    pub key: String,
+    /// What is wrong with the key or the value.
+    pub message: String,
+}
 
 /// How scripts are run.
-#[derive(Clone, PartialEq, Eq, Default, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// Names that open `#ifdef`s.
     pub defines: BTreeSet<String>,
@@ -43,8 +57,24 @@ pub struct Options {
     pub lax: bool,
     /// A packet that was sent and not expected when the script ends is a failure.
     pub nothing_left: bool,
-    /// Parameters of the stack, `KEY=VALUE` of `[flow.sctp]`, for whatever a script does not set itself.
+    /// Parameters of the stack, `KEY=VALUE` of `[flow.sctp]`, unless a script sets them itself.
     pub sctp: Vec<String>,
+    /// Reads `sctp`, and what scripts set.
+    pub read: ReadParameters,
+}
+
+impl Options {
+    /// The usual options.
+    pub fn new(read: ReadParameters) -> Self {
+        Options {
+            defines: BTreeSet::new(),
+            exact: false,
+            lax: false,
+            nothing_left: false,
+            sctp: Vec::new(),
+            read,
+        }
+    }
 }
 
 /// What became of a script.
@@ -110,16 +140,8 @@ pub fn run(text: &str, options: &Options) -> Verdict {
     }
 }
 
-/// Whether these `KEY=VALUE` can be parameters of the stack; else what is wrong.
-pub fn check_parameters(sctp: &[String]) -> Result<(), String> {
-    anabranch_sim::scenario::protocol("--sctp", sctp).map(drop).map_err(|error| {
-        let hint = error.likely_fix().map(|hint| format!(" ({hint})")).unwrap_or_default();
-        format!("--sctp {}: {}{hint}", error.key(), error.message())
-    })
-}
-
 /// Reads the script `text`, and does not run it. Never panics, whatever the text is.
-pub fn check(text: &str, defines: &BTreeSet<String>) -> Result<(), ParseError> {
-    let program = parse::program(text, defines)?;
-    setup::setup(&program.options, &[]).map(drop)
+pub fn check(text: &str, options: &Options) -> Result<(), ParseError> {
+    let program = parse::program(text, &options.defines)?;
+    setup::setup(&program.options, options).map(drop)
 }

@@ -16,7 +16,7 @@ const PATIENCE: u64 = 300_000_000_000;
 
 /// Runs the script.
 pub(super) fn run(program: &Program, options: &Options) -> Verdict {
-    let setup = match setup(&program.options, &options.sctp) {
+    let setup = match setup(&program.options, options) {
         Ok(setup) => setup,
         Err(error) => return error.verdict(),
     };

@@ -5,9 +5,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use anabranch_proto::wire::Address;
 use anabranch_proto::{Config, LocalAddress};
 
-use super::ParseError;
 use super::ast::{Literal, Opt};
-use anabranch_sim::scenario;
+use super::names::did_you_mean;
+use super::{Options, ParseError};
 
 /// The SCTP port of the stack, and of the peer that it connects to.
 pub(super) const PORT: u16 = 8080;
@@ -45,13 +45,13 @@ impl Tolerance {
 
 const BILLION: i128 = 1_000_000_000;
 
-/// Reads the options of a script; `given` holds where it says nothing.
-pub(super) fn setup(options: &[Opt], given: &[String]) -> Result<Setup, ParseError> {
-    let mut draft = Draft { given: given.to_vec(), ..Draft::default() };
-    for option in options {
-        draft.take(option)?;
+/// Reads the `lines` with options at the top of a script; what they do not set is as in `options`.
+pub(super) fn setup(lines: &[Opt], options: &Options) -> Result<Setup, ParseError> {
+    let mut draft = Draft::default();
+    for line in lines {
+        draft.take(line)?;
     }
-    draft.finish()
+    draft.finish(options)
 }
 
 struct Draft {
@@ -61,8 +61,6 @@ struct Draft {
     tolerance: Tolerance,
     mtu: u32,
     udp: u16,
-    /// `KEY=VALUE` of whoever runs the script.
-    given: Vec<String>,
     /// Keys of `[flow.sctp]` with the line and the value as TOML.
     sctp: Vec<(u32, String, String)>,
 }
@@ -70,8 +68,7 @@ struct Draft {
 impl Default for Draft {
     fn default() -> Self {
         let tolerance = Tolerance { least: 4_000_000, percent: 5 * BILLION as u64 };
-        let (given, sctp) = (vec![], vec![]);
-        Draft { local: vec![], peer: vec![], ipv6: false, tolerance, mtu: 1500, udp: 0, given, sctp }
+        Draft { local: vec![], peer: vec![], ipv6: false, tolerance, mtu: 1500, udp: 0, sctp: vec![] }
     }
 }
 
@@ -118,14 +115,14 @@ impl Draft {
                     "udp_encaps",
                     "sctp",
                 ];
-                let hint = scenario::error::did_you_mean(name, known);
+                let hint = did_you_mean(name, known);
                 return Err(ParseError::new(option.line, format!("there is no option --{name}: {hint}")));
             }
         }
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Setup, ParseError> {
+    fn finish(mut self, options: &Options) -> Result<Setup, ParseError> {
         let default: [IpAddr; 2] = if self.ipv6 {
             [
                 Ipv6Addr::new(0xfd3d, 0xfa7b, 0xd17d, 0, 0, 0, 0, 1).into(),
@@ -139,7 +136,7 @@ impl Draft {
                 addresses.push(default);
             }
         }
-        let mut config = self.parameters()?;
+        let mut config = self.parameters(options)?;
         let address = |ip: &IpAddr| Address { ip: *ip, udp: self.udp };
         config.addresses =
             self.local.iter().map(|ip| LocalAddress { address: address(ip), prefix: 24 }).collect();
@@ -151,15 +148,13 @@ impl Draft {
         Ok(Setup { config, local: self.local, peer: self.peer, tolerance: self.tolerance, udp: self.udp })
     }
 
-    /// The parameters by the reader of scenarios, so that every key there works here.
-    fn parameters(&self) -> Result<Config, ParseError> {
+    fn parameters(&self, options: &Options) -> Result<Config, ParseError> {
         let own = self.sctp.iter().map(|(_, key, value)| format!("{key}={value}"));
         let jitter = "heartbeat_jitter=false".to_owned();
-        let all: Vec<_> = std::iter::once(jitter).chain(self.given.iter().cloned()).chain(own).collect();
-        scenario::protocol("--sctp", &all).map_err(|error| {
-            let line = self.sctp.iter().find(|(_, key, _)| error.key() == key).or(self.sctp.first());
-            let hint = error.likely_fix().map(|hint| format!(" ({hint})")).unwrap_or_default();
-            let message = format!("--sctp={}: {}{hint}", error.key(), error.message());
+        let all: Vec<_> = std::iter::once(jitter).chain(options.sctp.iter().cloned()).chain(own).collect();
+        (options.read)(&all).map_err(|error| {
+            let line = self.sctp.iter().find(|(_, key, _)| error.key == *key).or(self.sctp.first());
+            let message = format!("--sctp={}: {}", error.key, error.message);
             ParseError::new(line.map_or(1, |(line, ..)| *line), message)
         })
     }

@@ -1,6 +1,6 @@
 //! Socket options and `sysctl` names, as changes of the stack's parameters.
 
-use anabranch_proto::rules::OutOfTheBlue;
+use anabranch_proto::mechanisms::OutOfTheBlue;
 use anabranch_proto::{Config, Duration, Reliability};
 
 use super::ast::Expr;
@@ -251,7 +251,8 @@ pub(super) fn sysctl(name: &str, value: u64, config: &mut Config) {
         "ecn_enable" => config.extensions.ecn = value > 0,
         // 1 is for INITs alone, which this choice does not tell apart.
         "blackhole" => {
-            config.rules.out_of_the_blue = if value > 1 { OutOfTheBlue::Silent } else { OutOfTheBlue::Abort }
+            config.mechanisms.out_of_the_blue =
+                if value > 1 { OutOfTheBlue::Silent } else { OutOfTheBlue::Abort }
         }
         _ => {}
     }

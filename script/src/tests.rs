@@ -4,9 +4,10 @@ mod messages;
 
 use std::collections::BTreeSet;
 
+use anabranch_sim::scenario;
 use proptest::prelude::*;
 
-use super::{Failure, Options, Verdict, check, run};
+use super::{BadParameter, Failure, Options, Verdict, check, run};
 
 /// The peer sets up an association; handle 4.
 const UP: &str = "--sctp=first_data=delayed
@@ -24,8 +25,16 @@ const UP: &str = "--sctp=first_data=delayed
 const ASK: &str = "+0.1 < sctp: HEARTBEAT[flgs=0, HEARTBEAT_INFORMATION[len=8, val=...]]\n";
 const ANSWER: &str = "+0.0 > sctp: HEARTBEAT_ACK[flgs=0, HEARTBEAT_INFORMATION[len=8, val=[0, 0, 0, 0]]]\n";
 
+/// With the reader of scenarios, as in `anabranch script`.
+fn options() -> Options {
+    Options::new(|assignments| {
+        let read = scenario::protocol("--sctp", assignments);
+        read.map_err(|error| BadParameter { key: error.key().to_owned(), message: error.advice() })
+    })
+}
+
 fn verdict(script: &str) -> Verdict {
-    run(script, &Options::default())
+    run(script, &options())
 }
 
 fn passes(script: &str) {
@@ -118,7 +127,7 @@ fn tolerance_is_kept_to_the_microsecond() {
     passes(&sack("+0.1~+0.3"));
     fails(&sack("+0.01~+0.1"));
     passes(&sack("*"));
-    let exact = Options { exact: true, ..Options::default() };
+    let exact = Options { exact: true, ..options() };
     assert_eq!(run(&sack("+0.2"), &exact), Verdict::Pass);
     assert!(matches!(run(&sack("+0.201"), &exact), Verdict::Fail(_)));
 }
@@ -150,7 +159,7 @@ fn a_packet_that_never_comes_fails_and_does_not_hang() {
 fn ifdef_hides_what_cannot_be_read() {
     let script = up("#ifdef OTHER\n ~~ not \u{1} a script\n#endif\n+0.0 close(4) = 0");
     passes(&script);
-    let other = Options { defines: BTreeSet::from(["OTHER".to_owned()]), ..Options::default() };
+    let other = Options { defines: BTreeSet::from(["OTHER".to_owned()]), ..options() };
     assert!(matches!(run(&script, &other), Verdict::Error(_)));
 }
 
@@ -315,8 +324,7 @@ fn a_tsn_is_learned_alone_while_nothing_is_known() {
 
 #[test]
 fn parameters_given_from_outside_hold_where_the_script_says_nothing() {
-    let given =
-        |value: &str| Options { sctp: vec![format!("outbound_streams={value}")], ..Options::default() };
+    let given = |value: &str| Options { sctp: vec![format!("outbound_streams={value}")], ..options() };
     let script = |own: &str| {
         format!(
             "{own} 0.0 socket(..., SOCK_STREAM, IPPROTO_SCTP) = 3\n+0.0 bind(3, ..., ...) = 0\n\
@@ -326,7 +334,8 @@ fn parameters_given_from_outside_hold_where_the_script_says_nothing() {
     };
     assert_eq!(run(&script(""), &given("9")), Verdict::Pass);
     assert_eq!(run(&script("--sctp=outbound_streams=9\n"), &given("4")), Verdict::Pass);
-    assert!(super::check_parameters(&["rto_mim=5".to_owned()]).unwrap_err().contains("rto_min"));
+    let wrong = Options { sctp: vec!["rto_mim=5".to_owned()], ..options() };
+    assert!(check(&script(""), &wrong).unwrap_err().message.contains("rto_min"));
 }
 
 #[test]
@@ -360,8 +369,8 @@ fn what_is_wrong_is_told_with_its_line() {
             other => panic!("{line}: {other:?}"),
         }
     }
-    assert!(check("--sctp=rto_mim=5", &BTreeSet::new()).unwrap_err().message.contains("rto_min"));
-    assert!(check("+1.0 close(3) = 0", &BTreeSet::new()).is_err());
+    assert!(check("--sctp=rto_mim=5", &options()).unwrap_err().message.contains("rto_min"));
+    assert!(check("+1.0 close(3) = 0", &options()).is_err());
 }
 
 #[test]
@@ -371,7 +380,7 @@ fn checks_beyond_the_script_can_be_switched_off() {
     fails(&script);
     let left = up(ASK);
     passes(&left);
-    let options = Options { nothing_left: true, ..Options::default() };
+    let options = Options { nothing_left: true, ..options() };
     assert!(matches!(run(&left, &options), Verdict::Fail(_)));
     assert_eq!(run(&up(&format!("{ASK}{ANSWER}")), &options), Verdict::Pass);
 }
@@ -381,7 +390,7 @@ proptest! {
 
     #[test]
     fn no_text_makes_the_reader_panic(text in "\\PC*") {
-        let _ = check(&text, &BTreeSet::new());
+        let _ = check(&text, &options());
     }
 
     /// Scripts with a few characters changed come much farther.
@@ -391,6 +400,6 @@ proptest! {
         let at = at.min(script.len());
         let end = (at + cut).min(script.len());
         let changed = format!("{}{put}{}", &script[..at], &script[end..]);
-        let _ = run(&changed, &Options::default());
+        let _ = run(&changed, &options());
     }
 }

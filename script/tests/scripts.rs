@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anabranch_script::{Options, Verdict, run};
+use anabranch_proto::Config;
+use anabranch_script::{BadParameter, Options, Verdict, run};
+use anabranch_sim::scenario;
 
 /// A rule, as `rules.csv` and the first lines of scripts have it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -51,9 +53,15 @@ fn scripts() -> Vec<Script> {
         let lines = text.lines().map_while(|line| line.strip_prefix("// "));
         let rules = lines.filter_map(|line| line.strip_prefix("rule: "));
         let rules = rules.map(|line| header(line).unwrap_or_else(|| panic!("{name}: {line}"))).collect();
-        Script { rules, verdict: run(&text, &Options::default()), name }
+        Script { rules, verdict: run(&text, &Options::new(parameters)), name }
     };
     files.iter().map(script).collect()
+}
+
+/// The reader that `anabranch script` uses.
+fn parameters(assignments: &[String]) -> Result<Config, BadParameter> {
+    let read = scenario::protocol("--sctp", assignments);
+    read.map_err(|error| BadParameter { key: error.key().to_owned(), message: error.advice() })
 }
 
 /// `rfc9260#section-5.1.2 MUST  The rule.`

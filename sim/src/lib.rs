@@ -18,5 +18,5 @@ mod tests;
 pub use chance::stream_seed;
 pub use error::{Item, RunError};
 pub use observe::series::CsvSeries;
-pub use observe::{capture, trace, words};
+pub use observe::{capture, columns, trace, words};
 pub use run::{Progress, RunOptions, check, run};

@@ -8,6 +8,7 @@
 pub(crate) mod radios;
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use anabranch_proto::LocalAddress;
@@ -33,6 +34,8 @@ pub(crate) struct Network {
     host: Vec<bool>,
     /// By node: the link directions that leave it.
     wired: Vec<Vec<DirectionId>>,
+    /// By node: the hops that leave it for nodes that forward, in the order of its interfaces.
+    onward: Vec<Vec<DirectionId>>,
     radios: Radios,
 }
 
@@ -78,6 +81,7 @@ impl Network {
             nodes,
             links: Vec::new(),
             wired: Vec::new(),
+            onward: Vec::new(),
             radios: Radios::default(),
         };
         network.radios = Radios::new(scenario, |name| network.node(name).expect("stations are nodes"));
@@ -103,7 +107,14 @@ impl Network {
                 network.host[number] = !network.radios.has(number);
             }
         }
+        network.onward = (0..network.nodes.len()).map(|node| network.hops_onward(node)).collect();
         Ok(network)
+    }
+
+    /// What [`onward`](Self::onward) keeps of a node.
+    fn hops_onward(&self, node: usize) -> Vec<DirectionId> {
+        let hops = self.interfaces_of(node).into_iter().flat_map(|interface| self.leaving(interface));
+        hops.filter(|hop| !self.host[self.ends(*hop)[1]]).collect()
     }
 
     fn edge(&self, scenario: &Scenario, index: usize) -> Edge {
@@ -222,7 +233,7 @@ impl Network {
         let distance = self.distances(to);
         let left = |hop: DirectionId| match self.arrives_by(hop) == Some(to) {
             true => Some(0),
-            false => distance[self.ends(hop)[1]],
+            false => distance.get(&self.ends(hop)[1]).copied(),
         };
         let nearest = |hops: Vec<DirectionId>| {
             let reaching = hops.into_iter().filter_map(|hop| Some((left(hop)?, hop)));
@@ -232,8 +243,9 @@ impl Network {
         let mut route = vec![hop];
         while remaining > 0 {
             let at = self.ends(*route.last()?)[1];
-            let hops = self.interfaces_of(at).into_iter().flat_map(|interface| self.leaving(interface));
-            let (next, hop) = nearest(hops.collect())?;
+            // The last hop may be one to a host: the other direction of the link that it has.
+            let last = self.radio(to).is_none().then(|| reverse(to)).filter(|hop| self.ends(*hop)[0] == at);
+            let (next, hop) = nearest(last.into_iter().chain(self.onward[at].iter().copied()).collect())?;
             (remaining, route) = (next, [route, vec![hop]].concat());
         }
         Some(route)
@@ -248,19 +260,18 @@ impl Network {
         Some((self.radios.channel(radio).1, self.radios.gap(radio)?))
     }
 
-    /// By node that forwards: hops from there to the interface `to`.
-    fn distances(&self, to: DirectionId) -> Vec<Option<u32>> {
-        let mut distance = vec![None; self.nodes.len()];
+    /// By node that forwards and that reaches it: hops from there to the interface `to`.
+    fn distances(&self, to: DirectionId) -> BTreeMap<usize, u32> {
+        let mut distance = BTreeMap::new();
         // Links and radios are mutual: the hops that arrive somewhere are those that leave from there, the other way.
         let mut reached: Vec<usize> = self.leaving(to).into_iter().map(|hop| self.ends(hop)[1]).collect();
         for hops in 1.. {
-            reached.retain(|node| !self.host[*node] && distance[*node].is_none());
+            reached.retain(|node| !self.host[*node] && !distance.contains_key(node));
             if reached.is_empty() {
                 break;
             }
-            reached.iter().for_each(|node| distance[*node] = Some(hops));
-            let interfaces = reached.iter().flat_map(|node| self.interfaces_of(*node));
-            let hops = interfaces.flat_map(|interface| self.leaving(interface));
+            distance.extend(reached.iter().map(|node| (*node, hops)));
+            let hops = reached.iter().flat_map(|node| self.onward[*node].iter().copied());
             reached = hops.map(|hop| self.ends(hop)[1]).collect();
         }
         distance

@@ -1,4 +1,4 @@
-//! What a run has to say, in SI units; the names are those of `--json`.
+//! The results of runs, in SI units. The names are those of `--json`; docs/results.md is made from this file.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +9,30 @@ use serde::Serialize;
 pub struct RunResult {
     /// The scenario's name.
     pub scenario: String,
-    /// The root of its chance.
+    /// The random seed.
     pub seed: u64,
-    /// The scenario's era.
+    /// The scenario's `era`.
     pub era: String,
-    /// What `--vary` changed: key and value.
+    /// The keys that `--vary` changed, with their values.
     pub varied: BTreeMap<String, serde_json::Value>,
-    /// Virtual seconds from the beginning to the end of the run.
+    /// When the run ended, in virtual seconds from its beginning.
     pub ended: f64,
     /// The flows, by name.
     pub flows: Vec<FlowResult>,
-    /// The link directions, by name, then direction.
+    /// The directions of links, by name, then direction.
     pub links: Vec<LinkResult>,
     /// Cross traffic, by name.
     pub traffic: Vec<TrafficResult>,
-    /// The radios, by channel, then node; within the scenario's `measure` if it has one.
+    /// The radios, by channel, then node. If the scenario has a `measure`, they are of that part of the run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stations: Vec<StationResult>,
-    /// How equal the flows' throughputs are: 1 if all are, one over their number if one has everything (Jain; eq. 1 of
-    /// "Performance and Fairness of SCTP and TCP in satellite networks"). `None` if there is no throughput.
+    /// Jain's fairness index of the flows' throughputs: 1 if all are equal, 1/n if one of n flows has everything (eq. 1 of
+    /// "Performance and Fairness of SCTP and TCP in satellite networks"). `None` if nothing arrived.
     pub fairness: Option<f64>,
-    /// By how many per cent the mean throughput of the SCTP flows is higher than that of the TCP flows (eq. 2 there);
-    /// `None` without both.
+    /// How much higher the mean throughput of the SCTP flows is than that of the TCP flows, in per cent (eq. 2 there);
+    /// `None` unless there are both.
     pub increase: Option<f64>,
-    /// The same within the scenario's `measure`, if it has one.
+    /// Results within the scenario's `measure`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredRun>,
 }
@@ -44,35 +44,35 @@ pub struct StationResult {
     pub node: String,
     /// Its channel.
     pub channel: String,
-    /// RTS.
+    /// RTS frames.
     pub rts: Exchanges,
-    /// Frames of data.
+    /// Data frames.
     pub data: Exchanges,
-    /// Its RTS and data that met another frame at their addressee.
+    /// RTS and data frames of this radio that overlapped another frame at their receiver.
     pub collisions: Collisions,
-    /// Packets that it did not pass on.
+    /// Packets that it dropped.
     pub drops: StationDrops,
-    /// What was on the air at its place, its own frames included, seconds.
+    /// What was on the air at its position, its own frames included, in seconds.
     pub airtime: Airtime,
 }
 
-/// Frames that ask for an answer.
+/// Frames that are answered.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Exchanges {
-    /// Sent, repetitions included.
+    /// Frames sent, repetitions included.
     pub sent: u64,
-    /// Answered: RTS by CTS, data by ACK.
+    /// Frames answered: RTS by CTS, data by ACK.
     pub answered: u64,
 }
 
-/// Frames that met another, by its sender.
+/// Frames that overlapped another frame, by the sender of the other.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Collisions {
-    /// Spoiled by a station out of this one's carrier sense.
+    /// Lost to a station that this one cannot sense (hidden terminal).
     pub hidden: u64,
-    /// Spoiled by a station within it, that had not heard this one yet, or by the addressee's own frame.
+    /// Lost to a station that this one can sense, which began at the same time, or to a frame of the receiver itself.
     pub slot: u64,
-    /// Read all the same: the other was too weak.
+    /// Received nevertheless, because the other frame was weak enough.
     pub capture: u64,
 }
 
@@ -81,125 +81,126 @@ pub struct Collisions {
 pub struct StationDrops {
     /// The queue was full.
     pub queue: u64,
-    /// No CTS came to the last RTS.
+    /// The last RTS got no CTS.
     pub rts_retries: u64,
-    /// No ACK came to the last frame of data.
+    /// The last data frame got no ACK.
     pub data_retries: u64,
 }
 
-/// Seconds, by what was on the air.
+/// Seconds by the use of the channel.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Airtime {
-    /// One frame of data.
+    /// One data frame.
     pub data: f64,
     /// One RTS, CTS or ACK.
     pub control: f64,
     /// Several frames at once.
     pub collision: f64,
-    /// None that can be sensed.
+    /// No frame that this station can sense.
     pub idle: f64,
 }
 
-/// What a run is within the scenario's `measure`.
+/// Results of a run within the scenario's `measure`.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct MeasuredRun {
-    /// Virtual seconds from the beginning of the run at which it begins and ends.
+    /// When `measure` begins and ends, in virtual seconds from the beginning of the run.
     pub between: [f64; 2],
-    /// As of the whole run.
+    /// Jain's fairness index, as of the whole run.
     pub fairness: Option<f64>,
-    /// As of the whole run.
+    /// The increase, as of the whole run.
     pub increase: Option<f64>,
 }
 
-/// One flow. What its transport does not have is zero or empty.
+/// One flow. Entries that its transport does not have are zero or empty.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct FlowResult {
     /// Its name.
     pub name: String,
     /// "sctp", "tcp" or "udp".
     pub protocol: &'static str,
-    /// Seconds from its start to the reading of the first user data.
+    /// Seconds from its start until the receiving application read the first user data.
     pub first_data: Option<f64>,
-    /// Seconds from its start to the reading of its last byte; `None` while unfinished.
+    /// Seconds from its start until the receiving application read the last byte; `None` if it is unfinished.
     pub completion: Option<f64>,
-    /// Bytes of user data read by the receiving application.
+    /// Bytes of user data that the receiving application read.
     pub delivered: u64,
-    /// User data delivered a second, bit/s: until completion, or until the end of the run.
+    /// User data delivered per second, in bit/s: from its start until completion, or until the end of the run.
     pub goodput: f64,
-    /// Packets with user data that arrived a second, in bit/s with IP headers: from its start until completion, or until
-    /// the end of the run.
+    /// Packets with user data that arrived per second, in bit/s with IP headers: from its start until
+    /// completion, or until the end of the run.
     pub throughput: f64,
     /// Packets sent by its sender, retransmissions included.
     pub packets: u64,
-    /// DATA chunks sent again, by kind and path.
+    /// DATA chunks (TCP: segments) sent again, by cause and path.
     pub retransmissions: Retransmissions,
-    /// Seconds with user data waiting and nothing sendable, by cause.
+    /// Seconds during which user data waited and nothing could be sent, by cause.
     pub blocked: Blocked,
-    /// T3-rtx expirations at its sender.
+    /// Expirations of the retransmission timer at its sender.
     pub timeouts: u64,
-    /// Window cuts by Fast Retransmit at its sender.
+    /// How often Fast Retransmit reduced a window of its sender.
     pub fast_recoveries: u64,
-    /// Window probes sent.
+    /// Window probes that its sender sent.
     pub probes: u64,
-    /// DATA chunks that its receiver got again.
+    /// DATA chunks that its receiver received more than once.
     pub duplicates: u64,
-    /// How it ended: "closed" (UDP: everything arrived or was dropped), "lost", or "open" at the end of the run.
+    /// How it ended: "closed" (UDP: everything arrived or was dropped), "lost", or "open" (it went on until the end of the
+    /// run).
     pub outcome: &'static str,
     /// Its sender's paths.
     pub paths: Vec<PathResult>,
-    /// Its packets on the link directions of its routes, those of both ends.
+    /// The packets of both ends on the link directions of its routes.
     pub links: Vec<FlowLink>,
-    /// Bytes of user data that the receiving application has not read at the end of the run; `None` of a flow that is
-    /// complete, or has no end.
+    /// Bytes of user data that the receiving application had not read at the end of the run; `None` if the flow is complete or
+    /// has no amount.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<u64>,
-    /// How long its messages took; `None` of a flow that sends as fast as it can, and of messages that are unordered or can
-    /// be given up.
+    /// How long its messages took; `None` if the flow sends as fast as it can, or if its messages are unordered or can be
+    /// abandoned.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency: Option<Latency>,
-    /// What became of it when a link on its routes went down, in order of time.
+    /// What happened to it when links on its routes went down, in order of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<OutageResult>,
-    /// The same within the scenario's `measure`, if it has one.
+    /// Results within the scenario's `measure`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredFlow>,
 }
 
-/// Seconds from the moment at which a message is there to be sent until the receiving application has read it.
+/// Seconds from the moment at which a message could be sent until the receiving application read it.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Latency {
     /// Messages read.
     pub messages: u64,
-    /// The mean.
+    /// The mean latency.
     pub mean: f64,
-    /// Half of the messages took no longer: the least latency of which that holds, as of those below.
+    /// The median: the least latency that half of the messages did not exceed.
     pub p50: f64,
-    /// 95 % took no longer.
+    /// The least latency that 95 % of the messages did not exceed.
     pub p95: f64,
-    /// 99 % took no longer.
+    /// The least latency that 99 % of the messages did not exceed.
     pub p99: f64,
-    /// The longest.
+    /// The longest latency.
     pub max: f64,
 }
 
-/// What became of a flow when a link on its routes went down.
+/// What happened to a flow when a link on its routes went down.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct OutageResult {
     /// The link.
     pub name: String,
     /// When it went down, seconds from the beginning of the run.
     pub down: f64,
-    /// When it worked again; `None`: never.
+    /// When it worked again, seconds from the beginning of the run; `None`: never.
     pub up: Option<f64>,
-    /// Seconds after `down` until the sender took its paths over the link for potentially failed or inactive; `None`: it did
-    /// not, or the transport has no such state.
+    /// Seconds from `down` until the sender regarded its paths over the link as potentially failed or inactive; `None`: it
+    /// never did, or the transport has no such state.
     pub detected: Option<f64>,
-    /// Seconds after `down` until it first sent new data on a route without the link.
+    /// Seconds from `down` until the sender first sent new data on a route without the link; `None`: never.
     pub new_data: Option<f64>,
-    /// Seconds after `down` until the receiving application first read something after data had been sent on a route
-    /// that worked.
+    /// Seconds from `down` until the receiving application first read something after data had been sent on a route that
+    /// worked; `None`: never.
     pub delivered: Option<f64>,
-    /// Seconds after `up` until it first sent new data over the link again.
+    /// Seconds from `up` until the sender first sent new data over the link again; `None`: never.
     pub returned: Option<f64>,
 }
 
@@ -210,20 +211,20 @@ pub struct FlowLink {
     pub name: String,
     /// "a>b".
     pub direction: String,
-    /// Its packets that were offered.
+    /// Packets of the flow that were offered to the link.
     pub packets: u64,
-    /// Its packets that were dropped, of all causes.
+    /// Packets of the flow that were dropped, for any reason.
     pub dropped: u64,
 }
 
-/// What a flow is within the scenario's `measure`.
+/// Results of a flow within the scenario's `measure`.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct MeasuredFlow {
-    /// Bytes of user data read by the receiving application.
+    /// Bytes of user data that the receiving application read.
     pub delivered: u64,
-    /// User data delivered a second, bit/s.
+    /// User data delivered per second, bit/s.
     pub goodput: f64,
-    /// Packets with user data that arrived a second, in bit/s with IP headers.
+    /// Packets with user data that arrived per second, in bit/s with IP headers.
     pub throughput: f64,
     /// Its sender's paths.
     pub paths: Vec<MeasuredPath>,
@@ -231,16 +232,16 @@ pub struct MeasuredFlow {
     pub links: Vec<FlowLink>,
 }
 
-/// What a path is within the scenario's `measure`.
+/// Results of a path within the scenario's `measure`.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct MeasuredPath {
     /// Its name.
     pub name: String,
-    /// The congestion window's mean over time, bytes; `None` if the path was never used.
+    /// The mean of the congestion window over time, bytes; `None` if the path was never used.
     pub mean_cwnd: Option<f64>,
 }
 
-/// Chunks retransmitted, by path name.
+/// Chunks retransmitted, by the name of the path that carried them.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Retransmissions {
     /// After missing reports.
@@ -249,20 +250,20 @@ pub struct Retransmissions {
     pub timeout: BTreeMap<String, u64>,
 }
 
-/// Seconds blocked, by the first cause that holds.
+/// Seconds blocked, by cause; of several causes the first counts.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Blocked {
-    /// By the peer's window.
+    /// The peer's window is full.
     pub peer_window: f64,
-    /// By a full send buffer: all that it holds is sent.
+    /// The send buffer is full, and everything in it has been sent.
     pub send_buffer: f64,
-    /// By the congestion window of every usable path.
+    /// The congestion window of every usable path is full.
     pub cwnd: f64,
-    /// By neither: marked chunks went first, an event allowed no more, or a path was awaited.
+    /// None of these: retransmissions go first, an event allowed no more packets, or a route waits for a path.
     pub turn: f64,
 }
 
-/// One path of a flow's sender, at the end.
+/// One path of a flow's sender, at the end of the run.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PathResult {
     /// Its name: the sender's first link, or "first/last".
@@ -281,25 +282,25 @@ pub struct PathResult {
     pub srtt: Option<f64>,
     /// Retransmission timeout, seconds.
     pub rto: f64,
-    /// Copies sent here of chunks in flight on another path.
+    /// Copies sent on this path of chunks in flight on another path.
     pub reinjected: u64,
-    /// Seconds in which new data waited for the peer's window or a full send buffer while the lowest TSN not
-    /// acknowledged was last sent on this path. Over all paths they are `blocked.peer_window` + `blocked.send_buffer`.
+    /// Seconds during which new data waited because the peer's window or the send buffer was full, while this path carried
+    /// the lowest TSN not acknowledged. The sum over all paths is `blocked.peer_window` + `blocked.send_buffer`.
     pub blocks: f64,
     /// Times that the retransmission timer expired.
     pub timeouts: u64,
-    /// Heartbeats of the sender; `None` with TCP, which has none.
+    /// Heartbeats of the sender; `None` with TCP.
     pub heartbeats: Option<HeartbeatCounts>,
-    /// The mean of the retransmission timeout over the time of the path, seconds; `None` with TCP.
+    /// The mean of the retransmission timeout over the life of the path, seconds; `None` with TCP.
     pub mean_rto: Option<f64>,
 }
 
 /// Heartbeats of a path.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct HeartbeatCounts {
-    /// How many were sent, probes of the MTU not among them.
+    /// HEARTBEATs sent, without the probes of the path MTU.
     pub sent: u64,
-    /// How many of them were answered.
+    /// HEARTBEATs answered.
     pub answered: u64,
 }
 
@@ -312,12 +313,13 @@ pub struct TrafficResult {
     pub packets: u64,
     /// Bytes of these, IP headers included.
     pub bytes: u64,
-    /// Packets dropped on the way.
+    /// Packets dropped by links and radios.
     pub dropped: u64,
-    /// What was offered in each direction, bit/s with IP headers: from the start of the first source to the end.
+    /// What the sources offered in each direction, bit/s with IP headers: from the start of the first source to the end of
+    /// the run.
     pub load: f64,
-    /// The Hurst parameter of what was offered: 0.5 without long memory, up to 1 for self-similar traffic; `None` if
-    /// the run is too short to tell (under 400 mean on and off times) or the rate is constant.
+    /// The Hurst parameter of the traffic offered: 0.5 without long-range dependence, up to 1 for self-similar traffic;
+    /// `None` if the run is too short for an estimate (under 400 mean on and off times) or the rate is constant.
     pub hurst: Option<f64>,
 }
 
@@ -332,30 +334,30 @@ pub struct LinkResult {
     pub packets: u64,
     /// Bytes delivered at the far end, IP headers included.
     pub bytes: u64,
-    /// Packets dropped, of all causes.
+    /// Packets dropped, for any reason.
     pub dropped: u64,
-    /// The same by cause.
+    /// Packets dropped, by cause.
     pub drops: Drops,
-    /// Most packets ever in the queue, the one being sent included.
+    /// The most packets that were ever in the queue, the one being sent included.
     pub queue_max: u64,
-    /// The throughputs of the flows whose data it carries, in per cent of its rate (eq. 3 of the paper named at
-    /// [`RunResult::fairness`]); of a rate that changes, its mean.
+    /// The sum of the throughputs of the flows whose data it carries, in per cent of its rate, or of the mean of a rate that
+    /// changes (eq. 3 of the paper named at [`RunResult::fairness`]).
     pub utilisation: f64,
-    /// The same within the scenario's `measure`, if it has one.
+    /// Results within the scenario's `measure`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredLink>,
 }
 
-/// What a link direction is within the scenario's `measure`.
+/// Results of a link direction within the scenario's `measure`.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct MeasuredLink {
     /// Packets offered.
     pub packets: u64,
     /// Bytes delivered at the far end, IP headers included.
     pub bytes: u64,
-    /// Packets dropped, of all causes.
+    /// Packets dropped, for any reason.
     pub dropped: u64,
-    /// As of the whole run.
+    /// The utilisation, as of the whole run.
     pub utilisation: f64,
 }
 
@@ -368,7 +370,7 @@ pub struct Drops {
     pub loss: u64,
     /// The link was down.
     pub down: u64,
-    /// They were larger than the MTU to which the link has changed.
+    /// They were larger than the MTU, which a `[[change]]` had lowered.
     #[serde(skip_serializing_if = "is_zero")]
     pub size: u64,
 }

@@ -1,6 +1,9 @@
 //! `docs/scenario.md` and the reader say the same: its tables are made from the reader's own rows, and the
 //! defaults that they state are those that hold. `ANABRANCH_BLESS=1` writes the tables anew.
 
+#[path = "documentation/results.rs"]
+mod results;
+
 use std::path::Path;
 
 use anabranch_proto::Policies;

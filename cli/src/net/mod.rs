@@ -12,6 +12,7 @@ mod record;
 pub(crate) mod send;
 pub(crate) mod serve;
 mod setup;
+mod watched;
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -99,7 +100,7 @@ fn shared_key(file: &Path) -> Result<SharedKey, u8> {
 }
 
 /// Runs a command, which is told of every signal to end, to its exit status.
-fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8 {
+pub(crate) fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = runtime.and_then(|runtime| {
         runtime.block_on(async {
@@ -111,14 +112,14 @@ fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8 {
 }
 
 /// Every Ctrl-C and every SIGTERM from the beginning on: none is missed, whatever goes on when it comes.
-struct Interrupts {
+pub(crate) struct Interrupts {
     keyboard: Signal,
     system: Signal,
 }
 
 impl Interrupts {
     /// Waits for the next one; the exit status that says which it was.
-    async fn next(&mut self) -> u8 {
+    pub(crate) async fn next(&mut self) -> u8 {
         tokio::select! {
             _ = self.keyboard.recv() => INTERRUPTED,
             _ = self.system.recv() => TERMINATED,

@@ -81,6 +81,7 @@ pub(super) fn traffic(traffic: &Traffic) -> Value {
 pub(super) fn table(paths: &[PathReport]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
+    crate::table::fit(&mut table);
     table.set_header(["path", "interface", "state", "delivered", "share", "lost", "round trip"]);
     for path in paths {
         let device = match &path.device {

@@ -1,15 +1,18 @@
 //! `anabranch send`: sends a file to a listener.
 
+use std::convert::Infallible;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anabranch_net::service::{SendError, SentFile, announcement, send_file};
 use anabranch_net::{Association, Endpoint};
+use indicatif::ProgressBar;
 use serde_json::{Value, json};
 
 use super::live::Live;
 use super::record::{Carried, Changes, Intervals};
 use super::setup::{Client, waiting};
+use super::watched::Watched;
 use super::{Interrupts, end, in_runtime, leave, paths};
 use crate::output::{fail, print, print_json, refuse};
 use crate::{DONE, FAILED};
@@ -26,6 +29,9 @@ pub(crate) struct Arguments {
     /// standard error is no terminal
     #[arg(long)]
     progress: bool,
+    /// Show paths, windows and rates on the whole terminal during the transfer
+    #[arg(long, conflicts_with = "progress")]
+    watch: bool,
     /// The length of the intervals in --json, in seconds or with a unit
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = waiting)]
     interval: Duration,
@@ -36,6 +42,7 @@ Examples:
   anabranch send video.mkv --to 192.0.2.1
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --progress
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --cmt --progress
+  anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --cmt --watch
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --from 192.0.2.7,198.51.100.7 --retransmit alternate
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --set path_max_retrans=2 --set pf_max_retrans=0 --json
 
@@ -73,7 +80,14 @@ async fn transfer(
     interrupts: &mut Interrupts,
 ) -> u8 {
     let begun = Instant::now();
-    let mut live = Live::new(Some(size), arguments.progress);
+    let mut live = match Shown::begin(arguments, size) {
+        Ok(live) => live,
+        Err(status) => {
+            end(association, interrupts).await;
+            leave(endpoint).await;
+            return status;
+        }
+    };
     let bar = live.bar();
     let told = |given, _| bar.set_position(given);
     let mut intervals = Intervals::new(arguments.interval, begun);
@@ -100,6 +114,42 @@ async fn transfer(
     let status = report(arguments, &outcome, &told, endpoint, association);
     leave(endpoint).await;
     status
+}
+
+/// How a transfer is shown while it goes on.
+enum Shown {
+    Lines(Live),
+    Screen(Watched),
+}
+
+impl Shown {
+    /// Nothing is sent yet; or the exit status of why it cannot be shown.
+    fn begin(arguments: &Arguments, size: u64) -> Result<Shown, u8> {
+        match arguments.watch {
+            true => Watched::begin(&arguments.file.display().to_string(), size).map(Shown::Screen),
+            false => Ok(Shown::Lines(Live::new(Some(size), arguments.progress))),
+        }
+    }
+
+    fn bar(&self) -> ProgressBar {
+        match self {
+            Shown::Lines(live) => live.bar(),
+            Shown::Screen(_) => ProgressBar::hidden(),
+        }
+    }
+
+    async fn watch(&mut self, association: &Association) -> Infallible {
+        match self {
+            Shown::Lines(live) => live.watch(association).await,
+            Shown::Screen(watched) => watched.watch(association).await,
+        }
+    }
+
+    fn finish(self) {
+        if let Shown::Lines(live) = self {
+            live.finish();
+        }
+    }
 }
 
 /// What was seen of a transfer.

@@ -1,7 +1,7 @@
 //! What several of the command line's tests need.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// `anabranch` with these arguments, not started yet.
@@ -40,4 +40,37 @@ pub(crate) fn skip(name: &str, why: &str) {
     assert!(std::env::var("ANABRANCH_REQUIRE").as_deref() != Ok("all"), "skipped: {name}: {why}");
     // Not `eprintln!`, which is captured while a test passes.
     let _ = writeln!(std::io::stderr(), "skipped: {name}: {why}");
+}
+
+/// The browser that draws pages, if one is installed.
+#[allow(dead_code, reason = "not every test that shares this module has a page")]
+pub(crate) fn browser() -> Option<&'static str> {
+    let works = |program: &&str| {
+        Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
+    };
+    ["chromium", "chromium-browser"].into_iter().find(works)
+}
+
+/// What the browser makes of the page at `url`, as HTML; its profile stands in `directory`.
+#[allow(dead_code, reason = "not every test that shares this module has a page")]
+pub(crate) fn opened(browser: &str, directory: &Path, url: &str, flags: &[&str]) -> String {
+    let output = Command::new("timeout")
+        .args([
+            "180",
+            browser,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--no-first-run",
+            "--disable-quic",
+        ])
+        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync"])
+        .arg(format!("--user-data-dir={}", directory.join("profile").display()))
+        .args(["--virtual-time-budget=60000", "--dump-dom"])
+        .args(flags)
+        .arg(url)
+        .output()
+        .expect("timeout runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }

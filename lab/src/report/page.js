@@ -49,26 +49,71 @@
     }
     return packets;
   }
-  function list(at) {
+  // What each flow waited for at a moment, from the bars.
+  function waits(at) {
+    const said = [];
+    for (const trace of JSON.parse(document.getElementById("figure").textContent).data) {
+      const meta = trace.meta || {};
+      if (meta.kind !== "waiting") continue;
+      const x = numbers(trace.x);
+      for (let i = 0; i + 1 < x.length; i += 3) {
+        if (x[i] <= at && at < x[i + 1]) said.push(`${meta.flow} waits for ${unescaped(trace.name)}`);
+      }
+    }
+    return said;
+  }
+  const unescaped = (text) => text.replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");
+  let cursor = null;
+  // The first packet of the list that is not before a moment.
+  const place = (at) => {
+    const from = allPackets().findIndex((packet) => packet[0] >= at);
+    return from < 0 ? allPackets().length : from;
+  };
+  // Puts the cursor at a moment: a line through all charts, what flows waited for, and the packets around.
+  function list(at, chosen) {
     const all = allPackets();
-    let from = all.findIndex((packet) => packet[0] >= at);
-    if (from < 0) from = all.length;
-    const shown = all.slice(Math.max(0, from - 15), from + 15);
-    document.getElementById("moment").textContent = `Around ${at.toFixed(6)} s:`;
+    const here = chosen === undefined ? place(at) : chosen;
+    cursor = { at, here };
+    const first = Math.max(0, here - 15);
+    const shown = all.slice(first, here + 15);
+    document.getElementById("moment").textContent = [`Around ${at.toFixed(6)} s`, ...waits(at)].join("; ") + ":";
     const table = document.getElementById("packets");
     table.replaceChildren();
     const add = (cells, tag) => {
       const row = table.insertRow();
       for (const cell of cells) row.appendChild(Object.assign(document.createElement(tag), { textContent: cell }));
+      return row;
     };
     add(["time", "flow", "chunk", "path", "what"], "th");
-    for (const [time, flow, chunk, path, what] of shown) add([time.toFixed(6) + " s", flow, chunk, path, what], "td");
+    shown.forEach(([time, flow, chunk, path, what], i) => {
+      const row = add([time.toFixed(6) + " s", flow, chunk, path, what], "td");
+      if (first + i === here) row.setAttribute("aria-current", "true");
+    });
     state.packets = String(shown.length);
+    state.cursor = String(at);
+    const line = { type: "line", xref: "x", yref: "paper", x0: at, x1: at, y0: 0, y1: 1, line: { color: "#888888", width: 1 } };
+    Plotly.relayout(charts, { shapes: [line] });
   }
+  // Moves the cursor by so many packets, and the charts with it if it leaves them.
+  function step(by) {
+    const all = allPackets();
+    if (all.length === 0) return;
+    const [low, high] = charts.layout.xaxis.range.map(Number);
+    const from = cursor === null ? place(low) - (by > 0 ? 1 : 0) : cursor.here;
+    const here = Math.min(Math.max(from + by, 0), all.length - 1);
+    const at = all[here][0];
+    if (at < low || at > high) {
+      const half = (high - low) / 2;
+      Plotly.relayout(charts, { "xaxis.range": [at - half, at + half] });
+    }
+    list(at, here);
+  }
+  window.showMoment = (at) => list(at);
   charts.addEventListener("keydown", (event) => {
     const [low, high] = charts.layout.xaxis.range.map(Number);
     const [middle, half] = [(low + high) / 2, (high - low) / 2];
     const show = (range) => Plotly.relayout(charts, { "xaxis.range": range });
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const actions = {
       ArrowLeft: () => show([low - half / 2, high - half / 2]),
       ArrowRight: () => show([low + half / 2, high + half / 2]),
@@ -77,6 +122,8 @@
       "-": () => show([middle - half * 2, middle + half * 2]),
       0: () => show(whole.slice()),
       Enter: () => list(middle),
+      n: () => step(1),
+      p: () => step(-1),
     };
     if (event.key in actions) {
       event.preventDefault();

@@ -4,7 +4,8 @@ use anabranch_sim::results::{FlowResult, RunResult};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::Value;
 
-use super::charts::figure;
+use super::charts::charts;
+use super::plotly::figure;
 use super::record::Recorder;
 
 /// What the page says of the run besides its results.
@@ -32,11 +33,11 @@ pub fn page(
     let body = html! {
         (heading(described, result, &title))
         (flows(result))
-        p.keys { "Drag to zoom, double-click to see the whole run. With the charts focused: ← and → move, + and − zoom, 0 shows the whole run, Enter lists the packets in the middle." }
+        p.keys { "Drag to zoom, double-click to see the whole run. With the charts focused: ← and → move, + and − zoom, 0 shows the whole run, Enter puts the cursor in the middle, n and p move it to the next and the previous packet." }
         div id="charts" tabindex="0" role="figure" aria-label="Charts of the run over time" {}
         section aria-live="polite" {
             h2 { "Packets at the cursor" }
-            p id="moment" { "Click into a chart to list the chunks that were sent or dropped around that time." }
+            p id="moment" { "Click into a chart to list the chunks that were sent or dropped around that time, and what the flows waited for." }
             div.scroll { table id="packets" {} }
         }
         details {
@@ -44,7 +45,8 @@ pub fn page(
             pre { (serde_json::to_string_pretty(&results)?) }
         }
     };
-    Ok(shell(&title, &body, &data(&figure(recorder, result.ended)), SCRIPT).into_string())
+    Ok(shell(&title, &body, &data(&figure(&charts(recorder, result.ended), result.ended)), SCRIPT)
+        .into_string())
 }
 
 /// The page around a body: its data, the charting library, and the script that draws the one with the other.

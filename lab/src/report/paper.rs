@@ -4,8 +4,9 @@
 use maud::{Markup, PreEscaped, html};
 use serde_json::{Value, json};
 
-use super::charts::{COLORS, text};
+use super::chart::COLORS;
 use super::page::{data, shell};
+use super::plotly::text;
 use crate::claims::{Cell, Outcome, Paper};
 
 /// A paper that was reproduced.

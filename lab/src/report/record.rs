@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use anabranch_proto::policy::Why;
-use anabranch_proto::{Blocked, Time};
-use anabranch_sim::trace::{Detail, Names, Observer, Record, Side};
+use anabranch_proto::{Blocked, PathState, Time};
+use anabranch_sim::trace::{Detail, FrameKind, Names, Observer, RadioFrame, Record, Side};
 
 use super::points::Points;
 
@@ -20,6 +20,52 @@ const BINS: usize = 400;
 pub struct Recorder {
     pub(super) flows: Vec<FlowRecord>,
     pub(super) links: Vec<LinkRecord>,
+    pub(super) channels: Vec<ChannelRecord>,
+}
+
+/// The frames of a channel of IEEE 802.11.
+#[derive(Debug)]
+pub(super) struct ChannelRecord {
+    pub(super) name: String,
+    /// The nodes of its radios.
+    pub(super) stations: Vec<String>,
+    /// By kind and station: when a frame begins, and for how many nanoseconds it is on the air.
+    pub(super) frames: BTreeMap<(&'static str, usize), Points>,
+}
+
+impl ChannelRecord {
+    pub(super) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+}
+
+/// What data waits for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum WaitCause {
+    /// All that the application has given is sent, or can be sent.
+    Application,
+    /// A full congestion window.
+    Window,
+    /// The peer's window.
+    PeerWindow,
+    /// Room in the send buffer.
+    SendBuffer,
+    /// Retransmissions go first, the event allowed no more, or a route waits for a path.
+    Turn,
+    /// No path is active.
+    PathDown,
+}
+
+impl WaitCause {
+    /// Those that the chart shows, with their names and colors. No policy paces, so nothing waits for pacing.
+    pub(super) const SHOWN: [(WaitCause, &'static str, &'static str); 6] = [
+        (WaitCause::PeerWindow, "peer's window", "#d55e00"),
+        (WaitCause::Window, "cwnd", "#0072b2"),
+        (WaitCause::SendBuffer, "send buffer", "#e69f00"),
+        (WaitCause::Turn, "its turn, or a route's choice", "#cc79a7"),
+        (WaitCause::PathDown, "a path: none is active", "#aa4499"),
+        (WaitCause::Application, "the application", "#a0a0a0"),
+    ];
 }
 
 /// What one flow's sender did.
@@ -33,7 +79,12 @@ pub(super) struct FlowRecord {
     pub(super) peer_window: Points,
     pub(super) paths: BTreeMap<String, PathRecord>,
     /// When the cause changed for which data waits.
-    pub(super) blocked: Vec<(u64, Option<Blocked>)>,
+    pub(super) waits: Vec<(u64, WaitCause)>,
+    blocked: Option<Blocked>,
+    /// Of each path that has told its state: whether it is active.
+    active: BTreeMap<String, bool>,
+    /// Waits that lasted less, in nanoseconds, are merged into the one before.
+    shortest: u64,
 }
 
 /// What it did on one path.
@@ -110,7 +161,10 @@ impl FlowRecord {
             dropped: Points::new(CHUNKS),
             peer_window: Points::new(LINE),
             paths: BTreeMap::new(),
-            blocked: Vec::new(),
+            waits: Vec::new(),
+            blocked: None,
+            active: BTreeMap::new(),
+            shortest: 1_000_000,
         }
     }
 
@@ -159,27 +213,44 @@ impl FlowRecord {
                 let number = self.number(*cumulative);
                 self.acked.push(at, number);
             }
-            Detail::Blocked(by) => self.blocked(at, *by),
-            Detail::Acked { .. }
-            | Detail::Marked { .. }
-            | Detail::Timeout
-            | Detail::Received { .. }
-            | Detail::State(_) => {}
+            Detail::Blocked(by) => {
+                self.blocked = *by;
+                self.waits(at);
+            }
+            Detail::State(state) => {
+                let name = path.unwrap_or("").to_owned();
+                self.active.insert(name, *state == PathState::Active);
+                self.waits(at);
+            }
+            Detail::Acked { .. } | Detail::Marked { .. } | Detail::Timeout | Detail::Received { .. } => {}
         }
     }
 
-    /// Once there are `CHUNKS` changes, states that lasted less than a growing bound are merged into the one before.
-    fn blocked(&mut self, at: u64, by: Option<Blocked>) {
-        if self.blocked.last().is_some_and(|(_, last)| *last == by) {
+    fn cause(&self) -> WaitCause {
+        let down = !self.active.is_empty() && self.active.values().all(|active| !active);
+        match self.blocked {
+            None => WaitCause::Application,
+            Some(_) if down => WaitCause::PathDown,
+            Some(Blocked::PeerWindow) => WaitCause::PeerWindow,
+            Some(Blocked::SendBuffer) => WaitCause::SendBuffer,
+            Some(Blocked::Window) => WaitCause::Window,
+            Some(Blocked::Turn) => WaitCause::Turn,
+        }
+    }
+
+    /// Once there are `CHUNKS` changes, causes that lasted less than a growing bound are merged into the one before.
+    fn waits(&mut self, at: u64) {
+        let cause = self.cause();
+        if self.waits.last().is_some_and(|(_, last)| *last == cause) {
             return;
         }
-        self.blocked.push((at, by));
-        let mut shortest = 1_000_000;
-        while self.blocked.len() >= CHUNKS {
-            shortest *= 2;
-            let ends: Vec<u64> = self.blocked.iter().skip(1).map(|(at, _)| *at).chain([at]).collect();
+        self.waits.push((at, cause));
+        while self.waits.len() >= CHUNKS {
+            self.shortest *= 2;
+            let ends: Vec<u64> = self.waits.iter().skip(1).map(|(at, _)| *at).chain([at]).collect();
             let mut end = ends.iter();
-            self.blocked.retain(|(at, _)| end.next().is_some_and(|end| end - at >= shortest));
+            let shortest = self.shortest;
+            self.waits.retain(|(at, _)| end.next().is_some_and(|end| end - at >= shortest));
         }
     }
 }
@@ -192,6 +263,12 @@ impl Observer for Recorder {
             queue: Points::new(LINE),
         };
         self.links = names.links.iter().map(link).collect();
+        let channel = |(name, stations): &(String, Vec<String>)| ChannelRecord {
+            name: name.clone(),
+            stations: stations.clone(),
+            frames: BTreeMap::new(),
+        };
+        self.channels = names.channels.iter().map(channel).collect();
     }
 
     fn record(&mut self, at: Time, record: &Record<'_>) {
@@ -203,6 +280,11 @@ impl Observer for Recorder {
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
                 self.links[*link].queue.push(at, f64::from(queue.packets));
             }
+            Record::Air { channel, frame, .. } => {
+                let key = (kind(frame), frame.from as usize);
+                let frames = &mut self.channels[*channel].frames;
+                frames.entry(key).or_insert_with(|| Points::new(LINE)).push(at, frame.airtime as f64);
+            }
             Record::Dropped { flow, packet, .. } => {
                 let flow = &mut self.flows[*flow];
                 for tsn in packet.tsns() {
@@ -212,6 +294,17 @@ impl Observer for Recorder {
             }
             _ => {}
         }
+    }
+}
+
+/// What a frame is, as the charts call it.
+fn kind(frame: &RadioFrame) -> &'static str {
+    match (frame.kind, frame.retry) {
+        (FrameKind::Rts, _) => "RTS",
+        (FrameKind::Cts, _) => "CTS",
+        (FrameKind::Data, false) => "data",
+        (FrameKind::Data, true) => "data, sent again",
+        (FrameKind::Ack, _) => "ACK",
     }
 }
 

@@ -4,8 +4,9 @@
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use super::charts::{COLORS, text};
+use super::chart::COLORS;
 use super::page::{data, shell};
+use super::plotly::text;
 use crate::sweep::{CellSummary, Executed, Sweep, summaries, written};
 
 const SCRIPT: &str = include_str!("figures.js");

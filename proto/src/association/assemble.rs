@@ -211,12 +211,13 @@ impl Association {
     /// A SACK that is due, data, or both in one packet.
     //= rfc9260#section-6.1
     fn next_load(&mut self, now: Time) -> Option<Built> {
-        let owed = self.receiver.schedule.now || self.receiver.schedule.deadline != Time::NEVER;
         let due = self.receiver.schedule.now && self.state.receives_data();
-        let sack_size = if owed { self.sack_size() as u32 } else { 0 };
-        if !self.state.sends_data() {
+        // An end that only receives has nothing else to look for.
+        if !self.state.sends_data() || (self.extended.is_none() && self.sender.is_empty()) {
             return due.then(|| self.sack_alone());
         }
+        let owed = self.receiver.schedule.now || self.receiver.schedule.deadline != Time::NEVER;
+        let sack_size = if owed { self.sack_size() as u32 } else { 0 };
         // A SACK that is due must not wait for data that it does not fit in with.
         let reserve = if due { sack_size } else { 0 };
         let limit = self.paths.smallest_pmdcs().saturating_sub(reserve);

@@ -24,17 +24,15 @@ impl Association {
             self.look_for_stamp(packet);
         }
         let alone = packet.chunks.len() == 1;
-        for chunk in packet.chunks.drain(skip..) {
-            match chunk {
-                Chunk::Data(data) => self.data(data, path, &mut arrival, now),
-                Chunk::Sack(sack) => self.sack(&sack, now),
-                other => {
-                    if !alone && self.must_be_alone(&other, now) {
-                        break;
-                    }
-                    if !self.control_chunk(other, PacketOrigin { path, local, source }, &mut arrival, now) {
-                        break;
-                    }
+        let origin = PacketOrigin { path, local, source };
+        // A packet of one chunk is the usual one.
+        if alone && skip == 0 {
+            let only = packet.chunks.pop();
+            only.map(|chunk| self.chunk(chunk, origin, alone, &mut arrival, now));
+        } else {
+            for chunk in packet.chunks.drain(skip..) {
+                if !self.chunk(chunk, origin, alone, &mut arrival, now) {
+                    break;
                 }
             }
         }
@@ -48,6 +46,25 @@ impl Association {
             self.announce_readable();
             self.announce_writable();
         }
+    }
+
+    /// Takes a chunk; whether the chunks behind it count.
+    #[inline(always)]
+    fn chunk(
+        &mut self,
+        chunk: Chunk,
+        came: PacketOrigin,
+        alone: bool,
+        arrival: &mut Arrival,
+        now: Time,
+    ) -> bool {
+        match chunk {
+            Chunk::Data(data) => self.data(data, came.path, arrival, now),
+            Chunk::Sack(sack) => self.sack(&sack, now),
+            other if !alone && self.must_be_alone(&other, now) => return false,
+            other => return self.control_chunk(other, came, arrival, now),
+        }
+        true
     }
 
     /// INIT ACK and SHUTDOWN COMPLETE come alone. An INIT ACK in company ends the set-up, or the DATA behind it would pass for
@@ -185,7 +202,7 @@ impl Association {
     //= rfc9260#section-6.5
     pub(crate) fn invalid_stream(&mut self, stream: u16, tsn: Tsn, path: PathId, arrival: &mut Arrival) {
         self.report(path, Cause::InvalidStream(stream));
-        self.receiver.acknowledge_only(tsn, &self.config.rules, arrival);
+        self.receiver.acknowledge_only(tsn, arrival);
     }
 
     /// A SACK that also says what the peer will not take back.

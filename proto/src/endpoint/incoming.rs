@@ -5,9 +5,9 @@ use smallvec::smallvec;
 use super::Endpoint;
 use crate::Time;
 use crate::association::Association;
+use crate::mechanisms::OutOfTheBlue;
 use crate::output::Purpose;
 use crate::path::PathId;
-use crate::rules::OutOfTheBlue;
 use crate::wire::chunk::{Abort, ShutdownComplete};
 use crate::wire::{Address, Cause, Chunk, Ecn, Packet, Ports, Quoted};
 
@@ -204,9 +204,9 @@ impl Endpoint {
         self.rebuff(packet, packet.tag, chunk);
     }
 
-    /// Answers who is not expected, or does not.
+    /// Replies to an unexpected packet if `out_of_the_blue` says so.
     pub(super) fn rebuff(&mut self, packet: &Packet, tag: u32, chunk: Chunk) {
-        if self.config.rules.out_of_the_blue == OutOfTheBlue::Abort {
+        if self.config.mechanisms.out_of_the_blue == OutOfTheBlue::Abort {
             self.answer(packet, tag, chunk, Purpose::Abort);
         }
     }

@@ -12,9 +12,9 @@ mod tracker;
 use smallvec::SmallVec;
 
 use crate::config::Config;
-use crate::mechanisms::{self, Dac};
+use crate::mechanisms::{self, Dac, FirstData};
 use crate::path::PathId;
-use crate::rules::{FirstData, GapFilled, WindowUpdates};
+use crate::rules::{GapFilled, WindowUpdates};
 use crate::wire::chunk::{Data, IData, NR_SACK_HEADER, SACK_HEADER, Sack, SkippedMessage};
 use crate::{Delivery, Ssn, Tsn};
 use interleaved::Interleaved;
@@ -61,6 +61,7 @@ pub(crate) struct Receiver {
     keeps: bool,
     /// Whether SACKs are delayed in spite of gaps, and count packets.
     dac: Dac,
+    first_data: FirstData,
     /// The path that the last DATA came by: where the SACK goes.
     pub(crate) from: PathId,
 }
@@ -96,6 +97,7 @@ impl Receiver {
             schedule: Schedule::idle(),
             keeps: false,
             dac: mechanisms::dac(&config.mechanisms),
+            first_data: config.mechanisms.first_data,
             from: PathId(0),
         }
     }
@@ -164,7 +166,7 @@ impl Receiver {
         let chunk = Held::one(size);
         self.answered += chunk.bytes;
         let fills = self.has_gap() && rules.gap_filled == GapFilled::AtOnce && self.dac == Dac::Off;
-        arrival.at_once |= immediate || fills || self.opens(tsn, rules);
+        arrival.at_once |= immediate || fills || self.opens(tsn);
         if self.tracker.has(tsn) {
             if self.duplicates.len() < DUPLICATES {
                 self.duplicates.push(tsn);
@@ -273,15 +275,15 @@ impl Receiver {
 
     /// Whether this is the very first chunk, and to be acknowledged at once for it.
     //= rfc9260#section-5.1
-    fn opens(&self, tsn: Tsn, rules: &crate::Rules) -> bool {
+    fn opens(&self, tsn: Tsn) -> bool {
         let first = tsn == self.first && self.cumulative() == self.first.prev();
-        first && rules.first_data == FirstData::AtOnce
+        first && self.first_data == FirstData::AtOnce
     }
 
     /// Records a chunk whose data is thrown away.
-    pub(crate) fn acknowledge_only(&mut self, tsn: Tsn, rules: &crate::Rules, arrival: &mut Arrival) {
+    pub(crate) fn acknowledge_only(&mut self, tsn: Tsn, arrival: &mut Arrival) {
         arrival.chunks += 1;
-        arrival.at_once |= self.opens(tsn, rules);
+        arrival.at_once |= self.opens(tsn);
         if !self.tracker.has(tsn) && tsn.distance_from(self.cumulative()) <= self.reach {
             self.tracker.record(tsn);
         }

@@ -37,6 +37,11 @@ impl BlockedClock {
         self.found
     }
 
+    /// Whether nothing waits.
+    pub(super) fn is_idle(&self) -> bool {
+        (self.cause, self.by) == (None, None)
+    }
+
     fn set(&mut self, cause: Option<Blocked>, by: Option<PathId>, around: &mut SendContext<'_>) {
         if (cause, by) == (self.cause, self.by) {
             return;

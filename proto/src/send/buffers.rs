@@ -67,9 +67,21 @@ impl Buffers {
         self.undecided = self.penalises;
     }
 
+    /// There is nothing left that could be penalised for.
+    pub(super) fn decided(&mut self) {
+        self.undecided = false;
+    }
+
     /// Takes from each path's room what is beyond its share of a buffer that is divided. A path that has nothing of it
     /// may send a packet, however small the share.
+    #[inline]
     pub(super) fn share(&self, a_rwnd: u64, paths: &mut Paths) {
+        if self.split.contains(&true) {
+            self.divide(a_rwnd, paths);
+        }
+    }
+
+    fn divide(&self, a_rwnd: u64, paths: &mut Paths) {
         let outstanding = self.counts == BufferSplitCounts::Outstanding;
         let receive = if outstanding { a_rwnd } else { self.peer };
         for (_, limit) in self.split.into_iter().zip([self.own, receive]).filter(|(split, _)| *split) {

@@ -201,6 +201,10 @@ impl Sender {
 
     /// Nothing more leaves now: rights that last for one answer end, and what blocks is recorded.
     pub(crate) fn settle(&mut self, around: &mut SendContext<'_>) {
+        if self.is_empty() && !self.refused && self.blocked.is_idle() && self.probe_timer == Time::NEVER {
+            self.buffers.decided();
+            return self.rights.settle(false, true);
+        }
         self.penalise_late(around);
         let marked = self.outstanding.lowest_marked().is_some();
         self.rights.settle(marked, self.outstanding.is_empty());

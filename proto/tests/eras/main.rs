@@ -16,10 +16,11 @@ use anabranch_proto::Purpose;
 use anabranch_proto::policy::Why;
 use support::bench::{Bench, FULL, era, ms};
 
-/// RFC 9260's parameters with one rule changed.
+/// RFC 9260's parameters with one rule or mechanism changed.
 fn ruled(key: &str, choice: &str) -> Config {
     let mut config = era("rfc9260");
-    config.rules.choose(key, choice).expect("a rule and its choice");
+    let set = config.rules.choose(key, choice).or_else(|_| config.mechanisms.choose(key, choice));
+    set.expect("a rule or mechanism, and its choice");
     config
 }
 

@@ -12,7 +12,7 @@ type Told = (u64, u32, Vec<(u16, u16)>, Vec<u32>);
 /// As it is behind the very first DATA chunk, whose own SACK never waits (`eras/receiving.rs`).
 fn later() -> Config {
     let mut config = era("rfc9260");
-    config.rules.choose("first_data", "delayed").expect("a rule and its choice");
+    config.mechanisms.choose("first_data", "delayed").expect("a rule and its choice");
     config
 }
 

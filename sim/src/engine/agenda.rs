@@ -1,4 +1,4 @@
-//! What happens next: one entry an entity, keyed (time, insertion number).
+//! What happens next: one entry an entity, keyed (time, turn).
 //!
 //! Most of what is scheduled happens soon: a packet on a fast link is there before anything else. So the next
 //! few entries stand in order in a short row, where the earliest is taken from the end and a new one finds its
@@ -15,37 +15,59 @@ use anabranch_proto::Time;
 /// A link direction, an agent or the list of changes, by its number.
 pub(crate) type Entity = u32;
 
+/// Who is first of those whose events are at the same time: the smaller turn.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub(crate) struct Turn(u64, u64);
+
+impl Turn {
+    /// Before all packets, in the order of these numbers.
+    pub(crate) const fn fixed(number: u64) -> Self {
+        Turn(0, number)
+    }
+
+    /// Behind all packets, in the order of these numbers.
+    pub(crate) const fn last(number: u64) -> Self {
+        Turn(u64::MAX, number)
+    }
+
+    /// A packet's that entered its link at this time: of several the one that entered first, of those that entered at the same
+    /// time the one that was sent first.
+    pub(crate) fn packet(entered: Time, number: u64) -> Self {
+        Turn(entered.as_nanos() + 1, number)
+    }
+}
+
 /// The next event of every entity.
 #[derive(Debug)]
 pub(crate) struct Agenda {
     /// By entity: the time of its entry, or `NEVER`. Not beside the number: what was just written in two parts is
     /// slow to read as one.
     times: Vec<Time>,
-    /// By entity: the insertion number of its entry.
-    numbers: Vec<u64>,
+    /// By entity: the turn of its entry.
+    turns: Vec<Turn>,
     /// The entries before the horizon, latest first.
     near: Vec<Entry>,
     /// The others.
     far: BinaryHeap<Reverse<Entry>>,
-    horizon: u128,
+    horizon: (u128, u64),
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Entry {
     time: Time,
-    number: u64,
+    turn: Turn,
     entity: Entity,
 }
 
 impl Entry {
-    /// In one number: the time in the upper half, the insertion number in the lower.
-    fn key(&self) -> u128 {
-        u128::from(self.time.as_nanos()) << 64 | u128::from(self.number)
+    /// The greater part of the key in one number, and what decides where it is equal.
+    fn key(&self) -> (u128, u64) {
+        (u128::from(self.time.as_nanos()) << 64 | u128::from(self.turn.0), self.turn.1)
     }
 }
 
 /// Beyond every key.
-const ENDLESS: u128 = u128::MAX;
+const ENDLESS: (u128, u64) = (u128::MAX, u64::MAX);
 /// Entries in the row at most.
 const ROW: usize = 32;
 
@@ -54,7 +76,7 @@ impl Agenda {
     pub(crate) fn new(entities: usize) -> Self {
         Agenda {
             times: vec![Time::NEVER; entities],
-            numbers: vec![0; entities],
+            turns: vec![Turn::default(); entities],
             near: Vec::with_capacity(ROW + 1),
             far: BinaryHeap::new(),
             horizon: ENDLESS,
@@ -64,13 +86,13 @@ impl Agenda {
     /// Takes the earliest event out, if it is not after `until`: its time and whose it is.
     pub(crate) fn pop(&mut self, until: Time) -> Option<(Time, Entity)> {
         loop {
-            let Some(Entry { time, number, entity }) = self.near.pop() else {
+            let Some(Entry { time, turn, entity }) = self.near.pop() else {
                 self.look_further()?;
                 continue;
             };
-            if self.numbers[entity as usize] == number && self.times[entity as usize] == time {
+            if self.turns[entity as usize] == turn && self.times[entity as usize] == time {
                 if time > until {
-                    self.near.push(Entry { time, number, entity });
+                    self.near.push(Entry { time, turn, entity });
                     return None;
                 }
                 self.times[entity as usize] = Time::NEVER;
@@ -82,23 +104,23 @@ impl Agenda {
     /// When the earliest event is, which stays.
     pub(crate) fn peek(&mut self) -> Option<Time> {
         loop {
-            let Some(Entry { time, number, entity }) = self.near.last().copied() else {
+            let Some(Entry { time, turn, entity }) = self.near.last().copied() else {
                 self.look_further()?;
                 continue;
             };
-            if self.numbers[entity as usize] == number && self.times[entity as usize] == time {
+            if self.turns[entity as usize] == turn && self.times[entity as usize] == time {
                 return Some(time);
             }
             self.near.pop();
         }
     }
 
-    /// The next event of `entity` is at `time`; among equal times the smaller `number` is first.
-    pub(crate) fn set(&mut self, entity: Entity, time: Time, number: u64) {
-        let entry = Entry { time, number, entity };
+    /// The next event of `entity` is at `time`; among equal times the smaller `turn` is first.
+    pub(crate) fn set(&mut self, entity: Entity, time: Time, turn: Turn) {
+        let entry = Entry { time, turn, entity };
         let key = entry.key();
         self.times[entity as usize] = time;
-        self.numbers[entity as usize] = number;
+        self.turns[entity as usize] = turn;
         if key >= self.horizon {
             self.far.push(Reverse(entry));
             return;
@@ -115,6 +137,11 @@ impl Agenda {
         if self.near.len() > ROW {
             self.shorten();
         }
+    }
+
+    /// The turn of the entry that `entity` had last.
+    pub(crate) fn turn(&self, entity: Entity) -> Turn {
+        self.turns[entity as usize]
     }
 
     /// When the event of `entity` is; `NEVER` if it has none.
@@ -161,19 +188,19 @@ mod tests {
     }
 
     #[test]
-    fn earliest_first_then_by_insertion_number() {
+    fn earliest_first_then_by_turn() {
         let mut agenda = Agenda::new(4);
         assert_eq!(agenda.pop(Time::NEVER), None);
-        agenda.set(2, at(5), 1);
-        agenda.set(0, at(5), 2);
-        agenda.set(1, at(9), 0);
-        agenda.set(3, at(1), 3);
+        agenda.set(2, at(5), Turn::fixed(1));
+        agenda.set(0, at(5), Turn::fixed(2));
+        agenda.set(1, at(9), Turn::fixed(0));
+        agenda.set(3, at(1), Turn::fixed(3));
         agenda.clear(3);
-        agenda.set(1, at(2), 0);
-        agenda.set(1, at(9), 0);
+        agenda.set(1, at(2), Turn::fixed(0));
+        agenda.set(1, at(9), Turn::fixed(0));
         assert_eq!(agenda.pop(at(4)), None);
         assert_eq!(agenda.pop(at(5)), Some((at(5), 2)));
-        agenda.set(0, at(10), 3);
+        agenda.set(0, at(10), Turn::fixed(3));
         assert_eq!(
             [agenda.pop(Time::NEVER), agenda.pop(Time::NEVER), agenda.pop(Time::NEVER)],
             [Some((at(9), 1)), Some((at(10), 0)), None]
@@ -196,7 +223,7 @@ mod tests {
                     }
                     1..=4 => {
                         keys[entity] = Some((at(n + (draw >> 30 & 255)), n));
-                        agenda.set(entity as Entity, at(n + (draw >> 30 & 255)), n);
+                        agenda.set(entity as Entity, at(n + (draw >> 30 & 255)), Turn::fixed(n));
                     }
                     _ => {
                         let earliest = (0..entities).filter_map(|e| Some((keys[e]?, e))).min();

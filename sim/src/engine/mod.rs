@@ -1,12 +1,13 @@
 //! The engine: what is due next happens, until nothing is left or the run ends.
 //!
 //! Entities are numbered: link directions, then agents, then the list of changes, then channels. Each has one entry in
-//! the agenda; the entry of a channel is the next event on it. On links a packet costs one event a hop, its arrival.
-//! Ties are broken by insertion order: a packet takes its insertion number when it enters a link, an agent when its
-//! wait is set. Changes come before everything else. Departures need no event: before an arrival is handled, every
-//! packet whose departure is due has left its queue.
+//! the agenda; the entry of a channel is the next event on it. On links a packet costs one event a hop, its arrival; where
+//! everything that comes to the next link comes by this one, it runs ahead to that link without an event, as long as nobody looks
+//! (`ahead.rs`). Ties are broken by turns: changes come first, then agents that wait, then the packet that entered its link first.
+//! Departures need no event: before an arrival is handled, every packet whose departure is due has left its queue.
 
 pub(crate) mod agenda;
+mod ahead;
 mod counts;
 mod means;
 mod outages;
@@ -19,14 +20,15 @@ use std::ops::{ControlFlow, Range};
 
 use anabranch_proto::{PathId, Reason, Time};
 
-use crate::medium::wire::{Alteration, Direction, DropCause};
+use crate::medium::wire::{Alteration, Direction, DropCause, Taken};
 use crate::medium::wireless::{Channel, Fate};
 use crate::network::RADIO;
 use crate::network::radios::RadioHop;
 use crate::observe::observed::Observed;
 use crate::observe::trace::{Observer, Side};
 use crate::transport::{Agent, Frame, Output, Stage};
-use agenda::{Agenda, Entity};
+use agenda::{Agenda, Entity, Turn};
+use ahead::Ahead;
 pub(crate) use counts::Counts;
 use means::Means;
 pub(crate) use means::Sum;
@@ -39,19 +41,18 @@ pub(crate) const ARRIVED: u32 = 1 << 31;
 pub(crate) const NO_ROUTE: u32 = u32::MAX;
 /// Events between two looks at who watches the run.
 const GLANCE: u64 = 1 << 16;
-/// Insertion numbers: at equal times a pause comes first, then changes, then agents that wait, by their numbers.
-const PAUSE: u64 = 0;
-const CHANGE: u64 = 1;
+/// At equal times a pause comes first, then changes, then agents that wait, by their numbers, then channels.
+const PAUSE: Turn = Turn::fixed(0);
+const CHANGE: Turn = Turn::fixed(1);
 const FIRST_AGENT: u64 = 2;
-/// Of agents that let arrivals go first: no packet has so high a number.
-const BEHIND: u64 = 1 << 63;
 
 /// A run under way.
 pub(crate) struct Engine<'a, A> {
     now: Time,
     agenda: Agenda,
-    /// The insertion number last taken.
-    inserted: u64,
+    /// The turn of what happens now.
+    turn: Turn,
+    ahead: Ahead,
     events: u64,
     links: Vec<Direction>,
     channels: Vec<Channel<Frame>>,
@@ -147,7 +148,8 @@ impl<'a, A: Agent> Engine<'a, A> {
         let mut engine = Engine {
             now: Time::ZERO,
             agenda: Agenda::new(links.len() + agents.len() + 2 + channels.len()),
-            inserted: FIRST_AGENT + (agents.len() + channels.len()) as u64,
+            turn: Turn::default(),
+            ahead: Ahead::new(&routes, links.len()),
             events: 0,
             timers: vec![Time::NEVER; agents.len()],
             links,
@@ -185,9 +187,12 @@ impl<'a, A: Agent> Engine<'a, A> {
         mut watch: impl FnMut(&Self) -> ControlFlow<()>,
     ) -> Result<Halt, Interrupted> {
         let endless = self.unfinished == 0;
+        self.ahead.stop = stop;
+        self.look_ahead();
         while let Some((time, entity)) = self.next(stop) {
             assert!(time >= self.now, "time went back from {:?} to {time:?}", self.now);
             self.now = time;
+            self.turn = self.agenda.turn(entity);
             if entity == self.pause_entity() {
                 self.pauses.next();
                 self.await_pause();
@@ -196,6 +201,8 @@ impl<'a, A: Agent> Engine<'a, A> {
             self.happen(entity as usize);
             self.events += 1;
             if self.unfinished == 0 && !endless {
+                let end = (self.now, self.turn);
+                self.links.iter_mut().for_each(|link| link.rewind(end));
                 break;
             }
             if self.events.is_multiple_of(GLANCE) && watch(self).is_break() {
@@ -246,9 +253,9 @@ impl<'a, A: Agent> Engine<'a, A> {
     /// By place in the table of routes: frames offered there so far.
     pub(crate) fn offered(&self) -> Vec<u64> {
         let mut under_way = vec![0; self.routes.len()];
-        let frames = self.links.iter().flat_map(Direction::frames);
-        let frames = frames.chain(self.channels.iter().flat_map(Channel::packets));
-        frames.for_each(|frame| under_way[frame.hop as usize] += 1);
+        let on_links = self.links.iter().flat_map(|link| link.hops(self.now));
+        let on_air = self.channels.iter().flat_map(Channel::packets).map(|frame| frame.hop);
+        on_links.chain(on_air).for_each(|hop| under_way[hop as usize] += 1);
         self.counts.offered(&self.routes, &under_way)
     }
 
@@ -302,8 +309,8 @@ impl<'a, A: Agent> Engine<'a, A> {
         let direction = &mut self.links[link];
         let frame = direction.deliver(self.now);
         let dropped = direction.has_dropped();
-        if let Some((time, insertion)) = direction.head() {
-            self.agenda.set(link as Entity, time, insertion);
+        if let Some((time, turn)) = direction.head() {
+            self.agenda.set(link as Entity, time, turn);
         }
         if dropped {
             self.drop_all(link);
@@ -466,7 +473,10 @@ impl<'a, A: Agent> Engine<'a, A> {
         let entity = (self.links.len() + self.agents.len() + 2 + channel) as Entity;
         match self.channels[channel].next() {
             Time::NEVER => self.agenda.clear(entity),
-            next => self.agenda.set(entity, next, FIRST_AGENT + (self.agents.len() + channel) as u64),
+            next => {
+                let turn = Turn::fixed(FIRST_AGENT + (self.agents.len() + channel) as u64);
+                self.agenda.set(entity, next, turn);
+            }
         }
     }
 
@@ -475,19 +485,18 @@ impl<'a, A: Agent> Engine<'a, A> {
         if self.observed.is_some() {
             self.show_departures(link, self.now);
         }
-        self.inserted += 1;
-        let direction = &mut self.links[link];
-        match direction.offer(self.now, frame, self.inserted) {
-            Ok(()) => {
-                if direction.len() == 1 {
+        match self.links[link].offer(self.now, frame, self.turn) {
+            Taken::Sent(carried) => self.carry(link, carried),
+            Taken::Waits => {
+                if self.links[link].len() == 1 {
                     self.await_head(link);
                 }
                 if self.observed.is_some() {
                     self.show_queued(link);
                 }
             }
-            Err((cause, frame)) => {
-                let number = direction.counters().offered;
+            Taken::Dropped(cause, frame) => {
+                let number = self.links[link].counters().offered;
                 self.show_drop(link, number, cause, &frame);
                 self.drop(frame);
             }
@@ -539,11 +548,12 @@ impl<'a, A: Agent> Engine<'a, A> {
             self.await_head(link);
         }
         self.await_change();
+        self.look_ahead();
     }
 
     fn await_head(&mut self, link: usize) {
         match self.links[link].head() {
-            Some((time, insertion)) => self.agenda.set(link as Entity, time, insertion),
+            Some((time, turn)) => self.agenda.set(link as Entity, time, turn),
             None => self.agenda.clear(link as Entity),
         }
     }
@@ -552,8 +562,12 @@ impl<'a, A: Agent> Engine<'a, A> {
     /// so it makes no difference who else was polled before. An agent that lets arrivals go first has its turn behind them.
     fn await_agent(&mut self, agent: usize, until: Time) {
         self.timers[agent] = until;
-        let first = if self.agents[agent].lets_arrivals_go_first() { BEHIND } else { FIRST_AGENT };
-        self.agenda.set((self.links.len() + agent) as Entity, until, first + agent as u64);
+        let number = FIRST_AGENT + agent as u64;
+        let turn = match self.agents[agent].lets_arrivals_go_first() {
+            true => Turn::last(number),
+            false => Turn::fixed(number),
+        };
+        self.agenda.set((self.links.len() + agent) as Entity, until, turn);
     }
 
     fn await_change(&mut self) {

@@ -1,6 +1,7 @@
 //! What a run shows while it runs, and the files that are made of it: series and captures.
 
 pub mod capture;
+pub mod columns;
 mod held;
 pub(crate) mod observed;
 pub(crate) mod series;

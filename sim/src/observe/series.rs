@@ -1,13 +1,7 @@
-//! Series as CSV files, streamed while the run goes on.
+//! Series as CSV files, streamed while the run goes on; `columns.rs` says which files there are (docs/results.md).
 //!
-//! Of each flow's sender: `FLOW.windows.csv`, `.rto.csv`, `.peer_window.csv`, `.sent.csv`, `.marked.csv`,
-//! `.acked.csv`, `.blocked.csv` (the cause, and the path that keeps a buffer full). Of an SCTP flow's receiver: `.held.csv`,
-//! bytes of chunks beyond the Cumulative TSN by the path that they came by, and `.reordering.csv`, how many TSNs a chunk
-//! arrived behind the highest, if it did. Of each receiving application `.throughput.csv`: user data read in each tenth of a
-//! second, in bit/s, by the end of that interval. SCTP counts in TSNs. TCP counts in bytes: `sequence` is the first byte of a segment,
-//! from 0, `acknowledged` a number of bytes; its windows are also given in segments. Of each link direction `LINK.A-B.queue.csv` and `.drops.csv`. A file exists
-//! only if there is a row for it. Times are virtual seconds from the beginning of the run with nine decimals,
-//! sizes are bytes. Characters of names that a file name had better not have become `_`.
+//! A file exists only if there is a row for it. Times are virtual seconds from the beginning of the run with nine
+//! decimals, sizes are bytes. SCTP counts in TSNs, TCP in bytes. Characters that do not belong into file names become `_`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
@@ -18,6 +12,10 @@ use std::path::{Path, PathBuf};
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Blocked, Duration, Time};
 
+use super::columns::{
+    ACKED, BLOCKED, DROPS, HELD, MARKED, PEER_WINDOW, QUEUE, REORDERING, RTO, SENT, Series, TCP_ACKED,
+    TCP_MARKED, TCP_SENT, TCP_WINDOWS, THROUGHPUT, WINDOWS,
+};
 use super::held::{Change, HeldData};
 use crate::observe::trace::{Detail, DropCause, Names, Observer, Record, Side};
 
@@ -161,7 +159,8 @@ impl CsvSeries {
                 let name = self.flows.iter().chain(&self.links).nth(owner).map_or("unknown", String::as_str);
                 let mut file =
                     BufWriter::new(File::create(self.directory.join(format!("{name}.{}.csv", series.name)))?);
-                writeln!(file, "{}", series.columns)?;
+                let columns: Vec<&str> = series.columns.iter().map(|(column, _)| *column).collect();
+                writeln!(file, "{}", columns.join(","))?;
                 Ok(place.insert(file))
             }
         }
@@ -179,30 +178,6 @@ struct Reading {
 
 /// Nanoseconds of an interval of the throughput.
 const INTERVAL: u64 = 100_000_000;
-
-/// A kind of file.
-struct Series {
-    name: &'static str,
-    columns: &'static str,
-}
-
-const WINDOWS: Series = Series { name: "windows", columns: "time,path,cwnd,ssthresh,flight,marked" };
-const RTO: Series = Series { name: "rto", columns: "time,path,rto,srtt" };
-const PEER_WINDOW: Series = Series { name: "peer_window", columns: "time,bytes" };
-const SENT: Series = Series { name: "sent", columns: "time,path,tsn,size,why" };
-const MARKED: Series = Series { name: "marked", columns: "time,path,tsn,why" };
-const ACKED: Series = Series { name: "acked", columns: "time,cumulative_tsn" };
-const BLOCKED: Series = Series { name: "blocked", columns: "time,by,path" };
-const HELD: Series = Series { name: "held", columns: "time,path,bytes" };
-const REORDERING: Series = Series { name: "reordering", columns: "time,path,tsn,depth" };
-const THROUGHPUT: Series = Series { name: "throughput", columns: "time,throughput" };
-const TCP_WINDOWS: Series =
-    Series { name: "windows", columns: "time,path,cwnd,ssthresh,flight,marked,cwnd_segments" };
-const TCP_SENT: Series = Series { name: "sent", columns: "time,path,sequence,size,why" };
-const TCP_MARKED: Series = Series { name: "marked", columns: "time,path,sequence,why" };
-const TCP_ACKED: Series = Series { name: "acked", columns: "time,acknowledged" };
-const QUEUE: Series = Series { name: "queue", columns: "time,packets,bytes" };
-const DROPS: Series = Series { name: "drops", columns: "time,packet,flow,cause,tsns" };
 
 impl Observer for CsvSeries {
     fn begin(&mut self, names: &Names) {

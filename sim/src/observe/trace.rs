@@ -208,6 +208,8 @@ pub struct RadioFrame {
     pub size: u32,
     /// Bit/s.
     pub rate: u64,
+    /// How long it is on the air with its preamble, nanoseconds.
+    pub airtime: u64,
     /// How long its exchange goes on after it, nanoseconds.
     pub duration: u64,
     /// The number of its packet among those of its sender.

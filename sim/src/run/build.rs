@@ -1,5 +1,7 @@
 //! From a scenario to what the engine drives.
 
+use std::collections::BTreeMap;
+
 use anabranch_proto::{Duration, Policies, Time};
 
 use crate::chance::Sequence;
@@ -9,7 +11,7 @@ use crate::medium::wire::{Alteration, Direction, Jitter, Losses, Management, Tra
 use crate::medium::wireless::Channel;
 use crate::network::{DirectionId, Network, radios};
 use crate::observe::trace::Observer;
-use crate::scenario::{CrossTraffic, Flow, Link, Loss, Offset, Queue, Scenario};
+use crate::scenario::{self, CrossTraffic, Flow, Link, Loss, Offset, Queue, Scenario};
 use crate::transport::ends::Ends;
 use crate::transport::{self, End, Frame, Routes, Site, cross};
 
@@ -23,6 +25,8 @@ pub(super) struct Plan<'a> {
     pub(super) flows: Vec<Site<'a>>,
     /// Sorted by name.
     pub(super) traffic: Vec<&'a CrossTraffic>,
+    /// By link: its changes, in the order of the document.
+    changes: BTreeMap<&'a str, Vec<&'a scenario::Change>>,
 }
 
 /// The network of a scenario, if its values can be used.
@@ -49,7 +53,9 @@ impl<'a> Plan<'a> {
         let mut traffic: Vec<_> = scenario.traffic.iter().collect();
         traffic.sort_by(|a, b| a.name.cmp(&b.name));
         traffic.iter().try_for_each(|traffic| cross::check(scenario, network, traffic))?;
-        Ok(Plan { scenario, network, flows, traffic })
+        let mut changes: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        scenario.changes.iter().for_each(|change| changes.entry(&*change.link).or_default().push(change));
+        Ok(Plan { scenario, network, flows, traffic, changes })
     }
 
     /// What the engine drives.
@@ -145,10 +151,13 @@ impl<'a> Plan<'a> {
             .managed(self.management(&queue, id))
     }
 
+    fn changes_of(&self, link: &str) -> impl Iterator<Item = &'a scenario::Change> {
+        self.changes.get(link).into_iter().flatten().copied()
+    }
+
     /// The jitter of a direction that has any, now or after a change.
     fn jitter(&self, id: DirectionId, given: usize, link: &Link) -> Option<Jitter> {
-        let mut changes = self.scenario.changes.iter().filter(|change| change.link == link.name);
-        let changes = changes.any(|change| change.jitter.is_some());
+        let changes = self.changes_of(&link.name).any(|change| change.jitter.is_some());
         (changes || link.jitter[given] > Duration::ZERO).then(|| {
             let stream = format!("link/{}/{}/jitter", link.name, self.network.label(id));
             Jitter::new(self.scenario.seed, &stream, nanos(link.jitter[given]), link.reorder)
@@ -164,7 +173,7 @@ impl<'a> Plan<'a> {
     fn changes(&self, places: &Places<'_>) -> Vec<Change> {
         let mut changes = Vec::new();
         for (number, edge) in self.network.links().iter().enumerate() {
-            for change in self.scenario.changes.iter().filter(|change| change.link == edge.name) {
+            for change in self.changes_of(&edge.name) {
                 for (direction, given) in edge.given.into_iter().enumerate() {
                     let id = (2 * number + direction) as DirectionId;
                     let alteration = Alteration {

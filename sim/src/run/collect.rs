@@ -38,7 +38,12 @@ pub(super) fn result(plan: &Plan<'_>, engine: &Engine<'_, End>, pauses: Vec<Snap
         varied: BTreeMap::new(),
         ended: engine.now().as_secs_f64(),
         flows: (0..plan.flows.len()).map(|flow| whole.flow(flow, ends[flow])).collect(),
-        links: (0..engine.links().len()).map(|direction| whole.link(direction)).collect(),
+        links: whole
+            .carried()
+            .into_iter()
+            .enumerate()
+            .map(|(link, carried)| whole.link(link, carried))
+            .collect(),
         traffic: traffic(plan, engine),
         stations: stations(plan, &whole.span),
         fairness: fairness(&whole.throughputs()),
@@ -138,7 +143,7 @@ impl Part<'_, '_> {
     }
 
     /// A link direction of the whole run.
-    fn link(&self, direction: usize) -> LinkResult {
+    fn link(&self, direction: usize, carried: f64) -> LinkResult {
         let link = &self.engine.links()[direction];
         let counters = link.counters();
         LinkResult {
@@ -154,7 +159,7 @@ impl Part<'_, '_> {
                 size: counters.size,
             },
             queue_max: u64::from(link.queue().most()),
-            utilisation: self.utilisation(direction),
+            utilisation: self.utilisation(direction, carried),
             measured: None,
         }
     }
@@ -170,13 +175,14 @@ impl Part<'_, '_> {
                 links: self.flow_links(number),
             });
         }
+        let carried = self.carried();
         for (direction, link) in result.links.iter_mut().enumerate() {
             let counters = self.span.link(direction);
             link.measured = Some(MeasuredLink {
                 packets: counters.offered,
                 bytes: counters.delivered_bytes,
                 dropped: counters.dropped(),
-                utilisation: self.utilisation(direction),
+                utilisation: self.utilisation(direction, carried[direction]),
             });
         }
         result.stations = stations(self.plan, &self.span);
@@ -199,9 +205,20 @@ impl Part<'_, '_> {
         (0..self.plan.flows.len()).map(|flow| self.throughput(flow)).collect()
     }
 
-    fn utilisation(&self, direction: usize) -> f64 {
-        let data = |flow| self.span.data_over(&self.engine.flow(flow).routes, direction as u32);
-        let carried: f64 = (0..self.seconds.len()).map(|flow| rate(data(flow), self.seconds[flow])).sum();
+    /// By link direction: bit/s of packets with user data.
+    fn carried(&self) -> Vec<f64> {
+        let mut carried = vec![0.0; self.engine.links().len()];
+        for (flow, seconds) in self.seconds.iter().enumerate() {
+            for (hop, bytes) in self.span.data_over(&self.engine.flow(flow).routes) {
+                if let Some(carried) = carried.get_mut(hop as usize) {
+                    *carried += rate(bytes, *seconds);
+                }
+            }
+        }
+        carried
+    }
+
+    fn utilisation(&self, direction: usize, carried: f64) -> f64 {
         let [from, to] = self.busy;
         carried / self.engine.links()[direction].mean_rate(from, to) * 100.0
     }

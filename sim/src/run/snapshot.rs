@@ -1,6 +1,6 @@
 //! What a run has done up to a moment; the difference of two moments is what is measured between them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use anabranch_proto::{PathId, Time};
@@ -81,14 +81,18 @@ impl Span<'_> {
         places.clone().map(|place| self.data_at(place)).sum()
     }
 
-    /// The same of the routes that cross a link direction.
-    pub(super) fn data_over(&self, places: &Range<usize>, direction: u32) -> u64 {
-        let (mut crosses, mut bytes) = (false, 0);
+    /// The same by hop that the routes cross.
+    pub(super) fn data_over(&self, places: &Range<usize>) -> BTreeMap<u32, u64> {
+        let mut bytes = BTreeMap::new();
+        let mut crossed = BTreeSet::new();
         for place in places.clone() {
-            crosses |= self.routes[place] == direction;
-            if self.routes[place] >= ARRIVED {
-                bytes += if crosses { self.data_at(place) } else { 0 };
-                crosses = false;
+            match self.routes[place] {
+                hop if hop < ARRIVED => drop(crossed.insert(hop)),
+                _ => {
+                    let arrived = self.data_at(place);
+                    let crossed = std::mem::take(&mut crossed).into_iter();
+                    crossed.for_each(|hop| *bytes.entry(hop).or_default() += arrived);
+                }
             }
         }
         bytes

@@ -73,7 +73,7 @@ fn told(error: &RunError) -> (String, Option<String>) {
         RunError::UnknownLink { link, known, .. } => {
             (format!("there is no link `{link}`"), Some(did_you_mean(link, known.iter().map(String::as_str))))
         }
-        RunError::Config { error, .. } => (error.why.to_owned(), None),
+        RunError::Config { error, .. } => (error.why.clone(), error.fix.clone()),
         RunError::Policy { error, .. } => (error.to_string(), None),
         RunError::Value { why, .. } => ((*why).to_owned(), None),
         RunError::Interrupted { .. } => (error.to_string(), None),
@@ -119,7 +119,7 @@ retransmit = 'same'
         assert_eq!(value(Item::Flow("f".into()), "send"), (14, "flow.f.send".into()));
         assert_eq!(value(Item::Flow("f".into()), "read_rate"), (10, "flow.f.read".into()));
         assert_eq!(value(Item::Flow("f".into()), "fast"), (16, "flow.f.sctp.retransmit".into()));
-        let error = ConfigError { key: "rto_min", why: "must be less" };
+        let error = ConfigError { key: "rto_min", why: "must be less".into(), fix: None };
         assert_eq!(blamed(&RunError::Config { flow: "f".into(), error }), (15, "flow.f.sctp.rto_min".into()));
     }
 }

@@ -79,6 +79,12 @@ impl ScenarioError {
         self.0.hint.as_deref()
     }
 
+    /// The message, and the likely fix in parentheses.
+    pub fn advice(&self) -> String {
+        let fix = self.likely_fix().map(|fix| format!(" ({fix})")).unwrap_or_default();
+        self.message().to_owned() + &fix
+    }
+
     /// The file, or the option, that it is wrong in.
     pub fn file(&self) -> &str {
         self.0.source_name()

@@ -14,6 +14,7 @@ mod cross;
 pub mod document;
 pub mod error;
 mod flow;
+mod joined;
 pub mod keys;
 mod link;
 mod read;

@@ -7,6 +7,7 @@ use anabranch_proto::{Config, Duration, Policies};
 use super::at::{At, Result};
 use super::document::Document;
 use super::error::{ScenarioError, listed};
+use super::joined::Joined;
 use super::keys::{Default, Key, fill};
 use super::{
     Change, CrossTraffic, Flow, Link, Scenario, Station, air, channel, cross, flow, link, sctp, station,
@@ -227,16 +228,18 @@ impl Document {
                 .hint("add a table `[[flow]]`"));
         }
         let nodes = nodes_of(&draft, &links)?;
+        let least = least_mtu(&draft.scenario);
         for (at, link) in links.iter().zip(&draft.scenario.links) {
-            mtu_is_enough(at, link, &draft.scenario)?;
+            mtu_is_enough(at, link, least)?;
         }
+        let joined = Joined::new(&draft.scenario);
         changes.iter().try_for_each(|at| link_exists(at, &draft.scenario.links))?;
         links.iter().chain(&changes).try_for_each(|at| lost_flow_exists(at, &draft.scenario.flows))?;
         for (at, flow) in flows.iter().zip(&draft.scenario.flows) {
-            flow_fits(at, flow, &draft.scenario, &nodes)?;
+            flow_fits(at, flow, &draft.scenario, &nodes, &joined)?;
         }
         for (at, traffic) in traffic.iter().zip(&draft.scenario.traffic) {
-            traffic_fits(at, traffic, &draft.scenario, &nodes)?;
+            traffic_fits(at, traffic, &draft.scenario, &nodes, &joined)?;
         }
         Ok(draft.scenario)
     }
@@ -294,12 +297,15 @@ fn nodes_of<'s>(draft: &'s Draft, links: &[At<'_>]) -> Result<BTreeSet<&'s str>>
 }
 
 /// Every path must take the packets that SCTP requires: 508 bytes above the headers of IP and UDP.
-fn mtu_is_enough(at: &At<'_>, link: &Link, scenario: &Scenario) -> Result<()> {
+fn least_mtu(scenario: &Scenario) -> u32 {
     let header = |flow: &Flow| {
         let udp = flow.sctp().map(|sctp| if sctp.udp { 8 } else { 0 });
         udp.map(|udp| flow.ip_header.unwrap_or(scenario.ip_header) + udp)
     };
-    let least = 508 + scenario.flows.iter().filter_map(header).max().unwrap_or(scenario.ip_header);
+    508 + scenario.flows.iter().filter_map(header).max().unwrap_or(scenario.ip_header)
+}
+
+fn mtu_is_enough(at: &At<'_>, link: &Link, least: u32) -> Result<()> {
     if link.mtu >= least {
         return Ok(());
     }
@@ -330,13 +336,19 @@ fn lost_flow_exists(table: &At<'_>, flows: &[Flow]) -> Result<()> {
     Ok(())
 }
 
-fn flow_fits(at: &At<'_>, flow: &Flow, scenario: &Scenario, nodes: &BTreeSet<&str>) -> Result<()> {
+fn flow_fits(
+    at: &At<'_>,
+    flow: &Flow,
+    scenario: &Scenario,
+    nodes: &BTreeSet<&str>,
+    joined: &Joined<'_>,
+) -> Result<()> {
     for (key, node) in [("from", &flow.from), ("to", &flow.to)] {
         if let (Some(at), false) = (at.get(key), nodes.contains(node.as_str())) {
             return Err(at.unknown("node", node, nodes.iter().copied()));
         }
     }
-    if !connected(&flow.from, &flow.to, scenario) {
+    if !joined.connects(&flow.from, &flow.to) {
         let message = format!("there is no route from `{}` to `{}`", flow.from, flow.to);
         return Err(at.error_below("to", message).hint("no sequence of links and channels joins them"));
     }
@@ -345,7 +357,7 @@ fn flow_fits(at: &At<'_>, flow: &Flow, scenario: &Scenario, nodes: &BTreeSet<&st
             "give the flow an amount (`send = \"20 MB\"`), or the run an end (`stop = \"60 s\"` at the top)",
         ));
     }
-    primary_is_a_link(at, flow, scenario)
+    primary_is_a_link(at, flow, joined)
 }
 
 fn traffic_fits(
@@ -353,6 +365,7 @@ fn traffic_fits(
     traffic: &CrossTraffic,
     scenario: &Scenario,
     nodes: &BTreeSet<&str>,
+    joined: &Joined<'_>,
 ) -> Result<()> {
     let pairs = at.get("pairs").map_or(Ok(Vec::new()), |at| at.array("pairs"))?;
     for (number, [from, to]) in traffic.pairs.iter().enumerate() {
@@ -365,7 +378,7 @@ fn traffic_fits(
                 return Err(at.unknown("node", node, nodes.iter().copied()));
             }
         }
-        if let Some(at) = ends.last().filter(|_| from == to || !connected(from, to, scenario)) {
+        if let Some(at) = ends.last().filter(|_| from == to || !joined.connects(from, to)) {
             let message = format!("there is no route from `{from}` to `{to}`");
             return Err(at.error(message).hint("no sequence of links joins them"));
         }
@@ -377,31 +390,9 @@ fn traffic_fits(
     Ok(())
 }
 
-/// Whether links and channels join two nodes; how far radios reach is for the network to say.
-fn connected(from: &str, to: &str, scenario: &Scenario) -> bool {
-    let joined = |channel: &super::Channel| {
-        let here = scenario.stations.iter().filter(|station| station.channels.contains(&channel.name));
-        here.map(|station| station.node.as_str()).collect::<Vec<_>>()
-    };
-    let links = scenario.links.iter().map(|link| link.between.iter().map(String::as_str).collect::<Vec<_>>());
-    let groups: Vec<_> = links.chain(scenario.channels.iter().map(joined)).collect();
-    let mut reached = BTreeSet::from([from]);
-    loop {
-        let before = reached.len();
-        for group in &groups {
-            if group.iter().any(|node| reached.contains(node)) {
-                reached.extend(group);
-            }
-        }
-        if reached.contains(to) || reached.len() == before {
-            return reached.contains(to);
-        }
-    }
-}
-
 /// `primary` must begin with a link of the sender, and a second part must be one of the receiver. Whether the
 /// two make a path is for the network to say.
-fn primary_is_a_link(at: &At<'_>, flow: &Flow, scenario: &Scenario) -> Result<()> {
+fn primary_is_a_link(at: &At<'_>, flow: &Flow, joined: &Joined<'_>) -> Result<()> {
     let primary = flow.sctp().and_then(|sctp| sctp.primary.as_ref());
     let (Some(path), Some(sctp)) = (primary, at.get("sctp")) else { return Ok(()) };
     let (first, last) = match path.split_once('/') {
@@ -410,13 +401,10 @@ fn primary_is_a_link(at: &At<'_>, flow: &Flow, scenario: &Scenario) -> Result<()
     };
     for (name, node) in [(Some(first), &flow.from), (last, &flow.to)] {
         let Some(name) = name else { continue };
-        let links = scenario.links.iter().filter(|link| link.between.contains(node)).map(|link| &link.name);
-        let station = scenario.stations.iter().filter(|station| station.node == *node);
-        let here: Vec<_> =
-            links.chain(station.flat_map(|station| &station.channels)).map(String::as_str).collect();
+        let here = joined.media(node);
         if !here.contains(&name) {
             let error = sctp.error_below("primary", format!("`{node}` has no link `{name}`"));
-            return Err(error.hint(format!("its links are {}", listed(here))));
+            return Err(error.hint(format!("its links are {}", listed(here.iter().copied()))));
         }
     }
     Ok(())

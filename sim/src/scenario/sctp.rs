@@ -457,6 +457,8 @@ pub(super) fn sctp(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Par
     read_known(&mut sctp, at, KEYS)?;
     read_mechanisms(&mut sctp.config.mechanisms, at)?;
     sctp.config = sctp.config.with_companions();
+    // A mechanism that is given holds, whatever another brings along.
+    read_mechanisms(&mut sctp.config.mechanisms, at)?;
     read_rules(&mut sctp.config.rules, at)?;
     if let (Some(_), Some(part)) = (at.get("retransmit"), at.get("fast").or_else(|| at.get("timeout"))) {
         let message = "`retransmit` already says this";
@@ -540,11 +542,12 @@ fn check_parameters(config: &Config, at: &At<'_>) -> Result<()> {
     whole.check().map_err(|error| {
         let given = |key: &str| at.get(key).is_some();
         let named = KEYS.iter().map(|key| key.name).find(|key| error.why.contains(key) && given(key));
-        match named {
+        let blamed = match named {
             Some(key) if !given(error.key) => {
                 at.error_below(key, format!("with this, {} {}", error.key, error.why))
             }
             _ => at.error_below(error.key, error.why),
-        }
+        };
+        blamed.maybe_hint(error.fix)
     })
 }

@@ -37,8 +37,8 @@ pub(in crate::policy) fn rpv2(spec: &PolicySpec, config: &Config) -> Result<Make
 
 fn make(weight: Weight, spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
     no_settings(spec)?;
-    let rules = config.rules;
-    Ok(Arc::new(move |start| Box::new(Pooled { weight, standard: Standard::new(rules, start) })))
+    let (rules, mechanisms) = (config.rules, config.mechanisms);
+    Ok(Arc::new(move |start| Box::new(Pooled { weight, standard: Standard::new(rules, &mechanisms, start) })))
 }
 
 fn by_threshold(path: &Sibling) -> Option<f64> {

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use super::{Acked, Congestion, Loss, Lost, MakePath, Sibling, Start};
 use crate::Config;
+use crate::mechanisms::{Mechanisms, T3Floor};
 use crate::policy::{PolicyError, PolicySpec};
-use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut, T3Floor};
+use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut};
 
 #[derive(Clone, Debug)]
 pub(super) struct Standard {
     rules: Rules,
+    t3_floor: T3Floor,
     habits: TcpOptions,
     /// Bytes of growth and of floors.
     pub(super) unit: u64,
@@ -20,8 +22,8 @@ pub(super) struct Standard {
 
 pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
     let habits = TcpOptions::read(spec)?;
-    let rules = config.rules;
-    Ok(Arc::new(move |start| Box::new(Standard { habits, ..Standard::new(rules, start) })))
+    let (rules, mechanisms) = (config.rules, config.mechanisms);
+    Ok(Arc::new(move |start| Box::new(Standard { habits, ..Standard::new(rules, &mechanisms, start) })))
 }
 
 /// In what a window can be made to behave as TCP's does: settings, so that each can be looked at alone.
@@ -52,9 +54,10 @@ impl TcpOptions {
 }
 
 impl Standard {
-    pub(super) fn new(rules: Rules, start: Start) -> Self {
+    pub(super) fn new(rules: Rules, mechanisms: &Mechanisms, start: Start) -> Self {
         let Start { unit, window, ssthresh } = start;
-        Standard { rules, habits: TcpOptions::default(), unit, window, ssthresh, partial_bytes_acked: 0 }
+        let (habits, t3_floor) = (TcpOptions::default(), mechanisms.t3_floor);
+        Standard { rules, t3_floor, habits, unit, window, ssthresh, partial_bytes_acked: 0 }
     }
 
     /// The ssthresh that a loss leaves.
@@ -74,7 +77,7 @@ impl Standard {
 
     /// The lowest ssthresh after a timeout.
     fn timeout_floor(&self) -> u64 {
-        match self.rules.t3_floor {
+        match self.t3_floor {
             T3Floor::AsAnyLoss => self.floor(),
             T3Floor::Two => 2 * self.unit,
         }
@@ -195,7 +198,7 @@ mod tests {
 
     fn new(rules: Rules, window: u64, ssthresh: u64) -> Standard {
         let unit = if rules.window_unit == WindowUnit::Mtu { 1500 } else { 1468 };
-        Standard::new(rules, Start { unit, window, ssthresh })
+        Standard::new(rules, &Mechanisms::default(), Start { unit, window, ssthresh })
     }
 
     fn ack(cumulative: u64, flight_before: u64) -> Acked {

@@ -11,6 +11,7 @@ use anabranch_proto::Time;
 use super::Carried;
 use super::link::later;
 use crate::chance::Draws;
+use crate::engine::agenda::Turn;
 use crate::transport::Frame;
 
 #[derive(Debug)]
@@ -19,8 +20,8 @@ pub(crate) struct Jitter {
     /// Nanoseconds: draws are uniform from zero to this.
     pub(super) most: u64,
     pub(super) reorder: bool,
-    /// Packets held, by arrival and insertion.
-    held: BTreeMap<(Time, u64), Carried>,
+    /// Packets held, by arrival and turn.
+    held: BTreeMap<(Time, Turn), Carried>,
 }
 
 impl Jitter {
@@ -43,12 +44,12 @@ impl Jitter {
         if carried.arrival == now {
             return Some(carried);
         }
-        self.held.insert((carried.arrival, carried.insertion), carried);
+        self.held.insert((carried.arrival, carried.turn()), carried);
         None
     }
 
-    /// When the next of the packets held arrives, and its insertion number.
-    pub(super) fn next(&self) -> Option<(Time, u64)> {
+    /// When the next of the packets held arrives, and its turn.
+    pub(super) fn next(&self) -> Option<(Time, Turn)> {
         self.held.first_key_value().map(|(key, _)| *key)
     }
 

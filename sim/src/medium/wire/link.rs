@@ -6,6 +6,10 @@
 //! from the departures: a packet whose departure is now has left. A link never reorders: when its delay
 //! becomes shorter, the next packets arrive together with the last one before.
 //!
+//! A packet need not be an event on every link of its way. While everything that comes to a link comes by one other, packets
+//! pass: the engine offers them to the next link as soon as they are sent on this one, and this one keeps only when they leave
+//! and arrive. [`Direction::rewind`] takes back what had not happened yet when a run ends.
+//!
 //! CoDel decides when a packet leaves the queue, so that its packets wait elsewhere and enter the FIFO when they begin to be
 //! sent. That is never later than the arrival of the packet before, and so needs no event either.
 
@@ -15,8 +19,10 @@ use anabranch_proto::Time;
 
 use super::jitter::Jitter;
 use super::managed::Management;
+use super::passed::Passed;
 use super::red::Seen;
 use super::{Losses, Occupancy, Traced};
+use crate::engine::agenda::Turn;
 use crate::scenario::{Amount, Loss, Queue};
 use crate::transport::Frame;
 
@@ -32,6 +38,11 @@ pub(crate) struct Direction {
     /// The largest packet, in bytes with the IP header.
     mtu: u32,
     up: bool,
+    /// Whether the arrival of a packet is known when it comes, and depends on nothing but those before it: no management, jitter or
+    /// recorded rate.
+    plain: bool,
+    /// Packets that pass: all of them came before those of the FIFO.
+    passed: Passed,
     fifo: VecDeque<Carried>,
     /// How many packets of the FIFO, from its head, have left the queue.
     left: usize,
@@ -60,9 +71,36 @@ pub(crate) struct Carried {
     pub(crate) frame: Frame,
     /// How many packets had been offered, this one included.
     pub(crate) offered: u64,
-    pub(super) insertion: u64,
-    departure: Time,
+    /// When it came to this link.
+    pub(super) entered: Time,
+    /// What its turn was when it came.
+    pub(super) came: Turn,
+    /// The most packets that had been in the queue before.
+    pub(super) most: u32,
+    pub(super) departure: Time,
     pub(super) arrival: Time,
+}
+
+impl Carried {
+    /// Among packets that arrive at the same time.
+    pub(crate) fn turn(&self) -> Turn {
+        Turn::packet(self.entered, self.frame.number())
+    }
+
+    /// When it arrives at the end of the link.
+    pub(crate) fn arrival(&self) -> Time {
+        self.arrival
+    }
+}
+
+/// What becomes of a packet that is offered.
+pub(crate) enum Taken {
+    /// It arrives at the time that it says: it passes, or is carried.
+    Sent(Carried),
+    /// It waits; when it is sent is not known yet.
+    Waits,
+    /// It does not arrive.
+    Dropped(DropCause, Frame),
 }
 
 /// Why a packet does not arrive.
@@ -148,6 +186,8 @@ impl Direction {
             jitter: None,
             mtu: u32::MAX,
             up,
+            plain: true,
+            passed: Passed::default(),
             fifo: VecDeque::new(),
             left: 0,
             leaves: Time::NEVER,
@@ -170,73 +210,151 @@ impl Direction {
 
     /// The same with packets that arrive later than its delay, each by its own draw.
     pub(crate) fn jittering(self, jitter: Option<Jitter>) -> Self {
-        Direction { jitter: jitter.map(Box::new), ..self }
+        Direction { jitter: jitter.map(Box::new), ..self }.sorted()
     }
 
     /// The same with a recorded rate.
     pub(crate) fn traced(self, traced: Option<Traced>) -> Self {
-        Direction { traced: traced.map(Box::new), ..self }
+        Direction { traced: traced.map(Box::new), ..self }.sorted()
     }
 
     /// The same with this management of its queue.
     pub(crate) fn managed(self, management: Option<Box<Management>>) -> Self {
-        Direction { management, ..self }
+        Direction { management, ..self }.sorted()
     }
 
-    /// Takes a packet, or gives it back with the reason why not. Losses are drawn first: a lost packet takes no
-    /// place in the queue.
+    fn sorted(mut self) -> Self {
+        self.sort();
+        self
+    }
+
+    fn sort(&mut self) {
+        self.plain = self.management.is_none() && self.jitter.is_none() && self.traced.is_none();
+    }
+
+    /// A packet comes. Losses are drawn first: a lost packet takes no place in the queue.
     #[inline(always)]
-    pub(crate) fn offer(
-        &mut self,
-        now: Time,
-        mut frame: Frame,
-        insertion: u64,
-    ) -> Result<(), (DropCause, Frame)> {
+    pub(crate) fn offer(&mut self, now: Time, frame: Frame, came: Turn) -> Taken {
         self.counters.offered += 1;
+        if self.plain && self.up && self.losses.never() && frame.size <= self.mtu {
+            self.depart(now, |_, _, _| {});
+            if self.queue.admits(frame.size) {
+                return self.enter(now, frame, came);
+            }
+            self.counters.queue += 1;
+            return Taken::Dropped(DropCause::Queue, frame);
+        }
         if let Some(loss) = self.traced.as_mut().and_then(|traced| traced.changed_loss(now)) {
             self.losses.change(&Loss::Random(loss), &[]);
         }
         let lost = self.losses.loses(self.counters.offered, &frame);
         if !self.up {
             self.counters.down += 1;
-            return Err((DropCause::Down, frame));
+            return Taken::Dropped(DropCause::Down, frame);
         }
         if lost {
             self.counters.loss += 1;
-            return Err((DropCause::Loss, frame));
+            return Taken::Dropped(DropCause::Loss, frame);
         }
         if frame.size > self.mtu && !frame.is_fragmentable() {
             self.counters.size += 1;
-            return Err((DropCause::Size, frame));
+            return Taken::Dropped(DropCause::Size, frame);
         }
         self.depart(now, |_, _, _| {});
         if self.management.is_some() && self.dropped_early(now) || !self.queue.admits(frame.size) {
             self.counters.queue += 1;
-            return Err((DropCause::Queue, frame));
+            return Taken::Dropped(DropCause::Queue, frame);
         }
+        self.enter(now, frame, came)
+    }
+
+    /// Whether a packet that passes the link before can be offered here already, before the time `at` at which it comes: it is
+    /// sure to be taken then, and what becomes of it is known.
+    #[inline(always)]
+    pub(crate) fn foresees(&mut self, at: Time, size: u32) -> bool {
+        if !self.plain || !self.up || size > self.mtu || !self.losses.spares(self.counters.offered + 1) {
+            return false;
+        }
+        self.depart(at, |_, _, _| {});
+        self.queue.admits(size)
+    }
+
+    /// A packet that was foreseen comes.
+    #[inline(always)]
+    pub(crate) fn offer_foreseen(&mut self, at: Time, frame: Frame, came: Turn) -> Taken {
+        self.counters.offered += 1;
+        self.enter(at, frame, came)
+    }
+
+    /// Whether packets may pass here: none that is carried must stay behind.
+    #[inline(always)]
+    pub(crate) fn lets_pass(&self) -> bool {
+        self.plain && self.fifo.is_empty()
+    }
+
+    /// The packet enters the queue.
+    #[inline(always)]
+    fn enter(&mut self, now: Time, mut frame: Frame, came: Turn) -> Taken {
         if self.queue.bytes() >= self.mark {
             frame.mark();
         }
+        let (offered, most) = (self.counters.offered, self.queue.most());
         self.queue.enter(frame.size);
-        let offered = self.counters.offered;
-        let carried = Carried { frame, offered, insertion, departure: Time::NEVER, arrival: Time::NEVER };
-        if self.management.is_some() {
+        let (departure, arrival) = (Time::NEVER, Time::NEVER);
+        let mut carried = Carried { frame, offered, entered: now, came, most, departure, arrival };
+        if !self.plain && self.management.is_some() {
             self.wait(now, carried);
-        } else {
-            self.send(now, carried);
+            return Taken::Waits;
         }
-        Ok(())
+        self.time(now, &mut carried);
+        Taken::Sent(carried)
     }
 
-    /// The packet is sent behind those before it.
+    /// The packet is sent behind those before it: says when.
     #[inline(always)]
-    fn send(&mut self, now: Time, mut carried: Carried) {
-        self.last = self.schedule(now, self.last, carried.frame.size, carried.offered);
+    fn time(&mut self, now: Time, carried: &mut Carried) {
+        self.last = if self.plain {
+            let departure = later(self.last.0.max(now), self.sending(carried.frame.size));
+            (departure, later(departure, self.delay).max(self.last.1))
+        } else {
+            self.schedule(now, self.last, carried.frame.size, carried.offered)
+        };
         (carried.departure, carried.arrival) = self.last;
         if self.leaves == Time::NEVER {
             self.leaves = carried.departure;
         }
+    }
+
+    fn send(&mut self, now: Time, mut carried: Carried) {
+        self.time(now, &mut carried);
         self.fifo.push_back(carried);
+    }
+
+    /// A packet that was sent is carried to the end of the link; whether it is the head.
+    #[inline(always)]
+    pub(crate) fn carry(&mut self, carried: Carried) -> bool {
+        self.fifo.push_back(carried);
+        self.fifo.len() == 1
+    }
+
+    /// A packet that was sent passes; it is `now`. The packet at the end of the link, and its turn there.
+    #[inline(always)]
+    pub(crate) fn pass(&mut self, now: Time, carried: Carried) -> (Frame, Turn) {
+        self.counters.delivered_bytes += u64::from(carried.frame.size);
+        self.passed.push(now, &carried);
+        let turn = carried.turn();
+        (carried.frame, turn)
+    }
+
+    /// A run ends with the event of this time and turn: what is later has not happened.
+    pub(crate) fn rewind(&mut self, end: (Time, Turn)) {
+        let mut most = None;
+        while let Some(carried) = self.fifo.pop_back_if(|carried| (carried.entered, carried.came) > end) {
+            self.counters.offered -= 1;
+            most = Some(carried.most);
+        }
+        most = self.passed.rewind(end, &mut self.counters).or(most);
+        self.queue.forget_most(most.unwrap_or(self.queue.most()));
     }
 
     /// Whether RED drops the packet that arrives now.
@@ -294,9 +412,10 @@ impl Direction {
         !self.dropped.is_empty()
     }
 
-    /// The next arrival: when, and the packet's insertion number.
-    pub(crate) fn head(&self) -> Option<(Time, u64)> {
-        let head = self.fifo.front().map(|carried| (carried.arrival, carried.insertion));
+    /// The next arrival: when, and the packet's turn.
+    #[inline]
+    pub(crate) fn head(&self) -> Option<(Time, Turn)> {
+        let head = self.fifo.front().map(|carried| (carried.arrival, carried.turn()));
         match self.jitter.as_deref() {
             Some(jitter) => head.into_iter().chain(jitter.next()).min(),
             None => head,
@@ -321,10 +440,11 @@ impl Direction {
         self.fifo.len()
     }
 
-    /// The frames on it, those that wait first to last.
-    pub(crate) fn frames(&self) -> impl Iterator<Item = &Frame> {
+    /// Where in the table of routes the frames are that are on it now.
+    pub(crate) fn hops(&self, now: Time) -> impl Iterator<Item = u32> {
         let late = self.jitter.iter().flat_map(|jitter| jitter.frames());
-        self.fifo.iter().map(|carried| &carried.frame).chain(late)
+        let carried = self.fifo.iter().map(|carried| &carried.frame).chain(late);
+        carried.map(|frame| frame.hop).chain(self.passed.hops(now))
     }
 
     /// Its mean rate over time between two moments, bit/s.
@@ -368,6 +488,14 @@ impl Direction {
     /// whose first bit leaves at that moment.
     pub(crate) fn depart(&mut self, now: Time, mut shown: impl FnMut(Time, &Occupancy, Option<&Carried>)) {
         while self.leaves <= now {
+            if let Some(pass) = self.passed.next() {
+                self.queue.leave(pass.size);
+                self.passed.leave();
+                let next = self.passed.next().map(|pass| pass.departure);
+                let behind = || self.fifo.get(self.left).map(|carried| carried.departure);
+                self.leaves = next.or_else(behind).unwrap_or(Time::NEVER);
+                continue;
+            }
             let Some(carried) = self.fifo.get(self.left) else { break };
             self.queue.leave(carried.frame.size);
             let departure = carried.departure;
@@ -385,6 +513,7 @@ impl Direction {
     /// The link becomes different. If it goes down, what is on it is lost and given back.
     pub(crate) fn alter(&mut self, now: Time, alteration: Alteration) -> Vec<Carried> {
         self.depart(now, |_, _, _| {});
+        self.passed.clear();
         if let Some(rate) = alteration.rate {
             self.rate = rate;
             self.rates.push((now, rate));
@@ -470,6 +599,7 @@ impl Direction {
     /// Another management: what CoDel has kept waiting is sent after what is there.
     fn manage(&mut self, now: Time, management: Option<Box<Management>>) {
         let before = std::mem::replace(&mut self.management, management);
+        self.sort();
         if let Some(Management::Codel(mut codel)) = before.map(|before| *before) {
             codel.clear().for_each(|(carried, _)| self.send(now, carried));
         }

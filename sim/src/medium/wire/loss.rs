@@ -91,6 +91,22 @@ impl Losses {
         !matches!(self.rule, Rule::None) && self.strikes(number, frame)
     }
 
+    /// Whether no packet is lost.
+    #[inline]
+    pub(crate) fn never(&self) -> bool {
+        matches!(self.rule, Rule::None)
+    }
+
+    /// Whether packet `number` is sure not to be lost, whatever it is. May be asked before it is offered.
+    #[inline]
+    pub(crate) fn spares(&mut self, number: u64) -> bool {
+        match &self.rule {
+            Rule::None => true,
+            Rule::Random { below } => self.draws.nth(number - 1) >= *below,
+            _ => false,
+        }
+    }
+
     // Most links lose nothing: what follows stays out of their way.
     #[inline(never)]
     fn strikes(&mut self, number: u64, frame: &Frame) -> bool {

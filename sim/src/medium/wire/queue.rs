@@ -50,6 +50,11 @@ impl Occupancy {
         self.bytes
     }
 
+    /// What came last has not come: the most packets ever in the queue were so many.
+    pub(crate) fn forget_most(&mut self, most: u32) {
+        self.most = most;
+    }
+
     /// Most packets ever in the queue.
     pub(crate) fn most(&self) -> u32 {
         self.most

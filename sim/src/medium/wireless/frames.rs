@@ -115,6 +115,7 @@ impl Dcf {
             to: air.to,
             size: air.bytes,
             rate: if air.kind == Kind::Data { self.rate } else { self.control_rate },
+            airtime: air.airtime,
             duration: air.reserves,
             sequence: air.sequence,
             retry: air.retry,

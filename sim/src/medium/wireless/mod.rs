@@ -23,7 +23,7 @@ use anabranch_proto::Time;
 use smallvec::SmallVec;
 
 use crate::chance::Draws;
-use crate::engine::agenda::Agenda;
+use crate::engine::agenda::{Agenda, Turn};
 use crate::medium::wire::DropCause;
 #[cfg(test)]
 use crate::medium::wire::Occupancy;
@@ -162,7 +162,7 @@ impl<F> Channel<F> {
         match self.groups[group as usize].agenda.peek() {
             None => self.agenda.clear(group),
             Some(time) if time == self.agenda.time(group) => {}
-            Some(time) => self.agenda.set(group, time, u64::from(group)),
+            Some(time) => self.agenda.set(group, time, Turn::fixed(u64::from(group))),
         }
     }
 
@@ -233,7 +233,7 @@ impl<F> Channel<F> {
         match self.stations[id as usize].deadline() {
             Time::NEVER => agenda.clear(number),
             deadline if deadline == agenda.time(number) => {}
-            deadline => agenda.set(number, deadline, u64::from(number)),
+            deadline => agenda.set(number, deadline, Turn::fixed(u64::from(number))),
         }
     }
 
@@ -255,7 +255,11 @@ impl<F> Channel<F> {
         match self.flights[from as usize].iter().filter_map(|wave| wave.next(neighbours)).min() {
             // Ends are numbered before beginnings.
             Some((time, begins)) => {
-                agenda.set(stations + number, time, u64::from(stations * (1 + u32::from(begins)) + number));
+                agenda.set(
+                    stations + number,
+                    time,
+                    Turn::fixed(u64::from(stations * (1 + u32::from(begins)) + number)),
+                );
             }
             None => agenda.clear(stations + number),
         }

@@ -108,6 +108,7 @@ mod tests {
             to: 2,
             size,
             rate: 2_000_000,
+            airtime: 272_000,
             duration: 258_000,
             sequence: 5,
             retry: true,

@@ -98,9 +98,9 @@ impl LossDistance {
 
 fn make(coupling: Coupling, spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
     no_settings(spec)?;
-    let rules = config.rules;
+    let (rules, mechanisms) = (config.rules, config.mechanisms);
     Ok(Arc::new(move |start| {
-        let standard = Standard::new(rules, start);
+        let standard = Standard::new(rules, &mechanisms, start);
         Box::new(Coupled { coupling, standard, distance: LossDistance::default(), fraction: 0.0 })
     }))
 }

@@ -13,8 +13,14 @@ fn ms(n: u64) -> Time {
 }
 
 fn offer(link: &mut Direction, now: Time, size: u32) -> Option<DropCause> {
-    let insertion = link.counters.offered;
-    link.offer(now, frame(size, 0), insertion).err().map(|(cause, _)| cause)
+    match link.offer(now, frame(size, 0), Turn::default()) {
+        Taken::Sent(carried) => {
+            link.carry(carried);
+            None
+        }
+        Taken::Waits => None,
+        Taken::Dropped(cause, _) => Some(cause),
+    }
 }
 
 fn arrivals(link: &mut Direction) -> Vec<u64> {

@@ -1,0 +1,249 @@
+//! What is answered to each request.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+
+use anabranch_sim::capture::{self, CaptureReader};
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::process::{self, Ended, Printed};
+use super::workshop::Workshop;
+use crate::WRONG_INPUT;
+
+/// Packets of one answer.
+const PACKETS: usize = 200;
+/// What the scenario of a run is called; errors name it.
+const SCENARIO: &str = "scenario.toml";
+
+type Shared = State<Arc<Workshop>>;
+
+/// The scenarios that can be opened.
+pub(super) async fn scenarios(State(workshop): Shared) -> Json<Value> {
+    Json(json!(workshop.scenarios))
+}
+
+/// The publications that can be opened.
+pub(super) async fn papers(State(workshop): Shared) -> Json<Value> {
+    Json(json!(workshop.papers))
+}
+
+/// A scenario to run.
+#[derive(Deserialize)]
+pub(super) struct Run {
+    text: String,
+}
+
+/// Runs it; the answer has its number and its table of results.
+pub(super) async fn run(State(workshop): Shared, Json(run): Json<Run>) -> Result<Json<Value>, Problem> {
+    let (id, folder) = workshop.begin()?;
+    std::fs::write(folder.join(SCENARIO), run.text)?;
+    let arguments =
+        ["run", SCENARIO, "--threads", "1", "--report", "report.html", "--pcap", "packets.pcapng"];
+    let printed = execute(&workshop, &folder, &arguments).await?;
+    Ok(Json(json!({ "id": id, "table": printed.output, "warnings": printed.errors })))
+}
+
+/// A moment of a scenario's run, or a packet, to be explained.
+#[derive(Deserialize)]
+pub(super) struct Why {
+    text: String,
+    /// Seconds from the beginning of the run.
+    at: Option<f64>,
+    /// Its number, as `anabranch run --why --packet` counts.
+    packet: Option<u64>,
+}
+
+/// The explanation in words.
+pub(super) async fn why(State(workshop): Shared, Json(why): Json<Why>) -> Result<Json<Value>, Problem> {
+    let (_, folder) = workshop.begin()?;
+    std::fs::write(folder.join(SCENARIO), why.text)?;
+    let at = why.at.map(|at| format!("--at={at} s"));
+    let packet = why.packet.map(|packet| format!("--packet={packet}"));
+    let mut arguments = vec!["run", SCENARIO, "--threads", "1", "--why"];
+    arguments.extend(at.as_deref().into_iter().chain(packet.as_deref()));
+    let printed = execute(&workshop, &folder, &arguments).await?;
+    Ok(Json(json!({ "text": printed.output + &printed.errors })))
+}
+
+/// Two scenarios to compare.
+#[derive(Deserialize)]
+pub(super) struct Compare {
+    a: String,
+    b: String,
+}
+
+/// Where their runs part.
+pub(super) async fn compare(
+    State(workshop): Shared,
+    Json(two): Json<Compare>,
+) -> Result<Json<Value>, Problem> {
+    let (_, folder) = workshop.begin()?;
+    std::fs::write(folder.join("a.toml"), two.a)?;
+    std::fs::write(folder.join("b.toml"), two.b)?;
+    let printed = in_turn(&workshop, &folder, &["diff", "a.toml", "b.toml"]).await?;
+    // Status 1 says that they differ.
+    match printed.status {
+        Some(0 | 1) if !printed.output.is_empty() => Ok(Json(json!({ "text": printed.output }))),
+        _ => Err(Problem::of(printed)),
+    }
+}
+
+/// Claims of a publication to judge.
+#[derive(Deserialize)]
+pub(super) struct Reproduce {
+    paper: String,
+    claim: String,
+}
+
+/// Judges them; the answer has the number of the page with the verdicts.
+pub(super) async fn reproduce(
+    State(workshop): Shared,
+    Json(wanted): Json<Reproduce>,
+) -> Result<Json<Value>, Problem> {
+    let known = workshop.papers.iter().find(|paper| paper.name == wanted.paper);
+    let known = known.is_some_and(|paper| paper.groups.iter().any(|(group, _)| *group == wanted.claim));
+    let place = workshop.paper(&wanted.paper).filter(|_| known);
+    let place = place.ok_or_else(|| Problem::new(StatusCode::NOT_FOUND, "there are no such claims"))?;
+    let (id, folder) = workshop.begin()?;
+    let (place, claim) = (place.display().to_string(), format!("--claim={}", wanted.claim));
+    let arguments = ["reproduce", &place, &claim, "--threads", "1", "--report", "report.html"];
+    let printed = in_turn(&workshop, &folder, &arguments).await?;
+    // Status 1 says that a claim came otherwise than expected; the page says which.
+    match printed.status {
+        Some(0 | 1) if folder.join("report.html").is_file() => {
+            Ok(Json(json!({ "id": id, "table": printed.output, "warnings": printed.errors })))
+        }
+        _ => Err(Problem::of(printed)),
+    }
+}
+
+/// The page of a run or of judged claims.
+pub(super) async fn report(State(workshop): Shared, Path(id): Path<u64>) -> Result<Response, Problem> {
+    let folder = workshop.folder(id).ok_or_else(gone)?;
+    let page = tokio::fs::read(folder.join("report.html")).await.map_err(|_| gone())?;
+    let kind = (header::CONTENT_TYPE, "text/html; charset=utf-8");
+    let policy = (header::CONTENT_SECURITY_POLICY, "frame-ancestors 'self'");
+    Ok(([kind, policy], page).into_response())
+}
+
+/// Which packets of a run are asked for.
+#[derive(Deserialize)]
+pub(super) struct Wanted {
+    /// The first one's number in the capture, from 1.
+    from: u64,
+}
+
+/// Packets of a run, as `anabranch explain --json` shows them, from one on.
+pub(super) async fn packets(
+    State(workshop): Shared,
+    Path(id): Path<u64>,
+    Query(wanted): Query<Wanted>,
+) -> Result<Json<Value>, Problem> {
+    let file = workshop.folder(id).ok_or_else(gone)?.join("packets.pcapng");
+    let read = tokio::task::spawn_blocking(move || lines(&file, wanted.from));
+    let lines =
+        read.await.map_err(|error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))?;
+    lines.map(Json).map_err(|why| Problem::new(StatusCode::NOT_FOUND, &why))
+}
+
+fn lines(file: &FilePath, from: u64) -> Result<Value, String> {
+    let input = File::open(file).map_err(|_| "this run is no longer kept".to_owned())?;
+    let reader = CaptureReader::new(BufReader::new(input)).map_err(|error| error.to_string())?;
+    let wanted =
+        reader.map_while(Result::ok).skip(usize::try_from(from.saturating_sub(1)).unwrap_or(usize::MAX));
+    let shown = wanted.take(PACKETS).flat_map(|packet| capture::explain(&packet, &[9899]));
+    let shown = shown.map(|line| json!({ "line": line, "text": format!("{line}") }));
+    Ok(Value::Array(shown.collect()))
+}
+
+/// Runs a command when its turn has come; any exit status but 0 is a problem.
+async fn execute(workshop: &Workshop, folder: &FilePath, arguments: &[&str]) -> Result<Printed, Problem> {
+    let printed = in_turn(workshop, folder, arguments).await?;
+    if printed.status == Some(0) { Ok(printed) } else { Err(Problem::of(printed)) }
+}
+
+async fn in_turn(workshop: &Workshop, folder: &FilePath, arguments: &[&str]) -> Result<Printed, Problem> {
+    let _turn = workshop.turns.acquire().await.map_err(|_| gone())?;
+    Ok(process::run(folder, arguments, workshop.limits).await?)
+}
+
+/// Why there is no result: a status, a text, and the line of the scenario that it is about.
+#[derive(Debug)]
+pub(super) struct Problem {
+    status: StatusCode,
+    text: String,
+    line: Option<u64>,
+}
+
+impl Problem {
+    fn new(status: StatusCode, text: &str) -> Problem {
+        Problem { status, text: text.to_owned(), line: None }
+    }
+
+    /// What a command told on standard error.
+    fn of(printed: Printed) -> Problem {
+        let (status, text) = match printed.status {
+            Some(status) if status == i32::from(WRONG_INPUT) => {
+                (StatusCode::UNPROCESSABLE_ENTITY, printed.errors)
+            }
+            Some(_) => (StatusCode::INTERNAL_SERVER_ERROR, printed.errors),
+            None => {
+                let why = "it was ended: it used more memory or disk than it may; --memory of `anabranch lab` allows more";
+                (StatusCode::INSUFFICIENT_STORAGE, format!("{}{why}\n", printed.errors))
+            }
+        };
+        let line = place(&text);
+        Problem { status, text, line }
+    }
+}
+
+/// The line that an error names: `scenario.toml:12:3`.
+fn place(text: &str) -> Option<u64> {
+    let behind = &text[text.find(SCENARIO)? + SCENARIO.len()..];
+    let digits: String = behind.strip_prefix(':')?.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+fn gone() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "this run is no longer kept")
+}
+
+impl From<Ended> for Problem {
+    fn from(ended: Ended) -> Self {
+        let status = match ended {
+            Ended::TooLong(_) => StatusCode::REQUEST_TIMEOUT,
+            Ended::System(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Problem::new(status, &ended.to_string())
+    }
+}
+
+impl From<std::io::Error> for Problem {
+    fn from(error: std::io::Error) -> Self {
+        Problem::from(Ended::System(error))
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        (self.status, Json(json!({ "error": self.text, "line": self.line }))).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place;
+
+    #[test]
+    fn the_line_of_an_error_is_found() {
+        assert_eq!(place("error: no\n --> scenario.toml:12:3\n"), Some(12));
+        assert_eq!(place("error: scenario.toml: gone"), None);
+    }
+}

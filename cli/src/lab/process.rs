@@ -1,0 +1,90 @@
+//! One command of this program as a process with limits.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::process::{Child, Command};
+
+/// Bytes of each file that a process writes: a capture can be long.
+const FILE: u64 = 512 << 20;
+/// Bytes that are shown of what a process prints.
+const SHOWN: u64 = 256 << 10;
+
+/// What a process may use.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Limits {
+    /// Wall-clock time.
+    pub(super) time: Duration,
+    /// Bytes of address space.
+    pub(super) memory: u64,
+}
+
+/// What a process printed.
+#[derive(Debug)]
+pub(super) struct Printed {
+    /// Its exit status; `None`: a signal ended it.
+    pub(super) status: Option<i32>,
+    pub(super) output: String,
+    pub(super) errors: String,
+}
+
+/// Why a process has printed nothing of use.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Ended {
+    /// The limit of time.
+    #[error("it took longer than {0:?} and was ended; --time of `anabranch lab` allows more")]
+    TooLong(Duration),
+    /// It could not be started or watched.
+    #[error("it could not be run: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Runs this program with `arguments` in `directory`, within the limits. Dropped, it ends the process.
+pub(super) async fn run(directory: &Path, arguments: &[&str], limits: Limits) -> Result<Printed, Ended> {
+    let [output, errors] = ["output.txt", "errors.txt"].map(|name| directory.join(name));
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .stdout(File::create(&output)?)
+        .stderr(File::create(&errors)?)
+        .kill_on_drop(true)
+        .spawn()?;
+    limit(&child, limits)?;
+    let Ok(ended) = tokio::time::timeout(limits.time, child.wait()).await else {
+        child.kill().await?;
+        return Err(Ended::TooLong(limits.time));
+    };
+    Ok(Printed { status: ended?.code(), output: beginning(&output)?, errors: beginning(&errors)? })
+}
+
+/// The kernel ends whatever uses more.
+#[cfg(target_os = "linux")]
+fn limit(child: &Child, limits: Limits) -> io::Result<()> {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let Some(process) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else { return Ok(()) };
+    for (resource, most) in [(Resource::As, limits.memory), (Resource::Fsize, FILE), (Resource::Core, 0)] {
+        match prlimit(Some(process), resource, Rlimit { current: Some(most), maximum: Some(most) }) {
+            // It has ended already.
+            Err(rustix::io::Errno::SRCH) => break,
+            limited => drop(limited?),
+        }
+    }
+    Ok(())
+}
+
+/// Other systems set no limits on a process that runs.
+#[cfg(not(target_os = "linux"))]
+fn limit(_: &Child, _: Limits) -> io::Result<()> {
+    let _ = FILE;
+    Ok(())
+}
+
+fn beginning(file: &Path) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(file)?.take(SHOWN).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}

@@ -1,0 +1,166 @@
+//! What the server holds: scenarios, publications, and the last runs.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use anabranch_lab::claims::Paper;
+use anabranch_sim::scenario::Document;
+use include_dir::{Dir, include_dir};
+use serde::Serialize;
+use tempfile::TempDir;
+use tokio::sync::Semaphore;
+
+use super::process::Limits;
+use crate::output::{fail, refuse, refuse_scenario};
+use crate::reproduce::refuse_paper;
+use crate::shelf::Shelf;
+
+/// Runs whose files are kept.
+const KEPT: usize = 8;
+/// Processes that work at the same time.
+const AT_ONCE: usize = 2;
+
+/// The scenarios that the program was built with.
+static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
+
+/// Everything that requests need.
+pub(super) struct Workshop {
+    pub(super) scenarios: Vec<Offered>,
+    pub(super) papers: Vec<PaperSummary>,
+    pub(super) limits: Limits,
+    pub(super) turns: Semaphore,
+    runs: Mutex<Runs>,
+    /// Holds the folders of the runs, and what scenarios refer to.
+    place: TempDir,
+    /// Unpacked for as long as this lives.
+    shelf: Shelf,
+}
+
+/// A scenario that can be opened.
+#[derive(Serialize)]
+pub(super) struct Offered {
+    name: String,
+    title: String,
+    text: String,
+    /// The publication that it belongs to.
+    paper: Option<String>,
+}
+
+/// A publication that can be opened.
+#[derive(Serialize)]
+pub(super) struct PaperSummary {
+    pub(super) name: String,
+    title: String,
+    citation: String,
+    /// The first parts of its claims' names, each with the number of its claims.
+    pub(super) groups: Vec<(String, usize)>,
+}
+
+#[derive(Default)]
+struct Runs {
+    begun: u64,
+    folders: VecDeque<(u64, TempDir)>,
+}
+
+impl Workshop {
+    /// With the scenarios in these files, or the exit status of what was wrong.
+    pub(super) fn open(files: &[PathBuf], limits: Limits) -> Result<Workshop, u8> {
+        let place = tempfile::Builder::new().prefix("anabranch-lab-").tempdir();
+        let place = place.map_err(|error| fail(format!("no temporary directory: {error}")))?;
+        let unpacked =
+            std::fs::create_dir(place.path().join("traces")).and_then(|()| SCENARIOS.extract(place.path()));
+        unpacked.map_err(|error| fail(format!("the scenarios cannot be unpacked: {error}")))?;
+        let shelf = Shelf::open()?;
+        let mut scenarios = files.iter().map(|file| offered_file(file)).collect::<Result<Vec<_>, u8>>()?;
+        scenarios.extend(
+            SCENARIOS
+                .files()
+                .filter_map(|file| offered(file.path(), file.contents_utf8()?.to_owned(), None).ok()),
+        );
+        let mut papers = Vec::new();
+        for folder in shelf.folders()? {
+            let paper = Paper::open(&folder).map_err(|error| refuse_paper(&error))?;
+            scenarios.extend(scenarios_of(&folder, &paper.name));
+            papers.push(PaperSummary::of(&paper));
+        }
+        let (turns, runs) = (Semaphore::new(AT_ONCE), Mutex::default());
+        Ok(Workshop { scenarios, papers, limits, turns, runs, place, shelf })
+    }
+
+    /// An empty folder for a run; the oldest run's is deleted once there are too many.
+    pub(super) fn begin(&self) -> std::io::Result<(u64, PathBuf)> {
+        let folder = tempfile::Builder::new().prefix("run-").tempdir_in(self.place.path())?;
+        std::os::unix::fs::symlink(self.place.path().join("traces"), folder.path().join("traces"))?;
+        let path = folder.path().to_owned();
+        let mut runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.begun += 1;
+        let id = runs.begun;
+        runs.folders.push_back((id, folder));
+        if runs.folders.len() > KEPT {
+            runs.folders.pop_front();
+        }
+        Ok((id, path))
+    }
+
+    /// The folder of a run, while it is kept.
+    pub(super) fn folder(&self, id: u64) -> Option<PathBuf> {
+        let runs = self.runs.lock().unwrap_or_else(PoisonError::into_inner);
+        runs.folders.iter().find(|(known, _)| *known == id).map(|(_, folder)| folder.path().to_owned())
+    }
+
+    /// The folder of a publication, absolute.
+    pub(super) fn paper(&self, name: &str) -> Option<PathBuf> {
+        let known = self.papers.iter().find(|paper| paper.name == name)?;
+        self.shelf.folder(Path::new(&known.name)).ok()?.canonicalize().ok()
+    }
+}
+
+impl PaperSummary {
+    fn of(paper: &Paper) -> PaperSummary {
+        let mut groups: Vec<(String, usize)> = Vec::new();
+        for case in &paper.cases {
+            let group = case.id.split('/').next().unwrap_or(&case.id);
+            match groups.iter_mut().find(|(known, _)| known == group) {
+                Some((_, count)) => *count += 1,
+                None => groups.push((group.to_owned(), 1)),
+            }
+        }
+        let (name, title, citation) = (paper.name.clone(), paper.title.clone(), paper.citation.clone());
+        PaperSummary { name, title, citation, groups }
+    }
+}
+
+/// The scenario in a file that was named on the command line; a wrong one is refused at once.
+fn offered_file(file: &Path) -> Result<Offered, u8> {
+    let text =
+        std::fs::read_to_string(file).map_err(|error| refuse(format!("{}: {error}", file.display())))?;
+    offered(file, text, None).map_err(|error| refuse_scenario(&error))
+}
+
+fn offered(
+    file: &Path,
+    text: String,
+    paper: Option<&str>,
+) -> Result<Offered, anabranch_sim::scenario::ScenarioError> {
+    let document = Document::parse(&file.display().to_string(), &text)?;
+    let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    // What is no TOML title stands in a comment at the head.
+    let comment = text.lines().next().and_then(|line| line.strip_prefix("# ")).unwrap_or_default();
+    let [title, _] = document.headings();
+    let title = title.unwrap_or_else(|| comment.to_owned());
+    Ok(Offered { name, title, text, paper: paper.map(str::to_owned) })
+}
+
+/// The scenarios of a publication: the files in its folder that are neither its description nor its claims.
+fn scenarios_of(folder: &Path, paper: &str) -> Vec<Offered> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    files.retain(|file| {
+        file.extension().is_some_and(|end| end == "toml")
+            && !["paper.toml", "claims.toml"].iter().any(|other| file.ends_with(other))
+    });
+    files.sort();
+    let read = |file: &PathBuf| offered(file, std::fs::read_to_string(file).ok()?, Some(paper)).ok();
+    files.iter().filter_map(read).collect()
+}

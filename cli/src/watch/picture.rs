@@ -1,0 +1,205 @@
+//! What the view shows, and how it is laid out.
+
+use std::collections::VecDeque;
+
+use anabranch_net::printable;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Row, Sparkline, Table};
+
+/// Everything that is shown at a moment.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Picture {
+    pub(crate) title: String,
+    /// Below the title: how far it is.
+    pub(crate) status: String,
+    /// In the last line: what keys do.
+    pub(crate) keys: &'static str,
+    pub(crate) paths: Vec<PathLine>,
+}
+
+/// One path.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct PathLine {
+    pub(crate) name: String,
+    pub(crate) state: &'static str,
+    /// Bytes.
+    pub(crate) cwnd: u64,
+    /// Bytes, where there is one and it is told.
+    pub(crate) ssthresh: Option<u64>,
+    /// Bytes in flight.
+    pub(crate) flight: u64,
+    /// Seconds, once measured.
+    pub(crate) srtt: Option<f64>,
+    /// Seconds, once known.
+    pub(crate) rto: Option<f64>,
+    pub(crate) rates: Rates,
+}
+
+/// The latest rates of a path, an interval each.
+#[derive(Clone, Debug)]
+pub(crate) struct Rates {
+    /// Seconds.
+    interval: f64,
+    /// Bytes by interval, the last one under way.
+    bytes: VecDeque<u64>,
+    /// The number of the last interval since the beginning.
+    last: u64,
+}
+
+/// Intervals that are kept.
+const KEPT: usize = 240;
+
+impl Default for Rates {
+    fn default() -> Self {
+        Rates { interval: 0.25, bytes: VecDeque::from([0]), last: 0 }
+    }
+}
+
+impl Rates {
+    /// Adds bytes that were sent `at` so many seconds from the beginning.
+    pub(crate) fn add(&mut self, at: f64, bytes: u64) {
+        self.advance(at);
+        if let Some(last) = self.bytes.back_mut() {
+            *last += bytes;
+        }
+    }
+
+    /// It is now `at` seconds from the beginning.
+    pub(crate) fn advance(&mut self, at: f64) {
+        let number = (at / self.interval) as u64;
+        for _ in 0..number.saturating_sub(self.last).min(KEPT as u64) {
+            self.bytes.push_back(0);
+        }
+        while self.bytes.len() > KEPT {
+            self.bytes.pop_front();
+        }
+        self.last = self.last.max(number);
+    }
+
+    /// Of the last four whole intervals, bit/s.
+    pub(crate) fn now(&self) -> f64 {
+        let whole = self.bytes.iter().rev().skip(1).take(4);
+        let (count, bytes) = whole.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes));
+        if count == 0 { 0.0 } else { bytes as f64 * 8.0 / (f64::from(count) * self.interval) }
+    }
+}
+
+impl Picture {
+    pub(crate) fn draw(&self, frame: &mut Frame<'_>) {
+        let table = self.paths.len() as u16 + 3;
+        let [title, status, paths, rates, keys] = Layout::vertical([
+            Constraint::Length(1),
+            Constraint::Length(1),
+            Constraint::Length(table),
+            Constraint::Min(0),
+            Constraint::Length(1),
+        ])
+        .areas(frame.area());
+        let bold = Style::new().add_modifier(Modifier::BOLD);
+        frame.render_widget(Line::styled(printable(&self.title).into_owned(), bold), title);
+        frame.render_widget(Line::raw(printable(&self.status).into_owned()), status);
+        frame.render_widget(self.table(), paths);
+        self.draw_rates(frame, rates);
+        frame.render_widget(Line::raw(self.keys), keys);
+    }
+
+    fn table(&self) -> Table<'_> {
+        let heading = ["path", "state", "cwnd", "ssthresh", "in flight", "RTT", "RTO", "rate"];
+        let rows = self.paths.iter().map(|path| {
+            let milliseconds =
+                |time: Option<f64>| time.map_or("–".to_owned(), |time| format!("{:.1} ms", time * 1e3));
+            let style = if path.state == "active" { Style::new() } else { Style::new().fg(Color::Red) };
+            Row::new([
+                printable(&path.name).into_owned(),
+                path.state.to_owned(),
+                path.cwnd.to_string(),
+                path.ssthresh.map_or("–".to_owned(), |bytes| bytes.to_string()),
+                path.flight.to_string(),
+                milliseconds(path.srtt),
+                milliseconds(path.rto),
+                format!("{:.3} Mbit/s", path.rates.now() / 1e6),
+            ])
+            .style(style)
+        });
+        let widths = [
+            Constraint::Min(20),
+            Constraint::Length(12),
+            Constraint::Length(10),
+            Constraint::Length(10),
+            Constraint::Length(10),
+            Constraint::Length(11),
+            Constraint::Length(11),
+            Constraint::Length(16),
+        ];
+        let style = Style::new().add_modifier(Modifier::BOLD);
+        Table::new(rows, widths).header(Row::new(heading).style(style)).block(Block::bordered())
+    }
+
+    /// A curve of the rate of each path, as many as there is room for.
+    fn draw_rates(&self, frame: &mut Frame<'_>, area: Rect) {
+        let shown = self.paths.len().min(usize::from(area.height) / 4);
+        let most = self.paths.iter().flat_map(|path| path.rates.bytes.iter()).max().copied();
+        let areas = Layout::vertical(vec![Constraint::Fill(1); shown]).split(area);
+        for (path, area) in self.paths.iter().zip(areas.iter()) {
+            let room = usize::from(area.width.saturating_sub(2));
+            let bytes: Vec<u64> = path.rates.bytes.iter().rev().take(room).rev().copied().collect();
+            let title = format!("{}: rate, {:.1} s an interval", printable(&path.name), path.rates.interval);
+            let curve = Sparkline::default().data(&bytes).max(most.unwrap_or(0).max(1));
+            frame.render_widget(curve.block(Block::bordered().title(title)), *area);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    use super::*;
+
+    #[test]
+    fn the_view_names_paths_windows_and_rates() {
+        let mut rates = Rates::default();
+        (0..8).for_each(|n| rates.add(f64::from(n) * 0.25, 31_250));
+        let path = PathLine {
+            name: "upload: wifi\u{1b}[2J".to_owned(),
+            state: "active",
+            cwnd: 14_600,
+            ssthresh: Some(7_300),
+            flight: 2_920,
+            srtt: Some(0.0255),
+            rto: Some(1.0),
+            rates,
+        };
+        let keys = "q leaves";
+        let picture =
+            Picture { title: "loss".to_owned(), status: "2.000 s".to_owned(), keys, paths: vec![path] };
+        let mut terminal = Terminal::new(TestBackend::new(120, 20)).expect("a terminal of the test");
+        terminal.draw(|frame| picture.draw(frame)).expect("it draws");
+        let shown = terminal.backend().to_string();
+        for part in
+            ["loss", "2.000 s", "upload: wifi", "active", "14600", "7300", "2920", "25.5 ms", "1000.0 ms"]
+        {
+            assert!(shown.contains(part), "{part}\n{shown}");
+        }
+        assert!(
+            shown.contains("1.000 Mbit/s") && shown.contains('█') && shown.contains("q leaves"),
+            "{shown}"
+        );
+        assert!(!shown.contains('\u{1b}'), "{shown}");
+    }
+
+    #[test]
+    fn rates_forget_the_oldest_intervals() {
+        let mut rates = Rates::default();
+        rates.add(0.1, 1000);
+        rates.advance(1e6);
+        assert_eq!((rates.bytes.len(), rates.now()), (KEPT, 0.0));
+        rates.add(1e6, 500);
+        rates.advance(1e6 + 0.25);
+        assert_eq!(rates.now(), 500.0 * 8.0);
+    }
+}

@@ -1,0 +1,269 @@
+//! The page of a run: its charts against the results as JSON, and in a browser its keys, its contrast, and hostile names.
+
+mod support;
+
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use support::{anabranch, browser, opened, skip, stderr};
+
+fn example(name: &str) -> String {
+    format!("{}/../scenarios/{name}.toml", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Runs a scenario with a report in `directory`; the page and the run's JSON.
+fn report(directory: &Path, arguments: &[&str]) -> (String, Value) {
+    let file = directory.join("page.html").display().to_string();
+    let mut all = vec!["run"];
+    all.extend(arguments);
+    all.extend(["--json", "--report", &file]);
+    let output = anabranch(&all);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let page = std::fs::read_to_string(&file).expect("the page was written");
+    let runs: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    (page, runs[0].clone())
+}
+
+/// The traces of the page.
+fn traces(page: &str) -> Vec<Value> {
+    let begin = r#"<script type="application/json" id="figure">"#;
+    let rest = &page[page.find(begin).expect("the page has a figure") + begin.len()..];
+    let end = rest.find("</script>").expect("it ends");
+    let figure: Value = serde_json::from_str(&rest[..end]).expect("it is JSON");
+    figure["data"].as_array().expect("traces").clone()
+}
+
+/// The numbers of a column: doubles or floats in base64.
+fn numbers(column: &Value) -> Vec<f64> {
+    let bytes = STANDARD.decode(column["bdata"].as_str().expect("base64")).expect("base64");
+    let double = |bytes: &[u8]| f64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+    let float = |bytes: &[u8]| f64::from(f32::from_le_bytes(bytes.try_into().expect("four bytes")));
+    match column["dtype"].as_str() {
+        Some("f8") => bytes.chunks_exact(8).map(double).collect(),
+        _ => bytes.chunks_exact(4).map(float).collect(),
+    }
+}
+
+/// Seconds that the bars of this name cover.
+fn covered(traces: &[Value], name: &str) -> f64 {
+    let named = traces.iter().filter(|trace| trace["meta"]["kind"] == "waiting" && trace["name"] == name);
+    named.map(|trace| numbers(&trace["x"]).chunks_exact(3).map(|bar| bar[1] - bar[0]).sum::<f64>()).sum()
+}
+
+#[test]
+fn every_chart_has_the_numbers_of_the_results() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (page, run) = report(directory.path(), &[&example("slow-reader")]);
+    let traces = traces(&page);
+    let flow = &run["flows"][0];
+    let paths = flow["paths"].as_array().expect("paths");
+    let of = |name: &str| -> Vec<&Value> {
+        traces
+            .iter()
+            .filter(|trace| trace["name"].as_str().is_some_and(|known| known.ends_with(name)))
+            .collect()
+    };
+    let chunks: u64 = paths.iter().filter_map(|path| path["chunks"].as_u64()).sum();
+    let sent: usize = traces
+        .iter()
+        .filter(|trace| trace["meta"]["kind"] == "sent")
+        .map(|trace| numbers(&trace["x"]).len())
+        .sum();
+    assert_eq!(sent as u64, chunks);
+    // As long as it waited, so long are the bars.
+    for (name, key) in [("peer's window", "peer_window"), ("cwnd", "cwnd")] {
+        let waited = flow["blocked"][key].as_f64().expect("seconds");
+        let bars = covered(&traces, name);
+        assert!((bars - waited).abs() < 1e-3 * waited + 1e-6, "{name}: {bars} and {waited}");
+    }
+    assert!(covered(&traces, "peer's window") > 1.0);
+    // The area below the rates is what was sent, in bits.
+    let bits: f64 = of(": sent")
+        .iter()
+        .map(|trace| {
+            let (x, y) = (numbers(&trace["x"]), numbers(&trace["y"]));
+            y.iter().sum::<f64>() * (x[1] - x[0])
+        })
+        .sum();
+    let bytes: f64 = paths.iter().filter_map(|path| path["delivered"].as_f64()).sum();
+    assert!((bits / 8.0 - bytes).abs() < 1e-3 * bytes, "{} and {bytes}", bits / 8.0);
+    let last = |trace: &Value| numbers(&trace["y"]).last().copied();
+    let acknowledged = last(of("acknowledged")[0]).expect("points");
+    let highest = traces.iter().filter(|trace| trace["meta"]["kind"] == "sent");
+    let highest = highest.flat_map(|trace| numbers(&trace["y"])).fold(0.0, f64::max);
+    assert_eq!(acknowledged, highest);
+    assert!(of(": cwnd").iter().all(|trace| numbers(&trace["y"]).iter().all(|cwnd| *cwnd > 0.0)));
+}
+
+#[test]
+fn frames_of_radios_stand_on_a_time_line() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let scenario = format!("{}/../papers/cmt-over-wireless/chains.toml", env!("CARGO_MANIFEST_DIR"));
+    let capture = directory.path().join("frames.pcapng").display().to_string();
+    let set = ["--set", "stop=2 s", "--set", "measure=[\"1 s\", \"2 s\"]", "--pcap", &capture];
+    let (page, _) = report(directory.path(), &[&[scenario.as_str()][..], &set].concat());
+    let explained = anabranch(&["explain", &capture]);
+    let lines = String::from_utf8_lossy(&explained.stdout).into_owned();
+    let traces = traces(&page);
+    let frames = |name: &str| -> Vec<[f64; 2]> {
+        let named = traces.iter().filter(|trace| trace["meta"]["kind"] == "frames" && trace["name"] == name);
+        let bars = named.map(|trace| numbers(&trace["x"]));
+        bars.flat_map(|x| x.chunks_exact(3).map(|bar| [bar[0], bar[1]]).collect::<Vec<_>>()).collect()
+    };
+    // As many as in the capture, and each as long as 802.11b at 2 Mbit/s makes it (its preamble takes 192 us).
+    for (name, said) in [("RTS", "[not SCTP: RTS]"), ("CTS", "[not SCTP: CTS]"), ("ACK", "ACK of 802.11]")] {
+        let bars = frames(name);
+        assert_eq!(bars.len(), lines.matches(said).count(), "{name}");
+        assert!(bars.iter().all(|[from, to]| to - from > 192e-6 && to - from < 400e-6), "{name}");
+    }
+    assert!(frames("data").iter().any(|[from, to]| to - from > 4e-3));
+}
+
+/// Behind the page's own script: waits until all is drawn, runs `steps`, and keeps what they return.
+fn with_script(page: &str, steps: &str) -> String {
+    let script = format!(
+        "<script>(async () => {{ const state = document.documentElement.dataset;\n\
+         const pause = (time) => new Promise((done) => setTimeout(done, time));\n\
+         const charts = document.getElementById('charts');\n\
+         const press = async (key) => {{ charts.dispatchEvent(new KeyboardEvent('keydown', {{ key, bubbles: true }})); await pause(50); }};\n\
+         while (!state.traces) await pause(20);\n{steps}\n}})().catch((error) => {{ document.documentElement.dataset.error = error.message; }});</script>"
+    );
+    page.replace("</body>", &format!("{script}</body>"))
+}
+
+/// The opening tag of the page's root after the browser has run it.
+fn root(browser: &str, directory: &Path, page: &str, flags: &[&str]) -> String {
+    let file = directory.join("changed.html");
+    std::fs::write(&file, page).expect("it can be written");
+    let dom = opened(browser, directory, &format!("file://{}", file.display()), flags);
+    let start = &dom[dom.find("<html").expect("the browser shows a page")..];
+    start[..start.find('>').expect("the element ends")].to_owned()
+}
+
+#[test]
+fn keys_zoom_and_move_the_cursor() {
+    let Some(browser) = browser() else {
+        return skip("keys_zoom_and_move_the_cursor", "there is no Chromium");
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let (page, _) = report(directory.path(), &[&example("outage"), "--set", "stop=14 s"]);
+    let steps = "
+        const range = () => charts.layout.xaxis.range.map(Number);
+        const expect = (what, holds) => { if (!holds) throw new Error(what + ' ' + range() + ' ' + state.cursor); };
+        expect('the whole run', range()[0] === 0 && Math.abs(range()[1] - 14) < 1);
+        const whole = range()[1];
+        await press('+'); expect('zoomed', Math.abs(range()[1] - range()[0] - whole / 2) < 1e-6);
+        await press('ArrowRight'); expect('moved', Math.abs(range()[0] - whole * 3 / 8) < 1e-6);
+        await press('ArrowLeft'); expect('moved back', Math.abs(range()[0] - whole / 4) < 1e-6);
+        await press('Enter'); expect('cursor', Math.abs(Number(state.cursor) - whole / 2) < 1e-6);
+        expect('a line', charts.layout.shapes.length === 1);
+        expect('packets', document.getElementById('packets').rows.length > 2);
+        const before = Number(state.cursor);
+        await press('n'); expect('next', Number(state.cursor) > before);
+        await press('n'); await press('p'); await press('p'); await press('p'); expect('previous', Number(state.cursor) < before);
+        expect('marked', document.querySelectorAll('#packets [aria-current]').length === 1);
+        await press('-'); await press('0'); expect('the whole run again', range()[1] === whole);
+        expect('every trace is drawn', charts.calcdata.length === charts.data.length);
+        charts._fullData.forEach((trace, i) => { expect('points of ' + trace.name, trace.visible === true && charts._fullData[i]._length === trace.x.length); });
+        state.passed = '1';";
+    let root = root(browser, directory.path(), &with_script(&page, steps), &[]);
+    assert!(root.contains("data-passed=\"1\"") && !root.contains("data-error"), "{root}");
+}
+
+/// By WCAG 2.2, success criterion 1.4.3: 4.5 to 1, and 3 to 1 for large text. Texts of charts are filled, others have a color.
+const CONTRAST: &str = "
+    await pause(200);
+    const channel = (c) => { c /= 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
+    const parts = (color) => (color.match(/[\\d.]+/g) || []).map(Number);
+    const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+    const behind = (element) => {
+        for (let at = element; at; at = at.parentElement) {
+            const color = parts(getComputedStyle(at).backgroundColor);
+            if (color.length === 3 || color[3] > 0.5) return color;
+        }
+        return [255, 255, 255];
+    };
+    let [checked, worst] = [0, 99];
+    for (const element of document.querySelectorAll('body *')) {
+        const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+        const style = getComputedStyle(element);
+        if (!own || ['SCRIPT', 'STYLE'].includes(element.tagName.toUpperCase()) || element.getClientRects().length === 0) continue;
+        const color = parts(element instanceof SVGElement ? style.fill : style.color);
+        const [a, b] = [light(color), light(behind(element))].sort((x, y) => y - x);
+        const size = parseFloat(style.fontSize);
+        const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
+        const ratio = (a + 0.05) / (b + 0.05) * (large ? 1.5 : 1);
+        if (ratio < worst) { worst = ratio; state.where = element.tagName + ' ' + element.textContent.slice(0, 40); }
+        checked += 1;
+    }
+    state.checked = String(checked);
+    state.worst = worst.toFixed(2);";
+
+#[test]
+fn texts_stand_out_in_light_and_dark() {
+    let Some(browser) = browser() else {
+        return skip("texts_stand_out_in_light_and_dark", "there is no Chromium");
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let (page, _) = report(directory.path(), &[&example("one-path")]);
+    for flags in [&["--blink-settings=preferredColorScheme=1"], &["--blink-settings=preferredColorScheme=0"]]
+    {
+        let root = root(browser, directory.path(), &with_script(&page, CONTRAST), flags);
+        let value = |name: &str| -> f64 {
+            let rest = root.split(&format!("data-{name}=\"")).nth(1).unwrap_or_else(|| panic!("{root}"));
+            rest.split('"').next().and_then(|text| text.parse().ok()).expect("a number")
+        };
+        assert!(value("checked") > 60.0, "{root}");
+        assert!(value("worst") >= 4.5, "{flags:?} {root}");
+    }
+}
+
+#[test]
+fn hostile_names_cannot_run_script() {
+    let directory = tempfile::tempdir().expect("a directory");
+    // Links and flows have plain names; the title, the description and the file have not.
+    let title = "<img src=x onerror=document.documentElement.dataset.hacked=1>";
+    let description = "</script><script>document.documentElement.dataset.hacked=1</script>";
+    let text = format!("title = \"{title}\"\ndescription = \"{description}\"\n");
+    let text = text + &std::fs::read_to_string(example("one-path")).expect("the example is there");
+    let scenario = directory.path().join("<img src=x onerror=alert(1)>.toml").display().to_string();
+    std::fs::write(&scenario, text).expect("it can be written");
+    let (page, _) = report(directory.path(), &[&scenario]);
+    assert!(!page.contains("<img") && !page.contains("<script>document.documentElement.dataset.hacked"));
+    let Some(browser) = browser() else {
+        return skip("hostile_names_cannot_run_script", "there is no Chromium");
+    };
+    let steps = "await press('Enter'); await press('n'); await pause(200); state.passed = '1';";
+    let root = root(browser, directory.path(), &with_script(&page, steps), &[]);
+    assert!(root.contains("data-passed=\"1\"") && !root.contains("hacked"), "{root}");
+}
+
+#[test]
+fn every_chart_is_written_as_pictures_and_data() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = |name: &str| directory.path().join(name);
+    let charts = place("charts").display().to_string();
+    let output = anabranch(&["run", &example("one-path"), "--figures", &charts]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let names: Vec<String> = std::fs::read_dir(place("charts"))
+        .expect("the directory is there")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .collect();
+    assert!(names.len() >= 6 * 5 && names.len().is_multiple_of(5), "{names:?}");
+    let data = names.iter().find(|name| name.ends_with("windows.csv")).expect("the windows' data");
+    let table = std::fs::read_to_string(place("charts").join(data)).expect("it can be read");
+    assert!(table.starts_with("number,series,time,value,unit\n") && table.contains("cwnd,"), "{table}");
+    let document = std::fs::read_to_string(place("charts").join(data.replace(".csv", ".tex"))).expect("text");
+    assert!(document.contains(data.as_str()) && document.contains("cwnd}"), "{document}");
+    // What is there is not overwritten.
+    let again = anabranch(&["run", &example("one-path"), "--figures", &charts]);
+    assert_eq!(again.status.code(), Some(2), "{}", stderr(&again));
+    let chart = place("exchange.pdf").display().to_string();
+    let output = anabranch(&["run", &example("one-path"), "--msc", &chart, "--between", "0s,0.1s"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(std::fs::read(place("exchange.pdf")).expect("it was written").starts_with(b"%PDF"));
+    let other = anabranch(&["run", &example("one-path"), "--msc", "exchange.gif"]);
+    assert_eq!(other.status.code(), Some(2), "{}", stderr(&other));
+}

@@ -1,0 +1,151 @@
+//! A chart as SVG, drawn by `plotters`.
+
+use plotters::coord::Shift;
+use plotters::coord::types::RangedCoordf64;
+use plotters::prelude::*;
+
+use super::chart::{Chart, Series, Shape};
+use super::export::{PictureError, intervals};
+
+const WIDTH: u32 = 1100;
+/// Of the names at the right.
+const LEGEND: u32 = 230;
+/// Room for the title and the axis of time.
+const AROUND: u32 = 110;
+const FONT: &str = "sans-serif";
+const INK: RGBColor = RGBColor(40, 40, 40);
+const FAINT: RGBColor = RGBColor(150, 150, 150);
+
+type Plane<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+type Drawn = Result<(), Box<dyn std::error::Error>>;
+
+/// The chart over a run of `ended` seconds.
+pub(super) fn svg(chart: &Chart, ended: f64) -> Result<String, PictureError> {
+    let mut svg = String::new();
+    {
+        let size = (WIDTH, chart.height + AROUND);
+        let root = SVGBackend::with_string(&mut svg, size).into_drawing_area();
+        draw(&root, chart, ended).map_err(PictureError::of)?;
+    }
+    Ok(svg)
+}
+
+fn draw(root: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart, ended: f64) -> Drawn {
+    root.fill(&WHITE)?;
+    let (left, right) = root.split_horizontally(WIDTH - LEGEND);
+    let values = chart.series.iter().flat_map(|series| &series.columns.y);
+    let highest = values.copied().filter(|y| y.is_finite()).fold(0.0, f32::max);
+    let lanes = chart.lanes.len() as f64;
+    let range = if lanes > 0.0 { 0.5..lanes + 0.5 } else { 0.0..f64::from(highest).max(1e-9) * 1.05 };
+    let mut plane = ChartBuilder::on(&left)
+        .margin(12)
+        .caption(&chart.title, (FONT, 17).into_font().color(&INK))
+        .x_label_area_size(40)
+        .y_label_area_size(90)
+        .build_cartesian_2d(0.0..ended.max(1e-9), range)?;
+    mesh(&mut plane, chart)?;
+    for series in chart.series.iter().filter(|series| !series.columns.is_empty()) {
+        draw_series(&mut plane, series, ended)?;
+    }
+    legend(&right, chart)?;
+    root.present()?;
+    Ok(())
+}
+
+fn mesh(plane: &mut Plane<'_, '_>, chart: &Chart) -> Drawn {
+    let lane = |value: &f64| {
+        let near = (value - value.round()).abs() < 0.01;
+        let place = (value.round() as usize).checked_sub(1);
+        place.filter(|_| near).and_then(|lane| chart.lanes.get(lane)).cloned().unwrap_or_default()
+    };
+    let number = |value: &f64| value.to_string();
+    let named = !chart.lanes.is_empty();
+    let label: &dyn Fn(&f64) -> String = if named { &lane } else { &number };
+    let mut mesh = plane.configure_mesh();
+    mesh.light_line_style(TRANSPARENT).bold_line_style(FAINT.mix(0.25)).axis_style(FAINT);
+    mesh.label_style((FONT, 13).into_font().color(&INK)).x_desc("seconds").y_desc(chart.unit);
+    mesh.x_labels(10).y_labels(if named { 2 * chart.lanes.len() + 2 } else { 6 }).y_label_formatter(label);
+    mesh.draw()?;
+    Ok(())
+}
+
+fn draw_series(plane: &mut Plane<'_, '_>, series: &Series, ended: f64) -> Drawn {
+    let color = rgb(series.color);
+    match series.shape {
+        Shape::Steps("solid") => {
+            plane.draw_series(LineSeries::new(steps(series, ended), color.stroke_width(2)))?;
+        }
+        Shape::Steps(dash) => {
+            let (line, gap) = if dash == "dot" { (2, 4) } else { (7, 4) };
+            plane.draw_series(DashedLineSeries::new(
+                steps(series, ended),
+                line,
+                gap,
+                color.stroke_width(2),
+            ))?;
+        }
+        Shape::Symbols(symbol, size) => {
+            let points = series.columns.points().map(|(x, y)| (x, f64::from(y)));
+            let size = i32::try_from(size).unwrap_or(8) / 2 + 1;
+            match symbol {
+                "x" => drop(plane.draw_series(points.map(|at| Cross::new(at, size, color.stroke_width(2))))?),
+                "triangle-up" | "diamond" => {
+                    plane.draw_series(points.map(|at| TriangleMarker::new(at, size + 2, color.filled())))?;
+                }
+                _ => drop(plane.draw_series(points.map(|at| Circle::new(at, size, color.filled())))?),
+            }
+        }
+        Shape::Bars(_) => {
+            let bar = |[from, lane, to]: [f64; 3]| {
+                Rectangle::new([(from, lane - 0.3), (to, lane + 0.3)], color.filled())
+            };
+            plane.draw_series(intervals(series).map(bar))?;
+        }
+    }
+    Ok(())
+}
+
+/// The corners of a line whose values hold until the next.
+fn steps(series: &Series, ended: f64) -> Vec<(f64, f64)> {
+    let mut corners: Vec<(f64, f64)> = Vec::new();
+    for (x, y) in series.columns.points() {
+        corners.extend(corners.last().map(|(_, before)| (x, *before)));
+        corners.push((x, f64::from(y)));
+    }
+    corners.extend(corners.last().map(|(x, y)| (ended.max(*x), *y)));
+    corners
+}
+
+/// The names of the series at the right, each behind its color.
+fn legend(area: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart) -> Drawn {
+    let shown = chart.series.iter().filter(|series| !series.columns.is_empty());
+    for (y, series) in (50..).step_by(20).zip(shown) {
+        let color = rgb(series.color);
+        match series.shape {
+            Shape::Steps(dash) => {
+                let parts: &[(i32, i32)] = match dash {
+                    "dot" => &[(0, 3), (6, 9), (12, 15), (18, 21)],
+                    "dash" => &[(0, 8), (13, 21)],
+                    _ => &[(0, 21)],
+                };
+                for (from, to) in parts {
+                    area.draw(&PathElement::new(vec![(*from, y), (*to, y)], color.stroke_width(2)))?;
+                }
+            }
+            Shape::Symbols("x", _) => area.draw(&Cross::new((10, y), 4, color.stroke_width(2)))?,
+            Shape::Symbols("triangle-up" | "diamond", _) => {
+                area.draw(&TriangleMarker::new((10, y), 6, color.filled()))?;
+            }
+            Shape::Symbols(..) => area.draw(&Circle::new((10, y), 4, color.filled()))?,
+            Shape::Bars(_) => area.draw(&Rectangle::new([(2, y - 5), (20, y + 5)], color.filled()))?,
+        }
+        area.draw(&Text::new(series.name.clone(), (28, y - 7), (FONT, 14).into_font().color(&INK)))?;
+    }
+    Ok(())
+}
+
+/// The color that `#rrggbb` names.
+fn rgb(text: &str) -> RGBColor {
+    let part = |at: usize| text.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+    RGBColor(part(1).unwrap_or(0), part(3).unwrap_or(0), part(5).unwrap_or(0))
+}

@@ -1,0 +1,298 @@
+//! Charts as files: SVG, PNG and PDF, the points as CSV, and a PGFPlots document that draws the CSV.
+//!
+//! SVG is drawn by `plotters`, PNG by `resvg`, PDF by `svg2pdf`, without a browser. The texts of PNG and PDF are set in a
+//! font that the program brings (Ubuntu Light), so that they look the same on every machine.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use anabranch_sim::results::RunResult;
+use resvg::tiny_skia::{Pixmap, Transform};
+use resvg::usvg::{self, fontdb};
+
+use super::chart::{Chart, Columns, Series, Shape};
+use super::charts::charts;
+use super::draw;
+use super::points::Points;
+use super::record::Recorder;
+
+/// Points of a series in a picture and in its data.
+const POINTS: usize = 4000;
+/// Pixels of a PNG for each of the SVG.
+const SCALE: f32 = 2.0;
+
+/// A format of pictures.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Format {
+    /// Scalable Vector Graphics.
+    Svg,
+    /// Portable Network Graphics, with two pixels for each unit of the SVG.
+    Png,
+    /// Portable Document Format.
+    Pdf,
+}
+
+impl Format {
+    /// By the extension of a file's name; `None`: another, or none.
+    pub fn of(file: &Path) -> Option<Format> {
+        match file.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "svg" => Some(Format::Svg),
+            "png" => Some(Format::Png),
+            "pdf" => Some(Format::Pdf),
+            _ => None,
+        }
+    }
+}
+
+/// Why there is no picture.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot draw: {0}")]
+pub struct PictureError(pub(super) String);
+
+impl PictureError {
+    pub(super) fn of(error: impl std::fmt::Display) -> PictureError {
+        PictureError(error.to_string())
+    }
+}
+
+/// A picture in SVG, in another format.
+pub fn picture(svg: &str, format: Format) -> Result<Vec<u8>, PictureError> {
+    if format == Format::Svg {
+        return Ok(svg.as_bytes().to_vec());
+    }
+    let tree = usvg::Tree::from_str(svg, &options()).map_err(PictureError::of)?;
+    if format == Format::Pdf {
+        let options = svg2pdf::ConversionOptions::default();
+        return svg2pdf::to_pdf(&tree, options, svg2pdf::PageOptions::default()).map_err(PictureError::of);
+    }
+    let [width, height] =
+        [tree.size().width(), tree.size().height()].map(|side| (side * SCALE).ceil() as u32);
+    let mut pixels = Pixmap::new(width, height).ok_or_else(|| PictureError::of("the picture is empty"))?;
+    resvg::render(&tree, Transform::from_scale(SCALE, SCALE), &mut pixels.as_mut());
+    pixels.encode_png().map_err(PictureError::of)
+}
+
+/// With the program's own font for everything.
+fn options() -> usvg::Options<'static> {
+    let mut fonts = fontdb::Database::new();
+    fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
+    let family = fonts.faces().next().and_then(|face| Some(face.families.first()?.0.clone()));
+    if let Some(family) = family {
+        fonts.set_sans_serif_family(&family);
+        fonts.set_monospace_family(family);
+    }
+    usvg::Options {
+        font_family: "sans-serif".to_owned(),
+        fontdb: Arc::new(fonts),
+        ..usvg::Options::default()
+    }
+}
+
+/// The charts of a run as files: names and contents. Each chart has `NAME.svg`, `.png`, `.pdf`, `.csv` and `.tex`.
+pub fn chart_files(result: &RunResult, recorder: &Recorder) -> Result<Vec<(String, Vec<u8>)>, PictureError> {
+    let mut files = Vec::new();
+    for chart in charts(recorder, result.ended) {
+        let chart = reduced(chart);
+        let name = file_name(&chart.title);
+        let svg = draw::svg(&chart, result.ended)?;
+        for (end, format) in [("svg", Format::Svg), ("png", Format::Png), ("pdf", Format::Pdf)] {
+            files.push((format!("{name}.{end}"), picture(&svg, format)?));
+        }
+        files.push((format!("{name}.csv"), csv_of(&chart)?));
+        files.push((format!("{name}.tex"), pgfplots(&chart, &name, result.ended).into_bytes()));
+    }
+    Ok(files)
+}
+
+/// The chart with at most `POINTS` points a series; peaks stay.
+fn reduced(mut chart: Chart) -> Chart {
+    for series in chart.series.iter_mut().filter(|series| !matches!(series.shape, Shape::Bars(_))) {
+        let mut points = Points::new(POINTS);
+        series.columns.points().for_each(|(at, value)| points.push((at * 1e9) as u64, f64::from(value)));
+        series.columns = Columns::of(points.iter());
+    }
+    chart
+}
+
+/// A title as the name of a file: letters, digits and hyphens.
+fn file_name(title: &str) -> String {
+    let plain = title.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
+    plain.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+}
+
+/// A row a point: the number of its series from 1, its name, seconds, and the value; of a bar its lane and its end.
+fn csv_of(chart: &Chart) -> Result<Vec<u8>, PictureError> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    let lanes = !chart.lanes.is_empty();
+    let value = if chart.unit.is_empty() { "value" } else { chart.unit };
+    let heading = if lanes {
+        ["number", "series", "from", "lane", "to"]
+    } else {
+        ["number", "series", "time", "value", "unit"]
+    };
+    table.write_record(heading).map_err(PictureError::of)?;
+    for (i, series) in chart.series.iter().enumerate() {
+        let number = (i + 1).to_string();
+        let rows: Vec<[String; 3]> = match lanes {
+            true => {
+                intervals(series).map(|[from, lane, to]| [from, lane, to].map(|x| x.to_string())).collect()
+            }
+            false => {
+                let row = |(at, y): (f64, f32)| [at.to_string(), y.to_string(), value.to_owned()];
+                series.columns.points().map(row).collect()
+            }
+        };
+        for row in rows {
+            let start = [number.as_str(), series.name.as_str()];
+            let all = start.into_iter().chain(row.iter().map(String::as_str));
+            table.write_record(all).map_err(PictureError::of)?;
+        }
+    }
+    table.into_inner().map_err(PictureError::of)
+}
+
+/// The intervals of a series of bars: from, lane, to.
+pub(super) fn intervals(series: &Series) -> impl Iterator<Item = [f64; 3]> + '_ {
+    let Columns { x, y } = &series.columns;
+    x.chunks_exact(3).zip(y.chunks_exact(3)).map(|(x, y)| [x[0], f64::from(y[0]), x[1]])
+}
+
+/// A document that draws the CSV beside it.
+fn pgfplots(chart: &Chart, name: &str, ended: f64) -> String {
+    let mut text =
+        String::from("\\documentclass{standalone}\n\\usepackage{pgfplots}\n\\pgfplotsset{compat=1.16}\n");
+    for (i, series) in chart.series.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "\\definecolor{{series{}}}{{HTML}}{{{}}}",
+            i + 1,
+            series.color[1..].to_uppercase()
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\\begin{{document}}\n\\begin{{tikzpicture}}\n\\begin{{axis}}[width=15cm, height=7cm,"
+    );
+    let _ =
+        writeln!(text, "  title={{{}}}, xlabel={{seconds}}, ylabel={{{}}},", tex(&chart.title), chart.unit);
+    let _ = writeln!(text, "  xmin=0, xmax={ended}, legend pos=outer north east, legend cell align=left,");
+    if !chart.lanes.is_empty() {
+        let ticks: Vec<String> = (1..=chart.lanes.len()).map(|lane| lane.to_string()).collect();
+        let names: Vec<String> = chart.lanes.iter().map(|name| format!("{{{}}}", tex(name))).collect();
+        let _ = writeln!(
+            text,
+            "  ymin=0.5, ymax={}.5, ytick={{{}}}, yticklabels={{{}}},",
+            ticks.len(),
+            ticks.join(","),
+            names.join(",")
+        );
+    }
+    let _ = writeln!(text, "  unbounded coords=discard]");
+    for (i, series) in chart.series.iter().enumerate().filter(|(_, series)| !series.columns.is_empty()) {
+        let number = i + 1;
+        let (style, columns) = pgf_style(series.shape);
+        let _ = writeln!(
+            text,
+            "\\addplot[series{number}, {style}, restrict expr to domain={{\\thisrow{{number}}}}{{{number}:{number}}}]\n  \
+             table[col sep=comma, {columns}] {{{name}.csv}};\n\\addlegendentry{{{}}}",
+            tex(&series.name)
+        );
+    }
+    text + "\\end{axis}\n\\end{tikzpicture}\n\\end{document}\n"
+}
+
+/// How a series is drawn by PGFPlots, and from which columns.
+fn pgf_style(shape: Shape) -> (String, &'static str) {
+    match shape {
+        Shape::Steps(dash) => {
+            let dash = match dash {
+                "dot" => "dotted",
+                "dash" => "dashed",
+                _ => "solid",
+            };
+            (format!("const plot, no marks, {dash}"), "x=time, y=value")
+        }
+        Shape::Symbols(symbol, size) => {
+            let mark = match symbol {
+                "x" => "x",
+                "diamond" => "diamond*",
+                "square" => "square*",
+                "triangle-up" => "triangle*",
+                _ => "*",
+            };
+            (format!("only marks, mark={mark}, mark size={}pt", f64::from(size) / 4.0), "x=time, y=value")
+        }
+        Shape::Bars(width) => {
+            let bars = "x error bar style={line width=";
+            let style = format!(
+                "only marks, mark=none, error bars/.cd, x dir=plus, x explicit, error mark=none, {bars}{}pt}}",
+                f64::from(width) / 4.0
+            );
+            (style, "x=from, y=lane, x error expr=\\thisrow{to}-\\thisrow{from}")
+        }
+    }
+}
+
+/// Text for TeX.
+fn tex(text: &str) -> String {
+    let mut escaped = String::new();
+    for c in text.chars() {
+        match c {
+            '\\' => escaped.push_str("\\textbackslash{}"),
+            '~' => escaped.push_str("\\textasciitilde{}"),
+            '^' => escaped.push_str("\\textasciicircum{}"),
+            '<' => escaped.push_str("\\textless{}"),
+            '>' => escaped.push_str("\\textgreater{}"),
+            '#' | '$' | '%' | '&' | '_' | '{' | '}' => escaped.extend(['\\', c]),
+            c if c.is_control() => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(shape: Shape, lanes: Vec<String>) -> Chart {
+        let mut columns = Columns::default();
+        columns.interval(1_000_000_000, 2_000_000_000, 1.0);
+        let series = Series { name: "a_b, c".to_owned(), color: "#0072b2", shape, columns, meta: None };
+        Chart { title: "Fl#w: x".to_owned(), unit: "bytes", height: 250, lanes, series: vec![series] }
+    }
+
+    #[test]
+    fn every_format_begins_as_it_must() {
+        let svg = draw::svg(&chart(Shape::Steps("dash"), Vec::new()), 3.0).expect("it is drawn");
+        assert!(svg.starts_with("<svg"));
+        assert!(picture(&svg, Format::Png).expect("it is drawn").starts_with(b"\x89PNG"));
+        assert!(picture(&svg, Format::Pdf).expect("it is drawn").starts_with(b"%PDF"));
+        assert_eq!(Format::of(Path::new("a/b.PNG")), Some(Format::Png));
+        assert_eq!(Format::of(Path::new("svg")), None);
+    }
+
+    #[test]
+    fn the_font_of_the_program_sets_the_texts() {
+        let with = |text: &str| {
+            let svg = format!(
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"90\" height=\"20\"><text x=\"2\" y=\"15\" \
+                 font-family=\"sans-serif\">{text}</text></svg>"
+            );
+            picture(&svg, Format::Png).expect("it is drawn")
+        };
+        assert_ne!(with("chunk"), with(""));
+    }
+
+    #[test]
+    fn bars_become_intervals() {
+        let chart = chart(Shape::Bars(14), vec!["s".to_owned()]);
+        let csv = String::from_utf8(csv_of(&chart).expect("a table")).expect("text");
+        assert_eq!(csv, "number,series,from,lane,to\n1,\"a_b, c\",1,1,2\n");
+        let text = pgfplots(&chart, "fl-w-x", 3.0);
+        assert!(text.contains("title={Fl\\#w: x}") && text.contains("\\addlegendentry{a\\_b, c}"), "{text}");
+        assert!(text.contains("{fl-w-x.csv}") && text.contains("yticklabels={{s}}"), "{text}");
+        assert_eq!(file_name(&chart.title), "fl-w-x");
+    }
+}

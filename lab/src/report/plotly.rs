@@ -1,0 +1,112 @@
+//! Charts one below the other over one time axis, as the JSON that plotly.js takes.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::chart::{Chart, Columns, Series, Shape};
+
+/// Up to so many points a trace is drawn as SVG, which every browser has; beyond, WebGL is faster.
+const SVG: usize = 2000;
+/// Height of the gap above a chart, in pixels.
+const GAP: u32 = 46;
+
+/// The figure with these charts, of a run that ended after so many seconds.
+pub(super) fn figure(charts: &[Chart], ended: f64) -> Value {
+    let numbered = || charts.iter().enumerate().map(|(i, chart)| (i + 1, chart));
+    let traces: Vec<Value> = numbered()
+        .flat_map(|(row, chart)| {
+            let drawn = chart.series.iter().filter(|series| !series.columns.is_empty());
+            drawn.map(move |series| trace(row, series))
+        })
+        .collect();
+    json!({ "data": traces, "layout": layout(charts, ended) })
+}
+
+/// Every chart has its own axis of values, and all share that of time.
+fn layout(charts: &[Chart], ended: f64) -> Value {
+    let height: u32 = charts.iter().map(|chart| chart.height + GAP).sum::<u32>() + 60;
+    let share = |pixels: u32| f64::from(pixels) / f64::from(height);
+    let mut layout = json!({
+        "height": height,
+        "hovermode": "x",
+        "hoversubplots": "axis",
+        "margin": { "l": 90, "r": 230, "t": 40, "b": 50 },
+    });
+    let mut annotations = Vec::new();
+    let mut top = 1.0;
+    for (i, chart) in charts.iter().enumerate() {
+        let upper = top - share(GAP);
+        let lower = (upper - share(chart.height)).max(0.0);
+        top = lower;
+        layout[axis("yaxis", i + 1)] = values(chart, [lower, upper]);
+        layout[axis("legend", i + 1)] = json!({ "x": 1.01, "xanchor": "left", "y": upper, "yanchor": "top" });
+        annotations.push(json!({
+            "text": text(&chart.title), "x": 0, "y": upper, "xref": "paper", "yref": "paper",
+            "xanchor": "left", "yanchor": "bottom", "showarrow": false, "font": { "size": 15 },
+        }));
+    }
+    layout["annotations"] = Value::Array(annotations);
+    layout["xaxis"] = json!({
+        "anchor": axis("y", charts.len().max(1)),
+        "range": [0.0, ended],
+        "title": { "text": "seconds from the beginning of the run" },
+        "showspikes": true, "spikemode": "across", "spikethickness": 1, "spikedash": "dot",
+    });
+    layout
+}
+
+/// The axis of values of a chart, or of its lanes.
+fn values(chart: &Chart, domain: [f64; 2]) -> Value {
+    let lanes = chart.lanes.len();
+    if lanes == 0 {
+        return json!({ "domain": domain, "title": { "text": chart.unit }, "rangemode": "tozero" });
+    }
+    let names: Vec<String> = chart.lanes.iter().map(|name| text(name)).collect();
+    json!({
+        "domain": domain, "range": [0.5, lanes as f64 + 0.5], "fixedrange": true, "visible": lanes > 1,
+        "tickvals": (1..=lanes).collect::<Vec<_>>(), "ticktext": names,
+    })
+}
+
+fn axis(name: &str, number: usize) -> String {
+    if number == 1 { name.to_owned() } else { format!("{name}{number}") }
+}
+
+fn trace(row: usize, series: &Series) -> Value {
+    let Series { name, color, shape, columns: Columns { x, y }, meta } = series;
+    let mut trace = json!({
+        "type": if x.len() > SVG { "scattergl" } else { "scatter" },
+        "name": text(name),
+        "legend": axis("legend", row),
+        "xaxis": "x",
+        "yaxis": axis("y", row),
+        "x": column("f8", x.iter().flat_map(|x| x.to_le_bytes()).collect()),
+        "y": column("f4", y.iter().flat_map(|y| y.to_le_bytes()).collect()),
+        "mode": "lines",
+    });
+    match shape {
+        Shape::Steps(dash) => {
+            trace["line"] = json!({ "color": color, "width": 1.5, "shape": "hv", "dash": dash });
+        }
+        Shape::Bars(width) => trace["line"] = json!({ "color": color, "width": width }),
+        Shape::Symbols(symbol, size) => {
+            trace["mode"] = json!("markers");
+            trace["marker"] = json!({ "color": color, "size": size, "symbol": symbol });
+        }
+    }
+    if let Some(meta) = meta {
+        trace["meta"] = meta.clone();
+    }
+    trace
+}
+
+/// A typed array as plotly.js reads it.
+fn column(kind: &str, bytes: Vec<u8>) -> Value {
+    json!({ "dtype": kind, "bdata": STANDARD.encode(bytes) })
+}
+
+/// plotly.js takes some tags in texts; a name has none.
+pub(super) fn text(name: &str) -> String {
+    name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}

@@ -1,0 +1,80 @@
+//! Packets run ahead: from a link to the next without an event, where all that comes to the next comes by this one.
+//!
+//! What happens there is the same, and so are the results: nothing else can come to the next link before, packets that would be
+//! lost or dropped wait for their event, and nothing runs ahead of a moment at which somebody looks or something changes.
+
+use anabranch_proto::Time;
+
+use super::{Engine, RADIO};
+use crate::medium::wire::{Carried, Taken};
+use crate::transport::Agent;
+
+/// How far packets may run ahead, and where.
+pub(super) struct Ahead {
+    /// By link direction: whether all that comes to it comes by one other.
+    sole: Vec<bool>,
+    /// No packet runs ahead of this time.
+    until: Time,
+    /// When the run ends.
+    pub(super) stop: Time,
+}
+
+impl Ahead {
+    /// For this table of routes and so many link directions.
+    pub(super) fn new(routes: &[u32], links: usize) -> Self {
+        let mut from: Vec<Option<u32>> = vec![None; links];
+        let mut sole = vec![true; links];
+        let mut before = None;
+        for &hop in routes {
+            let link = Some(hop).filter(|hop| *hop < RADIO);
+            if let Some(link) = link.map(|link| link as usize) {
+                sole[link] &= before.is_some() && from[link].is_none_or(|from| Some(from) == before);
+                from[link] = before;
+            }
+            before = link;
+        }
+        Ahead { sole, until: Time::ZERO, stop: Time::NEVER }
+    }
+}
+
+impl<A: Agent> Engine<'_, A> {
+    /// Finds how far packets may run ahead from now on.
+    pub(super) fn look_ahead(&mut self) {
+        let change = self.changes.peek().map_or(Time::NEVER, |change| change.at);
+        let pause = self.pauses.peek().copied().unwrap_or(Time::NEVER);
+        let watched = self.observed.is_some() || self.extra_polls;
+        self.ahead.until = if watched { Time::ZERO } else { change.min(pause).min(self.ahead.stop) };
+    }
+
+    /// A packet that a link sends arrives at its end as an event, or passes and is offered to the next link at once.
+    #[inline]
+    pub(super) fn carry(&mut self, mut link: usize, mut carried: Carried) {
+        while let Some(next) = self.passes(link, &carried) {
+            let at = carried.arrival();
+            let (mut frame, turn) = self.links[link].pass(self.now, carried);
+            frame.hop += 1;
+            match self.links[next].offer_foreseen(at, frame, turn) {
+                Taken::Sent(there) => (link, carried) = (next, there),
+                Taken::Waits | Taken::Dropped(..) => unreachable!("it was foreseen"),
+            }
+        }
+        if self.links[link].carry(carried) {
+            self.await_head(link);
+        }
+        if self.observed.is_some() {
+            self.show_queued(link);
+        }
+    }
+
+    /// The next link, if the packet can be offered there already.
+    #[inline]
+    fn passes(&mut self, link: usize, carried: &Carried) -> Option<usize> {
+        let at = carried.arrival();
+        if at >= self.ahead.until || !self.links[link].lets_pass() {
+            return None;
+        }
+        let next = self.routes[carried.frame.hop as usize + 1];
+        let next = (next < RADIO && self.ahead.sole[next as usize]).then_some(next as usize)?;
+        self.links[next].foresees(at, carried.frame.size).then_some(next)
+    }
+}
