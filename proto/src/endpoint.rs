@@ -14,7 +14,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rand_core::Rng;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
 
 use places::Associations;
 
@@ -37,6 +38,9 @@ fn begins(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Init(_) | Chunk::CookieEcho(_))
 }
 
+/// The stream of an endpoint's chance that first TSNs are drawn from.
+const TSNS: u64 = 1;
+
 /// One SCTP port at one or more addresses.
 ///
 /// A copy has the same state: it does the same from then on, if the same happens to it.
@@ -45,6 +49,8 @@ pub struct Endpoint {
     config: Arc<Config>,
     policies: Policies,
     chance: Chance,
+    /// Draws the first TSNs that go into cookies: who knows the tag does not know the TSN.
+    tsns: Chance,
     secrets: Secrets,
     listening: bool,
     notes: bool,
@@ -111,10 +117,13 @@ impl Endpoint {
         let config = checked(config, &policies)?;
         let mut chance = Chance::from_seed(seed);
         let secrets = Secrets::new(&mut chance);
+        let mut tsns = ChaCha8Rng::from_seed(seed);
+        tsns.set_stream(TSNS);
         Ok(Endpoint {
             config: Arc::new(config),
             policies,
             chance,
+            tsns: tsns.into(),
             secrets,
             listening: true,
             notes: false,
@@ -139,6 +148,7 @@ impl Endpoint {
             config,
             policies: _,
             chance,
+            tsns,
             secrets,
             listening,
             notes,
@@ -153,7 +163,7 @@ impl Endpoint {
         } = self;
         let written = write!(
             digest,
-            "{config:?} {chance:?} {secrets:?} {listening} {notes} {associations:?} {by_tag:?} {last:?} {by_peer:?} \
+            "{config:?} {chance:?} {tsns:?} {secrets:?} {listening} {notes} {associations:?} {by_tag:?} {last:?} {by_peer:?} \
              {ready:?} {full:?} {agenda:?} {answers:?}"
         );
         written.expect("a digest takes everything");

@@ -116,7 +116,7 @@ pub struct MeasuredRun {
 pub struct FlowResult {
     /// Its name.
     pub name: String,
-    /// "sctp", "tcp" or "udp".
+    /// "sctp", "tcp", "mptcp" or "udp".
     pub protocol: &'static str,
     /// Seconds from its start until the receiving application read the first user data.
     pub first_data: Option<f64>,

@@ -88,6 +88,7 @@ fn path(header: &str, key: &str) -> String {
         "[[flow]]" => "flow.f.",
         "[[traffic]]" => "traffic.t.",
         "[flow.tcp]" => "flow.f.tcp.",
+        "[flow.mptcp]" => "flow.f.mptcp.",
         _ => "flow.f.sctp.",
     };
     format!("{prefix}{key}")
@@ -97,6 +98,7 @@ fn path(header: &str, key: &str) -> String {
 fn preparation(header: &str) -> Vec<String> {
     let edit = match header {
         "[flow.tcp]" => "flow.f.protocol=tcp",
+        "[flow.mptcp]" => "flow.f.protocol=mptcp",
         "[link.queue.red]" => {
             "link.l.queue={ red = { limit = '60 packets', min = '5 packets', max = '15 packets' } }"
         }
@@ -291,6 +293,30 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.tcp.rto_max", "30 s"),
     ("flow.f.tcp.rto_tick", "100 ms"),
     ("flow.f.tcp.rto_phase", "3 ms"),
+    ("flow.f.mptcp.variant", "newreno"),
+    ("flow.f.mptcp.primary", "l"),
+    ("flow.f.mptcp.path_manager", "fullmesh"),
+    ("flow.f.mptcp.new", "ecf"),
+    ("flow.f.mptcp.receive_buffer", "3 MB"),
+    ("flow.f.mptcp.send_buffer", "3 MB"),
+    ("flow.f.mptcp.reinjection", "opportunistic"),
+    ("flow.f.mptcp.penalise", "true"),
+    ("flow.f.mptcp.reinject_on_timeout", "false"),
+    ("flow.f.mptcp.pf_max_retrans", "off"),
+    ("flow.f.mptcp.backup", "['l']"),
+    ("flow.f.mptcp.priorities", "[{ at = '1 s', path = 'l', backup = true }]"),
+    ("flow.f.mptcp.server_multipath", "false"),
+    ("flow.f.mptcp.segment_size", "1000 B"),
+    ("flow.f.mptcp.initial_window", "3 packets"),
+    ("flow.f.mptcp.initial_ssthresh", "30 kB"),
+    ("flow.f.mptcp.ack_every", "3"),
+    ("flow.f.mptcp.ack_delay", "3 ms"),
+    ("flow.f.mptcp.sack_blocks", "2"),
+    ("flow.f.mptcp.limited_transmit", "false"),
+    ("flow.f.mptcp.halving", "whole"),
+    ("flow.f.mptcp.rto_initial", "3 s"),
+    ("flow.f.mptcp.rto_min", "300 ms"),
+    ("flow.f.mptcp.rto_max", "30 s"),
 ];
 
 /// Keys that cannot have a second value (one node name, one window policy, one link to change), and
@@ -319,6 +345,8 @@ const SINGLE: &[&str] = &[
     "flow.f.sctp.window",
     "flow.f.tcp",
     "flow.f.tcp.window",
+    "flow.f.mptcp",
+    "flow.f.mptcp.window",
 ];
 
 #[test]

@@ -82,9 +82,21 @@ impl Transport {
     }
 }
 
-/// What counts only if it is authentic, where there is a key: COOKIE ECHO, user data and what acknowledges it, and
-/// what ends an association.
-const AUTHENTICATED: [u8; 6] = [0, 3, 6, 7, 8, 10];
+/// What counts only if it is authentic, where there is a key: COOKIE ECHO, user data and what acknowledges it, what ends an
+/// association, and what lets an extension give data up or count streams anew. A peer that does not use an extension ignores its types.
+const AUTHENTICATED: [u8; 11] = [
+    0,   // DATA
+    3,   // SACK
+    6,   // ABORT
+    7,   // SHUTDOWN
+    8,   // SHUTDOWN ACK
+    10,  // COOKIE ECHO
+    16,  // NR-SACK
+    64,  // I-DATA
+    130, // RE-CONFIG
+    192, // FORWARD TSN
+    194, // I-FORWARD-TSN
+];
 
 /// The key in a file, as it is there but for an end of line; or the exit status of what is wrong with it.
 fn shared_key(file: &Path) -> Result<SharedKey, u8> {

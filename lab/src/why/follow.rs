@@ -147,7 +147,7 @@ impl Follower {
         let ends = |name: &String| scenario.flows.iter().find(|flow| flow.name == *name);
         let flow = |(i, name): (usize, &String)| Followed {
             name: name.clone(),
-            tcp: names.protocols.get(i) == Some(&"tcp"),
+            tcp: matches!(names.protocols.get(i), Some(&"tcp" | &"mptcp")),
             ends: ends(name).map_or_else(Default::default, |flow| [flow.from.clone(), flow.to.clone()]),
             first: None,
             paths: BTreeMap::new(),

@@ -32,7 +32,7 @@ use crate::{AssociationId, Config, Delivery, Duration, Time, Tsn};
 use bytes::Bytes;
 use detour::Detour;
 pub(crate) use local::next_local;
-pub(crate) use setup::{AssociationParts, first_tsn, new_tag};
+pub(crate) use setup::{AssociationParts, new_tag};
 
 /// One association.
 #[derive(Clone, Debug)]
@@ -68,6 +68,8 @@ pub(crate) struct Association {
     errors: u32,
     /// How much longer than usual the peer's cookie should live, after one that was stale.
     preserve: Option<Duration>,
+    /// When the newest of our cookies was made that this association has taken.
+    cookie_taken: Option<Time>,
     /// T5-shutdown-guard; [`Time::NEVER`] is off.
     guard: Time,
     /// The user wants to end as soon as the association is up.
@@ -193,7 +195,7 @@ impl Association {
             let (sender, mut around, _) = self.sending(now);
             sender.settle(&mut around);
             #[cfg(debug_assertions)]
-            sender.outstanding.check(around.paths);
+            sender.check(around.paths);
         }
     }
 

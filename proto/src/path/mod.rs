@@ -118,7 +118,8 @@ pub struct RtoAverage {
 }
 
 impl RtoAverage {
-    pub(crate) fn new(now: Time, rto: Duration) -> Self {
+    /// The average of a path that begins now with this timeout.
+    pub fn new(now: Time, rto: Duration) -> Self {
         RtoAverage { since: now, until: now, rto, sum: 0 }
     }
 

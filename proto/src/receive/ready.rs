@@ -66,12 +66,19 @@ impl Ready {
         self.queue.pop_front()
     }
 
-    /// A message of one chunk, of this size.
-    pub(super) fn whole(&mut self, (stream, unordered): (u16, bool), ppid: u32, size: usize, payload: Bytes) {
+    /// A message of one chunk, of this size; its number.
+    pub(super) fn whole(
+        &mut self,
+        (stream, unordered): (u16, bool),
+        ppid: u32,
+        size: usize,
+        payload: Bytes,
+    ) -> u64 {
         let (message, pieces) = (self.number(), SmallVec::from_buf([payload]));
         let (complete, abandoned) = (true, false);
         let delivery = Delivery { stream, ppid, unordered, message, complete, abandoned, pieces };
         self.queue.push_back((delivery, Held::one(size)));
+        message
     }
 
     /// A message, or a part of one, made of these chunks; `begun` tells its number. Each comes with its size.

@@ -212,6 +212,16 @@ impl Sender {
         self.watch_closed_window(around);
     }
 
+    /// Checks that what is charged to the paths is what is outstanding. With many chunks not after every event, since the check
+    /// looks at each of them.
+    #[cfg(debug_assertions)]
+    pub(crate) fn check(&self, paths: &Paths) {
+        let every = 1 + self.outstanding.len() as u64 / 1000;
+        if self.events.is_multiple_of(every) {
+            self.outstanding.check(paths);
+        }
+    }
+
     /// What the next packet carries, if one with data may leave whose chunks have `budget` bytes.
     pub(crate) fn next_load(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         self.retransmission(budget, around)

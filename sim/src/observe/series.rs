@@ -26,7 +26,7 @@ pub struct CsvSeries {
     /// By flow, then by link direction: how its files begin.
     flows: Vec<String>,
     links: Vec<String>,
-    /// By flow: whether it is TCP.
+    /// By flow: whether it is TCP, over one path or several.
     tcp: Vec<bool>,
     /// By flow: what its receiving application has read.
     reading: Vec<Reading>,
@@ -182,7 +182,7 @@ const INTERVAL: u64 = 100_000_000;
 impl Observer for CsvSeries {
     fn begin(&mut self, names: &Names) {
         let mut taken = BTreeSet::new();
-        self.tcp = names.protocols.iter().map(|protocol| *protocol == "tcp").collect();
+        self.tcp = names.protocols.iter().map(|protocol| matches!(*protocol, "tcp" | "mptcp")).collect();
         self.reading = vec![Reading::default(); names.flows.len()];
         self.held = names.flows.iter().map(|_| HeldData::default()).collect();
         self.flows = names.flows.iter().map(|name| file_name(name, &mut taken)).collect();

@@ -5,7 +5,9 @@ use anabranch_proto::wire::{Chunk, Packet};
 use anabranch_proto::{Blocked, Duration, PathState, Reason, Time, Tsn};
 
 pub use crate::medium::wire::DropCause;
-pub use crate::transport::{Datagram, Segment, Sequence, TcpPacket};
+pub use crate::transport::{
+    AddAddress, DataAck, Datagram, Dss, Handshake, Mapping, MptcpOptions, Segment, Sequence, TcpPacket,
+};
 
 /// Takes the records of a run in order of time.
 pub trait Observer {

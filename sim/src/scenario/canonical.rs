@@ -4,6 +4,7 @@
 //! links and flows are sorted by name, changes by time. The text is read again before it is given away, so that it says
 //! exactly what the scenario is.
 
+mod multipath;
 mod traced;
 
 use std::collections::BTreeMap;
@@ -412,6 +413,7 @@ fn flow(flow: &Flow) -> Table {
     match &flow.transport {
         Transport::Sctp(sctp) => association(&mut table, sctp),
         Transport::Tcp(tcp) => put(&mut table, "tcp", connection(tcp)),
+        Transport::Mptcp(mptcp) => put(&mut table, "mptcp", multipath::connection(mptcp)),
         Transport::Datagram => {}
     }
     table

@@ -6,7 +6,7 @@ use super::at::{At, Result};
 use super::cross::{both_times, spacing, times, uniform};
 use super::error::ScenarioError;
 use super::keys::{Default, Key, fill};
-use super::{Flow, Sctp, Times, Traffic, Transport, sctp, tcp};
+use super::{Flow, Sctp, Times, Traffic, Transport, mptcp, sctp, tcp};
 
 /// A flow as it is being read.
 pub(super) struct Draft {
@@ -30,13 +30,14 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     },
     Key {
         name: "protocol",
-        takes: "`\"sctp\"`, `\"tcp\"` or `\"udp\"`",
+        takes: "`\"sctp\"`, `\"tcp\"`, `\"mptcp\"` or `\"udp\"`",
         default: Default::Value("\"sctp\""),
-        doc: "The transport protocol. `\"tcp\"` sends a stream of bytes. `\"udp\"` sends messages of `message_size` at `rate`, one a packet, and counts what arrives.",
+        doc: "The transport protocol. `\"tcp\"` sends a stream of bytes, `\"mptcp\"` the same over several paths (RFC 8684). `\"udp\"` sends messages of `message_size` at `rate`, one a packet, and counts what arrives.",
         // Before the keys that only one protocol has.
         read: |draft, at| {
-            draft.flow.transport = match at.one_of("protocol", &["sctp", "tcp", "udp"])? {
+            draft.flow.transport = match at.one_of("protocol", &["sctp", "tcp", "mptcp", "udp"])? {
                 "tcp" => Transport::Tcp(Box::default()),
+                "mptcp" => Transport::Mptcp(Box::default()),
                 "udp" => Transport::Datagram,
                 _ => Transport::Sctp(Box::new(new_sctp(&draft.era))),
             };
@@ -231,6 +232,21 @@ pub(super) const KEYS: &[Key<Draft>] = &[
             Ok(())
         },
     },
+    Key {
+        name: "mptcp",
+        takes: "table",
+        default: Default::Text("the standard's"),
+        doc: "The parameters of a flow over Multipath TCP, the same at both ends: `[flow.mptcp]`, below.",
+        read: |draft, at| {
+            let Transport::Mptcp(flow) = &mut draft.flow.transport else {
+                return Err(at
+                    .error("only flows over Multipath TCP have this table")
+                    .hint("remove it, or set `protocol = \"mptcp\"`"));
+            };
+            **flow = mptcp::mptcp(at, &draft.policies)?;
+            Ok(())
+        },
+    },
 ];
 
 /// Reads a `[[flow]]`, in the top-level `era` unless it names its own.
@@ -270,7 +286,7 @@ pub(super) fn flow(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Flo
                 .error_below("rate", "a UDP flow needs a rate: nothing else limits it")
                 .hint("add `rate = \"1 Mbit/s\"`"));
         }
-        Transport::Tcp(_) | Transport::Datagram => {}
+        Transport::Tcp(_) | Transport::Mptcp(_) | Transport::Datagram => {}
     }
     Ok(flow)
 }

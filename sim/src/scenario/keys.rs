@@ -3,7 +3,7 @@
 
 use super::at::{At, Result};
 use super::error::{ScenarioError, nearest, three_nearest};
-use super::{channel, cross, flow, link, read, sctp, station, tcp, wire};
+use super::{channel, cross, flow, link, mptcp, read, sctp, station, tcp, wire};
 
 /// A key that a table of kind `T` takes.
 pub struct Key<T> {
@@ -74,6 +74,7 @@ pub fn sections() -> Vec<Section> {
         section("[[flow]]", docs(flow::KEYS)),
         section("[flow.sctp]", protocol),
         section("[flow.tcp]", docs(tcp::KEYS)),
+        section("[flow.mptcp]", mptcp::docs()),
         section("[[traffic]]", docs(cross::KEYS)),
     ]
 }

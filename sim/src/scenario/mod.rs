@@ -17,6 +17,7 @@ mod flow;
 mod joined;
 pub mod keys;
 mod link;
+mod mptcp;
 mod read;
 mod sctp;
 mod station;
@@ -29,10 +30,12 @@ pub use canonical::Unwritable;
 pub use channel::{Channel, Dcf, Powers, Propagation, Ranges, Reception, Timing};
 pub use document::Document;
 pub use error::ScenarioError;
+pub use mptcp::Mptcp;
 pub use station::{Route, Station};
 pub use tcp::{Phase, Tcp, WindowSize};
 pub use trace::{Interpolation, OPPORTUNITY, Offset, Sample, Trace, TracedRate};
 
+pub use crate::transport::mptcp::{MptcpConfig, PathManager, Priority, Reinjection};
 pub use crate::transport::tcp::{Halving, TcpConfig, Variant};
 
 use anabranch_proto::{Config, Duration, Policies, Reliability};
@@ -338,6 +341,24 @@ impl Flow {
         }
     }
 
+    /// Whether every pair of addresses with a route is a path.
+    pub fn all_pairs(&self) -> bool {
+        match &self.transport {
+            Transport::Sctp(sctp) => sctp.all_pairs,
+            Transport::Mptcp(mptcp) => mptcp.path_manager == PathManager::FullMesh,
+            Transport::Tcp(_) | Transport::Datagram => false,
+        }
+    }
+
+    /// The name of the path that comes first, if one is named.
+    pub fn primary(&self) -> Option<&String> {
+        match &self.transport {
+            Transport::Sctp(sctp) => sctp.primary.as_ref(),
+            Transport::Mptcp(mptcp) => mptcp.primary.as_ref(),
+            Transport::Tcp(_) | Transport::Datagram => None,
+        }
+    }
+
     /// The same, to be changed.
     pub fn sctp_mut(&mut self) -> Option<&mut Sctp> {
         match &mut self.transport {
@@ -354,6 +375,8 @@ pub enum Transport {
     Sctp(Box<Sctp>),
     /// A TCP connection.
     Tcp(Box<Tcp>),
+    /// A connection of Multipath TCP.
+    Mptcp(Box<Mptcp>),
     /// UDP: messages leave at their time, and nothing is sent again.
     Datagram,
 }
@@ -364,6 +387,7 @@ impl Transport {
         match self {
             Transport::Sctp(_) => "sctp",
             Transport::Tcp(_) => "tcp",
+            Transport::Mptcp(_) => "mptcp",
             Transport::Datagram => "udp",
         }
     }

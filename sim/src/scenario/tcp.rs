@@ -256,6 +256,12 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
 pub(super) fn tcp(at: &At<'_>, policies: &Policies) -> Result<Tcp> {
     let mut tcp = Tcp::default();
     fill(&mut tcp, at, KEYS)?;
+    check(&tcp, at, policies)?;
+    Ok(tcp)
+}
+
+/// Checks what only several keys together can tell.
+pub(super) fn check(tcp: &Tcp, at: &At<'_>, policies: &Policies) -> Result<()> {
     // Neither bound depends on the size of segments.
     let TcpConfig { rto_min: min, rto_max: max, .. } = tcp.config(1);
     if min > max {
@@ -270,7 +276,7 @@ pub(super) fn tcp(at: &At<'_>, policies: &Policies) -> Result<Tcp> {
         let made = policies.window(spec, &Config::default());
         made.map(drop).map_err(|error| bad_policy(at, "window", "window", spec, &error, &names))?;
     }
-    Ok(tcp)
+    Ok(())
 }
 
 fn phase(at: &At<'_>) -> Result<Phase> {

@@ -27,11 +27,10 @@ impl Ends {
     /// The ends of `flow`, both of whose nodes exist.
     pub(crate) fn new(network: &Network, flow: &Flow) -> Result<Self, RunError> {
         let grid = Grid::new(network, flow)?;
-        let sctp = flow.sctp();
-        let all_pairs = sctp.is_some_and(|sctp| sctp.all_pairs);
+        let all_pairs = flow.all_pairs();
         let mut pairs = if all_pairs { grid.all() } else { grid.matching(None) };
         let mut primary = None;
-        if let Some(name) = sctp.and_then(|sctp| sctp.primary.as_ref()) {
+        if let Some(name) = flow.primary() {
             let mut found = grid.named(&pairs, name);
             if found.is_none() && !all_pairs {
                 // "first/last" may ask for another pairing than the one that is made by default.

@@ -7,6 +7,7 @@
 pub(crate) mod cross;
 pub(crate) mod datagram;
 pub(crate) mod ends;
+pub(crate) mod mptcp;
 pub(crate) mod sctp;
 mod site;
 pub(crate) mod tcp;
@@ -25,6 +26,8 @@ use crate::traffic::Sink;
 use cross::CrossAgent;
 pub use datagram::Datagram;
 use datagram::DatagramAgent;
+use mptcp::MptcpAgent;
+pub use mptcp::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions};
 use sctp::SctpAgent;
 pub(crate) use site::{Routes, Site};
 use tcp::TcpAgent;
@@ -153,6 +156,7 @@ impl Body {
 pub(crate) enum End {
     Sctp(SctpAgent),
     Tcp(Box<TcpAgent>),
+    Mptcp(Box<MptcpAgent>),
     Datagram(DatagramAgent),
     Cross(CrossAgent),
 }
@@ -163,6 +167,7 @@ macro_rules! whichever {
         match $end {
             End::Sctp($agent) => $call,
             End::Tcp($agent) => $call,
+            End::Mptcp($agent) => $call,
             End::Datagram($agent) => $call,
             End::Cross($agent) => $call,
         }
@@ -209,6 +214,7 @@ impl End {
         match self {
             End::Sctp(agent) => agent.set_notes(on),
             End::Tcp(agent) => agent.set_details(on),
+            End::Mptcp(agent) => agent.set_details(on),
             End::Datagram(_) | End::Cross(_) => {}
         }
     }
@@ -218,6 +224,7 @@ impl End {
         match self {
             End::Sctp(agent) => agent.sink(),
             End::Tcp(agent) => agent.sink(),
+            End::Mptcp(agent) => agent.sink(),
             End::Datagram(agent) => agent.sink(),
             End::Cross(_) => None,
         }
@@ -229,6 +236,7 @@ pub(crate) fn check(site: &Site<'_>, policies: &Policies) -> Result<(), RunError
     match &site.flow.transport {
         Transport::Sctp(sctp) => sctp::check(site, sctp, policies),
         Transport::Tcp(tcp) => tcp::check(site, tcp, policies),
+        Transport::Mptcp(mptcp) => mptcp::check(site, mptcp, policies),
         Transport::Datagram => datagram::check(site),
     }
 }
@@ -250,6 +258,10 @@ pub(crate) fn agents(
             let agents = tcp::agents(site, tcp, policies, routes, first)?;
             Ok(agents.map(|agent| End::Tcp(Box::new(agent))).into())
         }
+        Transport::Mptcp(mptcp) => {
+            let agents = mptcp::agents(site, mptcp, policies, routes, first)?;
+            Ok(agents.map(|agent| End::Mptcp(Box::new(agent))).into())
+        }
         Transport::Datagram => Ok(datagram::agents(site, routes, first).map(End::Datagram).into()),
     }
 }
@@ -259,6 +271,7 @@ pub(crate) fn complete(ends: &[End], now: Time, result: &mut FlowResult) {
     match ends {
         [End::Sctp(client), End::Sctp(server)] => sctp::complete(client, server, now, result),
         [End::Tcp(client), End::Tcp(server)] => tcp::complete(client, server, result),
+        [End::Mptcp(client), End::Mptcp(server)] => mptcp::complete(client, server, now, result),
         [End::Datagram(sender), End::Datagram(receiver)] => datagram::complete(sender, receiver, result),
         _ => unreachable!("the agents of a flow are of one transport"),
     }

@@ -1,17 +1,16 @@
 //! A TCP connection with its application, as an agent.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
 
 use anabranch_proto::policy::Why as Data;
 use anabranch_proto::{Limit, PathId, Purpose, Reason, Time};
 
-use super::codec::through_the_codec;
+use super::application::{Application, Place};
 use super::connection::{Connection, Output as Said, State};
-use super::segment::{Segment, TcpNote, TcpPacket, Why};
+use super::segment::{TcpNote, Why};
 use crate::observe::trace::Detail;
 use crate::results::{FlowResult, PathResult};
-use crate::traffic::{Pace, Sink};
+use crate::traffic::Sink;
 use crate::transport::{Agent, Body, Frame, Output, Stage};
 
 /// One end of a TCP flow.
@@ -27,28 +26,6 @@ pub(crate) struct TcpAgent {
     pub(super) details_on: bool,
 }
 
-/// What drives an end.
-pub(super) enum Application {
-    /// Opens the connection, and sends.
-    Sender(Pace),
-    /// Reads.
-    Reader(Sink),
-}
-
-/// Where an end is.
-pub(super) struct Place {
-    pub(super) from: IpAddr,
-    pub(super) to: IpAddr,
-    /// Where the route to the other end begins.
-    pub(super) route: u32,
-    /// Bytes of IP header before every segment.
-    pub(super) ip_header: u32,
-    /// What the path is called.
-    pub(super) path: String,
-    /// Through the codec?
-    pub(super) wire: bool,
-}
-
 impl TcpAgent {
     /// Whether it tells details.
     pub(crate) fn set_details(&mut self, on: bool) {
@@ -58,56 +35,20 @@ impl TcpAgent {
 
     /// The reading application, if this is the receiver's end.
     pub(crate) fn sink(&self) -> Option<&Sink> {
-        match &self.application {
-            Application::Sender(_) => None,
-            Application::Reader(sink) => Some(sink),
-        }
+        self.application.sink()
     }
 
     /// What the application does by itself.
     fn act(&mut self, now: Time) {
-        match &mut self.application {
-            Application::Sender(pace) => {
-                self.begun |= now >= pace.start();
-                pace.set_refused(self.connection.unacknowledged() >= self.send_buffer);
-                while let Some(bytes) = pace.due(now) {
-                    self.connection.write(bytes as u64);
-                    pace.taken(bytes);
-                    pace.set_refused(self.connection.unacknowledged() >= self.send_buffer);
-                }
-                if pace.exhausted() {
-                    self.connection.close();
-                }
-            }
-            Application::Reader(sink) => {
-                sink.set_readable(self.connection.readable() > 0);
-                while sink.due(now) {
-                    let bytes = self.connection.readable().min(u64::from(u16::MAX));
-                    self.connection.read(bytes);
-                    sink.took(now, bytes as usize);
-                    sink.completes_bytes(now);
-                    sink.set_readable(self.connection.readable() > 0);
-                }
-                if self.connection.ended() {
-                    self.connection.close();
-                }
-            }
-        }
-    }
-
-    fn frame(&self, segment: Segment, offset: u64) -> Frame {
-        let size = segment.size() + self.place.ip_header;
-        let segment = if self.place.wire { through_the_codec(&segment) } else { segment };
-        let packet = TcpPacket { from: self.place.from, to: self.place.to, offset, segment };
-        Frame::new(Body::Tcp(Box::new(packet)), size, self.place.route)
+        self.begun |= self.application.begins(now);
+        self.application.act(now, &mut self.connection, self.send_buffer);
     }
 
     /// When the application acts by itself.
     fn wakes(&self) -> Option<Time> {
         match &self.application {
             Application::Sender(pace) if !self.begun => Some(pace.start()),
-            Application::Sender(pace) => pace.wakes(),
-            Application::Reader(sink) => sink.wakes(),
+            application => application.wakes(),
         }
     }
 }
@@ -131,7 +72,7 @@ impl Agent for TcpAgent {
         }
         match said {
             Said::Transmit(segment, offset, why) => {
-                Output::Transmit(self.frame(segment, offset), reason(why))
+                Output::Transmit(self.place.frame(segment, offset), reason(why, PathId(0)))
             }
             Said::Wait(until) => match self.details.pop_front() {
                 Some((at, note)) => detail(at, note),
@@ -192,7 +133,12 @@ pub(crate) fn complete(client: &TcpAgent, server: &TcpAgent, result: &mut FlowRe
 }
 
 fn detail(at: Time, note: TcpNote) -> Output {
-    let detail = match note {
+    Output::Detail(at, Some(PathId(0)), told(note))
+}
+
+/// A note as observers are told it.
+pub(crate) fn told(note: TcpNote) -> Detail {
+    match note {
         TcpNote::Window { cwnd, cwnd_segments, ssthresh, flight, marked } => {
             Detail::Window { cwnd, ssthresh, flight, marked, segments: Some(cwnd_segments) }
         }
@@ -202,11 +148,11 @@ fn detail(at: Time, note: TcpNote) -> Output {
         TcpNote::Marked { sequence, why } => Detail::Marked { number: sequence, why: data(why) },
         TcpNote::Timeout => Detail::Timeout,
         TcpNote::Acked { bytes } => Detail::Acked { cumulative: bytes },
-    };
-    Output::Detail(at, Some(PathId(0)), detail)
+    }
 }
 
-fn data(why: Why) -> Data {
+/// The same of data alone.
+pub(crate) fn data(why: Why) -> Data {
     match why {
         Why::Missing => Data::Missing,
         Why::Timeout => Data::Timeout,
@@ -215,7 +161,8 @@ fn data(why: Why) -> Data {
     }
 }
 
-fn reason(why: Why) -> Reason {
+/// Why a segment leaves on a path, as observers are told it.
+pub(crate) fn reason(why: Why, path: PathId) -> Reason {
     let (purpose, limit) = match why {
         Why::Setup => (Purpose::Setup, Limit::Control),
         Why::Acknowledgement => (Purpose::Sack, Limit::Control),
@@ -223,5 +170,5 @@ fn reason(why: Why) -> Reason {
         Why::WindowProbe => (Purpose::Data(data(why)), Limit::Granted),
         Why::New | Why::Missing | Why::Timeout => (Purpose::Data(data(why)), Limit::Window),
     };
-    Reason { purpose, path: Some(PathId(0)), limit, oversize: false }
+    Reason { purpose, path: Some(path), limit, oversize: false }
 }

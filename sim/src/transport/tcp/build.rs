@@ -6,7 +6,8 @@ use anabranch_proto::control::window::MakePath;
 use anabranch_proto::policy::PolicyError;
 use anabranch_proto::{Config, Duration, Policies};
 
-use super::agent::{Application, Place, TcpAgent};
+use super::agent::TcpAgent;
+use super::application::{Application, Place};
 use super::config::{STANDARD_WINDOW, TcpConfig};
 use super::connection::{Connection, Identity};
 use super::segment::{HEADER, Sequence};
@@ -90,7 +91,7 @@ pub(crate) fn check(site: &Site<'_>, tcp: &Tcp, policies: &Policies) -> Result<(
 }
 
 /// User data that fits a packet of the route.
-fn largest_segment(site: &Site<'_>) -> u32 {
+pub(crate) fn largest_segment(site: &Site<'_>) -> u32 {
     site.mtu().min(65_535).saturating_sub(site.ip_header() + HEADER)
 }
 
@@ -109,7 +110,11 @@ fn identity(site: &Site<'_>, config: &TcpConfig, side: &str, (local, remote): (u
 }
 
 /// What makes the window, unless it is the variant's own. Window policies get the units from the connection.
-fn window(site: &Site<'_>, config: &TcpConfig, policies: &Policies) -> Result<Option<MakePath>, RunError> {
+pub(crate) fn window(
+    site: &Site<'_>,
+    config: &TcpConfig,
+    policies: &Policies,
+) -> Result<Option<MakePath>, RunError> {
     if config.window.name == STANDARD_WINDOW && config.window.settings.is_empty() {
         return Ok(None);
     }

@@ -4,6 +4,7 @@ use etherparse::{TcpHeader, TcpOptionElement};
 use smallvec::SmallVec;
 
 use super::segment::{Segment, Sequence};
+use crate::transport::mptcp::MptcpOptions;
 
 /// The header of a segment with its options, checksum not yet filled in.
 pub(crate) fn header(segment: &Segment) -> TcpHeader {
@@ -14,6 +15,10 @@ pub(crate) fn header(segment: &Segment) -> TcpHeader {
     (header.syn, header.fin) = (segment.syn, segment.fin);
     header.psh = segment.length > 0;
     header.set_options(&options(segment)).expect("a segment has at most 40 bytes of options");
+    if let Some(mptcp) = &segment.mptcp {
+        let all = [header.options.as_slice(), &mptcp.encode()].concat();
+        header.set_options_raw(&all).expect("a segment has at most 40 bytes of options");
+    }
     header
 }
 
@@ -51,6 +56,7 @@ pub(super) fn through_the_codec(segment: &Segment) -> Segment {
         fin: header.fin,
         length: segment.length,
         window: header.window_size,
+        mptcp: MptcpOptions::decode(header.options.as_slice()).map(Box::new),
         plain_header: segment.plain_header,
         ..Segment::default()
     };

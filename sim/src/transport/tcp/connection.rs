@@ -1,11 +1,11 @@
 //! A TCP connection, sans-I/O: segments and user calls in with the time, segments out of one `poll`.
 
-use anabranch_proto::control::window::{MakePath, Reno, Start};
+use anabranch_proto::control::window::{Loss, MakePath, Reno, Sibling, Start};
 use anabranch_proto::{Duration, Time};
 
 use super::config::{RecoveryKind, TcpConfig};
 use super::flight::Counts;
-use super::receiver::{Receiver, scale};
+use super::receiver::{Receiver, UNBOUNDED, scale};
 use super::segment::{Segment, Sequence, TcpNote, Why};
 use super::sender::{Piece, Sender};
 use super::window::{PacketWindow, Window};
@@ -55,6 +55,8 @@ pub(crate) struct Connection {
     local_scale: u8,
     syn: Syn,
     policy: Option<MakePath>,
+    /// It is a subflow: the receive buffer and the windows that segments announce are those of all subflows together.
+    shares_buffer: bool,
 }
 
 /// The SYN of this end, or its answer.
@@ -107,8 +109,21 @@ impl Connection {
             local_scale: scale(config.receive_window),
             syn,
             policy,
+            shares_buffer: false,
             config,
         }
+    }
+
+    /// It becomes a subflow: the receive buffer and the windows that segments announce are its owner's.
+    pub(crate) fn share_buffer(&mut self) {
+        self.shares_buffer = true;
+        self.receiver.set_unbounded();
+    }
+
+    /// It becomes a TCP connection again, before any data has arrived.
+    pub(crate) fn own_buffer(&mut self) {
+        self.shares_buffer = false;
+        self.receiver = Receiver::new(&self.config);
     }
 
     /// Where it stands.
@@ -167,6 +182,52 @@ impl Connection {
         self.receiver.lets_arrivals_go_first()
     }
 
+    /// How far its window fields are shifted.
+    pub(crate) fn scale(&self) -> u8 {
+        self.local_scale
+    }
+
+    /// Its first sequence number, and that of the other end's first byte.
+    pub(crate) fn first(&self) -> (Sequence, Sequence) {
+        (self.identity.first.at(1), self.remote_first)
+    }
+
+    /// Bytes of its window that a new segment could take now; 0 if none would leave.
+    pub(crate) fn room(&mut self) -> u64 {
+        if self.state == State::Established { self.sender.room() } else { 0 }
+    }
+
+    /// Timeouts since the last new acknowledgement.
+    pub(crate) fn timeouts_in_a_row(&self) -> u32 {
+        self.sender.timeouts_in_a_row()
+    }
+
+    /// When its sender has something to do by itself: its retransmission timer expires.
+    pub(crate) fn sender_wakes(&self) -> Option<Time> {
+        self.sender.wakes()
+    }
+
+    /// An acknowledgement has to leave now.
+    pub(crate) fn ask(&mut self) {
+        self.receiver.ask();
+    }
+
+    /// The windows of its connection's other subflows.
+    pub(crate) fn set_siblings(&mut self, siblings: impl Iterator<Item = Sibling>) {
+        self.sender.flight.siblings.clear();
+        self.sender.flight.siblings.extend(siblings);
+    }
+
+    /// What the windows of other subflows see of this one.
+    pub(crate) fn sibling(&self) -> Sibling {
+        self.sender.flight.own(false)
+    }
+
+    /// Cuts the window as if data had been lost.
+    pub(crate) fn penalise(&mut self, now: Time) {
+        self.sender.flight.cut(now, Loss::Missing, 0);
+    }
+
     /// The facts of its path.
     pub(crate) fn path(&self) -> PathFacts {
         let flight = &self.sender.flight;
@@ -175,7 +236,10 @@ impl Connection {
             delivered: flight.outstanding.acknowledged().min(flight.written),
             cwnd: flight.cwnd(),
             ssthresh: flight.window.ssthresh(flight.segment()),
+            flight: self.sender.in_flight(),
             srtt: flight.rto.srtt(),
+            rttvar: flight.rto.rttvar(),
+            min_rtt: flight.rto.least(),
             rto: flight.rto.timeout(),
         }
     }
@@ -211,11 +275,11 @@ impl Connection {
         self.remote_first = segment.sequence.at(1);
         self.negotiate(segment);
         if answers {
-            self.open(now, u64::from(segment.window));
+            self.open(now, self.admitted_by(u64::from(segment.window)));
             self.receiver.ask();
         } else {
             self.state = State::SynReceived;
-            self.sender.flight.admitted = u64::from(segment.window);
+            self.sender.flight.admitted = self.admitted_by(u64::from(segment.window));
             self.syn.due = true;
         }
     }
@@ -257,7 +321,7 @@ impl Connection {
         if let Some(number) = segment.acknowledgement
             && let Some(offset) = self.offset_of(number)
         {
-            let window = u64::from(segment.window) << self.remote_scale;
+            let window = self.admitted_by(self.window_of(segment));
             if self.state == State::SynReceived {
                 self.open(now, window);
             }
@@ -276,6 +340,16 @@ impl Connection {
         if self.sender.is_done() && self.receiver.ended() {
             self.state = State::Closed;
         }
+    }
+
+    /// The window that a segment without SYN announces, in bytes.
+    pub(crate) fn window_of(&self, segment: &Segment) -> u64 {
+        u64::from(segment.window) << self.remote_scale
+    }
+
+    /// How far a window reaches for this connection alone.
+    fn admitted_by(&self, window: u64) -> u64 {
+        if self.shares_buffer { UNBOUNDED } else { window }
     }
 
     /// The offset in our stream that a number of an acknowledgement means.
@@ -393,8 +467,14 @@ pub(crate) struct PathFacts {
     pub(crate) cwnd: u64,
     /// The slow-start threshold, in bytes.
     pub(crate) ssthresh: u64,
+    /// Bytes in flight, as the repair of losses counts them.
+    pub(crate) flight: u64,
     /// Smoothed round-trip time, once measured.
     pub(crate) srtt: Option<Duration>,
+    /// Its variation.
+    pub(crate) rttvar: Duration,
+    /// The smallest round-trip time measured.
+    pub(crate) min_rtt: Option<Duration>,
     /// The retransmission timeout.
     pub(crate) rto: Duration,
 }

@@ -2,6 +2,7 @@
 
 use anabranch_proto::control::window::{Acked, Loss, Lost, Sibling};
 use anabranch_proto::{Duration, Time};
+use smallvec::SmallVec;
 
 use super::config::TcpConfig;
 use super::outstanding::Outstanding;
@@ -14,6 +15,8 @@ pub(super) struct Flight {
     pub(super) config: TcpConfig,
     pub(super) outstanding: Outstanding,
     pub(super) window: Window,
+    /// The windows of the connection's other subflows; a TCP connection has none.
+    pub(super) siblings: SmallVec<[Sibling; 2]>,
     pub(super) rto: Rto,
     /// When the retransmission timer expires.
     pub(super) timer: Option<Time>,
@@ -67,6 +70,7 @@ impl Flight {
         Flight {
             outstanding: Outstanding::default(),
             window,
+            siblings: SmallVec::new(),
             rto: Rto::new(&config, phase),
             timer: None,
             timed: None,
@@ -98,6 +102,11 @@ impl Flight {
         (length > 0 || fin).then_some((length as u32, fin))
     }
 
+    /// Whether bytes that the application has given were never sent.
+    pub(super) fn has_unsent(&self) -> bool {
+        self.written > self.outstanding.end_offset()
+    }
+
     /// Whether the receiver's window admits the next new segment.
     pub(super) fn admits(&self, (length, _): (u32, bool)) -> bool {
         self.outstanding.end_offset() + u64::from(length) <= self.admitted
@@ -105,6 +114,10 @@ impl Flight {
 
     /// Grows the window by what an acknowledgement outside recovery says, and by the round trip that it measured.
     pub(super) fn grow(&mut self, news: &News, rtt: Option<Duration>) {
+        // TCP sends whole segments within its window. A window that has no room for another is fully used, which windows
+        // made for SCTP see by the bytes alone.
+        let full = news.pipe_before + self.segment() > self.cwnd();
+        let before = if full { news.pipe_before.max(self.cwnd()) } else { news.pipe_before };
         let acked = Acked {
             now: news.now,
             cumulative: news.cumulative,
@@ -112,31 +125,38 @@ impl Flight {
             gap_behind_point: if news.advances { news.sacked } else { 0 },
             advanced: news.advances,
             recovery: false,
-            flight_before: news.pipe_before,
-            unacknowledged_before: news.pipe_before,
+            flight_before: before,
+            unacknowledged_before: before,
             flight: self.outstanding.pipe(),
             rtt,
         };
-        let own = self.own();
-        self.window.acked(&acked, own);
+        match self.siblings.is_empty() {
+            true => self.window.acked(&acked, &[self.own(true)]),
+            false => self.window.acked(&acked, &self.all()),
+        }
     }
 
     /// Cuts the window. `limited`: bytes of limited transmit, which do not count.
     pub(super) fn cut(&mut self, now: Time, how: Loss, limited: u64) {
         let outstanding = self.outstanding.bytes().saturating_sub(limited);
-        let own = self.own();
-        self.window.lost(&Lost { now, how, outstanding }, own);
+        let all = self.all();
+        self.window.lost(&Lost { now, how, outstanding }, &all);
     }
 
-    fn own(&self) -> Sibling {
+    /// What windows see of this one.
+    pub(super) fn own(&self, own: bool) -> Sibling {
         Sibling {
-            own: true,
+            own,
             window: self.cwnd(),
             ssthresh: self.window.ssthresh(self.segment()),
             flight: self.outstanding.pipe(),
             srtt: self.rto.srtt(),
-            loss_distance: 0,
+            loss_distance: self.window.loss_distance(),
         }
+    }
+
+    fn all(&self) -> SmallVec<[Sibling; 4]> {
+        self.siblings.iter().copied().chain([self.own(true)]).collect()
     }
 
     /// Starts the retransmission timer anew, or stops it if nothing is outstanding.

@@ -3,9 +3,11 @@
 //!
 //! A `Connection` is sans-I/O: it has no clock and no network. Segments and user calls go in with the time; what it has
 //! to say is drained from `poll`. A [`TcpAgent`] is a connection with its application at the end of a route. User data
-//! are zeros, of which only the number is kept.
+//! are zeros, of which only the number is kept. A connection may be a subflow of Multipath TCP
+//! ([`super::mptcp`]).
 
 mod agent;
+mod application;
 mod build;
 mod codec;
 mod config;
@@ -24,8 +26,13 @@ mod window;
 
 pub(crate) use agent::TcpAgent;
 pub(super) use agent::complete;
+pub(crate) use agent::{data, reason, told};
 pub use anabranch_proto::control::window::Halving;
+pub(crate) use application::{Application, Place, Stream};
 pub(super) use build::{agents, check};
+pub(crate) use build::{largest_segment, window as window_policy};
 pub(crate) use codec::header;
 pub use config::{TcpConfig, Variant};
+pub(crate) use connection::{Connection, Identity, Output, State};
 pub use segment::{Segment, Sequence, TcpPacket};
+pub(crate) use segment::{TcpNote, Why};

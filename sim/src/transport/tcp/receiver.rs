@@ -7,6 +7,9 @@ use super::config::{RecoveryKind, TcpConfig};
 /// The largest window that fits the field without a scale.
 const UNSCALED: u64 = 65_535;
 
+/// More than any stream has.
+pub(super) const UNBOUNDED: u64 = 1 << 62;
+
 /// What arrived, what was read, and the acknowledgements that this asks for. Offsets count user data, FIN included.
 #[derive(Debug)]
 pub(super) struct Receiver {
@@ -65,6 +68,11 @@ impl Receiver {
             due: false,
             timer: None,
         }
+    }
+
+    /// The buffer is not its own: it takes all that comes, and its windows say nothing.
+    pub(super) fn set_unbounded(&mut self) {
+        (self.buffer, self.admitted) = (UNBOUNDED, UNBOUNDED);
     }
 
     /// The next offset expected.

@@ -169,24 +169,41 @@ impl Recovery {
         if self.repair {
             return Some(Next::Again(flight.outstanding.first(), why));
         }
-        let segment = flight.segment();
-        let room = (flight.cwnd() + self.inflation).saturating_sub(self.used(flight));
-        if room < segment {
+        if self.room(flight) < flight.segment() {
             return None;
         }
         let sack = flight.config.sack_blocks > 0;
-        if (self.phase == Phase::Timeout || sack)
-            && let Some(number) = flight.outstanding.next_lost()
-        {
+        if let Some(number) = self.lost(flight) {
             return Some(Next::Again(number, why));
         }
-        let waits = self.phase == Phase::Open && self.duplicates > 0 && !flight.config.limited_transmit;
         match flight.new_data().filter(|data| flight.admits(*data)) {
-            Some(_) if waits => None,
+            Some(_) if self.waits(flight) => None,
             Some(_) => Some(Next::New),
             None if self.phase == Phase::Fast && sack => self.beyond(flight),
             None => None,
         }
+    }
+
+    /// Whether a new segment would leave now, if there were one.
+    pub(super) fn takes_new(&self, flight: &mut Flight) -> bool {
+        let room = !self.repair && self.room(flight) >= flight.segment();
+        room && self.lost(flight).is_none() && !self.waits(flight)
+    }
+
+    /// Bytes of the window that are not in use.
+    pub(super) fn room(&self, flight: &Flight) -> u64 {
+        (flight.cwnd() + self.inflation).saturating_sub(self.used(flight))
+    }
+
+    /// The segment taken for lost that goes again next.
+    fn lost(&self, flight: &mut Flight) -> Option<u64> {
+        let again = self.phase == Phase::Timeout || flight.config.sack_blocks > 0;
+        if again { flight.outstanding.next_lost() } else { None }
+    }
+
+    /// Whether new data waits until it is known what duplicates mean.
+    fn waits(&self, flight: &Flight) -> bool {
+        self.phase == Phase::Open && self.duplicates > 0 && !flight.config.limited_transmit
     }
 
     /// Rules 3 and 4 of NextSeg: what is only probably lost, and once the last of all.

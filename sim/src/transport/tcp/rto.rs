@@ -17,6 +17,8 @@ pub(super) struct Rto {
     current: Duration,
     backoff: u32,
     srtt: Option<Duration>,
+    /// The smallest round-trip time measured.
+    least: Option<Duration>,
 }
 
 /// What round trips are measured with.
@@ -41,12 +43,27 @@ impl Rto {
             _ => Clock::Ticks { tick, phase, estimate: None },
         };
         let limits = RtoLimits { min: config.rto_min, max: config.rto_max };
-        Rto { limits, clock, current: config.rto_initial, backoff: 1, srtt: None }
+        Rto { limits, clock, current: config.rto_initial, backoff: 1, srtt: None, least: None }
     }
 
     /// The smoothed round-trip time.
     pub(super) fn srtt(&self) -> Option<Duration> {
         self.srtt
+    }
+
+    /// The variation of the round-trip time; zero before any measurement.
+    pub(super) fn rttvar(&self) -> Duration {
+        match self.clock {
+            Clock::Exact(estimate) => estimate.map_or(Duration::ZERO, |estimate| estimate.rttvar),
+            Clock::Ticks { tick, estimate, .. } => {
+                estimate.map_or(Duration::ZERO, |(_, variation)| tick * variation as u32 / 4)
+            }
+        }
+    }
+
+    /// The smallest round-trip time measured.
+    pub(super) fn least(&self) -> Option<Duration> {
+        self.least
     }
 
     /// The timeout in force.
@@ -63,6 +80,7 @@ impl Rto {
     pub(super) fn measured(&mut self, sent: Time, now: Time) {
         self.backoff = 1;
         let rtt = now.since(sent);
+        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
         match &mut self.clock {
             Clock::Exact(estimate) => {
                 let next = estimate.map_or_else(|| RttEstimate::first(rtt), |before| before.with(rtt));

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 use anabranch_proto::Duration;
 use smallvec::SmallVec;
 
+use crate::transport::mptcp::MptcpOptions;
+
 /// Bytes of a TCP header without options.
 pub(crate) const HEADER: u32 = 20;
 
@@ -53,6 +55,8 @@ pub struct Segment {
     pub sack_permitted: bool,
     /// SACK blocks: runs of bytes that have arrived, each with its first number and one past its last.
     pub sack: SmallVec<[(Sequence, Sequence); 4]>,
+    /// What it says of Multipath TCP.
+    pub mptcp: Option<Box<MptcpOptions>>,
     /// Its header is counted as ns-2 counts it.
     pub plain_header: bool,
 }
@@ -63,7 +67,7 @@ impl Segment {
         self.length + u32::from(self.syn) + u32::from(self.fin)
     }
 
-    /// Bytes of its options as they are written, padded to a multiple of four.
+    /// Bytes of its options but those of Multipath TCP, as they are written, padded to a multiple of four.
     pub fn option_bytes(&self) -> u32 {
         let mss = if self.mss.is_some() { 4 } else { 0 };
         let scale = if self.window_scale.is_some() { 4 } else { 0 };
@@ -75,7 +79,8 @@ impl Segment {
     /// Bytes on a link behind the IP header. ns-2 counts 8 bytes for each SACK block and no other option.
     pub fn size(&self) -> u32 {
         let options = if self.plain_header { 8 * self.sack.len() as u32 } else { self.option_bytes() };
-        HEADER + options + self.length
+        let multipath = self.mptcp.as_ref().map_or(0, |options| options.size());
+        HEADER + options + multipath + self.length
     }
 }
 

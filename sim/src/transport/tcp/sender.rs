@@ -71,6 +71,26 @@ impl Sender {
         self.flight.timer.into_iter().chain(probe).min()
     }
 
+    /// Bytes of its window that a new segment could take now, if there were one; 0 if it would not leave.
+    pub(super) fn room(&mut self) -> u64 {
+        match &self.repair {
+            Repair::Standard(recovery)
+                if !self.flight.has_unsent() && recovery.takes_new(&mut self.flight) =>
+            {
+                recovery.room(&self.flight)
+            }
+            Repair::Standard(_) | Repair::Sack1(_) => 0,
+        }
+    }
+
+    /// Bytes in flight, as the repair of losses counts them.
+    pub(super) fn in_flight(&self) -> u64 {
+        match &self.repair {
+            Repair::Standard(recovery) => recovery.in_flight(&self.flight),
+            Repair::Sack1(sack1) => sack1.in_flight(&self.flight),
+        }
+    }
+
     /// An acknowledgement: cumulative offset, window in bytes, SACK blocks as offsets, whether it came without data.
     pub(super) fn acknowledged(
         &mut self,
@@ -225,10 +245,7 @@ impl Sender {
     }
 
     fn note_window(&mut self, now: Time) {
-        let bytes = match &self.repair {
-            Repair::Standard(recovery) => recovery.in_flight(&self.flight),
-            Repair::Sack1(sack1) => sack1.in_flight(&self.flight),
-        };
+        let bytes = self.in_flight();
         self.flight.note_window(now, bytes);
     }
 }

@@ -35,17 +35,27 @@ impl Window {
         }
     }
 
-    pub(super) fn acked(&mut self, acked: &Acked, own: Sibling) {
+    /// Bytes from one loss to the next, of windows that count them.
+    pub(super) fn loss_distance(&self) -> u64 {
         match self {
-            Window::Packets(window) => window.grow(),
-            Window::Bytes(window) => window.acked(acked, &[own]),
+            Window::Packets(_) => 0,
+            Window::Bytes(window) => window.loss_distance(),
         }
     }
 
-    pub(super) fn lost(&mut self, lost: &Lost, own: Sibling) {
+    /// Data was acknowledged. `all`: this window, and those that are coupled with it.
+    pub(super) fn acked(&mut self, acked: &Acked, all: &[Sibling]) {
+        match self {
+            Window::Packets(window) => window.grow(),
+            Window::Bytes(window) => window.acked(acked, all),
+        }
+    }
+
+    /// Data was lost. `all` as in [`Window::acked`].
+    pub(super) fn lost(&mut self, lost: &Lost, all: &[Sibling]) {
         match self {
             Window::Packets(window) => window.cut(lost.how),
-            Window::Bytes(window) => window.lost(lost, &[own]),
+            Window::Bytes(window) => window.lost(lost, all),
         }
     }
 }

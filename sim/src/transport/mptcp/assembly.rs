@@ -1,0 +1,133 @@
+//! The receiving half of a connection: what has arrived on all subflows together, and the one buffer that holds it.
+
+use std::collections::VecDeque;
+
+/// What arrived and what was read. Offsets count user data from 0, DATA_FIN included.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    /// The next offset expected.
+    next: u64,
+    /// Runs beyond it, ascending and apart.
+    beyond: VecDeque<(u64, u64)>,
+    /// Bytes in order that the application has read.
+    read: u64,
+    /// Where DATA_FIN stands.
+    fin: Option<u64>,
+    /// Bytes that it can hold.
+    buffer: u64,
+    /// One past the highest offset that the last window admits.
+    admitted: u64,
+    segment: u64,
+}
+
+impl Assembly {
+    pub(super) fn new(buffer: u64, segment: u64) -> Self {
+        Assembly { next: 0, beyond: VecDeque::new(), read: 0, fin: None, buffer, admitted: 0, segment }
+    }
+
+    /// The next offset expected.
+    pub(super) fn next(&self) -> u64 {
+        self.next
+    }
+
+    /// Bytes that the application can read.
+    pub(super) fn readable(&self) -> u64 {
+        let data = self.fin.filter(|fin| *fin < self.next).unwrap_or(self.next);
+        data - self.read
+    }
+
+    /// Whether everything up to DATA_FIN has arrived.
+    pub(super) fn ended(&self) -> bool {
+        self.fin.is_some_and(|fin| fin < self.next)
+    }
+
+    /// The application has read so many bytes. Returns whether the window has opened far enough to be told: it was
+    /// closed to a full segment, and is no more.
+    pub(super) fn take(&mut self, bytes: u64) -> bool {
+        self.read += bytes;
+        let opened = (self.read + self.buffer).saturating_sub(self.admitted);
+        let worth = (2 * self.segment).min(self.buffer / 2);
+        let closed = self.admitted < self.next + self.segment;
+        closed && opened >= worth && !self.ended()
+    }
+
+    /// The offsets `start..end` have arrived, `fin` being the last of them if it is set. Returns whether anything of
+    /// them is new. What is beyond the buffer is not taken.
+    pub(super) fn arrived(&mut self, start: u64, end: u64, fin: bool) -> bool {
+        if end > self.read + self.buffer + u64::from(fin) || end <= start {
+            return false;
+        }
+        if fin {
+            self.fin = Some(end - 1);
+        }
+        if start > self.next {
+            return self.add_beyond(start, end);
+        }
+        let new = end > self.next;
+        self.next = self.next.max(end);
+        while let Some(run) = self.beyond.front().copied().filter(|run| run.0 <= self.next) {
+            self.next = self.next.max(run.1);
+            self.beyond.pop_front();
+        }
+        new
+    }
+
+    /// Joins the run with those that it touches.
+    fn add_beyond(&mut self, start: u64, end: u64) -> bool {
+        let first = self.beyond.partition_point(|run| run.1 < start);
+        let last = self.beyond.partition_point(|run| run.0 <= end);
+        match self.beyond.get_mut(first) {
+            Some(run) if first < last && run.0 <= start && end <= run.1 => false,
+            Some(run) if first + 1 == last => {
+                *run = (run.0.min(start), run.1.max(end));
+                true
+            }
+            _ => {
+                let joined = self.beyond.range(first..last);
+                let joined = joined.fold((start, end), |all, run| (all.0.min(run.0), all.1.max(run.1)));
+                self.beyond.drain(first..last);
+                self.beyond.insert(first, joined);
+                true
+            }
+        }
+    }
+
+    /// The window field, and what it admits from now on; it is never taken back.
+    //= rfc8684#section-3.3.1
+    pub(super) fn window(&mut self, scale: u8) -> u16 {
+        let free = (self.read + self.buffer).max(self.admitted).saturating_sub(self.next);
+        let field = (free >> scale).min(65_535);
+        self.admitted = self.admitted.max(self.next + (field << scale));
+        field as u16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_joined_until_nothing_is_missing() {
+        let mut all = Assembly::new(1000, 10);
+        assert!(all.arrived(20, 30, false) && all.arrived(40, 50, false) && all.arrived(60, 70, false));
+        assert!(!all.arrived(42, 50, false), "again");
+        assert!(all.arrived(28, 45, false));
+        assert_eq!(all.beyond, [(20, 50), (60, 70)]);
+        assert!(all.arrived(0, 20, false));
+        assert_eq!((all.next(), all.readable()), (50, 50));
+        assert!(all.arrived(50, 71, true));
+        assert!(all.ended() && all.readable() == 70);
+    }
+
+    #[test]
+    fn what_is_beyond_the_buffer_is_not_taken() {
+        let mut all = Assembly::new(100, 10);
+        assert_eq!(all.window(0), 100);
+        assert!(!all.arrived(95, 105, false));
+        assert!(all.arrived(0, 100, false));
+        assert_eq!(all.window(0), 0);
+        assert!(!all.take(5), "less than two segments");
+        assert!(all.take(15));
+        assert_eq!(all.window(0), 20);
+    }
+}

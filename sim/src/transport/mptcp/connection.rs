@@ -1,0 +1,489 @@
+//! A connection over several subflows, sans-I/O: segments and user calls in with the time, segments out of one `poll`.
+
+use anabranch_proto::policy::{Route, Why as Data};
+use anabranch_proto::{Blocked, PathId, PathState, PathView, Purpose, Reason, Time};
+
+use super::assembly::Assembly;
+use super::blocked::{BlockedClock, Totals};
+use super::config::MptcpConfig;
+use super::keys::Keys;
+use super::option::{DataAck, Handshake, MptcpOptions};
+use super::pieces::Pieces;
+use super::setup::Setup;
+use super::subflow::{Mapped, Stage, Subflow};
+use crate::observe::trace::Detail;
+use crate::transport::tcp::{self, Segment, State, Stream, TcpNote};
+
+/// One end of a connection.
+pub(crate) struct Connection {
+    pub(super) config: MptcpConfig,
+    pub(super) client: bool,
+    pub(super) subflows: Vec<Subflow>,
+    pub(super) views: Vec<PathView>,
+    /// The first numbers of the data that this end sends, and of those that it receives.
+    pub(super) numbers: (u64, u64),
+    pub(super) keys: Keys,
+    pub(super) setup: Setup,
+    /// It has fallen back to TCP: the first subflow is all.
+    pub(super) plain: bool,
+
+    pub(super) pieces: Pieces,
+    /// Bytes that the application has given.
+    pub(super) written: u64,
+    /// The application gives no more.
+    pub(super) closing: bool,
+    /// One past the highest offset that the receiver admits.
+    pub(super) admitted: u64,
+    pub(super) fin: Fin,
+    pub(super) probe: Probe,
+    pub(super) route: Box<dyn Route>,
+    /// What ties between paths are broken with.
+    pub(super) ties: u64,
+    pub(super) turn: Turn,
+    pub(super) blocked: BlockedClock,
+
+    pub(super) assembly: Assembly,
+    /// The subflow that brought the last segment.
+    pub(super) heard_on: usize,
+    /// When both directions are over, it waits so long for the subflows.
+    pub(super) linger: Option<Time>,
+    details: Option<Vec<(Time, Option<PathId>, Detail)>>,
+}
+
+/// The end of this end's data.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Fin {
+    /// When DATA_FIN goes again; `None`: it did not go yet, or has arrived.
+    pub(super) timer: Option<Time>,
+    /// How often it went.
+    pub(super) times: u32,
+    /// It has arrived.
+    pub(super) acked: bool,
+}
+
+/// Probes of a closed window.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Probe {
+    /// When the next leaves, and how many have.
+    pub(super) timer: Option<(Time, u32)>,
+    /// A byte beyond the window is under way.
+    pub(super) sent: bool,
+    /// Probes sent.
+    pub(super) count: u64,
+}
+
+/// The event that lets data leave now.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Turn {
+    /// Its number.
+    pub(super) event: u64,
+    /// Nothing more was to be said for the last one.
+    pub(super) over: bool,
+    /// What kept new data from leaving when it was tried last.
+    pub(super) found: Option<Blocked>,
+    /// An acknowledgement has come since, and whether a subflow is penalised for it is not decided.
+    pub(super) heard: bool,
+}
+
+/// What a connection has to say.
+#[derive(Debug)]
+pub(crate) enum Said {
+    /// Leaves now on this path: the segment, which byte of the stream is its first, and why.
+    Transmit(usize, Segment, u64, Reason),
+    /// Nothing more now: poll after the next segment or call, and not later than this.
+    Wait(Option<Time>),
+}
+
+impl Connection {
+    /// One end; `keys`: its own first. The first subflow begins the connection.
+    pub(super) fn new(
+        config: MptcpConfig,
+        client: bool,
+        keys: Keys,
+        (subflows, views): (Vec<Subflow>, Vec<PathView>),
+        (route, ties): (Box<dyn Route>, u64),
+        setup: Setup,
+    ) -> Self {
+        let assembly = Assembly::new(config.receive_buffer, u64::from(config.tcp.segment_size));
+        let plain = !client && !config.server_multipath;
+        let mut connection = Connection {
+            config,
+            client,
+            subflows,
+            views,
+            numbers: keys.first_numbers(),
+            keys,
+            setup,
+            plain,
+            pieces: Pieces::default(),
+            written: 0,
+            closing: false,
+            admitted: 0,
+            fin: Fin::default(),
+            probe: Probe::default(),
+            route,
+            ties,
+            turn: Turn::default(),
+            blocked: BlockedClock::default(),
+            assembly,
+            heard_on: 0,
+            linger: None,
+            details: None,
+        };
+        connection.begin_subflows();
+        connection
+    }
+
+    /// The state of a path, as the scheduler sees it, backups aside.
+    pub(crate) fn state(&self, path: usize) -> PathState {
+        if self.plain && path > 0 {
+            return PathState::Unconfirmed;
+        }
+        self.subflows[path].state(self.config.pf_max_retrans)
+    }
+
+    /// Whether nothing was heard or sent yet.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.subflows[0].tcp.state() == State::Listen
+    }
+
+    /// Whether both directions are over, with all subflows.
+    pub(crate) fn is_over(&self) -> bool {
+        match self.plain {
+            true => matches!(self.subflows[0].tcp.state(), State::Closed | State::Lost),
+            false => {
+                self.is_lost()
+                    || self.is_done() && self.subflows.iter().all(|subflow| subflow.stage == Stage::Over)
+            }
+        }
+    }
+
+    /// Whether the connection is lost: no subflow is left, and data is.
+    pub(crate) fn is_lost(&self) -> bool {
+        if self.plain {
+            return self.subflows[0].tcp.state() == State::Lost;
+        }
+        let mut begun = self.subflows.iter().filter(|subflow| subflow.stage != Stage::Waiting).peekable();
+        !self.is_done() && begun.peek().is_some() && begun.all(|subflow| subflow.stage == Stage::Over)
+    }
+
+    /// Whether both directions have ended, and each end knows it of its own.
+    pub(super) fn is_done(&self) -> bool {
+        self.fin.acked && self.assembly.ended()
+    }
+
+    /// Whether the connection has ended in order.
+    pub(crate) fn is_closed(&self) -> bool {
+        if self.plain { self.subflows[0].tcp.state() == State::Closed } else { self.is_done() }
+    }
+
+    /// How long data has waited up to now, by cause.
+    pub(crate) fn waited(&self, now: Time) -> Totals {
+        self.blocked.charged(now)
+    }
+
+    pub(crate) fn set_notes(&mut self, on: bool) {
+        self.details = on.then(Vec::new);
+        self.subflows.iter_mut().for_each(|subflow| subflow.tcp.set_notes(on));
+    }
+
+    /// The details since the last call, in order of time.
+    pub(crate) fn take_details(&mut self) -> Vec<(Time, Option<PathId>, Detail)> {
+        self.details.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    pub(super) fn note(&mut self, now: Time, path: Option<usize>, detail: impl FnOnce() -> Detail) {
+        if let Some(details) = &mut self.details {
+            details.push((now, path.map(|path| PathId(path as u16)), detail()));
+        }
+    }
+
+    /// Takes over what a subflow tells of itself, with numbers of the connection's bytes.
+    fn translate_notes(&mut self, path: usize) {
+        let Some(details) = &mut self.details else { return };
+        let subflow = &mut self.subflows[path];
+        for (at, note) in subflow.tcp.take_notes() {
+            let number =
+                |sequence| subflow.mapping(sequence).map(|mapped| mapped.data + (sequence - mapped.offset));
+            let detail = match note {
+                _ if self.plain => tcp::told(note),
+                TcpNote::PeerWindow { .. } | TcpNote::Acked { .. } => continue,
+                TcpNote::Sent { sequence, size, why } => {
+                    let Some(mapped) = subflow.mapping(sequence) else { continue };
+                    let data = mapped.data + (sequence - mapped.offset);
+                    Detail::Sent { number: data, size, why: purpose(why, Some(mapped)) }
+                }
+                TcpNote::Marked { sequence, why } => {
+                    let Some(number) = number(sequence) else { continue };
+                    Detail::Marked { number, why: purpose(why, None) }
+                }
+                note => tcp::told(note),
+            };
+            details.push((at, Some(PathId(path as u16)), detail));
+        }
+        let state = subflow.state(self.config.pf_max_retrans);
+        if state != subflow.told {
+            subflow.told = state;
+            let at = details.last().map_or(Time::ZERO, |detail| detail.0);
+            details.push((at, Some(PathId(path as u16)), Detail::State(state)));
+        }
+    }
+
+    /// A segment has come by this path.
+    pub(crate) fn handle(&mut self, now: Time, path: usize, segment: &Segment) {
+        self.turn.heard = true;
+        if self.subflows[path].stage == Stage::Over {
+            return;
+        }
+        self.heard_on = path;
+        self.greet(path, segment);
+        if self.plain {
+            if path == 0 {
+                self.subflows[0].tcp.handle(now, segment);
+                self.subflows[0].wake();
+                self.translate_notes(0);
+            }
+            return;
+        }
+        self.couple(path);
+        self.subflows[path].tcp.handle(now, segment);
+        self.subflows[path].wake();
+        self.greeted(now, path, segment);
+        if let Some(options) = &segment.mptcp {
+            self.take_options(now, path, segment, options);
+        }
+        let subflow = &mut self.subflows[path];
+        let readable = subflow.tcp.readable();
+        subflow.tcp.read(readable);
+        let bytes = subflow.forget_acknowledged();
+        self.tell_route(now, path, bytes);
+        self.translate_notes(path);
+        self.finish_subflows(now);
+    }
+
+    /// Tells the window of a subflow of all others.
+    pub(super) fn couple(&mut self, path: usize) {
+        if self.written == 0 || self.subflows.len() == 1 {
+            return;
+        }
+        let (before, rest) = self.subflows.split_at_mut(path);
+        let Some((own, after)) = rest.split_first_mut() else { return };
+        let ready = before.iter().chain(&*after).filter(|subflow| subflow.stage == Stage::Ready);
+        own.tcp.set_siblings(ready.map(|subflow| subflow.tcp.sibling()));
+    }
+
+    fn take_options(&mut self, now: Time, path: usize, segment: &Segment, options: &MptcpOptions) {
+        if let Some(dss) = options.dss {
+            if let Some(ack) = dss.ack {
+                if self.client && !std::mem::replace(&mut self.setup.confirmed, true) {
+                    self.begin_subflows();
+                }
+                let window = self.subflows[path].tcp.window_of(segment);
+                self.data_acknowledged(now, ack, window);
+            }
+            if let Some(mapping) = dss.mapping {
+                let start = mapping.data.wrapping_sub(self.numbers.1);
+                self.data_arrived(now, path, start, u32::from(mapping.length), dss.fin);
+            }
+        } else if let Some(Handshake::CapableKeys { length: Some(length), .. }) = options.handshake {
+            self.data_arrived(now, path, 0, u32::from(length), false);
+        }
+        if let Some(backup) = options.backup {
+            self.subflows[path].backup = backup;
+        }
+        if let Some(address) = options.add_address {
+            self.address_added(path, address);
+        }
+    }
+
+    /// DATA_ACK, and the window that goes with it.
+    //= rfc8684#section-3.3.2
+    fn data_acknowledged(&mut self, now: Time, ack: DataAck, window: u64) {
+        let known = self.pieces.acknowledged();
+        let number = match ack {
+            DataAck::Long(number) => number.wrapping_sub(self.numbers.0),
+            DataAck::Short(low) => {
+                let distance = low.wrapping_sub(self.numbers.0.wrapping_add(known) as u32) as i32;
+                known.saturating_add_signed(i64::from(distance))
+            }
+        };
+        let end = self.pieces.end();
+        if std::mem::take(&mut self.probe.sent) && number == end + 1 && number <= self.written {
+            self.pieces.push(1, 0);
+        }
+        if number > self.pieces.end() + 1 {
+            return;
+        }
+        self.fin.acked |= self.fin.times > 0 && number == self.written + 1;
+        let data = number.min(self.pieces.end());
+        if self.pieces.acknowledge(data) {
+            self.note(now, None, || Detail::Acked { cumulative: data });
+        }
+        let admitted = self.admitted.max(number + window);
+        if admitted != self.admitted {
+            self.admitted = admitted;
+            self.probe.timer = None;
+            let bytes = admitted - self.pieces.acknowledged();
+            self.note(now, None, || Detail::PeerWindow { bytes });
+        }
+    }
+
+    /// Data has arrived: so many bytes from the offset `start`, the last of them DATA_FIN if `fin` is set.
+    //= rfc8684#section-3.3.1
+    fn data_arrived(&mut self, now: Time, path: usize, start: u64, length: u32, fin: bool) {
+        let end = start.saturating_add(u64::from(length));
+        let new = self.assembly.arrived(start, end, fin);
+        if fin {
+            self.subflows[path].ask();
+        }
+        if new && length > u32::from(fin) {
+            let cumulative = self.assembly.next().wrapping_sub(1);
+            self.note(now, Some(path), || Detail::Received { number: end - 1, size: length, cumulative });
+        }
+    }
+
+    /// What it has to say; polled until it waits. Polling it more often changes nothing.
+    pub(crate) fn poll(&mut self, now: Time) -> Said {
+        if std::mem::take(&mut self.turn.over) {
+            self.turn.event += 1;
+        }
+        if self.plain {
+            return self.poll_plain(now);
+        }
+        self.run_timers(now);
+        // Data goes before bare acknowledgements, which it carries, but after what an expired timer sends again.
+        let expired = (0..self.subflows.len()).find(|path| self.subflows[*path].has_expired(now));
+        let first = expired.or_else(|| self.give_data(now));
+        for path in first.into_iter().chain(0..self.subflows.len()) {
+            if let Some(said) = self.poll_subflow(now, path) {
+                return said;
+            }
+        }
+        if let Some(path) = expired.and_then(|_| self.give_data(now))
+            && let Some(said) = self.poll_subflow(now, path)
+        {
+            return said;
+        }
+        self.settle(now);
+        self.turn.over = true;
+        Said::Wait(self.wakes())
+    }
+
+    fn poll_plain(&mut self, now: Time) -> Said {
+        let said = self.subflows[0].tcp.poll(now);
+        self.translate_notes(0);
+        match said {
+            tcp::Output::Transmit(segment, offset, why) => {
+                Said::Transmit(0, segment, offset, tcp::reason(why, PathId(0)))
+            }
+            tcp::Output::Wait(until) => Said::Wait(until),
+        }
+    }
+
+    /// What a subflow has to say.
+    pub(super) fn poll_subflow(&mut self, now: Time, path: usize) -> Option<Said> {
+        if !self.subflows[path].is_due(now) {
+            return None;
+        }
+        if self.subflows[path].errand.is_any() && self.subflows[path].tcp.state() == State::Established {
+            self.subflows[path].tcp.ask();
+        }
+        self.couple(path);
+        let said = self.subflows[path].tcp.poll(now);
+        self.look_after(now, path);
+        self.translate_notes(path);
+        match said {
+            tcp::Output::Transmit(segment, offset, why) => {
+                let mapped = self.subflows[path].mapping(offset).filter(|_| segment.length > 0);
+                let number = mapped.map_or(0, |mapped| mapped.data + (offset - mapped.offset));
+                let segment = self.decorate(path, segment, mapped.zip(Some(number)));
+                let mut reason = tcp::reason(why, PathId(path as u16));
+                if let Purpose::Data(_) = reason.purpose {
+                    reason.purpose = Purpose::Data(purpose(why, mapped));
+                }
+                Some(Said::Transmit(path, segment, number, reason))
+            }
+            tcp::Output::Wait(until) => {
+                self.subflows[path].quiet = Some(until);
+                if self.subflows[path].tcp.state() == State::Closed {
+                    self.subflows[path].stage = Stage::Over;
+                }
+                None
+            }
+        }
+    }
+
+    /// A subflow was polled: whether its timer has expired, or it has come to an end.
+    fn look_after(&mut self, now: Time, path: usize) {
+        let timeouts = self.subflows[path].tcp.counts().timeouts;
+        if std::mem::replace(&mut self.subflows[path].timeouts, timeouts) != timeouts {
+            self.route.lost(PathId(path as u16), anabranch_proto::policy::Loss::Timeout);
+            if self.config.reinject_on_timeout {
+                self.give_up(path);
+            }
+        }
+        if self.subflows[path].tcp.state() == State::Lost {
+            self.subflows[path].stage = Stage::Over;
+            self.give_up(path);
+        }
+        self.finish_subflows(now);
+    }
+
+    /// What a subflow carries goes to others, unless they have it.
+    //= rfc8684#section-3.3.6
+    fn give_up(&mut self, path: usize) {
+        let starts =
+            self.subflows[path].mapped.iter().filter(|mapped| !mapped.probe).map(|mapped| mapped.data);
+        self.pieces.give_up(starts, path);
+    }
+}
+
+/// Why data leaves: a copy is new to its subflow only.
+fn purpose(why: tcp::Why, mapped: Option<Mapped>) -> Data {
+    match (tcp::data(why), mapped) {
+        (Data::New, Some(Mapped { copy: true, .. })) => Data::Reinjected,
+        (Data::New, Some(Mapped { probe: true, .. })) => Data::WindowProbe,
+        (why, _) => why,
+    }
+}
+
+impl Stream for Connection {
+    fn write(&mut self, bytes: u64) {
+        self.written += bytes;
+        if self.plain {
+            self.subflows[0].tcp.write(bytes);
+        }
+    }
+
+    fn unacknowledged(&self) -> u64 {
+        match self.plain {
+            true => self.subflows[0].tcp.unacknowledged(),
+            false => self.written - self.pieces.acknowledged().min(self.written),
+        }
+    }
+
+    fn close(&mut self) {
+        self.closing = true;
+        if self.plain {
+            self.subflows[0].tcp.close();
+        }
+    }
+
+    fn readable(&self) -> u64 {
+        if self.plain { self.subflows[0].tcp.readable() } else { self.assembly.readable() }
+    }
+
+    fn read(&mut self, bytes: u64) {
+        if self.plain {
+            return self.subflows[0].tcp.read(bytes);
+        }
+        if self.assembly.take(bytes.min(self.assembly.readable())) {
+            let ready = self.subflows.iter_mut().filter(|subflow| subflow.stage == Stage::Ready);
+            ready.for_each(Subflow::ask);
+        }
+    }
+
+    fn ended(&self) -> bool {
+        if self.plain { self.subflows[0].tcp.ended() } else { self.assembly.ended() }
+    }
+}

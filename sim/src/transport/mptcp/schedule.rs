@@ -1,0 +1,265 @@
+//! Which subflow gets which data: new data by the scheduler, data of a subflow that has failed, and copies of what keeps
+//! a buffer full.
+//!
+//! Opportunistic retransmission and penalisation are those of C. Raiciu et al., "How Hard Can It Be? Designing and
+//! Implementing a Deployable Multipath TCP" (NSDI 2012).
+
+use anabranch_proto::policy::{Acked, Ask, Choice, Why};
+use anabranch_proto::{Blocked, PathId, PathState, Time, Tsn};
+
+use super::config::Reinjection;
+use super::connection::Connection;
+use super::pieces::Piece;
+use super::subflow::Stage;
+use crate::observe::trace::Detail;
+
+/// A number of which every bit depends on all bits of another (SplitMix64).
+fn mixed(number: u64) -> u64 {
+    let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+impl Connection {
+    /// Gives data to a subflow if any may leave now. Returns which.
+    pub(super) fn give_data(&mut self, now: Time) -> Option<usize> {
+        if !self.client || self.written == 0 {
+            return None;
+        }
+        self.look_at_paths();
+        self.give_again()
+            .or_else(|| self.give_new())
+            .or_else(|| self.give_copy(now))
+            .or_else(|| self.give_probe(now))
+    }
+
+    /// Fills in the facts of all paths. A backup carries nothing while another works.
+    fn look_at_paths(&mut self) {
+        let most = self.config.pf_max_retrans;
+        let works =
+            |path: usize| self.subflows[path].state(most) == PathState::Active && !self.subflows[path].backup;
+        let regular = (0..self.subflows.len()).any(works);
+        for (subflow, view) in self.subflows.iter_mut().zip(&mut self.views) {
+            let (facts, counts) = (subflow.tcp.path(), subflow.tcp.counts());
+            let state = subflow.state(most);
+            view.state = if subflow.backup && regular && state == PathState::Active {
+                PathState::Unconfirmed
+            } else {
+                state
+            };
+            view.room = if state == PathState::Active { subflow.tcp.room() } else { 0 };
+            (view.window, view.ssthresh, view.flight) = (facts.cwnd, facts.ssthresh, facts.flight);
+            (view.srtt, view.rttvar, view.min_rtt, view.rto) =
+                (facts.srtt, facts.rttvar, facts.min_rtt, facts.rto);
+            view.errors = subflow.tcp.timeouts_in_a_row();
+            (view.delivered, view.chunks, view.timeouts) = (facts.delivered, facts.segments, counts.timeouts);
+            view.fast_retransmissions = counts.fast_retransmissions;
+            view.timeout_retransmissions = counts.timeout_retransmissions;
+            (view.reinjected, view.blocks) = (subflow.reinjected, subflow.blocks);
+            view.pmdcs = self.config.tcp.segment_size;
+        }
+    }
+
+    fn ask(&self, why: Why, start: u64, size: u32) -> Ask {
+        let last = self.pieces.at(start).map(|piece| PathId(piece.path as u16));
+        Ask {
+            why,
+            tsn: Tsn(start as u32),
+            size,
+            stream: 0,
+            last,
+            transmissions: self.pieces.at(start).map_or(0, |piece| piece.transmissions),
+            queued: self.written - self.pieces.end(),
+            peer_window: self.admitted.saturating_sub(self.pieces.end()),
+            tie: mixed(self.ties ^ start),
+            event: self.turn.event,
+        }
+    }
+
+    /// The path that the scheduler chooses, if it has room; else what is in the way.
+    fn choose(&self, ask: &Ask) -> Result<usize, Blocked> {
+        match self.route.choose(ask, &self.views) {
+            Choice::Wait => Err(Blocked::Turn),
+            Choice::Send(PathId(path)) => {
+                let view = &self.views[usize::from(path)];
+                match () {
+                    () if view.room > 0 => Ok(usize::from(path)),
+                    () if view.flight >= view.window.saturating_sub(u64::from(view.pmdcs)) => {
+                        Err(Blocked::Window)
+                    }
+                    () => Err(Blocked::Turn),
+                }
+            }
+        }
+    }
+
+    /// The lowest data of a subflow that has failed goes to another.
+    //= rfc8684#section-3.3.6
+    fn give_again(&mut self) -> Option<usize> {
+        while let Some(piece) = self.pieces.next_again() {
+            if self.views[piece.path].state == PathState::Active {
+                self.pieces.forget_again();
+                continue;
+            }
+            let ask = self.ask(Why::Timeout, piece.start, piece.length);
+            let path = self.choose(&ask).ok().filter(|path| *path != piece.path)?;
+            self.route.sent(&ask, PathId(path as u16));
+            return Some(self.give_piece(piece, path));
+        }
+        None
+    }
+
+    fn give_piece(&mut self, piece: Piece, path: usize) -> usize {
+        self.pieces.sent_again(piece.start, path);
+        self.subflows[path].give(piece.start, piece.length, true, false);
+        self.subflows[path].reinjected += 1;
+        path
+    }
+
+    /// New data, as the scheduler wants it.
+    fn give_new(&mut self) -> Option<usize> {
+        self.turn.found = None;
+        let (start, segment) = (self.pieces.end(), u64::from(self.config.tcp.segment_size));
+        let size = (self.written - start).min(segment);
+        if size == 0 {
+            return None;
+        }
+        if start + size > self.admitted {
+            self.turn.found = Some(Blocked::PeerWindow);
+            return None;
+        }
+        let ask = self.ask(Why::New, start, size as u32);
+        match self.choose(&ask) {
+            Ok(path) => {
+                self.route.sent(&ask, PathId(path as u16));
+                self.pieces.push(size as u32, path);
+                self.subflows[path].give(start, size as u32, false, false);
+                Some(path)
+            }
+            Err(cause) => {
+                self.turn.found = Some(cause);
+                None
+            }
+        }
+    }
+
+    /// Whether a full buffer, here or at the receiver, keeps new data from leaving.
+    fn buffer_full(&self) -> bool {
+        match self.written == self.pieces.end() {
+            true => self.written - self.pieces.acknowledged() >= self.config.send_buffer,
+            false => self.turn.found == Some(Blocked::PeerWindow),
+        }
+    }
+
+    /// The fastest path with room, if it is faster than `lowest`: a copy on a slower one would not help.
+    fn room_beside(&self, lowest: usize) -> Option<usize> {
+        let time = |path: usize| self.views[path].srtt.unwrap_or(self.views[path].rto);
+        let usable = |path: &usize| {
+            let view = &self.views[*path];
+            view.carries() && view.room > 0 && time(*path) < time(lowest)
+        };
+        (0..self.views.len()).filter(usable).min_by_key(|path| (time(*path), *path))
+    }
+
+    /// A copy of the lowest data goes on another subflow while a buffer is full; the subflow that has it is penalised.
+    fn give_copy(&mut self, now: Time) -> Option<usize> {
+        if !self.buffer_full() {
+            return None;
+        }
+        let piece = *self.pieces.lowest()?;
+        let path = self.room_beside(piece.path)?;
+        if std::mem::take(&mut self.turn.heard) && self.config.penalise {
+            self.penalise(now, piece.path);
+        }
+        if self.config.reinjection != Reinjection::Opportunistic || piece.was_on(path) {
+            return None;
+        }
+        Some(self.give_piece(piece, path))
+    }
+
+    /// Cuts the window of a subflow that keeps a buffer full, at most once a round trip.
+    fn penalise(&mut self, now: Time, path: usize) {
+        let facts = self.subflows[path].tcp.path();
+        if now < self.subflows[path].spared {
+            return;
+        }
+        self.subflows[path].spared = now + facts.srtt.unwrap_or(facts.rto);
+        self.couple(path);
+        self.subflows[path].tcp.penalise(now);
+    }
+
+    /// The window is closed and nothing is under way: after a timeout what fits leaves, or one byte that does not.
+    //= rfc9293#section-3.8.6.1
+    fn give_probe(&mut self, now: Time) -> Option<usize> {
+        let closed = self.turn.found == Some(Blocked::PeerWindow) && self.pieces.is_empty();
+        let Some(carrier) = self.carrier().filter(|_| closed) else {
+            self.probe.timer = None;
+            return None;
+        };
+        let facts = self.subflows[carrier].tcp.path();
+        let wait = |times: u32| facts.rto * 2u32.saturating_pow(times.min(6));
+        let (at, times) = *self.probe.timer.get_or_insert((now + wait(0), 0));
+        if now < at {
+            return None;
+        }
+        self.probe.timer = Some((now + wait(times + 1).min(self.config.tcp.rto_max), times + 1));
+        if self.subflows[carrier].tcp.room() == 0 {
+            return None;
+        }
+        let start = self.pieces.end();
+        let fits = self.admitted.saturating_sub(start).min(self.written - start) as u32;
+        if fits > 0 {
+            self.pieces.push(fits, carrier);
+            self.subflows[carrier].give(start, fits, false, false);
+        } else {
+            self.probe.sent = true;
+            self.probe.count += 1;
+            self.subflows[carrier].give(start, 1, false, true);
+        }
+        Some(carrier)
+    }
+
+    /// Tells the scheduler what a subflow has acknowledged.
+    pub(super) fn tell_route(&mut self, now: Time, path: usize, bytes: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let facts = self.subflows[path].tcp.path();
+        let view = &mut self.views[path];
+        (view.srtt, view.rttvar, view.flight, view.window) =
+            (facts.srtt, facts.rttvar, facts.flight, facts.cwnd);
+        view.blocks = self.subflows[path].blocks;
+        let acked = Acked {
+            now,
+            cumulative: bytes,
+            gap: 0,
+            gap_behind_point: 0,
+            advanced: true,
+            recovery: false,
+            flight_before: facts.flight + bytes,
+            unacknowledged_before: facts.flight + bytes,
+            flight: facts.flight,
+            rtt: None,
+        };
+        self.route.acked(&self.views[path], &acked);
+    }
+
+    /// Nothing more leaves now: records why data waits.
+    pub(super) fn settle(&mut self, now: Time) {
+        let all_given = self.written == self.pieces.end();
+        let cause = match all_given {
+            _ if !self.client || self.subflows[0].stage != Stage::Ready => None,
+            true => self.buffer_full().then_some(Blocked::SendBuffer),
+            false => self.turn.found,
+        };
+        let buffer = matches!(cause, Some(Blocked::PeerWindow | Blocked::SendBuffer));
+        let by = buffer.then(|| self.pieces.lowest().map_or(0, |piece| piece.path));
+        if let Some(changed) = self.blocked.set(now, cause, by) {
+            if let Some((path, time)) = changed.before {
+                self.subflows[path].blocks += time;
+            }
+            self.note(now, by, || Detail::Blocked(cause));
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! How subflows begin and end: the handshakes of MP_CAPABLE and MP_JOIN, addresses that are announced, priorities,
+//! DATA_FIN, and what every segment says besides.
+
+use std::net::IpAddr;
+
+use anabranch_proto::Time;
+use smallvec::SmallVec;
+
+use super::connection::Connection;
+use super::keys::part;
+use super::option::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions, OPTION_SPACE};
+use super::subflow::{Errand, Mapped, Stage};
+use crate::transport::tcp::{Segment, State};
+
+/// DATA_FINs without an answer before an end takes the other for gone.
+const FIN_TRIES: u32 = 6;
+
+/// What becomes of subflows, and when.
+#[derive(Debug, Default)]
+pub(super) struct Setup {
+    /// The other end has shown that it knows the keys.
+    pub(super) confirmed: bool,
+    /// The server's addresses beside that of the first subflow, by number.
+    pub(super) addresses: Vec<Announced>,
+    /// Numbers of the server's addresses that the client knows.
+    pub(super) known: Vec<u8>,
+    /// Changes of priority that this end asks for, in order of time: when, which subflow, and what it becomes.
+    pub(super) priorities: Vec<(Time, usize, bool)>,
+}
+
+/// An address that is announced.
+#[derive(Debug)]
+pub(super) struct Announced {
+    pub(super) id: u8,
+    pub(super) address: IpAddr,
+    /// When it is announced again; `None`: it was not yet, or was heard.
+    pub(super) timer: Option<Time>,
+    pub(super) heard: bool,
+}
+
+impl Connection {
+    /// The subflows that may begin now: the first at once, others when the connection is confirmed.
+    pub(super) fn begin_subflows(&mut self) {
+        for path in 0..self.subflows.len() {
+            let reachable = self.setup.known.contains(&self.subflows[path].addresses[1]);
+            let may = path == 0 || !self.client || self.setup.confirmed && reachable;
+            let subflow = &mut self.subflows[path];
+            if subflow.stage == Stage::Waiting && may && !(self.plain && path > 0) {
+                subflow.stage = Stage::Joining;
+                subflow.wake();
+            }
+        }
+    }
+
+    /// What a segment says of the handshake, before its subflow takes it.
+    pub(super) fn greet(&mut self, path: usize, segment: &Segment) {
+        let options = segment.mptcp.as_deref();
+        let handshake = options.and_then(|options| options.handshake);
+        match handshake {
+            Some(Handshake::Join { nonce, .. } | Handshake::JoinAnswer { nonce, .. }) => {
+                self.subflows[path].nonces[1] = nonce;
+            }
+            // The other end has shown that it does not know Multipath TCP.
+            //= rfc8684#section-3.7
+            None if self.client && path == 0 && segment.syn => self.fall_back(),
+            _ => {}
+        }
+    }
+
+    fn fall_back(&mut self) {
+        self.plain = true;
+        let tcp = &mut self.subflows[0].tcp;
+        tcp.own_buffer();
+        tcp.write(self.written);
+        if self.closing {
+            tcp.close();
+        }
+    }
+
+    /// What a segment has done to the handshake, after its subflow has taken it.
+    pub(super) fn greeted(&mut self, now: Time, path: usize, segment: &Segment) {
+        let subflow = &mut self.subflows[path];
+        let established = subflow.tcp.state() == State::Established;
+        if subflow.stage != Stage::Joining || !established {
+            return;
+        }
+        let options = segment.mptcp.as_deref();
+        match (self.client, path) {
+            (true, 0) | (false, _) => {
+                subflow.stage = Stage::Ready;
+                if path > 0 {
+                    // The client sends data only when it has seen this.
+                    //= rfc8684#section-3.2
+                    subflow.ask();
+                }
+            }
+            (true, _) if segment.syn => {
+                (subflow.errand.proof, subflow.proof) = (true, Some(now + subflow.tcp.path().rto));
+            }
+            (true, _) => (subflow.stage, subflow.proof) = (Stage::Ready, None),
+        }
+        if self.client && path == 0 && segment.syn {
+            self.admitted = self.admitted.max(u64::from(segment.window));
+        }
+        if !self.client && path == 0 && options.is_some() {
+            self.announce_addresses(now);
+        }
+        self.begin_subflows();
+    }
+
+    /// Announces the next of this end's other addresses that is due.
+    //= rfc8684#section-3.4.1
+    fn announce_addresses(&mut self, now: Time) {
+        let carrier = self.carrier();
+        let again = carrier.map(|carrier| now + self.subflows[carrier].tcp.path().rto);
+        let due =
+            |announced: &&mut Announced| !announced.heard && announced.timer.is_none_or(|timer| timer <= now);
+        for announced in self.setup.addresses.iter_mut().filter(due) {
+            announced.timer = again;
+            let Some(subflow) = carrier.map(|carrier| &mut self.subflows[carrier]) else { continue };
+            if subflow.errand.address.is_none() {
+                subflow.errand.address = Some((announced.id, false));
+                subflow.wake();
+            }
+        }
+    }
+
+    /// An address of the other end was announced, or one of this end's was heard.
+    pub(super) fn address_added(&mut self, path: usize, added: AddAddress) {
+        if added.hmac.is_none() {
+            let heard = self.setup.addresses.iter_mut().filter(|announced| announced.id == added.id);
+            heard.for_each(|announced| announced.heard = true);
+            return;
+        }
+        if added.hmac != Some(self.keys.turned().address_hmac(added.id, added.address)) {
+            return;
+        }
+        self.subflows[path].errand.address = Some((added.id, true));
+        self.subflows[path].wake();
+        if !self.setup.known.contains(&added.id) {
+            self.setup.known.push(added.id);
+            let announced = Announced { id: added.id, address: added.address, timer: None, heard: true };
+            self.setup.addresses.push(announced);
+        }
+        self.begin_subflows();
+    }
+
+    /// The subflow that carries what concerns the whole connection.
+    pub(super) fn carrier(&self) -> Option<usize> {
+        self.ready().first().copied()
+    }
+
+    /// The subflows that can carry anything, the best first.
+    fn ready(&self) -> SmallVec<[usize; 4]> {
+        let order = |path: &usize| {
+            let subflow = &self.subflows[*path];
+            (subflow.tcp.timeouts_in_a_row(), *path != self.heard_on, subflow.backup, *path)
+        };
+        let ready = |path: &usize| self.subflows[*path].stage == Stage::Ready;
+        let mut ready: SmallVec<[usize; 4]> = (0..self.subflows.len()).filter(ready).collect();
+        ready.sort_by_key(order);
+        ready
+    }
+
+    /// What is due by itself.
+    pub(super) fn run_timers(&mut self, now: Time) {
+        for subflow in &mut self.subflows {
+            if subflow.stage == Stage::Joining && subflow.proof.is_some_and(|at| at <= now) {
+                subflow.proof = Some(now + 2 * subflow.tcp.path().rto);
+                subflow.errand.proof = true;
+                subflow.wake();
+            }
+        }
+        if self.setup.addresses.iter().any(|announced| announced.timer.is_some_and(|timer| timer <= now)) {
+            self.announce_addresses(now);
+        }
+        while self.setup.priorities.first().is_some_and(|(at, ..)| *at <= now) {
+            let (_, path, backup) = self.setup.priorities.remove(0);
+            if self.subflows[path].stage == Stage::Ready {
+                self.subflows[path].errand.priority = Some(backup);
+                self.subflows[path].wake();
+            }
+        }
+        self.send_fin(now);
+        if self.linger.is_some_and(|until| until <= now) {
+            self.subflows.iter_mut().for_each(|subflow| subflow.stage = Stage::Over);
+        }
+    }
+
+    /// DATA_FIN leaves once all data has left, and again until it has arrived.
+    //= rfc8684#section-3.3.3
+    fn send_fin(&mut self, now: Time) {
+        let all_sent = self.closing && self.pieces.end() == self.written;
+        let due = self.fin.timer.is_none_or(|timer| timer <= now);
+        if self.fin.acked || !all_sent || !due {
+            return;
+        }
+        // Each try takes another subflow: the best may be dead without this end knowing it.
+        let mut ready = self.ready();
+        let turn = self.fin.times as usize % ready.len().max(1);
+        ready.rotate_left(turn);
+        let Some(&carrier) = ready.first() else {
+            self.fin.timer = Some(now + self.config.tcp.rto_max);
+            return;
+        };
+        if self.fin.times >= FIN_TRIES && self.pieces.is_empty() {
+            self.fin.acked = true;
+            return self.finish_subflows(now);
+        }
+        let wait = self.subflows[carrier].tcp.path().rto * 2u32.pow(self.fin.times.min(6));
+        (self.fin.timer, self.fin.times) = (Some(now + wait), self.fin.times + 1);
+        self.subflows[carrier].errand.fin = true;
+        self.subflows[carrier].wake();
+    }
+
+    /// Both directions are over: subflows that work are closed, others given up.
+    //= rfc8684#section-3.3.3
+    pub(super) fn finish_subflows(&mut self, now: Time) {
+        if self.plain || !self.is_done() {
+            return;
+        }
+        let longest = self.subflows.iter().map(|subflow| subflow.tcp.path().rto).max();
+        self.linger.get_or_insert(now + 4 * longest.unwrap_or_default());
+        for subflow in self.subflows.iter_mut().filter(|subflow| subflow.stage != Stage::Over) {
+            if subflow.stage != Stage::Ready || subflow.tcp.timeouts_in_a_row() > 0 {
+                subflow.stage = Stage::Over;
+            } else if subflow.tcp.state() == State::Established {
+                subflow.tcp.close();
+                subflow.wake();
+            }
+        }
+    }
+
+    /// The segment with what Multipath TCP says in it; `mapped`: its data, and the offset of their first byte.
+    pub(super) fn decorate(
+        &mut self,
+        path: usize,
+        mut segment: Segment,
+        mapped: Option<(Mapped, u64)>,
+    ) -> Segment {
+        let mut options = MptcpOptions::default();
+        if segment.syn {
+            options.handshake = Some(self.greeting(path));
+            segment.window = self.assembly.window(0);
+        } else {
+            segment.window = self.assembly.window(self.subflows[path].tcp.scale());
+            match mapped {
+                Some((_, 0)) if self.client && path == 0 && !self.setup.confirmed => {
+                    options.handshake = Some(self.keys_with(Some(segment.length as u16)));
+                }
+                Some((_, number)) => options.dss = Some(self.mapping(path, &segment, number)),
+                None => self.say_besides(path, &mut options),
+            }
+        }
+        while segment.option_bytes() + options.size() > OPTION_SPACE && !segment.sack.is_empty() {
+            segment.sack.pop();
+        }
+        segment.mptcp = Some(Box::new(options));
+        segment
+    }
+
+    /// What a SYN, or its answer, says.
+    fn greeting(&self, path: usize) -> Handshake {
+        let subflow = &self.subflows[path];
+        let [nonce, other] = subflow.nonces;
+        let address = subflow.addresses[usize::from(!self.client)];
+        match (path, self.client) {
+            (0, true) => Handshake::Capable,
+            (0, false) => Handshake::CapableKey { key: self.keys.own },
+            (_, true) => Handshake::Join { backup: subflow.backup, address, token: self.keys.token(), nonce },
+            (_, false) => {
+                let hmac = u64::from_be_bytes(part(&self.keys.proof(nonce, other), 0));
+                Handshake::JoinAnswer { backup: subflow.backup, address, hmac, nonce }
+            }
+        }
+    }
+
+    fn keys_with(&self, length: Option<u16>) -> Handshake {
+        Handshake::CapableKeys { key: self.keys.own, other: self.keys.other, length }
+    }
+
+    /// The mapping of a segment with data.
+    //= rfc8684#section-3.3.1
+    fn mapping(&self, path: usize, segment: &Segment, number: u64) -> Dss {
+        let (first, _) = self.subflows[path].tcp.first();
+        let mapping = Mapping {
+            data: self.numbers.0.wrapping_add(number),
+            subflow: segment.sequence.0.wrapping_sub(first.0).wrapping_add(1),
+            length: segment.length as u16,
+        };
+        let next = self.numbers.1.wrapping_add(self.assembly.next());
+        Dss { ack: Some(DataAck::Short(next as u32)), mapping: Some(mapping), fin: false }
+    }
+
+    /// What a segment without data says besides its acknowledgement.
+    fn say_besides(&mut self, path: usize, options: &mut MptcpOptions) {
+        let next = self.numbers.1.wrapping_add(self.assembly.next());
+        let Errand { proof, fin, address, priority } = std::mem::take(&mut self.subflows[path].errand);
+        if self.client && path == 0 && !self.setup.confirmed {
+            options.handshake = Some(self.keys_with(None));
+        } else if proof {
+            let [own, other] = self.subflows[path].nonces;
+            options.handshake = Some(Handshake::JoinProof(part(&self.keys.proof(own, other), 0)));
+        } else {
+            options.dss = Some(Dss { ack: Some(DataAck::Long(next)), ..Dss::default() });
+        }
+        options.backup = priority;
+        options.add_address = address.and_then(|(id, echo)| self.announcement(id, echo));
+        if let Some(dss) = options.dss.as_mut().filter(|_| fin) {
+            let data = self.numbers.0.wrapping_add(self.written);
+            (dss.fin, dss.mapping) = (true, Some(Mapping { data, subflow: 0, length: 1 }));
+        }
+        // What does not fit waits for the next acknowledgement.
+        if options.size() > OPTION_SPACE && options.add_address.take().is_some() {
+            self.subflows[path].errand.address = address;
+        }
+    }
+
+    fn announcement(&self, id: u8, echo: bool) -> Option<AddAddress> {
+        let announced = self.setup.addresses.iter().find(|announced| announced.id == id)?;
+        let hmac = (!echo).then(|| self.keys.address_hmac(id, announced.address));
+        Some(AddAddress { id, address: announced.address, hmac })
+    }
+
+    /// The next time at which the connection has something to do by itself.
+    pub(super) fn wakes(&self) -> Option<Time> {
+        let subflows =
+            self.subflows.iter().filter(|subflow| !matches!(subflow.stage, Stage::Over | Stage::Waiting));
+        let subflows = subflows.flat_map(|subflow| [subflow.quiet.flatten(), subflow.proof]).flatten();
+        let addresses = self.setup.addresses.iter().filter(|announced| !announced.heard);
+        let addresses = addresses.filter_map(|announced| announced.timer);
+        let priority = self.setup.priorities.first().map(|(at, ..)| *at);
+        let fin = self.fin.timer.filter(|_| !self.fin.acked);
+        let linger = self.linger.filter(|_| self.subflows.iter().any(|subflow| subflow.stage != Stage::Over));
+        let rest = [priority, fin, self.probe.timer.map(|(at, _)| at), linger];
+        let over = self.is_over();
+        subflows.chain(addresses).chain(rest.into_iter().flatten()).filter(|_| !over).min()
+    }
+}

@@ -1,0 +1,165 @@
+//! A subflow: a TCP connection, the data that was given to it, and how far its handshake is.
+
+use std::collections::VecDeque;
+
+use anabranch_proto::{Duration, PathState, Time};
+
+use crate::transport::tcp::{Connection, State};
+
+/// One subflow of a connection, at one end.
+pub(super) struct Subflow {
+    pub(super) tcp: Connection,
+    pub(super) stage: Stage,
+    /// What it carries and has not acknowledged, by its own offsets.
+    pub(super) mapped: VecDeque<Mapped>,
+    /// Bytes given to it.
+    given: u64,
+    /// Nothing more leaves before this, a segment or a call.
+    pub(super) quiet: Option<Option<Time>>,
+    /// Used only while no other works.
+    pub(super) backup: bool,
+    /// The numbers of its addresses: the client's and the server's.
+    pub(super) addresses: [u8; 2],
+    /// Random numbers for the handshake of MP_JOIN: this end's and the other's.
+    pub(super) nonces: [u32; 2],
+    /// When the last segment of the handshake goes again.
+    pub(super) proof: Option<Time>,
+    /// What an acknowledgement has to say besides.
+    pub(super) errand: Errand,
+    /// Timeouts that were noticed.
+    pub(super) timeouts: u64,
+    /// Copies sent here of data in flight on another subflow.
+    pub(super) reinjected: u64,
+    /// How long it has kept a buffer full.
+    pub(super) blocks: Duration,
+    /// Until when it is not penalised again.
+    pub(super) spared: Time,
+    /// Whether observers know that it can carry data.
+    pub(super) told: PathState,
+}
+
+/// How far a subflow is.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Stage {
+    /// It has not begun.
+    Waiting,
+    /// Its handshake is under way.
+    Joining,
+    /// It can carry data.
+    Ready,
+    /// It is closed, lost or given up.
+    Over,
+}
+
+/// What an acknowledgement of a subflow has to say besides.
+#[derive(Copy, Clone, Default, Debug)]
+pub(super) struct Errand {
+    /// The last segment of MP_JOIN's handshake.
+    pub(super) proof: bool,
+    /// DATA_FIN.
+    pub(super) fin: bool,
+    /// ADD_ADDR of this address, and whether it is the echo.
+    pub(super) address: Option<(u8, bool)>,
+    /// MP_PRIO.
+    pub(super) priority: Option<bool>,
+}
+
+impl Errand {
+    pub(super) fn is_any(&self) -> bool {
+        self.proof || self.fin || self.address.is_some() || self.priority.is_some()
+    }
+}
+
+/// A run of a subflow's bytes, and where they belong.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) struct Mapped {
+    /// The offset of the first in the subflow.
+    pub(super) offset: u64,
+    /// The offset of the first in the connection.
+    pub(super) data: u64,
+    pub(super) length: u32,
+    /// Another subflow has them too.
+    pub(super) copy: bool,
+    /// A byte beyond the window.
+    pub(super) probe: bool,
+}
+
+impl Subflow {
+    pub(super) fn new(tcp: Connection, addresses: [u8; 2], backup: bool, nonces: [u32; 2]) -> Self {
+        Subflow {
+            tcp,
+            stage: Stage::Waiting,
+            mapped: VecDeque::new(),
+            given: 0,
+            quiet: None,
+            backup,
+            addresses,
+            nonces,
+            proof: None,
+            errand: Errand::default(),
+            timeouts: 0,
+            reinjected: 0,
+            blocks: Duration::ZERO,
+            spared: Time::ZERO,
+            told: PathState::Unconfirmed,
+        }
+    }
+
+    /// Gives it bytes that leave as one segment.
+    pub(super) fn give(&mut self, data: u64, length: u32, copy: bool, probe: bool) {
+        self.mapped.push_back(Mapped { offset: self.given, data, length, copy, probe });
+        self.given += u64::from(length);
+        self.tcp.write(u64::from(length));
+        self.quiet = None;
+    }
+
+    /// Where its bytes from `offset` on belong.
+    pub(super) fn mapping(&self, offset: u64) -> Option<Mapped> {
+        let after = self.mapped.partition_point(|mapped| mapped.offset <= offset);
+        self.mapped.get(after.checked_sub(1)?).copied()
+    }
+
+    /// Forgets what it has acknowledged. Returns how many bytes that are.
+    pub(super) fn forget_acknowledged(&mut self) -> u64 {
+        let before = self.mapped.front().map_or(self.given, |mapped| mapped.offset);
+        let acknowledged = self.given - self.tcp.unacknowledged();
+        let done = |mapped: &Mapped| mapped.offset + u64::from(mapped.length) <= acknowledged;
+        while self.mapped.front().is_some_and(done) {
+            self.mapped.pop_front();
+        }
+        self.mapped.front().map_or(self.given, |mapped| mapped.offset) - before
+    }
+
+    /// Whether it has something to say or may find something to do now.
+    pub(super) fn is_due(&self, now: Time) -> bool {
+        !matches!(self.stage, Stage::Waiting | Stage::Over)
+            && self.quiet.is_none_or(|until| until.is_some_and(|until| until <= now))
+    }
+
+    /// Whether its retransmission timer has expired, and it was not polled since.
+    pub(super) fn has_expired(&self, now: Time) -> bool {
+        self.is_due(now) && self.tcp.sender_wakes().is_some_and(|at| at <= now)
+    }
+
+    /// It has to say something.
+    pub(super) fn wake(&mut self) {
+        self.quiet = None;
+    }
+
+    /// An acknowledgement has to leave.
+    pub(super) fn ask(&mut self) {
+        self.tcp.ask();
+        self.wake();
+    }
+
+    /// Whether it can carry data, after at most so many timeouts in a row.
+    pub(super) fn state(&self, most: Option<u32>) -> PathState {
+        match (self.stage, self.tcp.state()) {
+            (_, State::Lost) => PathState::Inactive,
+            (Stage::Waiting | Stage::Joining, _)
+            | (_, State::Listen | State::SynSent | State::SynReceived) => PathState::Unconfirmed,
+            _ if most.is_some_and(|most| self.tcp.timeouts_in_a_row() > most) => PathState::PotentiallyFailed,
+            _ => PathState::Active,
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Multipath TCP: what two paths carry, one path beside TCP, coupled windows, and that every byte arrives whatever happens.
+//!
+//! `ANABRANCH_RUNS=100000` makes so many random runs instead of 300; `ANABRANCH_FIRST` is the seed of the first.
+
+use anabranch_proto::Policies;
+use anabranch_sim::results::{FlowResult, RunResult};
+use anabranch_sim::scenario::Document;
+use anabranch_sim::{RunOptions, run};
+
+fn result_with(text: &str, extra_polls: bool) -> RunResult {
+    let document =
+        Document::parse("test.toml", text).unwrap_or_else(|e| panic!("{}\n{text}", e.render(false)));
+    let scenario = document
+        .scenario("test", &Policies::default())
+        .unwrap_or_else(|e| panic!("{}\n{text}", e.render(false)));
+    let options = RunOptions { extra_polls, ..RunOptions::default() };
+    run(&scenario, options).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+fn result(text: &str) -> RunResult {
+    result_with(text, false)
+}
+
+/// Links between two nodes: Mbit/s, milliseconds, and what else a link has.
+fn links(paths: &[(u32, u32, &str)]) -> String {
+    let link = |(number, (rate, delay, more)): (usize, &(u32, u32, &str))| {
+        format!(
+            "[[link]]\nname = 'l{number}'\nbetween = ['a', 'b']\nrate = '{rate} Mbit/s'\ndelay = '{delay} ms'\n{more}\n"
+        )
+    };
+    paths.iter().enumerate().map(link).collect()
+}
+
+const QUEUE: &str = "queue = '100 packets'";
+
+/// A flow over these links, with these keys of its own and of `[flow.mptcp]`.
+fn flow(top: &str, paths: &[(u32, u32, &str)], own: &str, keys: &str) -> String {
+    let links = links(paths);
+    format!(
+        "{top}\n{links}[[flow]]\nname = 'f'\nfrom = 'a'\nto = 'b'\nprotocol = 'mptcp'\n{own}\n[flow.mptcp]\n{keys}\n"
+    )
+}
+
+/// Of each packet of 1500 bytes 1436 are user data: IP and TCP take 40, a mapping with its acknowledgement 24.
+#[test]
+fn loss_free_paths_carry_what_their_rates_allow() {
+    let top = "stop = '25 s'\nmeasure = ['10 s', '25 s']";
+    for (first, second, delay) in [(20, 20, 5), (20, 20, 30), (20, 5, 10), (5, 20, 30)] {
+        for window in ["standard", "lia"] {
+            let keys = format!("receive_buffer = '8 MiB'\nwindow = '{window}'");
+            let text = flow(top, &[(first, 10, QUEUE), (second, delay, QUEUE)], "", &keys);
+            let goodput = result(&text).flows[0].measured.as_ref().expect("it is measured").goodput;
+            let part = goodput / (f64::from(first + second) * 1e6 * 1436.0 / 1500.0);
+            assert!((0.97..1.01).contains(&part), "{first}+{second} Mbit/s, {delay} ms, {window}: {part}");
+        }
+    }
+}
+
+/// With one path it is TCP with smaller segments: as many of them, at nearly the same times. The options make each packet
+/// 24 bytes longer, so TCP gets an IP header that much longer; beside DATA_ACK there is room for three SACK blocks.
+#[test]
+fn one_path_is_tcp() {
+    for loss in ["0 %", "1 %"] {
+        let path = format!("{QUEUE}\nloss = ['{loss}', '0 %']");
+        let multipath = flow("stop = '100 s'", &[(10, 20, &path)], "send = '2872 kB'", "");
+        let tcp = multipath
+            .replace("protocol = 'mptcp'", "protocol = 'tcp'\nip_header = '44 B'")
+            .replace("[flow.mptcp]", "[flow.tcp]\nsack_blocks = 3\nsegment_size = '1436 B'");
+        let [multipath, tcp] = [multipath, tcp].map(|text| result(&text).flows.remove(0));
+        let times = [&multipath, &tcp].map(|flow| flow.completion.expect("it is complete"));
+        assert!((times[0] / times[1] - 1.0).abs() < 0.01, "{loss}: {times:?} s");
+        assert!(
+            multipath.packets.abs_diff(tcp.packets) <= 2,
+            "{loss}: {} and {}",
+            multipath.packets,
+            tcp.packets
+        );
+    }
+}
+
+fn has_all(flow: &FlowResult, bytes: u64, text: &str) {
+    assert_eq!((flow.delivered, flow.outcome), (bytes, "closed"), "{text}");
+    let blocks: f64 = flow.paths.iter().map(|path| path.blocks).sum();
+    let blocked = flow.blocked.peer_window + flow.blocked.send_buffer;
+    assert!((blocks - blocked).abs() < 1e-6, "{blocks} s by path, {blocked} s in all\n{text}");
+}
+
+#[test]
+fn a_connection_outlives_a_path() {
+    for down in ["[['0.5 s', '2 s']]", "[['0.5 s']]"] {
+        let cut = format!("{QUEUE}\ndown = {down}");
+        let text = flow("stop = '900 s'", &[(10, 10, &cut), (10, 20, QUEUE)], "send = '3 MB'", "");
+        let flow = result(&text).flows.remove(0);
+        has_all(&flow, 3_000_000, &text);
+        assert!(flow.completion.expect("it is complete") < 4.0, "{:?}", flow.completion);
+        assert!(flow.paths[1].reinjected > 0, "what the first path held went by the second");
+        assert!(flow.outages[0].detected.expect("it is noticed") < 1.2, "{:?}", flow.outages);
+    }
+}
+
+#[test]
+fn a_backup_carries_nothing_until_it_is_needed() {
+    let chunks = |keys: &str, down: &str| {
+        let path = format!("{QUEUE}\ndown = {down}");
+        let text = flow("stop = '100 s'", &[(10, 10, &path), (10, 20, QUEUE)], "send = '3 MB'", keys);
+        let flow = result(&text).flows.remove(0);
+        has_all(&flow, 3_000_000, &text);
+        flow.paths[1].chunks
+    };
+    assert!(chunks("", "[]") > 500);
+    assert!(chunks("backup = ['l1']", "[]") <= 1, "no more than FIN");
+    assert!(chunks("backup = ['l1']", "[['0.5 s', '60 s']]") > 500);
+    let asked = chunks("priorities = [{ at = '0.3 s', path = 'l1', backup = true }]", "[]");
+    assert!((50..400).contains(&asked), "MP_PRIO stops it: {asked} segments");
+}
+
+#[test]
+fn a_server_without_multipath_gets_plain_tcp() {
+    let text = flow("", &[(10, 10, QUEUE), (10, 20, QUEUE)], "send = '1 MB'", "server_multipath = false");
+    let flow = result(&text).flows.remove(0);
+    assert_eq!((flow.delivered, flow.outcome, flow.paths[1].chunks), (1_000_000, "closed", 0));
+}
+
+#[test]
+fn a_full_mesh_has_a_subflow_for_every_pair() {
+    let links: String = [("s1", "s", "x"), ("s2", "s", "x"), ("r1", "x", "r"), ("r2", "x", "r")]
+        .iter()
+        .map(|(name, a, b)| {
+            format!("[[link]]\nname = '{name}'\nbetween = ['{a}', '{b}']\nrate = '10 Mbit/s'\ndelay = '5 ms'\n{QUEUE}\n")
+        })
+        .collect();
+    let flow = "[[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nprotocol = 'mptcp'\nsend = '3 MB'\n[flow.mptcp]\npath_manager = ";
+    for (manager, paths) in [("fullmesh", 4), ("one-per-interface", 2)] {
+        let text = format!("{links}{flow}'{manager}'\n");
+        let flow = result(&text).flows.remove(0);
+        has_all(&flow, 3_000_000, &text);
+        assert_eq!(flow.paths.iter().filter(|path| path.chunks > 100).count(), paths, "{manager}");
+    }
+}
+
+/// Two subflows through one link, beside one flow of TCP, 0.1 % random loss and room for all: coupled windows together
+/// take about what TCP takes, uncoupled ones twice that.
+#[test]
+fn coupled_windows_are_as_aggressive_as_one_flow() {
+    let ratio = |window: &str| {
+        let text = format!(
+            "stop = '400 s'\n\
+             [[link]]\nname = 'one'\nbetween = ['s', 'x']\nrate = '1 Gbit/s'\ndelay = '1 ms'\n\
+             [[link]]\nname = 'two'\nbetween = ['s', 'x']\nrate = '1 Gbit/s'\ndelay = '1 ms'\n\
+             [[link]]\nname = 'shared'\nbetween = ['x', 'y']\nrate = '1 Gbit/s'\ndelay = '48 ms'\nloss = '0.1 %'\n\
+             [[link]]\nname = 'three'\nbetween = ['y', 'r']\nrate = '1 Gbit/s'\ndelay = '1 ms'\n\
+             [[link]]\nname = 'four'\nbetween = ['y', 'r']\nrate = '1 Gbit/s'\ndelay = '1 ms'\n\
+             [[flow]]\nname = 'm'\nfrom = 's'\nto = 'r'\nprotocol = 'mptcp'\n[flow.mptcp]\nwindow = '{window}'\nreceive_buffer = '8 MiB'\n\
+             [[flow]]\nname = 't'\nfrom = 's'\nto = 'r'\nprotocol = 'tcp'\n[flow.tcp]\nreceive_window = '8 MiB'\n"
+        );
+        let flows = result(&text).flows;
+        flows[0].goodput / flows[1].goodput
+    };
+    for window in ["lia", "olia", "balia"] {
+        let ratio = ratio(window);
+        assert!((0.75..1.4).contains(&ratio), "{window}: {ratio}");
+    }
+    let uncoupled = ratio("standard");
+    assert!((1.7..2.3).contains(&uncoupled), "uncoupled: {uncoupled}");
+}
+
+/// Numbers that a seed gives (SplitMix64).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let number = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (number ^ (number >> 31)) % limit
+    }
+
+    fn one_of<'t>(&mut self, of: &[&'t str]) -> &'t str {
+        of[self.below(of.len() as u64) as usize]
+    }
+}
+
+/// A random scenario, and how many bytes it sends.
+fn random(seed: u64) -> (String, u64) {
+    let mut n = Numbers(seed);
+    let mut paths = Vec::new();
+    let count = 1 + n.below(3);
+    for path in 0..count {
+        let mut more = format!("queue = '{} packets'", 3 + n.below(40));
+        more += &format!("\nloss = ['{} %', '{} %']", n.below(12), n.below(8));
+        if n.below(2) == 0 {
+            more += &format!("\njitter = '{} ms'\nreorder = true", n.below(40));
+        }
+        // The first path may be cut after the connection is there.
+        if n.below(3) == 0 {
+            let from = if path == 0 { 2000 } else { 0 } + n.below(6000);
+            more += &format!("\ndown = [['{from} ms', '{} ms']]", from + 1 + n.below(9000));
+        }
+        paths.push((1 + n.below(20) as u32, n.below(120) as u32, more));
+    }
+    let paths: Vec<_> = paths.iter().map(|(rate, delay, more)| (*rate, *delay, more.as_str())).collect();
+    let bytes = 1 + n.below(400_000);
+    let mut own = format!("send = '{bytes} B'");
+    own += ["", "\nread = '2 Mbit/s'", "\nrate = '1 Mbit/s'\nmessage_size = '3 kB'"][n.below(3) as usize];
+    let keys = format!(
+        "receive_buffer = '{} B'\nnew = '{}'\nwindow = '{}'\nvariant = '{}'\nreinjection = '{}'\npenalise = {}\npath_manager = '{}'\n",
+        3000 + n.below(100_000),
+        n.one_of(&["round-robin", "lowest-rtt", "window-share", "ecf", "blest"]),
+        n.one_of(&["standard", "cubic", "lia", "olia", "balia"]),
+        n.one_of(&["standard", "newreno"]),
+        n.one_of(&["off", "opportunistic"]),
+        n.one_of(&["false", "true"]),
+        n.one_of(&["fullmesh", "one-per-interface"]),
+    );
+    let wire = n.one_of(&["false", "true"]);
+    (flow(&format!("seed = {seed}\nwire = {wire}\nstop = '5000 s'"), &paths, &own, &keys), bytes)
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+#[test]
+fn every_byte_arrives_whatever_happens() {
+    let first = number("ANABRANCH_FIRST", 0);
+    for seed in first..first + number("ANABRANCH_RUNS", 300) {
+        let (text, bytes) = random(seed);
+        let flow = result(&text).flows.remove(0);
+        has_all(&flow, bytes, &text);
+    }
+}
+
+#[test]
+fn polling_more_often_and_the_codec_change_nothing() {
+    for seed in 0..20 {
+        let (text, _) = random(seed);
+        let other = text.replace("wire = false", "wire = true");
+        let [mut flows, mut again] = [result(&text).flows, result_with(&other, true).flows];
+        // When an outage is noticed depends on when an end is looked at.
+        flows.iter_mut().chain(&mut again).for_each(|flow| flow.outages.clear());
+        assert_eq!(flows, again, "{text}");
+    }
+}
