@@ -39,6 +39,14 @@ choices {
         Literal = "literal",
     } = [Off];
 
+    /// Which packets a SACK answers, and by which path it goes.
+    sack_return: SackReturn {
+        /// All packets count together; the SACK takes the path of the last.
+        LastData = "last-data",
+        /// The packets of each path count by themselves, and their SACK takes their path.
+        EachPath = "each-path",
+    } = [LastData];
+
     /// Whether Fast Recovery is one for the association or one for each path.
     recovery: Recovery {
         /// One for the association.
@@ -185,6 +193,15 @@ choices {
         /// It is not: T3-rtx finds the loss.
         Off = "off",
         /// It is.
+        On = "on",
+    } = [Off];
+
+    /// Whether a packet with room left takes the beginning of the next message, if that must be fragmented in any case. Packets
+    /// of one size leave in longer runs.
+    fill_packets: FillPackets {
+        /// It does not: fragments are as large as a packet takes, but for the last.
+        Off = "off",
+        /// It does.
         On = "on",
     } = [Off];
 

@@ -14,11 +14,13 @@ impl Time {
     pub const NEVER: Time = Time(u64::MAX);
 
     /// The moment `nanos` nanoseconds after the beginning.
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Time(nanos)
     }
 
     /// Nanoseconds since the beginning.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }

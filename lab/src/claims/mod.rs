@@ -10,6 +10,7 @@
 //! is read, so that whatever is wrong in it is told with its line before anything runs.
 
 mod claim;
+mod claim_keys;
 mod crossing;
 mod documentation;
 mod judge;
@@ -127,9 +128,11 @@ pub struct Measure {
 pub enum MeasureSource {
     /// An entry of the run's result.
     Result {
-        /// Its keys: `flows.transfer.completion`.
-        path: String,
-        /// Another entry, which divides it.
+        /// Its keys: `flows.transfer.completion`; of several entries, the sum.
+        of: Vec<String>,
+        /// Entries that are subtracted.
+        minus: Vec<String>,
+        /// Entries whose sum divides it.
         per: Vec<String>,
     },
     /// The time of a mark, since another or since the beginning of the run.
@@ -207,6 +210,15 @@ pub struct Figure {
 }
 
 impl Paper {
+    /// Keeps only the claims that are judged under this variant, and shows no values under others beside them; `false` if there
+    /// is no such variant.
+    pub fn keep_variant(&mut self, name: &str) -> bool {
+        let Some(kept) = self.variants.iter().position(|variant| variant.name == name) else { return false };
+        self.cases.retain(|case| case.variant == kept);
+        self.cases.iter_mut().for_each(|case| case.beside = false);
+        true
+    }
+
     fn mark(&self, name: &str) -> Option<usize> {
         self.marks.iter().position(|mark| mark.name == name)
     }

@@ -267,7 +267,7 @@ pub(super) const REFERENCE_KEYS: &[Key<Reference>] = &[
 fn read_reference(at: &At<'_>) -> Result<Reference> {
     let mut reference = Reference { name: String::new(), title: String::new() };
     fill(&mut reference, at, REFERENCE_KEYS)?;
-    if super::claim::is_taken(&reference.name) {
+    if super::claim_keys::is_taken(&reference.name) {
         let message = format!("`{}` has a meaning of its own in a claim", reference.name);
         return Err(at.error_below("name", message).hint("call it something else"));
     }

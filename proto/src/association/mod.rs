@@ -206,7 +206,7 @@ impl Association {
             return Time::NEVER;
         }
         let resend = self.resend.as_ref().map_or(Time::NEVER, |r| r.timer);
-        let sack = self.receiver.schedule.deadline;
+        let sack = self.receiver.sack_deadline();
         let own = self.paths.deadline().min(resend).min(sack).min(self.sender.probe_timer).min(self.guard);
         if self.extended.is_some() { own.min(self.extension_deadline()) } else { own }
     }

@@ -164,6 +164,8 @@ impl PathView {
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     pub(crate) congestion: Box<dyn Congestion>,
+    /// The largest congestion window, in bytes.
+    pub(crate) max_cwnd: u64,
     pub(crate) timers: Timers,
     pub(crate) health: Health,
     /// The chunk whose round trip is being timed, and since when. Never a retransmitted one (Karn).
@@ -194,6 +196,11 @@ pub(crate) struct Path {
 const ALSO_TIMED: usize = 16;
 
 impl Path {
+    /// The congestion window, in bytes.
+    pub(crate) fn cwnd(&self) -> u64 {
+        self.congestion.window().min(self.max_cwnd)
+    }
+
     /// The next new chunk is timed too, beside what is being timed.
     pub(crate) fn time_another(&mut self) {
         if self.also_timed.len() == ALSO_TIMED {

@@ -179,6 +179,8 @@ impl Paths {
         let pmdcs = pmdcs(mtu.size(), config.ip_header, remote) - self.overhead;
         self.smallest_pmdcs = self.smallest_pmdcs.min(pmdcs);
         let congestion = window(start(config, remote, self.stamps));
+        let max_cwnd =
+            config.max_cwnd.get(id.index()).or(config.max_cwnd.last()).copied().unwrap_or(u64::MAX);
         let view = PathView {
             id,
             local,
@@ -187,7 +189,7 @@ impl Paths {
             up: !self.down.contains(&local),
             primary: self.views.is_empty(),
             pmdcs,
-            window: congestion.window(),
+            window: congestion.window().min(max_cwnd),
             ssthresh: congestion.ssthresh(),
             flight: 0,
             marked: 0,
@@ -211,6 +213,7 @@ impl Paths {
         };
         let path = Path {
             congestion,
+            max_cwnd,
             timers: Timers::OFF,
             health: Health::new(now, chance),
             timed: None,
@@ -291,7 +294,7 @@ impl Paths {
         self.stamps = bytes;
         for (view, path) in self.views.iter_mut().zip(&mut self.rest) {
             path.congestion = window(start(config, view.remote, bytes));
-            (view.window, view.ssthresh) = (path.congestion.window(), path.congestion.ssthresh());
+            (view.window, view.ssthresh) = (path.cwnd(), path.congestion.ssthresh());
         }
     }
 
@@ -487,7 +490,7 @@ impl Paths {
     /// Copies what the window policy says into the facts.
     fn renew(&mut self, id: PathId, now: Time, notes: &mut Notes) {
         let (view, path) = (&mut self.views[id.index()], &self.rest[id.index()]);
-        view.window = path.congestion.window();
+        view.window = path.cwnd();
         view.ssthresh = path.congestion.ssthresh();
         self.note_window(id, now, notes);
     }

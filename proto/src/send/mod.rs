@@ -16,7 +16,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 use smallvec::SmallVec;
 
-use crate::mechanisms::{Bundling, WithoutRoom};
+use crate::mechanisms::{Bundling, FillPackets, WithoutRoom};
 use crate::notes::Notes;
 use crate::output::{Blocked, Limit, NoteKind, Statistics};
 use crate::path::{PathId, Paths};
@@ -30,6 +30,9 @@ use blocked::{BlockedClock, in_the_way};
 use buffers::Buffers;
 use recovery::Recoveries;
 use rights::Rights;
+
+/// A packet with less room than this is not filled with a part of a message.
+const SMALLEST_CUT: u32 = 128;
 
 /// The sending half of an association.
 #[derive(Clone, Debug)]
@@ -114,12 +117,14 @@ impl Sender {
             fast: policies.route(&config.fast, config)?,
             timeout: policies.route(&config.timeout, config)?,
         };
+        let mut outstanding = Outstanding::new(first);
+        outstanding.remember_marks(config.extensions.partial_reliability);
         Ok(Sender {
             queue: SendQueue::new(
                 Ssn(config.first_ssn),
                 config.extensions.partial_reliability.then(Box::default),
             ),
-            outstanding: Outstanding::new(first),
+            outstanding,
             routes,
             rights: Rights::new(config),
             a_rwnd: 0,
@@ -446,12 +451,18 @@ impl Sender {
         let mut window = load.ask.peer_window;
         let (path, why, now) = (load.path, load.why, around.now);
         let probing = why == Why::WindowProbe;
-        while let Some((_, size)) = self.queue.peek(fragment) {
+        let fills = around.config.mechanisms.fill_packets == FillPackets::On;
+        while let Some((_, mut size)) = self.queue.peek(fragment) {
+            let mut limit = fragment;
+            if fills && size > budget && budget >= SMALLEST_CUT && self.queue.is_cut(fragment) {
+                limit = budget & !3;
+                size = limit;
+            }
             if size > budget || (u64::from(size) > window && !probing) {
                 break;
             }
             let tsn = self.outstanding.next_tsn();
-            let Some(data) = self.queue.take(fragment, tsn) else { break };
+            let Some(data) = self.queue.take(limit, tsn) else { break };
             budget -= size;
             window = window.saturating_sub(u64::from(size));
             let chunk = self.queue.chunk(data.clone());

@@ -144,11 +144,6 @@ impl Agenda {
         self.turns[entity as usize]
     }
 
-    /// When the event of `entity` is; `NEVER` if it has none.
-    pub(crate) fn time(&self, entity: Entity) -> Time {
-        self.times[entity as usize]
-    }
-
     /// `entity` has no event.
     pub(crate) fn clear(&mut self, entity: Entity) {
         self.times[entity as usize] = Time::NEVER;

@@ -11,6 +11,7 @@ mod ahead;
 mod counts;
 mod means;
 mod outages;
+mod radios;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -121,6 +122,8 @@ pub(crate) struct FlowParts {
     pub(crate) routes: Range<usize>,
     /// Whether the run ends only when it is over.
     pub(crate) awaited: bool,
+    /// Whether radios pass on its SACKs when they would drop them.
+    pub(crate) lossless_sacks: bool,
 }
 
 impl<'a, A: Agent> Engine<'a, A> {
@@ -322,37 +325,6 @@ impl<'a, A: Agent> Engine<'a, A> {
         self.pass_on(frame);
     }
 
-    /// Something happens on a channel: packets may have reached the next radio.
-    fn advance(&mut self, channel: usize) {
-        let mut fates = std::mem::take(&mut self.fates);
-        self.channels[channel].advance(self.now, &mut fates);
-        if self.observed.is_some() {
-            self.show_frames(channel);
-        }
-        for fate in fates.drain(..) {
-            match fate {
-                Fate::Delivered(frame) => {
-                    if self.observed.is_some() {
-                        self.show_delivery(self.shown(self.routes[frame.hop as usize]), &frame);
-                    }
-                    self.pass_on(frame);
-                }
-                Fate::GivenUp(cause, Some(frame)) => {
-                    self.counts.dropped[frame.hop as usize] += 1;
-                    self.show_drop(
-                        self.shown(self.routes[frame.hop as usize]),
-                        frame.number(),
-                        cause,
-                        &frame,
-                    );
-                }
-                Fate::GivenUp(_, None) => {}
-            }
-        }
-        self.fates = fates;
-        self.await_channel(channel);
-    }
-
     /// A frame has arrived at the end of a hop: onto the next, or to its agent.
     fn pass_on(&mut self, mut frame: Frame) {
         frame.hop += 1;
@@ -448,17 +420,11 @@ impl<'a, A: Agent> Engine<'a, A> {
         }
     }
 
-    fn offer_radio(&mut self, hop: u32, frame: Frame) {
-        let RadioHop { channel, stations: [from, to], .. } = self.radio_hops[(hop - RADIO) as usize];
-        let channel = channel as usize;
-        let size = frame.size;
-        match self.channels[channel].offer(self.now, from, to, size, frame) {
-            Ok(()) => self.await_channel(channel),
-            Err(frame) => {
-                self.counts.dropped[frame.hop as usize] += 1;
-                self.show_drop(self.shown(hop), frame.number(), DropCause::Queue, &frame);
-            }
-        }
+    /// The agent at the end of a frame's route.
+    fn destination(&self, frame: &Frame) -> usize {
+        let ahead = &self.routes[frame.hop as usize..];
+        let agent = ahead.iter().find_map(|next| next.checked_sub(ARRIVED));
+        agent.expect("a route ends at an agent") as usize
     }
 
     /// The number by which observers know a hop.
@@ -466,17 +432,6 @@ impl<'a, A: Agent> Engine<'a, A> {
         match hop.checked_sub(RADIO) {
             Some(radio) => self.links.len() + radio as usize,
             None => hop as usize,
-        }
-    }
-
-    fn await_channel(&mut self, channel: usize) {
-        let entity = (self.links.len() + self.agents.len() + 2 + channel) as Entity;
-        match self.channels[channel].next() {
-            Time::NEVER => self.agenda.clear(entity),
-            next => {
-                let turn = Turn::fixed(FIRST_AGENT + (self.agents.len() + channel) as u64);
-                self.agenda.set(entity, next, turn);
-            }
         }
     }
 
@@ -521,10 +476,7 @@ impl<'a, A: Agent> Engine<'a, A> {
     #[cold]
     fn drop(&mut self, frame: Frame) {
         self.counts.dropped[frame.hop as usize] += 1;
-        let ahead = &self.routes[frame.hop as usize..];
-        let agent =
-            ahead.iter().find_map(|next| next.checked_sub(ARRIVED)).expect("a route ends at an agent");
-        let agent = agent as usize;
+        let agent = self.destination(&frame);
         self.agents[agent].dropped(frame);
         if self.agents[agent].stage() == Stage::Over {
             self.settle(self.flow_of[agent]);

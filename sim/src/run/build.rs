@@ -75,6 +75,7 @@ impl<'a> Plan<'a> {
                 agents: first..agents.len(),
                 routes: place..routes.table.len(),
                 awaited: site.flow.traffic.amount().is_some(),
+                lossless_sacks: site.flow.transport.has_lossless_sacks(),
             });
         }
         let pauses: Vec<_> = self.scenario.measure.into_iter().flatten().map(|at| Time::ZERO + at).collect();
@@ -87,6 +88,7 @@ impl<'a> Plan<'a> {
                 agents: first..first + 1,
                 routes: place..routes.table.len(),
                 awaited: false,
+                lossless_sacks: false,
             });
         }
         agents.iter_mut().for_each(|agent: &mut End| agent.set_details(details));

@@ -140,6 +140,12 @@ pub(crate) enum Body {
 }
 
 impl Body {
+    /// Whether it is an SCTP packet with nothing but SACKs.
+    pub(crate) fn is_sack(&self) -> bool {
+        let is_sack = |chunk: &Chunk| matches!(chunk, Chunk::Sack(_) | Chunk::NrSack(_));
+        matches!(self, Body::Sctp(packet) if packet.chunks.iter().all(is_sack))
+    }
+
     /// Whether there is user data in it.
     pub(crate) fn has_data(&self) -> bool {
         match self {

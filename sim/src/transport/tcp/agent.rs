@@ -144,6 +144,7 @@ pub(crate) fn told(note: TcpNote) -> Detail {
         }
         TcpNote::Rto { rto, srtt } => Detail::Rto { rto, srtt },
         TcpNote::PeerWindow { bytes } => Detail::PeerWindow { bytes },
+        TcpNote::Blocked(by) => Detail::Blocked(by),
         TcpNote::Sent { sequence, size, why } => Detail::Sent { number: sequence, size, why: data(why) },
         TcpNote::Marked { sequence, why } => Detail::Marked { number: sequence, why: data(why) },
         TcpNote::Timeout => Detail::Timeout,

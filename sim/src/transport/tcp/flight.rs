@@ -200,6 +200,11 @@ impl Flight {
         self.notes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// Whether details are kept.
+    pub(super) fn has_notes(&self) -> bool {
+        self.notes.is_some()
+    }
+
     pub(super) fn note(&mut self, now: Time, note: impl FnOnce() -> TcpNote) {
         if let Some(notes) = &mut self.notes {
             notes.push((now, note()));

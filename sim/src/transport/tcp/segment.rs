@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_proto::Duration;
+use anabranch_proto::{Blocked, Duration};
 use smallvec::SmallVec;
 
 use crate::transport::mptcp::MptcpOptions;
@@ -144,6 +144,8 @@ pub(crate) enum TcpNote {
         /// Bytes.
         bytes: u64,
     },
+    /// What user data waits for has changed; `None`: it does not wait.
+    Blocked(Option<Blocked>),
     /// It has sent data.
     Sent {
         /// The first byte, from 0.
