@@ -52,7 +52,7 @@ pub struct Paper {
     pub folder: PathBuf,
     /// What it is about, in a line.
     pub title: String,
-    /// Who wrote it, and where it stands.
+    /// Its authors, and where it was published.
     pub citation: String,
     /// What everything is looked at under; the first is what is held against the paper. At least one.
     pub variants: Vec<Variant>,
