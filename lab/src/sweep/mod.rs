@@ -25,7 +25,7 @@ pub use execute::{Executed, Judge, Watch, add, execute, finished_runs};
 pub use journal::FinishedRun;
 pub use read::sections;
 pub use shard::{BadShard, Shard, merge};
-pub use tables::{CellSummary, Measures, summaries, written};
+pub use tables::{CellSummary, Measures, Row, rows, summaries, written};
 
 /// A sweep, as its file describes it.
 #[derive(Clone, Debug)]

@@ -25,6 +25,11 @@ impl Turn {
         Turn(0, number)
     }
 
+    /// Behind all packets, in the order of these numbers.
+    pub(crate) const fn last(number: u64) -> Self {
+        Turn(u64::MAX, number)
+    }
+
     /// A packet's that entered its link at this time: of several the one that entered first, of those that entered at the same
     /// time the one that was sent first.
     pub(crate) fn packet(entered: Time, number: u64) -> Self {

@@ -474,10 +474,14 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     }
 
     /// Whoever waits for a time has its turn before whatever arrives at that time, in the order of names:
-    /// so it makes no difference who else was polled before.
+    /// so it makes no difference who else was polled before. An agent that lets arrivals go first has its turn behind them.
     fn await_agent(&mut self, agent: usize, until: Time) {
         self.timers[agent] = until;
-        let turn = Turn::fixed(FIRST_AGENT + agent as u64);
+        let number = FIRST_AGENT + agent as u64;
+        let turn = match self.agents[agent].lets_arrivals_go_first() {
+            true => Turn::last(number),
+            false => Turn::fixed(number),
+        };
         self.agenda.set((self.links.len() + agent) as Entity, until, turn);
     }
 

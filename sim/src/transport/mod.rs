@@ -41,6 +41,10 @@ pub(crate) trait Agent {
     fn dropped(&mut self, _: Frame) {}
     /// The next output; polled until it waits. Polling more often changes nothing.
     fn poll(&mut self, now: Time) -> Output;
+    /// Whether a packet that arrives at the very time for which it waits is handled before it acts.
+    fn lets_arrivals_go_first(&self) -> bool {
+        false
+    }
     /// The stage that it has reached.
     fn stage(&self) -> Stage;
     /// The name of a path, for observers.
@@ -187,6 +191,10 @@ impl Agent for End {
 
     fn poll(&mut self, now: Time) -> Output {
         whichever!(self, agent => agent.poll(now))
+    }
+
+    fn lets_arrivals_go_first(&self) -> bool {
+        whichever!(self, agent => agent.lets_arrivals_go_first())
     }
 
     fn stage(&self) -> Stage {

@@ -177,6 +177,11 @@ impl Connection {
         self.receiver.ended()
     }
 
+    /// Whether a segment that arrives when its next timer expires comes before the timer.
+    pub(crate) fn lets_arrivals_go_first(&self) -> bool {
+        self.receiver.lets_arrivals_go_first()
+    }
+
     /// How far its window fields are shifted.
     pub(crate) fn scale(&self) -> u8 {
         self.local_scale
