@@ -64,7 +64,8 @@ impl Transport {
     /// The protocol's parameters; or the exit status of what was wrong.
     fn config(&self) -> Result<Config, u8> {
         let route = self.retransmit.iter().map(|policy| format!("retransmit={policy}"));
-        let own = ["mtu_discovery=true", "rehome=true"].into_iter().chain(self.cmt.then_some("cmt=true"));
+        let own = ["mtu_discovery=true", "rehome=true", "fill_packets=true"];
+        let own = own.into_iter().chain(self.cmt.then_some("cmt=true"));
         let settings: Vec<String> =
             own.map(str::to_owned).chain(self.set.iter().cloned()).chain(route).collect();
         let mut config = protocol("--set", &settings).map_err(|error| refuse_scenario(&error))?;

@@ -10,6 +10,7 @@
 //! is read, so that whatever is wrong in it is told with its line before anything runs.
 
 mod claim;
+mod claim_keys;
 mod crossing;
 mod documentation;
 mod judge;
@@ -51,7 +52,7 @@ pub struct Paper {
     pub folder: PathBuf,
     /// What it is about, in a line.
     pub title: String,
-    /// Who wrote it, and where it stands.
+    /// Its authors, and where it was published.
     pub citation: String,
     /// What everything is looked at under; the first is what is held against the paper. At least one.
     pub variants: Vec<Variant>,
@@ -127,9 +128,11 @@ pub struct Measure {
 pub enum MeasureSource {
     /// An entry of the run's result.
     Result {
-        /// Its keys: `flows.transfer.completion`.
-        path: String,
-        /// Another entry, which divides it.
+        /// Its keys: `flows.transfer.completion`; of several entries, the sum.
+        of: Vec<String>,
+        /// Entries that are subtracted.
+        minus: Vec<String>,
+        /// Entries whose sum divides it.
         per: Vec<String>,
     },
     /// The time of a mark, since another or since the beginning of the run.
@@ -190,12 +193,16 @@ pub struct Figure {
     pub quantity: Noted,
     /// The level of it that matters, if one does.
     pub level: Option<u64>,
+    /// Sequence numbers are drawn modulo this.
+    pub modulo: Option<u32>,
     /// Which link's drops are shown.
     pub link: String,
     /// Times are counted from this mark.
     pub since: usize,
     /// From when on, before `since`.
     pub before: Duration,
+    /// From when on, after `since`; then `before` is zero.
+    pub from: Duration,
     /// Until when, after `since`.
     pub after: Duration,
     /// The marks shown.
@@ -203,6 +210,15 @@ pub struct Figure {
 }
 
 impl Paper {
+    /// Keeps only the claims that are judged under this variant, and shows no values under others beside them; `false` if there
+    /// is no such variant.
+    pub fn keep_variant(&mut self, name: &str) -> bool {
+        let Some(kept) = self.variants.iter().position(|variant| variant.name == name) else { return false };
+        self.cases.retain(|case| case.variant == kept);
+        self.cases.iter_mut().for_each(|case| case.beside = false);
+        true
+    }
+
     fn mark(&self, name: &str) -> Option<usize> {
         self.marks.iter().position(|mark| mark.name == name)
     }

@@ -135,8 +135,12 @@ impl<'p> Plan<'p> {
             Form::Crossing(search) => return self.search(point, search),
             Form::Ratio { over, measure } | Form::Order { over, measure, .. } => (over, &measures[*measure]),
         };
-        let operand = |value: &String| self.operand(point, &[format!("{}={value}", over.key)], measure);
-        Ok(Wanted::Runs(over.values.iter().map(operand).collect::<Result<_, _>>()?))
+        let edits = |n: usize| -> Vec<String> {
+            let all = std::iter::once(over).chain(&point.case.along);
+            all.map(|edit| format!("{}={}", edit.key, edit.values[n])).collect()
+        };
+        let operand = |n: usize| self.operand(point, &edits(n), measure);
+        Ok(Wanted::Runs((0..over.values.len()).map(operand).collect::<Result<_, _>>()?))
     }
 
     /// The run of `point` with further edits, and which of its measures `measure` is; new ones if they are.

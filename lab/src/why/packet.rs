@@ -120,7 +120,7 @@ pub(super) fn answer(
     record: &Record<'_>,
 ) -> Option<PacketAnswer> {
     let Record::Sent { flow, side, path, reason, packet } = record else { return None };
-    let followed = follower.flow(*flow);
+    let followed = follower.association(*flow, *path);
     let name = &followed.name;
     let first = packet.numbers().next().and_then(|number| followed.piece(number));
     let timer = timer(followed, reason.purpose, first);

@@ -281,6 +281,7 @@ impl Association {
         }
         if !agreement.extensions.partial_reliability {
             self.sender.queue.ledger = None;
+            self.sender.outstanding.remember_marks(false);
         }
     }
 

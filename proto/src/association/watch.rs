@@ -25,8 +25,8 @@ impl Association {
         if self.resend.as_ref().is_some_and(|r| r.timer <= now) {
             self.answer_late(now);
         }
-        if self.receiver.schedule.deadline <= now {
-            self.receiver.sack_timer_expired();
+        if self.receiver.sack_deadline() <= now {
+            self.receiver.sack_timer_expired(now);
         }
         if self.sender.probe_timer <= now {
             self.sender.probe();

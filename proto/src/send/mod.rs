@@ -1,4 +1,4 @@
-//! What leaves and when: a SACK, a timeout or a call grants rights; a packet is chosen when one is polled.
+//! The sending half. A SACK, a timeout or a call grants rights to send; each poll chooses one packet.
 
 mod blocked;
 mod buffers;
@@ -7,6 +7,7 @@ pub(crate) mod queue;
 mod recovery;
 mod rights;
 mod sack;
+mod spurious;
 mod timeout;
 
 pub(crate) use sack::{Answer, revived};
@@ -16,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 use smallvec::SmallVec;
 
-use crate::mechanisms::{Bundling, WithoutRoom};
+use crate::mechanisms::{Bundling, FillPackets, WithoutRoom};
 use crate::notes::Notes;
 use crate::output::{Blocked, Limit, NoteKind, Statistics};
 use crate::path::{PathId, Paths};
@@ -30,6 +31,9 @@ use blocked::{BlockedClock, in_the_way};
 use buffers::Buffers;
 use recovery::Recoveries;
 use rights::Rights;
+
+/// A packet with less room than this is not filled with a part of a message.
+const SMALLEST_CUT: u32 = 128;
 
 /// The sending half of an association.
 #[derive(Clone, Debug)]
@@ -45,7 +49,7 @@ pub(crate) struct Sender {
     looks_further: bool,
     /// Whether a packet carries only marked chunks whose route names its path.
     agreed: bool,
-    /// Whether all packets of marked chunks that one event lets go take one path, and which that is in this event.
+    /// Whether all retransmissions that one event releases take one path, and the path of this event.
     one_path: bool,
     round: Option<PathId>,
     /// How many events have let data leave.
@@ -58,7 +62,7 @@ pub(crate) struct Sender {
     heard_since_probe: bool,
     blocked: BlockedClock,
     buffers: Buffers,
-    /// The user has more to send than the send buffer takes.
+    /// The user has more to send than the send buffer has room for.
     pub(crate) refused: bool,
     /// The path that new data took last, or would take.
     pub(crate) in_use: PathId,
@@ -66,7 +70,7 @@ pub(crate) struct Sender {
     tie: u64,
 }
 
-/// The three routes of an association.
+/// The three routes of an association: for new data, fast retransmissions and retransmissions after timeouts.
 #[derive(Clone, Debug)]
 struct Routes {
     new: Box<dyn Route>,
@@ -114,12 +118,14 @@ impl Sender {
             fast: policies.route(&config.fast, config)?,
             timeout: policies.route(&config.timeout, config)?,
         };
+        let mut outstanding = Outstanding::new(first);
+        outstanding.remember_marks(config.extensions.partial_reliability);
         Ok(Sender {
             queue: SendQueue::new(
                 Ssn(config.first_ssn),
                 config.extensions.partial_reliability.then(Box::default),
             ),
-            outstanding: Outstanding::new(first),
+            outstanding,
             routes,
             rights: Rights::new(config),
             a_rwnd: 0,
@@ -446,12 +452,18 @@ impl Sender {
         let mut window = load.ask.peer_window;
         let (path, why, now) = (load.path, load.why, around.now);
         let probing = why == Why::WindowProbe;
-        while let Some((_, size)) = self.queue.peek(fragment) {
+        let fills = around.config.mechanisms.fill_packets == FillPackets::On;
+        while let Some((_, mut size)) = self.queue.peek(fragment) {
+            let mut limit = fragment;
+            if fills && size > budget && budget >= SMALLEST_CUT && self.queue.is_cut(fragment) {
+                limit = budget & !3;
+                size = limit;
+            }
             if size > budget || (u64::from(size) > window && !probing) {
                 break;
             }
             let tsn = self.outstanding.next_tsn();
-            let Some(data) = self.queue.take(fragment, tsn) else { break };
+            let Some(data) = self.queue.take(limit, tsn) else { break };
             budget -= size;
             window = window.saturating_sub(u64::from(size));
             let chunk = self.queue.chunk(data.clone());

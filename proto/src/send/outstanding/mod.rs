@@ -20,7 +20,7 @@ use crate::{Time, Tsn};
 /// Where a chunk stands.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ChunkState {
-    /// Sent, nothing heard.
+    /// Sent and not acknowledged.
     InFlight,
     /// To be sent again, for this reason.
     Marked(Why),
@@ -47,7 +47,7 @@ pub(crate) struct Sent {
     pub(crate) missing: u8,
     /// Marked by missing reports already: the highest TSN that had been sent when it was last.
     pub(crate) fast: Option<Tsn>,
-    /// Sent again, or looked at for that, whatever the reason.
+    /// Sent again, or considered for it, for any reason.
     pub(crate) resent: bool,
     /// Counted towards partial_bytes_acked by a gap already.
     counted: bool,
@@ -84,6 +84,8 @@ pub(crate) struct Outstanding {
     acked: Ranges,
     /// Marked chunks in TSN order; entries whose chunk is no longer marked are passed over.
     marked: VecDeque<Tsn>,
+    /// Chunks marked since this was last asked for; `None` if nobody asks.
+    newly_marked: Option<Vec<Tsn>>,
     /// User bytes in the ring.
     user_bytes: u64,
     /// What the peer will not take back, as offsets from `first`: these chunks' data are gone.
@@ -101,6 +103,7 @@ impl Outstanding {
             first,
             acked: Ranges::default(),
             marked: VecDeque::new(),
+            newly_marked: None,
             user_bytes: 0,
             released: Ranges::default(),
             copied: 0,
@@ -121,7 +124,8 @@ impl Outstanding {
     /// The next chunk gets this TSN; there is none now.
     pub(crate) fn restart(&mut self, next: Tsn) {
         debug_assert!(self.ring.is_empty());
-        *self = Outstanding::new(next);
+        let newly_marked = self.newly_marked.take();
+        *self = Outstanding { newly_marked, ..Outstanding::new(next) };
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -322,10 +326,33 @@ impl Outstanding {
                 view.marked += size;
                 view.lost += size;
                 marked(tsn);
+                if let Some(newly_marked) = &mut self.newly_marked {
+                    newly_marked.push(tsn);
+                }
             }
             tsn = tsn.next();
         }
         self.collect_marked();
+    }
+
+    /// Chunks of a path that T3-rtx marked and that were not sent again yet are in flight again.
+    pub(crate) fn unmark_timed_out(&mut self, path: PathId, paths: &mut Paths) {
+        let view = paths.view_mut(path);
+        for sent in &mut self.ring {
+            if sent.path == path && sent.standing == ChunkState::Marked(Why::Timeout) {
+                sent.standing = ChunkState::InFlight;
+                let size = u64::from(sent.size);
+                view.flight += size;
+                view.marked -= size;
+                view.lost -= size;
+            }
+        }
+        self.collect_marked();
+    }
+
+    /// Whether this chunk is in flight or marked.
+    pub(crate) fn is_unacknowledged(&self, tsn: Tsn) -> bool {
+        self.get(tsn).is_some_and(Sent::unacknowledged)
     }
 
     /// Rebuilds the list of marked chunks.
@@ -354,12 +381,30 @@ impl Outstanding {
         view.lost += size;
         let at = self.marked.partition_point(|m| m.before(tsn));
         self.marked.insert(at, tsn);
+        if let Some(newly_marked) = &mut self.newly_marked {
+            newly_marked.push(tsn);
+        }
     }
 
-    /// The chunks marked for retransmission, and how often each was sent.
-    pub(crate) fn marked(&self) -> Vec<(Tsn, u32)> {
-        let sent = |tsn: &Tsn| Some((*tsn, self.get(*tsn).filter(|sent| sent.is_marked())?.transmissions));
-        self.marked.iter().filter_map(sent).collect()
+    /// From now on chunks that are marked are remembered, or not.
+    pub(crate) fn remember_marks(&mut self, on: bool) {
+        self.newly_marked = on.then(Vec::new);
+    }
+
+    /// These chunks are looked at, too, when those that were marked are asked for.
+    pub(crate) fn look_at(&mut self, tsns: impl Iterator<Item = Tsn>) {
+        if let Some(newly_marked) = &mut self.newly_marked {
+            newly_marked.extend(tsns);
+        }
+    }
+
+    /// The chunks marked since this was last asked for, as far as they still are, in order; and how often each was sent.
+    pub(crate) fn take_newly_marked(&mut self) -> Vec<(Tsn, u32)> {
+        let mut tsns = self.newly_marked.as_mut().map(std::mem::take).unwrap_or_default();
+        tsns.sort_unstable_by_key(|tsn| tsn.distance_from(self.first));
+        tsns.dedup();
+        let sent = |tsn| Some((tsn, self.get(tsn).filter(|sent| sent.is_marked())?.transmissions));
+        tsns.into_iter().filter_map(sent).collect()
     }
 
     /// How many chunks from the first on are given up.
