@@ -126,7 +126,7 @@ fn keep_variant(paper: &mut Paper, name: &str) -> Result<(), u8> {
     Err(refuse(format!("{} has no variant `{name}`; {hint}", paper.name)))
 }
 
-/// A paper, and what became of its claims.
+/// A paper, and the outcomes of its claims.
 type Judged<'p> = (&'p Paper, Vec<Outcome>);
 
 fn judge<'p>(arguments: &Arguments, papers: &'p [Paper]) -> Result<Vec<Judged<'p>>, u8> {

@@ -16,7 +16,7 @@ pub const UDP_PORT: u16 = 9899;
 pub enum Carrier {
     /// UDP, from this local port; zero: one that is free on all local addresses.
     Udp(u16),
-    /// IP itself, protocol 132: for those who may open raw sockets.
+    /// IP itself, protocol 132: needs the right to open raw sockets.
     Raw,
 }
 

@@ -69,7 +69,7 @@ pub struct Config {
     /// Chunk types accepted only authenticated; needs the extension. ASCONF and ASCONF-ACK always are.
     pub authenticated_chunks: Vec<u8>,
     /// The endpoint pair shared key (RFC 4895 §6.1), which the peer must have too; `None`: the empty one. With
-    /// the empty one, whoever saw the handshake can authenticate.
+    /// the empty one, anyone who saw the handshake can authenticate.
     pub shared_key: Option<SharedKey>,
     /// What may also change while an association lives. Its fields can be read and set as if they stood here.
     pub parameters: Parameters,

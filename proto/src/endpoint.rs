@@ -1,4 +1,4 @@
-//! An endpoint: what its user calls, its associations, and who has to be woken.
+//! An endpoint: the calls of its user, its associations, and their timers.
 
 mod incoming;
 mod parameters;
@@ -33,7 +33,7 @@ use crate::{
     SendError, Statistics, Time,
 };
 
-/// Whether a chunk needs a checksum whatever was agreed: its receiver may know of no agreement.
+/// Whether a chunk needs a checksum even if none was agreed: its receiver may not know the agreement.
 fn begins(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Init(_) | Chunk::CookieEcho(_))
 }
@@ -205,7 +205,7 @@ impl Endpoint {
         }
     }
 
-    /// Whoever has something to send is told when polled: a full socket costs nothing for the others.
+    /// An association that has something to send learns it when it is polled: a full socket costs the others nothing.
     fn socket_is_full(&mut self, local: Address) {
         if self.full.iter().all(|full| full.local != local) {
             self.full.push(FullSocket { local, told: Vec::new() });
@@ -233,7 +233,7 @@ impl Endpoint {
         }
     }
 
-    /// What the endpoint has to say; drain to `Wait` after every call.
+    /// The next output of the endpoint. Call it until `Wait` after every other call.
     #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Output {
         self.run_timers(now);
@@ -354,7 +354,7 @@ impl Endpoint {
     }
 
     /// Lets the SSNs of these streams (none: all) begin anew (RFC 6525). What was given before this call is sent
-    /// before; [`Event::StreamsReset`](crate::Event::StreamsReset) says what became of it.
+    /// before; [`Event::StreamsReset`](crate::Event::StreamsReset) tells the outcome.
     pub fn reset_streams(
         &mut self,
         now: Time,
@@ -366,7 +366,7 @@ impl Endpoint {
     }
 
     /// Lets all TSNs and SSNs begin anew (RFC 6525 §5.1.4), once everything sent is acknowledged;
-    /// [`Event::TsnsReset`](crate::Event::TsnsReset) says what became of it.
+    /// [`Event::TsnsReset`](crate::Event::TsnsReset) tells the outcome.
     pub fn reset_tsns(&mut self, now: Time, id: AssociationId) -> Result<(), ChangeError> {
         self.change(now, id, Association::reset_tsns)
     }

@@ -3,7 +3,7 @@
 use std::ops::{Add, AddAssign, Sub};
 pub use std::time::Duration;
 
-/// A moment, in nanoseconds since the run began. Whoever drives the core says what time it is.
+/// A moment, in nanoseconds since the run began. The caller of the core supplies it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 

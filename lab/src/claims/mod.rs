@@ -52,7 +52,7 @@ pub struct Paper {
     pub folder: PathBuf,
     /// What it is about, in a line.
     pub title: String,
-    /// Who wrote it, and where it stands.
+    /// Its authors, and where it was published.
     pub citation: String,
     /// What everything is looked at under; the first is what is held against the paper. At least one.
     pub variants: Vec<Variant>,
@@ -193,12 +193,16 @@ pub struct Figure {
     pub quantity: Noted,
     /// The level of it that matters, if one does.
     pub level: Option<u64>,
+    /// Sequence numbers are drawn modulo this.
+    pub modulo: Option<u32>,
     /// Which link's drops are shown.
     pub link: String,
     /// Times are counted from this mark.
     pub since: usize,
     /// From when on, before `since`.
     pub before: Duration,
+    /// From when on, after `since`; then `before` is zero.
+    pub from: Duration,
     /// Until when, after `since`.
     pub after: Duration,
     /// The marks shown.

@@ -14,7 +14,7 @@ use anabranch_sim::trace::Names;
 /// peer's window falls from 4000 by 1000 each second.
 fn recording() -> Recording {
     let at = |seconds: f64, what| Entry { at: Time::ZERO + Duration::from_secs_f64(seconds), what };
-    let drop = |tsn| EventKind::Dropped { link: 0, tsns: [Tsn(tsn)].into_iter().collect() };
+    let drop = |tsn| EventKind::Dropped { link: 0, flow: 0, tsns: [Tsn(tsn)].into_iter().collect() };
     let again = |tsn, why| EventKind::Sent { flow: 0, path: 0, tsn: Tsn(tsn), why };
     let window = |bytes| EventKind::PeerWindow { flow: 0, bytes };
     Recording {

@@ -163,7 +163,7 @@ impl Association {
         (&mut self.sender, around, &mut self.chance)
     }
 
-    /// What the association has to say next; `None`: nothing now.
+    /// The next output of the association; `None`: nothing now.
     #[inline(always)]
     pub(crate) fn poll(&mut self, now: Time) -> Option<Output> {
         if self.extended.is_some() {
@@ -251,7 +251,7 @@ impl Association {
         self.sender.queue.user_bytes() + streams.map_or(0, |streams| streams.held_bytes())
     }
 
-    /// Tells the user who was refused that there is room again: a sixteenth of the send buffer, or all of it.
+    /// Tells a user whose message was refused that there is room again: a sixteenth of the send buffer, or all of it.
     pub(crate) fn announce_writable(&mut self) {
         let limit = self.config.send_buffer();
         let held = self.user_bytes();

@@ -30,10 +30,10 @@ pub(crate) const SHA_256: u16 = 3;
 const DTLS: u32 = 1;
 /// Bytes of the random number.
 const RANDOM: usize = 32;
-/// HMAC Identifiers in a peer's list at most; who lists more is not authenticated.
+/// HMAC Identifiers in a peer's list at most; a peer that lists more is not authenticated.
 const MAX_ALGORITHMS: usize = 16;
 
-/// What a peer's INIT or INIT ACK says of extensions.
+/// The extensions that a peer's INIT or INIT ACK offers.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Offer {
     /// Chunk types of Supported Extensions.

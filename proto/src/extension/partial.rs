@@ -30,7 +30,7 @@ pub(crate) struct LimitedMessages {
     terms: BTreeMap<u64, Terms>,
     /// How many of them have a priority.
     ranked: usize,
-    /// When lifetimes end, of which message.
+    /// When lifetimes end, with the number of the message.
     expiries: BTreeSet<(Time, u64)>,
     /// Chunks of such messages that were sent, in order.
     chunks: VecDeque<LimitedChunk>,

@@ -476,7 +476,7 @@ impl Association {
         }
     }
 
-    /// What became of our request.
+    /// The peer has answered our request.
     //= rfc6525#section-5.2.7
     fn response(&mut self, response: &Response) {
         let Some(state) = self.streams_state() else { return };

@@ -174,7 +174,7 @@ pub(crate) enum BadCookie {
 }
 
 impl Cookie {
-    /// The pair of addresses that the INIT ACK went by: whoever has the cookie receives what goes there.
+    /// The pair of addresses that the INIT ACK used: the owner of the cookie can receive there.
     pub(crate) fn pair(&self) -> Option<(Address, Address)> {
         self.peers.get(usize::from(self.answered)).map(|peer| (self.local, *peer))
     }

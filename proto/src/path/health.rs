@@ -20,7 +20,7 @@ const REMEMBERED: usize = 8;
 /// What is known about a path's reachability besides its error count.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
-    /// Draws the nonce of each heartbeat: whoever has seen one can derive no other.
+    /// Draws the nonce of each heartbeat: one nonce tells nothing about the others.
     nonces: Chance,
     /// The heartbeats that were not answered, the latest last.
     asked: VecDeque<SentHeartbeat>,

@@ -172,6 +172,8 @@ pub(crate) struct Path {
     pub(crate) timed: Option<(Tsn, Time)>,
     /// Chunks whose round trips are being timed beside it, in order, at most [`ALSO_TIMED`] (rule `rtt_on_cut`).
     pub(crate) also_timed: SmallVec<[(Tsn, Time); 1]>,
+    /// Why the window was cut last, until that is proved or refuted (mechanism `spurious_losses`).
+    pub(crate) suspect: Option<Suspect>,
     /// The lowest chunk not acknowledged that was last sent here.
     pub(crate) earliest: Option<Tsn>,
     /// Bytes of chunks last sent here that the Cumulative TSN Ack has not passed and that are not given up.
@@ -190,6 +192,19 @@ pub(crate) struct Path {
     pub(crate) tally: SackResult,
     /// The path's own points: see the mechanism `cuc`.
     pub(crate) points: Points,
+}
+
+/// A loss for which a window was cut, and which may have been none.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Suspect {
+    /// The first chunk that seemed to be lost.
+    pub(crate) tsn: Tsn,
+    /// When the packet was sent that seemed to be lost.
+    pub(crate) sent: Time,
+    /// The window before the cut, in bytes.
+    pub(crate) window: u64,
+    /// The slow-start threshold before the cut, in bytes.
+    pub(crate) ssthresh: u64,
 }
 
 /// Chunks of a path that are timed beside the one that was begun last.

@@ -3,7 +3,7 @@
 use super::start::start;
 use super::{
     Mtu, Path, PathId, PathParameters, PathState, PathView, Points, RtoAverage, RttSamples, SackResult,
-    Timers,
+    Suspect, Timers,
 };
 use crate::control::rtt::RtoLimits;
 use crate::mechanisms::{DecayTie, Mechanisms, T3Flight, TakenBack};
@@ -218,6 +218,7 @@ impl Paths {
             health: Health::new(now, chance),
             timed: None,
             also_timed: SmallVec::new(),
+            suspect: None,
             earliest: None,
             // What was acknowledged by gaps is still charged to a path that was removed and is one again.
             buffered: self.rest.get(id.index()).map_or(0, |gone| gone.buffered),
@@ -255,6 +256,7 @@ impl Paths {
         view.primary = false;
         (path.timers, path.timed) = (Timers::OFF, None);
         path.also_timed.clear();
+        path.suspect = None;
         (path.health.wanted, path.health.elsewhere) = (false, None);
     }
 
@@ -407,7 +409,7 @@ impl Paths {
         }
     }
 
-    /// Paths that may carry nothing now, whatever their windows say.
+    /// Paths that may carry nothing now, even if their windows have room.
     pub(crate) fn close_room(&mut self, closed: impl Fn(PathId) -> bool) {
         for view in self.views.iter_mut().filter(|view| closed(view.id)) {
             view.room = 0;
@@ -442,6 +444,12 @@ impl Paths {
         let view = self.view(id);
         let lost = Lost { now, how: loss, outstanding: view.flight + view.marked };
         self.rest[id.index()].congestion.lost(&lost, &self.siblings);
+        self.renew(id, now, notes);
+    }
+
+    /// A cut of a path's window was needless.
+    pub(crate) fn undo(&mut self, id: PathId, before: Suspect, now: Time, notes: &mut Notes) {
+        self.rest[id.index()].congestion.undo(before.window, before.ssthresh);
         self.renew(id, now, notes);
     }
 

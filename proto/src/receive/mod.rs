@@ -69,7 +69,7 @@ pub(crate) struct Receiver {
     each_path: Option<Box<EachPath>>,
 }
 
-/// What became of one DATA chunk.
+/// The outcome of one DATA chunk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum DataOutcome {
     /// It is new and held or delivered.

@@ -36,7 +36,7 @@ impl std::ops::SubAssign for Held {
     }
 }
 
-/// A message of which a part was delivered.
+/// A message that was delivered in part.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct PartialMessage {
     /// Its number.
@@ -100,7 +100,7 @@ impl Ready {
             .push_back((Delivery { stream, ppid, unordered, message, complete, abandoned, pieces }, held));
     }
 
-    /// The end of a message of which a part was delivered, and the rest is given up.
+    /// The end of a message that was delivered in part, and whose rest was abandoned.
     pub(super) fn given_up(&mut self, (stream, unordered): (u16, bool), begun: PartialMessage) {
         let PartialMessage { message, ppid } = begun;
         let (complete, abandoned, pieces) = (true, true, SmallVec::new());

@@ -63,7 +63,7 @@ impl EachPath {
     }
 }
 
-/// What became of the DATA chunks of one packet.
+/// The outcome of the DATA chunks of one packet.
 #[derive(Default)]
 pub(crate) struct Arrival {
     pub(super) chunks: u32,

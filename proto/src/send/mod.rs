@@ -1,4 +1,4 @@
-//! What leaves and when: a SACK, a timeout or a call grants rights; a packet is chosen when one is polled.
+//! The sending half. A SACK, a timeout or a call grants rights to send; each poll chooses one packet.
 
 mod blocked;
 mod buffers;
@@ -7,6 +7,7 @@ pub(crate) mod queue;
 mod recovery;
 mod rights;
 mod sack;
+mod spurious;
 mod timeout;
 
 pub(crate) use sack::{Answer, revived};
@@ -48,7 +49,7 @@ pub(crate) struct Sender {
     looks_further: bool,
     /// Whether a packet carries only marked chunks whose route names its path.
     agreed: bool,
-    /// Whether all packets of marked chunks that one event lets go take one path, and which that is in this event.
+    /// Whether all retransmissions that one event releases take one path, and the path of this event.
     one_path: bool,
     round: Option<PathId>,
     /// How many events have let data leave.
@@ -61,7 +62,7 @@ pub(crate) struct Sender {
     heard_since_probe: bool,
     blocked: BlockedClock,
     buffers: Buffers,
-    /// The user has more to send than the send buffer takes.
+    /// The user has more to send than the send buffer has room for.
     pub(crate) refused: bool,
     /// The path that new data took last, or would take.
     pub(crate) in_use: PathId,
@@ -69,7 +70,7 @@ pub(crate) struct Sender {
     tie: u64,
 }
 
-/// The three routes of an association.
+/// The three routes of an association: for new data, fast retransmissions and retransmissions after timeouts.
 #[derive(Clone, Debug)]
 struct Routes {
     new: Box<dyn Route>,

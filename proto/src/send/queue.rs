@@ -171,7 +171,7 @@ impl SendQueue {
         Some((waiting.message, waiting.begun))
     }
 
-    /// Messages with limits of which nothing was sent: number and bytes.
+    /// Messages with limits that were not sent at all: number and bytes.
     pub(crate) fn untouched(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let untouched = self.messages.iter().filter(|waiting| waiting.number != 0 && waiting.begun.is_none());
         untouched.map(|waiting| (waiting.number, waiting.message.payload.len() as u64))
@@ -206,7 +206,7 @@ impl SendQueue {
         }
     }
 
-    /// Takes out the messages of this stream and those above it, of which nothing was sent yet.
+    /// Removes the messages of this stream and of those above it that were not sent at all.
     pub(crate) fn take_from(&mut self, stream: u16) -> Vec<Message> {
         let (out, kept): (VecDeque<_>, VecDeque<_>) =
             self.messages.drain(..).partition(|waiting| waiting.message.stream >= stream);

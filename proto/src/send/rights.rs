@@ -11,7 +11,7 @@ use crate::rules::{Burst, SendOn};
 pub(super) struct Rights {
     /// New data may leave at all: the paths that must be confirmed first are.
     open: bool,
-    /// One packet whatever the window, for this reason.
+    /// One packet regardless of the window, for this reason.
     granted: Option<Why>,
     /// Paths that lost chunks when a SACK marked some last, and whether one packet may leave there now whatever the
     /// window.
@@ -127,7 +127,7 @@ impl Rights {
         self.barred = true;
     }
 
-    /// One packet may leave on this path whatever its window.
+    /// One packet may leave on this path regardless of its window.
     pub(super) fn grant_on(&mut self, path: PathId) {
         self.of_path(path).granted = true;
     }

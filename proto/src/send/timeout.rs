@@ -7,7 +7,7 @@ use crate::output::NoteKind;
 use crate::path::PathId;
 use crate::policy::{Loss, Why};
 
-/// What an expired T3-rtx was.
+/// The cause of an expired T3-rtx.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum TimedOut {
     /// A loss: it counts as an error of the path.
@@ -25,6 +25,7 @@ impl Sender {
         around.notes.add(now, || NoteKind::T3 { path: id });
         let probe = self.probing && self.heard_since_probe && self.outstanding.only().is_some();
         if !probe {
+            self.suspect(id, around.paths.get(id).earliest, around);
             around.paths.cut(id, Loss::Timeout, now, around.notes);
             self.tell_routes_lost(id, Loss::Timeout);
         }

@@ -4,13 +4,14 @@ use anabranch_proto::Time;
 
 use super::agenda::{Entity, Turn};
 use super::{Engine, FIRST_AGENT, GLANCE};
+use crate::medium::Medium;
 use crate::medium::wire::DropCause;
 use crate::medium::wireless::Fate;
 use crate::network::RADIO;
 use crate::network::radios::RadioHop;
 use crate::transport::{Agent, Frame};
 
-impl<A: Agent> Engine<'_, A> {
+impl<A: Agent, M: Medium> Engine<'_, A, M> {
     /// Something happens on a channel: packets may have reached the next radio. As long as none has, and nothing else is due
     /// before, the channel goes on by itself.
     pub(super) fn advance(&mut self, channel: usize) {

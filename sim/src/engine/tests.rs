@@ -3,7 +3,7 @@
 use anabranch_proto::{Duration, Limit, PathId, Purpose, Reason};
 
 use super::*;
-use crate::medium::wire::Losses;
+use crate::medium::wire::{Alteration, Losses};
 use crate::scenario::{Loss, Queue};
 use crate::tests::frame;
 

@@ -78,7 +78,7 @@ pub struct Scenario {
     pub name: String,
     /// The era of every flow that does not name its own.
     pub era: String,
-    /// The root of all chance.
+    /// The random seed.
     pub seed: u64,
     /// Whether every packet goes through the byte codec on its way.
     pub wire: bool,

@@ -10,7 +10,7 @@ use crate::path::{Paths, RttSamples};
 use crate::wire::chunk::Sack;
 use crate::{PathId, Time, Tsn};
 
-/// What the chunk that brought a Cumulative TSN Ack says of TSNs beyond it.
+/// What the chunk with a Cumulative TSN Ack reports beyond it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum GapReport {
     /// Its Gap Ack Blocks are all that has arrived there: a SACK.
@@ -21,7 +21,7 @@ pub(crate) enum GapReport {
 
 /// What a SACK said.
 pub(crate) enum SackOutcome {
-    /// It is older than one heard before.
+    /// It is older than an earlier SACK.
     Old,
     /// It acknowledges what was never sent.
     Impossible,

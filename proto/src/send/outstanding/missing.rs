@@ -135,7 +135,7 @@ struct Counting {
     dac: Dac,
     /// Packets that the SACK says it acknowledges.
     packets: u8,
-    /// Paths of which it newly acknowledges chunks by gaps.
+    /// Paths whose chunks it newly acknowledges by gaps.
     paths: usize,
 }
 

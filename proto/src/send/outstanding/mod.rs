@@ -20,7 +20,7 @@ use crate::{Time, Tsn};
 /// Where a chunk stands.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ChunkState {
-    /// Sent, nothing heard.
+    /// Sent and not acknowledged.
     InFlight,
     /// To be sent again, for this reason.
     Marked(Why),
@@ -47,7 +47,7 @@ pub(crate) struct Sent {
     pub(crate) missing: u8,
     /// Marked by missing reports already: the highest TSN that had been sent when it was last.
     pub(crate) fast: Option<Tsn>,
-    /// Sent again, or looked at for that, whatever the reason.
+    /// Sent again, or considered for it, for any reason.
     pub(crate) resent: bool,
     /// Counted towards partial_bytes_acked by a gap already.
     counted: bool,
@@ -333,6 +333,26 @@ impl Outstanding {
             tsn = tsn.next();
         }
         self.collect_marked();
+    }
+
+    /// Chunks of a path that T3-rtx marked and that were not sent again yet are in flight again.
+    pub(crate) fn unmark_timed_out(&mut self, path: PathId, paths: &mut Paths) {
+        let view = paths.view_mut(path);
+        for sent in &mut self.ring {
+            if sent.path == path && sent.standing == ChunkState::Marked(Why::Timeout) {
+                sent.standing = ChunkState::InFlight;
+                let size = u64::from(sent.size);
+                view.flight += size;
+                view.marked -= size;
+                view.lost -= size;
+            }
+        }
+        self.collect_marked();
+    }
+
+    /// Whether this chunk is in flight or marked.
+    pub(crate) fn is_unacknowledged(&self, tsn: Tsn) -> bool {
+        self.get(tsn).is_some_and(Sent::unacknowledged)
     }
 
     /// Rebuilds the list of marked chunks.

@@ -81,6 +81,10 @@ impl Agent for TcpAgent {
         }
     }
 
+    fn lets_arrivals_go_first(&self) -> bool {
+        self.connection.lets_arrivals_go_first()
+    }
+
     fn stage(&self) -> Stage {
         let reading = matches!(&self.application, Application::Reader(_) if self.connection.readable() > 0);
         match (self.connection.state(), &self.application) {

@@ -216,7 +216,7 @@ impl Flight {
         self.note(now, || TcpNote::Rto { rto, srtt });
     }
 
-    /// Segments are taken for lost.
+    /// Segments are regarded as lost.
     pub(super) fn note_marked(&mut self, now: Time, numbers: std::ops::Range<u64>, why: Why) {
         if self.notes.is_none() {
             return;

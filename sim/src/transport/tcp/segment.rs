@@ -28,7 +28,7 @@ impl Sequence {
     }
 }
 
-/// A TCP segment. Its user data are zeros, of which only the length is kept.
+/// A TCP segment. Its user data are zeros; only their length is kept.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Segment {
     /// The port that it comes from.
