@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run reproduce test bench bench-instructions hostile storm interop cuts soak fuzz mutants package format lint docs unit python notebooks wheel
+.PHONY: run reproduce test bench bench-instructions hostile storm interop cuts soak fuzz mutants package format lint docs unit python notebooks wheel site
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it. The profile `quick` builds
 # in half the time of `release`, and shows what it builds.
@@ -21,15 +21,10 @@ reproduce:
 test: format lint docs unit
 
 # What things cost: a data packet in the core, a packet in the codec, a gigabyte of messages beside another
-# stack, a gigabyte on simulated links beside ns-2, and a gigabyte over UDP beside usrsctp.
+# stack, a gigabyte on simulated links beside ns-2, and a gigabyte over UDP beside usrsctp. Prints each figure beside what is asked, with
+# the command that repeats it, and adds it to bench/history.csv.
 bench:
-	cargo bench --quiet --package anabranch-proto --bench endpoints
-	cargo bench --quiet --package anabranch-proto --bench codec
-	cargo run --release --quiet --manifest-path bench/peers/Cargo.toml
-	bench/versus-ns2
-	bench/radios-versus-ns2
-	bench/cmt-versus-ns2
-	bench/net
+	bench/all
 
 # Instructions a data packet, beside those recorded in bench/instructions.csv: fails above 3 % more. Needs valgrind.
 bench-instructions:
@@ -80,6 +75,21 @@ notebooks:
 # A wheel for this platform in target/wheels, tried in an empty virtual environment.
 wheel:
 	py/run wheel
+
+# One static site in target/site: README, guides, every publication with its report, and the API documentation. A draft of it:
+# make site PAPERS=receive-buffer-blocking SEEDS=1
+PAPERS ?= $(notdir $(patsubst %/paper.toml,%,$(wildcard papers/*/paper.toml)))
+SITE := target/site
+site:
+	CARGO_TARGET_DIR=target/site-build cargo run --quiet --manifest-path site/Cargo.toml -- . $(SITE)
+	cargo build --profile quick --package anabranch
+	for paper in $(PAPERS); do \
+		target/quick/anabranch reproduce "papers/$$paper" $(if $(SEEDS),--seeds $(SEEDS)) \
+			--report "$(SITE)/papers/$$paper/report.html" --force >/dev/null || [ $$? -eq 1 ]; \
+	done
+	cargo doc --workspace --no-deps --quiet
+	rm -rf $(SITE)/api && cp -r target/doc $(SITE)/api
+	@echo "The site begins at $(SITE)/index.html"
 
 # Whether every crate could be published: each is packed with what it needs, and its dependencies are found.
 package:

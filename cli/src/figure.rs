@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anabranch_lab::claims::record::EventKind;
+use anabranch_lab::claims::record::{EventKind, Quantity, Recording};
 use anabranch_lab::claims::{Figure, FigureRun, Paper};
 use anabranch_lab::report::{Format, picture};
 use anabranch_proto::policy::Why;
@@ -66,15 +66,19 @@ const AGAIN: RGBColor = RGBColor(220, 120, 0);
 const COLORS: [RGBColor; 4] =
     [RGBColor(0, 90, 170), RGBColor(0, 130, 90), RGBColor(130, 60, 150), RGBColor(110, 90, 30)];
 
-/// What is drawn of one run. Times are seconds after the figure's mark, chunks are counted from the first.
+/// What is drawn of one run. Times are seconds after the figure's mark, chunks (TCP: segments) are counted from the first.
 struct Column {
     heading: String,
+    /// What the axis of times says.
+    times: String,
     ended: f64,
     acked: Points,
     sent: Points,
     again: Points,
     dropped: Points,
     quantity: Points,
+    /// Beside a congestion window, in the same unit.
+    ssthresh: Points,
     marks: Vec<(String, f64)>,
 }
 
@@ -86,11 +90,7 @@ impl Column {
         let flow = run.recording.flow(figure.quantity.flow.as_deref())?;
         let path = figure.quantity.path.as_ref();
         let path = path.and_then(|path| run.recording.paths.iter().position(|name| name == path));
-        let first = run.recording.entries.iter().find_map(|entry| match entry.what {
-            EventKind::Sent { tsn, flow: of, .. } if of == flow => Some(tsn),
-            _ => None,
-        })?;
-        let chunk = |tsn: Tsn| f64::from(tsn.distance_from(first));
+        let numbers = Numbers::of(run, flow, figure.modulo)?;
         let marks = figure
             .marks
             .iter()
@@ -102,36 +102,83 @@ impl Column {
                 run.value,
                 completion.map_or("unfinished".to_owned(), |s| format!("{s:.2} s"))
             ),
+            times: format!("seconds after {}", paper.marks[figure.since].name),
             ended: 0.0,
             acked: Points::new(),
             sent: Points::new(),
             again: Points::new(),
             dropped: Points::new(),
             quantity: Points::new(),
+            ssthresh: Points::new(),
             marks: marks.collect(),
         };
         for entry in &run.recording.entries {
             let at = after(entry.at);
             if let Some(value) = run.recording.value(entry, figure.quantity.quantity, flow, path) {
-                column.quantity.push((at, value / 1e3));
+                column.quantity.push((at, value / scale(figure.quantity.quantity)));
+            }
+            if figure.quantity.quantity == Quantity::Cwnd
+                && let Some(value) = run.recording.value(entry, Quantity::Ssthresh, flow, path)
+            {
+                column.ssthresh.push((at, value / 1e3));
             }
             match &entry.what {
                 EventKind::Sent { flow: of, tsn, why, .. } if *of == flow => match why {
-                    Why::New => column.sent.push((at, chunk(*tsn))),
-                    _ => column.again.push((at, chunk(*tsn))),
+                    Why::New => column.sent.push((at, numbers.drawn(*tsn))),
+                    _ => column.again.push((at, numbers.drawn(*tsn))),
                 },
                 EventKind::Acked { flow: of, cumulative } if *of == flow => {
-                    column.acked.push((at, chunk(*cumulative) + 1.0));
+                    column.acked.push((at, numbers.acknowledged(*cumulative)));
                     column.ended = at;
                 }
-                EventKind::Dropped { link, tsns } if run.recording.is_link(*link, &figure.link) => {
-                    column.dropped.extend(tsns.iter().map(|tsn| (at, chunk(*tsn))));
+                EventKind::Dropped { link, flow: of, tsns }
+                    if *of == flow && run.recording.is_link(*link, &figure.link) =>
+                {
+                    column.dropped.extend(tsns.iter().map(|tsn| (at, numbers.drawn(*tsn))));
                 }
                 _ => {}
             }
         }
         Some(column)
     }
+}
+
+/// How the numbers of a flow become those of its chunks, from 0. TCP numbers bytes: its first two segments say how many a
+/// segment has.
+struct Numbers {
+    first: Tsn,
+    unit: f64,
+    of_tcp: bool,
+    modulo: Option<u32>,
+}
+
+impl Numbers {
+    fn of(run: &FigureRun, flow: usize, modulo: Option<u32>) -> Option<Numbers> {
+        let mut new = new_numbers(&run.recording, flow);
+        let first = new.next()?;
+        let of_tcp = run.result.flows[flow].protocol == "tcp";
+        let second = new.next().filter(|_| of_tcp);
+        let unit = second.map_or(1.0, |second| f64::from(second.distance_from(first)));
+        Some(Numbers { first, unit, of_tcp, modulo })
+    }
+
+    fn drawn(&self, number: Tsn) -> f64 {
+        let chunk = (f64::from(number.distance_from(self.first)) / self.unit).floor();
+        self.modulo.map_or(chunk, |modulo| chunk % f64::from(modulo))
+    }
+
+    /// Chunks acknowledged. SCTP names the last that is, TCP the next byte that it expects.
+    fn acknowledged(&self, number: Tsn) -> f64 {
+        let distance = f64::from(number.distance_from(self.first)) / self.unit;
+        if self.of_tcp { distance } else { distance + 1.0 }
+    }
+}
+
+fn new_numbers(recording: &Recording, flow: usize) -> impl Iterator<Item = Tsn> + '_ {
+    recording.entries.iter().filter_map(move |entry| match entry.what {
+        EventKind::Sent { tsn, flow: of, why: Why::New, .. } if of == flow => Some(tsn),
+        _ => None,
+    })
 }
 
 fn draw(figure: &Figure, columns: &[Column]) -> Result<String, Box<dyn std::error::Error>> {
@@ -161,7 +208,7 @@ fn draw_whole(area: &Area<'_>, columns: &[Column]) -> Drawn {
         columns.iter().filter_map(|column| column.acked.first()).map(|first| first.0).fold(0.0, f64::min);
     let most = columns.iter().filter_map(|column| column.acked.last()).map(|last| last.1).fold(1.0, f64::max);
     let mut chart = chart(area, "the whole transfer", [(start, end), (0.0, most)])?;
-    mesh(&mut chart, "seconds after A", "chunks acknowledged")?;
+    mesh(&mut chart, columns.first().map_or("seconds", |column| &column.times), "chunks acknowledged")?;
     for (i, column) in columns.iter().enumerate() {
         let color = COLORS[i % COLORS.len()];
         let line = LineSeries::new(thin(&column.acked, [end / 2000.0, most / 400.0]), color.stroke_width(2));
@@ -192,17 +239,21 @@ fn draw_sequence(
     let line = |color: RGBColor| {
         move |(x, y): (i32, i32)| PathElement::new(vec![(x, y), (x + 18, y)], color.stroke_width(2))
     };
-    // What is acknowledged stays so until more is.
-    let mut acked = inside(&column.acked);
-    acked.extend(acked.last().map(|(_, chunk)| (x.1, *chunk)));
-    chart
-        .draw_series(LineSeries::new(thin(&acked, step), FAINT.stroke_width(1)))?
-        .label("acknowledged")
-        .legend(line(FAINT));
-    chart
-        .draw_series(LineSeries::new(thin(&inside(&column.sent), step), color.stroke_width(2)))?
-        .label("sent")
-        .legend(line(color));
+    match figure.modulo {
+        Some(_) => {
+            let sent = inside(&column.sent).into_iter().map(|at| Circle::new(at, 1, color.filled()));
+            chart.draw_series(sent)?.label("sent").legend(line(color));
+        }
+        None => {
+            // What is acknowledged stays so until more is.
+            let mut acked = inside(&column.acked);
+            acked.extend(acked.last().map(|(_, chunk)| (x.1, *chunk)));
+            let acked = LineSeries::new(thin(&acked, step), FAINT.stroke_width(1));
+            chart.draw_series(acked)?.label("acknowledged").legend(line(FAINT));
+            let sent = LineSeries::new(thin(&inside(&column.sent), step), color.stroke_width(2));
+            chart.draw_series(sent)?.label("sent").legend(line(color));
+        }
+    }
     chart
         .draw_series(inside(&column.dropped).into_iter().map(|at| Cross::new(at, 2, DROP)))?
         .label(format!("dropped by {}", figure.link.split(' ').next().unwrap_or_default()))
@@ -215,24 +266,58 @@ fn draw_sequence(
 }
 
 fn draw_quantity(area: &Area<'_>, figure: &Figure, column: &Column, color: RGBColor, x: (f64, f64)) -> Drawn {
-    let most = column.quantity.iter().map(|at| at.1).fold(0.0, f64::max) * 1.05;
+    let shown = column.quantity.iter().filter(|(at, _)| *at <= x.1);
+    let most = shown.map(|at| at.1).fold(0.0, f64::max) * 1.05;
     let range = [x, (0.0, most)];
     let mut chart = chart(area, "", range)?;
-    mesh(&mut chart, "seconds after A", "peer's window, kB")?;
+    mesh(&mut chart, &column.times, unit_of(figure.quantity.quantity))?;
     draw_marks(&mut chart, column, range)?;
     if let Some(level) = figure.level {
         let level = level as f64 / 1e3;
         chart.draw_series([PathElement::new(vec![(x.0, level), (x.1, level)], DROP.stroke_width(1))])?;
     }
-    let shown: Points = column.quantity.iter().copied().filter(|(t, _)| *t <= x.1).collect();
-    // What holds at the left edge was noted before it; what holds at the right edge goes on.
+    let step = [(x.1 - x.0) / 1000.0, most / 500.0];
+    let quantity = LineSeries::new(thin(&held(&column.quantity, x), step), color.stroke_width(2));
+    chart.draw_series(quantity)?;
+    if !column.ssthresh.is_empty() {
+        // Before the first loss it can be far above every window.
+        let below: Points =
+            held(&column.ssthresh, x).into_iter().map(|(t, value)| (t, value.min(most))).collect();
+        let line = LineSeries::new(thin(&below, step), AGAIN.stroke_width(1));
+        chart
+            .draw_series(line)?
+            .label("ssthresh")
+            .legend(|(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], AGAIN.stroke_width(1)));
+        legend(&mut chart, SeriesLabelPosition::UpperRight)?;
+    }
+    Ok(())
+}
+
+/// The points within these times. What holds at the left edge was noted before it; what holds at the right edge goes on.
+fn held(points: &Points, x: (f64, f64)) -> Points {
+    let shown: Points = points.iter().copied().filter(|(t, _)| *t <= x.1).collect();
     let before = shown.iter().rev().find(|(t, _)| *t < x.0).map(|(_, value)| (x.0, *value));
     let last = shown.last().map(|(_, value)| (x.1, *value));
     let within = shown.iter().copied().filter(|(t, _)| *t >= x.0);
     let points: Points = before.into_iter().chain(within).chain(last).collect();
-    let step = [(x.1 - x.0) / 1000.0, most / 500.0];
-    chart.draw_series(LineSeries::new(thin(&points, step), color.stroke_width(2)))?;
-    Ok(())
+    // A value holds until the next is noted.
+    let steps = points.windows(2).flat_map(|pair| [(pair[1].0, pair[0].1), pair[1]]);
+    points.first().copied().into_iter().chain(steps).collect()
+}
+
+/// Bytes are drawn as kilobytes.
+fn scale(quantity: Quantity) -> f64 {
+    if quantity == Quantity::CwndSegments { 1.0 } else { 1e3 }
+}
+
+fn unit_of(quantity: Quantity) -> &'static str {
+    match quantity {
+        Quantity::PeerWindow => "peer's window, kB",
+        Quantity::Cwnd => "cwnd, kB",
+        Quantity::CwndSegments => "cwnd, segments",
+        Quantity::Ssthresh => "ssthresh, kB",
+        Quantity::Flight => "in flight, kB",
+    }
 }
 
 /// The marks as lines from below to above, with their names on top.
@@ -284,7 +369,7 @@ fn legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>, position: SeriesLabelPosition) 
 }
 
 fn detail_times(figure: &Figure) -> (f64, f64) {
-    (-figure.before.as_secs_f64(), figure.after.as_secs_f64())
+    (figure.from.as_secs_f64() - figure.before.as_secs_f64(), figure.after.as_secs_f64())
 }
 
 /// The chunks that any column sends within the times of the details.

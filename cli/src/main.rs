@@ -13,6 +13,8 @@ mod msc;
 mod net;
 mod new_policy;
 mod output;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod progress;
 mod reproduce;
 mod run;

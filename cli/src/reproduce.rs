@@ -25,6 +25,9 @@ pub(crate) struct Arguments {
     /// Only this claim, or those whose names begin with it and a `/`
     #[arg(long, value_name = "ID")]
     claim: Vec<String>,
+    /// Only the claims that are judged under this variant, without values under other variants beside them
+    #[arg(long, value_name = "NAME", requires = "paper", conflicts_with = "figure")]
+    variant: Option<String>,
     /// Print a JSON object with the verdicts, in SI units; a list of objects for several papers
     #[arg(long)]
     json: bool,
@@ -50,6 +53,7 @@ const EXAMPLES: &str = "\
 Examples:
   anabranch reproduce
   anabranch reproduce receive-buffer-blocking --claim table1
+  anabranch reproduce cmt-over-wireless --variant range --seeds 30
   anabranch reproduce receive-buffer-blocking --figure case-study.svg
   anabranch reproduce receive-buffer-blocking --report receive-buffer-blocking.html
 
@@ -103,11 +107,26 @@ fn open(arguments: &Arguments) -> Result<(Shelf, Vec<Paper>), u8> {
         None => shelf.folders()?,
     };
     let papers = folders.iter().map(|folder| Paper::open(folder).map_err(|error| refuse_paper(&error)));
-    let papers = papers.collect::<Result<_, u8>>()?;
+    let mut papers = papers.collect::<Result<Vec<Paper>, u8>>()?;
+    if let Some(variant) = &arguments.variant {
+        papers.iter_mut().try_for_each(|paper| keep_variant(paper, variant))?;
+    }
     Ok((shelf, papers))
 }
 
-/// A paper, and what became of its claims.
+fn keep_variant(paper: &mut Paper, name: &str) -> Result<(), u8> {
+    if paper.keep_variant(name) {
+        return Ok(());
+    }
+    let names = paper.variants.iter().map(|variant| variant.name.as_str());
+    let hint = match nearest(name, names.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there is {}", listed(names)),
+    };
+    Err(refuse(format!("{} has no variant `{name}`; {hint}", paper.name)))
+}
+
+/// A paper, and the outcomes of its claims.
 type Judged<'p> = (&'p Paper, Vec<Outcome>);
 
 fn judge<'p>(arguments: &Arguments, papers: &'p [Paper]) -> Result<Vec<Judged<'p>>, u8> {

@@ -70,7 +70,7 @@ fn platform(text: &str) -> Result<String, String> {
     }
 }
 
-/// One script and what became of it.
+/// One script and its verdict.
 #[derive(Serialize)]
 struct Report {
     file: String,

@@ -118,6 +118,10 @@ fn shard_done(arguments: &Arguments, executed: &Executed) -> u8 {
 /// Prints the summaries of a sweep that is complete.
 pub(crate) fn show(sweep: &Sweep, executed: &Executed, out: &Path, json: bool) -> u8 {
     let summaries = sweep::summaries(sweep, executed);
+    #[cfg(feature = "parquet")]
+    if let Err(error) = crate::parquet::write(sweep, executed, out) {
+        return fail(format!("cannot write runs.parquet in {}: {error}", out.display()));
+    }
     let printed = if json { print_json(&summaries) } else { print(&table(sweep, &summaries)) };
     if printed == DONE && !json {
         note(format!("runs.csv, summary.csv and summary.json are in {}", out.display()));

@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
@@ -56,6 +57,45 @@ fn arguments(place: &Path, out: &str, threads: &str) -> Vec<String> {
 fn sweep(place: &Path, out: &str, threads: &str) -> Output {
     let arguments = arguments(place, out, threads);
     anabranch(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// The program's own Parquet file says the same as its CSV.
+#[cfg(feature = "parquet")]
+#[test]
+fn runs_are_written_as_parquet_as_well() {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    let place = place();
+    assert_eq!(sweep(place.path(), "out", "2").status.code(), Some(0));
+    let out = place.path().join("out");
+    let file = std::fs::File::open(out.join("runs.parquet")).expect("runs.parquet");
+    let reader = SerializedFileReader::new(file).expect("it is Parquet");
+    let read: Vec<Vec<(String, String)>> = reader
+        .get_row_iter(None)
+        .expect("rows")
+        .map(|row| row.expect("a row").into_columns())
+        .map(|columns| columns.into_iter().map(|(name, value)| (name, plain(&value))).collect())
+        .collect();
+    let csv = std::fs::read_to_string(out.join("runs.csv")).expect("runs.csv");
+    let mut rows = csv.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
+    let header = rows.next().expect("a header");
+    let expected: Vec<Vec<_>> = rows.map(|row| header.iter().cloned().zip(row).collect()).collect();
+    assert_eq!(read, expected);
+    let bytes = || std::fs::read(out.join("runs.parquet")).expect("runs.parquet");
+    let first = bytes();
+    assert_eq!(sweep(place.path(), "out", "1").status.code(), Some(0));
+    assert_eq!(bytes(), first);
+}
+
+#[cfg(feature = "parquet")]
+fn plain(field: &parquet::record::Field) -> String {
+    use parquet::record::Field;
+    match field {
+        Field::Str(text) => text.clone(),
+        Field::Long(number) => number.to_string(),
+        Field::Double(number) => number.to_string(),
+        Field::Null => String::new(),
+        other => panic!("{other:?} is in no column"),
+    }
 }
 
 fn tables(directory: &Path) -> Vec<String> {
@@ -164,23 +204,25 @@ fn a_sweep_that_is_killed_goes_on_and_ends_in_the_same_bytes() {
     let whole = tables(&place.path().join("whole"));
     // Killed after more and more of its output: in the set-up, in the runs, and while tables are written.
     let mut kills = 0;
-    for (i, threads) in ["1", "3", "2", "4", "1", "2"].iter().enumerate() {
+    for i in 0..30 {
+        let threads = ["1", "3", "2", "4", "1", "2"][i % 6];
         let arguments = arguments(place.path(), "killed", threads);
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
         let mut child =
             command(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
         let journal = place.path().join("killed/runs.journal");
-        let enough = (i as u64 + 1) * 600;
+        let enough = (i as u64 + 1) * 150;
         while std::fs::metadata(&journal).map_or(0, |file| file.len()) < enough {
             if child.try_wait().expect("it can be asked").is_some() {
                 break;
             }
             std::thread::yield_now();
         }
-        kills += u32::from(child.kill().is_ok());
-        child.wait().expect("it has ended");
+        child.kill().expect("it can be killed");
+        let status = child.wait().expect("it has ended");
+        kills += u32::from(status.signal() == Some(9));
     }
-    assert!(kills > 0);
+    assert!(kills >= 20, "{kills} of 30 were killed before their end");
     let last = sweep(place.path(), "killed", "2");
     assert_eq!(last.status.code(), Some(0), "{}", stderr(&last));
     assert_eq!(tables(&place.path().join("killed")), whole);

@@ -1,5 +1,6 @@
 //! Twenty events of scenarios and publications: the answer names the right rule and the right path.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anabranch_lab::why::{Explainer, Question};
@@ -7,7 +8,7 @@ use anabranch_proto::policy::Why;
 use anabranch_proto::{Duration, Policies, Purpose, Time};
 use anabranch_sim::RunOptions;
 use anabranch_sim::scenario::{Document, Scenario};
-use anabranch_sim::trace::{Names, Observer, Record};
+use anabranch_sim::trace::{Names, Observer, Record, Side};
 
 fn scenario(file: &str) -> Scenario {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(file);
@@ -268,6 +269,67 @@ fn several_paths_at_once_and_satellites() {
             ],
         )],
     );
+}
+
+/// The TSNs that each path of the only flow carries.
+#[derive(Default)]
+struct Carried(BTreeMap<String, BTreeSet<u64>>);
+
+impl Observer for Carried {
+    fn begin(&mut self, _: &Names) {}
+
+    fn record(&mut self, _: Time, record: &Record<'_>) {
+        if let Record::Sent { side: Side::Client, path: Some(path), packet, .. } = record {
+            self.0.entry((*path).to_owned()).or_default().extend(packet.numbers());
+        }
+    }
+}
+
+#[test]
+fn each_association_of_a_striped_flow_has_its_own_answer() {
+    let scenario = scenario("scenarios/stripe.toml");
+    let mut carried = Carried::default();
+    observe(&scenario, &mut carried);
+    assert!(carried.0.len() >= 2, "{:?}", carried.0.keys());
+    let at = (1..=20).map(|tenth| Time::ZERO + Duration::from_millis(250 * tenth)).collect();
+    let mut explainer = Explainer::new(Question { at, ..Question::default() }, &scenario);
+    observe(&scenario, &mut explainer);
+    let mut causes = 0;
+    for answer in explainer.answers() {
+        assert_eq!(answer.flows.len(), carried.0.len(), "{answer:?}");
+        for flow in &answer.flows {
+            let own = flow.association.as_ref().expect("an association");
+            assert_says(&answer.lines().join("\n"), &[&format!("association over {own}: ")]);
+            assert!(flow.paths.iter().all(|path| path.path == *own), "{flow:?}");
+            for cause in flow.causes.iter().filter(|cause| cause.number.is_some()) {
+                causes += 1;
+                let number = cause.number.expect("it has one");
+                assert!(carried.0[own].contains(&number), "{own} never carried {cause:?}");
+                assert!(cause.path.is_none() || cause.path.as_ref() == Some(own), "{cause:?}");
+            }
+        }
+    }
+    assert!(causes > 20, "{causes}");
+}
+
+#[test]
+fn tcp_tells_what_its_data_waits_for() {
+    let times = |seconds: &[f64]| -> Vec<Time> {
+        seconds.iter().map(|at| Time::ZERO + Duration::from_secs_f64(*at)).collect()
+    };
+    let at = times(&[0.9, 1.5, 2.4, 2.6, 3.0, 4.0]);
+    let mut explainer = Explainer::new(Question { at, ..Question::default() }, &scenario(SINGLE_LOSS));
+    observe(&scenario(SINGLE_LOSS), &mut explainer);
+    let texts: Vec<String> = explainer.answers().iter().map(|answer| answer.lines().join("\n")).collect();
+    let all = texts.join("\n");
+    let parts = [
+        "Flow tcp: blocked by the congestion window since",
+        "RFC 5681 sections 3.1 and 3.2",
+        "was cut by a fast retransmission (RFC 5681 section 3.2)",
+        "is the oldest in flight",
+    ];
+    assert_says(&all, &parts);
+    assert!(!all.contains("RFC 9260"), "{all}");
 }
 
 #[test]

@@ -104,18 +104,18 @@ impl Association {
     }
 
     /// Lets the stream sequence numbers of these streams (none: all) begin anew (RFC 6525), if both ends have agreed on
-    /// reconfiguration (`config.extensions`). [`Event::StreamsReset`] says what became of it.
+    /// reconfiguration (`config.extensions`). [`Event::StreamsReset`] tells the outcome.
     pub fn reset_streams(&self, direction: Direction, streams: &[u16]) -> Result<(), ChangeError> {
         self.shared.call(|core, now| core.reset_streams(now, self.id, direction, streams))
     }
 
-    /// Asks for so many streams more (RFC 6525). [`Event::StreamsAdded`] says what became of it.
+    /// Asks for so many streams more (RFC 6525). [`Event::StreamsAdded`] tells the outcome.
     pub fn add_streams(&self, direction: Direction, count: u16) -> Result<(), ChangeError> {
         self.shared.call(|core, now| core.add_streams(now, self.id, direction, count))
     }
 
     /// Tells the peer of a local address (RFC 5061): one of [`Endpoint::local`](crate::Endpoint::local) that is none of
-    /// this association's, if both ends have agreed on address changes. [`Event::LocalAddress`] says what became of it.
+    /// this association's, if both ends have agreed on address changes. [`Event::LocalAddress`] tells the outcome.
     pub fn add_address(&self, ip: IpAddr) -> Result<(), ChangeError> {
         let local = self.local(ip)?;
         self.shared.call(|core, now| core.add_address(now, self.id, local))

@@ -59,7 +59,7 @@ pub(crate) struct Core {
 /// What is on its way out of one socket.
 struct Outbound {
     gather: Gather,
-    /// The kernel takes nothing more now.
+    /// The kernel accepts no more packets now.
     full: bool,
     /// When an address that is down is looked at again.
     down: Option<Instant>,
@@ -144,7 +144,7 @@ impl Shared {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call of the core by a user, and all that it lets go.
+    /// A call of the core by a user, and all packets that it releases.
     pub(crate) fn call<T>(&self, what: impl FnOnce(&mut Endpoint, Time) -> T) -> T {
         let mut core = self.lock();
         let (now, wake) = (core.now(), core.wake);
@@ -240,7 +240,7 @@ impl Core {
         self.users.values().all(User::over) && self.outbound.iter().all(|outbound| outbound.gather.is_empty())
     }
 
-    /// Takes what the endpoint has to say: after every call, and after every packet of a batch.
+    /// Drains the output of the endpoint: after every call, and after every packet of a batch.
     pub(crate) fn drain(&mut self, shared: &Shared, now: Time) {
         loop {
             match self.endpoint.poll(now) {
@@ -328,7 +328,7 @@ impl Core {
         self.endpoint.forget(now, id);
     }
 
-    /// A packet has arrived: it is handled, and what it lets go gathered, before the next one.
+    /// A packet has arrived: it is handled, and the packets that it releases are gathered, before the next one.
     pub(crate) fn arrived(&mut self, shared: &Shared, packet: Result<Box<Packet>, Malformed>, now: Time) {
         self.traffic.packets_received += 1;
         match packet {
@@ -393,7 +393,7 @@ impl Core {
         }
     }
 
-    /// Whether the kernel takes nothing more from this socket now.
+    /// Whether the kernel accepts no more packets from this socket now.
     pub(crate) fn is_full(&self, index: usize) -> bool {
         self.outbound[index].full
     }

@@ -1,4 +1,4 @@
-//! What ICMP says of packets that were sent: the error queue of a socket (ip(7), IP_RECVERR).
+//! ICMP errors about packets that were sent: the error queue of a socket (ip(7), IP_RECVERR).
 
 use std::io::{self, IoSliceMut};
 use std::net::IpAddr;

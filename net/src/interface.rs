@@ -1,4 +1,4 @@
-//! Interfaces: which one an address belongs to, what routes say, and who tells when either changes.
+//! Interfaces: the interface of an address, the routes of the system, and notifications when either changes.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -21,7 +21,7 @@
 //! One task drives an endpoint: it takes what has arrived, one system call for up to hundreds of packets, has
 //! the core handle each and say what it wants *after each* (every SACK is one missing report, and may let
 //! packets go), gathers what is to be sent, and hands runs of it to the kernel, again many packets a call. User
-//! calls go straight to the core under one lock; the task sends what they let go.
+//! calls go straight to the core under one lock; the task sends the packets that they release.
 //!
 //! What this API needs of the core is re-exported here: [`Config`], [`Policies`], [`Message`], [`Event`] and their parts.
 //! The feature `service` adds the protocol of the command line's `serve`, `send` and `perf`.

@@ -3,7 +3,8 @@
 use std::io;
 use std::net::IpAddr;
 
-use anabranch_proto::{Config, Policies};
+use anabranch_proto::mechanisms::FillPackets;
+use anabranch_proto::{Config, Mechanisms, Policies};
 
 use crate::interface::sources;
 
@@ -15,7 +16,7 @@ pub const UDP_PORT: u16 = 9899;
 pub enum Carrier {
     /// UDP, from this local port; zero: one that is free on all local addresses.
     Udp(u16),
-    /// IP itself, protocol 132: for those who may open raw sockets.
+    /// IP itself, protocol 132: needs the right to open raw sockets.
     Raw,
 }
 
@@ -48,7 +49,7 @@ impl Default for Options {
     /// A listener on no address yet, with RFC 9260's parameters; failed paths are asked from other local addresses.
     fn default() -> Self {
         Options {
-            config: Config { rehome: true, ..Config::default() },
+            config: Config { rehome: true, mechanisms: mechanisms(), ..Config::default() },
             policies: Policies::default(),
             local: Vec::new(),
             carrier: Carrier::Udp(UDP_PORT),
@@ -60,11 +61,22 @@ impl Default for Options {
     }
 }
 
+/// Packets of one size leave in one system call, so that they are filled.
+fn mechanisms() -> Mechanisms {
+    Mechanisms { fill_packets: FillPackets::On, ..Mechanisms::default() }
+}
+
 impl Options {
     /// For associations with the peer at these addresses: from the addresses that the system's routes choose,
     /// from any port.
     pub fn towards(peer: &[IpAddr]) -> io::Result<Options> {
-        let config = Config { port: 0, mtu_discovery: true, rehome: true, ..Config::default() };
+        let config = Config {
+            port: 0,
+            mtu_discovery: true,
+            rehome: true,
+            mechanisms: mechanisms(),
+            ..Config::default()
+        };
         let local = sources(peer)?;
         // What goes to an address of this host comes back by the loopback interface.
         let bind_devices = !local.iter().any(|own| peer.contains(own));

@@ -39,7 +39,7 @@ pub(crate) struct Socket {
     pub(crate) device: Device,
 }
 
-/// What became of a run of packets.
+/// The outcome of sending a run of packets.
 pub(crate) enum Sent {
     Done,
     /// The socket takes none now.

@@ -1,8 +1,8 @@
-//! Who shares a limit for each source.
+//! The sources among which limits are shared.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// What counts as one source: an IPv4 address, or the IPv6 network of 64 bits, of which a host can take any address.
+/// What counts as one source: an IPv4 address, or the IPv6 network of 64 bits, in which a host can take any address.
 pub fn source(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
         IpAddr::V4(v4) => IpAddr::V4(v4),

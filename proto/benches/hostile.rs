@@ -81,6 +81,9 @@ fn kinds() -> Vec<Kind> {
         }),
         kind("gaps that fill: 1,000 messages of one byte, then the first", |n| tiny(n, |k| late(k, 1000))),
         kind("gaps that fill: 8,000 messages of one byte, then the first", |n| tiny(n, |k| late(k, 8000))),
+        kind("the same in two streams by turns", |n| tiny(n, |k| in_stream(late(k, 8000)))),
+        kind("the same, SSNs backwards", |n| tiny(n, |k| shuffled(k, 8000, 7999))),
+        kind("the same, SSNs anywhere", |n| tiny(n, |k| shuffled(k, 8000, 4567))),
         kind("lower chunks take the place of higher ones", move |n| {
             few(n, 22, |k| data(60_000 - k % 59_000, 0, middle, 48))
         }),
@@ -177,6 +180,18 @@ fn late(k: u32, count: u32) -> Chunk {
     data(1 + place, place, "BE", 1)
 }
 
+/// The same chunk in one of two streams, each with its own SSNs.
+fn in_stream(chunk: Chunk) -> Chunk {
+    let Chunk::Data(data) = chunk else { return chunk };
+    let place = data.tsn.0 - 1;
+    Chunk::Data(Data { stream: (place % 2) as u16, ssn: Ssn((place / 2) as u16), ..data })
+}
+
+/// Of every `count` messages the SSNs go by steps, modulo the count, while the TSNs go up; the first is the last to come.
+fn shuffled(k: u32, count: u32, step: u32) -> Chunk {
+    data(1 + k, k - k % count + (k % count + 1) * step % count, "BE", 1)
+}
+
 fn idata(tsn: u32, mid: u32, fsn: u32, size: usize) -> Chunk {
     let place = if fsn == 0 { FragmentPosition::First { ppid: 0 } } else { FragmentPosition::Later { fsn } };
     let (stream, end, unordered, immediate) = (0, false, true, false);
@@ -228,11 +243,11 @@ fn address(host: u8) -> Address {
     Address::ip(IpAddr::V4(Ipv4Addr::new(10, 0, 0, host)))
 }
 
-fn endpoint(host: u8, port: u16, interleaving: bool) -> Endpoint {
+fn endpoint(host: u8, port: u16, first_tsn: Option<u32>, interleaving: bool) -> Endpoint {
     let mut config = Config {
         addresses: vec![LocalAddress { address: address(host), prefix: 24 }],
         port,
-        first_tsn: Some(1),
+        first_tsn,
         initial_ssthresh: Some(1 << 30),
         parameters: Parameters {
             heartbeat_interval: None,
@@ -251,8 +266,10 @@ fn endpoint(host: u8, port: u16, interleaving: bool) -> Endpoint {
 impl Victim {
     /// An association that a peer has set up properly.
     fn new(kind: &Kind) -> Victim {
-        let (mut end, mut peer) =
-            (endpoint(1, 5000, kind.interleaving), endpoint(2, 5001, kind.interleaving));
+        // The victim draws its first TSN, as usual, unless it is to be acknowledged.
+        let first = (kind.outstanding > 0).then_some(1);
+        let mut end = endpoint(1, 5000, first, kind.interleaving);
+        let mut peer = endpoint(2, 5001, Some(1), kind.interleaving);
         peer.connect(Time::ZERO, 5000, &[address(1)]).expect("a path");
         let (mut id, mut tag) = (None, 0);
         for _ in 0..3 {

@@ -1,4 +1,4 @@
-//! Who has to be woken when: a poll costs what is due, not what exists.
+//! When each association has to be woken. The cost of a poll depends on what is due, not on how many there are.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

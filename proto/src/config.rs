@@ -45,6 +45,9 @@ pub struct Config {
     pub rehome: bool,
     /// The receive buffer, in bytes of DATA chunks; at least 1,500.
     pub receive_buffer: u32,
+    /// The largest congestion window of each path in bytes, in the order of the paths; the last holds for all further paths.
+    /// Empty: no limit.
+    pub max_cwnd: Vec<u64>,
     /// The ssthresh of a new path, in bytes; `None`: none.
     pub initial_ssthresh: Option<u64>,
     /// Streams to send on, at least 1.
@@ -66,7 +69,7 @@ pub struct Config {
     /// Chunk types accepted only authenticated; needs the extension. ASCONF and ASCONF-ACK always are.
     pub authenticated_chunks: Vec<u8>,
     /// The endpoint pair shared key (RFC 4895 §6.1), which the peer must have too; `None`: the empty one. With
-    /// the empty one, whoever saw the handshake can authenticate.
+    /// the empty one, anyone who saw the handshake can authenticate.
     pub shared_key: Option<SharedKey>,
     /// What may also change while an association lives. Its fields can be read and set as if they stood here.
     pub parameters: Parameters,
@@ -165,6 +168,7 @@ impl Default for Config {
             cookie_life: Duration::from_secs(60),
             rehome: false,
             receive_buffer: 1 << 20,
+            max_cwnd: Vec::new(),
             initial_ssthresh: None,
             outbound_streams: 16,
             inbound_streams: 1024,
@@ -280,6 +284,7 @@ impl Config {
             _ if self.receive_buffer < 1500 => {
                 bad("receive_buffer", "must be at least 1500 bytes (RFC 9260 section 3.3.2)")
             }
+            _ if self.max_cwnd.contains(&0) => bad("max_cwnd", "must not be zero"),
             _ if self.send_buffer() == 0 => bad("send_buffer", "must not be zero"),
             _ if self.outbound_streams == 0 => bad("outbound_streams", "must be at least 1"),
             _ if self.inbound_streams == 0 => bad("inbound_streams", "must be at least 1"),

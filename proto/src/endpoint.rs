@@ -1,4 +1,4 @@
-//! An endpoint: what its user calls, its associations, and who has to be woken.
+//! An endpoint: the calls of its user, its associations, and their timers.
 
 mod incoming;
 mod parameters;
@@ -14,7 +14,8 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use rand_core::Rng;
+use rand_chacha::ChaCha8Rng;
+use rand_core::{Rng, SeedableRng};
 
 use places::Associations;
 
@@ -32,10 +33,13 @@ use crate::{
     SendError, Statistics, Time,
 };
 
-/// Whether a chunk needs a checksum whatever was agreed: its receiver may know of no agreement.
+/// Whether a chunk needs a checksum even if none was agreed: its receiver may not know the agreement.
 fn begins(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Init(_) | Chunk::CookieEcho(_))
 }
+
+/// The stream of an endpoint's chance that first TSNs are drawn from.
+const TSNS: u64 = 1;
 
 /// One SCTP port at one or more addresses.
 ///
@@ -45,6 +49,8 @@ pub struct Endpoint {
     config: Arc<Config>,
     policies: Policies,
     chance: Chance,
+    /// Draws the first TSNs that go into cookies: who knows the tag does not know the TSN.
+    tsns: Chance,
     secrets: Secrets,
     listening: bool,
     notes: bool,
@@ -111,10 +117,13 @@ impl Endpoint {
         let config = checked(config, &policies)?;
         let mut chance = Chance::from_seed(seed);
         let secrets = Secrets::new(&mut chance);
+        let mut tsns = ChaCha8Rng::from_seed(seed);
+        tsns.set_stream(TSNS);
         Ok(Endpoint {
             config: Arc::new(config),
             policies,
             chance,
+            tsns: tsns.into(),
             secrets,
             listening: true,
             notes: false,
@@ -139,6 +148,7 @@ impl Endpoint {
             config,
             policies: _,
             chance,
+            tsns,
             secrets,
             listening,
             notes,
@@ -153,7 +163,7 @@ impl Endpoint {
         } = self;
         let written = write!(
             digest,
-            "{config:?} {chance:?} {secrets:?} {listening} {notes} {associations:?} {by_tag:?} {last:?} {by_peer:?} \
+            "{config:?} {chance:?} {tsns:?} {secrets:?} {listening} {notes} {associations:?} {by_tag:?} {last:?} {by_peer:?} \
              {ready:?} {full:?} {agenda:?} {answers:?}"
         );
         written.expect("a digest takes everything");
@@ -195,7 +205,7 @@ impl Endpoint {
         }
     }
 
-    /// Whoever has something to send is told when polled: a full socket costs nothing for the others.
+    /// An association that has something to send learns it when it is polled: a full socket costs the others nothing.
     fn socket_is_full(&mut self, local: Address) {
         if self.full.iter().all(|full| full.local != local) {
             self.full.push(FullSocket { local, told: Vec::new() });
@@ -223,7 +233,7 @@ impl Endpoint {
         }
     }
 
-    /// What the endpoint has to say; drain to `Wait` after every call.
+    /// The next output of the endpoint. Call it until `Wait` after every other call.
     #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Output {
         self.run_timers(now);
@@ -344,7 +354,7 @@ impl Endpoint {
     }
 
     /// Lets the SSNs of these streams (none: all) begin anew (RFC 6525). What was given before this call is sent
-    /// before; [`Event::StreamsReset`](crate::Event::StreamsReset) says what became of it.
+    /// before; [`Event::StreamsReset`](crate::Event::StreamsReset) tells the outcome.
     pub fn reset_streams(
         &mut self,
         now: Time,
@@ -356,7 +366,7 @@ impl Endpoint {
     }
 
     /// Lets all TSNs and SSNs begin anew (RFC 6525 §5.1.4), once everything sent is acknowledged;
-    /// [`Event::TsnsReset`](crate::Event::TsnsReset) says what became of it.
+    /// [`Event::TsnsReset`](crate::Event::TsnsReset) tells the outcome.
     pub fn reset_tsns(&mut self, now: Time, id: AssociationId) -> Result<(), ChangeError> {
         self.change(now, id, Association::reset_tsns)
     }

@@ -31,13 +31,21 @@ choices {
     /// Whether SACKs are delayed in spite of gaps and say how many packets they acknowledge (delayed
     /// acknowledgement for CMT, DAC).
     dac: Dac {
-        /// They are not; each SACK is one missing report.
+        /// No; each SACK is one missing report.
         Off = "off",
-        /// They are; a SACK that says 0 counts as one packet.
+        /// Yes; a SACK that says 0 counts as one packet.
         On = "on",
-        /// They are; 0 is 0, and a SACK sent by its timer says 0 (as ns-2's module).
+        /// Yes; a SACK that says 0 counts as none, and a SACK sent by its timer says 0 (as ns-2's module).
         Literal = "literal",
     } = [Off];
+
+    /// Which packets a SACK answers, and by which path it goes.
+    sack_return: SackReturn {
+        /// All packets count together; the SACK takes the path of the last.
+        LastData = "last-data",
+        /// The packets of each path count by themselves, and their SACK takes their path.
+        EachPath = "each-path",
+    } = [LastData];
 
     /// Whether Fast Recovery is one for the association or one for each path.
     recovery: Recovery {
@@ -71,17 +79,17 @@ choices {
         SamePath = "same-path",
     } = [Following];
 
-    /// What counts as in flight before a SACK when a window grows.
+    /// What counts as in flight before a SACK for the growth of a window.
     growth_flight: GrowthFlight {
-        /// What the rule `in_flight` says.
+        /// As the rule `in_flight` counts.
         AsCounted = "as-counted",
-        /// What is not marked, also after the marks that this SACK makes.
+        /// Chunks that are not marked, also after the marks of this SACK.
         Unmarked = "unmarked",
     } = [AsCounted];
 
     /// What keeps T3-rtx running.
     t3_flight: T3Flight {
-        /// What the rule `in_flight` counts.
+        /// The bytes that the rule `in_flight` counts.
         AsCounted = "as-counted",
         /// Chunks that are not marked.
         Unmarked = "unmarked",
@@ -95,27 +103,27 @@ choices {
         HighestUnmarked = "highest-unmarked",
     } = [HighestSent];
 
-    /// What an expired T3-rtx lets go at once.
+    /// What an expired T3-rtx releases at once.
     on_timeout: OnTimeout {
-        /// One packet whatever the window, then what the window allows if data may leave without a SACK.
+        /// One packet regardless of the window, then what the window allows if data may leave without a SACK.
         Packet = "packet",
-        /// What `on_marking` granted last, and what the windows allow.
+        /// The rights that `on_marking` granted last, and what the windows allow.
         Room = "room",
     } = [Packet];
 
-    /// What comes first when a window is due to decay by idling at the moment at which T3-rtx of another path expires.
+    /// Which comes first if a window is due to decay by idling at the moment at which T3-rtx of another path expires.
     decay_tie: DecayTie {
         /// The decay.
         Decay = "decay",
-        /// What T3-rtx sends again: on the idle path it ends the idleness.
+        /// The retransmission after T3-rtx: on the idle path it ends the idle time.
         Resend = "resend",
     } = [Decay];
 
-    /// What a HEARTBEAT ACK lets go when it ends the failure of a path.
+    /// What a HEARTBEAT ACK releases when it ends the failure of a path.
     revival: Revival {
-        /// Nothing: data leaves when it would without it.
+        /// Nothing: data leaves when it would leave without the HEARTBEAT ACK.
         Nothing = "nothing",
-        /// What is not acknowledged and was last sent there, as after T3-rtx; then new data.
+        /// Chunks that are not acknowledged and were last sent there, as after T3-rtx; then new data.
         Resend = "resend",
     } = [Nothing];
 
@@ -155,36 +163,64 @@ choices {
 
     /// Whether the lowest TSN goes again on a path with room while a full buffer keeps new data from leaving.
     reinjection: Reinjection {
-        /// It does not.
+        /// No.
         Off = "off",
-        /// It does, once each time that this TSN is sent.
+        /// Yes, once each time that this TSN is sent.
         Opportunistic = "opportunistic",
     } = [Off];
 
     /// Whether the window of the path that carries the lowest TSN is cut as for a loss when a full buffer keeps new data
     /// from leaving on a path with room; at most once in a round trip of that path.
     penalise: Penalise {
-        /// It is not.
+        /// No.
         Off = "off",
-        /// It is.
+        /// Yes.
         On = "on",
     } = [Off];
 
     /// Whether a HEARTBEAT follows when T3-rtx expires and another path is in order: its answer measures the path, whose
     /// RTO would stay doubled while it carries retransmissions only.
     heartbeat_after_timeout: HeartbeatAfterTimeout {
-        /// None does.
+        /// No.
         Off = "off",
-        /// One goes to the path that has timed out.
+        /// Yes, to the path that has timed out.
         On = "on",
     } = [Off];
 
     /// Whether one missing report is enough for what is missing when too little is outstanding for three, and no new data
     /// can bring more: less than four full chunks, all acknowledged by gaps but one (RFC 5827 §2.1).
     early_retransmit: EarlyRetransmit {
-        /// It is not: T3-rtx finds the loss.
+        /// No: T3-rtx detects the loss.
         Off = "off",
-        /// It is.
+        /// Yes.
+        On = "on",
+    } = [Off];
+
+    /// Whether a packet with room left takes the beginning of the next message, if that must be fragmented in any case. Packets
+    /// of one size leave in longer runs.
+    fill_packets: FillPackets {
+        /// It does not: fragments are as large as a packet takes, but for the last.
+        Off = "off",
+        /// It does.
+        On = "on",
+    } = [Off];
+
+    /// How a loss is found before T3-rtx expires.
+    loss_detection: LossDetection {
+        /// By missing reports (RFC 9260 §7.2.4), as the rules and mechanisms about them say.
+        MissingReports = "missing-reports",
+        /// By time, on each path by itself (RACK, RFC 8985 §6): a chunk is lost if one sent later on its path has been
+        /// acknowledged and the reordering window has passed. Retransmissions are judged as other chunks are. Missing reports
+        /// are not counted, so that the rules and mechanisms about them have no effect.
+        Rack = "rack",
+    } = [MissingReports];
+
+    /// Whether a probe follows when a path has nothing acknowledged for two round trips: new data whatever the window, or else
+    /// the highest chunk in flight there once more (RFC 8985 §7). Its SACK lets the loss be found without T3-rtx.
+    tail_probe: TailProbe {
+        /// None does.
+        Off = "off",
+        /// One does, if its path has been measured since the last and nothing lost there is outstanding.
         On = "on",
     } = [Off];
 
@@ -196,6 +232,15 @@ choices {
         AsBefore = "as-before",
     } = [One];
 
+    /// Whether the cut of a window is taken back when a timestamp shows that the first chunk thought lost was only late
+    /// (RFC 3522, RFC 4015); without `timestamps` it cannot be known.
+    spurious_losses: SpuriousLosses {
+        /// No.
+        Off = "off",
+        /// Yes, and RTO is restored too; chunks that the timer marked and that were not sent again yet are not sent again.
+        Undo = "undo",
+    } = [Off];
+
     /// The lowest ssthresh that a timeout leaves (§7.2.3).
     t3_floor: T3Floor {
         /// That of any loss: `ssthresh_floor`.
@@ -206,17 +251,17 @@ choices {
 
     /// Whether the very first DATA chunk is acknowledged at once (§5.1).
     first_data: FirstData {
-        /// It is.
+        /// Yes.
         AtOnce = "at-once",
-        /// It is delayed like any other.
+        /// No; it is delayed like any other.
         Delayed = "delayed",
     } = [AtOnce];
 
-    /// What a packet out of the blue gets, and an INIT while nothing listens (§8.4, §5.1).
+    /// The reply to a packet out of the blue, and to an INIT while nothing listens (§8.4, §5.1).
     out_of_the_blue: OutOfTheBlue {
         /// An ABORT without a cause, with the T bit unless it answers an INIT; SHUTDOWN ACK gets SHUTDOWN COMPLETE.
         Abort = "abort",
-        /// Nothing: who searches for open ports learns less, and a peer that has forgotten waits for its timers.
+        /// Nothing: a port scan learns less, and a peer that has lost its association waits for its timers.
         Silent = "silent",
     } = [Abort];
 }

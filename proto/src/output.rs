@@ -44,7 +44,7 @@ pub enum Incoming {
     Unreachable(Address, Quoted),
 }
 
-/// What an endpoint has to say, one thing a [`poll`](crate::Endpoint::poll).
+/// The output of an endpoint: one item per [`poll`](crate::Endpoint::poll).
 #[derive(Debug)]
 pub enum Output {
     /// Send this packet.
@@ -104,6 +104,7 @@ impl Purpose {
             Purpose::Forward => "RFC 3758",
             Purpose::Streams => "RFC 6525",
             Purpose::Addresses => "RFC 5061",
+            Purpose::Data(Why::TailProbe) => "RFC 8985",
             _ => "RFC 9260",
         }
     }
@@ -115,6 +116,7 @@ impl Purpose {
             Purpose::Data(Why::Missing) => "7.2.4",
             Purpose::Data(Why::Timeout) => "6.3.3",
             Purpose::Data(Why::WindowProbe) => "6.1 A",
+            Purpose::Data(Why::TailProbe) => "7.3",
             Purpose::Data(Why::Reinjected) => "6.1",
             Purpose::Sack => "6.2",
             Purpose::Forward => "3.5",
@@ -136,7 +138,7 @@ pub enum Limit {
     Control,
     /// The path's window had room for it.
     Window,
-    /// A right to one packet whatever the window: a fast retransmission, a timeout, a probe.
+    /// A right to one packet regardless of the window: a fast retransmission, a timeout, a probe.
     Granted,
 }
 
@@ -168,7 +170,7 @@ pub enum Event {
         direction: Direction,
         /// The streams.
         streams: Vec<u16>,
-        /// What became of it.
+        /// The outcome.
         outcome: Outcome,
     },
     /// All TSNs and SSNs begin anew, asked for by either end; or they do not.
@@ -179,7 +181,7 @@ pub enum Event {
         outgoing: u16,
         /// Streams that the peer can send on.
         incoming: u16,
-        /// What became of what was asked.
+        /// The outcome of the request.
         outcome: Outcome,
     },
     /// The peer has agreed to a change of our addresses, or has not.
@@ -188,7 +190,7 @@ pub enum Event {
         address: Address,
         /// What was asked.
         change: AddressChange,
-        /// What became of it.
+        /// The outcome.
         outcome: Outcome,
     },
     /// The peer has changed its addresses.
@@ -226,7 +228,7 @@ pub enum AddressChange {
     Primary,
 }
 
-/// What became of what an end has asked the other.
+/// The outcome of a request to the other end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// It was done.
@@ -504,6 +506,8 @@ pub struct Statistics {
     pub timeouts: u64,
     /// Fast Recovery entered, or the window cut by missing reports.
     pub fast_recoveries: u64,
+    /// Window cuts taken back because nothing was lost (mechanism `spurious_losses`).
+    pub spurious_losses: u64,
     /// Time with user data waiting and nothing sendable because of the peer's window.
     pub blocked_peer_window: Duration,
     /// Time in which the user was refused though all that the send buffer holds was sent.

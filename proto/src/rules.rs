@@ -140,9 +140,9 @@ choices {
 
     /// Whether a window may grow in Fast Recovery.
     recovery_growth: RecoveryGrowth {
-        /// It may.
+        /// Yes.
         Allowed = "allowed",
-        /// It may not (RFC 4960 §7.2.1).
+        /// No (RFC 4960 §7.2.1).
         Barred = "barred",
     } = [Allowed, Barred, Barred, Barred];
 
@@ -204,35 +204,35 @@ choices {
 
     /// Whether a chunk can be fast-retransmitted more than once in its life (§7.2.4).
     fast_retransmissions: FastRetransmissions {
-        /// It can: its count of missing reports starts again at zero.
+        /// Yes; its count of missing reports starts again at zero.
         Again = "again",
-        /// It cannot.
+        /// No.
         Once = "once",
-        /// It can when SACKs acknowledge TSNs beyond the highest that had been sent when it was marked last: as in a new
+        /// Yes, when SACKs acknowledge TSNs beyond the highest that had been sent when it was marked last: as in a new
         /// recovery, but without another cut of the window.
         PerRecovery = "per-recovery",
-        /// It cannot; nor can a chunk that was retransmitted, or considered for retransmission, for another reason.
+        /// No; nor can a chunk that was retransmitted, or considered for retransmission, for another reason.
         BeforeResending = "before-resending",
     } = [Again, Once, Once, Once];
 
-    /// What a SACK that marks chunks lets go at once (§7.2.4).
+    /// How many packets a SACK that reports losses may release at once (§7.2.4).
     on_marking: OnMarking {
-        /// One packet whatever the window, then what the window allows.
+        /// One packet regardless of the window, then what the window allows.
         PacketThenRoom = "packet-then-room",
         /// The same when it starts Fast Recovery; within it only what the window allows.
         PacketOnEntry = "packet-on-entry",
-        /// One packet whatever the window, and no other retransmission before the next SACK.
+        /// One packet regardless of the window, and no other retransmission before the next SACK.
         OnePacket = "one-packet",
-        /// What the windows allow, and one packet whatever the window on each path that lost chunks marked now
+        /// What the windows allow, and one packet regardless of the window on each path that lost chunks marked now
         /// or earlier.
         PacketEachPath = "packet-each-path",
     } = [PacketThenRoom, PacketThenRoom, PacketOnEntry, OnePacket];
 
     /// Whether new data may pass chunks marked for retransmission that have no room yet (§6.1 C).
     new_data: NewData {
-        /// It may, on a path with room.
+        /// Yes, on a path with room.
         BesideMarked = "beside-marked",
-        /// It waits until no chunk is marked.
+        /// No; it waits until no chunk is marked.
         AfterMarked = "after-marked",
     } = [BesideMarked, BesideMarked, BesideMarked, AfterMarked];
 
@@ -246,13 +246,13 @@ choices {
 
     /// Which path a packet of marked chunks takes (§6.4.1).
     resend_path: ResendPath {
-        /// That which the route names for its first chunk.
+        /// The path that the route names for its first chunk.
         EachPacket = "each-packet",
-        /// That which the route names for the first chunk that the event lets go, a SACK or a timeout.
+        /// The path that the route names for the first chunk that the event (a SACK or a timeout) releases.
         EachEvent = "each-event",
     } = [EachPacket, EachPacket, EachPacket, EachEvent];
 
-    /// When Max.Burst limits what one event lets go (§6.1 D).
+    /// When Max.Burst limits how many packets one event releases (§6.1 D).
     burst: Burst {
         /// Never.
         Off = "off",
@@ -278,15 +278,15 @@ choices {
 
     /// Whether a timeout cuts ssthresh every time (§7.2.3).
     t3_cut: T3Cut {
-        /// It does.
+        /// Yes.
         Always = "always",
-        /// Not when cwnd is down to one unit already.
+        /// No, if cwnd is already one unit.
         AboveUnit = "above-unit",
     } = [Always, Always, Always, AboveUnit];
 
     /// What a path may carry after a timeout, until it has an acknowledgement (§7.2.3).
     after_timeout: AfterTimeout {
-        /// One packet, whatever its size.
+        /// One packet of any size.
         OnePacket = "one-packet",
         /// What its window of one unit has room for: with small chunks, or an MTU as the unit, two packets.
         Window = "window",
@@ -356,6 +356,15 @@ choices {
         AtOnce = "at-once",
     } = [NextInterval, NextInterval, NextInterval, AtOnce];
 
+    /// When the time of a path's next HEARTBEAT is drawn, from HB.interval and the RTO of that moment (§8.3). An RTO that
+    /// timeouts have doubled is back when a HEARTBEAT was answered, but not yet when it is sent.
+    next_heartbeat: NextHeartbeat {
+        /// When one was answered, or counts as lost.
+        WhenAnswered = "when-answered",
+        /// When one is sent that does not repeat a lost one (as ns-2's module).
+        WhenSent = "when-sent",
+    } = [WhenAnswered, WhenAnswered, WhenAnswered, WhenAnswered];
+
     /// Which lost HEARTBEATs count against the association (§8.1).
     heartbeat_errors: HeartbeatErrors {
         /// All.
@@ -401,7 +410,7 @@ choices {
         Delayed = "delayed",
     } = [AtOnce, AtOnce, AtOnce, Delayed];
 
-    /// What a peer gets that has not answered too often (§8.1, §9.2): it may hear, though it is not heard.
+    /// What is sent to a peer that has failed to answer too often (§8.1, §9.2): our packets may still reach it.
     giving_up: GivingUp {
         /// Nothing.
         Silent = "silent",

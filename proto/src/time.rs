@@ -3,7 +3,7 @@
 use std::ops::{Add, AddAssign, Sub};
 pub use std::time::Duration;
 
-/// A moment, in nanoseconds since the run began. Whoever drives the core says what time it is.
+/// A moment, in nanoseconds since the run began. The caller of the core supplies it.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Time(u64);
 
@@ -14,11 +14,13 @@ impl Time {
     pub const NEVER: Time = Time(u64::MAX);
 
     /// The moment `nanos` nanoseconds after the beginning.
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Time(nanos)
     }
 
     /// Nanoseconds since the beginning.
+    #[inline]
     pub const fn as_nanos(self) -> u64 {
         self.0
     }

@@ -420,6 +420,7 @@ impl Ask {
             Why::Missing => "missing",
             Why::Timeout => "timeout",
             Why::WindowProbe => "window-probe",
+            Why::TailProbe => "tail-probe",
             #[allow(unreachable_patterns, reason = "a reason that a newer core adds has a name too")]
             _ => "other",
         };

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use super::ParseError;
 use super::element::{Element, Value};
-use super::form::{FORMS, Family, Form, Slot, UNSUPPORTED};
+use super::form::{FORMS, Family, Form, Slot};
 use super::names::did_you_mean;
 use super::parse::{Item, Part, Raw};
 
@@ -56,9 +56,6 @@ impl<'i> Parts<'i> {
 impl Check {
     fn element(self, item: &Item, family: Family) -> Result<Element> {
         let wrong = |why: String| ParseError::new(item.line, why);
-        if family == Family::Chunk && UNSUPPORTED.contains(&item.name.as_str()) {
-            return Err(wrong(format!("the chunk {}", item.name)).unsupported());
-        }
         let form = Form::named(family, &item.name).ok_or_else(|| {
             let names = FORMS.iter().filter(|form| form.family == family).map(|form| form.name);
             let hint = did_you_mean(&item.name, names);

@@ -107,9 +107,6 @@ impl Form {
     }
 }
 
-/// Chunks that the core does not have: a script with them is not run.
-pub(super) const UNSUPPORTED: &[&str] = &["NR_SACK"];
-
 /// Whether a token could begin an element.
 pub(super) fn begins(kind: &Kind) -> bool {
     matches!(kind, Kind::Word(word) if word.starts_with(|c: char| c.is_ascii_uppercase()))
@@ -164,6 +161,21 @@ pub(super) static FORMS: &[Form] = &[
     form(Chunk, "ECNE", 12, &[Flags, Integer("tsn", 4)]),
     form(Chunk, "CWR", 13, &[Flags, Integer("tsn", 4)]),
     form(Chunk, "SHUTDOWN_COMPLETE", 14, &[Flags]),
+    form(
+        Chunk,
+        "NR_SACK",
+        16,
+        &[
+            Flags,
+            Integer("cum_tsn", 4),
+            Integer("a_rwnd", 4),
+            Counts(3),
+            Zeros(2),
+            Pairs("gaps"),
+            Pairs("nr_gaps"),
+            Integers("dups", 4),
+        ],
+    ),
     form(
         Chunk,
         "I_DATA",

@@ -77,7 +77,7 @@ impl Options {
     }
 }
 
-/// What became of a script.
+/// The verdict on a script.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Verdict {
     /// Every event passed.

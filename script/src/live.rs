@@ -151,6 +151,15 @@ impl Live {
                         (0..dups).for_each(|i| add(packet, at + 16 + 4 * (gaps + i), shift));
                     }
                 }
+                (16, 20..) => {
+                    add(packet, at + 4, shift);
+                    let [blocks, dups] = [12, 16].map(|place| number(packet, at + place).unwrap_or(0));
+                    let blocks = ((blocks >> 16) + (blocks & 0xffff)) as usize;
+                    let dups = (dups >> 16) as usize;
+                    if length >= 20 + 4 * (blocks + dups) {
+                        (0..dups).for_each(|i| add(packet, at + 20 + 4 * (blocks + i), shift));
+                    }
+                }
                 _ => {}
             }
         }

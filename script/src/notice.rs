@@ -131,7 +131,7 @@ impl World {
         done(0)
     }
 
-    /// What SCTP_EVENT says of the type that `expected` names.
+    /// Whether SCTP_EVENT has enabled the type that `expected` names.
     pub(super) fn subscribed(&mut self, arguments: &[Expr], expected: &Expr) -> Result<Got, CallFault> {
         let kind = event_type(&event_fields(expected)?)?;
         let on = self.handle(arguments)?.events.contains(kind);
@@ -154,7 +154,7 @@ fn event_type(fields: &Fields<'_>) -> Result<&'static str, CallFault> {
     }
 }
 
-/// Nothing more comes of a message of which a part was read.
+/// The rest of a message that was read in part will not come.
 pub(super) fn partial_delivery_aborted(stream: u16) -> Notice {
     let fields =
         vec![("pdapi_indication", word("SCTP_PARTIAL_DELIVERY_ABORTED")), ("pdapi_stream", int(stream))];

@@ -19,7 +19,7 @@ const HB_DEMAND: u32 = 4;
 const PMTUD_ENABLE: u32 = 8;
 const PMTUD_DISABLE: u32 = 16;
 
-/// HB.interval of the standard, for who switches heartbeats on without one.
+/// HB.interval of the standard, for scripts that switch heartbeats on without giving one.
 const HB_INTERVAL: Duration = Duration::from_secs(30);
 
 /// SCTP_PEER_ADDR_PARAMS as it is written; zeros leave alone.
@@ -57,7 +57,7 @@ impl PeerAddress {
         self.flags & flag != 0
     }
 
-    /// What it says of all addresses.
+    /// Its settings for all addresses.
     pub(super) fn apply(&self, config: &mut Config) {
         config.path_max_retrans = self.retrans.unwrap_or(config.path_max_retrans);
         config.mtu = self.mtu.unwrap_or(config.mtu);

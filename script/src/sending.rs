@@ -11,7 +11,7 @@ use super::sockopt::{ABORT, EOF, Fields, SACK_IMMEDIATELY, UNORDERED, number};
 use super::view::ip;
 use super::world::World;
 
-/// What a call says of the message that it sends.
+/// The properties that a call gives to the message that it sends.
 #[derive(Default)]
 struct Order {
     stream: i128,

@@ -106,7 +106,7 @@ impl Sockets {
         sockopt::sysctl(name, value, &mut self.defaults);
     }
 
-    /// Notes what the endpoint says of an association.
+    /// Records an event of an association.
     pub(super) fn take(&mut self, id: AssociationId, event: &Event, notice: Option<Notice>) {
         let notice = notice.filter(|notice| self.wants(id, notice.name));
         let incoming = !self.associations.contains_key(&id);

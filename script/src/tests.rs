@@ -278,7 +278,6 @@ fn a_call_that_blocks_fails_and_one_that_need_not_does_not() {
 #[test]
 fn what_the_stack_has_not_is_skipped() {
     for what in [
-        "+0.0 < sctp: NR_SACK[flgs=0, cum_tsn=1, a_rwnd=1, gaps=[], nr_gaps=[], dups=[]]",
         "+0.0 > sctp/tcp(9899 > 9899): COOKIE_ACK[flgs=0]",
         "+0.0 < tcp: 1",
         "+0.0 ...1.0 read(4, ..., 10) = 10",

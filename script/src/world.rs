@@ -100,7 +100,7 @@ impl World {
         self.drain();
     }
 
-    /// Collects what the endpoint has to say.
+    /// Collects the output of the endpoint.
     pub(super) fn drain(&mut self) {
         let mut again = true;
         loop {

@@ -93,7 +93,7 @@ pub enum RunError {
         /// What is wrong with it.
         why: &'static str,
     },
-    /// Whoever watches the progress ended the run.
+    /// The function that watches the progress ended the run.
     #[error("interrupted after {:.3} virtual seconds", at.as_secs_f64())]
     Interrupted {
         /// When, in virtual time.

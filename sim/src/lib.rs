@@ -13,6 +13,8 @@ mod traffic;
 mod transport;
 
 #[cfg(test)]
+mod probes;
+#[cfg(test)]
 mod tests;
 
 pub use chance::stream_seed;

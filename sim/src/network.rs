@@ -23,7 +23,7 @@ pub(crate) use radios::{RADIO, Radios};
 /// The number of a hop, and of the interface that it leaves from if it is a link direction.
 pub(crate) type DirectionId = u32;
 
-/// Nodes, links and who may forward.
+/// Nodes, links, and which nodes forward.
 #[derive(Debug)]
 pub(crate) struct Network {
     /// Names, sorted.

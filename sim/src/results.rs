@@ -291,6 +291,9 @@ pub struct PathResult {
     pub timeouts: u64,
     /// Heartbeats of the sender; `None` with TCP.
     pub heartbeats: Option<HeartbeatCounts>,
+    /// Tail loss probes sent here; absent if none was.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub tail_probes: u64,
     /// The mean of the retransmission timeout over the life of the path, seconds; `None` with TCP.
     pub mean_rto: Option<f64>,
 }

@@ -1,7 +1,7 @@
 # One TCP flow of ns-2: a source, a router, a bottleneck, a sink. Arguments: variant (sack1, sack1-2002), bit/s and delay of the
-# bottleneck, end, trace file, class of the sink, and the numbers of the lost packets, the SYN being number 0.
-lassign $argv variant rate delay end file class
-set lost [lrange $argv 6 end]
+# bottleneck, start, end, trace file, class of the sink, and the numbers of the lost packets, the SYN being number 0.
+lassign $argv variant rate delay start end file class
+set lost [lrange $argv 7 end]
 set ns [new Simulator]
 foreach node {source router sink} { set $node [$ns node] }
 $ns duplex-link $source $router 10e6 0.002 DropTail
@@ -27,6 +27,6 @@ $ns attach-agent $sink $receiver
 $ns connect $tcp $receiver
 set ftp [new Application/FTP]
 $ftp attach-agent $tcp
-$ns at 0 "$ftp start"
+$ns at $start "$ftp start"
 $ns at $end "$ns flush-trace; close $trace; exit 0"
 $ns run

@@ -260,5 +260,5 @@ fn a_loss_names_a_flow_that_passes() {
     assert!(text.contains("there is no flow `h`"), "{text}");
     let (key, text) = wrong("link.m.loss={ flow = 'f', data = [1] }");
     assert_eq!(key, "link.m.loss");
-    assert!(text.contains("does not use this link"), "{text}");
+    assert!(text.contains("sends no data over this link"), "{text}");
 }

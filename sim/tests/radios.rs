@@ -166,6 +166,52 @@ fn both_channels_of_two_radios_are_paths() {
     assert_eq!(result.stations.len(), 10);
 }
 
+/// Packets dropped on the way back, from the last node's radio on.
+fn dropped_backwards(result: &RunResult) -> u64 {
+    let measured = result.flows[0].measured.as_ref().expect("it was measured");
+    let back = |direction: &str| {
+        let number = |node: &str| node[1..].parse::<u32>().expect("a node of a chain");
+        direction.split_once('>').is_some_and(|(from, to)| number(from) > number(to))
+    };
+    measured.links.iter().filter(|link| back(&link.direction)).map(|link| link.dropped).sum()
+}
+
+#[test]
+fn sacks_of_a_flow_are_lost_unless_they_are_not_to_be() {
+    let long = [
+        "chain.a.hops=6",
+        "flow.f.to=a6",
+        "channel.air.reception.interfere=812 m",
+        "channel.air.reception.capture=off",
+    ];
+    let lossy = result(TEXT, &long);
+    assert!(dropped_backwards(&lossy) > 0);
+    let lossless = result(TEXT, &[&long[..], &["flow.f.lossless_sacks=true"]].concat());
+    assert_eq!(dropped_backwards(&lossless), 0);
+    let given_up: u64 = lossless.stations.iter().map(|s| s.drops.rts_retries + s.drops.data_retries).sum();
+    assert!(given_up > 0, "the radios count what they give up all the same");
+}
+
+#[test]
+fn windows_stay_below_their_limit_path_by_path() {
+    let text = TEXT.replace("[[chain]]", "[[channel]]\nname = 'second'\n[[chain]]");
+    let both = ["chain.a.channels=['second', 'air']", "chain.a.hops=2", "flow.f.to=a2"];
+    let means = |edits: &[&str]| {
+        let measured = result(&text, edits).flows[0].measured.clone().expect("it was measured");
+        measured.paths.iter().map(|path| path.mean_cwnd.expect("it has windows")).collect::<Vec<_>>()
+    };
+    let free = means(&[&both[..], &["flow.f.sctp.cmt=true"]].concat());
+    assert!(free[0] > 8000.0 && free[1] > 8000.0, "{free:?}");
+    for shape in ["flow.f.sctp.cmt=true", "flow.f.stripe=true"] {
+        let limit = "flow.f.sctp.max_cwnd=['8 kB', '5 kB']";
+        let limited = means(&[&both[..], &[shape, limit]].concat());
+        assert!(
+            (3000.0..=8000.0).contains(&limited[0]) && (2000.0..=5000.0).contains(&limited[1]),
+            "{limited:?}"
+        );
+    }
+}
+
 /// What a document that is wrong is told: line, key, and a part of message and advice.
 fn refused(text: &str, edits: &[&str]) -> (usize, String, String) {
     let document = document(text, edits).unwrap();

@@ -64,7 +64,8 @@ impl Transport {
     /// The protocol's parameters; or the exit status of what was wrong.
     fn config(&self) -> Result<Config, u8> {
         let route = self.retransmit.iter().map(|policy| format!("retransmit={policy}"));
-        let own = ["mtu_discovery=true", "rehome=true"].into_iter().chain(self.cmt.then_some("cmt=true"));
+        let own = ["mtu_discovery=true", "rehome=true", "fill_packets=true"];
+        let own = own.into_iter().chain(self.cmt.then_some("cmt=true"));
         let settings: Vec<String> =
             own.map(str::to_owned).chain(self.set.iter().cloned()).chain(route).collect();
         let mut config = protocol("--set", &settings).map_err(|error| refuse_scenario(&error))?;
@@ -82,9 +83,21 @@ impl Transport {
     }
 }
 
-/// What counts only if it is authentic, where there is a key: COOKIE ECHO, user data and what acknowledges it, and
-/// what ends an association.
-const AUTHENTICATED: [u8; 6] = [0, 3, 6, 7, 8, 10];
+/// What counts only if it is authentic, where there is a key: COOKIE ECHO, user data and what acknowledges it, what ends an
+/// association, and what lets an extension give data up or count streams anew. A peer that does not use an extension ignores its types.
+const AUTHENTICATED: [u8; 11] = [
+    0,   // DATA
+    3,   // SACK
+    6,   // ABORT
+    7,   // SHUTDOWN
+    8,   // SHUTDOWN ACK
+    10,  // COOKIE ECHO
+    16,  // NR-SACK
+    64,  // I-DATA
+    130, // RE-CONFIG
+    192, // FORWARD TSN
+    194, // I-FORWARD-TSN
+];
 
 /// The key in a file, as it is there but for an end of line; or the exit status of what is wrong with it.
 fn shared_key(file: &Path) -> Result<SharedKey, u8> {

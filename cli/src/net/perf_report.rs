@@ -1,4 +1,4 @@
-//! What `anabranch perf` says of a measurement.
+//! The report of `anabranch perf` on a measurement.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -2,16 +2,20 @@
 
 use std::collections::BTreeSet;
 
+use super::claim_keys::KEYS;
+use super::conditions::{Condition, conditions};
 use super::crossing::Search;
+use super::published::{Published, published};
 use super::read::{PaperError, edits, fill, named, over};
 use super::rows::{Row, Table};
 use super::text::{self, Fields, Unit, filled, strings};
+use super::threshold::{self, Threshold};
 use super::{Paper, Reference};
 use crate::grid::Variation;
 use anabranch_sim::scenario::Document;
 use anabranch_sim::scenario::at::{At, Result};
-use anabranch_sim::scenario::error::{ScenarioError, did_you_mean};
-use anabranch_sim::scenario::keys::{Default, Key, KeyDoc, docs, read_known};
+use anabranch_sim::scenario::error::did_you_mean;
+use anabranch_sim::scenario::keys::{Default, Key, read_known};
 
 /// One claim, about one row of its table if it has one.
 #[derive(Clone, PartialEq, Debug)]
@@ -28,8 +32,12 @@ pub struct Case {
     pub variant: usize,
     /// Whether the values under the other variants are to stand beside.
     pub beside: bool,
+    /// Edits that change along with those of `over`, each with as many values.
+    pub along: Vec<Variation>,
     /// Edits before and after those of the variant.
     pub edits: [Vec<String>; 2],
+    /// Which runs count.
+    pub conditions: Vec<Condition>,
     /// The unit of its values.
     pub unit: Unit,
     /// By reference: what it says.
@@ -75,24 +83,8 @@ pub enum Form {
     },
     /// The value of a key at which the order of a measure under two edits changes.
     Crossing(Search),
-}
-
-/// What a reference says to a claim.
-#[derive(Clone, PartialEq, Default, Debug)]
-pub struct Published {
-    /// A value for each that is compared, or none.
-    pub values: Vec<Cell>,
-    /// The standard error of its value, if it is the mean of a sample.
-    pub error: Option<f64>,
-}
-
-/// A published value.
-#[derive(Copy, Clone, PartialEq, Debug)]
-pub enum Cell {
-    /// A number, in the claim's unit.
-    Number(f64),
-    /// It does not come to it: `-` in a table.
-    Never,
+    /// The value of one measure from which on another is larger than in a second experiment.
+    Threshold(Threshold),
 }
 
 /// How far a value may be from another: the widest counts.
@@ -113,110 +105,6 @@ pub struct Bounds {
     pub at_least: Option<f64>,
     /// The value is at most this.
     pub at_most: Option<f64>,
-}
-
-/// The keys of a `[[claim]]`. Most are read together, once it is known what the claim is about.
-pub(super) const KEYS: &[Key<()>] = &[
-    key("id", "string", Default::Required, "Its name; `{COLUMN}` makes one for each row."),
-    key("source", "string", Default::Required, "Where the paper says so: table, figure or section."),
-    key(
-        "form",
-        "`\"value\"`, `\"ratio\"`, `\"order\"`, `\"sequence\"`, `\"crossing\"`",
-        Default::Required,
-        "What is claimed: see the forms above.",
-    ),
-    key("experiment", "experiment", Default::Required, "What is run; `{COLUMN}` stands for a field."),
-    key("variant", "variant", Default::Text("the first"), "Under which edits it is judged."),
-    key(
-        "beside",
-        "boolean",
-        Default::Value("true"),
-        "Whether the values under the other variants stand beside.",
-    ),
-    key("set", "array of `\"KEY=VALUE\"`", Default::Value("[]"), "Edits of its own, after the variant's."),
-    key("measure", "measure", Default::Text("none"), "What is measured; a sequence needs none."),
-    key(
-        "over",
-        "`\"KEY=A,B\"`",
-        Default::Text("none"),
-        "The edits that ratio, order and crossing compare, as `--vary` takes them.",
-    ),
-    key(
-        "like",
-        "reference",
-        Default::Text("ascending, as listed"),
-        "Of an order: it is the order of the values of this reference.",
-    ),
-    key("marks", "array of marks", Default::Text("none"), "Of a sequence: they come in this order."),
-    key("key", "key", Default::Text("none"), "Of a crossing: what is sought, as `--set` addresses it."),
-    key("from", "quantity", Default::Text("none"), "Of a crossing: where the search begins."),
-    key("to", "quantity", Default::Text("none"), "Of a crossing: where it ends."),
-    key("precision", "share", Default::Value("\"0.1 %\""), "Of a crossing: when the bisection ends."),
-    key(
-        "points",
-        "count",
-        Default::Value("2"),
-        "Of a crossing: at how many values, evenly spaced, the order is looked at first; the last change is bisected.",
-    ),
-    key(
-        "rows",
-        "file",
-        Default::Text("none"),
-        "A CSV in the paper's folder: one claim for each of its rows.",
-    ),
-    key("only", "table", Default::Text("all rows"), "Which rows: `{ COLUMN = [CELL, …] }`."),
-    key(
-        "each",
-        "table",
-        Default::Text("none"),
-        "Further fields: `{ NAME = [TEXT, …] }`, one claim for each combination.",
-    ),
-    key(
-        "errors",
-        "table",
-        Default::Text("none"),
-        "The standard errors of published values: `{ ns2 = \"ns2_error\" }`, each a column or a number.",
-    ),
-    key(
-        "within",
-        "table",
-        Default::Text("none"),
-        "How near the value must come: `{ ns2 = \"0.5 %\", paper = [\"1 %\", \"1 ms\"], measured = \"4.2 standard errors\" }`; of several tolerances the widest counts. Standard errors are those of the difference: of the sample and of the published value (`errors`), combined.",
-    ),
-    key("at_least", "quantity", Default::Text("none"), "The value is at least this."),
-    key("at_most", "quantity", Default::Text("none"), "The value is at most this."),
-    key("expected", "boolean", Default::Value("true"), "Whether it is expected to hold."),
-    key("reason", "string", Default::Text("none"), "Why it is not expected to."),
-    key(
-        "exceptions",
-        "table",
-        Default::Text("none"),
-        "Rows that are not expected to hold: `{ \"ID\" = \"reason\" }`.",
-    ),
-];
-
-const fn key(name: &'static str, takes: &'static str, default: Default, doc: &'static str) -> Key<()> {
-    Key { name, takes, default, doc, read: |(), _| Ok(()) }
-}
-
-/// The key of a claim that every reference has.
-const REFERENCE: Key<()> = key(
-    "REFERENCE",
-    "column or number, or an array of them",
-    Default::Text("none"),
-    "What a reference says, under its name (`paper`, `ns2`), in SI units: a value for each that is compared. An empty cell says nothing, `-` that it does not come to it.",
-);
-
-/// The documentation of the keys of a claim.
-pub(super) fn key_docs() -> Vec<KeyDoc> {
-    [docs(KEYS), docs(&[REFERENCE])].concat()
-}
-
-/// Whether a claim, or its verdict as JSON, has an entry of this name already.
-pub(super) fn is_taken(name: &str) -> bool {
-    const VERDICT: &[&str] =
-        &["unit", "of", "holds", "anabranch", "sample", "tolerance", "note", "variant", REFERENCE.name];
-    KEYS.iter().any(|key| key.name == name) || VERDICT.contains(&name)
 }
 
 /// Every claim of `document`, expanded.
@@ -319,7 +207,6 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
     let needed = |key: &str| at.get(key).ok_or_else(|| at.error_below(key, "this key is missing"));
     let experiment = needed("experiment")?;
     let experiment_number = experiment_of(&experiment, fields, paper)?;
-    let variants = paper.variants.iter().map(|variant| variant.name.as_str());
     let (form, unit) = form(at, fields, paper)?;
     let fill_all = |at: &At<'_>, texts: &[String]| -> Result<Vec<String>> {
         let refuse = |(message, hint): (String, String)| at.error(message).hint(hint);
@@ -331,8 +218,10 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
         id: filled(&needed("id")?, fields)?,
         source: filled(&needed("source")?, fields)?,
         experiment: experiment_number,
-        variant: at.get("variant").map_or(Ok(0), |at| named(&at, "variant", variants))?,
+        conditions: conditions(at, fields, paper)?,
+        variant: at.get("variant").map_or(Ok(0), |at| variant_of(&at, fields, paper))?,
         beside: at.get("beside").map_or(Ok(true), |at| at.boolean())?,
+        along: along(at, fields, &form)?,
         edits: [fill_all(&experiment, &paper.experiments[experiment_number].set)?, own],
         published: paper.references.iter().map(published).collect::<Result<_>>()?,
         within: within(at, unit, fields, &paper.references)?,
@@ -405,13 +294,14 @@ impl Form {
             Form::Order { .. } => "order",
             Form::Sequence { .. } => "sequence",
             Form::Crossing(_) => "crossing",
+            Form::Threshold(_) => "threshold",
         }
     }
 
     /// How many values it compares with as many published ones.
     fn operands(&self) -> usize {
         match self {
-            Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) => 1,
+            Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) | Form::Threshold(_) => 1,
             Form::Order { over, .. } => over.values.len(),
             Form::Sequence { marks } => marks.len(),
         }
@@ -420,9 +310,15 @@ impl Form {
 
 /// The keys that forms have in common with no other, and the forms that read them.
 const OF_FORMS: &[(&str, &[&str])] = &[
-    ("measure", &["value", "ratio", "order", "crossing"]),
+    ("measure", &["value", "ratio", "order", "crossing", "threshold"]),
+    ("where", &["value", "order", "threshold"]),
+    ("by", &["threshold"]),
+    ("against", &["threshold"]),
+    ("width", &["threshold"]),
+    ("least", &["threshold"]),
     ("over", &["ratio", "order", "crossing"]),
     ("like", &["order"]),
+    ("along", &["ratio", "order"]),
     ("marks", &["sequence"]),
     ("key", &["crossing"]),
     ("from", &["crossing"]),
@@ -432,11 +328,11 @@ const OF_FORMS: &[(&str, &[&str])] = &[
 ];
 
 /// Keys that a form can do without.
-const OPTIONAL: &[&str] = &["like", "precision", "points"];
+const OPTIONAL: &[&str] = &["along", "like", "precision", "points", "where", "width", "least"];
 
 fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     let form = at.get("form").ok_or_else(|| at.error_below("form", "this key is missing"))?;
-    let form = form.one_of("form", &["value", "ratio", "order", "sequence", "crossing"])?;
+    let form = form.one_of("form", &["value", "ratio", "order", "sequence", "crossing", "threshold"])?;
     for (key, forms) in OF_FORMS {
         match (at.get(key), forms.contains(&form)) {
             (Some(value), false) => {
@@ -455,6 +351,10 @@ fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     };
     let measure = measure(&measured, fields, paper)?;
     let unit = paper.measures[measure].unit;
+    if form == "threshold" {
+        let (found, unit) = threshold::read(at, measure, fields, paper)?;
+        return Ok((Form::Threshold(found), unit));
+    }
     let Some(over_at) = at.get("over") else { return Ok((Form::Value { measure }, unit)) };
     let over = over(&over_at, &filled(&over_at, fields)?)?;
     if form == "order" {
@@ -472,13 +372,38 @@ fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     Ok((Form::Crossing(search), unit))
 }
 
-fn experiment_of(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {
+/// The edits that change along with those of the form.
+fn along(at: &At<'_>, fields: &Fields, form: &Form) -> Result<Vec<Variation>> {
+    let Some(at) = at.get("along") else { return Ok(Vec::new()) };
+    let wanted = match form {
+        Form::Ratio { over, .. } | Form::Order { over, .. } => over.values.len(),
+        Form::Value { .. } | Form::Sequence { .. } | Form::Crossing(_) | Form::Threshold(_) => 0,
+    };
+    let one = |at: &At<'_>| {
+        let variation = over(at, &filled(at, fields)?)?;
+        match variation.values.len() {
+            found if found != wanted => {
+                Err(at.error(format!("`over` has {wanted} values, and this has {found}")))
+            }
+            _ => Ok(variation),
+        }
+    };
+    at.array("an array of edits")?.iter().map(one).collect()
+}
+
+pub(super) fn experiment_of(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {
     let name = filled(at, fields)?;
     let names = paper.experiments.iter().map(|experiment| experiment.name.as_str());
     names.clone().position(|known| known == name).ok_or_else(|| at.unknown("experiment", &name, names))
 }
 
-fn measure(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {
+fn variant_of(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {
+    let name = filled(at, fields)?;
+    let names = paper.variants.iter().map(|variant| variant.name.as_str());
+    names.clone().position(|known| known == name).ok_or_else(|| at.unknown("variant", &name, names))
+}
+
+pub(super) fn measure(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<usize> {
     let name = filled(at, fields)?;
     let names = paper.measures.iter().map(|measure| measure.name.as_str());
     names.clone().position(|known| known == name).ok_or_else(|| at.unknown("measure", &name, names))
@@ -551,43 +476,4 @@ fn within(
         Ok((reference, text::tolerance(&tolerance, unit, fields)?))
     };
     within.entries()?.iter().map(|entry| one(&entry.key)).collect()
-}
-
-/// What the reference `name` says to the claim at `at`.
-fn published(at: &At<'_>, name: &str, fields: &Fields, row: Option<&Row>) -> Result<Published> {
-    let values = at.get(name).map_or(Ok(Vec::new()), |at| cells(&at, fields, row))?;
-    let error = match at.get("errors").and_then(|errors| errors.get(name)) {
-        None => None,
-        Some(error) => match cell(&error, fields, row)? {
-            Some(Cell::Number(number)) if number >= 0.0 => Some(number),
-            Some(_) => return Err(error.error("a standard error is a number, zero or more")),
-            None => None,
-        },
-    };
-    Ok(Published { values, error })
-}
-
-/// The published values at `at`; none if a cell is empty.
-fn cells(at: &At<'_>, fields: &Fields, row: Option<&Row>) -> Result<Vec<Cell>> {
-    let items = if at.is_array() { at.array("an array")? } else { vec![at.clone()] };
-    let cells: Vec<Option<Cell>> = items.iter().map(|at| cell(at, fields, row)).collect::<Result<_>>()?;
-    Ok(cells.into_iter().collect::<Option<_>>().unwrap_or_default())
-}
-
-fn cell(at: &At<'_>, fields: &Fields, row: Option<&Row>) -> Result<Option<Cell>> {
-    if let Some(number) = at.number() {
-        return Ok(Some(Cell::Number(number)));
-    }
-    let column = filled(at, fields)?;
-    let Some(row) = row else {
-        return Err(at.error("there is no table to take this from").hint("give a number, or `rows`"));
-    };
-    let columns = || row.cells.keys().map(String::as_str);
-    let text = row.cells.get(&column).ok_or_else(|| at.unknown("column", &column, columns()))?;
-    let wrong = |_| -> ScenarioError { row.error(&column, format!("`{text}` is neither a number nor `-`")) };
-    match text.as_str() {
-        "" => Ok(None),
-        "-" => Ok(Some(Cell::Never)),
-        text => text.parse().map(|number| Some(Cell::Number(number))).map_err(wrong),
-    }
 }

@@ -1,6 +1,6 @@
 //! The keys of a paper's files, for `docs/papers.md`.
 
-use super::{claim, mark, measure, read};
+use super::{claim_keys, mark, measure, read};
 use anabranch_sim::scenario::keys::{Section, docs};
 
 /// Every table and key of `paper.toml` and `claims.toml`.
@@ -15,6 +15,6 @@ pub fn sections() -> Vec<Section> {
         section("event", docs(mark::EVENT_KEYS)),
         section("[[measure]]", docs(measure::KEYS)),
         section("[[figure]]", docs(read::FIGURE_KEYS)),
-        section("[[claim]]", claim::key_docs()),
+        section("[[claim]]", claim_keys::key_docs()),
     ]
 }

@@ -4,7 +4,8 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::{Value, json};
 
-use super::claim::{Bounds, Case, Cell, Form, Published, Tolerance};
+use super::claim::{Bounds, Case, Form, Tolerance};
+use super::published::{Cell, Published};
 use super::{Paper, Reference, Unit};
 use crate::statistics::Summary;
 
@@ -43,6 +44,8 @@ pub struct Outcome {
     pub expected: bool,
     /// Why not, if not.
     pub reason: Option<String>,
+    /// Where 90 % of the resamplings have a threshold.
+    pub interval: Option<[f64; 2]>,
     /// What else is to be said of the value.
     pub note: Option<String>,
 }
@@ -73,6 +76,7 @@ pub(super) struct VariantValues {
     pub(super) values: Vec<Option<f64>>,
     pub(super) samples: Vec<Summary>,
     pub(super) error: Option<f64>,
+    pub(super) interval: Option<[f64; 2]>,
     pub(super) note: Option<String>,
 }
 
@@ -84,6 +88,7 @@ pub(super) fn judge(case: &Case, of: Vec<String>, paper: &Paper, values: &[Varia
         values: Vec::new(),
         samples: Vec::new(),
         error: None,
+        interval: None,
         note: None,
     };
     let own = own.unwrap_or(&none);
@@ -110,6 +115,7 @@ pub(super) fn judge(case: &Case, of: Vec<String>, paper: &Paper, values: &[Varia
         bounds: case.bounds,
         expected: case.expected,
         reason: case.reason.clone(),
+        interval: own.interval,
         note: own.note.clone(),
     }
 }
@@ -119,8 +125,8 @@ fn holds(case: &Case, seen: &VariantValues) -> bool {
     match &case.form {
         Form::Order { like: Some(like), .. } => same_order(values, &case.published[*like].values),
         Form::Order { like: None, .. } | Form::Sequence { .. } => ascends(values),
-        Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) => {
-            is_near(case, values.first().copied().flatten(), seen.error)
+        Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) | Form::Threshold(_) => {
+            is_near(case, values.first().copied().flatten(), seen)
         }
     }
 }
@@ -139,15 +145,28 @@ fn same_order(values: &[Option<f64>], published: &[Cell]) -> bool {
         .all(|(a, b)| values[a].partial_cmp(&values[b]) == published[a].partial_cmp(&published[b]))
 }
 
-fn is_near(case: &Case, value: Option<f64>, error: Option<f64>) -> bool {
+/// The standard error of the difference of both means. Where the other sample is known too, the larger of both
+/// standard deviations counts for both: of few runs it is often far too small.
+fn combined_error(seen: &VariantValues, published: &Published) -> f64 {
+    let own = seen.samples.first().and_then(|own| Some((own.sd.unwrap_or(0.0), own.n)).filter(|_| own.n > 0));
+    match (published.sample, own) {
+        (Some((sd, n)), Some((own_sd, own_n))) => sd.max(own_sd) * (1.0 / n + 1.0 / own_n as f64).sqrt(),
+        _ => {
+            let [own, theirs] = [seen.error, published.error].map(|error| error.unwrap_or(0.0));
+            (own * own + theirs * theirs).sqrt()
+        }
+    }
+}
+
+fn is_near(case: &Case, value: Option<f64>, seen: &VariantValues) -> bool {
     let near = |(reference, tolerance): &(usize, Tolerance)| {
-        let Published { values, error: published } = &case.published[*reference];
+        let said = &case.published[*reference];
+        let values = &said.values;
         match (values.first(), value) {
             (Some(Cell::Never), value) => value.is_none(),
             (Some(Cell::Number(reference)), Some(value)) => {
                 // A part in 10^9 is the arithmetic's: a tolerance of nothing asks for the same number.
-                let [own, theirs] = [error, *published].map(|error| error.unwrap_or(0.0));
-                let combined = (own * own + theirs * theirs).sqrt();
+                let combined = combined_error(seen, said);
                 let allowed = (tolerance.relative * reference.abs())
                     .max(tolerance.absolute)
                     .max(tolerance.standard_errors * combined);
@@ -187,6 +206,9 @@ impl Serialize for Outcome {
             self.beside.iter().map(|(name, values)| (name.clone(), self.shown(values.iter().copied())));
         map.serialize_entry("beside", &beside.collect::<serde_json::Map<_, _>>())?;
         map.serialize_entry("tolerance", &self.tolerance())?;
+        if let Some(interval) = self.interval {
+            map.serialize_entry("interval", &interval)?;
+        }
         map.serialize_entry("reason", &self.reason)?;
         map.serialize_entry("note", &self.note)?;
         map.end()

@@ -204,7 +204,7 @@ fn dropped(name: &str, between: [Option<Moment>; 2], recording: &Recording) -> V
     let [Some(from), Some(to)] = between else { return Vec::new() };
     let entries = recording.entries.get(from.index..=to.index).unwrap_or_default();
     let tsns = entries.iter().filter_map(|entry| match &entry.what {
-        EventKind::Dropped { link, tsns } if recording.is_link(*link, name) => Some(tsns.iter().copied()),
+        EventKind::Dropped { link, tsns, .. } if recording.is_link(*link, name) => Some(tsns.iter().copied()),
         _ => None,
     });
     tsns.flatten().collect()
@@ -443,6 +443,7 @@ const REASONS: &[(&str, Why)] = &[
     ("missing", Why::Missing),
     ("timeout", Why::Timeout),
     ("window-probe", Why::WindowProbe),
+    ("tail-probe", Why::TailProbe),
     ("reinjected", Why::Reinjected),
 ];
 

@@ -27,13 +27,15 @@ impl Measure {
     ) -> std::result::Result<Option<f64>, String> {
         let seconds = |moment: Moment| moment.at.as_nanos() as f64 / 1e9;
         Ok(match &self.of {
-            MeasureSource::Result { path, per } if per.is_empty() => entry(result, path)?.as_f64(),
-            MeasureSource::Result { path, per } => {
-                let value = entry(result, path)?.as_f64();
-                let per: Vec<_> =
-                    per.iter().map(|per| entry(result, per)).collect::<std::result::Result<_, _>>()?;
-                let sum: Option<f64> = per.iter().map(|per| per.as_f64()).sum();
-                value.zip(sum.filter(|sum| *sum != 0.0)).map(|(value, sum)| value / sum)
+            MeasureSource::Result { of, minus, per } => {
+                let value = sum(result, of)?.zip(sum(result, minus)?).map(|(value, less)| value - less);
+                match per.is_empty() {
+                    true => value,
+                    false => {
+                        let by = sum(result, per)?.filter(|by| *by != 0.0);
+                        value.zip(by).map(|(value, by)| value / by)
+                    }
+                }
             }
             MeasureSource::Time { mark, since } => moments[*mark].and_then(|moment| match since {
                 None => Some(seconds(moment)),
@@ -56,6 +58,13 @@ impl Measure {
     }
 }
 
+/// The sum of entries of a result; `None` if one of them is no number.
+fn sum(result: &Value, paths: &[String]) -> std::result::Result<Option<f64>, String> {
+    let entries = paths.iter().map(|path| entry(result, path));
+    let entries: Vec<_> = entries.collect::<std::result::Result<_, _>>()?;
+    Ok(entries.iter().map(|entry| entry.as_f64()).sum())
+}
+
 fn values(noted: &Noted, range: std::ops::Range<usize>, recording: &Recording) -> impl Iterator<Item = f64> {
     let flow = recording.flow(noted.flow.as_deref());
     let path = noted.path.as_ref().and_then(|path| recording.paths.iter().position(|name| name == path));
@@ -74,12 +83,21 @@ fn range(
     Some(start..end.max(start))
 }
 
+/// Keys of an entry of a result, or an array of them.
+fn entries(at: &At<'_>) -> Result<Vec<String>> {
+    match at.is_array() {
+        false => Ok(vec![at.string()?.to_owned()]),
+        true => at.array("an array of keys")?.iter().map(|at| at.string().map(str::to_owned)).collect(),
+    }
+}
+
 /// A measure as it is being read.
 #[derive(Default)]
 pub(super) struct MeasureDraft {
     name: String,
     unit: Option<Unit>,
-    result: Option<String>,
+    result: Option<Vec<String>>,
+    minus: Vec<String>,
     per: Vec<String>,
     mark: Option<usize>,
     since: Option<usize>,
@@ -103,27 +121,24 @@ pub(super) const KEYS: &[Key<Draft<MeasureDraft>>] = &[
     },
     Key {
         name: "result",
-        takes: "keys, with dots between",
+        takes: "keys, with dots between, or an array of them",
         default: Default::Text("not an entry of the result"),
-        doc: "An entry of what `anabranch run --json` prints for the run (`flows.transfer.completion`, `links.primary a>b.dropped`, `stations.a0 air.drops.queue`), or of what a model gives.",
-        read: |draft, at| at.string().map(|path| draft.of.result = Some(path.to_owned())),
+        doc: "An entry of what `anabranch run --json` prints for the run (`flows.transfer.completion`, `links.primary a>b.dropped`, `stations.a0 air.drops.queue`), or of what a model gives. Of several, the sum.",
+        read: |draft, at| entries(at).map(|paths| draft.of.result = Some(paths)),
+    },
+    Key {
+        name: "minus",
+        takes: "keys, with dots between, or an array of them",
+        default: Default::Text("nothing"),
+        doc: "Another entry of the same run's result, which is subtracted from `result`. Of several, the sum.",
+        read: |draft, at| entries(at).map(|paths| draft.of.minus = paths),
     },
     Key {
         name: "per",
         takes: "keys, with dots between, or an array of them",
         default: Default::Text("nothing"),
         doc: "Another entry of the same run's result, by which `result` is divided: the goodput of one flow per that of another. Of several, the sum.",
-        read: |draft, at| {
-            draft.of.per = match at.string() {
-                Ok(path) => vec![path.to_owned()],
-                Err(_) => at
-                    .array("keys, or an array of them")?
-                    .iter()
-                    .map(|at| at.string().map(str::to_owned))
-                    .collect::<Result<_>>()?,
-            };
-            Ok(())
-        },
+        read: |draft, at| entries(at).map(|paths| draft.of.per = paths),
     },
     Key {
         name: "unit",
@@ -222,11 +237,14 @@ pub(super) fn measure(at: &At<'_>, marks: &[String]) -> Result<Measure> {
         return Err(at.error("a measure is one of `result`, `time`, `quantity` and `count`"));
     }
     belongs(at, "since", "time")?;
-    ["unit", "per"].into_iter().try_for_each(|key| belongs(at, key, "result"))?;
+    ["unit", "minus", "per"].into_iter().try_for_each(|key| belongs(at, key, "result"))?;
     ["at", "extreme", "flow", "path"].into_iter().try_for_each(|key| belongs(at, key, "quantity"))?;
     let between = [of.from, of.to];
     let (unit, of) = match (of.result, of.mark, of.quantity, of.count) {
-        (Some(path), ..) => (of.unit.unwrap_or(Unit::Count), MeasureSource::Result { path, per: of.per }),
+        (Some(entries), ..) => {
+            let source = MeasureSource::Result { of: entries, minus: of.minus, per: of.per };
+            (of.unit.unwrap_or(Unit::Count), source)
+        }
         (_, Some(mark), ..) => (Unit::Seconds, MeasureSource::Time { mark, since: of.since }),
         (_, _, Some(quantity), _) => {
             let unit_of_quantity = quantity.unit();

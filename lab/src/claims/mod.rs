@@ -4,12 +4,14 @@
 //! `docs/papers.md` says what can be written there. Nothing of it is code, and there is no expression language:
 //! what a claim needs is named. An *experiment* is a scenario with edits (or a model with inputs), a *variant*
 //! a set of edits under which everything is looked at again (another era), a *mark* a moment of a run, a
-//! *measure* a number of a run, and a *claim* says in one of five forms what the measures must be.
+//! *measure* a number of a run, and a *claim* says in one of six forms what the measures must be.
 //!
 //! One claim is one row of the table that is printed; a claim over the rows of a CSV is expanded here, when it
 //! is read, so that whatever is wrong in it is told with its line before anything runs.
 
 mod claim;
+mod claim_keys;
+mod conditions;
 mod crossing;
 mod documentation;
 mod judge;
@@ -17,25 +19,30 @@ mod mark;
 mod measure;
 mod names;
 mod plan;
+mod published;
 mod read;
 pub mod record;
 mod rows;
 mod show;
 mod text;
+mod threshold;
 
 #[cfg(test)]
 mod tests;
 
-pub use claim::{Bounds, Case, Cell, Form, Published, Tolerance};
+pub use claim::{Bounds, Case, Form, Tolerance};
+pub use conditions::Condition;
 pub use documentation::sections;
 pub use judge::Outcome;
 pub use mark::{Mark, Moment, moments};
 pub use plan::{Plan, PlanError, Progress};
+pub use published::{Cell, Published};
 pub use read::PaperError;
 pub(crate) use read::fill;
 pub use record::Quantity;
 pub use show::FigureRun;
 pub use text::Unit;
+pub use threshold::Threshold;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -51,7 +58,7 @@ pub struct Paper {
     pub folder: PathBuf,
     /// What it is about, in a line.
     pub title: String,
-    /// Who wrote it, and where it stands.
+    /// Its authors, and where it was published.
     pub citation: String,
     /// What everything is looked at under; the first is what is held against the paper. At least one.
     pub variants: Vec<Variant>,
@@ -98,6 +105,8 @@ pub struct Experiment {
     pub runs: Runs,
     /// Edits, each `KEY=VALUE`; `{COLUMN}` in them stands for the claim's field of this name.
     pub set: Vec<String>,
+    /// Edits whose combinations are all run, each with every seed: their runs are one sample.
+    pub vary: Vec<crate::grid::Variation>,
     /// How many seeds; a measure is a sample with a value for each, and its mean is what claims compare.
     pub seeds: u64,
 }
@@ -127,9 +136,11 @@ pub struct Measure {
 pub enum MeasureSource {
     /// An entry of the run's result.
     Result {
-        /// Its keys: `flows.transfer.completion`.
-        path: String,
-        /// Another entry, which divides it.
+        /// Its keys: `flows.transfer.completion`; of several entries, the sum.
+        of: Vec<String>,
+        /// Entries that are subtracted.
+        minus: Vec<String>,
+        /// Entries whose sum divides it.
         per: Vec<String>,
     },
     /// The time of a mark, since another or since the beginning of the run.
@@ -190,12 +201,16 @@ pub struct Figure {
     pub quantity: Noted,
     /// The level of it that matters, if one does.
     pub level: Option<u64>,
+    /// Sequence numbers are drawn modulo this.
+    pub modulo: Option<u32>,
     /// Which link's drops are shown.
     pub link: String,
     /// Times are counted from this mark.
     pub since: usize,
     /// From when on, before `since`.
     pub before: Duration,
+    /// From when on, after `since`; then `before` is zero.
+    pub from: Duration,
     /// Until when, after `since`.
     pub after: Duration,
     /// The marks shown.
@@ -203,6 +218,15 @@ pub struct Figure {
 }
 
 impl Paper {
+    /// Keeps only the claims that are judged under this variant, and shows no values under others beside them; `false` if there
+    /// is no such variant.
+    pub fn keep_variant(&mut self, name: &str) -> bool {
+        let Some(kept) = self.variants.iter().position(|variant| variant.name == name) else { return false };
+        self.cases.retain(|case| case.variant == kept);
+        self.cases.iter_mut().for_each(|case| case.beside = false);
+        true
+    }
+
     fn mark(&self, name: &str) -> Option<usize> {
         self.marks.iter().position(|mark| mark.name == name)
     }

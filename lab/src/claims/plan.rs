@@ -10,8 +10,9 @@ use super::judge::{Outcome, VariantValues, judge};
 use super::mark::{Moment, moments};
 use super::read::PaperError;
 use super::record::Recording;
+use super::threshold::Threshold;
 use super::{Measure, MeasureSource, Paper, Runs, Unit};
-use crate::grid::run_all;
+use crate::grid::{Variation, run_all};
 use crate::models;
 use crate::statistics::Summary;
 use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
@@ -76,10 +77,37 @@ impl PartialEq for Source {
 /// Where a claim's values come from.
 #[derive(Debug)]
 enum Wanted {
-    /// Measures of runs: the run, and which of its measures.
-    Runs(Vec<(usize, usize)>),
+    /// Measures of runs, by operand.
+    Runs(Vec<Operand>),
     /// A search.
     Search(usize),
+}
+
+/// The runs that a measure is taken of.
+type Operand = Vec<Part>;
+
+/// One of them, with its seeds: a point of its experiment.
+#[derive(Debug)]
+struct Part {
+    run: usize,
+    /// Which of the run's measures.
+    measure: usize,
+    /// Those that must lie within bounds, or the seed does not count.
+    conditions: Vec<(usize, [f64; 2])>,
+}
+
+impl Part {
+    /// The value of each seed that counts.
+    fn values(&self, runs: &[Given]) -> Vec<Option<f64>> {
+        let Given::Sample(seeds) = &runs[self.run] else { return Vec::new() };
+        let within = |values: &&Vec<Option<f64>>| {
+            let holds = |(measure, [low, high]): &(usize, [f64; 2])| {
+                values[*measure].is_some_and(|value| *low <= value && value < *high)
+            };
+            self.conditions.iter().all(holds)
+        };
+        seeds.iter().filter(within).map(|values| values[self.measure]).collect()
+    }
 }
 
 /// A case under a variant.
@@ -133,31 +161,73 @@ impl<'p> Plan<'p> {
                 return Ok(Wanted::Runs(times.collect::<Result<_, _>>()?));
             }
             Form::Crossing(search) => return self.search(point, search),
+            Form::Threshold(threshold) => {
+                let [compared, by] = [threshold.measure, threshold.by].map(|measure| &measures[measure]);
+                let (experiment, edits) = &threshold.against;
+                let own = [self.operand(point, &[], by)?, self.operand(point, &[], compared)?];
+                let other = self.operand_of((*experiment, edits), point, &[], compared)?;
+                return Ok(Wanted::Runs(own.into_iter().chain([other]).collect()));
+            }
             Form::Ratio { over, measure } | Form::Order { over, measure, .. } => (over, &measures[*measure]),
         };
-        let operand = |value: &String| self.operand(point, &[format!("{}={value}", over.key)], measure);
-        Ok(Wanted::Runs(over.values.iter().map(operand).collect::<Result<_, _>>()?))
+        let edits = |n: usize| -> Vec<String> {
+            let all = std::iter::once(over).chain(&point.case.along);
+            all.map(|edit| format!("{}={}", edit.key, edit.values[n])).collect()
+        };
+        let operand = |n: usize| self.operand(point, &edits(n), measure);
+        Ok(Wanted::Runs((0..over.values.len()).map(operand).collect::<Result<_, _>>()?))
     }
 
-    /// The run of `point` with further edits, and which of its measures `measure` is; new ones if they are.
+    /// The runs of `point` with further edits, and which of their measures `measure` is.
     fn operand(
         &mut self,
         point: Point<'_>,
         more: &[String],
         measure: &Measure,
-    ) -> Result<(usize, usize), PlanError> {
-        let what = self.what(point, more)?;
-        self.check(measure, &what)?;
-        let run = self.runs.iter().position(|run| run.what == what).unwrap_or_else(|| {
+    ) -> Result<Operand, PlanError> {
+        let case = point.case;
+        self.operand_of((case.experiment, &case.edits[0]), point, more, measure)
+    }
+
+    /// The same of an experiment, with its edits.
+    fn operand_of(
+        &mut self,
+        experiment: (usize, &[String]),
+        point: Point<'_>,
+        more: &[String],
+        measure: &Measure,
+    ) -> Result<Operand, PlanError> {
+        let mut operand = Operand::new();
+        for varied in combinations(&self.paper.experiments[experiment.0].vary) {
+            let what = self.what_of(experiment, point, &[&varied, more].concat())?;
+            let run = self.run_of(what);
+            let number = self.measure_of(run, measure)?;
+            let conditions = point.case.conditions.iter().map(|condition| {
+                let measure = &self.paper.measures[condition.measure];
+                Ok((self.measure_of(run, measure)?, condition.bounds))
+            });
+            let conditions = conditions.collect::<Result<_, PlanError>>()?;
+            operand.push(Part { run, measure: number, conditions });
+        }
+        Ok(operand)
+    }
+
+    /// The number of this run; a new one if it is.
+    fn run_of(&mut self, what: JobKind) -> usize {
+        self.runs.iter().position(|run| run.what == what).unwrap_or_else(|| {
             self.runs.push(Planned { what, measures: Vec::new() });
             self.runs.len() - 1
-        });
+        })
+    }
+
+    /// The number of this measure in a run; a new one if it is.
+    fn measure_of(&mut self, run: usize, measure: &Measure) -> Result<usize, PlanError> {
+        self.check(measure, &self.runs[run].what)?;
         let measures = &mut self.runs[run].measures;
-        let number = measures.iter().position(|known| known == measure).unwrap_or_else(|| {
+        Ok(measures.iter().position(|known| known == measure).unwrap_or_else(|| {
             measures.push(measure.clone());
             measures.len() - 1
-        });
-        Ok((run, number))
+        }))
     }
 
     fn search(&mut self, point: Point<'p>, search: &Search) -> Result<Wanted, PlanError> {
@@ -193,8 +263,18 @@ impl<'p> Plan<'p> {
 
     /// What `point` runs, with further edits.
     fn what(&self, point: Point<'_>, more: &[String]) -> Result<JobKind, PlanError> {
-        let experiment = &self.paper.experiments[point.case.experiment];
-        let [before, after] = &point.case.edits;
+        self.what_of((point.case.experiment, &point.case.edits[0]), point, more)
+    }
+
+    /// The same of an experiment, with its edits.
+    fn what_of(
+        &self,
+        (experiment, before): (usize, &[String]),
+        point: Point<'_>,
+        more: &[String],
+    ) -> Result<JobKind, PlanError> {
+        let experiment = &self.paper.experiments[experiment];
+        let after = &point.case.edits[1];
         let of_variant = &self.paper.variants[point.variant].set;
         let claim = format!("claim {}", point.case.id);
         match &experiment.runs {
@@ -258,7 +338,7 @@ impl<'p> Plan<'p> {
             Form::Sequence { marks } => {
                 marks.iter().map(|mark| self.paper.marks[*mark].name.clone()).collect()
             }
-            Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) => Vec::new(),
+            Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) | Form::Threshold(_) => Vec::new(),
         };
         judge(case, of, self.paper, &values)
     }
@@ -349,8 +429,14 @@ fn mean(values: &[Option<f64>]) -> Option<f64> {
 fn seen(variant: usize, wanted: &Wanted, case: &Case, found: &[Given], runs: &[Given]) -> VariantValues {
     let operands = match wanted {
         Wanted::Search(number) => {
-            let none =
-                VariantValues { variant, values: Vec::new(), samples: Vec::new(), error: None, note: None };
+            let none = VariantValues {
+                variant,
+                values: Vec::new(),
+                samples: Vec::new(),
+                error: None,
+                interval: None,
+                note: None,
+            };
             let Given::Found(found) = &found[*number] else { return none };
             let note = (found.changes > 1).then(|| {
                 format!("the order changes {} times on the grid, and this is the last", found.changes)
@@ -359,10 +445,10 @@ fn seen(variant: usize, wanted: &Wanted, case: &Case, found: &[Given], runs: &[G
         }
         Wanted::Runs(operands) => operands,
     };
-    let sample = |(run, measure): &(usize, usize)| match &runs[*run] {
-        Given::Sample(seeds) => seeds.iter().map(|values| values[*measure]).collect(),
-        _ => Vec::new(),
-    };
+    if let (Form::Threshold(threshold), [by, compared, other]) = (&case.form, operands.as_slice()) {
+        return threshold_seen(variant, threshold, [by, compared, other], runs);
+    }
+    let sample = |operand: &Operand| operand.iter().flat_map(|part| part.values(runs)).collect();
     let samples: Vec<Vec<Option<f64>>> = operands.iter().map(sample).collect();
     let known =
         |sample: &Vec<Option<f64>>| Summary::of(&sample.iter().flatten().copied().collect::<Vec<_>>());
@@ -375,7 +461,41 @@ fn seen(variant: usize, wanted: &Wanted, case: &Case, found: &[Given], runs: &[G
         (_, [_], _) => (means, summaries[0].standard_error()),
         _ => (means, None),
     };
-    VariantValues { variant, values, samples: summaries, error, note: None }
+    VariantValues { variant, values, samples: summaries, error, interval: None, note: None }
+}
+
+/// The threshold that the runs of both experiments show.
+fn threshold_seen(
+    variant: usize,
+    threshold: &Threshold,
+    [by, compared, other]: [&Operand; 3],
+    runs: &[Given],
+) -> VariantValues {
+    let point = |(by, compared): (&Part, &Part)| {
+        by.values(runs).into_iter().zip(compared.values(runs)).filter_map(|(x, y)| x.zip(y)).collect()
+    };
+    let points: Vec<Vec<(f64, f64)>> = by.iter().zip(compared).map(point).collect();
+    let other: Vec<f64> = other.iter().flat_map(|part| part.values(runs)).flatten().collect();
+    let found = threshold.find(&points, &other);
+    let note = found.interval.map(|[low, high]| {
+        let all = if found.share < 1.0 {
+            format!(", of which {:.1} % have one", 100.0 * found.share)
+        } else {
+            String::new()
+        };
+        format!("90 % of the resamplings: {low:.4} to {high:.4}{all}")
+    });
+    let values = vec![found.at];
+    VariantValues { variant, values, samples: Vec::new(), error: None, interval: found.interval, note }
+}
+
+/// Every combination of the values, as edits; one without edits if nothing varies.
+fn combinations(vary: &[Variation]) -> Vec<Vec<String>> {
+    vary.iter().fold(vec![Vec::new()], |all, axis| {
+        let with =
+            |edits: &Vec<String>, value: &String| [&edits[..], &[format!("{}={value}", axis.key)]].concat();
+        all.iter().flat_map(|edits| axis.values.iter().map(|value| with(edits, value))).collect()
+    })
 }
 
 /// The standard error of the ratio of two means over the same seeds: that of the residuals a − r b, over the mean of b

@@ -267,7 +267,7 @@ pub(super) const REFERENCE_KEYS: &[Key<Reference>] = &[
 fn read_reference(at: &At<'_>) -> Result<Reference> {
     let mut reference = Reference { name: String::new(), title: String::new() };
     fill(&mut reference, at, REFERENCE_KEYS)?;
-    if super::claim::is_taken(&reference.name) {
+    if super::claim_keys::is_taken(&reference.name) {
         let message = format!("`{}` has a meaning of its own in a claim", reference.name);
         return Err(at.error_below("name", message).hint("call it something else"));
     }
@@ -284,6 +284,7 @@ pub(super) struct RunDraft {
     scenario: Option<String>,
     model: Option<String>,
     set: Vec<String>,
+    vary: Vec<Variation>,
     seeds: u64,
 }
 
@@ -330,6 +331,16 @@ pub(super) const EXPERIMENT_KEYS: &[Key<RunDraft>] = &[
         read: |draft, at| edits(at).map(|set| draft.set = set),
     },
     Key {
+        name: "vary",
+        takes: "array of `\"KEY=A,B\"`",
+        default: Default::Value("[]"),
+        doc: "Edits as `--vary` takes them. Every combination is run with every seed, and all the runs are one sample: what a claim says of them can be limited by `where`.",
+        read: |draft, at| {
+            draft.vary = strings(at)?.into_iter().map(|text| over(at, text)).collect::<Result<_>>()?;
+            Ok(())
+        },
+    },
+    Key {
         name: "seeds",
         takes: "count",
         default: Default::Value("1"),
@@ -357,7 +368,7 @@ fn read_variant(at: &At<'_>) -> Result<Variant> {
 fn read_experiment(at: &At<'_>, folder: &Path) -> Result<std::result::Result<Experiment, PaperError>> {
     let mut draft = RunDraft { seeds: 1, ..RunDraft::default() };
     fill(&mut draft, at, EXPERIMENT_KEYS)?;
-    let RunDraft { name, scenario, model, set, seeds } = draft;
+    let RunDraft { name, scenario, model, set, vary, seeds } = draft;
     let runs = match (scenario, model) {
         (Some(file), None) => {
             let name = file.strip_suffix(".toml").unwrap_or(&file).to_owned();
@@ -369,10 +380,13 @@ fn read_experiment(at: &At<'_>, folder: &Path) -> Result<std::result::Result<Exp
                 Err(error) => return Ok(Err(error)),
             }
         }
+        (None, Some(_)) if !vary.is_empty() => {
+            return Err(at.error_below("vary", "a model has no sample"));
+        }
         (None, Some(model)) => Runs::Model(model),
         _ => return Err(at.error("an experiment has a `scenario` or a `model`")),
     };
-    Ok(Ok(Experiment { name, runs, set, seeds }))
+    Ok(Ok(Experiment { name, runs, set, vary, seeds }))
 }
 
 /// A figure as it is being read.
@@ -385,9 +399,12 @@ pub(super) struct FigureDraft {
     quantity: Option<Quantity>,
     path: Option<String>,
     level: Option<u64>,
+    flow: Option<String>,
+    modulo: Option<u32>,
     link: String,
     since: usize,
     before: Duration,
+    from: Duration,
     after: Duration,
     shown: Vec<usize>,
     experiments: Vec<String>,
@@ -440,11 +457,25 @@ pub(super) const FIGURE_KEYS: &[Key<Draft<FigureDraft>>] = &[
         read: |draft, at| mark::quantity(at).map(|quantity| draft.of.quantity = Some(quantity)),
     },
     Key {
+        name: "flow",
+        takes: "name",
+        default: Default::Text("the first"),
+        doc: "The flow whose sequence numbers and quantity are drawn.",
+        read: |draft, at| at.string().map(|flow| draft.of.flow = Some(flow.to_owned())),
+    },
+    Key {
         name: "path",
         takes: "path",
         default: Default::Text("none"),
         doc: "The path. A quantity of a path requires it.",
         read: |draft, at| at.string().map(|path| draft.of.path = Some(path.to_owned())),
+    },
+    Key {
+        name: "modulo",
+        takes: "count",
+        default: Default::Text("none"),
+        doc: "Sequence numbers are drawn modulo this number, as points.",
+        read: |draft, at| at.count(1..=1 << 30).map(|modulo| draft.of.modulo = Some(modulo)),
     },
     Key {
         name: "level",
@@ -466,6 +497,13 @@ pub(super) const FIGURE_KEYS: &[Key<Draft<FigureDraft>>] = &[
         default: Default::Value("\"0 s\""),
         doc: "The start of the chart, before that mark.",
         read: |draft, at| at.duration().map(|before| draft.of.before = before),
+    },
+    Key {
+        name: "from",
+        takes: "duration",
+        default: Default::Value("\"0 s\""),
+        doc: "The start of the chart, after that mark.",
+        read: |draft, at| at.duration().map(|from| draft.of.from = from),
     },
     Key {
         name: "after",
@@ -505,11 +543,13 @@ fn read_figure(at: &At<'_>, paper: &PaperDraft) -> Result<Figure> {
         title: of.title,
         experiment: of.experiment,
         over,
-        quantity: mark::noted(at, quantity, None, of.path)?,
+        quantity: mark::noted(at, quantity, of.flow, of.path)?,
         level: of.level,
+        modulo: of.modulo,
         link: of.link,
         since: of.since,
         before: of.before,
+        from: of.from,
         after: of.after,
         marks: of.shown,
     })

@@ -34,6 +34,8 @@ pub enum EventKind {
     Dropped {
         /// Which.
         link: usize,
+        /// The flow that the packet belonged to.
+        flow: usize,
         /// The TSNs of its DATA chunks; with TCP the number of its first byte, if it has user data.
         tsns: SmallVec<[Tsn; 2]>,
     },
@@ -137,7 +139,9 @@ impl Recording {
 
     fn what(&mut self, record: &Record<'_>) -> Option<EventKind> {
         match *record {
-            Record::Dropped { link, packet, .. } => Some(EventKind::Dropped { link, tsns: numbers(&packet) }),
+            Record::Dropped { link, flow, packet, .. } => {
+                Some(EventKind::Dropped { link, flow, tsns: numbers(&packet) })
+            }
             Record::Delivered { link, .. } => Some(EventKind::Arrived { link }),
             Record::Detail { flow, side: Side::Client, path, detail } => match *detail {
                 Detail::Sent { number, why, .. } => {

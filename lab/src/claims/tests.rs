@@ -14,7 +14,7 @@ use anabranch_sim::trace::Names;
 /// peer's window falls from 4000 by 1000 each second.
 fn recording() -> Recording {
     let at = |seconds: f64, what| Entry { at: Time::ZERO + Duration::from_secs_f64(seconds), what };
-    let drop = |tsn| EventKind::Dropped { link: 0, tsns: [Tsn(tsn)].into_iter().collect() };
+    let drop = |tsn| EventKind::Dropped { link: 0, flow: 0, tsns: [Tsn(tsn)].into_iter().collect() };
     let again = |tsn, why| EventKind::Sent { flow: 0, path: 0, tsn: Tsn(tsn), why };
     let window = |bytes| EventKind::PeerWindow { flow: 0, bytes };
     Recording {
@@ -94,19 +94,24 @@ fn after_is_after_and_without_it_never_comes() {
 }
 
 #[test]
-fn an_entry_can_be_divided_by_another() {
+fn entries_are_added_subtracted_and_divided() {
     let result = serde_json::json!({ "flows": [{ "name": "a", "goodput": 6.0 }, { "name": "b", "goodput": 4.0 },
                                                { "name": "c", "goodput": 0.0 }] });
-    let value = |per: &[&str]| {
-        let per = per.iter().map(|flow| format!("flows.{flow}.goodput")).collect();
-        let of = MeasureSource::Result { path: "flows.a.goodput".to_owned(), per };
+    let goodputs =
+        |flows: &[&str]| flows.iter().map(|flow| format!("flows.{flow}.goodput")).collect::<Vec<_>>();
+    let of_all = |of: &[&str], minus: &[&str], per: &[&str]| {
+        let of = MeasureSource::Result { of: goodputs(of), minus: goodputs(minus), per: goodputs(per) };
         Measure { name: String::new(), unit: Unit::Count, of }.value(&result, &recording(), &[])
     };
+    let value = |per: &[&str]| of_all(&["a"], &[], per);
     assert_eq!(value(&[]), Ok(Some(6.0)));
     assert_eq!(value(&["b"]), Ok(Some(1.5)));
     assert_eq!(value(&["a", "b"]), Ok(Some(0.6)), "of several, the sum");
     assert_eq!(value(&["c"]), Ok(None), "nothing is divided by zero");
     assert_eq!(value(&["d"]), Err("d".to_owned()));
+    assert_eq!(of_all(&["a", "c"], &["b"], &[]), Ok(Some(2.0)));
+    assert_eq!(of_all(&["a", "b"], &["b", "c"], &["b"]), Ok(Some(1.5)));
+    assert_eq!(of_all(&["a"], &["d"], &[]), Err("d".to_owned()));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::claims::{Cell, Outcome, Paper};
 pub struct Reproduced<'a> {
     /// The paper.
     pub paper: &'a Paper,
-    /// What became of its claims.
+    /// The outcomes of its claims.
     pub outcomes: &'a [Outcome],
     /// Its figures: title, file name, and SVG.
     pub figures: Vec<(String, String, String)>,

@@ -315,6 +315,7 @@ fn reason(why: Why) -> &'static str {
         Why::Missing => "fast retransmission",
         Why::Timeout => "retransmission after timeout",
         Why::WindowProbe => "window probe",
+        Why::TailProbe => "tail loss probe",
         Why::Reinjected => "reinjection",
     }
 }

@@ -20,7 +20,7 @@ use super::{Cell, LEAST_SEEDS, Sweep, SweepError, tables};
 use crate::entry::entry;
 use crate::statistics::Moments;
 
-/// Who watches a sweep, and can end it.
+/// Watches a sweep and can stop it.
 pub struct Watch<'a> {
     /// Ends it: runs that are under way are given up, finished ones are kept.
     pub stop: &'a AtomicBool,
@@ -242,7 +242,7 @@ pub struct Judge {
 }
 
 impl Judge {
-    /// Of a sweep of which nothing is finished.
+    /// A sweep without a finished run.
     pub fn new(sweep: &Sweep) -> Judge {
         Judge { cells: (0..sweep.cells()).map(|cell| Runs::new(sweep, cell)).collect() }
     }

@@ -25,7 +25,7 @@ pub use execute::{Executed, Judge, Watch, add, execute, finished_runs};
 pub use journal::FinishedRun;
 pub use read::sections;
 pub use shard::{BadShard, Shard, merge};
-pub use tables::{CellSummary, Measures, summaries, written};
+pub use tables::{CellSummary, Measures, Row, rows, summaries, written};
 
 /// A sweep, as its file describes it.
 #[derive(Clone, Debug)]
@@ -229,7 +229,7 @@ impl Sweep {
     }
 
     /// What identifies the runs of this sweep: the cells as canonical scenarios, the measures, and the program's version.
-    /// How many seeds are wanted is no part of it: a run is the same whoever asks for it.
+    /// The number of seeds is not part of it: a run is the same in every sweep that asks for it.
     pub fn identity(&self) -> Result<String, SweepError> {
         let mut digest = Sha256::new();
         for number in 0..self.cells() {

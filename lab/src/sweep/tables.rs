@@ -130,15 +130,37 @@ fn runs(sweep: &Sweep, executed: &Executed, file: &mut dyn Write) -> io::Result<
     let keys = sweep.vary.iter().map(|axis| axis.key.as_str());
     let measures = sweep.measures.iter().map(|measure| measure.name.as_str());
     writer.write_record(keys.chain(["seed"]).chain(measures))?;
-    for (cell, of) in executed.cells.iter().enumerate() {
-        let varied: Vec<_> = sweep.varied(cell).into_iter().map(written).collect();
-        for (n, values) in of.counted().enumerate() {
-            let seed = sweep.seed(n as u64).to_string();
-            let numbers = values.iter().map(|value| number((!value.is_nan()).then_some(*value)));
-            writer.write_record(varied.iter().cloned().chain([seed]).chain(numbers))?;
-        }
+    for row in rows(sweep, executed) {
+        let numbers = row.values().map(number);
+        writer.write_record(row.varied.iter().cloned().chain([row.seed.to_string()]).chain(numbers))?;
     }
     writer.flush()
+}
+
+/// A row of `runs.csv`: a run that counts.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Row<'e> {
+    /// The values of the keys that are varied, as written.
+    pub varied: Vec<String>,
+    /// Its seed.
+    pub seed: u64,
+    values: &'e [f64],
+}
+
+impl Row<'_> {
+    /// The measures, in the order of the sweep's file; `None` where the run has no such number.
+    pub fn values(&self) -> impl Iterator<Item = Option<f64>> {
+        self.values.iter().map(|value| (!value.is_nan()).then_some(*value))
+    }
+}
+
+/// The runs that count, by cell and then by seed.
+pub fn rows<'e>(sweep: &Sweep, executed: &'e Executed) -> impl Iterator<Item = Row<'e>> {
+    executed.cells.iter().enumerate().flat_map(move |(cell, of)| {
+        let varied: Vec<_> = sweep.varied(cell).into_iter().map(written).collect();
+        let row = move |(n, values)| Row { varied: varied.clone(), seed: sweep.seed(n as u64), values };
+        of.counted().enumerate().map(row)
+    })
 }
 
 fn summary_rows(sweep: &Sweep, summaries: &[CellSummary], file: &mut dyn Write) -> io::Result<()> {

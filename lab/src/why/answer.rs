@@ -6,7 +6,7 @@ use anabranch_sim::scenario::Scenario;
 use anabranch_sim::words as names;
 use serde::Serialize;
 
-use super::follow::{Cut, Facts, Followed, Follower, Piece, Place};
+use super::follow::{Cut, Facts, Followed, Piece, Place};
 use super::packet::{RuleRow, Window};
 use super::words::{self, count, length, moment};
 
@@ -15,14 +15,15 @@ use super::words::{self, count, length, moment};
 pub struct FlowAnswer {
     /// Its name.
     pub flow: String,
+    /// With `stripe`, the path whose association this is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub association: Option<String>,
     /// Why its next data waits; `None`: nothing waits.
     pub waiting: Option<Waiting>,
     /// What blocks each path.
     pub paths: Vec<PathAnswer>,
     /// What led to it, the nearest cause first.
     pub causes: Vec<Cause>,
-    /// Whether its transport tells why data waits: SCTP does.
-    pub tells: bool,
 }
 
 /// Why data waits.
@@ -73,28 +74,25 @@ pub struct Cause {
 
 impl FlowAnswer {
     pub(super) fn lines(&self) -> impl Iterator<Item = String> + '_ {
-        let head = match &self.waiting {
-            Some(waiting) => format!("Flow {}: {}", self.flow, waiting.text),
-            None if self.tells => format!("Flow {}: no data waits.", self.flow),
-            None => format!("Flow {}: its transport does not tell what data waits for.", self.flow),
-        };
+        let association = self.association.iter().map(|path| format!(", association over {path}"));
+        let text = self.waiting.as_ref().map_or("no data waits.", |waiting| &waiting.text);
+        let head = format!("Flow {}{}: {text}", self.flow, association.collect::<String>());
         let paths = self.paths.iter().map(|path| format!("  Path {}: {}", path.path, path.text));
         let causes = self.causes.iter().map(|cause| format!("  Because: {}", cause.text));
         std::iter::once(head).chain(paths).chain(causes)
     }
 }
 
-/// What this flow waits for at `at`.
-pub(super) fn flow(follower: &Follower, flow: usize, scenario: &Scenario, at: Time) -> FlowAnswer {
-    let followed = follower.flow(flow);
+/// What this sender waits for at `at`.
+pub(super) fn flow(followed: &Followed, scenario: &Scenario, at: Time) -> FlowAnswer {
     let (by, since) = followed.blocked;
     let waiting = by.map(|by| waiting(followed, by, since, scenario));
     let path = |(name, facts): (&String, &Facts)| path(followed, name, facts, scenario);
     FlowAnswer {
         flow: followed.name.clone(),
+        association: followed.association.clone(),
         paths: followed.paths.iter().filter(|(name, _)| !name.is_empty()).map(path).collect(),
         causes: causes(followed, by, scenario, at),
-        tells: followed.noun() == "TSN",
         waiting,
     }
 }
@@ -102,15 +100,16 @@ pub(super) fn flow(follower: &Follower, flow: usize, scenario: &Scenario, at: Ti
 fn waiting(followed: &Followed, by: Blocked, since: Time, scenario: &Scenario) -> Waiting {
     let (word, keys, what): (_, &[&str], _) = match by {
         Blocked::PeerWindow => {
-            let left = followed.peer_window.unwrap_or(0);
-            (
-                "peer_window",
-                &["window_probe"],
-                ("the peer's window", format!("{left} bytes left (RFC 9260 section 6.1 A)")),
-            )
+            let section = if followed.tcp { "RFC 9293 section 3.8.6" } else { "RFC 9260 section 6.1 A" };
+            let left = format!("{} bytes left ({section})", followed.room_at_peer());
+            ("peer_window", &["window_probe"], ("the peer's window", left))
         }
         Blocked::SendBuffer => {
             ("send_buffer", &[], ("the send buffer", "all that it holds was sent".to_owned()))
+        }
+        Blocked::Window if followed.tcp => {
+            let full = "it is full, or recovery sends nothing new (RFC 5681 sections 3.1 and 3.2)";
+            ("cwnd", &[], ("the congestion window", full.to_owned()))
         }
         Blocked::Window => {
             let every = "that of every path that may carry new data is full (RFC 9260 section 6.1 B)";
@@ -188,12 +187,15 @@ fn obstacle(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario)
         (None, Some(full)) => ("cwnd", full),
         (None, None) => ("nothing", "nothing blocks it".to_owned()),
         (Some(Blocked::PeerWindow), full) => {
-            let left = followed.peer_window.unwrap_or(0);
+            let left = followed.room_at_peer();
             let also = full.map(|full| format!("; besides, {full}")).unwrap_or_default();
             ("peer_window", format!("blocked by the peer's window, {left} bytes left{also}"))
         }
         (Some(Blocked::SendBuffer), _) => ("send_buffer", "the send buffer holds nothing to send".to_owned()),
         (Some(_), Some(full)) => ("cwnd", full),
+        (Some(Blocked::Window), None) if followed.tcp => {
+            ("cwnd", "its window lets nothing new go".to_owned())
+        }
         (Some(Blocked::Window), None) => {
             let policy = words::new_data_policy(scenario, &followed.name);
             (
@@ -209,12 +211,16 @@ fn obstacle(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario)
 fn causes(followed: &Followed, by: Option<Blocked>, scenario: &Scenario, at: Time) -> Vec<Cause> {
     let mut causes = Vec::new();
     match by {
+        Some(Blocked::PeerWindow | Blocked::SendBuffer) if followed.tcp => {
+            causes.extend(followed.hole().into_iter().flat_map(|hole| life(followed, hole, scenario)));
+        }
         Some(Blocked::PeerWindow | Blocked::SendBuffer) => {
             causes.extend(receiver(followed, scenario));
         }
         Some(Blocked::Window) => {
-            for (name, facts) in followed.paths.iter().filter(|(_, facts)| facts.full.is_some()) {
-                causes.extend(cut(name, facts));
+            let in_the_way = |facts: &Facts| facts.full.is_some() || followed.tcp;
+            for (name, facts) in followed.paths.iter().filter(|(_, facts)| in_the_way(facts)) {
+                causes.extend(cut(name, facts, followed.tcp));
                 causes.extend(followed.oldest_on(name).map(|piece| oldest(followed, name, piece)));
             }
         }
@@ -299,9 +305,12 @@ fn rules_of(followed: &Followed, scenario: &Scenario, why: Why) -> String {
 }
 
 /// When the window of a full path was cut.
-fn cut(name: &str, facts: &Facts) -> Option<Cause> {
+fn cut(name: &str, facts: &Facts, tcp: bool) -> Option<Cause> {
     let Cut { at, from, to, why, idle, ecn } = facts.cut?;
     let by = match why {
+        Some(Why::Timeout) if tcp => "by a timeout (RFC 5681 section 3.1)",
+        Some(_) if tcp => "by a fast retransmission (RFC 5681 section 3.2)",
+        None if tcp && idle => "by idling (RFC 5681 section 4.1)",
         Some(Why::Timeout) => "by a timeout (RFC 9260 section 7.2.3)",
         Some(_) => "by a fast retransmission (RFC 9260 section 7.2.4)",
         None if ecn => "by a report of congestion (ECN, RFC 4960 appendix A)",

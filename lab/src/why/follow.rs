@@ -17,8 +17,16 @@ const COPIES: usize = 16;
 /// All senders of a run.
 #[derive(Default, Debug)]
 pub(super) struct Follower {
-    flows: Vec<Followed>,
+    flows: Vec<Senders>,
     links: Vec<Line>,
+}
+
+/// The senders of a flow: one association, or with `stripe` one a path.
+#[derive(Debug)]
+struct Senders {
+    /// The first of several is none: it stands for those that have not begun.
+    all: Vec<Followed>,
+    striped: bool,
 }
 
 /// A link direction, or a hop between radios.
@@ -33,7 +41,9 @@ struct Line {
 #[derive(Debug)]
 pub(super) struct Followed {
     pub(super) name: String,
-    tcp: bool,
+    /// With `stripe`, the only path of this association.
+    pub(super) association: Option<String>,
+    pub(super) tcp: bool,
     /// The nodes of its sender and its receiver.
     ends: [String; 2],
     /// The number of the first piece of data.
@@ -145,48 +155,78 @@ impl Follower {
         };
         self.links = names.links.iter().chain(&names.hops).map(line).collect();
         let ends = |name: &String| scenario.flows.iter().find(|flow| flow.name == *name);
-        let flow = |(i, name): (usize, &String)| Followed {
-            name: name.clone(),
-            tcp: matches!(names.protocols.get(i), Some(&"tcp" | &"mptcp")),
-            ends: ends(name).map_or_else(Default::default, |flow| [flow.from.clone(), flow.to.clone()]),
-            first: None,
-            paths: BTreeMap::new(),
-            peer_window: None,
-            blocked: (None, Time::ZERO),
-            pieces: BTreeMap::new(),
-            receiver: None,
-            heard: None,
-            warned: None,
+        let flow = |(i, name): (usize, &String)| {
+            let known = scenario.flows.iter().find(|flow| flow.name == *name);
+            Senders {
+                all: vec![Followed {
+                    name: name.clone(),
+                    association: None,
+                    tcp: matches!(names.protocols.get(i), Some(&"tcp" | &"mptcp")),
+                    ends: ends(name)
+                        .map_or_else(Default::default, |flow| [flow.from.clone(), flow.to.clone()]),
+                    first: None,
+                    paths: BTreeMap::new(),
+                    peer_window: None,
+                    blocked: (None, Time::ZERO),
+                    pieces: BTreeMap::new(),
+                    receiver: None,
+                    heard: None,
+                    warned: None,
+                }],
+                striped: known.and_then(|flow| flow.sctp()).is_some_and(|sctp| sctp.stripe),
+            }
         };
         self.flows = names.flows.iter().enumerate().map(flow).collect();
     }
 
-    pub(super) fn flow(&self, flow: usize) -> &Followed {
-        &self.flows[flow]
+    /// The associations of a flow.
+    pub(super) fn associations(&self, flow: usize) -> &[Followed] {
+        let senders = &self.flows[flow];
+        if senders.striped && senders.all.len() > 1 { &senders.all[1..] } else { &senders.all }
+    }
+
+    /// The association of a flow that has this path.
+    pub(super) fn association(&self, flow: usize, path: Option<&str>) -> &Followed {
+        let all = &self.flows[flow].all;
+        let has_it = |followed: &&Followed| followed.association.as_deref() == path;
+        all.iter().skip(1).find(has_it).unwrap_or(&all[0])
+    }
+
+    fn association_mut(&mut self, flow: usize, path: Option<&str>) -> &mut Followed {
+        let Senders { all, striped } = &mut self.flows[flow];
+        let path = path.filter(|path| *striped && !path.is_empty());
+        let Some(path) = path else { return &mut all[0] };
+        let known = all.iter().position(|followed| followed.association.as_deref() == Some(path));
+        let place = known.unwrap_or_else(|| {
+            all.push(all[0].another(path));
+            all.len() - 1
+        });
+        &mut all[place]
     }
 
     pub(super) fn flow_name(&self, flow: usize) -> &str {
-        &self.flows[flow].name
+        &self.flows[flow].all[0].name
     }
 
     pub(super) fn window(&self, flow: &str, path: &str) -> Option<Window> {
-        self.flows.iter().find(|followed| followed.name == flow)?.paths.get(path)?.window
+        let senders = self.flows.iter().find(|senders| senders.all[0].name == flow)?;
+        senders.all.iter().find_map(|followed| followed.paths.get(path)?.window)
     }
 
     pub(super) fn record(&mut self, at: Time, record: &Record<'_>) {
         match record {
             Record::Detail { flow, side: Side::Client, path, detail } => {
-                self.flows[*flow].note(at, path.unwrap_or(""), detail)
+                self.association_mut(*flow, *path).note(at, path.unwrap_or(""), detail)
             }
-            Record::Sent { flow, side: Side::Server, packet, .. } => {
+            Record::Sent { flow, side: Side::Server, path, packet, .. } => {
                 if let Some(held) = held(at, packet) {
-                    self.flows[*flow].receiver = Some(held);
+                    self.association_mut(*flow, *path).receiver = Some(held);
                 }
             }
             Record::Sent { flow, side: Side::Client, path, packet, reason } => {
                 let why = if let Purpose::Data(why) = reason.purpose { why } else { Why::New };
-                let numbers = packet.numbers();
-                numbers.for_each(|number| self.flows[*flow].sent(at, path.unwrap_or(""), number, why));
+                let followed = self.association_mut(*flow, *path);
+                packet.numbers().for_each(|number| followed.sent(at, path.unwrap_or(""), number, why));
             }
             Record::Queued { link, flow, packet, queue } => {
                 let (on, ahead) = (self.links[*link].name.clone(), queue.packets - 1);
@@ -201,17 +241,19 @@ impl Follower {
                 self.place(*flow, packet, &Place::Dropped { by, at, cause, left: false });
             }
             Record::Delivered { link, flow, packet } => {
-                let (line, followed) = (&self.links[*link], &mut self.flows[*flow]);
+                let Line { name, end } = &self.links[*link];
+                let (by, end) = (name.clone(), end.clone());
+                let followed = self.association_mut(*flow, packet.origin.and_then(|origin| origin.path));
                 let from_receiver = packet.origin.is_some_and(|origin| origin.side == Side::Server);
-                if from_receiver && line.end == followed.ends[0] {
+                if from_receiver && end == followed.ends[0] {
                     followed.heard = held(at, packet).or(followed.heard.take());
                     if chunks(packet).iter().any(|chunk| matches!(chunk, Chunk::Ecne(_))) {
                         followed.warned = Some(at);
                     }
                 }
-                let place = match line.end == followed.ends[1] {
+                let place = match end == followed.ends[1] {
                     true => Place::Arrived { at },
-                    false => Place::Passed { by: line.name.clone(), at },
+                    false => Place::Passed { by, at },
                 };
                 self.place(*flow, packet, &place);
             }
@@ -222,7 +264,7 @@ impl Follower {
     /// The data in `packet` is there now.
     fn place(&mut self, flow: usize, packet: &PacketView<'_>, place: &Place) {
         let Some(origin) = packet.origin.filter(|origin| origin.side == Side::Client) else { return };
-        let flow = &mut self.flows[flow];
+        let flow = self.association_mut(flow, origin.path);
         for number in packet.numbers() {
             let distance = flow.distance(number);
             let Some(piece) = flow.pieces.get_mut(&distance) else { continue };
@@ -249,6 +291,24 @@ impl Copied {
 }
 
 impl Followed {
+    /// An association beside this one, with this path.
+    fn another(&self, path: &str) -> Followed {
+        Followed {
+            name: self.name.clone(),
+            association: Some(path.to_owned()),
+            tcp: self.tcp,
+            ends: self.ends.clone(),
+            first: None,
+            paths: BTreeMap::new(),
+            peer_window: None,
+            blocked: (None, Time::ZERO),
+            pieces: BTreeMap::new(),
+            receiver: None,
+            heard: None,
+            warned: None,
+        }
+    }
+
     /// How far a number is from the first one. TSNs go round after 2^32.
     fn distance(&mut self, number: u64) -> u64 {
         let first = *self.first.get_or_insert(number);
@@ -327,6 +387,13 @@ impl Followed {
         }
         let rest = if self.tcp { distance } else { distance + 1 };
         self.pieces = self.pieces.split_off(&rest);
+    }
+
+    /// Bytes that the peer's window admits now. TCP tells the window from the last acknowledgement on, SCTP what is left.
+    pub(super) fn room_at_peer(&self) -> u64 {
+        let window = self.peer_window.unwrap_or(0);
+        let flight = || self.paths.values().filter_map(|facts| Some(facts.window?.flight)).sum();
+        if self.tcp { window.saturating_sub(flight()) } else { window }
     }
 
     /// The lowest piece that is not acknowledged: all behind it waits.

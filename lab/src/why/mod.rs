@@ -102,7 +102,8 @@ impl Explainer {
     fn moment(&mut self, at: Time) {
         self.answered += 1;
         let flows = (0..self.scenario.flows.len()).filter(|flow| self.asks_for(*flow));
-        let flows = flows.map(|flow| answer::flow(&self.follower, flow, &self.scenario, at)).collect();
+        let associations = flows.flat_map(|flow| self.follower.associations(flow));
+        let flows = associations.map(|followed| answer::flow(followed, &self.scenario, at)).collect();
         self.answers.push(Answer { at: words::seconds(at), packet: None, flows });
     }
 

@@ -120,7 +120,7 @@ pub(super) fn answer(
     record: &Record<'_>,
 ) -> Option<PacketAnswer> {
     let Record::Sent { flow, side, path, reason, packet } = record else { return None };
-    let followed = follower.flow(*flow);
+    let followed = follower.association(*flow, *path);
     let name = &followed.name;
     let first = packet.numbers().next().and_then(|number| followed.piece(number));
     let timer = timer(followed, reason.purpose, first);
@@ -164,10 +164,13 @@ fn chunks(contents: &Contents<'_>) -> Vec<String> {
 fn keys(purpose: Purpose, limit: Limit) -> &'static [&'static str] {
     match (purpose, limit) {
         (Purpose::Data(Why::New), _) => &["send_on", "new_data", "burst"],
-        (Purpose::Data(Why::Missing), Limit::Granted) => &["missing_reports", "missing_below", "on_marking"],
-        (Purpose::Data(Why::Missing), _) => &["missing_reports", "missing_below"],
+        (Purpose::Data(Why::Missing), Limit::Granted) => {
+            &["loss_detection", "missing_reports", "missing_below", "on_marking"]
+        }
+        (Purpose::Data(Why::Missing), _) => &["loss_detection", "missing_reports", "missing_below"],
         (Purpose::Data(Why::Timeout), Limit::Granted) => &["t3_restart", "on_timeout"],
         (Purpose::Data(Why::Timeout), _) => &["t3_restart", "after_timeout"],
+        (Purpose::Data(Why::TailProbe), _) => &["tail_probe"],
         (Purpose::Data(_), _) => &["window_probe"],
         (Purpose::Sack, _) => &["gap_filled", "first_data", "window_updates"],
         (Purpose::Setup, _) => &["confirmation"],

@@ -27,7 +27,7 @@
 //!                                                 the listener's side of this phase: what each path carried
 //! ```
 //!
-//! Then the client shuts the association down. Whoever breaks these rules is aborted.
+//! Then the client shuts the association down. An end that breaks these rules is aborted.
 
 mod delay;
 mod file;
@@ -74,7 +74,7 @@ enum Control {
     Refused { why: String },
     /// The file is complete, and this is its hash.
     End { sha256: String },
-    /// What became of it.
+    /// The outcome.
     Verdict { received: u64, failed: Option<String> },
     /// The measurement's data is complete.
     Sent { bytes: u64 },

@@ -134,7 +134,7 @@ pub struct Measured {
     pub back: Option<Direction>,
 }
 
-/// What has been measured so far, for whoever looks on.
+/// The measurements so far, for display while it runs.
 #[derive(Debug, Default)]
 pub struct PerfProgress {
     received: AtomicU64,
@@ -314,7 +314,7 @@ struct Phase {
     cpu: f64,
     /// Of the paths that carried what this end sent.
     shares: Vec<Share>,
-    /// What the other end says of what this end sent.
+    /// The other end's report on the data that this end sent.
     theirs: Report,
 }
 

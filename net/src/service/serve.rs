@@ -37,7 +37,7 @@ pub enum Served {
     },
     /// A measurement, with the bytes received and sent.
     Measured(u64, u64),
-    /// It ended the association without a wish.
+    /// It closed the association without a request.
     Nothing,
 }
 

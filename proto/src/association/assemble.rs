@@ -89,7 +89,9 @@ impl Association {
         let (path, chunk, purpose) = self.control.pop_front()?;
         let budget = self.paths.view(path).pmdcs as usize;
         let mut size = chunk.padded_size();
-        let mut chunks: SmallVec<[Chunk; 2]> = smallvec![chunk];
+        let mut built = self.empty(path, purpose, Limit::Control);
+        let mut chunks = std::mem::take(&mut built.0.chunks);
+        chunks.push(chunk);
         let last =
             |chunks: &[Chunk]| matches!(chunks.last(), Some(Chunk::Abort(_) | Chunk::ShutdownComplete(_)));
         while let Some((next, chunk, _)) = self.control.front() {
@@ -98,12 +100,15 @@ impl Association {
             {
                 break;
             }
-            chunks.extend(self.control.pop_front().map(|(_, chunk, _)| chunk));
+            if let Some((_, chunk, _)) = self.control.pop_front() {
+                chunks.push(chunk);
+            }
         }
         if self.receiver.schedule.now && !last(&chunks) {
             self.append_sack(path, &mut chunks);
         }
-        Some(self.packet(path, chunks, purpose, Limit::Control))
+        built.0.chunks = chunks;
+        Some(built)
     }
 
     /// INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK, first or again.
@@ -177,8 +182,7 @@ impl Association {
         self.heartbeats.1 += 1;
         view.heartbeats += 1;
         path.health.deferred = Time::NEVER;
-        path.health.used = now;
-        path.timers.heartbeat = Time::NEVER;
+        path.heartbeat_sent(view, now, &self.config, &mut self.chance);
         path.timers.answer = now + view.rto;
         let chunk = Chunk::Heartbeat(Heartbeat::new(path.health.information(view.local, now)));
         self.ask_elsewhere(id);

@@ -139,7 +139,7 @@ impl Association {
         self.close(Event::Lost(LostReason::ProtocolViolation), now);
     }
 
-    /// A peer that is heard while SHUTDOWN is not answered may have data left to send: the count starts over.
+    /// A peer that sends packets without answering SHUTDOWN may have data left to send: the count starts over.
     /// T2 does so for DATA only: a lost SHUTDOWN must not wait for a peer whose heartbeats go on and on.
     //= rfc9260#section-9.2
     fn heard_in_shutdown(&mut self) {
@@ -179,7 +179,7 @@ impl Association {
         self.taken(outcome, (tsn, size), path, now);
     }
 
-    /// Counts what became of a chunk of so many bytes that came by this path.
+    /// Counts the outcome of a chunk of so many bytes that arrived on this path.
     pub(crate) fn taken(&mut self, outcome: DataOutcome, (tsn, size): (Tsn, usize), path: PathId, now: Time) {
         match outcome {
             DataOutcome::New => {

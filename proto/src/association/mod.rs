@@ -32,7 +32,7 @@ use crate::{AssociationId, Config, Delivery, Duration, Time, Tsn};
 use bytes::Bytes;
 use detour::Detour;
 pub(crate) use local::next_local;
-pub(crate) use setup::{AssociationParts, first_tsn, new_tag};
+pub(crate) use setup::{AssociationParts, new_tag};
 
 /// One association.
 #[derive(Clone, Debug)]
@@ -68,6 +68,8 @@ pub(crate) struct Association {
     errors: u32,
     /// How much longer than usual the peer's cookie should live, after one that was stale.
     preserve: Option<Duration>,
+    /// When the newest of our cookies was made that this association has taken.
+    cookie_taken: Option<Time>,
     /// T5-shutdown-guard; [`Time::NEVER`] is off.
     guard: Time,
     /// The user wants to end as soon as the association is up.
@@ -161,7 +163,7 @@ impl Association {
         (&mut self.sender, around, &mut self.chance)
     }
 
-    /// What the association has to say next; `None`: nothing now.
+    /// The next output of the association; `None`: nothing now.
     #[inline(always)]
     pub(crate) fn poll(&mut self, now: Time) -> Option<Output> {
         if self.extended.is_some() {
@@ -193,7 +195,7 @@ impl Association {
             let (sender, mut around, _) = self.sending(now);
             sender.settle(&mut around);
             #[cfg(debug_assertions)]
-            sender.outstanding.check(around.paths);
+            sender.check(around.paths);
         }
     }
 
@@ -204,7 +206,7 @@ impl Association {
             return Time::NEVER;
         }
         let resend = self.resend.as_ref().map_or(Time::NEVER, |r| r.timer);
-        let sack = self.receiver.schedule.deadline;
+        let sack = self.receiver.sack_deadline();
         let own = self.paths.deadline().min(resend).min(sack).min(self.sender.probe_timer).min(self.guard);
         if self.extended.is_some() { own.min(self.extension_deadline()) } else { own }
     }
@@ -249,7 +251,7 @@ impl Association {
         self.sender.queue.user_bytes() + streams.map_or(0, |streams| streams.held_bytes())
     }
 
-    /// Tells the user who was refused that there is room again: a sixteenth of the send buffer, or all of it.
+    /// Tells a user whose message was refused that there is room again: a sixteenth of the send buffer, or all of it.
     pub(crate) fn announce_writable(&mut self) {
         let limit = self.config.send_buffer();
         let held = self.user_bytes();

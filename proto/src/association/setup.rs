@@ -62,6 +62,7 @@ impl Association {
             statistics: Statistics::default(),
             errors: 0,
             preserve: None,
+            cookie_taken: None,
             guard: Time::NEVER,
             leaving: false,
             announced: false,
@@ -105,6 +106,7 @@ impl Association {
         let now = begin.now;
         let mut association = Association::new(begin, cookie.local_tag, cookie.local_tsn, cookie.peer_port)?;
         association.peer_tag = cookie.peer_tag;
+        association.cookie_taken = Some(cookie.created);
         association.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
         association.add_paths(&cookie.peers, cookie.pair(), now);
         association.establish(association.answered(cookie), Event::Up, now);
@@ -141,6 +143,7 @@ impl Association {
         self.fail_all();
         self.local_tag = cookie.local_tag;
         self.peer_tag = cookie.peer_tag;
+        self.cookie_taken = Some(cookie.created);
         self.local_tsn = cookie.local_tsn;
         self.sender = sender;
         self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
@@ -152,9 +155,16 @@ impl Association {
         self.reply_cookie(local, source);
     }
 
+    /// Whether a cookie is newer than all that this association has taken. One that is not has been used, or was made
+    /// for a tag that the peer has replaced since.
+    pub(crate) fn is_newer(&self, cookie: &Cookie) -> bool {
+        self.cookie_taken.is_none_or(|taken| cookie.created > taken)
+    }
+
     /// Both ends set up at once and the cookie names other tags of the peer (§5.2.4 B).
     pub(crate) fn adopt(&mut self, cookie: &Cookie, local: Address, source: Address, now: Time) {
         self.peer_tag = cookie.peer_tag;
+        self.cookie_taken = Some(cookie.created);
         if self.state.setting_up() {
             self.take_peer(cookie.peer_tsn, cookie.peer_buffer, cookie.streams, &cookie.agreement);
             self.add_paths(&cookie.peers, cookie.pair(), now);
@@ -187,11 +197,11 @@ impl Association {
         let Peer { tsn, buffer, streams, cookie: Some(cookie), unrecognized, offer, .. } = peer else {
             return self.violated(Cause::MissingParameter(vec![STATE_COOKIE]), now);
         };
-        let agreement = offer.agree(&self.config, self.random());
-        if let Err(cause) = agreement.acceptable(&self.config) {
+        if let Err(cause) = offer.acceptable(&self.config) {
             self.send_abort(vec![cause]);
             return self.close(Event::Lost(LostReason::NotAuthenticated), now);
         }
+        let agreement = offer.agree(&self.config, self.random());
         self.take_peer(tsn, buffer, streams, &agreement);
         self.add_paths(&Peer::listed(init, source, &self.config), Some((local, source)), now);
         self.state = State::CookieEchoed;
@@ -271,6 +281,7 @@ impl Association {
         }
         if !agreement.extensions.partial_reliability {
             self.sender.queue.ledger = None;
+            self.sender.outstanding.remember_marks(false);
         }
     }
 
@@ -385,10 +396,12 @@ impl Association {
 
 /// The first TSN of an association, unless the configuration fixes it: drawn from a stream of `chance` of its own, so that who
 /// knows the tag does not know the TSN.
-pub(crate) fn first_tsn(config: &Config, chance: &ChaCha8Rng, tag: u32) -> Tsn {
-    let mut own = chance.clone();
-    own.set_stream(tag.into());
-    Tsn(config.first_tsn.unwrap_or_else(|| own.next_u32()))
+fn first_tsn(config: &Config, chance: &ChaCha8Rng, tag: u32) -> Tsn {
+    Tsn(config.first_tsn.unwrap_or_else(|| {
+        let mut own = chance.clone();
+        own.set_stream(tag.into());
+        own.next_u32()
+    }))
 }
 
 /// A tag: random, not zero.

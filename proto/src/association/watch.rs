@@ -25,8 +25,8 @@ impl Association {
         if self.resend.as_ref().is_some_and(|r| r.timer <= now) {
             self.answer_late(now);
         }
-        if self.receiver.schedule.deadline <= now {
-            self.receiver.sack_timer_expired();
+        if self.receiver.sack_deadline() <= now {
+            self.receiver.sack_timer_expired(now);
         }
         if self.sender.probe_timer <= now {
             self.sender.probe();
@@ -47,6 +47,15 @@ impl Association {
     }
 
     fn run_path_timers(&mut self, id: PathId, now: Time) {
+        if self.paths.get(id).timers.reordering <= now && self.state != State::Closed {
+            let (sender, mut around, _) = self.sending(now);
+            sender.reordering_expired(&mut around);
+        }
+        // A tail loss probe that is due with T3-rtx comes first, and T3-rtx an RTO later.
+        if self.paths.get(id).timers.tail <= now && self.state != State::Closed {
+            let (sender, mut around, _) = self.sending(now);
+            sender.tail_due(id, &mut around);
+        }
         if self.paths.get(id).timers.t3 <= now && self.state != State::Closed {
             self.t3_expired(id, now);
         }
@@ -96,7 +105,7 @@ impl Association {
     /// What is in flight on a path is to be sent again by another.
     pub(crate) fn vacate(&mut self, id: PathId, now: Time) {
         let (sender, around, _) = self.sending(now);
-        sender.outstanding.time_out(id, Why::Timeout, around.paths, |_| {});
+        sender.outstanding.time_out(id, Why::Timeout, around.paths, |_, _| false, |_| {});
         self.paths.get_mut(id).timers.t3 = Time::NEVER;
     }
 
@@ -259,7 +268,7 @@ impl Association {
         if at_once || (asked && (needed || view.errors <= path.max_retrans(&self.config))) {
             self.paths.ask(id);
         } else {
-            path.schedule_heartbeat(view, &self.config, &mut self.chance);
+            path.schedule_next_heartbeat(view, &self.config, &mut self.chance);
         }
         self.open_once_verified();
     }
@@ -276,15 +285,14 @@ impl Association {
         if let Some(size) = asked.probe {
             return self.paths.probe_answered(id, size, now, &self.config);
         }
-        let limits = self.paths.limits;
+        self.paths.measure(id, now.since(asked.at));
         let (view, path) = self.paths.both(id);
-        view.measure(now.since(asked.at), limits);
         view.errors = 0;
         self.detour.take_if(|detour| detour.from == id);
         view.heartbeats_answered += 1;
         path.timers.answer = Time::NEVER;
         if self.state.heartbeats() {
-            path.schedule_heartbeat(view, &self.config, &mut self.chance);
+            path.schedule_next_heartbeat(view, &self.config, &mut self.chance);
         }
         self.errors = 0;
         self.paths.note_rto(id, now, &mut self.notes);

@@ -11,7 +11,7 @@ use crate::handshake::{self, Collision, LEAST_WINDOW, Peer};
 use crate::shutdown::State;
 use crate::wire::chunk::{Abort, CookieEcho, Init, OperationError};
 use crate::wire::{Address, Cause, Chunk, Packet, Param};
-use crate::{Purpose, Time};
+use crate::{Purpose, Time, Tsn};
 use rand_core::Rng;
 
 impl Endpoint {
@@ -26,7 +26,7 @@ impl Endpoint {
             Ok(peer) => peer,
             Err(cause) => return self.refuse(packet, init.tag, vec![cause]),
         };
-        if let Err(cause) = peer.offer.clone().agree(&self.config, [0; 32]).acceptable(&self.config) {
+        if let Err(cause) = peer.offer.acceptable(&self.config) {
             return self.refuse(packet, init.tag, vec![cause]);
         }
         let existing = peer.addresses.iter().find_map(|a| self.by_peer.get(&(*a, packet.ports.source)));
@@ -37,9 +37,9 @@ impl Endpoint {
             None if self.is_full() => self.refuse(packet, init.tag, vec![Cause::OutOfResource]),
             None => {
                 let tag = self.fresh_tag();
-                self.answer_init(packet, packet.from, init, &peer, (tag, (0, 0)), now);
+                self.answer_init(packet, packet.from, init, peer, (tag, (0, 0)), now);
             }
-            Some(index) => self.init_again(index, packet, init, &peer, now),
+            Some(index) => self.init_again(index, packet, init, peer, now),
         }
     }
 
@@ -47,7 +47,7 @@ impl Endpoint {
     /// that could have named them.
     //= rfc9260#section-5.2.1
     //= rfc9260#section-5.2.2
-    fn init_again(&mut self, index: usize, packet: &Packet, init: &Init, peer: &Peer, now: Time) {
+    fn init_again(&mut self, index: usize, packet: &Packet, init: &Init, peer: Peer, now: Time) {
         let Some(association) = &mut self.associations[index] else { return };
         let ties = (association.local_tag, association.peer_tag);
         match association.state() {
@@ -101,7 +101,7 @@ impl Endpoint {
         packet: &Packet,
         to: Address,
         init: &Init,
-        peer: &Peer,
+        peer: Peer,
         tags: (u32, (u32, u32)),
         now: Time,
     ) {
@@ -112,13 +112,16 @@ impl Endpoint {
         let config = Arc::clone(config);
         let tsn = match existing {
             Some(association) if ties.0 == tag => association.local_tsn,
-            _ => crate::association::first_tsn(&config, &self.chance, tag),
+            _ => Tsn(config.first_tsn.unwrap_or_else(|| self.tsns.next_u32())),
         };
         let random = match existing {
             Some(association) if ties.0 == tag => association.random(),
             _ => self.random(),
         };
-        let peers = Peer::listed(init, packet.from, &config);
+        let peers = match &peer.addresses[..] {
+            [_] => peer.addresses,
+            _ => Peer::listed(init, packet.from, &config),
+        };
         let answered = peers.iter().position(|peer| *peer == to).unwrap_or(0) as u8;
         let streams = handshake::streams(init, &config);
         let cookie = Cookie {
@@ -135,9 +138,9 @@ impl Endpoint {
             peer_port: packet.ports.source,
             peers,
             answered,
-            agreement: peer.offer.clone().agree(&config, random),
+            agreement: peer.offer.agree(&config, random),
         };
-        let signed = cookie.sign(self.secrets.current(now, self.config.cookie_life));
+        let signed = self.secrets.sign(&cookie, now, self.config.cookie_life);
         let mut ack = handshake::init(tag, tsn, &config, Some(signed), None, &random);
         //= rfc9260#section-3.3.3
         // No more streams are offered than the peer accepts.
@@ -145,7 +148,7 @@ impl Endpoint {
         // The cookie comes last: it is the longest, and nothing is looked for behind it.
         let cookie = ack.params.iter().position(|param| matches!(param, Param::Cookie(_)));
         let cookie = cookie.map(|at| ack.params.remove(at));
-        ack.params.extend(peer.unrecognized.iter().cloned().map(Param::Unrecognized));
+        ack.params.extend(peer.unrecognized.into_iter().map(Param::Unrecognized));
         ack.params.extend(cookie);
         self.answer_to(to, packet, peer.tag, Chunk::InitAck(Box::new(ack)), Purpose::Setup);
     }
@@ -224,6 +227,8 @@ impl Endpoint {
                     association.restart(cookie, &self.policies, local, source, now);
                 }
             }
+            // Else a recorded cookie could give the peer a tag that it no longer has.
+            Collision::Simultaneous if !association.is_newer(cookie) => return,
             Collision::Simultaneous => association.adopt(cookie, local, source, now),
             Collision::Duplicate => association.cookie_again(cookie, local, source, now),
             Collision::Foreign => return,

@@ -176,7 +176,7 @@ impl Association {
         self.control_unanswered(path, now);
     }
 
-    /// What became of our ASCONF.
+    /// The peer has answered our ASCONF.
     //= rfc5061#section-5.1
     //= rfc5061#section-5.3
     pub(super) fn asconf_ack(&mut self, ack: &AsconfAck, now: Time) {

@@ -1,6 +1,8 @@
 //! What an INIT or INIT ACK offers, what both ends offer, and how a cookie keeps that.
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes};
+
+use smallvec::SmallVec;
 
 use super::Extensions;
 use crate::Config;
@@ -28,10 +30,10 @@ pub(crate) const SHA_256: u16 = 3;
 const DTLS: u32 = 1;
 /// Bytes of the random number.
 const RANDOM: usize = 32;
-/// HMAC Identifiers in a peer's list at most; who lists more is not authenticated.
+/// HMAC Identifiers in a peer's list at most; a peer that lists more is not authenticated.
 const MAX_ALGORITHMS: usize = 16;
 
-/// What a peer's INIT or INIT ACK says of extensions.
+/// The extensions that a peer's INIT or INIT ACK offers.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Offer {
     /// Chunk types of Supported Extensions.
@@ -60,12 +62,11 @@ pub(crate) struct Agreement {
     pub(crate) peer: Keying,
 }
 
-/// The parameters that offer the extensions of `config`.
+/// Adds the parameters that offer the extensions of `config`.
 //= rfc5061#section-4.2.7
-pub(crate) fn offer(config: &Config, random: &[u8; RANDOM]) -> Vec<Param> {
+pub(crate) fn offer(config: &Config, random: &[u8; RANDOM], params: &mut Vec<Param>) {
     let on = config.extensions;
-    let mut params = Vec::new();
-    let mut types = Vec::new();
+    let mut types = SmallVec::<[u8; 16]>::new();
     if on.authentication {
         types.push(AUTH);
         params.extend(own_keying(config, random).params());
@@ -94,11 +95,10 @@ pub(crate) fn offer(config: &Config, random: &[u8; RANDOM]) -> Vec<Param> {
     }
     if !types.is_empty() {
         types.push(PAD);
-        params.push(Param::SupportedExtensions(types.into()));
+        params.push(Param::SupportedExtensions(Bytes::copy_from_slice(&types)));
     }
     params.extend(on.zero_checksum.then_some(Param::ZeroChecksum(DTLS)));
     params.extend(on.ecn.then_some(Param::EcnCapable));
-    params
 }
 
 /// Our part of the keys.
@@ -159,6 +159,16 @@ impl Offer {
             other => return Ok(Some(other)),
         }
         Ok(None)
+    }
+
+    /// Whether this will do: with a shared key, who cannot authenticate is not who it should be.
+    pub(crate) fn acceptable(&self, config: &Config) -> Result<(), Cause> {
+        let authentic = || config.extensions.both(self.extensions()).authentication;
+        if config.shared_key.is_some() && !authentic() {
+            let what = b"authentication is required (RFC 4895)".as_slice();
+            return Err(Cause::ProtocolViolation(what.into()));
+        }
+        Ok(())
     }
 
     /// What both ends use.
@@ -239,17 +249,8 @@ impl Extensions {
 }
 
 impl Agreement {
-    /// Whether this will do: with a shared key, who cannot authenticate is not who it should be.
-    pub(crate) fn acceptable(&self, config: &Config) -> Result<(), Cause> {
-        if config.shared_key.is_some() && !self.extensions.authentication {
-            let what = b"authentication is required (RFC 4895)".as_slice();
-            return Err(Cause::ProtocolViolation(what.into()));
-        }
-        Ok(())
-    }
-
     /// Appends it to a cookie; nothing if nothing was agreed.
-    pub(crate) fn put(&self, out: &mut BytesMut) {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
         if !self.extensions.any() {
             return;
         }

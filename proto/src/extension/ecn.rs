@@ -13,7 +13,7 @@ use crate::{Time, Tsn};
 /// What is to be told of congestion, and what was done about it.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Congestion {
-    /// The lowest TSN of a packet that came marked, until the sender has heard.
+    /// The lowest TSN of a packet that arrived marked, until the sender knows of it.
     echo: Option<Tsn>,
     /// The highest TSN that had been sent when a window was cut last: marks up to there are the same congestion.
     cut: Option<Tsn>,

@@ -28,7 +28,9 @@ const MOST_IN_A_PACKET: u32 = 4;
 pub(crate) struct LimitedMessages {
     last: u64,
     terms: BTreeMap<u64, Terms>,
-    /// When lifetimes end, of which message.
+    /// How many of them have a priority.
+    ranked: usize,
+    /// When lifetimes end, with the number of the message.
     expiries: BTreeSet<(Time, u64)>,
     /// Chunks of such messages that were sent, in order.
     chunks: VecDeque<LimitedChunk>,
@@ -43,6 +45,8 @@ struct Terms {
     reliability: Reliability,
     until: Time,
     expired: bool,
+    /// The first and the last of its chunks that were sent.
+    sent: Option<(Tsn, Tsn)>,
 }
 
 /// A chunk of a message with limits.
@@ -84,20 +88,37 @@ impl LimitedMessages {
         if until != Time::NEVER {
             self.expiries.insert((until, self.last));
         }
-        let terms = Terms { reliability: message.reliability, until, expired: false };
+        let terms = Terms { reliability: message.reliability, until, expired: false, sent: None };
         self.terms.insert(self.last, terms);
+        self.ranked += usize::from(matches!(message.reliability, Reliability::Priority(_)));
         self.last
     }
 
     /// A chunk of a message gets its TSN.
     pub(crate) fn sent(&mut self, tsn: Tsn, message: u64, end: bool) {
         self.chunks.push_back(LimitedChunk { tsn, message, end });
+        if let Some(terms) = self.terms.get_mut(&message) {
+            terms.sent = Some((terms.sent.map_or(tsn, |(first, _)| first), tsn));
+        }
+    }
+
+    /// The chunks of a message that were sent and are not acknowledged.
+    fn chunks_of(&self, message: u64) -> impl Iterator<Item = Tsn> + use<> {
+        let sent = self.terms.get(&message).and_then(|terms| terms.sent);
+        let range = sent.map(|(first, last)| {
+            let from = self.chunks.partition_point(|piece| piece.tsn.before(first));
+            from..self.chunks.partition_point(|piece| !piece.tsn.after(last))
+        });
+        let pieces = self.chunks.range(range.unwrap_or(0..0));
+        let own: Vec<_> = pieces.filter(|piece| piece.message == message).map(|piece| piece.tsn).collect();
+        own.into_iter()
     }
 
     /// The message is no longer here.
     pub(crate) fn strike(&mut self, message: u64) {
         if let Some(terms) = self.terms.remove(&message) {
             self.expiries.remove(&(terms.until, message));
+            self.ranked -= usize::from(matches!(terms.reliability, Reliability::Priority(_)));
         }
     }
 
@@ -143,7 +164,7 @@ impl Sender {
         }
         let Some(ledger) = &mut self.queue.ledger else { return };
         ledger.trim(point);
-        for (tsn, transmissions) in self.outstanding.marked() {
+        for (tsn, transmissions) in self.outstanding.take_newly_marked() {
             let Some(ledger) = &self.queue.ledger else { return };
             if let Some(message) = ledger.message_of(tsn)
                 && ledger.exhausted(message, transmissions)
@@ -160,11 +181,12 @@ impl Sender {
         let waiting = self.queue.remove(number);
         let Some(ledger) = &mut self.queue.ledger else { return };
         let terms = ledger.terms.get(&number).map_or(Reliability::Full, |terms| terms.reliability);
+        let chunks = ledger.chunks_of(number);
         ledger.strike(number);
         let mut message = Message { reliability: terms, ..Message::default() };
         let mut pieces: Vec<Bytes> = Vec::new();
-        for piece in ledger.chunks.iter().filter(|piece| piece.message == number) {
-            if let Some(data) = self.outstanding.abandon(piece.tsn, paths) {
+        for tsn in chunks {
+            if let Some(data) = self.outstanding.abandon(tsn, paths) {
                 (message.stream, message.ppid, message.unordered) = (data.stream, data.ppid, data.unordered);
                 pieces.push(data.payload);
             }
@@ -299,6 +321,7 @@ impl Sender {
             if let Some(terms) = ledger.terms.get_mut(&number) {
                 terms.expired = true;
             }
+            self.outstanding.look_at(ledger.chunks_of(number));
             if self.queue.has_untouched(number) {
                 self.abandon(number, around.paths);
             }
@@ -321,7 +344,9 @@ impl Sender {
     /// these are not enough.
     //= rfc7496#section-3.2
     pub(crate) fn displace(&mut self, message: &Message, bytes: u64, paths: &mut Paths) -> bool {
-        let Some(ledger) = &self.queue.ledger else { return false };
+        let Some(ledger) = self.queue.ledger.as_ref().filter(|ledger| ledger.ranked > 0) else {
+            return false;
+        };
         let own = match message.reliability {
             Reliability::Priority(rank) => Some(rank),
             _ => None,

@@ -438,6 +438,7 @@ impl Association {
     /// Our next TSN, the peer's next TSN; all SSNs are 0.
     fn begin_anew(&mut self, ours: Tsn, theirs: Tsn) {
         self.sender.restart(ours);
+        self.paths.forget_order();
         self.receiver.restart(theirs);
         self.announce_readable();
         self.release();
@@ -476,7 +477,7 @@ impl Association {
         }
     }
 
-    /// What became of our request.
+    /// The peer has answered our request.
     //= rfc6525#section-5.2.7
     fn response(&mut self, response: &Response) {
         let Some(state) = self.streams_state() else { return };

@@ -4,12 +4,13 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes};
 use hmac::{Hmac, KeyInit, Mac};
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 use sha2::Sha256;
 
+use super::Addresses;
 use crate::chance::Chance;
 use crate::digest::Digest;
 use crate::extension::Agreement;
@@ -40,7 +41,7 @@ pub(crate) struct Cookie {
     pub(crate) local: Address,
     pub(crate) peer_port: u16,
     /// The addresses that the INIT named, and where it came from.
-    pub(crate) peers: Vec<Address>,
+    pub(crate) peers: Addresses,
     /// Which of them the INIT came from and the INIT ACK went to.
     pub(crate) answered: u8,
     pub(crate) agreement: Agreement,
@@ -57,19 +58,47 @@ const MOST_USED: usize = 1 << 16;
 /// with that tag later, until that key is dropped; so every cookie is either valid and remembered, or forged.
 #[derive(Clone)]
 pub(crate) struct Secrets {
-    keys: [[u8; 32]; 2],
+    keys: [Key; 2],
     /// Our tags of associations that ended while the key was the present one.
     used: [BTreeSet<u32>; 2],
     /// Since when the present one is in use.
     since: Option<Time>,
     /// New keys come from here, so that their number changes no other draw.
     chance: Chance,
+    /// Memory in which cookies are written.
+    scratch: Vec<u8>,
+}
+
+/// A key, and the HMAC that begins with it: so the key is taken in once, not for every cookie.
+#[derive(Clone)]
+struct Key {
+    bytes: [u8; 32],
+    mac: Hmac<Sha256>,
+}
+
+impl Key {
+    fn new(bytes: [u8; 32]) -> Key {
+        let mac = Hmac::new_from_slice(&bytes).expect("HMAC takes keys of any length");
+        Key { bytes, mac }
+    }
+
+    fn drawn(chance: &mut Chance) -> Key {
+        let mut bytes = [0; 32];
+        chance.fill_bytes(&mut bytes);
+        Key::new(bytes)
+    }
+
+    fn mac(&self, content: &[u8]) -> Hmac<Sha256> {
+        let mut mac = self.mac.clone();
+        mac.update(content);
+        mac
+    }
 }
 
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut keys = Digest::default();
-        self.keys.iter().for_each(|key| keys.add(key));
+        self.keys.iter().for_each(|key| keys.add(&key.bytes));
         let Secrets { used, since, chance, .. } = self;
         write!(f, "Secrets({:016x}, {used:?}, {since:?}, {chance:?})", keys.value())
     }
@@ -79,14 +108,23 @@ impl Secrets {
     pub(crate) fn new(chance: &mut ChaCha8Rng) -> Self {
         let mut seed = [0; 32];
         chance.fill_bytes(&mut seed);
-        let chance = Chance::from_seed(seed);
-        let mut secrets = Secrets { keys: [[0; 32]; 2], used: Default::default(), since: None, chance };
-        secrets.keys.iter_mut().for_each(|key| secrets.chance.fill_bytes(key));
-        secrets
+        let mut chance = Chance::from_seed(seed);
+        let keys = [Key::drawn(&mut chance), Key::drawn(&mut chance)];
+        Secrets { keys, used: Default::default(), since: None, chance, scratch: Vec::new() }
+    }
+
+    /// A cookie as bytes, signed now.
+    pub(crate) fn sign(&mut self, cookie: &Cookie, now: Time, life: Duration) -> Bytes {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        scratch.clear();
+        cookie.sign(self.current(now, life), &mut scratch);
+        let bytes = Bytes::copy_from_slice(&scratch);
+        self.scratch = scratch;
+        bytes
     }
 
     /// The key to sign with now. Cookies live at most twice `life`; so long does a key stay valid.
-    pub(crate) fn current(&mut self, now: Time, life: Duration) -> &[u8; 32] {
+    fn current(&mut self, now: Time, life: Duration) -> &Key {
         let since = *self.since.get_or_insert(now);
         if now.since(since) > life * 2 {
             self.rotate();
@@ -97,9 +135,9 @@ impl Secrets {
 
     /// Drops the older key, and with it all cookies that it signed.
     fn rotate(&mut self) {
-        self.keys[1] = self.keys[0];
+        self.keys.swap(0, 1);
+        self.keys[0] = Key::drawn(&mut self.chance);
         self.used[1] = std::mem::take(&mut self.used[0]);
-        self.chance.fill_bytes(&mut self.keys[0]);
         // The next cookie that is signed says since when.
         self.since = None;
     }
@@ -136,14 +174,13 @@ pub(crate) enum BadCookie {
 }
 
 impl Cookie {
-    /// The pair of addresses that the INIT ACK went by: whoever has the cookie receives what goes there.
+    /// The pair of addresses that the INIT ACK used: the owner of the cookie can receive there.
     pub(crate) fn pair(&self) -> Option<(Address, Address)> {
         self.peers.get(usize::from(self.answered)).map(|peer| (self.local, *peer))
     }
 
-    /// The cookie as bytes, signed with `secret`.
-    pub(crate) fn sign(&self, secret: &[u8; 32]) -> Bytes {
-        let mut out = BytesMut::with_capacity(160);
+    /// Writes the cookie as bytes, signed with this key.
+    fn sign(&self, key: &Key, out: &mut Vec<u8>) {
         out.put_u64(self.created.as_nanos());
         out.put_u64(self.life.as_nanos() as u64);
         for word in [self.local_tag, self.peer_tag, self.local_tsn.0, self.peer_tsn.0, self.peer_buffer] {
@@ -153,23 +190,22 @@ impl Cookie {
         out.put_u16(self.streams.1);
         out.put_u32(self.ties.0);
         out.put_u32(self.ties.1);
-        put_address(&mut out, self.local);
+        put_address(out, self.local);
         out.put_u16(self.peer_port);
         let agreed = if self.agreement.extensions.any() { AGREED } else { 0 };
         out.put_u8(self.answered | agreed);
-        self.agreement.put(&mut out);
-        self.peers.iter().take(MAX_ADDRESSES).for_each(|peer| put_address(&mut out, *peer));
-        let signature = mac(secret, &out).finalize().into_bytes();
+        self.agreement.put(out);
+        self.peers.iter().take(MAX_ADDRESSES).for_each(|peer| put_address(out, *peer));
+        let signature = key.mac(out).finalize().into_bytes();
         out.put_slice(&signature);
-        out.freeze()
     }
 
     /// Reads a cookie that came back.
     //= rfc9260#section-5.1.5
-    pub(crate) fn open(bytes: &[u8], secret: &[u8; 32], now: Time) -> Result<Cookie, BadCookie> {
+    fn open(bytes: &[u8], key: &Key, now: Time) -> Result<Cookie, BadCookie> {
         let split = bytes.len().checked_sub(SIGNATURE).ok_or(BadCookie::Forged)?;
         let (content, signature) = bytes.split_at(split);
-        mac(secret, content).verify_slice(signature).map_err(|_| BadCookie::Forged)?;
+        key.mac(content).verify_slice(signature).map_err(|_| BadCookie::Forged)?;
         let cookie = Cookie::parse(content).ok_or(BadCookie::Forged)?;
         let age = now.since(cookie.created);
         match age.checked_sub(cookie.life) {
@@ -193,7 +229,7 @@ impl Cookie {
         let flags = b.try_get_u8().ok()?;
         let answered = flags & !AGREED;
         let agreement = if flags & AGREED != 0 { Agreement::take(&mut b)? } else { Agreement::default() };
-        let mut peers = Vec::new();
+        let mut peers = Addresses::new();
         while !b.is_empty() {
             peers.push(get_address(&mut b)?);
         }
@@ -216,13 +252,7 @@ impl Cookie {
     }
 }
 
-fn mac(secret: &[u8; 32], content: &[u8]) -> Hmac<Sha256> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret).expect("HMAC takes keys of any length");
-    mac.update(content);
-    mac
-}
-
-fn put_address(out: &mut BytesMut, address: Address) {
+fn put_address(out: &mut Vec<u8>, address: Address) {
     out.put_u16(address.udp);
     match address.ip {
         IpAddr::V4(ip) => {
@@ -265,27 +295,37 @@ mod tests {
             ties: (8, 9),
             local: address(1),
             peer_port: 10,
-            peers: vec![address(2), Address::ip(IpAddr::V6(1.into()))],
+            peers: [address(2), Address::ip(IpAddr::V6(1.into()))].into(),
             answered: 1,
             agreement: Agreement::default(),
         }
     }
 
+    fn key(byte: u8) -> Key {
+        Key::new([byte; 32])
+    }
+
+    fn signed() -> Vec<u8> {
+        let mut bytes = Vec::new();
+        cookie().sign(&key(1), &mut bytes);
+        bytes
+    }
+
     #[test]
     fn it_comes_back_as_it_went() {
-        let bytes = cookie().sign(&[1; 32]);
-        assert_eq!(Cookie::open(&bytes, &[1; 32], Time::from_nanos(9)), Ok(cookie()));
+        let bytes = signed();
+        assert_eq!(Cookie::open(&bytes, &key(1), Time::from_nanos(9)), Ok(cookie()));
     }
 
     #[test]
     fn any_change_is_found() {
-        let bytes = cookie().sign(&[1; 32]);
-        assert_eq!(Cookie::open(&bytes, &[2; 32], Time::ZERO), Err(BadCookie::Forged));
+        let bytes = signed();
+        assert_eq!(Cookie::open(&bytes, &key(2), Time::ZERO), Err(BadCookie::Forged));
         for i in 0..bytes.len() {
             let mut changed = bytes.to_vec();
             changed[i] ^= 1;
-            assert_eq!(Cookie::open(&changed, &[1; 32], Time::ZERO), Err(BadCookie::Forged));
-            assert_eq!(Cookie::open(&bytes[..i], &[1; 32], Time::ZERO), Err(BadCookie::Forged));
+            assert_eq!(Cookie::open(&changed, &key(1), Time::ZERO), Err(BadCookie::Forged));
+            assert_eq!(Cookie::open(&bytes[..i], &key(1), Time::ZERO), Err(BadCookie::Forged));
         }
     }
 
@@ -295,7 +335,7 @@ mod tests {
     fn a_used_cookie_is_remembered_or_forged() {
         let (life, now) = (Duration::from_secs(60), Time::ZERO);
         let mut secrets = Secrets::new(&mut ChaCha8Rng::seed_from_u64(1));
-        let bytes = cookie().sign(secrets.current(now, life));
+        let bytes = secrets.sign(&cookie(), now, life);
         secrets.remember(1);
         for tag in 2..300_000 {
             let valid = secrets.open(&bytes, now).is_ok();
@@ -314,7 +354,7 @@ mod tests {
         let mut secrets = Secrets::new(&mut ChaCha8Rng::seed_from_u64(1));
         secrets.current(Time::ZERO, life);
         (0..=MOST_USED as u32).for_each(|tag| secrets.remember(tag));
-        let bytes = Cookie { created: late, ..cookie() }.sign(secrets.current(late, life));
+        let bytes = secrets.sign(&Cookie { created: late, ..cookie() }, late, life);
         secrets.current(late + life * 2, life);
         assert!(secrets.open(&bytes, late + life).is_ok());
         secrets.current(late + life * 2 + Duration::from_nanos(1), life);
@@ -323,9 +363,9 @@ mod tests {
 
     #[test]
     fn it_grows_stale() {
-        let bytes = cookie().sign(&[1; 32]);
+        let bytes = signed();
         let late = Time::from_nanos(5) + Duration::from_secs(61);
         let stale = BadCookie::Stale(Box::new(cookie()), Duration::from_secs(1));
-        assert_eq!(Cookie::open(&bytes, &[1; 32], late), Err(stale));
+        assert_eq!(Cookie::open(&bytes, &key(1), late), Err(stale));
     }
 }

@@ -7,11 +7,15 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 use cookie::{Cookie, MAX_ADDRESSES};
+use smallvec::{SmallVec, smallvec};
 
 use crate::extension::{self, Offer};
 use crate::wire::chunk::Init;
 use crate::wire::{Address, Cause, Param};
 use crate::{Config, Duration, Tsn};
+
+/// Addresses of a peer.
+pub(crate) type Addresses = SmallVec<[Address; 2]>;
 
 /// What an INIT or INIT ACK told us of the peer.
 pub(crate) struct Peer {
@@ -19,7 +23,7 @@ pub(crate) struct Peer {
     pub(crate) tsn: Tsn,
     pub(crate) buffer: u32,
     /// Where it came from, then the other addresses that it named.
-    pub(crate) addresses: Vec<Address>,
+    pub(crate) addresses: Addresses,
     /// Streams that we may send on, and the peer may.
     pub(crate) streams: (u16, u16),
     pub(crate) cookie: Option<Bytes>,
@@ -42,7 +46,7 @@ impl Peer {
             tag: init.tag,
             tsn: init.tsn,
             buffer: init.a_rwnd,
-            addresses: vec![source],
+            addresses: smallvec![source],
             streams: streams(init, config),
             cookie: None,
             preserve: Duration::ZERO,
@@ -85,8 +89,8 @@ impl Peer {
     }
 
     /// The addresses in the order in which the peer listed them: pairs are made by position.
-    pub(crate) fn listed(init: &Init, source: Address, config: &Config) -> Vec<Address> {
-        let mut listed = Vec::new();
+    pub(crate) fn listed(init: &Init, source: Address, config: &Config) -> Addresses {
+        let mut listed = Addresses::new();
         for param in &init.params {
             match param {
                 Param::Ipv4(ip) => add(&mut listed, IpAddr::V4(*ip), source, config),
@@ -130,7 +134,7 @@ pub(crate) fn address_list(addresses: &[Address]) -> Bytes {
 }
 
 /// Adds an address that a packet from `source` named, unless it cannot be the peer's.
-fn add(addresses: &mut Vec<Address>, ip: IpAddr, source: Address, config: &Config) {
+fn add(addresses: &mut Addresses, ip: IpAddr, source: Address, config: &Config) {
     let address = Address { ip, udp: source.udp };
     let right = address.may_be_named_by(source, &config.addresses);
     if right && addresses.len() < MAX_ADDRESSES && !addresses.contains(&address) {
@@ -148,14 +152,14 @@ pub(crate) fn init(
     preserve: Option<Duration>,
     random: &[u8; 32],
 ) -> Init {
-    let mut params = Vec::new();
+    let mut params = Vec::with_capacity(8);
     if config.addresses.len() > 1 {
         params.extend(config.addresses.iter().map(|local| Param::of_address(local.address.ip)));
     }
     params.extend(cookie.map(Param::Cookie));
     let millis = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX);
     params.extend(preserve.map(|time| Param::CookiePreservative(millis(time))));
-    params.extend(extension::offer(config, random));
+    extension::offer(config, random, &mut params);
     Init {
         tag,
         a_rwnd: config.receive_buffer,

@@ -8,6 +8,7 @@ use rand_core::{Rng, SeedableRng};
 
 use super::{Path, PathState, PathView};
 use crate::chance::Chance;
+use crate::rules::NextHeartbeat;
 use crate::wire::Address;
 use crate::{Config, Duration, Time};
 
@@ -20,7 +21,7 @@ const REMEMBERED: usize = 8;
 /// What is known about a path's reachability besides its error count.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
-    /// Draws the nonce of each heartbeat: whoever has seen one can derive no other.
+    /// Draws the nonce of each heartbeat: one nonce tells nothing about the others.
     nonces: Chance,
     /// The heartbeats that were not answered, the latest last.
     asked: VecDeque<SentHeartbeat>,
@@ -134,6 +135,43 @@ impl Path {
         self.health.period = interval + jittered(view.rto, config.heartbeat_jitter, chance);
         self.timers.heartbeat = self.health.used + self.health.period;
     }
+}
+
+impl Path {
+    /// A heartbeat leaves now.
+    pub(crate) fn heartbeat_sent(
+        &mut self,
+        view: &PathView,
+        now: Time,
+        config: &Config,
+        chance: &mut ChaCha8Rng,
+    ) {
+        let repeats = self.timers.heartbeat != Time::NEVER;
+        if draws_when_sent(config) && repeats {
+            return;
+        }
+        self.health.used = now;
+        self.timers.heartbeat = Time::NEVER;
+        if draws_when_sent(config) {
+            self.schedule_heartbeat(view, config, chance);
+        }
+    }
+
+    /// A heartbeat was answered, or counts as lost.
+    pub(crate) fn schedule_next_heartbeat(
+        &mut self,
+        view: &PathView,
+        config: &Config,
+        chance: &mut ChaCha8Rng,
+    ) {
+        if !draws_when_sent(config) || self.timers.heartbeat == Time::NEVER {
+            self.schedule_heartbeat(view, config, chance);
+        }
+    }
+}
+
+fn draws_when_sent(config: &Config) -> bool {
+    config.rules.next_heartbeat == NextHeartbeat::WhenSent
 }
 
 fn jittered(rto: Duration, jitter: bool, chance: &mut ChaCha8Rng) -> Duration {

@@ -3,12 +3,14 @@
 mod health;
 mod mtu;
 mod parameters;
+pub(crate) mod rack;
 mod set;
 mod start;
 
 pub(crate) use health::Health;
 pub(crate) use mtu::Mtu;
 pub use parameters::{Heartbeats, PathParameters};
+pub(crate) use rack::Rack;
 pub(crate) use set::Paths;
 use set::pmdcs;
 
@@ -96,6 +98,8 @@ pub struct PathView {
     /// How long this path has kept a buffer full: new data waited for the peer's window or a full send buffer while
     /// the lowest TSN not acknowledged was last sent here.
     pub blocks: Duration,
+    /// Tail loss probes sent here (RFC 8985 §7).
+    pub tail_probes: u64,
     /// Times that T3-rtx expired here.
     pub timeouts: u64,
     /// Heartbeats sent here, probes of the MTU not among them.
@@ -164,12 +168,16 @@ impl PathView {
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     pub(crate) congestion: Box<dyn Congestion>,
+    /// The largest congestion window, in bytes.
+    pub(crate) max_cwnd: u64,
     pub(crate) timers: Timers,
     pub(crate) health: Health,
     /// The chunk whose round trip is being timed, and since when. Never a retransmitted one (Karn).
     pub(crate) timed: Option<(Tsn, Time)>,
     /// Chunks whose round trips are being timed beside it, in order, at most [`ALSO_TIMED`] (rule `rtt_on_cut`).
     pub(crate) also_timed: SmallVec<[(Tsn, Time); 1]>,
+    /// Why the window was cut last, until that is proved or refuted (mechanism `spurious_losses`).
+    pub(crate) suspect: Option<Suspect>,
     /// The lowest chunk not acknowledged that was last sent here.
     pub(crate) earliest: Option<Tsn>,
     /// Bytes of chunks last sent here that the Cumulative TSN Ack has not passed and that are not given up.
@@ -188,12 +196,32 @@ pub(crate) struct Path {
     pub(crate) tally: SackResult,
     /// The path's own points: see the mechanism `cuc`.
     pub(crate) points: Points,
+    /// In which order chunks arrive; kept if `loss_detection` or `tail_probe` asks for it.
+    pub(crate) rack: Option<Rack>,
+}
+
+/// A loss for which a window was cut, and which may have been none.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct Suspect {
+    /// The first chunk that seemed to be lost.
+    pub(crate) tsn: Tsn,
+    /// When the packet was sent that seemed to be lost.
+    pub(crate) sent: Time,
+    /// The window before the cut, in bytes.
+    pub(crate) window: u64,
+    /// The slow-start threshold before the cut, in bytes.
+    pub(crate) ssthresh: u64,
 }
 
 /// Chunks of a path that are timed beside the one that was begun last.
 const ALSO_TIMED: usize = 16;
 
 impl Path {
+    /// The congestion window, in bytes.
+    pub(crate) fn cwnd(&self) -> u64 {
+        self.congestion.window().min(self.max_cwnd)
+    }
+
     /// The next new chunk is timed too, beside what is being timed.
     pub(crate) fn time_another(&mut self) {
         if self.also_timed.len() == ALSO_TIMED {
@@ -243,6 +271,8 @@ pub(crate) struct SackResult {
     pub(crate) certain: bool,
     /// The lowest chunk that it marked.
     pub(crate) marked: Option<Tsn>,
+    /// Whether a retransmission was found lost that was sent after the window was cut last (RACK).
+    pub(crate) lost_again: bool,
 }
 
 /// The chunks whose acknowledgement moves a path's own point: the lowest not acknowledged that was last sent here,
@@ -295,6 +325,10 @@ pub(crate) struct Timers {
     pub(crate) answer: Time,
     /// The latest time for the answer to a probe of the MTU, or the next search for it.
     pub(crate) probe: Time,
+    /// When chunks that later ones have overtaken count as lost (RFC 8985 §6.2).
+    pub(crate) reordering: Time,
+    /// When a tail loss probe is due (RFC 8985 §7.2).
+    pub(crate) tail: Time,
 }
 
 impl Timers {
@@ -304,9 +338,12 @@ impl Timers {
         heartbeat: Time::NEVER,
         answer: Time::NEVER,
         probe: Time::NEVER,
+        reordering: Time::NEVER,
+        tail: Time::NEVER,
     };
 
     pub(crate) fn next(&self) -> Time {
-        self.t3.min(self.idle).min(self.heartbeat).min(self.answer).min(self.probe)
+        let own = self.t3.min(self.idle).min(self.heartbeat).min(self.answer).min(self.probe);
+        own.min(self.reordering).min(self.tail)
     }
 }

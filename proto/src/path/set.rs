@@ -3,7 +3,7 @@
 use super::start::start;
 use super::{
     Mtu, Path, PathId, PathParameters, PathState, PathView, Points, RtoAverage, RttSamples, SackResult,
-    Timers,
+    Suspect, Timers,
 };
 use crate::control::rtt::RtoLimits;
 use crate::mechanisms::{DecayTie, Mechanisms, T3Flight, TakenBack};
@@ -15,6 +15,7 @@ use crate::wire::{Address, chunk::DATA_HEADER};
 use crate::{Config, Time, Tsn};
 
 use super::health::{Health, SentHeartbeat};
+use super::rack::Order;
 use crate::notes::Notes;
 use rand_chacha::ChaCha8Rng;
 use smallvec::SmallVec;
@@ -47,6 +48,8 @@ pub(crate) struct Paths {
     pub(crate) samples: RttSamples,
     /// Bytes that timestamps take in packets with data.
     stamps: u32,
+    /// What the paths keep of the order in which chunks arrive.
+    pub(super) order: Order,
 }
 
 impl Paths {
@@ -66,6 +69,7 @@ impl Paths {
             t3_expired: Time::NEVER,
             samples: RttSamples::OneAtATime,
             stamps: 0,
+            order: Order::new(config),
         }
     }
 
@@ -179,6 +183,8 @@ impl Paths {
         let pmdcs = pmdcs(mtu.size(), config.ip_header, remote) - self.overhead;
         self.smallest_pmdcs = self.smallest_pmdcs.min(pmdcs);
         let congestion = window(start(config, remote, self.stamps));
+        let max_cwnd =
+            config.max_cwnd.get(id.index()).or(config.max_cwnd.last()).copied().unwrap_or(u64::MAX);
         let view = PathView {
             id,
             local,
@@ -187,7 +193,7 @@ impl Paths {
             up: !self.down.contains(&local),
             primary: self.views.is_empty(),
             pmdcs,
-            window: congestion.window(),
+            window: congestion.window().min(max_cwnd),
             ssthresh: congestion.ssthresh(),
             flight: 0,
             marked: 0,
@@ -203,6 +209,7 @@ impl Paths {
             fast_retransmissions: 0,
             timeout_retransmissions: 0,
             reinjected: 0,
+            tail_probes: 0,
             blocks: crate::Duration::ZERO,
             timeouts: 0,
             heartbeats: 0,
@@ -211,10 +218,12 @@ impl Paths {
         };
         let path = Path {
             congestion,
+            max_cwnd,
             timers: Timers::OFF,
             health: Health::new(now, chance),
             timed: None,
             also_timed: SmallVec::new(),
+            suspect: None,
             earliest: None,
             // What was acknowledged by gaps is still charged to a path that was removed and is one again.
             buffered: self.rest.get(id.index()).map_or(0, |gone| gone.buffered),
@@ -225,6 +234,7 @@ impl Paths {
             own: PathParameters::default(),
             tally: SackResult::default(),
             points: Points::default(),
+            rack: self.order.kept(self.rest.get(id.index())),
         };
         match self.views.get(id.index()) {
             Some(_) => (self.views[id.index()], self.rest[id.index()]) = (view, path),
@@ -252,6 +262,7 @@ impl Paths {
         view.primary = false;
         (path.timers, path.timed) = (Timers::OFF, None);
         path.also_timed.clear();
+        path.suspect = None;
         (path.health.wanted, path.health.elsewhere) = (false, None);
     }
 
@@ -291,7 +302,7 @@ impl Paths {
         self.stamps = bytes;
         for (view, path) in self.views.iter_mut().zip(&mut self.rest) {
             path.congestion = window(start(config, view.remote, bytes));
-            (view.window, view.ssthresh) = (path.congestion.window(), path.congestion.ssthresh());
+            (view.window, view.ssthresh) = (path.cwnd(), path.congestion.ssthresh());
         }
     }
 
@@ -404,7 +415,7 @@ impl Paths {
         }
     }
 
-    /// Paths that may carry nothing now, whatever their windows say.
+    /// Paths that may carry nothing now, even if their windows have room.
     pub(crate) fn close_room(&mut self, closed: impl Fn(PathId) -> bool) {
         for view in self.views.iter_mut().filter(|view| closed(view.id)) {
             view.room = 0;
@@ -439,6 +450,13 @@ impl Paths {
         let view = self.view(id);
         let lost = Lost { now, how: loss, outstanding: view.flight + view.marked };
         self.rest[id.index()].congestion.lost(&lost, &self.siblings);
+        self.note_cut(id, now);
+        self.renew(id, now, notes);
+    }
+
+    /// A cut of a path's window was needless.
+    pub(crate) fn undo(&mut self, id: PathId, before: Suspect, now: Time, notes: &mut Notes) {
+        self.rest[id.index()].congestion.undo(before.window, before.ssthresh);
         self.renew(id, now, notes);
     }
 
@@ -487,7 +505,7 @@ impl Paths {
     /// Copies what the window policy says into the facts.
     fn renew(&mut self, id: PathId, now: Time, notes: &mut Notes) {
         let (view, path) = (&mut self.views[id.index()], &self.rest[id.index()]);
-        view.window = path.congestion.window();
+        view.window = path.cwnd();
         view.ssthresh = path.congestion.ssthresh();
         self.note_window(id, now, notes);
     }
@@ -559,6 +577,7 @@ impl Paths {
                 path.timed = Some((tsn, now));
             }
         }
+        self.set_tail(id, now);
     }
 }
 

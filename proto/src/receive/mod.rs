@@ -12,7 +12,7 @@ mod tracker;
 use smallvec::SmallVec;
 
 use crate::config::Config;
-use crate::mechanisms::{self, Dac, FirstData};
+use crate::mechanisms::{self, Dac, FirstData, SackReturn};
 use crate::path::PathId;
 use crate::rules::{GapFilled, WindowUpdates};
 use crate::wire::chunk::{Data, IData, NR_SACK_HEADER, SACK_HEADER, Sack, SkippedMessage};
@@ -20,6 +20,7 @@ use crate::{Delivery, Ssn, Tsn};
 use interleaved::Interleaved;
 use ready::{Held, Ready};
 use reassembly::Reassembly;
+use schedule::EachPath;
 pub(crate) use schedule::{Arrival, Schedule};
 use tracker::{REACH, Tracker};
 
@@ -64,9 +65,11 @@ pub(crate) struct Receiver {
     first_data: FirstData,
     /// The path that the last DATA came by: where the SACK goes.
     pub(crate) from: PathId,
+    /// Whether the packets of each path count by themselves: what other paths than `from` are owed.
+    each_path: Option<Box<EachPath>>,
 }
 
-/// What became of one DATA chunk.
+/// The outcome of one DATA chunk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum DataOutcome {
     /// It is new and held or delivered.
@@ -99,6 +102,10 @@ impl Receiver {
             dac: mechanisms::dac(&config.mechanisms),
             first_data: config.mechanisms.first_data,
             from: PathId(0),
+            each_path: match config.mechanisms.sack_return {
+                SackReturn::LastData => None,
+                SackReturn::EachPath => Some(Box::default()),
+            },
         }
     }
 

@@ -36,7 +36,7 @@ impl std::ops::SubAssign for Held {
     }
 }
 
-/// A message of which a part was delivered.
+/// A message that was delivered in part.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct PartialMessage {
     /// Its number.
@@ -66,12 +66,19 @@ impl Ready {
         self.queue.pop_front()
     }
 
-    /// A message of one chunk, of this size.
-    pub(super) fn whole(&mut self, (stream, unordered): (u16, bool), ppid: u32, size: usize, payload: Bytes) {
+    /// A message of one chunk, of this size; its number.
+    pub(super) fn whole(
+        &mut self,
+        (stream, unordered): (u16, bool),
+        ppid: u32,
+        size: usize,
+        payload: Bytes,
+    ) -> u64 {
         let (message, pieces) = (self.number(), SmallVec::from_buf([payload]));
         let (complete, abandoned) = (true, false);
         let delivery = Delivery { stream, ppid, unordered, message, complete, abandoned, pieces };
         self.queue.push_back((delivery, Held::one(size)));
+        message
     }
 
     /// A message, or a part of one, made of these chunks; `begun` tells its number. Each comes with its size.
@@ -93,7 +100,7 @@ impl Ready {
             .push_back((Delivery { stream, ppid, unordered, message, complete, abandoned, pieces }, held));
     }
 
-    /// The end of a message of which a part was delivered, and the rest is given up.
+    /// The end of a message that was delivered in part, and whose rest was abandoned.
     pub(super) fn given_up(&mut self, (stream, unordered): (u16, bool), begun: PartialMessage) {
         let PartialMessage { message, ppid } = begun;
         let (complete, abandoned, pieces) = (true, true, SmallVec::new());

@@ -3,6 +3,9 @@
 //! Fragments that wait stand in runs: consecutive TSNs of one message. A chunk that arrives extends a run, joins two,
 //! or begins one, and a message is complete when its run has both ends; nothing is searched chunk by chunk. Chunks are known
 //! by positions, which are TSNs that do not wrap.
+//!
+//! Ordered messages of one chunk that are not due wait in pages, by stream and SSN: that costs less than a run of their own.
+//! When the buffer is full, or streams are reset or skip messages, they become runs like all others.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,6 +18,8 @@ use crate::wire::chunk::Data;
 pub(super) struct Reassembly {
     ordered: BTreeMap<Name, Run>,
     unordered: BTreeMap<Name, Run>,
+    /// Ordered messages of one chunk, by stream and SSN.
+    pages: BTreeMap<u32, Box<Page>>,
     /// The ordered runs by position; made when it is asked for, which is when the buffer is full.
     positions: Option<BTreeMap<u64, Name>>,
     /// The SSN that is due, by stream, as far as used.
@@ -38,13 +43,32 @@ fn position(name: Name) -> u64 {
     name as u64
 }
 
-/// Chunks with consecutive TSNs that belong to one message.
+/// Chunks with consecutive TSNs that belong to one message. What most runs do not have is boxed: they move in their tree.
 #[derive(Clone, Debug)]
 struct Run {
     first: Data,
-    others: VecDeque<Data>,
+    #[allow(clippy::box_collection, reason = "most runs have none, and runs move in their tree")]
+    others: Option<Box<VecDeque<Data>>>,
     /// It continues a message of which a part was delivered.
-    begun: Option<PartialMessage>,
+    begun: Option<Box<PartialMessage>>,
+}
+
+/// Messages with neighbouring SSNs of a stream, each with its position. With more places an SSN alone on its page would cost
+/// too much memory.
+#[derive(Clone, Default, Debug)]
+struct Page {
+    count: u32,
+    places: [Option<(u64, Data)>; PLACES],
+}
+
+const PLACES: usize = 8;
+
+fn page_of(stream: u16, ssn: Ssn) -> u32 {
+    (u32::from(stream) << 16) | (u32::from(ssn.0) / PLACES as u32)
+}
+
+fn place_of(ssn: Ssn) -> usize {
+    usize::from(ssn.0) % PLACES
 }
 
 /// The message of which a part was delivered and nothing since: all before `at` has arrived, so that there is one at most.
@@ -78,6 +102,9 @@ impl Reassembly {
             }
             return;
         }
+        let whole = data.begin && data.end && !data.unordered;
+        let data = if whole && self.positions.is_none() { self.put_in_page(at, data) } else { Some(data) };
+        let Some(data) = data else { return };
         let unordered = data.unordered;
         let joined = self.join(at, data, begun);
         if unordered && self.unordered[&joined].is_complete() {
@@ -90,6 +117,7 @@ impl Reassembly {
     /// The SSNs of these streams (none: all) begin anew. What is dropped: what came before this position.
     //= rfc6525#section-5.2.2
     pub(super) fn reset(&mut self, streams: &[u16], before: u64, ready: &mut Ready) -> Held {
+        self.break_pages();
         let all: Vec<u16> = if streams.is_empty() {
             (0..self.due.len()).map(|stream| stream as u16).collect()
         } else {
@@ -115,6 +143,7 @@ impl Reassembly {
 
     /// All streams begin anew, and so do TSNs. What is dropped.
     pub(super) fn restart(&mut self, ready: &mut Ready) -> Held {
+        self.break_pages();
         let mut freed = Held::default();
         for unordered in [false, true] {
             while let Some((&name, _)) = self.map(unordered).first_key_value() {
@@ -135,6 +164,7 @@ impl Reassembly {
         if ssn.before(due) {
             return freed;
         }
+        self.break_pages();
         let wraps = ssn.0 < due.0;
         let halves = if wraps { [(due.0, u16::MAX), (0, ssn.0)] } else { [(due.0, ssn.0), (1, 0)] };
         for (first, last) in halves.into_iter().filter(|(first, last)| first <= last) {
@@ -177,7 +207,7 @@ impl Reassembly {
         if highest <= at {
             return None;
         }
-        let dropped = match run.others.pop_back() {
+        let dropped = match run.others.as_mut().and_then(|others| others.pop_back()) {
             Some(data) => data,
             None => self.remove(kind, name).first,
         };
@@ -208,12 +238,57 @@ impl Reassembly {
 
     /// The last ordered run that begins at this position or before it.
     fn last_ordered(&mut self, at: u64) -> Option<Name> {
+        self.break_pages();
         if self.ordered.is_empty() {
             return None;
         }
         let all = || self.ordered.keys().map(|name| (position(*name), *name)).collect();
         let positions = self.positions.get_or_insert_with(all);
         positions.range(..=at).next_back().map(|(_, name)| *name)
+    }
+
+    /// Puts a whole message in its place, or gives it back if another has its SSN.
+    fn put_in_page(&mut self, at: u64, data: Data) -> Option<Data> {
+        let page = self.pages.entry(page_of(data.stream, data.ssn)).or_default();
+        let place = &mut page.places[place_of(data.ssn)];
+        if place.is_some() {
+            return Some(data);
+        }
+        *place = Some((at, data));
+        page.count += 1;
+        None
+    }
+
+    /// Makes runs of the messages in pages.
+    fn break_pages(&mut self) {
+        for (at, first) in
+            std::mem::take(&mut self.pages).into_values().flat_map(|page| page.places).flatten()
+        {
+            let own = name(first.stream, first.ssn.0, at);
+            self.put(false, own, Run { first, others: None, begun: None });
+        }
+    }
+
+    /// The messages of a stream in pages, from the one that is due on.
+    fn deliver_pages(&mut self, stream: u16, ready: &mut Ready) {
+        let due = &mut self.due[usize::from(stream)];
+        while let Some(page) = self.pages.get_mut(&page_of(stream, *due)) {
+            let number = page_of(stream, *due);
+            while page_of(stream, *due) == number
+                && let Some((_, data)) = page.places[place_of(*due)].take()
+            {
+                ready.whole((stream, false), data.ppid, data.size(), data.payload);
+                page.count -= 1;
+                *due = due.next();
+            }
+            let stays = page_of(stream, *due) == number;
+            if page.count == 0 {
+                self.pages.remove(&number);
+            }
+            if stays {
+                return;
+            }
+        }
     }
 
     /// Puts a chunk beside the runs that it touches; the name of its run.
@@ -228,11 +303,11 @@ impl Reassembly {
             && let Some((&name, run)) = self.map(unordered).range_mut(..own).next_back()
             && (run.end(name) == at && run.precedes(&data))
         {
-            run.others.push_back(data);
+            run.others.get_or_insert_default().push_back(data);
             behind.into_iter().for_each(|behind| run.append(behind));
             return name;
         }
-        let mut run = Run { first: data, others: VecDeque::new(), begun };
+        let mut run = Run { first: data, others: None, begun: begun.map(Box::new) };
         behind.into_iter().for_each(|behind| run.append(behind));
         self.put(unordered, own, run);
         own
@@ -259,6 +334,7 @@ impl Reassembly {
     /// The ordered messages of a stream that are complete, from the one that is due on.
     fn deliver_in_turn(&mut self, stream: u16, ready: &mut Ready) {
         loop {
+            self.deliver_pages(stream, ready);
             let (mut due, first) = (self.due(stream), name(stream, self.due(stream).0, 0));
             let mut last = None;
             for (name, run) in self.ordered.range(first..=name(stream, u16::MAX, u64::MAX)) {
@@ -268,14 +344,22 @@ impl Reassembly {
                 (last, due) = (Some(*name), due.next());
             }
             let Some(last) = last else { return };
-            for (name, run) in self.ordered.extract_if(first..=last, |_, _| true) {
+            let mut deliver = |(name, run): (Name, Run)| {
                 run.deliver(false, ready);
                 self.positions.as_mut().map(|positions| positions.remove(&position(name)));
+            };
+            let lowest = self.ordered.first_key_value().map(|(name, _)| *name);
+            let highest = self.ordered.last_key_value().map(|(name, _)| *name);
+            if lowest >= Some(first) && highest == Some(last) {
+                // Taking a tree apart costs less than taking one run after the other out of it.
+                std::mem::take(&mut self.ordered).into_iter().for_each(&mut deliver);
+            } else {
+                self.ordered.extract_if(first..=last, |_, _| true).for_each(&mut deliver);
             }
             self.due[usize::from(stream)] = due;
             self.positions.take_if(|_| self.ordered.is_empty());
-            // Behind the greatest SSN comes the smallest.
-            if due != Ssn(0) {
+            // Behind the greatest SSN comes the smallest; behind a run that was due, perhaps a message in a page.
+            if due != Ssn(0) && !self.pages.contains_key(&page_of(stream, due)) {
                 return;
             }
         }
@@ -285,14 +369,14 @@ impl Reassembly {
     fn drop_front(&mut self, unordered: bool, name: Name, before: u64, ready: &mut Ready) -> Held {
         let mut run = self.remove(unordered, name);
         if let Some(begun) = run.begun.take() {
-            ready.given_up((run.first.stream, unordered), begun);
+            ready.given_up((run.first.stream, unordered), *begun);
         }
         let count = before.saturating_sub(position(name)).min(run.end(0));
         let mut freed = Held::default();
         let mut chunks = run.chunks();
         chunks.by_ref().take(count as usize).for_each(|data| freed += Held::one(data.size()));
         if let Some(first) = chunks.next() {
-            let rest = Run { first, others: chunks.collect(), begun: None };
+            let rest = Run { first, others: Some(Box::new(chunks.collect())), begun: None };
             self.put(unordered, name + u128::from(count), rest);
         }
         freed
@@ -337,15 +421,15 @@ impl Reassembly {
 impl Run {
     /// Where the chunk behind it would stand.
     fn end(&self, name: Name) -> u64 {
-        position(name) + 1 + self.others.len() as u64
+        position(name) + 1 + self.others.as_ref().map_or(0, |others| others.len()) as u64
     }
 
     fn last(&self) -> &Data {
-        self.others.back().unwrap_or(&self.first)
+        self.others.as_ref().and_then(|others| others.back()).unwrap_or(&self.first)
     }
 
     fn chunks(self) -> impl Iterator<Item = Data> {
-        std::iter::once(self.first).chain(self.others)
+        std::iter::once(self.first).chain(self.others.map(|others| *others).unwrap_or_default())
     }
 
     fn has_beginning(&self) -> bool {
@@ -367,23 +451,31 @@ impl Run {
     }
 
     /// Adds what is behind it; the shorter of both moves.
-    fn append(&mut self, mut behind: Run) {
-        if behind.others.len() > self.others.len() {
-            behind.others.push_front(behind.first);
-            while let Some(data) = self.others.pop_back() {
-                behind.others.push_front(data);
+    fn append(&mut self, behind: Run) {
+        let others = self.others.get_or_insert_default();
+        let mut more = behind.others.unwrap_or_default();
+        if more.len() > others.len() {
+            more.push_front(behind.first);
+            while let Some(data) = others.pop_back() {
+                more.push_front(data);
             }
-            self.others = behind.others;
+            *others = more;
         } else {
-            self.others.push_back(behind.first);
-            self.others.append(&mut behind.others);
+            others.push_back(behind.first);
+            others.append(&mut more);
         }
     }
 
     /// Delivers it, as a message or as a part of one.
     fn deliver(self, unordered: bool, ready: &mut Ready) -> PartialMessage {
         let (complete, stream, ppid) = (self.is_complete(), self.first.stream, self.first.ppid);
-        let begun = self.begun.unwrap_or_else(|| PartialMessage { message: ready.number(), ppid });
+        if complete && self.others.is_none() && self.begun.is_none() {
+            let size = self.first.size();
+            let message = ready.whole((stream, unordered), ppid, size, self.first.payload);
+            return PartialMessage { message, ppid };
+        }
+        let begun = self.begun.as_deref().copied();
+        let begun = begun.unwrap_or_else(|| PartialMessage { message: ready.number(), ppid });
         let chunks = self.chunks().map(|data| (data.size(), data.payload));
         ready.joined((stream, unordered), begun, complete, chunks);
         begun
@@ -395,155 +487,4 @@ fn same_message(a: &Data, b: &Data) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Delivery, Tsn};
-    use bytes::Bytes;
-
-    fn piece(tsn: u32, ssn: u16, flags: &str) -> Data {
-        Data {
-            tsn: Tsn(tsn),
-            stream: 1,
-            ssn: Ssn(ssn),
-            ppid: 9,
-            begin: flags.contains('B'),
-            end: flags.contains('E'),
-            unordered: flags.contains('U'),
-            immediate: false,
-            payload: Bytes::from(vec![tsn as u8; 4]),
-        }
-    }
-
-    #[derive(Default)]
-    struct Bench {
-        reassembly: Reassembly,
-        ready: Ready,
-    }
-
-    impl Bench {
-        fn insert(&mut self, data: Data) {
-            self.reassembly.insert(data.tsn.0.into(), data, &mut self.ready);
-        }
-
-        fn part(&mut self, cumulative: u64) {
-            self.reassembly.deliver_part(cumulative, &mut self.ready);
-        }
-
-        fn delivered(&mut self) -> Vec<(Vec<u8>, bool)> {
-            self.numbered().into_iter().map(|(_, tsns, complete)| (tsns, complete)).collect()
-        }
-
-        /// The number of each message, too.
-        fn numbered(&mut self) -> Vec<(u64, Vec<u8>, bool)> {
-            let tell = |(d, held): (Delivery, Held)| {
-                assert_eq!(held.bytes as usize, d.len() + 16 * d.pieces.len());
-                assert_eq!(held.chunks as usize, d.pieces.len());
-                (d.message, d.pieces.iter().map(|p| p[0]).collect(), d.complete)
-            };
-            std::iter::from_fn(|| self.ready.pop()).map(tell).collect()
-        }
-    }
-
-    #[test]
-    fn ordered_messages_wait_for_their_turn() {
-        let mut b = Bench::default();
-        b.insert(piece(3, 2, "BE"));
-        b.insert(piece(2, 1, "E"));
-        assert!(b.ready.is_empty());
-        b.insert(piece(0, 0, "BE"));
-        assert_eq!(b.delivered(), [(vec![0], true)]);
-        b.insert(piece(1, 1, "B"));
-        assert_eq!(b.delivered(), [(vec![1, 2], true), (vec![3], true)]);
-    }
-
-    /// TSN 1 has SSN 2, TSN 2 and 3 have SSN 1, TSN 4 has SSN 0.
-    //= rfc9260#section-6.6
-    #[test]
-    fn the_turn_is_that_of_the_ssn() {
-        let mut b = Bench::default();
-        for (tsn, ssn, flags) in [(1, 2, "BE"), (3, 1, "E"), (2, 1, "B")] {
-            b.insert(piece(tsn, ssn, flags));
-        }
-        assert!(b.ready.is_empty());
-        b.insert(piece(4, 0, "BE"));
-        assert_eq!(b.delivered(), [(vec![4], true), (vec![2, 3], true), (vec![1], true)]);
-    }
-
-    #[test]
-    fn unordered_messages_do_not() {
-        let mut b = Bench::default();
-        b.insert(piece(7, 0, "UE"));
-        b.insert(piece(9, 0, "UBE"));
-        b.insert(piece(5, 0, "UB"));
-        assert_eq!(b.delivered(), [(vec![9], true)]);
-        b.insert(piece(6, 0, "U"));
-        assert_eq!(b.delivered(), [(vec![5, 6, 7], true)]);
-    }
-
-    #[test]
-    fn runs_join_whichever_is_longer() {
-        for missing in [12, 17] {
-            let mut b = Bench::default();
-            for tsn in (10..20).filter(|tsn| *tsn != missing) {
-                let flags = match tsn {
-                    10 => "UB",
-                    19 => "UE",
-                    _ => "U",
-                };
-                b.insert(piece(tsn, 0, flags));
-            }
-            assert!(b.ready.is_empty());
-            b.insert(piece(missing, 0, "U"));
-            assert_eq!(b.delivered(), [((10..20).collect(), true)]);
-        }
-    }
-
-    #[test]
-    fn a_part_is_resumed_where_it_ended() {
-        let mut b = Bench::default();
-        b.insert(piece(1, 0, "B"));
-        b.insert(piece(2, 0, ""));
-        b.insert(piece(4, 0, "E"));
-        b.part(2);
-        assert_eq!(b.delivered(), [(vec![1, 2], false)]);
-        b.insert(piece(3, 0, ""));
-        assert_eq!(b.delivered(), [(vec![3, 4], true)]);
-        b.insert(piece(5, 1, "BE"));
-        assert_eq!(b.delivered(), [(vec![5], true)]);
-    }
-
-    /// Between the parts of an unordered message come others of its stream: the number tells them apart.
-    #[test]
-    fn parts_have_the_number_of_their_message() {
-        let mut b = Bench::default();
-        b.insert(piece(1, 0, "UB"));
-        b.part(1);
-        b.insert(piece(3, 0, "UE"));
-        b.insert(piece(4, 0, "UBE"));
-        b.insert(piece(2, 0, "U"));
-        assert_eq!(b.numbered(), [(1, vec![1], false), (2, vec![4], true), (1, vec![2, 3], true)]);
-    }
-
-    /// A peer that breaks off a message of which a part was delivered.
-    #[test]
-    fn a_part_that_is_not_continued_is_given_up() {
-        let mut b = Bench::default();
-        b.insert(piece(1, 0, "UB"));
-        b.part(1);
-        b.insert(piece(2, 0, "UBE"));
-        assert_eq!(b.numbered(), [(1, vec![1], false), (1, vec![], true), (2, vec![2], true)]);
-    }
-
-    #[test]
-    fn a_discarded_chunk_can_come_again() {
-        let mut b = Bench::default();
-        b.insert(piece(2, 0, ""));
-        b.insert(piece(3, 0, "E"));
-        assert_eq!(b.reassembly.discard_above(1), Some((3, Held { bytes: 20, chunks: 1 })));
-        assert_eq!(b.reassembly.discard_above(2), None);
-        b.insert(piece(1, 0, "B"));
-        assert!(b.ready.is_empty());
-        b.insert(piece(3, 0, "E"));
-        assert_eq!(b.delivered(), [(vec![1, 2, 3], true)]);
-    }
-}
+mod tests;

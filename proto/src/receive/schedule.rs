@@ -1,5 +1,7 @@
 //! When the next SACK is due (RFC 9260 §6.2).
 
+use smallvec::SmallVec;
+
 use super::Receiver;
 use crate::Time;
 use crate::config::Config;
@@ -29,7 +31,39 @@ impl Schedule {
     }
 }
 
-/// What became of the DATA chunks of one packet.
+/// The SACKs of the paths, where the packets of each path count by themselves (`sack_return`).
+#[derive(Clone, Default, Debug)]
+pub(super) struct EachPath {
+    /// What is owed to other paths than the one that the last DATA came by.
+    aside: SmallVec<[(PathId, Schedule); 1]>,
+}
+
+impl EachPath {
+    /// Puts aside what is owed to the path `before`, and takes up what is owed to `path`.
+    fn exchange(&mut self, before: (PathId, Schedule), path: PathId) -> Schedule {
+        let place = self.aside.iter().position(|(aside, _)| *aside == path);
+        let taken = place.map_or_else(Schedule::idle, |place| self.aside.swap_remove(place).1);
+        let (id, mut schedule) = before;
+        if schedule.now {
+            schedule.deadline = Time::ZERO;
+        }
+        if schedule.deadline != Time::NEVER {
+            self.aside.push((id, schedule));
+        }
+        taken
+    }
+
+    fn deadline(&self) -> Time {
+        self.aside.iter().map(|(_, schedule)| schedule.deadline).min().unwrap_or(Time::NEVER)
+    }
+
+    /// A path whose SACK is due.
+    fn due(&self, now: Time) -> Option<PathId> {
+        self.aside.iter().find(|(_, schedule)| schedule.deadline <= now).map(|(path, _)| *path)
+    }
+}
+
+/// The outcome of the DATA chunks of one packet.
 #[derive(Default)]
 pub(crate) struct Arrival {
     pub(super) chunks: u32,
@@ -58,7 +92,7 @@ impl Receiver {
         if arrival.chunks == 0 {
             return;
         }
-        self.from = from;
+        self.turn_to(from);
         self.schedule.packets += 1;
         let gap = self.has_gap() && self.dac == Dac::Off;
         if arrival.at_once || gap || self.schedule.packets >= config.sack_every {
@@ -69,12 +103,81 @@ impl Receiver {
         }
     }
 
-    /// The SACK that is owed has been delayed for long enough.
-    pub(crate) fn sack_timer_expired(&mut self) {
+    /// The next SACK goes by this path.
+    fn turn_to(&mut self, path: PathId) {
+        if let Some(each) = self.each_path.as_mut().filter(|_| path != self.from) {
+            let before = std::mem::replace(&mut self.schedule, Schedule::idle());
+            self.schedule = each.exchange((self.from, before), path);
+        }
+        self.from = path;
+    }
+
+    /// When a SACK is due at the latest; [`Time::NEVER`] while none is owed.
+    pub(crate) fn sack_deadline(&self) -> Time {
+        let others = self.each_path.as_ref().map_or(Time::NEVER, |each| each.deadline());
+        self.schedule.deadline.min(others)
+    }
+
+    /// A SACK that is owed has been delayed for long enough.
+    pub(crate) fn sack_timer_expired(&mut self, now: Time) {
+        if self.schedule.deadline > now
+            && let Some(path) = self.each_path.as_ref().and_then(|each| each.due(now))
+        {
+            self.turn_to(path);
+        }
         self.schedule.now = true;
         self.schedule.deadline = Time::NEVER;
         if self.dac == Dac::Literal {
             self.schedule.packets = 0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tsn;
+    use crate::mechanisms::SackReturn;
+
+    fn at(millis: u64) -> Time {
+        Time::from_nanos(millis * 1_000_000)
+    }
+
+    #[test]
+    fn packets_of_each_path_count_by_themselves_if_they_are_to() {
+        let (first, second) = (PathId(0), PathId(1));
+        let packet = Arrival { chunks: 1, ..Arrival::default() };
+        let mut config = Config::default();
+        let mut together = Receiver::new(Tsn(1), &config);
+        config.mechanisms.sack_return = SackReturn::EachPath;
+        let mut apart = Receiver::new(Tsn(1), &config);
+        for receiver in [&mut together, &mut apart] {
+            receiver.packet_done(&packet, first, at(0), &config);
+            receiver.packet_done(&packet, second, at(50), &config);
+        }
+        assert_eq!((together.schedule.now, together.from), (true, second));
+        assert_eq!((apart.schedule.now, apart.sack_deadline()), (false, at(200)));
+        apart.packet_done(&packet, second, at(60), &config);
+        assert_eq!((apart.schedule.now, apart.from), (true, second));
+        apart.sack(1000, &config);
+        assert_eq!(apart.sack_deadline(), at(200), "the first path's packet still waits");
+        apart.sack_timer_expired(at(200));
+        assert_eq!((apart.schedule.now, apart.from), (true, first));
+        apart.sack(1000, &config);
+        assert_eq!(apart.sack_deadline(), Time::NEVER);
+    }
+
+    #[test]
+    fn a_sack_that_is_due_is_not_forgotten_for_another_path() {
+        let mut config = Config::default();
+        config.mechanisms.sack_return = SackReturn::EachPath;
+        let mut receiver = Receiver::new(Tsn(1), &config);
+        let packet = Arrival { chunks: 1, ..Arrival::default() };
+        let urgent = Arrival { chunks: 1, at_once: true, ..Arrival::default() };
+        receiver.packet_done(&urgent, PathId(0), at(0), &config);
+        receiver.packet_done(&packet, PathId(1), at(0), &config);
+        assert!(!receiver.schedule.now && receiver.sack_deadline() <= at(0));
+        receiver.sack_timer_expired(at(0));
+        assert_eq!((receiver.schedule.now, receiver.from), (true, PathId(0)));
     }
 }

@@ -106,13 +106,31 @@ impl Tracker {
 
     /// The first runs beyond gaps, at most so many, as a SACK tells them.
     pub(super) fn gaps(&self, most: usize) -> SmallVec<[GapBlock; 4]> {
-        let mut gaps = SmallVec::with_capacity(most.min(self.runs));
-        let mut from = 1;
-        while gaps.len() < most
-            && let Some(start) = self.next_set(from)
-        {
-            from = self.next_clear(start);
-            gaps.push(GapBlock { start: start as u16, end: (from - 1) as u16 });
+        let most = most.min(self.runs);
+        let mut gaps = SmallVec::with_capacity(most);
+        let (mut start, mut inside) = (0, false);
+        let mut at = 1;
+        while gaps.len() < most {
+            let (word, bit) = self.place(at);
+            let count = (64 - bit).min(self.capacity() - at);
+            let bits = self.bits[word] >> bit;
+            // A bit that differs from the one before it begins or ends a run.
+            let mut edges = (bits ^ (bits << 1 | u64::from(inside))) & u64::MAX >> (64 - count);
+            while edges != 0 && gaps.len() < most {
+                let edge = at + edges.trailing_zeros();
+                edges &= edges - 1;
+                match inside {
+                    true => gaps.push(GapBlock { start, end: (edge - 1) as u16 }),
+                    false => start = edge as u16,
+                }
+                inside = !inside;
+            }
+            at += count;
+            if at == self.capacity() {
+                let rest = inside && gaps.len() < most;
+                gaps.extend(rest.then(|| GapBlock { start, end: (at - 1) as u16 }));
+                break;
+            }
         }
         gaps
     }

@@ -1,12 +1,14 @@
-//! What leaves and when: a SACK, a timeout or a call grants rights; a packet is chosen when one is polled.
+//! The sending half. A SACK, a timeout or a call grants rights to send; each poll chooses one packet.
 
 mod blocked;
 mod buffers;
+mod order;
 pub(crate) mod outstanding;
 pub(crate) mod queue;
 mod recovery;
 mod rights;
 mod sack;
+mod spurious;
 mod timeout;
 
 pub(crate) use sack::{Answer, revived};
@@ -16,7 +18,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 use smallvec::SmallVec;
 
-use crate::mechanisms::{Bundling, WithoutRoom};
+use crate::mechanisms::{Bundling, FillPackets, WithoutRoom};
 use crate::notes::Notes;
 use crate::output::{Blocked, Limit, NoteKind, Statistics};
 use crate::path::{PathId, Paths};
@@ -30,6 +32,9 @@ use blocked::{BlockedClock, in_the_way};
 use buffers::Buffers;
 use recovery::Recoveries;
 use rights::Rights;
+
+/// A packet with less room than this is not filled with a part of a message.
+const SMALLEST_CUT: u32 = 128;
 
 /// The sending half of an association.
 #[derive(Clone, Debug)]
@@ -45,7 +50,7 @@ pub(crate) struct Sender {
     looks_further: bool,
     /// Whether a packet carries only marked chunks whose route names its path.
     agreed: bool,
-    /// Whether all packets of marked chunks that one event lets go take one path, and which that is in this event.
+    /// Whether all retransmissions that one event releases take one path, and the path of this event.
     one_path: bool,
     round: Option<PathId>,
     /// How many events have let data leave.
@@ -58,7 +63,7 @@ pub(crate) struct Sender {
     heard_since_probe: bool,
     blocked: BlockedClock,
     buffers: Buffers,
-    /// The user has more to send than the send buffer takes.
+    /// The user has more to send than the send buffer has room for.
     pub(crate) refused: bool,
     /// The path that new data took last, or would take.
     pub(crate) in_use: PathId,
@@ -66,7 +71,7 @@ pub(crate) struct Sender {
     tie: u64,
 }
 
-/// The three routes of an association.
+/// The three routes of an association: for new data, fast retransmissions and retransmissions after timeouts.
 #[derive(Clone, Debug)]
 struct Routes {
     new: Box<dyn Route>,
@@ -77,7 +82,7 @@ struct Routes {
 impl Routes {
     fn of(&mut self, why: Why) -> &mut dyn Route {
         match why {
-            Why::New | Why::WindowProbe | Why::Reinjected => &mut *self.new,
+            Why::New | Why::WindowProbe | Why::TailProbe | Why::Reinjected => &mut *self.new,
             Why::Missing => &mut *self.fast,
             Why::Timeout => &mut *self.timeout,
         }
@@ -114,12 +119,14 @@ impl Sender {
             fast: policies.route(&config.fast, config)?,
             timeout: policies.route(&config.timeout, config)?,
         };
+        let mut outstanding = Outstanding::new(first);
+        outstanding.remember_marks(config.extensions.partial_reliability);
         Ok(Sender {
             queue: SendQueue::new(
                 Ssn(config.first_ssn),
                 config.extensions.partial_reliability.then(Box::default),
             ),
-            outstanding: Outstanding::new(first),
+            outstanding,
             routes,
             rights: Rights::new(config),
             a_rwnd: 0,
@@ -212,9 +219,20 @@ impl Sender {
         self.watch_closed_window(around);
     }
 
+    /// Checks that what is charged to the paths is what is outstanding. With many chunks not after every event, since the check
+    /// looks at each of them.
+    #[cfg(debug_assertions)]
+    pub(crate) fn check(&self, paths: &Paths) {
+        let every = 1 + self.outstanding.len() as u64 / 1000;
+        if self.events.is_multiple_of(every) {
+            self.outstanding.check(paths);
+        }
+    }
+
     /// What the next packet carries, if one with data may leave whose chunks have `budget` bytes.
     pub(crate) fn next_load(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
-        self.retransmission(budget, around)
+        self.tail_probe(budget, around)
+            .or_else(|| self.retransmission(budget, around))
             .or_else(|| self.new_data(budget, around))
             .or_else(|| self.reinjection(budget, around))
     }
@@ -230,10 +248,17 @@ impl Sender {
     ) {
         match (load.why, load.ask.last) {
             (Why::Reinjected, _) => self.send_copy(load, chunks, around),
+            (Why::TailProbe, Some(_)) => self.send_tail_again(&load.ask, load.path, chunks, around),
             (_, Some(_)) => self.resend_from(load.ask.tsn, load.path, budget, chunks, around),
             (_, None) => self.send_new(load, budget, chunks, around),
         }
-        if load.why != Why::Reinjected {
+        if load.why == Why::TailProbe {
+            let again = load.ask.last.is_some();
+            let tsn = if again { load.ask.tsn } else { self.outstanding.highest() };
+            self.tail_probed(load.path, tsn, again, around);
+        }
+        let asked = load.why != Why::TailProbe || load.ask.last.is_none();
+        if asked && load.why != Why::Reinjected {
             self.routes.of(load.why).sent(&load.ask, load.path);
         }
         self.tie = chance.next_u64();
@@ -436,12 +461,18 @@ impl Sender {
         let mut window = load.ask.peer_window;
         let (path, why, now) = (load.path, load.why, around.now);
         let probing = why == Why::WindowProbe;
-        while let Some((_, size)) = self.queue.peek(fragment) {
+        let fills = around.config.mechanisms.fill_packets == FillPackets::On;
+        while let Some((_, mut size)) = self.queue.peek(fragment) {
+            let mut limit = fragment;
+            if fills && size > budget && budget >= SMALLEST_CUT && self.queue.is_cut(fragment) {
+                limit = budget & !3;
+                size = limit;
+            }
             if size > budget || (u64::from(size) > window && !probing) {
                 break;
             }
             let tsn = self.outstanding.next_tsn();
-            let Some(data) = self.queue.take(fragment, tsn) else { break };
+            let Some(data) = self.queue.take(limit, tsn) else { break };
             budget -= size;
             window = window.saturating_sub(u64::from(size));
             let chunk = self.queue.chunk(data.clone());

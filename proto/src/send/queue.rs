@@ -100,6 +100,12 @@ impl SendQueue {
         Some((message.stream, size.min(limit)))
     }
 
+    /// Whether the next message does not fit a chunk of `limit` bytes, or has been cut already.
+    pub(crate) fn is_cut(&self, limit: u32) -> bool {
+        let too_large = |w: &Waiting| self.header + w.message.payload.len() > limit as usize;
+        self.messages.front().is_some_and(|w| w.begun.is_some() || too_large(w))
+    }
+
     /// Takes the next chunk, of at most `limit` bytes (a multiple of four). The I bit that the user asked for is on
     /// the last one of the message.
     //= rfc9260#section-6.1
@@ -142,14 +148,20 @@ impl SendQueue {
 
     /// Whether this message waits, and nothing of it was sent.
     pub(crate) fn has_untouched(&self, number: u64) -> bool {
-        // They wait in the order of their numbers, unless streams take turns.
+        self.may_have(number) && self.messages.iter().any(|w| w.number == number && w.begun.is_none())
+    }
+
+    /// Whether this message may wait: they wait in the order of their numbers, unless streams take turns.
+    fn may_have(&self, number: u64) -> bool {
         let first = self.messages.iter().map(|waiting| waiting.number).find(|number| *number != 0);
-        let possible = self.interleaving.is_some() || first.is_some_and(|first| first <= number);
-        possible && self.messages.iter().any(|w| w.number == number && w.begun.is_none())
+        self.interleaving.is_some() || first.is_some_and(|first| first <= number)
     }
 
     /// Takes out what of a message waits, and its SSN if another part was sent.
     pub(crate) fn remove(&mut self, number: u64) -> Option<(Message, Option<Ssn>)> {
+        if !self.may_have(number) {
+            return None;
+        }
         let at = self.messages.iter().position(|waiting| waiting.number == number)?;
         let waiting = self.messages.remove(at)?;
         self.user_bytes -= waiting.message.payload.len() as u64;
@@ -159,7 +171,7 @@ impl SendQueue {
         Some((waiting.message, waiting.begun))
     }
 
-    /// Messages with limits of which nothing was sent: number and bytes.
+    /// Messages with limits that were not sent at all: number and bytes.
     pub(crate) fn untouched(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let untouched = self.messages.iter().filter(|waiting| waiting.number != 0 && waiting.begun.is_none());
         untouched.map(|waiting| (waiting.number, waiting.message.payload.len() as u64))
@@ -194,7 +206,7 @@ impl SendQueue {
         }
     }
 
-    /// Takes out the messages of this stream and those above it, of which nothing was sent yet.
+    /// Removes the messages of this stream and of those above it that were not sent at all.
     pub(crate) fn take_from(&mut self, stream: u16) -> Vec<Message> {
         let (out, kept): (VecDeque<_>, VecDeque<_>) =
             self.messages.drain(..).partition(|waiting| waiting.message.stream >= stream);

@@ -11,7 +11,7 @@ use crate::rules::{Burst, SendOn};
 pub(super) struct Rights {
     /// New data may leave at all: the paths that must be confirmed first are.
     open: bool,
-    /// One packet whatever the window, for this reason.
+    /// One packet regardless of the window, for this reason.
     granted: Option<Why>,
     /// Paths that lost chunks when a SACK marked some last, and whether one packet may leave there now whatever the
     /// window.
@@ -26,6 +26,8 @@ pub(super) struct Rights {
     only_answers: bool,
     /// No retransmission beyond the one granted before the next SACK.
     barred: bool,
+    /// One packet may probe this path, whatever its window.
+    probe: Option<PathId>,
     burst: BurstCount,
 }
 
@@ -66,6 +68,7 @@ impl Rights {
             resuming: false,
             only_answers,
             barred: false,
+            probe: None,
             burst: BurstCount {
                 scope: config.rules.burst,
                 of: config.mechanisms.burst_count,
@@ -127,13 +130,28 @@ impl Rights {
         self.barred = true;
     }
 
-    /// One packet may leave on this path whatever its window.
+    /// One packet may leave on this path regardless of its window.
     pub(super) fn grant_on(&mut self, path: PathId) {
         self.of_path(path).granted = true;
     }
 
     pub(super) fn granted_on(&self, path: PathId) -> bool {
         self.paths.get(path.index()).is_some_and(|path| path.granted) && self.burst.admits_marked()
+    }
+
+    /// One packet may probe this path for the loss of what was sent last.
+    pub(super) fn grant_probe(&mut self, path: PathId) {
+        self.probe = Some(path);
+    }
+
+    /// The path that a packet may probe.
+    pub(super) fn probes(&self) -> Option<PathId> {
+        self.probe
+    }
+
+    /// The probe has left.
+    pub(super) fn probed(&mut self) {
+        self.probe = None;
     }
 
     fn of_path(&mut self, path: PathId) -> &mut PathRights {
@@ -228,7 +246,7 @@ impl Rights {
     pub(super) fn settle(&mut self, marked: bool, nothing_in_flight: bool) {
         self.burst.ended |= self.answering;
         self.answering &= !self.only_answers || nothing_in_flight;
-        (self.resending, self.resuming) = (false, false);
+        (self.resending, self.resuming, self.probe) = (false, false, None);
         self.paths.iter_mut().for_each(|path| path.granted = false);
         if !marked {
             self.granted = None;

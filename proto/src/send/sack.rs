@@ -1,4 +1,5 @@
-//! A SACK, in order: what is acknowledged, growth, what is missing, cuts, timers, and what may leave for it.
+//! Processing of a SACK, in order: acknowledgements, growth of windows, missing reports, cuts of windows, timers, and rights to
+//! send.
 
 use super::{SendContext, Sender};
 use crate::mechanisms::GrowthFlight;
@@ -10,18 +11,18 @@ use crate::send::outstanding::{Digest, GapReport, Reported, SackOutcome};
 use crate::wire::chunk::Sack;
 use crate::{Config, Time, Tsn};
 
-/// What a SACK meant for the association.
+/// The meaning of a SACK for the association.
 pub(crate) enum Answer {
     /// Nothing.
     Ignored,
     /// It acknowledges what was never sent.
     Impossible,
-    /// It was taken in, and acknowledged so many bytes for the first time.
+    /// It was processed, and acknowledged so many bytes for the first time.
     DataOutcome(u64),
 }
 
 impl Sender {
-    /// Takes a SACK in. Also one that is older than another heard before is an event that lets data go.
+    /// Processes a SACK. A SACK that is older than an earlier one is also an event that releases data.
     pub(crate) fn sack(&mut self, sack: &Sack, around: &mut SendContext<'_>) -> Answer {
         self.heard(sack, GapReport::Gaps, around)
     }
@@ -43,9 +44,11 @@ impl Sender {
             around.notes.add(around.now, || NoteKind::Acked { cumulative });
         }
         self.recoveries.acknowledged(self.outstanding.point(), around.paths);
+        self.hear_order(sack, around);
         if digest.advanced && (digest.fast_acked || digest.resent_acked) {
             self.rights.arm(digest.fast_acked);
         }
+        self.undo_spurious(around);
         self.grow_and_mark(&digest, around);
         self.restart_t3(around);
         self.a_rwnd = u64::from(sack.a_rwnd);
@@ -58,7 +61,7 @@ impl Sender {
         Answer::DataOutcome(digest.acked)
     }
 
-    /// Takes the Cumulative TSN Ack of a SHUTDOWN in. It takes nothing back that gap blocks have said.
+    /// Processes the Cumulative TSN Ack of a SHUTDOWN. Earlier Gap Ack Blocks stay valid.
     //= rfc9260#section-3.3.8
     pub(crate) fn cumulative(&mut self, cumulative: Tsn, around: &mut SendContext<'_>) -> Answer {
         let a_rwnd = u32::try_from(self.a_rwnd).unwrap_or(u32::MAX);
@@ -73,7 +76,10 @@ impl Sender {
         if !unmarked {
             self.grow(unmarked, around);
         }
-        let lowest = self.mark_missing(digest, around);
+        let lowest = match around.paths.detects_by_order() {
+            true => self.mark_late(around),
+            false => self.mark_missing(digest, around),
+        };
         if unmarked {
             self.grow(unmarked, around);
         }
@@ -95,8 +101,7 @@ impl Sender {
                 around.paths.note_rto(id, around.now, around.notes);
             }
             if let Some(rtt) = tally.rtt {
-                let limits = around.paths.limits;
-                around.paths.view_mut(id).measure(rtt, limits);
+                around.paths.measure(id, rtt);
                 around.paths.note_rto(id, around.now, around.notes);
             }
             if proves_path(&tally, around.config) {
@@ -158,14 +163,18 @@ impl Sender {
         lowest
     }
 
-    /// Cuts the windows of the paths that enter Fast Recovery now, chunks being marked, `lowest` the first of them.
+    /// Cuts the windows of the paths that enter Fast Recovery now, chunks being marked, `lowest` the first of them; and of
+    /// those where a retransmission was found lost by RACK.
     //= rfc9260#section-7.2.4
-    fn cut_windows(&mut self, lowest: Tsn, around: &mut SendContext<'_>) -> Vec<PathId> {
-        let entered = self.recoveries.enter(lowest, &self.outstanding, around.paths);
+    pub(super) fn cut_windows(&mut self, lowest: Tsn, around: &mut SendContext<'_>) -> Vec<PathId> {
+        let mut entered = self.recoveries.enter(lowest, &self.outstanding, around.paths);
+        let again = |id: &PathId| around.paths.get(*id).tally.lost_again && !entered.contains(id);
+        entered.extend(around.paths.ids().filter(again).collect::<Vec<_>>());
         if !entered.is_empty() {
             around.statistics.fast_recoveries += 1;
         }
         for &id in &entered {
+            self.suspect(id, around.paths.get(id).tally.marked, around);
             around.paths.cut(id, Loss::Missing, around.now, around.notes);
             self.tell_routes_lost(id, Loss::Missing);
             match around.config.rules.rtt_on_cut {
@@ -177,9 +186,10 @@ impl Sender {
         entered
     }
 
-    /// What a SACK that marks chunks lets go whatever the windows: by path where each recovers by itself.
+    /// Grants the packets that a SACK that reports losses may release regardless of the windows: for each path, if each path
+    /// recovers by itself.
     //= rfc9260#section-7.2.4
-    fn grant_retransmissions(&mut self, entered: &[PathId], around: &SendContext<'_>) {
+    pub(super) fn grant_retransmissions(&mut self, entered: &[PathId], around: &SendContext<'_>) {
         let by_path = self.recoveries.by_path();
         let rule = around.config.rules.on_marking;
         if rule == OnMarking::PacketEachPath {
@@ -224,6 +234,10 @@ impl Sender {
                 path.timers.t3 = Time::NEVER;
             } else if restart || path.timers.t3 == Time::NEVER {
                 path.timers.t3 = around.now + view.rto;
+            }
+            let tally = &path.tally;
+            if tally.cumulative + tally.gap > 0 || tally.passed {
+                around.paths.set_tail(id, around.now);
             }
         }
     }

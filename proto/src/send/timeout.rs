@@ -7,7 +7,7 @@ use crate::output::NoteKind;
 use crate::path::PathId;
 use crate::policy::{Loss, Why};
 
-/// What an expired T3-rtx was.
+/// The cause of an expired T3-rtx.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum TimedOut {
     /// A loss: it counts as an error of the path.
@@ -25,6 +25,7 @@ impl Sender {
         around.notes.add(now, || NoteKind::T3 { path: id });
         let probe = self.probing && self.heard_since_probe && self.outstanding.only().is_some();
         if !probe {
+            self.suspect(id, around.paths.get(id).earliest, around);
             around.paths.cut(id, Loss::Timeout, now, around.notes);
             self.tell_routes_lost(id, Loss::Timeout);
         }
@@ -39,10 +40,25 @@ impl Sender {
         path.timers.idle = Time::NEVER;
         around.paths.note_rto(id, now, around.notes);
         let why = if probe { Why::WindowProbe } else { Why::Timeout };
+        let highest = self.outstanding.highest();
+        if let Some(rack) = &mut around.paths.get_mut(id).rack {
+            rack.lost(highest);
+        }
+        let spared = self.spared(id, around);
         let notes = &mut *around.notes;
-        self.outstanding.time_out(id, why, around.paths, |tsn| {
-            notes.add(now, || NoteKind::Marked { path: id, tsn, why });
-        });
+        self.outstanding.time_out(
+            id,
+            why,
+            around.paths,
+            |tsn, sent| spared(tsn, sent.at),
+            |tsn| {
+                notes.add(now, || NoteKind::Marked { path: id, tsn, why });
+            },
+        );
+        let (view, path) = around.paths.both(id);
+        if view.flight > 0 {
+            path.timers.t3 = now + view.rto;
+        }
         if self.queue.ledger.is_some() {
             self.review(around);
         }

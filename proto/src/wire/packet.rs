@@ -199,6 +199,10 @@ impl Packet {
                     continue;
                 }
             }
+            if chunks.len() == chunks.capacity() {
+                // A packet of small chunks has many of them, likely of about one size.
+                chunks.reserve(1 + reader.remaining() / chunk.padded_size());
+            }
             chunks.push(chunk);
         }
         Ok(Packet { from, to, ports, tag, ecn, chunks })

@@ -3,7 +3,7 @@
 use super::chunk::CHUNK_HEADER;
 use super::{HEADER, Ports};
 
-/// What an ICMP error says of the packet that caused it: enough to know whether we sent it.
+/// The part of a packet that an ICMP error quotes: enough to know whether we sent it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Quoted {
     /// SCTP ports: the source is ours.

@@ -100,7 +100,7 @@ impl<'a> Reader<'a> {
         self.left().first_chunk().is_some_and(|header| length(header) > self.remaining())
     }
 
-    /// Refuses an element of which something is left.
+    /// Refuses an element with bytes left over.
     pub(super) fn finish(&self) -> Result<(), DecodeError> {
         if self.remaining() == 0 { Ok(()) } else { Err(self.wrong()) }
     }

@@ -43,7 +43,7 @@ fn same(packet: &Packet, text: &str) {
     assert_eq!(packet.size(), bytes.len());
 }
 
-/// What the chunks behind a common header, of any checksum, are taken for.
+/// How the chunks behind a common header are decoded, with any checksum.
 fn chunks(text: &str) -> Result<Vec<Chunk>, DecodeError> {
     let bytes = [&hex("1388 0b80 01020304 00000000")[..], &hex(text)].concat().into();
     let packet = Packet::decode_unchecked(HERE, THERE, Ecn::NotEct, bytes)?;

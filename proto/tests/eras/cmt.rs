@@ -3,7 +3,7 @@
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Config, NoteKind, PolicySpec, Purpose};
 
-use crate::support::bench::{Bench, FULL, ms};
+use crate::support::bench::{Bench, FULL, chunk, ms};
 
 /// An era with `cmt`, and one mechanism or rule of it changed.
 fn cmt(name: &str, key: &str, choice: &str) -> Config {
@@ -124,6 +124,25 @@ fn dac() {
         receiver.data(5, FULL);
         let packets: Vec<_> = receiver.sacks().iter().map(|(_, sack)| sack.packets()).collect();
         assert_eq!((at_once, packets), if choice == "off" { (1, vec![0]) } else { (0, vec![2]) }, "{choice}");
+    }
+}
+
+/// A packet by each path: together they are two, and the SACK follows by the path of the second. Apart they are one and one; a
+/// second packet of the second path brings the SACK there, and the first path's waits for its time.
+#[test]
+fn sack_return() {
+    for (choice, after_two, after_three) in [("last-data", 1, 0), ("each-path", 0, 1)] {
+        let mut bench = Bench::confirmed(cmt("ns2", "sack_return", choice), 2, ms(100));
+        bench.data(1, FULL);
+        bench.data(2, FULL);
+        bench.sacks();
+        bench.hear_on(0, chunk(3, FULL));
+        bench.hear_on(1, chunk(4, FULL));
+        assert_eq!(bench.sacks().len(), after_two, "{choice}");
+        bench.hear_on(1, chunk(5, FULL));
+        assert_eq!(bench.sacks().len(), after_three, "{choice}");
+        bench.pass(ms(250));
+        assert_eq!(bench.sacks().len(), 1, "{choice}: the one that waited");
     }
 }
 

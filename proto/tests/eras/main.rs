@@ -4,6 +4,7 @@
 mod buffers;
 mod cmt;
 mod loss;
+mod order;
 mod receiving;
 mod sending;
 #[path = "../support/mod.rs"]

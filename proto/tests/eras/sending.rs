@@ -220,3 +220,29 @@ fn a_long_message_is_cut() {
     let sizes: Vec<usize> = bench.sent.iter().map(|(_, packet, _)| packet.size()).collect();
     assert_eq!(sizes, [12 + 1468, 12 + 1468, 12 + 16 + 96]);
 }
+
+/// Two messages of 1,500 bytes, which make chunks of 1,468 and 64 bytes each: behind the rest of the first there is room
+/// for 1,404 bytes of the second, which must be cut anyway. A message that fits a packet is not cut for that.
+//= rfc9260#section-6.10
+#[test]
+fn fill_packets() {
+    for (choice, packets) in
+        [("off", vec![vec![0], vec![1], vec![2], vec![3]]), ("on", vec![vec![0], vec![1, 2], vec![3]])]
+    {
+        let mut bench = Bench::confirmed(ruled("fill_packets", choice), 1, ms(0));
+        let a = bench.grow_to(14_680);
+        bench.send(2, 1500);
+        let sent: Vec<Vec<u32>> =
+            bench.loads().into_iter().map(|(.., tsns)| tsns.iter().map(|tsn| tsn - a).collect()).collect();
+        assert_eq!(sent, packets, "{choice}");
+    }
+    let mut bench = Bench::confirmed(ruled("fill_packets", "on"), 1, ms(0));
+    let a = bench.grow_to(14_680);
+    bench.send(1, 100);
+    bench.loads();
+    bench.try_send(1500).expect("there is room");
+    bench.try_send(FULL).expect("there is room");
+    bench.drain();
+    let sent: Vec<_> = bench.loads().into_iter().map(|(.., tsns)| tsns).collect();
+    assert_eq!(sent, [[a + 1], [a + 2], [a + 3]]);
+}

@@ -202,6 +202,34 @@ fn a_forged_abort() {
     assert!(matches!(bench.events[1].1, Event::Lost(LostReason::PeerAborted(_))));
 }
 
+/// Who knows the tag forges a FORWARD TSN that skips what the peer sends next. It counts only where it need not be
+/// authentic; there the peer is told that TSNs were acknowledged that it has not sent, and ends the association.
+#[test]
+fn a_forged_forward_tsn() {
+    use anabranch_proto::wire::chunk::ForwardTsn;
+    for (authenticated_chunks, delivered) in [(vec![0, 192], vec![100, 100]), (vec![0], vec![100])] {
+        let extensions = Extensions { partial_reliability: true, ..AUTHENTICATION };
+        let config = Config { authenticated_chunks, shared_key: shared(b"a secret"), ..with(extensions) };
+        let (mut world, id) = World::joined([&config, &config], 1);
+        world.run(secs(0.5));
+        world.give(0, id, 100);
+        world.run(secs(1.0));
+        let data = |chunk: &Chunk| if let Chunk::Data(data) = chunk { Some(data.tsn) } else { None };
+        let sent = world.log.iter().filter(|left| left.side == 0);
+        let packet =
+            sent.map(|left| &left.packet).find(|packet| packet.chunks.iter().any(|c| data(c).is_some()));
+        let mut forged = packet.expect("a packet with DATA").clone();
+        let last = forged.chunks.iter().find_map(data).expect("DATA");
+        let skip = ForwardTsn { cumulative: last.plus(10), skipped: Vec::new() };
+        forged.chunks = [Chunk::ForwardTsn(skip)].into_iter().collect();
+        world.ends[1].handle(world.now, Incoming::Packet(Box::new(forged)));
+        world.give(0, id, 100);
+        world.drain(1);
+        world.run(secs(3.0));
+        assert_eq!(world.take(1), delivered);
+    }
+}
+
 /// A random number of another length ends the set-up; with a shared key, so does a peer that cannot authenticate.
 //= rfc4895#section-6.1
 #[test]

@@ -104,6 +104,63 @@ fn a_lie_measures_nothing() {
     }
 }
 
+/// Three chunks are only late: T3-rtx expires at 1.1 s, and the first is sent again. The SACK of 1.15 s
+/// echoes the first transmission, so nothing was lost: the window is as before, and the other two are not sent again. If
+/// it echoes the retransmission, or without the mechanism, the cut stays.
+//= rfc4015#section-3.2
+#[test]
+fn spurious_losses() {
+    for (choice, late, undone) in [("undo", true, true), ("undo", false, false), ("off", true, false)] {
+        let mut bench = cautious(choice);
+        bench.send(3, FULL);
+        let before = bench.windows();
+        bench.until(at_ms(1150));
+        assert!(bench.windows() < before);
+        let stamps = stamps(&mut bench);
+        let [first, again] = [stamps[0], *stamps.last().expect("stamps")];
+        bench.sent.clear();
+        hear(&mut bench, sack(1, None, if late { first.sent } else { again.sent }));
+        assert_eq!(bench.windows() == before, undone, "{choice} {late}: {:?}", bench.windows());
+        let resent: Vec<u32> = bench.loads().into_iter().flat_map(|(_, _, tsns)| tsns).collect();
+        assert_eq!(resent.is_empty(), undone, "{choice} {late}: {resent:?}");
+        assert_eq!(bench.end.statistics(bench.now, bench.id).spurious_losses, u64::from(undone));
+        if undone {
+            assert_eq!(bench.view(0).srtt, Some(ms(1050)), "the late packet measures the path");
+            assert_eq!(bench.view(0).flight, 2 * (FULL as u64 + 16));
+        }
+    }
+}
+
+/// With one missing report a fast retransmission follows when chunk 2 overtakes chunk 1.
+#[test]
+fn a_fast_retransmission_can_be_spurious() {
+    for (choice, undone) in [("undo", true), ("off", false)] {
+        let mut bench = cautious(choice);
+        bench.send(3, FULL);
+        let before = bench.windows();
+        let first = stamps(&mut bench)[0];
+        bench.pass(ms(60));
+        hear(&mut bench, sack(0, Some(2), None));
+        assert!(bench.windows().1 < before.1, "cut");
+        bench.pass(ms(10));
+        hear(&mut bench, sack(2, None, first.sent));
+        assert_eq!(bench.windows().1 == before.1, undone, "{choice}");
+    }
+}
+
+/// With timestamps, one missing report and this choice of `spurious_losses`.
+fn cautious(choice: &str) -> Bench {
+    let mut config = offering();
+    config.mechanisms.choose("spurious_losses", choice).expect("a mechanism");
+    config.rules.set_number("missing_reports", 1).expect("a rule");
+    let mut bench =
+        Bench::with(config, 1, |_| vec![Param::SupportedExtensions(Bytes::from_static(&[TIMESTAMP]))]);
+    bench.pass(ms(100));
+    bench.answer_heartbeats(|_| true);
+    bench.sent.clear();
+    bench
+}
+
 /// A SACK echoes the first packet since the last one, once.
 #[test]
 fn a_sack_echoes_the_first_packet_that_it_answers() {

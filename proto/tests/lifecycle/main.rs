@@ -4,6 +4,7 @@ mod buffers;
 mod closing;
 mod doubtful;
 mod hostile;
+mod many;
 mod parameters;
 mod replay;
 mod restart;

@@ -145,6 +145,57 @@ fn an_init_with_new_addresses_during_set_up() {
     assert!(world.happened(0, &Event::Up));
 }
 
+/// During set-up the peer sends INIT with tag 7, then with tag 9, and comes up with the cookie of the second. The first cookie, and
+/// whoever recorded it, cannot give it the old tag back; its own cookie is answered again.
+//= rfc9260#section-5.2.4
+#[test]
+fn an_older_cookie_does_not_bring_an_old_tag_back() {
+    let config = era("rfc9260");
+    let ends = [at(0, 1, &config), at(1, 1, &config)];
+    let mut world = World::new(ends, vec![Weather::fair(ms(50))], 1);
+    world.lose(usize::MAX, |c| matches!(c, Chunk::CookieEcho(_)));
+    world.keep_log = true;
+    let id = world.ends[0].connect(world.now, PORT + 1, &[address(0, 1)]).expect("a path");
+    world.drain(0);
+    let hear = |world: &mut World, tag: u32, chunk: Chunk| -> Vec<Packet> {
+        let packet = Packet {
+            from: address(0, 1),
+            to: address(0, 0),
+            ports: Ports { source: PORT + 1, destination: PORT },
+            tag,
+            ecn: Ecn::NotEct,
+            chunks: [chunk].into_iter().collect(),
+        };
+        let before = world.log.len();
+        world.ends[0].handle(world.now, Incoming::Packet(Box::new(packet)));
+        world.drain(0);
+        world.log[before..].iter().map(|left| left.packet.clone()).collect()
+    };
+    let mut cookies = Vec::new();
+    for (millis, tag) in [(10, 7), (20, 9)] {
+        world.run(at_ms(millis));
+        let init = Init { tag, a_rwnd: 10_000, outbound: 1, inbound: 1, tsn: Tsn(1), params: vec![] };
+        let answers = hear(&mut world, 0, Chunk::Init(Box::new(init)));
+        let [Chunk::InitAck(ack)] = &answers[0].chunks[..] else { panic!("{answers:?}") };
+        let cookie =
+            ack.params.iter().find_map(|p| if let Param::Cookie(c) = p { Some(c.clone()) } else { None });
+        cookies.push((ack.tag, Chunk::CookieEcho(CookieEcho { cookie: cookie.expect("a cookie") })));
+    }
+    world.run(at_ms(120));
+    let [(tag, older), (_, newer)] = &cookies[..] else { panic!("{cookies:?}") };
+    let acks = |packets: &[Packet]| {
+        packets.iter().filter(|packet| packet.chunks.iter().any(|c| matches!(c, Chunk::CookieAck(_)))).count()
+    };
+    assert_eq!(acks(&hear(&mut world, *tag, newer.clone())), 1);
+    assert!(world.happened(0, &Event::Up));
+    assert_eq!(acks(&hear(&mut world, *tag, older.clone())), 0);
+    assert_eq!(acks(&hear(&mut world, *tag, newer.clone())), 1);
+    let before = world.log.len();
+    world.give(0, id, 100);
+    let tags: Vec<u32> = world.log[before..].iter().map(|left| left.packet.tag).collect();
+    assert!(!tags.is_empty() && tags.iter().all(|tag| *tag == 9), "{tags:?}");
+}
+
 /// An address of the peer that no path of ours reaches (it names an IPv6 address besides) is no new one when it
 /// restarts.
 //= rfc9260#section-5.2.2

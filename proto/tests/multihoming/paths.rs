@@ -1,6 +1,6 @@
 //! Which pairs are paths, how they are verified, and what the user can say about them.
 
-use anabranch_proto::rules::{Confirmation, LostHeartbeat, Verification};
+use anabranch_proto::rules::{Confirmation, LostHeartbeat, NextHeartbeat, Verification};
 use anabranch_proto::wire::Chunk;
 use anabranch_proto::wire::chunk::Heartbeat;
 use anabranch_proto::{Config, Event, LocalAddress, Pairs, Parameters, PathId, PathState, PolicySpec, Time};
@@ -207,6 +207,20 @@ fn heartbeat_after_timeout() {
         assert_eq!(asked(&mut timed_out(2, true), 0), expected, "{choice}");
         assert_eq!(asked(&mut timed_out(2, false), 0), [], "{choice}: the other path is down");
         assert_eq!(asked(&mut timed_out(1, true), 0), [], "{choice}: there is no other path");
+    }
+}
+
+/// `next_heartbeat`: the alternate is asked at 31 s, when RTO is 1 s, and does not answer, which doubles it. The next heartbeat is due
+/// HB.interval and an RTO after that: the RTO of the loss, or that of the sending.
+//= rfc9260#section-8.3
+#[test]
+fn next_heartbeat() {
+    for (choice, expected) in [(NextHeartbeat::WhenAnswered, 63_000), (NextHeartbeat::WhenSent, 62_000)] {
+        let mut config = era("rfc9260").with(|parameters| parameters.path_max_retrans = 9);
+        config.rules.next_heartbeat = choice;
+        let mut bench = Bench::confirmed(config, 2, ms(100));
+        bench.until(at_ms(64_000));
+        assert_eq!(asked(&mut bench, 1), [31_000, expected], "{choice:?}");
     }
 }
 

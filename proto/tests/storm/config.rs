@@ -1,6 +1,6 @@
 //! Configurations of two endpoints, at random: what both must have alike, and what each has for itself.
 
-use anabranch_proto::mechanisms::HeartbeatAfterTimeout;
+use anabranch_proto::mechanisms::{HeartbeatAfterTimeout, LossDetection, TailProbe};
 use anabranch_proto::rules::FastRetransmissions;
 use anabranch_proto::{Config, Duration, LocalAddress, Parameters, PolicySpec, Rules, SharedKey};
 use bytes::Bytes;
@@ -70,6 +70,12 @@ fn alone(chance: &mut ChaCha8Rng) -> Config {
     if one_in(chance, 4) {
         config.rules.fast_retransmissions = FastRetransmissions::PerRecovery;
         config.mechanisms.heartbeat_after_timeout = HeartbeatAfterTimeout::On;
+    }
+    if one_in(chance, 3) {
+        config.mechanisms.loss_detection = LossDetection::Rack;
+    }
+    if one_in(chance, 3) {
+        config.mechanisms.tail_probe = TailProbe::On;
     }
     config
 }

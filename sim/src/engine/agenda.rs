@@ -15,7 +15,7 @@ use anabranch_proto::Time;
 /// A link direction, an agent or the list of changes, by its number.
 pub(crate) type Entity = u32;
 
-/// Who is first of those whose events are at the same time: the smaller turn.
+/// The order of events at the same time: the smaller turn is first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub(crate) struct Turn(u64, u64);
 
@@ -23,6 +23,11 @@ impl Turn {
     /// Before all packets, in the order of these numbers.
     pub(crate) const fn fixed(number: u64) -> Self {
         Turn(0, number)
+    }
+
+    /// Behind all packets, in the order of these numbers.
+    pub(crate) const fn last(number: u64) -> Self {
+        Turn(u64::MAX, number)
     }
 
     /// A packet's that entered its link at this time: of several the one that entered first, of those that entered at the same
@@ -63,6 +68,8 @@ impl Entry {
 
 /// Beyond every key.
 const ENDLESS: (u128, u64) = (u128::MAX, u64::MAX);
+/// So many entries for each entity are kept in the heap at most, those that are stale included.
+const MOST_STALE: usize = 4;
 /// Entries in the row at most.
 const ROW: usize = 32;
 
@@ -118,6 +125,9 @@ impl Agenda {
         self.turns[entity as usize] = turn;
         if key >= self.horizon {
             self.far.push(Reverse(entry));
+            if self.far.len() > MOST_STALE * self.times.len().max(ROW) {
+                self.forget_stale();
+            }
             return;
         }
         let mut place = self.near.len();
@@ -139,11 +149,6 @@ impl Agenda {
         self.turns[entity as usize]
     }
 
-    /// When the event of `entity` is; `NEVER` if it has none.
-    pub(crate) fn time(&self, entity: Entity) -> Time {
-        self.times[entity as usize]
-    }
-
     /// `entity` has no event.
     pub(crate) fn clear(&mut self, entity: Entity) {
         self.times[entity as usize] = Time::NEVER;
@@ -162,6 +167,17 @@ impl Agenda {
         self.near.reverse();
         self.horizon = self.far.peek().map_or(ENDLESS, |Reverse(entry)| entry.key());
         Some(())
+    }
+
+    /// Most entries of the heap are stale, since their entities got new ones: they are removed, before the heap grows without
+    /// bound.
+    #[cold]
+    fn forget_stale(&mut self) {
+        let (times, turns) = (&self.times, &self.turns);
+        self.far.retain(|Reverse(entry)| {
+            let entity = entry.entity as usize;
+            times[entity] == entry.time && turns[entity] == entry.turn
+        });
     }
 
     /// The row is too long: its later half goes to the others.
@@ -200,6 +216,35 @@ mod tests {
             [agenda.pop(Time::NEVER), agenda.pop(Time::NEVER), agenda.pop(Time::NEVER)],
             [Some((at(9), 1)), Some((at(10), 0)), None]
         );
+    }
+
+    /// 10,000 stations, each of which moves its timer a hundred times before it expires.
+    fn cancel_all_the_time() -> (usize, u64) {
+        let (mut agenda, mut draws) = (Agenda::new(10_000), Draws::new(3, "agenda"));
+        let (mut most, mut happened) = (0, 0);
+        for n in 0..1_000_000u64 {
+            let draw = draws.nth(n);
+            agenda.set((draw % 10_000) as Entity, at(n + 1_000_000 + (draw >> 40)), Turn::fixed(n));
+            most = most.max(agenda.far.len());
+            happened += u64::from(n.is_multiple_of(100) && agenda.pop(Time::NEVER).is_some());
+        }
+        (most, happened)
+    }
+
+    #[test]
+    fn cancelled_events_do_not_pile_up() {
+        let (most, happened) = cancel_all_the_time();
+        assert!(most <= 40_001 && happened == 10_000, "{most} entries, {happened} events");
+    }
+
+    /// `cargo test --release -p anabranch-sim --lib agenda -- --ignored --nocapture` prints what such a change costs.
+    #[test]
+    #[ignore = "a measurement"]
+    #[allow(clippy::disallowed_types, reason = "it measures the program, not the simulation")]
+    fn cost_of_a_cancellation() {
+        let start = std::time::Instant::now();
+        let (_, happened) = cancel_all_the_time();
+        println!("{} ns a change of a timer, {happened} events", start.elapsed().as_nanos() / 1_000_000);
     }
 
     #[test]

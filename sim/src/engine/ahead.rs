@@ -6,6 +6,7 @@
 use anabranch_proto::Time;
 
 use super::{Engine, RADIO};
+use crate::medium::Medium;
 use crate::medium::wire::{Carried, Taken};
 use crate::transport::Agent;
 
@@ -37,7 +38,7 @@ impl Ahead {
     }
 }
 
-impl<A: Agent> Engine<'_, A> {
+impl<A: Agent, M: Medium> Engine<'_, A, M> {
     /// Finds how far packets may run ahead from now on.
     pub(super) fn look_ahead(&mut self) {
         let change = self.changes.peek().map_or(Time::NEVER, |change| change.at);

@@ -11,21 +11,24 @@ mod ahead;
 mod counts;
 mod means;
 mod outages;
+mod parts;
+mod radios;
 mod show;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 
 use anabranch_proto::{PathId, Reason, Time};
 
-use crate::medium::wire::{Alteration, Direction, DropCause, Taken};
+use crate::medium::Medium;
+use crate::medium::wire::{Direction, DropCause, Taken};
 use crate::medium::wireless::{Channel, Fate};
 use crate::network::RADIO;
 use crate::network::radios::RadioHop;
 use crate::observe::observed::Observed;
-use crate::observe::trace::{Observer, Side};
+use crate::observe::trace::Side;
 use crate::transport::{Agent, Frame, Output, Stage};
 use agenda::{Agenda, Entity, Turn};
 use ahead::Ahead;
@@ -34,12 +37,13 @@ use means::Means;
 pub(crate) use means::Sum;
 pub(crate) use outages::Outage;
 use outages::Outages;
+pub(crate) use parts::{Change, FlowParts, Parts};
 
 /// In [`Engine::routes`], behind the last link of a route: this and the number of the agent there.
 pub(crate) const ARRIVED: u32 = 1 << 31;
 /// In [`Frame::hop`]: there is no route, the packet goes nowhere.
 pub(crate) const NO_ROUTE: u32 = u32::MAX;
-/// Events between two looks at who watches the run.
+/// Events between two calls of the function that watches the run.
 const GLANCE: u64 = 1 << 16;
 /// At equal times a pause comes first, then changes, then agents that wait, by their numbers, then channels.
 const PAUSE: Turn = Turn::fixed(0);
@@ -47,7 +51,7 @@ const CHANGE: Turn = Turn::fixed(1);
 const FIRST_AGENT: u64 = 2;
 
 /// A run under way.
-pub(crate) struct Engine<'a, A> {
+pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     now: Time,
     agenda: Agenda,
     /// The turn of what happens now.
@@ -55,7 +59,7 @@ pub(crate) struct Engine<'a, A> {
     ahead: Ahead,
     events: u64,
     links: Vec<Direction>,
-    channels: Vec<Channel<Frame>>,
+    channels: Vec<M>,
     /// The hops between radios, by their numbers.
     radio_hops: Vec<RadioHop>,
     /// What has just become of packets on a channel.
@@ -76,7 +80,7 @@ pub(crate) struct Engine<'a, A> {
     /// Means over time, while someone asks for them.
     means: Option<Means>,
     changes: std::iter::Peekable<std::vec::IntoIter<Change>>,
-    /// What became of flows when links went down, if any ever does.
+    /// How flows reacted when links went down, if any ever does.
     outages: Option<Box<Outages>>,
     /// When the run pauses.
     pauses: std::iter::Peekable<std::vec::IntoIter<Time>>,
@@ -85,46 +89,8 @@ pub(crate) struct Engine<'a, A> {
     extra_polls: bool,
 }
 
-/// A link direction becomes different.
-#[derive(Debug)]
-pub(crate) struct Change {
-    pub(crate) at: Time,
-    pub(crate) link: usize,
-    pub(crate) alteration: Alteration,
-}
-
-/// What an engine is made of.
-pub(crate) struct Parts<'a, A> {
-    pub(crate) links: Vec<Direction>,
-    pub(crate) channels: Vec<Channel<Frame>>,
-    /// The hops between radios, by their numbers.
-    pub(crate) radio_hops: Vec<RadioHop>,
-    /// Lists of hops, each with [`ARRIVED`] and its agent's number behind it.
-    pub(crate) routes: Vec<u32>,
-    /// Those of a flow one after the other.
-    pub(crate) agents: Vec<A>,
-    pub(crate) flows: Vec<FlowParts>,
-    /// In order of time.
-    pub(crate) changes: Vec<Change>,
-    /// When the run pauses, in order: between these times, windows are averaged.
-    pub(crate) pauses: Vec<Time>,
-    pub(crate) observer: Option<&'a mut dyn Observer>,
-    pub(crate) extra_polls: bool,
-}
-
-/// What the engine knows of a flow.
-#[derive(Clone, Debug)]
-pub(crate) struct FlowParts {
-    /// Its agents, the one that begins it first.
-    pub(crate) agents: Range<usize>,
-    /// Its routes, as places in their table.
-    pub(crate) routes: Range<usize>,
-    /// Whether the run ends only when it is over.
-    pub(crate) awaited: bool,
-}
-
-impl<'a, A: Agent> Engine<'a, A> {
-    pub(crate) fn new(parts: Parts<'a, A>) -> Self {
+impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
+    pub(crate) fn new(parts: Parts<'a, A, M>) -> Self {
         let Parts {
             links,
             channels,
@@ -171,7 +137,7 @@ impl<'a, A: Agent> Engine<'a, A> {
             extra_polls,
         };
         if engine.observed.is_some() {
-            engine.channels.iter_mut().for_each(Channel::keep_frames);
+            engine.channels.iter_mut().for_each(Medium::keep_shown);
         }
         engine.await_pause();
         engine.await_change();
@@ -237,7 +203,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         &self.links
     }
 
-    pub(crate) fn channels(&self) -> &[Channel<Frame>] {
+    pub(crate) fn channels(&self) -> &[M] {
         &self.channels
     }
 
@@ -253,9 +219,9 @@ impl<'a, A: Agent> Engine<'a, A> {
     /// By place in the table of routes: frames offered there so far.
     pub(crate) fn offered(&self) -> Vec<u64> {
         let mut under_way = vec![0; self.routes.len()];
-        let on_links = self.links.iter().flat_map(|link| link.hops(self.now));
-        let on_air = self.channels.iter().flat_map(Channel::packets).map(|frame| frame.hop);
-        on_links.chain(on_air).for_each(|hop| under_way[hop as usize] += 1);
+        let mut count = |hop: u32| under_way[hop as usize] += 1;
+        self.links.iter().flat_map(|link| link.hops(self.now)).for_each(&mut count);
+        self.channels.iter().for_each(|channel| channel.each_frame(&mut |frame| count(frame.hop)));
         self.counts.offered(&self.routes, &under_way)
     }
 
@@ -269,7 +235,7 @@ impl<'a, A: Agent> Engine<'a, A> {
         self.means.as_ref().map(|means| means.until(self.now)).unwrap_or_default()
     }
 
-    /// What became of flows when links went down; nothing if none ever does.
+    /// How flows reacted when links went down; empty if none ever does.
     pub(crate) fn outages(&self) -> impl Iterator<Item = &Outage> {
         self.outages.iter().flat_map(|outages| outages.all())
     }
@@ -320,37 +286,6 @@ impl<'a, A: Agent> Engine<'a, A> {
             self.show_delivery(link, &frame);
         }
         self.pass_on(frame);
-    }
-
-    /// Something happens on a channel: packets may have reached the next radio.
-    fn advance(&mut self, channel: usize) {
-        let mut fates = std::mem::take(&mut self.fates);
-        self.channels[channel].advance(self.now, &mut fates);
-        if self.observed.is_some() {
-            self.show_frames(channel);
-        }
-        for fate in fates.drain(..) {
-            match fate {
-                Fate::Delivered(frame) => {
-                    if self.observed.is_some() {
-                        self.show_delivery(self.shown(self.routes[frame.hop as usize]), &frame);
-                    }
-                    self.pass_on(frame);
-                }
-                Fate::GivenUp(cause, Some(frame)) => {
-                    self.counts.dropped[frame.hop as usize] += 1;
-                    self.show_drop(
-                        self.shown(self.routes[frame.hop as usize]),
-                        frame.number(),
-                        cause,
-                        &frame,
-                    );
-                }
-                Fate::GivenUp(_, None) => {}
-            }
-        }
-        self.fates = fates;
-        self.await_channel(channel);
     }
 
     /// A frame has arrived at the end of a hop: onto the next, or to its agent.
@@ -448,17 +383,11 @@ impl<'a, A: Agent> Engine<'a, A> {
         }
     }
 
-    fn offer_radio(&mut self, hop: u32, frame: Frame) {
-        let RadioHop { channel, stations: [from, to], .. } = self.radio_hops[(hop - RADIO) as usize];
-        let channel = channel as usize;
-        let size = frame.size;
-        match self.channels[channel].offer(self.now, from, to, size, frame) {
-            Ok(()) => self.await_channel(channel),
-            Err(frame) => {
-                self.counts.dropped[frame.hop as usize] += 1;
-                self.show_drop(self.shown(hop), frame.number(), DropCause::Queue, &frame);
-            }
-        }
+    /// The agent at the end of a frame's route.
+    fn destination(&self, frame: &Frame) -> usize {
+        let ahead = &self.routes[frame.hop as usize..];
+        let agent = ahead.iter().find_map(|next| next.checked_sub(ARRIVED));
+        agent.expect("a route ends at an agent") as usize
     }
 
     /// The number by which observers know a hop.
@@ -466,17 +395,6 @@ impl<'a, A: Agent> Engine<'a, A> {
         match hop.checked_sub(RADIO) {
             Some(radio) => self.links.len() + radio as usize,
             None => hop as usize,
-        }
-    }
-
-    fn await_channel(&mut self, channel: usize) {
-        let entity = (self.links.len() + self.agents.len() + 2 + channel) as Entity;
-        match self.channels[channel].next() {
-            Time::NEVER => self.agenda.clear(entity),
-            next => {
-                let turn = Turn::fixed(FIRST_AGENT + (self.agents.len() + channel) as u64);
-                self.agenda.set(entity, next, turn);
-            }
         }
     }
 
@@ -521,10 +439,7 @@ impl<'a, A: Agent> Engine<'a, A> {
     #[cold]
     fn drop(&mut self, frame: Frame) {
         self.counts.dropped[frame.hop as usize] += 1;
-        let ahead = &self.routes[frame.hop as usize..];
-        let agent =
-            ahead.iter().find_map(|next| next.checked_sub(ARRIVED)).expect("a route ends at an agent");
-        let agent = agent as usize;
+        let agent = self.destination(&frame);
         self.agents[agent].dropped(frame);
         if self.agents[agent].stage() == Stage::Over {
             self.settle(self.flow_of[agent]);
@@ -559,10 +474,14 @@ impl<'a, A: Agent> Engine<'a, A> {
     }
 
     /// Whoever waits for a time has its turn before whatever arrives at that time, in the order of names:
-    /// so it makes no difference who else was polled before.
+    /// so it makes no difference who else was polled before. An agent that lets arrivals go first has its turn behind them.
     fn await_agent(&mut self, agent: usize, until: Time) {
         self.timers[agent] = until;
-        let turn = Turn::fixed(FIRST_AGENT + agent as u64);
+        let number = FIRST_AGENT + agent as u64;
+        let turn = match self.agents[agent].lets_arrivals_go_first() {
+            true => Turn::last(number),
+            false => Turn::fixed(number),
+        };
         self.agenda.set((self.links.len() + agent) as Entity, until, turn);
     }
 
@@ -596,7 +515,7 @@ pub(crate) enum Halt {
     Ended,
 }
 
-/// Whoever watches the run ended it.
+/// The function that watches the run ended it.
 #[derive(Debug)]
 pub(crate) struct Interrupted {
     pub(crate) at: Time,

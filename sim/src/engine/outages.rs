@@ -1,4 +1,4 @@
-//! Outages: what becomes of each flow when a link on its routes goes down.
+//! Outages: how each flow reacts when a link on its routes goes down.
 //!
 //! Only a run in which a link goes down keeps this. A path counts as failed when its sender no longer takes it for active.
 

@@ -3,18 +3,18 @@
 use anabranch_proto::{PathId, Reason, Time};
 
 use super::Engine;
+use crate::medium::Medium;
 use crate::medium::wire::{Direction, DropCause};
 use crate::observe::trace::Detail;
 use crate::transport::{Agent, Frame};
 
-impl<A: Agent> Engine<'_, A> {
+impl<A: Agent, M: Medium> Engine<'_, A, M> {
     #[cold]
     pub(super) fn show_frames(&mut self, channel: usize) {
         let Some(observed) = &mut self.observed else { return };
         let (now, routes) = (self.now, &self.routes);
-        self.channels[channel].take_frames(|dcf, air, packet| {
-            observed.air(now, channel, dcf.shown(air), packet, routes);
-        });
+        self.channels[channel]
+            .take_shown(&mut |frame, packet| observed.air(now, channel, frame, packet, routes));
     }
 
     #[cold]

@@ -3,7 +3,7 @@
 use anabranch_proto::{Duration, Limit, PathId, Purpose, Reason};
 
 use super::*;
-use crate::medium::wire::Losses;
+use crate::medium::wire::{Alteration, Losses};
 use crate::scenario::{Loss, Queue};
 use crate::tests::frame;
 
@@ -78,7 +78,8 @@ fn engine<'a>(
     changes: Vec<Change>,
 ) -> Engine<'a, Plain> {
     let pairs = (0..agents.len()).step_by(2);
-    let flow = |first| FlowParts { agents: first..first + 2, routes: 0..0, awaited: true };
+    let flow =
+        |first| FlowParts { agents: first..first + 2, routes: 0..0, awaited: true, lossless_sacks: false };
     let flows = pairs.map(flow).collect();
     Engine::new(Parts {
         links,

@@ -43,7 +43,7 @@ pub(crate) struct RadioHop {
     /// The number of the channel.
     pub(crate) channel: u32,
     /// Their numbers among all radios.
-    radios: [u32; 2],
+    pub(crate) radios: [u32; 2],
     /// Their numbers on the channel.
     pub(crate) stations: [StationId; 2],
 }

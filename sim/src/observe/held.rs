@@ -19,7 +19,7 @@ pub(super) struct HeldData {
 pub(super) struct Change {
     /// How many TSNs the chunk arrives behind the highest; 0: it is the highest.
     pub(super) depth: u32,
-    /// Paths of which more or less is held than before, and how much now.
+    /// Paths whose held bytes have changed, and how many are held now.
     pub(super) held: Vec<(String, u64)>,
 }
 

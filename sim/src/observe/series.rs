@@ -32,7 +32,7 @@ pub struct CsvSeries {
     reading: Vec<Reading>,
     /// By flow: what its receiver holds.
     held: Vec<HeldData>,
-    /// Who owns the file, flows first, and which of its files it is.
+    /// The open files, by owner (flows, then links) and name of the series.
     files: BTreeMap<(usize, &'static str), BufWriter<File>>,
     /// The first error; nothing is written after it.
     failed: Option<io::Error>,
@@ -229,7 +229,7 @@ impl Observer for CsvSeries {
     }
 }
 
-/// A name of which a file's can be made, unlike all others.
+/// A name that is safe as a file name and differs from all others.
 fn file_name(name: &str, taken: &mut BTreeSet<String>) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let fitting: String = name.chars().map(fit).collect();
@@ -247,6 +247,7 @@ fn reason(why: Why) -> &'static str {
         Why::Missing => "missing",
         Why::Timeout => "timeout",
         Why::WindowProbe => "window-probe",
+        Why::TailProbe => "tail-probe",
         Why::Reinjected => "reinjected",
     }
 }

@@ -1,4 +1,4 @@
-//! What a run shows while it runs: typed records, to whoever observes. Without an observer they cost one branch.
+//! Typed records of a run for its observer, while it runs. Without an observer they cost one branch.
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::wire::{Chunk, Packet};
@@ -262,7 +262,7 @@ pub struct PacketView<'a> {
     pub contents: Contents<'a>,
     /// Links that it has passed.
     pub hops: u32,
-    /// Who sent it, and why.
+    /// Its sender, and the reason.
     pub origin: Option<Origin<'a>>,
 }
 

@@ -28,6 +28,7 @@ pub fn data(why: Why) -> &'static str {
         Why::Missing => "retransmission after missing reports",
         Why::Timeout => "retransmission after T3-rtx",
         Why::WindowProbe => "window probe",
+        Why::TailProbe => "tail loss probe",
         Why::Reinjected => "copy of a chunk in flight on another path",
     }
 }

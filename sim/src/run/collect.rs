@@ -1,4 +1,4 @@
-//! What a run has to say.
+//! Collects the results of a run.
 
 use std::collections::BTreeMap;
 
@@ -124,7 +124,7 @@ impl Part<'_, '_> {
         result
     }
 
-    /// What became of a flow when links went down.
+    /// How a flow reacted when links went down.
     fn outages(&self, flow: usize) -> Vec<OutageResult> {
         let result = |outage: &Outage| {
             let after = |time: Option<Time>| time.map(|time| time.since(outage.from).as_secs_f64());
@@ -164,7 +164,7 @@ impl Part<'_, '_> {
         }
     }
 
-    /// Adds what this part has to say beside the whole run.
+    /// Adds the results of the measured part to those of the whole run.
     fn measure(&self, result: &mut RunResult) {
         for number in 0..result.flows.len() {
             result.flows[number].measured = Some(MeasuredFlow {

@@ -30,7 +30,7 @@ use snapshot::Snapshot;
 pub struct RunOptions<'a> {
     /// The policies that the scenario's flows can name.
     pub policies: Policies,
-    /// Who gets the records of everything that happens.
+    /// The observer, which gets records of everything that happens.
     pub observer: Option<&'a mut dyn Observer>,
     /// Asked every 65,536 events how far the run is; may break it off.
     pub progress: Option<&'a mut dyn FnMut(Progress) -> ControlFlow<()>>,

@@ -322,6 +322,11 @@ impl<'d> At<'d> {
         self.parsed("a number of packets or a size", units::QUEUE_ADVICE, units::amount)
     }
 
+    /// A window: so many packets or bytes.
+    pub fn window(&self) -> Result<Amount> {
+        self.parsed("a number of packets or a size", units::WINDOW_ADVICE, units::window)
+    }
+
     /// A share of 1, written in percent: `"2 %"` is 0.02. It may exceed 1.
     pub fn percent(&self) -> Result<f64> {
         self.parsed("a percentage", units::PERCENT_ADVICE, units::percent)

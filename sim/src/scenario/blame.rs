@@ -2,7 +2,7 @@
 
 use super::document::Document;
 use super::error::{ScenarioError, did_you_mean};
-use super::{Scenario, mptcp, sctp};
+use super::{Scenario, mptcp, sctp, tcp};
 use crate::error::{Item, RunError};
 
 impl Document {
@@ -32,11 +32,13 @@ impl Document {
             "fast" | "timeout" if !given(field) && given("retransmit") => "retransmit",
             _ => field,
         };
+        let protocol = self.get(&format!("flow.{name}.protocol"));
         let multipath = self.get(&format!("flow.{name}.mptcp")).is_some();
-        match sctp::has_key(key) {
+        match protocol.as_ref().and_then(|protocol| protocol.as_str()) {
             _ if multipath && mptcp::has_key(key) => format!("flow.{name}.mptcp.{key}"),
-            true => format!("flow.{name}.sctp.{key}"),
-            false => format!("flow.{name}.{key}"),
+            Some("tcp") if tcp::has_key(key) => format!("flow.{name}.tcp.{key}"),
+            None | Some("sctp") if sctp::has_key(key) => format!("flow.{name}.sctp.{key}"),
+            _ => format!("flow.{name}.{key}"),
         }
     }
 

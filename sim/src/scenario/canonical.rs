@@ -463,6 +463,9 @@ fn association(table: &mut Table, sctp: &Sctp) {
     if sctp.stripe {
         put(table, "stripe", true);
     }
+    if sctp.lossless_sacks {
+        put(table, "lossless_sacks", true);
+    }
     if let Some(messages) = sctp.stop_reading_after {
         put(table, "stop_reading_after", i64::try_from(messages).unwrap_or(i64::MAX));
     }
@@ -550,6 +553,13 @@ fn protocol(config: &Config) -> Table {
     put(&mut table, "receive_buffer", size(config.receive_buffer));
     if let Some(bytes) = config.send_buffer {
         put(&mut table, "send_buffer", size(bytes));
+    }
+    if !config.max_cwnd.is_empty() {
+        put(
+            &mut table,
+            "max_cwnd",
+            Value::Array(config.max_cwnd.iter().map(|bytes| size(*bytes).into()).collect()),
+        );
     }
     put(&mut table, "initial_ssthresh", config.initial_ssthresh.map_or("none".to_owned(), size));
     put(&mut table, "heartbeat_jitter", config.heartbeat_jitter);

@@ -9,7 +9,7 @@ use super::keys::{Default, Key, fill};
 pub struct Channel {
     /// Its name, unique among channels and links.
     pub name: String,
-    /// Who hears whom.
+    /// How reception is decided.
     pub reception: Reception,
     /// The distributed coordination function of its stations.
     pub dcf: Dcf,

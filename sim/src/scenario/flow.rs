@@ -187,6 +187,16 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         },
     },
     Key {
+        name: "lossless_sacks",
+        takes: "boolean",
+        default: Default::Value("false"),
+        doc: "Whether packets that carry nothing but SACKs are never lost by radios: when the queue is full, or after the last attempt, such a packet is at the next node all the same. For experiments on the loss of acknowledgements; links lose as before.",
+        read: |draft, at| {
+            sctp_flow(draft, at)?.lossless_sacks = at.boolean()?;
+            Ok(())
+        },
+    },
+    Key {
         name: "udp",
         takes: "boolean",
         default: Default::Value("false"),

@@ -78,7 +78,7 @@ pub struct Scenario {
     pub name: String,
     /// The era of every flow that does not name its own.
     pub era: String,
-    /// The root of all chance.
+    /// The random seed.
     pub seed: u64,
     /// Whether every packet goes through the byte codec on its way.
     pub wire: bool,
@@ -391,6 +391,11 @@ impl Transport {
             Transport::Datagram => "udp",
         }
     }
+
+    /// Whether radios never lose its SACKs.
+    pub(crate) fn has_lossless_sacks(&self) -> bool {
+        matches!(self, Transport::Sctp(sctp) if sctp.lossless_sacks)
+    }
 }
 
 /// What is particular to an SCTP flow.
@@ -406,6 +411,8 @@ pub struct Sctp {
     pub udp: bool,
     /// Whether each path has an independent association of its own, and messages go to whichever has room.
     pub stripe: bool,
+    /// Whether radios pass on packets that carry nothing but SACKs when they would drop them.
+    pub lossless_sacks: bool,
     /// The receiving application reads so many messages and then none; `None`: all.
     pub stop_reading_after: Option<u64>,
     /// Messages go to this many streams in turn.
@@ -427,6 +434,7 @@ impl Default for Sctp {
             all_pairs: false,
             udp: false,
             stripe: false,
+            lossless_sacks: false,
             stop_reading_after: None,
             streams: 1,
             unordered: false,

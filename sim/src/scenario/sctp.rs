@@ -283,6 +283,17 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         },
     },
     Key {
+        name: "max_cwnd",
+        takes: "size or array of sizes",
+        default: Default::Text("no limit"),
+        doc: "The largest congestion window of a path: one size for all, or one for each path in their order, the last also for all further ones. With `stripe`, of each association.",
+        read: |sctp, at| {
+            let sizes = if at.is_array() { at.array("an array of sizes")? } else { vec![at.clone()] };
+            let sizes: Result<Vec<u64>> = sizes.iter().map(|size| size.size(1500..=1 << 50)).collect();
+            sizes.map(|sizes| sctp.config.max_cwnd = sizes)
+        },
+    },
+    Key {
         name: "outbound_streams",
         takes: "count",
         default: Default::Value("16"),

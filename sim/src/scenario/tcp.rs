@@ -262,11 +262,14 @@ pub(super) fn tcp(at: &At<'_>, policies: &Policies) -> Result<Tcp> {
 
 /// Checks what only several keys together can tell.
 pub(super) fn check(tcp: &Tcp, at: &At<'_>, policies: &Policies) -> Result<()> {
-    if let (Some(min), Some(max)) = (tcp.rto_min, tcp.rto_max)
-        && min > max
-    {
+    // Neither bound depends on the size of segments.
+    let TcpConfig { rto_min: min, rto_max: max, .. } = tcp.config(1);
+    if min > max {
+        let given = if tcp.rto_min.is_some() { "rto_min" } else { "rto_max" };
         let fix = format!("set `rto_min` to at most {max:?}, or `rto_max` to at least {min:?}");
-        return Err(at.error_below("rto_min", "`rto_min` exceeds `rto_max`").hint(fix));
+        return Err(at
+            .error_below(given, format!("`rto_min` ({min:?}) exceeds `rto_max` ({max:?})"))
+            .hint(fix));
     }
     if let Some(spec) = &tcp.window {
         let names: Vec<_> = policies.window_names().collect();
@@ -280,8 +283,13 @@ fn phase(at: &At<'_>) -> Result<Phase> {
     if at.string() == Ok("random") { Ok(Phase::Random) } else { at.duration().map(Phase::At) }
 }
 
+/// Whether `[flow.tcp]` has this key.
+pub(super) fn has_key(key: &str) -> bool {
+    KEYS.iter().any(|known| known.name == key)
+}
+
 fn window_size(at: &At<'_>) -> Result<WindowSize> {
-    at.amount().map(|size| match size {
+    at.window().map(|size| match size {
         Amount::Packets(packets) => WindowSize::Packets(packets),
         Amount::Bytes(bytes) => WindowSize::Bytes(bytes),
     })

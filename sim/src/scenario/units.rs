@@ -178,23 +178,7 @@ pub fn bandwidth_delay(text: &str) -> Option<Quantity<u32>> {
 
 /// How much may be in a queue: "50 packets" or "75 kB".
 pub fn amount(text: &str) -> Quantity<Amount> {
-    let (number, unit) = split(text);
-    let bad = |message: String| BadQuantity { message, hint: QUEUE_ADVICE.to_owned() };
-    if text.trim_start().starts_with('-') {
-        return Err(bad("a queue cannot be negative".to_owned()));
-    }
-    if unit.is_empty() {
-        return Err(bad(format!("`{text}` has no unit, and a queue needs one")));
-    }
-    let amount = if matches!(unit, "packet" | "packets") {
-        let count = Decimal::read(number).and_then(|n| n.times(1).ok()).and_then(|n| u32::try_from(n).ok());
-        count.map(Amount::Packets).ok_or_else(|| bad(format!("`{text}` is not a number of packets")))?
-    } else if nearest(unit, ["packets"]).is_some() || matches!(unit, "p" | "pkt" | "pkts") {
-        return Err(bad(format!("`{unit}` is not a unit of a queue")));
-    } else {
-        Amount::Bytes(SIZE.read(text)?)
-    };
-    match amount {
+    match packets_or_bytes(text, "queue", QUEUE_ADVICE)? {
         Amount::Packets(0) | Amount::Bytes(0) => Err(BadQuantity {
             message: "a queue of zero holds nothing, not even the packet being sent".to_owned(),
             hint: "the packet being sent counts: the least is \"1 packet\"".to_owned(),
@@ -202,6 +186,39 @@ pub fn amount(text: &str) -> Quantity<Amount> {
         amount => Ok(amount),
     }
 }
+
+/// A window: "44 packets" or "64 KiB".
+pub fn window(text: &str) -> Quantity<Amount> {
+    match packets_or_bytes(text, "window", WINDOW_ADVICE)? {
+        Amount::Packets(0) | Amount::Bytes(0) => Err(BadQuantity {
+            message: "a window of zero admits nothing".to_owned(),
+            hint: "the least is \"1 packet\"".to_owned(),
+        }),
+        window => Ok(window),
+    }
+}
+
+fn packets_or_bytes(text: &str, what: &str, advice: &str) -> Quantity<Amount> {
+    let (number, unit) = split(text);
+    let bad = |message: String| BadQuantity { message, hint: advice.to_owned() };
+    if text.trim_start().starts_with('-') {
+        return Err(bad(format!("a {what} cannot be negative")));
+    }
+    if unit.is_empty() {
+        return Err(bad(format!("`{text}` has no unit, and a {what} needs one")));
+    }
+    if matches!(unit, "packet" | "packets") {
+        let count = Decimal::read(number).and_then(|n| n.times(1).ok()).and_then(|n| u32::try_from(n).ok());
+        return count.map(Amount::Packets).ok_or_else(|| bad(format!("`{text}` is not a number of packets")));
+    }
+    if nearest(unit, ["packets"]).is_some() || matches!(unit, "p" | "pkt" | "pkts" | "segment" | "segments") {
+        return Err(bad(format!("`{unit}` is not a unit of a {what}")));
+    }
+    Ok(Amount::Bytes(SIZE.read(text)?))
+}
+
+/// How to write a window.
+pub const WINDOW_ADVICE: &str = "write it as \"44 packets\" or \"64 KiB\"";
 
 /// How to write a queue.
 pub const QUEUE_ADVICE: &str = "write it as \"50 packets\" or \"75 kB\"";

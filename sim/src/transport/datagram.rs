@@ -24,7 +24,7 @@ pub struct Datagram {
     pub to: Address,
     /// Bytes of user data.
     pub payload: u32,
-    /// Which of its flow's datagrams it is, counted from 0; of cross traffic always 0.
+    /// Its number among the datagrams of its flow, counted from 0; 0 for cross traffic.
     pub number: u64,
 }
 
@@ -53,11 +53,11 @@ pub(crate) struct Sender {
     header: u32,
     /// Datagrams sent.
     sent: u64,
-    /// What its only path is called.
+    /// The name of its only path.
     path: String,
 }
 
-/// Why datagrams leave: the application gave them.
+/// The reason of datagrams: the application sent them.
 pub(super) const REASON: Reason = Reason {
     purpose: Purpose::Data(Why::New),
     path: Some(PathId(0)),
@@ -103,7 +103,7 @@ pub(super) fn check(site: &Site<'_>) -> Result<(), RunError> {
     }
 }
 
-/// What a UDP flow alone has in its results.
+/// Adds the results that only a UDP flow has.
 pub(super) fn complete(sender: &DatagramAgent, receiver: &DatagramAgent, result: &mut FlowResult) {
     if let DatagramAgent::Sender(sender) = sender {
         result.packets = sender.sent;

@@ -1,4 +1,4 @@
-//! What carries a flow: the agents at its ends, and what they send.
+//! The transports of flows: the agents at the ends of a flow, and the frames that they send.
 //!
 //! An agent has the same shape as `anabranch_proto::Endpoint`, so that a flow may be carried by any protocol. A
 //! transport is a variant of [`End`], a folder that builds its agents, and a variant of
@@ -39,13 +39,17 @@ pub(crate) trait Agent {
     fn handle(&mut self, now: Time, frame: Frame);
     /// A frame for it was dropped on the way. No transport learns that; it serves to tell when a flow is over.
     fn dropped(&mut self, _: Frame) {}
-    /// What it has to say; polled until it waits. Polling it more often changes nothing.
+    /// The next output; polled until it waits. Polling more often changes nothing.
     fn poll(&mut self, now: Time) -> Output;
-    /// How far it is.
+    /// Whether a packet that arrives at the very time for which it waits is handled before it acts.
+    fn lets_arrivals_go_first(&self) -> bool {
+        false
+    }
+    /// The stage that it has reached.
     fn stage(&self) -> Stage;
-    /// What a path is called, for observers.
+    /// The name of a path, for observers.
     fn path_name(&self, path: PathId) -> Option<&str>;
-    /// Whether it takes the path whose route begins at `hop` for failed.
+    /// Whether it regards the path whose route begins at `hop` as failed.
     fn has_failed(&self, _: u32) -> bool {
         false
     }
@@ -55,18 +59,18 @@ pub(crate) trait Agent {
     }
 }
 
-/// What an agent has to say.
+/// The output of an agent.
 #[derive(Debug)]
 pub(crate) enum Output {
     /// Into the first link of the frame's route.
     Transmit(Frame, Reason),
-    /// A detail for observers: when, of which path if it is of one, and what.
+    /// A detail for observers: its time, its path if it belongs to one, and the detail.
     Detail(Time, Option<PathId>, Detail),
-    /// Nothing more now; poll it after the next packet and not later than this. May be early, never late.
+    /// Nothing more now: poll after the next packet, and not later than this time. The time may be early, never late.
     Wait(Option<Time>),
 }
 
-/// How far an agent is.
+/// The stage of an agent.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
     /// Nothing has begun. The agents that begin a flow are busy from the start.
@@ -114,7 +118,7 @@ impl Frame {
         self.id & FRAGMENTABLE != 0
     }
 
-    /// It has met congestion, if it can say so.
+    /// Marks it by congestion, if its transport supports that.
     pub(crate) fn mark(&mut self) {
         if let Body::Sctp(packet) = &mut self.body
             && packet.ecn != Ecn::NotEct
@@ -124,7 +128,7 @@ impl Frame {
     }
 }
 
-/// What is in a frame.
+/// The contents of a frame.
 #[derive(Debug)]
 pub(crate) enum Body {
     /// An SCTP packet.
@@ -136,7 +140,13 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    /// Whether there is user data in it.
+    /// Whether it is an SCTP packet with nothing but SACKs.
+    pub(crate) fn is_sack(&self) -> bool {
+        let is_sack = |chunk: &Chunk| matches!(chunk, Chunk::Sack(_) | Chunk::NrSack(_));
+        matches!(self, Body::Sctp(packet) if packet.chunks.iter().all(is_sack))
+    }
+
+    /// Whether it has user data.
     pub(crate) fn has_data(&self) -> bool {
         match self {
             Body::Sctp(packet) => {
@@ -157,7 +167,7 @@ pub(crate) enum End {
     Cross(CrossAgent),
 }
 
-/// Calls the same method of whichever agent it is.
+/// Calls the same method of every kind of agent.
 macro_rules! whichever {
     ($end:expr, $agent:ident => $call:expr) => {
         match $end {
@@ -183,6 +193,10 @@ impl Agent for End {
         whichever!(self, agent => agent.poll(now))
     }
 
+    fn lets_arrivals_go_first(&self) -> bool {
+        whichever!(self, agent => agent.lets_arrivals_go_first())
+    }
+
     fn stage(&self) -> Stage {
         whichever!(self, agent => agent.stage())
     }
@@ -201,7 +215,7 @@ impl Agent for End {
 }
 
 impl End {
-    /// Whether it tells details.
+    /// Switches its details on or off.
     pub(crate) fn set_details(&mut self, on: bool) {
         match self {
             End::Sctp(agent) => agent.set_notes(on),
@@ -258,7 +272,7 @@ pub(crate) fn agents(
     }
 }
 
-/// What a transport alone knows of a flow at the end of a run.
+/// Adds the results that only the transport of a flow knows at the end of a run.
 pub(crate) fn complete(ends: &[End], now: Time, result: &mut FlowResult) {
     match ends {
         [End::Sctp(client), End::Sctp(server)] => sctp::complete(client, server, now, result),

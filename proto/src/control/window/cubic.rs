@@ -124,6 +124,14 @@ impl Congestion for Cubic {
     }
 
     //= rfc9438#section-4.6
+    /// A new curve begins, which aims at the window before the cut (RFC 9438 §4.9).
+    fn undo(&mut self, window: u64, ssthresh: u64) {
+        self.window = self.window.max(window as f64 / self.unit);
+        self.ssthresh = self.ssthresh.max(ssthresh as f64 / self.unit);
+        self.most = self.most.max(self.before_cut);
+        (self.stage, self.timed_out) = (None, false);
+    }
+
     fn lost(&mut self, lost: &Lost, _: &[Sibling]) {
         self.before_cut = self.window;
         // Fast convergence: a window that shrinks leaves room to newer flows.

@@ -29,6 +29,9 @@ pub trait Congestion: CloneWindow + Debug + Send {
     fn acked(&mut self, _acked: &Acked, _all: &[Sibling]) {}
     /// Data of this path was lost. `all` as in [`Congestion::acked`].
     fn lost(&mut self, _lost: &Lost, _all: &[Sibling]) {}
+    /// The last cut, or several in a row, was for a loss that was none: before, the window and the threshold were these,
+    /// in bytes.
+    fn undo(&mut self, _window: u64, _ssthresh: u64) {}
     /// The path answers again after it had failed potentially: begin with so many packets.
     fn reopen(&mut self, _packets: u32) {}
     /// Nothing was sent here for one RTO, for the `times`-th time in a row. Returns whether another RTO
@@ -86,7 +89,7 @@ pub struct Sibling {
     pub flight: u64,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
-    /// What its window says of [`Congestion::loss_distance`].
+    /// The [`Congestion::loss_distance`] of its window.
     pub loss_distance: u64,
 }
 

@@ -70,6 +70,11 @@ impl Congestion for Reno {
         }
     }
 
+    fn undo(&mut self, window: u64, ssthresh: u64) {
+        self.window = self.window.max(window);
+        self.ssthresh = self.ssthresh.max(ssthresh);
+    }
+
     fn lost(&mut self, lost: &Lost, _: &[Sibling]) {
         self.counted = 0;
         match lost.how {

@@ -11,7 +11,7 @@ use crate::{Mid, Tsn};
 pub(crate) struct Interleaving {
     /// The next Message Identifier of each stream, ordered and unordered.
     mids: BTreeMap<(u16, bool), Mid>,
-    /// The message of each stream of which a part was sent, and its next fragment.
+    /// For each stream, the message that was sent in part, and its next fragment.
     under_way: BTreeMap<u16, (Mid, u32)>,
     /// Chunks sent and not cumulatively acknowledged: message and fragment.
     places: VecDeque<(Tsn, Mid, u32)>,

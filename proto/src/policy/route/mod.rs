@@ -102,6 +102,9 @@ pub enum Why {
     Timeout,
     /// The peer's window is closed, and this asks whether it still is.
     WindowProbe,
+    /// Nothing was acknowledged on its path for so long that its SACK may be missing (RFC 8985 §7). No route is asked for a
+    /// chunk that is sent again for that.
+    TailProbe,
     /// It is in flight on another path, and chunks behind it fill a buffer. No route is asked for such a copy.
     Reinjected,
 }
@@ -144,6 +147,9 @@ pub fn best<'p>(
 }
 
 #[cfg(test)]
+pub(crate) use tests::path as view;
+
+#[cfg(test)]
 mod tests {
     use std::net::{IpAddr, Ipv4Addr};
 
@@ -152,7 +158,7 @@ mod tests {
     use crate::{Duration, Tsn};
 
     /// An active path with a window of 1,000 bytes, nothing in flight.
-    pub(super) fn path(id: u16) -> PathView {
+    pub(crate) fn path(id: u16) -> PathView {
         let address = Address { ip: IpAddr::V4(Ipv4Addr::LOCALHOST), udp: 0 };
         PathView {
             id: PathId(id),
@@ -178,6 +184,7 @@ mod tests {
             fast_retransmissions: 0,
             timeout_retransmissions: 0,
             reinjected: 0,
+            tail_probes: 0,
             blocks: Duration::ZERO,
             timeouts: 0,
             heartbeats: 0,

@@ -86,6 +86,10 @@ impl Congestion for Pooled {
         self.standard.cut(lost.how, self.threshold(all));
     }
 
+    fn undo(&mut self, window: u64, ssthresh: u64) {
+        self.standard.undo(window, ssthresh);
+    }
+
     fn reopen(&mut self, packets: u32) {
         self.standard.reopen(packets);
     }

@@ -83,7 +83,7 @@ impl Standard {
         }
     }
 
-    /// Whether the window is taken for fully used.
+    /// Whether the window counts as fully used.
     fn is_full(&self, acked: &Acked) -> bool {
         self.habits.grows_unused || acked.flight_before >= self.window
     }
@@ -160,6 +160,12 @@ impl Congestion for Standard {
 
     fn lost(&mut self, lost: &Lost, _: &[Sibling]) {
         self.cut(lost.how, self.halved(lost.how));
+    }
+
+    //= rfc4015#section-3.2
+    fn undo(&mut self, window: u64, ssthresh: u64) {
+        self.window = self.window.max(window);
+        self.ssthresh = self.ssthresh.max(ssthresh);
     }
 
     fn reopen(&mut self, packets: u32) {

@@ -6,11 +6,12 @@ use super::{ChunkState, Outstanding, Sent};
 use crate::control::ranges::Ranges;
 use crate::extension::clock;
 use crate::mechanisms::Mechanisms;
+use crate::path::rack::Delivered;
 use crate::path::{Paths, RttSamples};
 use crate::wire::chunk::Sack;
 use crate::{PathId, Time, Tsn};
 
-/// What the chunk that brought a Cumulative TSN Ack says of TSNs beyond it.
+/// What the chunk with a Cumulative TSN Ack reports beyond it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum GapReport {
     /// Its Gap Ack Blocks are all that has arrived there: a SACK.
@@ -21,7 +22,7 @@ pub(crate) enum GapReport {
 
 /// What a SACK said.
 pub(crate) enum SackOutcome {
-    /// It is older than one heard before.
+    /// It is older than an earlier SACK.
     Old,
     /// It acknowledges what was never sent.
     Impossible,
@@ -115,6 +116,9 @@ impl Outstanding {
                 path.buffered -= u64::from(sent.size);
             }
             path.tally.passed = true;
+            if let (Some(rack), ChunkState::Acked) = (&mut path.rack, sent.standing) {
+                rack.gapped -= 1;
+            }
             path.tally.passed_point |= path.points.reached_by(self.first);
             if sent.unacknowledged() {
                 digest.acked += u64::from(sent.size);
@@ -201,20 +205,39 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
             }
         }
     }
+    if path.rack.is_some() {
+        hear_order(sent, tsn, now, paths, by_gap);
+    }
+    let path = paths.get(sent.path);
     if !path.also_timed.is_empty() {
         acknowledge_timed(sent.path, tsn, now, paths);
     }
+}
+
+/// What the acknowledgement of a chunk says of the order in which chunks arrive.
+#[cold]
+fn hear_order(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool) {
+    let earlier = match paths.samples {
+        RttSamples::Echoed(Some(echo)) => clock(sent.at).wrapping_sub(echo).wrapping_sub(1) < 1 << 31,
+        RttSamples::Echoed(None) | RttSamples::OneAtATime => false,
+    };
+    let again = sent.transmissions > 1;
+    let ambiguous = sent.copied || (again && earlier);
+    let (view, path) = paths.both(sent.path);
+    let Some(rack) = &mut path.rack else { return };
+    rack.delivered(&Delivered { tsn, at: sent.at, again, ambiguous }, now, view.min_rtt);
+    rack.gapped += u32::from(by_gap);
 }
 
 /// The same of a chunk that may be timed beside the one begun last (rule `rtt_on_cut`). Its measurement makes way for
 /// another.
 #[cold]
 fn acknowledge_timed(id: PathId, tsn: Tsn, now: Time, paths: &mut Paths) {
-    let limits = paths.limits;
-    let (view, path) = paths.both(id);
+    let path = paths.get_mut(id);
     let Some(at) = path.also_timed.iter().position(|(timed, _)| *timed == tsn) else { return };
     let (_, since) = path.also_timed.remove(at);
-    view.measure(now.since(since), limits);
+    paths.measure(id, now.since(since));
+    let path = paths.get_mut(id);
     path.tally.also_timed = true;
     path.time_another();
 }
@@ -232,6 +255,9 @@ fn renege(sent: &mut Sent, tsn: Tsn, now: Time, paths: &mut Paths, keep_reports:
     }
     let (view, path) = paths.both(sent.path);
     view.flight += u64::from(sent.size);
+    if let Some(rack) = &mut path.rack {
+        rack.gapped -= 1;
+    }
     if path.earliest.is_none_or(|earliest| tsn.before(earliest)) {
         path.earliest = Some(tsn);
     }

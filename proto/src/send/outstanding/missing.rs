@@ -7,7 +7,7 @@ use crate::control::ranges::Ranges;
 use crate::mechanisms::{self, Dac, EarlyRetransmit, Mechanisms, Sfr};
 use crate::path::{PathId, Paths};
 use crate::policy::Why;
-use crate::rules::{FastRetransmissions, MissingBelow};
+use crate::rules::{FastRetransmissions, MissingBelow, Rules};
 
 /// What missing reports ask of Fast Recovery.
 #[derive(Copy, Clone)]
@@ -50,7 +50,7 @@ impl Outstanding {
         let fast = rules.fast_retransmissions;
         let early = config.mechanisms.early_retransmit == EarlyRetransmit::On
             && recovery.last_unit.is_some_and(|unit| self.is_nearly_acked(unit));
-        let needed = if early { 1 } else { rules.missing_reports };
+        let needed = if early { 1 } else { enough(rules) };
         let (newest, highest) = (self.newest(digest, below), self.highest());
         let (ring, first) = (&mut self.ring, self.first);
         holes.without(&self.acked, |start, end| {
@@ -72,7 +72,11 @@ impl Outstanding {
             }
         });
         for (tsn, path) in marked {
-            paths.get_mut(path).tally.marked.get_or_insert(tsn);
+            let of = paths.get_mut(path);
+            of.tally.marked.get_or_insert(tsn);
+            if let Some(rack) = &mut of.rack {
+                rack.lost(highest);
+            }
             self.mark(tsn, Why::Missing, paths);
         }
     }
@@ -113,6 +117,11 @@ impl Outstanding {
     }
 }
 
+/// How many missing reports mark a chunk, and how many chunks beyond a hole prove a loss to RACK.
+pub(crate) fn enough(rules: &Rules) -> u32 {
+    rules.missing_reports
+}
+
 /// Whether a SACK that acknowledges `newest` can be a missing report of this chunk at all. What was under way when the
 /// chunk was marked says nothing of its retransmission.
 fn counts(sent: &Sent, rule: FastRetransmissions, newest: Option<Tsn>) -> bool {
@@ -135,7 +144,7 @@ struct Counting {
     dac: Dac,
     /// Packets that the SACK says it acknowledges.
     packets: u8,
-    /// Paths of which it newly acknowledges chunks by gaps.
+    /// Paths whose chunks it newly acknowledges by gaps.
     paths: usize,
 }
 

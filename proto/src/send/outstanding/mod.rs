@@ -2,12 +2,14 @@
 
 mod copies;
 mod digest;
+mod late;
 mod missing;
 mod points;
 mod released;
 
 pub(crate) use digest::{Digest, GapReport, SackOutcome};
-pub(crate) use missing::Reported;
+pub(crate) use late::ByPath;
+pub(crate) use missing::{Reported, enough};
 
 use std::collections::VecDeque;
 
@@ -20,7 +22,7 @@ use crate::{Time, Tsn};
 /// Where a chunk stands.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ChunkState {
-    /// Sent, nothing heard.
+    /// Sent and not acknowledged.
     InFlight,
     /// To be sent again, for this reason.
     Marked(Why),
@@ -47,7 +49,7 @@ pub(crate) struct Sent {
     pub(crate) missing: u8,
     /// Marked by missing reports already: the highest TSN that had been sent when it was last.
     pub(crate) fast: Option<Tsn>,
-    /// Sent again, or looked at for that, whatever the reason.
+    /// Sent again, or considered for it, for any reason.
     pub(crate) resent: bool,
     /// Counted towards partial_bytes_acked by a gap already.
     counted: bool,
@@ -84,6 +86,8 @@ pub(crate) struct Outstanding {
     acked: Ranges,
     /// Marked chunks in TSN order; entries whose chunk is no longer marked are passed over.
     marked: VecDeque<Tsn>,
+    /// Chunks marked since this was last asked for; `None` if nobody asks.
+    newly_marked: Option<Vec<Tsn>>,
     /// User bytes in the ring.
     user_bytes: u64,
     /// What the peer will not take back, as offsets from `first`: these chunks' data are gone.
@@ -92,6 +96,8 @@ pub(crate) struct Outstanding {
     copied: u64,
     /// The highest TSN newly acknowledged so far: a gap raises it, the Cumulative TSN Ack sets it.
     newest_yet: Option<Tsn>,
+    /// The highest TSN that was sent more than once.
+    highest_resent: Option<Tsn>,
 }
 
 impl Outstanding {
@@ -101,10 +107,12 @@ impl Outstanding {
             first,
             acked: Ranges::default(),
             marked: VecDeque::new(),
+            newly_marked: None,
             user_bytes: 0,
             released: Ranges::default(),
             copied: 0,
             newest_yet: None,
+            highest_resent: None,
         }
     }
 
@@ -121,7 +129,8 @@ impl Outstanding {
     /// The next chunk gets this TSN; there is none now.
     pub(crate) fn restart(&mut self, next: Tsn) {
         debug_assert!(self.ring.is_empty());
-        *self = Outstanding::new(next);
+        let newly_marked = self.newly_marked.take();
+        *self = Outstanding { newly_marked, ..Outstanding::new(next) };
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -252,6 +261,7 @@ impl Outstanding {
         sent.copied = false;
         sent.transmissions += 1;
         let data = sent.data.clone();
+        self.note_resent(tsn);
         paths.view_mut(old).marked -= size;
         paths.get_mut(old).buffered -= size;
         paths.get_mut(path).buffered += size;
@@ -299,13 +309,14 @@ impl Outstanding {
         paths.get_mut(path).earliest = found.map(|i| self.first.plus((from + i) as u32));
     }
 
-    /// Marks every chunk in flight on `path` after its T3-rtx expired, for this reason.
+    /// Marks the chunks in flight on `path` after its T3-rtx expired, for this reason; all but those that are spared.
     //= rfc9260#section-6.3.3
     pub(crate) fn time_out(
         &mut self,
         path: PathId,
         why: Why,
         paths: &mut Paths,
+        spared: impl Fn(Tsn, &Sent) -> bool,
         mut marked: impl FnMut(Tsn),
     ) {
         if self.copied > 0 {
@@ -314,7 +325,7 @@ impl Outstanding {
         let mut tsn = self.first;
         let view = paths.view_mut(path);
         for sent in &mut self.ring {
-            if sent.path == path && sent.standing == ChunkState::InFlight {
+            if sent.path == path && sent.standing == ChunkState::InFlight && !spared(tsn, sent) {
                 sent.standing = ChunkState::Marked(why);
                 sent.missing = 0;
                 let size = u64::from(sent.size);
@@ -322,10 +333,33 @@ impl Outstanding {
                 view.marked += size;
                 view.lost += size;
                 marked(tsn);
+                if let Some(newly_marked) = &mut self.newly_marked {
+                    newly_marked.push(tsn);
+                }
             }
             tsn = tsn.next();
         }
         self.collect_marked();
+    }
+
+    /// Chunks of a path that T3-rtx marked and that were not sent again yet are in flight again.
+    pub(crate) fn unmark_timed_out(&mut self, path: PathId, paths: &mut Paths) {
+        let view = paths.view_mut(path);
+        for sent in &mut self.ring {
+            if sent.path == path && sent.standing == ChunkState::Marked(Why::Timeout) {
+                sent.standing = ChunkState::InFlight;
+                let size = u64::from(sent.size);
+                view.flight += size;
+                view.marked -= size;
+                view.lost -= size;
+            }
+        }
+        self.collect_marked();
+    }
+
+    /// Whether this chunk is in flight or marked.
+    pub(crate) fn is_unacknowledged(&self, tsn: Tsn) -> bool {
+        self.get(tsn).is_some_and(Sent::unacknowledged)
     }
 
     /// Rebuilds the list of marked chunks.
@@ -354,12 +388,30 @@ impl Outstanding {
         view.lost += size;
         let at = self.marked.partition_point(|m| m.before(tsn));
         self.marked.insert(at, tsn);
+        if let Some(newly_marked) = &mut self.newly_marked {
+            newly_marked.push(tsn);
+        }
     }
 
-    /// The chunks marked for retransmission, and how often each was sent.
-    pub(crate) fn marked(&self) -> Vec<(Tsn, u32)> {
-        let sent = |tsn: &Tsn| Some((*tsn, self.get(*tsn).filter(|sent| sent.is_marked())?.transmissions));
-        self.marked.iter().filter_map(sent).collect()
+    /// From now on chunks that are marked are remembered, or not.
+    pub(crate) fn remember_marks(&mut self, on: bool) {
+        self.newly_marked = on.then(Vec::new);
+    }
+
+    /// These chunks are looked at, too, when those that were marked are asked for.
+    pub(crate) fn look_at(&mut self, tsns: impl Iterator<Item = Tsn>) {
+        if let Some(newly_marked) = &mut self.newly_marked {
+            newly_marked.extend(tsns);
+        }
+    }
+
+    /// The chunks marked since this was last asked for, as far as they still are, in order; and how often each was sent.
+    pub(crate) fn take_newly_marked(&mut self) -> Vec<(Tsn, u32)> {
+        let mut tsns = self.newly_marked.as_mut().map(std::mem::take).unwrap_or_default();
+        tsns.sort_unstable_by_key(|tsn| tsn.distance_from(self.first));
+        tsns.dedup();
+        let sent = |tsn| Some((tsn, self.get(tsn).filter(|sent| sent.is_marked())?.transmissions));
+        tsns.into_iter().filter_map(sent).collect()
     }
 
     /// How many chunks from the first on are given up.
@@ -394,6 +446,9 @@ impl Outstanding {
         let (id, size, standing) = (sent.path, u64::from(sent.size), sent.standing);
         if standing == ChunkState::Abandoned {
             return None;
+        }
+        if let (Some(rack), ChunkState::Acked) = (&mut paths.get_mut(id).rack, standing) {
+            rack.gapped -= 1;
         }
         self.copied -= copies::end(sent, tsn, paths);
         sent.standing = ChunkState::Abandoned;
@@ -440,6 +495,8 @@ impl Outstanding {
                 self.ring.iter().filter(|s| s.copy == Some(id)).map(|s| u64::from(s.size)).sum();
             assert_eq!(paths.view(id).flight, of(|s| s == ChunkState::InFlight) + copies, "flight of {id:?}");
             assert_eq!(paths.get(id).buffered, of(|s| s != ChunkState::Abandoned), "buffered on {id:?}");
+            let gapped = self.ring.iter().filter(|s| s.path == id && s.standing == ChunkState::Acked).count();
+            assert!(paths.get(id).rack.is_none_or(|rack| rack.gapped as usize == gapped), "gaps on {id:?}");
             assert_eq!(paths.view(id).marked, of(|s| matches!(s, ChunkState::Marked(_))), "marked on {id:?}");
         }
     }

@@ -20,7 +20,7 @@ pub struct Asconf {
     pub requests: Vec<AsconfParam>,
 }
 
-/// What became of an [`Asconf`].
+/// The answer to an [`Asconf`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AsconfAck {
     /// The number of the ASCONF.

@@ -7,7 +7,7 @@ use crate::Tsn;
 use crate::wire::reader::Reader;
 use crate::wire::{DecodeError, EncodeError};
 
-/// ECNE: a packet came that had met congestion. CWR: that was heard, and the window was cut.
+/// ECNE: a packet arrived that was marked by congestion. CWR: the sender knows of it and has reduced its window.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct EcnEcho {
     /// ECNE: the lowest TSN of that packet. CWR: the TSN of the ECNE answered.

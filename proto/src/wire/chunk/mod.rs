@@ -125,7 +125,7 @@ chunks! {
     3 Sack(Sack),
     /// Is this path alive?
     4 Heartbeat(Heartbeat),
-    /// It is.
+    /// Yes.
     5 HeartbeatAck(Heartbeat),
     /// The association ends at once.
     6 Abort(Abort),
@@ -151,7 +151,7 @@ chunks! {
     16 NrSack(Box<NrSack>),
     /// User data, whose message may be interleaved with others.
     64 IData(IData),
-    /// What became of requests to change addresses.
+    /// The answer to requests to change addresses.
     128 AsconfAck(Box<AsconfAck>),
     /// Streams are reset or added.
     130 ReConfig(ReConfig),

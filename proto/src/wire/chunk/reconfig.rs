@@ -46,7 +46,7 @@ tlv! {
         /// 15: all TSNs and SSNs begin anew; the request's number.
         15 TsnReset(u32) as Plain,
         //= rfc6525#section-4.4
-        /// 16: what became of a request.
+        /// 16: the outcome of a request.
         16 Response(Response) as Plain,
         //= rfc6525#section-4.5
         /// 17: the sender wants to send on more streams.
@@ -96,7 +96,7 @@ pub struct AddStreams {
 pub struct Response {
     /// The number of the request.
     pub request: u32,
-    /// What became of it: [`Response::PERFORMED`] and so on.
+    /// The outcome: [`Response::PERFORMED`] and so on.
     pub result: u32,
     /// After a reset of TSNs: the next that the sender of the response will send, and the next that its receiver must.
     pub next: Option<(Tsn, Tsn)>,

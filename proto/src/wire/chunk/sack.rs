@@ -72,10 +72,7 @@ impl Content for Sack {
         // Neither count can be cut short: the chunk's length, at four bytes for each, was checked before.
         out.put_u16(self.gaps.len() as u16);
         out.put_u16(self.duplicates.len() as u16);
-        for gap in &self.gaps {
-            out.put_u16(gap.start);
-            out.put_u16(gap.end);
-        }
+        self.gaps.iter().for_each(|gap| out.put_u32(gap.word()));
         self.duplicates.iter().for_each(|tsn| out.put_u32(tsn.0));
         Ok(())
     }
@@ -139,10 +136,7 @@ impl Content for Box<NrSack> {
         out.put_u16(self.kept.len() as u16);
         out.put_u16(self.duplicates.len() as u16);
         out.put_u16(0);
-        for gap in self.gaps.iter().chain(&self.kept) {
-            out.put_u16(gap.start);
-            out.put_u16(gap.end);
-        }
+        self.gaps.iter().chain(&self.kept).for_each(|gap| out.put_u32(gap.word()));
         self.duplicates.iter().for_each(|tsn| out.put_u32(tsn.0));
         Ok(())
     }
@@ -164,6 +158,11 @@ impl Content for Box<NrSack> {
 }
 
 impl GapBlock {
+    /// Start and end as one number.
+    fn word(self) -> u32 {
+        u32::from(self.start) << 16 | u32::from(self.end)
+    }
+
     fn from_bytes([a, b, c, d]: [u8; 4]) -> Self {
         GapBlock { start: u16::from_be_bytes([a, b]), end: u16::from_be_bytes([c, d]) }
     }

@@ -4,12 +4,13 @@
 //! something happens next, [`Channel::advance`] lets it happen and tells what was delivered or dropped. The channel
 //! knows nothing of what a packet is but its size.
 //!
-//! A frame is one entry in an agenda, which passes from neighbour to neighbour in order of distance: first its beginning
+//! A frame has one deadline, which passes from neighbour to neighbour in order of distance: first its beginning
 //! reaches each of them, then its end. So a frame costs what its neighbours cost, however many radios there are. At
 //! equal times stations act first, then ends are heard, then beginnings: two stations whose backoffs end in the same
-//! slot both transmit. Stations that no chain of neighbours joins are in different groups, each with an agenda of its
-//! own: it stays short.
+//! slot both transmit. Stations that no chain of neighbours joins are in different groups, each with deadlines of its
+//! own: they stay few.
 
+mod deadlines;
 mod frames;
 mod neighbours;
 mod power;
@@ -23,7 +24,6 @@ use anabranch_proto::Time;
 use smallvec::SmallVec;
 
 use crate::chance::Draws;
-use crate::engine::agenda::{Agenda, Turn};
 use crate::medium::wire::DropCause;
 #[cfg(test)]
 use crate::medium::wire::Occupancy;
@@ -36,6 +36,7 @@ pub(crate) use reception::{Range, Reception};
 pub(crate) use statistics::Statistics;
 pub(crate) use timing::{A, B, G, Timing};
 
+use deadlines::Deadlines;
 use neighbours::Neighbour;
 use receiver::{Ended, Outcome, Signal};
 use station::{Station, Step, later};
@@ -52,8 +53,8 @@ pub(crate) struct Channel<F> {
     groups: Vec<Group>,
     /// By station: its group, and its number there.
     member: Vec<(u32, u32)>,
-    /// The next of every group.
-    agenda: Agenda,
+    /// The earliest deadline of every group.
+    deadlines: Deadlines,
     /// The frames that have gone on the air, for whoever observes.
     sent: Option<Vec<Air>>,
 }
@@ -67,14 +68,18 @@ struct FrameInFlight {
     reached: u32,
     /// Neighbours that it has passed.
     passed: u32,
+    /// When it reaches or passes the next; `NEVER`: it has passed all.
+    next: Time,
+    /// Its beginning is next, not its end.
+    begins: bool,
 }
 
 /// Stations that neighbours join.
 #[derive(Debug)]
 struct Group {
     stations: Vec<StationId>,
-    /// By number in the group: stations, then their flights.
-    agenda: Agenda,
+    /// By number in the group: stations, then ends of their frames, then beginnings of their frames.
+    deadlines: Deadlines,
 }
 
 /// What has become of a packet.
@@ -105,14 +110,15 @@ impl<F> Channel<F> {
         };
         let neighbours = Neighbours::new(&places, &*reception);
         let groups = neighbours.groups().into_iter();
-        let agenda = |stations: &Vec<StationId>| Agenda::new(2 * stations.len());
-        let groups: Vec<_> = groups.map(|stations| Group { agenda: agenda(&stations), stations }).collect();
+        let deadlines = |stations: &Vec<StationId>| Deadlines::new(3 * stations.len());
+        let groups: Vec<_> =
+            groups.map(|stations| Group { deadlines: deadlines(&stations), stations }).collect();
         let mut member = vec![(0, 0); radios.len()];
         for (group, Group { stations, .. }) in (0..).zip(&groups) {
             (0..).zip(stations).for_each(|(number, station)| member[*station as usize] = (group, number));
         }
         Channel {
-            agenda: Agenda::new(groups.len()),
+            deadlines: Deadlines::new(groups.len()),
             groups,
             member,
             neighbours,
@@ -135,35 +141,33 @@ impl<F> Channel<F> {
     ) -> Result<(), F> {
         self.stations[from as usize].offer(now, &self.dcf, to, size, packet)?;
         self.await_station(from);
-        self.await_group(self.member[from as usize].0);
+        self.await_group(self.member[from as usize].0 as usize);
         Ok(())
     }
 
     /// When something happens next; `NEVER` if nothing does.
-    pub(crate) fn next(&mut self) -> Time {
-        self.agenda.peek().unwrap_or(Time::NEVER)
+    pub(crate) fn next(&self) -> Time {
+        self.deadlines.earliest()
     }
 
     /// Everything that happens at `now` happens.
     pub(crate) fn advance(&mut self, now: Time, fates: &mut Vec<Fate<F>>) {
-        while let Some((_, group)) = self.agenda.pop(now) {
-            while let Some((time, entity)) = self.groups[group as usize].agenda.pop(now) {
-                let stations = &self.groups[group as usize].stations;
-                match (entity as usize).checked_sub(stations.len()) {
-                    None => self.wake(time, stations[entity as usize], fates),
-                    Some(number) => self.fly(time, stations[number], fates),
+        while let Some(group) = self.deadlines.due(now) {
+            while let Some(entity) = self.groups[group].deadlines.due(now) {
+                let stations = &self.groups[group].stations;
+                let count = stations.len();
+                match entity / count {
+                    0 => self.wake(now, stations[entity], fates),
+                    1 => self.fly(now, stations[entity - count], false, fates),
+                    _ => self.fly(now, stations[entity - 2 * count], true, fates),
                 }
             }
             self.await_group(group);
         }
     }
 
-    fn await_group(&mut self, group: u32) {
-        match self.groups[group as usize].agenda.peek() {
-            None => self.agenda.clear(group),
-            Some(time) if time == self.agenda.time(group) => {}
-            Some(time) => self.agenda.set(group, time, Turn::fixed(u64::from(group))),
-        }
+    fn await_group(&mut self, group: usize) {
+        self.deadlines.set(group, self.groups[group].deadlines.earliest());
     }
 
     /// What all radios have counted up to now.
@@ -221,20 +225,27 @@ impl<F> Channel<F> {
 
     /// After anything has happened to a station: does it find the medium busy, and when does it act?
     fn settle(&mut self, now: Time, id: StationId) {
-        let station = &mut self.stations[id as usize];
-        let busy = station.transmitting() || station.receiver.busy(&*self.reception);
-        station.settle(now, &self.dcf, busy);
+        let busy = self.busy(id);
+        self.stations[id as usize].settle(now, &self.dcf, busy);
         self.await_station(id);
+    }
+
+    /// After a signal has come or gone and a station did nothing: only a change of the medium matters to it.
+    fn listen(&mut self, now: Time, id: StationId) {
+        if self.busy(id) != self.stations[id as usize].finds_busy() {
+            self.settle(now, id);
+        }
+    }
+
+    fn busy(&self, id: StationId) -> bool {
+        let station = &self.stations[id as usize];
+        station.transmitting() || station.receiver.busy(&*self.reception)
     }
 
     fn await_station(&mut self, id: StationId) {
         let (group, number) = self.member[id as usize];
-        let agenda = &mut self.groups[group as usize].agenda;
-        match self.stations[id as usize].deadline() {
-            Time::NEVER => agenda.clear(number),
-            deadline if deadline == agenda.time(number) => {}
-            deadline => agenda.set(number, deadline, Turn::fixed(u64::from(number))),
-        }
+        let deadline = self.stations[id as usize].deadline();
+        self.groups[group as usize].deadlines.set(number as usize, deadline);
     }
 
     fn transmit(&mut self, now: Time, air: Air) {
@@ -242,52 +253,46 @@ impl<F> Channel<F> {
         if let Some(sent) = &mut self.sent {
             sent.push(air);
         }
-        self.flights[air.from as usize].push(FrameInFlight { air, start: now, reached: 0, passed: 0 });
-        self.await_flight(air.from);
+        let mut wave = FrameInFlight { air, start: now, reached: 0, passed: 0, next: now, begins: true };
+        wave.turn(self.neighbours.of(air.from));
+        self.flights[air.from as usize].push(wave);
+        self.await_flights(air.from);
     }
 
     /// The next that happens to a station's frames: the end or the beginning of one reaches its next neighbours.
-    fn await_flight(&mut self, from: StationId) {
-        let neighbours = self.neighbours.of(from);
+    fn await_flights(&mut self, from: StationId) {
         let (group, number) = self.member[from as usize];
-        let Group { stations, agenda } = &mut self.groups[group as usize];
-        let stations = stations.len() as u32;
-        match self.flights[from as usize].iter().filter_map(|wave| wave.next(neighbours)).min() {
-            // Ends are numbered before beginnings.
-            Some((time, begins)) => {
-                agenda.set(
-                    stations + number,
-                    time,
-                    Turn::fixed(u64::from(stations * (1 + u32::from(begins)) + number)),
-                );
-            }
-            None => agenda.clear(stations + number),
+        let Group { stations, deadlines } = &mut self.groups[group as usize];
+        let flights = &self.flights[from as usize];
+        for begins in [false, true] {
+            let next = flights.iter().filter(|wave| wave.begins == begins).map(|wave| wave.next).min();
+            let place = stations.len() * (1 + usize::from(begins)) + number as usize;
+            deadlines.set(place, next.unwrap_or(Time::NEVER));
         }
     }
 
-    /// A frame of `from` reaches or leaves the neighbours that are next.
-    fn fly(&mut self, now: Time, from: StationId, fates: &mut Vec<Fate<F>>) {
-        let neighbours = &self.neighbours;
-        let due = |wave: &FrameInFlight| wave.next(neighbours.of(from)).filter(|(time, _)| *time == now);
-        let flights = self.flights[from as usize].iter().enumerate();
-        let Some((_, place)) = flights.filter_map(|(place, wave)| Some((due(wave)?, place))).min() else {
-            return;
-        };
-        let mut wave = self.flights[from as usize][place];
-        while let Some((_, begins)) = wave.next(self.neighbours.of(from)).filter(|(time, _)| *time == now) {
-            if begins {
-                self.begin(now, wave.reached, &wave.air);
-                wave.reached += 1;
-            } else {
-                self.end(now, wave.passed, &wave.air, fates);
-                wave.passed += 1;
+    /// A frame of `from` leaves the neighbours that are next, or reaches them if it `begins` there.
+    fn fly(&mut self, now: Time, from: StationId, begins: bool, fates: &mut Vec<Fate<F>>) {
+        let due = |wave: &FrameInFlight| wave.next == now && wave.begins == begins;
+        if let Some(place) = self.flights[from as usize].iter().position(due) {
+            let mut wave = self.flights[from as usize][place];
+            while due(&wave) {
+                if begins {
+                    self.begin(now, wave.reached, &wave.air);
+                    wave.reached += 1;
+                } else {
+                    self.end(now, wave.passed, &wave.air, fates);
+                    wave.passed += 1;
+                }
+                wave.turn(self.neighbours.of(from));
+            }
+            // Nobody answers before SIFS: the flights are as they were.
+            match wave.next {
+                Time::NEVER => drop(self.flights[from as usize].remove(place)),
+                _ => self.flights[from as usize][place] = wave,
             }
         }
-        // Nobody answers before SIFS: the flights are as they were.
-        self.flights[from as usize][place] = wave;
-        let neighbours = self.neighbours.of(from).len();
-        self.flights[from as usize].retain(|wave| (wave.passed as usize) < neighbours);
-        self.await_flight(from);
+        self.await_flights(from);
     }
 
     /// The beginning of a frame reaches a neighbour of its sender.
@@ -305,7 +310,7 @@ impl<F> Channel<F> {
         if before.is_none() && station.receiver.receiving().is_some() {
             station.receiving(now);
         }
-        self.settle(now, id);
+        self.listen(now, id);
     }
 
     /// The end of a frame passes a neighbour of its sender.
@@ -320,7 +325,10 @@ impl<F> Channel<F> {
         let step = match ended.reception {
             Outcome::Read => station.read(now, &self.dcf, air),
             Outcome::Error => station.misread(now, &self.dcf),
-            Outcome::Missed => Step::Nothing,
+            Outcome::Missed => {
+                self.listen(now, id);
+                Step::Nothing
+            }
         };
         if air.to == id {
             self.judge(air, &ended);
@@ -331,8 +339,10 @@ impl<F> Channel<F> {
                 fates.push(Fate::Delivered(packet));
             }
         }
-        self.take(now, step, fates);
-        self.settle(now, id);
+        if ended.reception != Outcome::Missed {
+            self.take(now, step, fates);
+            self.settle(now, id);
+        }
     }
 
     /// Counts the collisions of the frames that begin an exchange or carry its data.
@@ -353,13 +363,14 @@ impl<F> Channel<F> {
 }
 
 impl FrameInFlight {
-    /// When its end passes a neighbour or its beginning reaches one, whatever is first, and whether it is its beginning.
-    fn next(&self, neighbours: &[Neighbour]) -> Option<(Time, bool)> {
-        let at =
-            |number: u32, after: u64| Some(later(self.start, after + neighbours.get(number as usize)?.delay));
-        let end = at(self.passed, self.air.airtime).map(|time| (time, false));
-        let beginning = at(self.reached, 0).map(|time| (time, true));
-        end.into_iter().chain(beginning).min()
+    /// Finds out when its end passes a neighbour or its beginning reaches one, whatever is first.
+    fn turn(&mut self, neighbours: &[Neighbour]) {
+        let at = |number: u32, after: u64| {
+            let neighbour = neighbours.get(number as usize);
+            neighbour.map_or(Time::NEVER, |neighbour| later(self.start, after + neighbour.delay))
+        };
+        let (end, beginning) = (at(self.passed, self.air.airtime), at(self.reached, 0));
+        (self.next, self.begins) = if end <= beginning { (end, false) } else { (beginning, true) };
     }
 }
 

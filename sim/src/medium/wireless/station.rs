@@ -140,6 +140,11 @@ impl<F> Station<F> {
         matches!(self.phase, Phase::Send(_))
     }
 
+    /// Whether it has found the medium busy, its own frame included.
+    pub(super) fn finds_busy(&self) -> bool {
+        self.access.clear.is_none()
+    }
+
     /// The queue; the packet in service does not count.
     #[cfg(test)]
     pub(super) fn queue(&self) -> &Occupancy {

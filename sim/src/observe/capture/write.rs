@@ -106,7 +106,7 @@ pub(super) struct Held {
     size: u32,
     hops: u32,
     comment: String,
-    /// It is known what becomes of it.
+    /// Its fate is known.
     settled: bool,
 }
 
@@ -218,7 +218,7 @@ impl<W: Write> CaptureWriter<W> {
         });
     }
 
-    /// It is known what becomes of a packet.
+    /// The fate of a packet is known.
     fn settle(&mut self, number: u64) -> Option<&mut Held> {
         let place = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let held = self.held.get_mut(place)?;

@@ -135,6 +135,7 @@ pub(crate) fn complete(client: &MptcpAgent, server: &MptcpAgent, now: Time, resu
             rto: facts.rto.as_secs_f64(),
             reinjected: subflow.reinjected,
             blocks: blocks.as_secs_f64(),
+            tail_probes: 0,
             timeouts: done.timeouts,
             heartbeats: None,
             mean_rto: None,

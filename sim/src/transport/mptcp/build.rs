@@ -219,6 +219,7 @@ fn view(path: usize, place: &Place, config: &MptcpConfig) -> PathView {
         timeout_retransmissions: 0,
         reinjected: 0,
         blocks: Duration::ZERO,
+        tail_probes: 0,
         timeouts: 0,
         heartbeats: 0,
         heartbeats_answered: 0,

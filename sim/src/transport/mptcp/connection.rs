@@ -207,7 +207,8 @@ impl Connection {
                 |sequence| subflow.mapping(sequence).map(|mapped| mapped.data + (sequence - mapped.offset));
             let detail = match note {
                 _ if self.plain => tcp::told(note),
-                TcpNote::PeerWindow { .. } | TcpNote::Acked { .. } => continue,
+                // Of these the connection tells itself.
+                TcpNote::PeerWindow { .. } | TcpNote::Acked { .. } | TcpNote::Blocked(_) => continue,
                 TcpNote::Sent { sequence, size, why } => {
                     let Some(mapped) = subflow.mapping(sequence) else { continue };
                     let data = mapped.data + (sequence - mapped.offset);

@@ -66,6 +66,8 @@ struct Part {
     server: Vec<usize>,
     /// Pairs of positions that are expected to be paths.
     paths: Vec<(usize, usize)>,
+    /// The largest windows of its paths, in bytes.
+    max_cwnd: Vec<u64>,
     /// What its random streams have behind their names, so that those of all associations differ.
     stream: String,
 }
@@ -73,17 +75,20 @@ struct Part {
 /// The associations of a flow: one, or with `stripe` one a path.
 fn parts(site: &Site<'_>, sctp: &Sctp) -> Vec<Part> {
     let ends = &site.ends;
+    let max_cwnd = &sctp.config.max_cwnd;
     if !sctp.stripe {
         let (client, server) = ((0..ends.client.len()).collect(), (0..ends.server.len()).collect());
-        return vec![Part { client, server, paths: ends.paths.clone(), stream: String::new() }];
+        let (paths, max_cwnd) = (ends.paths.clone(), max_cwnd.clone());
+        return vec![Part { client, server, paths, max_cwnd, stream: String::new() }];
     }
-    let part = |&(client, server): &(usize, usize)| Part {
+    let part = |(number, &(client, server)): (usize, &(usize, usize))| Part {
         client: vec![client],
         server: vec![server],
         paths: vec![(client, server)],
+        max_cwnd: max_cwnd.get(number).or(max_cwnd.last()).copied().into_iter().collect(),
         stream: format!("/{}", ends.name(client, server)),
     };
-    ends.paths.iter().map(part).collect()
+    ends.paths.iter().enumerate().map(part).collect()
 }
 
 /// Whether both ends can be made.
@@ -110,6 +115,7 @@ fn configs(site: &Site<'_>, sctp: &Sctp, part: &Part) -> [Config; 2] {
     config.ip_header = site.ip_header();
     config.mtu = site.mtu();
     config.port = site.port();
+    config.max_cwnd.clone_from(&part.max_cwnd);
     config.outbound_streams = config.outbound_streams.max(sctp.streams);
     config.inbound_streams = config.inbound_streams.max(sctp.streams);
     let listed = |pair: fn((LocalAddress, LocalAddress)) -> (LocalAddress, LocalAddress)| {

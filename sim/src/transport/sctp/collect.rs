@@ -68,6 +68,7 @@ fn path_result(name: &str, path: &PathView, blocks: Duration, now: Time) -> Path
         reinjected: path.reinjected,
         blocks: blocks.as_secs_f64(),
         timeouts: path.timeouts,
+        tail_probes: path.tail_probes,
         heartbeats: Some(HeartbeatCounts { sent: path.heartbeats, answered: path.heartbeats_answered }),
         mean_rto: Some(path.rto_average.mean(now).as_secs_f64()),
     }

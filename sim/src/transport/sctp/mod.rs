@@ -163,6 +163,8 @@ impl SctpAgent {
             }
             Said::Note(note) => match detail(&note.kind) {
                 Some((path, detail)) => {
+                    // Of several associations each has one path, whose name tells them apart.
+                    let path = path.or_else(|| self.striped().then_some(PathId(0)));
                     let path = path.map(|path| self.numbered(line, path));
                     Polled::Says(Output::Detail(note.at, path, detail))
                 }

@@ -81,6 +81,10 @@ impl Agent for TcpAgent {
         }
     }
 
+    fn lets_arrivals_go_first(&self) -> bool {
+        self.connection.lets_arrivals_go_first()
+    }
+
     fn stage(&self) -> Stage {
         let reading = matches!(&self.application, Application::Reader(_) if self.connection.readable() > 0);
         match (self.connection.state(), &self.application) {
@@ -123,6 +127,7 @@ pub(crate) fn complete(client: &TcpAgent, server: &TcpAgent, result: &mut FlowRe
         reinjected: 0,
         blocks: 0.0,
         timeouts: done.timeouts,
+        tail_probes: 0,
         heartbeats: None,
         mean_rto: None,
     }];
@@ -140,6 +145,7 @@ pub(crate) fn told(note: TcpNote) -> Detail {
         }
         TcpNote::Rto { rto, srtt } => Detail::Rto { rto, srtt },
         TcpNote::PeerWindow { bytes } => Detail::PeerWindow { bytes },
+        TcpNote::Blocked(by) => Detail::Blocked(by),
         TcpNote::Sent { sequence, size, why } => Detail::Sent { number: sequence, size, why: data(why) },
         TcpNote::Marked { sequence, why } => Detail::Marked { number: sequence, why: data(why) },
         TcpNote::Timeout => Detail::Timeout,

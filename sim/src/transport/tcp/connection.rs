@@ -77,7 +77,7 @@ const SYN_TRIES: u32 = 10;
 /// Timeouts in a row before an end gives up (RFC 1122 §4.2.3.5: R2, at least 100 seconds).
 const DATA_TRIES: u32 = 15;
 
-/// What a connection has to say.
+/// The output of a connection.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Output {
     /// Leaves now: the segment, which byte of the stream is its first, and why.
@@ -175,6 +175,11 @@ impl Connection {
     /// Whether the other end has sent FIN, and all before it has arrived.
     pub(crate) fn ended(&self) -> bool {
         self.receiver.ended()
+    }
+
+    /// Whether a segment that arrives when its next timer expires comes before the timer.
+    pub(crate) fn lets_arrivals_go_first(&self) -> bool {
+        self.receiver.lets_arrivals_go_first()
     }
 
     /// How far its window fields are shifted.
@@ -352,7 +357,7 @@ impl Connection {
         number.offset(self.identity.first.at(1), self.sender.flight.outstanding.acknowledged())
     }
 
-    /// What it has to say; polled until it waits. Polling it more often changes nothing.
+    /// The next output; polled until it waits. Polling more often changes nothing.
     pub(crate) fn poll(&mut self, now: Time) -> Output {
         match self.next_segment(now) {
             Some((segment, offset, why)) => Output::Transmit(segment, offset, why),

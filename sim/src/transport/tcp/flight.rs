@@ -200,6 +200,11 @@ impl Flight {
         self.notes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    /// Whether details are kept.
+    pub(super) fn has_notes(&self) -> bool {
+        self.notes.is_some()
+    }
+
     pub(super) fn note(&mut self, now: Time, note: impl FnOnce() -> TcpNote) {
         if let Some(notes) = &mut self.notes {
             notes.push((now, note()));
@@ -211,7 +216,7 @@ impl Flight {
         self.note(now, || TcpNote::Rto { rto, srtt });
     }
 
-    /// Segments are taken for lost.
+    /// Segments are regarded as lost.
     pub(super) fn note_marked(&mut self, now: Time, numbers: std::ops::Range<u64>, why: Why) {
         if self.notes.is_none() {
             return;

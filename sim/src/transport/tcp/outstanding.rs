@@ -15,7 +15,7 @@ pub(super) struct Sent {
     pub(super) fin: bool,
     /// Whether it was acknowledged selectively.
     sacked: bool,
-    /// Whether it was sent again since it was last taken for lost.
+    /// Whether it was sent again since it was last regarded as lost.
     again: bool,
 }
 
@@ -30,7 +30,7 @@ impl Sent {
     }
 }
 
-/// What is outstanding. Segments below `lost_below` that were not acknowledged are taken for lost.
+/// What is outstanding. Segments below `lost_below` that were not acknowledged are regarded as lost.
 #[derive(Debug, Default)]
 pub(super) struct Outstanding {
     segments: VecDeque<Sent>,
@@ -87,7 +87,7 @@ impl Outstanding {
         self.pipe
     }
 
-    /// Bytes taken for lost and not yet sent again.
+    /// Bytes regarded as lost and not yet sent again.
     pub(super) fn marked(&self) -> u64 {
         let waiting = |number: &u64| self.get(*number).is_some_and(|sent| !sent.sacked && !sent.again);
         let numbers = self.sent_again_below.max(self.first)..self.lost_below.max(self.first);
@@ -155,7 +155,7 @@ impl Outstanding {
     }
 
     /// Takes for lost what is so far below acknowledged data that no reordering explains it: three separate runs
-    /// above it, or more than two segments of bytes. Returns the numbers newly taken for lost.
+    /// above it, or more than two segments of bytes. Returns the numbers newly regarded as lost.
     //= rfc6675#section-4
     pub(super) fn find_lost(&mut self, segment: u64) -> std::ops::Range<u64> {
         let (mut runs, mut bytes) = (0, 0);
@@ -189,7 +189,7 @@ impl Outstanding {
         newly
     }
 
-    /// After a timeout: everything is taken for lost, and what was acknowledged selectively is forgotten, since the
+    /// After a timeout: everything is regarded as lost, and what was acknowledged selectively is forgotten, since the
     /// receiver may have discarded it.
     //= rfc2018#section-8
     pub(super) fn all_is_lost(&mut self) {
@@ -200,7 +200,7 @@ impl Outstanding {
         self.segments.iter_mut().for_each(|sent| (sent.sacked, sent.again) = (false, false));
     }
 
-    /// The lowest segment taken for lost that was not sent again.
+    /// The lowest segment regarded as lost that was not sent again.
     pub(super) fn next_lost(&mut self) -> Option<u64> {
         self.next_hole(self.lost_below)
     }

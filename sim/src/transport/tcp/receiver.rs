@@ -43,8 +43,8 @@ struct AckPolicy {
     delay: Duration,
     blocks: usize,
     segment: u64,
-    /// ns-2's sink takes a repetition of the last segment in order for one in order.
-    delays_last: bool,
+    /// As ns-2's sink, which also takes a repetition of the last segment in order for one in order.
+    of_ns2: bool,
 }
 
 impl Receiver {
@@ -62,7 +62,7 @@ impl Receiver {
                 delay: config.ack_delay,
                 blocks: config.sack_blocks as usize,
                 segment: u64::from(config.segment_size),
-                delays_last: config.recovery == RecoveryKind::Sack1,
+                of_ns2: config.recovery == RecoveryKind::Sack1,
             },
             waiting: 0,
             due: false,
@@ -122,7 +122,7 @@ impl Receiver {
         if fin {
             self.fin = Some(end - 1);
         }
-        let in_order = start <= self.next && (end > self.next || self.policy.delays_last && end == self.next);
+        let in_order = start <= self.next && (end > self.next || self.policy.of_ns2 && end == self.next);
         let filling = !self.beyond.is_empty();
         if end <= self.next || self.beyond.iter().any(|run| run.0 <= start && end <= run.1) {
             self.duplicates += 1;
@@ -171,6 +171,13 @@ impl Receiver {
     /// An acknowledgement has to leave now, whatever has arrived.
     pub(super) fn ask(&mut self) {
         self.due = true;
+    }
+
+    /// Whether a segment that arrives when its timer expires is taken first. Timer and segment are often due together: if one
+    /// acknowledgement leaves at once and another one delay later, the answers to both are one delay apart as well. In ns-2
+    /// the rounding of its clock decides, nearly always for the segment.
+    pub(super) fn lets_arrivals_go_first(&self) -> bool {
+        self.policy.of_ns2 && self.timer.is_some()
     }
 
     /// When it has to leave at the latest.

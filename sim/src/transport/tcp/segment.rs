@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use anabranch_proto::Duration;
+use anabranch_proto::{Blocked, Duration};
 use smallvec::SmallVec;
 
 use crate::transport::mptcp::MptcpOptions;
@@ -28,7 +28,7 @@ impl Sequence {
     }
 }
 
-/// A TCP segment. Its user data are zeros, of which only the length is kept.
+/// A TCP segment. Its user data are zeros; only their length is kept.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Segment {
     /// The port that it comes from.
@@ -144,6 +144,8 @@ pub(crate) enum TcpNote {
         /// Bytes.
         bytes: u64,
     },
+    /// What user data waits for has changed; `None`: it does not wait.
+    Blocked(Option<Blocked>),
     /// It has sent data.
     Sent {
         /// The first byte, from 0.

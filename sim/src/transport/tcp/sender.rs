@@ -1,6 +1,6 @@
 //! The sending half of a connection: data in, segments out.
 
-use anabranch_proto::{Duration, Time};
+use anabranch_proto::{Blocked, Duration, Time};
 
 use super::config::{RecoveryKind, TcpConfig};
 use super::flight::{Counts, Flight, News};
@@ -20,6 +20,8 @@ pub(super) struct Sender {
     probed: bool,
     /// Timeouts since the last new acknowledgement.
     timeouts: u32,
+    /// What user data waits for, as observers were told last.
+    blocked: Option<Blocked>,
 }
 
 /// The way in which losses are found and repaired.
@@ -43,7 +45,14 @@ impl Sender {
             RecoveryKind::Standard => Repair::Standard(Recovery::default()),
             RecoveryKind::Sack1 => Repair::Sack1(Sack1::new()),
         };
-        Sender { flight: Flight::new(config, window, phase), repair, probe: None, probed: false, timeouts: 0 }
+        Sender {
+            flight: Flight::new(config, window, phase),
+            repair,
+            probe: None,
+            probed: false,
+            timeouts: 0,
+            blocked: None,
+        }
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -141,7 +150,27 @@ impl Sender {
         };
         match next {
             Some(next) => self.send(now, next),
-            None => self.poll_probe(now),
+            None => {
+                let probe = self.poll_probe(now);
+                if probe.is_none() {
+                    self.note_blocked(now);
+                }
+                probe
+            }
+        }
+    }
+
+    /// Nothing leaves: tells observers what user data waits for.
+    fn note_blocked(&mut self, now: Time) {
+        let flight = &mut self.flight;
+        if !flight.has_notes() {
+            return;
+        }
+        let waiting = flight.new_data().filter(|(length, _)| *length > 0);
+        let by = waiting.map(|data| if flight.admits(data) { Blocked::Window } else { Blocked::PeerWindow });
+        if by != self.blocked {
+            self.blocked = by;
+            flight.note(now, || TcpNote::Blocked(by));
         }
     }
 

@@ -152,6 +152,10 @@ impl Congestion for Coupled {
         }
     }
 
+    fn undo(&mut self, window: u64, ssthresh: u64) {
+        self.standard.undo(window, ssthresh);
+    }
+
     fn reopen(&mut self, packets: u32) {
         self.standard.reopen(packets);
     }

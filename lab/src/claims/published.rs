@@ -1,0 +1,74 @@
+//! What references say to a claim: numbers, columns of a table, standard errors.
+
+use super::rows::Row;
+use super::text::{Fields, filled};
+use anabranch_sim::scenario::ScenarioError;
+use anabranch_sim::scenario::at::{At, Result};
+
+/// What a reference says to a claim.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Published {
+    /// A value for each that is compared, or none.
+    pub values: Vec<Cell>,
+    /// The standard error of its value, if it is the mean of a sample.
+    pub error: Option<f64>,
+    /// The standard deviation and the size of that sample, if they are given.
+    pub sample: Option<(f64, f64)>,
+}
+
+/// A published value.
+#[derive(Copy, Clone, PartialEq, Debug)]
+pub enum Cell {
+    /// A number, in the claim's unit.
+    Number(f64),
+    /// It does not come to it: `-` in a table.
+    Never,
+}
+
+/// What the reference `name` says to the claim at `at`.
+pub(super) fn published(at: &At<'_>, name: &str, fields: &Fields, row: Option<&Row>) -> Result<Published> {
+    let values = at.get(name).map_or(Ok(Vec::new()), |at| cells(&at, fields, row))?;
+    let given = at.get("errors").and_then(|errors| errors.get(name));
+    if let Some((sd, n)) = given.as_ref().and_then(|at| at.get("sd").zip(at.get("n"))) {
+        let sample = match (cell(&sd, fields, row)?, cell(&n, fields, row)?) {
+            (Some(Cell::Number(sd)), Some(Cell::Number(n))) if sd >= 0.0 && n >= 2.0 => Some((sd, n)),
+            _ => None,
+        };
+        let error = sample.map(|(sd, n)| sd / n.sqrt());
+        return Ok(Published { values, error, sample });
+    }
+    let error = match given {
+        None => None,
+        Some(error) => match cell(&error, fields, row)? {
+            Some(Cell::Number(number)) if number >= 0.0 => Some(number),
+            Some(_) => return Err(error.error("a standard error is a number, zero or more")),
+            None => None,
+        },
+    };
+    Ok(Published { values, error, sample: None })
+}
+
+/// The published values at `at`; none if a cell is empty.
+fn cells(at: &At<'_>, fields: &Fields, row: Option<&Row>) -> Result<Vec<Cell>> {
+    let items = if at.is_array() { at.array("an array")? } else { vec![at.clone()] };
+    let cells: Vec<Option<Cell>> = items.iter().map(|at| cell(at, fields, row)).collect::<Result<_>>()?;
+    Ok(cells.into_iter().collect::<Option<_>>().unwrap_or_default())
+}
+
+fn cell(at: &At<'_>, fields: &Fields, row: Option<&Row>) -> Result<Option<Cell>> {
+    if let Some(number) = at.number() {
+        return Ok(Some(Cell::Number(number)));
+    }
+    let column = filled(at, fields)?;
+    let Some(row) = row else {
+        return Err(at.error("there is no table to take this from").hint("give a number, or `rows`"));
+    };
+    let columns = || row.cells.keys().map(String::as_str);
+    let text = row.cells.get(&column).ok_or_else(|| at.unknown("column", &column, columns()))?;
+    let wrong = |_| -> ScenarioError { row.error(&column, format!("`{text}` is neither a number nor `-`")) };
+    match text.as_str() {
+        "" => Ok(None),
+        "-" => Ok(Some(Cell::Never)),
+        text => text.parse().map(|number| Some(Cell::Number(number))).map_err(wrong),
+    }
+}

@@ -1,0 +1,219 @@
+//! Thresholds: from which value of one measure on another measure is larger than in a second experiment. "From which loss of the
+//! alternate path on is retransmitting there slower than on the same path?"
+//!
+//! Runs are grouped by the first measure, or by the points of the experiment. The group means are made to ascend (isotonic
+//! regression by pooling adjacent violators, weighted by the runs of a group; R. E. Barlow et al., "Statistical Inference
+//! under Order Restrictions", 1972), and the threshold is where the line through them crosses the mean of the other experiment. Its
+//! interval is that of 1,000 resamplings of the runs within their points (B. Efron, "Bootstrap Methods", 1979), percentiles.
+
+use super::Paper;
+use super::claim::{experiment_of, measure};
+use super::conditions::level;
+use super::text::{self, Fields, Unit};
+use anabranch_sim::scenario::at::{At, Result};
+use anabranch_sim::stream_seed;
+
+use crate::statistics::quantile;
+
+/// Resamplings.
+const REPLICATES: u64 = 1000;
+
+/// What is sought.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Threshold {
+    /// Which measure is compared, by its number.
+    pub measure: usize,
+    /// By which measure runs are grouped, by its number.
+    pub by: usize,
+    /// The width of a group; `None`: a group is a point of the experiment.
+    pub width: Option<f64>,
+    /// Groups of fewer runs do not count.
+    pub least: usize,
+    /// What it is compared with, by its number among the paper's experiments, and that one's edits.
+    pub against: (usize, Vec<String>),
+}
+
+/// A run: the measure by which it is grouped, and the one that is compared.
+pub(super) type Run = (f64, f64);
+
+/// What was found.
+#[derive(Clone, PartialEq, Debug)]
+pub(super) struct Found {
+    /// The threshold, if there is one.
+    pub(super) at: Option<f64>,
+    /// Where 90 % of the resamplings have it, and in how many of them there is one, as a share.
+    pub(super) interval: Option<[f64; 2]>,
+    pub(super) share: f64,
+}
+
+impl Threshold {
+    /// Looks for the threshold: the runs of each point, and the values of the other experiment.
+    pub(super) fn find(&self, points: &[Vec<Run>], other: &[f64]) -> Found {
+        let at = self.estimate(points, other);
+        let mut draws = Draws::default();
+        let replicate = |_| {
+            let points: Vec<Vec<Run>> = points.iter().map(|point| draws.resample(point)).collect();
+            self.estimate(&points, &draws.resample(other))
+        };
+        let mut found: Vec<f64> = (0..REPLICATES).filter_map(replicate).collect();
+        found.sort_unstable_by(f64::total_cmp);
+        let interval = quantile(&found, 0.05).zip(quantile(&found, 0.95)).map(|(low, high)| [low, high]);
+        Found { at, interval, share: found.len() as f64 / REPLICATES as f64 }
+    }
+
+    fn estimate(&self, points: &[Vec<Run>], other: &[f64]) -> Option<f64> {
+        if other.is_empty() {
+            return None;
+        }
+        let level = other.iter().sum::<f64>() / other.len() as f64;
+        crossing(&ascending(self.groups(points)), level)
+    }
+
+    /// The groups in ascending order.
+    fn groups(&self, points: &[Vec<Run>]) -> Vec<Group> {
+        let mut groups: Vec<Group> = match self.width {
+            None => points.iter().map(|runs| Group::of(runs)).collect(),
+            Some(width) => {
+                let place = |x: f64| libm::round(x / width) as i64;
+                let mut runs: Vec<Run> = points.iter().flatten().copied().collect();
+                runs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+                runs.chunk_by(|a, b| place(a.0) == place(b.0)).map(Group::of).collect()
+            }
+        };
+        groups.retain(|group| group.runs >= self.least as f64);
+        groups.sort_unstable_by(|a, b| a.x.total_cmp(&b.x));
+        groups
+    }
+}
+
+/// Reads what a claim says of a threshold, and the unit of its value.
+pub(super) fn read(
+    at: &At<'_>,
+    compared: usize,
+    fields: &Fields,
+    paper: &Paper,
+) -> Result<(Threshold, Unit)> {
+    let needed = |key: &str| at.get(key).ok_or_else(|| at.error_below(key, "a threshold needs this key"));
+    let by = measure(&needed("by")?, fields, paper)?;
+    let unit = paper.measures[by].unit;
+    let width = at.get("width").map(|at| level(&at, unit, fields)).transpose()?;
+    if width.is_some_and(|width| width <= 0.0) {
+        return Err(at.error_below("width", "a group has a width"));
+    }
+    let against_at = needed("against")?;
+    let against = experiment_of(&against_at, fields, paper)?;
+    let refuse = |(message, hint): (String, String)| against_at.error(message).hint(hint);
+    let edits = paper.experiments[against].set.iter().map(|text| text::fill(text, fields).map_err(refuse));
+    let edits = edits.collect::<Result<_>>()?;
+    let least = at.get("least").map_or(Ok(5), |at| at.count(1_u32..=1_000_000))? as usize;
+    Ok((Threshold { measure: compared, by, width, least, against: (against, edits) }, unit))
+}
+
+/// Runs that belong together: how many, and the means of both measures.
+#[derive(Copy, Clone, PartialEq, Debug)]
+struct Group {
+    runs: f64,
+    x: f64,
+    y: f64,
+}
+
+impl Group {
+    fn of(runs: &[Run]) -> Group {
+        let n = runs.len() as f64;
+        let mean = |of: fn(&Run) -> f64| runs.iter().map(of).sum::<f64>() / n.max(1.0);
+        Group { runs: n, x: mean(|run| run.0), y: mean(|run| run.1) }
+    }
+}
+
+/// The groups with means that never fall: neighbours that do are given their common mean.
+fn ascending(groups: Vec<Group>) -> Vec<(f64, f64)> {
+    let mut pools: Vec<(Group, Vec<f64>)> = Vec::new();
+    for group in groups {
+        let mut pool = (group, vec![group.x]);
+        while let Some((below, xs)) = pools.pop_if(|(below, _)| below.y > pool.0.y) {
+            let runs = below.runs + pool.0.runs;
+            pool.0.y = (below.y * below.runs + pool.0.y * pool.0.runs) / runs;
+            pool.0.runs = runs;
+            pool.1.splice(0..0, xs);
+        }
+        pools.push(pool);
+    }
+    pools.into_iter().flat_map(|(pool, xs)| xs.into_iter().map(move |x| (x, pool.y))).collect()
+}
+
+/// Where the line through these points, which never falls, first exceeds the level; its beginning, if it does there already.
+fn crossing(line: &[(f64, f64)], level: f64) -> Option<f64> {
+    let above = line.iter().position(|(_, y)| *y > level)?;
+    let Some(below) = above.checked_sub(1) else { return Some(line[0].0) };
+    let ((x0, y0), (x1, y1)) = (line[below], line[above]);
+    Some(x0 + (x1 - x0) * (level - y0) / (y1 - y0))
+}
+
+/// Draws that are the same on every machine.
+#[derive(Default)]
+struct Draws {
+    next: u64,
+    ready: Vec<u64>,
+}
+
+impl Draws {
+    fn below(&mut self, n: usize) -> usize {
+        let draw = loop {
+            if let Some(draw) = self.ready.pop() {
+                break draw;
+            }
+            let seed = stream_seed(self.next, "threshold");
+            let (words, _) = seed.as_chunks::<8>();
+            self.ready.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
+            self.next += 1;
+        };
+        ((u128::from(draw) * n as u128) >> 64) as usize
+    }
+
+    /// As many values, drawn from these with replacement.
+    fn resample<T: Copy>(&mut self, values: &[T]) -> Vec<T> {
+        values.iter().map(|_| values[self.below(values.len())]).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn threshold(width: Option<f64>) -> Threshold {
+        Threshold { measure: 0, by: 1, width, least: 2, against: (0, Vec::new()) }
+    }
+
+    /// y = 10 x, with noise that cancels; the other experiment has 35.
+    #[test]
+    fn the_threshold_is_where_the_line_through_the_groups_crosses() {
+        let point = |x: f64| vec![(x, 10.0 * x - 1.0), (x, 10.0 * x + 1.0)];
+        let points: Vec<_> = (0..10).map(|x| point(f64::from(x))).collect();
+        for width in [None, Some(1.0)] {
+            let found = threshold(width).find(&points, &[34.0, 36.0]);
+            assert!((found.at.unwrap() - 3.5).abs() < 1e-12, "{found:?}");
+            let [low, high] = found.interval.unwrap();
+            assert!(
+                (3.2..3.5).contains(&low) && (3.5..3.8).contains(&high) && found.share == 1.0,
+                "{found:?}"
+            );
+        }
+        assert_eq!(threshold(None).find(&points, &[1000.0]).at, None);
+        assert_eq!(threshold(None).find(&points, &[-50.0]).at, Some(0.0), "from the first group on");
+        assert_eq!(threshold(None).find(&points, &[]).at, None);
+    }
+
+    #[test]
+    fn groups_of_few_runs_do_not_count() {
+        let lone = vec![vec![(0.0, 1.0); 2], vec![(1.0, 99.0)], vec![(2.0, 3.0); 2]];
+        assert!((threshold(None).find(&lone, &[2.0]).at.unwrap() - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn means_that_fall_are_pooled() {
+        let group = |x, y, runs| Group { runs, x, y };
+        let groups =
+            vec![group(0.0, 1.0, 1.0), group(1.0, 5.0, 1.0), group(2.0, 2.0, 2.0), group(3.0, 6.0, 1.0)];
+        assert_eq!(ascending(groups), [(0.0, 1.0), (1.0, 3.0), (2.0, 3.0), (3.0, 6.0)]);
+    }
+}

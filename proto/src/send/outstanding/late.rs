@@ -1,0 +1,118 @@
+//! RACK (RFC 8985 §6.2, step 5): which chunks are lost because later ones of their path have arrived, and the chunk that a
+//! tail loss probe sends again (§7.3).
+
+use smallvec::SmallVec;
+
+use super::{ChunkState, Outstanding, Sent};
+use crate::control::ranges::Ranges;
+use crate::path::rack::Lateness;
+use crate::path::{PathId, Paths};
+use crate::policy::Why;
+use crate::wire::chunk::Data;
+use crate::{Time, Tsn};
+
+/// What each path says of chunks that it has not delivered.
+pub(crate) type ByPath = SmallVec<[Option<Lateness>; 4]>;
+
+impl Outstanding {
+    /// Marks the chunks that are lost by now, and sets the time at which those that have been overtaken will be. Calls `each`
+    /// with every chunk marked and its path.
+    //= rfc8985#section-6.2
+    pub(crate) fn mark_late(
+        &mut self,
+        by_path: &ByPath,
+        now: Time,
+        paths: &mut Paths,
+        mut each: impl FnMut(Tsn, PathId),
+    ) {
+        for id in paths.ids() {
+            paths.get_mut(id).timers.reordering = Time::NEVER;
+        }
+        let mut lost: SmallVec<[Tsn; 16]> = SmallVec::new();
+        let (ring, first) = (&self.ring, self.first);
+        self.below_the_newest().without(&self.acked, |start, end| {
+            for offset in start..end {
+                let (sent, tsn) = (&ring[offset as usize], first.plus(offset));
+                match due(sent, tsn, by_path) {
+                    Some(due) if due <= now => lost.push(tsn),
+                    Some(due) => {
+                        let timer = &mut paths.get_mut(sent.path).timers.reordering;
+                        *timer = if *timer == Time::NEVER { due } else { due.max(*timer) };
+                    }
+                    None => {}
+                }
+            }
+        });
+        let highest = self.highest();
+        for tsn in lost {
+            let Some(sent) = self.get(tsn) else { continue };
+            let (id, at, again) = (sent.path, sent.at, sent.transmissions > 1);
+            let path = paths.get_mut(id);
+            path.tally.marked.get_or_insert(tsn);
+            if let Some(rack) = &mut path.rack {
+                path.tally.lost_again |= again && rack.is_new_congestion(at);
+                rack.lost(highest);
+            }
+            each(tsn, id);
+            self.mark(tsn, Why::Missing, paths);
+        }
+    }
+
+    /// Offsets of the chunks that a chunk sent later may have overtaken: a chunk sent once was sent after all below it.
+    fn below_the_newest(&self) -> Ranges {
+        let resent = self.highest_resent.filter(|tsn| !tsn.before(self.first));
+        let resent = resent.map_or(0, |tsn| tsn.distance_from(self.first) + 1);
+        let limit = self.acked.end().max(resent).min(self.ring.len() as u32);
+        Ranges::of((limit > 0).then_some((0, limit)).into_iter())
+    }
+
+    /// A chunk was sent more than once.
+    pub(super) fn note_resent(&mut self, tsn: Tsn) {
+        self.highest_resent = self.highest_resent.filter(|highest| !highest.before(tsn)).or(Some(tsn));
+    }
+
+    /// Whether the chunk was acknowledged, cumulatively or by a gap.
+    pub(crate) fn has_arrived(&self, tsn: Tsn) -> bool {
+        !tsn.after(self.point()) || self.get(tsn).is_some_and(|sent| sent.standing == ChunkState::Acked)
+    }
+
+    /// Whether no chunk in flight on this path was sent before one that was delivered there.
+    pub(crate) fn is_tail(&self, path: PathId, paths: &Paths) -> bool {
+        let Some(rack) = &paths.get(path).rack else { return false };
+        let on_path = |sent: &&Sent| sent.path == path && sent.standing == ChunkState::InFlight;
+        let tsns = (0..).map(|offset| self.first.plus(offset));
+        let mut flight = self.ring.iter().zip(tsns).filter(|(sent, _)| on_path(sent));
+        !flight.any(|(sent, tsn)| rack.overtaken(sent.at, tsn))
+    }
+
+    /// The highest chunk in flight on this path alone, and its size.
+    //= rfc8985#section-7.3
+    pub(crate) fn highest_in_flight(&self, path: PathId) -> Option<(Tsn, u32)> {
+        let alone =
+            |sent: &Sent| sent.path == path && sent.standing == ChunkState::InFlight && sent.copy.is_none();
+        let at = self.ring.iter().rposition(alone)?;
+        Some((self.first.plus(at as u32), self.ring[at].size))
+    }
+
+    /// Sends a chunk in flight again, on the path that carries it. It stays in flight once.
+    pub(crate) fn send_tail_again(&mut self, tsn: Tsn, paths: &mut Paths, now: Time) -> Option<Data> {
+        let index = self.index(tsn)?;
+        self.note_resent(tsn);
+        let sent = &mut self.ring[index];
+        (sent.at, sent.resent) = (now, true);
+        sent.transmissions += 1;
+        let (path, data) = (sent.path, sent.data.clone());
+        paths.view_mut(path).chunks += 1;
+        paths.sent_again(tsn, path, now);
+        paths.chunk_sent(path, tsn, now, false);
+        Some(data)
+    }
+}
+
+/// When a chunk counts as lost, if a later one of its path was delivered. It is not known when a copy that has taken the
+/// chunk's place was sent: it is left to T3-rtx.
+fn due(sent: &Sent, tsn: Tsn, by_path: &ByPath) -> Option<Time> {
+    let judged = sent.standing == ChunkState::InFlight && (sent.copy.is_some() || !sent.copied);
+    let lateness = by_path.get(sent.path.index()).copied().flatten();
+    lateness.filter(|_| judged)?.of(sent.at, tsn)
+}

@@ -1,0 +1,51 @@
+//! What an engine is made of.
+
+use std::ops::Range;
+
+use anabranch_proto::Time;
+
+use crate::medium::wire::{Alteration, Direction};
+use crate::medium::wireless::Channel;
+use crate::network::radios::RadioHop;
+use crate::observe::trace::Observer;
+use crate::transport::Frame;
+
+/// A link direction becomes different.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) at: Time,
+    pub(crate) link: usize,
+    pub(crate) alteration: Alteration,
+}
+
+/// What an engine is made of.
+pub(crate) struct Parts<'a, A, M = Channel<Frame>> {
+    pub(crate) links: Vec<Direction>,
+    pub(crate) channels: Vec<M>,
+    /// The hops between radios, by their numbers.
+    pub(crate) radio_hops: Vec<RadioHop>,
+    /// Lists of hops, each with [`ARRIVED`] and its agent's number behind it.
+    pub(crate) routes: Vec<u32>,
+    /// Those of a flow one after the other.
+    pub(crate) agents: Vec<A>,
+    pub(crate) flows: Vec<FlowParts>,
+    /// In order of time.
+    pub(crate) changes: Vec<Change>,
+    /// When the run pauses, in order: between these times, windows are averaged.
+    pub(crate) pauses: Vec<Time>,
+    pub(crate) observer: Option<&'a mut dyn Observer>,
+    pub(crate) extra_polls: bool,
+}
+
+/// What the engine knows of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct FlowParts {
+    /// Its agents, the one that begins it first.
+    pub(crate) agents: Range<usize>,
+    /// Its routes, as places in their table.
+    pub(crate) routes: Range<usize>,
+    /// Whether the run ends only when it is over.
+    pub(crate) awaited: bool,
+    /// Whether radios pass on its SACKs when they would drop them.
+    pub(crate) lossless_sacks: bool,
+}

@@ -1,0 +1,96 @@
+//! The earliest of many deadlines.
+
+use anabranch_proto::Time;
+
+/// A deadline for each of a fixed number of entities, with the earliest of all at hand.
+///
+/// A tree whose nodes have eight children: the lowest level is the deadlines by number, every entry above is the earliest of one
+/// row of eight below. Setting a deadline repairs the entries above it as far as they change, and leaves nothing behind:
+/// stations set and drop deadlines with every frame that they hear.
+#[derive(Debug)]
+pub(super) struct Deadlines {
+    /// From the lowest to the highest, which has one row.
+    levels: Vec<Vec<[Time; WIDTH]>>,
+    earliest: Time,
+}
+
+/// Times in a row: a line of the processor's cache.
+const WIDTH: usize = 8;
+
+impl Deadlines {
+    /// For entities numbered below `entities`; none has a deadline.
+    pub(super) fn new(entities: usize) -> Self {
+        let mut levels = Vec::new();
+        let mut rows = entities.max(1);
+        while levels.is_empty() || rows > 1 {
+            rows = rows.div_ceil(WIDTH);
+            levels.push(vec![[Time::NEVER; WIDTH]; rows]);
+        }
+        Deadlines { levels, earliest: Time::NEVER }
+    }
+
+    /// The earliest of all; [`Time::NEVER`] if there is none.
+    pub(super) fn earliest(&self) -> Time {
+        self.earliest
+    }
+
+    /// Whose deadline is the earliest, of equal ones the lowest number, if it is not after `now`. It stands until it is set
+    /// anew.
+    pub(super) fn due(&self, now: Time) -> Option<usize> {
+        if self.earliest > now || self.earliest == Time::NEVER {
+            return None;
+        }
+        self.levels.iter().rev().try_fold(0, |row, level| {
+            let place = level[row].iter().position(|time| *time == self.earliest)?;
+            Some(WIDTH * row + place)
+        })
+    }
+
+    /// The deadline of `entity` is this from now on; [`Time::NEVER`]: it has none.
+    pub(super) fn set(&mut self, entity: usize, deadline: Time) {
+        let (mut place, mut earliest) = (entity, deadline);
+        for level in &mut self.levels {
+            let row = &mut level[place / WIDTH];
+            if std::mem::replace(&mut row[place % WIDTH], earliest) == earliest {
+                return;
+            }
+            place /= WIDTH;
+            earliest = row.iter().copied().fold(Time::NEVER, Time::min);
+        }
+        self.earliest = earliest;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chance::Draws;
+
+    #[test]
+    fn agrees_with_a_plain_search() {
+        let mut draws = Draws::new(3, "deadlines");
+        for entities in [1, 2, 8, 9, 33, 64, 65, 600] {
+            let mut deadlines = Deadlines::new(entities);
+            let mut plain = vec![Time::NEVER; entities];
+            for n in 0..5000u64 {
+                let draw = draws.nth(n);
+                let entity = (draw % entities as u64) as usize;
+                let at = Time::from_nanos(n / 8 + (draw >> 30 & 31));
+                if draw >> 20 & 3 > 0 {
+                    plain[entity] = if draw >> 22 & 3 > 0 { at } else { Time::NEVER };
+                    deadlines.set(entity, plain[entity]);
+                    continue;
+                }
+                let earliest = *plain.iter().min().expect("there are some");
+                assert_eq!(deadlines.earliest(), earliest);
+                let due = plain.iter().position(|time| *time == earliest && earliest <= at);
+                let due = due.filter(|_| earliest != Time::NEVER);
+                assert_eq!(deadlines.due(at), due);
+                if let Some(entity) = due {
+                    plain[entity] = Time::NEVER;
+                    deadlines.set(entity, Time::NEVER);
+                }
+            }
+        }
+    }
+}
