@@ -217,12 +217,14 @@ impl Association {
     /// When an extension has something to do by itself.
     pub(crate) fn extension_deadline(&self) -> Time {
         let Some(extended) = &self.extended else { return Time::NEVER };
+        // The lifetime of a message also ends while the association is being set up.
+        let messages = self.sender.partial_deadline();
         if !self.state.sends_data() {
-            return Time::NEVER;
+            return if self.state.setting_up() { messages } else { Time::NEVER };
         }
         let streams = extended.streams.as_ref().map_or(Time::NEVER, Reconfiguration::deadline);
         let addresses = extended.addresses.as_ref().map_or(Time::NEVER, AddressChanges::deadline);
-        self.sender.partial_deadline().min(streams).min(addresses)
+        messages.min(streams).min(addresses)
     }
 
     /// Runs the timers of extensions that are due.

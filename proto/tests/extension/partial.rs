@@ -116,6 +116,29 @@ fn a_lifetime_that_ends_in_the_queue() {
     assert_eq!(forwards(&mut bench), []);
 }
 
+/// Lifetimes also end while the association is being set up (200 ms): these
+/// messages come back as not sent, and the one that lives longer is delivered.
+//= rfc3758#section-4.1
+#[test]
+fn a_lifetime_that_ends_during_set_up() {
+    let config = with(PARTIAL);
+    let (mut world, id) = World::joined([&config, &config], 1);
+    for (stream, lifetime) in [(0, 50), (1, 150), (2, 1000)] {
+        let limited = message(stream, 100, Reliability::Lifetime(lifetime));
+        world.ends[0].send(world.now, id, limited).expect("there is room");
+    }
+    world.drain(0);
+    world.run(secs(2.0));
+    let failed = world.events[0].iter().filter_map(|(at, _, event)| match event {
+        Event::SendFailed { message, sent } => Some((*at, message.stream, *sent)),
+        _ => None,
+    });
+    assert_eq!(failed.collect::<Vec<_>>(), [(at_ms(50), 0, false), (at_ms(150), 1, false)]);
+    let peer = world.up(1).expect("it is up");
+    let read: Vec<_> = std::iter::from_fn(|| world.ends[1].read(world.now, peer)).map(|d| d.stream).collect();
+    assert_eq!(read, [2]);
+}
+
 /// A chunk in flight is left alone when its lifetime ends; when it would be sent again, it is not.
 //= rfc3758#section-4.1
 #[test]
