@@ -10,7 +10,9 @@ use serde_json::Value;
 use support::{anabranch, documents, skip, stderr};
 
 /// What makes a scenario's run short; others are short by themselves.
-const SHORTER: [(&str, &str); 7] = [
+const SHORTER: [(&str, &str); 9] = [
+    ("crosstraffic", "flow.transfer.start=1 s"),
+    ("crosstraffic", "stop=3 s"),
     ("tcp-beside-sctp", "stop=30 s"),
     ("headline", "flow.download.send=1 MB"),
     ("case-study", "flow.transfer.send=1 MB"),
