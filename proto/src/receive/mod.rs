@@ -423,6 +423,7 @@ impl Receiver {
         let gaps = self.tracker.gaps(self.reportable(room));
         self.provision = (self.provision + self.due_gaps()).saturating_sub(gaps.len()).min(PROVISION);
         self.schedule = Schedule::idle();
+        self.take_turn();
         self.answered = 0;
         self.announced = self.window(config);
         let mut duplicates = std::mem::take(&mut self.duplicates);

@@ -53,13 +53,21 @@ impl EachPath {
         taken
     }
 
+    /// When the next SACK is due that does not yet wait for its turn.
     fn deadline(&self) -> Time {
-        self.aside.iter().map(|(_, schedule)| schedule.deadline).min().unwrap_or(Time::NEVER)
+        let later = self.aside.iter().map(|(_, schedule)| schedule.deadline).filter(|at| *at > Time::ZERO);
+        later.min().unwrap_or(Time::NEVER)
     }
 
-    /// A path whose SACK is due.
-    fn due(&self, now: Time) -> Option<PathId> {
-        self.aside.iter().find(|(_, schedule)| schedule.deadline <= now).map(|(path, _)| *path)
+    /// SACKs that are due by now wait for their turn.
+    fn mark(&mut self, now: Time) {
+        let due = self.aside.iter_mut().filter(|(_, schedule)| schedule.deadline <= now);
+        due.for_each(|(_, schedule)| schedule.deadline = Time::ZERO);
+    }
+
+    /// A path whose SACK waits for its turn.
+    fn marked(&self) -> Option<PathId> {
+        self.aside.iter().find(|(_, schedule)| schedule.deadline == Time::ZERO).map(|(path, _)| *path)
     }
 }
 
@@ -101,6 +109,17 @@ impl Receiver {
         if self.schedule.deadline == Time::NEVER {
             self.schedule.deadline = now + config.sack_delay;
         }
+        self.take_turn();
+    }
+
+    /// If no SACK is due by the path in use, one that waits for its turn is.
+    pub(super) fn take_turn(&mut self) {
+        if !self.schedule.now
+            && let Some(path) = self.each_path.as_ref().and_then(|each| each.marked())
+        {
+            self.turn_to(path);
+            (self.schedule.now, self.schedule.deadline) = (true, Time::NEVER);
+        }
     }
 
     /// The next SACK goes by this path.
@@ -120,10 +139,11 @@ impl Receiver {
 
     /// A SACK that is owed has been delayed for long enough.
     pub(crate) fn sack_timer_expired(&mut self, now: Time) {
-        if self.schedule.deadline > now
-            && let Some(path) = self.each_path.as_ref().and_then(|each| each.due(now))
-        {
-            self.turn_to(path);
+        if let Some(each) = &mut self.each_path {
+            each.mark(now);
+        }
+        if self.schedule.deadline > now {
+            self.take_turn();
         }
         self.schedule.now = true;
         self.schedule.deadline = Time::NEVER;
