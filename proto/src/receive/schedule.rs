@@ -196,8 +196,25 @@ mod tests {
         let urgent = Arrival { chunks: 1, at_once: true, ..Arrival::default() };
         receiver.packet_done(&urgent, PathId(0), at(0), &config);
         receiver.packet_done(&packet, PathId(1), at(0), &config);
-        assert!(!receiver.schedule.now && receiver.sack_deadline() <= at(0));
-        receiver.sack_timer_expired(at(0));
         assert_eq!((receiver.schedule.now, receiver.from), (true, PathId(0)));
+        receiver.sack(1000, &config);
+        assert_eq!(receiver.sack_deadline(), at(200), "the other path's packet still waits");
+    }
+
+    /// The timers of two paths run out together: one SACK leaves after the other, and no timer is left.
+    #[test]
+    fn two_sacks_that_are_due_take_turns() {
+        let mut config = Config::default();
+        config.mechanisms.sack_return = SackReturn::EachPath;
+        let mut receiver = Receiver::new(Tsn(1), &config);
+        let packet = Arrival { chunks: 1, ..Arrival::default() };
+        receiver.packet_done(&packet, PathId(0), at(0), &config);
+        receiver.packet_done(&packet, PathId(1), at(0), &config);
+        receiver.sack_timer_expired(at(200));
+        assert_eq!((receiver.sack_deadline(), receiver.from), (Time::NEVER, PathId(1)));
+        receiver.sack(1000, &config);
+        assert_eq!((receiver.schedule.now, receiver.from), (true, PathId(0)));
+        receiver.sack(1000, &config);
+        assert!(!receiver.schedule.now && receiver.sack_deadline() == Time::NEVER);
     }
 }
