@@ -227,6 +227,63 @@ fn tshark_counts_the_bytes_of_tcp() {
     }
 }
 
+/// The publication on retransmission policies: cross traffic, and timestamps in every packet with data and in every SACK.
+#[test]
+fn tshark_reads_cross_traffic_and_timestamps() {
+    if !has_tshark("tshark_reads_cross_traffic_and_timestamps") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let capture = directory.path().join("capture.pcapng");
+    let scenario =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../papers/retransmission-policy-flaw/crosstraffic.toml");
+    run_set(Path::new(scenario), Some(&capture), &["flow.transfer.sctp.timestamps=true"]);
+    let packets = judge(&capture).unwrap_or_else(|fault| panic!("{fault}"));
+    let of =
+        |protocol: &str| packets.iter().filter(|p| p.field("frame.protocols").ends_with(protocol)).count();
+    assert!(
+        packets.len() > 10_000 && of("udp:data") > 5_000,
+        "{} packets, {} of UDP",
+        packets.len(),
+        of("udp:data")
+    );
+    let stamped = explain(&capture, &[]);
+    let carries =
+        |kind: &str| stamped.iter().filter(|line| line.contains(kind) && line.contains("TIMESTAMP ")).count();
+    assert!(carries("DATA tsn=") > 100 && carries("SACK cum=") > 100, "{}", stamped.len());
+}
+
+/// What a sender of TCP sends again, beside what Wireshark's analysis marks as retransmissions where the packets leave. It
+/// calls a segment of one byte that was sent before a keep-alive, and does not look at what it saw lost.
+#[test]
+fn tshark_marks_the_retransmissions_of_tcp() {
+    if !has_tshark("tshark_marks_the_retransmissions_of_tcp") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let capture = directory.path().join("capture.pcapng");
+    for variant in ["standard", "newreno", "sack1"] {
+        let edits = [&format!("flow.tcp.tcp.variant={variant}"), "stop=30 s"];
+        run_set(Path::new(&example("tcp-beside-sctp")), Some(&capture), &edits);
+        let ours = numbers(&capture, "frame.comment contains \"retransmission\" && tcp.len > 0");
+        let marked = numbers(&capture, "tcp.analysis.retransmission && tcp.len > 0");
+        assert!(ours.len() > 10 && marked == ours, "{variant}: {ours:?} are ours, {marked:?} are marked");
+    }
+}
+
+/// The numbers of the frames that pass a display filter where the sender of TCP puts them on its link.
+fn numbers(capture: &Path, filter: &str) -> Vec<String> {
+    let filter = format!("({filter}) && frame.packet_flags_direction == 2 && ip.src == 10.0.0.1");
+    let output = Command::new("tshark")
+        .arg("-r")
+        .arg(capture)
+        .args(["-n", "-Y", &filter, "-T", "fields", "-e", "frame.number"])
+        .output()
+        .expect("tshark runs");
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8(output.stdout).expect("numbers").lines().map(str::to_owned).collect()
+}
+
 /// Whether the run counts the bytes that a wire would carry: ns-2's TCP counts a SACK option four bytes short.
 fn real_sizes(file: &Path) -> bool {
     !text(file).contains("variant = \"sack1")
