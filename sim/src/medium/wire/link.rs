@@ -239,7 +239,7 @@ impl Direction {
         if self.plain && self.up && self.losses.never() && frame.size <= self.mtu {
             self.depart(now, |_, _, _| {});
             if self.queue.admits(frame.size) {
-                return self.enter(now, frame, came);
+                return self.send_or_wait(now, frame, came);
             }
             self.counters.queue += 1;
             return Taken::Dropped(DropCause::Queue, frame);
@@ -265,7 +265,7 @@ impl Direction {
             self.counters.queue += 1;
             return Taken::Dropped(DropCause::Queue, frame);
         }
-        self.enter(now, frame, came)
+        self.send_or_wait(now, frame, came)
     }
 
     /// Whether a packet that passes the link before can be offered here already, before the time `at` at which it comes: it is
@@ -279,11 +279,15 @@ impl Direction {
         self.queue.admits(size)
     }
 
-    /// A packet that was foreseen comes.
+    /// A packet that was foreseen comes from the link before, when it arrives there.
     #[inline(always)]
-    pub(crate) fn offer_foreseen(&mut self, at: Time, frame: Frame, came: Turn) -> Taken {
+    pub(crate) fn follow(&mut self, carried: &mut Carried) {
+        carried.came = carried.turn();
+        carried.entered = carried.arrival;
+        carried.frame.hop += 1;
         self.counters.offered += 1;
-        self.enter(at, frame, came)
+        self.enter(carried);
+        self.time(carried.entered, carried);
     }
 
     /// Whether packets may pass here: none that is carried must stay behind.
@@ -292,22 +296,27 @@ impl Direction {
         self.plain && self.fifo.is_empty()
     }
 
-    /// The packet enters the queue.
     #[inline(always)]
-    fn enter(&mut self, now: Time, mut frame: Frame, came: Turn) -> Taken {
-        if self.queue.bytes() >= self.mark {
-            frame.mark();
-        }
-        let (offered, most) = (self.counters.offered, self.queue.most());
-        self.queue.enter(frame.size);
+    fn send_or_wait(&mut self, now: Time, frame: Frame, came: Turn) -> Taken {
         let (departure, arrival) = (Time::NEVER, Time::NEVER);
-        let mut carried = Carried { frame, offered, entered: now, came, most, departure, arrival };
+        let mut carried = Carried { frame, offered: 0, entered: now, came, most: 0, departure, arrival };
+        self.enter(&mut carried);
         if !self.plain && self.management.is_some() {
             self.wait(now, carried);
             return Taken::Waits;
         }
         self.time(now, &mut carried);
         Taken::Sent(carried)
+    }
+
+    /// The packet enters the queue.
+    #[inline(always)]
+    fn enter(&mut self, carried: &mut Carried) {
+        if self.queue.bytes() >= self.mark {
+            carried.frame.mark();
+        }
+        (carried.offered, carried.most) = (self.counters.offered, self.queue.most());
+        self.queue.enter(carried.frame.size);
     }
 
     /// The packet is sent behind those before it: says when.
@@ -337,13 +346,11 @@ impl Direction {
         self.fifo.len() == 1
     }
 
-    /// A packet that was sent passes; it is `now`. The packet at the end of the link, and its turn there.
+    /// A packet that was sent passes; it is `now`.
     #[inline(always)]
-    pub(crate) fn pass(&mut self, now: Time, carried: Carried) -> (Frame, Turn) {
+    pub(crate) fn pass(&mut self, now: Time, carried: &Carried) {
         self.counters.delivered_bytes += u64::from(carried.frame.size);
-        self.passed.push(now, &carried);
-        let turn = carried.turn();
-        (carried.frame, turn)
+        self.passed.push(now, carried);
     }
 
     /// A run ends with the event of this time and turn: what is later has not happened.
