@@ -29,6 +29,7 @@ pub(crate) struct Paths {
     siblings: Vec<Sibling>,
     pub(crate) limits: RtoLimits,
     rules: Rules,
+    in_flight: InFlight,
     mechanisms: Mechanisms,
     /// The smallest DATA chunk limit of all paths.
     smallest_pmdcs: u32,
@@ -58,6 +59,7 @@ impl Paths {
             siblings: Vec::new(),
             limits: config.rto_limits(),
             rules: config.rules,
+            in_flight: config.rules.in_flight,
             mechanisms: config.mechanisms,
             smallest_pmdcs: u32::MAX,
             overhead: 0,
@@ -366,12 +368,12 @@ impl Paths {
 
     /// Bytes in flight on a path as the rules count them.
     pub(crate) fn counted(&self, id: PathId) -> u64 {
-        count(self.rules.in_flight, self.view(id))
+        count(self.in_flight, self.view(id))
     }
 
     /// What a SACK says of each path is counted from nothing.
     pub(crate) fn begin_tallies(&mut self) {
-        let rule = self.rules.in_flight;
+        let rule = self.in_flight;
         for (view, path) in self.views.iter().zip(&mut self.rest) {
             path.tally = SackResult { flight_before: count(rule, view), ..SackResult::default() };
         }
@@ -379,7 +381,7 @@ impl Paths {
 
     /// Bytes in flight on all paths as the rules count them.
     pub(crate) fn counted_all(&self) -> u64 {
-        self.views.iter().map(|view| count(self.rules.in_flight, view)).sum()
+        self.views.iter().map(|view| count(self.in_flight, view)).sum()
     }
 
     /// Which acknowledgement restarts T3-rtx.
@@ -404,7 +406,7 @@ impl Paths {
     //= rfc9260#section-7.2.3
     pub(crate) fn measure_room(&mut self, marked: bool) {
         let one_packet = self.rules.after_timeout == AfterTimeout::OnePacket;
-        let rule = if marked { InFlight::Unmarked } else { self.rules.in_flight };
+        let rule = if marked { InFlight::Unmarked } else { self.in_flight };
         for (view, path) in self.views.iter_mut().zip(&self.rest) {
             let flight = count(rule, view);
             let waits = one_packet && path.lone && view.flight > 0;
