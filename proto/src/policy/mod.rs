@@ -1,6 +1,6 @@
-//! The two narrow traits behind which every published policy, and yours, stands, and the table of those built in.
+//! The two traits for policies (routes and windows), and the table of the built-in policies.
 //!
-//! Adding one is one file in `window/` or `route/` and one row in [`Policies::default`].
+//! To add a policy, write one file in `window/` or `route/` and one row in [`Policies::default`].
 
 pub mod receive_buffer_model;
 pub mod route;
@@ -16,18 +16,18 @@ pub use route::{Ask, Choice, Route, Why};
 pub use spec::{PolicySpec, Setting};
 pub use window::{Acked, Congestion, Loss, Lost, Sibling, Start};
 
-/// Why a policy could not be made.
+/// Why a policy could not be created.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PolicyError {
-    /// No row has this name.
+    /// There is no policy with this name.
     #[error("unknown policy `{name}`; known: {known}")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The existing names.
         known: String,
     },
-    /// The policy does not take this setting, or not this value.
+    /// The policy does not accept this setting or this value.
     #[error("policy `{name}`: {why}")]
     Setting {
         /// The policy.
@@ -40,7 +40,7 @@ pub enum PolicyError {
 type MakeWindow = Arc<dyn Fn(&PolicySpec, &Config) -> Result<window::MakePath, PolicyError> + Send + Sync>;
 type MakeRoute = Arc<dyn Fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, PolicyError> + Send + Sync>;
 
-/// The policies that a configuration can name. Add your own to a value of it; there is no global registry.
+/// The policies that a configuration can name. Add your own to a value of this type; there is no global registry.
 #[derive(Clone)]
 pub struct Policies {
     windows: BTreeMap<String, MakeWindow>,
@@ -104,13 +104,13 @@ impl Policies {
         self.windows.keys().map(String::as_str)
     }
 
-    /// The route that `spec` describes.
+    /// The route for `spec`.
     pub fn route(&self, spec: &PolicySpec, config: &Config) -> Result<Box<dyn Route>, PolicyError> {
         let make = self.routes.get(spec.name.as_str()).ok_or_else(|| unknown(spec, self.route_names()))?;
         make(spec, config)
     }
 
-    /// What makes the windows that `spec` describes, one for each path.
+    /// A maker of windows for `spec`; it makes one window for each path.
     pub fn window(&self, spec: &PolicySpec, config: &Config) -> Result<window::MakePath, PolicyError> {
         let make = self.windows.get(spec.name.as_str()).ok_or_else(|| unknown(spec, self.window_names()))?;
         make(spec, config)
@@ -130,7 +130,7 @@ fn unknown<'a>(spec: &PolicySpec, known: impl Iterator<Item = &'a str>) -> Polic
     PolicyError::Unknown { name: spec.name.clone(), known: known.collect::<Vec<_>>().join(", ") }
 }
 
-/// Refuses every setting: for policies that have none.
+/// Refuses every setting; for policies without settings.
 fn no_settings(spec: &PolicySpec) -> Result<(), PolicyError> {
     spec.allow(&[])
 }
