@@ -5,9 +5,8 @@
 //! the state of a connection, and a chunk belongs to the path that carried it last. TSNs play the part of sequence
 //! numbers, and the duplicate TSNs of a SACK that of DSACK.
 
-use super::{Path, PathId, PathView, Paths};
-use crate::mechanisms::{LossDetection, TailProbe};
-use crate::{Config, Duration, Time, Tsn};
+use super::PathView;
+use crate::{Duration, Time, Tsn};
 
 /// The number of recoveries for which duplicates keep the reordering window wide.
 const RECOVERIES: u32 = 16;
@@ -114,6 +113,26 @@ impl Default for Rack {
 }
 
 impl Rack {
+    /// Of a new path, of whose last life Gap Ack Blocks acknowledge so many chunks.
+    pub(super) fn begun(gapped: u32) -> Self {
+        Rack { gapped, ..Rack::default() }
+    }
+
+    /// TSNs begin anew; whether the round trip has been measured.
+    pub(super) fn begun_anew(measured: bool) -> Self {
+        Rack { measured, ..Rack::default() }
+    }
+
+    /// The round trip was measured.
+    pub(super) fn measured(&mut self) {
+        self.measured = true;
+    }
+
+    /// The window is cut now.
+    pub(super) fn cut(&mut self, now: Time) {
+        self.cut = now;
+    }
+
     /// The SACK newly acknowledges this chunk. Chunks must be given in the order of their TSNs.
     //= rfc8985#section-6.2
     pub(crate) fn delivered(&mut self, chunk: &Delivered, now: Time, min_rtt: Option<Duration>) {
@@ -212,82 +231,6 @@ impl Rack {
     /// Whether a chunk in flight was sent before one that was delivered. Then it is not the tail of the transmission.
     pub(crate) fn overtaken(&self, at: Time, tsn: Tsn) -> bool {
         self.newest.is_some_and(|newest| sent_after(newest, (at, tsn)))
-    }
-}
-
-/// The purposes for which the paths of an association record the order in which chunks arrive.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Order {
-    detects: bool,
-    /// The SACK delay of the peer, if tail loss probes are sent. The peer does not announce it; ours is assumed.
-    delay: Option<Duration>,
-}
-
-impl Order {
-    pub(super) fn new(config: &Config) -> Self {
-        let probes = config.mechanisms.tail_probe == TailProbe::On;
-        Order {
-            detects: config.mechanisms.loss_detection == LossDetection::Rack,
-            delay: probes.then_some(config.sack_delay),
-        }
-    }
-
-    /// The state of a new path. Chunks that gaps have acknowledged on a removed path are still charged to it.
-    pub(super) fn kept(&self, gone: Option<&Path>) -> Option<Rack> {
-        let gapped = gone.and_then(|path| path.rack).map_or(0, |rack| rack.gapped);
-        (self.detects || self.delay.is_some()).then(|| Rack { gapped, ..Rack::default() })
-    }
-}
-
-impl Paths {
-    /// Whether RACK detects losses.
-    pub(crate) fn detects_by_order(&self) -> bool {
-        self.order.detects
-    }
-
-    /// TSNs restart; nothing is outstanding.
-    pub(crate) fn forget_order(&mut self) {
-        for id in self.ids() {
-            let (measured, path) = (self.view(id).srtt.is_some(), self.get_mut(id));
-            path.rack = path.rack.map(|_| Rack { measured, ..Rack::default() });
-            (path.timers.reordering, path.timers.tail) = (Time::NEVER, Time::NEVER);
-        }
-    }
-
-    /// Applies a measurement of the round-trip time of a path.
-    pub(crate) fn measure(&mut self, id: PathId, rtt: Duration) {
-        let limits = self.limits;
-        let (view, path) = self.both(id);
-        view.measure(rtt, limits);
-        if let Some(rack) = &mut path.rack {
-            rack.measured = true;
-        }
-    }
-
-    /// Records that the window of a path is cut now.
-    pub(super) fn note_cut(&mut self, id: PathId, now: Time) {
-        if let Some(rack) = &mut self.get_mut(id).rack {
-            rack.cut = now;
-        }
-    }
-
-    /// The judgement of the chunks of a path now; `None` while nothing was delivered there.
-    pub(crate) fn lateness(&self, id: PathId, enough: u32) -> Option<Lateness> {
-        self.get(id).rack.as_ref()?.lateness(self.view(id), enough)
-    }
-
-    /// Sets the time of the next tail loss probe: two round trips from now, plus the peer's SACK delay if only one
-    /// packet is in flight; not later than T3-rtx.
-    //= rfc8985#section-7.2
-    pub(crate) fn set_tail(&mut self, id: PathId, now: Time) {
-        let Some(delay) = self.order.delay else { return };
-        let (view, path) = self.both(id);
-        let one = view.flight <= u64::from(view.pmdcs);
-        let unmeasured = Duration::from_secs(1);
-        let timeout =
-            view.srtt.map_or(unmeasured, |srtt| srtt * 2 + if one { delay } else { Duration::ZERO });
-        let due = (now + timeout).min(path.timers.t3);
-        path.timers.tail = if view.flight > 0 { due } else { Time::NEVER };
     }
 }
 

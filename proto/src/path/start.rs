@@ -1,6 +1,6 @@
 //! The initial congestion window of a path (RFC 9260 §7.2.1).
 
-use super::set::pmdcs;
+use super::mtu::pmdcs;
 use crate::Config;
 use crate::policy::Start;
 use crate::rules::{InitialWindow, WindowUnit};

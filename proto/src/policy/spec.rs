@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::PolicyError;
 use crate::Duration;
 
 /// A policy as a configuration names it: `"same"`, or `{ name = "rtx-lossrate", window = "10 s" }`.
@@ -79,4 +78,30 @@ impl PolicySpec {
             Some(_) => Err(wrong()),
         }
     }
+}
+
+/// Why a policy could not be made.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// No row has this name.
+    #[error("unknown policy `{name}`; known: {known}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The policy does not take this setting, or not this value.
+    #[error("policy `{name}`: {why}")]
+    Setting {
+        /// The policy.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Refuses every setting: for policies that have none.
+pub(super) fn no_settings(spec: &PolicySpec) -> Result<(), PolicyError> {
+    spec.allow(&[])
 }
