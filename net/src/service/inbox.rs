@@ -29,10 +29,10 @@ const SLOWEST: u64 = 1000;
 ///
 /// - A client names a file, without directories and not hidden. An existing file is never overwritten.
 /// - A file is written under a temporary name. It gets its own name, and counts as received, when it is complete, its
-/// hash is right, and the file and its name are on the disk.
+///   hash is right, and the file and its name are on the disk.
 /// - All files together have a limit in bytes, which includes files that existed before. Room is taken by bytes that
-/// have arrived, not by announced bytes. A transfer that is too slow is ended. One source has a limit of its own.
-///   its share at most.
+///   have arrived, not by announced bytes. A transfer that is too slow is ended. One source has a limit of its own.
+///     its share at most.
 #[derive(Clone, Debug)]
 pub struct Inbox {
     directory: PathBuf,
