@@ -146,7 +146,6 @@ impl Column {
 
 /// Converts the numbers of a flow to chunk numbers, from 0. TCP numbers bytes: the first two segments tell the size
 /// of a segment.
-/// segment has.
 struct Numbers {
     first: Tsn,
     unit: f64,

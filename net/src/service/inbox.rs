@@ -32,7 +32,6 @@ const SLOWEST: u64 = 1000;
 ///   hash is right, and the file and its name are on the disk.
 /// - All files together have a limit in bytes, which includes files that existed before. Room is taken by bytes that
 ///   have arrived, not by announced bytes. A transfer that is too slow is ended. One source has a limit of its own.
-///     its share at most.
 #[derive(Clone, Debug)]
 pub struct Inbox {
     directory: PathBuf,
