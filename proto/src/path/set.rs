@@ -29,6 +29,7 @@ pub(crate) struct Paths {
     siblings: Vec<Sibling>,
     pub(crate) limits: RtoLimits,
     rules: Rules,
+    in_flight: InFlight,
     mechanisms: Mechanisms,
     /// The smallest DATA chunk limit of all paths.
     smallest_pmdcs: u32,
@@ -58,6 +59,7 @@ impl Paths {
             siblings: Vec::new(),
             limits: config.rto_limits(),
             rules: config.rules,
+            in_flight: config.rules.in_flight,
             mechanisms: config.mechanisms,
             smallest_pmdcs: u32::MAX,
             overhead: 0,
@@ -366,12 +368,20 @@ impl Paths {
 
     /// Bytes in flight on a path as the rules count them.
     pub(crate) fn counted(&self, id: PathId) -> u64 {
-        self.count(self.view(id))
+        count(self.in_flight, self.view(id))
+    }
+
+    /// What a SACK says of each path is counted from nothing.
+    pub(crate) fn begin_tallies(&mut self) {
+        let rule = self.in_flight;
+        for (view, path) in self.views.iter().zip(&mut self.rest) {
+            path.tally = SackResult { flight_before: count(rule, view), ..SackResult::default() };
+        }
     }
 
     /// Bytes in flight on all paths as the rules count them.
     pub(crate) fn counted_all(&self) -> u64 {
-        self.views.iter().map(|view| self.count(view)).sum()
+        self.views.iter().map(|view| count(self.in_flight, view)).sum()
     }
 
     /// Which acknowledgement restarts T3-rtx.
@@ -392,22 +402,14 @@ impl Paths {
         self.mechanisms.taken_back == TakenBack::AsBefore
     }
 
-    fn count(&self, view: &PathView) -> u64 {
-        match self.rules.in_flight {
-            InFlight::Unmarked => view.flight,
-            InFlight::Unacknowledged => view.flight + view.marked,
-        }
-    }
-
     /// Works out how much each path may carry now: of retransmissions (`marked`), or of new data.
     //= rfc9260#section-7.2.3
     pub(crate) fn measure_room(&mut self, marked: bool) {
         let one_packet = self.rules.after_timeout == AfterTimeout::OnePacket;
-        for i in 0..self.views.len() {
-            let flight = if marked { self.views[i].flight } else { self.count(&self.views[i]) };
-            let path = &self.rest[i];
-            let waits = one_packet && path.lone && self.views[i].flight > 0;
-            let view = &mut self.views[i];
+        let rule = if marked { InFlight::Unmarked } else { self.in_flight };
+        for (view, path) in self.views.iter_mut().zip(&self.rest) {
+            let flight = count(rule, view);
+            let waits = one_packet && path.lone && view.flight > 0;
             let usable = path.writable && view.up && !waits && view.confirmed();
             view.room = if usable { view.window.saturating_sub(flight) } else { 0 };
         }
@@ -576,5 +578,13 @@ impl Paths {
             }
         }
         self.set_tail(id, now);
+    }
+}
+
+/// Bytes in flight on a path as a rule counts them.
+fn count(rule: InFlight, view: &PathView) -> u64 {
+    match rule {
+        InFlight::Unmarked => view.flight,
+        InFlight::Unacknowledged => view.flight + view.marked,
     }
 }

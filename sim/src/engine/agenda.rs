@@ -40,11 +40,8 @@ impl Turn {
 /// The next event of every entity.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// By entity: the time of its entry, or `NEVER`. Not beside the number: what was just written in two parts is
-    /// slow to read as one.
-    times: Vec<Time>,
-    /// By entity: the turn of its entry.
-    turns: Vec<Turn>,
+    /// By entity: how many entries it has had. Only the last of them counts.
+    births: Vec<u32>,
     /// The entries before the horizon, latest first.
     near: Vec<Entry>,
     /// The others.
@@ -52,17 +49,39 @@ pub(crate) struct Agenda {
     horizon: (u128, u64),
 }
 
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
 struct Entry {
-    time: Time,
-    turn: Turn,
+    /// The time, and the greater part of the turn.
+    time: u128,
+    /// The rest of the turn.
+    number: u64,
     entity: Entity,
+    birth: u32,
 }
 
 impl Entry {
-    /// The greater part of the key in one number, and what decides where it is equal.
     fn key(&self) -> (u128, u64) {
-        (u128::from(self.time.as_nanos()) << 64 | u128::from(self.turn.0), self.turn.1)
+        (self.time, self.number)
+    }
+
+    fn at(&self) -> Time {
+        Time::from_nanos((self.time >> 64) as u64)
+    }
+
+    fn turn(&self) -> Turn {
+        Turn(self.time as u64, self.number)
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.key(), self.entity).cmp(&(other.key(), other.entity))
     }
 }
 
@@ -77,41 +96,45 @@ impl Agenda {
     /// For entities numbered below `entities`.
     pub(crate) fn new(entities: usize) -> Self {
         Agenda {
-            times: vec![Time::NEVER; entities],
-            turns: vec![Turn::default(); entities],
+            births: vec![0; entities],
             near: Vec::with_capacity(ROW + 1),
             far: BinaryHeap::new(),
             horizon: ENDLESS,
         }
     }
 
-    /// Takes the earliest event out, if it is not after `until`: its time and whose it is.
-    pub(crate) fn pop(&mut self, until: Time) -> Option<(Time, Entity)> {
+    /// Takes the earliest event out, if it is not after `until`: its time, its turn and whose it is.
+    #[inline]
+    pub(crate) fn pop(&mut self, until: Time) -> Option<(Time, Turn, Entity)> {
         loop {
-            let Some(Entry { time, turn, entity }) = self.near.pop() else {
+            let Some(&entry) = self.near.last() else {
                 self.look_further()?;
                 continue;
             };
-            if self.turns[entity as usize] == turn && self.times[entity as usize] == time {
-                if time > until {
-                    self.near.push(Entry { time, turn, entity });
-                    return None;
-                }
-                self.times[entity as usize] = Time::NEVER;
-                return Some((time, entity));
+            let counts = self.counts(&entry);
+            if counts && entry.at() > until {
+                return None;
+            }
+            self.near.pop();
+            if counts {
+                return Some((entry.at(), entry.turn(), entry.entity));
             }
         }
+    }
+
+    fn counts(&self, entry: &Entry) -> bool {
+        self.births[entry.entity as usize] == entry.birth
     }
 
     /// When the earliest event is, which stays.
     pub(crate) fn peek(&mut self) -> Option<Time> {
         loop {
-            let Some(Entry { time, turn, entity }) = self.near.last().copied() else {
+            let Some(&entry) = self.near.last() else {
                 self.look_further()?;
                 continue;
             };
-            if self.turns[entity as usize] == turn && self.times[entity as usize] == time {
-                return Some(time);
+            if self.counts(&entry) {
+                return Some(entry.at());
             }
             self.near.pop();
         }
@@ -119,13 +142,14 @@ impl Agenda {
 
     /// The next event of `entity` is at `time`; among equal times the smaller `turn` is first.
     pub(crate) fn set(&mut self, entity: Entity, time: Time, turn: Turn) {
-        let entry = Entry { time, turn, entity };
+        self.clear(entity);
+        let (birth, Turn(entered, number)) = (self.births[entity as usize], turn);
+        let time = u128::from(time.as_nanos()) << 64 | u128::from(entered);
+        let entry = Entry { time, number, entity, birth };
         let key = entry.key();
-        self.times[entity as usize] = time;
-        self.turns[entity as usize] = turn;
         if key >= self.horizon {
             self.far.push(Reverse(entry));
-            if self.far.len() > MOST_STALE * self.times.len().max(ROW) {
+            if self.far.len() > MOST_STALE * self.births.len().max(ROW) {
                 self.forget_stale();
             }
             return;
@@ -144,14 +168,10 @@ impl Agenda {
         }
     }
 
-    /// The turn of the entry that `entity` had last.
-    pub(crate) fn turn(&self, entity: Entity) -> Turn {
-        self.turns[entity as usize]
-    }
-
     /// `entity` has no event.
     pub(crate) fn clear(&mut self, entity: Entity) {
-        self.times[entity as usize] = Time::NEVER;
+        let birth = &mut self.births[entity as usize];
+        *birth = birth.wrapping_add(1);
     }
 
     /// The row is empty: the earliest of the others form the next. `None` if there are none.
@@ -173,11 +193,8 @@ impl Agenda {
     /// bound.
     #[cold]
     fn forget_stale(&mut self) {
-        let (times, turns) = (&self.times, &self.turns);
-        self.far.retain(|Reverse(entry)| {
-            let entity = entry.entity as usize;
-            times[entity] == entry.time && turns[entity] == entry.turn
-        });
+        let births = &self.births;
+        self.far.retain(|Reverse(entry)| births[entry.entity as usize] == entry.birth);
     }
 
     /// The row is too long: its later half goes to the others.
@@ -210,11 +227,11 @@ mod tests {
         agenda.set(1, at(2), Turn::fixed(0));
         agenda.set(1, at(9), Turn::fixed(0));
         assert_eq!(agenda.pop(at(4)), None);
-        assert_eq!(agenda.pop(at(5)), Some((at(5), 2)));
+        assert_eq!(agenda.pop(at(5)), Some((at(5), Turn::fixed(1), 2)));
         agenda.set(0, at(10), Turn::fixed(3));
         assert_eq!(
             [agenda.pop(Time::NEVER), agenda.pop(Time::NEVER), agenda.pop(Time::NEVER)],
-            [Some((at(9), 1)), Some((at(10), 0)), None]
+            [Some((at(9), Turn::fixed(0), 1)), Some((at(10), Turn::fixed(3), 0)), None]
         );
     }
 
@@ -268,10 +285,8 @@ mod tests {
                     _ => {
                         let earliest = (0..entities).filter_map(|e| Some((keys[e]?, e))).min();
                         assert_eq!(agenda.peek(), earliest.map(|((time, _), _)| time));
-                        assert_eq!(
-                            agenda.pop(Time::NEVER),
-                            earliest.map(|((time, _), e)| (time, e as Entity))
-                        );
+                        let event = |((time, n), e)| (time, Turn::fixed(n), e as Entity);
+                        assert_eq!(agenda.pop(Time::NEVER), earliest.map(event));
                         earliest.into_iter().for_each(|(_, e)| keys[e] = None);
                     }
                 }

@@ -7,7 +7,7 @@ use anabranch_proto::Time;
 
 use super::{Engine, RADIO};
 use crate::medium::Medium;
-use crate::medium::wire::{Carried, Taken};
+use crate::medium::wire::Carried;
 use crate::transport::Agent;
 
 /// How far packets may run ahead, and where.
@@ -51,13 +51,9 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     #[inline]
     pub(super) fn carry(&mut self, mut link: usize, mut carried: Carried) {
         while let Some(next) = self.passes(link, &carried) {
-            let at = carried.arrival();
-            let (mut frame, turn) = self.links[link].pass(self.now, carried);
-            frame.hop += 1;
-            match self.links[next].offer_foreseen(at, frame, turn) {
-                Taken::Sent(there) => (link, carried) = (next, there),
-                Taken::Waits | Taken::Dropped(..) => unreachable!("it was foreseen"),
-            }
+            self.links[link].pass(self.now, &carried);
+            self.links[next].follow(&mut carried);
+            link = next;
         }
         if self.links[link].carry(carried) {
             self.await_head(link);

@@ -155,10 +155,9 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         let endless = self.unfinished == 0;
         self.ahead.stop = stop;
         self.look_ahead();
-        while let Some((time, entity)) = self.next(stop) {
+        while let Some((time, turn, entity)) = self.next(stop) {
             assert!(time >= self.now, "time went back from {:?} to {time:?}", self.now);
-            self.now = time;
-            self.turn = self.agenda.turn(entity);
+            (self.now, self.turn) = (time, turn);
             if entity == self.pause_entity() {
                 self.pauses.next();
                 self.await_pause();
@@ -182,7 +181,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     }
 
     /// What happens next, up to `stop`; if there is nothing until then, it is `stop` now.
-    fn next(&mut self, stop: Time) -> Option<(Time, Entity)> {
+    fn next(&mut self, stop: Time) -> Option<(Time, Turn, Entity)> {
         let next = self.agenda.pop(stop);
         if next.is_none() && self.agenda.peek().is_some() {
             self.now = stop;
