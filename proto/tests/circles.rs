@@ -74,8 +74,7 @@ fn circles(files: &[(String, String)]) -> Vec<Vec<String>> {
         let back = |other: &&&str| reaches[**other].contains(file);
         reaches[*file].iter().filter(back).map(|other| (*other).to_owned()).collect()
     };
-    let found: BTreeSet<Vec<String>> =
-        imports.keys().map(|file| circle(file)).filter(|c| c.len() > 1).collect();
+    let found: BTreeSet<Vec<String>> = imports.keys().map(circle).filter(|c| c.len() > 1).collect();
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by_key(|circle| std::cmp::Reverse(circle.len()));
     found
