@@ -253,17 +253,6 @@ mod tests {
         assert!(most <= 40_001 && happened == 10_000, "{most} entries, {happened} events");
     }
 
-    /// `cargo test --release -p anabranch-sim --lib agenda -- --ignored --nocapture` prints the cost of such a
-    /// change.
-    #[test]
-    #[ignore = "a measurement"]
-    #[allow(clippy::disallowed_types, reason = "it measures the program, not the simulation")]
-    fn cost_of_a_cancellation() {
-        let start = std::time::Instant::now();
-        let (_, happened) = cancel_all_the_time();
-        println!("{} ns a change of a timer, {happened} events", start.elapsed().as_nanos() / 1_000_000);
-    }
-
     #[test]
     fn agrees_with_a_plain_search() {
         let mut draws = Draws::new(3, "agenda");
