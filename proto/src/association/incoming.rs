@@ -1,9 +1,8 @@
 //! A packet comes in: its chunks are taken in order.
 
 use super::Association;
-use crate::extension::PacketOrigin;
 use crate::output::{Event, LostReason, NoteKind, Purpose};
-use crate::path::{PathId, PathState};
+use crate::path::{PacketOrigin, PathId, PathState};
 use crate::receive::{Arrival, DataOutcome};
 use crate::send::{Answer, revived};
 use crate::shutdown::{State, Step};
@@ -19,9 +18,7 @@ impl Association {
         let mut arrival = Arrival::default();
         self.heard_in_shutdown();
         if self.extended.is_some() {
-            self.sift(packet, PacketOrigin { path, local: packet.to, source: packet.from });
-            self.look_for_mark(packet);
-            self.look_for_stamp(packet);
+            self.look_at(packet, path);
         }
         // A packet of one chunk of data, or of one SACK, is the usual one.
         let only = if packet.chunks.len() == 1 && skip == 0 { packet.chunks.pop() } else { None };

@@ -1,11 +1,10 @@
-//! What happens next: one entry an entity, keyed (time, turn).
+//! The agenda: the next event of each entity, ordered by (time, turn).
 //!
-//! Most of what is scheduled happens soon: a packet on a fast link is there before anything else. So the next
-//! few entries stand in order in a short row, where the earliest is taken from the end and a new one finds its
-//! place after a few steps; all others wait in a heap. In a small network nothing ever leaves the row, which
-//! costs a third of what a heap does.
+//! Most events are scheduled for the near future. So the next few entries stand in order in a short row: the earliest
+//! is taken from its end, and a new entry finds its place after a few steps. All other entries wait in a heap. In a
+//! small network no entry ever leaves the row, which costs a third of a heap.
 //!
-//! An entity whose time changes gets a new entry. The old one is passed over when it is reached.
+//! When the time of an entity changes, it gets a new entry. The old entry is skipped when it is reached.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,18 +19,18 @@ pub(crate) type Entity = u32;
 pub(crate) struct Turn(u64, u64);
 
 impl Turn {
-    /// Before all packets, in the order of these numbers.
+    /// A turn before all packets, in the order of these numbers.
     pub(crate) const fn fixed(number: u64) -> Self {
         Turn(0, number)
     }
 
-    /// Behind all packets, in the order of these numbers.
+    /// A turn after all packets, in the order of these numbers.
     pub(crate) const fn last(number: u64) -> Self {
         Turn(u64::MAX, number)
     }
 
-    /// A packet's that entered its link at this time: of several the one that entered first, of those that entered at the same
-    /// time the one that was sent first.
+    /// The turn of a packet. Of several packets, the one that entered its link first comes first; among those that
+    /// entered at the same time, the one that was sent first.
     pub(crate) fn packet(entered: Time, number: u64) -> Self {
         Turn(entered.as_nanos() + 1, number)
     }
@@ -42,9 +41,9 @@ impl Turn {
 pub(crate) struct Agenda {
     /// By entity: how many entries it has had. Only the last of them counts.
     births: Vec<u32>,
-    /// The entries before the horizon, latest first.
+    /// The entries before the horizon, the latest first.
     near: Vec<Entry>,
-    /// The others.
+    /// The entries after the horizon.
     far: BinaryHeap<Reverse<Entry>>,
     horizon: (u128, u64),
 }
@@ -85,15 +84,15 @@ impl Ord for Entry {
     }
 }
 
-/// Beyond every key.
+/// A key greater than all others.
 const ENDLESS: (u128, u64) = (u128::MAX, u64::MAX);
-/// So many entries for each entity are kept in the heap at most, those that are stale included.
+/// The heap holds at most so many entries per entity, stale ones included.
 const MOST_STALE: usize = 4;
-/// Entries in the row at most.
+/// The largest length of the row.
 const ROW: usize = 32;
 
 impl Agenda {
-    /// For entities numbered below `entities`.
+    /// An agenda for entities numbered below `entities`.
     pub(crate) fn new(entities: usize) -> Self {
         Agenda {
             births: vec![0; entities],
@@ -126,7 +125,7 @@ impl Agenda {
         self.births[entry.entity as usize] == entry.birth
     }
 
-    /// When the earliest event is, which stays.
+    /// The time of the earliest event, without taking it.
     pub(crate) fn peek(&mut self) -> Option<Time> {
         loop {
             let Some(&entry) = self.near.last() else {
@@ -140,7 +139,7 @@ impl Agenda {
         }
     }
 
-    /// The next event of `entity` is at `time`; among equal times the smaller `turn` is first.
+    /// Sets the next event of `entity` to `time`. Among events at the same time, the smaller `turn` comes first.
     pub(crate) fn set(&mut self, entity: Entity, time: Time, turn: Turn) {
         self.clear(entity);
         let (birth, Turn(entered, number)) = (self.births[entity as usize], turn);
@@ -168,13 +167,13 @@ impl Agenda {
         }
     }
 
-    /// `entity` has no event.
+    /// Removes the event of `entity`.
     pub(crate) fn clear(&mut self, entity: Entity) {
         let birth = &mut self.births[entity as usize];
         *birth = birth.wrapping_add(1);
     }
 
-    /// The row is empty: the earliest of the others form the next. `None` if there are none.
+    /// Refills the empty row with the earliest entries of the heap. Returns `None` if there are none.
     #[cold]
     fn look_further(&mut self) -> Option<()> {
         self.horizon = ENDLESS;
@@ -189,15 +188,15 @@ impl Agenda {
         Some(())
     }
 
-    /// Most entries of the heap are stale, since their entities got new ones: they are removed, before the heap grows without
-    /// bound.
+    /// Most entries of the heap may be stale, because their entities got new ones. Removes the stale entries, so that
+    /// the heap stays bounded.
     #[cold]
     fn forget_stale(&mut self) {
         let births = &self.births;
         self.far.retain(|Reverse(entry)| births[entry.entity as usize] == entry.birth);
     }
 
-    /// The row is too long: its later half goes to the others.
+    /// The row is too long: moves its later half to the heap.
     #[cold]
     fn shorten(&mut self) {
         let later = self.near.drain(..ROW / 2);
@@ -254,7 +253,8 @@ mod tests {
         assert!(most <= 40_001 && happened == 10_000, "{most} entries, {happened} events");
     }
 
-    /// `cargo test --release -p anabranch-sim --lib agenda -- --ignored --nocapture` prints what such a change costs.
+    /// `cargo test --release -p anabranch-sim --lib agenda -- --ignored --nocapture` prints the cost of such a
+    /// change.
     #[test]
     #[ignore = "a measurement"]
     #[allow(clippy::disallowed_types, reason = "it measures the program, not the simulation")]
