@@ -195,7 +195,7 @@ pub(crate) fn read_point(file: &Path, set: &[String]) -> Result<Point, u8> {
 }
 
 /// The document in `file` with these keys set, and the scenario's name.
-fn edited<'a>(file: &Path, set: impl Iterator<Item = &'a String>) -> Result<(Document, String), u8> {
+pub(crate) fn edited<'a>(file: &Path, set: impl Iterator<Item = &'a String>) -> Result<(Document, String), u8> {
     let shown = file.display().to_string();
     let bytes = std::fs::read(file).map_err(|error| refuse(format!("{shown}: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|error| {
