@@ -21,6 +21,8 @@ mod tests;
 pub use chance::stream_seed;
 pub use error::{Item, RunError};
 pub use live::{Arrival, Interface, Live};
+pub use observe::perfetto::PerfettoWriter;
+pub use observe::qlog::QlogWriter;
 pub use observe::series::CsvSeries;
 pub use observe::{capture, columns, trace, words};
 pub use run::{Progress, RunOptions, check, run};
