@@ -5,13 +5,17 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run reproduce test bench bench-instructions bench-shell hostile storm interop cuts soak fuzz mutants package format lint docs unit python notebooks wheel site
+.PHONY: run release reproduce test bench bench-instructions bench-shell hostile storm interop cuts soak fuzz mutants package format lint docs unit python notebooks wheel site
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it. The profile `quick` builds
 # in half the time of `release`, and shows what it builds.
 run:
 	cargo run --profile quick --package anabranch -- run scenarios/headline.toml \
 		--vary flow.download.sctp.retransmit=same,alternate,timeout-alternate
+
+# The fastest program: built by a profile that the scenarios make (needs rustup's component llvm-tools; without it a plain release build).
+release:
+	bench/release
 
 # What the papers say, beside what comes out; fails if any claim comes otherwise than expected.
 reproduce:

@@ -1,4 +1,4 @@
-//! Figures of papers: what happened, drawn from the records of the runs.
+//! Draws the figures of papers from the records of the runs.
 
 use std::path::Path;
 
@@ -15,7 +15,8 @@ use crate::output::{fail, refuse};
 use crate::reproduce::refuse_plan;
 use crate::{DONE, WRONG_INPUT};
 
-/// Draws the paper's figure, the one with the file's name if there are several, and returns the exit status.
+/// Draws the paper's figure and returns the exit status. If the paper has several figures, draws the one with the
+/// file's name.
 pub(crate) fn write(paper: &Paper, file: &Path) -> u8 {
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
     let figure = match paper.figures.as_slice() {
@@ -38,7 +39,7 @@ pub(crate) fn write(paper: &Paper, file: &Path) -> u8 {
     }
 }
 
-/// The figure as SVG, of runs that are made for it; or the exit status of what went wrong.
+/// Runs what the figure needs and returns the figure as SVG, or the exit status of a failure.
 pub(crate) fn svg(paper: &Paper, figure: &Figure) -> Result<String, u8> {
     let runs = figure.runs(paper).map_err(|error| refuse_plan(&error))?;
     let columns = runs.iter().map(|run| Column::of(paper, figure, run)).collect::<Option<Vec<_>>>();
@@ -62,14 +63,14 @@ const INK: RGBColor = RGBColor(40, 40, 40);
 const FAINT: RGBColor = RGBColor(150, 150, 150);
 const DROP: RGBColor = RGBColor(200, 30, 30);
 const AGAIN: RGBColor = RGBColor(220, 120, 0);
-/// One for each column.
+/// One panel for each column.
 const COLORS: [RGBColor; 4] =
     [RGBColor(0, 90, 170), RGBColor(0, 130, 90), RGBColor(130, 60, 150), RGBColor(110, 90, 30)];
 
-/// What is drawn of one run. Times are seconds after the figure's mark, chunks (TCP: segments) are counted from the first.
+/// The data of one run. Times are seconds after the figure's mark; chunks (TCP: segments) are numbered from 0.
 struct Column {
     heading: String,
-    /// What the axis of times says.
+    /// The label of the time axis.
     times: String,
     ended: f64,
     acked: Points,
@@ -77,13 +78,13 @@ struct Column {
     again: Points,
     dropped: Points,
     quantity: Points,
-    /// Beside a congestion window, in the same unit.
+    /// Drawn together with the congestion window, in the same unit.
     ssthresh: Points,
     marks: Vec<(String, f64)>,
 }
 
 impl Column {
-    /// `None` if the run never comes to the mark that times are counted from.
+    /// `None` if the run never reaches the mark from which times are counted.
     fn of(paper: &Paper, figure: &Figure, run: &FigureRun) -> Option<Column> {
         let since = run.moments[figure.since]?.at;
         let after = |at: Time| (at.as_nanos() as f64 - since.as_nanos() as f64) / 1e9;
@@ -143,8 +144,8 @@ impl Column {
     }
 }
 
-/// How the numbers of a flow become those of its chunks, from 0. TCP numbers bytes: its first two segments say how many a
-/// segment has.
+/// Converts the numbers of a flow to chunk numbers, from 0. TCP numbers bytes: the first two segments tell the size
+/// of a segment.
 struct Numbers {
     first: Tsn,
     unit: f64,
@@ -167,7 +168,7 @@ impl Numbers {
         self.modulo.map_or(chunk, |modulo| chunk % f64::from(modulo))
     }
 
-    /// Chunks acknowledged. SCTP names the last that is, TCP the next byte that it expects.
+    /// The number of chunks acknowledged. SCTP names the last acknowledged TSN, TCP the next byte that it expects.
     fn acknowledged(&self, number: Tsn) -> f64 {
         let distance = f64::from(number.distance_from(self.first)) / self.unit;
         if self.of_tcp { distance } else { distance + 1.0 }
@@ -201,7 +202,7 @@ fn draw(figure: &Figure, columns: &[Column]) -> Result<String, Box<dyn std::erro
     Ok(svg + "\n")
 }
 
-/// The whole of every run: how much is acknowledged when.
+/// The whole of every run: the number of chunks acknowledged over time.
 fn draw_whole(area: &Area<'_>, columns: &[Column]) -> Drawn {
     let end = columns.iter().map(|column| column.ended).fold(0.0, f64::max);
     let start =
@@ -220,7 +221,7 @@ fn draw_whole(area: &Area<'_>, columns: &[Column]) -> Drawn {
     legend(&mut chart, SeriesLabelPosition::LowerRight)
 }
 
-/// Which chunks are sent, sent again, dropped and acknowledged when.
+/// When each chunk is sent, retransmitted, dropped and acknowledged.
 fn draw_sequence(
     area: &Area<'_>,
     figure: &Figure,
@@ -245,7 +246,7 @@ fn draw_sequence(
             chart.draw_series(sent)?.label("sent").legend(line(color));
         }
         None => {
-            // What is acknowledged stays so until more is.
+            // The acknowledged number stays constant until the next acknowledgement.
             let mut acked = inside(&column.acked);
             acked.extend(acked.last().map(|(_, chunk)| (x.1, *chunk)));
             let acked = LineSeries::new(thin(&acked, step), FAINT.stroke_width(1));
@@ -280,7 +281,7 @@ fn draw_quantity(area: &Area<'_>, figure: &Figure, column: &Column, color: RGBCo
     let quantity = LineSeries::new(thin(&held(&column.quantity, x), step), color.stroke_width(2));
     chart.draw_series(quantity)?;
     if !column.ssthresh.is_empty() {
-        // Before the first loss it can be far above every window.
+        // Before the first loss ssthresh can be far above every window.
         let below: Points =
             held(&column.ssthresh, x).into_iter().map(|(t, value)| (t, value.min(most))).collect();
         let line = LineSeries::new(thin(&below, step), AGAIN.stroke_width(1));
@@ -293,19 +294,20 @@ fn draw_quantity(area: &Area<'_>, figure: &Figure, column: &Column, color: RGBCo
     Ok(())
 }
 
-/// The points within these times. What holds at the left edge was noted before it; what holds at the right edge goes on.
+/// The points within these times. The value at the left edge is the last one recorded before it; the last value is
+/// extended to the right edge.
 fn held(points: &Points, x: (f64, f64)) -> Points {
     let shown: Points = points.iter().copied().filter(|(t, _)| *t <= x.1).collect();
     let before = shown.iter().rev().find(|(t, _)| *t < x.0).map(|(_, value)| (x.0, *value));
     let last = shown.last().map(|(_, value)| (x.1, *value));
     let within = shown.iter().copied().filter(|(t, _)| *t >= x.0);
     let points: Points = before.into_iter().chain(within).chain(last).collect();
-    // A value holds until the next is noted.
+    // A value holds until the next record.
     let steps = points.windows(2).flat_map(|pair| [(pair[1].0, pair[0].1), pair[1]]);
     points.first().copied().into_iter().chain(steps).collect()
 }
 
-/// Bytes are drawn as kilobytes.
+/// Bytes are drawn in kilobytes.
 fn scale(quantity: Quantity) -> f64 {
     if quantity == Quantity::CwndSegments { 1.0 } else { 1e3 }
 }
@@ -320,10 +322,10 @@ fn unit_of(quantity: Quantity) -> &'static str {
     }
 }
 
-/// The marks as lines from below to above, with their names on top.
+/// The marks as vertical lines with their names on top.
 fn draw_marks(chart: &mut Chart<'_, '_>, column: &Column, [x, y]: [(f64, f64); 2]) -> Drawn {
     let shown = column.marks.iter().filter(|(_, at)| *at >= x.0 && *at <= x.1);
-    // Names that would stand on each other are put one below the other.
+    // Names that would overlap are put below each other.
     let mut last = (f64::NEG_INFINITY, 0);
     for (name, at) in shown {
         let row = if at - last.0 < (x.1 - x.0) / 30.0 { last.1 + 1 } else { 0 };
@@ -372,7 +374,7 @@ fn detail_times(figure: &Figure) -> (f64, f64) {
     (figure.from.as_secs_f64() - figure.before.as_secs_f64(), figure.after.as_secs_f64())
 }
 
-/// The chunks that any column sends within the times of the details.
+/// The range of chunks that any column sends within the times of the details.
 fn detail_chunks(figure: &Figure, columns: &[Column]) -> (f64, f64) {
     let (start, end) = detail_times(figure);
     let sent = columns.iter().flat_map(|column| column.sent.iter().chain(&column.dropped));
@@ -384,7 +386,7 @@ fn detail_chunks(figure: &Figure, columns: &[Column]) -> (f64, f64) {
     ((least - margin).max(0.0), most + 2.0 * margin)
 }
 
-/// The points without those that are nearer to the one before than can be seen; the last stays.
+/// The points, without those too close to the one before to be distinguished. The last point stays.
 fn thin(points: &Points, step: [f64; 2]) -> Points {
     let mut kept = Points::new();
     for (i, point) in points.iter().enumerate() {

@@ -61,7 +61,7 @@ struct Arguments {
 enum Command {
     /// Run a scenario, or a grid of its variations
     Run(run::Arguments),
-    /// Compare two runs: the first packet at which they part, and why
+    /// Compare two runs: find the first packet at which they differ, and why
     Diff(diff::Arguments),
     /// Run every cell of a grid with many seeds and summarise them; an interrupted sweep resumes
     Sweep(sweep::Arguments),
@@ -77,7 +77,7 @@ enum Command {
     Script(script::Arguments),
     /// Evaluate a published model
     Model(model::Arguments),
-    /// Show what is in a recorded link: mean rate, quantiles, outages, plot
+    /// Summarise a recorded link: mean rate, quantiles, outages, plot
     Trace(trace::Arguments),
     /// Run programs over the links of a scenario, in real time
     Shell(shell::Arguments),
@@ -85,7 +85,7 @@ enum Command {
     Serve(net::serve::Arguments),
     /// Send a file over a real network with several paths
     Send(net::send::Arguments),
-    /// Measure throughput and delay to a listener and back
+    /// Measure throughput and delay to and from a listener
     Perf(net::perf::Arguments),
     /// Create a crate with a policy of your own that builds and is tested
     NewPolicy(new_policy::Arguments),

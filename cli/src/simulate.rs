@@ -19,39 +19,39 @@ use crate::msc::{Between, Exchange};
 pub(crate) enum NoResult {
     /// Its scenario is wrong.
     Scenario(ScenarioError),
-    /// Something else.
+    /// Another failure.
     Other(String),
 }
 
-/// Whether the point can be run; what is wrong with its scenario if not.
+/// Checks whether the point can be run; the error says what is wrong with its scenario.
 pub(crate) fn check(point: &Point) -> Result<(), NoResult> {
     anabranch_sim::check(&point.scenario, &Policies::default()).map_err(|error| no_result(point, &error))
 }
 
-/// Where a run is written to, besides its result.
+/// The files that a run writes in addition to its result.
 #[derive(Default)]
 pub(crate) struct Files {
-    /// A directory for its series, with its result beside them.
+    /// A directory for the series and the result.
     pub(crate) series: Option<PathBuf>,
-    /// A file for its packets.
+    /// A file for the packets.
     pub(crate) pcap: Option<PathBuf>,
-    /// How much of each packet that file has.
+    /// How much of each packet the file holds.
     pub(crate) snap: Snap,
-    /// A file for the page with its charts.
+    /// A file for the page with the charts.
     pub(crate) report: Option<PathBuf>,
-    /// A directory for its charts as pictures and data.
+    /// A directory for the charts as pictures and data.
     pub(crate) figures: Option<PathBuf>,
-    /// A file for its message sequence chart.
+    /// A file for the message sequence chart.
     pub(crate) msc: Option<PathBuf>,
     /// A file for its events.
     pub(crate) qlog: Option<PathBuf>,
     /// A file for its trace for Perfetto.
     pub(crate) perfetto: Option<PathBuf>,
-    /// Which part of the run that shows.
+    /// The part of the run that the chart shows.
     pub(crate) between: Between,
 }
 
-/// Runs the point and writes its files; `watch` is told how much of it is done, 0 to 1.
+/// Runs the point and writes its files. Calls `watch` with the completed fraction, 0 to 1.
 pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Result<RunResult, NoResult> {
     let series = files
         .series
@@ -91,7 +91,7 @@ pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Res
     Ok(result)
 }
 
-/// What is written of a run while it goes on, and the records of its charts.
+/// The files that are written while a run goes on, and the records for its charts.
 type Observers = (
     Option<(Option<CsvSeries>, Option<CaptureWriter<BufWriter<File>>>)>,
     Option<(Option<(Option<Recorder>, Option<Exchange>)>, Option<Traces>)>,
@@ -157,7 +157,7 @@ fn write_report(point: &Point, file: &Path, result: &RunResult, recorder: &Recor
     std::fs::write(file, page).map_err(|error| unwritten("the report", file, error))
 }
 
-/// The command that runs this point alone.
+/// The command that repeats this point alone.
 fn command(point: &Point) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let edits = point.document.edits().filter(|edit| !edit.starts_with("seed="));
@@ -187,8 +187,8 @@ fn finish_series(series: CsvSeries, directory: &Path, result: &RunResult) -> Res
     std::fs::rename(partial, directory).map_err(failed)
 }
 
-/// Begins the series of a run beside their place, which they take when they are whole: a run that ends early leaves
-/// what was there as it was.
+/// Begins the series of a run in a temporary directory, which is moved to its place when it is complete. So a run
+/// that ends early leaves an existing directory unchanged.
 fn begin_series(directory: &Path) -> io::Result<CsvSeries> {
     let partial = partial(directory);
     if partial.exists() {
@@ -227,7 +227,7 @@ fn run(point: &Point, observers: &mut Observers, watch: &dyn Fn(f64)) -> Result<
     Ok(RunResult { varied: point.varied.clone(), ..result })
 }
 
-/// How much is done: of the bytes, or of the time, whatever is nearer to its end. Less than 1.
+/// The completed fraction: of the bytes or of the time, whichever is larger. Less than 1.
 fn share(progress: &Progress) -> f64 {
     let part = |done: u64, all: u64| if all == 0 { 0.0 } else { done as f64 / all as f64 };
     let bytes = progress.expected.map_or(0.0, |all| part(progress.delivered, all));
@@ -235,7 +235,7 @@ fn share(progress: &Progress) -> f64 {
     bytes.max(time).min(0.999)
 }
 
-/// What is wrong with the point: with its scenario, if that is to blame.
+/// Describes what is wrong with the point: its scenario, or another failure.
 pub(crate) fn no_result(point: &Point, error: &RunError) -> NoResult {
     match point.document.blame(&point.scenario, error) {
         Some(blamed) => NoResult::Scenario(blamed),

@@ -1,4 +1,4 @@
-//! Details of what goes on, kept only while someone asks for them: off is one branch.
+//! Optional details of what an endpoint does. While they are off, they cost one branch.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! A deterministic packet simulator, and the strict reader of what it simulates.
+//! A deterministic packet simulator, and the strict reader of its scenarios.
 
 mod chance;
 mod engine;

@@ -1,4 +1,4 @@
-//! Probes of the seams: a toy transport, a toy medium and a toy window, each as small as its seam allows.
+//! Probes of the extension points: a toy transport, a toy medium and a toy window, each as small as possible.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -21,7 +21,7 @@ use crate::scenario::{Loss, Queue};
 use crate::transport::{Agent, Body, Datagram, Frame, Output, Stage};
 use crate::{RunOptions, run, tests};
 
-// The window, in 15 lines: a packet more for each window acknowledged, half after a loss.
+// The window, in 15 lines: one packet more per acknowledged window, and half after a loss.
 
 #[derive(Clone, Debug)]
 struct Halving {
@@ -53,7 +53,7 @@ const WHY: Reason = Reason { purpose: Purpose::Error, path: None, limit: Limit::
 
 struct Toy {
     route: u32,
-    /// Datagrams to be sent and acknowledged, of the sender.
+    /// The sender's datagrams that are not acknowledged yet.
     total: u64,
     /// The sender's next number, or the number that the receiver expects.
     next: u64,
@@ -145,12 +145,13 @@ impl Agent for Toy {
     }
 }
 
-// The medium: a bus. One frame at a time, in the order in which they were offered; 1 Mbit/s; no room beyond 20 frames.
+// The medium: a bus. It carries one frame at a time, in the order of `offer`, at 1 Mbit/s, and holds at most 20
+// frames.
 
 #[derive(Default)]
 struct Bus {
     waiting: VecDeque<Frame>,
-    /// When the first of them has been sent.
+    /// When the transmission of the first frame ends.
     ends: Time,
     carried: u64,
 }
@@ -216,7 +217,7 @@ fn parts<'a, M>(
     }
 }
 
-/// 300 kB over 1 Mbit/s and 10 ms, every 50th packet lost: the engine carries a transport that it does not know.
+/// 300 kB over 1 Mbit/s and 10 ms, with every 50th packet lost: the engine can carry an unknown transport.
 #[test]
 fn a_toy_transport_with_a_toy_window_crosses_lossy_links() {
     let direction = |name| {
@@ -233,7 +234,7 @@ fn a_toy_transport_with_a_toy_window_crosses_lossy_links() {
     assert!(sender.timeouts > 0 && engine.now() > Time::from_nanos(2_400_000_000), "{:?}", engine.now());
 }
 
-/// Two transfers share a bus: it carries one frame at a time, so that they take as long as all their bytes.
+/// Two transfers share a bus that carries one frame at a time, so they take as long as all their bytes.
 #[test]
 fn a_toy_medium_is_shared() {
     let hop = |from, to| RadioHop { channel: 0, radios: [from, to], stations: [from, to] };

@@ -1,4 +1,4 @@
-//! What the view shows, and how it is laid out.
+//! The content and the layout of the view.
 
 use std::collections::VecDeque;
 
@@ -9,13 +9,13 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Row, Sparkline, Table};
 
-/// Everything that is shown at a moment.
+/// The content at one moment.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Picture {
     pub(crate) title: String,
-    /// Below the title: how far it is.
+    /// The progress, below the title.
     pub(crate) status: String,
-    /// In the last line: what keys do.
+    /// The keys, in the last line.
     pub(crate) keys: &'static str,
     pub(crate) paths: Vec<PathLine>,
 }
@@ -27,29 +27,29 @@ pub(crate) struct PathLine {
     pub(crate) state: &'static str,
     /// Bytes.
     pub(crate) cwnd: u64,
-    /// Bytes, where there is one and it is told.
+    /// Bytes, if the window has a threshold and it is known.
     pub(crate) ssthresh: Option<u64>,
     /// Bytes in flight.
     pub(crate) flight: u64,
-    /// Seconds, once measured.
+    /// Seconds, once a round trip was measured.
     pub(crate) srtt: Option<f64>,
     /// Seconds, once known.
     pub(crate) rto: Option<f64>,
     pub(crate) rates: Rates,
 }
 
-/// The latest rates of a path, an interval each.
+/// The latest rates of a path, one per interval.
 #[derive(Clone, Debug)]
 pub(crate) struct Rates {
-    /// Seconds.
+    /// The length of an interval in seconds.
     interval: f64,
-    /// Bytes by interval, the last one under way.
+    /// Bytes per interval; the last interval is still running.
     bytes: VecDeque<u64>,
-    /// The number of the last interval since the beginning.
+    /// The number of the last interval, counted from the beginning.
     last: u64,
 }
 
-/// Intervals that are kept.
+/// The number of intervals that are kept.
 const KEPT: usize = 240;
 
 impl Default for Rates {
@@ -59,7 +59,7 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// Adds bytes that were sent `at` so many seconds from the beginning.
+    /// Adds bytes that were sent `at` seconds after the beginning.
     pub(crate) fn add(&mut self, at: f64, bytes: u64) {
         self.advance(at);
         if let Some(last) = self.bytes.back_mut() {
@@ -67,7 +67,7 @@ impl Rates {
         }
     }
 
-    /// It is now `at` seconds from the beginning.
+    /// Advances to `at` seconds after the beginning.
     pub(crate) fn advance(&mut self, at: f64) {
         let number = (at / self.interval) as u64;
         for _ in 0..number.saturating_sub(self.last).min(KEPT as u64) {
@@ -79,7 +79,7 @@ impl Rates {
         self.last = self.last.max(number);
     }
 
-    /// Of the last four whole intervals, bit/s.
+    /// The mean rate of the last four complete intervals, bit/s.
     pub(crate) fn now(&self) -> f64 {
         let whole = self.bytes.iter().rev().skip(1).take(4);
         let (count, bytes) = whole.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes));
@@ -138,7 +138,7 @@ impl Picture {
         Table::new(rows, widths).header(Row::new(heading).style(style)).block(Block::bordered())
     }
 
-    /// A curve of the rate of each path, as many as there is room for.
+    /// A curve of the rate of each path, for as many paths as fit.
     fn draw_rates(&self, frame: &mut Frame<'_>, area: Rect) {
         let shown = self.paths.len().min(usize::from(area.height) / 4);
         let most = self.paths.iter().flat_map(|path| path.rates.bytes.iter()).max().copied();

@@ -285,7 +285,7 @@ impl Association {
     //= rfc9260#section-9.2
     //= rfc9260#section-11.1.3
     pub(crate) fn shutdown(&mut self) {
-        if let Some(next) = self.state.after(Step::SentHeartbeat) {
+        if let Some(next) = self.state.after(Step::Requested) {
             self.state = next;
             self.drained();
         }

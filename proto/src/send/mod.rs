@@ -422,7 +422,7 @@ impl Sender {
         around: &mut SendContext<'_>,
     ) -> (Choice, Ask) {
         around.paths.measure_room(false);
-        around.paths.close_room(|path| self.rights.bursts(path));
+        self.rights.limit_bursts(around.paths);
         self.buffers.share(self.a_rwnd, around.paths);
         let ask = Ask {
             why,

@@ -1,4 +1,4 @@
-//! What a run shows while it runs, and the files that are made of it: series, captures and traces.
+//! What a run reports while it runs, and the files made from it: series, captures and traces.
 
 pub mod capture;
 pub mod columns;

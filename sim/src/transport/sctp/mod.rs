@@ -22,6 +22,8 @@ pub(crate) struct SctpAgent {
     application: Application,
     /// Which association a reader with several reads from next.
     turn: usize,
+    /// When the application acts by itself, kept while nothing happens that could change it; `NEVER`: not.
+    acts: Time,
     /// Whether an observer hears of details.
     notes: bool,
 }
@@ -45,7 +47,9 @@ enum Polled {
 
 impl SctpAgent {
     pub(crate) fn new(lines: Vec<Line>, application: Application) -> Self {
-        SctpAgent { lines, application, turn: 0, notes: false }
+        let mut agent = SctpAgent { lines, application, turn: 0, acts: Time::NEVER, notes: false };
+        agent.plan();
+        agent
     }
 
     pub(crate) fn set_notes(&mut self, on: bool) {
@@ -85,6 +89,7 @@ impl SctpAgent {
             Application::Sender(_) => {}
             Application::Reader(_) => self.read(now),
         }
+        self.plan();
     }
 
     /// Gives messages to the associations that have room, the first of them first.
@@ -115,8 +120,7 @@ impl SctpAgent {
         let Application::Reader(sink) = &mut self.application else { return };
         let count = self.lines.len();
         while sink.due(now) {
-            let mut in_turn = (0..count).map(|step| (self.turn + step) % count);
-            let next = in_turn.find(|line| self.lines[*line].is_readable()).unwrap_or(self.turn);
+            let next = if count == 1 { 0 } else { next_readable(&self.lines, self.turn) };
             if let Some(delivery) = self.lines[next].read(now) {
                 sink.took(now, delivery.len());
                 if delivery.complete {
@@ -126,7 +130,7 @@ impl SctpAgent {
                     sink.completes(now, delivery.stream);
                 }
             }
-            self.turn = (next + 1) % count;
+            self.turn = if next + 1 == count { 0 } else { next + 1 };
             sink.set_readable(self.lines.iter().any(Line::is_readable));
         }
     }
@@ -141,6 +145,7 @@ impl SctpAgent {
             }
             _ => {}
         }
+        self.plan();
     }
 
     fn poll_line(&mut self, now: Time, line: usize) -> Polled {
@@ -174,14 +179,15 @@ impl SctpAgent {
         }
     }
 
-    /// When the application acts by itself.
-    fn wakes(&self) -> Option<Time> {
-        match &self.application {
+    /// Finds when the application acts by itself.
+    fn plan(&mut self) {
+        let at = match &self.application {
             Application::Sender(source) if self.lines.iter().any(Line::is_idle) => Some(source.pace.start()),
             Application::Sender(source) if !self.lines.iter().all(Line::is_over) => source.pace.wakes(),
             Application::Sender(_) => None,
             Application::Reader(sink) => sink.wakes(),
-        }
+        };
+        self.acts = at.unwrap_or(Time::NEVER);
     }
 }
 
@@ -196,23 +202,25 @@ impl Agent for SctpAgent {
     }
 
     fn poll(&mut self, now: Time) -> Output {
-        if self.wakes().is_some_and(|time| time <= now) {
+        if self.acts <= now {
             self.act(now);
         }
         if self.striped() && !self.lines.iter().any(Line::is_idle) {
             // What has left since the last poll may have made room in an association that tells nobody of it.
             self.send(now);
+            self.plan();
         }
-        let (mut line, mut first) = (0, None);
+        let (mut line, mut first) = (0, Time::NEVER);
         while line < self.lines.len() {
             match self.poll_line(now, line) {
                 Polled::Says(output) => return output,
                 // The application may have acted on any association.
-                Polled::Heard => (line, first) = (0, None),
-                Polled::Waits(until) => (line, first) = (line + 1, earlier(first, until)),
+                Polled::Heard => (line, first) = (0, Time::NEVER),
+                Polled::Waits(until) => (line, first) = (line + 1, first.min(until.unwrap_or(Time::NEVER))),
             }
         }
-        Output::Wait(earlier(first, self.wakes()))
+        let first = first.min(self.acts);
+        Output::Wait((first != Time::NEVER).then_some(first))
     }
 
     fn stage(&self) -> Stage {
@@ -236,6 +244,12 @@ impl Agent for SctpAgent {
     }
 }
 
+/// The first association from `turn` on, in turn, that has something to read; `turn` if none has.
+fn next_readable(lines: &[Line], turn: usize) -> usize {
+    let mut in_turn = (turn..lines.len()).chain(0..turn);
+    in_turn.find(|line| lines[*line].is_readable()).unwrap_or(turn)
+}
+
 /// A note of the core as all transports tell it; chunks by their TSNs.
 fn detail(kind: &NoteKind) -> Option<(Option<PathId>, Detail)> {
     let number = |tsn: &Tsn| u64::from(tsn.0);
@@ -257,11 +271,4 @@ fn detail(kind: &NoteKind) -> Option<(Option<PathId>, Detail)> {
         NoteKind::Blocked { cause, by } => (by, Detail::Blocked(cause)),
         NoteKind::MissingReport { .. } => return None,
     })
-}
-
-fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }
