@@ -2,6 +2,7 @@
 
 mod answers;
 mod catalogue;
+mod curve;
 mod diff;
 mod explain;
 mod figure;

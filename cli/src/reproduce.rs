@@ -13,7 +13,7 @@ use crate::output::{fail, print, print_json, refuse, refuse_scenario};
 use crate::progress::Progress;
 use crate::shelf::Shelf;
 use crate::verdicts::{summary, table};
-use crate::{DONE, FAILED, figure};
+use crate::{DONE, FAILED, curve, figure};
 
 /// The arguments of `anabranch reproduce`.
 #[derive(clap::Args)]
@@ -66,7 +66,7 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
         Err(status) => return status,
     };
     if let (Some(file), [paper]) = (&arguments.figure, papers.as_slice()) {
-        return figure::write(paper, file);
+        return figure::write(paper, arguments.seeds, file);
     }
     if let Some(file) = arguments.report.as_ref().filter(|file| file.exists() && !arguments.force) {
         return refuse(format!("{} is there already; --force overwrites it", file.display()));
@@ -85,15 +85,23 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
 
 /// Writes the page about all judged claims, with the papers' figures.
 fn write_page(file: &Path, judged: &[Judged<'_>]) -> Result<(), u8> {
-    let drawn = |paper: &Paper| {
-        let figures = paper.figures.iter().map(|figure| {
-            Ok((figure.title.clone(), format!("{}.svg", figure.name), figure::svg(paper, figure)?))
+    let drawn = |paper: &Paper, outcomes: &[Outcome]| {
+        let named = |title: &String, name, svg| (title.clone(), format!("{name}.svg"), svg);
+        let figures = paper
+            .figures
+            .iter()
+            .map(|figure| Ok(named(&figure.title, &figure.name, figure::svg(paper, figure)?)));
+        // A curve needs no runs but those of its claim.
+        let curves = paper.curves.iter().filter_map(|curve| {
+            let outcome = outcomes.iter().find(|outcome| outcome.id == curve.claim)?;
+            let svg = curve::svg(paper, curve, outcome)?;
+            Some(svg.map(|svg| named(&curve.title, &curve.name, svg)))
         });
-        figures.collect::<Result<Vec<_>, u8>>()
+        figures.chain(curves).collect::<Result<Vec<_>, u8>>()
     };
     let reproduced = judged
         .iter()
-        .map(|(paper, outcomes)| Ok(Reproduced { paper, outcomes, figures: drawn(paper)? }))
+        .map(|(paper, outcomes)| Ok(Reproduced { paper, outcomes, figures: drawn(paper, outcomes)? }))
         .collect::<Result<Vec<_>, u8>>()?;
     std::fs::write(file, papers_page(&reproduced))
         .map_err(|error| fail(format!("cannot write {}: {error}", file.display())))
