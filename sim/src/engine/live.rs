@@ -11,9 +11,9 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     pub(crate) fn advance_to(&mut self, until: Time) {
         self.ahead.stop = until;
         self.look_ahead();
-        while let Some((time, entity)) = self.agenda.pop(until) {
+        while let Some((time, turn, entity)) = self.agenda.pop(until) {
             self.now = time;
-            self.turn = self.agenda.turn(entity);
+            self.turn = turn;
             if entity == self.pause_entity() {
                 self.pauses.next();
                 self.await_pause();
