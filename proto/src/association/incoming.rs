@@ -1,9 +1,8 @@
 //! A packet comes in: its chunks are taken in order.
 
 use super::Association;
-use crate::extension::PacketOrigin;
 use crate::output::{Event, LostReason, NoteKind, Purpose};
-use crate::path::{PathId, PathState};
+use crate::path::{PacketOrigin, PathId, PathState};
 use crate::receive::{Arrival, DataOutcome};
 use crate::send::{Answer, revived};
 use crate::shutdown::{State, Step};
@@ -19,9 +18,7 @@ impl Association {
         let mut arrival = Arrival::default();
         self.heard_in_shutdown();
         if self.extended.is_some() {
-            self.sift(packet, PacketOrigin { path, local, source });
-            self.look_for_mark(packet);
-            self.look_for_stamp(packet);
+            self.look_at(packet, path);
         }
         let alone = packet.chunks.len() == 1;
         let origin = PacketOrigin { path, local, source };

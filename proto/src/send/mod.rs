@@ -4,6 +4,7 @@ mod blocked;
 mod buffers;
 mod order;
 pub(crate) mod outstanding;
+mod partial;
 pub(crate) mod queue;
 mod recovery;
 mod rights;
