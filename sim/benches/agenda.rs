@@ -4,7 +4,7 @@
 //! scheduled.
 #![allow(clippy::disallowed_types, reason = "it measures the program, not the simulation")]
 
-#[allow(dead_code, reason = "the engine uses the rest")]
+#[allow(dead_code, unused_imports, reason = "the engine and the tests use the rest")]
 #[path = "../src/engine/agenda.rs"]
 mod agenda;
 
