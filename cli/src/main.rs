@@ -22,6 +22,7 @@ mod run;
 mod screen;
 mod script;
 mod shelf;
+mod shell;
 mod simulate;
 mod summary;
 mod sweep;
@@ -79,6 +80,8 @@ enum Command {
     Model(model::Arguments),
     /// Summarise a recorded link: mean rate, quantiles, outages, plot
     Trace(trace::Arguments),
+    /// Run programs over the links of a scenario, in real time
+    Shell(shell::Arguments),
     /// Listen on a real network: receive files and take part in measurements
     Serve(net::serve::Arguments),
     /// Send a file over a real network with several paths
@@ -109,6 +112,7 @@ fn main() -> ExitCode {
         Command::Script(arguments) => script::script(&arguments),
         Command::Model(arguments) => model::model(&arguments),
         Command::Trace(arguments) => trace::trace(&arguments),
+        Command::Shell(arguments) => shell::shell(&arguments),
         Command::Serve(arguments) => net::serve::serve(&arguments),
         Command::Send(arguments) => net::send::send(&arguments),
         Command::Perf(arguments) => net::perf::perf(&arguments),

@@ -73,6 +73,14 @@ pub(crate) struct Arguments {
     /// draws the CSV; several runs get one subdirectory each
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
+    /// Write the events of each run to this file as qlog (JSON-SEQ; docs/qlog.md lists the event types); several runs get
+    /// one file each
+    #[arg(long, value_name = "FILE")]
+    qlog: Option<PathBuf>,
+    /// Write each run to this file as a trace that ui.perfetto.dev opens: paths and flows as tracks, blocked time as slices,
+    /// windows as counters; several runs get one file each
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
     /// Draw the packets between the ends of each run's flows as a message sequence chart, as SVG, PNG or PDF by the file's
     /// extension; 250 packets at most
     #[arg(long, value_name = "FILE", value_parser = pictured)]
@@ -81,7 +89,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FROM,TO", requires = "msc")]
     between: Option<Between>,
     /// Show paths, windows and rates on the terminal while the run goes on, in real time; + and - change the speed
-    #[arg(long, conflicts_with_all = ["why", "series", "pcap", "report", "figures", "msc", "threads"])]
+    #[arg(long, conflicts_with_all = ["why", "series", "pcap", "report", "figures", "msc", "qlog", "perfetto", "threads"])]
     watch: bool,
     #[command(flatten)]
     asked: why::Asked,
@@ -98,6 +106,7 @@ Examples:
   anabranch run scenarios/outage.toml --report outage.html
   anabranch run scenarios/outage.toml --figures charts/
   anabranch run scenarios/one-path.toml --msc exchange.svg --between 0s,0.3s
+  anabranch run scenarios/outage.toml --qlog outage.sqlog --perfetto outage.json
   anabranch run scenarios/outage.toml --watch
   anabranch run scenarios/slow-reader.toml --why
   anabranch run scenarios/outage.toml --why --at 10.5s --packet 1200
@@ -154,7 +163,7 @@ fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
     let of_runs = (0..runs).map(|i| files_of(&given, i, runs));
     let files = of_runs
         .clone()
-        .flat_map(|files| [files.pcap, files.report, files.msc])
+        .flat_map(|files| [files.pcap, files.report, files.msc, files.qlog, files.perfetto])
         .flatten()
         .chain(arguments.csv.clone());
     let is_filled =
@@ -195,7 +204,10 @@ pub(crate) fn read_point(file: &Path, set: &[String]) -> Result<Point, u8> {
 }
 
 /// The document in `file` with these keys set, and the scenario's name.
-fn edited<'a>(file: &Path, set: impl Iterator<Item = &'a String>) -> Result<(Document, String), u8> {
+pub(crate) fn edited<'a>(
+    file: &Path,
+    set: impl Iterator<Item = &'a String>,
+) -> Result<(Document, String), u8> {
     let shown = file.display().to_string();
     let bytes = std::fs::read(file).map_err(|error| refuse(format!("{shown}: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|error| {
@@ -273,6 +285,8 @@ fn files(arguments: &Arguments) -> Files {
         report: arguments.report.clone(),
         figures: arguments.figures.clone(),
         msc: arguments.msc.clone(),
+        qlog: arguments.qlog.clone(),
+        perfetto: arguments.perfetto.clone(),
         between: arguments.between.unwrap_or_default(),
     }
 }
@@ -297,6 +311,8 @@ fn files_of(files: &Files, i: usize, count: usize) -> Files {
         report: files.report.as_ref().map(|file| own(file, &numbered)),
         figures: files.figures.as_ref().map(|directory| own(directory, &|directory| directory.join(&run))),
         msc: files.msc.as_ref().map(|file| own(file, &numbered)),
+        qlog: files.qlog.as_ref().map(|file| own(file, &numbered)),
+        perfetto: files.perfetto.as_ref().map(|file| own(file, &numbered)),
         between: files.between,
     }
 }

@@ -11,7 +11,7 @@ use anabranch_proto::Policies;
 use anabranch_sim::capture::{CaptureWriter, Snap};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::ScenarioError;
-use anabranch_sim::{CsvSeries, Progress, RunError, RunOptions};
+use anabranch_sim::{CsvSeries, PerfettoWriter, Progress, QlogWriter, RunError, RunOptions};
 
 use crate::msc::{Between, Exchange};
 
@@ -43,6 +43,10 @@ pub(crate) struct Files {
     pub(crate) figures: Option<PathBuf>,
     /// A file for the message sequence chart.
     pub(crate) msc: Option<PathBuf>,
+    /// A file for its events.
+    pub(crate) qlog: Option<PathBuf>,
+    /// A file for its trace for Perfetto.
+    pub(crate) perfetto: Option<PathBuf>,
     /// The part of the run that the chart shows.
     pub(crate) between: Between,
 }
@@ -60,11 +64,15 @@ pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Res
     let drawn = files.report.is_some() || files.figures.is_some();
     let recorder = drawn.then(Recorder::default);
     let exchange = files.msc.as_ref().map(|_| exchange(point, files.between));
-    let mut observers = (Some((series.transpose()?, pcap.transpose()?)), Some((recorder, exchange)));
+    let traces = traces(point, files)?;
+    let drawn = (Some((recorder, exchange)), Some(traces));
+    let mut observers = (Some((series.transpose()?, pcap.transpose()?)), Some(drawn));
     let result = run(point, &mut observers, watch)?;
     let (written, drawn) = observers;
     let (series, pcap) = written.unwrap_or_default();
+    let (drawn, traces) = drawn.unwrap_or_default();
     let (recorder, exchange) = drawn.unwrap_or_default();
+    finish_traces(traces.unwrap_or_default(), files)?;
     if let (Some(directory), Some(series)) = (&files.series, series) {
         finish_series(series, directory, &result)?;
     }
@@ -86,8 +94,32 @@ pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Res
 /// The files that are written while a run goes on, and the records for its charts.
 type Observers = (
     Option<(Option<CsvSeries>, Option<CaptureWriter<BufWriter<File>>>)>,
-    Option<(Option<Recorder>, Option<Exchange>)>,
+    Option<(Option<(Option<Recorder>, Option<Exchange>)>, Option<Traces>)>,
 );
+
+/// The events of a run for other programs.
+type Traces = (Option<QlogWriter<BufWriter<File>>>, Option<PerfettoWriter<BufWriter<File>>>);
+
+fn traces(point: &Point, files: &Files) -> Result<Traces, NoResult> {
+    let title = title(point);
+    let begin = |file: &Option<PathBuf>, what| {
+        let begun = |file: &PathBuf| File::create(file).map_err(|error| unwritten(what, file, error));
+        file.as_ref().map(begun).transpose().map(|file| file.map(BufWriter::new))
+    };
+    let qlog = begin(&files.qlog, "the qlog")?.map(|out| QlogWriter::new(out, &title));
+    let perfetto = begin(&files.perfetto, "the trace")?.map(|out| PerfettoWriter::new(out, &title));
+    Ok((qlog, perfetto))
+}
+
+fn finish_traces((qlog, perfetto): Traces, files: &Files) -> Result<(), NoResult> {
+    if let (Some(file), Some(qlog)) = (&files.qlog, qlog) {
+        qlog.finish().map_err(|error| unwritten("the qlog", file, error))?;
+    }
+    if let (Some(file), Some(perfetto)) = (&files.perfetto, perfetto) {
+        perfetto.finish().map_err(|error| unwritten("the trace", file, error))?;
+    }
+    Ok(())
+}
 
 fn exchange(point: &Point, between: Between) -> Exchange {
     let flows = point.scenario.flows.iter();
@@ -95,9 +127,14 @@ fn exchange(point: &Point, between: Between) -> Exchange {
     Exchange::new(between, &flows)
 }
 
+/// What a run is called in the files that are made of it.
+fn title(point: &Point) -> String {
+    format!("{}, era {}, seed {}", point.scenario.name, point.scenario.era, point.scenario.seed)
+}
+
 fn write_exchange(point: &Point, file: &Path, exchange: &Exchange) -> Result<(), NoResult> {
-    let title = format!("{}, era {}, seed {}", point.scenario.name, point.scenario.era, point.scenario.seed);
-    let svg = exchange.draw(&title).map_err(|error| NoResult::Other(format!("cannot draw: {error}")))?;
+    let svg =
+        exchange.draw(&title(point)).map_err(|error| NoResult::Other(format!("cannot draw: {error}")))?;
     let format = Format::of(file).unwrap_or(Format::Svg);
     let drawn = picture(&svg, format).map_err(|error| NoResult::Other(error.to_string()))?;
     std::fs::write(file, drawn).map_err(|error| unwritten("the sequence chart", file, error))
@@ -175,8 +212,11 @@ fn run(point: &Point, observers: &mut Observers, watch: &dyn Fn(f64)) -> Result<
         ControlFlow::Continue(())
     };
     let files = observers.0.as_ref().is_some_and(|(series, pcap)| series.is_some() || pcap.is_some());
-    let drawn = observers.1.as_ref().is_some_and(|(report, msc)| report.is_some() || msc.is_some());
-    let observed = files || drawn;
+    let (drawn, traces) =
+        observers.1.as_ref().map_or((None, None), |(drawn, traces)| (drawn.as_ref(), traces.as_ref()));
+    let drawn = drawn.is_some_and(|(report, msc)| report.is_some() || msc.is_some());
+    let traced = traces.is_some_and(|(qlog, perfetto)| qlog.is_some() || perfetto.is_some());
+    let observed = files || drawn || traced;
     let options = RunOptions {
         observer: observed.then_some(observers as _),
         progress: Some(&mut progress),

@@ -18,6 +18,20 @@ pub enum RunError {
         /// The existing nodes, sorted.
         known: Vec<String>,
     },
+    /// There is no such node.
+    #[error("no link has a node `{node}`; the nodes are: {}", known.join(", "))]
+    NoNode {
+        /// The node that was asked for.
+        node: String,
+        /// The nodes there are, sorted.
+        known: Vec<String>,
+    },
+    /// A node to which a program is attached reaches nobody.
+    #[error("no other host can be reached from node `{node}`: hosts do not forward")]
+    Alone {
+        /// The node.
+        node: String,
+    },
     /// No interface of one end can reach an interface of the other end.
     #[error(
         "flow `{flow}`: no route from `{from}` to `{to}`; hosts at which flows begin or end do not forward"
@@ -130,7 +144,7 @@ impl RunError {
             RunError::Policy { flow: name, key, .. } => Some((flow(name), key)),
             RunError::UnknownLink { change, .. } => Some((Item::Change(*change), "link")),
             RunError::Value { item, key, .. } => Some((item.clone(), key)),
-            RunError::Interrupted { .. } => None,
+            RunError::NoNode { .. } | RunError::Alone { .. } | RunError::Interrupted { .. } => None,
         }
     }
 }

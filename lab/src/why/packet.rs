@@ -157,6 +157,7 @@ fn chunks(contents: &Contents<'_>) -> Vec<String> {
             vec![format!("bytes {} to {}", packet.offset, packet.offset + u64::from(packet.segment.length))]
         }
         Contents::Datagram(_) => vec!["datagram".to_owned()],
+        Contents::Raw(_) => vec!["IP packet of a program".to_owned()],
     }
 }
 

@@ -129,7 +129,10 @@ impl Endpoint {
     /// arrived.
     pub(super) fn deliver_first(&mut self, index: usize, packet: Box<Packet>, skip: usize, now: Time) {
         let Some(association) = &mut self.associations[index] else { return };
-        let moved = association.paths.to(packet.from).is_none() && association.may_move_peer(&packet);
+        let moved = association.paths.to(packet.from).is_none()
+            && association
+                .authentication()
+                .is_none_or(|authentication| authentication.may_move_peer(&packet));
         if moved && let Some(before) = association.paths.follow_port(packet.from) {
             self.moved(index, before);
         }

@@ -3,6 +3,7 @@
 mod health;
 mod heartbeat;
 mod mtu;
+mod open;
 mod order;
 mod parameters;
 pub(crate) mod rack;
@@ -19,6 +20,7 @@ pub(crate) use set::Paths;
 pub use view::{PathId, PathState, PathView, RtoAverage};
 
 use crate::policy::Congestion;
+use crate::wire::Address;
 use crate::{Config, Duration, Time, Tsn};
 use smallvec::SmallVec;
 
@@ -221,4 +223,12 @@ impl Timers {
         let own = self.t3.min(self.idle).min(self.heartbeat).min(self.answer).min(self.probe);
         own.min(self.reordering).min(self.tail)
     }
+}
+
+/// Where a packet came from, and by which path.
+#[derive(Copy, Clone)]
+pub(crate) struct PacketOrigin {
+    pub(crate) path: PathId,
+    pub(crate) local: Address,
+    pub(crate) source: Address,
 }

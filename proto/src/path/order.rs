@@ -1,4 +1,4 @@
-//! The order in which chunks arrive on each path, as the association uses it: `rack.rs` keeps the state of one path.
+//! The order in which chunks arrive on each path, as the association uses it: `rack/` keeps the state of one path.
 
 use super::rack::Lateness;
 use super::{PathId, Paths, Rack};

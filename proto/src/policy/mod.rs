@@ -23,13 +23,14 @@ type MakeRoute = Arc<dyn Fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, Poli
 /// The policies that a configuration can name. Add your own to a value of this type; there is no global registry.
 #[derive(Clone)]
 pub struct Policies {
-    windows: BTreeMap<String, MakeWindow>,
-    routes: BTreeMap<String, MakeRoute>,
+    // Shared: each of thousands of endpoints has a copy.
+    windows: Arc<BTreeMap<String, MakeWindow>>,
+    routes: Arc<BTreeMap<String, MakeRoute>>,
 }
 
 impl Default for Policies {
     fn default() -> Self {
-        let mut table = Policies { windows: BTreeMap::new(), routes: BTreeMap::new() };
+        let mut table = Policies { windows: Arc::default(), routes: Arc::default() };
         table.add_window("standard", window::standard::make);
         table.add_window("lia", window::coupled::lia::lia);
         table.add_window("olia", window::coupled::olia::olia);
@@ -62,7 +63,7 @@ impl Policies {
         name: impl Into<String>,
         make: impl Fn(&PolicySpec, &Config) -> Result<window::MakePath, PolicyError> + Send + Sync + 'static,
     ) {
-        self.windows.insert(name.into(), Arc::new(make));
+        Arc::make_mut(&mut self.windows).insert(name.into(), Arc::new(make));
     }
 
     /// Adds the route policy `name`, or replaces it.
@@ -71,7 +72,7 @@ impl Policies {
         name: impl Into<String>,
         make: impl Fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, PolicyError> + Send + Sync + 'static,
     ) {
-        self.routes.insert(name.into(), Arc::new(make));
+        Arc::make_mut(&mut self.routes).insert(name.into(), Arc::new(make));
     }
 
     /// The names of all routes.

@@ -10,6 +10,7 @@
 pub(crate) mod agenda;
 mod ahead;
 mod counts;
+mod live;
 mod means;
 mod outages;
 mod parts;

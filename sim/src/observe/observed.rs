@@ -210,5 +210,6 @@ fn contents(frame: &Frame) -> Contents<'_> {
         Body::Sctp(packet) => Contents::Sctp(packet),
         Body::Tcp(packet) => Contents::Tcp(packet),
         Body::Datagram(datagram) => Contents::Datagram(datagram),
+        Body::Raw(packet) => Contents::Raw(&packet.bytes),
     }
 }

@@ -275,6 +275,8 @@ pub enum Contents<'a> {
     Tcp(&'a TcpPacket),
     /// UDP, with zeros for user data.
     Datagram(&'a Datagram),
+    /// An IP packet of a program outside the simulator, from its IP header on.
+    Raw(&'a [u8]),
 }
 
 /// The origin of a packet.
@@ -306,7 +308,7 @@ impl<'a> PacketView<'a> {
     pub fn sctp(&self) -> Option<&'a Packet> {
         match self.contents {
             Contents::Sctp(packet) => Some(packet),
-            Contents::Tcp(_) | Contents::Datagram(_) => None,
+            Contents::Tcp(_) | Contents::Datagram(_) | Contents::Raw(_) => None,
         }
     }
 

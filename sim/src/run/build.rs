@@ -13,6 +13,7 @@ use crate::network::{DirectionId, Network, radios};
 use crate::observe::trace::Observer;
 use crate::scenario::{self, CrossTraffic, Flow, Link, Loss, Offset, Queue, Scenario};
 use crate::transport::ends::Ends;
+use crate::transport::gate::Gate;
 use crate::transport::{self, End, Frame, Routes, Site, cross};
 
 use super::values;
@@ -30,9 +31,18 @@ pub(super) struct Plan<'a> {
 }
 
 /// The network of a scenario; an error if a value cannot be used.
-pub(super) fn network(scenario: &Scenario) -> Result<Network, RunError> {
+pub(crate) fn network(scenario: &Scenario) -> Result<Network, RunError> {
     values::check(scenario)?;
     Network::new(scenario)
+}
+
+/// What an engine with a gate is made of.
+pub(crate) struct GatePlan {
+    pub(crate) parts: Parts<'static, End>,
+    /// The number of the gate among the agents.
+    pub(crate) gate: usize,
+    /// By pair of interfaces that was asked for: where its route begins.
+    pub(crate) starts: Vec<u32>,
 }
 
 impl<'a> Plan<'a> {
@@ -111,6 +121,28 @@ impl<'a> Plan<'a> {
             observer,
             extra_polls,
         })
+    }
+
+    /// The same with a gate behind all other agents, and the routes between these pairs of interfaces, which end at it.
+    pub(super) fn with_gate(
+        &self,
+        policies: &Policies,
+        ways: &[(DirectionId, DirectionId)],
+    ) -> Result<GatePlan, RunError> {
+        let mut parts = self.parts(policies, false, None, false)?;
+        parts.pauses.clear();
+        let (gate, place) = (parts.agents.len(), parts.routes.len());
+        let mut routes = Routes { table: parts.routes };
+        let starts = ways.iter().map(|(from, to)| routes.add(self.network, *from, *to, gate)).collect();
+        parts.routes = routes.table;
+        parts.agents.push(End::Gate(Gate::default()));
+        parts.flows.push(FlowParts {
+            agents: gate..gate + 1,
+            routes: place..parts.routes.len(),
+            awaited: false,
+            lossless_sacks: false,
+        });
+        Ok(GatePlan { parts, gate, starts })
     }
 
     fn channels(&self) -> Vec<Channel<Frame>> {

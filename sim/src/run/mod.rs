@@ -14,7 +14,7 @@ use anabranch_proto::{Policies, Time};
 use crate::chance::Sequence;
 use crate::engine::{Engine, Halt};
 use crate::error::RunError;
-use crate::network::RADIO;
+use crate::network::{DirectionId, Network, RADIO};
 use crate::observe::trace::{Names, Observer};
 use crate::results::RunResult;
 use crate::scenario::Scenario;
@@ -22,6 +22,7 @@ use crate::traffic::Sink;
 use crate::transport::End;
 
 use build::Plan;
+pub(crate) use build::{GatePlan, network};
 use snapshot::Snapshot;
 
 /// Options of a run that are not part of the scenario. None of them changes the result, except the code of the
@@ -67,14 +68,14 @@ pub struct Progress {
 
 /// Checks whether a scenario can be run with these policies.
 pub fn check(scenario: &Scenario, policies: &Policies) -> Result<(), RunError> {
-    Plan::new(scenario, &build::network(scenario)?, policies).map(drop)
+    Plan::new(scenario, &network(scenario)?, policies).map(drop)
 }
 
 /// Runs a scenario. The run ends when every flow with a given amount is complete and closed (or lost) at both ends,
 /// when no event is left, or at the scenario's `stop`.
 pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, RunError> {
     let RunOptions { policies, mut observer, mut progress, extra_polls } = options;
-    let network = build::network(scenario)?;
+    let network = network(scenario)?;
     let scenario = &*with_starts(scenario);
     let plan = Plan::new(scenario, &network, &policies)?;
     if let Some(observer) = &mut observer {
@@ -101,8 +102,30 @@ pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, Ru
     }
 }
 
+/// What an engine drives whose gate is the end of routes between these pairs of interfaces.
+pub(crate) fn with_gate(
+    scenario: &Scenario,
+    network: &Network,
+    policies: &Policies,
+    ways: &[(DirectionId, DirectionId)],
+) -> Result<GatePlan, RunError> {
+    Plan::new(scenario, network, policies)?.with_gate(policies, ways)
+}
+
+/// The results of a run that is under way.
+pub(crate) fn result_so_far(
+    scenario: &Scenario,
+    network: &Network,
+    policies: &Policies,
+    engine: &Engine<'_, End>,
+) -> Result<RunResult, RunError> {
+    let unmeasured = Scenario { measure: None, ..scenario.clone() };
+    let plan = Plan::new(&unmeasured, network, policies)?;
+    Ok(collect::result(&plan, engine, Vec::new()))
+}
+
 /// The scenario with the random starts of its flows drawn from the seed.
-fn with_starts(scenario: &Scenario) -> Cow<'_, Scenario> {
+pub(crate) fn with_starts(scenario: &Scenario) -> Cow<'_, Scenario> {
     if scenario.flows.iter().all(|flow| flow.random_start.is_none()) {
         return Cow::Borrowed(scenario);
     }

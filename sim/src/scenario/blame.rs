@@ -77,7 +77,9 @@ fn told(error: &RunError) -> (String, Option<String>) {
         RunError::Config { error, .. } => (error.why.clone(), error.fix.clone()),
         RunError::Policy { error, .. } => (error.to_string(), None),
         RunError::Value { why, .. } => ((*why).to_owned(), None),
-        RunError::Interrupted { .. } => (error.to_string(), None),
+        RunError::NoNode { .. } | RunError::Alone { .. } | RunError::Interrupted { .. } => {
+            (error.to_string(), None)
+        }
     }
 }
 

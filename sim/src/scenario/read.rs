@@ -204,6 +204,20 @@ impl Document {
     /// The scenario that the document describes, with the name `name`; or its first fault. Policies must be among
     /// `policies`.
     pub fn scenario(&self, name: &str, policies: &Policies) -> std::result::Result<Scenario, ScenarioError> {
+        self.read(name, policies, false)
+    }
+
+    /// The same, but nothing need be sent: programs outside will send ([`Live`](crate::Live)).
+    pub fn network(&self, name: &str, policies: &Policies) -> std::result::Result<Scenario, ScenarioError> {
+        self.read(name, policies, true)
+    }
+
+    fn read(
+        &self,
+        name: &str,
+        policies: &Policies,
+        may_be_silent: bool,
+    ) -> std::result::Result<Scenario, ScenarioError> {
         let root = At::root(self);
         let era = Config::default();
         let scenario = Scenario { name: name.to_owned(), ..Scenario::default() };
@@ -222,7 +236,7 @@ impl Document {
             names_are_unique(key, tables)?;
         }
         air::check(&root, &draft.scenario)?;
-        if senders.is_empty() {
+        if senders.is_empty() && !may_be_silent {
             return Err(root
                 .error_below("flow", "this key is missing: nothing is sent")
                 .hint("add a table `[[flow]]`"));

@@ -6,6 +6,7 @@
 pub(crate) mod cross;
 pub(crate) mod datagram;
 pub(crate) mod ends;
+pub(crate) mod gate;
 pub(crate) mod mptcp;
 pub(crate) mod sctp;
 mod site;
@@ -25,10 +26,11 @@ use crate::traffic::Sink;
 use cross::CrossAgent;
 pub use datagram::Datagram;
 use datagram::DatagramAgent;
+use gate::{Gate, RawPacket};
 use mptcp::MptcpAgent;
 pub use mptcp::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions};
 use sctp::SctpAgent;
-pub(crate) use site::{Routes, Site};
+pub(crate) use site::{IPV6_HEADER, Routes, Site};
 use tcp::TcpAgent;
 pub use tcp::{Segment, Sequence, TcpPacket};
 
@@ -46,8 +48,10 @@ pub(crate) trait Agent {
     }
     /// The stage that it has reached.
     fn stage(&self) -> Stage;
-    /// The name of a path, for observers.
-    fn path_name(&self, path: PathId) -> Option<&str>;
+    /// The name of a path, for observers. A transport of one path has none.
+    fn path_name(&self, _: PathId) -> Option<&str> {
+        None
+    }
     /// Whether the agent regards the path whose route begins at `hop` as failed.
     fn has_failed(&self, _: u32) -> bool {
         false
@@ -136,6 +140,8 @@ pub(crate) enum Body {
     Tcp(Box<TcpPacket>),
     /// A UDP datagram; of cross traffic the same for all of its kind.
     Datagram(Rc<Datagram>),
+    /// An IP packet of a program outside the simulator.
+    Raw(Box<RawPacket>),
 }
 
 impl Body {
@@ -152,7 +158,7 @@ impl Body {
                 packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_)))
             }
             Body::Tcp(packet) => packet.segment.length > 0,
-            Body::Datagram(_) => true,
+            Body::Datagram(_) | Body::Raw(_) => true,
         }
     }
 }
@@ -164,6 +170,7 @@ pub(crate) enum End {
     Mptcp(Box<MptcpAgent>),
     Datagram(DatagramAgent),
     Cross(CrossAgent),
+    Gate(Gate),
 }
 
 /// Calls the same method of every kind of agent.
@@ -175,6 +182,7 @@ macro_rules! whichever {
             End::Mptcp($agent) => $call,
             End::Datagram($agent) => $call,
             End::Cross($agent) => $call,
+            End::Gate($agent) => $call,
         }
     };
 }
@@ -220,7 +228,7 @@ impl End {
             End::Sctp(agent) => agent.set_notes(on),
             End::Tcp(agent) => agent.set_details(on),
             End::Mptcp(agent) => agent.set_details(on),
-            End::Datagram(_) | End::Cross(_) => {}
+            End::Datagram(_) | End::Cross(_) | End::Gate(_) => {}
         }
     }
 
@@ -231,7 +239,7 @@ impl End {
             End::Tcp(agent) => agent.sink(),
             End::Mptcp(agent) => agent.sink(),
             End::Datagram(agent) => agent.sink(),
-            End::Cross(_) => None,
+            End::Cross(_) | End::Gate(_) => None,
         }
     }
 }

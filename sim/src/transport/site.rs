@@ -8,7 +8,7 @@ use crate::network::{DirectionId, Network};
 use crate::scenario::{Flow, Scenario};
 
 /// The size of an IPv6 header. A flow with headers of this size has IPv6 addresses.
-pub(super) const IPV6_HEADER: u32 = 40;
+pub(crate) const IPV6_HEADER: u32 = 40;
 /// The port of the first flow.
 const FIRST_PORT: u16 = 5000;
 

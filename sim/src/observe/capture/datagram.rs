@@ -27,6 +27,10 @@ pub(super) fn put(
     hops: u32,
     out: &mut BytesMut,
 ) -> Result<(), EncodeError> {
+    if let Contents::Raw(packet) = contents {
+        out.put_slice(packet);
+        return Ok(());
+    }
     let Payload { from, to, ecn, ports, mut bytes } = Payload::new(contents)?;
     let udp_len = if ports.is_some() { UdpHeader::LEN } else { 0 };
     let header = (size as usize).saturating_sub(udp_len + bytes.len());
@@ -108,6 +112,7 @@ impl Payload {
                 let ports = Some((from.udp, to.udp));
                 Ok(Payload { from: from.ip, to: to.ip, ecn: Ecn::NotEct, ports, bytes })
             }
+            Contents::Raw(_) => unreachable!("it is a whole packet"),
         }
     }
 }

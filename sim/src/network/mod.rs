@@ -111,6 +111,17 @@ impl Network {
         Ok(network)
     }
 
+    /// From now on this node is a host, which does not forward, as if a flow began there.
+    pub(crate) fn make_host(&mut self, node: usize) {
+        self.host[node] = !self.radios.has(node);
+        self.onward = (0..self.nodes.len()).map(|node| self.hops_onward(node)).collect();
+    }
+
+    /// The names of all nodes, sorted.
+    pub(crate) fn nodes(&self) -> &[String] {
+        &self.nodes
+    }
+
     /// The part of [`onward`](Self::onward) that belongs to a node.
     fn hops_onward(&self, node: usize) -> Vec<DirectionId> {
         let hops = self.interfaces_of(node).into_iter().flat_map(|interface| self.leaving(interface));
@@ -159,6 +170,11 @@ impl Network {
     /// The largest packet on a hop, in bytes with the IP header.
     pub(crate) fn mtu(&self, hop: DirectionId) -> u32 {
         if hop >= RADIO { RADIO_MTU } else { self.link_of(hop).mtu }
+    }
+
+    /// The largest packet that leaves by an interface, in bytes with the IP header.
+    pub(crate) fn interface_mtu(&self, interface: DirectionId) -> u32 {
+        self.radio(interface).map_or_else(|| self.link_of(interface).mtu, |_| RADIO_MTU)
     }
 
     /// The radios.
