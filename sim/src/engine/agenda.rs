@@ -208,7 +208,14 @@ impl Agenda {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chance::Draws;
+
+    /// Numbers without order: SplitMix64.
+    fn draw(n: u64) -> u64 {
+        let n = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        n ^ n >> 31
+    }
 
     fn at(nanos: u64) -> Time {
         Time::from_nanos(nanos)
@@ -236,10 +243,10 @@ mod tests {
 
     /// 10,000 stations, each of which moves its timer a hundred times before it expires.
     fn cancel_all_the_time() -> (usize, u64) {
-        let (mut agenda, mut draws) = (Agenda::new(10_000), Draws::new(3, "agenda"));
+        let mut agenda = Agenda::new(10_000);
         let (mut most, mut happened) = (0, 0);
         for n in 0..1_000_000u64 {
-            let draw = draws.nth(n);
+            let draw = draw(n);
             agenda.set((draw % 10_000) as Entity, at(n + 1_000_000 + (draw >> 40)), Turn::fixed(n));
             most = most.max(agenda.far.len());
             happened += u64::from(n.is_multiple_of(100) && agenda.pop(Time::NEVER).is_some());
@@ -253,25 +260,13 @@ mod tests {
         assert!(most <= 40_001 && happened == 10_000, "{most} entries, {happened} events");
     }
 
-    /// `cargo test --release -p anabranch-sim --lib agenda -- --ignored --nocapture` prints the cost of such a
-    /// change.
-    #[test]
-    #[ignore = "a measurement"]
-    #[allow(clippy::disallowed_types, reason = "it measures the program, not the simulation")]
-    fn cost_of_a_cancellation() {
-        let start = std::time::Instant::now();
-        let (_, happened) = cancel_all_the_time();
-        println!("{} ns a change of a timer, {happened} events", start.elapsed().as_nanos() / 1_000_000);
-    }
-
     #[test]
     fn agrees_with_a_plain_search() {
-        let mut draws = Draws::new(3, "agenda");
         for entities in [1, 2, 5, 33, 200] {
             let mut agenda = Agenda::new(entities);
             let mut keys = vec![None; entities];
             for n in 0..20_000u64 {
-                let draw = draws.nth(n);
+                let draw = draw(n + entities as u64);
                 let entity = (draw % entities as u64) as usize;
                 match draw >> 20 & 7 {
                     0 => {

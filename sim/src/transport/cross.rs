@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-use anabranch_proto::{Duration, PathId, Time};
+use anabranch_proto::{Duration, Time};
 
 use super::datagram::{REASON, UDP_HEADER};
 use super::ends::Ends;
@@ -172,9 +172,5 @@ impl Agent for CrossAgent {
     /// The run never waits for it.
     fn stage(&self) -> Stage {
         Stage::Idle
-    }
-
-    fn path_name(&self, _: PathId) -> Option<&str> {
-        None
     }
 }

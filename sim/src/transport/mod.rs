@@ -48,8 +48,10 @@ pub(crate) trait Agent {
     }
     /// The stage that it has reached.
     fn stage(&self) -> Stage;
-    /// The name of a path, for observers.
-    fn path_name(&self, path: PathId) -> Option<&str>;
+    /// The name of a path, for observers. A transport of one path has none.
+    fn path_name(&self, _: PathId) -> Option<&str> {
+        None
+    }
     /// Whether the agent regards the path whose route begins at `hop` as failed.
     fn has_failed(&self, _: u32) -> bool {
         false

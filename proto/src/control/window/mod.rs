@@ -93,7 +93,7 @@ pub struct Sibling {
 }
 
 /// What one acknowledgement newly acknowledged on one path. Each byte counts once.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Acked {
     /// The time.
     pub now: Time,

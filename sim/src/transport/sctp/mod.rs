@@ -253,6 +253,7 @@ fn detail(kind: &NoteKind) -> Option<(Option<PathId>, Detail)> {
         }
         NoteKind::Marked { path, ref tsn, why } => (Some(path), Detail::Marked { number: number(tsn), why }),
         NoteKind::T3 { path } => (Some(path), Detail::Timeout),
+        NoteKind::Timer { path, expires } => (Some(path), Detail::Timer { expires }),
         NoteKind::Acked { ref cumulative } => (None, Detail::Acked { cumulative: number(cumulative) }),
         NoteKind::Received { path, ref tsn, size, ref cumulative } => {
             (Some(path), Detail::Received { number: number(tsn), size, cumulative: number(cumulative) })
