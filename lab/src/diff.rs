@@ -240,7 +240,9 @@ fn note(detail: &Detail) -> Option<String> {
         Detail::Timeout => "T3-rtx expires".to_owned(),
         Detail::Blocked(by) => format!("data waits for {by:?}"),
         Detail::State(state) => format!("the path is {}", words::path_state(*state)),
-        Detail::Sent { .. } | Detail::Acked { .. } | Detail::Received { .. } => return None,
+        Detail::Sent { .. } | Detail::Acked { .. } | Detail::Timer { .. } | Detail::Received { .. } => {
+            return None;
+        }
     })
 }
 

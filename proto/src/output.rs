@@ -444,6 +444,13 @@ pub enum NoteKind {
         /// The path.
         path: PathId,
     },
+    /// T3-rtx of a path was started, restarted or stopped.
+    Timer {
+        /// The path.
+        path: PathId,
+        /// When it expires; `None`: it is stopped.
+        expires: Option<Time>,
+    },
     /// A missing report was counted.
     MissingReport {
         /// The TSN of the chunk.

@@ -1,4 +1,5 @@
-//! The sources read as text: no more than three files of the core import each other in a circle.
+//! The sources read as text: no more than three files of the core import each other in a circle, and nothing below the association imports
+//! it.
 //!
 //! A file imports another if a path in it, through whatever re-exports, leads to an item that the other defines. Declaring a module
 //! and handing its names on is no import; tests are left out. `cargo test -p anabranch-proto --test circles -- --nocapture` lists the circles.
@@ -28,6 +29,24 @@ fn no_circle_has_more_than_three_files() {
     }
     let largest = circles.iter().map(Vec::len).max().unwrap_or(0);
     assert!(largest <= 3, "{largest} files import each other in a circle: {:?}", circles[0]);
+}
+
+/// What an association is made of does not know it.
+#[test]
+fn nothing_below_the_association_imports_it() {
+    let parts = ["extension/", "send/", "receive/", "path/", "policy/", "handshake/", "control/", "wire/"];
+    let reach = reach(&sources());
+    let above = |file: &str| file.starts_with("association/") || file.starts_with("endpoint/");
+    let below: Vec<_> =
+        reach.iter().filter(|(file, _)| parts.iter().any(|part| file.starts_with(part))).collect();
+    assert!(
+        below.len() > 80 && parts.iter().all(|part| below.iter().any(|(file, _)| file.starts_with(part)))
+    );
+    for (file, found) in below {
+        let wrong: Vec<_> = found.iter().filter(|other| above(other)).collect();
+        assert!(wrong.is_empty(), "{file} leads to {wrong:?}");
+    }
+    assert!(reach["association/mod.rs"].contains("extension/streams.rs"));
 }
 
 #[test]
@@ -65,19 +84,23 @@ fn sources() -> Vec<(String, String)> {
 
 /// The files that can reach each other by imports, the largest circle first.
 fn circles(files: &[(String, String)]) -> Vec<Vec<String>> {
-    let modules: BTreeMap<Names, Module> = files.iter().map(|(file, text)| module(file, text)).collect();
-    let imports: BTreeMap<&str, BTreeSet<&str>> =
-        modules.iter().map(|(at, module)| (module.file.as_str(), imports(at, &modules))).collect();
-    let reaches: BTreeMap<&str, BTreeSet<&str>> =
-        imports.keys().map(|file| (*file, reachable(file, &imports))).collect();
-    let circle = |file: &&str| -> Vec<String> {
-        let back = |other: &&&str| reaches[**other].contains(file);
-        reaches[*file].iter().filter(back).map(|other| (*other).to_owned()).collect()
+    let reach = reach(files);
+    let circle = |file: &String| -> Vec<String> {
+        reach[file].iter().filter(|other| reach[*other].contains(file)).cloned().collect()
     };
-    let found: BTreeSet<Vec<String>> = imports.keys().map(circle).filter(|c| c.len() > 1).collect();
+    let found: BTreeSet<Vec<String>> = reach.keys().map(circle).filter(|circle| circle.len() > 1).collect();
     let mut found: Vec<_> = found.into_iter().collect();
     found.sort_by_key(|circle| std::cmp::Reverse(circle.len()));
     found
+}
+
+/// For each file, the files that its imports lead to, directly or through others.
+fn reach(files: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
+    let modules: BTreeMap<Names, Module> = files.iter().map(|(file, text)| module(file, text)).collect();
+    let imports: BTreeMap<&str, BTreeSet<&str>> =
+        modules.iter().map(|(at, module)| (module.file.as_str(), imports(at, &modules))).collect();
+    let owned = |found: BTreeSet<&str>| found.into_iter().map(str::to_owned).collect();
+    imports.keys().map(|file| ((*file).to_owned(), owned(reachable(file, &imports)))).collect()
 }
 
 fn reachable<'a>(from: &str, imports: &BTreeMap<&'a str, BTreeSet<&'a str>>) -> BTreeSet<&'a str> {

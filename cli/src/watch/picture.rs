@@ -87,6 +87,39 @@ impl Rates {
     }
 }
 
+/// The columns of the table: heading and width.
+const COLUMNS: [(&str, u16); 8] = [
+    ("path", 20),
+    ("state", 12),
+    ("cwnd", 10),
+    ("ssthresh", 10),
+    ("in flight", 10),
+    ("RTT", 11),
+    ("RTO", 11),
+    ("rate", 16),
+];
+
+/// The columns that a narrow terminal does not show, the first to go first: RTO, ssthresh, in flight, RTT, state.
+const DISPENSABLE: [usize; 5] = [6, 3, 4, 5, 1];
+
+impl PathLine {
+    /// The cells of the path, one for each of [`COLUMNS`].
+    fn cells(&self) -> [String; 8] {
+        let milliseconds =
+            |time: Option<f64>| time.map_or("–".to_owned(), |time| format!("{:.1} ms", time * 1e3));
+        [
+            printable(&self.name).into_owned(),
+            self.state.to_owned(),
+            self.cwnd.to_string(),
+            self.ssthresh.map_or("–".to_owned(), |bytes| bytes.to_string()),
+            self.flight.to_string(),
+            milliseconds(self.srtt),
+            milliseconds(self.rto),
+            format!("{:.3} Mbit/s", self.rates.now() / 1e6),
+        ]
+    }
+}
+
 impl Picture {
     pub(crate) fn draw(&self, frame: &mut Frame<'_>) {
         let table = self.paths.len() as u16 + 3;
@@ -101,53 +134,49 @@ impl Picture {
         let bold = Style::new().add_modifier(Modifier::BOLD);
         frame.render_widget(Line::styled(printable(&self.title).into_owned(), bold), title);
         frame.render_widget(Line::raw(printable(&self.status).into_owned()), status);
-        frame.render_widget(self.table(), paths);
+        frame.render_widget(self.table(paths.width), paths);
         self.draw_rates(frame, rates);
         frame.render_widget(Line::raw(self.keys), keys);
     }
 
-    fn table(&self) -> Table<'_> {
-        let heading = ["path", "state", "cwnd", "ssthresh", "in flight", "RTT", "RTO", "rate"];
+    /// The table of the paths. Where the terminal is narrow, the columns in [`DISPENSABLE`] are left out one after the other.
+    fn table(&self, width: u16) -> Table<'_> {
+        let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
+        for column in DISPENSABLE {
+            let needed: u16 = shown.iter().map(|column| COLUMNS[*column].1 + 1).sum();
+            if needed < width {
+                break;
+            }
+            shown.retain(|known| *known != column);
+        }
         let rows = self.paths.iter().map(|path| {
-            let milliseconds =
-                |time: Option<f64>| time.map_or("–".to_owned(), |time| format!("{:.1} ms", time * 1e3));
+            let cells = path.cells();
             let style = if path.state == "active" { Style::new() } else { Style::new().fg(Color::Red) };
-            Row::new([
-                printable(&path.name).into_owned(),
-                path.state.to_owned(),
-                path.cwnd.to_string(),
-                path.ssthresh.map_or("–".to_owned(), |bytes| bytes.to_string()),
-                path.flight.to_string(),
-                milliseconds(path.srtt),
-                milliseconds(path.rto),
-                format!("{:.3} Mbit/s", path.rates.now() / 1e6),
-            ])
-            .style(style)
+            Row::new(shown.iter().map(|column| cells[*column].clone()).collect::<Vec<_>>()).style(style)
         });
-        let widths = [
-            Constraint::Min(20),
-            Constraint::Length(12),
-            Constraint::Length(10),
-            Constraint::Length(10),
-            Constraint::Length(10),
-            Constraint::Length(11),
-            Constraint::Length(11),
-            Constraint::Length(16),
-        ];
+        let widths = shown.iter().map(|column| match *column {
+            0 => Constraint::Min(COLUMNS[0].1),
+            column => Constraint::Length(COLUMNS[column].1),
+        });
         let style = Style::new().add_modifier(Modifier::BOLD);
-        Table::new(rows, widths).header(Row::new(heading).style(style)).block(Block::bordered())
+        let heading = Row::new(shown.iter().map(|column| COLUMNS[*column].0)).style(style);
+        Table::new(rows, widths).header(heading).block(Block::bordered().title("windows in bytes"))
     }
 
     /// A curve of the rate of each path, for as many paths as fit.
     fn draw_rates(&self, frame: &mut Frame<'_>, area: Rect) {
         let shown = self.paths.len().min(usize::from(area.height) / 4);
-        let most = self.paths.iter().flat_map(|path| path.rates.bytes.iter()).max().copied();
+        let most = self.paths.iter().flat_map(|path| path.rates.bytes.iter()).max().copied().unwrap_or(0);
         let areas = Layout::vertical(vec![Constraint::Fill(1); shown]).split(area);
         for (path, area) in self.paths.iter().zip(areas.iter()) {
             let room = usize::from(area.width.saturating_sub(2));
             let bytes: Vec<u64> = path.rates.bytes.iter().rev().take(room).rev().copied().collect();
-            let title = format!("{}: rate, {:.1} s an interval", printable(&path.name), path.rates.interval);
-            let curve = Sparkline::default().data(&bytes).max(most.unwrap_or(0).max(1));
+            let interval = path.rates.interval;
+            let scale = most as f64 * 8.0 / interval / 1e6;
+            let name = printable(&path.name);
+            let title =
+                format!("{name}: rate in intervals of {interval:.1} s, full height = {scale:.3} Mbit/s");
+            let curve = Sparkline::default().data(&bytes).max(most.max(1));
             frame.render_widget(curve.block(Block::bordered().title(title)), *area);
         }
     }
@@ -190,6 +219,21 @@ mod tests {
             "{shown}"
         );
         assert!(!shown.contains('\u{1b}'), "{shown}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_fewer_columns() {
+        let heading = |width: u16| {
+            let picture =
+                Picture { title: String::new(), status: String::new(), keys: "", paths: Vec::new() };
+            let mut terminal = Terminal::new(TestBackend::new(width, 10)).expect("a terminal of the test");
+            terminal.draw(|frame| picture.draw(frame)).expect("it draws");
+            let text = terminal.backend().to_string();
+            COLUMNS.iter().filter(|(name, _)| text.contains(name)).map(|(name, _)| *name).collect::<Vec<_>>()
+        };
+        assert_eq!(heading(120).len(), 8);
+        assert_eq!(heading(80), ["path", "state", "cwnd", "RTT", "rate"]);
+        assert_eq!(heading(55), ["path", "cwnd", "rate"]);
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Shared {
         paths.iter_mut().for_each(|path| path.rates.advance(latest.at));
         Picture {
             title: format!("Scenario {name}"),
-            status: format!("{:.3} s; {} times real time{paused}", latest.at, self.factor()),
+            status: format!("{:.3} s at {} × real time{paused}", latest.at, self.factor()),
             keys: KEYS,
             paths,
         }

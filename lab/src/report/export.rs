@@ -135,6 +135,8 @@ fn csv_of(chart: &Chart) -> Result<Vec<u8>, PictureError> {
     table.write_record(heading).map_err(PictureError::of)?;
     for (i, series) in chart.series.iter().enumerate() {
         let number = (i + 1).to_string();
+        // PGFPlots reads no quoted cells.
+        let name = series.name.replace([',', '"', '\n'], " ");
         let rows: Vec<[String; 3]> = match lanes {
             true => {
                 intervals(series).map(|[from, lane, to]| [from, lane, to].map(|x| x.to_string())).collect()
@@ -145,7 +147,7 @@ fn csv_of(chart: &Chart) -> Result<Vec<u8>, PictureError> {
             }
         };
         for row in rows {
-            let start = [number.as_str(), series.name.as_str()];
+            let start = [number.as_str(), name.as_str()];
             let all = start.into_iter().chain(row.iter().map(String::as_str));
             table.write_record(all).map_err(PictureError::of)?;
         }
@@ -225,12 +227,8 @@ fn pgf_style(shape: Shape) -> (String, &'static str) {
             (format!("only marks, mark={mark}, mark size={}pt", f64::from(size) / 4.0), "x=time, y=value")
         }
         Shape::Bars(width) => {
-            let bars = "x error bar style={line width=";
-            let style = format!(
-                "only marks, mark=none, error bars/.cd, x dir=plus, x explicit, error mark=none, {bars}{}pt}}",
-                f64::from(width) / 4.0
-            );
-            (style, "x=from, y=lane, x error expr=\\thisrow{to}-\\thisrow{from}")
+            let length = "quiver={u=\\thisrow{to}-\\thisrow{from}, v=0}";
+            (format!("no marks, line width={}pt, {length}", f64::from(width) / 4.0), "x=from, y=lane")
         }
     }
 }
@@ -290,7 +288,7 @@ mod tests {
     fn bars_become_intervals() {
         let chart = chart(Shape::Bars(14), vec!["s".to_owned()]);
         let csv = String::from_utf8(csv_of(&chart).expect("a table")).expect("text");
-        assert_eq!(csv, "number,series,from,lane,to\n1,\"a_b, c\",1,1,2\n");
+        assert_eq!(csv, "number,series,from,lane,to\n1,a_b  c,1,1,2\n");
         let text = pgfplots(&chart, "fl-w-x", 3.0);
         assert!(text.contains("title={Fl\\#w: x}") && text.contains("\\addlegendentry{a\\_b, c}"), "{text}");
         assert!(text.contains("{fl-w-x.csv}") && text.contains("yticklabels={{s}}"), "{text}");

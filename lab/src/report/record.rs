@@ -62,7 +62,7 @@ impl WaitCause {
         (WaitCause::PeerWindow, "peer's window", "#d55e00"),
         (WaitCause::Window, "cwnd", "#0072b2"),
         (WaitCause::SendBuffer, "send buffer", "#e69f00"),
-        (WaitCause::Turn, "its turn, or a route's choice", "#cc79a7"),
+        (WaitCause::Turn, "its turn or a route's choice", "#cc79a7"),
         (WaitCause::PathDown, "a path: none is active", "#aa4499"),
         (WaitCause::Application, "the application", "#a0a0a0"),
     ];
@@ -222,7 +222,11 @@ impl FlowRecord {
                 self.active.insert(name, *state == PathState::Active);
                 self.waits(at);
             }
-            Detail::Acked { .. } | Detail::Marked { .. } | Detail::Timeout | Detail::Received { .. } => {}
+            Detail::Acked { .. }
+            | Detail::Marked { .. }
+            | Detail::Timeout
+            | Detail::Timer { .. }
+            | Detail::Received { .. } => {}
         }
     }
 

@@ -53,6 +53,8 @@ pub struct PathAnswer {
     pub window: Option<Window>,
     /// Its retransmission timeout, seconds.
     pub rto: Option<f64>,
+    /// When its T3-rtx expires, seconds from the beginning of the run; `None`: it does not run.
+    pub t3_expires: Option<f64>,
     /// The same as a sentence.
     pub text: String,
 }
@@ -87,7 +89,7 @@ impl FlowAnswer {
 pub(super) fn flow(followed: &Followed, scenario: &Scenario, at: Time) -> FlowAnswer {
     let (by, since) = followed.blocked;
     let waiting = by.map(|by| waiting(followed, by, since, scenario));
-    let path = |(name, facts): (&String, &Facts)| path(followed, name, facts, scenario);
+    let path = |(name, facts): (&String, &Facts)| path(followed, name, facts, scenario, at);
     FlowAnswer {
         flow: followed.name.clone(),
         association: followed.association.clone(),
@@ -161,20 +163,25 @@ fn turn(followed: &Followed, scenario: &Scenario) -> (&'static [&'static str], S
 }
 
 /// What keeps new data from this path.
-fn path(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario) -> PathAnswer {
+fn path(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario, at: Time) -> PathAnswer {
     let window = facts.window;
     let numbers = window.map_or(" nothing was sent there yet".to_owned(), |window| {
         let marked = if window.marked > 0 { format!(", {} marked", window.marked) } else { String::new() };
         format!(" cwnd {} bytes, in flight {}{marked}", window.cwnd, window.flight)
     });
     let rto = facts.rto.map(|rto| format!(", RTO {}", length(rto))).unwrap_or_default();
+    let timer = facts
+        .expires
+        .map(|expires| format!(", T3-rtx expires in {} (at {})", length(expires.since(at)), moment(expires)));
+    let timer = timer.unwrap_or_default();
     let (blocked_by, why) = obstacle(followed, name, facts, scenario);
     PathAnswer {
         path: name.to_owned(),
         blocked_by,
         window,
         rto: facts.rto.map(|rto| rto.as_secs_f64()),
-        text: format!("{why};{numbers}{rto}."),
+        t3_expires: facts.expires.map(words::seconds),
+        text: format!("{why};{numbers}{rto}{timer}."),
     }
 }
 

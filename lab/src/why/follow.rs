@@ -94,6 +94,8 @@ pub(super) struct Facts {
     /// Since when the bytes in flight fill the window.
     pub(super) full: Option<Time>,
     pub(super) rto: Option<Duration>,
+    /// When T3-rtx expires, if it runs.
+    pub(super) expires: Option<Time>,
     /// When T3-rtx last expired, and the RTO that had run.
     pub(super) expired: Option<(Time, Option<Duration>)>,
     /// When a chunk was last found missing.
@@ -356,6 +358,7 @@ impl Followed {
                 }
             }
             Detail::Timeout => self.path(path).happened(at, Why::Timeout),
+            Detail::Timer { expires } => self.path(path).expires = expires,
             Detail::Acked { cumulative } => self.acknowledged(cumulative),
             // Told again when another path comes to be in the way.
             Detail::Blocked(by) if by == self.blocked.0 => {}

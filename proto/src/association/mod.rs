@@ -198,6 +198,7 @@ impl Association {
             sender.settle(&mut around);
             #[cfg(debug_assertions)]
             sender.check(around.paths);
+            self.notes.add_timers(now, &self.paths);
         }
     }
 

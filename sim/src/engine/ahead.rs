@@ -52,9 +52,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     /// once.
     #[inline]
     pub(super) fn carry(&mut self, mut link: usize, mut carried: Carried) {
-        while let Some(next) = self.passes(link, &carried) {
-            self.links[link].pass(self.now, &carried);
-            self.links[next].follow(&mut carried);
+        while let Some(next) = self.pass(link, &mut carried) {
             link = next;
         }
         if self.links[link].carry(carried) {
@@ -65,15 +63,21 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
     }
 
-    /// The next link, if the packet can be offered there already.
-    #[inline]
-    fn passes(&mut self, link: usize, carried: &Carried) -> Option<usize> {
+    /// Lets the packet pass to the next link, which is returned, if it can be offered there already.
+    #[inline(always)]
+    fn pass(&mut self, link: usize, carried: &mut Carried) -> Option<usize> {
         let at = carried.arrival();
-        if at >= self.ahead.until || !self.links[link].lets_pass() {
+        if at >= self.ahead.until {
             return None;
         }
         let next = self.routes[carried.frame.hop as usize + 1];
         let next = (next < RADIO && self.ahead.sole[next as usize]).then_some(next as usize)?;
-        self.links[next].foresees(at, carried.frame.size).then_some(next)
+        let [here, there] = self.links.get_disjoint_mut([link, next]).ok()?;
+        if !here.lets_pass() || !there.foresees(at, carried.frame.size) {
+            return None;
+        }
+        here.pass(self.now, carried);
+        there.follow(carried);
+        Some(next)
     }
 }

@@ -139,7 +139,7 @@ impl<W: Write> PerfettoWriter<W> {
                 self.instant(at, (process, thread), words::path_state(*state), &json!({}));
             }
             Detail::Blocked(by) => self.wait(at, flow, *by),
-            Detail::Sent { .. } | Detail::Acked { .. } | Detail::Received { .. } => {}
+            Detail::Sent { .. } | Detail::Acked { .. } | Detail::Timer { .. } | Detail::Received { .. } => {}
         }
     }
 }

@@ -93,6 +93,10 @@ fn told(detail: &Detail) -> (&'static str, Value) {
             ("data_marked", json!({ "number": number, "why": words::data(*why) }))
         }
         Detail::Timeout => ("timer_expired", json!({ "timer": "T3-rtx" })),
+        Detail::Timer { expires } => {
+            let expires = expires.map(|at| at.as_nanos() as f64 / 1e6);
+            ("timer_updated", json!({ "timer": "T3-rtx", "expires": expires }))
+        }
         Detail::Acked { cumulative } => ("data_acked", json!({ "cumulative": cumulative })),
         Detail::Received { number, size, cumulative } => {
             ("data_received", json!({ "number": number, "size": size, "cumulative": cumulative }))

@@ -176,6 +176,11 @@ pub enum Detail {
     },
     /// A path's retransmission timer expired.
     Timeout,
+    /// A path's retransmission timer was started, restarted or stopped; only SCTP reports this.
+    Timer {
+        /// When it expires; `None`: it is stopped.
+        expires: Option<Time>,
+    },
     /// Everything up to this number is acknowledged.
     Acked {
         /// For SCTP the highest TSN below which nothing is missing, for TCP the number of bytes.

@@ -5,7 +5,7 @@ mod codec;
 mod collect;
 mod line;
 
-use anabranch_proto::{AssociationId, Event, NoteKind, Output as Said, PathId, Reason, Time, Tsn};
+use anabranch_proto::{AssociationId, Event, NoteKind, Output as Said, PathId, Time, Tsn};
 
 use crate::observe::trace::Detail;
 use crate::traffic::{Sink, Source};
@@ -35,14 +35,6 @@ pub(crate) enum Application {
     Sender(Source),
     /// Reads.
     Reader(Sink),
-}
-
-/// What came of polling an association.
-enum Polled {
-    Says(Output),
-    /// Something happened that only the application hears.
-    Heard,
-    Waits(Option<Time>),
 }
 
 impl SctpAgent {
@@ -148,35 +140,24 @@ impl SctpAgent {
         self.plan();
     }
 
-    fn poll_line(&mut self, now: Time, line: usize) -> Polled {
-        match self.lines[line].endpoint.poll(now) {
-            Said::Transmit(packet, reason) => {
-                let path = reason.path.map(|path| self.numbered(line, path));
-                let frame = self.lines[line].frame(packet);
-                Polled::Says(Output::Transmit(frame, Reason { path, ..reason }))
-            }
+    /// The output of an association that is no packet. Returns what an observer is shown of it.
+    fn hear(&mut self, now: Time, line: usize, said: Said) -> Option<Output> {
+        let (at, path, detail) = match said {
             Said::Event(id, event) => {
                 let state = if let Event::Path(path, state) = event { Some((path, state)) } else { None };
                 self.take(now, line, id, event);
-                match state.filter(|_| self.notes) {
-                    Some((path, state)) => {
-                        let path = Some(self.numbered(line, path));
-                        Polled::Says(Output::Detail(now, path, Detail::State(state)))
-                    }
-                    None => Polled::Heard,
-                }
+                let (path, state) = state.filter(|_| self.notes)?;
+                (now, Some(path), Detail::State(state))
             }
-            Said::Note(note) => match detail(&note.kind) {
-                Some((path, detail)) => {
-                    // Of several associations each has one path, whose name tells them apart.
-                    let path = path.or_else(|| self.striped().then_some(PathId(0)));
-                    let path = path.map(|path| self.numbered(line, path));
-                    Polled::Says(Output::Detail(note.at, path, detail))
-                }
-                None => Polled::Heard,
-            },
-            Said::Wait(until) => Polled::Waits(until),
-        }
+            Said::Note(note) => {
+                let (path, detail) = detail(&note.kind)?;
+                // Of several associations each has one path, whose name tells them apart.
+                (note.at, path.or_else(|| self.striped().then_some(PathId(0))), detail)
+            }
+            Said::Transmit(..) | Said::Wait(_) => return None,
+        };
+        let path = path.map(|path| self.numbered(line, path));
+        Some(Output::Detail(at, path, detail))
     }
 
     /// Finds when the application acts by itself.
@@ -212,11 +193,19 @@ impl Agent for SctpAgent {
         }
         let (mut line, mut first) = (0, Time::NEVER);
         while line < self.lines.len() {
-            match self.poll_line(now, line) {
-                Polled::Says(output) => return output,
-                // The application may have acted on any association.
-                Polled::Heard => (line, first) = (0, Time::NEVER),
-                Polled::Waits(until) => (line, first) = (line + 1, first.min(until.unwrap_or(Time::NEVER))),
+            match self.lines[line].endpoint.poll(now) {
+                Said::Transmit(packet, mut reason) => {
+                    reason.path = reason.path.map(|path| self.numbered(line, path));
+                    return Output::Transmit(self.lines[line].frame(packet), reason);
+                }
+                Said::Wait(until) => (line, first) = (line + 1, first.min(until.unwrap_or(Time::NEVER))),
+                said => {
+                    if let Some(output) = self.hear(now, line, said) {
+                        return output;
+                    }
+                    // The application may have acted on any association.
+                    (line, first) = (0, Time::NEVER);
+                }
             }
         }
         let first = first.min(self.acts);
@@ -264,6 +253,7 @@ fn detail(kind: &NoteKind) -> Option<(Option<PathId>, Detail)> {
         }
         NoteKind::Marked { path, ref tsn, why } => (Some(path), Detail::Marked { number: number(tsn), why }),
         NoteKind::T3 { path } => (Some(path), Detail::Timeout),
+        NoteKind::Timer { path, expires } => (Some(path), Detail::Timer { expires }),
         NoteKind::Acked { ref cumulative } => (None, Detail::Acked { cumulative: number(cumulative) }),
         NoteKind::Received { path, ref tsn, size, ref cumulative } => {
             (Some(path), Detail::Received { number: number(tsn), size, cumulative: number(cumulative) })
