@@ -27,6 +27,11 @@ impl Notes {
         }
     }
 
+    /// What `make` says, while notes are recorded.
+    pub(crate) fn if_on<T>(&self, make: impl FnOnce() -> Option<T>) -> Option<T> {
+        if self.on { make() } else { None }
+    }
+
     pub(crate) fn pop(&mut self) -> Option<Note> {
         self.queue.pop_front()
     }

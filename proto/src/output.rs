@@ -442,6 +442,15 @@ pub enum NoteKind {
         /// The path.
         path: PathId,
     },
+    /// The route of a chunk that is sent again says why it names this path.
+    Route {
+        /// The path.
+        path: PathId,
+        /// Its TSN.
+        tsn: Tsn,
+        /// The reason, in words.
+        reason: &'static str,
+    },
     /// A missing report was counted.
     MissingReport {
         /// The chunk.

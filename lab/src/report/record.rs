@@ -222,7 +222,11 @@ impl FlowRecord {
                 self.active.insert(name, *state == PathState::Active);
                 self.waits(at);
             }
-            Detail::Acked { .. } | Detail::Marked { .. } | Detail::Timeout | Detail::Received { .. } => {}
+            Detail::Acked { .. }
+            | Detail::Marked { .. }
+            | Detail::Route { .. }
+            | Detail::Timeout
+            | Detail::Received { .. } => {}
         }
     }
 

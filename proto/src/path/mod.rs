@@ -1,6 +1,7 @@
 //! A path owns everything that is kept per destination.
 
-mod health;
+pub mod estimate;
+pub(crate) mod health;
 mod mtu;
 mod parameters;
 pub(crate) mod rack;
@@ -8,6 +9,7 @@ mod set;
 mod start;
 
 pub(crate) use health::Health;
+use estimate::Estimates;
 pub(crate) use mtu::Mtu;
 pub use parameters::{Heartbeats, PathParameters};
 pub(crate) use rack::Rack;
@@ -108,6 +110,8 @@ pub struct PathView {
     pub heartbeats_answered: u64,
     /// What `rto` was on average.
     pub rto_average: RtoAverage,
+    /// What is estimated of the path; there if a policy needs it ([`Route::needs`](crate::policy::Route::needs)).
+    pub estimates: Option<Box<Estimates>>,
 }
 
 /// The retransmission timeout of a path, averaged over time.

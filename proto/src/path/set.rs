@@ -1,5 +1,6 @@
 //! The paths of an association: their facts in one slice, what else they keep in another.
 
+use super::estimate::Needs;
 use super::start::start;
 use super::{
     Mtu, Path, PathId, PathParameters, PathState, PathView, Points, RtoAverage, RttSamples, SackResult,
@@ -50,6 +51,8 @@ pub(crate) struct Paths {
     stamps: u32,
     /// What the paths keep of the order in which chunks arrive.
     pub(super) order: Order,
+    /// What policies want to know of every path.
+    pub(super) needs: Needs,
 }
 
 impl Paths {
@@ -70,12 +73,14 @@ impl Paths {
             samples: RttSamples::OneAtATime,
             stamps: 0,
             order: Order::new(config),
+            needs: Needs::NONE,
         }
     }
 
     /// No paths, as at the beginning; what the local addresses can do is as it was.
     pub(crate) fn begun_anew(&self, config: &Config) -> Self {
-        Paths { down: self.down.clone(), full: self.full.clone(), ..Paths::new(config) }
+        let (down, full) = (self.down.clone(), self.full.clone());
+        Paths { down, full, needs: self.needs, ..Paths::new(config) }
     }
 
     pub(crate) fn views(&self) -> &[PathView] {
@@ -137,7 +142,7 @@ impl Paths {
 
     /// All that can be asked now has been.
     pub(crate) fn all_asked(&mut self) {
-        self.asking = self.rest.iter().any(Path::is_asking);
+        self.asking = self.rest.iter().any(Path::is_asking) || self.wants_pairs();
     }
 
     /// The path of this pair of addresses.
@@ -215,6 +220,7 @@ impl Paths {
             heartbeats: 0,
             heartbeats_answered: 0,
             rto_average: RtoAverage::new(now, config.rto_initial),
+            estimates: self.estimators(),
         };
         let path = Path {
             congestion,

@@ -224,5 +224,6 @@ fn view(path: usize, place: &Place, config: &MptcpConfig) -> PathView {
         heartbeats: 0,
         heartbeats_answered: 0,
         rto_average: RtoAverage::new(Time::ZERO, config.tcp.rto_initial),
+        estimates: None,
     }
 }

@@ -249,6 +249,9 @@ fn detail(kind: &NoteKind) -> Option<(Option<PathId>, Detail)> {
             (Some(path), Detail::Sent { number: number(tsn), size, why })
         }
         NoteKind::Marked { path, ref tsn, why } => (Some(path), Detail::Marked { number: number(tsn), why }),
+        NoteKind::Route { path, ref tsn, reason } => {
+            (Some(path), Detail::Route { number: number(tsn), reason })
+        }
         NoteKind::T3 { path } => (Some(path), Detail::Timeout),
         NoteKind::Acked { ref cumulative } => (None, Detail::Acked { cumulative: number(cumulative) }),
         NoteKind::Received { path, ref tsn, size, ref cumulative } => {
