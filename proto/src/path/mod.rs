@@ -89,6 +89,8 @@ pub struct PathView {
     pub delivered: u64,
     /// Bytes found lost here so far.
     pub lost: u64,
+    /// Those of them that were acknowledged before they were sent again: they were only late.
+    pub late: u64,
     /// DATA chunks sent here, retransmissions included.
     pub chunks: u64,
     /// Chunks fast-retransmitted on this path.

@@ -119,9 +119,10 @@ impl Paths {
 impl PathView {
     /// The share of chunks that were lost here, as far as it is known what became of them.
     pub fn loss_rate(&self) -> Option<LossRate> {
-        let known = self.delivered + self.lost;
+        let lost = self.lost.saturating_sub(self.late);
+        let known = self.delivered + lost;
         // Chunks differ in size: bytes over the mean size are chunks.
         let mean = (known + self.flight) as f64 / self.chunks.max(1) as f64;
-        (known > 0).then(|| LossRate::of(self.lost as f64 / mean, known as f64 / mean))
+        (known > 0).then(|| LossRate::of(lost as f64 / mean, known as f64 / mean))
     }
 }

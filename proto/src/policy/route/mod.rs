@@ -192,6 +192,7 @@ mod tests {
             errors: 0,
             delivered: 0,
             lost: 0,
+            late: 0,
             chunks: 0,
             fast_retransmissions: 0,
             timeout_retransmissions: 0,

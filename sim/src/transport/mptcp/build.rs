@@ -214,6 +214,7 @@ fn view(path: usize, place: &Place, config: &MptcpConfig) -> PathView {
         errors: 0,
         delivered: 0,
         lost: 0,
+        late: 0,
         chunks: 0,
         fast_retransmissions: 0,
         timeout_retransmissions: 0,

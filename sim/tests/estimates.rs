@@ -1,0 +1,184 @@
+//! The estimators beside the truth of the simulator (docs/advice.md has the table).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use anabranch_proto::path::estimate::Needs;
+use anabranch_proto::policy::{Ask, Choice, PathId, PathView, Route};
+use anabranch_proto::{Duration, Policies};
+use anabranch_sim::scenario::Document;
+use anabranch_sim::{RunOptions, run};
+
+/// The last facts of each path that a route has seen.
+type Seen = Arc<Mutex<BTreeMap<u16, PathView>>>;
+
+/// `same`, which remembers what it sees.
+#[derive(Clone, Debug)]
+struct Watch(Seen, Needs);
+
+impl Route for Watch {
+    fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
+        let mut seen = self.0.lock().expect("no panic");
+        seen.extend(paths.iter().map(|path| (path.id.0, path.clone())));
+        Choice::Send(ask.last.unwrap_or(PathId(0)))
+    }
+
+    fn acked(&mut self, path: &PathView, _: &anabranch_proto::policy::Acked) {
+        self.0.lock().expect("no panic").insert(path.id.0, path.clone());
+    }
+
+    fn needs(&self) -> Needs {
+        self.1
+    }
+}
+
+/// The paths of the first flow as its sender saw them last.
+fn watched(text: &str, needs: Needs) -> BTreeMap<u16, PathView> {
+    let seen = Seen::default();
+    let mut policies = Policies::default();
+    // Both ends make routes; only the sender's are asked.
+    let shared = seen.clone();
+    policies.add_route("watch", move |_, _| Ok(Box::new(Watch(shared.clone(), needs))));
+    let scenario = Document::parse("estimates.toml", text).unwrap().scenario("estimates", &policies).unwrap();
+    run(&scenario, RunOptions { policies, ..RunOptions::default() }).unwrap();
+    let seen = seen.lock().unwrap().clone();
+    seen
+}
+
+/// A bulk transfer over `first` with `second` beside it: rate in bit/s, one-way delay in ms, loss, and more keys.
+struct Pair {
+    name: &'static str,
+    first: (f64, u64, &'static str),
+    second: (f64, u64, &'static str),
+    size: &'static str,
+    /// Cross traffic as a share of the rate of either path.
+    cross: f64,
+    seed: u64,
+}
+
+impl Pair {
+    fn text(&self) -> String {
+        let link = |name: &str, (rate, delay, more): (f64, u64, &str)| {
+            format!(
+                "[[link]]\nname = '{name}'\nbetween = ['s', 'r']\nrate = '{rate} bit/s'\ndelay = '{delay} ms'\n{more}\n"
+            )
+        };
+        let cross = |path: &str, rate: f64| {
+            let rate = (rate * self.cross) as u64;
+            format!(
+                "[[flow]]\nname = 'cross-{path}'\nprotocol = 'udp'\nfrom = 's'\nto = 'r'\nvia = ['{path}']\nrate = '{rate} bit/s'\nmessage_size = '1000 B'\nstop = '60 s'\n"
+            )
+        };
+        let mut text = format!("seed = {}\nstop = '600 s'\n", self.seed);
+        text += &link("first", self.first);
+        text += &link("second", self.second);
+        text += &format!(
+            "[[flow]]\nname = 'bulk'\nfrom = 's'\nto = 'r'\nsend = '{}'\n[flow.sctp]\nprimary = 'first'\nretransmit = 'watch'\nreceive_buffer = '4 MB'\n",
+            self.size
+        );
+        if self.cross > 0.0 {
+            text += &cross("first", self.first.0);
+            text += &cross("second", self.second.0);
+        }
+        text
+    }
+}
+
+/// Relative errors of an estimate: bandwidth of the path with data, of the other one, and base round trips of both.
+fn errors(pair: &Pair) -> [f64; 4] {
+    let paths = watched(&pair.text(), Needs::ALL);
+    let estimates = |path: u16| paths[&path].estimates.clone().expect("they are kept");
+    let (first, second) = (estimates(0), estimates(1));
+    let bandwidth = first.bandwidth.and_then(|e| e.rate()).expect("bandwidth");
+    let pairs = second.packet_pair.as_ref().and_then(|e| e.rate()).expect("a pair");
+    // A path without traffic may have no route asked for it yet; its round trip is that of heartbeats.
+    let base = |e: &anabranch_proto::path::estimate::Estimates| {
+        e.round_trip.as_ref().and_then(|e| e.base()).expect("a round trip").as_secs_f64()
+    };
+    let truth = |(rate, delay, _): (f64, u64, &str), bytes: f64| {
+        (Duration::from_millis(2 * delay).as_secs_f64()) + bytes * 8.0 / rate
+    };
+    // A heartbeat and its answer: the smallest packets that measure a path.
+    let heartbeat = 2.0 * 60.0;
+    [
+        bandwidth / (pair.first.0 * (1.0 - pair.cross)) - 1.0,
+        pairs / pair.second.0 - 1.0,
+        base(&first) / truth(pair.first, heartbeat) - 1.0,
+        base(&second) / truth(pair.second, heartbeat) - 1.0,
+    ]
+}
+
+const BULK: &[Pair] = &[
+    Pair { name: "10 Mbit/s, 100 ms beside 36 kbit/s, 600 ms", first: (10e6, 50, "queue = '50 packets'"), second: (36e3, 300, ""), size: "20 MB", cross: 0.0, seed: 1 },
+    Pair { name: "30 Mbit/s, 40 ms beside 2 Mbit/s, 100 ms", first: (30e6, 20, "queue = '100 packets'"), second: (2e6, 50, ""), size: "30 MB", cross: 0.0, seed: 1 },
+    Pair { name: "1 Mbit/s, 200 ms beside 384 kbit/s, 600 ms", first: (1e6, 100, "queue = '50 packets'"), second: (384e3, 300, ""), size: "5 MB", cross: 0.0, seed: 1 },
+    Pair { name: "5 Mbit/s, 20 ms beside 20 Mbit/s, 60 ms", first: (5e6, 10, "queue = '30 packets'"), second: (20e6, 30, ""), size: "10 MB", cross: 0.0, seed: 1 },
+    Pair { name: "2 Mbit/s, 100 ms, jitter of 4 ms", first: (2e6, 50, "queue = '50 packets'\njitter = '4 ms'"), second: (1e6, 100, "jitter = '1 ms'"), size: "5 MB", cross: 0.0, seed: 1 },
+];
+
+const WITH_CROSS: &[Pair] = &[
+    Pair { name: "10 Mbit/s, 100 ms beside 1 Mbit/s, 600 ms; 20 % of each taken", first: (10e6, 50, "queue = '50 packets'"), second: (1e6, 300, ""), size: "20 MB", cross: 0.2, seed: 1 },
+    Pair { name: "5 Mbit/s, 40 ms beside 384 kbit/s, 200 ms; 30 % of each taken", first: (5e6, 20, "queue = '50 packets'"), second: (384e3, 100, ""), size: "10 MB", cross: 0.3, seed: 1 },
+];
+
+fn shown(pair: &Pair, errors: [f64; 4]) {
+    let [a, b, c, d] = errors.map(|error| format!("{:+.1} %", error * 100.0));
+    println!("| {} | {a} | {b} | {c} | {d} |", pair.name);
+}
+
+#[test]
+fn bandwidth_and_round_trips_are_near_the_truth() {
+    for (pairs, bandwidth) in [(BULK, 0.10), (WITH_CROSS, 0.25)] {
+        for pair in pairs {
+            let errors = errors(pair);
+            shown(pair, errors);
+            let within = errors[..2].iter().all(|error| error.abs() < bandwidth)
+                && errors[2..].iter().all(|error| error.abs() < 0.02);
+            assert!(within, "{}: {errors:?}", pair.name);
+        }
+    }
+}
+
+/// How often the interval holds the loss rate of the link, of so many transfers.
+fn held(loss: f64, size: &str, transfers: u64) -> u64 {
+    (0..transfers)
+        .filter(|seed| {
+            let text = format!(
+                "seed = {seed}\n[[link]]\nname = 'first'\nbetween = ['s', 'r']\nrate = '10 Mbit/s'\ndelay = '10 ms'\nqueue = '1000 packets'\nloss = ['{} %', '0 %']\n[[flow]]\nname = 'bulk'\nfrom = 's'\nto = 'r'\nsend = '{size}'\n[flow.sctp]\nretransmit = 'watch'\n",
+                loss * 100.0
+            );
+            let paths = watched(&text, Needs::NONE);
+            let rate = paths[&0].loss_rate().expect("data was sent");
+            (rate.low..=rate.high).contains(&loss)
+        })
+        .count() as u64
+}
+
+#[test]
+fn the_interval_of_the_loss_rate_holds_it_in_19_of_20_cases() {
+    for (loss, size) in [(0.01, "500 kB"), (0.03, "300 kB"), (0.1, "100 kB")] {
+        let transfers = 1000;
+        let held = held(loss, size, transfers);
+        println!("| {loss} | {size} | {held} of {transfers} |");
+        assert!(held >= 930, "loss {loss}: {held} of {transfers}");
+    }
+}
+
+/// At most a hundredth of the bytes that the association sends.
+#[test]
+fn pairs_take_a_hundredth_at_most_and_none_where_no_policy_asks() {
+    for size in ["100 kB", "300 kB", "3 MB"] {
+        let text = Pair { size, ..copy(&BULK[0]) }.text();
+        let paths = watched(&text, Needs::ALL);
+        let pair = paths[&1].estimates.as_ref().and_then(|e| e.packet_pair.as_ref()).expect("kept");
+        let sent: u64 = paths.values().map(|path| path.delivered + path.lost + path.flight).sum();
+        assert!(pair.bytes_sent() * 100 <= sent, "{size}: {} of {sent}", pair.bytes_sent());
+        assert_eq!(size == "100 kB", pair.bytes_sent() == 0, "{size}");
+        let without = watched(&text, Needs::NONE);
+        assert!(without.values().all(|path| path.estimates.is_none()));
+    }
+}
+
+fn copy(pair: &Pair) -> Pair {
+    Pair { first: pair.first, second: pair.second, name: pair.name, ..*pair }
+}
