@@ -1,6 +1,5 @@
 //! The parameters of an endpoint (RFC 9260 §16) and the choice of its policies.
 
-use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
 
 use bytes::Bytes;
@@ -12,7 +11,7 @@ use crate::mechanisms::{self, Mechanisms};
 use crate::parameters::Parameters;
 use crate::policy::PolicySpec;
 use crate::rules::Rules;
-use crate::wire::Address;
+use crate::wire::{Address, LocalAddress};
 
 /// Everything that an endpoint is told. `Default` gives RFC 9260's values.
 ///
@@ -87,42 +86,6 @@ pub struct SharedKey {
 impl std::fmt::Debug for SharedKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SharedKey").field("id", &self.id).finish_non_exhaustive()
-    }
-}
-
-/// A local address and the prefix of its link.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct LocalAddress {
-    /// The address itself.
-    pub address: Address,
-    /// Length of the prefix shared by the hosts of its link, in bits.
-    pub prefix: u8,
-}
-
-impl LocalAddress {
-    /// Whether this is the broadcast address of the link.
-    pub(crate) fn is_broadcast(&self, ip: IpAddr) -> bool {
-        match (self.address.ip, ip) {
-            (IpAddr::V4(own), IpAddr::V4(ip)) if self.prefix < 31 => {
-                ip.to_bits() == own.to_bits() | (u32::MAX >> self.prefix)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether `peer` is on the same link.
-    pub(crate) fn on_link(&self, peer: IpAddr) -> bool {
-        match (self.address.ip, peer) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => {
-                let shift = 32 - u32::from(self.prefix.min(32));
-                (a.to_bits() ^ b.to_bits()).checked_shr(shift).unwrap_or(0) == 0
-            }
-            (IpAddr::V6(a), IpAddr::V6(b)) => {
-                let shift = 128 - u32::from(self.prefix.min(128));
-                (a.to_bits() ^ b.to_bits()).checked_shr(shift).unwrap_or(0) == 0
-            }
-            _ => false,
-        }
     }
 }
 

@@ -38,7 +38,7 @@ mod shutdown;
 mod time;
 pub mod wire;
 
-pub use config::{Config, ConfigError, ConfigWarning, LocalAddress, Pairs, SharedKey};
+pub use config::{Config, ConfigError, ConfigWarning, Pairs, SharedKey};
 pub use endpoint::{Endpoint, NewError, Status};
 pub use extension::Extensions;
 pub use mechanisms::Mechanisms;
@@ -54,3 +54,4 @@ pub use rules::Rules;
 pub use serial::{Mid, Ssn, Tsn};
 pub use shutdown::State;
 pub use time::{Duration, Time};
+pub use wire::LocalAddress;

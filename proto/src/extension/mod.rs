@@ -10,6 +10,7 @@ mod ecn;
 mod interleaving;
 mod partial;
 mod streams;
+mod switches;
 mod timestamps;
 
 pub(crate) use addresses::AddressChanges;
@@ -19,6 +20,7 @@ pub(crate) use ecn::Congestion;
 pub(crate) use interleaving::Interleaving;
 pub(crate) use partial::LimitedMessages;
 pub(crate) use streams::Reconfiguration;
+pub use switches::Extensions;
 pub(crate) use timestamps::{Timestamps, clock};
 
 use rand_chacha::ChaCha8Rng;
@@ -29,51 +31,6 @@ use crate::path::PathId;
 use crate::receive::Arrival;
 use crate::wire::{Address, Chunk};
 use crate::{Config, Time, Tsn};
-
-/// The extensions that an endpoint offers; what both ends offer is used.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct Extensions {
-    /// Messages can be given up (RFC 3758, RFC 7496).
-    pub partial_reliability: bool,
-    /// Streams can be reset and added (RFC 6525).
-    pub reconfiguration: bool,
-    /// Chunks can be authenticated (RFC 4895).
-    pub authentication: bool,
-    /// Addresses can change (RFC 5061); needs `authentication`.
-    pub addresses: bool,
-    /// Messages on different streams can be interleaved (RFC 8260).
-    pub interleaving: bool,
-    /// A lower layer, DTLS, finds errors: the checksum can be zero (RFC 9653).
-    pub zero_checksum: bool,
-    /// Congestion can be marked instead of lost (RFC 4960 appendix A).
-    pub ecn: bool,
-    /// Acknowledgements say what is not taken back, which the sender then forgets (NR-SACK).
-    pub nr_sack: bool,
-    /// Packets say when they left, and SACKs which packet they answer (our own, docs/extensions.md).
-    pub timestamps: bool,
-}
-
-impl Extensions {
-    /// Whether there is any.
-    pub fn any(self) -> bool {
-        self != Extensions::default()
-    }
-
-    /// Those of both.
-    pub(crate) fn both(self, other: Self) -> Self {
-        Extensions {
-            partial_reliability: self.partial_reliability && other.partial_reliability,
-            reconfiguration: self.reconfiguration && other.reconfiguration,
-            authentication: self.authentication && other.authentication,
-            addresses: self.addresses && other.addresses,
-            interleaving: self.interleaving && other.interleaving,
-            zero_checksum: self.zero_checksum && other.zero_checksum,
-            ecn: self.ecn && other.ecn,
-            nr_sack: self.nr_sack && other.nr_sack,
-            timestamps: self.timestamps && other.timestamps,
-        }
-    }
-}
 
 /// What an association keeps for the extensions that it offers, later for those that both ends use.
 #[derive(Clone, Debug)]

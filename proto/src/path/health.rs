@@ -6,11 +6,9 @@ use bytes::{BufMut, Bytes, BytesMut};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-use super::{Path, PathState, PathView};
 use crate::chance::Chance;
-use crate::rules::NextHeartbeat;
 use crate::wire::Address;
-use crate::{Config, Duration, Time};
+use crate::{Duration, Time};
 
 /// Failed verifications of one pair of addresses before the next local address is tried.
 const TRIES_A_PAIR: u32 = 2;
@@ -137,76 +135,5 @@ impl Health {
             self.failed = 0;
         }
         give_up
-    }
-}
-
-impl Path {
-    /// Sets the time of the next heartbeat: HB.interval and an RTO after the path was last used, jittered by
-    /// half an RTO either way.
-    //= rfc9260#section-8.3
-    pub(crate) fn schedule_heartbeat(&mut self, view: &PathView, config: &Config, chance: &mut ChaCha8Rng) {
-        let Some(interval) = self.heartbeat_interval(config) else {
-            self.timers.heartbeat = Time::NEVER;
-            return;
-        };
-        self.health.period = interval + jittered(view.rto, config.heartbeat_jitter, chance);
-        self.timers.heartbeat = self.health.used + self.health.period;
-    }
-}
-
-impl Path {
-    /// A heartbeat leaves now.
-    pub(crate) fn heartbeat_sent(
-        &mut self,
-        view: &PathView,
-        now: Time,
-        config: &Config,
-        chance: &mut ChaCha8Rng,
-    ) {
-        let repeats = self.timers.heartbeat != Time::NEVER;
-        if draws_when_sent(config) && repeats {
-            return;
-        }
-        self.health.used = now;
-        self.timers.heartbeat = Time::NEVER;
-        if draws_when_sent(config) {
-            self.schedule_heartbeat(view, config, chance);
-        }
-    }
-
-    /// A heartbeat was answered, or counts as lost.
-    pub(crate) fn schedule_next_heartbeat(
-        &mut self,
-        view: &PathView,
-        config: &Config,
-        chance: &mut ChaCha8Rng,
-    ) {
-        if !draws_when_sent(config) || self.timers.heartbeat == Time::NEVER {
-            self.schedule_heartbeat(view, config, chance);
-        }
-    }
-}
-
-fn draws_when_sent(config: &Config) -> bool {
-    config.rules.next_heartbeat == NextHeartbeat::WhenSent
-}
-
-fn jittered(rto: Duration, jitter: bool, chance: &mut ChaCha8Rng) -> Duration {
-    if !jitter {
-        return rto;
-    }
-    let rto = rto.as_nanos() as u64;
-    Duration::from_nanos(rto / 2 + chance.next_u64() % rto.max(1))
-}
-
-impl PathView {
-    /// Whether data should take this path: it is active, and its local address is up.
-    pub fn carries(&self) -> bool {
-        self.state == PathState::Active && self.up
-    }
-
-    /// Whether the path has been verified, and still is one.
-    pub(crate) fn confirmed(&self) -> bool {
-        !matches!(self.state, PathState::Unconfirmed | PathState::Removed)
     }
 }

@@ -1,7 +1,6 @@
 //! Parameters that a path can have of its own (RFC 9260 §11.1.9, §11.1.12; RFC 6458 §8.1.12).
 
-use super::Path;
-use crate::{Config, Duration};
+use crate::Duration;
 
 /// What holds for one path instead of what holds for its association. `Default`: nothing.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
@@ -25,20 +24,4 @@ pub enum Heartbeats {
     Off,
     /// After so long.
     Every(Duration),
-}
-
-impl Path {
-    /// HB.interval; `None`: no periodic heartbeats.
-    pub(crate) fn heartbeat_interval(&self, config: &Config) -> Option<Duration> {
-        match self.own.heartbeats {
-            Heartbeats::Inherited => config.heartbeat_interval,
-            Heartbeats::Off => None,
-            Heartbeats::Every(interval) => Some(interval),
-        }
-    }
-
-    /// Path.Max.Retrans.
-    pub(crate) fn max_retrans(&self, config: &Config) -> u32 {
-        self.own.max_retrans.unwrap_or(config.path_max_retrans)
-    }
 }

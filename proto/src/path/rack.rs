@@ -4,9 +4,8 @@
 //! a connection, and a chunk belongs to the path that carried it last. TSNs are what sequence numbers are there, and the
 //! duplicate TSNs of a SACK are its DSACK.
 
-use super::{Path, PathId, PathView, Paths};
-use crate::mechanisms::{LossDetection, TailProbe};
-use crate::{Config, Duration, Time, Tsn};
+use super::PathView;
+use crate::{Duration, Time, Tsn};
 
 /// Recoveries for which a reordering window that duplicates have widened stays so.
 const RECOVERIES: u32 = 16;
@@ -112,6 +111,26 @@ impl Default for Rack {
 }
 
 impl Rack {
+    /// Of a new path, of whose last life Gap Ack Blocks acknowledge so many chunks.
+    pub(super) fn begun(gapped: u32) -> Self {
+        Rack { gapped, ..Rack::default() }
+    }
+
+    /// TSNs begin anew; whether the round trip has been measured.
+    pub(super) fn begun_anew(measured: bool) -> Self {
+        Rack { measured, ..Rack::default() }
+    }
+
+    /// The round trip was measured.
+    pub(super) fn measured(&mut self) {
+        self.measured = true;
+    }
+
+    /// The window is cut now.
+    pub(super) fn cut(&mut self, now: Time) {
+        self.cut = now;
+    }
+
     /// A SACK newly acknowledges this chunk; chunks come in the order of their TSNs.
     //= rfc8985#section-6.2
     pub(crate) fn delivered(&mut self, chunk: &Delivered, now: Time, min_rtt: Option<Duration>) {
@@ -209,82 +228,6 @@ impl Rack {
     /// Whether a chunk in flight was sent before one that was delivered: then it is not the tail of what was sent.
     pub(crate) fn overtaken(&self, at: Time, tsn: Tsn) -> bool {
         self.newest.is_some_and(|newest| sent_after(newest, (at, tsn)))
-    }
-}
-
-/// What the paths of an association keep of the order in which chunks arrive, and for what.
-#[derive(Copy, Clone, Debug)]
-pub(super) struct Order {
-    detects: bool,
-    /// How long the peer may delay a SACK, if tail loss probes are sent. It does not say; ours is taken.
-    delay: Option<Duration>,
-}
-
-impl Order {
-    pub(super) fn new(config: &Config) -> Self {
-        let probes = config.mechanisms.tail_probe == TailProbe::On;
-        Order {
-            detects: config.mechanisms.loss_detection == LossDetection::Rack,
-            delay: probes.then_some(config.sack_delay),
-        }
-    }
-
-    /// What a new path keeps; chunks that gaps have acknowledged on one that is gone are still charged to it.
-    pub(super) fn kept(&self, gone: Option<&Path>) -> Option<Rack> {
-        let gapped = gone.and_then(|path| path.rack).map_or(0, |rack| rack.gapped);
-        (self.detects || self.delay.is_some()).then(|| Rack { gapped, ..Rack::default() })
-    }
-}
-
-impl Paths {
-    /// Whether losses are found by RACK.
-    pub(crate) fn detects_by_order(&self) -> bool {
-        self.order.detects
-    }
-
-    /// TSNs begin anew; nothing is outstanding.
-    pub(crate) fn forget_order(&mut self) {
-        for id in self.ids() {
-            let (measured, path) = (self.view(id).srtt.is_some(), self.get_mut(id));
-            path.rack = path.rack.map(|_| Rack { measured, ..Rack::default() });
-            (path.timers.reordering, path.timers.tail) = (Time::NEVER, Time::NEVER);
-        }
-    }
-
-    /// Takes a measurement of the round-trip time of a path.
-    pub(crate) fn measure(&mut self, id: PathId, rtt: Duration) {
-        let limits = self.limits;
-        let (view, path) = self.both(id);
-        view.measure(rtt, limits);
-        if let Some(rack) = &mut path.rack {
-            rack.measured = true;
-        }
-    }
-
-    /// The window of a path is cut now.
-    pub(super) fn note_cut(&mut self, id: PathId, now: Time) {
-        if let Some(rack) = &mut self.get_mut(id).rack {
-            rack.cut = now;
-        }
-    }
-
-    /// Which chunks of a path count as lost now; `None` while nothing was delivered there.
-    pub(crate) fn lateness(&self, id: PathId, enough: u32) -> Option<Lateness> {
-        self.get(id).rack.as_ref()?.lateness(self.view(id), enough)
-    }
-
-    /// Sets the time of the next tail loss probe: two round trips from now, and the peer's delay of a SACK besides if one
-    /// packet is in flight; not later than T3-rtx.
-    //= rfc8985#section-7.2
-    pub(crate) fn set_tail(&mut self, id: PathId, now: Time) {
-        let Some(delay) = self.order.delay else { return };
-        let (view, path) = self.both(id);
-        let one = view.flight <= u64::from(view.pmdcs);
-        let unmeasured = Duration::from_secs(1);
-        let timeout =
-            view.srtt.map_or(unmeasured, |srtt| srtt * 2 + if one { delay } else { Duration::ZERO });
-        let due = (now + timeout).min(path.timers.t3);
-        path.timers.tail = if view.flight > 0 { due } else { Time::NEVER };
     }
 }
 

@@ -12,17 +12,15 @@ use crate::output::NoteKind;
 use crate::policy::window::MakePath;
 use crate::policy::{Loss, Lost, Sibling};
 use crate::rules::{AfterTimeout, InFlight, Karn, Rules, T3Restart};
-use crate::wire::{Address, chunk::DATA_HEADER};
+use crate::wire::Address;
 use crate::{Config, Time, Tsn};
 
 use super::health::{Health, SentHeartbeat};
-use super::rack::Order;
+use super::mtu::pmdcs;
+use super::order::Order;
 use crate::notes::Notes;
 use rand_chacha::ChaCha8Rng;
 use smallvec::SmallVec;
-
-/// Bytes of the SCTP common header.
-const COMMON_HEADER: u32 = 12;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {
@@ -221,7 +219,7 @@ impl Paths {
             heartbeats: 0,
             heartbeats_answered: 0,
             rto_average: RtoAverage::new(now, config.rto_initial),
-            estimates: self.estimators(),
+            estimates: self.needs.estimators(),
         };
         let path = Path {
             congestion,
@@ -241,7 +239,7 @@ impl Paths {
             own: PathParameters::default(),
             tally: SackResult::default(),
             points: Points::default(),
-            rack: self.order.kept(self.rest.get(id.index())),
+            rack: self.order.kept(self.rest.get(id.index()).and_then(|gone| gone.rack)),
         };
         match self.views.get(id.index()) {
             Some(_) => (self.views[id.index()], self.rest[id.index()]) = (view, path),
@@ -586,11 +584,4 @@ impl Paths {
         }
         self.set_tail(id, now);
     }
-}
-
-/// The largest DATA chunk that fits a packet of `mtu` bytes to `remote`, rounded down to a multiple of four.
-pub(super) fn pmdcs(mtu: u32, ip_header: u32, remote: Address) -> u32 {
-    let udp = if remote.udp == 0 { 0 } else { 8 };
-    let room = mtu.saturating_sub(ip_header + udp + COMMON_HEADER);
-    (room & !3).max(DATA_HEADER as u32 + 4)
 }

@@ -1,6 +1,6 @@
 //! What the congestion window of a new path begins with (RFC 9260 §7.2.1).
 
-use super::set::pmdcs;
+use super::mtu::pmdcs;
 use crate::Config;
 use crate::policy::Start;
 use crate::rules::{InitialWindow, WindowUnit};

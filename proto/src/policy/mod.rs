@@ -13,29 +13,9 @@ use std::sync::Arc;
 use crate::Config;
 pub use crate::path::{PathId, PathState, PathView};
 pub use route::{Ask, Choice, Route, Why};
-pub use spec::{PolicySpec, Setting};
+use spec::no_settings;
+pub use spec::{PolicyError, PolicySpec, Setting};
 pub use window::{Acked, Congestion, Loss, Lost, Sibling, Start};
-
-/// Why a policy could not be made.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum PolicyError {
-    /// No row has this name.
-    #[error("unknown policy `{name}`; known: {known}")]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
-    /// The policy does not take this setting, or not this value.
-    #[error("policy `{name}`: {why}")]
-    Setting {
-        /// The policy.
-        name: String,
-        /// What is wrong.
-        why: String,
-    },
-}
 
 type MakeWindow = Arc<dyn Fn(&PolicySpec, &Config) -> Result<window::MakePath, PolicyError> + Send + Sync>;
 type MakeRoute = Arc<dyn Fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, PolicyError> + Send + Sync>;
@@ -129,9 +109,4 @@ impl std::fmt::Debug for Policies {
 
 fn unknown<'a>(spec: &PolicySpec, known: impl Iterator<Item = &'a str>) -> PolicyError {
     PolicyError::Unknown { name: spec.name.clone(), known: known.collect::<Vec<_>>().join(", ") }
-}
-
-/// Refuses every setting: for policies that have none.
-fn no_settings(spec: &PolicySpec) -> Result<(), PolicyError> {
-    spec.allow(&[])
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::PolicyError;
 use crate::Duration;
 
 /// A policy as a configuration names it: `"same"`, or `{ name = "rtx-lossrate", window = "10 s" }`.
@@ -66,7 +65,8 @@ impl PolicySpec {
 
     /// The array of numbers above zero `key`, if it is given.
     pub fn numbers(&self, key: &str) -> Result<Option<Vec<f64>>, PolicyError> {
-        let wrong = || self.refuse(format!("`{key}` must be an array of numbers above zero, as [10e6, 36e3]"));
+        let wrong =
+            || self.refuse(format!("`{key}` must be an array of numbers above zero, as [10e6, 36e3]"));
         let number = |setting: &Setting| match setting {
             Setting::Number(n) if n.is_finite() && *n > 0.0 => Ok(*n),
             _ => Err(wrong()),
@@ -95,4 +95,30 @@ impl PolicySpec {
             Some(_) => Err(wrong()),
         }
     }
+}
+
+/// Why a policy could not be made.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// No row has this name.
+    #[error("unknown policy `{name}`; known: {known}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The policy does not take this setting, or not this value.
+    #[error("policy `{name}`: {why}")]
+    Setting {
+        /// The policy.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Refuses every setting: for policies that have none.
+pub(super) fn no_settings(spec: &PolicySpec) -> Result<(), PolicyError> {
+    spec.allow(&[])
 }

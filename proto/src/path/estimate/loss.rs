@@ -38,9 +38,11 @@ mod tests {
     /// Values of R's `prop.test(x, n, correct = FALSE)`, which computes this interval.
     #[test]
     fn the_interval_is_wilsons() {
-        for (lost, chunks, low, high) in
-            [(10.0, 100.0, 0.055_229, 0.174_366), (0.0, 50.0, 0.0, 0.071_348), (1.0, 1000.0, 0.000_177, 0.005_642)]
-        {
+        for (lost, chunks, low, high) in [
+            (10.0, 100.0, 0.055_229, 0.174_366),
+            (0.0, 50.0, 0.0, 0.071_348),
+            (1.0, 1000.0, 0.000_177, 0.005_642),
+        ] {
             let rate = LossRate::of(lost, chunks);
             assert!((rate.low - low).abs() < 2e-6 && (rate.high - high).abs() < 2e-6, "{rate:?}");
         }

@@ -54,7 +54,9 @@ impl PacketPair {
     pub(super) fn answered(&mut self, second: bool, bytes: u32, now: Time) {
         match self.first.take() {
             _ if !second => self.first = Some(now),
-            Some(first) if now > first => self.sample(f64::from(bytes) * 8.0 / now.since(first).as_secs_f64()),
+            Some(first) if now > first => {
+                self.sample(f64::from(bytes) * 8.0 / now.since(first).as_secs_f64())
+            }
             _ => {}
         }
     }

@@ -3,7 +3,7 @@
 //! They take at most a hundredth of the bytes that the association sends, and no timer: a SACK is what lets a pair leave. A packet of a pair
 //! that is lost is no error of the path; the HEARTBEATs of RFC 9260 §8.3 judge it.
 
-use super::headers;
+use super::update::headers;
 use crate::path::health::HeartbeatFor;
 use crate::path::{PathId, PathState, Paths};
 use crate::wire::Chunk;
@@ -28,7 +28,9 @@ impl Paths {
             let view = self.view_mut(id);
             let quiet = view.flight + view.marked == 0 && view.state == PathState::Active && view.up;
             let Some(srtt) = view.srtt.filter(|_| quiet) else { continue };
-            let Some(pair) = view.estimates.as_mut().and_then(|all| all.packet_pair.as_mut()) else { continue };
+            let Some(pair) = view.estimates.as_mut().and_then(|all| all.packet_pair.as_mut()) else {
+                continue;
+            };
             let due = pair.wanted == 0 && pair.next(srtt).is_none_or(|next| next <= now);
             if due && (probes + 2 * u64::from(SIZE)) * SHARE <= sent {
                 pair.wanted = 2;

@@ -125,7 +125,9 @@ impl Route for Adaptive {
 
     fn reason(&self, ask: &Ask, paths: &[PathView]) -> Option<&'static str> {
         Some(match self.verdict(ask, paths).0 {
-            Verdict::Alternate => "the alternate path releases the receive buffer before it is full (equation 8)",
+            Verdict::Alternate => {
+                "the alternate path releases the receive buffer before it is full (equation 8)"
+            }
             Verdict::Blocks => "on the alternate path it would fill the receive buffer (equation 8)",
             Verdict::NoChoice => "there is no other choice",
             Verdict::Unknown(reason) => reason,
