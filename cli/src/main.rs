@@ -1,5 +1,6 @@
 //! `anabranch`: run, compare and explain transport over several paths.
 
+mod advise;
 mod answers;
 mod catalogue;
 mod diff;
@@ -76,6 +77,8 @@ enum Command {
     Script(script::Arguments),
     /// Evaluate a published model
     Model(model::Arguments),
+    /// Find the parameters that meet a budget
+    Advise(advise::Arguments),
     /// Show what is in a recorded link: mean rate, quantiles, outages, plot
     Trace(trace::Arguments),
     /// Listen on a real network: receive files and take part in measurements
@@ -107,6 +110,7 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab::lab(&arguments),
         Command::Script(arguments) => script::script(&arguments),
         Command::Model(arguments) => model::model(&arguments),
+        Command::Advise(arguments) => advise::advise(&arguments),
         Command::Trace(arguments) => trace::trace(&arguments),
         Command::Serve(arguments) => net::serve::serve(&arguments),
         Command::Send(arguments) => net::send::send(&arguments),

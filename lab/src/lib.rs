@@ -1,6 +1,7 @@
 //! The laboratory on the simulator: grids of scenarios run on all cores, publications as data with the claims that
 //! they make, and published models.
 
+pub mod advice;
 pub mod claims;
 pub mod diff;
 mod entry;

@@ -58,29 +58,28 @@ struct Pair {
 
 impl Pair {
     fn text(&self) -> String {
-        let link = |name: &str, (rate, delay, more): (f64, u64, &str)| {
-            format!(
-                "[[link]]\nname = '{name}'\nbetween = ['s', 'r']\nrate = '{rate} bit/s'\ndelay = '{delay} ms'\n{more}\n"
-            )
-        };
-        let cross = |path: &str, rate: f64| {
-            let rate = (rate * self.cross) as u64;
-            format!(
-                "[[flow]]\nname = 'cross-{path}'\nprotocol = 'udp'\nfrom = 's'\nto = 'r'\nvia = ['{path}']\nrate = '{rate} bit/s'\nmessage_size = '1000 B'\nstop = '60 s'\n"
-            )
-        };
         let mut text = format!("seed = {}\nstop = '600 s'\n", self.seed);
-        text += &link("first", self.first);
-        text += &link("second", self.second);
-        text += &format!(
+        for (name, (rate, delay, more)) in [("first", self.first), ("second", self.second)] {
+            let link = |name: &str, from: &str, to: &str, rate: f64, delay: u64, more: &str| {
+                format!(
+                    "[[link]]\nname = '{name}'\nbetween = ['{from}', '{to}']\nrate = '{rate} bit/s'\ndelay = '{delay} ms'\n{more}\n"
+                )
+            };
+            let (near, far) = (format!("{name}-near"), format!("{name}-far"));
+            text += &link(name, "s", &near, 1e9, 0, "");
+            text += &link(&format!("{name}-core"), &near, &far, rate, delay, more);
+            text += &link(&format!("{name}-exit"), &far, "r", 1e9, 0, "");
+            if self.cross > 0.0 {
+                let load = rate * self.cross;
+                text += &format!(
+                    "[[traffic]]\nname = 'cross-{name}'\nfrom = '{near}'\nto = '{far}'\nload = '{load} bit/s'\nsizes = {{ '500 B' = 4 }}\non = {{ exponential = '100 ms' }}\noff = {{ exponential = '100 ms' }}\n"
+                );
+            }
+        }
+        text + &format!(
             "[[flow]]\nname = 'bulk'\nfrom = 's'\nto = 'r'\nsend = '{}'\n[flow.sctp]\nprimary = 'first'\nretransmit = 'watch'\nreceive_buffer = '4 MB'\n",
             self.size
-        );
-        if self.cross > 0.0 {
-            text += &cross("first", self.first.0);
-            text += &cross("second", self.second.0);
-        }
-        text
+        )
     }
 }
 
@@ -141,17 +140,9 @@ const BULK: &[Pair] = &[
         cross: 0.0,
         seed: 1,
     },
-    Pair {
-        name: "2 Mbit/s, 100 ms, jitter of 4 ms",
-        first: (2e6, 50, "queue = '50 packets'\njitter = '4 ms'"),
-        second: (1e6, 100, "jitter = '1 ms'"),
-        size: "5 MB",
-        cross: 0.0,
-        seed: 1,
-    },
 ];
 
-const WITH_CROSS: &[Pair] = &[
+const DISTURBED: &[Pair] = &[
     Pair {
         name: "10 Mbit/s, 100 ms beside 1 Mbit/s, 600 ms; 20 % of each taken",
         first: (10e6, 50, "queue = '50 packets'"),
@@ -168,6 +159,14 @@ const WITH_CROSS: &[Pair] = &[
         cross: 0.3,
         seed: 1,
     },
+    Pair {
+        name: "2 Mbit/s, 100 ms, jitter of 4 ms",
+        first: (2e6, 50, "queue = '50 packets'\njitter = '4 ms'"),
+        second: (1e6, 100, "jitter = '1 ms'"),
+        size: "5 MB",
+        cross: 0.0,
+        seed: 1,
+    },
 ];
 
 fn shown(pair: &Pair, errors: [f64; 4]) {
@@ -177,7 +176,7 @@ fn shown(pair: &Pair, errors: [f64; 4]) {
 
 #[test]
 fn bandwidth_and_round_trips_are_near_the_truth() {
-    for (pairs, bandwidth) in [(BULK, 0.10), (WITH_CROSS, 0.25)] {
+    for (pairs, bandwidth) in [(BULK, 0.10), (DISTURBED, 0.25)] {
         for pair in pairs {
             let errors = errors(pair);
             shown(pair, errors);
@@ -216,7 +215,7 @@ fn the_interval_of_the_loss_rate_holds_it_in_19_of_20_cases() {
 /// At most a hundredth of the bytes that the association sends.
 #[test]
 fn pairs_take_a_hundredth_at_most_and_none_where_no_policy_asks() {
-    for size in ["100 kB", "300 kB", "3 MB"] {
+    for size in ["100 kB", "3 MB"] {
         let text = Pair { size, ..copy(&BULK[0]) }.text();
         let paths = watched(&text, Needs::ALL);
         // Before the first loss the route was not asked, and has not seen the other path.

@@ -8,7 +8,7 @@
 use crate::{Duration, Time};
 
 /// Pairs that the median is taken of.
-const KEPT: usize = 3;
+const KEPT: usize = 5;
 
 /// The bandwidth of a path as pairs of packets show it.
 #[derive(Copy, Clone, PartialEq, Default, Debug)]
