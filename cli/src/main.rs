@@ -3,6 +3,7 @@
 mod advise;
 mod answers;
 mod catalogue;
+mod curve;
 mod diff;
 mod explain;
 mod figure;
@@ -22,6 +23,7 @@ mod run;
 mod screen;
 mod script;
 mod shelf;
+mod shell;
 mod simulate;
 mod summary;
 mod sweep;
@@ -61,7 +63,7 @@ struct Arguments {
 enum Command {
     /// Run a scenario, or a grid of its variations
     Run(run::Arguments),
-    /// Compare two runs: the first packet at which they part, and why
+    /// Compare two runs: find the first packet at which they differ, and why
     Diff(diff::Arguments),
     /// Run every cell of a grid with many seeds and summarise them; an interrupted sweep resumes
     Sweep(sweep::Arguments),
@@ -79,13 +81,15 @@ enum Command {
     Model(model::Arguments),
     /// Find the parameters that meet a budget
     Advise(advise::Arguments),
-    /// Show what is in a recorded link: mean rate, quantiles, outages, plot
+    /// Summarise a recorded link: mean rate, quantiles, outages, plot
     Trace(trace::Arguments),
+    /// Run programs over the links of a scenario, in real time
+    Shell(shell::Arguments),
     /// Listen on a real network: receive files and take part in measurements
     Serve(net::serve::Arguments),
     /// Send a file over a real network with several paths
     Send(net::send::Arguments),
-    /// Measure throughput and delay to a listener and back
+    /// Measure throughput and delay to and from a listener
     Perf(net::perf::Arguments),
     /// Create a crate with a policy of your own that builds and is tested
     NewPolicy(new_policy::Arguments),
@@ -112,6 +116,7 @@ fn main() -> ExitCode {
         Command::Model(arguments) => model::model(&arguments),
         Command::Advise(arguments) => advise::advise(&arguments),
         Command::Trace(arguments) => trace::trace(&arguments),
+        Command::Shell(arguments) => shell::shell(&arguments),
         Command::Serve(arguments) => net::serve::serve(&arguments),
         Command::Send(arguments) => net::send::send(&arguments),
         Command::Perf(arguments) => net::perf::perf(&arguments),

@@ -51,8 +51,6 @@ struct Pair {
     first: (f64, u64, &'static str),
     second: (f64, u64, &'static str),
     size: &'static str,
-    /// Cross traffic as a share of the rate of either path.
-    cross: f64,
     seed: u64,
 }
 
@@ -69,12 +67,6 @@ impl Pair {
             text += &link(name, "s", &near, 1e9, 0, "");
             text += &link(&format!("{name}-core"), &near, &far, rate, delay, more);
             text += &link(&format!("{name}-exit"), &far, "r", 1e9, 0, "");
-            if self.cross > 0.0 {
-                let load = rate * self.cross;
-                text += &format!(
-                    "[[traffic]]\nname = 'cross-{name}'\nfrom = '{near}'\nto = '{far}'\nload = '{load} bit/s'\nsizes = {{ '500 B' = 4 }}\non = {{ exponential = '100 ms' }}\noff = {{ exponential = '100 ms' }}\n"
-                );
-            }
         }
         text + &format!(
             "[[flow]]\nname = 'bulk'\nfrom = 's'\nto = 'r'\nsend = '{}'\n[flow.sctp]\nprimary = 'first'\nretransmit = 'watch'\nreceive_buffer = '4 MB'\n",
@@ -100,7 +92,7 @@ fn errors(pair: &Pair) -> [f64; 4] {
     // What measures a path, in bytes there and back: a full packet and its SACK, or a heartbeat and its answer.
     let (data, heartbeat) = (1500.0 + 48.0, 2.0 * 60.0);
     [
-        bandwidth / (pair.first.0 * (1.0 - pair.cross)) - 1.0,
+        bandwidth / pair.first.0 - 1.0,
         pairs / pair.second.0 - 1.0,
         base(&first) / truth(pair.first, data) - 1.0,
         base(&second) / truth(pair.second, heartbeat) - 1.0,
@@ -113,7 +105,6 @@ const BULK: &[Pair] = &[
         first: (10e6, 50, "queue = '50 packets'"),
         second: (36e3, 300, ""),
         size: "20 MB",
-        cross: 0.0,
         seed: 1,
     },
     Pair {
@@ -121,7 +112,6 @@ const BULK: &[Pair] = &[
         first: (30e6, 20, "queue = '100 packets'"),
         second: (2e6, 50, ""),
         size: "30 MB",
-        cross: 0.0,
         seed: 1,
     },
     Pair {
@@ -129,7 +119,6 @@ const BULK: &[Pair] = &[
         first: (1e6, 100, "queue = '50 packets'"),
         second: (384e3, 300, ""),
         size: "5 MB",
-        cross: 0.0,
         seed: 1,
     },
     Pair {
@@ -137,37 +126,17 @@ const BULK: &[Pair] = &[
         first: (5e6, 10, "queue = '30 packets'"),
         second: (20e6, 30, ""),
         size: "10 MB",
-        cross: 0.0,
         seed: 1,
     },
 ];
 
-const DISTURBED: &[Pair] = &[
-    Pair {
-        name: "10 Mbit/s, 100 ms beside 1 Mbit/s, 600 ms; 20 % of each taken",
-        first: (10e6, 50, "queue = '50 packets'"),
-        second: (1e6, 300, ""),
-        size: "20 MB",
-        cross: 0.2,
-        seed: 1,
-    },
-    Pair {
-        name: "5 Mbit/s, 40 ms beside 384 kbit/s, 200 ms; 30 % of each taken",
-        first: (5e6, 20, "queue = '50 packets'"),
-        second: (384e3, 100, ""),
-        size: "10 MB",
-        cross: 0.3,
-        seed: 1,
-    },
-    Pair {
-        name: "2 Mbit/s, 100 ms, jitter of 4 ms",
-        first: (2e6, 50, "queue = '50 packets'\njitter = '4 ms'"),
-        second: (1e6, 100, "jitter = '1 ms'"),
-        size: "5 MB",
-        cross: 0.0,
-        seed: 1,
-    },
-];
+const DISTURBED: &[Pair] = &[Pair {
+    name: "2 Mbit/s, 100 ms, jitter of 4 ms",
+    first: (2e6, 50, "queue = '50 packets'\njitter = '4 ms'"),
+    second: (1e6, 100, "jitter = '1 ms'"),
+    size: "5 MB",
+    seed: 1,
+}];
 
 fn shown(pair: &Pair, errors: [f64; 4]) {
     let [a, b, c, d] = errors.map(|error| format!("{:+.1} %", error * 100.0));

@@ -1,4 +1,4 @@
-//! `anabranch perf`: measures the way to a listener and back.
+//! `anabranch perf`: measures throughput and delay to and from a listener.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use super::setup::{Client, waiting};
 use super::{Interrupts, end, in_runtime, leave};
 use crate::output::{fail, print, refuse};
 
-/// What `anabranch perf` takes.
+/// The arguments of `anabranch perf`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// How long each direction sends
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     pub(super) seconds: f64,
-    /// The number of streams that messages use in turn
+    /// The number of streams; messages use them in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) streams: u16,
     /// Bytes per message; messages of at least 8 bytes carry their sending time, so that delays can be measured
@@ -36,17 +36,17 @@ pub(crate) struct Arguments {
     /// Measure only server→client
     #[arg(long)]
     reverse: bool,
-    /// Both directions at once, instead of one after the other
+    /// Measure both directions at once instead of one after the other
     #[arg(long, conflicts_with = "reverse")]
     both: bool,
     /// The number of parallel associations, each with its own UDP port
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
     pub(super) parallel: u16,
-    /// Print a line per interval, in seconds or with a unit; --json always includes intervals
+    /// Print a line per interval, in seconds or with a unit; --json always includes the intervals
     #[arg(long, value_name = "TIME", value_parser = waiting)]
     interval: Option<Duration>,
-    /// Show each path's state, bytes and share, rate and round-trip time while this end sends (of the first association);
-    /// a line a second where standard error is no terminal
+    /// Show state, bytes and share, rate and round-trip time of each path while this end sends (for the first
+    /// association); if standard error is not a terminal, print a line per second
     #[arg(long)]
     progress: bool,
 }
@@ -73,7 +73,7 @@ pub(super) struct Stream {
     pub(super) tally: PerfProgress,
 }
 
-/// Measures, and returns the exit status.
+/// Measures and returns the exit status.
 pub(crate) fn perf(arguments: &Arguments) -> u8 {
     if !(arguments.seconds > 0.0 && arguments.seconds <= 3600.0) {
         return refuse("--seconds: more than 0 and at most 3600 seconds");
@@ -140,7 +140,7 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
     }
 }
 
-/// Measures with all associations at once. What came of it is in their tallies.
+/// Measures with all associations at once. The results are in their tallies.
 async fn measure_all(streams: &[Arc<Stream>], plan: Plan) -> Result<(), Failure> {
     let mut all: JoinSet<Result<Measured, Failure>> = JoinSet::new();
     for stream in streams.iter().cloned() {

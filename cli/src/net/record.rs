@@ -1,4 +1,4 @@
-//! What happens while something goes on: rates by interval, and changes of paths.
+//! Records rates by interval and changes of paths during a transfer.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -12,13 +12,14 @@ use tokio::time::timeout;
 use super::live::mbit;
 use super::paths::{name, state};
 
-/// How often paths are looked at besides: an own interface that goes down is no event of the association.
+/// The interval for looking at paths without an event: the association has no event for a local interface that goes
+/// down.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The changes of an association's paths.
 pub(super) struct Changes {
     begun: Instant,
-    /// By path: its name, and its state as it was last told.
+    /// For each path: its name, and its last recorded state.
     known: BTreeMap<PathId, (String, &'static str)>,
     /// As JSON: time in seconds since `begun`, path, state, cause.
     pub(super) list: Vec<Value>,
@@ -29,13 +30,13 @@ impl Changes {
         Changes { begun, known: BTreeMap::new(), list: Vec::new() }
     }
 
-    /// Records until it is dropped.
+    /// Records until it is cancelled.
     pub(super) async fn watch(&mut self, association: &Association) -> Infallible {
         let mut events = association.events();
         loop {
             self.look(&association.paths());
             match timeout(GLANCE, events.recv()).await {
-                // What the event says may have changed again already.
+                // The state may have changed again since the event.
                 Ok(Ok(Event::Path(path, now))) => self.happened(&association.paths(), path, now),
                 Ok(Err(RecvError::Closed)) => std::future::pending().await,
                 _ => {}
@@ -64,7 +65,7 @@ impl Changes {
     }
 }
 
-/// Why a path is in its state, after another.
+/// Why a path changed to its state from the state before.
 fn cause(path: &PathReport, before: Option<&str>) -> String {
     match (path.state, before) {
         _ if !path.up => "the own address or its interface is down".to_owned(),
@@ -78,7 +79,7 @@ fn cause(path: &PathReport, before: Option<&str>) -> String {
     }
 }
 
-/// What was carried, interval by interval.
+/// The bytes carried in each interval.
 pub(super) struct Intervals {
     pub(super) every: Duration,
     begun: Instant,
@@ -93,7 +94,7 @@ pub(super) struct Intervals {
 pub(super) struct Carried {
     /// Acknowledged by the other end.
     pub(super) there: u64,
-    /// Received from it; `None` where nothing comes back.
+    /// Received from the other end; `None` where nothing comes back.
     pub(super) back: Option<u64>,
     pub(super) paths: Vec<PathReport>,
 }
@@ -104,7 +105,7 @@ impl Intervals {
         Intervals { every, begun, from, before, by_path, list: Vec::new() }
     }
 
-    /// Closes intervals until it is dropped; each is given to `told` as a line.
+    /// Closes intervals until it is cancelled. Each interval is passed to `told` as a line.
     pub(super) async fn watch(&mut self, carried: impl Fn() -> Carried, told: impl Fn(&str)) -> Infallible {
         loop {
             tokio::time::sleep_until((self.begun + self.from + self.every).into()).await;
@@ -112,7 +113,7 @@ impl Intervals {
         }
     }
 
-    /// Ends an interval now; its line.
+    /// Ends an interval now and returns its line.
     pub(super) fn close(&mut self, carried: &Carried) -> String {
         let to = self.begun.elapsed();
         let time = to.saturating_sub(self.from);

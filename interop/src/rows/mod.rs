@@ -271,6 +271,25 @@ pub const ROWS: &[Row] = &[
     )
     .but_for(NOT_DCSCTP),
     Row::by(
+        "cures-us",
+        "the first path is cut while we send with every cure: a heartbeat after each timeout, timestamps offered, fast retransmissions in each recovery, early \
+         retransmit, tail probes",
+        Run::Paths(Trial { sending: Sending::Cured { by_time: false }, ..Trial::new(From::Us, Over::Udp) }),
+    )
+    .but_for(NOT_DCSCTP),
+    Row::by(
+        "cures-rack-us",
+        "the same with losses found by time (RACK)",
+        Run::Paths(Trial { sending: Sending::Cured { by_time: true }, ..Trial::new(From::Us, Over::Udp) }),
+    )
+    .but_for(NOT_DCSCTP),
+    Row::by(
+        "cures-peer",
+        "the peer sends to us, who have them all",
+        Run::Paths(Trial { sending: Sending::Cured { by_time: true }, ..Trial::new(From::Peer, Over::Udp) }),
+    )
+    .but_for(NOT_DCSCTP),
+    Row::by(
         "cmt-us",
         "we send 4 MB by two paths at once (CMT) to a peer that was told nothing of it; each carries a quarter at least",
         Run::Paths(Trial::cmt(From::Us, Over::Udp)),

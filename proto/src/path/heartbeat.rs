@@ -20,7 +20,7 @@ impl Path {
         self.timers.heartbeat = self.health.used + self.health.period;
     }
 
-    /// A heartbeat leaves now.
+    /// A heartbeat is sent now.
     pub(crate) fn heartbeat_sent(
         &mut self,
         view: &PathView,

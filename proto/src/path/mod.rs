@@ -1,9 +1,10 @@
-//! A path owns everything that is kept per destination.
+//! Paths. A path owns all state that belongs to a destination.
 
 pub mod estimate;
 pub(crate) mod health;
 mod heartbeat;
 mod mtu;
+mod open;
 mod order;
 mod parameters;
 pub(crate) mod rack;
@@ -20,10 +21,11 @@ pub(crate) use set::Paths;
 pub use view::{PathId, PathState, PathView, RtoAverage};
 
 use crate::policy::Congestion;
+use crate::wire::Address;
 use crate::{Config, Duration, Time, Tsn};
 use smallvec::SmallVec;
 
-/// What else is kept for a path; the facts are in its [`PathView`].
+/// The other state of a path; the facts are in its [`PathView`].
 #[derive(Clone, Debug)]
 pub(crate) struct Path {
     pub(crate) congestion: Box<dyn Congestion>,
@@ -31,35 +33,36 @@ pub(crate) struct Path {
     pub(crate) max_cwnd: u64,
     pub(crate) timers: Timers,
     pub(crate) health: Health,
-    /// The chunk whose round trip is being timed, and since when. Never a retransmitted one (Karn).
+    /// The chunk whose round trip is being timed, and the time at which it was sent. It is never a retransmitted
+    /// chunk (Karn).
     pub(crate) timed: Option<(Tsn, Time)>,
-    /// Chunks whose round trips are being timed beside it, in order, at most [`ALSO_TIMED`] (rule `rtt_on_cut`).
+    /// Further chunks whose round trips are being timed, in order, at most [`ALSO_TIMED`] (rule `rtt_on_cut`).
     pub(crate) also_timed: SmallVec<[(Tsn, Time); 1]>,
-    /// Why the window was cut last, until that is proved or refuted (mechanism `spurious_losses`).
+    /// The loss for which the window was last cut, until it is confirmed or refuted (mechanism `spurious_losses`).
     pub(crate) suspect: Option<Suspect>,
-    /// The lowest chunk not acknowledged that was last sent here.
+    /// The lowest unacknowledged chunk that was last sent on this path.
     pub(crate) earliest: Option<Tsn>,
-    /// Bytes of chunks last sent here that the Cumulative TSN Ack has not passed and that are not given up.
+    /// Bytes of chunks last sent on this path that the Cumulative TSN Ack has not passed and that are not abandoned.
     pub(crate) buffered: u64,
-    /// RTOs in a row in which nothing was sent here.
+    /// The number of consecutive RTOs in which nothing was sent on this path.
     pub(crate) idle_rtos: u32,
-    /// T3-rtx has expired and nothing was acknowledged since.
+    /// Whether T3-rtx has expired and nothing was acknowledged since.
     pub(crate) lone: bool,
-    /// Whether the socket of the local address takes packets now.
+    /// Whether the socket of the local address accepts packets now.
     pub(crate) writable: bool,
-    /// How large its packets may be.
+    /// The search for the path MTU.
     pub(crate) mtu: Mtu,
-    /// What the user has said of this path alone.
+    /// The parameters that the user set for this path alone.
     pub(crate) own: PathParameters,
-    /// What the SACK being processed has said about this path.
+    /// What the SACK being processed has said about this path so far.
     pub(crate) tally: SackResult,
     /// The path's own points: see the mechanism `cuc`.
     pub(crate) points: Points,
-    /// In which order chunks arrive; kept if `loss_detection` or `tail_probe` asks for it.
+    /// The order in which chunks arrive. It is kept if `loss_detection` or `tail_probe` needs it.
     pub(crate) rack: Option<Rack>,
 }
 
-/// A loss for which a window was cut, and which may have been none.
+/// A loss for which a window was cut. It may turn out to be spurious.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Suspect {
     /// The first chunk that seemed to be lost.
@@ -72,7 +75,7 @@ pub(crate) struct Suspect {
     pub(crate) ssthresh: u64,
 }
 
-/// Chunks of a path that are timed beside the one that was begun last.
+/// The largest number of chunks of a path that are timed in addition to the latest one.
 const ALSO_TIMED: usize = 16;
 
 impl Path {
@@ -81,7 +84,7 @@ impl Path {
         self.congestion.window().min(self.max_cwnd)
     }
 
-    /// The next new chunk is timed too, beside what is being timed.
+    /// The next new chunk is timed too, in addition to the running measurements.
     pub(crate) fn time_another(&mut self) {
         if self.also_timed.len() == ALSO_TIMED {
             self.also_timed.remove(0);
@@ -107,28 +110,30 @@ impl Path {
 /// How round-trip times are measured by data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum RttSamples {
-    /// By one chunk at a time of each path, never one sent again.
+    /// By one chunk of each path at a time, never a retransmitted one.
     OneAtATime,
-    /// By every chunk whose last transmission the packet that is being taken in echoes: its time by our clock.
+    /// By every chunk whose last transmission is echoed by the packet being processed: the time of that transmission
+    /// by our clock.
     Echoed(Option<u32>),
 }
 
 /// What one SACK says about one path.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct SackResult {
-    /// Bytes in flight before the SACK, as the rules count them.
+    /// Bytes in flight before the SACK, counted by the rule `in_flight`.
     pub(crate) flight_before: u64,
     /// Bytes newly acknowledged by the Cumulative TSN Ack.
     pub(crate) cumulative: u64,
     /// Bytes newly acknowledged by Gap Ack Blocks.
     pub(crate) gap: u64,
-    /// Those of them that were acknowledged when the path's own point had moved, each byte once in its life.
+    /// Bytes of both kinds that were acknowledged when the path's own point had moved. Each byte counts once in its
+    /// life.
     pub(crate) gap_behind_point: u64,
     /// Whether the path's own point moved.
     pub(crate) moved: bool,
     /// Whether the Cumulative TSN Ack passed a chunk of this path, newly acknowledged or not.
     pub(crate) passed: bool,
-    /// Whether it passed one at or above an expected point.
+    /// Whether the Cumulative TSN Ack passed a chunk at or above an expected point.
     pub(crate) passed_point: bool,
     /// Whether the path's earliest outstanding chunk was acknowledged.
     pub(crate) earliest: bool,
@@ -138,30 +143,30 @@ pub(crate) struct SackResult {
     pub(crate) highest_gap: Option<Tsn>,
     /// The round-trip time measured.
     pub(crate) rtt: Option<Duration>,
-    /// Whether others were measured beside it, and taken already.
+    /// Whether further round-trip times were measured and have already been applied.
     pub(crate) also_timed: bool,
-    /// Whether a chunk was acknowledged that no other path has carried: it says for certain that this one works.
+    /// Whether a chunk was acknowledged that no other path has carried. This proves that the path works.
     pub(crate) certain: bool,
-    /// The lowest chunk that it marked.
+    /// The lowest chunk that this SACK marked.
     pub(crate) marked: Option<Tsn>,
-    /// Whether a retransmission was found lost that was sent after the window was cut last (RACK).
+    /// Whether a retransmission that was sent after the last cut of the window was found lost (RACK).
     pub(crate) lost_again: bool,
 }
 
-/// The chunks whose acknowledgement moves a path's own point: the lowest not acknowledged that was last sent here,
-/// of chunks sent once and of chunks sent again.
+/// The chunks whose acknowledgement moves a path's own point: the lowest unacknowledged chunks last sent on the path,
+/// one among chunks sent once and one among chunks sent again.
 #[derive(Copy, Clone, Default, Debug)]
 pub(crate) struct Points {
     pub(crate) first: Point,
     pub(crate) again: Point,
 }
 
-/// One of them.
+/// One of these two points.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Point {
-    /// Where it was found last; none was yet.
+    /// Where the last search found it; `None` before the first search.
     pub(crate) expected: Option<Tsn>,
-    /// It has to be looked for again.
+    /// Whether a new search is needed.
     pub(crate) sought: bool,
 }
 
@@ -172,12 +177,12 @@ impl Default for Point {
 }
 
 impl Points {
-    /// Both have to be looked for again.
+    /// Requests a new search for both.
     pub(crate) fn seek(&mut self) {
         (self.first.sought, self.again.sought) = (true, true);
     }
 
-    /// Whether a chunk is at or above one of them.
+    /// Whether a chunk is at or above one of the points.
     pub(crate) fn reached_by(&self, tsn: Tsn) -> bool {
         [self.first, self.again]
             .iter()
@@ -190,15 +195,15 @@ impl Points {
 pub(crate) struct Timers {
     /// T3-rtx.
     pub(crate) t3: Time,
-    /// Nothing sent for an RTO.
+    /// Fires after an RTO in which nothing was sent.
     pub(crate) idle: Time,
     /// The next heartbeat.
     pub(crate) heartbeat: Time,
-    /// The latest time for the answer to the last heartbeat.
+    /// The deadline for the answer to the last heartbeat.
     pub(crate) answer: Time,
-    /// The latest time for the answer to a probe of the MTU, or the next search for it.
+    /// The deadline for the answer to a probe of the MTU, or the time of the next search.
     pub(crate) probe: Time,
-    /// When chunks that later ones have overtaken count as lost (RFC 8985 §6.2).
+    /// When chunks that were overtaken by later ones count as lost (RFC 8985 §6.2).
     pub(crate) reordering: Time,
     /// When a tail loss probe is due (RFC 8985 §7.2).
     pub(crate) tail: Time,
@@ -219,4 +224,12 @@ impl Timers {
         let own = self.t3.min(self.idle).min(self.heartbeat).min(self.answer).min(self.probe);
         own.min(self.reordering).min(self.tail)
     }
+}
+
+/// Where a packet came from, and by which path.
+#[derive(Copy, Clone)]
+pub(crate) struct PacketOrigin {
+    pub(crate) path: PathId,
+    pub(crate) local: Address,
+    pub(crate) source: Address,
 }

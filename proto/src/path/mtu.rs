@@ -6,15 +6,15 @@ use crate::wire::{Address, HEADER};
 
 /// BASE_PLPMTU.
 pub(super) const BASE: u32 = 1200;
-/// The search ends when what is not known is at most so many bytes.
+/// The search ends when the unknown range is at most so many bytes.
 const EXACT: u32 = 16;
 
-/// What is known of the size of a path's packets.
+/// The known facts about the size of a path's packets.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Mtu {
     /// Packets of this size get through.
     pub(super) size: u32,
-    /// Packets of this size do not, or must not be.
+    /// Packets of this size do not get through or are not allowed.
     pub(super) beyond: u32,
     pub(super) search: Search,
     /// Timeouts in a row in which no data was acknowledged.
@@ -23,11 +23,11 @@ pub(crate) struct Mtu {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Search {
-    /// There is nothing to find out now.
+    /// No search is running.
     Rest,
-    /// A probe of this size is to be sent; so many were lost.
+    /// A probe of this size is to be sent; so many probes of this size were lost.
     Wanted { probe: u32, lost: u32 },
-    /// It is under way.
+    /// A probe of this size is in flight; so many were lost before.
     Sent { probe: u32, lost: u32 },
 }
 
@@ -47,7 +47,7 @@ impl Mtu {
         matches!(self.search, Search::Wanted { .. })
     }
 
-    /// Tries the largest size first, then the middle of what is not known.
+    /// Chooses the next size: first the largest, then the middle of the unknown range.
     pub(super) fn next(&mut self, limit: u32) {
         let untried = self.beyond == limit + 1;
         let probe = if untried { limit } else { ((self.size + self.beyond) / 2) & !3 };

@@ -1,15 +1,15 @@
-//! The order in which chunks arrive on each path, as the association uses it: `rack.rs` keeps the state of one path.
+//! The order in which chunks arrive on each path, as the association uses it: `rack/` keeps the state of one path.
 
 use super::rack::Lateness;
 use super::{PathId, Paths, Rack};
 use crate::mechanisms::{LossDetection, TailProbe};
 use crate::{Config, Duration, Time};
 
-/// What the paths of an association keep of the order in which chunks arrive, and for what.
+/// The purposes for which the paths of an association record the order in which chunks arrive.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Order {
     detects: bool,
-    /// How long the peer may delay a SACK, if tail loss probes are sent. It does not say; ours is taken.
+    /// The SACK delay of the peer, if tail loss probes are sent. The peer does not announce it; ours is assumed.
     delay: Option<Duration>,
 }
 
@@ -22,7 +22,7 @@ impl Order {
         }
     }
 
-    /// What a new path keeps; chunks that gaps have acknowledged on one that is gone are still charged to it.
+    /// The state of a new path. Chunks that gaps have acknowledged on a removed path are still charged to it.
     pub(super) fn kept(&self, gone: Option<Rack>) -> Option<Rack> {
         let gapped = gone.map_or(0, |rack| rack.gapped);
         (self.detects || self.delay.is_some()).then(|| Rack::begun(gapped))
@@ -30,12 +30,12 @@ impl Order {
 }
 
 impl Paths {
-    /// Whether losses are found by RACK.
+    /// Whether RACK detects losses.
     pub(crate) fn detects_by_order(&self) -> bool {
         self.order.detects
     }
 
-    /// TSNs begin anew; nothing is outstanding.
+    /// TSNs restart; nothing is outstanding.
     pub(crate) fn forget_order(&mut self) {
         for id in self.ids() {
             let (measured, path) = (self.view(id).srtt.is_some(), self.get_mut(id));
@@ -44,7 +44,7 @@ impl Paths {
         }
     }
 
-    /// Takes a measurement of the round-trip time of a path.
+    /// Applies a measurement of the round-trip time of a path.
     pub(crate) fn measure(&mut self, id: PathId, rtt: Duration) {
         let limits = self.limits;
         let (view, path) = self.both(id);
@@ -54,19 +54,19 @@ impl Paths {
         }
     }
 
-    /// The window of a path is cut now.
+    /// Records that the window of a path is cut now.
     pub(super) fn note_cut(&mut self, id: PathId, now: Time) {
         if let Some(rack) = &mut self.get_mut(id).rack {
             rack.cut(now);
         }
     }
 
-    /// Which chunks of a path count as lost now; `None` while nothing was delivered there.
+    /// The judgement of the chunks of a path now; `None` while nothing was delivered there.
     pub(crate) fn lateness(&self, id: PathId, enough: u32) -> Option<Lateness> {
         self.get(id).rack.as_ref()?.lateness(self.view(id), enough)
     }
 
-    /// Sets the time of the next tail loss probe: two round trips from now, and the peer's delay of a SACK besides if one
+    /// Sets the time of the next tail loss probe: two round trips from now, plus the peer's SACK delay if only one
     /// packet is in flight; not later than T3-rtx.
     //= rfc8985#section-7.2
     pub(crate) fn set_tail(&mut self, id: PathId, now: Time) {

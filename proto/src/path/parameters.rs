@@ -1,27 +1,27 @@
-//! Parameters that a path can have of its own (RFC 9260 §11.1.9, §11.1.12; RFC 6458 §8.1.12).
+//! Parameters that a single path can have (RFC 9260 §11.1.9, §11.1.12; RFC 6458 §8.1.12).
 
 use crate::Duration;
 
-/// What holds for one path instead of what holds for its association. `Default`: nothing.
+/// Parameters of one path that replace those of its association. `Default`: none.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct PathParameters {
     /// Its HB.interval.
     pub heartbeats: Heartbeats,
     /// Its Path.Max.Retrans; `None`: the association's.
     pub max_retrans: Option<u32>,
-    /// Its MTU in bytes, IP header included, whatever routers say and probes find; at most the association's.
-    /// `None`: it is found out.
+    /// Its MTU in bytes, IP header included, regardless of routers and probes; at most the association's. `None`: the
+    /// MTU is found by probes and routers.
     pub mtu: Option<u32>,
 }
 
 /// The periodic heartbeats of a path.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Heartbeats {
-    /// As the association has them.
+    /// As the association's.
     #[default]
     Inherited,
-    /// None.
+    /// No periodic heartbeats.
     Off,
-    /// After so long.
+    /// This interval.
     Every(Duration),
 }

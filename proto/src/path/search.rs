@@ -1,8 +1,8 @@
-//! How large the packets of a path may be, found out by probes that nobody has to answer but the peer (RFC 8899).
+//! The packet size of a path, found by probes (RFC 8899). Only the peer has to answer a probe.
 //!
-//! A probe is a HEARTBEAT with a PAD chunk behind it: if its answer comes, packets of its size get through.
-//! Sizes are those of IP packets in bytes. The search begins at a size that every path should carry, tries the
-//! largest first, and then halves what is between; a lost probe is no error of the path.
+//! A probe is a HEARTBEAT followed by a PAD chunk: its answer proves that packets of its size get through. Sizes are
+//! those of IP packets in bytes. The search begins at a size that every path should carry, tries the largest size
+//! first, and then bisects the range between them. A lost probe is no error of the path.
 
 use super::mtu::{BASE, Search, pmdcs};
 use super::{Mtu, Path, PathId, Paths};
@@ -10,14 +10,14 @@ use crate::wire::chunk::{CHUNK_HEADER, Heartbeat, Pad};
 use crate::wire::{Address, Chunk, HEADER};
 use crate::{Config, Duration, Time};
 
-/// MAX_PROBES: one size is given up when so many probes of it were lost.
+/// MAX_PROBES: a size is given up when so many probes of it were lost.
 const MAX_PROBES: u32 = 3;
-/// PROBE_TIMER, unless the path's RTO is longer. A HEARTBEAT is answered at once: there is no reason to wait
-/// for the fifteen seconds that are advised where nothing is known of the path.
+/// PROBE_TIMER, unless the path's RTO is longer. A HEARTBEAT is answered at once, so the fifteen seconds that RFC
+/// 8899 advises for unknown peers are not needed.
 const PROBE_TIMER: Duration = Duration::from_secs(1);
 /// PMTU_RAISE_TIMER: a search that has ended begins anew.
 const RAISE_TIMER: Duration = Duration::from_secs(600);
-/// Timeouts in a row, while small packets get through, that mean that large ones do not any more.
+/// The number of consecutive timeouts, while small packets get through, after which large packets count as blocked.
 const BLACK_HOLE: u32 = 2;
 
 impl Paths {
@@ -48,7 +48,7 @@ impl Paths {
         Some((id, [heartbeat, Chunk::Pad(Pad { bytes: bytes as u16 })]))
     }
 
-    /// A probe of this size has come through.
+    /// A probe of this size got through.
     pub(crate) fn probe_answered(&mut self, id: PathId, size: u32, now: Time, config: &Config) {
         let path = self.get_mut(id);
         if !matches!(path.mtu.search, Search::Sent { probe, .. } if probe == size) {
@@ -61,7 +61,7 @@ impl Paths {
         self.measure_pmdcs(id, config);
     }
 
-    /// The probe timer has expired: a probe was lost, or the search begins again.
+    /// The probe timer expired: a probe was lost, or a new search begins.
     //= rfc8899#section-5.1.1
     pub(crate) fn probe_late(&mut self, id: PathId, now: Time, config: &Config) {
         self.may_probe();
@@ -81,7 +81,7 @@ impl Paths {
         }
     }
 
-    /// T3-rtx has expired; whether the path should be asked if small packets get through.
+    /// T3-rtx expired. Returns whether the path should be probed with a small packet.
     //= rfc8899#section-4.3
     pub(crate) fn data_lost(&mut self, id: PathId) -> bool {
         let mtu = &mut self.get_mut(id).mtu;
@@ -89,7 +89,7 @@ impl Paths {
         mtu.timeouts >= BLACK_HOLE && mtu.size > BASE
     }
 
-    /// A small packet has come through: if data has not for so long, it is too large.
+    /// A small packet got through. If data has not for so long, the packets are too large.
     //= rfc8899#section-4.3
     pub(crate) fn small_came_through(&mut self, id: PathId, now: Time, config: &Config) {
         let path = self.get_mut(id);
@@ -104,22 +104,22 @@ impl Paths {
         }
     }
 
-    /// Packets to this peer address may have at most `size` bytes with the IP header. Windows keep their unit;
-    /// chunks that were sent keep their size and go, if they must, in packets that IP fragments.
+    /// Packets to this peer address may have at most `size` bytes with the IP header. The unit of the windows does
+    /// not change. Chunks that were sent keep their size and, if necessary, leave in packets that IP fragments.
     pub(crate) fn set_mtu(&mut self, remote: Address, size: u32, config: &Config) {
         let size = size.clamp(config.ip_header + 508, config.mtu);
         let concerns = |id: &PathId| self.view(*id).remote == remote && self.get(*id).own.mtu.is_none();
         let to: Vec<PathId> = self.ids().filter(concerns).collect();
         for id in to {
             let mtu = &mut self.get_mut(id).mtu;
-            // What was found out stays true, as far as it is allowed.
+            // Earlier findings remain valid within the new limit.
             mtu.size = if config.mtu_discovery { mtu.size.min(size) } else { size };
             mtu.beyond = mtu.beyond.min(size + 1);
             self.measure_pmdcs(id, config);
         }
     }
 
-    /// The user has said how large the path's packets may be, or takes it back: then it is found out anew.
+    /// The user sets the packet size of the path, or takes the setting back; then a new search begins.
     pub(crate) fn fix_mtu(&mut self, id: PathId, config: &Config) {
         let path = self.get_mut(id);
         path.timers.probe = Time::NEVER;
@@ -145,7 +145,7 @@ impl Path {
         self.health.wanted || self.health.elsewhere.is_some() || self.mtu.wants_probe()
     }
 
-    /// At the end of a search, its timer runs until the next.
+    /// After a search, the timer waits for the next search.
     fn wait_for_search(&mut self, now: Time) {
         self.timers.probe = if self.mtu.search == Search::Rest { now + RAISE_TIMER } else { Time::NEVER };
     }

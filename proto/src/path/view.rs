@@ -5,7 +5,8 @@ use crate::control::rtt::{RtoLimits, RttEstimate};
 use crate::wire::Address;
 use crate::{Duration, Time};
 
-/// A path of an association. Never used again within it, also after the path is gone.
+/// Identifies a path of an association. An id is never used again within the association, even if its path was
+/// removed.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PathId(pub u16);
 
@@ -18,19 +19,20 @@ impl PathId {
 /// Whether a path can carry data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum PathState {
-    /// Not yet verified by a heartbeat (RFC 9260 §5.4): no data goes there.
+    /// Not yet verified by a heartbeat (RFC 9260 §5.4): it carries no data.
     Unconfirmed,
     /// In order.
     Active,
-    /// An error or more in a row (RFC 7829): no new data while another path is active.
+    /// Potentially failed (RFC 7829): it has had errors in a row and carries no new data while another path is
+    /// active.
     PotentiallyFailed,
-    /// Too many errors in a row (RFC 9260 §8.2).
+    /// Failed: it has had too many errors in a row (RFC 9260 §8.2).
     Inactive,
-    /// Its address was taken out of the association (RFC 5061).
+    /// Removed from the association (RFC 5061).
     Removed,
 }
 
-/// The facts of one path, stored here only: policies read a slice of these at no cost.
+/// The facts of one path. They are stored only here; policies read a slice of them at no cost.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PathView {
     /// Which path.
@@ -39,11 +41,11 @@ pub struct PathView {
     pub local: Address,
     /// The peer's address.
     pub remote: Address,
-    /// Whether it can carry data.
+    /// The state of the path.
     pub state: PathState,
     /// Whether the local address is up: see [`Incoming::Up`](crate::Incoming::Up).
     pub up: bool,
-    /// Whether new data prefers it.
+    /// Whether this is the primary path.
     pub primary: bool,
     /// The largest DATA chunk that fits a packet, in bytes.
     pub pmdcs: u32,
@@ -51,12 +53,12 @@ pub struct PathView {
     pub window: u64,
     /// The slow-start threshold, in bytes.
     pub ssthresh: u64,
-    /// Bytes in flight here: sent, neither acknowledged nor marked for retransmission.
+    /// Bytes in flight on this path: sent, and neither acknowledged nor marked for retransmission.
     pub flight: u64,
-    /// Bytes marked for retransmission that were last sent here.
+    /// Bytes last sent on this path that are marked for retransmission.
     pub marked: u64,
-    /// Bytes that may be sent here now, all limits considered; anything above zero admits a whole packet
-    /// (RFC 9260 §6.1 B).
+    /// Bytes that may be sent on this path now, with all limits considered. Any value above zero admits one whole
+    /// packet (RFC 9260 §6.1 B).
     pub room: u64,
     /// Smoothed round-trip time, once measured.
     pub srtt: Option<Duration>,
@@ -66,7 +68,7 @@ pub struct PathView {
     pub min_rtt: Option<Duration>,
     /// The retransmission timeout.
     pub rto: Duration,
-    /// Timeouts and lost heartbeats in a row.
+    /// The number of consecutive timeouts and lost heartbeats.
     pub errors: u32,
     /// Bytes acknowledged here so far.
     pub delivered: u64,
@@ -74,26 +76,26 @@ pub struct PathView {
     pub lost: u64,
     /// Those of them that were acknowledged before they were sent again: they were only late.
     pub late: u64,
-    /// DATA chunks sent here, retransmissions included.
+    /// DATA chunks sent on this path, retransmissions included.
     pub chunks: u64,
     /// Chunks fast-retransmitted on this path.
     pub fast_retransmissions: u64,
     /// Chunks retransmitted on this path after a timeout.
     pub timeout_retransmissions: u64,
-    /// Copies sent here of chunks in flight on another path.
+    /// Copies, sent on this path, of chunks that were in flight on another path.
     pub reinjected: u64,
     /// How long this path has kept a buffer full: new data waited for the peer's window or a full send buffer while
-    /// the lowest TSN not acknowledged was last sent here.
+    /// the lowest unacknowledged TSN was last sent on this path.
     pub blocks: Duration,
     /// Tail loss probes sent here (RFC 8985 §7).
     pub tail_probes: u64,
     /// Times that T3-rtx expired here.
     pub timeouts: u64,
-    /// Heartbeats sent here, probes of the MTU not among them.
+    /// Heartbeats sent on this path, without probes of the MTU.
     pub heartbeats: u64,
-    /// Those of them that were answered.
+    /// Heartbeats that were answered.
     pub heartbeats_answered: u64,
-    /// What `rto` was on average.
+    /// The average of `rto` over time.
     pub rto_average: RtoAverage,
     /// What is estimated of the path; there if a policy needs it ([`Route::needs`](crate::policy::Route::needs)).
     pub estimates: Option<Box<Estimates>>,
@@ -103,7 +105,7 @@ pub struct PathView {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RtoAverage {
     since: Time,
-    /// Up to when it is summed up, and what it has been since.
+    /// The time up to which it is summed, and the value since then.
     until: Time,
     rto: Duration,
     /// Square nanoseconds.
@@ -120,12 +122,12 @@ impl RtoAverage {
         self.sum + now.since(self.until).as_nanos() * self.rto.as_nanos()
     }
 
-    /// It is this from now on.
+    /// The timeout has this value from now on.
     pub(super) fn set(&mut self, now: Time, rto: Duration) {
         (self.sum, self.until, self.rto) = (self.summed(now), now, rto);
     }
 
-    /// The mean from the beginning of the path up to now; what it is, if that is no time.
+    /// The mean from the beginning of the path until now. If no time has passed, the current value.
     pub fn mean(&self, now: Time) -> Duration {
         let time = now.since(self.since).as_nanos();
         let mean = self.summed(now).checked_div(time);
@@ -143,7 +145,7 @@ impl PathView {
         (known > 0).then(|| LossRate::of(lost as f64 / mean, known as f64 / mean))
     }
 
-    /// Takes a measurement of the round-trip time. RTO.Alpha is 1/8, RTO.Beta 1/4.
+    /// Applies a measurement of the round-trip time. RTO.Alpha is 1/8, RTO.Beta 1/4.
     //= rfc9260#section-6.3.1
     pub(crate) fn measure(&mut self, rtt: Duration, limits: RtoLimits) {
         let estimate = match self.srtt {
@@ -163,12 +165,12 @@ impl PathView {
 }
 
 impl PathView {
-    /// Whether data should take this path: it is active, and its local address is up.
+    /// Whether data may take this path: it is active, and its local address is up.
     pub fn carries(&self) -> bool {
         self.state == PathState::Active && self.up
     }
 
-    /// Whether the path has been verified, and still is one.
+    /// Whether the path has been verified and still belongs to the association.
     pub(crate) fn confirmed(&self) -> bool {
         !matches!(self.state, PathState::Unconfirmed | PathState::Removed)
     }

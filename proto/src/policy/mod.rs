@@ -1,6 +1,6 @@
-//! The two narrow traits behind which every published policy, and yours, stands, and the table of those built in.
+//! The two traits for policies (routes and windows), and the table of the built-in policies.
 //!
-//! Adding one is one file in `window/` or `route/` and one row in [`Policies::default`].
+//! To add a policy, write one file in `window/` or `route/` and one row in [`Policies::default`].
 
 pub mod receive_buffer_model;
 pub mod route;
@@ -20,16 +20,17 @@ pub use window::{Acked, Congestion, Loss, Lost, Sibling, Start};
 type MakeWindow = Arc<dyn Fn(&PolicySpec, &Config) -> Result<window::MakePath, PolicyError> + Send + Sync>;
 type MakeRoute = Arc<dyn Fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, PolicyError> + Send + Sync>;
 
-/// The policies that a configuration can name. Add your own to a value of it; there is no global registry.
+/// The policies that a configuration can name. Add your own to a value of this type; there is no global registry.
 #[derive(Clone)]
 pub struct Policies {
-    windows: BTreeMap<String, MakeWindow>,
-    routes: BTreeMap<String, MakeRoute>,
+    // Shared: each of thousands of endpoints has a copy.
+    windows: Arc<BTreeMap<String, MakeWindow>>,
+    routes: Arc<BTreeMap<String, MakeRoute>>,
 }
 
 impl Default for Policies {
     fn default() -> Self {
-        let mut table = Policies { windows: BTreeMap::new(), routes: BTreeMap::new() };
+        let mut table = Policies { windows: Arc::default(), routes: Arc::default() };
         table.add_window("standard", window::standard::make);
         table.add_window("lia", window::coupled::lia::lia);
         table.add_window("olia", window::coupled::olia::olia);
@@ -63,7 +64,7 @@ impl Policies {
         name: impl Into<String>,
         make: impl Fn(&PolicySpec, &Config) -> Result<window::MakePath, PolicyError> + Send + Sync + 'static,
     ) {
-        self.windows.insert(name.into(), Arc::new(make));
+        Arc::make_mut(&mut self.windows).insert(name.into(), Arc::new(make));
     }
 
     /// Adds the route policy `name`, or replaces it.
@@ -72,7 +73,7 @@ impl Policies {
         name: impl Into<String>,
         make: impl Fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, PolicyError> + Send + Sync + 'static,
     ) {
-        self.routes.insert(name.into(), Arc::new(make));
+        Arc::make_mut(&mut self.routes).insert(name.into(), Arc::new(make));
     }
 
     /// The names of all routes.
@@ -85,13 +86,13 @@ impl Policies {
         self.windows.keys().map(String::as_str)
     }
 
-    /// The route that `spec` describes.
+    /// The route for `spec`.
     pub fn route(&self, spec: &PolicySpec, config: &Config) -> Result<Box<dyn Route>, PolicyError> {
         let make = self.routes.get(spec.name.as_str()).ok_or_else(|| unknown(spec, self.route_names()))?;
         make(spec, config)
     }
 
-    /// What makes the windows that `spec` describes, one for each path.
+    /// A maker of windows for `spec`; it makes one window for each path.
     pub fn window(&self, spec: &PolicySpec, config: &Config) -> Result<window::MakePath, PolicyError> {
         let make = self.windows.get(spec.name.as_str()).ok_or_else(|| unknown(spec, self.window_names()))?;
         make(spec, config)

@@ -29,7 +29,7 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// The word; empty for anything else.
+    /// The word; empty for any other value.
     pub fn text(&self) -> &str {
         if let Setting::Text(text) = self { text } else { "" }
     }
@@ -41,12 +41,12 @@ impl PolicySpec {
         PolicySpec { name: name.to_owned(), settings: BTreeMap::new() }
     }
 
-    /// The error that `why` describes.
+    /// An error with the text `why`.
     pub fn refuse(&self, why: impl Into<String>) -> PolicyError {
         PolicyError::Setting { name: self.name.clone(), why: why.into() }
     }
 
-    /// Refuses every setting but these.
+    /// Refuses every setting except these.
     pub fn allow(&self, known: &[&str]) -> Result<(), PolicyError> {
         match self.settings.keys().find(|key| !known.contains(&key.as_str())) {
             None => Ok(()),

@@ -173,7 +173,7 @@ impl Direction {
         if self.plain && self.up && self.losses.never() && frame.size <= self.mtu {
             self.depart(now, |_, _, _| {});
             if self.queue.admits(frame.size) {
-                return self.enter(now, frame, came);
+                return self.send_or_wait(now, frame, came);
             }
             self.counters.queue += 1;
             return Taken::Dropped(DropCause::Queue, frame);
@@ -199,7 +199,7 @@ impl Direction {
             self.counters.queue += 1;
             return Taken::Dropped(DropCause::Queue, frame);
         }
-        self.enter(now, frame, came)
+        self.send_or_wait(now, frame, came)
     }
 
     /// Whether a packet that passes the previous link can be offered here before its arrival at `at`, because it is already certain
@@ -213,11 +213,15 @@ impl Direction {
         self.queue.admits(size)
     }
 
-    /// Offers a packet for which [`foresees`](Self::foresees) returned true.
+    /// Offers a packet for which [`foresees`](Self::foresees) returned true, at its arrival by the previous link.
     #[inline(always)]
-    pub(crate) fn offer_foreseen(&mut self, at: Time, frame: Frame, came: Turn) -> Taken {
+    pub(crate) fn follow(&mut self, carried: &mut Carried) {
+        carried.came = carried.turn();
+        carried.entered = carried.arrival;
+        carried.frame.hop += 1;
         self.counters.offered += 1;
-        self.enter(at, frame, came)
+        self.enter(carried);
+        self.time(carried.entered, carried);
     }
 
     /// Whether packets may pass here. They may not while the FIFO holds packets, which they would overtake.
@@ -226,22 +230,28 @@ impl Direction {
         self.plain && self.fifo.is_empty()
     }
 
-    /// Puts the packet into the queue.
+    /// Puts the packet into the queue, or into that of the management.
     #[inline(always)]
-    fn enter(&mut self, now: Time, mut frame: Frame, came: Turn) -> Taken {
-        if self.queue.bytes() >= self.mark {
-            frame.mark();
-        }
-        let (offered, most) = (self.counters.offered, self.queue.most());
-        self.queue.enter(frame.size);
+    fn send_or_wait(&mut self, now: Time, frame: Frame, came: Turn) -> Taken {
         let (departure, arrival) = (Time::NEVER, Time::NEVER);
-        let mut carried = Carried { frame, offered, entered: now, came, most, departure, arrival };
+        let mut carried = Carried { frame, offered: 0, entered: now, came, most: 0, departure, arrival };
+        self.enter(&mut carried);
         if !self.plain && self.management.is_some() {
             self.wait(now, carried);
             return Taken::Waits;
         }
         self.time(now, &mut carried);
         Taken::Sent(carried)
+    }
+
+    /// Counts the packet into the queue.
+    #[inline(always)]
+    fn enter(&mut self, carried: &mut Carried) {
+        if self.queue.bytes() >= self.mark {
+            carried.frame.mark();
+        }
+        (carried.offered, carried.most) = (self.counters.offered, self.queue.most());
+        self.queue.enter(carried.frame.size);
     }
 
     /// Sets departure and arrival of a packet behind all others.
@@ -271,13 +281,11 @@ impl Direction {
         self.fifo.len() == 1
     }
 
-    /// Lets a packet pass at the time `now`. Returns its frame, and its turn at the far end.
+    /// Lets a packet that was sent pass at the time `now`.
     #[inline(always)]
-    pub(crate) fn pass(&mut self, now: Time, carried: Carried) -> (Frame, Turn) {
+    pub(crate) fn pass(&mut self, now: Time, carried: &Carried) {
         self.counters.delivered_bytes += u64::from(carried.frame.size);
-        self.passed.push(now, &carried);
-        let turn = carried.turn();
-        (carried.frame, turn)
+        self.passed.push(now, carried);
     }
 
     /// Undoes what happened after the event with this time and turn, the last one of the run.

@@ -1,43 +1,45 @@
-//! In which order chunks arrive on a path: the state of RACK and of tail loss probes (RFC 8985), kept for each path.
+//! The order in which chunks arrive on a path: the state of RACK and of tail loss probes (RFC 8985), kept for each
+//! path.
 //!
-//! RFC 8985 has one connection on one path. Here times of different paths cannot be compared, so each path has the state of
-//! a connection, and a chunk belongs to the path that carried it last. TSNs are what sequence numbers are there, and the
-//! duplicate TSNs of a SACK are its DSACK.
+//! RFC 8985 describes one connection on one path. Times of different paths cannot be compared, so here each path has
+//! the state of a connection, and a chunk belongs to the path that carried it last. TSNs play the part of sequence
+//! numbers, and the duplicate TSNs of a SACK that of DSACK.
 
 use super::PathView;
 use crate::{Duration, Time, Tsn};
 
-/// Recoveries for which a reordering window that duplicates have widened stays so.
+/// The number of recoveries for which duplicates keep the reordering window wide.
 const RECOVERIES: u32 = 16;
 
-/// What RACK keeps for a path, and the tail loss probe that is under way there.
+/// The RACK state of a path, and its tail loss probe in flight.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Rack {
-    /// Of the chunks delivered the one that was sent last: when, and its TSN (RACK.xmit_ts, RACK.end_seq).
+    /// The delivered chunk that was sent last: its sending time and TSN (RACK.xmit_ts, RACK.end_seq).
     newest: Option<(Time, Tsn)>,
-    /// The same among those that the SACK being processed acknowledges.
+    /// The same, among the chunks that the SACK being processed acknowledges.
     heard: Option<(Time, Tsn)>,
-    /// How long the chunk took that was sent last of those in the last SACK (RACK.rtt).
+    /// The delivery time of the last-sent chunk in the last SACK (RACK.rtt).
     rtt: Duration,
     /// The highest TSN delivered (RACK.fack).
     highest: Option<Tsn>,
-    /// A chunk that was sent once has arrived after a higher one (RACK.reordering_seen).
+    /// Whether a chunk that was sent once has arrived after a higher one (RACK.reordering_seen).
     reordered: bool,
     /// The reordering window in quarters of the smallest round-trip time (RACK.reo_wnd_mult).
     quarters: u32,
-    /// Recoveries until it is one again (RACK.reo_wnd_persist).
+    /// The number of recoveries until the multiplier returns to one (RACK.reo_wnd_persist).
     persists: u32,
-    /// The next TSN when a SACK reported duplicates (RACK.dsack_round).
+    /// The next TSN at the time when a SACK last reported duplicates (RACK.dsack_round).
     round: Option<Tsn>,
-    /// Chunks were lost here; that ends when this TSN, the highest sent then, is acknowledged.
+    /// While chunks of this path are being recovered: the highest TSN sent when they were lost. Its acknowledgement
+    /// ends the recovery.
     recovery: Option<Tsn>,
     /// Chunks of this path that Gap Ack Blocks acknowledge (RACK.segs_sacked).
     pub(crate) gapped: u32,
     /// When the window was cut last.
     cut: Time,
-    /// The probe that was not acknowledged yet.
+    /// The probe that is not acknowledged yet.
     pub(crate) probe: Option<Probe>,
-    /// The round trip has been measured since the last probe.
+    /// Whether the round trip has been measured since the last probe.
     measured: bool,
 }
 
@@ -48,7 +50,7 @@ pub(crate) struct Probe {
     pub(crate) tsn: Tsn,
     /// When it was sent.
     pub(crate) at: Time,
-    /// Whether it was a chunk sent before (TLP.is_retrans).
+    /// Whether it repeated a chunk (TLP.is_retrans).
     pub(crate) again: bool,
 }
 
@@ -57,17 +59,17 @@ pub(crate) struct Delivered {
     pub(crate) tsn: Tsn,
     /// When it was sent last.
     pub(crate) at: Time,
-    /// It was sent more than once.
+    /// Whether it was sent more than once.
     pub(crate) again: bool,
-    /// It is known that not its last transmission was acknowledged, or not known which path's.
+    /// Whether the acknowledgement belongs to an earlier transmission, or to an unknown path.
     pub(crate) ambiguous: bool,
 }
 
-/// What a path says of the chunks that it has not delivered.
+/// How a path judges the chunks that it has not delivered.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Lateness {
     newest: (Time, Tsn),
-    /// How long after it was sent a chunk that has been overtaken counts as lost.
+    /// How long after its transmission an overtaken chunk counts as lost.
     after: Duration,
 }
 
@@ -78,14 +80,14 @@ impl Lateness {
         sent_after(self.newest, (at, tsn)).then(|| at + self.after)
     }
 
-    /// Whether a chunk was sent longer ago than what was delivered last took.
+    /// Whether a chunk was sent longer ago than the last delivery took.
     //= rfc8985#section-6.3
     pub(crate) fn is_late(&self, at: Time, now: Time) -> bool {
         at + self.after <= now
     }
 }
 
-/// Whether the first of two transmissions was later. Those of one moment left in the order of their TSNs.
+/// Whether the first of two transmissions was later. Transmissions at the same time are ordered by their TSNs.
 fn sent_after(one: (Time, Tsn), other: (Time, Tsn)) -> bool {
     one.0 > other.0 || (one.0 == other.0 && one.1.after(other.1))
 }
@@ -131,14 +133,14 @@ impl Rack {
         self.cut = now;
     }
 
-    /// A SACK newly acknowledges this chunk; chunks come in the order of their TSNs.
+    /// The SACK newly acknowledges this chunk. Chunks must be given in the order of their TSNs.
     //= rfc8985#section-6.2
     pub(crate) fn delivered(&mut self, chunk: &Delivered, now: Time, min_rtt: Option<Duration>) {
         match self.highest {
             Some(highest) if !chunk.tsn.after(highest) => self.reordered |= !chunk.again,
             _ => self.highest = Some(chunk.tsn),
         }
-        // Sooner than any round trip: the transmission before the last was acknowledged.
+        // This is shorter than any round trip: the previous transmission was acknowledged.
         let too_soon = chunk.again && min_rtt.is_some_and(|least| now.since(chunk.at) < least);
         let sent = (chunk.at, chunk.tsn);
         let later = self.heard.is_none_or(|heard| sent_after(sent, heard));
@@ -147,8 +149,8 @@ impl Rack {
         }
     }
 
-    /// The SACK was taken in: `point` is its Cumulative TSN Ack and `next` the TSN that comes next; whether it reported
-    /// duplicates.
+    /// The SACK was processed. `point` is its Cumulative TSN Ack and `next` the next TSN; `duplicates` says whether
+    /// it reported duplicates.
     //= rfc8985#section-6.2
     pub(crate) fn heard(&mut self, now: Time, point: Tsn, next: Tsn, duplicates: bool) {
         if let Some(heard) = self.heard.take() {
@@ -171,7 +173,7 @@ impl Rack {
         }
     }
 
-    /// Which chunks count as lost now; `None` while nothing was delivered. Without reordering, `enough` chunks
+    /// The judgement of chunks now; `None` while nothing was delivered. Without reordering, `enough` chunks
     /// acknowledged beyond a hole prove a loss at once.
     //= rfc8985#section-6.2
     pub(crate) fn lateness(&self, view: &PathView, enough: u32) -> Option<Lateness> {
@@ -186,34 +188,35 @@ impl Rack {
         view.srtt.map_or(window, |srtt| window.min(srtt))
     }
 
-    /// Chunks were found lost here, when `highest` was the highest TSN sent. A probe has no more to say then.
+    /// Chunks were found lost on this path when `highest` was the highest TSN sent. This ends a probe in flight.
     //= rfc8985#section-7.1
     pub(crate) fn lost(&mut self, highest: Tsn) {
         self.recovery = Some(highest);
         self.probe = None;
     }
 
-    /// Whether the loss of what was sent at this time is another sign of congestion: it was sent after the window was cut.
+    /// Whether a loss of what was sent at this time is a further sign of congestion: it was sent after the last cut
+    /// of the window.
     //= rfc8985#section-9.3
     pub(crate) fn is_new_congestion(&self, at: Time) -> bool {
         at >= self.cut
     }
 
-    /// Whether a probe may be sent: none is under way, the round trip was measured since the last, and no loss is
-    /// being recovered from.
+    /// Whether a probe may be sent: no probe is in flight, the round trip was measured since the last one, and no
+    /// loss is being recovered.
     //= rfc8985#section-7.2
     //= rfc8985#section-7.3
     pub(crate) fn may_probe(&self) -> bool {
         self.probe.is_none() && self.measured && self.recovery.is_none()
     }
 
-    /// A probe has left.
+    /// A probe was sent.
     pub(crate) fn probed(&mut self, probe: Probe) {
         (self.probe, self.measured) = (Some(probe), false);
     }
 
-    /// Takes in what a SACK says of a probe that has arrived; whether the probe has repaired a loss. It has if something
-    /// sent after it was delivered, and the SACK does not report it as a duplicate.
+    /// Evaluates a SACK for a probe that has arrived. Returns whether the probe has repaired a loss: something sent
+    /// after it was delivered, and the SACK does not report it as a duplicate.
     //= rfc8985#section-7.4.2
     pub(crate) fn probe_arrived(&mut self, duplicate: bool) -> bool {
         let Some(probe) = self.probe else { return false };
@@ -225,7 +228,7 @@ impl Rack {
         repaired
     }
 
-    /// Whether a chunk in flight was sent before one that was delivered: then it is not the tail of what was sent.
+    /// Whether a chunk in flight was sent before one that was delivered. Then it is not the tail of the transmission.
     pub(crate) fn overtaken(&self, at: Time, tsn: Tsn) -> bool {
         self.newest.is_some_and(|newest| sent_after(newest, (at, tsn)))
     }
