@@ -87,7 +87,7 @@ impl Namespace {
 }
 
 fn device(name: &str) -> Result<SyncDevice, ShellError> {
-    let made = DeviceBuilder::new().name(name).tx_queue_len(DEVICE_QUEUE).build_sync();
+    let made = DeviceBuilder::new().name(name).build_sync();
     let made = made.and_then(|device| device.set_nonblocking(true).map(|()| device));
     made.map_err(|error| ShellError::Device { device: name.to_owned(), error })
 }
@@ -114,7 +114,7 @@ fn commands(own: &[usize], devices: &[String], interfaces: &[Interface]) -> Stri
     for (number, (i, device)) in own.iter().zip(devices).enumerate() {
         let Interface { address, prefix, mtu, .. } = &interfaces[*i];
         let (family, whole, quiet) = if address.is_ipv6() { ("-6 ", 128, " nodad") } else { ("", 32, "") };
-        lines.push(format!("link set dev {device} mtu {mtu} up"));
+        lines.push(format!("link set dev {device} mtu {mtu} txqueuelen {DEVICE_QUEUE} up"));
         lines.push(format!("address add {address}/{prefix} dev {device}{quiet}"));
         let table = FIRST_TABLE + number;
         lines.push(format!("{family}route add default dev {device} table {table}"));

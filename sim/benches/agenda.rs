@@ -1,7 +1,10 @@
 //! The cost of the agenda with 10,000 entities: `cargo bench -p anabranch-sim --bench agenda`.
 //!
-//! A radio cancels and moves its timers all the time: of a hundred changes of a timer, one event happens. On a wire every event happens as it was
-//! scheduled.
+//! A radio cancels and moves its timers all the time: of a hundred changes of a timer, one is for an event that happens. On a wire every event
+//! happens as it was scheduled.
+//!
+//! On two busy cores of 2026: 55 ns per change where every event happens, 160 to 200 ns where timers are moved ten or a hundred times. What is
+//! moved leaves a stale entry behind, up to four per entity, which the heap carries until they are removed together.
 #![allow(clippy::disallowed_types, reason = "it measures the program, not the simulation")]
 
 #[allow(dead_code, unused_imports, reason = "the engine and the tests use the rest")]
@@ -24,19 +27,23 @@ fn main() {
     }
 }
 
-/// Of so many changes of timers one is an event that happens. The time that all changes take, in nanoseconds.
+/// Every entity waits for an event. Of so many changes of timers one belongs to an event that happens, whose entity waits for the next; the
+/// others move the event of any entity. The time that all changes take, in nanoseconds.
 fn run(moved: u64) -> u64 {
     let mut agenda = Agenda::new(ENTITIES as usize);
     let mut random = 1_u64;
+    for entity in 0..ENTITIES {
+        agenda.set(entity as Entity, Time::from_nanos(entity), Turn::fixed(entity));
+    }
     let start = Instant::now();
     for n in 0..CHANGES {
         // A linear congruential generator: which entity, and when.
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        let (entity, ahead) = ((random >> 33) % ENTITIES, 1_000_000 + (random >> 40));
-        agenda.set(entity as Entity, Time::from_nanos(n + ahead), Turn::fixed(n));
-        if n % moved == 0 {
-            black_box(agenda.pop(Time::NEVER));
-        }
+        let any = ((random >> 33) % ENTITIES) as Entity;
+        let happened = if n % moved == 0 { agenda.pop(Time::NEVER) } else { None };
+        let entity = happened.map_or(any, |(_, _, entity)| entity);
+        agenda.set(entity, Time::from_nanos(n + 1_000_000 + (random >> 40)), Turn::fixed(n));
     }
+    black_box(agenda.pop(Time::NEVER));
     start.elapsed().as_nanos() as u64
 }

@@ -90,6 +90,21 @@ pub(super) struct Intervals {
     pub(super) list: Vec<Value>,
 }
 
+/// The rates of one direction as a trace for scenarios: CSV with seconds and bit/s. `back`: the other end sent. The other
+/// direction sends, if it does, after `seconds`: its intervals are left out.
+pub(super) fn trace(intervals: &[Value], back: bool, seconds: f64) -> String {
+    let mut text = "time,rate\n".to_owned();
+    let time = |interval: &Value, key: &str| interval[key].as_f64().unwrap_or_default();
+    let own: Vec<_> = intervals.iter().filter(|interval| time(interval, "from") < seconds).collect();
+    for interval in &own {
+        let rate = interval[if back { "back" } else { "there" }]["rate"].as_f64().unwrap_or_default();
+        text += &format!("{:.9},{:.0}\n", time(interval, "from"), rate);
+    }
+    // The last row only ends the trace.
+    let end = own.last().map_or(0.0, |interval| time(interval, "to"));
+    text + &format!("{end:.9},0\n")
+}
+
 /// Bytes carried since the beginning.
 pub(super) struct Carried {
     /// Acknowledged by the other end.
@@ -136,5 +151,22 @@ impl Intervals {
         let back = back.map(|back| format!("  back {:10.2} Mbit/s", mbit(back, time))).unwrap_or_default();
         (self.from, self.before) = (to, [carried.there, carried.back.unwrap_or_default()]);
         format!("{span}  there {:10.2} Mbit/s{back}", mbit(there, time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_sim::scenario::Trace;
+
+    #[test]
+    fn a_trace_has_the_rates_of_its_direction_and_can_be_read() {
+        let interval = |from: f64, there: f64, back: f64| json!({ "from": from, "to": from + 0.1, "there": { "rate": there }, "back": { "rate": back } });
+        let intervals = [interval(0.0, 8e6, 1e6), interval(0.1, 4e6, 3e6), interval(0.2, 0.0, 9e6)];
+        let there = trace(&intervals, false, 0.2);
+        assert_eq!(there, "time,rate\n0.000000000,8000000\n0.100000000,4000000\n0.200000000,0\n");
+        assert_eq!(Trace::parse(&there).expect("a trace").mean_rate(), 6_000_000);
+        let back = trace(&intervals, true, 1.0);
+        assert!(back.contains("0.200000000,9000000\n0.300000000,0\n"), "{back}");
     }
 }
