@@ -215,7 +215,8 @@ fn false_failovers(task: &Task, candidate: &Candidate, quiet: &Quiet) -> (f64, f
         return (0.0, f64::INFINITY);
     };
     let loss = task.paths[0].loss;
-    let again = (1.0 - (1.0 - loss) * (1.0 - loss)).powi(candidate.errors() as i32 - 1);
+    let fails = 1.0 - (1.0 - loss) * (1.0 - loss);
+    let again: f64 = (1..candidate.errors()).map(|_| fails).product();
     let periods = task.budget.per.as_secs_f64() / seconds;
     (timeouts as f64 * periods * again, most(timeouts) * periods * again)
 }
