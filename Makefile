@@ -5,13 +5,17 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run reproduce test bench bench-instructions hostile storm interop cuts soak fuzz mutants package format lint docs unit python notebooks wheel site
+.PHONY: run release reproduce test bench bench-instructions bench-shell hostile storm interop cuts soak fuzz mutants package format lint docs unit python notebooks wheel site
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it. The profile `quick` builds
 # in half the time of `release`, and shows what it builds.
 run:
 	cargo run --profile quick --package anabranch -- run scenarios/headline.toml \
 		--vary flow.download.sctp.retransmit=same,alternate,timeout-alternate
+
+# The fastest program: built by a profile that the scenarios make (needs rustup's component llvm-tools; without it a plain release build).
+release:
+	bench/release
 
 # What the papers say, beside what comes out; fails if any claim comes otherwise than expected.
 reproduce:
@@ -25,6 +29,11 @@ test: format lint docs unit
 # the command that repeats it, and adds it to bench/history.csv.
 bench:
 	bench/all
+
+# What packets of real programs meet in `anabranch shell`: delay, rate, loss, the kernel's TCP. For root, on a quiet machine; two minutes.
+bench-shell:
+	cargo build --profile quick --package anabranch
+	bench/shell.py target/quick/anabranch
 
 # Instructions a data packet, beside those recorded in bench/instructions.csv: fails above 3 % more. Needs valgrind.
 bench-instructions:

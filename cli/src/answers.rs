@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table};
 
 use crate::table::{self, Column, Columns};
 
-/// The tables that these results ask for, each below an empty line. `varied` are the keys of `--vary`, in their order.
+/// The tables for these results, each below an empty line. `varied` are the keys of `--vary`, in their order.
 pub(crate) fn tables(results: &[RunResult], varied: &[String]) -> String {
     let columns = Columns::of(results, varied);
     let tables = [
@@ -42,7 +42,7 @@ pub(crate) const LATENCIES: [Column; 7] = [
     ("missing", "User data that was not read at the end of the run."),
 ];
 
-/// A table with the rows that each flow has; none without rows.
+/// A table of the rows of all flows; `None` if there are no rows.
 fn made(
     results: &[RunResult],
     columns: &Columns<'_>,
@@ -70,7 +70,7 @@ fn outages(flow: &FlowResult) -> Vec<Vec<String>> {
     let known = |seconds: Option<f64>| seconds.map_or_else(|| "never".to_owned(), table::seconds);
     let row = |outage: &anabranch_sim::results::OutageResult| {
         let times = [outage.detected, outage.new_data, outage.delivered, outage.up];
-        // A link that never works again has no return.
+        // A link that stays down has no time of return.
         let back = outage.up.map_or_else(|| "-".to_owned(), |_| known(outage.returned));
         let first = [outage.name.clone(), table::seconds(outage.down)];
         first.into_iter().chain(times.map(known)).chain([back]).collect()

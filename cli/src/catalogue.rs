@@ -1,4 +1,4 @@
-//! `anabranch rules`, `policies` and `keys`: what a scenario can say.
+//! `anabranch rules`, `policies` and `keys`: lists of what can be written in a scenario.
 
 use anabranch_proto::{Config, Mechanisms, Policies, Rules};
 use anabranch_sim::scenario::keys::{self, Default};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::output::{print, print_json};
 use crate::screen;
 
-/// How a list is printed.
+/// The output format of a list.
 #[derive(clap::Args)]
 pub(crate) struct Format {
     /// Print JSON instead of a table
@@ -16,7 +16,7 @@ pub(crate) struct Format {
     json: bool,
 }
 
-/// Lists every rule with its choices and the eras'.
+/// Lists every rule with its choices and the choice of each era.
 pub(crate) fn rules(format: &Format) -> u8 {
     if format.json {
         let mechanisms = Mechanisms::DOCS.iter().map(mechanism_json);
@@ -33,7 +33,7 @@ pub(crate) fn rules(format: &Format) -> u8 {
     ))
 }
 
-/// A mechanism, and below it its choices, each with the eras in which `cmt` makes it.
+/// A mechanism and its choices, each with the eras in which `cmt` selects it.
 fn mechanism_text((key, doc): &(&str, &str)) -> String {
     let choices =
         Mechanisms::CHOICES.iter().find(|(name, _)| name == key).map_or(&[][..], |(_, names)| names);
@@ -47,7 +47,7 @@ fn mechanism_text((key, doc): &(&str, &str)) -> String {
     text
 }
 
-/// What each era chooses with `cmt`, of a rule or a mechanism.
+/// The choice of each era for a rule or a mechanism when `cmt` is on.
 fn with_cmt(key: &str) -> Vec<(&'static str, String)> {
     let of_era = |(era, _): &(&'static str, Rules)| {
         let config = Config::era(era)?.with_cmt();
@@ -56,13 +56,13 @@ fn with_cmt(key: &str) -> Vec<(&'static str, String)> {
     Rules::ERAS.iter().filter_map(of_era).collect()
 }
 
-/// A rule, and below it its choices, each with the eras that make it.
+/// A rule and its choices, each with the eras that select it.
 fn rule_text((key, doc): &(&str, &str)) -> String {
     let choices = Rules::CHOICES.iter().find(|(name, _)| name == key).map(|(_, names)| names.to_vec());
     let in_era = |(era, rules): &(&'static str, Rules)| (*era, rules.get(key).unwrap_or_default());
     let by_era: Vec<_> = Rules::ERAS.iter().map(in_era).collect();
     let mut values: Vec<String> = choices.unwrap_or_default().iter().map(|name| (*name).to_owned()).collect();
-    // A number has no list of choices: those that the eras make are shown.
+    // A number has no list of choices. The values that the eras select are shown instead.
     for (_, value) in &by_era {
         if !values.contains(value) {
             values.push(value.clone());
@@ -105,7 +105,7 @@ fn mechanism_json((key, doc): &(&str, &str)) -> Value {
     json!({ "key": key, "doc": doc.trim(), "choices": choices, "default": default, "cmt": cmt_json(key) })
 }
 
-/// Lists the policies by what they decide.
+/// Lists the policies, grouped by what they decide.
 pub(crate) fn policies(format: &Format) -> u8 {
     let policies = Policies::default();
     let (routes, windows): (Vec<_>, Vec<_>) =
@@ -159,7 +159,7 @@ fn default_text(default: Default) -> &'static str {
     }
 }
 
-/// A table without frame that keeps to the width of the terminal; in a pipe, to 120 columns.
+/// A table without a frame, as wide as the terminal; in a pipe, 120 columns wide.
 fn plain_table() -> Table {
     let mut table = Table::new();
     table
@@ -169,7 +169,7 @@ fn plain_table() -> Table {
     table
 }
 
-/// The table as text. Only its keys are never broken.
+/// The table as text. Long cells are wrapped, but keys are not.
 fn text(mut table: Table) -> String {
     if let Some(keys) = table.column_mut(0) {
         keys.set_constraint(ColumnConstraint::ContentWidth);

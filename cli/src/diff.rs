@@ -1,4 +1,4 @@
-//! `anabranch diff`: the first packet at which two runs part, and why.
+//! `anabranch diff`: the first packet at which two runs differ, and why.
 
 use std::path::{Path, PathBuf};
 
@@ -14,15 +14,15 @@ use crate::run::read_point;
 use crate::simulate::{NoResult, no_result};
 use crate::{DONE, FAILED};
 
-/// What `anabranch diff` takes.
+/// The arguments of `anabranch diff`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The scenario of the first run
     a: PathBuf,
-    /// The scenario of the second run; without it, that of the first
+    /// The scenario of the second run [default: the scenario of the first run]
     b: Option<PathBuf>,
-    /// Set a key in both, as `anabranch run --set` does
+    /// Set a key in both runs, as `anabranch run --set` does
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Set a key in the first run
@@ -55,7 +55,7 @@ Examples:
 
 Exit status: 0 the runs are the same, 1 they differ, 2 the input was wrong.";
 
-/// Compares, prints, and returns the exit status.
+/// Compares the runs, prints the result, and returns the exit status.
 pub(crate) fn diff(arguments: &Arguments) -> u8 {
     let both = |own: &[String], seed: Option<u64>| {
         let seed = seed.map(|seed| format!("seed={seed}"));
@@ -101,7 +101,7 @@ fn compare(points: &[Point; 2], json: bool) -> Result<u8, NoResult> {
     Ok(if said == DONE { FAILED } else { said })
 }
 
-/// Why this packet is sent in this run, if it is.
+/// Why this run sent the packet, if it sent one.
 fn explained(point: &Point, packet: u64) -> Result<Option<Answer>, NoResult> {
     let question = Question { packet: Some(packet), ..Question::default() };
     let mut explainer = Explainer::new(question, &point.scenario);

@@ -1,4 +1,4 @@
-//! `anabranch explain`: a capture file as one line a packet.
+//! `anabranch explain`: prints a capture file, one line per packet.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, stdin};
@@ -12,7 +12,7 @@ use crate::output::{Lines, fail, refuse};
 /// The UDP port of SCTP (RFC 6951).
 const UDP_PORT: u16 = 9899;
 
-/// What `anabranch explain` takes.
+/// The arguments of `anabranch explain`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -41,7 +41,7 @@ Examples:
 
 Exit status: 0 done, 2 the file is no capture or ends in the middle, 1 anything else.";
 
-/// Prints it, and returns the exit status.
+/// Prints the capture and returns the exit status.
 pub(crate) fn explain(arguments: &Arguments) -> u8 {
     let name = arguments.file.display();
     let input: Box<dyn Read> = match arguments.file.to_str() {
@@ -54,7 +54,7 @@ pub(crate) fn explain(arguments: &Arguments) -> u8 {
     match print(input, arguments) {
         Ok(()) => DONE,
         Err(Failure::Read(error)) => refuse(format!("{name}: {error}")),
-        // A reader that has gone is no failure.
+        // It is no failure if the reader has closed the pipe.
         Err(Failure::Write(error)) if error.kind() == ErrorKind::BrokenPipe => DONE,
         Err(Failure::Write(error)) => fail(format!("cannot write the lines: {error}")),
     }
@@ -66,7 +66,7 @@ enum Failure {
     Write(io::Error),
 }
 
-/// Prints packet by packet, up to where the file goes wrong.
+/// Prints packet after packet until the end of the file or the first fault in it.
 fn print(input: impl Read, arguments: &Arguments) -> Result<(), Failure> {
     let udp = [&[UDP_PORT], &arguments.udp[..]].concat();
     let mut out = Lines::new();

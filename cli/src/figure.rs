@@ -1,9 +1,9 @@
-//! Figures of papers: what happened, drawn from the records of the runs.
+//! Draws the figures of papers from the records of the runs.
 
 use std::path::Path;
 
 use anabranch_lab::claims::record::{EventKind, Quantity, Recording};
-use anabranch_lab::claims::{Figure, FigureRun, Paper};
+use anabranch_lab::claims::{Below, Figure, FigureRun, Noted, Paper};
 use anabranch_lab::report::{Format, picture};
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Time, Tsn};
@@ -13,20 +13,28 @@ use plotters::prelude::*;
 
 use crate::output::{fail, refuse};
 use crate::reproduce::refuse_plan;
-use crate::{DONE, WRONG_INPUT};
+use crate::{DONE, WRONG_INPUT, curve};
 
-/// Draws the paper's figure, the one with the file's name if there are several, and returns the exit status.
-pub(crate) fn write(paper: &Paper, file: &Path) -> u8 {
+/// Draws the paper's figure and returns the exit status. If the paper has several figures, draws the one with the
+/// file's name. The runs of a curve have so many seeds.
+pub(crate) fn write(paper: &Paper, seeds: Option<u64>, file: &Path) -> u8 {
     let name = file.file_stem().unwrap_or_default().to_string_lossy();
-    let figure = match paper.figures.as_slice() {
-        [only] => Some(only),
-        figures => figures.iter().find(|figure| figure.name == name),
+    let figure = match (paper.figures.as_slice(), paper.curves.as_slice()) {
+        ([only], []) => Some(only),
+        (figures, _) => figures.iter().find(|figure| figure.name == name),
     };
-    let Some(figure) = figure else {
-        let names: Vec<_> = paper.figures.iter().map(|figure| format!("{}.svg", figure.name)).collect();
-        return refuse(format!("{name}: the paper's figures are: {}", names.join(", ")));
+    let curve = paper.curves.iter().find(|curve| curve.name == name);
+    let drawn = match (figure, curve) {
+        (Some(figure), _) => svg(paper, figure),
+        (None, Some(curve)) => curve::run(paper, seeds, curve),
+        (None, None) => {
+            let names = paper.figures.iter().map(|figure| &figure.name);
+            let names = names.chain(paper.curves.iter().map(|curve| &curve.name));
+            let names: Vec<_> = names.map(|name| format!("{name}.svg")).collect();
+            return refuse(format!("{name}: the paper's figures are: {}", names.join(", ")));
+        }
     };
-    match svg(paper, figure) {
+    match drawn {
         Err(status) => status,
         Ok(svg) => match picture(&svg, Format::of(file).unwrap_or(Format::Svg)) {
             Err(error) => fail(error),
@@ -38,7 +46,7 @@ pub(crate) fn write(paper: &Paper, file: &Path) -> u8 {
     }
 }
 
-/// The figure as SVG, of runs that are made for it; or the exit status of what went wrong.
+/// Runs what the figure needs and returns the figure as SVG, or the exit status of a failure.
 pub(crate) fn svg(paper: &Paper, figure: &Figure) -> Result<String, u8> {
     let runs = figure.runs(paper).map_err(|error| refuse_plan(&error))?;
     let columns = runs.iter().map(|run| Column::of(paper, figure, run)).collect::<Option<Vec<_>>>();
@@ -49,47 +57,45 @@ pub(crate) fn svg(paper: &Paper, figure: &Figure) -> Result<String, u8> {
     draw(figure, &columns).map_err(|error| fail(format!("cannot draw: {error}")))
 }
 
-type Drawn = Result<(), Box<dyn std::error::Error>>;
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+pub(crate) type Drawn = Result<(), Box<dyn std::error::Error>>;
+pub(crate) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+pub(crate) type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
 type Points = Vec<(f64, f64)>;
 
 const SIZE: (u32, u32) = (1180, 980);
-const TITLE: u32 = 46;
+pub(crate) const TITLE: u32 = 46;
 const WHOLE: u32 = 260;
-const FONT: &str = "sans-serif";
-const INK: RGBColor = RGBColor(40, 40, 40);
-const FAINT: RGBColor = RGBColor(150, 150, 150);
+pub(crate) const FONT: &str = "sans-serif";
+pub(crate) const INK: RGBColor = RGBColor(40, 40, 40);
+pub(crate) const FAINT: RGBColor = RGBColor(150, 150, 150);
 const DROP: RGBColor = RGBColor(200, 30, 30);
 const AGAIN: RGBColor = RGBColor(220, 120, 0);
 /// One for each column.
-const COLORS: [RGBColor; 4] =
+pub(crate) const COLORS: [RGBColor; 4] =
     [RGBColor(0, 90, 170), RGBColor(0, 130, 90), RGBColor(130, 60, 150), RGBColor(110, 90, 30)];
 
-/// What is drawn of one run. Times are seconds after the figure's mark, chunks (TCP: segments) are counted from the first.
+/// The data of one run. Times are seconds after the figure's mark; chunks (TCP: segments) are numbered from 0.
 struct Column {
     heading: String,
-    /// What the axis of times says.
+    /// The label of the time axis.
     times: String,
     ended: f64,
     acked: Points,
     sent: Points,
     again: Points,
     dropped: Points,
-    quantity: Points,
-    /// Beside a congestion window, in the same unit.
+    below: Points,
+    /// Drawn together with the congestion window, in the same unit.
     ssthresh: Points,
     marks: Vec<(String, f64)>,
 }
 
 impl Column {
-    /// `None` if the run never comes to the mark that times are counted from.
+    /// `None` if the run never reaches the mark from which times are counted.
     fn of(paper: &Paper, figure: &Figure, run: &FigureRun) -> Option<Column> {
         let since = run.moments[figure.since]?.at;
         let after = |at: Time| (at.as_nanos() as f64 - since.as_nanos() as f64) / 1e9;
-        let flow = run.recording.flow(figure.quantity.flow.as_deref())?;
-        let path = figure.quantity.path.as_ref();
-        let path = path.and_then(|path| run.recording.paths.iter().position(|name| name == path));
+        let flow = run.recording.flow(figure.flow.as_deref())?;
         let numbers = Numbers::of(run, flow, figure.modulo)?;
         let marks = figure
             .marks
@@ -108,20 +114,18 @@ impl Column {
             sent: Points::new(),
             again: Points::new(),
             dropped: Points::new(),
-            quantity: Points::new(),
+            below: Points::new(),
             ssthresh: Points::new(),
             marks: marks.collect(),
         };
+        match &figure.below {
+            Below::Noted(noted) => column.note(noted, &run.recording, flow, after),
+            Below::Throughput(interval) => {
+                column.below = throughput(figure, &run.recording, interval.as_secs_f64(), after);
+            }
+        }
         for entry in &run.recording.entries {
             let at = after(entry.at);
-            if let Some(value) = run.recording.value(entry, figure.quantity.quantity, flow, path) {
-                column.quantity.push((at, value / scale(figure.quantity.quantity)));
-            }
-            if figure.quantity.quantity == Quantity::Cwnd
-                && let Some(value) = run.recording.value(entry, Quantity::Ssthresh, flow, path)
-            {
-                column.ssthresh.push((at, value / 1e3));
-            }
             match &entry.what {
                 EventKind::Sent { flow: of, tsn, why, .. } if *of == flow => match why {
                     Why::New => column.sent.push((at, numbers.drawn(*tsn))),
@@ -141,10 +145,45 @@ impl Column {
         }
         Some(column)
     }
+
+    /// Takes the values of a quantity of a flow, and of ssthresh beside a window.
+    fn note(&mut self, noted: &Noted, recording: &Recording, flow: usize, after: impl Fn(Time) -> f64) {
+        let path = noted.path.as_ref();
+        let path = path.and_then(|path| recording.paths.iter().position(|name| name == path));
+        for entry in &recording.entries {
+            let at = after(entry.at);
+            if let Some(value) = recording.value(entry, noted.quantity, flow, path) {
+                self.below.push((at, value / scale(noted.quantity)));
+            }
+            if noted.quantity == Quantity::Cwnd
+                && let Some(value) = recording.value(entry, Quantity::Ssthresh, flow, path)
+            {
+                self.ssthresh.push((at, value / 1e3));
+            }
+        }
+    }
 }
 
-/// How the numbers of a flow become those of its chunks, from 0. TCP numbers bytes: its first two segments say how many a
-/// segment has.
+/// What the figure's link carries within the times of the chart, in kbit/s: the mean of each interval, where it begins.
+fn throughput(figure: &Figure, recording: &Recording, interval: f64, after: impl Fn(Time) -> f64) -> Points {
+    let (start, end) = detail_times(figure);
+    let mut bits = vec![0.0; ((end - start) / interval).ceil() as usize];
+    for entry in &recording.entries {
+        let place = (after(entry.at) - start) / interval;
+        if let EventKind::Arrived { link, size } = entry.what
+            && recording.is_link(link, &figure.link)
+            && place >= 0.0
+            && let Some(bits) = bits.get_mut(place as usize)
+        {
+            *bits += f64::from(size) * 8.0;
+        }
+    }
+    let begins = |n: usize| start + interval * n as f64;
+    bits.into_iter().enumerate().map(|(n, bits)| (begins(n), bits / interval / 1e3)).collect()
+}
+
+/// Converts the numbers of a flow to chunk numbers, from 0. TCP numbers bytes: the first two segments tell the size
+/// of a segment.
 struct Numbers {
     first: Tsn,
     unit: f64,
@@ -167,7 +206,7 @@ impl Numbers {
         self.modulo.map_or(chunk, |modulo| chunk % f64::from(modulo))
     }
 
-    /// Chunks acknowledged. SCTP names the last that is, TCP the next byte that it expects.
+    /// The number of chunks acknowledged. SCTP names the last acknowledged TSN, TCP the next byte that it expects.
     fn acknowledged(&self, number: Tsn) -> f64 {
         let distance = f64::from(number.distance_from(self.first)) / self.unit;
         if self.of_tcp { distance } else { distance + 1.0 }
@@ -194,14 +233,14 @@ fn draw(figure: &Figure, columns: &[Column]) -> Result<String, Box<dyn std::erro
         let panels = details.split_evenly((2, columns.len()));
         for (i, column) in columns.iter().enumerate() {
             draw_sequence(&panels[i], figure, column, COLORS[i % COLORS.len()], [x, y])?;
-            draw_quantity(&panels[columns.len() + i], figure, column, COLORS[i % COLORS.len()], x)?;
+            draw_below(&panels[columns.len() + i], figure, column, COLORS[i % COLORS.len()], x)?;
         }
         root.present()?;
     }
     Ok(svg + "\n")
 }
 
-/// The whole of every run: how much is acknowledged when.
+/// The whole of every run: the number of chunks acknowledged over time.
 fn draw_whole(area: &Area<'_>, columns: &[Column]) -> Drawn {
     let end = columns.iter().map(|column| column.ended).fold(0.0, f64::max);
     let start =
@@ -220,7 +259,7 @@ fn draw_whole(area: &Area<'_>, columns: &[Column]) -> Drawn {
     legend(&mut chart, SeriesLabelPosition::LowerRight)
 }
 
-/// Which chunks are sent, sent again, dropped and acknowledged when.
+/// When each chunk is sent, retransmitted, dropped and acknowledged.
 fn draw_sequence(
     area: &Area<'_>,
     figure: &Figure,
@@ -245,7 +284,7 @@ fn draw_sequence(
             chart.draw_series(sent)?.label("sent").legend(line(color));
         }
         None => {
-            // What is acknowledged stays so until more is.
+            // The acknowledged number stays constant until the next acknowledgement.
             let mut acked = inside(&column.acked);
             acked.extend(acked.last().map(|(_, chunk)| (x.1, *chunk)));
             let acked = LineSeries::new(thin(&acked, step), FAINT.stroke_width(1));
@@ -265,22 +304,22 @@ fn draw_sequence(
     legend(&mut chart, SeriesLabelPosition::LowerRight)
 }
 
-fn draw_quantity(area: &Area<'_>, figure: &Figure, column: &Column, color: RGBColor, x: (f64, f64)) -> Drawn {
-    let shown = column.quantity.iter().filter(|(at, _)| *at <= x.1);
+fn draw_below(area: &Area<'_>, figure: &Figure, column: &Column, color: RGBColor, x: (f64, f64)) -> Drawn {
+    let shown = column.below.iter().filter(|(at, _)| *at <= x.1);
     let most = shown.map(|at| at.1).fold(0.0, f64::max) * 1.05;
     let range = [x, (0.0, most)];
     let mut chart = chart(area, "", range)?;
-    mesh(&mut chart, &column.times, unit_of(figure.quantity.quantity))?;
+    mesh(&mut chart, &column.times, &axis(figure))?;
     draw_marks(&mut chart, column, range)?;
     if let Some(level) = figure.level {
         let level = level as f64 / 1e3;
         chart.draw_series([PathElement::new(vec![(x.0, level), (x.1, level)], DROP.stroke_width(1))])?;
     }
     let step = [(x.1 - x.0) / 1000.0, most / 500.0];
-    let quantity = LineSeries::new(thin(&held(&column.quantity, x), step), color.stroke_width(2));
+    let quantity = LineSeries::new(thin(&held(&column.below, x), step), color.stroke_width(2));
     chart.draw_series(quantity)?;
     if !column.ssthresh.is_empty() {
-        // Before the first loss it can be far above every window.
+        // Before the first loss ssthresh can be far above every window.
         let below: Points =
             held(&column.ssthresh, x).into_iter().map(|(t, value)| (t, value.min(most))).collect();
         let line = LineSeries::new(thin(&below, step), AGAIN.stroke_width(1));
@@ -293,21 +332,30 @@ fn draw_quantity(area: &Area<'_>, figure: &Figure, column: &Column, color: RGBCo
     Ok(())
 }
 
-/// The points within these times. What holds at the left edge was noted before it; what holds at the right edge goes on.
+/// The points within these times. The value at the left edge is the last one recorded before it; the last value is
+/// extended to the right edge.
 fn held(points: &Points, x: (f64, f64)) -> Points {
     let shown: Points = points.iter().copied().filter(|(t, _)| *t <= x.1).collect();
     let before = shown.iter().rev().find(|(t, _)| *t < x.0).map(|(_, value)| (x.0, *value));
     let last = shown.last().map(|(_, value)| (x.1, *value));
     let within = shown.iter().copied().filter(|(t, _)| *t >= x.0);
     let points: Points = before.into_iter().chain(within).chain(last).collect();
-    // A value holds until the next is noted.
+    // A value holds until the next record.
     let steps = points.windows(2).flat_map(|pair| [(pair[1].0, pair[0].1), pair[1]]);
     points.first().copied().into_iter().chain(steps).collect()
 }
 
-/// Bytes are drawn as kilobytes.
+/// Bytes are drawn in kilobytes.
 fn scale(quantity: Quantity) -> f64 {
     if quantity == Quantity::CwndSegments { 1.0 } else { 1e3 }
+}
+
+/// What the axis of the lower chart says.
+fn axis(figure: &Figure) -> String {
+    match &figure.below {
+        Below::Noted(noted) => unit_of(noted.quantity).to_owned(),
+        Below::Throughput(_) => format!("{}, all flows, kbit/s", figure.link),
+    }
 }
 
 fn unit_of(quantity: Quantity) -> &'static str {
@@ -320,10 +368,10 @@ fn unit_of(quantity: Quantity) -> &'static str {
     }
 }
 
-/// The marks as lines from below to above, with their names on top.
+/// The marks as vertical lines with their names on top.
 fn draw_marks(chart: &mut Chart<'_, '_>, column: &Column, [x, y]: [(f64, f64); 2]) -> Drawn {
     let shown = column.marks.iter().filter(|(_, at)| *at >= x.0 && *at <= x.1);
-    // Names that would stand on each other are put one below the other.
+    // Names that would overlap are put below each other.
     let mut last = (f64::NEG_INFINITY, 0);
     for (name, at) in shown {
         let row = if at - last.0 < (x.1 - x.0) / 30.0 { last.1 + 1 } else { 0 };
@@ -337,7 +385,7 @@ fn draw_marks(chart: &mut Chart<'_, '_>, column: &Column, [x, y]: [(f64, f64); 2
     Ok(())
 }
 
-fn chart<'a, 'b>(
+pub(crate) fn chart<'a, 'b>(
     area: &'a Area<'b>,
     caption: &str,
     [x, y]: [(f64, f64); 2],
@@ -350,7 +398,7 @@ fn chart<'a, 'b>(
     Ok(builder.build_cartesian_2d(x.0..x.1, y.0..y.1)?)
 }
 
-fn mesh(chart: &mut Chart<'_, '_>, x: &str, y: &str) -> Drawn {
+pub(crate) fn mesh(chart: &mut Chart<'_, '_>, x: &str, y: &str) -> Drawn {
     let mut mesh = chart.configure_mesh();
     mesh.light_line_style(TRANSPARENT).bold_line_style(FAINT.mix(0.25)).axis_style(FAINT);
     mesh.label_style((FONT, 13).into_font().color(&INK)).x_desc(x).y_desc(y).x_labels(8).y_labels(6);
@@ -360,7 +408,7 @@ fn mesh(chart: &mut Chart<'_, '_>, x: &str, y: &str) -> Drawn {
     Ok(())
 }
 
-fn legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>, position: SeriesLabelPosition) -> Drawn {
+pub(crate) fn legend<'a, 'b: 'a>(chart: &mut Chart<'a, 'b>, position: SeriesLabelPosition) -> Drawn {
     let style = (FONT, 13).into_font().color(&INK);
     let mut labels = chart.configure_series_labels();
     labels.position(position).background_style(WHITE.mix(0.85)).label_font(style).margin(10);
@@ -372,7 +420,7 @@ fn detail_times(figure: &Figure) -> (f64, f64) {
     (figure.from.as_secs_f64() - figure.before.as_secs_f64(), figure.after.as_secs_f64())
 }
 
-/// The chunks that any column sends within the times of the details.
+/// The range of chunks that any column sends within the times of the details.
 fn detail_chunks(figure: &Figure, columns: &[Column]) -> (f64, f64) {
     let (start, end) = detail_times(figure);
     let sent = columns.iter().flat_map(|column| column.sent.iter().chain(&column.dropped));
@@ -384,7 +432,7 @@ fn detail_chunks(figure: &Figure, columns: &[Column]) -> (f64, f64) {
     ((least - margin).max(0.0), most + 2.0 * margin)
 }
 
-/// The points without those that are nearer to the one before than can be seen; the last stays.
+/// The points, without those too close to the one before to be distinguished. The last point stays.
 fn thin(points: &Points, step: [f64; 2]) -> Points {
     let mut kept = Points::new();
     for (i, point) in points.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Results as CSV: one row per run and flow, with the names of the JSON, dots between.
+//! Results as CSV: one row per run and flow. Columns have the names of the JSON entries, joined with dots.
 
 use std::io;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 use anabranch_sim::results::RunResult;
 use serde_json::{Map, Value};
 
-/// Writes `results` to `file`: the keys of `--vary`, the seed, and every entry of a flow that is a number, a text or a
-/// boolean. Lists (paths, links) are found by their names: `paths.wifi.cwnd`.
+/// Writes `results` to `file`: the keys of `--vary`, the seed, and every entry of a flow that is a number, a text or
+/// a boolean. Items of lists (paths, links) are addressed by their names: `paths.wifi.cwnd`.
 pub(crate) fn write(results: &[RunResult], file: &Path) -> io::Result<()> {
     let mut rows: Vec<Vec<(String, String)>> = Vec::new();
     for result in results {
@@ -19,7 +19,8 @@ pub(crate) fn write(results: &[RunResult], file: &Path) -> io::Result<()> {
             rows.push(row);
         }
     }
-    // Flows of different transports have different entries: all columns, in the order in which they are met.
+    // Flows of different transports have different entries. All columns are written, in the order of their first
+    // appearance.
     let mut columns: Vec<&str> = Vec::new();
     for (name, _) in rows.iter().flatten() {
         if !columns.contains(&name.as_str()) {
@@ -51,7 +52,7 @@ fn flatten(prefix: &str, value: &Value, row: &mut Vec<(String, String)>) {
     }
 }
 
-/// What an item of a list is called: a direction of a link "link a>b".
+/// The name of a list item in a column. A direction of a link is written "link a>b".
 fn name(item: &Value) -> Option<String> {
     let name = item["name"].as_str()?;
     Some(

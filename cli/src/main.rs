@@ -2,6 +2,7 @@
 
 mod answers;
 mod catalogue;
+mod curve;
 mod diff;
 mod explain;
 mod figure;
@@ -21,6 +22,7 @@ mod run;
 mod screen;
 mod script;
 mod shelf;
+mod shell;
 mod simulate;
 mod summary;
 mod sweep;
@@ -60,7 +62,7 @@ struct Arguments {
 enum Command {
     /// Run a scenario, or a grid of its variations
     Run(run::Arguments),
-    /// Compare two runs: the first packet at which they part, and why
+    /// Compare two runs: find the first packet at which they differ, and why
     Diff(diff::Arguments),
     /// Run every cell of a grid with many seeds and summarise them; an interrupted sweep resumes
     Sweep(sweep::Arguments),
@@ -76,13 +78,15 @@ enum Command {
     Script(script::Arguments),
     /// Evaluate a published model
     Model(model::Arguments),
-    /// Show what is in a recorded link: mean rate, quantiles, outages, plot
+    /// Summarise a recorded link: mean rate, quantiles, outages, plot
     Trace(trace::Arguments),
+    /// Run programs over the links of a scenario, in real time
+    Shell(shell::Arguments),
     /// Listen on a real network: receive files and take part in measurements
     Serve(net::serve::Arguments),
     /// Send a file over a real network with several paths
     Send(net::send::Arguments),
-    /// Measure throughput and delay to a listener and back
+    /// Measure throughput and delay to and from a listener
     Perf(net::perf::Arguments),
     /// Create a crate with a policy of your own that builds and is tested
     NewPolicy(new_policy::Arguments),
@@ -108,6 +112,7 @@ fn main() -> ExitCode {
         Command::Script(arguments) => script::script(&arguments),
         Command::Model(arguments) => model::model(&arguments),
         Command::Trace(arguments) => trace::trace(&arguments),
+        Command::Shell(arguments) => shell::shell(&arguments),
         Command::Serve(arguments) => net::serve::serve(&arguments),
         Command::Send(arguments) => net::send::send(&arguments),
         Command::Perf(arguments) => net::perf::perf(&arguments),

@@ -1,4 +1,4 @@
-//! `anabranch merge`: the shards of a sweep become its tables.
+//! `anabranch merge`: merges the shards of a sweep into its tables.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use anabranch_lab::sweep;
 use crate::output::fail;
 use crate::sweep::{show, tell};
 
-/// What `anabranch merge` takes.
+/// The arguments of `anabranch merge`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

@@ -1,4 +1,4 @@
-//! `anabranch model`: a published formula with one's own numbers.
+//! `anabranch model`: evaluates a published formula with given numbers.
 
 use anabranch_lab::models::{self, Term};
 use comfy_table::{CellAlignment, Table, TableComponent, presets};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::output::{print, print_json, refuse_scenario};
 
-/// What `anabranch model` takes.
+/// The arguments of `anabranch model`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -15,11 +15,12 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Model {
-    /// When fast retransmissions on a slow alternate path fill the receive buffer
+    /// Model of receive buffer blocking: when do fast retransmissions on a slow alternate path fill the receive
+    /// buffer?
     ReceiveBufferBlocking(ReceiveBufferBlocking),
 }
 
-/// The inputs; units are those of scenarios.
+/// The inputs, with the units of scenarios.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 struct ReceiveBufferBlocking {
@@ -38,10 +39,10 @@ struct ReceiveBufferBlocking {
     /// R2: the round-trip time of the secondary path with empty queues
     #[arg(long, value_name = "TIME", default_value = "600 ms")]
     secondary_rtt: String,
-    /// Q1: the queue of the primary path, in packets of the MTU or as a size
+    /// Q1: the queue of the primary path, as packets of the largest size or as a size
     #[arg(long, value_name = "QUEUE", default_value = "50 packets")]
     queue: String,
-    /// The largest packet
+    /// The size of the largest packet
     #[arg(long, value_name = "SIZE", default_value = "1500 B")]
     mtu: String,
     /// Print JSON instead of a table
@@ -55,7 +56,7 @@ Example:
 
 Equations 1 to 8 of the paper in papers/receive-buffer-blocking; every inequality is taken at its limit.";
 
-/// Computes it, and returns the exit status.
+/// Evaluates the model and returns the exit status.
 pub(crate) fn model(arguments: &Arguments) -> u8 {
     let Model::ReceiveBufferBlocking(given) = &arguments.model;
     let inputs = [
@@ -104,7 +105,7 @@ fn text(terms: &[Term]) -> String {
     format!("{}\n{}", table.trim_fmt(), conclusion(terms))
 }
 
-/// Whether it blocks, in a sentence.
+/// One sentence that says whether the secondary path blocks.
 fn conclusion(terms: &[Term]) -> String {
     let value = |name: &str| terms.iter().find(|term| term.name == name).and_then(|term| term.value);
     let (release, fill) = (value("release_time"), value("fill_time"));

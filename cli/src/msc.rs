@@ -11,12 +11,12 @@ use anabranch_sim::{capture, words};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// Packets that a chart has at most.
+/// The largest number of packets in a chart.
 const MOST: usize = 250;
-/// Text is cut behind so many characters.
+/// Longer texts are cut after this number of characters.
 const TEXT: usize = 76;
 
-/// From when to when, from the beginning of the run.
+/// A time range, counted from the beginning of the run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Between(Time, Time);
 
@@ -40,18 +40,18 @@ impl FromStr for Between {
     }
 }
 
-/// Records what a chart shows.
+/// Records the content of a chart.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     between: Between,
     names: Vec<String>,
-    /// The nodes at the end of each link direction, and hop between radios.
+    /// The two nodes of each link direction and of each hop between radios.
     ends: Vec<String>,
-    /// The nodes of each flow: its sender and its receiver.
+    /// The nodes of the sender and the receiver of each flow.
     nodes: Vec<[String; 2]>,
     rows: Vec<Row>,
     packets: Vec<Message>,
-    /// Packets beyond the limit.
+    /// The number of packets beyond the limit.
     more: usize,
 }
 
@@ -67,17 +67,17 @@ struct Row {
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Kind {
-    /// A packet leaves, by its place among the packets.
+    /// A packet leaves: its index in `packets`.
     Sends(usize),
-    /// It arrives.
+    /// A packet arrives.
     Arrives(usize),
-    /// It is lost.
+    /// A packet is lost.
     Loses(usize),
-    /// A state, or something that happened at an end.
+    /// An end enters a state, or something else happens there.
     Note,
 }
 
-/// A packet on its way.
+/// A packet in flight.
 #[derive(Debug)]
 struct Message {
     flow: usize,
@@ -88,7 +88,7 @@ struct Message {
 }
 
 impl Exchange {
-    /// Of the flows with these ends: name, node of the sender, node of the receiver.
+    /// The flows between these two nodes: name, node of the sender, node of the receiver.
     pub(crate) fn new(between: Between, flows: &[(String, [String; 2])]) -> Self {
         Exchange {
             between,
@@ -103,7 +103,7 @@ impl Exchange {
 
     fn row(&mut self, at: Time, flow: usize, side: Side, text: String, kind: Kind) {
         let within = at >= self.between.0 && at <= self.between.1;
-        // What happens to a packet that is shown is shown as well.
+        // Later events of a packet that is shown are shown too.
         let known = matches!(kind, Kind::Arrives(_) | Kind::Loses(_));
         if within && (known || self.more == 0) {
             self.rows.push(Row { at, flow, side, text, kind });
@@ -128,7 +128,7 @@ impl Exchange {
         self.packets.push(Message { flow, side, path: path.to_owned(), what, over: false });
     }
 
-    /// The oldest packet under way that looks like this one.
+    /// The oldest packet in flight that looks like this one.
     fn find(&self, flow: usize, packet: &PacketView<'_>) -> Option<usize> {
         let origin = packet.origin?;
         let what = short(packet);
@@ -180,7 +180,7 @@ impl Observer for Exchange {
         let end =
             |(_, direction): &(String, String)| direction.rsplit('>').next().unwrap_or_default().to_owned();
         self.ends = names.links.iter().chain(&names.hops).map(end).collect();
-        // Flows here are in the order of the run; cross traffic has no ends to draw.
+        // Flow numbers here follow the order of the run. Cross traffic has no ends to draw.
         let place = |name: &String| self.names.iter().position(|known| known == name);
         let nodes: Vec<_> = names
             .flows
@@ -243,6 +243,7 @@ fn short(packet: &PacketView<'_>) -> String {
         }
         Contents::Tcp(_) => "acknowledgement, SYN or FIN".to_owned(),
         Contents::Datagram(_) => "datagram".to_owned(),
+        Contents::Raw(_) => "IP packet of a program".to_owned(),
     }
 }
 
@@ -254,7 +255,7 @@ const FONT: &str = "sans-serif";
 const INK: RGBColor = RGBColor(30, 30, 30);
 const FAINT: RGBColor = RGBColor(110, 110, 110);
 const LOST: RGBColor = RGBColor(190, 0, 0);
-/// One color a path: Okabe and Ito's palette, darkened to be read on white.
+/// One colour per path: the palette of Okabe and Ito, darkened so that it can be read on white.
 const COLORS: [RGBColor; 5] = [
     RGBColor(0, 100, 160),
     RGBColor(170, 90, 0),
@@ -350,12 +351,12 @@ impl Exchange {
         }
     }
 
-    /// Whether several flows are shown.
+    /// Whether the chart shows several flows.
     fn several(&self) -> bool {
         self.rows.iter().any(|row| row.flow != self.rows[0].flow)
     }
 
-    /// From where a packet leaves to where it arrives, or is lost on the way.
+    /// An arrow from the departure of a packet to its arrival, or to the point where it was lost.
     fn arrow(&self, area: &Area<'_>, packet: usize, from: (i32, i32), color: RGBColor) -> Drawn {
         let right = if self.packets[packet].side == Side::Client { 1 } else { -1 };
         let far = if right == 1 { LINES[1] } else { LINES[0] };
@@ -368,7 +369,7 @@ impl Exchange {
         let to = match end {
             Some(row) if lost => (from.0 + right * (LINES[1] - LINES[0]) / 2, height(row)),
             Some(row) => (far, height(row)),
-            // It is still under way where the chart ends.
+            // The packet is still in flight at the end of the chart.
             None => (from.0 + right * 60, from.1 + 10),
         };
         area.draw(&PathElement::new(vec![from, to], color.stroke_width(1)))?;

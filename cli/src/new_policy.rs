@@ -1,4 +1,4 @@
-//! `anabranch new-policy`: a crate with a policy of one's own, which builds and is tested.
+//! `anabranch new-policy`: creates a crate with a new policy, which builds and is tested.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,19 +8,20 @@ use clap::ValueEnum;
 use crate::DONE;
 use crate::output::{fail, note, refuse};
 
-/// What `anabranch new-policy` takes.
+/// The arguments of `anabranch new-policy`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The policy's name, as scenarios will name it; also the name of the crate and of its folder
+    /// The policy's name in scenarios; also the name of the crate and of its folder
     name: String,
-    /// What it decides: the path that carries a chunk, or how much may be in flight on a path
+    /// What the policy decides: `route`: the path of a chunk; `window`: how many bytes may be in flight on a path
     #[arg(long, value_enum, default_value_t = Kind::Route)]
     kind: Kind,
-    /// The folder to make instead of NAME
+    /// The folder to create [default: NAME]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Where Anabranch's sources are; if left out, a clone around the folder, else the published crates
+    /// The folder of Anabranch's sources [default: the clone that contains the new folder, otherwise the published
+    /// crates]
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
 }
@@ -45,7 +46,7 @@ const WINDOW: &str = include_str!("../templates/policy/window.rs.in");
 const COMPARE: &str = include_str!("../templates/policy/compare.rs.in");
 const SCENARIO: &str = include_str!("../templates/policy/scenario.toml");
 
-/// Makes the crate, and returns the exit status.
+/// Creates the crate and returns the exit status.
 pub(crate) fn new_policy(arguments: &Arguments) -> u8 {
     let Arguments { name, kind, folder, source } = arguments;
     if !is_name(name) {
@@ -83,7 +84,7 @@ fn is_source(folder: &Path) -> bool {
     ["proto", "sim"].iter().all(|part| folder.join(part).join("Cargo.toml").is_file())
 }
 
-/// The clone of Anabranch that `folder` will lie in, if any.
+/// The clone of Anabranch that contains `folder`, if there is one.
 fn clone_around(folder: &Path) -> Option<PathBuf> {
     let folder = std::path::absolute(folder).ok()?;
     folder.ancestors().find(|folder| is_source(folder)).map(Path::to_owned)
@@ -101,7 +102,7 @@ fn write(folder: &Path, name: &str, kind: Kind, source: Option<&Path>) -> io::Re
     std::fs::write(folder.join(".gitignore"), "/target\n")
 }
 
-/// The template with its `{{…}}` replaced.
+/// The template with its `{{…}}` placeholders replaced.
 fn filled(template: &str, name: &str, kind: Kind, source: Option<&Path>) -> String {
     let dependency = |part: &str| match source {
         Some(source) => {

@@ -1,6 +1,5 @@
-//! What goes to standard output, and what to standard error. Nothing else in this program writes to either (a test
-//! looks for it), and everything is made printable here: text that came from a peer or a file may hold what a
-//! terminal obeys.
+//! Standard output and standard error. Nothing else in this program writes to them (a test checks this), and all text
+//! is made printable here: text from a peer or a file may contain control characters that a terminal would obey.
 
 use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
@@ -11,8 +10,8 @@ use anabranch_sim::scenario::ScenarioError;
 
 use crate::{DONE, FAILED, WRONG_INPUT};
 
-/// Writes `text` and a line's end to standard output, and returns the exit status. A reader that has gone
-/// (`anabranch … | head`) is no failure.
+/// Writes `text` and a line end to standard output, and returns the exit status. It is no failure if the reader has
+/// closed the pipe (`anabranch … | head`).
 pub(crate) fn print(text: &str) -> u8 {
     write(&lines(text))
 }
@@ -43,7 +42,7 @@ pub(crate) fn print_json_line(value: &impl serde::Serialize) -> u8 {
     }
 }
 
-/// Writes a line of a log, text or JSON, to standard output or standard error. If nobody can read it, nobody is told.
+/// Writes a line of a log, text or JSON, to standard output or standard error. A failure to write is ignored.
 pub(crate) fn log(line: &str, json: bool, to_standard_error: bool) {
     let line = if json { json_lines(line) } else { lines(line) };
     match to_standard_error {
@@ -52,43 +51,43 @@ pub(crate) fn log(line: &str, json: bool, to_standard_error: bool) {
     }
 }
 
-/// Tells what failed; the input was right.
+/// Reports a failure that is not the fault of the input.
 pub(crate) fn fail(message: impl Display) -> u8 {
     tell(&format!("error: {message}"));
     FAILED
 }
 
-/// Tells what is wrong with the input.
+/// Reports a fault in the input.
 pub(crate) fn refuse(message: impl Display) -> u8 {
     tell(&format!("error: {message}"));
     WRONG_INPUT
 }
 
-/// Tells what is allowed but does harm.
+/// Warns of a setting that is allowed but harmful.
 pub(crate) fn warn(message: impl Display) {
     tell(&format!("warning: {message}"));
 }
 
-/// Tells what is wrong with the scenario, with the place.
+/// Reports what is wrong with the scenario, and where.
 pub(crate) fn refuse_scenario(error: &ScenarioError) -> u8 {
     // NO_COLOR as https://no-color.org describes it.
     let color = stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-    // The text of the user's own file, with colours; what a terminal obeys is already replaced in it.
+    // This is text of the user's own file, with colours. Control characters in it have been replaced already.
     tell_raw(&error.render(color));
     WRONG_INPUT
 }
 
-/// Whether standard error is a terminal, on which something can be drawn.
+/// Whether standard error is a terminal, so that a progress bar can be drawn on it.
 pub(crate) fn on_terminal() -> bool {
     stderr().is_terminal()
 }
 
-/// Says something that is no fault, on standard error.
+/// Prints a message that is not an error on standard error.
 pub(crate) fn note(message: impl Display) {
     tell(&message.to_string());
 }
 
-/// Many lines on standard output, one after the other.
+/// Writes many lines to standard output.
 pub(crate) struct Lines(BufWriter<StdoutLock<'static>>);
 
 impl Lines {
@@ -112,7 +111,7 @@ impl Lines {
     }
 }
 
-/// Writes a line to standard error; if nobody can read it, nobody is told.
+/// Writes a line to standard error. A failure to write is ignored.
 fn tell(text: &str) {
     tell_raw(&lines(text));
 }
@@ -121,7 +120,7 @@ fn tell_raw(text: &str) {
     let _ = writeln!(stderr().lock(), "{text}");
 }
 
-/// `text` with all but its line ends made printable.
+/// `text` with everything but its line ends made printable.
 fn lines(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| c == '\n' || is_printable(c)) {
         return Cow::Borrowed(text);
@@ -129,7 +128,7 @@ fn lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.split('\n').map(printable).collect::<Vec<_>>().join("\n"))
 }
 
-/// JSON that says the same in printable characters. Others can only stand within strings, where JSON has an escape
+/// The same JSON in printable characters. Unprintable characters can only stand in strings, where JSON has an escape
 /// for each.
 fn json_lines(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| c == '\n' || is_printable(c)) {

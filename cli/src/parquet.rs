@@ -13,8 +13,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{Type, TypePtr};
 
-/// Writes the runs of a sweep that is complete into its directory, in one step: the keys that are varied as strings, `seed`
-/// as an integer, the measures as numbers that may be missing.
+/// Writes the runs of a complete sweep to its directory, in one step: the varied keys as strings, `seed` as an
+/// integer, and the measures as numbers that may be missing.
 pub(crate) fn write(
     sweep: &Sweep,
     executed: &Executed,

@@ -1,15 +1,15 @@
-//! A bar on standard error, for people who wait longer than a second.
+//! A progress bar on standard error for work that takes longer than a second.
 
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// How far the runs are; shown only on a terminal.
+/// The progress of the runs; shown only on a terminal.
 pub(crate) struct Progress {
     bar: ProgressBar,
     shown: bool,
-    /// By run: how much of it is done, 0 to 1.
+    /// The completed fraction of each run, 0 to 1.
     shares: Vec<f64>,
 }
 
@@ -17,14 +17,14 @@ pub(crate) struct Progress {
 const STEPS: f64 = 1000.0;
 
 impl Progress {
-    /// None of `runs` begun, nothing shown yet.
+    /// A bar for `runs` runs, not shown yet.
     pub(crate) fn new(runs: usize) -> Self {
         let steps = runs as u64 * STEPS as u64;
         let bar = ProgressBar::with_draw_target(Some(steps), ProgressDrawTarget::hidden());
         Progress { bar, shown: false, shares: vec![0.0; runs] }
     }
 
-    /// Shows it from now on, if people have waited for a second.
+    /// Shows the bar if a second has passed.
     pub(crate) fn show_if_late(&mut self) {
         if self.shown || self.bar.elapsed() < Duration::from_secs(1) || !stderr().is_terminal() {
             return;
@@ -36,7 +36,7 @@ impl Progress {
         self.bar.enable_steady_tick(Duration::from_millis(100));
     }
 
-    /// So much of `run` is done.
+    /// Sets the completed fraction of `run`.
     pub(crate) fn at(&mut self, run: usize, share: f64) {
         self.shares[run] = share;
         if self.shown {
@@ -46,7 +46,7 @@ impl Progress {
         }
     }
 
-    /// So many runs are finished, whichever they are.
+    /// Adds finished runs.
     pub(crate) fn done(&mut self, runs: usize) {
         self.show_if_late();
         let runs = runs.min(self.shares.len());
@@ -56,17 +56,17 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }
 }
 
-/// A count of runs that grows, on standard error: a bar on a terminal, else a line every ten seconds.
+/// A growing count of runs on standard error: a bar on a terminal, otherwise a line every ten seconds.
 pub(crate) struct Count {
     bar: ProgressBar,
     shown: bool,
-    /// Runs that were finished before this process began.
+    /// The number of runs that an earlier process finished.
     before: Option<u64>,
     /// When the next line is due.
     line: Duration,
@@ -75,13 +75,13 @@ pub(crate) struct Count {
 const LINE: Duration = Duration::from_secs(10);
 
 impl Count {
-    /// Nothing counted, nothing shown yet.
+    /// A count of 0, not shown yet.
     pub(crate) fn new() -> Self {
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
         Count { bar, shown: false, before: None, line: LINE }
     }
 
-    /// So many runs of `all` are finished.
+    /// Sets the number of finished runs, out of `all`.
     pub(crate) fn at(&mut self, done: u64, all: u64) {
         let elapsed = self.bar.elapsed();
         let before = *self.before.get_or_insert(done);
@@ -113,7 +113,7 @@ impl Count {
         self.bar.enable_steady_tick(Duration::from_millis(100));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }

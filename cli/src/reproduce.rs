@@ -1,4 +1,4 @@
-//! `anabranch reproduce`: runs what papers describe, and holds it against what they say.
+//! `anabranch reproduce`: runs the experiments of papers and compares the results with the published ones.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,29 +13,28 @@ use crate::output::{fail, print, print_json, refuse, refuse_scenario};
 use crate::progress::Progress;
 use crate::shelf::Shelf;
 use crate::verdicts::{summary, table};
-use crate::{DONE, FAILED, figure};
+use crate::{DONE, FAILED, curve, figure};
 
-/// What `anabranch reproduce` takes.
+/// The arguments of `anabranch reproduce`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The paper: a folder, or the name of one below papers/, or of one that the program was built with; without it, all
-    /// of them
+    /// The paper: a folder, or the name of a paper below papers/ or built into the program [default: all papers]
     paper: Option<PathBuf>,
-    /// Only this claim, or those whose names begin with it and a `/`
+    /// Judge only this claim, or the claims whose names begin with it and a `/`
     #[arg(long, value_name = "ID")]
     claim: Vec<String>,
-    /// Only the claims that are judged under this variant, without values under other variants beside them
+    /// Judge only the claims of this variant, and leave out their values under other variants
     #[arg(long, value_name = "NAME", requires = "paper", conflicts_with = "figure")]
     variant: Option<String>,
-    /// Print a JSON object with the verdicts, in SI units; a list of objects for several papers
+    /// Print the verdicts as a JSON object in SI units; for several papers, a list of objects
     #[arg(long)]
     json: bool,
-    /// Draw the paper's figure into this file instead, as SVG, PNG or PDF by its extension; if there are several, the
-    /// figure with the name of the file
+    /// Draw the paper's figure into this file instead, as SVG, PNG or PDF by its extension. If the paper has several
+    /// figures, draw the one with the name of the file
     #[arg(long, value_name = "FILE", value_parser = crate::run::pictured, conflicts_with_all = ["claim", "json", "report"], requires = "paper")]
     figure: Option<PathBuf>,
-    /// Write a page to this file as HTML: tables and figures with the paper and Anabranch together, and every verdict
+    /// Write an HTML page to this file: tables and figures of the paper and of Anabranch together, and every verdict
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Overwrite the page if it exists
@@ -59,15 +58,15 @@ Examples:
 
 Exit status: 0 every claim came as expected, 1 one did not, 2 the input was wrong.";
 
-/// Reproduces, and returns the exit status.
+/// Reproduces the papers and returns the exit status.
 pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
-    // Papers that are part of the program are unpacked until the end.
+    // Papers that are built into the program stay unpacked until the end.
     let (_shelf, papers) = match open(arguments) {
         Ok(opened) => opened,
         Err(status) => return status,
     };
     if let (Some(file), [paper]) = (&arguments.figure, papers.as_slice()) {
-        return figure::write(paper, file);
+        return figure::write(paper, arguments.seeds, file);
     }
     if let Some(file) = arguments.report.as_ref().filter(|file| file.exists() && !arguments.force) {
         return refuse(format!("{} is there already; --force overwrites it", file.display()));
@@ -84,17 +83,25 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
     report(arguments, &judged)
 }
 
-/// Writes the page about all that was judged, with the papers' figures.
+/// Writes the page about all judged claims, with the papers' figures.
 fn write_page(file: &Path, judged: &[Judged<'_>]) -> Result<(), u8> {
-    let drawn = |paper: &Paper| {
-        let figures = paper.figures.iter().map(|figure| {
-            Ok((figure.title.clone(), format!("{}.svg", figure.name), figure::svg(paper, figure)?))
+    let drawn = |paper: &Paper, outcomes: &[Outcome]| {
+        let named = |title: &String, name, svg| (title.clone(), format!("{name}.svg"), svg);
+        let figures = paper
+            .figures
+            .iter()
+            .map(|figure| Ok(named(&figure.title, &figure.name, figure::svg(paper, figure)?)));
+        // A curve needs no runs but those of its claim.
+        let curves = paper.curves.iter().filter_map(|curve| {
+            let outcome = outcomes.iter().find(|outcome| outcome.id == curve.claim)?;
+            let svg = curve::svg(paper, curve, outcome)?;
+            Some(svg.map(|svg| named(&curve.title, &curve.name, svg)))
         });
-        figures.collect::<Result<Vec<_>, u8>>()
+        figures.chain(curves).collect::<Result<Vec<_>, u8>>()
     };
     let reproduced = judged
         .iter()
-        .map(|(paper, outcomes)| Ok(Reproduced { paper, outcomes, figures: drawn(paper)? }))
+        .map(|(paper, outcomes)| Ok(Reproduced { paper, outcomes, figures: drawn(paper, outcomes)? }))
         .collect::<Result<Vec<_>, u8>>()?;
     std::fs::write(file, papers_page(&reproduced))
         .map_err(|error| fail(format!("cannot write {}: {error}", file.display())))
@@ -126,7 +133,7 @@ fn keep_variant(paper: &mut Paper, name: &str) -> Result<(), u8> {
     Err(refuse(format!("{} has no variant `{name}`; {hint}", paper.name)))
 }
 
-/// A paper, and the outcomes of its claims.
+/// A paper and the outcomes of its claims.
 type Judged<'p> = (&'p Paper, Vec<Outcome>);
 
 fn judge<'p>(arguments: &Arguments, papers: &'p [Paper]) -> Result<Vec<Judged<'p>>, u8> {
@@ -162,7 +169,7 @@ fn judge<'p>(arguments: &Arguments, papers: &'p [Paper]) -> Result<Vec<Judged<'p
     Ok(judged)
 }
 
-/// What to say of claims that no paper has: the nearest of those that there are, or of their groups.
+/// The message for an unknown claim: it suggests the nearest names of claims or of groups of claims.
 fn no_such_claim(wanted: &[String], papers: &[Paper]) -> String {
     let ids = || papers.iter().flat_map(|paper| &paper.cases).map(|case| case.id.as_str());
     let groups: BTreeSet<&str> = ids().map(|id| id.split('/').next().unwrap_or(id)).collect();

@@ -1,4 +1,4 @@
-//! `anabranch run`: reads the scenario, runs its grid, and prints what came out.
+//! `anabranch run`: reads a scenario, runs its grid, and prints the results.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ use crate::table::table;
 use crate::watch::watch;
 use crate::{DONE, INTERRUPTED, answers, flat, summary, why};
 
-/// What `anabranch run` takes.
+/// The arguments of `anabranch run`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The scenario: a TOML file (docs/scenario.md; `anabranch keys`)
     file: PathBuf,
-    /// The random seed, instead of that of the file
+    /// The random seed [default: the seed in the file]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Run with N consecutive seeds. The table shows the mean, 95 % interval and standard
@@ -36,11 +36,11 @@ pub(crate) struct Arguments {
     /// With several seeds, print one row per run instead of a summary
     #[arg(long)]
     each: bool,
-    /// Set a key before the file is read; tables are addressed by their name. The value is TOML if it
-    /// parses as TOML, else a string
+    /// Set a key before the file is read; tables are addressed by their names. The value is read as TOML if possible,
+    /// otherwise as a string
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Run with each of these values; given several times, with every combination
+    /// Run with each of these values. If it is given several times, run every combination
     #[arg(long, value_name = "KEY=A,B,…")]
     vary: Vec<Variation>,
     /// Use N threads instead of one per core; the results are the same
@@ -52,14 +52,14 @@ pub(crate) struct Arguments {
     /// Write the results to this file as CSV too, one row per run and flow
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Overwrite files that exist, and series of an earlier run
+    /// Overwrite existing files, and the series of an earlier run
     #[arg(long)]
     force: bool,
     /// Write series and notes of each run to this directory as CSV; several runs get one subdirectory each
     #[arg(long, value_name = "DIR")]
     series: Option<PathBuf>,
-    /// Write the packets of each run to this file as pcapng, with the reason of each; several runs get one file
-    /// each, NAME-run-1.pcapng and so on
+    /// Write the packets of each run to this file as pcapng, with the reason for each packet; several runs get one
+    /// file each, NAME-run-1.pcapng and so on
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
     /// How much of each packet --pcap writes: `headers` (all but the user data), `full`, or a number of bytes
@@ -73,6 +73,14 @@ pub(crate) struct Arguments {
     /// draws the CSV; several runs get one subdirectory each
     #[arg(long, value_name = "DIR")]
     figures: Option<PathBuf>,
+    /// Write the events of each run to this file as qlog (JSON-SEQ; docs/qlog.md lists the event types); several runs get
+    /// one file each
+    #[arg(long, value_name = "FILE")]
+    qlog: Option<PathBuf>,
+    /// Write each run to this file as a trace that ui.perfetto.dev opens: paths and flows as tracks, blocked time as slices,
+    /// windows as counters; several runs get one file each
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
     /// Draw the packets between the ends of each run's flows as a message sequence chart, as SVG, PNG or PDF by the file's
     /// extension; 250 packets at most
     #[arg(long, value_name = "FILE", value_parser = pictured)]
@@ -81,7 +89,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FROM,TO", requires = "msc")]
     between: Option<Between>,
     /// Show paths, windows and rates on the terminal while the run goes on, in real time; + and - change the speed
-    #[arg(long, conflicts_with_all = ["why", "series", "pcap", "report", "figures", "msc", "threads"])]
+    #[arg(long, conflicts_with_all = ["why", "series", "pcap", "report", "figures", "msc", "qlog", "perfetto", "threads"])]
     watch: bool,
     #[command(flatten)]
     asked: why::Asked,
@@ -98,13 +106,14 @@ Examples:
   anabranch run scenarios/outage.toml --report outage.html
   anabranch run scenarios/outage.toml --figures charts/
   anabranch run scenarios/one-path.toml --msc exchange.svg --between 0s,0.3s
+  anabranch run scenarios/outage.toml --qlog outage.sqlog --perfetto outage.json
   anabranch run scenarios/outage.toml --watch
   anabranch run scenarios/slow-reader.toml --why
   anabranch run scenarios/outage.toml --why --at 10.5s --packet 1200
 
 Exit status: 0 done, 2 the input was wrong, 130 interrupted (what was finished is printed), 1 anything else.";
 
-/// A file whose extension names a format of pictures.
+/// A file name whose extension selects a picture format.
 pub(crate) fn pictured(text: &str) -> Result<PathBuf, String> {
     let file = PathBuf::from(text);
     match Format::of(&file) {
@@ -113,7 +122,7 @@ pub(crate) fn pictured(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Runs it, and returns the exit status.
+/// Runs the scenario and returns the exit status.
 pub(crate) fn run(arguments: &Arguments) -> u8 {
     let (document, points) = match read(arguments) {
         Ok(read) => read,
@@ -148,20 +157,20 @@ pub(crate) fn run(arguments: &Arguments) -> u8 {
     if status == DONE { printed } else { status }
 }
 
-/// Refuses to overwrite what is there, unless that is asked for.
+/// Refuses to overwrite existing files, unless --force is given.
 fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
     let given = files(arguments);
     let of_runs = (0..runs).map(|i| files_of(&given, i, runs));
     let files = of_runs
         .clone()
-        .flat_map(|files| [files.pcap, files.report, files.msc])
+        .flat_map(|files| [files.pcap, files.report, files.msc, files.qlog, files.perfetto])
         .flatten()
         .chain(arguments.csv.clone());
     let is_filled =
         |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
     let mut filled: Vec<PathBuf> =
         of_runs.clone().filter_map(|files| files.series).filter(is_filled).collect();
-    // Only what a run wrote is ever removed.
+    // Only files that an earlier run wrote are removed.
     if let Some(folder) = filled.iter().find(|folder| !folder.join("result.json").is_file()) {
         let what = "holds files that are no series; choose a new or empty directory";
         return Err(refuse(format!("{} {what}", folder.display())));
@@ -175,7 +184,7 @@ fn check_outputs(arguments: &Arguments, runs: usize) -> Result<(), u8> {
     }
 }
 
-/// The document, edited, and the points of its grid; or the exit status of what was wrong.
+/// The edited document and the points of its grid, or the exit status of a fault in the input.
 fn read(arguments: &Arguments) -> Result<(Document, Vec<Point>), u8> {
     let seed = arguments.seed.map(|seed| format!("seed={seed}"));
     let (document, name) = edited(&arguments.file, seed.iter().chain(&arguments.set))?;
@@ -185,7 +194,7 @@ fn read(arguments: &Arguments) -> Result<(Document, Vec<Point>), u8> {
     Ok((document, points))
 }
 
-/// The run of one scenario with these keys set; or the exit status of what was wrong.
+/// The run of one scenario with these keys set, or the exit status of a fault in the input.
 pub(crate) fn read_point(file: &Path, set: &[String]) -> Result<Point, u8> {
     let (document, name) = edited(file, set.iter())?;
     let points = grid::points(&document, &name, &[], 1, &Policies::default());
@@ -195,7 +204,10 @@ pub(crate) fn read_point(file: &Path, set: &[String]) -> Result<Point, u8> {
 }
 
 /// The document in `file` with these keys set, and the scenario's name.
-fn edited<'a>(file: &Path, set: impl Iterator<Item = &'a String>) -> Result<(Document, String), u8> {
+pub(crate) fn edited<'a>(
+    file: &Path,
+    set: impl Iterator<Item = &'a String>,
+) -> Result<(Document, String), u8> {
     let shown = file.display().to_string();
     let bytes = std::fs::read(file).map_err(|error| refuse(format!("{shown}: {error}")))?;
     let text = String::from_utf8(bytes).map_err(|error| {
@@ -211,7 +223,7 @@ fn edited<'a>(file: &Path, set: impl Iterator<Item = &'a String>) -> Result<(Doc
     Ok((document, name))
 }
 
-/// Whether all points can be run; tells what does harm in them.
+/// Whether all points can be run; warns of harmful settings.
 fn check(points: &[Point]) -> Result<(), u8> {
     for point in points {
         simulate::check(point).map_err(|why| tell(&why))?;
@@ -221,7 +233,7 @@ fn check(points: &[Point]) -> Result<(), u8> {
     Ok(())
 }
 
-/// What the flows of a scenario set although it does harm.
+/// The harmful settings of a scenario's flows.
 fn warnings(scenario: &Scenario) -> impl Iterator<Item = String> {
     scenario.flows.iter().flat_map(|flow| {
         let warnings = flow.sctp().map_or(Vec::new(), |sctp| sctp.config.warnings());
@@ -229,20 +241,20 @@ fn warnings(scenario: &Scenario) -> impl Iterator<Item = String> {
     })
 }
 
-/// What the runs and the keyboard have to say.
+/// Messages from the runs and the keyboard.
 enum Message {
-    /// Of a run: how much of it is done.
+    /// The completed fraction of a run.
     At(usize, f64),
     Finished(usize, Result<Box<RunResult>, NoResult>),
     AllFinished,
     Interrupted,
 }
 
-/// Runs all points; returns the results there are, in the points' order, and the exit status.
+/// Runs all points. Returns the results, in the order of the points, and the exit status.
 fn execute(arguments: &Arguments, points: Vec<Point>) -> (Vec<RunResult>, u8) {
     let (sender, receiver) = channel();
     let interrupt = sender.clone();
-    // Without a handler Ctrl-C ends the process, and nothing is printed: the next best thing.
+    // If no handler can be installed, Ctrl-C ends the process at once and nothing is printed.
     let _ = ctrlc::set_handler(move || drop(interrupt.send(Message::Interrupted)));
     let mut results = vec![None; points.len()];
     let threads = arguments.threads.map(usize::from);
@@ -252,19 +264,19 @@ fn execute(arguments: &Arguments, points: Vec<Point>) -> (Vec<RunResult>, u8) {
     (results.into_iter().flatten().collect(), status)
 }
 
-/// Runs the points, and tells of each.
+/// Runs the points and sends a message about each.
 fn work(points: &[Point], threads: Option<usize>, files: &Files, tell: &Sender<Message>) {
-    // Dropped at the end, a panic's too: whoever waits for results is never left waiting.
+    // Dropped at the end, also by a panic, so that the receiver never waits for ever.
     let _end = End(tell);
     grid::run_all(points, threads, |i, point| {
         let watch = |share| drop(tell.send(Message::At(i, share)));
         let result = simulate::simulate(point, &files_of(files, i, points.len()), &watch);
-        // Nobody listens any more when Ctrl-C was pressed.
+        // After Ctrl-C there is no receiver any more.
         let _ = tell.send(Message::Finished(i, result.map(Box::new)));
     });
 }
 
-/// The files that were asked for.
+/// The files that were requested.
 fn files(arguments: &Arguments) -> Files {
     Files {
         series: arguments.series.clone(),
@@ -273,11 +285,13 @@ fn files(arguments: &Arguments) -> Files {
         report: arguments.report.clone(),
         figures: arguments.figures.clone(),
         msc: arguments.msc.clone(),
+        qlog: arguments.qlog.clone(),
+        perfetto: arguments.perfetto.clone(),
         between: arguments.between.unwrap_or_default(),
     }
 }
 
-/// The files of run `i` of `count`: those that were asked for, or if there are several runs, one of each a run.
+/// The files of run `i` of `count`. With several runs, each run has its own files.
 fn files_of(files: &Files, i: usize, count: usize) -> Files {
     let digits = count.to_string().len();
     let run = format!("run-{:0digits$}", i + 1);
@@ -297,11 +311,13 @@ fn files_of(files: &Files, i: usize, count: usize) -> Files {
         report: files.report.as_ref().map(|file| own(file, &numbered)),
         figures: files.figures.as_ref().map(|directory| own(directory, &|directory| directory.join(&run))),
         msc: files.msc.as_ref().map(|file| own(file, &numbered)),
+        qlog: files.qlog.as_ref().map(|file| own(file, &numbered)),
+        perfetto: files.perfetto.as_ref().map(|file| own(file, &numbered)),
         between: files.between,
     }
 }
 
-/// Says that all is finished when it is dropped.
+/// Sends the final message when it is dropped.
 struct End<'a>(&'a Sender<Message>);
 
 impl Drop for End<'_> {
@@ -310,7 +326,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// Takes results as they come, and shows progress when they take longer than a second.
+/// Receives results, and shows progress when they take longer than a second.
 fn collect(messages: &Receiver<Message>, results: &mut [Option<RunResult>]) -> u8 {
     const GLANCE: Duration = Duration::from_millis(100);
     let mut progress = Progress::new(results.len());
@@ -343,7 +359,7 @@ fn tell(why: &NoResult) -> u8 {
     }
 }
 
-/// What a person reads.
+/// The results as text for people.
 fn report(document: &Document, arguments: &Arguments, results: &[RunResult]) -> String {
     let headings = document.headings().into_iter().flatten().filter(|text| !text.is_empty());
     let mut parts: Vec<String> = headings.collect();

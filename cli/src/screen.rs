@@ -1,23 +1,23 @@
-//! How wide tables may be.
+//! The width of tables.
 
 use std::sync::OnceLock;
 
 use console::Term;
 
-/// Set once, from the command line: columns that a table may take; `None`: as many as it needs.
+/// The largest number of columns of a table, set once from the command line; `None`: no limit.
 static WIDTH: OnceLock<Option<u16>> = OnceLock::new();
 
-/// Decides the width of tables: that of the terminal, or with `wide` as much as they need.
+/// Sets the width of tables: the width of the terminal, or no limit with `wide`.
 pub(crate) fn decide(wide: bool) {
     WIDTH.get_or_init(|| if wide { None } else { of_terminal() });
 }
 
-/// Columns that a table may take; `None`: as many as it needs.
+/// The largest number of columns of a table; `None`: no limit.
 pub(crate) fn width() -> Option<u16> {
     WIDTH.get().copied().flatten()
 }
 
-/// COLUMNS if it is set, else the width of the terminal; `None` in a pipe or a file, where nothing is cut.
+/// COLUMNS if it is set, otherwise the width of the terminal. `None` in a pipe or a file, where tables are not cut.
 fn of_terminal() -> Option<u16> {
     let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|n| *n > 0);
     asked.or_else(|| {

@@ -1,4 +1,4 @@
-//! `anabranch script`: runs packet scripts against the stack and tells which pass.
+//! `anabranch script`: runs packet scripts against the stack and reports which of them pass.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -13,11 +13,11 @@ use serde::Serialize;
 use crate::output::{print, print_json, refuse};
 use crate::{DONE, FAILED, WRONG_INPUT};
 
-/// What `anabranch script` takes.
+/// The arguments of `anabranch script`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Scripts or directories; a directory stands for every *.pkt file below it
+    /// Scripts or directories; a directory means every *.pkt file below it
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// `platform=NAME` defines NAME for #ifdef
@@ -26,19 +26,19 @@ pub(crate) struct Arguments {
     /// Define NAME for #ifdef
     #[arg(short = 'D', value_name = "NAME")]
     define: Vec<String>,
-    /// A parameter of the stack where scripts do not set it: a key of [flow.sctp] in docs/scenario.md
+    /// Set a parameter of the stack that the scripts do not set: a key of [flow.sctp] in docs/scenario.md
     #[arg(long, value_name = "KEY=VALUE")]
     sctp: Vec<String>,
-    /// The tolerance for packet times: as each script says, or none
+    /// The tolerance for packet times: that of each script, or none
     #[arg(long, value_enum, default_value = "script")]
     tolerance: Tolerance,
     /// Check only what the scripts state, not tags, checksums, padding and sizes
     #[arg(long)]
     lax: bool,
-    /// Fail if the stack has sent a packet that the script does not expect before it ends
+    /// Fail if the stack has sent a packet that the script does not expect before the script ends
     #[arg(long)]
     nothing_left: bool,
-    /// A file that lists scripts known to fail, one per line: the end of the path and a reason
+    /// A file that lists scripts known to fail, one per line: the end of the script's path, and a reason
     #[arg(long, value_name = "FILE")]
     xfail: Option<PathBuf>,
     /// Print a JSON list with one object per script
@@ -75,7 +75,7 @@ fn platform(text: &str) -> Result<String, String> {
 struct Report {
     file: String,
     verdict: &'static str,
-    /// Of the event, or of what is wrong.
+    /// The line of the event or of the fault.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u32>,
     /// Virtual time of the failure.
@@ -83,7 +83,7 @@ struct Report {
     seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<String>,
-    /// The fields of the packets side by side.
+    /// The fields of the expected and the actual packet side by side.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     fields: Vec<String>,
     /// The last packets.
@@ -91,7 +91,7 @@ struct Report {
     log: Vec<String>,
 }
 
-/// Runs them, and returns the exit status.
+/// Runs the scripts and returns the exit status.
 pub(crate) fn script(arguments: &Arguments) -> u8 {
     let (files, known) = match (scripts(&arguments.files), known_failures(arguments.xfail.as_deref())) {
         (Ok(files), Ok(known)) => (files, known),
@@ -118,13 +118,13 @@ pub(crate) fn script(arguments: &Arguments) -> u8 {
     }
 }
 
-/// Parameters of the stack by the reader of scenarios: scripts have the keys of `[flow.sctp]`.
+/// Reads parameters of the stack with the reader of scenarios: scripts use the keys of `[flow.sctp]`.
 fn parameters(assignments: &[String]) -> Result<Config, BadParameter> {
     let read = scenario::protocol("--sctp", assignments);
     read.map_err(|error| BadParameter { key: error.key().to_owned(), message: error.advice() })
 }
 
-/// The scripts among `places`: files as they are, of directories every `*.pkt` below, sorted.
+/// The scripts among `places`: files as given, and every `*.pkt` below a directory, sorted.
 fn scripts(places: &[PathBuf]) -> Result<Vec<PathBuf>, String> {
     let mut files = Vec::new();
     for place in places {
@@ -155,7 +155,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The ends of paths, with the reasons.
+/// The listed ends of paths with their reasons.
 fn known_failures(file: Option<&Path>) -> Result<BTreeMap<String, String>, String> {
     let Some(file) = file else { return Ok(BTreeMap::new()) };
     let text = std::fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -195,7 +195,7 @@ fn run(file: &Path, options: &Options, known: &BTreeMap<String, String>) -> Repo
     }
 }
 
-/// What a person reads.
+/// The verdicts as text for people.
 fn text(reports: &[Report]) -> String {
     let mut text = String::new();
     for report in reports {

@@ -1,4 +1,4 @@
-//! Where the papers are: below the directory that the command is run in, or in the program itself.
+//! Finds the papers: in the current directory, or built into the program.
 
 use std::path::{Path, PathBuf};
 
@@ -7,21 +7,21 @@ use tempfile::TempDir;
 
 use crate::output::{fail, refuse};
 
-/// Where papers are, from the directory that the command is run in.
+/// The directory of the papers below the current directory.
 const HERE: &str = "papers";
 
-/// Those that the program was built with.
+/// The papers that are built into the program.
 static BUILT_IN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/papers");
 
 /// A directory of papers.
 pub(crate) enum Shelf {
     Here,
-    /// The papers of the program, unpacked for as long as this lives.
+    /// The built-in papers, unpacked while this value lives.
     BuiltIn(TempDir),
 }
 
 impl Shelf {
-    /// The papers below the current directory; if there are none, those of the program.
+    /// The papers below the current directory; if there are none, the built-in papers.
     pub(crate) fn open() -> Result<Shelf, u8> {
         if Path::new(HERE).is_dir() {
             return Ok(Shelf::Here);
@@ -38,7 +38,7 @@ impl Shelf {
         }
     }
 
-    /// The folder that `paper` names: itself if there is one, else that of a paper of the shelf.
+    /// The folder that `paper` names: a folder with this path, otherwise a paper of the shelf.
     pub(crate) fn folder(&self, paper: &Path) -> Result<PathBuf, u8> {
         let own = self.place().join(paper);
         match paper {

@@ -11,7 +11,7 @@ use anabranch_proto::Policies;
 use anabranch_sim::capture::{CaptureWriter, Snap};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::ScenarioError;
-use anabranch_sim::{CsvSeries, Progress, RunError, RunOptions};
+use anabranch_sim::{CsvSeries, PerfettoWriter, Progress, QlogWriter, RunError, RunOptions};
 
 use crate::msc::{Between, Exchange};
 
@@ -19,35 +19,39 @@ use crate::msc::{Between, Exchange};
 pub(crate) enum NoResult {
     /// Its scenario is wrong.
     Scenario(ScenarioError),
-    /// Something else.
+    /// Another failure.
     Other(String),
 }
 
-/// Whether the point can be run; what is wrong with its scenario if not.
+/// Checks whether the point can be run; the error says what is wrong with its scenario.
 pub(crate) fn check(point: &Point) -> Result<(), NoResult> {
     anabranch_sim::check(&point.scenario, &Policies::default()).map_err(|error| no_result(point, &error))
 }
 
-/// Where a run is written to, besides its result.
+/// The files that a run writes in addition to its result.
 #[derive(Default)]
 pub(crate) struct Files {
-    /// A directory for its series, with its result beside them.
+    /// A directory for the series and the result.
     pub(crate) series: Option<PathBuf>,
-    /// A file for its packets.
+    /// A file for the packets.
     pub(crate) pcap: Option<PathBuf>,
-    /// How much of each packet that file has.
+    /// How much of each packet the file holds.
     pub(crate) snap: Snap,
-    /// A file for the page with its charts.
+    /// A file for the page with the charts.
     pub(crate) report: Option<PathBuf>,
-    /// A directory for its charts as pictures and data.
+    /// A directory for the charts as pictures and data.
     pub(crate) figures: Option<PathBuf>,
-    /// A file for its message sequence chart.
+    /// A file for the message sequence chart.
     pub(crate) msc: Option<PathBuf>,
-    /// Which part of the run that shows.
+    /// A file for its events.
+    pub(crate) qlog: Option<PathBuf>,
+    /// A file for its trace for Perfetto.
+    pub(crate) perfetto: Option<PathBuf>,
+    /// The part of the run that the chart shows.
     pub(crate) between: Between,
 }
 
-/// Runs the point and writes its files; `watch` is told how much of it is done, 0 to 1.
+/// Runs the point and writes its files. Calls `watch` with the completed fraction, 0 to 1.
 pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Result<RunResult, NoResult> {
     let series = files
         .series
@@ -60,11 +64,15 @@ pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Res
     let drawn = files.report.is_some() || files.figures.is_some();
     let recorder = drawn.then(Recorder::default);
     let exchange = files.msc.as_ref().map(|_| exchange(point, files.between));
-    let mut observers = (Some((series.transpose()?, pcap.transpose()?)), Some((recorder, exchange)));
+    let traces = traces(point, files)?;
+    let drawn = (Some((recorder, exchange)), Some(traces));
+    let mut observers = (Some((series.transpose()?, pcap.transpose()?)), Some(drawn));
     let result = run(point, &mut observers, watch)?;
     let (written, drawn) = observers;
     let (series, pcap) = written.unwrap_or_default();
+    let (drawn, traces) = drawn.unwrap_or_default();
     let (recorder, exchange) = drawn.unwrap_or_default();
+    finish_traces(traces.unwrap_or_default(), files)?;
     if let (Some(directory), Some(series)) = (&files.series, series) {
         finish_series(series, directory, &result)?;
     }
@@ -83,11 +91,35 @@ pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Res
     Ok(result)
 }
 
-/// What is written of a run while it goes on, and the records of its charts.
+/// The files that are written while a run goes on, and the records for its charts.
 type Observers = (
     Option<(Option<CsvSeries>, Option<CaptureWriter<BufWriter<File>>>)>,
-    Option<(Option<Recorder>, Option<Exchange>)>,
+    Option<(Option<(Option<Recorder>, Option<Exchange>)>, Option<Traces>)>,
 );
+
+/// The events of a run for other programs.
+type Traces = (Option<QlogWriter<BufWriter<File>>>, Option<PerfettoWriter<BufWriter<File>>>);
+
+fn traces(point: &Point, files: &Files) -> Result<Traces, NoResult> {
+    let title = title(point);
+    let begin = |file: &Option<PathBuf>, what| {
+        let begun = |file: &PathBuf| File::create(file).map_err(|error| unwritten(what, file, error));
+        file.as_ref().map(begun).transpose().map(|file| file.map(BufWriter::new))
+    };
+    let qlog = begin(&files.qlog, "the qlog")?.map(|out| QlogWriter::new(out, &title));
+    let perfetto = begin(&files.perfetto, "the trace")?.map(|out| PerfettoWriter::new(out, &title));
+    Ok((qlog, perfetto))
+}
+
+fn finish_traces((qlog, perfetto): Traces, files: &Files) -> Result<(), NoResult> {
+    if let (Some(file), Some(qlog)) = (&files.qlog, qlog) {
+        qlog.finish().map_err(|error| unwritten("the qlog", file, error))?;
+    }
+    if let (Some(file), Some(perfetto)) = (&files.perfetto, perfetto) {
+        perfetto.finish().map_err(|error| unwritten("the trace", file, error))?;
+    }
+    Ok(())
+}
 
 fn exchange(point: &Point, between: Between) -> Exchange {
     let flows = point.scenario.flows.iter();
@@ -95,9 +127,14 @@ fn exchange(point: &Point, between: Between) -> Exchange {
     Exchange::new(between, &flows)
 }
 
+/// What a run is called in the files that are made of it.
+fn title(point: &Point) -> String {
+    format!("{}, era {}, seed {}", point.scenario.name, point.scenario.era, point.scenario.seed)
+}
+
 fn write_exchange(point: &Point, file: &Path, exchange: &Exchange) -> Result<(), NoResult> {
-    let title = format!("{}, era {}, seed {}", point.scenario.name, point.scenario.era, point.scenario.seed);
-    let svg = exchange.draw(&title).map_err(|error| NoResult::Other(format!("cannot draw: {error}")))?;
+    let svg =
+        exchange.draw(&title(point)).map_err(|error| NoResult::Other(format!("cannot draw: {error}")))?;
     let format = Format::of(file).unwrap_or(Format::Svg);
     let drawn = picture(&svg, format).map_err(|error| NoResult::Other(error.to_string()))?;
     std::fs::write(file, drawn).map_err(|error| unwritten("the sequence chart", file, error))
@@ -120,7 +157,7 @@ fn write_report(point: &Point, file: &Path, result: &RunResult, recorder: &Recor
     std::fs::write(file, page).map_err(|error| unwritten("the report", file, error))
 }
 
-/// The command that runs this point alone.
+/// The command that repeats this point alone.
 fn command(point: &Point) -> String {
     let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
     let edits = point.document.edits().filter(|edit| !edit.starts_with("seed="));
@@ -150,8 +187,8 @@ fn finish_series(series: CsvSeries, directory: &Path, result: &RunResult) -> Res
     std::fs::rename(partial, directory).map_err(failed)
 }
 
-/// Begins the series of a run beside their place, which they take when they are whole: a run that ends early leaves
-/// what was there as it was.
+/// Begins the series of a run in a temporary directory, which is moved to its place when it is complete. So a run
+/// that ends early leaves an existing directory unchanged.
 fn begin_series(directory: &Path) -> io::Result<CsvSeries> {
     let partial = partial(directory);
     if partial.exists() {
@@ -175,8 +212,11 @@ fn run(point: &Point, observers: &mut Observers, watch: &dyn Fn(f64)) -> Result<
         ControlFlow::Continue(())
     };
     let files = observers.0.as_ref().is_some_and(|(series, pcap)| series.is_some() || pcap.is_some());
-    let drawn = observers.1.as_ref().is_some_and(|(report, msc)| report.is_some() || msc.is_some());
-    let observed = files || drawn;
+    let (drawn, traces) =
+        observers.1.as_ref().map_or((None, None), |(drawn, traces)| (drawn.as_ref(), traces.as_ref()));
+    let drawn = drawn.is_some_and(|(report, msc)| report.is_some() || msc.is_some());
+    let traced = traces.is_some_and(|(qlog, perfetto)| qlog.is_some() || perfetto.is_some());
+    let observed = files || drawn || traced;
     let options = RunOptions {
         observer: observed.then_some(observers as _),
         progress: Some(&mut progress),
@@ -187,7 +227,7 @@ fn run(point: &Point, observers: &mut Observers, watch: &dyn Fn(f64)) -> Result<
     Ok(RunResult { varied: point.varied.clone(), ..result })
 }
 
-/// How much is done: of the bytes, or of the time, whatever is nearer to its end. Less than 1.
+/// The completed fraction: of the bytes or of the time, whichever is larger. Less than 1.
 fn share(progress: &Progress) -> f64 {
     let part = |done: u64, all: u64| if all == 0 { 0.0 } else { done as f64 / all as f64 };
     let bytes = progress.expected.map_or(0.0, |all| part(progress.delivered, all));
@@ -195,7 +235,7 @@ fn share(progress: &Progress) -> f64 {
     bytes.max(time).min(0.999)
 }
 
-/// What is wrong with the point: with its scenario, if that is to blame.
+/// Describes what is wrong with the point: its scenario, or another failure.
 pub(crate) fn no_result(point: &Point, error: &RunError) -> NoResult {
     match point.document.blame(&point.scenario, error) {
         Some(blamed) => NoResult::Scenario(blamed),

@@ -8,8 +8,8 @@ use comfy_table::{CellAlignment, Table};
 
 use crate::table::{self, Column, Columns};
 
-/// The table of `results` over their seeds: of each number the mean, half its 95 % interval, and below it the standard
-/// deviation. `varied` are the keys of `--vary`, in their order.
+/// The table of `results` over their seeds: for each number the mean, half of its 95 % interval, and below them the
+/// standard deviation. `varied` are the keys of `--vary`, in their order.
 pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
     let columns = Columns::of(results, varied).without_seeds();
     let mut table = Table::new();
@@ -41,7 +41,7 @@ pub(crate) const MEASURES: [Column; 6] = [
     ("drops", "Packets dropped on all links, of all flows."),
 ];
 
-/// Whether several seeds gave the same results everywhere, so that nothing in the scenario can be random.
+/// Whether all seeds gave the same results everywhere, so that nothing in the scenario is random.
 pub(crate) fn seeds_differ_in_nothing(results: &[RunResult]) -> bool {
     let seeds: BTreeSet<_> = results.iter().map(|result| result.seed).collect();
     let like = |a: &RunResult, b: &RunResult| {
@@ -51,10 +51,10 @@ pub(crate) fn seeds_differ_in_nothing(results: &[RunResult]) -> bool {
     seeds.len() > 1 && results.windows(2).all(|pair| like(&pair[0], &pair[1]))
 }
 
-/// A run, and one flow of it.
+/// A run and one of its flows.
 type FlowOfRun<'r> = (&'r RunResult, &'r FlowResult);
 
-/// The flows that differ in nothing but their seed, with what their row begins with; in the order of the results.
+/// The flows that differ only in their seed, with the leading cells of their row, in the order of the results.
 fn groups<'r>(results: &'r [RunResult], columns: &Columns<'_>) -> Vec<(Vec<String>, Vec<FlowOfRun<'r>>)> {
     let mut groups: Vec<(Vec<String>, Vec<FlowOfRun<'r>>)> = Vec::new();
     for result in results {

@@ -1,4 +1,4 @@
-//! `anabranch sweep`: every cell of a grid with many seeds, and statistics over them.
+//! `anabranch sweep`: runs every cell of a grid with many seeds, and computes statistics.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,13 +13,13 @@ use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
 use crate::progress::Count;
 use crate::{DONE, INTERRUPTED, table};
 
-/// What `anabranch sweep` takes.
+/// The arguments of `anabranch sweep`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The sweep: a TOML file (docs/sweeps.md)
     file: PathBuf,
-    /// The directory for runs.csv, summary.csv and summary.json. An interrupted sweep in it resumes
+    /// The directory for runs.csv, summary.csv and summary.json. If it holds an interrupted sweep, the sweep resumes
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Use N threads instead of one per core; the tables are the same
@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     /// Overwrite the page if it exists
     #[arg(long, requires = "report")]
     force: bool,
-    /// Print summary.json instead of a table; of a shard, how many runs it has
+    /// Print summary.json instead of a table; for a shard, print the number of its runs
     #[arg(long)]
     json: bool,
 }
@@ -59,7 +59,7 @@ Ctrl-C keeps the finished runs in DIR; the same command goes on from there.
 Exit status: 0 done, 2 the input was wrong (also a DIR that holds something else or is damaged), 130 interrupted, 1 anything
 else.";
 
-/// Runs the sweep, and returns the exit status.
+/// Runs the sweep and returns the exit status.
 pub(crate) fn sweep(arguments: &Arguments) -> u8 {
     let sweep = match Sweep::open(&arguments.file) {
         Ok(sweep) => sweep.shard(arguments.shard),
@@ -70,7 +70,7 @@ pub(crate) fn sweep(arguments: &Arguments) -> u8 {
     }
     let stop = Arc::new(AtomicBool::new(false));
     let handler = stop.clone();
-    // Without a handler Ctrl-C ends the process at once; the journal has what was finished all the same.
+    // If no handler can be installed, Ctrl-C ends the process at once; finished runs are in the journal in any case.
     let _ = ctrlc::set_handler(move || handler.store(true, Ordering::Relaxed));
     let count = Mutex::new(Count::new());
     let progress = |done, all| count.lock().unwrap_or_else(PoisonError::into_inner).at(done, all);
@@ -115,7 +115,7 @@ fn shard_done(arguments: &Arguments, executed: &Executed) -> u8 {
     DONE
 }
 
-/// Prints the summaries of a sweep that is complete.
+/// Prints the summaries of a complete sweep.
 pub(crate) fn show(sweep: &Sweep, executed: &Executed, out: &Path, json: bool) -> u8 {
     let summaries = sweep::summaries(sweep, executed);
     #[cfg(feature = "parquet")]
@@ -140,7 +140,8 @@ pub(crate) fn tell(error: &SweepError) -> u8 {
     }
 }
 
-/// One row a cell: the mean of each measure and half its 95 % interval, and the differences if cells are compared.
+/// One row per cell: the mean of each measure and half of its 95 % interval, and the differences if cells are
+/// compared.
 fn table(sweep: &Sweep, summaries: &[CellSummary]) -> String {
     let mut table = Table::new();
     table::style(&mut table);
@@ -160,7 +161,7 @@ fn table(sweep: &Sweep, summaries: &[CellSummary]) -> String {
     table.trim_fmt()
 }
 
-/// "12.3 ± 0.4": the mean and half the 95 % interval, to the digits that the interval supports.
+/// "12.3 ± 0.4": the mean and half of the 95 % interval, rounded to the digits that the interval supports.
 fn mean(summary: &Summary) -> String {
     match (summary.mean, summary.ci95) {
         (Some(mean), Some(width)) if width > 0.0 => {

@@ -1,4 +1,4 @@
-//! Results as a table that a person can read: one row a flow and run.
+//! Results as a table for people: one row per flow and run.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::screen;
 
-/// The table of `results`. `varied` are the keys of `--vary`, in their order: they come first.
+/// The table of `results`. `varied` are the keys of `--vary`, in their order; they are the first columns.
 pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
     let columns = Columns::of(results, varied);
     let mut table = Table::new();
@@ -20,7 +20,7 @@ pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
         for (i, flow) in result.flows.iter().enumerate() {
             let mut row = columns.leading(result, flow);
             row.extend(measures(flow));
-            // Links are shared by the flows: their drops stand once a run.
+            // Links are shared by all flows, so drops are shown once per run.
             row.push(if i == 0 { drops(&result.links) } else { String::new() });
             table.add_row(row);
         }
@@ -34,7 +34,7 @@ pub(crate) fn table(results: &[RunResult], varied: &[String]) -> String {
     table.trim_fmt()
 }
 
-/// How tables look: no wider than the terminal, in which long cells take several lines.
+/// The style of tables: no wider than the terminal; long cells are wrapped.
 pub(crate) fn style(table: &mut Table) {
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
     fit(table);
@@ -43,14 +43,14 @@ pub(crate) fn style(table: &mut Table) {
     }
 }
 
-/// Keeps the table to the width of the terminal.
+/// Limits the table to the width of the terminal.
 pub(crate) fn fit(table: &mut Table) {
     if let Some(width) = screen::width() {
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width);
     }
 }
 
-/// What every row begins with: whatever the rows differ in.
+/// The leading cells of every row: the keys in which the rows differ.
 pub(crate) struct Columns<'a> {
     varied: &'a [String],
     seed: bool,
@@ -58,9 +58,9 @@ pub(crate) struct Columns<'a> {
     outcome: bool,
 }
 
-/// Columns of [`measures`] that are numbers, and stand first.
+/// The columns of [`measures`] that hold numbers; they stand first.
 const NUMBERS: usize = 5;
-/// A column: its heading, and what it shows.
+/// A column: its heading and its meaning.
 pub(crate) type Column = (&'static str, &'static str);
 
 pub(crate) const MEASURES: [Column; 8] = [
@@ -103,7 +103,7 @@ impl<'a> Columns<'a> {
         Columns { varied, seed: seeds.len() > 1, flow: flows.len() > 1, outcome }
     }
 
-    /// The same for rows that are of all seeds.
+    /// The same for rows that summarise all seeds.
     pub(crate) fn without_seeds(self) -> Self {
         Columns { seed: false, outcome: false, ..self }
     }
@@ -116,7 +116,7 @@ impl<'a> Columns<'a> {
 
     /// The headings of [`Columns::leading`].
     pub(crate) fn leading_header(&self) -> Vec<String> {
-        // The last part of a key says enough, if no other key ends with the same.
+        // The last part of a key is enough, unless another key ends with the same part.
         let last = |key: &String| key.rsplit('.').next().unwrap_or(key).to_owned();
         let lasts: Vec<_> = self.varied.iter().map(last).collect();
         let unique = lasts.iter().collect::<BTreeSet<_>>().len() == lasts.len();
@@ -147,13 +147,13 @@ fn measures(flow: &FlowResult) -> Vec<String> {
     ]
 }
 
-/// What a flow that is not complete lacks; one without end lacks nothing.
+/// The missing part of a flow that is not complete. A flow without an end misses nothing.
 fn unfinished(flow: &FlowResult) -> String {
     flow.missing
         .map_or_else(|| "no end".to_owned(), |missing| format!("unfinished:\n{} missing", bytes(missing)))
 }
 
-/// Bytes with the unit that leaves one to three digits before the point.
+/// Bytes in the unit that leaves one to three digits before the point.
 pub(crate) fn bytes(bytes: u64) -> String {
     match bytes as f64 {
         b if b >= 1e9 => format!("{:.3} GB", b / 1e9),
@@ -163,7 +163,7 @@ pub(crate) fn bytes(bytes: u64) -> String {
     }
 }
 
-/// A JSON value as it would be written in `--set`.
+/// A JSON value in the spelling of `--set`.
 fn plain(value: Option<&Value>) -> String {
     match value {
         None => String::new(),
@@ -176,7 +176,7 @@ pub(crate) fn seconds(seconds: f64) -> String {
     format!("{seconds:.3} s")
 }
 
-/// Bit/s with the unit that leaves one to three digits before the point.
+/// Bit/s in the unit that leaves one to three digits before the point.
 pub(crate) fn rate(rate: f64) -> String {
     match rate {
         r if r >= 1e9 => format!("{:.3} Gbit/s", r / 1e9),
@@ -192,7 +192,7 @@ fn by_name(counts: &BTreeMap<String, u64>) -> String {
     if shown.is_empty() { "0".to_owned() } else { shown.join(", ") }
 }
 
-/// Drops by link; by direction where packets of both were dropped.
+/// Drops by link; by direction if packets of both directions were dropped.
 fn drops(links: &[LinkResult]) -> String {
     let dropping: Vec<_> = links.iter().filter(|link| link.dropped > 0).collect();
     let both_ways = |name: &str| dropping.iter().filter(|link| link.name == name).count() > 1;
@@ -254,14 +254,14 @@ mod tests {
         assert!(!table(&[result(1, "same")], &[]).contains("seed"));
     }
 
-    /// The rows of a page for these columns; a heading takes one line there.
+    /// The table rows of these columns for the documentation; a heading takes one line there.
     fn markdown(columns: &[Column]) -> String {
         let row = |(heading, doc): &Column| format!("| {} | {doc} |\n", heading.replace('\n', " "));
         let rows: String = columns.iter().map(row).collect();
         format!("\n| column | meaning |\n|---|---|\n{rows}\n")
     }
 
-    /// `docs/results.md` has the columns of the tables; `ANABRANCH_BLESS=1` writes them anew.
+    /// `docs/results.md` lists the columns of the tables; `ANABRANCH_BLESS=1` writes the list anew.
     #[test]
     fn the_page_of_results_has_every_column() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/results.md");

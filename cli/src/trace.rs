@@ -1,4 +1,4 @@
-//! `anabranch trace`: what is in a recorded link.
+//! `anabranch trace`: summarises a recorded link.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,16 +12,16 @@ use textplots::{Chart, Plot, Shape};
 use crate::output::{print, print_json, refuse};
 use crate::table::rate;
 
-/// What `anabranch trace` takes.
+/// The arguments of `anabranch trace`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The trace: delivery opportunities in milliseconds (Mahimahi's format), or CSV with time, rate, delay, loss
     file: PathBuf,
-    /// The length of the windows over which rates are averaged
+    /// The length of the windows for average rates
     #[arg(long, value_name = "TIME", default_value = "100 ms", value_parser = scenario::duration)]
     window: Duration,
-    /// Count a time without delivery as an outage from this length on
+    /// The shortest time without delivery that counts as an outage
     #[arg(long, value_name = "TIME", default_value = "300 ms", value_parser = scenario::duration)]
     outage: Duration,
     /// Print JSON instead of tables
@@ -38,7 +38,7 @@ A scenario uses a trace as the rate of a link: rate = { trace = \"walk.up\" } (d
 
 const QUANTILES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
 
-/// Shows it, and returns the exit status.
+/// Prints the summary and returns the exit status.
 pub(crate) fn trace(arguments: &Arguments) -> u8 {
     let file = arguments.file.display();
     let text = match std::fs::read_to_string(&arguments.file) {

@@ -1,11 +1,11 @@
-//! Verdicts as a table that a person can read: one row a claim.
+//! Verdicts as a table for people: one row per claim.
 
 use anabranch_lab::claims::{Cell, Outcome, Paper, Unit};
 use comfy_table::{CellAlignment, Table};
 
 use crate::table;
 
-/// A table for each source in the paper, and below them what did not hold and why.
+/// One table for each source in the paper, and below it the claims that do not hold, with reasons.
 pub(crate) fn table(paper: &Paper, outcomes: &[Outcome]) -> String {
     let others: Vec<&str> = paper.variants[1..].iter().map(|variant| variant.name.as_str()).collect();
     let sources = outcomes.chunk_by(|one, next| one.source == next.source);
@@ -15,7 +15,7 @@ pub(crate) fn table(paper: &Paper, outcomes: &[Outcome]) -> String {
     tables.chain(std::iter::once(String::new())).chain(reasons).collect::<Vec<_>>().join("\n")
 }
 
-/// The claims of one source; columns with nothing in them are left out.
+/// The claims of one source. Empty columns are left out.
 fn of_source(paper: &Paper, outcomes: &[Outcome], others: &[&str]) -> String {
     let titles = || paper.references.iter().map(|reference| reference.title.clone());
     let mut header = vec!["claim".to_owned()];
@@ -32,14 +32,14 @@ fn of_source(paper: &Paper, outcomes: &[Outcome], others: &[&str]) -> String {
     for row in rows {
         table.add_row(kept.iter().map(|i| row[*i].clone()));
     }
-    // Between the claim and the verdict stand numbers.
+    // The columns between the claim and the verdict hold numbers.
     for column in table.column_iter_mut().take(kept.len() - 1).skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     table.trim_fmt()
 }
 
-/// How many claims there are, and how they came.
+/// The number of claims with each verdict.
 pub(crate) fn summary(outcomes: &[Outcome]) -> String {
     let holding = outcomes.iter().filter(|outcome| outcome.holds).count();
     let surprises: Vec<_> = outcomes.iter().filter(|outcome| !outcome.as_expected()).collect();
@@ -61,7 +61,7 @@ fn row(outcome: &Outcome, others: &[&str]) -> Vec<String> {
     let difference = |to| outcome.difference(to).map_or_else(String::new, percent);
     let mut row = vec![outcome.id.clone()];
     row.extend(outcome.published.iter().map(|(_, said)| published(&said.values)));
-    // Under another variant than the first the value stands in that one's column.
+    // A claim under a variant other than the first has its value in the column of that variant.
     row.push(if is_other(outcome, others) { first(outcome) } else { own(outcome) });
     let references = 0..outcome.published.len();
     row.extend(references.map(|to| if is_other(outcome, others) { String::new() } else { difference(to) }));
@@ -81,7 +81,7 @@ fn is_other(outcome: &Outcome, others: &[&str]) -> bool {
 fn own(outcome: &Outcome) -> String {
     let value = shown(outcome, outcome.values.iter().map(|value| Some(*value)));
     match outcome.samples.as_slice() {
-        // Half the 95 % interval of the mean.
+        // Half of the 95 % interval of the mean.
         [sample] if sample.n > 1 => {
             format!("{value} ± {}", shown(outcome, [Some(sample.ci95)].into_iter()))
         }
@@ -89,7 +89,7 @@ fn own(outcome: &Outcome) -> String {
     }
 }
 
-/// The value under the first variant, which a claim under another one has beside.
+/// The value under the first variant, which is shown beside a claim under another variant.
 fn first(outcome: &Outcome) -> String {
     let values = outcome.beside.first().map(|(_, values)| values.clone()).unwrap_or_default();
     shown(outcome, values.into_iter().map(Some))
@@ -104,13 +104,13 @@ fn verdict(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Why a claim does not hold, and what is to be said of its value.
+/// Why a claim does not hold, and remarks on its value.
 fn reason(outcome: &Outcome) -> Option<String> {
     let said: Vec<_> = outcome.note.iter().chain(&outcome.reason).cloned().collect();
     (!said.is_empty()).then(|| format!("{}: {}", outcome.id, said.join("; ")))
 }
 
-/// Values in the claim's unit; several with the signs of their order between them.
+/// Values in the claim's unit. Several values have the signs of their order between them.
 fn shown(outcome: &Outcome, values: impl Iterator<Item = Option<Option<f64>>>) -> String {
     let values: Vec<Option<f64>> = values.flatten().collect();
     if outcome.form == "sequence" {
@@ -135,7 +135,7 @@ fn shown(outcome: &Outcome, values: impl Iterator<Item = Option<Option<f64>>>) -
     if no_unit { text } else { format!("{text} {unit}") }
 }
 
-/// Marks in the order of their times, those that never come last.
+/// Marks in the order of their times; marks that never occur stand last.
 fn in_order(marks: &[String], times: &[Option<f64>]) -> String {
     let mut order: Vec<_> = times.iter().zip(marks).collect();
     order.sort_by(|(a, _), (b, _)| a.unwrap_or(f64::INFINITY).total_cmp(&b.unwrap_or(f64::INFINITY)));
@@ -158,7 +158,7 @@ fn number(value: Option<f64>, unit: Unit) -> String {
     }
 }
 
-/// One of many: one decimal is enough to see the order.
+/// One of many values: one decimal is enough to see the order.
 fn brief(value: Option<f64>) -> String {
     value.map_or_else(|| "never".to_owned(), |value| format!("{value:.1}"))
 }

@@ -11,17 +11,18 @@ use anabranch_sim::trace::Observer;
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
 use crate::simulate::{NoResult, no_result};
 
-/// What is asked.
+/// The questions of `--why`.
 #[derive(clap::Args)]
 pub(crate) struct Asked {
-    /// Say in words why a packet was sent and what blocks each path, with the chain of causes, instead of the table.
-    /// Without --at and --packet: in the middle of the five longest waits
+    /// Explain in words why a packet was sent and what blocks each path, with the chain of causes, instead of the
+    /// table. Without --at and --packet, explain the middle of the five longest waits
     #[arg(long, conflicts_with_all = ["csv", "series", "pcap", "report", "figures", "msc", "each"])]
     pub(crate) why: bool,
     /// The moment to explain, from the beginning of the run; may be given several times
     #[arg(long, value_name = "TIME", requires = "why", value_parser = anabranch_sim::scenario::duration)]
     at: Vec<Duration>,
-    /// The packet to explain: packets count from 1 as they are sent, at both ends of all flows, or of --flow
+    /// The number of the packet to explain: packets of both ends are counted from 1 in the order of sending, of all
+    /// flows or of --flow
     #[arg(long, value_name = "N", requires = "why", value_parser = clap::value_parser!(u64).range(1..))]
     packet: Option<u64>,
     /// Explain this flow only
@@ -29,7 +30,7 @@ pub(crate) struct Asked {
     flow: Option<String>,
 }
 
-/// Runs the only point and prints the answer; returns the exit status.
+/// Runs the only point, prints the answer, and returns the exit status.
 pub(crate) fn explain(asked: &Asked, points: &[Point], json: bool) -> u8 {
     let [point] = points else {
         return refuse("--why explains one run: leave out --vary and --seeds");
@@ -58,7 +59,7 @@ pub(crate) fn explain(asked: &Asked, points: &[Point], json: bool) -> u8 {
     }
 }
 
-/// The answers, and how many packets were sent.
+/// The answers, and the number of packets sent.
 fn answers(asked: &Asked, point: &Point) -> Result<(Vec<Answer>, u64), NoResult> {
     let mut moments: Vec<Time> = asked.at.iter().map(|at| Time::ZERO + *at).collect();
     moments.sort_unstable();

@@ -227,6 +227,68 @@ fn tshark_counts_the_bytes_of_tcp() {
     }
 }
 
+/// The publication on retransmission policies: cross traffic, and timestamps in every packet with data and in every SACK.
+#[test]
+fn tshark_reads_cross_traffic_and_timestamps() {
+    if !has_tshark("tshark_reads_cross_traffic_and_timestamps") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let capture = directory.path().join("capture.pcapng");
+    let scenario =
+        concat!(env!("CARGO_MANIFEST_DIR"), "/../papers/retransmission-policy-flaw/crosstraffic.toml");
+    run_set(Path::new(scenario), Some(&capture), &["flow.transfer.sctp.timestamps=true"]);
+    let packets = judge(&capture).unwrap_or_else(|fault| panic!("{fault}"));
+    let crossing = packets.iter().filter(|packet| packet.field("frame.protocols").contains(":udp")).count();
+    assert!(crossing > 5_000, "{crossing} of {} packets are of UDP", packets.len());
+    let stamped = explain(&capture, &[]);
+    let carries =
+        |kind: &str| stamped.iter().filter(|line| line.contains(kind) && line.contains("TIMESTAMP ")).count();
+    assert!(carries("DATA tsn=") > 100 && carries("SACK cum=") > 100, "{}", stamped.len());
+}
+
+/// What a sender of TCP sends again, beside what Wireshark's analysis marks where the packets leave: as retransmissions, or, soon after
+/// others, as out of order.
+#[test]
+fn tshark_marks_the_retransmissions_of_tcp() {
+    if !has_tshark("tshark_marks_the_retransmissions_of_tcp") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name).display().to_string();
+    for variant in ["standard", "newreno", "sack1"] {
+        let (capture, series) = (path(&format!("{variant}.pcapng")), path(variant));
+        let variant = format!("flow.tcp.tcp.variant={variant}");
+        let edits = ["--set", &variant, "--set", "stop=60 s", "--pcap", &capture, "--series", &series];
+        let output = anabranch(&[&["run", &example("tcp-beside-sctp")], &edits[..]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        // Each packet of a simulation is captured on every link; the analysis is to see it once.
+        let sender = path("sender.pcapng");
+        let leaving = "frame.interface_name == \"tcp-access:tcp-host\" && tcp";
+        tshark(&["-r", &capture, "-Y", leaving, "-w", &sender]);
+        let kinds = ["retransmission", "fast_retransmission", "spurious_retransmission", "out_of_order"];
+        let marks = kinds.map(|kind| format!("tcp.analysis.{kind}")).join(" || ");
+        let filter = format!("tcp.len > 0 && ({marks})");
+        let marked = tshark(&["-r", &sender, "-Y", &filter, "-T", "fields", "-e", "tcp.seq"]);
+        // Wireshark's relative numbers begin with SYN.
+        let marked: Vec<u64> = marked.lines().map(|seq| seq.parse::<u64>().expect("a number") - 1).collect();
+        let sent =
+            std::fs::read_to_string(format!("{series}/tcp.sent.csv")).expect("the series of what was sent");
+        let again = sent.lines().skip(1).filter(|row| !row.ends_with(",new"));
+        let again: Vec<u64> =
+            again.map(|row| row.split(',').nth(2).expect("a number").parse().expect("a number")).collect();
+        assert!(again.len() > 10, "{variant}: {again:?}");
+        assert_eq!(marked, again, "{variant}: what tshark marks, and what was sent again");
+    }
+}
+
+/// What tshark prints.
+fn tshark(arguments: &[&str]) -> String {
+    let output = Command::new("tshark").arg("-n").args(arguments).output().expect("tshark runs");
+    assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
+    String::from_utf8(output.stdout).expect("text")
+}
+
 /// Whether the run counts the bytes that a wire would carry: ns-2's TCP counts a SACK option four bytes short.
 fn real_sizes(file: &Path) -> bool {
     !text(file).contains("variant = \"sack1")

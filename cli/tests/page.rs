@@ -1,4 +1,5 @@
-//! The page of a run: its charts against the results as JSON, and in a browser its keys, its contrast, and hostile names.
+//! `--report`: pages of runs, sweeps and publications. Their charts are compared with the results as JSON; in a browser,
+//! keys, contrast and hostile names are tested.
 
 mod support;
 
@@ -26,13 +27,16 @@ fn report(directory: &Path, arguments: &[&str]) -> (String, Value) {
     (page, runs[0].clone())
 }
 
-/// The traces of the page.
-fn traces(page: &str) -> Vec<Value> {
+/// The figure of the page, or its figures.
+fn figure(page: &str) -> Value {
     let begin = r#"<script type="application/json" id="figure">"#;
     let rest = &page[page.find(begin).expect("the page has a figure") + begin.len()..];
-    let end = rest.find("</script>").expect("it ends");
-    let figure: Value = serde_json::from_str(&rest[..end]).expect("it is JSON");
-    figure["data"].as_array().expect("traces").clone()
+    serde_json::from_str(&rest[..rest.find("</script>").expect("it ends")]).expect("it is JSON")
+}
+
+/// The traces of the page.
+fn traces(page: &str) -> Vec<Value> {
+    figure(page)["data"].as_array().expect("traces").clone()
 }
 
 /// The numbers of a column: doubles or floats in base64.
@@ -133,13 +137,25 @@ fn with_script(page: &str, steps: &str) -> String {
     page.replace("</body>", &format!("{script}</body>"))
 }
 
-/// The opening tag of the page's root after the browser has run it.
+/// The opening tag of the page's root after the browser has run `page`.
 fn root(browser: &str, directory: &Path, page: &str, flags: &[&str]) -> String {
     let file = directory.join("changed.html");
     std::fs::write(&file, page).expect("it can be written");
     let dom = opened(browser, directory, &format!("file://{}", file.display()), flags);
     let start = &dom[dom.find("<html").expect("the browser shows a page")..];
     start[..start.find('>').expect("the element ends")].to_owned()
+}
+
+#[test]
+fn a_browser_draws_every_trace() {
+    let Some(browser) = browser() else {
+        return skip("a_browser_draws_every_trace", "there is no Chromium");
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let (page, _) = report(directory.path(), &[&example("outage"), "--set", "stop=14 s"]);
+    let root = root(browser, directory.path(), &page, &[]);
+    assert!(!root.contains("data-error"), "{root}");
+    assert!(root.contains(&format!("data-traces=\"{}\"", traces(&page).len())), "{root}");
 }
 
 #[test]
@@ -232,6 +248,7 @@ fn hostile_names_cannot_run_script() {
     std::fs::write(&scenario, text).expect("it can be written");
     let (page, _) = report(directory.path(), &[&scenario]);
     assert!(!page.contains("<img") && !page.contains("<script>document.documentElement.dataset.hacked"));
+    assert!(page.contains("default-src 'none'"), "the page must not load anything");
     let Some(browser) = browser() else {
         return skip("hostile_names_cannot_run_script", "there is no Chromium");
     };
@@ -266,4 +283,120 @@ fn every_chart_is_written_as_pictures_and_data() {
     assert!(std::fs::read(place("exchange.pdf")).expect("it was written").starts_with(b"%PDF"));
     let other = anabranch(&["run", &example("one-path"), "--msc", "exchange.gif"]);
     assert_eq!(other.status.code(), Some(2), "{}", stderr(&other));
+}
+
+#[test]
+fn exported_documents_compile() {
+    let found = |file: &str| {
+        std::process::Command::new("kpsewhich").arg(file).output().is_ok_and(|output| output.status.success())
+    };
+    if !found("standalone.cls") || !found("pgfplots.sty") {
+        return skip("exported_documents_compile", "there is no TeX with standalone and pgfplots");
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let charts = directory.path().join("charts");
+    let output = anabranch(&["run", &example("slow-reader"), "--figures", &charts.display().to_string()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let entries = std::fs::read_dir(&charts).expect("the directory is there");
+    let files = entries.map(|entry| entry.expect("an entry").path());
+    let documents: Vec<_> = files.filter(|file| file.extension().is_some_and(|end| end == "tex")).collect();
+    assert!(documents.len() >= 6, "{documents:?}");
+    for document in documents {
+        let made = std::process::Command::new("timeout")
+            .args(["120", "pdflatex", "-halt-on-error", "-interaction=nonstopmode"])
+            .arg(&document)
+            .current_dir(&charts)
+            .output()
+            .expect("timeout runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
+    }
+}
+
+/// Runs a small sweep over `scenario` with a report in `directory`; the page and summary.json.
+fn swept(directory: &Path, scenario: &str) -> (String, Value) {
+    let place = |name: &str| directory.join(name).display().to_string();
+    let text = format!(
+        "scenario = {scenario:?}\nseeds = 3\ncompare = \"era\"\n[vary]\n\"link.wifi.loss\" = [\"0.1 %\", \"1 %\"]\n\
+         era = [\"rfc4960\", \"rfc9260\"]\n[measure]\ngoodput = \"flows.upload.goodput\"\n"
+    );
+    std::fs::write(place("sweep.toml"), text).expect("it can be written");
+    let output = anabranch(&[
+        "sweep",
+        &place("sweep.toml"),
+        "--out",
+        &place("out"),
+        "--report",
+        &place("page.html"),
+        "--json",
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let page = std::fs::read_to_string(place("page.html")).expect("the page was written");
+    (page, serde_json::from_slice(&output.stdout).expect("it is JSON"))
+}
+
+#[test]
+fn the_charts_of_a_sweep_show_its_summary() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (page, cells) = swept(directory.path(), &example("loss"));
+    let figures = figure(&page);
+    let (curves, heat, boxes, differences) =
+        (&figures[0]["data"], &figures[1]["data"][0], &figures[2], &figures[3]);
+    for cell in 0..4 {
+        let (loss, era) = (cell / 2, cell % 2);
+        let goodput = &cells[cell]["measures"]["goodput"];
+        assert_eq!(curves[era]["y"][loss], goodput["mean"]);
+        assert_eq!(curves[era]["error_y"]["array"][loss], goodput["ci95"]);
+        assert_eq!(heat["z"][loss][era], goodput["mean"]);
+        assert_eq!(boxes["data"][cell]["y"].as_array().map(Vec::len), Some(3));
+    }
+    assert_eq!(curves[0]["x"], serde_json::json!([0.1, 1.0]));
+    assert_eq!(differences["data"][0]["y"][1], cells[3]["differences"]["goodput"]["mean"]);
+    let command = curves[1]["customdata"][0].as_str().expect("a command");
+    assert!(
+        command.ends_with("--seed 7 --set 'link.wifi.loss=\"0.1 %\"' --set 'era=\"rfc9260\"'"),
+        "{command}"
+    );
+    let Some(browser) = browser() else {
+        return skip("the_charts_of_a_sweep_show_its_summary", "there is no Chromium");
+    };
+    let root = root(browser, directory.path(), &page, &[]);
+    assert!(!root.contains("data-error") && root.contains("data-charts=\"4\""), "{root}");
+    assert!(root.contains("data-traces=\"8\""), "{root}");
+}
+
+#[test]
+fn a_hostile_name_of_a_sweep_is_only_text() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let scenario = directory.path().join("<img src=x onerror=alert(1)>.toml");
+    std::fs::copy(example("loss"), &scenario).expect("it can be copied");
+    let (page, _) = swept(directory.path(), &scenario.display().to_string());
+    assert!(!page.contains("<img src=x") && page.contains("&lt;img src=x"));
+}
+
+#[test]
+fn a_table_of_a_paper_stands_beside_ours() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("page.html").display().to_string();
+    let claim = "table1/10000000";
+    let output =
+        anabranch(&["reproduce", "receive-buffer-blocking", "--claim", claim, "--json", "--report", &file]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let judged: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let claims = judged["claims"].as_array().expect("claims");
+    let page = std::fs::read_to_string(&file).expect("the page was written");
+    let figures = figure(&page);
+    let traces = figures[0]["data"].as_array().expect("traces");
+    let shown = traces[0]["x"].as_array().expect("names");
+    for (i, id) in shown.iter().enumerate() {
+        let claim = claims.iter().find(|claim| claim["id"] == *id).expect("it was judged");
+        let said: Vec<&Value> = traces.iter().map(|trace| &trace["y"][i]).collect();
+        assert_eq!(said, [&claim["paper"], &claim["ns2"], &claim["anabranch"]]);
+    }
+    assert!(shown.len() > 1 && page.contains("anabranch reproduce receive-buffer-blocking --claim table1/"));
+    assert!(page.contains("<svg") && page.contains("--figure case-study.svg"));
+    let Some(browser) = browser() else {
+        return skip("a_table_of_a_paper_stands_beside_ours", "there is no Chromium");
+    };
+    let root = root(browser, directory.path(), &page, &[]);
+    assert!(!root.contains("data-error") && root.contains("data-charts="), "{root}");
 }

@@ -35,6 +35,27 @@ fn the_json_names_what_blocks() {
 }
 
 #[test]
+fn a_running_timer_tells_when_it_expires() {
+    let outage = example("outage");
+    let at = |moment: &str| -> Value {
+        let output = anabranch(&["run", &outage, "--why", "--json", "--at", moment]);
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)))
+    };
+    let answers = at("10.5 s");
+    let paths = answers[0]["flows"][0]["paths"].as_array().expect("paths");
+    let timers: Vec<f64> = paths.iter().filter_map(|path| path["t3_expires"].as_f64()).collect();
+    let expires = timers.iter().copied().find(|expires| *expires > 10.5).expect("a timer runs");
+    // The path is down, so the timer does expire, and its path has another RTO afterwards.
+    let before = at(&format!("{:.6} s", expires - 1e-5));
+    let after = at(&format!("{:.6} s", expires + 1e-5));
+    assert_ne!(before[0]["flows"][0]["paths"], after[0]["flows"][0]["paths"]);
+    assert_eq!(before[0]["flows"][0]["paths"][0]["t3_expires"].as_f64(), Some(expires));
+    let text = anabranch(&["run", &outage, "--why", "--at", "10.5s"]).stdout;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    assert!(text.contains(&format!("(at {expires:.6} s)")), "{text}");
+}
+
+#[test]
 fn without_a_moment_the_longest_waits_are_explained() {
     let output = anabranch(&["run", &example("outage"), "--why", "--json"]);
     let answers: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");

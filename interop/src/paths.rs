@@ -106,6 +106,9 @@ pub enum Sending {
     Primary,
     /// By the primary path, until it is potentially failed (RFC 7829).
     PotentiallyFailed,
+    /// By the primary path, until it is inactive, with every cure of the retransmission policy (papers/retransmission-policy-flaw), losses found by
+    /// time or by missing reports.
+    Cured { by_time: bool },
     /// By all (CMT).
     All,
 }
@@ -301,10 +304,30 @@ pub fn options(listen: bool, host: usize, trial: Trial) -> Options {
         },
         ..Config::default()
     };
-    let config = if trial.sending == Sending::All { config.with_cmt() } else { config };
+    let config = match trial.sending {
+        Sending::All => config.with_cmt(),
+        Sending::Cured { by_time } => cured(config, by_time),
+        Sending::Primary | Sending::PotentiallyFailed => config,
+    };
     let local = (0..2).map(|link| address(host, link)).collect();
     let carrier = if trial.over == Over::Raw { Carrier::Raw } else { Carrier::Udp(trial.over.udp()) };
     Options { config, local, carrier, listen, ..Options::default() }
+}
+
+/// With every cure. Timestamps are offered: a peer that has none goes without.
+fn cured(mut config: Config, by_time: bool) -> Config {
+    config.extensions.timestamps = true;
+    let detection = if by_time { "rack" } else { "missing-reports" };
+    for (key, choice) in [
+        ("heartbeat_after_timeout", "on"),
+        ("early_retransmit", "on"),
+        ("tail_probe", "on"),
+        ("loss_detection", detection),
+    ] {
+        config.mechanisms.choose(key, choice).expect("a mechanism and its choice");
+    }
+    config.rules.choose("fast_retransmissions", "per-recovery").expect("a rule and its choice");
+    config
 }
 
 pub fn letters() -> Vec<Letter> {
@@ -488,7 +511,7 @@ async fn we_send(
     sent.and(closed)?;
     let state = match trial.sending {
         Sending::PotentiallyFailed => PathState::PotentiallyFailed,
-        Sending::Primary | Sending::All => PathState::Inactive,
+        Sending::Primary | Sending::Cured { .. } | Sending::All => PathState::Inactive,
     };
     // By CMT everything has arrived before the last timeout.
     let mut noticed = !trial.cut || trial.sending == Sending::All;

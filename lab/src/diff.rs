@@ -1,4 +1,5 @@
-//! Where two runs part: the first packet that differs, the first event that does, and which settings lead there.
+//! Compares two runs: finds the first packet and the first event that differ, and the settings that cause the
+//! difference.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -12,38 +13,39 @@ use anabranch_sim::{Progress, RunError, RunOptions, words};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Steps that go from a run to the comparison at once, and so many times of that may wait.
+/// The number of steps that a run hands to the comparison at once, and of such batches that may wait.
 const BATCH: usize = 512;
 const WAITING: usize = 8;
 
-/// Something that happens in a run, told so that runs with other first TSNs and tags tell it in the same words.
+/// An event of a run, in words that do not depend on first TSNs and tags.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Step {
-    /// When, nanoseconds.
+    /// The time in nanoseconds.
     #[serde(skip)]
     pub nanos: u64,
-    /// When, seconds.
+    /// The time in seconds.
     pub at: f64,
-    /// What.
+    /// The event.
     pub what: String,
-    /// Whether it is a packet that is sent.
+    /// Whether the event is the sending of a packet.
     #[serde(skip)]
     packet: bool,
 }
 
-/// Where two runs part.
+/// The point at which two runs begin to differ.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Parting {
-    /// The first event that differs, in each run; `None` where that run has ended.
+    /// The first event that differs, in each run; `None` if that run has ended.
     pub event: [Option<Step>; 2],
-    /// The number of the first packet that differs, counted from 1 over both ends of all flows; `None`: all packets
-    /// are the same, only events differ.
+    /// The number of the first packet that differs, from 1 over both ends of all flows; `None`: all packets are the
+    /// same and only events differ.
     pub packet: Option<u64>,
     /// That packet, in each run.
     pub packets: [Option<Step>; 2],
 }
 
-/// Runs both and compares them step by step; `None`: they are the same. Stops soon after they part.
+/// Runs both scenarios and compares them step by step. `None`: the runs are the same. Stops soon after the first
+/// difference.
 pub fn part(a: &Scenario, b: &Scenario) -> Result<Option<Parting>, RunError> {
     std::thread::scope(|scope| {
         let (tell_a, hear_a) = sync_channel(WAITING);
@@ -53,7 +55,7 @@ pub fn part(a: &Scenario, b: &Scenario) -> Result<Option<Parting>, RunError> {
         let parting = compare(Steps::new(hear_a), Steps::new(hear_b));
         for run in [first, second] {
             match run.join().expect("a run does not panic") {
-                // The comparison was over before the run.
+                // The comparison ended before the run.
                 Ok(()) | Err(RunError::Interrupted { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -84,7 +86,7 @@ fn compare(mut a: Steps, mut b: Steps) -> Option<Parting> {
     }
 }
 
-/// Runs, and tells of every step until nobody listens.
+/// Runs a scenario and sends every step until the receiver is gone.
 fn tell(scenario: &Scenario, tell: SyncSender<Vec<Step>>) -> Result<(), RunError> {
     let mut teller =
         Teller { names: Names::default(), first: BTreeMap::new(), batch: Vec::new(), tell, alone: false };
@@ -99,7 +101,7 @@ fn tell(scenario: &Scenario, tell: SyncSender<Vec<Step>>) -> Result<(), RunError
     ran
 }
 
-/// Tells the watch of a run when nobody listens any more.
+/// Ends the run when the receiver is gone.
 struct Watched<'a> {
     teller: &'a mut Teller,
     alone: &'a std::cell::Cell<bool>,
@@ -118,10 +120,10 @@ impl Observer for Watched<'_> {
     }
 }
 
-/// Puts records into words.
+/// Describes records in words.
 struct Teller {
     names: Names,
-    /// The first TSN that each flow's ends send.
+    /// The first TSN of each end of each flow.
     first: BTreeMap<(usize, bool), u32>,
     batch: Vec<Step>,
     tell: SyncSender<Vec<Step>>,
@@ -176,7 +178,8 @@ impl Teller {
         }
     }
 
-    /// What is in a packet; TSNs count from the first, and what the seed alone decides is left out.
+    /// The contents of a packet. TSNs are counted from the first, and values that depend on the seed alone are left
+    /// out.
     fn packet(&mut self, flow: usize, side: Side, packet: &PacketView<'_>) -> String {
         let sctp = match packet.contents {
             Contents::Sctp(sctp) => sctp,
@@ -187,6 +190,7 @@ impl Teller {
                 );
             }
             Contents::Datagram(_) => return format!("datagram ({} bytes)", packet.size),
+            Contents::Raw(_) => return format!("IP packet of a program ({} bytes)", packet.size),
         };
         let client = side == Side::Client;
         if let Some(first) = packet.tsns().next() {
@@ -199,7 +203,7 @@ impl Teller {
     }
 }
 
-/// A chunk, its own TSNs and the peer's counted from 1.
+/// A chunk; its own TSNs and those of the peer are counted from 1.
 fn shown(chunk: &Chunk, own: u32, peer: u32) -> String {
     let number = |tsn: u32, first: u32| tsn.wrapping_sub(first).wrapping_add(1) as i32;
     match chunk {
@@ -223,7 +227,7 @@ fn because(reason: Reason, packet: &PacketView<'_>) -> String {
     format!(", {purpose}, {limit}, {document} section {section}")
 }
 
-/// What a sender notes, but for numbers that its packets tell.
+/// A note of the sender, without the numbers that its packets show.
 fn note(detail: &Detail) -> Option<String> {
     Some(match detail {
         Detail::Window { cwnd, ssthresh, flight, marked, .. } => {
@@ -236,11 +240,13 @@ fn note(detail: &Detail) -> Option<String> {
         Detail::Timeout => "T3-rtx expires".to_owned(),
         Detail::Blocked(by) => format!("data waits for {by:?}"),
         Detail::State(state) => format!("the path is {}", words::path_state(*state)),
-        Detail::Sent { .. } | Detail::Acked { .. } | Detail::Received { .. } => return None,
+        Detail::Sent { .. } | Detail::Acked { .. } | Detail::Timer { .. } | Detail::Received { .. } => {
+            return None;
+        }
     })
 }
 
-/// The steps of a run, as they come.
+/// Sends the steps of a run as they happen.
 struct Steps {
     hear: Receiver<Vec<Step>>,
     batch: std::vec::IntoIter<Step>,
@@ -265,23 +271,23 @@ impl Iterator for Steps {
     }
 }
 
-/// A key on which two scenarios differ.
+/// A key in which two scenarios differ.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Setting {
-    /// As `--set` addresses it.
+    /// The key in the spelling of `--set`.
     pub key: String,
-    /// Its values; `None` where it is not given.
+    /// Its values; `None` if it is not given.
     pub values: [Option<Value>; 2],
-    /// Whether the first run was tried with this key alone changed to the second's value.
+    /// Whether the first run was repeated with only this key changed to the second run's value.
     pub tried: bool,
-    /// The packet at which it parts from itself then; `None`: it does not part.
+    /// The packet at which that run differs from the first; `None`: it does not differ.
     pub alone: Option<u64>,
 }
 
-/// So many keys are tried alone.
+/// The largest number of keys that are tried alone.
 const TRIED: usize = 64;
 
-/// The keys in which two scenarios differ, each with the packet at which it alone makes the first run part.
+/// The keys in which two scenarios differ, each with the packet at which the key alone makes the first run differ.
 pub fn settings(a: &Scenario, b: &Scenario, policies: &Policies) -> Vec<Setting> {
     let (Some(first), Some(second)) = (document(a, policies), document(b, policies)) else {
         return Vec::new();
@@ -301,7 +307,7 @@ pub fn settings(a: &Scenario, b: &Scenario, policies: &Policies) -> Vec<Setting>
     different.enumerate().map(setting).collect()
 }
 
-/// The run with this key alone changed, if it can be.
+/// The run with only this key changed, if it is possible.
 fn changed(
     run: &Scenario,
     document: &Document,
@@ -319,7 +325,7 @@ fn document(scenario: &Scenario, policies: &Policies) -> Option<Document> {
     Document::parse("canonical", &scenario.to_toml(policies).ok()?).ok()
 }
 
-/// Every value by its key; tables in an array go by their name, or by their number from 1.
+/// Every value by its key. Tables in an array are addressed by their name, or by their number from 1.
 fn flatten(prefix: String, value: &Value, into: &mut BTreeMap<String, Value>) {
     let below = |step: &str| if prefix.is_empty() { step.to_owned() } else { format!("{prefix}.{step}") };
     match value {

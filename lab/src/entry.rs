@@ -1,17 +1,17 @@
-//! Entries of a result, addressed by their names with dots between: `flows.download.completion`.
+//! Entries of a result, addressed by their names joined with dots: `flows.download.completion`.
 
 use serde_json::Value;
 
-/// The entry of a result at the end of `path`. Items of lists are found by their `name`, those of link directions
-/// by "link a>b", those of radios by "node channel". The error is the first step that leads nowhere.
+/// The entry of a result at the end of `path`. Items of lists are addressed by their `name`, link directions by "link
+/// a>b", radios by "node channel". The error is the first step that does not exist.
 pub(crate) fn entry<'v>(result: &'v Value, path: &str) -> Result<&'v Value, String> {
     path.split('.').try_fold(result, |value, step| child(value, step).ok_or_else(|| step.to_owned()))
 }
 
-/// What a result of this shape lacks of `path`: the step that is missing, and the names that there are instead.
+/// Checks `path` against the shape of a result. The error is the missing step and the existing names.
 ///
-/// `shape` is the result of a run that has not begun. Lists and tables that are empty there (the paths of a flow,
-/// its retransmissions by path) are filled by the run, so that nothing is missing below them.
+/// `shape` is the result of a run that has not begun. Lists and tables that are empty there (the paths of a flow, its
+/// retransmissions by path) are filled by the run, so nothing counts as missing below them.
 pub(crate) fn missing(shape: &Value, path: &str) -> Option<(String, Vec<String>)> {
     let mut value = shape;
     for step in path.split('.') {
@@ -48,7 +48,7 @@ fn item_names(item: &Value) -> Vec<String> {
     direction.into_iter().chain(radio).chain([name.to_owned()]).collect()
 }
 
-/// How the entries of a list or table are addressed.
+/// The addresses of the entries of a list or table.
 fn names(value: &Value) -> Vec<String> {
     match value {
         Value::Array(items) => items.iter().filter_map(|item| item_names(item).into_iter().next()).collect(),

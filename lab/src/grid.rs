@@ -1,7 +1,7 @@
-//! A grid of scenarios: every combination of what is varied, each with several seeds, run on all cores.
+//! A grid of scenarios: every combination of the varied values, each with several seeds, run on all cores.
 //!
-//! The order of the results is that of the grid, the first variation slowest and the seeds fastest, whatever
-//! the number of threads: each run owns its chance and knows nothing of the others.
+//! Results are in the order of the grid, with the first variation slowest and the seeds fastest, whatever the number
+//! of threads: each run has its own random numbers and is independent of the others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
 /// One axis of a grid: a key, and the values that it takes in turn.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Variation {
-    /// As `--set` addresses it.
+    /// The key in the spelling of `--set`.
     pub key: String,
-    /// TOML if they parse as such, else strings.
+    /// The values; read as TOML if possible, otherwise as strings.
     pub values: Vec<String>,
 }
 
-/// Why a text is no [`Variation`].
+/// Why a text is not a [`Variation`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadVariation {
     /// There is no `=`.
@@ -34,7 +34,7 @@ pub enum BadVariation {
 impl std::str::FromStr for Variation {
     type Err = BadVariation;
 
-    /// Reads `KEY=a,b,c`. Commas within quotes, brackets and braces separate nothing.
+    /// Reads `KEY=a,b,c`. Commas within quotes, brackets and braces do not separate values.
     fn from_str(text: &str) -> Result<Self, BadVariation> {
         let (key, values) = text.split_once('=').ok_or_else(|| BadVariation::NoKey(text.to_owned()))?;
         let values = split_values(values);
@@ -69,16 +69,16 @@ fn split_values(text: &str) -> Vec<String> {
 /// One run of a grid.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// What it runs.
+    /// The scenario.
     pub scenario: Scenario,
-    /// What was varied: key and value.
+    /// The varied keys and their values.
     pub varied: BTreeMap<String, serde_json::Value>,
-    /// The document that it was read from, for whatever the run may find wrong with it.
+    /// The document of the scenario, for errors that the run finds in it.
     pub document: Arc<Document>,
 }
 
-/// The points of the grid that `vary` spans over `document`, each with `seeds` seeds from its own upwards. All
-/// are read before any can run, so that the last one's fault does not cost the others' time.
+/// The points of the grid that `vary` spans over `document`, each with `seeds` consecutive seeds from its own. All
+/// are read before any runs, so that a fault in the last one is reported at once.
 pub fn points(
     document: &Document,
     name: &str,
@@ -111,8 +111,8 @@ fn grid(document: &Document, vary: &[Variation]) -> Result<Vec<Document>, Scenar
     Ok(documents)
 }
 
-/// Runs every point on `threads` threads (`None`: one a core) and returns what `run` returned, in the order of
-/// the points. `run` also gets the point's number.
+/// Runs every point on `threads` threads (`None`: one per core). Returns the values of `run` in the order of the
+/// points. `run` also gets the number of the point.
 pub fn run_all<P, R, F>(points: &[P], threads: Option<usize>, run: F) -> Vec<R>
 where
     P: Sync,
@@ -123,7 +123,7 @@ where
     let all = || points.par_iter().enumerate().with_max_len(1).map(|(i, point)| run(i, point)).collect();
     match pool {
         Ok(pool) => pool.install(all),
-        // No thread to be had: the calling one does.
+        // If no thread can be created, the calling thread does the work.
         Err(_) => points.iter().enumerate().map(|(i, point)| run(i, point)).collect(),
     }
 }

@@ -1,5 +1,5 @@
-//! The laboratory on the simulator: grids of scenarios run on all cores, publications as data with the claims that
-//! they make, and published models.
+//! Experiments with the simulator: grids of scenarios run on all cores, sweeps, publications as data with their
+//! claims, reports, explanations, and published models.
 
 pub mod claims;
 pub mod diff;

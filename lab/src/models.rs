@@ -1,4 +1,4 @@
-//! Models: published formulae with named inputs, which claims and the command line can ask.
+//! Published models with named inputs, for claims and for the command line.
 
 use std::ops::RangeInclusive;
 
@@ -11,25 +11,25 @@ use anabranch_sim::scenario::keys::{Default, Key};
 use anabranch_sim::scenario::units::SIZE;
 use anabranch_sim::scenario::{Amount, Document, ScenarioError};
 
-/// The models there are.
+/// The existing models.
 pub const NAMES: &[&str] = &["receive-buffer-blocking"];
 
-/// One number that a model gives.
+/// One number that a model computes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Term {
     /// Its name.
     pub name: &'static str,
-    /// Its symbol in the paper, and the equation that it is of.
+    /// Its symbol in the paper, and its equation.
     pub symbol: &'static str,
-    /// Its value; `None`: there is none.
+    /// Its value; `None`: it does not exist.
     pub value: Option<f64>,
     /// Its unit.
     pub unit: &'static str,
-    /// What it means.
+    /// Its meaning.
     pub meaning: &'static str,
 }
 
-/// What the model `name` gives for these inputs, each `KEY=VALUE` with what its faults are to be called.
+/// Evaluates the model `name` for these inputs, each `KEY=VALUE` together with its source for errors.
 pub fn terms(name: &str, inputs: &[(String, String)]) -> std::result::Result<Vec<Term>, ScenarioError> {
     let mut document = Document::parse(name, "")?;
     for (option, input) in inputs {
@@ -38,7 +38,7 @@ pub fn terms(name: &str, inputs: &[(String, String)]) -> std::result::Result<Vec
     receive_buffer_blocking(&At::root(&document))
 }
 
-/// The terms as an object, by name.
+/// The terms as a JSON object, by name.
 pub fn object(terms: &[Term]) -> Value {
     let entry = |term: &Term| (term.name.to_owned(), Value::from(term.value));
     Value::Object(terms.iter().map(entry).collect::<Map<_, _>>())

@@ -1,20 +1,20 @@
-//! What is said of a sample: its size, mean, spread, confidence intervals and quantiles.
+//! Statistics of a sample: size, mean, spread, confidence intervals and quantiles.
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// A sample in a few numbers. All are in the unit of the values.
+/// The summary of a sample. All numbers are in the unit of the values.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Summary {
-    /// How many values there are.
+    /// The number of values.
     pub n: usize,
-    /// The arithmetic mean; `None` of no values.
+    /// The arithmetic mean; `None` without values.
     pub mean: Option<f64>,
-    /// The standard deviation of the sample, with n − 1; `None` of fewer than two values.
+    /// The standard deviation of the sample, with n − 1; `None` for fewer than two values.
     pub sd: Option<f64>,
     /// Half the width of the 90 % confidence interval of the mean, by Student's t.
     pub ci90: Option<f64>,
-    /// The same of the 95 % interval.
+    /// Half the width of the 95 % interval.
     pub ci95: Option<f64>,
     /// Quantiles of the values.
     pub quantiles: Quantiles,
@@ -40,7 +40,7 @@ impl Summary {
     pub fn of(values: &[f64]) -> Summary {
         let n = values.len() as f64;
         let mean = (!values.is_empty()).then(|| values.iter().sum::<f64>() / n);
-        // The deviations in a second pass: a small spread beside a large mean keeps its digits.
+        // The deviations are summed in a second pass, so that a small spread beside a large mean keeps its digits.
         let squares =
             mean.map(|mean| values.iter().map(|value| (value - mean) * (value - mean)).sum::<f64>());
         let sd = squares.filter(|_| values.len() > 1).map(|squares| (squares / (n - 1.0)).sqrt());
@@ -64,8 +64,8 @@ impl Summary {
     }
 }
 
-/// The first two moments of values that come one by one (Welford's recurrence, which loses no digits where the
-/// spread is small beside the mean).
+/// The first two moments of values that arrive one by one (Welford's recurrence, which keeps its digits if the spread
+/// is small beside the mean).
 #[derive(Copy, Clone, Default, Debug)]
 pub struct Moments {
     n: u64,
@@ -75,7 +75,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// One value more.
+    /// Adds a value.
     pub fn add(&mut self, value: f64) {
         self.n += 1;
         let deviation = value - self.mean;
@@ -101,7 +101,7 @@ impl Moments {
     }
 }
 
-/// The t within which a share `level` of Student's distribution lies, on both sides of zero.
+/// The t such that a fraction `level` of Student's distribution lies between −t and t.
 fn student_t(level: f64, degrees: u64) -> f64 {
     match StudentsT::new(0.0, 1.0, degrees as f64) {
         Ok(distribution) => distribution.inverse_cdf(f64::midpoint(1.0, level)),

@@ -1,4 +1,4 @@
-//! The core and all that stands around it, behind one lock.
+//! The core and its surroundings, behind one lock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -19,24 +19,24 @@ use crate::report::{PathReport, Traffic};
 use crate::socket::{Malformed, Sent, Socket};
 use crate::source;
 
-/// Events of an association that a slow listener can be behind, before it misses the oldest.
+/// The number of events by which a slow listener may lag before it misses the oldest.
 const EVENTS: usize = 32;
-/// Associations that nobody has accepted yet, at most; what comes beyond is aborted.
+/// The largest number of associations that wait to be accepted. Further ones are aborted.
 const BACKLOG: usize = 1024;
-/// Peers of one local address that are asked for, to find out whether it is up.
+/// The number of peers of a local address that are tried in order to find out whether the address is up.
 const ASKED: usize = 8;
-/// How soon an address that is down is looked at again, should nobody tell that it is up.
+/// The interval at which an address that is down is checked, if no notification comes.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
 
-/// What user calls and the driver share.
+/// The state shared by user calls and the driver.
 pub(crate) struct Shared {
     core: Mutex<Core>,
     pub(crate) sockets: Vec<Socket>,
-    /// There is something to send, or to wait for a shorter time.
+    /// There is something to send, or the next deadline is earlier.
     pub(crate) driver: Notify,
     /// An association can be accepted.
     pub(crate) accepting: Notify,
-    /// No user is left.
+    /// The last user is gone.
     pub(crate) closing: AtomicBool,
 }
 
@@ -46,22 +46,22 @@ pub(crate) struct Core {
     /// By socket.
     outbound: Vec<Outbound>,
     users: BTreeMap<AssociationId, User>,
-    /// Associations of each source that peers began.
+    /// Associations that peers initiated, by source.
     by_source: BTreeMap<IpAddr, u32>,
-    /// How many of them one source may have.
+    /// The largest number of them per source.
     max_per_source: u32,
     accepted: VecDeque<AssociationId>,
-    /// When the endpoint has something to do by itself.
+    /// When the endpoint next has something to do.
     pub(crate) wake: Option<Time>,
     pub(crate) traffic: Traffic,
 }
 
-/// What is on its way out of one socket.
+/// The packets that wait for one socket.
 struct Outbound {
     gather: Gather,
-    /// The kernel accepts no more packets now.
+    /// Whether the socket is full.
     full: bool,
-    /// When an address that is down is looked at again.
+    /// When an address that is down is next checked.
     down: Option<Instant>,
 }
 
@@ -69,13 +69,13 @@ struct Outbound {
 pub(crate) struct User {
     pub(crate) standing: AssociationState,
     pub(crate) signals: Arc<Signals>,
-    /// No handle is left: what still arrives is thrown away.
+    /// Whether no handle is left: arriving data is then dropped.
     orphan: bool,
-    /// Where the peer is that began it.
+    /// The source of the peer that initiated it.
     source: Option<IpAddr>,
 }
 
-/// How far an association has come.
+/// The stage of an association.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum AssociationState {
     SettingUp,
@@ -144,7 +144,7 @@ impl Shared {
         self.core.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A call of the core by a user, and all packets that it releases.
+    /// A user's call of the core, and the gathering of all packets that it releases.
     pub(crate) fn call<T>(&self, what: impl FnOnce(&mut Endpoint, Time) -> T) -> T {
         let mut core = self.lock();
         let (now, wake) = (core.now(), core.wake);
@@ -172,13 +172,13 @@ impl Shared {
         Ok(id)
     }
 
-    /// No handle of the association is left.
+    /// The last handle of the association was dropped.
     pub(crate) fn abandon(&self, id: AssociationId) {
         let mut core = self.lock();
         let now = core.now();
         let Some(user) = core.users.get_mut(&id) else { return };
         user.orphan = true;
-        // Nobody waits any more for one that is not up yet: it would only be asked for on and on.
+        // Nobody waits for its set-up any more, which would otherwise continue.
         if user.over() || user.standing == AssociationState::SettingUp {
             core.forget(id, now);
         } else {
@@ -188,7 +188,7 @@ impl Shared {
         self.driver.notify_one();
     }
 
-    /// The paths of an association, with what their sockets say.
+    /// The paths of the association, with the facts of their sockets.
     pub(crate) fn paths(&self, id: AssociationId) -> Vec<PathReport> {
         self.lock().endpoint.paths(id).iter().map(|view| self.report(view)).collect()
     }
@@ -220,7 +220,7 @@ impl Core {
         Time::ZERO + self.begun.elapsed()
     }
 
-    /// The moment `time` on the machine's clock.
+    /// The time `time` on the machine's clock.
     pub(crate) fn instant(&self, time: Time) -> Instant {
         self.begun + Duration::from_nanos(time.as_nanos())
     }
@@ -229,13 +229,13 @@ impl Core {
         self.users.get(&id)
     }
 
-    /// The next association that a peer has begun.
+    /// The next association that a peer has initiated.
     pub(crate) fn accept(&mut self) -> Option<(AssociationId, Arc<Signals>)> {
         let id = self.accepted.pop_front()?;
         Some((id, Arc::clone(&self.users.get(&id)?.signals)))
     }
 
-    /// Whether an association is left that is not over.
+    /// Whether an association exists that has not ended.
     pub(crate) fn is_idle(&self) -> bool {
         self.users.values().all(User::over) && self.outbound.iter().all(|outbound| outbound.gather.is_empty())
     }
@@ -296,9 +296,9 @@ impl Core {
         }
     }
 
-    /// A peer has begun an association; false if too many wait to be accepted, or its source has too many.
+    /// A peer has initiated an association. False if too many wait to be accepted, or if its source has too many.
     fn admit(&mut self, shared: &Shared, id: AssociationId, now: Time) -> bool {
-        // Its cookie came back from there: the address is not forged.
+        // The cookie came back from this address, so the address is not forged.
         let source = self.endpoint.paths(id).first().map(|path| source(path.remote.ip));
         let of_source = source.and_then(|source| self.by_source.get(&source)).copied().unwrap_or_default();
         if self.accepted.len() >= BACKLOG || of_source >= self.max_per_source {
@@ -328,7 +328,7 @@ impl Core {
         self.endpoint.forget(now, id);
     }
 
-    /// A packet has arrived: it is handled, and the packets that it releases are gathered, before the next one.
+    /// Handles an arriving packet, and gathers the packets that it releases before the next one is handled.
     pub(crate) fn arrived(&mut self, shared: &Shared, packet: Result<Box<Packet>, Malformed>, now: Time) {
         self.traffic.packets_received += 1;
         match packet {
@@ -340,7 +340,7 @@ impl Core {
         }
     }
 
-    /// Tells the core at which addresses nothing takes SCTP.
+    /// Reports addresses at which SCTP is not reachable to the core.
     pub(crate) fn take_errors(&mut self, shared: &Shared) {
         for socket in &shared.sockets {
             socket.take_errors(|remote, quoted| {
@@ -351,12 +351,12 @@ impl Core {
         }
     }
 
-    /// Whether an association of ours is being set up.
+    /// Whether an association that we initiated is being set up.
     pub(crate) fn is_setting_up(&self) -> bool {
         self.users.values().any(|user| user.standing == AssociationState::SettingUp)
     }
 
-    /// Hands the kernel what was gathered.
+    /// Hands the gathered packets to the kernel.
     pub(crate) fn flush(&mut self, shared: &Shared, now: Time) {
         for (index, socket) in shared.sockets.iter().enumerate() {
             if self.outbound[index].full {
@@ -393,24 +393,24 @@ impl Core {
         }
     }
 
-    /// Whether the kernel accepts no more packets from this socket now.
+    /// Whether the kernel accepts no packets from this socket now.
     pub(crate) fn is_full(&self, index: usize) -> bool {
         self.outbound[index].full
     }
 
-    /// The kernel takes packets from this socket again.
+    /// The kernel accepts packets from this socket again.
     pub(crate) fn writable(&mut self, shared: &Shared, index: usize, now: Time) {
         self.outbound[index].full = false;
         self.endpoint.handle(now, Incoming::Writable(shared.sockets[index].address, true));
         self.drain(shared, now);
     }
 
-    /// When the next address that is down is looked at again.
+    /// When the next address that is down is checked.
     pub(crate) fn look_again(&self) -> Option<Instant> {
         self.outbound.iter().filter_map(|outbound| outbound.down).min()
     }
 
-    /// Looks at every local address, or only at those that are down.
+    /// Checks every local address, or only those that are down.
     pub(crate) fn look_at_all(&mut self, shared: &Shared, only_down: bool, now: Time) {
         for index in 0..shared.sockets.len() {
             if !only_down || self.outbound[index].down.is_some() {
@@ -419,7 +419,7 @@ impl Core {
         }
     }
 
-    /// Asks the system whether anything can leave from a local address, and tells the core if that has changed.
+    /// Asks the system whether packets can leave from a local address, and reports a change to the core.
     fn look(&mut self, shared: &Shared, index: usize, now: Time) {
         let socket = &shared.sockets[index];
         let peers = self.peers(socket.address);
@@ -430,14 +430,14 @@ impl Core {
         let up = peers.iter().any(leads);
         let was_up = self.outbound[index].down.is_none();
         self.outbound[index].down = (!up).then(|| Instant::now() + LOOK_AGAIN);
-        // What is down is said again: an association may have begun since.
+        // An address that is down is reported again, because an association may have begun since.
         if !up || !was_up {
             self.endpoint.handle(now, Incoming::Up(socket.address, up));
             self.drain(shared, now);
         }
     }
 
-    /// Some of the addresses that paths from `local` lead to.
+    /// Some of the peer addresses of paths from `local`.
     fn peers(&self, local: Address) -> Vec<IpAddr> {
         let mut peers = Vec::new();
         for (id, _) in self.users.iter().filter(|(_, user)| !user.over()) {
@@ -455,7 +455,7 @@ impl Core {
 }
 
 impl Shared {
-    /// No user is left: the driver ends when no association is.
+    /// The last user is gone: the driver ends when the last association has ended.
     pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
         self.driver.notify_one();

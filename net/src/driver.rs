@@ -11,14 +11,14 @@ use crate::core::{Core, Shared};
 use crate::interface::Watch;
 use crate::socket::Buffers;
 
-/// System calls that read one socket before the others have their turn.
+/// The number of system calls that read one socket before the other sockets get their turn.
 const TURN: usize = 4;
 
 /// What the driver waited for.
 enum Woken {
-    /// Sockets have packets, or take packets again.
+    /// A socket has packets, or accepts packets again.
     Sockets,
-    /// A user has called, or the time has come.
+    /// A user has called, or a deadline has passed.
     Called,
     /// Interfaces, addresses or routes have changed.
     Interfaces,
@@ -33,12 +33,12 @@ pub(crate) async fn drive(shared: Arc<Shared>) {
         if work(&shared, &woken, &mut buffers) {
             return;
         }
-        // Readers and writers have their turn, also while the sockets are never empty.
+        // Reading and writing alternate, even if the sockets are never empty.
         tokio::task::yield_now().await;
     }
 }
 
-/// Does all that there is to do; whether that was the last of it.
+/// Does everything that is due. Returns whether the driver should end.
 fn work(shared: &Shared, woken: &Woken, buffers: &mut Buffers) -> bool {
     let mut core = shared.lock();
     let now = core.now();
@@ -55,7 +55,7 @@ fn work(shared: &Shared, woken: &Woken, buffers: &mut Buffers) -> bool {
     shared.is_closing() && core.is_idle()
 }
 
-/// Takes what has arrived.
+/// Reads the packets that have arrived.
 fn receive(shared: &Shared, core: &mut Core, buffers: &mut Buffers) {
     let now = core.now();
     for socket in &shared.sockets {
@@ -69,7 +69,7 @@ fn receive(shared: &Shared, core: &mut Core, buffers: &mut Buffers) {
     }
 }
 
-/// Waits for something to do.
+/// Waits for the next reason to work.
 async fn wait(shared: &Shared, watch: Option<&Watch>) -> Woken {
     let (wake, full, setting_up) = {
         let core = shared.lock();
@@ -93,7 +93,8 @@ async fn wait(shared: &Shared, watch: Option<&Watch>) -> Woken {
         }
         ready
     });
-    // Errors matter at once while somebody waits for an association; at other times they are taken with what arrives.
+    // While an association is being set up, errors matter at once. At other times they are read together with
+    // packets.
     let mut errors: Vec<_> = match setting_up {
         true => shared.sockets.iter().map(|socket| Box::pin(socket.failed())).collect(),
         false => Vec::new(),

@@ -21,11 +21,11 @@ use crate::socket::Socket;
 /// One SCTP port at one or more local addresses.
 pub struct Endpoint {
     shared: Arc<Shared>,
-    /// The task, until it has ended.
+    /// The driver task, until it has ended.
     driver: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Why an endpoint could not be made.
+/// Why an endpoint could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum BindError {
     /// A parameter or policy cannot be used.
@@ -39,18 +39,18 @@ pub enum BindError {
     Socket {
         /// The local address.
         address: SocketAddr,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
 }
 
-/// Why there is no association.
+/// Why an association was not set up.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// It could not be begun.
+    /// It could not be initiated.
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// It was begun and did not come up.
+    /// It was initiated and failed.
     #[error("{}", why_lost(.0))]
     Lost(LostReason),
 }
@@ -69,11 +69,11 @@ pub(crate) fn why_lost(reason: &LostReason) -> String {
     }
 }
 
-/// How often a free port is looked for that all local addresses can have.
+/// The number of attempts to find a port that is free on all local addresses.
 const TRIES: usize = 16;
 
 impl Endpoint {
-    /// Opens the sockets and begins to drive them, in the runtime of the caller.
+    /// Opens the sockets and starts the driver task in the runtime of the caller.
     pub fn bind(options: Options) -> Result<Endpoint, BindError> {
         let interfaces: Vec<Option<Interface>> = options.local.iter().map(|ip| interface::of(*ip)).collect();
         let sockets = open_all(&options, &interfaces)?;
@@ -84,11 +84,12 @@ impl Endpoint {
         Ok(Endpoint { shared, driver: Mutex::new(Some(driver)) })
     }
 
-    /// Begins an association with the SCTP port `port` of the peer at these addresses, the first to be tried
-    /// first, and waits until it is up. Their ports are UDP ports, as the carrier is UDP. It may wait for minutes
-    /// (Max.Init.Retransmits): bound it with [`tokio::time::timeout`]. Where ICMP says that nothing listens, it ends at once.
+    /// Initiates an association with the SCTP port `port` of the peer at these addresses (the first is tried first),
+    /// and waits until it is established. The ports of the addresses are UDP ports if the carrier is UDP. This may
+    /// take minutes (Max.Init.Retransmits); limit it with [`tokio::time::timeout`]. If ICMP reports that nothing
+    /// listens, it fails at once.
     ///
-    /// Cancel-safe: dropped before it is ready, it ends the association, and nothing of it is left.
+    /// Cancel-safe: if it is dropped before it is ready, the association ends and nothing of it is left.
     pub async fn connect(&self, to: &[SocketAddr], port: u16) -> Result<Association, ConnectError> {
         let raw = self.shared.sockets.iter().any(|socket| socket.address.udp == 0);
         let address = |to: &SocketAddr| Address { ip: to.ip(), udp: if raw { 0 } else { to.port() } };
@@ -101,9 +102,9 @@ impl Endpoint {
         }
     }
 
-    /// The next association that a peer has begun.
+    /// The next association that a peer has initiated.
     ///
-    /// Cancel-safe: dropped before it is ready, it has taken none.
+    /// Cancel-safe: if it is dropped before it is ready, it has accepted none.
     pub async fn accept(&self) -> Association {
         loop {
             let waiting = self.shared.accepting.notified();
@@ -115,7 +116,7 @@ impl Endpoint {
         }
     }
 
-    /// The local addresses with their UDP ports (zero without UDP), and the interface that each is bound to.
+    /// The local addresses with their UDP ports (zero without UDP), and the interface to which each is bound.
     pub fn local(&self) -> Vec<(SocketAddr, Device)> {
         let place =
             |socket: &Socket| (SocketAddr::new(socket.address.ip, socket.address.udp), socket.device.clone());
@@ -127,14 +128,15 @@ impl Endpoint {
         self.shared.lock().traffic
     }
 
-    /// Waits until every association has ended and everything is sent. Those that nobody ends do not end.
+    /// Waits until every association has ended and everything is sent. It ends no association itself.
     ///
-    /// Cancel-safe: dropped, the endpoint still ends as soon as its associations have, and another call waits for that.
+    /// Cancel-safe: if it is dropped, the endpoint still ends after its associations, and another call can wait for
+    /// that.
     pub async fn close(&self) {
         self.shared.close();
         let mut driver = self.driver.lock().await;
         if let Some(task) = driver.as_mut() {
-            // It ends, or the runtime does.
+            // The driver task ends, or the runtime does.
             let _ = task.await;
             *driver = None;
         }
@@ -180,7 +182,7 @@ fn core(
     Ok(core)
 }
 
-/// A socket for each address, all on one port if they may choose.
+/// A socket for each address, all with the same port if the port may be chosen.
 fn open_all(options: &Options, interfaces: &[Option<Interface>]) -> Result<Vec<Socket>, BindError> {
     if options.local.is_empty() {
         return Err(BindError::NoAddress);
@@ -199,7 +201,7 @@ fn open_all(options: &Options, interfaces: &[Option<Interface>]) -> Result<Vec<S
     result
 }
 
-/// The peer assumes that all addresses have the port of the first packet, until it hears from each.
+/// The peer assumes that all addresses have the UDP port of the first packet until it hears from each address.
 fn open_on(
     options: &Options,
     interfaces: &[Option<Interface>],

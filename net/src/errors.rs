@@ -13,17 +13,17 @@ const V4: (u8, u8, [u8; 2]) = (2, 3, [2, 3]);
 /// ICMPv6, type 1: destination unreachable, code 4: port; type 4, code 1: unknown next header, which is the protocol.
 const V6: [(u8, u8, u8); 2] = [(3, 1, 4), (3, 4, 1)];
 
-/// Bytes of control messages: the error, and all that other options of the socket ask for (time, TOS, interface).
+/// Bytes of control messages: the error, and the data of other socket options (time, TOS, interface).
 const CONTROL: usize = 512;
 
-/// Nothing takes SCTP at this address of a peer.
+/// An ICMP error reported that SCTP is not reachable at this address of a peer.
 pub(crate) struct Unreachable {
     pub(crate) ip: IpAddr,
     pub(crate) port: u16,
     pub(crate) quoted: Quoted,
 }
 
-/// Has the kernel keep errors in the queue of a socket of this address.
+/// Makes the kernel keep errors in the queue of a socket of this address.
 pub(crate) fn report(socket: &Socket, ip: IpAddr) -> io::Result<()> {
     match ip {
         IpAddr::V4(_) => setsockopt(socket, sockopt::Ipv4RecvErr, &true)?,
@@ -32,7 +32,7 @@ pub(crate) fn report(socket: &Socket, ip: IpAddr) -> io::Result<()> {
     Ok(())
 }
 
-/// Takes the next error out of the queue; `None` if it is of another kind, or of no packet of ours.
+/// Takes the next error from the queue; `None` if it is of another kind or concerns no packet of ours.
 pub(crate) fn next(socket: BorrowedFd<'_>) -> io::Result<Option<Unreachable>> {
     let mut quoted = [0; 128];
     let mut parts = [IoSliceMut::new(&mut quoted)];
@@ -48,7 +48,7 @@ pub(crate) fn next(socket: BorrowedFd<'_>) -> io::Result<Option<Unreachable>> {
         }
         _ => false,
     });
-    // The address that the packet was sent to.
+    // The destination address of the packet.
     let (to, bytes) = (message.address, message.bytes);
     let place = to.and_then(|to| {
         let v4 = to.as_sockaddr_in().map(|to| (IpAddr::V4(to.ip()), to.port()));

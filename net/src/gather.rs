@@ -1,4 +1,4 @@
-//! Packets on their way to the kernel: encoded one behind the other, in runs that one system call can send.
+//! Packets that wait for the kernel: encoded in sequence, in runs that one system call can send.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -6,38 +6,38 @@ use std::net::SocketAddr;
 use anabranch_proto::wire::Packet;
 use bytes::{Buf, BytesMut};
 
-/// Bytes waiting at most: beyond it, packets are dropped as by a full queue.
+/// The largest number of waiting bytes. Further packets are dropped, as by a full queue.
 const LIMIT: usize = 4 << 20;
-/// Bytes of one run at most: what fits a UDP datagram before the kernel cuts it into packets.
+/// The largest run in bytes: the size of a UDP datagram before the kernel cuts it into packets.
 const LONGEST_RUN: usize = 65_000;
 
-/// What waits to be sent by one socket.
+/// The packets that wait for one socket.
 pub(crate) struct Gather {
     bytes: BytesMut,
     runs: VecDeque<Run>,
-    /// Packets of one run at most.
+    /// The largest number of packets in a run.
     most: usize,
 }
 
-/// Packets to one destination, all but the last of one size.
+/// Packets to one destination. All but the last have the same size.
 pub(crate) struct Run {
     pub(crate) to: SocketAddr,
-    /// Bytes of each packet but the last, which may be shorter.
+    /// The size of each packet except the last, which may be shorter.
     pub(crate) size: usize,
     /// Bytes in all.
     pub(crate) len: usize,
-    /// How it goes.
+    /// How the run is sent.
     pub(crate) manner: Manner,
 }
 
-/// How a packet goes.
+/// How a packet is sent.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Manner {
-    /// With others of its size.
+    /// In a run with others of its size.
     Together,
-    /// In a call of its own: it probes what the path carries, and what carries runs need not carry it alone.
+    /// In a system call of its own: it probes the path MTU, and a path that carries runs need not carry it.
     Alone,
-    /// Alone, and IP may fragment it: it is larger than the path carries.
+    /// In a system call of its own, and IP may fragment it: it is larger than the path MTU.
     Fragmented,
 }
 
@@ -48,7 +48,7 @@ impl Run {
 }
 
 impl Gather {
-    /// Runs have at most so many packets.
+    /// Sets the largest number of packets in a run.
     pub(crate) fn new(most: usize) -> Self {
         Gather { bytes: BytesMut::new(), runs: VecDeque::new(), most: most.max(1) }
     }
@@ -75,7 +75,7 @@ impl Gather {
         self.runs.front().map(|run| (run, &self.bytes[..run.len]))
     }
 
-    /// The first run has been sent, or given up.
+    /// The first run was sent or abandoned.
     pub(crate) fn pop(&mut self) {
         let Some(run) = self.runs.pop_front() else { return };
         self.bytes.advance(run.len);
@@ -84,7 +84,7 @@ impl Gather {
         }
     }
 
-    /// From now on, runs have one packet: the kernel cuts none.
+    /// From now on runs have one packet, because the kernel cannot cut them.
     pub(crate) fn no_runs(&mut self) {
         self.most = 1;
         let runs = std::mem::take(&mut self.runs);

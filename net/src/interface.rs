@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
 
-/// An interface as far as one of its addresses is concerned.
+/// The interface of an address.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Interface {
     pub(crate) name: String,
@@ -33,7 +33,7 @@ pub(crate) fn of(ip: IpAddr) -> Option<Interface> {
     Some(Interface { prefix, mtu, loopback: found.is_loopback(), name: found.name })
 }
 
-/// The addresses of this host in the family of `ip`, those of the loopback interface and of single links aside.
+/// The addresses of this host in the family of `ip`, without loopback and link-local addresses.
 pub fn addresses(ip: IpAddr) -> io::Result<Vec<IpAddr>> {
     let all = if_addrs::get_if_addrs()?;
     let wanted =
@@ -54,8 +54,8 @@ pub fn sources(to: &[IpAddr]) -> io::Result<Vec<IpAddr>> {
     Ok(found)
 }
 
-/// Asks the system for a route to `to`, from this address and through this interface; the source address.
-/// Nothing is sent.
+/// Asks the system for a route to `to` from this address and through this interface. Returns the source address.
+/// Sends nothing.
 pub(crate) fn route(from: Option<IpAddr>, device: Option<&str>, to: IpAddr) -> io::Result<IpAddr> {
     let socket = Socket::new(Domain::for_address(SocketAddr::new(to, 0)), Type::DGRAM, Some(Protocol::UDP))?;
     if let Some(device) = device {
@@ -69,9 +69,9 @@ pub(crate) fn route(from: Option<IpAddr>, device: Option<&str>, to: IpAddr) -> i
     local.map(|local| local.ip()).ok_or_else(|| io::Error::other("the system names no source address"))
 }
 
-/// Tells when links, addresses or routes of this host change: what exactly is to be asked then.
+/// Reports changes of links, addresses or routes of this host. The caller then asks for the details.
 pub(crate) struct Watch {
-    /// Of rtnetlink(7); tokio waits for it as for any datagram socket.
+    /// A socket of rtnetlink(7); tokio waits for it as for any datagram socket.
     socket: UdpSocket,
 }
 
@@ -86,9 +86,9 @@ impl Watch {
         Ok(Watch { socket: UdpSocket::from_std(socket.into())? })
     }
 
-    /// Waits for a change; several at once count as one.
+    /// Waits for a change. Several changes at once count as one.
     pub(crate) async fn changed(&self) {
-        // What it says does not matter; that messages were lost (ENOBUFS) is a change as well.
+        // The contents of the message are not needed. A loss of messages (ENOBUFS) counts as a change, too.
         let mut message = [0; 4096];
         let mut take = || net::recv(&self.socket, &mut message, RecvFlags::empty()).map_err(io::Error::from);
         let _ = self.socket.async_io(Interest::READABLE, &mut take).await;

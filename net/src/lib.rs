@@ -1,8 +1,8 @@
 //! The core of `anabranch-proto` on real networks, under tokio.
 //!
-//! An [`Endpoint`] has one socket for each local address: SCTP in UDP (RFC 6951), or SCTP directly on IP where
-//! the user may open raw sockets. Its [`Association`]s send and receive messages; a reader that does not read
-//! closes the window of the sender at the other end, and a sender waits when its buffer is full.
+//! An [`Endpoint`] has one socket for each local address: SCTP in UDP (RFC 6951), or SCTP directly on IP if the user
+//! may open raw sockets. Its [`Association`]s send and receive messages. If an application does not read, the window
+//! of the sender closes; a sender waits while its send buffer is full.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -18,13 +18,13 @@
 //! # }
 //! ```
 //!
-//! One task drives an endpoint: it takes what has arrived, one system call for up to hundreds of packets, has
-//! the core handle each and say what it wants *after each* (every SACK is one missing report, and may let
-//! packets go), gathers what is to be sent, and hands runs of it to the kernel, again many packets a call. User
-//! calls go straight to the core under one lock; the task sends the packets that they release.
+//! One task drives an endpoint. It receives up to hundreds of packets with one system call, gives each to the core
+//! and drains the core *after each* (every SACK is one missing report and may release packets). It gathers the
+//! packets to be sent and hands them to the kernel, again many with one call. User calls go straight to the core
+//! under one lock; the task sends the packets that they release.
 //!
-//! What this API needs of the core is re-exported here: [`Config`], [`Policies`], [`Message`], [`Event`] and their parts.
-//! The feature `service` adds the protocol of the command line's `serve`, `send` and `perf`.
+//! The parts of the core that this API needs are re-exported here: [`Config`], [`Policies`], [`Message`], [`Event`]
+//! and others. The feature `service` adds the protocol of the commands `serve`, `send` and `perf`.
 //!
 //! Nothing here is encrypted. Linux only.
 

@@ -1,4 +1,4 @@
-//! What an endpoint is made of.
+//! The options of an endpoint.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,42 +11,43 @@ use crate::interface::sources;
 /// The UDP port that is registered for SCTP in UDP (RFC 6951).
 pub const UDP_PORT: u16 = 9899;
 
-/// What carries SCTP packets.
+/// The carrier of SCTP packets.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Carrier {
-    /// UDP, from this local port; zero: one that is free on all local addresses.
+    /// UDP, from this local port; zero: a port that is free on all local addresses.
     Udp(u16),
-    /// IP itself, protocol 132: needs the right to open raw sockets.
+    /// IP itself, protocol 132. This requires the permission to open raw sockets.
     Raw,
 }
 
-/// What an endpoint is made of.
+/// The options of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Rules and parameters. Addresses are filled in, `port` if it is zero; `mtu` is lowered to what the
-    /// interfaces carry.
+    /// Rules and parameters. Addresses are filled in, and `port` if it is zero. `mtu` is lowered to the MTU of the
+    /// interfaces.
     pub config: Config,
-    /// The policies that `config` names.
+    /// The policies that `config` can name.
     pub policies: Policies,
     /// The local addresses, in order: the first is the first to be used.
     pub local: Vec<IpAddr>,
-    /// What carries the packets.
+    /// The carrier of the packets.
     pub carrier: Carrier,
-    /// Whether peers may begin associations.
+    /// Whether peers may initiate associations.
     pub listen: bool,
-    /// Associations that peers of one source ([`source`](crate::source)) may have at the same time; more are aborted.
-    /// `None`: as many as `config.max_associations`.
+    /// The largest number of simultaneous associations of one source ([`source`](crate::source)); further ones are
+    /// aborted. `None`: as many as `config.max_associations`.
     pub max_per_source: Option<u32>,
-    /// Whether the kernel is handed several packets at once and cuts them (UDP segmentation offload). Captures on this
-    /// host show them uncut.
+    /// Whether several packets are handed to the kernel at once and the kernel cuts them (UDP segmentation offload).
+    /// Captures on this host then show them uncut.
     pub gso: bool,
-    /// Whether sockets are bound to the interface of their address, so that each path's packets leave there.
-    /// A socket that is bound to an interface does not hear this host's own packets.
+    /// Whether sockets are bound to the interface of their address, so that the packets of each path leave through
+    /// its interface. A bound socket does not receive packets of this host itself.
     pub bind_devices: bool,
 }
 
 impl Default for Options {
-    /// A listener on no address yet, with RFC 9260's parameters; failed paths are asked from other local addresses.
+    /// A listener without addresses, with RFC 9260's parameters. Failed paths are also probed from other local
+    /// addresses.
     fn default() -> Self {
         Options {
             config: Config { rehome: true, mechanisms: mechanisms(), ..Config::default() },
@@ -61,14 +62,14 @@ impl Default for Options {
     }
 }
 
-/// Packets of one size leave in one system call, so that they are filled.
+/// Packets of one size leave with one system call, so packets are filled.
 fn mechanisms() -> Mechanisms {
     Mechanisms { fill_packets: FillPackets::On, ..Mechanisms::default() }
 }
 
 impl Options {
-    /// For associations with the peer at these addresses: from the addresses that the system's routes choose,
-    /// from any port.
+    /// For associations with the peer at these addresses, from the local addresses that the system's routes choose
+    /// and from any port.
     pub fn towards(peer: &[IpAddr]) -> io::Result<Options> {
         let config = Config {
             port: 0,
@@ -78,7 +79,7 @@ impl Options {
             ..Config::default()
         };
         let local = sources(peer)?;
-        // What goes to an address of this host comes back by the loopback interface.
+        // Packets to an address of this host return by the loopback interface.
         let bind_devices = !local.iter().any(|own| peer.contains(own));
         Ok(Options {
             config,

@@ -1,19 +1,19 @@
-//! Text that came from a peer, on its way to a terminal or a log.
+//! Makes text from a peer safe for a terminal and a log.
 
 use std::borrow::Cow;
 
-/// Whether `c` shows as itself and moves nothing else. False for control characters (line ends included), for
-/// those that change the direction of text (U+202E and the like), and for those that nobody sees.
+/// Whether `c` is displayed as itself and has no other effect. False for control characters (line ends included), for
+/// characters that change the direction of text (U+202E and others), and for invisible characters.
 pub fn is_printable(c: char) -> bool {
-    // The standard library knows which characters print, and says so only through `escape_debug`. A letter stands
-    // before `c` because an accent alone would count as unprintable.
+    // The standard library knows which characters are printable, but reveals it only through `escape_debug`. A letter
+    // stands before `c`, because an accent alone would count as unprintable.
     matches!(c, ' '..='~') || (!c.is_ascii() && format!("a{c}").escape_debug().count() == 2)
 }
 
 /// `text` with every character that is not printable written as `\u{…}`.
 ///
-/// Everything that a peer chose (names of files, reasons, unknown fields) goes through this function before it
-/// reaches a terminal or a log: raw, it could clear the screen, forge a line or reverse a name.
+/// Everything that a peer chose (file names, reasons, unknown fields) passes this function before it reaches a
+/// terminal or a log. Otherwise it could clear the screen, forge a line or reverse a name.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_printable) {
         return Cow::Borrowed(text);

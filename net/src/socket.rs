@@ -22,13 +22,13 @@ use crate::interface::Interface;
 use crate::options::Carrier;
 use crate::report::Device;
 
-/// The number of SCTP among the protocols on IP.
+/// The protocol number of SCTP on IP.
 const SCTP: i32 = 132;
-/// Bytes of the kernel's buffers, each way, as far as it allows.
+/// The requested size of the kernel's buffers in each direction; the system may grant less.
 const BUFFER: usize = 4 << 20;
-/// Errors of earlier packets that a call to receive may return before it says what has arrived.
+/// The number of errors of earlier packets that a receiving call may return before it returns packets.
 const PENDING_ERRORS: usize = 8;
-/// Datagrams that one system call brings at most; each may be many packets that the kernel has put together.
+/// The largest number of datagrams per receiving system call. Each may be many packets that the kernel has joined.
 const BATCH: usize = 8;
 
 pub(crate) struct Socket {
@@ -42,13 +42,13 @@ pub(crate) struct Socket {
 /// The outcome of sending a run of packets.
 pub(crate) enum Sent {
     Done,
-    /// The socket takes none now.
+    /// The socket accepts no packets now.
     Full,
-    /// They are lost on the way, as on any network.
+    /// The packets are lost, as on any network.
     Lost,
     /// The kernel cannot cut runs for this destination: one packet at a time.
     NoRuns,
-    /// Nothing leaves from this address: its interface is down, or it has gone.
+    /// No packet can leave from this address: its interface is down or gone.
     Unreachable,
 }
 
@@ -63,7 +63,7 @@ impl Socket {
         if ip.is_ipv6() && carrier != Carrier::Raw {
             socket.set_only_v6(true)?;
         }
-        // Larger is better, smaller works.
+        // Larger buffers are better, but smaller ones work.
         let _ = socket.set_recv_buffer_size(BUFFER);
         let _ = socket.set_send_buffer_size(BUFFER);
         let device = bind_device(&socket, interface);
@@ -76,7 +76,7 @@ impl Socket {
         Ok(Socket { io, state, raw: carrier == Carrier::Raw, address: Address { ip, udp }, device })
     }
 
-    /// Packets that one run may have.
+    /// The largest number of packets in a run.
     pub(crate) fn most(&self) -> usize {
         if self.raw { 1 } else { self.state.max_gso_segments() }
     }
@@ -102,14 +102,14 @@ impl Socket {
         if run.manner != Manner::Fragmented {
             return self.send_whole(run, contents);
         }
-        // Rare: a packet from before the path MTU was found to be smaller.
+        // This is rare: a packet that was built before a smaller path MTU was found.
         self.allow_fragments(true);
         let sent = self.send_whole(run, contents);
         self.allow_fragments(false);
         sent
     }
 
-    /// Whether IP may fragment packets of this socket. On an error they stay as they were.
+    /// Allows or forbids IP to fragment packets of this socket. On an error nothing changes.
     fn allow_fragments(&self, allow: bool) {
         let _ = match (self.address.ip, allow) {
             (IpAddr::V4(_), true) => set_ip_mtu_discover(&self.io, Ipv4PathMtuDiscovery::DONT),
@@ -119,7 +119,7 @@ impl Socket {
         };
     }
 
-    /// What fails at first for an earlier packet, of which ICMP tells only now, is tried again.
+    /// A call that fails because of an earlier packet, which ICMP reports only now, is repeated.
     fn send_whole(&self, run: &Run, contents: &[u8]) -> Sent {
         match self.send_once(run, contents) {
             Sent::Lost | Sent::Unreachable => self.send_once(run, contents),
@@ -150,7 +150,7 @@ impl Socket {
         }
     }
 
-    /// Takes what has arrived, one system call of it, and gives each packet to `take`; `None` if there is nothing.
+    /// Receives packets with one system call, and passes each to `take`; `None` if there are none.
     pub(crate) fn receive(
         &self,
         buffers: &mut Buffers,
@@ -174,15 +174,15 @@ impl Socket {
         Some(())
     }
 
-    /// Waits until ICMP has said something of a packet that was sent.
+    /// Waits until ICMP has reported an error about a sent packet.
     pub(crate) async fn failed(&self) {
-        // An error of the wait itself is one of the runtime that ends.
+        // The wait itself fails only when the runtime ends.
         let _ = self.io.ready(Interest::ERROR).await;
     }
 
-    /// Takes what ICMP has said: the peer address at which nothing takes SCTP, and the packet that it quotes.
+    /// Takes the next ICMP error: the peer address at which SCTP is not reachable, and the quoted packet.
     pub(crate) fn take_errors(&self, mut take: impl FnMut(Address, Quoted)) {
-        // Costs no system call while there are none.
+        // This costs no system call if there are no errors.
         while let Ok(error) = self.io.try_io(Interest::ERROR, || errors::next(self.io.as_fd())) {
             let Some(Unreachable { ip, port, quoted }) = error else { continue };
             take(Address { ip, udp: if self.raw { 0 } else { port } }, quoted);
@@ -190,11 +190,11 @@ impl Socket {
     }
 
     fn decode(&self, from: Address, ecn: Ecn, bytes: &[u8]) -> Result<Box<Packet>, Malformed> {
-        // A raw socket of IPv4, alone, gives the IP header as well.
+        // Only a raw IPv4 socket also delivers the IP header.
         let header =
             if self.raw && from.ip.is_ipv4() { usize::from(bytes.first().unwrap_or(&0) & 15) * 4 } else { 0 };
         let bytes = bytes.get(header..).ok_or(Malformed)?;
-        // A copy of its own: what is kept of a packet must not keep the whole buffer.
+        // The packet is copied, so that keeping a part of it does not keep the whole buffer.
         let packet = Packet::decode(from, self.address, ecn, Bytes::copy_from_slice(bytes));
         packet.map(Box::new).map_err(|_| Malformed)
     }
@@ -203,7 +203,7 @@ impl Socket {
 /// Something arrived that is no SCTP packet.
 pub(crate) struct Malformed;
 
-/// Room for what one system call brings.
+/// Buffers for one system call.
 pub(crate) struct Buffers(Vec<Vec<u8>>);
 
 impl Buffers {

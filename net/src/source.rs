@@ -1,4 +1,4 @@
-//! The sources among which limits are shared.
+//! The sources that share limits.
 
 use std::net::{IpAddr, Ipv6Addr};
 

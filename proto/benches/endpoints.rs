@@ -1,8 +1,9 @@
 //! What the protocol costs: two endpoints over two queues, no codec, no links.
 //!
 //! `cargo bench -p anabranch-proto --bench endpoints` prints nanoseconds of CPU a data packet, for both ends
-//! together with their acknowledgements; what an idle association occupies; and what a poll costs with one
-//! busy association among few and among many idle ones.
+//! together with their acknowledgements; what an idle association occupies; what a poll costs with one
+//! busy association among few and among many idle ones; and whether associations that are made and ended one after the other
+//! become dearer or leave memory behind (`-- 1000000`: so many of them).
 
 #![allow(clippy::disallowed_types, reason = "a benchmark reads the machine's clock")]
 
@@ -36,6 +37,13 @@ fn main() {
     println!(
         "one busy association among 10 idle: {few:.1} ns a data packet; among 10,000: {many:.1}; ratio {:.2}",
         many / few
+    );
+    let count = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(100_000);
+    let (first, last, left) = succession(count);
+    println!(
+        "{count} associations made and ended: {first:.0} ns each of the first tenth, {last:.0} of the last; ratio {:.2}; \
+         memory left since the first tenth: {left} bytes",
+        last / first
     );
 }
 
@@ -91,6 +99,24 @@ impl Pair {
         // Let COOKIE ACK arrive.
         self.step();
         self
+    }
+
+    /// The other end begins an association and ends it; both ends forget it.
+    fn connect_and_end(&mut self) {
+        self.up = None;
+        let id = self.ends[1].connect(self.now, SENDER, &[address(1)]).expect("a path");
+        self.drain(1);
+        while self.up.is_none() {
+            self.step();
+        }
+        self.step();
+        self.ends[1].shutdown(self.now, id);
+        self.drain(1);
+        // SHUTDOWN, SHUTDOWN ACK, SHUTDOWN COMPLETE.
+        (0..3).for_each(|_| self.step());
+        self.ends[1].forget(self.now, id);
+        self.ends[0].forget(self.now, self.up.expect("it was up"));
+        (0..2).for_each(|side| self.drain(side));
     }
 
     fn drain(&mut self, side: usize) {
@@ -179,6 +205,23 @@ fn among(count: u16) -> (f64, usize) {
     let mut costs: Vec<f64> = (0..ROUNDS).map(|_| pair.transfer(200_000)).collect();
     costs.sort_by(f64::total_cmp);
     (costs[ROUNDS / 2], memory)
+}
+
+/// Makes and ends so many associations one after the other. Returns the nanoseconds of each of the first and of the last tenth of
+/// them, and the bytes of memory that all after the first tenth left behind.
+fn succession(count: usize) -> (f64, f64, usize) {
+    let mut pair = Pair::new(endpoint(1, SENDER), endpoint(2, 6000), Time::ZERO);
+    let tenth = (count / 10).max(1);
+    let mut run = |count: usize| {
+        let start = Instant::now();
+        (0..count).for_each(|_| pair.connect_and_end());
+        start.elapsed().as_nanos() as f64 / count as f64
+    };
+    let first = run(tenth);
+    let before = resident();
+    run(count.saturating_sub(2 * tenth));
+    let last = run(tenth);
+    (first, last, resident().saturating_sub(before))
 }
 
 /// Resident memory of this process, in bytes; 0 where the system does not tell.

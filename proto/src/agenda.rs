@@ -1,18 +1,19 @@
-//! When each association has to be woken. The cost of a poll depends on what is due, not on how many there are.
+//! When each association has to be woken. The cost of a poll depends on the number of associations that are due, not
+//! on the number that exist.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::Time;
 
-/// The earliest deadline known of every association. An entry may be early, never late: a deadline that
-/// moves back (as T3-rtx does with every SACK) costs nothing until the old one comes.
+/// The earliest known deadline of every association. An entry may be too early, but never too late. A deadline that
+/// moves back (as T3-rtx does with every SACK) therefore costs nothing until the old deadline is reached.
 #[derive(Clone, Debug)]
 pub(crate) struct Agenda {
     /// The earliest entry.
     next: Time,
     heap: BinaryHeap<Reverse<(Time, usize)>>,
-    /// The entry in force, by association.
+    /// The valid entry of each association.
     registered: Vec<Time>,
 }
 
@@ -63,7 +64,7 @@ impl Agenda {
         None
     }
 
-    /// Entries, those that are void included.
+    /// All entries, including the void ones.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.heap.len()

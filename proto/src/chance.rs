@@ -1,4 +1,4 @@
-//! A stream of chance that is part of the state of an endpoint.
+//! A random stream that is part of the state of an endpoint.
 
 use std::ops::{Deref, DerefMut};
 
@@ -7,7 +7,7 @@ use rand_core::SeedableRng;
 
 use crate::digest::Digest;
 
-/// A random stream. `Debug` tells streams at different places apart, and does not show what they will draw.
+/// A random stream. `Debug` distinguishes streams at different positions without showing their next numbers.
 #[derive(Clone)]
 pub(crate) struct Chance(ChaCha8Rng);
 

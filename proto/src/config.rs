@@ -1,6 +1,5 @@
 //! The parameters of an endpoint (RFC 9260 §16) and the choice of its policies.
 
-use std::net::IpAddr;
 use std::ops::{Deref, DerefMut};
 
 use bytes::Bytes;
@@ -12,21 +11,22 @@ use crate::mechanisms::{self, Mechanisms};
 use crate::parameters::Parameters;
 use crate::policy::PolicySpec;
 use crate::rules::Rules;
-use crate::wire::Address;
+use crate::wire::{Address, LocalAddress};
 
-/// Everything that an endpoint is told. `Default` gives RFC 9260's values.
+/// The configuration of an endpoint. `Default` gives RFC 9260's values.
 ///
-/// What stands here is fixed when an association begins, and [`Rules`] and [`Mechanisms`] with it: an association keeps
-/// copies of parts of it. Only [`Parameters`] can be changed later ([`Endpoint::reconfigure`](crate::Endpoint::reconfigure)).
+/// These fields, [`Rules`] and [`Mechanisms`] included, are fixed when an association begins, because an association
+/// keeps copies of parts of them. Only [`Parameters`] can be changed later
+/// ([`Endpoint::reconfigure`](crate::Endpoint::reconfigure)).
 #[derive(Clone, PartialEq, Debug)]
 pub struct Config {
     /// The local addresses, in order; the first is the first to be used. At least one.
     pub addresses: Vec<LocalAddress>,
     /// The local SCTP port; not zero.
     pub port: u16,
-    /// Where the editions of the standard disagree.
+    /// The rules: decisions in which the editions of the standard differ.
     pub rules: Rules,
-    /// What no edition has; all off by default.
+    /// The mechanisms: choices in which the editions do not differ.
     pub mechanisms: Mechanisms,
     /// Which pairs of addresses are paths.
     pub pairs: Pairs,
@@ -40,23 +40,24 @@ pub struct Config {
     pub window: PolicySpec,
     /// Valid.Cookie.Life.
     pub cookie_life: Duration,
-    /// Whether a path that has failed is also asked from the other local addresses, and goes from the first that is
-    /// answered; with [`Pairs::OnePerPeer`]. It returns to the address on the peer's link when that is answered again.
+    /// Whether a failed path is also probed from the other local addresses, and moves to the first address that gets
+    /// an answer; with [`Pairs::OnePerPeer`]. The path returns to the address on the peer's link when that address
+    /// gets an answer again.
     pub rehome: bool,
     /// The receive buffer, in bytes of DATA chunks; at least 1,500.
     pub receive_buffer: u32,
-    /// The largest congestion window of each path in bytes, in the order of the paths; the last holds for all further paths.
-    /// Empty: no limit.
+    /// The largest congestion window of each path in bytes, in the order of the paths. The last value holds for all
+    /// further paths. Empty: no limit.
     pub max_cwnd: Vec<u64>,
-    /// The ssthresh of a new path, in bytes; `None`: none.
+    /// The ssthresh of a new path, in bytes; `None`: unlimited.
     pub initial_ssthresh: Option<u64>,
-    /// Streams to send on, at least 1.
+    /// The number of outbound streams, at least 1.
     pub outbound_streams: u16,
-    /// Streams to accept, at least 1.
+    /// The largest number of inbound streams, at least 1.
     pub inbound_streams: u16,
-    /// Associations at most; beyond it peers are refused (out of resource).
+    /// The largest number of associations. Further peers are refused (out of resource).
     pub max_associations: u32,
-    /// Whether each path's MTU is searched for by probes, from 1,200 bytes up to `mtu` (RFC 8899).
+    /// Whether the MTU of each path is found by probes, from 1,200 bytes up to `mtu` (RFC 8899).
     pub mtu_discovery: bool,
     /// Bytes of IP header before every packet, counted in the MTU: 20, or 40 for IPv6.
     pub ip_header: u32,
@@ -66,16 +67,18 @@ pub struct Config {
     pub first_ssn: u16,
     /// The extensions offered to peers; default: none.
     pub extensions: Extensions,
-    /// Chunk types accepted only authenticated; needs the extension. ASCONF and ASCONF-ACK always are.
+    /// Chunk types that are accepted only if they are authenticated; needs the extension. ASCONF and ASCONF-ACK
+    /// always belong to them.
     pub authenticated_chunks: Vec<u8>,
-    /// The endpoint pair shared key (RFC 4895 §6.1), which the peer must have too; `None`: the empty one. With
-    /// the empty one, anyone who saw the handshake can authenticate.
+    /// The endpoint pair shared key (RFC 4895 §6.1), which the peer needs too; `None`: the empty key. With the empty
+    /// key, anyone who saw the handshake can authenticate.
     pub shared_key: Option<SharedKey>,
-    /// What may also change while an association lives. Its fields can be read and set as if they stood here.
+    /// The parameters that may also change while an association lives. Their fields can be used as if they were
+    /// fields of `Config`.
     pub parameters: Parameters,
 }
 
-/// A key that both ends were given by other means. It is not shown.
+/// A key that both ends received by other means. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SharedKey {
     /// Shared Key Identifier.
@@ -90,52 +93,17 @@ impl std::fmt::Debug for SharedKey {
     }
 }
 
-/// A local address and the prefix of its link.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub struct LocalAddress {
-    /// The address itself.
-    pub address: Address,
-    /// Length of the prefix shared by the hosts of its link, in bits.
-    pub prefix: u8,
-}
-
-impl LocalAddress {
-    /// Whether this is the broadcast address of the link.
-    pub(crate) fn is_broadcast(&self, ip: IpAddr) -> bool {
-        match (self.address.ip, ip) {
-            (IpAddr::V4(own), IpAddr::V4(ip)) if self.prefix < 31 => {
-                ip.to_bits() == own.to_bits() | (u32::MAX >> self.prefix)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether `peer` is on the same link.
-    pub(crate) fn on_link(&self, peer: IpAddr) -> bool {
-        match (self.address.ip, peer) {
-            (IpAddr::V4(a), IpAddr::V4(b)) => {
-                let shift = 32 - u32::from(self.prefix.min(32));
-                (a.to_bits() ^ b.to_bits()).checked_shr(shift).unwrap_or(0) == 0
-            }
-            (IpAddr::V6(a), IpAddr::V6(b)) => {
-                let shift = 128 - u32::from(self.prefix.min(128));
-                (a.to_bits() ^ b.to_bits()).checked_shr(shift).unwrap_or(0) == 0
-            }
-            _ => false,
-        }
-    }
-}
-
 /// Which pairs of a local and a peer address are paths.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum Pairs {
-    /// One path a peer address (RFC 9260 counts by destination): from a local address on the same link if
-    /// there is one, else of the same position; the next local address if that pair is not confirmed.
+    /// One path per peer address (RFC 9260 counts by destination). The local address is on the same link as the peer
+    /// address if there is one; otherwise it has the same position in its list. If that pair is not confirmed, the
+    /// next local address is tried.
     #[default]
     OnePerPeer,
     /// Every pair of the same address family.
     All,
-    /// Every pair of these.
+    /// Exactly these pairs.
     Listed(Vec<(Address, Address)>),
 }
 
@@ -204,7 +172,7 @@ impl Config {
     }
 
     /// Concurrent multipath transfer: new data on all active paths (`round-robin`), retransmissions by `rtx-cwnd`,
-    /// and the mechanisms and rules of the table [`CMT`](mechanisms::CMT). The rules are to be those of an era.
+    /// and the mechanisms and rules of the table [`CMT`](mechanisms::CMT). The rules must be those of an era.
     pub fn with_cmt(mut self) -> Config {
         mechanisms::bring_cmt(&mut self.rules, &mut self.mechanisms);
         self.pf_window = Some(2);
@@ -214,20 +182,20 @@ impl Config {
         self
     }
 
-    /// With what its mechanisms bring along ([`COMPANIONS`](mechanisms::COMPANIONS)); nothing changes if the
-    /// rules are not those of an era.
+    /// The same configuration with the companions of its mechanisms ([`COMPANIONS`](mechanisms::COMPANIONS)). It is
+    /// unchanged if the rules are not those of an era.
     pub fn with_companions(mut self) -> Config {
         mechanisms::bring_companions(&mut self.rules, &mut self.mechanisms);
         self
     }
 
-    /// The same with other parameters.
+    /// The same configuration with other parameters.
     pub fn with(mut self, change: impl FnOnce(&mut Parameters)) -> Config {
         change(&mut self.parameters);
         self
     }
 
-    /// The send buffer in force, in bytes.
+    /// The effective send buffer, in bytes.
     pub fn send_buffer(&self) -> u64 {
         self.send_buffer.unwrap_or(2 * u64::from(self.receive_buffer))
     }
@@ -243,8 +211,8 @@ impl Config {
         self.primary_switchover_max_retrans.is_some_and(|limit| limit < failing)
     }
 
-    /// So many errors of a path in a row are counted. Where failing paths are told apart, inactive ones are too:
-    /// up to ten times the errors that make them so.
+    /// The number of consecutive errors of a path that is counted. With potentially failed paths, errors of inactive
+    /// paths are counted too, up to ten times the number that makes a path inactive.
     //= rfc7829#section-4.1
     pub(crate) fn most_errors(&self) -> u32 {
         let inactive = self.path_max_retrans.saturating_add(1);
@@ -267,7 +235,7 @@ impl Config {
         at_most("rto_min", self.rto_min, "rto_initial", self.rto_initial)
     }
 
-    /// Whether these parameters can be used; says which cannot and why.
+    /// Checks whether these parameters can be used; the error says which one cannot and why.
     pub fn check(&self) -> Result<(), ConfigError> {
         self.check_rto()?;
         let bad = |key, why: &str| Err(ConfigError { key, why: why.to_owned(), fix: None });
@@ -317,7 +285,7 @@ impl Config {
 }
 
 impl Config {
-    /// Parameters that can be used but do harm. The peer's SACK delay is taken to be the same as ours.
+    /// Parameters that can be used but are harmful. The peer's SACK delay is assumed to be ours.
     //= rfc9260#section-6.3.1
     pub fn warnings(&self) -> Vec<ConfigWarning> {
         let mut warnings = Vec::new();
@@ -334,13 +302,13 @@ impl Config {
     }
 }
 
-/// A parameter that can be used but does harm.
+/// A parameter that can be used but is harmful.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{key}: {why}")]
 pub struct ConfigWarning {
-    /// The parameter, as the field is called.
+    /// The name of the field.
     pub key: &'static str,
-    /// What happens with this value, and what to set instead.
+    /// The effect of this value, and the value to use instead.
     pub why: String,
 }
 
@@ -348,10 +316,10 @@ pub struct ConfigWarning {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{key}: {why}{}", .fix.as_ref().map(|fix| format!("; {fix}")).unwrap_or_default())]
 pub struct ConfigError {
-    /// The parameter, as the field is called.
+    /// The name of the field.
     pub key: &'static str,
     /// What is wrong with it.
     pub why: String,
-    /// What to set instead, where that is not said by `why`.
+    /// The value to use instead, if `why` does not say it.
     pub fix: Option<String>,
 }

@@ -1,6 +1,6 @@
 //! A digest of state: the same bits on every machine.
 
-/// FNV-1a, 64 bits. It tells states apart that differ by accident, not those that somebody makes collide.
+/// FNV-1a, 64 bits. It distinguishes states that differ by accident. It is not safe against intended collisions.
 #[derive(Copy, Clone)]
 pub(crate) struct Digest(u64);
 
@@ -33,7 +33,7 @@ impl std::fmt::Write for Digest {
 mod tests {
     use super::*;
 
-    /// The values that the authors of FNV publish.
+    /// Test values published by the authors of FNV.
     #[test]
     fn published_values() {
         let of = |text: &str| {

@@ -1,7 +1,7 @@
 //! SCTP over several paths, sans-I/O.
 //!
-//! An [`Endpoint`] owns associations. It has no socket, clock, thread or global random number: packets and
-//! user calls come in with the time, and what it has to say is drained from one `poll`:
+//! An [`Endpoint`] owns associations. It has no socket, clock, thread or global random number. The caller passes
+//! packets and user calls together with the time, and then drains the outputs with one method, `poll`:
 //!
 //! ```text
 //! endpoint.handle(now, incoming);            // or a user call
@@ -13,7 +13,7 @@
 //! }}
 //! ```
 //!
-//! Packets are built when polled, never queued; draining after every call, however often, changes nothing.
+//! A packet is built when it is polled and never queued. An extra call of `poll` changes nothing.
 
 mod agenda;
 mod association;
@@ -38,7 +38,7 @@ mod shutdown;
 mod time;
 pub mod wire;
 
-pub use config::{Config, ConfigError, ConfigWarning, LocalAddress, Pairs, SharedKey};
+pub use config::{Config, ConfigError, ConfigWarning, Pairs, SharedKey};
 pub use endpoint::{Endpoint, NewError, Status};
 pub use extension::Extensions;
 pub use mechanisms::Mechanisms;
@@ -54,3 +54,4 @@ pub use rules::Rules;
 pub use serial::{Mid, Ssn, Tsn};
 pub use shutdown::State;
 pub use time::{Duration, Time};
+pub use wire::LocalAddress;

@@ -1,5 +1,5 @@
-//! Choices in which the editions of the standard do not differ: extensions of congestion control that none of them has,
-//! and behaviour that they leave open or that all share. Each has one default in all eras.
+//! Choices in which the editions of the standard do not differ: extensions of congestion control that no edition has,
+//! and behaviour that the editions leave open or share. Each has one default in all eras.
 //!
 //! A mechanism can be set alone, like a rule, and is read in exactly one place. `cmt` sets several mechanisms and some
 //! rules at once; [`CMT`] lists them with their values in each era.
@@ -28,7 +28,7 @@ choices {
         V2 = "v2",
     } = [Off];
 
-    /// Whether SACKs are delayed in spite of gaps and say how many packets they acknowledge (delayed
+    /// Whether SACKs are delayed in spite of gaps and report how many packets they acknowledge (delayed
     /// acknowledgement for CMT, DAC).
     dac: Dac {
         /// No; each SACK is one missing report.
@@ -39,11 +39,11 @@ choices {
         Literal = "literal",
     } = [Off];
 
-    /// Which packets a SACK answers, and by which path it goes.
+    /// Which packets a SACK acknowledges, and on which path it leaves.
     sack_return: SackReturn {
-        /// All packets count together; the SACK takes the path of the last.
+        /// Packets of all paths count together. The SACK leaves on the path of the last packet.
         LastData = "last-data",
-        /// The packets of each path count by themselves, and their SACK takes their path.
+        /// Packets of each path count separately. Their SACK leaves on their path.
         EachPath = "each-path",
     } = [LastData];
 
@@ -67,21 +67,21 @@ choices {
     without_room: WithoutRoom {
         /// All marked chunks wait.
         Wait = "wait",
-        /// The next marked chunk is looked at.
+        /// The next marked chunk is tried.
         NextChunk = "next-chunk",
     } = [Wait];
 
-    /// Which marked chunks are bundled behind the first of a packet.
+    /// Which marked chunks are bundled with the first one of a packet.
     bundling: Bundling {
-        /// Those that follow it, without asking their route.
+        /// The chunks that follow it. Their route is not asked.
         Following = "following",
-        /// Those whose route names the same path.
+        /// The chunks whose route names the same path.
         SamePath = "same-path",
     } = [Following];
 
-    /// What counts as in flight before a SACK for the growth of a window.
+    /// The bytes in flight before a SACK that decide about the growth of a window.
     growth_flight: GrowthFlight {
-        /// As the rule `in_flight` counts.
+        /// Those that the rule `in_flight` counts.
         AsCounted = "as-counted",
         /// Chunks that are not marked, also after the marks of this SACK.
         Unmarked = "unmarked",
@@ -95,15 +95,15 @@ choices {
         Unmarked = "unmarked",
     } = [AsCounted];
 
-    /// Where Fast Recovery ends that begins now.
+    /// The exit point of a Fast Recovery that begins now.
     exit_point: ExitPoint {
-        /// With the highest TSN sent.
+        /// The highest TSN sent.
         HighestSent = "highest-sent",
-        /// With the highest TSN sent that is not marked; nowhere if that is below an earlier exit point.
+        /// The highest TSN sent that is not marked; no new exit point if that TSN is below an earlier one.
         HighestUnmarked = "highest-unmarked",
     } = [HighestSent];
 
-    /// What an expired T3-rtx releases at once.
+    /// The packets that an expired T3-rtx releases at once.
     on_timeout: OnTimeout {
         /// One packet regardless of the window, then what the window allows if data may leave without a SACK.
         Packet = "packet",
@@ -111,15 +111,15 @@ choices {
         Room = "room",
     } = [Packet];
 
-    /// Which comes first if a window is due to decay by idling at the moment at which T3-rtx of another path expires.
+    /// The order of two events at the same time: the decay of an idle window, and T3-rtx of another path.
     decay_tie: DecayTie {
         /// The decay.
         Decay = "decay",
-        /// The retransmission after T3-rtx: on the idle path it ends the idle time.
+        /// The retransmission after T3-rtx. If it uses the idle path, it ends the idle time.
         Resend = "resend",
     } = [Decay];
 
-    /// What a HEARTBEAT ACK releases when it ends the failure of a path.
+    /// The packets that a HEARTBEAT ACK releases when it ends the failure of a path.
     revival: Revival {
         /// Nothing: data leaves when it would leave without the HEARTBEAT ACK.
         Nothing = "nothing",

@@ -1,8 +1,9 @@
-//! Details of what goes on, kept only while someone asks for them: off is one branch.
+//! Optional details of what an endpoint does. While they are off, they cost one branch.
 
 use std::collections::VecDeque;
 
 use crate::output::{Note, NoteKind};
+use crate::path::Paths;
 use crate::{AssociationId, Time};
 
 #[derive(Clone, Debug)]
@@ -10,11 +11,13 @@ pub(crate) struct Notes {
     association: AssociationId,
     on: bool,
     queue: VecDeque<Note>,
+    /// By path: when T3-rtx expires, as last reported.
+    timers: Vec<Time>,
 }
 
 impl Notes {
     pub(crate) fn new(association: AssociationId, on: bool) -> Self {
-        Notes { association, on, queue: VecDeque::new() }
+        Notes { association, on, queue: VecDeque::new(), timers: Vec::new() }
     }
 
     pub(crate) fn switch(&mut self, on: bool) {
@@ -24,6 +27,24 @@ impl Notes {
     pub(crate) fn add(&mut self, at: Time, kind: impl FnOnce() -> NoteKind) {
         if self.on {
             self.queue.push_back(Note { association: self.association, at, kind: kind() });
+        }
+    }
+
+    /// Reports every T3-rtx that was started, restarted or stopped since the last call.
+    pub(crate) fn add_timers(&mut self, at: Time, paths: &Paths) {
+        if !self.on {
+            return;
+        }
+        for path in paths.views().iter().map(|view| view.id) {
+            let (index, expires) = (path.index(), paths.get(path).timers.t3);
+            if self.timers.len() <= index {
+                self.timers.resize(index + 1, Time::NEVER);
+            }
+            if self.timers[index] != expires {
+                self.timers[index] = expires;
+                let expires = (expires != Time::NEVER).then_some(expires);
+                self.add(at, || NoteKind::Timer { path, expires });
+            }
         }
     }
 

@@ -1,4 +1,4 @@
-//! What an endpoint gives and takes besides packets: events, reasons, notes, messages.
+//! Outputs of an endpoint other than packets (events, reasons, notes, messages), and its inputs.
 
 use bytes::{Bytes, BytesMut};
 use smallvec::SmallVec;
@@ -8,13 +8,13 @@ use crate::policy::Why;
 use crate::wire::{Address, Cause, Packet, Quoted};
 use crate::{Duration, Time, Tsn};
 
-/// An association of an endpoint. The endpoint gives no two associations the same id: the low 32 bits say where it keeps
-/// the association, and the high 32 bits how many that have ended it kept there before.
+/// Identifies an association of an endpoint. The endpoint never gives two associations the same id: the low 32 bits
+/// are the place where it keeps the association, and the high 32 bits count the earlier associations in that place.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct AssociationId(pub u64);
 
 impl AssociationId {
-    /// Where the endpoint keeps it.
+    /// The place where the endpoint keeps it.
     pub(crate) fn place(self) -> usize {
         (self.0 & u64::from(u32::MAX)) as usize
     }
@@ -25,22 +25,22 @@ impl AssociationId {
     }
 }
 
-/// What arrives from the network.
+/// An input from the network.
 #[derive(Debug)]
 pub enum Incoming {
-    /// A packet whose checksum was right.
+    /// A packet whose checksum is correct.
     Packet(Box<Packet>),
-    /// The socket of a local address takes no packets for now (`false`), or does again (`true`). Its paths
-    /// have no room, and what would take them waits.
+    /// The socket of a local address is full (`false`), or accepts packets again (`true`). While it is full, its
+    /// paths have no room, and chunks for these paths wait.
     Writable(Address, bool),
-    /// A local address is down (`false`), or up again (`true`): its interface is, or the system says that
-    /// nothing can leave there. Other paths carry what would take its paths, and silence there is no error;
-    /// when none is left, the paths go from another address that is up.
+    /// A local address is down (`false`), or up again (`true`): its interface is down, or the system reports that
+    /// nothing can be sent from it. Other paths then carry the data of its paths, and a missing answer there is no
+    /// error. If no such path is left, the paths use another local address that is up.
     Up(Address, bool),
-    /// Packets to this peer address may have at most so many bytes, IP header included: a router said so.
+    /// A router reported that packets to this peer address may have at most so many bytes, IP header included.
     TooBig(Address, u32),
-    /// An ICMP error from this peer address: nothing takes SCTP there (port unreachable for UDP, protocol unreachable), and
-    /// the packet of ours that it quotes. If the tag is right, set-up ends on that address at once.
+    /// An ICMP error from this peer address (port unreachable for UDP, protocol unreachable), and the packet of ours
+    /// that it quotes. If the quoted tag is right, set-up on that address ends at once.
     Unreachable(Address, Quoted),
 }
 
@@ -49,37 +49,37 @@ pub enum Incoming {
 pub enum Output {
     /// Send this packet.
     Transmit(Box<Packet>, Reason),
-    /// Tell the user.
+    /// Report this event to the user.
     Event(AssociationId, Event),
-    /// A detail, only while notes are switched on.
+    /// A detail; only while notes are switched on.
     Note(Note),
-    /// Nothing more now. Poll again after the next call, and not later than this time. It may be early,
-    /// never late.
+    /// There is nothing more to do now. Poll again after the next call, and not later than this time. The time may be
+    /// too early, never too late.
     Wait(Option<Time>),
 }
 
-/// Why a packet leaves.
+/// Why a packet is sent.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Reason {
-    /// What it is for.
+    /// The purpose of the packet.
     pub purpose: Purpose,
-    /// The path that it takes; `None` for answers outside any association.
+    /// The path of the packet; `None` for replies that belong to no association.
     pub path: Option<PathId>,
-    /// What let it go.
+    /// Which limit allowed the packet.
     pub limit: Limit,
-    /// Whether it is larger than the path carries, as chunks from before the path MTU fell are: IP must be
-    /// allowed to fragment it.
+    /// Whether the packet is larger than the path MTU. This happens to chunks from before the path MTU fell: IP must
+    /// be allowed to fragment the packet.
     pub oversize: bool,
 }
 
-/// What a packet is for; if for several things, the first of these.
+/// The purpose of a packet; of several purposes, the first in this list.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Purpose {
     /// User data.
     Data(Why),
     /// An acknowledgement.
     Sack,
-    /// FORWARD TSN: data was given up.
+    /// FORWARD TSN: data was abandoned.
     Forward,
     /// RE-CONFIG: streams are reset or added.
     Streams,
@@ -89,7 +89,7 @@ pub enum Purpose {
     Setup,
     /// HEARTBEAT or its answer.
     Heartbeat,
-    /// SHUTDOWN and what follows it.
+    /// SHUTDOWN, SHUTDOWN ACK or SHUTDOWN COMPLETE.
     Shutdown,
     /// ABORT.
     Abort,
@@ -98,7 +98,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// The document that asks for such a packet.
+    /// The document that specifies such a packet.
     pub const fn document(self) -> &'static str {
         match self {
             Purpose::Forward => "RFC 3758",
@@ -109,7 +109,7 @@ impl Purpose {
         }
     }
 
-    /// The section of it.
+    /// The section in that document.
     pub const fn section(self) -> &'static str {
         match self {
             Purpose::Data(Why::New) => "6.1",
@@ -131,10 +131,10 @@ impl Purpose {
     }
 }
 
-/// What let a packet go.
+/// Which limit allowed a packet.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Limit {
-    /// It is control: no window applies.
+    /// None: a control packet is not subject to a window.
     Control,
     /// The path's window had room for it.
     Window,
@@ -142,113 +142,113 @@ pub enum Limit {
     Granted,
 }
 
-/// What the user is told (RFC 9260 §11.2). Events announce, they do not deliver.
+/// A notification to the user (RFC 9260 §11.2). Events announce; they carry no data.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
     /// COMMUNICATION UP: the association is established.
     Up,
     /// COMMUNICATION LOST, or it never came up: the association is gone.
     Lost(LostReason),
-    /// RESTART: the peer started over; what was under way is lost.
+    /// RESTART: the peer has restarted; data in flight is lost.
     Restart,
     /// A message, or a part of one, can be read.
     Readable,
-    /// A send call that was refused would be accepted now.
+    /// A send call that was refused would now be accepted.
     Writable,
     /// NETWORK STATUS CHANGE: a path is in this state now.
     Path(PathId, PathState),
     /// SEND FAILURE: this message was not delivered.
     SendFailed {
-        /// The message, or what is left of it.
+        /// The message, or the rest of it.
         message: Message,
         /// Whether any part of it was sent.
         sent: bool,
     },
-    /// The SSNs of these streams (none: all) begin anew, asked for by either end; or they do not.
+    /// The SSNs of these streams (none: all) restart, as either end requested; or the request failed.
     StreamsReset {
-        /// Seen from here.
+        /// The direction of the streams, seen from this end.
         direction: Direction,
         /// The streams.
         streams: Vec<u16>,
         /// The outcome.
         outcome: Outcome,
     },
-    /// All TSNs and SSNs begin anew, asked for by either end; or they do not.
+    /// All TSNs and SSNs restart, as either end requested; or the request failed.
     TsnsReset(Outcome),
-    /// There are so many streams now, after either end has asked for more.
+    /// The numbers of streams after a request of either end for more.
     StreamsAdded {
-        /// Streams to send on.
+        /// Outbound streams.
         outgoing: u16,
-        /// Streams that the peer can send on.
+        /// Inbound streams.
         incoming: u16,
         /// The outcome of the request.
         outcome: Outcome,
     },
-    /// The peer has agreed to a change of our addresses, or has not.
+    /// The peer has answered our request to change our addresses.
     LocalAddress {
-        /// Which.
+        /// The address.
         address: Address,
-        /// What was asked.
+        /// The requested change.
         change: AddressChange,
         /// The outcome.
         outcome: Outcome,
     },
     /// The peer has changed its addresses.
     PeerAddress {
-        /// Which.
+        /// The address.
         address: Address,
-        /// How.
+        /// The change.
         change: AddressChange,
     },
-    /// The peer reported an error; the association lives.
+    /// The peer reported an error; the association continues.
     PeerError(Vec<Cause>),
-    /// The peer will send no more: SHUTDOWN arrived.
+    /// SHUTDOWN arrived: the peer will send no more data.
     PeerShutdown,
-    /// SHUTDOWN COMPLETE: gracefully closed.
+    /// SHUTDOWN COMPLETE: the association was closed gracefully.
     Closed,
 }
 
-/// Which way streams go, seen from here.
+/// The direction of streams, seen from this end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Direction {
-    /// We send on them.
+    /// Outbound.
     Outgoing,
-    /// The peer does.
+    /// Inbound.
     Incoming,
 }
 
-/// What happens to an address of an association (RFC 5061).
+/// A change of an address of an association (RFC 5061).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum AddressChange {
-    /// It is one now.
+    /// The address was added.
     Added,
-    /// It is none any more.
+    /// The address was removed.
     Removed,
-    /// It is where its owner would like to be sent to.
+    /// The owner of the address asks the peer to send there.
     Primary,
 }
 
 /// The outcome of a request to the other end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It was done.
+    /// The peer has carried it out.
     Done,
-    /// The peer did not want to.
+    /// The peer has refused.
     Denied,
-    /// The peer could not.
+    /// The peer failed to carry it out.
     Failed,
 }
 
-/// Why a change of streams or addresses was not even asked.
+/// Why a change of streams or addresses was not requested.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ChangeError {
     /// There is no such association, it is not established, or its ends did not agree on the extension.
     #[error("the association cannot do this: not established, or the extension was not agreed")]
     NotAgreed,
-    /// Too many changes wait already.
+    /// Too many changes are waiting.
     #[error("too many changes are waiting for an answer")]
     Busy,
-    /// There are no such streams or addresses, or no room for more.
+    /// There are no such streams or addresses, or there is no room for more.
     #[error("no such stream or address, or too many")]
     Invalid,
 }
@@ -258,17 +258,17 @@ pub enum ChangeError {
 pub enum LostReason {
     /// The peer never answered INIT or COOKIE ECHO.
     NoAnswer,
-    /// Nothing takes SCTP at any of the peer's addresses: ICMP said so, and the tag was right.
+    /// ICMP reported with the right tag that SCTP is not reachable at any of the peer's addresses.
     Unreachable,
     /// Association.Max.Retrans exceeded.
     TooManyErrors,
-    /// The peer aborted, and said why.
+    /// The peer aborted with these causes.
     PeerAborted(Vec<Cause>),
     /// The user aborted.
     UserAborted,
-    /// The peer broke the protocol; it was told so.
+    /// The peer violated the protocol; it was told so.
     ProtocolViolation,
-    /// There is a shared key, and the peer offers no authentication (RFC 4895); it was told so.
+    /// This end has a shared key, and the peer offers no authentication (RFC 4895); the peer was told so.
     NotAuthenticated,
 }
 
@@ -279,36 +279,38 @@ pub struct Message {
     pub stream: u16,
     /// Payload protocol identifier.
     pub ppid: u32,
-    /// Whether order does not matter.
+    /// Whether the message is unordered.
     pub unordered: bool,
-    /// Whether the peer shall acknowledge it without delay: the I bit of its last chunk (RFC 9260 §6.1).
+    /// Whether the peer is asked to acknowledge the message without delay: the I bit of its last chunk (RFC 9260
+    /// §6.1).
     pub immediate: bool,
-    /// At least one byte.
+    /// The user data; at least one byte.
     pub payload: Bytes,
-    /// When it is given up; as if `Full` unless both ends have agreed on partial reliability.
+    /// When the message is abandoned. Treated as `Full` unless both ends have agreed on partial reliability.
     pub reliability: Reliability,
 }
 
 /// How long a message is worth sending (RFC 3758 §4.1, RFC 7496 §3).
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Reliability {
-    /// Until it is acknowledged.
+    /// The message is kept until it is acknowledged.
     #[default]
     Full,
-    /// For so many milliseconds after the send call.
+    /// The message is abandoned so many milliseconds after the send call.
     Lifetime(u32),
-    /// Until a chunk of it would have to be sent again after so many retransmissions.
+    /// The message is abandoned when one of its chunks would need more than so many retransmissions.
     Retransmissions(u32),
-    /// Until the send buffer has no room for a message of a higher priority: a lower number, or another kind. The
-    /// messages of the highest number go first, and only such of which nothing was sent.
+    /// The message is abandoned when the send buffer has no room for a message of higher priority (a lower number, or
+    /// another kind of reliability). Messages with the highest number are abandoned first, and only messages of which
+    /// nothing was sent.
     Priority(u32),
 }
 
 /// A user message received, or a part of one that does not fit the receive buffer.
 ///
-/// Parts of one message are delivered in order. Between them there may be messages and parts of other streams, and on the same stream
-/// unordered messages and parts of those: `message` tells which message a part belongs to. Two ordered messages of one stream are
-/// never mixed: the second begins when the first is complete, or abandoned.
+/// Parts of one message are delivered in order. Messages and parts of other streams may come between them, and on the
+/// same stream unordered messages and their parts: `message` tells to which message a part belongs. Two ordered
+/// messages of one stream are never mixed: the second begins after the first is complete or abandoned.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Delivery {
     /// The stream.
@@ -317,15 +319,15 @@ pub struct Delivery {
     pub ppid: u32,
     /// Whether it was sent unordered.
     pub unordered: bool,
-    /// Which message of its association this is, or is a part of: the same number for all its parts, and for no other
-    /// message.
+    /// The number of the message within its association. All parts of a message have the same number, and no other
+    /// message has it.
     pub message: u64,
     /// Whether this is the end of the message; else more parts follow.
     pub complete: bool,
-    /// Whether the message was given up by its sender after a part of it was delivered: nothing more of it comes,
-    /// and this delivery is empty.
+    /// Whether the sender abandoned the message after a part of it was delivered. Nothing more of it follows, and
+    /// this delivery is empty.
     pub abandoned: bool,
-    /// The user data, as it came in chunks, in order.
+    /// The user data in order, one piece for each chunk.
     pub pieces: SmallVec<[Bytes; 1]>,
 }
 
@@ -340,7 +342,7 @@ impl Delivery {
         self.len() == 0
     }
 
-    /// The user data in one piece; copies only if it came in several.
+    /// The user data in one piece. It is copied only if it arrived in several chunks.
     pub fn into_bytes(mut self) -> Bytes {
         if self.pieces.len() == 1 {
             return self.pieces.remove(0);
@@ -351,7 +353,7 @@ impl Delivery {
     }
 }
 
-/// Why a send call was refused; the message is given back.
+/// Why a send call was refused. The message is returned.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SendError {
     /// The send buffer is full: wait for [`Event::Writable`].
@@ -360,7 +362,7 @@ pub enum SendError {
     /// There is no such association, or it is closing.
     #[error("the association cannot send")]
     Closed(Message),
-    /// The message is empty, or its stream was not agreed.
+    /// The message is empty, or its stream does not exist.
     #[error("the message is empty or its stream was not agreed")]
     Invalid(Message),
 }
@@ -371,26 +373,26 @@ pub enum Refused {
     /// No pair of a local and a peer address can be a path.
     #[error("no local address reaches any of the peer's addresses")]
     NoPath,
-    /// There is an association with this peer already.
+    /// An association with this peer already exists.
     #[error("there is an association with this peer already")]
     Exists,
 }
 
-/// A detail of what goes on: see [`NoteKind`].
+/// A detail; see [`NoteKind`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Note {
-    /// In which association.
+    /// The association.
     pub association: AssociationId,
-    /// When.
+    /// The time.
     pub at: Time,
-    /// What.
+    /// The detail.
     pub kind: NoteKind,
 }
 
-/// What series, marks and explanations are made of. All sizes in bytes.
+/// The kinds of notes, from which series, marks and explanations are made. All sizes are in bytes.
 #[derive(Clone, PartialEq, Debug)]
 pub enum NoteKind {
-    /// A path's window or what is in flight there has changed.
+    /// The window of a path or the bytes in flight on it have changed.
     Window {
         /// The path.
         path: PathId,
@@ -398,9 +400,9 @@ pub enum NoteKind {
         cwnd: u64,
         /// Its slow-start threshold.
         ssthresh: u64,
-        /// In flight, marked chunks not counted.
+        /// Bytes in flight, without marked chunks.
         flight: u64,
-        /// Marked for retransmission.
+        /// Bytes marked for retransmission.
         marked: u64,
     },
     /// A path's retransmission timeout has changed.
@@ -414,10 +416,10 @@ pub enum NoteKind {
     },
     /// The peer's window, as the sender sees it, has changed.
     PeerWindow {
-        /// Bytes that may be sent beyond those in flight.
+        /// Bytes that may be sent in addition to those in flight.
         bytes: u64,
     },
-    /// A DATA chunk leaves.
+    /// A DATA chunk is sent.
     Sent {
         /// The path.
         path: PathId,
@@ -425,7 +427,7 @@ pub enum NoteKind {
         tsn: Tsn,
         /// Bytes of the chunk.
         size: u32,
-        /// Why.
+        /// The reason.
         why: Why,
     },
     /// A chunk was found missing or timed out, and marked for retransmission.
@@ -434,7 +436,7 @@ pub enum NoteKind {
         path: PathId,
         /// Its TSN.
         tsn: Tsn,
-        /// Why.
+        /// The reason.
         why: Why,
     },
     /// T3-rtx expired.
@@ -442,34 +444,41 @@ pub enum NoteKind {
         /// The path.
         path: PathId,
     },
+    /// T3-rtx of a path was started, restarted or stopped.
+    Timer {
+        /// The path.
+        path: PathId,
+        /// When it expires; `None`: it is stopped.
+        expires: Option<Time>,
+    },
     /// A missing report was counted.
     MissingReport {
-        /// The chunk.
+        /// The TSN of the chunk.
         tsn: Tsn,
-        /// How many there are now.
+        /// Its number of missing reports.
         count: u8,
     },
     /// The Cumulative TSN Ack Point has advanced.
     Acked {
-        /// To this TSN.
+        /// The new Cumulative TSN Ack Point.
         cumulative: Tsn,
     },
-    /// A new DATA chunk was taken.
+    /// A new DATA chunk was received.
     Received {
-        /// The path that it came by.
+        /// The path on which it arrived.
         path: PathId,
         /// Its TSN.
         tsn: Tsn,
         /// Bytes of the chunk.
         size: u32,
-        /// The Cumulative TSN with it.
+        /// The Cumulative TSN after it.
         cumulative: Tsn,
     },
-    /// The cause for which user data waits has changed, or the path to blame.
+    /// The cause for which user data waits, or the path responsible for it, has changed.
     Blocked {
-        /// The cause; `None`: it does not wait.
+        /// The cause; `None`: user data does not wait.
         cause: Option<Blocked>,
-        /// Of a buffer that is full, at either end: the path that carried the lowest outstanding TSN last.
+        /// If a buffer at either end is full: the path that carried the lowest outstanding TSN last.
         by: Option<PathId>,
     },
 }
@@ -479,15 +488,16 @@ pub enum NoteKind {
 pub enum Blocked {
     /// The peer's window.
     PeerWindow,
-    /// The send buffer is full, and all that it holds was sent.
+    /// The send buffer is full, and everything in it was sent.
     SendBuffer,
     /// The congestion window of every usable path.
     Window,
-    /// Neither: chunks marked for retransmission go first, the event allowed no more, or a path is awaited.
+    /// Another cause: chunks marked for retransmission go first, the event allowed no more packets, or a route waits
+    /// for a path.
     Turn,
 }
 
-/// What an association has done so far.
+/// The statistics of an association.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Statistics {
     /// Packets sent.
@@ -496,24 +506,24 @@ pub struct Statistics {
     pub packets_received: u64,
     /// Bytes of user data acknowledged by the peer.
     pub acknowledged: u64,
-    /// DATA chunks received again.
+    /// DATA chunks that were received more than once.
     pub duplicates: u64,
-    /// DATA chunks dropped for want of room in the receive buffer.
+    /// DATA chunks dropped because the receive buffer was full.
     pub no_room: u64,
     /// Window probes sent.
     pub probes: u64,
     /// T3-rtx expirations.
     pub timeouts: u64,
-    /// Fast Recovery entered, or the window cut by missing reports.
+    /// The number of times that Fast Recovery was entered, or that missing reports cut the window.
     pub fast_recoveries: u64,
     /// Window cuts taken back because nothing was lost (mechanism `spurious_losses`).
     pub spurious_losses: u64,
     /// Time with user data waiting and nothing sendable because of the peer's window.
     pub blocked_peer_window: Duration,
-    /// Time in which the user was refused though all that the send buffer holds was sent.
+    /// Time in which the user was refused although everything in the send buffer was sent.
     pub blocked_send_buffer: Duration,
     /// Time with user data waiting and nothing sendable because of the congestion window of every usable path.
     pub blocked_window: Duration,
-    /// The same for another cause.
+    /// Time with user data waiting for another cause.
     pub blocked_turn: Duration,
 }

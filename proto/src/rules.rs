@@ -1,10 +1,10 @@
-//! Where the editions of the standard, and ns-2's module, disagree: one small choice a rule.
+//! The rules: decisions in which the editions of the standard, or ns-2's module, differ. Each rule is one small enum.
 //!
-//! An *era* is one column of the table below. Each rule is read in exactly one place of the core
-//! (`tests/rules.rs` counts the places) and can be set alone, so that the worth of every difference can be
-//! measured. Nothing anywhere asks for an era by name.
+//! An *era* is one column of the table below and selects the defaults of one edition. Each rule is read in exactly
+//! one place of the core (`tests/rules.rs` counts the places) and can be set alone, so that the effect of every
+//! difference can be measured. No code tests the name of an era.
 
-/// Declares a table of choices: documentation, choices with their spelling, and one value for each column.
+/// Declares a table of choices: documentation, the spelling of each choice, and one value for each column.
 macro_rules! table {
     ($(#[$tdoc:meta])* $table:ident $columns:literal
     choices { $(
@@ -22,13 +22,13 @@ macro_rules! table {
             pub enum $kind { $( $(#[$vdoc])* $variant ),+ }
 
             impl $kind {
-                /// Every choice as it is spelled in a scenario.
+                /// Every choice in the spelling of scenarios.
                 pub const NAMES: &'static [&'static str] = &[$($name),+];
-                /// The choice spelled `name`.
+                /// The choice with the spelling `name`.
                 pub fn from_name(name: &str) -> Option<Self> {
                     match name { $($name => Some($kind::$variant),)+ _ => None }
                 }
-                /// How the choice is spelled.
+                /// The spelling of the choice.
                 pub const fn name(self) -> &'static str {
                     match self { $($kind::$variant => $name),+ }
                 }
@@ -57,13 +57,13 @@ macro_rules! table {
                 &[$((stringify!($field), $kind::NAMES)),+];
             /// Every row that is a number: its key.
             pub const NUMBERS: &'static [&'static str] = &[$(stringify!($nfield)),*];
-            /// What each row decides, by key, as documented here.
+            /// The documentation of each row, by key.
             pub const DOCS: &'static [(&'static str, &'static str)] = &[
                 $((stringify!($field), concat!($($doc),+)),)+
                 $((stringify!($nfield), concat!($($ndoc),+)),)*
             ];
 
-            /// Sets the row `key`, which is a choice, to the one spelled `value`.
+            /// Sets the row `key`, which must be a choice, to the choice spelled `value`.
             pub fn choose(&mut self, key: &str, value: &str) -> Result<(), $crate::rules::BadRule> {
                 match key {
                     $(stringify!($field) => {
@@ -75,7 +75,7 @@ macro_rules! table {
                 Ok(())
             }
 
-            /// Sets the row `key`, which is a number.
+            /// Sets the row `key`, which must be a number.
             pub fn set_number(&mut self, key: &str, value: u32) -> Result<(), $crate::rules::BadRule> {
                 let _ = value;
                 match key {
@@ -86,7 +86,7 @@ macro_rules! table {
                 Ok(())
             }
 
-            /// The value of the row `key`, as it is spelled in a scenario.
+            /// The value of the row `key` in the spelling of scenarios.
             pub fn get(&self, key: &str) -> Option<String> {
                 match key {
                     $(stringify!($field) => Some(self.$field.name().to_owned()),)+
@@ -102,14 +102,14 @@ pub(crate) use table;
 /// Why a rule could not be set.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum BadRule {
-    /// There is no rule of this key (or it is of the other kind: a number, a choice).
+    /// There is no rule with this key, or the rule is of the other kind (a number or a choice).
     Key,
     /// The rule has only these choices.
     Choice(&'static [&'static str]),
 }
 
 table! {
-/// The choices that make an era; see the table in this module.
+/// The value of every rule; see the table in this module.
 Rules 4
 choices {
     /// The initial cwnd of a path.
@@ -169,15 +169,15 @@ choices {
         Literal = "literal",
     } = [Halve, Halve, Remember, Literal];
 
-    /// What counts as in flight, for growth and for the peer's window.
+    /// Which chunks count as in flight, for growth and for the peer's window.
     in_flight: InFlight {
-        /// Chunks marked for retransmission do not.
+        /// Chunks that are not acknowledged and not marked for retransmission.
         Unmarked = "unmarked",
-        /// Every chunk not acknowledged does.
+        /// All chunks that are not acknowledged.
         Unacknowledged = "unacknowledged",
     } = [Unmarked, Unmarked, Unmarked, Unacknowledged];
 
-    /// For which missing chunks a SACK is a missing report (§7.2.4).
+    /// The missing chunks for which a SACK is a missing report (§7.2.4).
     missing_below: MissingBelow {
         /// Those below the highest TSN that the SACK acknowledges.
         HighestAcked = "highest-acked",
@@ -298,18 +298,19 @@ choices {
         Keep = "keep",
         /// It is given up.
         Cancel = "cancel",
-        /// It goes on, and the next new chunk begins another beside it: a path can have several.
+        /// It goes on, and the next new chunk starts another measurement, so that a path can have several.
         Another = "another",
     } = [Keep, Keep, Keep, Cancel];
 
-    /// Which retransmission ends the RTT measurement that runs with a chunk (§6.3.1 C5, Karn).
+    /// Which retransmission ends the running RTT measurement of a chunk (§6.3.1 C5, Karn).
     karn: Karn {
-        /// That of the chunk itself.
+        /// The retransmission of the chunk itself.
         Chunk = "chunk",
-        /// That, or of any chunk below it: its SACK may have had to wait for that one.
+        /// The retransmission of the chunk or of any chunk below it, because the SACK may have waited for that chunk.
         ChunkOrBelow = "chunk-or-below",
-        /// None, against the standard: a chunk sent again on its path is measured from its first transmission there, and
-        /// one sent again on another path from that transmission. For experiments.
+        /// None, against the standard. A chunk that is sent again on its path is measured from its first transmission
+        /// there; a chunk that is sent again on another path is measured from the transmission there. For
+        /// experiments.
         Off = "off",
     } = [Chunk, ChunkOrBelow, ChunkOrBelow, Chunk];
 
@@ -338,30 +339,30 @@ choices {
         Stay = "stay",
     } = [Return, Return, Return, Stay];
 
-    /// Which acknowledgements of data clear the error count of the path that the data was last sent to (§8.2).
+    /// Which acknowledgements of data clear the error count of the path on which the data was last sent (§8.2).
     error_clearing: ErrorClearing {
         /// All; with `pf_max_retrans`, which needs certainty, as `unambiguous`.
         Any = "any",
-        /// Those of chunks that no other path has carried. After a retransmission elsewhere the acknowledgement
-        /// may be that of the other copy: it says nothing for certain.
+        /// Acknowledgements of chunks that no other path has carried. After a retransmission on another path, the
+        /// acknowledgement is ambiguous: it may belong to the other copy.
         Unambiguous = "unambiguous",
     } = [Any, Any, Unambiguous, Any];
 
-    /// When a path is asked again that has not answered a HEARTBEAT (§8.3). A path that is verified, or potentially
-    /// failed, is asked at once in any case, as long as it has not failed too often.
+    /// When another HEARTBEAT follows on a path that has not answered one (§8.3). A path that is being verified or is
+    /// potentially failed is probed again at once in any case, until it has failed too often.
     lost_heartbeat: LostHeartbeat {
-        /// HB.interval and an RTO after that HEARTBEAT.
+        /// After HB.interval and an RTO, counted from that HEARTBEAT.
         NextInterval = "next-interval",
-        /// At once, and also when T3-rtx expires for a path that is inactive.
+        /// At once, and also when T3-rtx of an inactive path expires.
         AtOnce = "at-once",
     } = [NextInterval, NextInterval, NextInterval, AtOnce];
 
-    /// When the time of a path's next HEARTBEAT is drawn, from HB.interval and the RTO of that moment (§8.3). An RTO that
-    /// timeouts have doubled is back when a HEARTBEAT was answered, but not yet when it is sent.
+    /// When the time of a path's next HEARTBEAT is computed from HB.interval and the current RTO (§8.3). An RTO that
+    /// timeouts have doubled is back to normal when a HEARTBEAT is answered, but not yet when it is sent.
     next_heartbeat: NextHeartbeat {
-        /// When one was answered, or counts as lost.
+        /// When a HEARTBEAT is answered or counts as lost.
         WhenAnswered = "when-answered",
-        /// When one is sent that does not repeat a lost one (as ns-2's module).
+        /// When a HEARTBEAT is sent, unless it repeats a lost one (ns-2's module).
         WhenSent = "when-sent",
     } = [WhenAnswered, WhenAnswered, WhenAnswered, WhenAnswered];
 
@@ -402,19 +403,19 @@ choices {
         BeforeShutdown = "before-shutdown",
     } = [Never, Never, BeforeShutdown, Never];
 
-    /// When a SACK follows the packet that fills the last gap (§6.2: as RFC 5681 §4.2 has it).
+    /// When a SACK is sent for the packet that fills the last gap (§6.2, following RFC 5681 §4.2).
     gap_filled: GapFilled {
         /// At once.
         AtOnce = "at-once",
-        /// When it would have without the gap.
+        /// At the time at which it would be sent without the gap.
         Delayed = "delayed",
     } = [AtOnce, AtOnce, AtOnce, Delayed];
 
-    /// What is sent to a peer that has failed to answer too often (§8.1, §9.2): our packets may still reach it.
+    /// What is sent to a peer that has failed to answer too often (§8.1, §9.2). Our packets may still reach it.
     giving_up: GivingUp {
         /// Nothing.
         Silent = "silent",
-        /// An ABORT without a cause; nothing before INIT ACK, which tells the tag for it.
+        /// An ABORT without a cause; nothing before the INIT ACK, because its tag is needed.
         Abort = "abort",
     } = [Silent, Silent, Abort, Silent];
 } numbers {
@@ -433,10 +434,10 @@ impl Rules {
     pub const RFC4960: Rules = Rules::column(1);
     /// RFC 9260 (June 2022).
     pub const RFC9260: Rules = Rules::column(2);
-    /// The choices of ns-2 2.35's SCTP module.
+    /// The choices of the SCTP module of ns-2 2.35.
     pub const NS2: Rules = Rules::column(3);
 
-    /// The eras, oldest first, ns-2's last.
+    /// The eras, oldest first; ns-2's is the last.
     pub const ERAS: &'static [(&'static str, Rules)] = &[
         ("rfc2960", Rules::RFC2960),
         ("rfc4960", Rules::RFC4960),
@@ -444,7 +445,7 @@ impl Rules {
         ("ns2", Rules::NS2),
     ];
 
-    /// The rules of the era called `name`.
+    /// The rules of the era with this name.
     pub fn era(name: &str) -> Option<Rules> {
         Self::ERAS.iter().find(|(n, _)| *n == name).map(|(_, rules)| *rules)
     }

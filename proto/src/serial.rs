@@ -1,5 +1,5 @@
-//! Sequence numbers that wrap (RFC 1982). They have no `Ord` on purpose: "smaller" only means something
-//! within half the circle, so one asks `before`, `after` or `distance_from`.
+//! Sequence numbers that wrap (RFC 1982). They have no `Ord` on purpose: "smaller" is defined only within half of the
+//! circle. Use `before`, `after` and `distance_from` instead.
 
 macro_rules! serial {
     ($(#[$doc:meta])* $name:ident, $word:ty, $half:expr) => {
@@ -20,7 +20,7 @@ macro_rules! serial {
             pub const fn plus(self, n: $word) -> Self {
                 $name(self.0.wrapping_add(n))
             }
-            /// How many steps lead from `origin` to this number.
+            /// The number of steps from `origin` to this number.
             pub const fn distance_from(self, origin: Self) -> $word {
                 self.0.wrapping_sub(origin.0)
             }

@@ -1,6 +1,6 @@
 //! The states of an association and the steps of its end (RFC 9260 §4, §9).
 
-/// Where an association stands (RFC 9260 §4).
+/// The state of an association (RFC 9260 §4).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum State {
     /// INIT was sent.
@@ -9,40 +9,40 @@ pub enum State {
     CookieEchoed,
     /// Data flows.
     Established,
-    /// The user wants to end; data is still to be acknowledged.
+    /// SHUTDOWN-PENDING: the user has requested the shutdown; data is not yet acknowledged.
     ShutdownPending,
     /// SHUTDOWN was sent.
     ShutdownSent,
-    /// SHUTDOWN came; data is still to be acknowledged.
+    /// SHUTDOWN-RECEIVED: SHUTDOWN arrived; data is not yet acknowledged.
     ShutdownReceived,
     /// SHUTDOWN ACK was sent.
     ShutdownAckSent,
-    /// It is over.
+    /// The association has ended.
     Closed,
 }
 
-/// What moves an association towards its end.
+/// A step towards the end of an association.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Step {
-    /// The user asks for it.
-    SentHeartbeat,
-    /// Everything sent is acknowledged.
+    /// The user requests the shutdown.
+    Requested,
+    /// All data sent is acknowledged.
     Drained,
-    /// SHUTDOWN came.
+    /// SHUTDOWN arrived.
     Shutdown,
-    /// SHUTDOWN ACK came.
+    /// SHUTDOWN ACK arrived.
     ShutdownAck,
-    /// SHUTDOWN COMPLETE came.
+    /// SHUTDOWN COMPLETE arrived.
     Complete,
 }
 
 impl State {
-    /// The state after `step`; `None` if the step means nothing here.
+    /// The state after `step`; `None` if the step has no meaning in this state.
     //= rfc9260#section-9.2
     pub(crate) fn after(self, step: Step) -> Option<State> {
         use State::*;
         match (self, step) {
-            (Established, Step::SentHeartbeat) => Some(ShutdownPending),
+            (Established, Step::Requested) => Some(ShutdownPending),
             (ShutdownPending, Step::Drained) => Some(ShutdownSent),
             (ShutdownReceived, Step::Drained) => Some(ShutdownAckSent),
             (Established | ShutdownPending, Step::Shutdown) => Some(ShutdownReceived),
@@ -58,23 +58,23 @@ impl State {
         matches!(self, State::CookieWait | State::CookieEchoed | State::Established)
     }
 
-    /// Whether DATA may leave.
+    /// Whether DATA may be sent.
     pub(crate) fn sends_data(self) -> bool {
         matches!(self, State::Established | State::ShutdownPending | State::ShutdownReceived)
     }
 
-    /// Whether DATA that arrives is taken.
+    /// Whether arriving DATA is accepted.
     pub(crate) fn receives_data(self) -> bool {
         matches!(self, State::Established | State::ShutdownPending | State::ShutdownSent)
     }
 
-    /// Whether paths are watched by heartbeats.
+    /// Whether heartbeats are sent.
     //= rfc9260#section-8.3
     pub(crate) fn heartbeats(self) -> bool {
         matches!(self, State::Established | State::ShutdownPending | State::ShutdownReceived)
     }
 
-    /// Whether set-up is not complete.
+    /// Whether set-up is still in progress.
     pub(crate) fn setting_up(self) -> bool {
         matches!(self, State::CookieWait | State::CookieEchoed)
     }
@@ -84,7 +84,7 @@ impl State {
 mod tests {
     use super::*;
 
-    /// The whole table of figure 3 and §9.2, ends and crossings alike.
+    /// The whole table of figure 3 and §9.2, with every state and every step.
     #[test]
     fn every_step_from_every_state() {
         use State::*;
@@ -99,7 +99,7 @@ mod tests {
             Closed,
         ];
         let table = [
-            (Step::SentHeartbeat, [None, None, Some(ShutdownPending), None, None, None, None, None]),
+            (Step::Requested, [None, None, Some(ShutdownPending), None, None, None, None, None]),
             (Step::Drained, [None, None, None, Some(ShutdownSent), None, Some(ShutdownAckSent), None, None]),
             (
                 Step::Shutdown,

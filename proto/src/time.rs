@@ -1,4 +1,4 @@
-//! Time as an argument: nanoseconds since the run, or the process, began.
+//! Time as an argument: nanoseconds since the beginning of the run or of the process.
 
 use std::ops::{Add, AddAssign, Sub};
 pub use std::time::Duration;
@@ -10,7 +10,7 @@ pub struct Time(u64);
 impl Time {
     /// The beginning of the run.
     pub const ZERO: Time = Time(0);
-    /// Later than every moment that a run can reach (584 years).
+    /// A time later than every time that a run can reach (584 years).
     pub const NEVER: Time = Time(u64::MAX);
 
     /// The moment `nanos` nanoseconds after the beginning.
@@ -30,7 +30,7 @@ impl Time {
         self.0 as f64 / 1e9
     }
 
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// The duration since `earlier`; zero if `earlier` is not earlier.
     pub fn since(self, earlier: Time) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }

@@ -1,9 +1,9 @@
-//! Chance: every stream of random numbers is derived, by name, from the one root seed of a run.
+//! Random numbers. Every stream of random numbers is derived, by name, from the one root seed of a run.
 //!
-//! A stream that is named (`"link/wifi/a>b/loss"`, `"flow/download/client"`) does not move when another flow or
-//! link is added, so two policies meet the same losses. The key of a stream is a chain of ChaCha8 blocks: first
-//! over the root seed and the length of the name, then once more for each 32 bytes of the name. The draws are
-//! ChaCha8 under that key, the same on every machine.
+//! A named stream (`"link/wifi/a>b/loss"`, `"flow/download/client"`) stays the same when another flow or link is
+//! added, so two policies meet the same losses. The key of a stream is a chain of ChaCha8 blocks: first over the root
+//! seed and the length of the name, then once more for each 32 bytes of the name. The draws are ChaCha8 under that
+//! key, the same on every machine.
 
 use anabranch_proto::Duration;
 use rand_chacha::ChaCha8Rng;
@@ -28,12 +28,11 @@ fn mix(key: [u8; 32]) -> [u8; 32] {
     mixed
 }
 
-/// A stream whose n-th draw can be asked for: the n-th packet takes the n-th draw, whatever happened to the
-/// others.
+/// A stream with random access: the n-th packet takes the n-th draw, whatever happened to the other packets.
 #[derive(Clone, Debug)]
 pub(crate) struct Draws {
     generator: ChaCha8Rng,
-    /// The draw that the generator would give next.
+    /// The next draw of the generator.
     next: u64,
 }
 
@@ -52,7 +51,7 @@ impl Draws {
     }
 }
 
-/// A stream whose draws are taken one after the other.
+/// A stream whose draws are taken in sequence.
 #[derive(Clone, Debug)]
 pub(crate) struct Sequence {
     draws: Draws,
@@ -64,14 +63,14 @@ impl Sequence {
         Sequence { draws: Draws::new(root, name), next: 0 }
     }
 
-    /// The next draw: uniform from 0 to below 1.
+    /// The next draw, uniform in [0, 1).
     pub(crate) fn uniform(&mut self) -> f64 {
         let draw = self.draws.nth(self.next);
         self.next += 1;
         draw as f64 / (1u64 << 53) as f64
     }
 
-    /// When something begins: the next draw, if that is random.
+    /// The start time of something: the next draw, if the start is random.
     pub(crate) fn start(&mut self, start: Start) -> Duration {
         match start {
             Start::At(time) => time,
@@ -79,14 +78,14 @@ impl Sequence {
         }
     }
 
-    /// The next draw: a duration uniform between two.
+    /// The next draw: a duration, uniform between two.
     pub(crate) fn between(&mut self, low: Duration, high: Duration) -> Duration {
         let nanos = (high - low).as_nanos() as f64 * self.uniform();
         low + Duration::from_nanos(nanos as u64)
     }
 }
 
-/// The threshold below which a draw of 53 bits falls with this probability: 1 is always, 0 never.
+/// The threshold for an event of this probability: it happens if a draw of 53 bits is below. 1 is always, 0 never.
 pub(crate) fn threshold(probability: f64) -> u64 {
     (probability * (1u64 << 53) as f64) as u64
 }

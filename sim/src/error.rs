@@ -3,10 +3,10 @@
 use anabranch_proto::policy::PolicyError;
 use anabranch_proto::{ConfigError, Time};
 
-/// Why there is no result.
+/// Why a run has no result.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum RunError {
-    /// A flow begins or ends at a node that no link names.
+    /// A flow begins or ends at a node that no link or channel names.
     #[error("flow `{flow}`: no link has a node `{node}`")]
     UnknownNode {
         /// The flow.
@@ -15,10 +15,24 @@ pub enum RunError {
         key: &'static str,
         /// The node.
         node: String,
+        /// The existing nodes, sorted.
+        known: Vec<String>,
+    },
+    /// There is no such node.
+    #[error("no link has a node `{node}`; the nodes are: {}", known.join(", "))]
+    NoNode {
+        /// The node that was asked for.
+        node: String,
         /// The nodes there are, sorted.
         known: Vec<String>,
     },
-    /// No interface of the one end reaches one of the other.
+    /// A node to which a program is attached reaches nobody.
+    #[error("no other host can be reached from node `{node}`: hosts do not forward")]
+    Alone {
+        /// The node.
+        node: String,
+    },
+    /// No interface of one end can reach an interface of the other end.
     #[error(
         "flow `{flow}`: no route from `{from}` to `{to}`; hosts at which flows begin or end do not forward"
     )]
@@ -40,17 +54,17 @@ pub enum RunError {
         flow: String,
         /// The channel on which both ends have a radio.
         channel: String,
-        /// Of all nodes that its sender reaches and all that it does not, the nearest.
+        /// The nearest pair of a node that the sender reaches and a node that it does not reach.
         nodes: [String; 2],
-        /// Between them.
+        /// The distance between them.
         metres: f64,
     },
-    /// The primary is none of the flow's paths.
+    /// The primary is not one of the flow's paths.
     #[error("flow `{flow}`: no path is called `{primary}`; its paths are: {}", known.join(", "))]
     UnknownPrimary {
         /// The flow.
         flow: String,
-        /// What was asked for.
+        /// The requested primary.
         primary: String,
         /// The names of the paths.
         known: Vec<String>,
@@ -60,10 +74,10 @@ pub enum RunError {
     Config {
         /// The flow.
         flow: String,
-        /// Which parameter and why.
+        /// The parameter and the reason.
         error: ConfigError,
     },
-    /// A policy could not be made.
+    /// A policy could not be created.
     #[error("flow `{flow}`: {key}: {error}")]
     Policy {
         /// The flow.
@@ -73,30 +87,30 @@ pub enum RunError {
         /// What is wrong.
         error: PolicyError,
     },
-    /// A change of a link that there is not.
+    /// A change of a link that does not exist.
     #[error("a change of link `{link}`, which there is not")]
     UnknownLink {
-        /// Which change, counted from 0.
+        /// The index of the change, from 0.
         change: usize,
         /// The link.
         link: String,
-        /// The links there are, sorted.
+        /// The existing links, sorted.
         known: Vec<String>,
     },
     /// A value cannot be used.
     #[error("{item}: {key}: {why}")]
     Value {
-        /// Of what.
+        /// The item with the value.
         item: Item,
         /// The field.
         key: &'static str,
         /// What is wrong with it.
         why: &'static str,
     },
-    /// The function that watches the progress ended the run.
+    /// The function that watches the progress has ended the run.
     #[error("interrupted after {:.3} virtual seconds", at.as_secs_f64())]
     Interrupted {
-        /// When, in virtual time.
+        /// The virtual time at which it did.
         at: Time,
     },
 }
@@ -117,7 +131,7 @@ pub enum Item {
 }
 
 impl RunError {
-    /// What is wrong, and which of its fields; `None` if it is not the scenario.
+    /// The item at fault and its field; `None` if the scenario is not at fault.
     pub fn place(&self) -> Option<(Item, &'static str)> {
         let flow = |name: &String| Item::Flow(name.clone());
         match self {
@@ -130,7 +144,7 @@ impl RunError {
             RunError::Policy { flow: name, key, .. } => Some((flow(name), key)),
             RunError::UnknownLink { change, .. } => Some((Item::Change(*change), "link")),
             RunError::Value { item, key, .. } => Some((item.clone(), key)),
-            RunError::Interrupted { .. } => None,
+            RunError::NoNode { .. } | RunError::Alone { .. } | RunError::Interrupted { .. } => None,
         }
     }
 }

@@ -1,8 +1,9 @@
-//! A deterministic packet simulator, and the strict reader of what it simulates.
+//! A deterministic packet simulator, and the strict reader of its scenarios.
 
 mod chance;
 mod engine;
 mod error;
+mod live;
 mod medium;
 mod network;
 mod observe;
@@ -19,6 +20,9 @@ mod tests;
 
 pub use chance::stream_seed;
 pub use error::{Item, RunError};
+pub use live::{Arrival, Interface, Live};
+pub use observe::perfetto::PerfettoWriter;
+pub use observe::qlog::QlogWriter;
 pub use observe::series::CsvSeries;
 pub use observe::{capture, columns, trace, words};
 pub use run::{Progress, RunOptions, check, run};

@@ -1,4 +1,4 @@
-//! Probes of the seams: a toy transport, a toy medium and a toy window, each as small as its seam allows.
+//! Probes of the extension points: a toy transport, a toy medium and a toy window, each as small as possible.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anabranch_proto::control::window::{Acked, Congestion, Lost, Sibling, Start};
 use anabranch_proto::policy::Loss as HowLost;
 use anabranch_proto::wire::Address;
-use anabranch_proto::{Duration, Limit, PathId, Policies, PolicySpec, Purpose, Reason, Time};
+use anabranch_proto::{Duration, Limit, Policies, PolicySpec, Purpose, Reason, Time};
 
 use crate::engine::{ARRIVED, Engine, FlowParts, Parts};
 use crate::medium::Medium;
@@ -21,7 +21,7 @@ use crate::scenario::{Loss, Queue};
 use crate::transport::{Agent, Body, Datagram, Frame, Output, Stage};
 use crate::{RunOptions, run, tests};
 
-// The window, in 15 lines: a packet more for each window acknowledged, half after a loss.
+// The window, in 15 lines: one packet more per acknowledged window, and half after a loss.
 
 #[derive(Clone, Debug)]
 struct Halving {
@@ -45,17 +45,17 @@ fn window(start: Start) -> Box<dyn Congestion> {
     Box::new(Halving { unit: start.unit, window: start.window })
 }
 
-// The transport: go-back-N. Each datagram is acknowledged with the number that the receiver expects next.
+// The transport, in 60 lines: go-back-N. Each datagram is acknowledged with the number that the receiver expects next.
 
-const SIZE: u32 = 1000;
+const SIZE: u64 = 1000;
 const TIMEOUT: Duration = Duration::from_millis(500);
 const WHY: Reason = Reason { purpose: Purpose::Error, path: None, limit: Limit::Control, oversize: false };
 
 struct Toy {
     route: u32,
-    /// Datagrams to be sent and acknowledged, of the sender.
+    /// The number of datagrams to send; 0 for a receiver.
     total: u64,
-    /// The sender's next number, or the number that the receiver expects.
+    /// The number that is sent next, or that the receiver expects.
     next: u64,
     acked: u64,
     timer: Time,
@@ -67,57 +67,33 @@ struct Toy {
 
 impl Toy {
     fn new(route: u32, total: u64) -> Self {
-        let start = Start { unit: SIZE.into(), window: 4 * u64::from(SIZE), ssthresh: u64::MAX };
-        let window = window(start);
+        let window = window(Start { unit: SIZE, window: 4 * SIZE, ssthresh: u64::MAX });
         Toy { route, total, next: 0, acked: 0, timer: Time::NEVER, answers: 0, window, timeouts: 0 }
     }
-
     fn flight(&self) -> u64 {
-        (self.next - self.acked) * u64::from(SIZE)
+        (self.next - self.acked) * SIZE
     }
-
-    fn datagram(&self, number: u64, size: u32) -> Output {
+    fn datagram(&self, number: u64, size: u64) -> Output {
         let nobody = Address { ip: IpAddr::V4(Ipv4Addr::UNSPECIFIED), udp: 9 };
-        let datagram = Datagram { from: nobody, to: nobody, payload: size, number };
-        Output::Transmit(Frame::new(Body::Datagram(Rc::new(datagram)), size, self.route), WHY)
-    }
-
-    fn acknowledged(&mut self, now: Time, number: u64) {
-        let before = self.flight();
-        let bytes = (number - self.acked) * u64::from(SIZE);
-        self.acked = number;
-        self.next = self.next.max(number);
-        self.timer = if self.flight() > 0 { now + TIMEOUT } else { Time::NEVER };
-        let flight = self.flight();
-        self.window.acked(
-            &Acked {
-                now,
-                cumulative: bytes,
-                gap: 0,
-                gap_behind_point: 0,
-                advanced: true,
-                recovery: false,
-                flight_before: before,
-                unacknowledged_before: before,
-                flight,
-                rtt: None,
-            },
-            &[],
-        );
+        let datagram = Datagram { from: nobody, to: nobody, payload: size as u32, number };
+        Output::Transmit(Frame::new(Body::Datagram(Rc::new(datagram)), size as u32, self.route), WHY)
     }
 }
 
 impl Agent for Toy {
     fn handle(&mut self, now: Time, frame: Frame) {
         let Body::Datagram(datagram) = frame.body else { return };
+        let number = datagram.number;
         if self.total == 0 {
-            self.next += u64::from(datagram.number == self.next);
+            self.next += u64::from(number == self.next);
             self.answers += 1;
-        } else if datagram.number > self.acked {
-            self.acknowledged(now, datagram.number);
+        } else if number > self.acked {
+            let cumulative = (number - self.acked) * SIZE;
+            (self.acked, self.next) = (number, self.next.max(number));
+            self.timer = if self.flight() > 0 { now + TIMEOUT } else { Time::NEVER };
+            self.window.acked(&Acked { now, cumulative, ..Acked::default() }, &[]);
         }
     }
-
     fn poll(&mut self, now: Time) -> Output {
         if self.answers > 0 {
             self.answers -= 1;
@@ -128,29 +104,24 @@ impl Agent for Toy {
             self.window.lost(&Lost { now, how: HowLost::Timeout, outstanding }, &[]);
             (self.next, self.timer, self.timeouts) = (self.acked, Time::NEVER, self.timeouts + 1);
         }
-        if self.next < self.total && self.flight() + u64::from(SIZE) <= self.window.window() {
-            self.timer = self.timer.min(now + TIMEOUT);
-            self.next += 1;
+        if self.next < self.total && self.flight() + SIZE <= self.window.window() {
+            (self.next, self.timer) = (self.next + 1, self.timer.min(now + TIMEOUT));
             return self.datagram(self.next - 1, SIZE);
         }
         Output::Wait((self.timer != Time::NEVER).then_some(self.timer))
     }
-
     fn stage(&self) -> Stage {
         if self.acked == self.total { Stage::Over } else { Stage::Busy }
     }
-
-    fn path_name(&self, _: PathId) -> Option<&str> {
-        None
-    }
 }
 
-// The medium: a bus. One frame at a time, in the order in which they were offered; 1 Mbit/s; no room beyond 20 frames.
+// The medium: a bus. It carries one frame at a time, in the order of `offer`, at 1 Mbit/s, and holds at most 20
+// frames.
 
 #[derive(Default)]
 struct Bus {
     waiting: VecDeque<Frame>,
-    /// When the first of them has been sent.
+    /// When the transmission of the first frame ends.
     ends: Time,
     carried: u64,
 }
@@ -216,7 +187,7 @@ fn parts<'a, M>(
     }
 }
 
-/// 300 kB over 1 Mbit/s and 10 ms, every 50th packet lost: the engine carries a transport that it does not know.
+/// 300 kB over 1 Mbit/s and 10 ms, with every 50th packet lost: the engine can carry an unknown transport.
 #[test]
 fn a_toy_transport_with_a_toy_window_crosses_lossy_links() {
     let direction = |name| {
@@ -233,7 +204,7 @@ fn a_toy_transport_with_a_toy_window_crosses_lossy_links() {
     assert!(sender.timeouts > 0 && engine.now() > Time::from_nanos(2_400_000_000), "{:?}", engine.now());
 }
 
-/// Two transfers share a bus: it carries one frame at a time, so that they take as long as all their bytes.
+/// Two transfers share a bus that carries one frame at a time, so they take as long as all their bytes.
 #[test]
 fn a_toy_medium_is_shared() {
     let hop = |from, to| RadioHop { channel: 0, radios: [from, to], stations: [from, to] };

@@ -1,4 +1,4 @@
-//! What the unit tests build their scenarios of.
+//! Scenarios for the unit tests.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
@@ -39,7 +39,7 @@ pub(crate) fn scenario(links: Vec<Link>) -> Scenario {
     Scenario { name: "test".to_owned(), links, flows: vec![flow("f", "s", "r")], ..Scenario::default() }
 }
 
-/// A frame in which nothing but its size counts.
+/// A frame of which only the size matters.
 pub(crate) fn frame(size: u32, hop: u32) -> Frame {
     let nobody = Address { ip: IpAddr::V4(Ipv4Addr::UNSPECIFIED), udp: 9 };
     Frame::new(

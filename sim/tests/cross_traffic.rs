@@ -87,12 +87,13 @@ fn a_constant_rate_is_one_without_on_and_off_times() {
     assert!((result.traffic[0].load / 2e6 - 1.0).abs() < 0.01, "{}", result.traffic[0].load);
 }
 
-/// The load and the Hurst parameter, means over seeds of 1,000 s.
+/// The load and the Hurst parameter, means over ten seeds of 1,000 s.
 fn means(times: &str) -> (f64, f64) {
     let (on, off) = (format!("traffic.cross.on={times}"), format!("traffic.cross.off={times}"));
     let edits =
         ["stop=1000 s", "traffic.cross.sizes={ '1500 B' = 1 }", "traffic.cross.both_ways=false", &on, &off];
-    let results = [1, 2, 3].map(|seed| result(&[&edits[..], &[&format!("seed={seed}")]].concat()));
+    let seeded = |seed: u32| result(&[&edits[..], &[&format!("seed={seed}")]].concat());
+    let results: Vec<RunResult> = (1..=10).map(seeded).collect();
     let mean = |of: &dyn Fn(&RunResult) -> f64| results.iter().map(of).sum::<f64>() / results.len() as f64;
     (mean(&|r| r.traffic[0].load / 2e6), mean(&|r| r.traffic[0].hurst.expect("long enough")))
 }

@@ -1,4 +1,4 @@
-//! What is answered to each request.
+//! The answers to requests.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -17,9 +17,9 @@ use super::process::{self, Ended, Printed};
 use super::workshop::Workshop;
 use crate::WRONG_INPUT;
 
-/// Packets of one answer.
+/// The largest number of packets in one answer.
 const PACKETS: usize = 200;
-/// What the scenario of a run is called; errors name it.
+/// The file name of a run's scenario in error messages.
 const SCENARIO: &str = "scenario.toml";
 
 type Shared = State<Arc<Workshop>>;
@@ -40,7 +40,7 @@ pub(super) struct Run {
     text: String,
 }
 
-/// Runs it; the answer has its number and its table of results.
+/// Runs the scenario; the answer has the run's number and its table of results.
 pub(super) async fn run(State(workshop): Shared, Json(run): Json<Run>) -> Result<Json<Value>, Problem> {
     let (id, folder) = workshop.begin()?;
     std::fs::write(folder.join(SCENARIO), run.text)?;
@@ -50,13 +50,13 @@ pub(super) async fn run(State(workshop): Shared, Json(run): Json<Run>) -> Result
     Ok(Json(json!({ "id": id, "table": printed.output, "warnings": printed.errors })))
 }
 
-/// A moment of a scenario's run, or a packet, to be explained.
+/// A moment of a run, or a packet, to be explained.
 #[derive(Deserialize)]
 pub(super) struct Why {
     text: String,
     /// Seconds from the beginning of the run.
     at: Option<f64>,
-    /// Its number, as `anabranch run --why --packet` counts.
+    /// The packet's number, as in `anabranch run --why --packet`.
     packet: Option<u64>,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Compare {
     b: String,
 }
 
-/// Where their runs part.
+/// Finds where the two runs differ.
 pub(super) async fn compare(
     State(workshop): Shared,
     Json(two): Json<Compare>,
@@ -88,7 +88,7 @@ pub(super) async fn compare(
     std::fs::write(folder.join("a.toml"), two.a)?;
     std::fs::write(folder.join("b.toml"), two.b)?;
     let printed = in_turn(&workshop, &folder, &["diff", "a.toml", "b.toml"]).await?;
-    // Status 1 says that they differ.
+    // Exit status 1 means that they differ.
     match printed.status {
         Some(0 | 1) if !printed.output.is_empty() => Ok(Json(json!({ "text": printed.output }))),
         _ => Err(Problem::of(printed)),
@@ -102,7 +102,7 @@ pub(super) struct Reproduce {
     claim: String,
 }
 
-/// Judges them; the answer has the number of the page with the verdicts.
+/// Judges the claims; the answer has the number of the page with the verdicts.
 pub(super) async fn reproduce(
     State(workshop): Shared,
     Json(wanted): Json<Reproduce>,
@@ -115,7 +115,7 @@ pub(super) async fn reproduce(
     let (place, claim) = (place.display().to_string(), format!("--claim={}", wanted.claim));
     let arguments = ["reproduce", &place, &claim, "--threads", "1", "--report", "report.html"];
     let printed = in_turn(&workshop, &folder, &arguments).await?;
-    // Status 1 says that a claim came otherwise than expected; the page says which.
+    // Exit status 1 means that a claim came out otherwise than expected; the page shows which.
     match printed.status {
         Some(0 | 1) if folder.join("report.html").is_file() => {
             Ok(Json(json!({ "id": id, "table": printed.output, "warnings": printed.errors })))
@@ -133,14 +133,14 @@ pub(super) async fn report(State(workshop): Shared, Path(id): Path<u64>) -> Resu
     Ok(([kind, policy], page).into_response())
 }
 
-/// Which packets of a run are asked for.
+/// The packets of a run that are requested.
 #[derive(Deserialize)]
 pub(super) struct Wanted {
-    /// The first one's number in the capture, from 1.
+    /// The number of the first packet in the capture, from 1.
     from: u64,
 }
 
-/// Packets of a run, as `anabranch explain --json` shows them, from one on.
+/// Packets of a run in the format of `anabranch explain --json`.
 pub(super) async fn packets(
     State(workshop): Shared,
     Path(id): Path<u64>,
@@ -163,7 +163,7 @@ fn lines(file: &FilePath, from: u64) -> Result<Value, String> {
     Ok(Value::Array(shown.collect()))
 }
 
-/// Runs a command when its turn has come; any exit status but 0 is a problem.
+/// Runs a command when a slot is free. Every exit status but 0 is a problem.
 async fn execute(workshop: &Workshop, folder: &FilePath, arguments: &[&str]) -> Result<Printed, Problem> {
     let printed = in_turn(workshop, folder, arguments).await?;
     if printed.status == Some(0) { Ok(printed) } else { Err(Problem::of(printed)) }
@@ -174,7 +174,7 @@ async fn in_turn(workshop: &Workshop, folder: &FilePath, arguments: &[&str]) -> 
     Ok(process::run(folder, arguments, workshop.limits).await?)
 }
 
-/// Why there is no result: a status, a text, and the line of the scenario that it is about.
+/// A failure: a status, a text, and the line of the scenario that it concerns.
 #[derive(Debug)]
 pub(super) struct Problem {
     status: StatusCode,
@@ -187,7 +187,7 @@ impl Problem {
         Problem { status, text: text.to_owned(), line: None }
     }
 
-    /// What a command told on standard error.
+    /// The messages of a command on standard error.
     fn of(printed: Printed) -> Problem {
         let (status, text) = match printed.status {
             Some(status) if status == i32::from(WRONG_INPUT) => {
@@ -204,7 +204,7 @@ impl Problem {
     }
 }
 
-/// The line that an error names: `scenario.toml:12:3`.
+/// The line in an error message: `scenario.toml:12:3`.
 fn place(text: &str) -> Option<u64> {
     let behind = &text[text.find(SCENARIO)? + SCENARIO.len()..];
     let digits: String = behind.strip_prefix(':')?.chars().take_while(char::is_ascii_digit).collect();

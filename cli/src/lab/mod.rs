@@ -1,9 +1,9 @@
 //! `anabranch lab`: a playground in the browser, served on loopback only.
 //!
-//! The page edits scenarios; every run, explanation and comparison is a process of this same program with a limit of time,
-//! memory and disk, so that its errors are those of the command line and no run can harm the server. The address has a
-//! random token, requests that name another host are refused (a page of another site cannot reach it by DNS), and nothing
-//! but scenarios can be run.
+//! The page edits scenarios. Every run, explanation and comparison is a process of this same program with limits on
+//! time, memory and disk. So its errors are those of the command line, and no run can harm the server. The address
+//! has a random token. Requests for another host name are refused, so that a page of another site cannot reach the
+//! server through DNS. Nothing but scenarios can be run.
 
 mod answer;
 mod process;
@@ -29,22 +29,22 @@ use crate::output::{fail, print};
 use process::Limits;
 use workshop::Workshop;
 
-/// Bytes that a request can have: two scenarios with all that JSON adds.
+/// The largest request in bytes: two scenarios, and what JSON adds to them.
 const REQUEST: usize = 1 << 20;
 
-/// What `anabranch lab` takes.
+/// The arguments of `anabranch lab`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Scenarios to offer beside those of the program
+    /// Scenarios to offer in addition to the built-in ones
     file: Vec<PathBuf>,
     /// The TCP port on 127.0.0.1 [default: any free one]
     #[arg(long, value_name = "PORT", default_value_t = 0, hide_default_value = true)]
     port: u16,
-    /// The longest time that a run may take; then it is ended
+    /// The time limit of a run
     #[arg(long, value_name = "TIME", default_value = "60 s", value_parser = duration)]
     time: Duration,
-    /// The memory that a run may use; more ends it (Linux only)
+    /// The memory limit of a run (Linux only)
     #[arg(long, value_name = "SIZE", default_value = "4 GB", value_parser = size)]
     memory: u64,
     /// Print the address as a JSON object
@@ -132,7 +132,7 @@ fn router(workshop: Arc<Workshop>, address: SocketAddr, token: &str) -> Router {
         .layer(from_fn_with_state(address, checked))
 }
 
-/// Refuses requests that are too long, for another host, or made by a page of another site.
+/// Refuses requests that are too long, that name another host, or that a page of another site made.
 async fn checked(State(address): State<SocketAddr>, request: Request, next: Next) -> Response {
     if !is_own(&request, address.port()) {
         return (StatusCode::MISDIRECTED_REQUEST, "This server answers 127.0.0.1 only.\n").into_response();
@@ -143,7 +143,7 @@ async fn checked(State(address): State<SocketAddr>, request: Request, next: Next
     next.run(request).await
 }
 
-/// Bytes of the body, if the request says so.
+/// The length of the body, if the request states it.
 fn announced(request: &Request) -> Option<usize> {
     request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
@@ -157,7 +157,8 @@ fn is_own(request: &Request, port: u16) -> bool {
     headers.get(header::HOST).is_some_and(is_host) && headers.get(header::ORIGIN).is_none_or(is_page)
 }
 
-/// What every answer tells the browser: load nothing from elsewhere, keep nothing, tell the address to nobody.
+/// Headers of every answer. They tell the browser to load nothing from elsewhere, to keep nothing, and to send the
+/// address to nobody.
 async fn protected(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let fixed = [
@@ -169,7 +170,7 @@ async fn protected(request: Request, next: Next) -> Response {
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    // Reports bring their own policy, which lets their embedded script run.
+    // Reports have a policy of their own, which allows their embedded script.
     headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(
         "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; frame-src 'self'; \
          base-uri 'none'; form-action 'none'; frame-ancestors 'self'",

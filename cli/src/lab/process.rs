@@ -1,4 +1,4 @@
-//! One command of this program as a process with limits.
+//! Runs one command of this program as a process with limits.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use tokio::process::{Child, Command};
 
-/// Bytes of each file that a process writes: a capture can be long.
+/// The largest size of each file that a process writes; a capture can be long.
 const FILE: u64 = 512 << 20;
-/// Bytes that are shown of what a process prints.
+/// The largest number of bytes shown of a process's output.
 const SHOWN: u64 = 256 << 10;
 
-/// What a process may use.
+/// The limits of a process.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Limits {
     /// Wall-clock time.
@@ -22,19 +22,19 @@ pub(super) struct Limits {
     pub(super) memory: u64,
 }
 
-/// What a process printed.
+/// The output of a process.
 #[derive(Debug)]
 pub(super) struct Printed {
-    /// Its exit status; `None`: a signal ended it.
+    /// Its exit status; `None` if a signal ended it.
     pub(super) status: Option<i32>,
     pub(super) output: String,
     pub(super) errors: String,
 }
 
-/// Why a process has printed nothing of use.
+/// Why a process has no usable output.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Ended {
-    /// The limit of time.
+    /// It exceeded the time limit.
     #[error("it took longer than {0:?} and was ended; --time of `anabranch lab` allows more")]
     TooLong(Duration),
     /// It could not be started or watched.
@@ -42,7 +42,7 @@ pub(super) enum Ended {
     System(#[from] io::Error),
 }
 
-/// Runs this program with `arguments` in `directory`, within the limits. Dropped, it ends the process.
+/// Runs this program with `arguments` in `directory`, within the limits. Dropping the future ends the process.
 pub(super) async fn run(directory: &Path, arguments: &[&str], limits: Limits) -> Result<Printed, Ended> {
     let [output, errors] = ["output.txt", "errors.txt"].map(|name| directory.join(name));
     let mut child = Command::new(std::env::current_exe()?)
@@ -61,14 +61,14 @@ pub(super) async fn run(directory: &Path, arguments: &[&str], limits: Limits) ->
     Ok(Printed { status: ended?.code(), output: beginning(&output)?, errors: beginning(&errors)? })
 }
 
-/// The kernel ends whatever uses more.
+/// Sets limits after which the kernel ends the process.
 #[cfg(target_os = "linux")]
 fn limit(child: &Child, limits: Limits) -> io::Result<()> {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let Some(process) = child.id().and_then(|id| Pid::from_raw(id.cast_signed())) else { return Ok(()) };
     for (resource, most) in [(Resource::As, limits.memory), (Resource::Fsize, FILE), (Resource::Core, 0)] {
         match prlimit(Some(process), resource, Rlimit { current: Some(most), maximum: Some(most) }) {
-            // It has ended already.
+            // The process has ended already.
             Err(rustix::io::Errno::SRCH) => break,
             limited => drop(limited?),
         }
@@ -76,7 +76,7 @@ fn limit(child: &Child, limits: Limits) -> io::Result<()> {
     Ok(())
 }
 
-/// Other systems set no limits on a process that runs.
+/// On other systems no limits can be set on a running process.
 #[cfg(not(target_os = "linux"))]
 fn limit(_: &Child, _: Limits) -> io::Result<()> {
     let _ = FILE;

@@ -1,4 +1,4 @@
-//! What the server holds: scenarios, publications, and the last runs.
+//! The state of the server: scenarios, publications, and the last runs.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -16,24 +16,24 @@ use crate::output::{fail, refuse, refuse_scenario};
 use crate::reproduce::refuse_paper;
 use crate::shelf::Shelf;
 
-/// Runs whose files are kept.
+/// The number of runs whose files are kept.
 const KEPT: usize = 8;
-/// Processes that work at the same time.
+/// The number of processes that work at the same time.
 const AT_ONCE: usize = 2;
 
-/// The scenarios that the program was built with.
+/// The scenarios built into the program.
 static SCENARIOS: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/scenarios");
 
-/// Everything that requests need.
+/// The state that requests share.
 pub(super) struct Workshop {
     pub(super) scenarios: Vec<Offered>,
     pub(super) papers: Vec<PaperSummary>,
     pub(super) limits: Limits,
     pub(super) turns: Semaphore,
     runs: Mutex<Runs>,
-    /// Holds the folders of the runs, and what scenarios refer to.
+    /// Holds the folders of the runs and the files that scenarios refer to.
     place: TempDir,
-    /// Unpacked for as long as this lives.
+    /// The publications, unpacked while this value lives.
     shelf: Shelf,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Offered {
     name: String,
     title: String,
     text: String,
-    /// The publication that it belongs to.
+    /// The publication to which it belongs.
     paper: Option<String>,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct PaperSummary {
     pub(super) name: String,
     title: String,
     citation: String,
-    /// The first parts of its claims' names, each with the number of its claims.
+    /// The first parts of the names of its claims, each with its number of claims.
     pub(super) groups: Vec<(String, usize)>,
 }
 
@@ -64,7 +64,7 @@ struct Runs {
 }
 
 impl Workshop {
-    /// With the scenarios in these files, or the exit status of what was wrong.
+    /// A workshop with the scenarios in these files, or the exit status of a fault.
     pub(super) fn open(files: &[PathBuf], limits: Limits) -> Result<Workshop, u8> {
         let place = tempfile::Builder::new().prefix("anabranch-lab-").tempdir();
         let place = place.map_err(|error| fail(format!("no temporary directory: {error}")))?;
@@ -88,7 +88,7 @@ impl Workshop {
         Ok(Workshop { scenarios, papers, limits, turns, runs, place, shelf })
     }
 
-    /// An empty folder for a run; the oldest run's is deleted once there are too many.
+    /// An empty folder for a run. The folder of the oldest run is deleted once there are too many.
     pub(super) fn begin(&self) -> std::io::Result<(u64, PathBuf)> {
         let folder = tempfile::Builder::new().prefix("run-").tempdir_in(self.place.path())?;
         std::os::unix::fs::symlink(self.place.path().join("traces"), folder.path().join("traces"))?;
@@ -131,7 +131,7 @@ impl PaperSummary {
     }
 }
 
-/// The scenario in a file that was named on the command line; a wrong one is refused at once.
+/// The scenario in a file named on the command line; a faulty one is refused at once.
 fn offered_file(file: &Path) -> Result<Offered, u8> {
     let text =
         std::fs::read_to_string(file).map_err(|error| refuse(format!("{}: {error}", file.display())))?;
@@ -145,14 +145,14 @@ fn offered(
 ) -> Result<Offered, anabranch_sim::scenario::ScenarioError> {
     let document = Document::parse(&file.display().to_string(), &text)?;
     let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    // What is no TOML title stands in a comment at the head.
+    // Scenarios without a TOML title have one in a comment at the top.
     let comment = text.lines().next().and_then(|line| line.strip_prefix("# ")).unwrap_or_default();
     let [title, _] = document.headings();
     let title = title.unwrap_or_else(|| comment.to_owned());
     Ok(Offered { name, title, text, paper: paper.map(str::to_owned) })
 }
 
-/// The scenarios of a publication: the files in its folder that are neither its description nor its claims.
+/// The scenarios of a publication: the files in its folder except its description and its claims.
 fn scenarios_of(folder: &Path, paper: &str) -> Vec<Offered> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

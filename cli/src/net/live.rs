@@ -1,4 +1,4 @@
-//! A transfer as it goes on: a bar, and a line for each path.
+//! The progress of a transfer: a bar, and a line for each path.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -10,12 +10,12 @@ use indicatif::{HumanBytes, MultiProgress, ProgressBar, ProgressDrawTarget, Prog
 use super::paths::{name, share, state};
 use crate::output::{note, on_terminal};
 
-/// How often it is drawn anew.
+/// The interval between two drawings.
 const EVERY: Duration = Duration::from_millis(250);
-/// How often lines are printed where nothing can be drawn.
+/// The interval between two lines where nothing can be drawn.
 const LINES: Duration = Duration::from_secs(1);
 
-/// A transfer as it is shown on standard error: drawn on a terminal, else in lines.
+/// A transfer shown on standard error: drawn on a terminal, otherwise as lines.
 pub(super) struct Live {
     all: MultiProgress,
     bar: ProgressBar,
@@ -25,7 +25,7 @@ pub(super) struct Live {
     lines: bool,
 }
 
-/// One path: what was delivered by it when it was last looked at.
+/// One path, and the bytes that it had delivered at the last look.
 struct Line {
     bar: ProgressBar,
     delivered: u64,
@@ -33,7 +33,7 @@ struct Line {
 }
 
 impl Live {
-    /// Nothing of `bytes`, where they are known, is sent yet; hidden unless it is `shown`.
+    /// A view before anything of `bytes` (if known) is sent; hidden unless `shown`.
     pub(super) fn new(bytes: Option<u64>, shown: bool) -> Live {
         let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
         let all = MultiProgress::with_draw_target(target);
@@ -52,7 +52,7 @@ impl Live {
         self.bar.clone()
     }
 
-    /// Draws the paths of the association again and again.
+    /// Draws the paths of the association repeatedly.
     pub(super) async fn watch(&mut self, association: &Association) -> Infallible {
         loop {
             tokio::time::sleep(if self.lines { LINES } else { EVERY }).await;
@@ -66,7 +66,7 @@ impl Live {
                 let bar = self.all.add(ProgressBar::new_spinner());
                 let style = ProgressStyle::with_template("  {msg}");
                 bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
-                // What it has carried until now it has carried since the beginning.
+                // At the first look, everything was carried since the beginning.
                 Line { bar, delivered: 0, at: self.begun }
             });
             let now = Instant::now();
@@ -86,7 +86,7 @@ impl Live {
     }
 }
 
-/// A path in a line.
+/// One path as a line.
 fn said(path: &PathReport, share: f64, rate: f64) -> String {
     let (name, state, bytes) = (name(path), state(path), HumanBytes(path.delivered));
     let srtt =
@@ -94,7 +94,7 @@ fn said(path: &PathReport, share: f64, rate: f64) -> String {
     format!("{name}: {state}, {bytes} ({:.0} %), {rate:.2} Mbit/s{srtt}", share * 100.0)
 }
 
-/// Mbit/s of so many bytes in this time; none in no time.
+/// The rate of so many bytes in this time, in Mbit/s; `None` if no time has passed.
 pub(super) fn mbit(bytes: u64, time: Duration) -> f64 {
     match time.as_secs_f64() {
         0.0 => 0.0,

@@ -1,4 +1,4 @@
-//! What a listener says while it serves: log lines, or events for programs.
+//! The output of a listener: log lines for people, events for programs.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,26 +13,26 @@ use crate::output::{log, print, print_json_line};
 /// The format of log lines.
 #[derive(Copy, Clone, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// Time, level, transfer and peer, and what happened
+    /// Time, level, transfer, peer and message
     Text,
-    /// The same as one JSON object a line
+    /// The same as one JSON object per line
     Json,
 }
 
-/// Where it is said.
+/// The destinations of log and events.
 #[derive(Copy, Clone)]
 pub(super) struct Journal {
     format: Format,
-    /// Events on standard output, the log on standard error; else the log on standard output.
+    /// With events: events on standard output, the log on standard error. Otherwise the log on standard output.
     events: bool,
 }
 
 impl Journal {
-    /// From now on the log is written in this form.
+    /// Writes the log in this form from now on.
     pub(super) fn begin(format: Format, events: bool) -> Journal {
         let journal = Journal { format, events };
         let lines = tracing_subscriber::fmt().with_writer(journal).with_ansi(false).with_target(false);
-        // A second one in the same process keeps to the first.
+        // A second journal in the same process keeps the format of the first.
         let _ = match format {
             Format::Text => tracing::subscriber::set_global_default(lines.finish()),
             Format::Json => {
@@ -43,7 +43,7 @@ impl Journal {
         journal
     }
 
-    /// Says where it listens; false if nobody reads.
+    /// Reports the listening addresses. Returns false if nobody reads the output.
     pub(super) fn listening(self, place: SocketAddr, device: &Device) -> bool {
         let (name, refused) = match device {
             Device::Any => (None, None),
@@ -68,7 +68,8 @@ impl Journal {
         }
     }
 
-    /// Prints an event, if they are wanted, with its name and the time in seconds since 1970; false if nobody reads.
+    /// Prints an event, if events are on, with its name and the time in seconds since 1970. Returns false if nobody
+    /// reads the output.
     pub(super) fn event(self, name: &str, mut event: Value) -> bool {
         if !self.events {
             return true;
@@ -88,7 +89,7 @@ impl MakeWriter<'_> for Journal {
     }
 }
 
-/// A line of the log, written when it is complete.
+/// A log line, which is written when it is complete.
 pub(super) struct Line {
     journal: Journal,
     bytes: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The commands for real networks, and what they share.
+//! The commands for real networks, and their common parts.
 
 #![allow(clippy::disallowed_types, reason = "real networks have real clocks")]
 
@@ -27,16 +27,16 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::output::{fail, refuse, refuse_scenario, warn};
 use crate::{INTERRUPTED, TERMINATED};
 
-/// The SCTP port of a listener, unless it is told another.
+/// The default SCTP port of a listener.
 const PORT: u16 = 5000;
 
-/// The carrier of the packets, and the parameters of the protocol.
+/// The carrier of the packets and the parameters of the protocol.
 #[derive(clap::Args)]
 pub(crate) struct Transport {
-    /// The UDP port of the listener (RFC 6951); a client uses any free port
+    /// The UDP port of the listener (RFC 6951); a client uses any free local port
     #[arg(long, value_name = "PORT", default_value_t = UDP_PORT)]
     udp: u16,
-    /// Send SCTP directly over IP, without UDP; needs the right to open raw sockets
+    /// Send SCTP directly over IP, without UDP; needs the permission to open raw sockets
     #[arg(long, conflicts_with = "udp")]
     raw: bool,
     /// The SCTP port of the listener
@@ -45,11 +45,11 @@ pub(crate) struct Transport {
     /// Set a key of [flow.sctp] (`anabranch keys`): a rule or a parameter of the protocol
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// The route of retransmissions (`anabranch policies`): short for --set retransmit=POLICY
+    /// The policy for retransmissions (`anabranch policies`): short for --set retransmit=POLICY
     #[arg(long, value_name = "POLICY")]
     retransmit: Option<String>,
     /// Send new data on all active paths at once (concurrent multipath transfer): short for --set cmt=true. The other
-    /// end need not know of it
+    /// end needs no support for it
     #[arg(long)]
     cmt: bool,
     /// Authenticate with the shared key in this file (RFC 4895); both ends need it
@@ -61,7 +61,7 @@ pub(crate) struct Transport {
 }
 
 impl Transport {
-    /// The protocol's parameters; or the exit status of what was wrong.
+    /// The parameters of the protocol, or the exit status of a fault in them.
     fn config(&self) -> Result<Config, u8> {
         let route = self.retransmit.iter().map(|policy| format!("retransmit={policy}"));
         let own = ["mtu_discovery=true", "rehome=true", "fill_packets=true"];
@@ -83,8 +83,9 @@ impl Transport {
     }
 }
 
-/// What counts only if it is authentic, where there is a key: COOKIE ECHO, user data and what acknowledges it, what ends an
-/// association, and what lets an extension give data up or count streams anew. A peer that does not use an extension ignores its types.
+/// The chunks that must be authentic if there is a key: COOKIE ECHO, user data and its acknowledgements, chunks that
+/// end an association, and chunks by which an extension abandons data or restarts numbering. A peer without an
+/// extension ignores the types of its chunks.
 const AUTHENTICATED: [u8; 11] = [
     0,   // DATA
     3,   // SACK
@@ -99,7 +100,7 @@ const AUTHENTICATED: [u8; 11] = [
     194, // I-FORWARD-TSN
 ];
 
-/// The key in a file, as it is there but for an end of line; or the exit status of what is wrong with it.
+/// The key in a file, without its line end; or the exit status of a fault.
 fn shared_key(file: &Path) -> Result<SharedKey, u8> {
     let bytes = std::fs::read(file).map_err(|error| refuse(format!("--key {}: {error}", file.display())))?;
     let secret = bytes.trim_ascii_end();
@@ -112,7 +113,7 @@ fn shared_key(file: &Path) -> Result<SharedKey, u8> {
     Ok(SharedKey { id: 1, secret: Bytes::copy_from_slice(secret) })
 }
 
-/// Runs a command, which is told of every signal to end, to its exit status.
+/// Runs a command, which receives every signal to end, and returns its exit status.
 pub(crate) fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8 {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let result = runtime.and_then(|runtime| {
@@ -124,14 +125,14 @@ pub(crate) fn in_runtime(command: impl AsyncFnOnce(&mut Interrupts) -> u8) -> u8
     result.unwrap_or_else(|error| fail(format!("the system gives no runtime: {error}")))
 }
 
-/// Every Ctrl-C and every SIGTERM from the beginning on: none is missed, whatever goes on when it comes.
+/// Receives every Ctrl-C and every SIGTERM from now on, so that none is missed.
 pub(crate) struct Interrupts {
     keyboard: Signal,
     system: Signal,
 }
 
 impl Interrupts {
-    /// Waits for the next one; the exit status that says which it was.
+    /// Waits for the next signal; returns the exit status for it.
     pub(crate) async fn next(&mut self) -> u8 {
         tokio::select! {
             _ = self.keyboard.recv() => INTERRUPTED,
@@ -140,7 +141,7 @@ impl Interrupts {
     }
 }
 
-/// Ends an association gracefully, as long as no signal comes (again); then at once. The peer is told either way.
+/// Ends an association gracefully until the next signal, then at once. The peer is told in both cases.
 async fn end(association: &Association, interrupts: &mut Interrupts) {
     tokio::select! {
         _ = association.close() => {}
@@ -149,13 +150,14 @@ async fn end(association: &Association, interrupts: &mut Interrupts) {
     }
 }
 
-/// Takes what the peer had under way: it does not agree to the end before that has found room here.
+/// Reads the data that the peer had in flight. The peer does not agree to the end before this data has found room
+/// here.
 async fn read_away(association: &Association) -> Infallible {
     while let Ok(Some(_)) = association.recv().await {}
     std::future::pending().await
 }
 
-/// The last packet leaves before the process does.
+/// Waits until the last packet has left.
 async fn leave(endpoint: &Endpoint) {
     let _ = tokio::time::timeout(Duration::from_secs(1), endpoint.close()).await;
 }

@@ -1,4 +1,4 @@
-//! Paths, for people and as JSON.
+//! Paths as text and as JSON.
 
 use anabranch_net::{Device, PathReport, PathState, Traffic};
 use anabranch_proto::wire::Address;
@@ -31,13 +31,13 @@ pub(super) fn state(path: &PathReport) -> &'static str {
     }
 }
 
-/// A path's part of what all of them have delivered, 0 to 1.
+/// The share of a path in all delivered bytes, 0 to 1.
 pub(super) fn share(path: &PathReport, all: &[PathReport]) -> f64 {
     let total: u64 = all.iter().map(|path| path.delivered).sum();
     path.delivered as f64 / total.max(1) as f64
 }
 
-/// Every path, with its share.
+/// Every path with its share.
 pub(super) fn json(paths: &[PathReport]) -> Value {
     paths.iter().map(|path| one_as_json(path, share(path, paths))).collect()
 }
@@ -77,7 +77,7 @@ pub(super) fn traffic(traffic: &Traffic) -> Value {
     })
 }
 
-/// A line for each path.
+/// One line for each path.
 pub(super) fn table(paths: &[PathReport]) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);

@@ -1,5 +1,6 @@
-//! `anabranch perf`: measures the way to a listener and back.
+//! `anabranch perf`: measures throughput and delay to and from a listener.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,12 +11,12 @@ use tokio::task::JoinSet;
 
 use super::live::Live;
 use super::perf_report::{Run, report};
-use super::record::{Carried, Changes, Intervals};
+use super::record::{Carried, Changes, Intervals, trace};
 use super::setup::{Client, waiting};
 use super::{Interrupts, end, in_runtime, leave};
 use crate::output::{fail, print, refuse};
 
-/// What `anabranch perf` takes.
+/// The arguments of `anabranch perf`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -24,7 +25,7 @@ pub(crate) struct Arguments {
     /// How long each direction sends
     #[arg(long, value_name = "S", default_value_t = 10.0)]
     pub(super) seconds: f64,
-    /// The number of streams that messages use in turn
+    /// The number of streams; messages use them in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) streams: u16,
     /// Bytes per message; messages of at least 8 bytes carry their sending time, so that delays can be measured
@@ -36,20 +37,27 @@ pub(crate) struct Arguments {
     /// Measure only server→client
     #[arg(long)]
     reverse: bool,
-    /// Both directions at once, instead of one after the other
+    /// Measure both directions at once instead of one after the other
     #[arg(long, conflicts_with = "reverse")]
     both: bool,
     /// The number of parallel associations, each with its own UDP port
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=128))]
     pub(super) parallel: u16,
-    /// Print a line per interval, in seconds or with a unit; --json always includes intervals
+    /// Print a line per interval, in seconds or with a unit; --json always includes the intervals
     #[arg(long, value_name = "TIME", value_parser = waiting)]
     interval: Option<Duration>,
-    /// Show each path's state, bytes and share, rate and round-trip time while this end sends (of the first association);
-    /// a line a second where standard error is no terminal
+    /// Write the measured rates of this end's sending (with --reverse, of the other end's) to this file as a trace, which
+    /// a scenario reads: rate = { trace = "FILE" }. A row per interval, which is 100 ms unless --interval is given
+    #[arg(long, value_name = "FILE", conflicts_with = "both")]
+    record: Option<PathBuf>,
+    /// Show state, bytes and share, rate and round-trip time of each path while this end sends (for the first
+    /// association); if standard error is not a terminal, print a line per second
     #[arg(long)]
     progress: bool,
 }
+
+/// The interval of a recorded trace.
+const RECORDED: Duration = Duration::from_millis(100);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,6 +66,7 @@ Examples:
   anabranch perf --to 192.0.2.1 --both --rate '2 Mbit/s' --message-size 200 --interval 1
   anabranch perf --to 192.0.2.1 --reverse --parallel 4
   anabranch perf --to 192.0.2.1,198.51.100.1 --cmt --progress
+  anabranch perf --to 192.0.2.1 --seconds 60 --record uplink.csv  &&  anabranch trace uplink.csv
 
 Delays are from handing a message to the association until it is read at the other end. The clocks of the two hosts
 are compared before, which leaves an error that is printed; jitter, the difference of successive delays, needs no clock.
@@ -73,10 +82,16 @@ pub(super) struct Stream {
     pub(super) tally: PerfProgress,
 }
 
-/// Measures, and returns the exit status.
+/// Measures and returns the exit status.
 pub(crate) fn perf(arguments: &Arguments) -> u8 {
     if !(arguments.seconds > 0.0 && arguments.seconds <= 3600.0) {
         return refuse("--seconds: more than 0 and at most 3600 seconds");
+    }
+    // Before anything is measured, so that no measurement is lost.
+    if let Some(file) = &arguments.record
+        && let Err(error) = std::fs::File::create(file)
+    {
+        return refuse(format!("--record {}: {error}", file.display()));
     }
     in_runtime(async |interrupts: &mut Interrupts| match connect(arguments, interrupts).await {
         Ok(streams) => run(arguments, &streams, interrupts).await,
@@ -107,7 +122,8 @@ async fn connect(arguments: &Arguments, interrupts: &mut Interrupts) -> Result<V
 
 async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut Interrupts) -> u8 {
     let (plan, begun) = (arguments.plan(), Instant::now());
-    let mut intervals = Intervals::new(arguments.interval.unwrap_or(Duration::from_secs(1)), begun);
+    let usual = if arguments.record.is_some() { RECORDED } else { Duration::from_secs(1) };
+    let mut intervals = Intervals::new(arguments.interval.unwrap_or(usual), begun);
     let mut changes = Changes::new(begun);
     let mut live = Live::new(None, arguments.progress);
     let told = |line: &str| {
@@ -128,11 +144,17 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
     live.finish();
     // The last interval is shorter.
     told(&intervals.close(&carried(streams)));
+    let trace = trace(&intervals.list, arguments.reverse, arguments.seconds);
     let run = Run { streams, intervals: intervals.list, changes: changes.list, complete: ended.is_ok() };
     let printed = report(arguments, &run);
     for stream in streams {
         end(&stream.association, interrupts).await;
         leave(&stream.endpoint).await;
+    }
+    if let Some(file) = &arguments.record
+        && let Err(error) = std::fs::write(file, trace)
+    {
+        return fail(format!("{}: {error}", file.display()));
     }
     match ended {
         Ok(()) => printed,
@@ -140,7 +162,7 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
     }
 }
 
-/// Measures with all associations at once. What came of it is in their tallies.
+/// Measures with all associations at once. The results are in their tallies.
 async fn measure_all(streams: &[Arc<Stream>], plan: Plan) -> Result<(), Failure> {
     let mut all: JoinSet<Result<Measured, Failure>> = JoinSet::new();
     for stream in streams.iter().cloned() {

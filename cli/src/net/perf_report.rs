@@ -1,4 +1,4 @@
-//! The report of `anabranch perf` on a measurement.
+//! The report of `anabranch perf`.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -12,24 +12,24 @@ use super::paths;
 use super::perf::{Arguments, Stream};
 use crate::output::{print, print_json};
 
-/// A measurement that has ended.
+/// A completed measurement.
 pub(super) struct Run<'a> {
     pub(super) streams: &'a [Arc<Stream>],
     pub(super) intervals: Vec<Value>,
     pub(super) changes: Vec<Value>,
-    /// Whether all of it was measured.
+    /// Whether the measurement ran to its end.
     pub(super) complete: bool,
 }
 
-/// A direction, as far as it was measured.
+/// One direction, as far as it was measured.
 struct Part {
     bytes: u64,
     seconds: f64,
-    /// Not of one that was cut off.
+    /// `None` if the measurement was cut off.
     whole: Option<Direction>,
 }
 
-/// Prints it, and returns the exit status.
+/// Prints the report and returns the exit status.
 pub(super) fn report(arguments: &Arguments, run: &Run) -> u8 {
     let each: Vec<[Option<Part>; 2]> = run.streams.iter().map(|stream| parts(stream)).collect();
     let total = [0, 1].map(|way| sum(each.iter().filter_map(|parts| parts[way].as_ref())));
@@ -39,7 +39,7 @@ pub(super) fn report(arguments: &Arguments, run: &Run) -> u8 {
     }
 }
 
-/// The ways there and back of one association.
+/// The two directions of one association.
 fn parts(stream: &Stream) -> [Option<Part>; 2] {
     let so_far = [stream.association.statistics().acknowledged, stream.tally.received()];
     let mut stages = stream.tally.stages().into_iter().zip(so_far).map(|(stage, bytes)| match stage {
@@ -52,7 +52,7 @@ fn parts(stream: &Stream) -> [Option<Part>; 2] {
     std::array::from_fn(|_| stages.next().flatten())
 }
 
-/// Several associations at once: their bytes, the time of the longest.
+/// The sum of several associations: all bytes, and the longest time.
 fn sum<'a>(parts: impl Iterator<Item = &'a Part>) -> Option<Part> {
     let mut parts: Vec<&Part> = parts.collect();
     let first = parts.pop()?;
@@ -71,7 +71,7 @@ fn sum<'a>(parts: impl Iterator<Item = &'a Part>) -> Option<Part> {
     Some(total)
 }
 
-/// CPU seconds are those of the same processes; quantiles of several associations cannot be added up.
+/// CPU seconds belong to the whole processes. Quantiles of several associations cannot be added.
 fn together(mut all: Direction, one: &Direction) -> Direction {
     for (pair, bytes) in &one.by_path {
         *all.by_path.entry(*pair).or_default() += bytes;
@@ -166,7 +166,7 @@ fn as_text(run: &Run, each: &[[Option<Part>; 2]], total: &[Option<Part>; 2]) -> 
     lines.join("\n")
 }
 
-/// A direction in lines.
+/// One direction as lines of text.
 fn whole(way: &str, part: &Part) -> String {
     let line = format!("{way:<6} {:>10.2} Mbit/s  {:>14} B", rate(part), part.bytes);
     let Some(direction) = &part.whole else {
@@ -195,7 +195,7 @@ fn rate(part: &Part) -> f64 {
     mbit(part.bytes, std::time::Duration::from_secs_f64(part.seconds))
 }
 
-/// A path by its addresses, the sender's first.
+/// A path as its two addresses, the sender's first.
 fn pair_name((from, to): &(IpAddr, IpAddr)) -> String {
     format!("{from} → {to}")
 }

@@ -1,4 +1,4 @@
-//! Where a listener is: addresses and names, as people write them.
+//! Parses the addresses and names of listeners.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,7 +6,7 @@ use anabranch_net::sources;
 
 use crate::output::{fail, refuse};
 
-/// What `--to` takes: an address or a name, with or without a UDP port.
+/// A value of `--to`: an address or a name, with or without a UDP port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PeerAddress {
     host: Host,
@@ -38,7 +38,7 @@ impl std::str::FromStr for PeerAddress {
             }
         };
         let letter = |c: char| c.is_alphanumeric() || "-._".contains(c);
-        // A number at the end is an address with a slip in it: no name ends so.
+        // If the last part is a number, this is a mistyped address: no host name ends with a number.
         let last = name.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
         if name.is_empty() || !name.chars().all(letter) || last.chars().all(|c| c.is_ascii_digit()) {
             return Err(
@@ -51,8 +51,8 @@ impl std::str::FromStr for PeerAddress {
     }
 }
 
-/// The addresses of these places, each once: all that a name has, as far as routes of this host lead there. Their
-/// ports are `udp` where none was given. Or the exit status of what was wrong.
+/// The addresses of these places, each once: all addresses of a name that this host has routes to. Ports that were
+/// not given are `udp`. The error is the exit status.
 pub(super) async fn resolve(places: &[PeerAddress], udp: u16) -> Result<Vec<SocketAddr>, u8> {
     let mut found = Vec::new();
     for PeerAddress { host, port } in places {
@@ -74,7 +74,7 @@ async fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, u8> {
     let found = tokio::net::lookup_host((name, port)).await;
     let found = found.map_err(|error| fail(format!("--to {name}: this name has no address: {error}")))?;
     let mut found: Vec<SocketAddr> = found.collect();
-    // A listener is at 127.0.0.1 unless it is told otherwise.
+    // A listener uses 127.0.0.1 by default.
     found.sort_by_key(|address| address.ip().is_loopback() && address.is_ipv6());
     let routed: Vec<SocketAddr> = found.iter().filter(|to| sources(&[to.ip()]).is_ok()).copied().collect();
     match (found.first(), routed.is_empty()) {
@@ -84,7 +84,7 @@ async fn look_up(name: &str, port: u16) -> Result<Vec<SocketAddr>, u8> {
     }
 }
 
-/// Refuses UDP ports where there is no UDP.
+/// Refuses UDP ports with --raw, where there is no UDP.
 pub(super) fn without_ports(places: &[PeerAddress]) -> Result<(), u8> {
     match places.iter().find_map(|place| place.port) {
         Some(port) => {

@@ -1,4 +1,4 @@
-//! What happens while something goes on: rates by interval, and changes of paths.
+//! Records rates by interval and changes of paths during a transfer.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -12,13 +12,14 @@ use tokio::time::timeout;
 use super::live::mbit;
 use super::paths::{name, state};
 
-/// How often paths are looked at besides: an own interface that goes down is no event of the association.
+/// The interval for looking at paths without an event: the association has no event for a local interface that goes
+/// down.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The changes of an association's paths.
 pub(super) struct Changes {
     begun: Instant,
-    /// By path: its name, and its state as it was last told.
+    /// For each path: its name, and its last recorded state.
     known: BTreeMap<PathId, (String, &'static str)>,
     /// As JSON: time in seconds since `begun`, path, state, cause.
     pub(super) list: Vec<Value>,
@@ -29,13 +30,13 @@ impl Changes {
         Changes { begun, known: BTreeMap::new(), list: Vec::new() }
     }
 
-    /// Records until it is dropped.
+    /// Records until it is cancelled.
     pub(super) async fn watch(&mut self, association: &Association) -> Infallible {
         let mut events = association.events();
         loop {
             self.look(&association.paths());
             match timeout(GLANCE, events.recv()).await {
-                // What the event says may have changed again already.
+                // The state may have changed again since the event.
                 Ok(Ok(Event::Path(path, now))) => self.happened(&association.paths(), path, now),
                 Ok(Err(RecvError::Closed)) => std::future::pending().await,
                 _ => {}
@@ -64,7 +65,7 @@ impl Changes {
     }
 }
 
-/// Why a path is in its state, after another.
+/// Why a path changed to its state from the state before.
 fn cause(path: &PathReport, before: Option<&str>) -> String {
     match (path.state, before) {
         _ if !path.up => "the own address or its interface is down".to_owned(),
@@ -78,7 +79,7 @@ fn cause(path: &PathReport, before: Option<&str>) -> String {
     }
 }
 
-/// What was carried, interval by interval.
+/// The bytes carried in each interval.
 pub(super) struct Intervals {
     pub(super) every: Duration,
     begun: Instant,
@@ -89,11 +90,26 @@ pub(super) struct Intervals {
     pub(super) list: Vec<Value>,
 }
 
+/// The rates of one direction as a trace for scenarios: CSV with seconds and bit/s. `back`: the other end sent. The other
+/// direction sends, if it does, after `seconds`: its intervals are left out.
+pub(super) fn trace(intervals: &[Value], back: bool, seconds: f64) -> String {
+    let mut text = "time,rate\n".to_owned();
+    let time = |interval: &Value, key: &str| interval[key].as_f64().unwrap_or_default();
+    let own: Vec<_> = intervals.iter().filter(|interval| time(interval, "from") < seconds).collect();
+    for interval in &own {
+        let rate = interval[if back { "back" } else { "there" }]["rate"].as_f64().unwrap_or_default();
+        text += &format!("{:.9},{:.0}\n", time(interval, "from"), rate);
+    }
+    // The last row only ends the trace.
+    let end = own.last().map_or(0.0, |interval| time(interval, "to"));
+    text + &format!("{end:.9},0\n")
+}
+
 /// Bytes carried since the beginning.
 pub(super) struct Carried {
     /// Acknowledged by the other end.
     pub(super) there: u64,
-    /// Received from it; `None` where nothing comes back.
+    /// Received from the other end; `None` where nothing comes back.
     pub(super) back: Option<u64>,
     pub(super) paths: Vec<PathReport>,
 }
@@ -104,7 +120,7 @@ impl Intervals {
         Intervals { every, begun, from, before, by_path, list: Vec::new() }
     }
 
-    /// Closes intervals until it is dropped; each is given to `told` as a line.
+    /// Closes intervals until it is cancelled. Each interval is passed to `told` as a line.
     pub(super) async fn watch(&mut self, carried: impl Fn() -> Carried, told: impl Fn(&str)) -> Infallible {
         loop {
             tokio::time::sleep_until((self.begun + self.from + self.every).into()).await;
@@ -112,7 +128,7 @@ impl Intervals {
         }
     }
 
-    /// Ends an interval now; its line.
+    /// Ends an interval now and returns its line.
     pub(super) fn close(&mut self, carried: &Carried) -> String {
         let to = self.begun.elapsed();
         let time = to.saturating_sub(self.from);
@@ -135,5 +151,22 @@ impl Intervals {
         let back = back.map(|back| format!("  back {:10.2} Mbit/s", mbit(back, time))).unwrap_or_default();
         (self.from, self.before) = (to, [carried.there, carried.back.unwrap_or_default()]);
         format!("{span}  there {:10.2} Mbit/s{back}", mbit(there, time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anabranch_sim::scenario::Trace;
+
+    #[test]
+    fn a_trace_has_the_rates_of_its_direction_and_can_be_read() {
+        let interval = |from: f64, there: f64, back: f64| json!({ "from": from, "to": from + 0.1, "there": { "rate": there }, "back": { "rate": back } });
+        let intervals = [interval(0.0, 8e6, 1e6), interval(0.1, 4e6, 3e6), interval(0.2, 0.0, 9e6)];
+        let there = trace(&intervals, false, 0.2);
+        assert_eq!(there, "time,rate\n0.000000000,8000000\n0.100000000,4000000\n0.200000000,0\n");
+        assert_eq!(Trace::parse(&there).expect("a trace").mean_rate(), 6_000_000);
+        let back = trace(&intervals, true, 1.0);
+        assert!(back.contains("0.200000000,9000000\n0.300000000,0\n"), "{back}");
     }
 }

@@ -17,7 +17,7 @@ use super::{Interrupts, end, in_runtime, leave, paths};
 use crate::output::{fail, print, print_json, refuse};
 use crate::{DONE, FAILED};
 
-/// What `anabranch send` takes.
+/// The arguments of `anabranch send`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -25,8 +25,8 @@ pub(crate) struct Arguments {
     file: PathBuf,
     #[command(flatten)]
     client: Client,
-    /// Show each path's state, bytes and share, rate and round-trip time during the transfer; a line a second where
-    /// standard error is no terminal
+    /// Show state, bytes and share, rate and round-trip time of each path during the transfer; if standard error is
+    /// not a terminal, print a line per second
     #[arg(long)]
     progress: bool,
     /// Show paths, windows and rates on the whole terminal during the transfer
@@ -55,11 +55,11 @@ ended by SIGTERM, 1 anything else.";
 enum Outcome {
     Sent(SentFile),
     Failed(SendError),
-    /// With the exit status.
+    /// The message and the exit status.
     Interrupted(u8),
 }
 
-/// Sends the file, and returns the exit status.
+/// Sends the file and returns the exit status.
 pub(crate) fn send(arguments: &Arguments) -> u8 {
     let size = match std::fs::metadata(&arguments.file) {
         Ok(metadata) if metadata.is_file() => metadata.len(),
@@ -123,7 +123,7 @@ enum Shown {
 }
 
 impl Shown {
-    /// Nothing is sent yet; or the exit status of why it cannot be shown.
+    /// A view of a transfer that has not begun, or the exit status if it cannot be shown.
     fn begin(arguments: &Arguments, size: u64) -> Result<Shown, u8> {
         match arguments.watch {
             true => Watched::begin(&arguments.file.display().to_string(), size).map(Shown::Screen),
@@ -152,7 +152,7 @@ impl Shown {
     }
 }
 
-/// What was seen of a transfer.
+/// The records of a transfer.
 struct TransferRecord {
     seconds: f64,
     /// Bytes of the file.
@@ -171,7 +171,7 @@ fn report(
     let TransferRecord { seconds, size, .. } = *told;
     let arrived = match outcome {
         Outcome::Sent(_) => size,
-        // The announcement was acknowledged as well.
+        // The bytes acknowledged include the announcement of the file.
         _ => association
             .statistics()
             .acknowledged

@@ -1,4 +1,4 @@
-//! `anabranch serve`: receives files, and takes part in measurements.
+//! `anabranch serve`: receives files and takes part in measurements.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use super::{Interrupts, Transport, in_runtime, leave};
 use crate::INTERRUPTED;
 use crate::output::{fail, refuse};
 
-/// What `anabranch serve` takes.
+/// The arguments of `anabranch serve`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     listen: Vec<IpAddr>,
     #[command(flatten)]
     transport: Transport,
-    /// Receive files into this directory; without it, none are received
+    /// Receive files into this directory [default: no files are received]
     #[arg(long, value_name = "DIR")]
     receive_into: Option<PathBuf>,
     /// The largest total size of all files in the directory, with a unit
@@ -112,7 +112,7 @@ fn read(arguments: &Arguments) -> Result<(Options, Option<Inbox>), u8> {
     Ok((Options { config, local, carrier, max_per_source, gso, ..Options::default() }, inbox))
 }
 
-/// Bytes that all files and those of one source may have.
+/// The limits in bytes: for all files, and for the files of one source.
 fn limits(arguments: &Arguments) -> Result<(u64, u64), u8> {
     let bytes =
         |option: &str, text: &str| size(text).map_err(|hint| refuse(format!("{option} {text}: {hint}")));
@@ -157,16 +157,16 @@ async fn accept(
         () = sleep(FAREWELL) => {}
     }
     let _ = stop.send(Stop::AtOnce);
-    // An abort takes no answer.
+    // After an abort nothing more is sent.
     let _ = timeout(Duration::from_secs(1), ended(&mut clients)).await;
     leave(&endpoint).await;
     signal
 }
 
-/// How long associations may take to end gracefully after a signal.
+/// The time that associations have to end gracefully after a signal.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// How clients are to end.
+/// How clients are told to end.
 #[derive(Copy, Clone, PartialEq)]
 enum Stop {
     Not,
@@ -174,16 +174,16 @@ enum Stop {
     AtOnce,
 }
 
-/// Who is served.
+/// A client.
 struct Client {
-    /// The number of its association since the listener began.
+    /// The number of its association since the listener started.
     id: u64,
     association: Arc<Association>,
     journal: Journal,
 }
 
 impl Client {
-    /// Serves it, and says how it went.
+    /// Serves the client and reports the outcome.
     async fn serve(self, inbox: Option<Inbox>, mut stopping: watch::Receiver<Stop>) {
         let (id, begun) = (self.id, Instant::now());
         let peer =
@@ -214,7 +214,7 @@ impl Client {
     }
 }
 
-/// How it went, for people and for programs.
+/// The outcome as text and as JSON.
 fn told(served: &Result<Served, Failure>) -> (String, Value) {
     match served {
         Ok(Served::File(file)) => {
@@ -233,7 +233,7 @@ fn told(served: &Result<Served, Failure>) -> (String, Value) {
             json!({ "measured": { "here": received, "there": sent } }),
         ),
         Ok(Served::Nothing) | Err(Failure::Stopped) => {
-            ("ended without a wish".to_owned(), json!({ "why": "ended without a wish" }))
+            ("closed without a request".to_owned(), json!({ "why": "closed without a request" }))
         }
         Err(why) => (why.to_string(), json!({ "why": why.to_string() })),
     }

@@ -1,4 +1,4 @@
-//! From a client's arguments to its association, with a word about what is waited for.
+//! Sets up the association of a client, and reports what it waits for.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -14,14 +14,14 @@ use super::places::{PeerAddress, resolve, without_ports};
 use super::{Interrupts, Transport, leave};
 use crate::output::{fail, note, refuse};
 
-/// A client's peer, and the way to it.
+/// The peer of a client, and how to reach it.
 #[derive(clap::Args)]
 pub(crate) struct Client {
-    /// The listener's addresses or names, with a UDP port if it differs from --udp. The first address is tried
-    /// first, and a name stands for all its addresses
+    /// The addresses or names of the listener, with a UDP port if it differs from --udp. The first address is tried
+    /// first; a name stands for all its addresses
     #[arg(long, value_name = "PLACE", value_delimiter = ',', required = true)]
     to: Vec<PeerAddress>,
-    /// The local addresses, in order [default: chosen by the system's routes]
+    /// The local addresses, in order [default: the system's routes decide]
     #[arg(long, value_name = "ADDR", value_delimiter = ',')]
     from: Vec<IpAddr>,
     #[command(flatten)]
@@ -43,13 +43,13 @@ pub(super) fn waiting(text: &str) -> Result<Duration, String> {
     read.and_then(|time| if time.is_zero() { Err("this is no time to wait".to_owned()) } else { Ok(time) })
 }
 
-/// How often the wait is looked at.
+/// The interval at which the wait is checked.
 const GLANCE: Duration = Duration::from_millis(200);
-/// From how many packets on it is said that nobody answers.
+/// After this many unanswered packets, a message says that nobody answers.
 const MANY: u64 = 3;
 
 impl Client {
-    /// An association with the listener; or the exit status of why there is none.
+    /// An association with the listener, or the exit status of a failure.
     pub(super) async fn connect(&self, interrupts: &mut Interrupts) -> Result<(Endpoint, Association), u8> {
         if self.transport.raw {
             without_ports(&self.to)?;
@@ -78,7 +78,7 @@ impl Client {
         let to: Vec<IpAddr> = to.iter().map(SocketAddr::ip).collect();
         let options = Options::towards(&to).or_else(|error| match self.from.is_empty() {
             true => Err(fail(error)),
-            // The addresses that were given may know a way.
+            // The given addresses may tell a route.
             false => Ok(Options { listen: false, ..Options::default() }),
         })?;
         let local = if self.from.is_empty() { options.local } else { self.from.clone() };
@@ -87,7 +87,7 @@ impl Client {
         Ok(Options { config, local, carrier, gso, bind_devices, ..options })
     }
 
-    /// Tells again and again that nobody answers.
+    /// Repeats that nobody answers.
     async fn watch(&self, endpoint: &Endpoint, to: &[SocketAddr]) -> Infallible {
         let mut told = MANY - 1;
         loop {
@@ -124,7 +124,7 @@ impl Client {
         format!("no association with {} within {seconds} s (--timeout): {so_far}{hint}", list(to))
     }
 
-    /// What a user can do about it, if it is about keys.
+    /// A hint for the user, if the failure is about keys.
     fn why(&self, error: &ConnectError) -> String {
         match error {
             ConnectError::Lost(LostReason::NotAuthenticated) => {
@@ -141,7 +141,7 @@ impl Client {
     }
 }
 
-/// Whether the peer ended it because this end offers no authentication.
+/// Whether the peer ended the association because this end offers no authentication.
 fn asks_for_key(cause: &Cause) -> bool {
     matches!(cause, Cause::ProtocolViolation(what) if what.starts_with(b"authentication is required"))
 }
@@ -151,7 +151,7 @@ fn list(to: &[SocketAddr]) -> String {
     to.iter().map(place).collect::<Vec<_>>().join(", ")
 }
 
-/// Tells why there is no socket; the exit status.
+/// Reports why a socket cannot be opened; returns the exit status.
 pub(super) fn refuse_bind(option: &str, error: &BindError) -> u8 {
     match error {
         BindError::Socket { address, error } if error.kind() == std::io::ErrorKind::AddrNotAvailable => {

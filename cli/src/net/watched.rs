@@ -10,28 +10,28 @@ use rustix::process::{Signal, getpid, kill_process};
 use super::paths::{name, state};
 use crate::watch::{Key, PathLine, Picture, Rates, Screen};
 
-/// How often it is drawn anew, and keys are looked at.
+/// The interval between two drawings and two looks at the keys.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// A transfer as it is watched.
+/// A transfer in the terminal view.
 pub(super) struct Watched {
-    /// Until the viewer leaves.
+    /// Until the viewer leaves the view.
     screen: Option<Screen>,
     title: String,
     size: u64,
     begun: Instant,
-    /// By path: what it had delivered, and its rates.
+    /// For each path: the bytes it had delivered, and its rates.
     rates: BTreeMap<PathId, (u64, Rates)>,
 }
 
 impl Watched {
-    /// Takes the terminal for a transfer of so many bytes; or the exit status of why there is none.
+    /// Opens the view for a transfer of so many bytes, or returns the exit status of a failure.
     pub(super) fn begin(file: &str, size: u64) -> Result<Watched, u8> {
         let (screen, title) = (Some(Screen::open()?), format!("{file}, {size} bytes"));
         Ok(Watched { screen, title, size, begun: Instant::now(), rates: BTreeMap::new() })
     }
 
-    /// Draws the paths of the association again and again.
+    /// Draws the paths of the association repeatedly.
     pub(super) async fn watch(&mut self, association: &Association) -> Infallible {
         loop {
             tokio::time::sleep(EVERY).await;
@@ -40,7 +40,7 @@ impl Watched {
             screen.draw(&picture);
             match screen.key(Duration::ZERO) {
                 Some(Key::Leave) => self.screen = None,
-                // The terminal makes no signal of Ctrl-C while keys are read; whoever waits for one gets it.
+                // While keys are read, the terminal sends no signal for Ctrl-C. So the signal is raised here.
                 Some(Key::Interrupt) => drop(kill_process(getpid(), Signal::INT)),
                 _ => {}
             }

@@ -21,10 +21,10 @@ pub(crate) use run::watch;
 
 use crate::output::{on_terminal, refuse};
 
-/// A key that means something.
+/// A key with a meaning.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Key {
-    /// `q`: the view ends, the work goes on.
+    /// `q`: closes the view; the run or transfer continues.
     Leave,
     /// Ctrl-C.
     Interrupt,
@@ -34,11 +34,11 @@ pub(crate) enum Key {
     Slower,
 }
 
-/// The terminal while the view has it; given back when it is dropped.
+/// The terminal while the view uses it; restored when this value is dropped.
 pub(crate) struct Screen(Terminal<CrosstermBackend<Stderr>>);
 
 impl Screen {
-    /// Takes the terminal; or the exit status of why there is none.
+    /// Opens the view, or returns the exit status of a failure.
     pub(crate) fn open() -> Result<Screen, u8> {
         let refused = |error: io::Error| refuse(format!("--watch: the terminal cannot be used: {error}"));
         if !on_terminal() {
@@ -49,12 +49,12 @@ impl Screen {
         Terminal::new(CrosstermBackend::new(stderr())).map(Screen).map_err(refused)
     }
 
-    /// Draws the picture. A terminal that takes nothing stops nothing.
+    /// Draws the picture. Failures of the terminal are ignored, so that they do not stop the work.
     pub(crate) fn draw(&mut self, picture: &Picture) {
         let _ = self.0.draw(|frame| picture.draw(frame));
     }
 
-    /// The next key that means something, if one was pressed within this time.
+    /// The next key with a meaning, if one is pressed within this time.
     pub(crate) fn key(&self, within: Duration) -> Option<Key> {
         if !event::poll(within).ok()? {
             return None;

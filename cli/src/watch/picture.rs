@@ -1,4 +1,4 @@
-//! What the view shows, and how it is laid out.
+//! The content and the layout of the view.
 
 use std::collections::VecDeque;
 
@@ -9,13 +9,13 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Row, Sparkline, Table};
 
-/// Everything that is shown at a moment.
+/// The content at one moment.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Picture {
     pub(crate) title: String,
-    /// Below the title: how far it is.
+    /// The progress, below the title.
     pub(crate) status: String,
-    /// In the last line: what keys do.
+    /// The keys, in the last line.
     pub(crate) keys: &'static str,
     pub(crate) paths: Vec<PathLine>,
 }
@@ -27,29 +27,29 @@ pub(crate) struct PathLine {
     pub(crate) state: &'static str,
     /// Bytes.
     pub(crate) cwnd: u64,
-    /// Bytes, where there is one and it is told.
+    /// Bytes, if the window has a threshold and it is known.
     pub(crate) ssthresh: Option<u64>,
     /// Bytes in flight.
     pub(crate) flight: u64,
-    /// Seconds, once measured.
+    /// Seconds, once a round trip was measured.
     pub(crate) srtt: Option<f64>,
     /// Seconds, once known.
     pub(crate) rto: Option<f64>,
     pub(crate) rates: Rates,
 }
 
-/// The latest rates of a path, an interval each.
+/// The latest rates of a path, one per interval.
 #[derive(Clone, Debug)]
 pub(crate) struct Rates {
-    /// Seconds.
+    /// The length of an interval in seconds.
     interval: f64,
-    /// Bytes by interval, the last one under way.
+    /// Bytes per interval; the last interval is still running.
     bytes: VecDeque<u64>,
-    /// The number of the last interval since the beginning.
+    /// The number of the last interval, counted from the beginning.
     last: u64,
 }
 
-/// Intervals that are kept.
+/// The number of intervals that are kept.
 const KEPT: usize = 240;
 
 impl Default for Rates {
@@ -59,7 +59,7 @@ impl Default for Rates {
 }
 
 impl Rates {
-    /// Adds bytes that were sent `at` so many seconds from the beginning.
+    /// Adds bytes that were sent `at` seconds after the beginning.
     pub(crate) fn add(&mut self, at: f64, bytes: u64) {
         self.advance(at);
         if let Some(last) = self.bytes.back_mut() {
@@ -67,7 +67,7 @@ impl Rates {
         }
     }
 
-    /// It is now `at` seconds from the beginning.
+    /// Advances to `at` seconds after the beginning.
     pub(crate) fn advance(&mut self, at: f64) {
         let number = (at / self.interval) as u64;
         for _ in 0..number.saturating_sub(self.last).min(KEPT as u64) {
@@ -79,11 +79,44 @@ impl Rates {
         self.last = self.last.max(number);
     }
 
-    /// Of the last four whole intervals, bit/s.
+    /// The mean rate of the last four complete intervals, bit/s.
     pub(crate) fn now(&self) -> f64 {
         let whole = self.bytes.iter().rev().skip(1).take(4);
         let (count, bytes) = whole.fold((0, 0), |(count, sum), bytes| (count + 1, sum + bytes));
         if count == 0 { 0.0 } else { bytes as f64 * 8.0 / (f64::from(count) * self.interval) }
+    }
+}
+
+/// The columns of the table: heading and width.
+const COLUMNS: [(&str, u16); 8] = [
+    ("path", 20),
+    ("state", 12),
+    ("cwnd", 10),
+    ("ssthresh", 10),
+    ("in flight", 10),
+    ("RTT", 11),
+    ("RTO", 11),
+    ("rate", 16),
+];
+
+/// The columns that a narrow terminal does not show, the first to go first: RTO, ssthresh, in flight, RTT, state.
+const DISPENSABLE: [usize; 5] = [6, 3, 4, 5, 1];
+
+impl PathLine {
+    /// The cells of the path, one for each of [`COLUMNS`].
+    fn cells(&self) -> [String; 8] {
+        let milliseconds =
+            |time: Option<f64>| time.map_or("–".to_owned(), |time| format!("{:.1} ms", time * 1e3));
+        [
+            printable(&self.name).into_owned(),
+            self.state.to_owned(),
+            self.cwnd.to_string(),
+            self.ssthresh.map_or("–".to_owned(), |bytes| bytes.to_string()),
+            self.flight.to_string(),
+            milliseconds(self.srtt),
+            milliseconds(self.rto),
+            format!("{:.3} Mbit/s", self.rates.now() / 1e6),
+        ]
     }
 }
 
@@ -101,53 +134,49 @@ impl Picture {
         let bold = Style::new().add_modifier(Modifier::BOLD);
         frame.render_widget(Line::styled(printable(&self.title).into_owned(), bold), title);
         frame.render_widget(Line::raw(printable(&self.status).into_owned()), status);
-        frame.render_widget(self.table(), paths);
+        frame.render_widget(self.table(paths.width), paths);
         self.draw_rates(frame, rates);
         frame.render_widget(Line::raw(self.keys), keys);
     }
 
-    fn table(&self) -> Table<'_> {
-        let heading = ["path", "state", "cwnd", "ssthresh", "in flight", "RTT", "RTO", "rate"];
+    /// The table of the paths. Where the terminal is narrow, the columns in [`DISPENSABLE`] are left out one after the other.
+    fn table(&self, width: u16) -> Table<'_> {
+        let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
+        for column in DISPENSABLE {
+            let needed: u16 = shown.iter().map(|column| COLUMNS[*column].1 + 1).sum();
+            if needed < width {
+                break;
+            }
+            shown.retain(|known| *known != column);
+        }
         let rows = self.paths.iter().map(|path| {
-            let milliseconds =
-                |time: Option<f64>| time.map_or("–".to_owned(), |time| format!("{:.1} ms", time * 1e3));
+            let cells = path.cells();
             let style = if path.state == "active" { Style::new() } else { Style::new().fg(Color::Red) };
-            Row::new([
-                printable(&path.name).into_owned(),
-                path.state.to_owned(),
-                path.cwnd.to_string(),
-                path.ssthresh.map_or("–".to_owned(), |bytes| bytes.to_string()),
-                path.flight.to_string(),
-                milliseconds(path.srtt),
-                milliseconds(path.rto),
-                format!("{:.3} Mbit/s", path.rates.now() / 1e6),
-            ])
-            .style(style)
+            Row::new(shown.iter().map(|column| cells[*column].clone()).collect::<Vec<_>>()).style(style)
         });
-        let widths = [
-            Constraint::Min(20),
-            Constraint::Length(12),
-            Constraint::Length(10),
-            Constraint::Length(10),
-            Constraint::Length(10),
-            Constraint::Length(11),
-            Constraint::Length(11),
-            Constraint::Length(16),
-        ];
+        let widths = shown.iter().map(|column| match *column {
+            0 => Constraint::Min(COLUMNS[0].1),
+            column => Constraint::Length(COLUMNS[column].1),
+        });
         let style = Style::new().add_modifier(Modifier::BOLD);
-        Table::new(rows, widths).header(Row::new(heading).style(style)).block(Block::bordered())
+        let heading = Row::new(shown.iter().map(|column| COLUMNS[*column].0)).style(style);
+        Table::new(rows, widths).header(heading).block(Block::bordered().title("windows in bytes"))
     }
 
-    /// A curve of the rate of each path, as many as there is room for.
+    /// A curve of the rate of each path, for as many paths as fit.
     fn draw_rates(&self, frame: &mut Frame<'_>, area: Rect) {
         let shown = self.paths.len().min(usize::from(area.height) / 4);
-        let most = self.paths.iter().flat_map(|path| path.rates.bytes.iter()).max().copied();
+        let most = self.paths.iter().flat_map(|path| path.rates.bytes.iter()).max().copied().unwrap_or(0);
         let areas = Layout::vertical(vec![Constraint::Fill(1); shown]).split(area);
         for (path, area) in self.paths.iter().zip(areas.iter()) {
             let room = usize::from(area.width.saturating_sub(2));
             let bytes: Vec<u64> = path.rates.bytes.iter().rev().take(room).rev().copied().collect();
-            let title = format!("{}: rate, {:.1} s an interval", printable(&path.name), path.rates.interval);
-            let curve = Sparkline::default().data(&bytes).max(most.unwrap_or(0).max(1));
+            let interval = path.rates.interval;
+            let scale = most as f64 * 8.0 / interval / 1e6;
+            let name = printable(&path.name);
+            let title =
+                format!("{name}: rate in intervals of {interval:.1} s, full height = {scale:.3} Mbit/s");
+            let curve = Sparkline::default().data(&bytes).max(most.max(1));
             frame.render_widget(curve.block(Block::bordered().title(title)), *area);
         }
     }
@@ -190,6 +219,21 @@ mod tests {
             "{shown}"
         );
         assert!(!shown.contains('\u{1b}'), "{shown}");
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_fewer_columns() {
+        let heading = |width: u16| {
+            let picture =
+                Picture { title: String::new(), status: String::new(), keys: "", paths: Vec::new() };
+            let mut terminal = Terminal::new(TestBackend::new(width, 10)).expect("a terminal of the test");
+            terminal.draw(|frame| picture.draw(frame)).expect("it draws");
+            let text = terminal.backend().to_string();
+            COLUMNS.iter().filter(|(name, _)| text.contains(name)).map(|(name, _)| *name).collect::<Vec<_>>()
+        };
+        assert_eq!(heading(120).len(), 8);
+        assert_eq!(heading(80), ["path", "state", "cwnd", "RTT", "rate"]);
+        assert_eq!(heading(55), ["path", "cwnd", "rate"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A simulated run as it is watched: in virtual time that passes as fast as the viewer wishes.
+//! A simulated run in the view. Virtual time passes at the speed that the viewer chooses.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -17,15 +17,15 @@ use crate::INTERRUPTED;
 use crate::output::{fail, refuse, refuse_scenario};
 use crate::simulate::{NoResult, no_result};
 
-/// How often it is drawn.
+/// The interval between two drawings.
 const EVERY: Duration = Duration::from_millis(100);
-/// The longest that the run sleeps before it looks at the keys again.
+/// The longest sleep of the run before it looks at the keys again.
 const NAP: Duration = Duration::from_millis(20);
-/// The slowest and the fastest, as powers of two.
+/// The slowest and the fastest speed, as powers of two.
 const SPEEDS: (i32, i32) = (-10, 10);
 const KEYS: &str = "space pauses   + faster   - slower   q leaves the view, the run goes on   Ctrl-C ends it";
 
-/// Runs the only point and shows it meanwhile; its result, or the exit status of why there is none.
+/// Runs the only point and shows it; returns its result, or the exit status of a failure.
 pub(crate) fn watch(points: &[Point]) -> Result<RunResult, u8> {
     let [point] = points else {
         return Err(refuse("--watch shows one run: leave out --vary and --seeds"));
@@ -55,7 +55,7 @@ pub(crate) fn watch(points: &[Point]) -> Result<RunResult, u8> {
     }
 }
 
-/// Draws until the run is over or a key ends the view; that key.
+/// Draws until the run is over or a key closes the view; returns that key.
 fn show(screen: &mut Screen, shared: &Shared, name: &str) -> Option<Key> {
     while !shared.over.load(Ordering::Relaxed) {
         screen.draw(&shared.picture(name));
@@ -73,14 +73,14 @@ fn show(screen: &mut Screen, shared: &Shared, name: &str) -> Option<Key> {
     None
 }
 
-/// What the run and the view share.
+/// The state that the run and the view share.
 #[derive(Default)]
 struct Shared {
     latest: Mutex<Latest>,
     paused: AtomicBool,
-    /// Virtual seconds a second, as a power of two.
+    /// Virtual seconds per second, as a power of two.
     speed: AtomicI32,
-    /// Nobody watches any more.
+    /// The view is closed.
     hurry: AtomicBool,
     over: AtomicBool,
 }
@@ -100,7 +100,7 @@ impl Shared {
         self.speed.store(speed.clamp(SPEEDS.0, SPEEDS.1), Ordering::Relaxed);
     }
 
-    /// Virtual seconds a second.
+    /// Virtual seconds per second.
     fn factor(&self) -> f64 {
         let power = self.speed.load(Ordering::Relaxed);
         let two = f64::from(1_u32 << power.unsigned_abs().min(30));
@@ -114,18 +114,18 @@ impl Shared {
         paths.iter_mut().for_each(|path| path.rates.advance(latest.at));
         Picture {
             title: format!("Scenario {name}"),
-            status: format!("{:.3} s; {} times real time{paused}", latest.at, self.factor()),
+            status: format!("{:.3} s at {} × real time{paused}", latest.at, self.factor()),
             keys: KEYS,
             paths,
         }
     }
 }
 
-/// Follows the senders of the run, and slows it down.
+/// An observer that follows the senders of the run and slows the run down.
 struct Watcher<'a> {
     shared: &'a Shared,
     flows: Vec<String>,
-    /// What was reached when the speed was last looked at: virtual seconds, and when.
+    /// Virtual time and real time of the last change of speed.
     reached: (f64, Instant),
 }
 
@@ -134,7 +134,7 @@ impl<'a> Watcher<'a> {
         Watcher { shared, flows: Vec::new(), reached: (0.0, Instant::now()) }
     }
 
-    /// Waits until virtual time may be `at`.
+    /// Waits until virtual time may reach `at`.
     fn wait(&mut self, at: f64) {
         while !self.shared.hurry.load(Ordering::Relaxed) {
             let paused = self.shared.paused.load(Ordering::Relaxed);
@@ -177,7 +177,7 @@ impl Observer for Watcher<'_> {
     }
 }
 
-/// What a detail changes of a path's line.
+/// Applies a detail to the line of a path.
 fn update(line: &mut PathLine, at: f64, detail: &Detail) {
     match detail {
         Detail::Window { cwnd, ssthresh, flight, .. } => {
@@ -193,7 +193,7 @@ fn update(line: &mut PathLine, at: f64, detail: &Detail) {
     }
 }
 
-/// A state, as transfers on real networks name it too.
+/// A state, in the words that transfers on real networks use too.
 fn word(state: PathState) -> &'static str {
     match state {
         PathState::Unconfirmed => "unconfirmed",

@@ -11,7 +11,7 @@ use anabranch_proto::Extensions;
 
 use crate::bench::{Bench, Done, Weather};
 use crate::matrix::Stack;
-use crate::paths::{From, Over, Trial};
+use crate::paths::{From, Over, Sending, Trial};
 
 /// How it is tried.
 #[derive(Copy, Clone)]
@@ -302,6 +302,25 @@ pub const ROWS: &[Row] = &[
     )
     .but_for(NOT_DCSCTP),
     Row::by("addresses-peer", "the peer does", Run::Addresses(From::Peer)).but_for(NOT_DCSCTP).breaks(Stack::Usrsctp, FORGETS_AT_ONCE),
+    Row::by(
+        "cures-us",
+        "the first path is cut while we send with every cure: a heartbeat after each timeout, timestamps offered, fast retransmissions in each recovery, early \
+         retransmit, tail probes",
+        Run::Paths(Trial { sending: Sending::Cured { by_time: false }, ..Trial::new(From::Us, Over::Udp) }),
+    )
+    .but_for(NOT_DCSCTP),
+    Row::by(
+        "cures-rack-us",
+        "the same with losses found by time (RACK)",
+        Run::Paths(Trial { sending: Sending::Cured { by_time: true }, ..Trial::new(From::Us, Over::Udp) }),
+    )
+    .but_for(NOT_DCSCTP),
+    Row::by(
+        "cures-peer",
+        "the peer sends to us, who have them all",
+        Run::Paths(Trial { sending: Sending::Cured { by_time: true }, ..Trial::new(From::Peer, Over::Udp) }),
+    )
+    .but_for(NOT_DCSCTP),
     Row::by(
         "cmt-us",
         "we send 4 MB by two paths at once (CMT) to a peer that was told nothing of it; each carries a quarter at least",

@@ -1,6 +1,6 @@
 //! The keys of a paper's files, for `docs/papers.md`.
 
-use super::{claim_keys, mark, measure, read};
+use super::{claim_keys, figures, mark, measure, read};
 use anabranch_sim::scenario::keys::{Section, docs};
 
 /// Every table and key of `paper.toml` and `claims.toml`.
@@ -14,7 +14,8 @@ pub fn sections() -> Vec<Section> {
         section("[[mark]]", docs(mark::KEYS)),
         section("event", docs(mark::EVENT_KEYS)),
         section("[[measure]]", docs(measure::KEYS)),
-        section("[[figure]]", docs(read::FIGURE_KEYS)),
+        section("[[figure]]", docs(figures::FIGURE_KEYS)),
+        section("[[curve]]", docs(figures::CURVE_KEYS)),
         section("[[claim]]", claim_keys::key_docs()),
     ]
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::claim::{Bounds, Case, Form, Tolerance};
 use super::published::{Cell, Published};
-use super::{Paper, Reference, Unit};
+use super::{Curve, Paper, Reference, Unit};
 use crate::statistics::Summary;
 
 /// A claim that was judged.
@@ -46,6 +46,8 @@ pub struct Outcome {
     pub reason: Option<String>,
     /// Where 90 % of the resamplings have a threshold.
     pub interval: Option<[f64; 2]>,
+    /// The curve that it was looked for on.
+    pub curve: Option<Curve>,
     /// What else is to be said of the value.
     pub note: Option<String>,
 }
@@ -77,6 +79,7 @@ pub(super) struct VariantValues {
     pub(super) samples: Vec<Summary>,
     pub(super) error: Option<f64>,
     pub(super) interval: Option<[f64; 2]>,
+    pub(super) curve: Option<Curve>,
     pub(super) note: Option<String>,
 }
 
@@ -89,6 +92,7 @@ pub(super) fn judge(case: &Case, of: Vec<String>, paper: &Paper, values: &[Varia
         samples: Vec::new(),
         error: None,
         interval: None,
+        curve: None,
         note: None,
     };
     let own = own.unwrap_or(&none);
@@ -116,6 +120,7 @@ pub(super) fn judge(case: &Case, of: Vec<String>, paper: &Paper, values: &[Varia
         expected: case.expected,
         reason: case.reason.clone(),
         interval: own.interval,
+        curve: own.curve.clone(),
         note: own.note.clone(),
     }
 }

@@ -165,7 +165,7 @@ impl<'r> Fits<'r> {
     fn fits(&mut self, entry: &Entry) -> bool {
         match (self.event, &entry.what) {
             (Event::Drop(name), EventKind::Dropped { link, .. })
-            | (Event::Arrives(name), EventKind::Arrived { link }) => self.recording.is_link(*link, name),
+            | (Event::Arrives(name), EventKind::Arrived { link, .. }) => self.recording.is_link(*link, name),
             (Event::Timeout { .. }, EventKind::Timeout { flow, .. })
             | (Event::Acked { .. }, EventKind::Acked { flow, .. }) => Some(*flow) == self.flow,
             (Event::Sent(sent), EventKind::Sent { flow, path, tsn, why }) => {

@@ -14,6 +14,7 @@ mod claim_keys;
 mod conditions;
 mod crossing;
 mod documentation;
+mod figures;
 mod judge;
 mod mark;
 mod measure;
@@ -42,7 +43,7 @@ pub(crate) use read::fill;
 pub use record::Quantity;
 pub use show::FigureRun;
 pub use text::Unit;
-pub use threshold::Threshold;
+pub use threshold::{Curve, Threshold};
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -72,8 +73,10 @@ pub struct Paper {
     pub measures: Vec<Measure>,
     /// The claims, expanded: one for each row.
     pub cases: Vec<Case>,
-    /// The pictures.
+    /// The pictures of runs.
     pub figures: Vec<Figure>,
+    /// The pictures of groups of runs.
+    pub curves: Vec<CurveFigure>,
     /// `paper.toml`, for whatever a run may find wrong with it.
     pub(crate) document: Document,
 }
@@ -186,7 +189,27 @@ pub struct Noted {
     pub path: Option<String>,
 }
 
-/// A picture: for each value of an edit a column, with the sequence numbers above and a quantity below.
+/// What is drawn below the sequence numbers of a figure.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Below {
+    /// A quantity.
+    Noted(Noted),
+    /// What the figure's link carries, as the mean of each interval of this length.
+    Throughput(Duration),
+}
+
+/// A picture of the groups of runs that a threshold is found from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CurveFigure {
+    /// Its name; that of its file.
+    pub name: String,
+    /// A line above it.
+    pub title: String,
+    /// The claim about the threshold.
+    pub claim: String,
+}
+
+/// A picture of runs: for each value of an edit a column, with the sequence numbers above and another chart below.
 #[derive(Clone, Debug)]
 pub struct Figure {
     /// Its name; that of its file.
@@ -197,8 +220,10 @@ pub struct Figure {
     pub experiment: usize,
     /// What differs between its columns.
     pub over: crate::grid::Variation,
-    /// The quantity below.
-    pub quantity: Noted,
+    /// The flow whose sequence numbers are drawn; if none is named, the first.
+    pub flow: Option<String>,
+    /// The chart below.
+    pub below: Below,
     /// The level of it that matters, if one does.
     pub level: Option<u64>,
     /// Sequence numbers are drawn modulo this.
@@ -215,6 +240,15 @@ pub struct Figure {
     pub after: Duration,
     /// The marks shown.
     pub marks: Vec<usize>,
+}
+
+impl CurveFigure {
+    /// The measure by which runs are grouped, and the one that is compared.
+    pub fn measures<'p>(&self, paper: &'p Paper) -> Option<[&'p Measure; 2]> {
+        let case = paper.cases.iter().find(|case| case.id == self.claim)?;
+        let Form::Threshold(threshold) = &case.form else { return None };
+        Some([threshold.by, threshold.measure].map(|measure| &paper.measures[measure]))
+    }
 }
 
 impl Paper {

@@ -435,6 +435,7 @@ fn seen(variant: usize, wanted: &Wanted, case: &Case, found: &[Given], runs: &[G
                 samples: Vec::new(),
                 error: None,
                 interval: None,
+                curve: None,
                 note: None,
             };
             let Given::Found(found) = &found[*number] else { return none };
@@ -461,7 +462,7 @@ fn seen(variant: usize, wanted: &Wanted, case: &Case, found: &[Given], runs: &[G
         (_, [_], _) => (means, summaries[0].standard_error()),
         _ => (means, None),
     };
-    VariantValues { variant, values, samples: summaries, error, interval: None, note: None }
+    VariantValues { variant, values, samples: summaries, error, interval: None, curve: None, note: None }
 }
 
 /// The threshold that the runs of both experiments show.
@@ -485,8 +486,9 @@ fn threshold_seen(
         };
         format!("90 % of the resamplings: {low:.4} to {high:.4}{all}")
     });
-    let values = vec![found.at];
-    VariantValues { variant, values, samples: Vec::new(), error: None, interval: found.interval, note }
+    let (values, curve) = (vec![found.at], Some(threshold.curve(&points, &other)));
+    let (samples, interval) = (Vec::new(), found.interval);
+    VariantValues { variant, values, samples, error: None, interval, curve, note }
 }
 
 /// Every combination of the values, as edits; one without edits if nothing varies.

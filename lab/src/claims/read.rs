@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use super::claim::cases;
+use super::figures;
 use super::mark::{self, mark};
 use super::measure::measure;
-use super::record::Quantity;
 use super::text::strings;
-use super::{Experiment, Figure, Paper, Reference, Runs, Variant};
+use super::{CurveFigure, Experiment, Figure, Paper, Reference, Runs, Variant};
 use crate::grid::Variation;
 use crate::models;
 use anabranch_sim::scenario::at::{At, Result};
@@ -58,10 +57,12 @@ impl Paper {
             measures: draft.measures,
             cases: Vec::new(),
             figures: draft.figures,
+            curves: draft.curves,
             document,
         };
         let claims = self::document(&folder.join("claims.toml"))?;
         paper.cases = cases(&claims, &paper)?;
+        figures::check_curves(&paper)?;
         Ok(paper)
     }
 }
@@ -119,16 +120,17 @@ pub(super) struct PaperDraft {
     citation: String,
     variants: Vec<Variant>,
     references: Vec<Reference>,
-    experiments: Vec<Experiment>,
+    pub(super) experiments: Vec<Experiment>,
     marks: Vec<mark::Mark>,
     measures: Vec<super::Measure>,
     figures: Vec<Figure>,
+    curves: Vec<CurveFigure>,
     /// A scenario that could not be read: its fault is in another file.
     failed: Option<PaperError>,
 }
 
 impl PaperDraft {
-    fn mark_names(&self) -> Vec<String> {
+    pub(super) fn mark_names(&self) -> Vec<String> {
         self.marks.iter().map(|mark| mark.name.clone()).collect()
     }
 }
@@ -217,9 +219,19 @@ pub(super) const KEYS: &[Key<PaperDraft>] = &[
         name: "figure",
         takes: "tables",
         default: Default::Text("none"),
-        doc: "The figures that `--figure` draws, each a `[[figure]]`.",
+        doc: "Figures that `--figure` draws, of single runs, each a `[[figure]]`.",
         read: |draft, at| {
-            draft.figures = each_named(at, |at| read_figure(at, draft))?;
+            draft.figures = each_named(at, |at| figures::figure(at, draft))?;
+            Ok(())
+        },
+    },
+    Key {
+        name: "curve",
+        takes: "tables",
+        default: Default::Text("none"),
+        doc: "Figures that `--figure` draws, of the groups of runs that a threshold is found from, each a `[[curve]]`.",
+        read: |draft, at| {
+            draft.curves = each_named(at, figures::curve)?;
             Ok(())
         },
     },
@@ -389,168 +401,7 @@ fn read_experiment(at: &At<'_>, folder: &Path) -> Result<std::result::Result<Exp
     Ok(Ok(Experiment { name, runs, set, vary, seeds }))
 }
 
-/// A figure as it is being read.
-#[derive(std::default::Default)]
-pub(super) struct FigureDraft {
-    name: String,
-    title: String,
-    experiment: usize,
-    over: Option<Variation>,
-    quantity: Option<Quantity>,
-    path: Option<String>,
-    level: Option<u64>,
-    flow: Option<String>,
-    modulo: Option<u32>,
-    link: String,
-    since: usize,
-    before: Duration,
-    from: Duration,
-    after: Duration,
-    shown: Vec<usize>,
-    experiments: Vec<String>,
-}
-
-pub(super) const FIGURE_KEYS: &[Key<Draft<FigureDraft>>] = &[
-    Key {
-        name: "name",
-        takes: "string",
-        default: Default::Required,
-        doc: "The name, which is also the name of the file.",
-        read: |draft, at| at.string().map(|name| draft.of.name = name.to_owned()),
-    },
-    Key {
-        name: "title",
-        takes: "string",
-        default: Default::Required,
-        doc: "The title above the figure.",
-        read: |draft, at| at.string().map(|title| draft.of.title = title.to_owned()),
-    },
-    Key {
-        name: "experiment",
-        takes: "experiment",
-        default: Default::Required,
-        doc: "The experiment that is drawn, under the first variant.",
-        read: |draft, at| {
-            let names: Vec<_> = draft.of.experiments.clone();
-            named(at, "experiment", names.iter().map(String::as_str)).map(|i| draft.of.experiment = i)
-        },
-    },
-    Key {
-        name: "over",
-        takes: "`\"KEY=A,B\"`",
-        default: Default::Required,
-        doc: "The edit that differs between the columns, in the form of `--vary`.",
-        read: |draft, at| over(at, at.string()?).map(|over| draft.of.over = Some(over)),
-    },
-    Key {
-        name: "link",
-        takes: "link, or `\"link a>b\"`",
-        default: Default::Required,
-        doc: "The link whose drops are shown among the sequence numbers.",
-        read: |draft, at| at.string().map(|link| draft.of.link = link.to_owned()),
-    },
-    Key {
-        name: "quantity",
-        takes: super::mark::QUANTITIES,
-        default: Default::Required,
-        doc: "The quantity of the lower chart.",
-        read: |draft, at| mark::quantity(at).map(|quantity| draft.of.quantity = Some(quantity)),
-    },
-    Key {
-        name: "flow",
-        takes: "name",
-        default: Default::Text("the first"),
-        doc: "The flow whose sequence numbers and quantity are drawn.",
-        read: |draft, at| at.string().map(|flow| draft.of.flow = Some(flow.to_owned())),
-    },
-    Key {
-        name: "path",
-        takes: "path",
-        default: Default::Text("none"),
-        doc: "The path. A quantity of a path requires it.",
-        read: |draft, at| at.string().map(|path| draft.of.path = Some(path.to_owned())),
-    },
-    Key {
-        name: "modulo",
-        takes: "count",
-        default: Default::Text("none"),
-        doc: "Sequence numbers are drawn modulo this number, as points.",
-        read: |draft, at| at.count(1..=1 << 30).map(|modulo| draft.of.modulo = Some(modulo)),
-    },
-    Key {
-        name: "level",
-        takes: "size",
-        default: Default::Text("none"),
-        doc: "A level of the quantity that is drawn as a line.",
-        read: |draft, at| at.size(0..=u64::MAX).map(|level| draft.of.level = Some(level)),
-    },
-    Key {
-        name: "since",
-        takes: "mark",
-        default: Default::Required,
-        doc: "Times are counted from this mark.",
-        read: |draft, at| draft.mark(at).map(|mark| draft.of.since = mark),
-    },
-    Key {
-        name: "before",
-        takes: "duration",
-        default: Default::Value("\"0 s\""),
-        doc: "The start of the chart, before that mark.",
-        read: |draft, at| at.duration().map(|before| draft.of.before = before),
-    },
-    Key {
-        name: "from",
-        takes: "duration",
-        default: Default::Value("\"0 s\""),
-        doc: "The start of the chart, after that mark.",
-        read: |draft, at| at.duration().map(|from| draft.of.from = from),
-    },
-    Key {
-        name: "after",
-        takes: "duration",
-        default: Default::Required,
-        doc: "The end of the chart, after that mark.",
-        read: |draft, at| at.duration().map(|after| draft.of.after = after),
-    },
-    Key {
-        name: "marks",
-        takes: "array of marks",
-        default: Default::Value("[]"),
-        doc: "The marks that are shown.",
-        read: |draft, at| {
-            let shown = at.array("an array of marks")?;
-            draft.of.shown = shown.iter().map(|at| draft.mark(at)).collect::<Result<_>>()?;
-            Ok(())
-        },
-    },
-];
-
 /// The variation that `text` says, which stands at `at`.
 pub(super) fn over(at: &At<'_>, text: &str) -> Result<Variation> {
     text.parse().map_err(|error: crate::grid::BadVariation| at.error(error.to_string()))
-}
-
-fn read_figure(at: &At<'_>, paper: &PaperDraft) -> Result<Figure> {
-    let experiments = paper.experiments.iter().map(|experiment| experiment.name.clone()).collect();
-    let mut draft = Draft::new(FigureDraft { experiments, ..FigureDraft::default() }, &paper.mark_names());
-    fill(&mut draft, at, FIGURE_KEYS)?;
-    let of = draft.of;
-    let (Some(over), Some(quantity)) = (of.over, of.quantity) else {
-        return Err(at.error("`over` and `quantity` are needed"));
-    };
-    Ok(Figure {
-        name: of.name,
-        title: of.title,
-        experiment: of.experiment,
-        over,
-        quantity: mark::noted(at, quantity, of.flow, of.path)?,
-        level: of.level,
-        modulo: of.modulo,
-        link: of.link,
-        since: of.since,
-        before: of.before,
-        from: of.from,
-        after: of.after,
-        marks: of.shown,
-    })
 }

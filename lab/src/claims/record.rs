@@ -43,6 +43,8 @@ pub enum EventKind {
     Arrived {
         /// Which.
         link: usize,
+        /// Its bytes.
+        size: u32,
     },
     /// The sender of a flow sent a DATA chunk.
     Sent {
@@ -142,7 +144,7 @@ impl Recording {
             Record::Dropped { link, flow, packet, .. } => {
                 Some(EventKind::Dropped { link, flow, tsns: numbers(&packet) })
             }
-            Record::Delivered { link, .. } => Some(EventKind::Arrived { link }),
+            Record::Delivered { link, packet, .. } => Some(EventKind::Arrived { link, size: packet.size }),
             Record::Detail { flow, side: Side::Client, path, detail } => match *detail {
                 Detail::Sent { number, why, .. } => {
                     Some(EventKind::Sent { flow, path: self.path(path), tsn: Tsn(number as u32), why })

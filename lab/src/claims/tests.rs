@@ -143,10 +143,10 @@ fn arrivals_acknowledgements_and_growth_are_events() {
     let mut recording = recording();
     recording.entries = vec![
         entry(1, window(20)),
-        entry(2, EventKind::Arrived { link: 1 }),
+        entry(2, EventKind::Arrived { link: 1, size: 0 }),
         entry(3, acked(1)),
         entry(4, acked(0)),
-        entry(5, EventKind::Arrived { link: 0 }),
+        entry(5, EventKind::Arrived { link: 0, size: 0 }),
         entry(6, window(10)),
         entry(7, window(10)),
         entry(8, window(13)),

@@ -13,7 +13,7 @@ use super::text::{self, Fields, Unit};
 use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::stream_seed;
 
-use crate::statistics::quantile;
+use crate::statistics::{Summary, quantile};
 
 /// Resamplings.
 const REPLICATES: u64 = 1000;
@@ -46,7 +46,23 @@ pub(super) struct Found {
     pub(super) share: f64,
 }
 
+/// The curve that a threshold was looked for on.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Curve {
+    /// The groups of runs, in ascending order: the mean of the measure by which they are grouped, and the other measure.
+    pub groups: Vec<(f64, Summary)>,
+    /// The same measure of the other experiment.
+    pub band: Summary,
+}
+
 impl Threshold {
+    /// The groups that count, and what they are compared with.
+    pub(super) fn curve(&self, points: &[Vec<Run>], other: &[f64]) -> Curve {
+        let compared = |runs: &Vec<Run>| Summary::of(&runs.iter().map(|run| run.1).collect::<Vec<_>>());
+        let groups = self.grouped(points).into_iter().map(|runs| (Group::of(&runs).x, compared(&runs)));
+        Curve { groups: groups.collect(), band: Summary::of(other) }
+    }
+
     /// Looks for the threshold: the runs of each point, and the values of the other experiment.
     pub(super) fn find(&self, points: &[Vec<Run>], other: &[f64]) -> Found {
         let at = self.estimate(points, other);
@@ -66,22 +82,23 @@ impl Threshold {
             return None;
         }
         let level = other.iter().sum::<f64>() / other.len() as f64;
-        crossing(&ascending(self.groups(points)), level)
+        let groups = self.grouped(points).iter().map(|runs| Group::of(runs)).collect();
+        crossing(&ascending(groups), level)
     }
 
-    /// The groups in ascending order.
-    fn groups(&self, points: &[Vec<Run>]) -> Vec<Group> {
-        let mut groups: Vec<Group> = match self.width {
-            None => points.iter().map(|runs| Group::of(runs)).collect(),
+    /// The runs by group, in ascending order; groups of too few are left out.
+    fn grouped(&self, points: &[Vec<Run>]) -> Vec<Vec<Run>> {
+        let mut groups: Vec<Vec<Run>> = match self.width {
+            None => points.to_vec(),
             Some(width) => {
                 let place = |x: f64| libm::round(x / width) as i64;
                 let mut runs: Vec<Run> = points.iter().flatten().copied().collect();
                 runs.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-                runs.chunk_by(|a, b| place(a.0) == place(b.0)).map(Group::of).collect()
+                runs.chunk_by(|a, b| place(a.0) == place(b.0)).map(<[Run]>::to_vec).collect()
             }
         };
-        groups.retain(|group| group.runs >= self.least as f64);
-        groups.sort_unstable_by(|a, b| a.x.total_cmp(&b.x));
+        groups.retain(|runs| runs.len() >= self.least);
+        groups.sort_by(|a, b| Group::of(a).x.total_cmp(&Group::of(b).x));
         groups
     }
 }

@@ -1,7 +1,7 @@
 //! Charts as files: SVG, PNG and PDF, the points as CSV, and a PGFPlots document that draws the CSV.
 //!
-//! SVG is drawn by `plotters`, PNG by `resvg`, PDF by `svg2pdf`, without a browser. The texts of PNG and PDF are set in a
-//! font that the program brings (Ubuntu Light), so that they look the same on every machine.
+//! `plotters` draws SVG, `resvg` PNG and `svg2pdf` PDF, without a browser. The texts of PNG and PDF use a font that
+//! is part of the program (Ubuntu Light), so that they look the same on every machine.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,9 +17,9 @@ use super::draw;
 use super::points::Points;
 use super::record::Recorder;
 
-/// Points of a series in a picture and in its data.
+/// The largest number of points of a series in a picture and in its data.
 const POINTS: usize = 4000;
-/// Pixels of a PNG for each of the SVG.
+/// Pixels of a PNG per unit of the SVG.
 const SCALE: f32 = 2.0;
 
 /// A format of pictures.
@@ -34,7 +34,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// By the extension of a file's name; `None`: another, or none.
+    /// The format for the extension of a file name; `None` for other extensions.
     pub fn of(file: &Path) -> Option<Format> {
         match file.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "svg" => Some(Format::Svg),
@@ -45,7 +45,7 @@ impl Format {
     }
 }
 
-/// Why there is no picture.
+/// Why a picture could not be made.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot draw: {0}")]
 pub struct PictureError(pub(super) String);
@@ -56,7 +56,7 @@ impl PictureError {
     }
 }
 
-/// A picture in SVG, in another format.
+/// Converts a picture from SVG to another format.
 pub fn picture(svg: &str, format: Format) -> Result<Vec<u8>, PictureError> {
     if format == Format::Svg {
         return Ok(svg.as_bytes().to_vec());
@@ -73,7 +73,7 @@ pub fn picture(svg: &str, format: Format) -> Result<Vec<u8>, PictureError> {
     pixels.encode_png().map_err(PictureError::of)
 }
 
-/// With the program's own font for everything.
+/// Uses the program's own font for everything.
 fn options() -> usvg::Options<'static> {
     let mut fonts = fontdb::Database::new();
     fonts.load_font_data(epaint_default_fonts::UBUNTU_LIGHT.to_vec());
@@ -105,7 +105,7 @@ pub fn chart_files(result: &RunResult, recorder: &Recorder) -> Result<Vec<(Strin
     Ok(files)
 }
 
-/// The chart with at most `POINTS` points a series; peaks stay.
+/// The chart with at most `POINTS` points per series; peaks stay.
 fn reduced(mut chart: Chart) -> Chart {
     for series in chart.series.iter_mut().filter(|series| !matches!(series.shape, Shape::Bars(_))) {
         let mut points = Points::new(POINTS);
@@ -115,13 +115,14 @@ fn reduced(mut chart: Chart) -> Chart {
     chart
 }
 
-/// A title as the name of a file: letters, digits and hyphens.
+/// A title as a file name: letters, digits and hyphens.
 fn file_name(title: &str) -> String {
     let plain = title.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     plain.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
 }
 
-/// A row a point: the number of its series from 1, its name, seconds, and the value; of a bar its lane and its end.
+/// One row per point: the number of its series from 1, the name of the series, seconds, and the value; for a bar its
+/// lane and its end.
 fn csv_of(chart: &Chart) -> Result<Vec<u8>, PictureError> {
     let mut table = csv::Writer::from_writer(Vec::new());
     let lanes = !chart.lanes.is_empty();
@@ -134,6 +135,8 @@ fn csv_of(chart: &Chart) -> Result<Vec<u8>, PictureError> {
     table.write_record(heading).map_err(PictureError::of)?;
     for (i, series) in chart.series.iter().enumerate() {
         let number = (i + 1).to_string();
+        // PGFPlots reads no quoted cells.
+        let name = series.name.replace([',', '"', '\n'], " ");
         let rows: Vec<[String; 3]> = match lanes {
             true => {
                 intervals(series).map(|[from, lane, to]| [from, lane, to].map(|x| x.to_string())).collect()
@@ -144,7 +147,7 @@ fn csv_of(chart: &Chart) -> Result<Vec<u8>, PictureError> {
             }
         };
         for row in rows {
-            let start = [number.as_str(), series.name.as_str()];
+            let start = [number.as_str(), name.as_str()];
             let all = start.into_iter().chain(row.iter().map(String::as_str));
             table.write_record(all).map_err(PictureError::of)?;
         }
@@ -152,13 +155,13 @@ fn csv_of(chart: &Chart) -> Result<Vec<u8>, PictureError> {
     table.into_inner().map_err(PictureError::of)
 }
 
-/// The intervals of a series of bars: from, lane, to.
+/// The intervals of a series of bars: begin, lane, end.
 pub(super) fn intervals(series: &Series) -> impl Iterator<Item = [f64; 3]> + '_ {
     let Columns { x, y } = &series.columns;
     x.chunks_exact(3).zip(y.chunks_exact(3)).map(|(x, y)| [x[0], f64::from(y[0]), x[1]])
 }
 
-/// A document that draws the CSV beside it.
+/// A TeX document that draws the CSV beside it.
 fn pgfplots(chart: &Chart, name: &str, ended: f64) -> String {
     let mut text =
         String::from("\\documentclass{standalone}\n\\usepackage{pgfplots}\n\\pgfplotsset{compat=1.16}\n");
@@ -202,7 +205,7 @@ fn pgfplots(chart: &Chart, name: &str, ended: f64) -> String {
     text + "\\end{axis}\n\\end{tikzpicture}\n\\end{document}\n"
 }
 
-/// How a series is drawn by PGFPlots, and from which columns.
+/// The PGFPlots options of a series, and the columns that it uses.
 fn pgf_style(shape: Shape) -> (String, &'static str) {
     match shape {
         Shape::Steps(dash) => {
@@ -224,17 +227,13 @@ fn pgf_style(shape: Shape) -> (String, &'static str) {
             (format!("only marks, mark={mark}, mark size={}pt", f64::from(size) / 4.0), "x=time, y=value")
         }
         Shape::Bars(width) => {
-            let bars = "x error bar style={line width=";
-            let style = format!(
-                "only marks, mark=none, error bars/.cd, x dir=plus, x explicit, error mark=none, {bars}{}pt}}",
-                f64::from(width) / 4.0
-            );
-            (style, "x=from, y=lane, x error expr=\\thisrow{to}-\\thisrow{from}")
+            let length = "quiver={u=\\thisrow{to}-\\thisrow{from}, v=0}";
+            (format!("no marks, line width={}pt, {length}", f64::from(width) / 4.0), "x=from, y=lane")
         }
     }
 }
 
-/// Text for TeX.
+/// Text with TeX's special characters escaped.
 fn tex(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {
@@ -289,7 +288,7 @@ mod tests {
     fn bars_become_intervals() {
         let chart = chart(Shape::Bars(14), vec!["s".to_owned()]);
         let csv = String::from_utf8(csv_of(&chart).expect("a table")).expect("text");
-        assert_eq!(csv, "number,series,from,lane,to\n1,\"a_b, c\",1,1,2\n");
+        assert_eq!(csv, "number,series,from,lane,to\n1,a_b  c,1,1,2\n");
         let text = pgfplots(&chart, "fl-w-x", 3.0);
         assert!(text.contains("title={Fl\\#w: x}") && text.contains("\\addlegendentry{a\\_b, c}"), "{text}");
         assert!(text.contains("{fl-w-x.csv}") && text.contains("yticklabels={{s}}"), "{text}");

@@ -1,10 +1,11 @@
-//! A run, a sweep or publications as one page of HTML. Of a run: the charts of every flow and link, linked by their time axis, and the packets at the
-//! cursor. The page needs no network and no installation.
+//! Reports: a run, a sweep or publications as one HTML page. The page of a run has the charts of every flow and link
+//! with a common time axis, and the packets at the cursor. The page needs no network and no installation.
 //!
-//! Charts are drawn by plotly.js, which the `plotly` crate carries. It was chosen over Apache ECharts (crate
-//! `charming`, whose page loads the script from the network) and uPlot (smallest and fastest, but no crate ships it,
-//! and it has neither symbols by point nor keyboard access): it is MIT-licensed, draws 100,000 points by WebGL, links
-//! the axes and the cursor of stacked charts by itself, and exports each chart as an image. It costs 4.7 MB a page.
+//! plotly.js draws the charts; it comes with the `plotly` crate. It was compared with Apache ECharts (crate
+//! `charming`, whose page loads the script from the network) and with uPlot (the smallest and fastest, but no crate
+//! ships it, and it has neither symbols for single points nor keyboard access). plotly.js is MIT-licensed, draws
+//! 100,000 points with WebGL, links the axes and the cursor of stacked charts, and exports each chart as an image. It
+//! adds 4.7 MB to a page.
 
 mod chart;
 mod charts;

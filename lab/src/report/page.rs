@@ -1,4 +1,4 @@
-//! The page around the charts.
+//! The HTML page around the charts.
 
 use anabranch_sim::results::{FlowResult, RunResult};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -8,7 +8,7 @@ use super::charts::charts;
 use super::plotly::figure;
 use super::record::Recorder;
 
-/// What the page says of the run besides its results.
+/// The information about a run that stands on its page besides the results.
 #[derive(Clone, Default, Debug)]
 pub struct Described {
     /// The scenario's title.
@@ -49,7 +49,7 @@ pub fn page(
         .into_string())
 }
 
-/// The page around a body: its data, the charting library, and the script that draws the one with the other.
+/// The page around a body: its data, the charting library, and the script that draws the data with the library.
 pub(super) fn shell(title: &str, body: &Markup, figure: &PreEscaped<String>, script: &str) -> Markup {
     html! {
         (DOCTYPE)
@@ -57,7 +57,7 @@ pub(super) fn shell(title: &str, body: &Markup, figure: &PreEscaped<String>, scr
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                // Nothing is loaded, and no script of a name or a message can run.
+                // The page loads nothing, and no script inside a name or a message can run.
                 meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; worker-src blob:";
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
@@ -108,12 +108,12 @@ fn row(flow: &FlowResult) -> Markup {
     } }
 }
 
-/// JSON inside a script element: `<` would let a name end the element.
+/// JSON inside a script element. `<` is escaped, because a name could otherwise end the element.
 pub(super) fn data(value: &Value) -> PreEscaped<String> {
     PreEscaped(value.to_string().replace('<', "\\u003c"))
 }
 
-/// plotly.js alone: the crate puts MathJax behind it, which no chart needs.
+/// plotly.js alone. The crate appends MathJax, which no chart needs.
 fn library() -> String {
     let all = plotly::Plot::offline_js_sources();
     let end = all.find("</script>").map_or(all.len(), |end| end + "</script>".len());

@@ -1,5 +1,5 @@
-//! Publications as one page: every table of a paper redrawn with the paper, its reference simulator and Anabranch
-//! together, its claims with their verdicts, its figures, and the command that repeats each.
+//! Publications as one page: every table of a paper with the values of the paper, its reference simulator and
+//! Anabranch together, its claims with their verdicts, its figures, and the command that repeats each.
 
 use maud::{Markup, PreEscaped, html};
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use super::page::{data, shell};
 use super::plotly::text;
 use crate::claims::{Cell, Outcome, Paper};
 
-/// A paper that was reproduced.
+/// A reproduced paper.
 #[derive(Debug)]
 pub struct Reproduced<'a> {
     /// The paper.
@@ -50,7 +50,7 @@ fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
         p { "Repeat it: " code { "anabranch reproduce " (paper.name) } }
         @for (title, file, svg) in drawn {
             h2 { (title) }
-            // Drawn by a library, which escapes every text.
+            // A library draws the tables and escapes every text.
             figure.scroll { (PreEscaped(svg)) }
             p { "Repeat it: " code { "anabranch reproduce " (paper.name) " --figure " (file) } }
         }
@@ -65,13 +65,13 @@ fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
     }
 }
 
-/// Keeps a figure; its number.
+/// Adds a figure and returns its number.
 fn push(figures: &mut Vec<Value>, figure: Value) -> usize {
     figures.push(figure);
     figures.len() - 1
 }
 
-/// The single values of a source, a chart for each unit that two of them have.
+/// The single values of a source: one chart for each unit that at least two of them have.
 fn charts(paper: &Paper, outcomes: &[Outcome]) -> Vec<(&'static str, Value)> {
     let mut units: Vec<&'static str> = Vec::new();
     outcomes.iter().map(|outcome| outcome.unit.symbol()).for_each(|unit| {
@@ -86,7 +86,7 @@ fn charts(paper: &Paper, outcomes: &[Outcome]) -> Vec<(&'static str, Value)> {
     charts.map(|(members, unit)| (unit, chart(paper, &members, unit))).collect()
 }
 
-/// What the paper, its references and Anabranch say of each claim.
+/// The values of the paper, its references and Anabranch for each claim.
 fn chart(paper: &Paper, outcomes: &[&Outcome], unit: &str) -> Value {
     let x: Vec<String> = outcomes.iter().map(|outcome| text(&outcome.id)).collect();
     let commands: Vec<String> = outcomes.iter().map(|outcome| command(paper, outcome)).collect();
@@ -121,7 +121,7 @@ fn trace(name: &str, number: usize, x: &[String], y: &[Option<f64>], commands: &
     })
 }
 
-/// The only number that a reference publishes of a claim.
+/// The published value of a reference, if there is exactly one.
 fn published(outcome: &Outcome, reference: &str) -> Option<f64> {
     let (_, said) = outcome.published.iter().find(|(known, _)| known.name == reference)?;
     said.values.first().and_then(Cell::number)

@@ -1,4 +1,4 @@
-//! Charts one below the other over one time axis, as the JSON that plotly.js takes.
+//! Charts stacked over one time axis, as JSON for plotly.js.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use super::chart::{Chart, Columns, Series, Shape};
 
-/// Up to so many points a trace is drawn as SVG, which every browser has; beyond, WebGL is faster.
+/// Traces with up to so many points are drawn as SVG, which every browser supports. For larger ones WebGL is faster.
 const SVG: usize = 2000;
 /// Height of the gap above a chart, in pixels.
 const GAP: u32 = 46;
 
-/// The figure with these charts, of a run that ended after so many seconds.
+/// The figure with these charts, for a run of so many seconds.
 pub(super) fn figure(charts: &[Chart], ended: f64) -> Value {
     let numbered = || charts.iter().enumerate().map(|(i, chart)| (i + 1, chart));
     let traces: Vec<Value> = numbered()
@@ -23,7 +23,7 @@ pub(super) fn figure(charts: &[Chart], ended: f64) -> Value {
     json!({ "data": traces, "layout": layout(charts, ended) })
 }
 
-/// Every chart has its own axis of values, and all share that of time.
+/// Every chart has its own value axis; all share the time axis.
 fn layout(charts: &[Chart], ended: f64) -> Value {
     let height: u32 = charts.iter().map(|chart| chart.height + GAP).sum::<u32>() + 60;
     let share = |pixels: u32| f64::from(pixels) / f64::from(height);
@@ -101,12 +101,12 @@ fn trace(row: usize, series: &Series) -> Value {
     trace
 }
 
-/// A typed array as plotly.js reads it.
+/// A typed array in plotly.js's encoding.
 fn column(kind: &str, bytes: Vec<u8>) -> Value {
     json!({ "dtype": kind, "bdata": STANDARD.encode(bytes) })
 }
 
-/// plotly.js takes some tags in texts; a name has none.
+/// plotly.js interprets some tags in texts. Names contain no tags.
 pub(super) fn text(name: &str) -> String {
     name.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

@@ -5,7 +5,7 @@
 #[derive(Debug)]
 pub(super) struct Points {
     limit: usize,
-    /// Nanoseconds of an interval; 0 while every point is kept.
+    /// The length of an interval in nanoseconds; 0 while every point is kept.
     interval: u64,
     kept: Vec<(u64, f32)>,
 }
@@ -33,7 +33,7 @@ impl Points {
         self.kept.is_empty()
     }
 
-    /// Makes the intervals as long as they must be for half of the places to become free.
+    /// Doubles the length of the intervals until half of the places are free.
     fn thin(&mut self) {
         let (Some(first), Some(last)) = (self.kept.first(), self.kept.last()) else { return };
         let intervals = (self.limit / 8).max(1) as u64;
@@ -47,7 +47,7 @@ impl Points {
     }
 }
 
-/// The places of the first, lowest, highest and last point, in order and each once.
+/// The indices of the first, lowest, highest and last point, in order and each once.
 fn corners(group: &[(u64, f32)]) -> Vec<usize> {
     let by_value = |a: &usize, b: &usize| group[*a].1.total_cmp(&group[*b].1);
     let places = 0..group.len();

@@ -1,4 +1,4 @@
-//! What the charts of a run are drawn from, recorded while it runs.
+//! Records a run for its charts.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use anabranch_sim::trace::{Detail, FrameKind, Names, Observer, RadioFrame, Recor
 
 use super::points::Points;
 
-/// Points of a chart of single chunks.
+/// The largest number of points in a chart of single chunks.
 const CHUNKS: usize = 20_000;
-/// Points of a line.
+/// The largest number of points of a line.
 const LINE: usize = 8_000;
-/// Intervals of the rate chart.
+/// The number of intervals of the rate chart.
 const BINS: usize = 400;
 
 /// Records a run for [`super::page`]. Its memory does not grow with the length of the run.
@@ -29,7 +29,7 @@ pub(super) struct ChannelRecord {
     pub(super) name: String,
     /// The nodes of its radios.
     pub(super) stations: Vec<String>,
-    /// By kind and station: when a frame begins, and for how many nanoseconds it is on the air.
+    /// By kind and station: the begin of each frame and its duration, in nanoseconds.
     pub(super) frames: BTreeMap<(&'static str, usize), Points>,
 }
 
@@ -39,10 +39,10 @@ impl ChannelRecord {
     }
 }
 
-/// What data waits for.
+/// The causes for which data waits.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum WaitCause {
-    /// All that the application has given is sent, or can be sent.
+    /// The application: everything that it has given is sent or can be sent.
     Application,
     /// A full congestion window.
     Window,
@@ -50,44 +50,44 @@ pub(super) enum WaitCause {
     PeerWindow,
     /// Room in the send buffer.
     SendBuffer,
-    /// Retransmissions go first, the event allowed no more, or a route waits for a path.
+    /// Another cause: retransmissions go first, the event allowed no more packets, or a route waits for a path.
     Turn,
     /// No path is active.
     PathDown,
 }
 
 impl WaitCause {
-    /// Those that the chart shows, with their names and colors. No policy paces, so nothing waits for pacing.
+    /// The causes in the chart, with their names and colours. No policy paces, so pacing is not among them.
     pub(super) const SHOWN: [(WaitCause, &'static str, &'static str); 6] = [
         (WaitCause::PeerWindow, "peer's window", "#d55e00"),
         (WaitCause::Window, "cwnd", "#0072b2"),
         (WaitCause::SendBuffer, "send buffer", "#e69f00"),
-        (WaitCause::Turn, "its turn, or a route's choice", "#cc79a7"),
+        (WaitCause::Turn, "its turn or a route's choice", "#cc79a7"),
         (WaitCause::PathDown, "a path: none is active", "#aa4499"),
         (WaitCause::Application, "the application", "#a0a0a0"),
     ];
 }
 
-/// What one flow's sender did.
+/// The record of one flow's sender.
 #[derive(Debug)]
 pub(super) struct FlowRecord {
     pub(super) name: String,
-    /// The number of the first piece of data: with SCTP its TSN.
+    /// The number of the first piece of data: for SCTP its TSN.
     first: Option<u64>,
     pub(super) acked: Points,
     pub(super) dropped: Points,
     pub(super) peer_window: Points,
     pub(super) paths: BTreeMap<String, PathRecord>,
-    /// When the cause changed for which data waits.
+    /// The times at which the cause changed.
     pub(super) waits: Vec<(u64, WaitCause)>,
     blocked: Option<Blocked>,
-    /// Of each path that has told its state: whether it is active.
+    /// For each path that has reported its state: whether it is active.
     active: BTreeMap<String, bool>,
-    /// Waits that lasted less, in nanoseconds, are merged into the one before.
+    /// Shorter waits, in nanoseconds, are merged into the wait before.
     shortest: u64,
 }
 
-/// What it did on one path.
+/// The record of one path.
 #[derive(Debug)]
 pub(super) struct PathRecord {
     /// Chunks sent, by reason.
@@ -107,7 +107,7 @@ pub(super) struct LinkRecord {
     pub(super) queue: Points,
 }
 
-/// Bytes a time interval; the interval grows with the run.
+/// Bytes per time interval; the interval grows with the run.
 #[derive(Debug)]
 pub(super) struct Rate {
     interval: u64,
@@ -168,7 +168,7 @@ impl FlowRecord {
         }
     }
 
-    /// The number of a piece of data, counted from the first one sent. TSNs go round after 2^32.
+    /// The number of a piece of data, counted from the first one sent. TSNs wrap after 2^32.
     fn number(&mut self, number: u64) -> f64 {
         let first = *self.first.get_or_insert(number);
         match number.checked_sub(first) {
@@ -222,7 +222,11 @@ impl FlowRecord {
                 self.active.insert(name, *state == PathState::Active);
                 self.waits(at);
             }
-            Detail::Acked { .. } | Detail::Marked { .. } | Detail::Timeout | Detail::Received { .. } => {}
+            Detail::Acked { .. }
+            | Detail::Marked { .. }
+            | Detail::Timeout
+            | Detail::Timer { .. }
+            | Detail::Received { .. } => {}
         }
     }
 
@@ -238,7 +242,7 @@ impl FlowRecord {
         }
     }
 
-    /// Once there are `CHUNKS` changes, causes that lasted less than a growing bound are merged into the one before.
+    /// Once there are `CHUNKS` changes, waits shorter than a growing bound are merged into the wait before.
     fn waits(&mut self, at: u64) {
         let cause = self.cause();
         if self.waits.last().is_some_and(|(_, last)| *last == cause) {
@@ -297,7 +301,7 @@ impl Observer for Recorder {
     }
 }
 
-/// What a frame is, as the charts call it.
+/// The name of a frame in charts.
 fn kind(frame: &RadioFrame) -> &'static str {
     match (frame.kind, frame.retry) {
         (FrameKind::Rts, _) => "RTS",
@@ -308,7 +312,7 @@ fn kind(frame: &RadioFrame) -> &'static str {
     }
 }
 
-/// Why a chunk was sent, as the charts call it.
+/// The name of a reason in charts.
 fn reason(why: Why) -> &'static str {
     match why {
         Why::New => "new",

@@ -10,10 +10,10 @@ use super::plotly::text;
 use crate::sweep::{CellSummary, Executed, Sweep, summaries, written};
 
 const SCRIPT: &str = include_str!("figures.js");
-/// Runs that a distribution shows for each cell, at most.
+/// The largest number of runs that a distribution shows for each cell.
 const SHOWN: usize = 1000;
 
-/// One self-contained HTML page about a sweep that is complete; `command` repeats it.
+/// One self-contained HTML page about a complete sweep; `command` repeats it.
 pub fn sweep_page(sweep: &Sweep, executed: &Executed, command: &str) -> String {
     let cells = summaries(sweep, executed);
     let figures = figures(sweep, executed, &cells);
@@ -56,7 +56,7 @@ fn figures(sweep: &Sweep, executed: &Executed, cells: &[CellSummary]) -> Vec<(St
     figures
 }
 
-/// The mean over the first axis, a line for each combination of the others, with 95 % intervals.
+/// The mean over the first axis: one line for each combination of the others, with 95 % intervals.
 fn curves<'a>(
     sweep: &Sweep,
     cells: &'a [CellSummary],
@@ -122,7 +122,8 @@ fn boxes(sweep: &Sweep, executed: &Executed, measure: usize) -> Value {
     json!({ "data": (0..sweep.cells()).map(cell).collect::<Vec<_>>(), "layout": { "xaxis": { "type": "category" } } })
 }
 
-/// Where the values of an axis stand: as numbers if all are numbers of one unit, else as words; and the axis' title.
+/// The positions of an axis's values: numbers if all are numbers of one unit, otherwise words; and the title of the
+/// axis.
 fn positions(key: &str, values: &[Value]) -> (Vec<Value>, String) {
     let split = |value: &Value| -> Option<(f64, String)> {
         let written = written(value);
@@ -141,7 +142,7 @@ fn positions(key: &str, values: &[Value]) -> (Vec<Value>, String) {
     }
 }
 
-/// What holds in a cell: "era = rfc4960, …"; `skip` leaves out the first axes.
+/// The values of a cell: "era = rfc4960, …"; `skip` leaves out the first axes.
 fn named(sweep: &Sweep, cell: usize, skip: usize) -> String {
     let values = sweep.vary.iter().zip(sweep.varied(cell)).skip(skip);
     values.map(|(axis, value)| format!("{} = {}", axis.key, written(value))).collect::<Vec<_>>().join(", ")

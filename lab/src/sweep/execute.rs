@@ -1,8 +1,8 @@
-//! Runs what a sweep lacks, on all cores.
+//! Runs the missing runs of a sweep on all cores.
 //!
-//! Runs are handed out in the order of cells and seeds and finish in any order. Whether a cell has enough seeds is
-//! decided only over its seeds from the first without a gap, so that the answer is the same on any number of
-//! threads; the few runs that were handed out beyond it are kept and not counted.
+//! Runs are started in the order of cells and seeds and finish in any order. Whether a cell has enough seeds is
+//! decided only over its finished seeds from the first one without a gap, so that the decision is the same on any
+//! number of threads. The few runs that were started beyond that point are kept but not counted.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -20,40 +20,40 @@ use super::{Cell, LEAST_SEEDS, Sweep, SweepError, tables};
 use crate::entry::entry;
 use crate::statistics::Moments;
 
-/// Watches a sweep and can stop it.
+/// Observes a sweep and can stop it.
 pub struct Watch<'a> {
-    /// Ends it: runs that are under way are given up, finished ones are kept.
+    /// Ends the sweep: running runs are abandoned, finished runs are kept.
     pub stop: &'a AtomicBool,
-    /// Gets the runs that are finished, and all that will be.
+    /// Receives the number of finished runs and of all runs.
     pub progress: &'a (dyn Fn(u64, u64) + Sync),
 }
 
-/// What has been run.
+/// The results of a sweep.
 pub struct Executed {
     /// By cell.
     pub(super) cells: Vec<Runs>,
     /// Runs that are finished.
     pub done: u64,
-    /// Runs that the sweep, or this shard of it, has in all.
+    /// The number of runs of the sweep, or of this shard of it.
     pub all: u64,
-    /// Whether a shard was run, which has no tables.
+    /// Whether this is a shard; a shard has no tables.
     shard: bool,
 }
 
 impl Executed {
-    /// The runs of a cell that count and have this measure: the number of each, and its value.
+    /// The counted runs of a cell that have this measure: the number of each, and its value.
     pub fn values(&self, cell: usize, measure: usize) -> Vec<(u64, f64)> {
         let runs = self.cells[cell].counted().enumerate();
         let values = runs.map(|(n, values)| (n as u64, values[measure]));
         values.filter(|(_, value)| !value.is_nan()).collect()
     }
 
-    /// How many of the runs that count have failed.
+    /// The number of counted runs that failed.
     pub fn failed(&self) -> usize {
         self.cells.iter().map(|cell| cell.failed().count()).sum()
     }
 
-    /// Whether no run is missing. The tables are written then, unless this is a shard.
+    /// Whether no run is missing. Then the tables have been written, unless this is a shard.
     pub fn is_complete(&self) -> bool {
         self.done == self.all
     }
@@ -64,18 +64,18 @@ impl Executed {
 pub(super) struct Runs {
     /// By seed; `None`: not finished.
     runs: Vec<Option<Box<[f64]>>>,
-    /// By seed, why it failed: all its values are not a number.
+    /// By seed: why the run failed. All its values are NaN.
     failed: BTreeMap<u64, String>,
-    /// Finished ones from the first seed without a gap, and the moments of the measures over them.
+    /// The number of finished runs from the first seed without a gap, and the moments of the measures over them.
     gapless: u64,
     moments: Vec<Moments>,
-    /// Runs that are wanted here: all seeds, or those of the shard.
+    /// The number of runs wanted here: all seeds, or those of the shard.
     own: u64,
-    /// Finished ones among them.
+    /// The number of these runs that are finished.
     finished: u64,
-    /// The next seed to hand out.
+    /// The next seed to start.
     next: u64,
-    /// How many seeds count, once that is known.
+    /// The number of seeds that count, once it is known.
     enough: Option<u64>,
 }
 
@@ -93,12 +93,12 @@ impl Runs {
         self.runs.iter().flatten().take(self.enough.unwrap_or(0) as usize).map(|values| &**values)
     }
 
-    /// The runs that count and failed, and why.
+    /// The counted runs that failed, and why.
     pub(super) fn failed(&self) -> impl Iterator<Item = (u64, &str)> {
         self.failed.range(..self.enough.unwrap_or(0)).map(|(n, why)| (*n, why.as_str()))
     }
 
-    /// A run is finished; `Err` if another result of it is known.
+    /// Records a finished run; `Err` if a different result of it is known.
     fn finish(&mut self, sweep: &Sweep, run: FinishedRun) -> Result<(), String> {
         let FinishedRun { cell, n, values, failed } = run;
         let own = n < sweep.seeds && sweep.has(cell, n);
@@ -140,8 +140,8 @@ fn same(a: &[f64], b: &[f64]) -> bool {
     a.iter().map(|value| value.to_bits()).eq(b.iter().map(|value| value.to_bits()))
 }
 
-/// Runs what `directory` lacks of the sweep on `threads` threads (`None`: one a core), and writes the tables when
-/// nothing is missing.
+/// Runs what is missing in `directory` on `threads` threads (`None`: one per core), and writes the tables when no run
+/// is missing.
 pub fn execute(
     sweep: &Sweep,
     directory: &Path,
@@ -164,7 +164,7 @@ pub fn execute(
     state.conclude(sweep)
 }
 
-/// Adds `runs` to what `directory` has of the sweep, and writes the tables when nothing is missing.
+/// Adds `runs` to those in `directory`, and writes the tables when no run is missing.
 pub fn add(sweep: &Sweep, directory: &Path, runs: Vec<FinishedRun>) -> Result<Executed, SweepError> {
     let mut state = State::open(sweep, directory)?;
     for run in runs {
@@ -173,7 +173,7 @@ pub fn add(sweep: &Sweep, directory: &Path, runs: Vec<FinishedRun>) -> Result<Ex
     state.conclude(sweep)
 }
 
-/// The finished runs in `directory`, by cell and then by seed; of cells that have enough seeds those that count.
+/// The finished runs in `directory`, by cell and then by seed; for cells that have enough seeds, the counted ones.
 pub fn finished_runs(sweep: &Sweep, directory: &Path) -> Result<Vec<FinishedRun>, SweepError> {
     let state = State::open(sweep, directory)?;
     let mut all = Vec::new();
@@ -188,7 +188,7 @@ pub fn finished_runs(sweep: &Sweep, directory: &Path) -> Result<Vec<FinishedRun>
 }
 
 impl Sweep {
-    /// Runs these seeds, counted from 0, of cell number `cell` one after the other. `Ok(None)` if `stop` ended them.
+    /// Runs these seeds (from 0) of this cell in sequence. `Ok(None)` if `stop` ended them.
     pub fn runs_of(
         &self,
         cell: usize,
@@ -199,7 +199,7 @@ impl Sweep {
         Ok(seeds.map(|n| self.run(&made, cell, n, stop)).collect())
     }
 
-    /// One run; `None` if it was ended. A run that fails, or panics where panics unwind, is kept as failed.
+    /// Runs once; `None` if the run was ended. A run that fails, or panics where panics unwind, is kept as failed.
     fn run(&self, cell: &Cell, number: usize, n: u64, stop: &AtomicBool) -> Option<FinishedRun> {
         let scenario = Scenario { seed: self.seed(n), ..cell.scenario.clone() };
         let mut ask = |_| match stop.load(Ordering::Relaxed) {
@@ -236,7 +236,7 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
     text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("the run panicked").to_owned()
 }
 
-/// Decides, over runs that finish in any order, how many seeds each cell needs. Nothing is written.
+/// Decides how many seeds each cell needs while runs finish in any order. Writes nothing.
 pub struct Judge {
     cells: Vec<Runs>,
 }
@@ -247,7 +247,7 @@ impl Judge {
         Judge { cells: (0..sweep.cells()).map(|cell| Runs::new(sweep, cell)).collect() }
     }
 
-    /// A run is finished; `Err` if it does not belong to the sweep or has another result already.
+    /// Records a finished run; `Err` if it does not belong to the sweep or already has a different result.
     pub fn finish(&mut self, sweep: &Sweep, run: FinishedRun) -> Result<(), String> {
         match run.belongs(sweep) {
             true => self.cells[run.cell].finish(sweep, run),
@@ -255,7 +255,7 @@ impl Judge {
         }
     }
 
-    /// How many seeds of cell number `cell` count, once that is known.
+    /// The number of seeds that count for this cell, once it is known.
     pub fn enough(&self, cell: usize) -> Option<u64> {
         self.cells.get(cell)?.enough
     }
@@ -270,7 +270,7 @@ struct Crew<'a> {
 struct State {
     cells: Vec<Runs>,
     journal: Journal,
-    /// Before this cell nothing is left to be handed out.
+    /// No cell before this one has a run left to start.
     first: usize,
     failed: Option<SweepError>,
 }
@@ -294,7 +294,7 @@ impl Crew<'_> {
         }
     }
 
-    /// The cell `number`, which a thread keeps while its runs are of the same cell.
+    /// The cell with this number, which a thread keeps while its runs belong to the same cell.
     fn cell<'c>(
         &self,
         current: &'c mut Option<(usize, Cell)>,
@@ -324,7 +324,7 @@ impl Crew<'_> {
 }
 
 impl State {
-    /// What `directory` has of the sweep.
+    /// The contents of `directory`.
     fn open(sweep: &Sweep, directory: &Path) -> Result<State, SweepError> {
         let mut cells: Vec<Runs> = (0..sweep.cells()).map(|cell| Runs::new(sweep, cell)).collect();
         let journal = Journal::open(sweep, directory, |run| match run.belongs(sweep) {
@@ -334,7 +334,7 @@ impl State {
         Ok(State { cells, journal, first: 0, failed: None })
     }
 
-    /// Keeps a run that is finished.
+    /// Keeps a finished run.
     fn add(&mut self, sweep: &Sweep, run: FinishedRun) -> Result<(), SweepError> {
         if !run.belongs(sweep) {
             return Err(SweepError::Run("no such run".to_owned()));
@@ -356,7 +356,7 @@ impl State {
         Ok(executed)
     }
 
-    /// The next run that nobody has begun.
+    /// The next run that was not started.
     fn hand_out(&mut self, sweep: &Sweep) -> Option<(usize, u64)> {
         if self.failed.is_some() {
             return None;
@@ -375,12 +375,12 @@ impl State {
         None
     }
 
-    /// The first failure is the one that is told.
+    /// The first failure is reported.
     fn fail(&mut self, error: SweepError) {
         self.failed.get_or_insert(error);
     }
 
-    /// Finished runs that count, and all that will.
+    /// The numbers of finished counted runs and of all runs.
     fn count(&self) -> (u64, u64) {
         let of = |cell: &Runs| match cell.enough.map(|enough| enough.min(cell.own)) {
             Some(enough) => (enough, enough),

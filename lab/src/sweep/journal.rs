@@ -1,8 +1,8 @@
 //! The journal of a sweep: one line for each finished run, written as it finishes.
 //!
-//! Every line ends in a checksum. A process that is killed leaves at most one line without its end, and that line is
-//! cut off; any other line that does not fit its checksum means that the file was damaged. Before tables are written
-//! their digests are noted, so that a table that somebody changed is noticed and not overwritten.
+//! Every line ends in a checksum. A process that is killed leaves at most one incomplete line, which is cut off. Any
+//! other line with a wrong checksum means that the file was damaged. Before a table is written its digest is
+//! recorded, so that a table that somebody has changed is noticed and not overwritten.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -12,37 +12,37 @@ use sha2::{Digest, Sha256};
 
 use super::{Sweep, SweepError};
 
-/// The journal, open for more lines. It is locked: two processes cannot write the same directory.
+/// The open journal. It is locked, so that two processes cannot write to the same directory.
 pub(super) struct Journal {
     directory: PathBuf,
     file: File,
-    /// Digests of all tables that were ever written.
+    /// The digests of all tables that were ever written.
     tables: Vec<String>,
-    /// The sweep, as the last line that describes it says.
+    /// The sweep, from the last line that describes it.
     description: Option<String>,
 }
 
-/// A run of a sweep that is over.
+/// A finished run of a sweep.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FinishedRun {
     /// The number of its cell.
     pub cell: usize,
-    /// Which of the cell's seeds it had, counted from 0.
+    /// The number of its seed in the cell, from 0.
     pub n: u64,
-    /// By measure; not a number where the run has none.
+    /// The value of each measure; NaN if the run has none.
     pub values: Box<[f64]>,
-    /// Why it has no result, if it failed.
+    /// Why it failed, if it did.
     pub failed: Option<String>,
 }
 
 const NAME: &str = "runs.journal";
 const NEW: &str = "runs.journal.new";
-/// Hexadecimal digits of a line's checksum.
+/// The number of hexadecimal digits of a line's checksum.
 const CHECK: usize = 8;
 
 impl Journal {
-    /// Opens the journal in `directory`, or begins one if the directory is new or empty. `keep` gets every run that
-    /// is in it, and says what is wrong with it if it does not belong here.
+    /// Opens the journal in `directory`, or begins one if the directory is new or empty. `keep` receives every run in
+    /// it, and reports a run that does not belong here.
     pub(super) fn open(
         sweep: &Sweep,
         directory: &Path,
@@ -92,7 +92,8 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Says which sweep this is, so that [`super::merge`] needs no other file; again when `seeds` or the like change.
+    /// Records the description of the sweep, so that [`super::merge`] needs no other file; again when `seeds` or
+    /// similar keys change.
     fn describe(&mut self, sweep: &Sweep) -> Result<(), SweepError> {
         let description = sweep.description();
         if self.description.as_ref() == Some(&description) {
@@ -103,7 +104,7 @@ impl Journal {
         Ok(())
     }
 
-    /// How the journal in `directory` describes its sweep.
+    /// The description of the sweep in the journal of `directory`.
     pub(super) fn description(directory: &Path) -> Result<String, SweepError> {
         let path = directory.join(NAME);
         let file = File::open(&path).map_err(|error| SweepError::Input { file: path, error })?;
@@ -155,7 +156,7 @@ impl Journal {
         self.write(&entry)
     }
 
-    /// Replaces the table `name` of the directory by what `fill` writes, in one step.
+    /// Replaces the table `name` of the directory with what `fill` writes, in one step.
     pub(super) fn write_table(
         &mut self,
         name: &str,
@@ -174,7 +175,7 @@ impl Journal {
         std::fs::rename(&new, &path).map_err(failed)
     }
 
-    /// One call for a line: what is killed in between leaves its beginning, without the end of the line.
+    /// Writes a line in one call, so that a killed process leaves at most the beginning of a line.
     fn write(&mut self, entry: &str) -> Result<(), SweepError> {
         let line = line(entry);
         self.file
@@ -182,7 +183,7 @@ impl Journal {
             .map_err(|error| SweepError::Output { file: self.directory.join(NAME), error })
     }
 
-    /// Tables that are there must be as they were written.
+    /// Existing tables must be as they were written.
     fn check_tables(&self) -> Result<(), SweepError> {
         for name in super::tables::NAMES {
             let path = self.directory.join(name);
@@ -218,7 +219,7 @@ fn begin(heading: &str, directory: &Path) -> Result<(), SweepError> {
     written.and_then(|()| std::fs::rename(&new, directory.join(NAME))).map_err(failed)
 }
 
-/// The first line must be this sweep's.
+/// The first line must belong to this sweep.
 fn expect(entry: &str, heading: &str) -> Result<(), String> {
     if entry == heading {
         return Ok(());
@@ -240,7 +241,7 @@ fn line(entry: &str) -> String {
     format!("{entry} {}\n", &digest(entry.as_bytes())[..CHECK])
 }
 
-/// What stands on a whole line, if it fits its checksum.
+/// The contents of a complete line, if its checksum is right.
 fn checked(line: &[u8]) -> Option<&str> {
     let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
     let (entry, check) = line.rsplit_once(' ')?;

@@ -1,10 +1,10 @@
-//! Sweeps: a file says which keys of a scenario are varied, with how many seeds, and what is measured.
+//! Sweeps: a file lists the keys of a scenario to vary, the number of seeds, and the measures.
 //!
-//! `read` makes a [`Sweep`] of the file and checks every cell of it before anything runs. `journal` keeps each
-//! finished run in the output directory, so that a sweep that was ended in any way goes on where it was. `execute`
-//! runs what is missing on all cores and decides, in the order of the seeds, when a cell has enough of them. `shard`
-//! divides a sweep among processes and merges their runs. `tables`
-//! writes `runs.csv`, `summary.csv` and `summary.json`: their bytes depend on nothing but the sweep.
+//! `read` makes a [`Sweep`] of the file and checks every cell before anything runs. `journal` keeps each finished run
+//! in the output directory, so that an interrupted sweep can resume. `execute` runs what is missing on all cores and
+//! decides, in the order of the seeds, when a cell has enough of them. `shard` divides a sweep among processes and
+//! merges their runs. `tables` writes `runs.csv`, `summary.csv` and `summary.json`; their bytes depend only on the
+//! sweep.
 
 mod execute;
 mod journal;
@@ -27,49 +27,49 @@ pub use read::sections;
 pub use shard::{BadShard, Shard, merge};
 pub use tables::{CellSummary, Measures, Row, rows, summaries, written};
 
-/// A sweep, as its file describes it.
+/// A sweep as described by its file.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// The file's document: the values that are varied are grafted from it.
+    /// The document of the file; the varied values are taken from it.
     file: Document,
     /// The scenario's document, and the scenario's name.
     scenario: Document,
     name: String,
-    /// Seeds a cell, at most: the scenario's own and those that follow it.
+    /// The largest number of seeds per cell: the scenario's own seed and the following ones.
     pub seeds: u64,
-    /// The keys that are varied, the first slowest.
+    /// The varied keys, the first slowest.
     pub vary: Vec<Axis>,
-    /// The entries of the result that are measured.
+    /// The measured entries of the result.
     pub measures: Vec<Measured>,
-    /// By measure: the relative half-width of its 95 % interval at which a cell has enough seeds.
+    /// For each measure: the relative half-width of its 95 % interval at which a cell has enough seeds.
     until: Vec<(usize, f64)>,
-    /// Which axis is compared: the cells of its later values with the cell of its first, seed by seed.
+    /// The axis that is compared: the cells of its later values with the cell of its first value, seed by seed.
     compare: Option<usize>,
-    /// The part of the sweep that is run; `None`: all of it.
+    /// The part of the sweep to run; `None`: all of it.
     shard: Option<Shard>,
     /// The policies that the scenario can name.
     policies: Policies,
 }
 
-/// A key that is varied.
+/// A varied key.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Axis {
-    /// As `--set` addresses it.
+    /// The key in the spelling of `--set`.
     pub key: String,
-    /// The values, as they are written.
+    /// The values as written.
     pub values: Vec<Value>,
 }
 
 /// A measure: an entry of the result.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Measured {
-    /// What the tables call it.
+    /// Its name in the tables.
     pub name: String,
-    /// The entry, as `flows.download.completion`.
+    /// The entry, such as `flows.download.completion`.
     pub entry: String,
 }
 
-/// Why a sweep cannot be run.
+/// Why a sweep failed.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// A file of the input cannot be read.
@@ -104,9 +104,9 @@ pub enum SweepError {
     Run(String),
 }
 
-/// Seeds that a cell has at least before `until` is asked.
+/// The number of seeds that a cell has before `until` is checked.
 const LEAST_SEEDS: u64 = 10;
-/// Runs of a sweep, at most: each is kept in memory.
+/// The largest number of runs of a sweep; each is kept in memory.
 const MOST_RUNS: u64 = 10_000_000;
 
 /// A cell of the grid, ready to be run.
@@ -116,14 +116,14 @@ struct Cell {
 }
 
 impl Sweep {
-    /// Reads the sweep in `file`, and checks all its cells. Nothing is run.
+    /// Reads the sweep in `file` and checks all its cells. Runs nothing.
     pub fn open(file: &Path) -> Result<Sweep, SweepError> {
         let sweep = read::sweep(file)?;
         read::check(&sweep)?;
         Ok(sweep)
     }
 
-    /// The sweep that `file` describes over this scenario, whatever its key `scenario` says; all its cells are
+    /// The sweep that `file` describes over this scenario, whatever its key `scenario` says. All its cells are
     /// checked. The scenario can name these policies.
     pub fn over(file: Document, scenario: Document, policies: Policies) -> Result<Sweep, SweepError> {
         let sweep = Sweep { policies, ..read::over(file, scenario)? };
@@ -131,7 +131,7 @@ impl Sweep {
         Ok(sweep)
     }
 
-    /// Both documents of the sweep, with their names, texts and edits, as one line of JSON.
+    /// Both documents of the sweep with their names, texts and edits, as one line of JSON.
     pub fn description(&self) -> String {
         let document = |document: &Document| {
             let edits: Vec<_> = document.edits().map(str::to_owned).collect();
@@ -140,7 +140,7 @@ impl Sweep {
         serde_json::json!([document(&self.file), document(&self.scenario)]).to_string()
     }
 
-    /// The sweep that [`Sweep::description`] has described, whose scenario can name these policies.
+    /// The sweep from a [`Sweep::description`]; its scenario can name these policies.
     pub fn described(line: &str, policies: Policies) -> Result<Sweep, SweepError> {
         let documents: [(String, String, Vec<String>); 2] =
             serde_json::from_str(line).map_err(|error| SweepError::Run(error.to_string()))?;
@@ -158,17 +158,17 @@ impl Sweep {
         Sweep { shard, ..self }
     }
 
-    /// Whether run number `n` of cell number `cell` is to be run here.
+    /// Whether run `n` of this cell belongs to this part.
     fn has(&self, cell: usize, n: u64) -> bool {
         self.shard.is_none_or(|shard| shard.has(self, cell, n))
     }
 
-    /// Cells of the grid.
+    /// The number of cells of the grid.
     pub fn cells(&self) -> usize {
         self.vary.iter().map(|axis| axis.values.len()).product()
     }
 
-    /// Runs of the sweep, if no cell has enough seeds before.
+    /// The largest number of runs of the sweep.
     pub fn runs(&self) -> u64 {
         self.cells() as u64 * self.seeds
     }
@@ -178,7 +178,7 @@ impl Sweep {
         !self.until.is_empty()
     }
 
-    /// By axis: which of its values holds in cell number `cell`.
+    /// By axis: the index of its value in this cell.
     fn place(&self, mut cell: usize) -> Vec<usize> {
         let mut place = vec![0; self.vary.len()];
         for (slot, axis) in place.iter_mut().zip(&self.vary).rev() {
@@ -192,12 +192,12 @@ impl Sweep {
         place.iter().zip(&self.vary).fold(0, |number, (value, axis)| number * axis.values.len() + value)
     }
 
-    /// By axis: the value that holds in cell number `cell`, as written.
+    /// By axis: its value in this cell, as written.
     pub fn varied(&self, cell: usize) -> Vec<&Value> {
         self.place(cell).iter().zip(&self.vary).map(|(value, axis)| &axis.values[*value]).collect()
     }
 
-    /// The seed of run number `n` of every cell: the scenario's own and those that follow it.
+    /// The seed of run `n` of every cell: the scenario's own seed and the following ones.
     pub fn seed(&self, n: u64) -> u64 {
         let own = self.scenario.get("seed").and_then(|seed| seed.as_u64());
         own.unwrap_or(Scenario::default().seed).wrapping_add(n)
@@ -228,8 +228,8 @@ impl Sweep {
         Ok(Cell { document, scenario })
     }
 
-    /// What identifies the runs of this sweep: the cells as canonical scenarios, the measures, and the program's version.
-    /// The number of seeds is not part of it: a run is the same in every sweep that asks for it.
+    /// Identifies the runs of this sweep: the cells as canonical scenarios, the measures, and the program's version.
+    /// The number of seeds is not part of it, because a run is the same in every sweep that asks for it.
     pub fn identity(&self) -> Result<String, SweepError> {
         let mut digest = Sha256::new();
         for number in 0..self.cells() {

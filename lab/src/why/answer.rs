@@ -1,4 +1,4 @@
-//! What a flow waits for at a moment, path by path, with the chain of causes.
+//! Explains what a flow waits for at a moment, path by path, with the chain of causes.
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Blocked, PathState, Time};
@@ -15,28 +15,28 @@ use super::words::{self, count, length, moment};
 pub struct FlowAnswer {
     /// Its name.
     pub flow: String,
-    /// With `stripe`, the path whose association this is.
+    /// With `stripe`: the path of this association.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub association: Option<String>,
-    /// Why its next data waits; `None`: nothing waits.
+    /// Why its new data waits; `None`: nothing waits.
     pub waiting: Option<Waiting>,
     /// What blocks each path.
     pub paths: Vec<PathAnswer>,
-    /// What led to it, the nearest cause first.
+    /// The chain of causes, the nearest cause first.
     pub causes: Vec<Cause>,
 }
 
 /// Why data waits.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Waiting {
-    /// `peer_window`, `send_buffer`, `cwnd` or `turn`, as `--json` and the series call it.
+    /// `peer_window`, `send_buffer`, `cwnd` or `turn`, as in `--json` and in series.
     #[serde(rename = "for")]
     pub by: &'static str,
-    /// Since when, seconds.
+    /// When the wait began, seconds.
     pub since: f64,
-    /// The path whose lowest outstanding chunk, or whose full window, is in the way.
+    /// The path that is responsible: it carries the lowest outstanding chunk, or its window is full.
     pub path: Option<String>,
-    /// The rules that decide here, and their values.
+    /// The rules that decide here, with their values.
     pub rules: Vec<RuleRow>,
     /// The same as a sentence.
     pub text: String,
@@ -53,20 +53,22 @@ pub struct PathAnswer {
     pub window: Option<Window>,
     /// Its retransmission timeout, seconds.
     pub rto: Option<f64>,
+    /// When its T3-rtx expires, seconds from the beginning of the run; `None`: it does not run.
+    pub t3_expires: Option<f64>,
     /// The same as a sentence.
     pub text: String,
 }
 
-/// One link of the chain.
+/// One link of the chain of causes.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Cause {
-    /// When it happened, seconds; `None`: it holds at the moment.
+    /// When it happened, seconds; `None`: it is still the case.
     pub at: Option<f64>,
     /// `receiver`, `sent`, `retransmission`, `marked`, `cut`, `oldest` or `timeout`.
     pub kind: &'static str,
-    /// The chunk, or the first byte of the segment, that it is about.
+    /// The chunk, or the first byte of the segment, that it concerns.
     pub number: Option<u64>,
-    /// The path that it is about.
+    /// The path that it concerns.
     pub path: Option<String>,
     /// The same as a sentence.
     pub text: String,
@@ -87,7 +89,7 @@ impl FlowAnswer {
 pub(super) fn flow(followed: &Followed, scenario: &Scenario, at: Time) -> FlowAnswer {
     let (by, since) = followed.blocked;
     let waiting = by.map(|by| waiting(followed, by, since, scenario));
-    let path = |(name, facts): (&String, &Facts)| path(followed, name, facts, scenario);
+    let path = |(name, facts): (&String, &Facts)| path(followed, name, facts, scenario, at);
     FlowAnswer {
         flow: followed.name.clone(),
         association: followed.association.clone(),
@@ -134,7 +136,7 @@ fn waiting(followed: &Followed, by: Blocked, since: Time, scenario: &Scenario) -
     }
 }
 
-/// Why it is not the turn of new data, and the rules that say so.
+/// Why new data may not leave now, and the rules that decide it.
 fn turn(followed: &Followed, scenario: &Scenario) -> (&'static [&'static str], String) {
     if followed.pieces.is_empty() && followed.heard.is_none() {
         return (&["confirmation"], "the association is not up yet (RFC 9260 section 5.1)".to_owned());
@@ -161,20 +163,25 @@ fn turn(followed: &Followed, scenario: &Scenario) -> (&'static [&'static str], S
 }
 
 /// What keeps new data from this path.
-fn path(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario) -> PathAnswer {
+fn path(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario, at: Time) -> PathAnswer {
     let window = facts.window;
     let numbers = window.map_or(" nothing was sent there yet".to_owned(), |window| {
         let marked = if window.marked > 0 { format!(", {} marked", window.marked) } else { String::new() };
         format!(" cwnd {} bytes, in flight {}{marked}", window.cwnd, window.flight)
     });
     let rto = facts.rto.map(|rto| format!(", RTO {}", length(rto))).unwrap_or_default();
+    let timer = facts
+        .expires
+        .map(|expires| format!(", T3-rtx expires in {} (at {})", length(expires.since(at)), moment(expires)));
+    let timer = timer.unwrap_or_default();
     let (blocked_by, why) = obstacle(followed, name, facts, scenario);
     PathAnswer {
         path: name.to_owned(),
         blocked_by,
         window,
         rto: facts.rto.map(|rto| rto.as_secs_f64()),
-        text: format!("{why};{numbers}{rto}."),
+        t3_expires: facts.expires.map(words::seconds),
+        text: format!("{why};{numbers}{rto}{timer}."),
     }
 }
 
@@ -207,7 +214,7 @@ fn obstacle(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario)
     }
 }
 
-/// What led to it.
+/// The chain of causes.
 fn causes(followed: &Followed, by: Option<Blocked>, scenario: &Scenario, at: Time) -> Vec<Cause> {
     let mut causes = Vec::new();
     match by {
@@ -236,7 +243,7 @@ fn causes(followed: &Followed, by: Option<Blocked>, scenario: &Scenario, at: Tim
     causes
 }
 
-/// What the receiver holds and has room for, and the life of the chunk that it misses.
+/// The contents and the room of the receive buffer, and the history of the missing chunk.
 fn receiver(followed: &Followed, scenario: &Scenario) -> Vec<Cause> {
     let Some(held) = &followed.receiver else { return Vec::new() };
     let said = format!("by the receiver's SACK of {}", moment(held.at));
@@ -260,7 +267,7 @@ fn receiver(followed: &Followed, scenario: &Scenario) -> Vec<Cause> {
     causes
 }
 
-/// The life of a piece: its copies, and its marks.
+/// The history of a piece of data: its transmissions and its marks.
 fn life(followed: &Followed, piece: &Piece, scenario: &Scenario) -> Vec<Cause> {
     let (noun, number) = (followed.noun(), piece.number);
     let mut causes = Vec::new();
@@ -297,14 +304,14 @@ fn marked(followed: &Followed, piece: &Piece, at: Time, why: Why) -> Cause {
     Cause { at: Some(words::seconds(at)), kind: "marked", number: Some(piece.number), path, text }
 }
 
-/// ", missing_reports = 3" where a rule decides when such data is sent.
+/// ", missing_reports = 3" if a rule decides when such data is sent.
 fn rules_of(followed: &Followed, scenario: &Scenario, why: Why) -> String {
     let keys: &[&str] = if why == Why::Missing { &["missing_reports"] } else { &[] };
     let rows = words::rows(scenario, &followed.name, keys);
     if rows.is_empty() { String::new() } else { format!(", {}", words::listed(&rows)) }
 }
 
-/// When the window of a full path was cut.
+/// When the window of a full path was last cut.
 fn cut(name: &str, facts: &Facts, tcp: bool) -> Option<Cause> {
     let Cut { at, from, to, why, idle, ecn } = facts.cut?;
     let by = match why {

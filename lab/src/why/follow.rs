@@ -1,4 +1,4 @@
-//! The state of every sender, as its notes and its packets tell it.
+//! Follows the state of every sender by its notes and packets.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use anabranch_sim::trace::{Detail, DropCause, Names, PacketView, Record, Side};
 
 use super::packet::Window;
 
-/// Copies of a chunk that are remembered: the first, and the last ones.
+/// The number of transmissions of a chunk that are remembered: the first and the latest ones.
 const COPIES: usize = 16;
 
 /// All senders of a run.
@@ -21,10 +21,10 @@ pub(super) struct Follower {
     links: Vec<Line>,
 }
 
-/// The senders of a flow: one association, or with `stripe` one a path.
+/// The senders of a flow: one association, or with `stripe` one per path.
 #[derive(Debug)]
 struct Senders {
-    /// The first of several is none: it stands for those that have not begun.
+    /// If there are several, the first is a placeholder for associations that have not begun.
     all: Vec<Followed>,
     striped: bool,
 }
@@ -33,7 +33,7 @@ struct Senders {
 #[derive(Debug)]
 struct Line {
     name: String,
-    /// The node that it ends at.
+    /// The node at its end.
     end: String,
 }
 
@@ -41,7 +41,7 @@ struct Line {
 #[derive(Debug)]
 pub(super) struct Followed {
     pub(super) name: String,
-    /// With `stripe`, the only path of this association.
+    /// With `stripe`: the only path of this association.
     pub(super) association: Option<String>,
     pub(super) tcp: bool,
     /// The nodes of its sender and its receiver.
@@ -53,17 +53,17 @@ pub(super) struct Followed {
     pub(super) peer_window: Option<u64>,
     /// Why data waits, and since when.
     pub(super) blocked: (Option<Blocked>, Time),
-    /// What is not acknowledged cumulatively, by its distance from the first.
+    /// The data that is not cumulatively acknowledged, by its distance from the first piece.
     pub(super) pieces: BTreeMap<u64, Piece>,
-    /// The SACK that the receiver sent last.
+    /// The last SACK that the receiver sent.
     pub(super) receiver: Option<Held>,
-    /// The SACK that arrived last.
+    /// The last SACK that arrived.
     pub(super) heard: Option<Held>,
-    /// When the peer reported congestion last (ECN).
+    /// When the peer last reported congestion (ECN).
     warned: Option<Time>,
 }
 
-/// What a receiver says that it holds.
+/// The contents of the receive buffer, as reported by the receiver.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) at: Time,
@@ -91,25 +91,27 @@ impl Held {
 #[derive(Default, Debug)]
 pub(super) struct Facts {
     pub(super) window: Option<Window>,
-    /// Since when what is in flight fills the window.
+    /// Since when the bytes in flight fill the window.
     pub(super) full: Option<Time>,
     pub(super) rto: Option<Duration>,
-    /// When T3-rtx expired last, and the RTO that had run.
+    /// When T3-rtx expires, if it runs.
+    pub(super) expires: Option<Time>,
+    /// When T3-rtx last expired, and the RTO that had run.
     pub(super) expired: Option<(Time, Option<Duration>)>,
-    /// When a chunk was found missing last.
+    /// When a chunk was last found missing.
     pub(super) missed: Option<Time>,
-    /// When the window was cut last: from how much to how much.
+    /// The last cut of the window: from which size to which.
     pub(super) cut: Option<Cut>,
     pub(super) state: Option<(PathState, Time)>,
 }
 
-/// A window that has become smaller.
+/// A reduction of a window.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Cut {
     pub(super) at: Time,
     pub(super) from: u64,
     pub(super) to: u64,
-    /// What for, if a loss was the reason.
+    /// The reason, if it was a loss.
     pub(super) why: Option<Why>,
     /// Nothing was in flight: the path was idle.
     pub(super) idle: bool,
@@ -117,17 +119,17 @@ pub(super) struct Cut {
     pub(super) ecn: bool,
 }
 
-/// A piece of data: with SCTP a DATA chunk, with TCP a segment.
+/// A piece of data: a DATA chunk of SCTP, a segment of TCP.
 #[derive(Debug)]
 pub(super) struct Piece {
-    /// Its number as the protocol has it.
+    /// Its number in the protocol.
     pub(super) number: u64,
     pub(super) copies: Vec<Copied>,
-    /// When it was marked for retransmission last, and why.
+    /// When it was last marked for retransmission, and why.
     pub(super) marked: Option<(Time, Why)>,
 }
 
-/// One copy of a piece.
+/// One transmission of a piece.
 #[derive(Debug)]
 pub(super) struct Copied {
     pub(super) at: Time,
@@ -136,7 +138,7 @@ pub(super) struct Copied {
     pub(super) place: Place,
 }
 
-/// Where a copy is, or was seen last.
+/// The place of a transmission: where it is, or was last seen.
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     Sender,
@@ -185,7 +187,7 @@ impl Follower {
         if senders.striped && senders.all.len() > 1 { &senders.all[1..] } else { &senders.all }
     }
 
-    /// The association of a flow that has this path.
+    /// The association of a flow that uses this path.
     pub(super) fn association(&self, flow: usize, path: Option<&str>) -> &Followed {
         let all = &self.flows[flow].all;
         let has_it = |followed: &&Followed| followed.association.as_deref() == path;
@@ -261,7 +263,7 @@ impl Follower {
         }
     }
 
-    /// The data in `packet` is there now.
+    /// The data in `packet` has arrived.
     fn place(&mut self, flow: usize, packet: &PacketView<'_>, place: &Place) {
         let Some(origin) = packet.origin.filter(|origin| origin.side == Side::Client) else { return };
         let flow = self.association_mut(flow, origin.path);
@@ -272,7 +274,7 @@ impl Follower {
                 origin.path == Some(copy.path.as_str())
                     && !matches!(copy.place, Place::Arrived { .. } | Place::Dropped { .. })
             };
-            // The oldest copy on this path that is still under way: a path delivers in order.
+            // The oldest transmission on this path that is still in flight, because a path delivers in order.
             if let Some(copy) = piece.copies.iter_mut().find(on_way) {
                 copy.moved(place);
             }
@@ -309,7 +311,7 @@ impl Followed {
         }
     }
 
-    /// How far a number is from the first one. TSNs go round after 2^32.
+    /// The distance of a number from the first one. TSNs wrap after 2^32.
     fn distance(&mut self, number: u64) -> u64 {
         let first = *self.first.get_or_insert(number);
         self.distance_from(first, number)
@@ -356,6 +358,7 @@ impl Followed {
                 }
             }
             Detail::Timeout => self.path(path).happened(at, Why::Timeout),
+            Detail::Timer { expires } => self.path(path).expires = expires,
             Detail::Acked { cumulative } => self.acknowledged(cumulative),
             // Told again when another path comes to be in the way.
             Detail::Blocked(by) if by == self.blocked.0 => {}
@@ -381,7 +384,7 @@ impl Followed {
             return;
         }
         let distance = self.distance(cumulative);
-        // Before the first chunk was sent, the point is one below it.
+        // Before the first chunk is sent, the point is one below it.
         if !self.tcp && distance > u64::from(u32::MAX / 2) {
             return;
         }
@@ -389,19 +392,20 @@ impl Followed {
         self.pieces = self.pieces.split_off(&rest);
     }
 
-    /// Bytes that the peer's window admits now. TCP tells the window from the last acknowledgement on, SCTP what is left.
+    /// The bytes that the peer's window admits now. TCP reports the window from the last acknowledgement on, SCTP the
+    /// rest of it.
     pub(super) fn room_at_peer(&self) -> u64 {
         let window = self.peer_window.unwrap_or(0);
         let flight = || self.paths.values().filter_map(|facts| Some(facts.window?.flight)).sum();
         if self.tcp { window.saturating_sub(flight()) } else { window }
     }
 
-    /// The lowest piece that is not acknowledged: all behind it waits.
+    /// The lowest unacknowledged piece; everything behind it waits.
     pub(super) fn hole(&self) -> Option<&Piece> {
         self.pieces.values().next()
     }
 
-    /// The oldest piece that this path carried last and that is not marked.
+    /// The oldest unmarked piece that this path carried last.
     pub(super) fn oldest_on(&self, path: &str) -> Option<&Piece> {
         self.pieces.values().find(|piece| {
             let gap = || self.heard.as_ref().is_some_and(|held| held.has(piece.number));
@@ -414,12 +418,12 @@ impl Followed {
         self.pieces.get(&self.distance_from(self.first?, number))
     }
 
-    /// What its transport is called.
+    /// The name of the transport.
     pub(super) fn protocol(&self) -> &'static str {
         if self.tcp { "TCP segment" } else { "datagram" }
     }
 
-    /// What a piece is called.
+    /// The name of a piece of data.
     pub(super) fn noun(&self) -> &'static str {
         if self.tcp { "byte" } else { "TSN" }
     }
@@ -429,7 +433,7 @@ fn chunks<'a>(packet: &PacketView<'a>) -> &'a [Chunk] {
     packet.sctp().map_or(&[][..], |packet| &packet.chunks[..])
 }
 
-/// What the SACK in a packet says.
+/// The contents of the SACK in a packet.
 fn held(at: Time, packet: &PacketView<'_>) -> Option<Held> {
     let sacks = chunks(packet)
         .iter()
@@ -438,7 +442,7 @@ fn held(at: Time, packet: &PacketView<'_>) -> Option<Held> {
 }
 
 impl Facts {
-    /// Something happened for which a window is cut, before or after it was at the same time.
+    /// A cause of a window cut. It is reported at the same time as the cut, before or after it.
     fn happened(&mut self, at: Time, why: Why) {
         match why {
             Why::Timeout => self.expired = Some((at, self.rto)),
@@ -454,7 +458,8 @@ impl Facts {
         expired.or((self.missed == Some(at)).then_some(Why::Missing))
     }
 
-    /// Whether it carries one packet after a timeout: less than its window, and nothing else was heard since.
+    /// Whether the path may carry only one packet after a timeout: the flight is below the window, and no
+    /// acknowledgement has arrived since.
     pub(super) fn one_packet(&self) -> bool {
         let window = self.window.filter(|window| window.flight > 0 && window.flight < window.cwnd);
         let cut = self.cut.filter(|cut| cut.why == Some(Why::Timeout));

@@ -1,8 +1,8 @@
 //! Why a packet was sent, and what blocks each path at a moment: answers in words, from the records of a run.
 //!
-//! An [`Explainer`] observes a run and keeps the state of every sender: windows, outstanding chunks and where each
-//! copy of them is. When the run comes to what was asked, it writes the answer down. Its memory grows with what is
-//! outstanding, not with the length of the run.
+//! An [`Explainer`] observes a run and keeps the state of every sender: windows, outstanding chunks, and the place of
+//! each of their transmissions. When the run reaches the moment or the packet of the question, it writes the answer.
+//! Its memory grows with the outstanding data, not with the length of the run.
 
 mod answer;
 mod follow;
@@ -19,24 +19,24 @@ pub use packet::{PacketAnswer, RuleRow, Window};
 
 use follow::Follower;
 
-/// What is asked of a run.
+/// A question about a run.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Question {
-    /// Explain these moments.
+    /// Explain the state at these moments.
     pub at: Vec<Time>,
-    /// Explain this packet: they count from 1 in the order in which they are sent, at both ends of all flows, or of
-    /// `flow` if that is given.
+    /// Explain this packet. Packets are counted from 1 in the order of sending, at both ends of all flows, or of
+    /// `flow` if it is given.
     pub packet: Option<u64>,
     /// Only this flow.
     pub flow: Option<String>,
 }
 
-/// One answer: of a packet, or of a moment.
+/// One answer, about a packet or about a moment.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Answer {
     /// The moment, seconds from the beginning of the run.
     pub at: f64,
-    /// The packet that was asked for.
+    /// The packet of the question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet: Option<PacketAnswer>,
     /// What each flow waits for.
@@ -44,14 +44,14 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Every sentence, in order, indented by how deep it stands.
+    /// Every sentence in order, with its level of indentation.
     pub fn lines(&self) -> Vec<String> {
         let packet = self.packet.iter().flat_map(PacketAnswer::lines);
         packet.chain(self.flows.iter().flat_map(FlowAnswer::lines)).collect()
     }
 }
 
-/// Observes a run, and answers a question about it.
+/// Observes a run and answers a question about it.
 #[derive(Debug)]
 pub struct Explainer {
     question: Question,
@@ -61,7 +61,7 @@ pub struct Explainer {
     answered: usize,
     /// Packets seen that count.
     packets: u64,
-    /// The packet that was asked for, until the notes behind it have told what it changed.
+    /// The packet of the question, until the notes after it have shown its effects.
     open: Option<PacketAnswer>,
     answers: Vec<Answer>,
 }
@@ -80,8 +80,8 @@ impl Explainer {
         }
     }
 
-    /// The answers; a moment after the end of the run is answered with the state at its end. A packet that was never
-    /// sent has none.
+    /// The answers. A moment after the end of the run is answered with the state at its end. For a packet that was
+    /// never sent there is no answer.
     pub fn answers(mut self) -> Vec<Answer> {
         self.close_packet();
         while let Some(at) = self.question.at.get(self.answered) {
@@ -90,7 +90,7 @@ impl Explainer {
         self.answers
     }
 
-    /// How many packets were sent that count.
+    /// The number of counted packets that were sent.
     pub fn packets(&self) -> u64 {
         self.packets
     }
@@ -107,7 +107,7 @@ impl Explainer {
         self.answers.push(Answer { at: words::seconds(at), packet: None, flows });
     }
 
-    /// The notes behind a packet are over: what it changed is known.
+    /// The notes after a packet are complete: its effects are known.
     fn close_packet(&mut self) {
         let Some(mut packet) = self.open.take() else { return };
         packet.after = packet.path.as_ref().and_then(|path| self.follower.window(&packet.flow, path));
@@ -137,7 +137,7 @@ impl Observer for Explainer {
         while let Some(moment) = self.question.at.get(self.answered).filter(|moment| **moment < at) {
             self.moment(*moment);
         }
-        // What enters a link comes between a packet and its notes.
+        // Events of links come between a packet and its notes.
         let later = self.open.as_ref().is_some_and(|packet| packet.at < words::seconds(at));
         if later || matches!(record, Record::Sent { .. } | Record::Delivered { .. }) {
             self.close_packet();
@@ -147,15 +147,15 @@ impl Observer for Explainer {
     }
 }
 
-/// The longest times for which data of a flow waited: to be asked about when nobody names a moment.
+/// The longest waits of a flow's data, to be explained when no moment is given.
 #[derive(Debug)]
 pub struct Waits {
     only: Option<String>,
     names: Vec<String>,
-    /// Of each flow: since when it waits, and whether data has left.
+    /// For each flow: since when it waits, and whether data has been sent before.
     since: Vec<Option<(Blocked, Time)>>,
     begun: Vec<bool>,
-    /// Nanoseconds of a wait, and its middle.
+    /// The length of a wait in nanoseconds, and its middle.
     longest: Vec<(u64, Time)>,
 }
 
@@ -200,7 +200,7 @@ impl Observer for Waits {
         }
         let begins = by.filter(|by| *by != Blocked::SendBuffer && self.begun[*flow]).map(|by| (by, at));
         let before = self.since[*flow];
-        // The same cause again: another path has come to be in the way.
+        // The same cause again: another path has become responsible.
         if before.map(|(by, _)| by) != begins.map(|(by, _)| by) {
             self.since[*flow] = begins;
             before.into_iter().for_each(|(_, since)| self.keep(since, at));

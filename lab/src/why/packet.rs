@@ -17,20 +17,20 @@ pub struct Window {
     pub cwnd: u64,
     /// Slow-start threshold, if there is one.
     pub ssthresh: Option<u64>,
-    /// In flight, what is marked for retransmission not counted.
+    /// Bytes in flight, without those marked for retransmission.
     pub flight: u64,
     /// Marked for retransmission.
     pub marked: u64,
 }
 
-/// A rule or mechanism with the value that it has in the run.
+/// A rule or mechanism with its value in the run.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct RuleRow {
     /// Its key in a scenario.
     pub key: String,
     /// Its value.
     pub value: String,
-    /// What it decides.
+    /// Its meaning.
     pub meaning: String,
 }
 
@@ -51,21 +51,21 @@ pub struct PacketAnswer {
     pub size: u32,
     /// Its chunks or its segment.
     pub chunks: Vec<String>,
-    /// What it is for.
+    /// Its purpose.
     pub purpose: &'static str,
-    /// The section that asks for it.
+    /// The section of the standard that requires it.
     pub section: String,
-    /// What let it go.
+    /// The limit that allowed it.
     pub limit: &'static str,
-    /// The rules that decide here, and their values.
+    /// The rules that decide here, with their values.
     pub rules: Vec<RuleRow>,
     /// The policy that chose the path: `new`, `fast` or `timeout`, and its name.
     pub policy: Option<(&'static str, String)>,
     /// The timer whose expiry led to the packet: its path, when it expired, and the timeout in seconds.
     pub timer: Option<Timer>,
-    /// The window of its path before it left.
+    /// The window of its path before it was sent.
     pub before: Option<Window>,
-    /// The same once it was sent.
+    /// The same after it was sent.
     pub after: Option<Window>,
     /// The same in sentences.
     pub text: Vec<String>,
@@ -74,9 +74,9 @@ pub struct PacketAnswer {
 /// A timer that expired.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Timer {
-    /// Which: `T3-rtx`.
+    /// The timer: `T3-rtx`.
     pub name: &'static str,
-    /// Of which path.
+    /// Its path.
     pub path: String,
     /// When it expired, seconds.
     pub expired: f64,
@@ -111,7 +111,7 @@ impl PacketAnswer {
     }
 }
 
-/// The answer for a packet that is being sent, but for what it changes.
+/// The answer for a packet that is being sent, without its effects.
 pub(super) fn answer(
     follower: &Follower,
     scenario: &Scenario,
@@ -157,10 +157,11 @@ fn chunks(contents: &Contents<'_>) -> Vec<String> {
             vec![format!("bytes {} to {}", packet.offset, packet.offset + u64::from(packet.segment.length))]
         }
         Contents::Datagram(_) => vec!["datagram".to_owned()],
+        Contents::Raw(_) => vec!["IP packet of a program".to_owned()],
     }
 }
 
-/// The rules that decide whether such a packet leaves.
+/// The rules that decide whether such a packet is sent.
 fn keys(purpose: Purpose, limit: Limit) -> &'static [&'static str] {
     match (purpose, limit) {
         (Purpose::Data(Why::New), _) => &["send_on", "new_data", "burst"],
@@ -190,7 +191,7 @@ fn policy(scenario: &Scenario, flow: &str, purpose: Purpose) -> Option<(&'static
     Some((key, words::policy_of(scenario, flow, why)?))
 }
 
-/// The timer behind a retransmission: that of the path which carried the chunk last.
+/// The timer behind a retransmission: that of the path which last carried the chunk.
 fn timer(followed: &Followed, purpose: Purpose, first: Option<&Piece>) -> Option<Timer> {
     let (Purpose::Data(Why::Timeout), Some(copy)) = (purpose, first?.copies.last()) else { return None };
     let (expired, rto) = followed.paths.get(&copy.path)?.expired?;
@@ -228,7 +229,7 @@ fn sentences(answer: &PacketAnswer, followed: &Followed, first: Option<&Piece>, 
     text
 }
 
-/// What happened to the copies sent before.
+/// What happened to the earlier transmissions.
 fn before(piece: &Piece, followed: &Followed) -> String {
     let copies = piece.copies.iter().map(|copy| {
         format!(

@@ -28,7 +28,7 @@ pub(super) fn count(number: u64, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
-/// The fate of a copy.
+/// The fate of a transmission.
 pub(super) fn place(copy: &Copied) -> String {
     match &copy.place {
         Place::Sender => "it has not left the sender".to_owned(),

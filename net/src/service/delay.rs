@@ -1,13 +1,13 @@
-//! How long messages take, and how much that varies.
+//! Delays of messages, and their variation.
 
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-/// Samples that are kept at most; of more, every second, fourth and so on.
+/// The largest number of samples. Of more, every second one is kept, then every fourth, and so on.
 const MOST: usize = 1 << 16;
 
-/// A clock of this host that begins when it is made.
+/// A clock of this host that starts when it is created.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Clock(Instant);
 
@@ -40,24 +40,24 @@ pub struct Quantiles {
     pub max: f64,
 }
 
-/// The delays of a direction's messages.
+/// The delays of the messages of one direction.
 #[derive(Copy, Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Delays {
     /// Messages that were measured.
     pub messages: u64,
-    /// From handing a message to the association until it is read: waiting for room included. Of the two hosts' clocks
-    /// only the difference is known, and that only up to `uncertainty`.
+    /// From handing a message to the association until it is read, including the wait for room. Only the difference
+    /// of the two hosts' clocks is known, and only up to `uncertainty`.
     pub delay: Quantiles,
-    /// Differences between the delays of successive messages, without their sign: no clock matters.
+    /// Absolute differences between the delays of successive messages. Clocks have no influence.
     pub jitter: Quantiles,
     /// The interarrival jitter of RFC 3550 §6.4.1 at the end, in seconds.
     pub smoothed_jitter: f64,
-    /// How far all of `delay` may be off, in seconds: half the shortest round trip that the clocks were compared by.
+    /// The largest possible error of `delay`, in seconds: half the shortest round trip of the clock comparisons.
     pub uncertainty: f64,
 }
 
-/// The delays of messages as they come, by a clock each of sender and receiver.
+/// The delays of messages as they arrive, by the clocks of the sender and the receiver.
 #[derive(Debug, Default)]
 pub(super) struct Transits {
     delay: Samples,
@@ -68,7 +68,7 @@ pub(super) struct Transits {
 }
 
 impl Transits {
-    /// A message was handed over and read at these times.
+    /// Adds a message with the times at which it was handed over and read.
     pub(super) fn add(&mut self, sent: i64, read: i64) {
         let transit = read.saturating_sub(sent);
         self.delay.add(transit);
@@ -79,7 +79,7 @@ impl Transits {
         }
     }
 
-    /// What came of it, by the receiver's clock minus the sender's; `None` without a message.
+    /// The result, by the receiver's clock minus the sender's; `None` without messages.
     pub(super) fn delays(&self) -> Option<Delays> {
         Some(Delays {
             messages: self.delay.count,
@@ -92,7 +92,7 @@ impl Transits {
 }
 
 impl Delays {
-    /// The same if the receiver's clock is ahead of the sender's by `ahead` seconds, more or less.
+    /// The result if the receiver's clock is ahead of the sender's by `ahead` seconds, with an uncertainty.
     pub(super) fn corrected(mut self, ahead: f64, uncertainty: f64) -> Delays {
         let delay = &mut self.delay;
         for time in
@@ -105,11 +105,11 @@ impl Delays {
     }
 }
 
-/// Nanoseconds: exact extremes and mean, and evenly chosen samples for the rest.
+/// Values in nanoseconds: exact extremes and mean, and evenly spaced samples for the quantiles.
 #[derive(Debug, Default)]
 struct Samples {
     kept: Vec<i64>,
-    /// Every so manyth is kept, as a power of two.
+    /// Every 2^n-th value is kept.
     stride: u32,
     count: u64,
     sum: f64,
@@ -139,7 +139,7 @@ impl Samples {
         let mut kept = self.kept.clone();
         kept.sort_unstable();
         let last = kept.len().checked_sub(1)?;
-        // The nearest rank: the smallest sample that so many are not larger than.
+        // The nearest rank: the smallest sample that is not below this many samples.
         let at = |share: f64| {
             kept[((share * kept.len() as f64).ceil() as usize).clamp(1, last + 1) - 1] as f64 * 1e-9
         };

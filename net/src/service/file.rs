@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 use super::{Control, Failure, PIECE, answer, hex, say, send_data, unexpected};
 use crate::{Association, printable};
 
-/// Pieces that are read ahead.
+/// The number of pieces that are read ahead.
 const AHEAD: usize = 8;
 
-/// A file that the other end has, checked.
+/// A file that the other end has received and checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SentFile {
-    /// The name that it has there.
+    /// Its name at the other end.
     pub name: String,
     /// Bytes.
     pub size: u64,
@@ -46,20 +46,20 @@ pub enum SendError {
     /// The conversation failed.
     #[error(transparent)]
     Failure(#[from] Failure),
-    /// The other end has received it, and says that it failed.
+    /// The other end has received it and reports a failure.
     #[error("the other end has received {received} bytes, and says: {}", printable(.why))]
     Verdict {
         /// Bytes that arrived.
         received: u64,
-        /// What it says.
+        /// The reason given by the other end.
         why: String,
     },
 }
 
-/// Told how many bytes of how many have been given to the association.
+/// Called with the bytes given to the association so far and the bytes in total.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Sync);
 
-/// Bytes of user data that announce a file, before those of the file itself.
+/// Bytes of user data that announce a file before its contents.
 pub fn announcement(path: &Path, size: u64) -> u64 {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     serde_json::to_vec(&Control::SendFile { name, size }).unwrap_or_default().len() as u64
@@ -86,13 +86,13 @@ pub async fn send_file(
     let mut verdict = pin!(answer(association));
     let sha256 = tokio::select! {
         given = give(association, file, size, progress) => given?,
-        // It says at once that it cannot take the rest.
+        // A listener reports at once that it cannot accept the rest.
         said = &mut verdict => return judge(said?, name, size, String::new()),
     };
     judge(verdict.await?, name, size, sha256)
 }
 
-/// Sends the contents; their hash.
+/// Sends the contents and returns their hash.
 async fn give(
     association: &Association,
     file: File,
@@ -123,14 +123,14 @@ fn judge(said: Control, name: String, size: u64, sha256: String) -> Result<SentF
     }
 }
 
-/// Reads a file of `size` bytes piece by piece, one byte further to see whether it has grown; its hash.
+/// Reads a file of `size` bytes piece by piece, and one byte more to detect growth. Returns its hash.
 fn read(file: File, size: u64, pieces: &mpsc::Sender<Bytes>) -> io::Result<String> {
     let mut file = file.take(size.saturating_add(1));
     let mut hash = Sha256::new();
     loop {
         let mut piece = Vec::with_capacity(PIECE);
         Read::by_ref(&mut file).take(PIECE as u64).read_to_end(&mut piece)?;
-        // Nobody listens any more if the association is lost.
+        // If the association is lost, nobody receives the pieces any more.
         if piece.is_empty() || {
             hash.update(&piece);
             pieces.blocking_send(piece.into()).is_err()

@@ -1,4 +1,4 @@
-//! Where received files go: what they may be called, how much room they have, and when one counts as received.
+//! The directory for received files: allowed names, room, and when a file counts as received.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -16,36 +16,35 @@ use tokio::sync::mpsc;
 use super::hex;
 use crate::{is_printable, source};
 
-/// What the name of an unfinished file begins with.
+/// The prefix of the names of unfinished files.
 const PREFIX: &str = ".anabranch-";
-/// Files in the directory at most, so that empty ones do not fill it without end.
+/// The largest number of files in the directory, so that empty files cannot fill it without end.
 const MOST_FILES: usize = 100_000;
-/// How often the directory is counted anew, at most.
+/// The shortest interval between two counts of the directory.
 const RECOUNT: Duration = Duration::from_secs(1);
-/// Bytes a second that a transfer has to bring, unless it is told otherwise.
+/// The default of the smallest rate of a transfer, bytes per second.
 const SLOWEST: u64 = 1000;
 
 /// A directory that files are received into.
 ///
-/// - A client names a file, without directories and not hidden; what is there already stays as it is.
-/// - A file is written under another name. It gets its own, and counts as received, when it is complete, its hash is
-///   right, and it and its name are on the disk.
-/// - All files together have at most so many bytes, those that were there before included. Room is taken by bytes
-///   that have arrived, not by those that are announced; a transfer that is too slow is ended; and one source has
-///   its share at most.
+/// - A client names a file, without directories and not hidden. An existing file is never overwritten.
+/// - A file is written under a temporary name. It gets its own name, and counts as received, when it is complete, its
+///   hash is right, and the file and its name are on the disk.
+/// - All files together have a limit in bytes, which includes files that existed before. Room is taken by bytes that
+///   have arrived, not by announced bytes. A transfer that is too slow is ended. One source has a limit of its own.
 #[derive(Clone, Debug)]
 pub struct Inbox {
     directory: PathBuf,
-    /// Bytes of all files together at most.
+    /// The limit for all files together, bytes.
     room: u64,
-    /// Bytes of one source at most.
+    /// The limit for one source, bytes.
     share: u64,
-    /// Bytes a second that a transfer has to bring.
+    /// The smallest rate of a transfer, bytes per second.
     pub(super) slowest: u64,
     used: Arc<Mutex<Used>>,
 }
 
-/// What is taken of the room.
+/// The used room.
 #[derive(Debug)]
 struct Used {
     /// Bytes of the files in the directory, and how many there are.
@@ -53,9 +52,9 @@ struct Used {
     files: usize,
     /// When they were counted.
     counted: Instant,
-    /// Received and still there when it was counted: their sources and bytes.
+    /// Files that were received and still existed at the last count: their sources and sizes.
     received: BTreeMap<String, (IpAddr, u64)>,
-    /// Bytes that have arrived of unfinished files, by source.
+    /// Bytes of unfinished files that have arrived, by source.
     unfinished: BTreeMap<IpAddr, u64>,
 }
 
@@ -69,8 +68,8 @@ pub struct Received {
 }
 
 impl Inbox {
-    /// Files go into `directory`, which must be there, and have at most `room` bytes together. Unfinished files of
-    /// programs that ended without removing them are removed.
+    /// An inbox in `directory`, which must exist, with a limit of `room` bytes. Unfinished files of programs that
+    /// ended without removing them are deleted.
     pub fn new(directory: &Path, room: u64) -> io::Result<Inbox> {
         sweep(directory)?;
         let mut used = Used {
@@ -85,18 +84,18 @@ impl Inbox {
         Ok(Inbox { directory: directory.to_owned(), room, share: room, slowest: SLOWEST, used })
     }
 
-    /// Lets one source have at most `bytes`: an IPv4 address, or an IPv6 network of 64 bits.
+    /// Limits each source to `bytes`: an IPv4 address, or an IPv6 network of 64 bits.
     pub fn share(self, bytes: u64) -> Inbox {
         Inbox { share: bytes, ..self }
     }
 
-    /// Ends transfers that bring less than so many bytes a second, over two minutes.
+    /// Ends transfers that bring fewer bytes per second than this, over two minutes.
     pub fn slowest(self, bytes: u64) -> Inbox {
         Inbox { slowest: bytes, ..self }
     }
 
-    /// Opens a file for `size` bytes from `peer` under a temporary name. It has room for them now; room is taken only
-    /// as they arrive.
+    /// Opens a file for `size` bytes from `peer` under a temporary name. There is room for them now, but room is
+    /// taken only as they arrive.
     pub(super) fn open(&self, name: &str, size: u64, peer: IpAddr) -> Result<IncomingFile, String> {
         let name = plain(name)?.to_owned();
         let path = self.directory.join(&name);
@@ -111,16 +110,16 @@ impl Inbox {
         }
         let file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(&self.directory);
         let file = file.map_err(|error| no_paths(&error))?;
-        // While it is locked nobody else sweeps it away.
+        // While the file is locked, no other process deletes it.
         file.as_file().try_lock().map_err(|_| "the file cannot be locked".to_owned())?;
         Ok(IncomingFile { directory: self.directory.clone(), name, path, size, file, room })
     }
 
-    /// What is used, if `more` bytes of a source have room as well.
+    /// The used room, if `more` bytes of a source still fit.
     fn fits(&self, source: IpAddr, more: u64) -> Result<MutexGuard<'_, Used>, String> {
         let mut used = self.lock();
         if self.judge(&used, source, more).is_err() && used.counted.elapsed() >= RECOUNT {
-            // Somebody may have taken files away, or put some there.
+            // Somebody may have added or removed files.
             used.count(&self.directory).map_err(|error| no_paths(&error))?;
         }
         self.judge(&used, source, more).map(|()| used)
@@ -152,7 +151,7 @@ impl Used {
         for entry in fs::read_dir(directory)? {
             let entry = entry?;
             let name = entry.file_name().to_string_lossy().into_owned();
-            // What goes away meanwhile does not count.
+            // Files that disappear during the count are not counted.
             if let Ok(metadata) = entry.metadata()
                 && metadata.is_file()
                 && !name.starts_with(PREFIX)
@@ -176,7 +175,7 @@ impl Used {
     }
 }
 
-/// What an unfinished file takes of the inbox: given back unless the file is kept.
+/// The room that an unfinished file occupies. It is released unless the file is kept.
 pub(super) struct Room {
     of: Inbox,
     source: IpAddr,
@@ -184,14 +183,14 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// Takes room for bytes that have arrived.
+    /// Takes room for arrived bytes.
     pub(super) fn take(&mut self, bytes: u64) -> Result<(), String> {
         *self.of.fits(self.source, bytes)?.unfinished.entry(self.source).or_default() += bytes;
         self.bytes += bytes;
         Ok(())
     }
 
-    /// The file is in the directory under this name.
+    /// The file is now in the directory under this name.
     pub(super) fn keep(self, name: String) {
         let mut used = self.of.lock();
         used.there += self.bytes;
@@ -213,7 +212,7 @@ impl Drop for Room {
     }
 }
 
-/// Where a file is going to be.
+/// The place of a file that is being received.
 pub(super) struct IncomingFile {
     directory: PathBuf,
     name: String,
@@ -223,15 +222,16 @@ pub(super) struct IncomingFile {
     room: Room,
 }
 
-/// What is written.
+/// What is sent to the writer of a file.
 pub(super) enum Piece {
     Data(Delivery),
-    /// All has been sent; the hash that it should have.
+    /// Everything was sent; this is the expected hash.
     End(String),
 }
 
 impl IncomingFile {
-    /// Writes what comes and gives the file its name, if it is what it should be. Waits for pieces and for the disk.
+    /// Writes the pieces and gives the file its name if its size and hash are right. Waits for pieces and for the
+    /// disk.
     pub(super) fn write(mut self, mut pieces: mpsc::Receiver<Piece>) -> Result<Received, String> {
         let (mut hash, mut arrived) = (Sha256::new(), 0);
         while let Some(piece) = pieces.blocking_recv() {
@@ -260,7 +260,7 @@ impl IncomingFile {
         self.keep()
     }
 
-    /// Gives the file its name, unless another has it. Both are on the disk before it counts as received.
+    /// Gives the file its name, unless another file has it. Both are on the disk before the file counts as received.
     fn keep(mut self) -> Result<Received, String> {
         let synced = self.file.flush().and_then(|()| self.file.as_file().sync_all());
         synced.map_err(|error| no_paths(&error))?;
@@ -272,7 +272,7 @@ impl IncomingFile {
     }
 }
 
-/// What the system says, without the paths of this host: a peer will read it.
+/// The error of the system without local paths, because a peer will read it.
 fn no_paths(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::StorageFull => "the disk is full".to_owned(),
@@ -282,18 +282,18 @@ fn no_paths(error: &io::Error) -> String {
     }
 }
 
-/// Bytes that the file system of `directory` has for this program.
+/// The free bytes of the file system of `directory` for this program.
 fn free(directory: &Path) -> io::Result<u64> {
     let told = rustix::fs::statvfs(directory)?;
     Ok(told.f_bavail.saturating_mul(told.f_frsize))
 }
 
-/// Removes unfinished files that nobody writes any more.
+/// Removes unfinished files that no process writes any more.
 fn sweep(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         let ours = entry.file_name().to_string_lossy().starts_with(PREFIX) && entry.file_type()?.is_file();
-        // Who writes one holds its lock.
+        // A process that writes one holds its lock.
         if ours && File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok()) {
             let _ = fs::remove_file(entry.path());
         }

@@ -1,7 +1,7 @@
-//! What `anabranch serve` offers over an association: a place to send files to, and a partner for measurements.
+//! The service of `anabranch serve` on an association: it receives files and takes part in measurements.
 //!
-//! The protocol is small and our own. A message with payload protocol identifier [`CONTROL`] is a JSON object with
-//! one key, at most [`LONGEST`] bytes, on stream 0; one with [`DATA`] is user data. The client speaks first:
+//! The protocol is small and our own. A message with the payload protocol identifier [`CONTROL`] is a JSON object
+//! with one key, at most [`LONGEST`] bytes, on stream 0. A message with [`DATA`] is user data. The client begins:
 //!
 //! ```text
 //! → {"send-file":{"name":"a.txt","size":12}}      a name without directories, and bytes
@@ -27,7 +27,7 @@
 //!                                                 the listener's side of this phase: what each path carried
 //! ```
 //!
-//! Then the client shuts the association down. An end that breaks these rules is aborted.
+//! At the end the client shuts the association down. An end that violates these rules is aborted.
 
 mod delay;
 mod file;
@@ -53,14 +53,14 @@ use crate::{Association, Ended, printable};
 pub const CONTROL: u32 = 0x616e_6200;
 /// The payload protocol identifier of user data.
 pub const DATA: u32 = 0x616e_6201;
-/// Bytes of a JSON object at most.
+/// The largest JSON object in bytes.
 pub const LONGEST: usize = 4096;
-/// Seconds without a word after which the other end is given up: a client may hold a part of the room.
+/// The other end is given up after so many seconds of silence, because a client may occupy room.
 const PATIENCE: u64 = 300;
 /// Bytes of a message of file data.
 const PIECE: usize = 64 << 10;
 
-/// What the ends say to each other.
+/// The control messages.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[serde(rename_all = "kebab-case", rename_all_fields = "snake_case", deny_unknown_fields)]
 enum Control {
@@ -68,9 +68,9 @@ enum Control {
     SendFile { name: String, size: u64 },
     /// A measurement.
     Measure(Plan),
-    /// Go on.
+    /// Continue.
     Go {},
-    /// Not this.
+    /// Refused.
     Refused { why: String },
     /// The file is complete, and this is its hash.
     End { sha256: String },
@@ -78,36 +78,36 @@ enum Control {
     Verdict { received: u64, failed: Option<String> },
     /// The measurement's data is complete.
     Sent { bytes: u64 },
-    /// What has come of it.
+    /// Its result.
     Measured(perf::Report),
     /// A clock's time, in nanoseconds.
     Clock { now: i64 },
 }
 
-/// What went wrong in a conversation.
+/// Why a conversation failed.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Failure {
     /// The association ended.
     #[error(transparent)]
     Ended(#[from] Ended),
-    /// The other end closed before it had said everything.
+    /// The other end closed before the conversation was complete.
     #[error("the other end stopped in the middle")]
     Stopped,
     /// The other end refused.
     #[error("the other end refuses: {}", printable(.0))]
     Refused(String),
-    /// The other end says what it should not.
+    /// The other end violated the protocol.
     #[error("the other end does not keep to the protocol: {}", printable(.0))]
     Confused(String),
-    /// The other end says nothing.
+    /// The other end is silent.
     #[error("the other end has said nothing for {0} seconds")]
     Silent(u64),
-    /// The other end sends less than so many bytes a second.
+    /// The other end sends fewer bytes per second than this.
     #[error("the other end sends less than {0} bytes a second")]
     Slow(u64),
 }
 
-/// What arrives: something said, or user data.
+/// An arriving item: a control message or user data.
 enum Inbound {
     Said(Control),
     Data(Delivery),
@@ -118,7 +118,7 @@ async fn say(association: &Association, control: &Control) -> Result<(), Failure
     Ok(association.send(Message { stream: 0, ppid: CONTROL, payload, ..Message::default() }).await?)
 }
 
-/// The next thing that arrives; `None` if the other end has finished.
+/// The next item; `None` if the other end has finished.
 async fn hear(association: &Association) -> Result<Option<Inbound>, Failure> {
     let heard = timeout(Duration::from_secs(PATIENCE), hear_sometime(association)).await;
     heard.unwrap_or(Err(Failure::Silent(PATIENCE)))
@@ -149,7 +149,7 @@ async fn hear_sometime(association: &Association) -> Result<Option<Inbound>, Fai
     said.map(|said| Some(Inbound::Said(said))).map_err(|error| Failure::Confused(error.to_string()))
 }
 
-/// The next thing said, when no data is expected.
+/// The next control message, when no data is expected.
 async fn answer(association: &Association) -> Result<Control, Failure> {
     match hear(association).await? {
         Some(Inbound::Said(Control::Refused { why })) => Err(Failure::Refused(why)),

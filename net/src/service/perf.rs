@@ -1,4 +1,4 @@
-//! Measures a way there and back, with data that means nothing.
+//! Measures throughput and delay in one or both directions with meaningless data.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ use super::delay::{Clock, Delays, Transits};
 use super::{Control, Failure, Inbound, answer, hear, say, send_data, unexpected};
 use crate::{Association, PathId, PathReport};
 
-/// What is to be measured.
+/// The plan of a measurement.
 #[derive(Copy, Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -24,12 +24,12 @@ pub struct Plan {
     pub seconds: f64,
     /// Bytes of a message.
     pub message_size: u32,
-    /// Streams that messages go to in turn.
+    /// The number of streams; messages use them in turn.
     pub streams: u16,
     /// Which directions, and when.
     #[serde(default)]
     pub way: PerfDirections,
-    /// Bit/s of user data at which each direction's application sends; `None`: as fast as the association takes it.
+    /// The rate of user data of each direction's application, bit/s; `None`: as fast as the association accepts it.
     #[serde(default)]
     pub rate: Option<u64>,
 }
@@ -68,11 +68,11 @@ impl PerfDirections {
 /// Limits of a plan: an hour, and a mebibyte.
 const LONGEST: f64 = 3600.0;
 const LARGEST: u32 = 1 << 20;
-/// Paths of which a report tells, at most: with more it would be too long.
+/// The largest number of paths in a report; with more, it would be too long.
 const MOST_SHARES: usize = 24;
-/// Bytes at the beginning of a message that say when it was handed over.
+/// Bytes at the beginning of a message that hold its sending time.
 const STAMP: usize = 8;
-/// How often the clocks are compared: the shortest round trip counts.
+/// The number of clock comparisons. The one with the shortest round trip counts.
 const COMPARISONS: usize = 8;
 
 impl Plan {
@@ -97,19 +97,19 @@ impl Plan {
     }
 }
 
-/// One direction, measured.
+/// The result of one direction.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Direction {
     /// Bytes of user data that arrived.
     pub bytes: u64,
-    /// From the first message given to the last one acknowledged or received.
+    /// The time from the first message given to the last one acknowledged or received.
     pub seconds: f64,
-    /// CPU seconds of this end's process, and of the other's. If both directions are measured at once they are those
-    /// of both.
+    /// CPU seconds of this end's process and of the other end's. If both directions are measured at once, they cover
+    /// both.
     pub cpu: [f64; 2],
     /// Bytes acknowledged, for each path that carried any: its addresses, the sender's first.
     pub by_path: BTreeMap<(IpAddr, IpAddr), u64>,
-    /// How long messages took; `None` if they are too small to say when they were sent, or none came.
+    /// The delays of messages; `None` if the messages are too small to hold their sending time, or none arrived.
     pub delays: Option<Delays>,
 }
 
@@ -119,7 +119,7 @@ impl Direction {
         self.bytes as f64 * 8.0 / self.seconds.max(f64::MIN_POSITIVE)
     }
 
-    /// CPU seconds of both ends for a gigabyte of user data.
+    /// CPU seconds of both ends per gigabyte of user data.
     pub fn cpu_a_gigabyte(&self) -> f64 {
         (self.cpu[0] + self.cpu[1]) / (self.bytes.max(1) as f64 / 1e9)
     }
@@ -134,32 +134,32 @@ pub struct Measured {
     pub back: Option<Direction>,
 }
 
-/// The measurements so far, for display while it runs.
+/// The measurements so far, for display during the measurement.
 #[derive(Debug, Default)]
 pub struct PerfProgress {
     received: AtomicU64,
     stages: Mutex<[Stage; 2]>,
 }
 
-/// How far a direction is.
+/// The stage of a direction.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub enum Stage {
     /// Nothing has been sent, or the direction is not measured.
     #[default]
     NotBegun,
-    /// It has begun then.
+    /// It began at this time.
     Running(Instant),
     /// It is measured.
     Done(Direction),
 }
 
 impl PerfProgress {
-    /// Bytes of user data that have come back.
+    /// Bytes of user data that have arrived from the other end.
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// How far the ways there and back are.
+    /// The stages of both directions.
     pub fn stages(&self) -> [Stage; 2] {
         self.lock().clone()
     }
@@ -177,7 +177,7 @@ impl PerfProgress {
     }
 }
 
-/// Measures the way to a listener that serves, and back.
+/// Measures both directions to a serving listener.
 pub async fn measure(
     association: &Association,
     plan: &Plan,
@@ -197,7 +197,7 @@ pub async fn measure(
         tally.begin((*there, *back), begun);
         let phase = exchange(association, plan, (*there, *back), clock, tally).await?;
         let seconds = begun.elapsed().as_secs_f64();
-        // The listener's last word tells what only it knows.
+        // The last message of the listener holds what only the listener knows.
         let mut cpu = [phase.cpu, phase.theirs.cpu];
         if *back {
             let last = reported(answer(association).await?)?;
@@ -219,7 +219,7 @@ pub async fn measure(
     Ok(measured)
 }
 
-/// Takes part in a client's measurement; the bytes received and sent.
+/// Takes part in a client's measurement. Returns the bytes received and sent.
 pub(super) async fn partner(
     association: &Association,
     plan: &Plan,
@@ -237,7 +237,7 @@ pub(super) async fn partner(
     Ok(bytes)
 }
 
-/// By how many seconds the other end's clock is ahead of ours, and how far that may be off.
+/// The seconds by which the other end's clock is ahead of ours, and the uncertainty.
 async fn compare(association: &Association, clock: Clock) -> Result<(f64, f64), Failure> {
     let mut best = (0.0, f64::INFINITY);
     for _ in 0..COMPARISONS {
@@ -256,7 +256,7 @@ async fn compare(association: &Association, clock: Clock) -> Result<(f64, f64), 
     Ok(best)
 }
 
-/// What one path carried.
+/// The bytes that one path carried.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Share {
@@ -271,7 +271,7 @@ fn by_path(shares: &[Share]) -> BTreeMap<(IpAddr, IpAddr), u64> {
     shares.iter().map(|share| ((share.from, share.to), share.bytes)).collect()
 }
 
-/// What the paths have carried since they had carried this much.
+/// The bytes that the paths have carried since `before`.
 fn shares(association: &Association, before: &BTreeMap<PathId, u64>) -> Vec<Share> {
     let share = |path: PathReport| {
         let bytes = path.delivered - before.get(&path.id).unwrap_or(&0);
@@ -281,7 +281,7 @@ fn shares(association: &Association, before: &BTreeMap<PathId, u64>) -> Vec<Shar
     shares.filter(|share| share.bytes > 0).take(MOST_SHARES).collect()
 }
 
-/// What one end tells of a phase.
+/// The report of one end about a phase.
 #[derive(Clone, PartialEq, Default, Serialize, Deserialize, Debug)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Report {
@@ -289,10 +289,10 @@ pub(super) struct Report {
     bytes: u64,
     /// CPU seconds of its process.
     cpu: f64,
-    /// What its paths have carried.
+    /// The bytes that its paths carried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     shares: Vec<Share>,
-    /// How long messages took by both clocks, as if they were one.
+    /// The delays, computed as if both clocks were one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     delays: Option<Delays>,
 }
@@ -304,7 +304,7 @@ fn reported(said: Control) -> Result<Report, Failure> {
     }
 }
 
-/// What one end knows after a phase.
+/// The knowledge of one end after a phase.
 #[derive(Default)]
 struct Phase {
     given: u64,
@@ -318,7 +318,7 @@ struct Phase {
     theirs: Report,
 }
 
-/// One phase: sends, takes what comes, or both at once, until all has arrived and both ends know.
+/// One phase: sends, receives, or does both at once, until all data has arrived and both ends know it.
 async fn exchange(
     association: &Association,
     plan: &Plan,
@@ -338,7 +338,7 @@ async fn exchange(
     Ok(Phase { given, received, transits, cpu: cpu() - used, shares, theirs })
 }
 
-/// Sends for as long as is planned; how many bytes.
+/// Sends for the planned time. Returns the number of bytes.
 async fn give(association: &Association, plan: &Plan, clock: Clock) -> Result<u64, Failure> {
     let size = plan.message_size as usize;
     let plain = Bytes::from(vec![0x5a; size]);
@@ -361,14 +361,14 @@ async fn give(association: &Association, plan: &Plan, clock: Clock) -> Result<u6
     Ok(bytes)
 }
 
-/// A message that says when it was handed over.
+/// A message that holds its sending time.
 fn stamped(size: usize, now: i64) -> Bytes {
     let mut payload = vec![0x5a; size];
     payload[..STAMP].copy_from_slice(&now.to_be_bytes());
     payload.into()
 }
 
-/// Takes what the other end sends and tells it how much that was; hears what it says of what this end sends.
+/// Receives the data of the other end and reports its amount; receives the report on the data that this end sends.
 async fn take(
     association: &Association,
     plan: &Plan,
@@ -407,11 +407,11 @@ async fn take(
     Ok((bytes, stamps.transits, theirs.unwrap_or_default()))
 }
 
-/// Reads when messages were handed over, of which parts may come one by one.
+/// Reads the sending times of messages, whose parts may arrive one by one.
 #[derive(Default)]
 struct Stamps {
     transits: Transits,
-    /// By stream, of messages that are not complete; `None` if the first part was too short to tell.
+    /// By stream, for incomplete messages; `None` if the first part was too short for the time.
     open: BTreeMap<u16, Option<i64>>,
 }
 

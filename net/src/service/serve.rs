@@ -1,4 +1,4 @@
-//! Answers clients: receives their files, and takes part in their measurements.
+//! Serves clients: receives their files and takes part in their measurements.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::pin::pin;
@@ -12,37 +12,38 @@ use super::inbox::{Inbox, Piece, Received};
 use super::{Control, Failure, Inbound, Plan, hear, perf, say, unexpected};
 use crate::Association;
 
-/// Deliveries that wait for the disk.
+/// The number of deliveries that may wait for the disk.
 const AHEAD: usize = 32;
-/// Over how long a transfer must not be too slow: longer than it takes to find out that a path has failed.
+/// The period over which a transfer must not be too slow. It is longer than the detection of a failed path.
 const PACE: Duration = Duration::from_secs(120);
-/// How long a client that was told of a failure may go on before it is aborted.
+/// How long a client that was told of a failure may continue before it is aborted.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// What a client wanted and got.
+/// The outcome of a client's request.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Served {
-    /// A file came.
+    /// A file was received.
     File(Received),
-    /// A file did not come: its name, the bytes that arrived of those announced, and why. Nothing is kept of it.
+    /// A file was not received: its name, the bytes that arrived and the bytes announced, and the reason. Nothing of
+    /// it is kept.
     NoFile {
-        /// What the client called it.
+        /// The name that the client gave.
         name: String,
         /// Bytes that arrived.
         arrived: u64,
         /// Bytes that were announced.
         size: u64,
-        /// What was wrong.
+        /// The reason.
         why: String,
     },
     /// A measurement, with the bytes received and sent.
     Measured(u64, u64),
-    /// It closed the association without a request.
+    /// The client closed the association without a request.
     Nothing,
 }
 
-/// Does what the client at the other end wishes, and waits for the end of the association. Files are received
-/// only with an inbox.
+/// Serves the client at the other end, and waits for the end of the association. Files are received only with an
+/// inbox.
 pub async fn serve(association: &Association, inbox: Option<&Inbox>) -> Result<Served, Failure> {
     let served = converse(association, inbox).await;
     if let Err(Failure::Confused(_) | Failure::Silent(_)) = served {
@@ -97,7 +98,7 @@ async fn receive(
     let slowest = inbox.map_or(0, |inbox| inbox.slowest);
     let (arrived, ended) = collect(association, sender, size, slowest).await;
     let written = writing.await.unwrap_or_else(|error| Err(error.to_string()));
-    // What the disk says comes first: it may be why nothing more was taken.
+    // The answer of the disk is checked first: it may explain why no more data was accepted.
     let judged = match (written, ended) {
         (Ok(received), _) => Ok(received),
         (Err(_), Err(failure)) => Err(failure.to_string()),
@@ -116,8 +117,8 @@ async fn receive(
     })
 }
 
-/// Hands the data of a file of `size` bytes on to whoever writes it, until all was said or nobody writes any more;
-/// how much arrived.
+/// Passes the data of a file of `size` bytes to its writer until it is complete or the writer has stopped. Returns
+/// the bytes that arrived.
 async fn collect(
     association: &Association,
     sender: mpsc::Sender<Piece>,
@@ -158,14 +159,14 @@ async fn collect(
     }
 }
 
-/// How much had arrived when the pace was last judged.
+/// The bytes that had arrived at the last check of the rate.
 struct Pace {
     since: Instant,
     bytes: u64,
 }
 
 impl Pace {
-    /// Begins anew, unless less than `slowest` bytes a second have arrived since.
+    /// Starts a new period; an error if fewer than `slowest` bytes per second have arrived in the last one.
     fn judge(&mut self, arrived: u64, slowest: u64) -> Result<(), Failure> {
         if arrived - self.bytes < slowest * PACE.as_secs() {
             return Err(Failure::Slow(slowest));
@@ -175,26 +176,26 @@ impl Pace {
     }
 }
 
-/// Waits for the disk, which others do not wait for.
+/// Waits for the disk without blocking other clients.
 async fn in_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, String> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-/// The address that the peer has on the primary path.
+/// The peer's address on the primary path.
 fn peer(association: &Association) -> IpAddr {
     let paths = association.paths();
     let primary = paths.iter().find(|path| path.primary).or(paths.first());
     primary.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |path| path.remote.ip)
 }
 
-/// The client shuts down when it has heard the last word.
+/// The client shuts down after it has received the last message.
 async fn wait_for_the_end(association: &Association) {
     while let Ok(Some(_)) = hear(association).await {}
 }
 
-/// A client that was refused ends soon, or is aborted; what it still sends is thrown away.
+/// A refused client ends soon or is aborted; its data is dropped.
 async fn linger(association: &Association) {
     if timeout(LINGER, wait_for_the_end(association)).await.is_err() {
         association.abort();

@@ -9,7 +9,7 @@ mod transfer;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use anabranch_net::{Event, PathId, PathState};
+use anabranch_net::{Event, Extensions, PathId, PathState};
 use network::{Cut, Network};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -188,4 +188,48 @@ fn random_cuts() {
         let longest = 2.0 + plan.rto_min.as_secs_f64() * 7.0 + 2.0;
         assert!(course.seconds() < longest, "seed {seed}: {:.3} s", course.seconds());
     }
+}
+
+/// Every tenth packet is lost, among them retransmissions. Missing reports find a retransmission that was lost no more: T3-rtx does. RACK
+/// finds it by what was sent later, and a probe finds the last ones.
+#[test]
+fn rack_finds_lost_retransmissions() {
+    let test = "rack_finds_lost_retransmissions";
+    if Network::new(test).is_none() {
+        return;
+    }
+    let errors = |choices| {
+        let network = Network::new(test).expect("a second network");
+        let plan = Plan { bytes: 1_000_000, choices, losses: Some(10), ..Plan::default() };
+        let course = transfer(&network, &plan);
+        println!("{choices:?}: {:.2} s", course.seconds());
+        (course.most_errors(0, course.ended()), course.seconds())
+    };
+    once_in_three(|| {
+        let by_reports = errors(&[]);
+        let by_time = errors(&[("loss_detection", "rack"), ("tail_probe", "on")]);
+        assert!(by_reports.0 > 0 && by_time.0 == 0, "timeouts: {by_reports:?} and {by_time:?}");
+        assert!(by_time.1 < by_reports.1, "{by_reports:?} and {by_time:?}");
+    });
+}
+
+/// All cures of the retransmission policy at once: everything arrives, in order and unchanged, though every tenth packet is lost.
+#[test]
+fn all_cures_at_once() {
+    let Some(network) = Network::new("all_cures_at_once") else {
+        return;
+    };
+    let plan = Plan {
+        bytes: 1_000_000,
+        choices: &[
+            ("heartbeat_after_timeout", "on"),
+            ("fast_retransmissions", "per-recovery"),
+            ("early_retransmit", "on"),
+            ("tail_probe", "on"),
+        ],
+        extensions: Extensions { timestamps: true, ..Extensions::default() },
+        losses: Some(10),
+        ..Plan::default()
+    };
+    println!("{:.2} s", transfer(&network, &plan).seconds());
 }

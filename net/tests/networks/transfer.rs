@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anabranch_net::{Association, Carrier, Endpoint, Event, Message, Options, PathReport};
+use anabranch_net::{Association, Carrier, Endpoint, Event, Extensions, Message, Options, PathReport};
 use anabranch_proto::{Config, Parameters};
 use bytes::Bytes;
 
@@ -34,6 +34,12 @@ pub struct Plan {
     pub reader_rests: Duration,
     /// SCTP directly on IP, instead of in UDP.
     pub raw: bool,
+    /// Rules and mechanisms of both ends, with their choices.
+    pub choices: &'static [(&'static str, &'static str)],
+    /// What both ends offer.
+    pub extensions: Extensions,
+    /// The first link loses every so many packets on the way there.
+    pub losses: Option<u32>,
     pub steps: Vec<Step>,
 }
 
@@ -58,6 +64,9 @@ impl Default for Plan {
             receive_buffer: Config::default().receive_buffer,
             reader_rests: Duration::ZERO,
             raw: false,
+            choices: &[],
+            extensions: Extensions::default(),
+            losses: None,
             steps: Vec::new(),
         }
     }
@@ -107,9 +116,15 @@ impl Course {
         self.glances.last().expect("it was looked at").1[path].pmdcs
     }
 
+    /// The most timeouts in a row of a path up to a moment.
     pub fn most_errors(&self, path: usize, until: Instant) -> u32 {
         let before = self.glances.iter().take_while(|(at, _)| *at <= until);
         before.map(|(_, paths)| paths[path].errors).max().unwrap_or(0)
+    }
+
+    /// When the last message was acknowledged.
+    pub fn ended(&self) -> Instant {
+        self.ended
     }
 
     pub fn was_down(&self, path: usize) -> bool {
@@ -145,8 +160,9 @@ fn in_runtime<T>(what: impl Future<Output = T>) -> T {
 }
 
 fn options(plan: &Plan, host: usize, port: u16) -> Options {
-    let config = Config {
+    let mut config = Config {
         port,
+        extensions: plan.extensions,
         mtu_discovery: plan.mtu_discovery,
         receive_buffer: plan.receive_buffer,
         rehome: true,
@@ -163,6 +179,10 @@ fn options(plan: &Plan, host: usize, port: u16) -> Options {
         },
         ..Config::default()
     };
+    for (key, choice) in plan.choices {
+        let chosen = config.mechanisms.choose(key, choice).or_else(|_| config.rules.choose(key, choice));
+        chosen.expect("a mechanism or a rule, and its choice");
+    }
     let local = (0..2).map(|link| address(host, link)).collect();
     let carrier = match (plan.raw, host) {
         (true, _) => Carrier::Raw,
@@ -206,6 +226,9 @@ async fn send(plan: &Plan, count: u64, network: &Arc<Network>) -> Course {
     let association = endpoint.connect(&to, PORT).await.expect("it comes up");
     while !association.paths().iter().all(|path| path.state == anabranch_net::PathState::Active) {
         tokio::time::sleep(GLANCE).await;
+    }
+    if let Some(every) = plan.losses {
+        network.lose(0, every);
     }
     let began = Instant::now();
     let mut course = Course { steps: vec![], began, ended: began, events: vec![], glances: vec![] };

@@ -158,6 +158,18 @@ impl Network {
         before + before.elapsed() / 2
     }
 
+    /// Drops every `every`-th packet that comes to the second host by a link.
+    #[allow(dead_code, reason = "not every test file loses packets")]
+    pub fn lose(&self, link: usize, every: u32) {
+        let (name, last) = (self.interface(1, link), every - 1);
+        let drop =
+            format!("add rule inet loss in iifname {name} numgen inc mod {every} == {last} counter drop");
+        let chain = "add chain inet loss in { type filter hook input priority 0; }";
+        let commands = format!("add table inet loss; {chain}; {drop}");
+        let output = self.command(1, "nft").arg(&commands).output().expect("nft is installed");
+        assert!(output.status.success(), "{commands}: {output:?}");
+    }
+
     /// Drops all that comes to a host by a link, or no longer.
     fn drop_all(&self, host: usize, link: usize, mended: bool) {
         let drop = format!("add rule inet cut in iifname {} counter drop", self.interface(host, link));

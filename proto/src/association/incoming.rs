@@ -1,9 +1,8 @@
 //! A packet comes in: its chunks are taken in order.
 
 use super::Association;
-use crate::extension::PacketOrigin;
 use crate::output::{Event, LostReason, NoteKind, Purpose};
-use crate::path::{PathId, PathState};
+use crate::path::{PacketOrigin, PathId, PathState};
 use crate::receive::{Arrival, DataOutcome};
 use crate::send::{Answer, revived};
 use crate::shutdown::{State, Step};
@@ -13,28 +12,24 @@ use crate::{Duration, Time, Tsn};
 
 impl Association {
     /// Takes a packet whose tag is right, and which came by this path, from its `skip`-th chunk on.
+    #[inline(always)]
     pub(crate) fn incoming(&mut self, packet: &mut Packet, path: PathId, skip: usize, now: Time) {
         self.statistics.packets_received += 1;
-        let (local, source) = (packet.to, packet.from);
         let mut arrival = Arrival::default();
         self.heard_in_shutdown();
         if self.extended.is_some() {
-            self.sift(packet, PacketOrigin { path, local, source });
-            self.look_for_mark(packet);
-            self.look_for_stamp(packet);
+            self.look_at(packet, path);
         }
-        let alone = packet.chunks.len() == 1;
-        let origin = PacketOrigin { path, local, source };
-        // A packet of one chunk is the usual one.
-        if alone && skip == 0 {
-            let only = packet.chunks.pop();
-            only.map(|chunk| self.chunk(chunk, origin, alone, &mut arrival, now));
-        } else {
-            for chunk in packet.chunks.drain(skip..) {
-                if !self.chunk(chunk, origin, alone, &mut arrival, now) {
-                    break;
-                }
+        // A packet of one chunk of data, or of one SACK, is the usual one.
+        let only = if packet.chunks.len() == 1 && skip == 0 { packet.chunks.pop() } else { None };
+        match only {
+            Some(Chunk::Data(data)) => self.data(data, path, &mut arrival, now),
+            Some(Chunk::Sack(sack)) => self.sack(&sack, now),
+            Some(other) => {
+                let origin = PacketOrigin { path, local: packet.to, source: packet.from };
+                self.control_chunk(other, origin, &mut arrival, now);
             }
+            None => self.chunks(packet, path, skip, &mut arrival, now),
         }
         if self.state != State::Closed {
             let answered = if arrival.any() { self.sack_path(path, now) } else { path };
@@ -48,23 +43,27 @@ impl Association {
         }
     }
 
-    /// Takes a chunk; whether the chunks behind it count.
-    #[inline(always)]
-    fn chunk(
-        &mut self,
-        chunk: Chunk,
-        came: PacketOrigin,
-        alone: bool,
-        arrival: &mut Arrival,
-        now: Time,
-    ) -> bool {
-        match chunk {
-            Chunk::Data(data) => self.data(data, came.path, arrival, now),
-            Chunk::Sack(sack) => self.sack(&sack, now),
-            other if !alone && self.must_be_alone(&other, now) => return false,
-            other => return self.control_chunk(other, came, arrival, now),
+    /// Takes the chunks of a packet from the `skip`-th on, until one of them says that those behind it do not count.
+    fn chunks(&mut self, packet: &mut Packet, path: PathId, skip: usize, arrival: &mut Arrival, now: Time) {
+        let alone = packet.chunks.len() == 1;
+        let origin = PacketOrigin { path, local: packet.to, source: packet.from };
+        for chunk in packet.chunks.drain(skip..) {
+            let counts = match chunk {
+                Chunk::Data(data) => {
+                    self.data(data, path, arrival, now);
+                    true
+                }
+                Chunk::Sack(sack) => {
+                    self.sack(&sack, now);
+                    true
+                }
+                other if !alone && self.must_be_alone(&other, now) => false,
+                other => self.control_chunk(other, origin, arrival, now),
+            };
+            if !counts {
+                break;
+            }
         }
-        true
     }
 
     /// INIT ACK and SHUTDOWN COMPLETE come alone. An INIT ACK in company ends the set-up, or the DATA behind it would pass for

@@ -96,7 +96,7 @@ impl Association {
     }
 
     fn leave_down(&mut self, now: Time) {
-        for id in self.live_paths() {
+        for id in self.paths.live() {
             let view = self.paths.view(id);
             let other = next_local(&self.config, view.local, view.remote, self.paths.down());
             if let Some(other) = other.filter(|_| !view.up) {

@@ -3,8 +3,10 @@
 //! `incoming.rs` takes packets in, `assemble.rs` builds the next one, `watch.rs` runs the timers and judges
 //! paths, `local.rs` chooses their local addresses, `setup.rs` brings it up. Nothing is queued that could be built when polled.
 
+mod addresses;
 mod assemble;
 mod detour;
+mod extensions;
 mod incoming;
 mod local;
 mod setup;
@@ -20,7 +22,7 @@ use crate::chance::Chance;
 use crate::extension::Extended;
 use crate::notes::Notes;
 use crate::output::{Event, LostReason, Message, Output, Purpose, SendError, Statistics};
-use crate::path::{PathId, PathState, Paths};
+use crate::path::{PathId, Paths};
 use crate::policy::window::MakePath;
 use crate::receive::Receiver;
 use crate::send::{SendContext, Sender};
@@ -180,8 +182,8 @@ impl Association {
         }
         if let Some((mut packet, reason)) = self.next_packet(now) {
             self.statistics.packets += 1;
-            if self.extended.is_some() {
-                self.finish_packet(&mut packet, now);
+            if let Some(extended) = &mut self.extended {
+                extended.finish(&mut packet, now);
             }
             return Some(Output::Transmit(packet, reason));
         }
@@ -196,6 +198,7 @@ impl Association {
             sender.settle(&mut around);
             #[cfg(debug_assertions)]
             sender.check(around.paths);
+            self.notes.add_timers(now, &self.paths);
         }
     }
 
@@ -285,7 +288,7 @@ impl Association {
     //= rfc9260#section-9.2
     //= rfc9260#section-11.1.3
     pub(crate) fn shutdown(&mut self) {
-        if let Some(next) = self.state.after(Step::SentHeartbeat) {
+        if let Some(next) = self.state.after(Step::Requested) {
             self.state = next;
             self.drained();
         }
@@ -337,18 +340,9 @@ impl Association {
         self.control.push_back((self.open_path(wanted), abort, Purpose::Abort));
     }
 
-    /// `wanted` if it is active and up, else a path in better order; nothing but heartbeats goes to one
-    /// not confirmed.
-    //= rfc9260#section-5.4
+    /// `wanted` if it is active and up, else a path in better order.
     pub(crate) fn open_path(&self, wanted: PathId) -> PathId {
-        let candidates = || [wanted, self.sender.in_use].into_iter().chain(self.paths.ids());
-        let in_state = |state| {
-            let right = |id: &PathId| self.paths.view(*id).state == state;
-            let up = |id: &PathId| right(id) && self.paths.view(*id).up;
-            candidates().find(up).or_else(|| candidates().find(right))
-        };
-        let states = [PathState::Active, PathState::PotentiallyFailed, PathState::Inactive];
-        states.into_iter().find_map(in_state).unwrap_or(wanted)
+        self.paths.open(wanted, self.sender.in_use)
     }
 
     /// The association is over: what was not delivered goes back to the user, then `last` says how it ended.

@@ -1,6 +1,7 @@
 //! Control that every transport shares: retransmission timeouts, congestion windows, ranges of numbers.
 //!
-//! Nothing here knows SCTP or TCP. A transport turns its own sequence numbers and sizes into bytes and offsets, and asks.
+//! Nothing here depends on SCTP or TCP. A transport converts its own sequence numbers and sizes into bytes and
+//! offsets.
 
 pub mod ranges;
 pub mod rtt;

@@ -1,6 +1,6 @@
-//! Sorted runs of offsets, and what is new in one list of them against another.
+//! Sorted runs of offsets, and the difference between two lists of them.
 
-/// Runs of offsets, ascending, apart, half open.
+/// Runs of offsets: ascending, separate, half open.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ranges {
     runs: Vec<(u32, u32)>,
@@ -12,7 +12,7 @@ impl Ranges {
         self.runs.is_empty()
     }
 
-    /// The runs, ascending: first offset, one past the last.
+    /// The runs in ascending order: first offset, and one past the last.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u32, u32)> + '_ {
         self.runs.iter().copied()
     }
@@ -22,8 +22,8 @@ impl Ranges {
         self.runs.last().map_or(0, |run| run.1)
     }
 
-    /// The runs that these make together. Out of order or overlapping is allowed, and costs one sort: were it one
-    /// for each, a packet full of Gap Ack Blocks would cost its receiver half a millisecond.
+    /// The union of these runs. They may be unordered and may overlap; the cost is one sort. With one insertion per
+    /// run, a packet full of Gap Ack Blocks would cost its receiver half a millisecond.
     pub fn of(runs: impl Iterator<Item = (u32, u32)>) -> Self {
         let mut runs: Vec<(u32, u32)> = runs.collect();
         if !runs.is_sorted_by(|a, b| a.1 < b.0) {
@@ -39,7 +39,7 @@ impl Ranges {
         Ranges { runs }
     }
 
-    /// Moves the origin forward by `n`: what lies before it is gone.
+    /// Moves the origin forward by `n` and drops what lies before it.
     pub fn advance(&mut self, n: u32) {
         if n == 0 {
             return;
@@ -50,12 +50,12 @@ impl Ranges {
         }
     }
 
-    /// Adds the offsets `from..to`, and calls `each` with every run of them that was not there yet.
+    /// Adds the offsets `from..to`, and calls `each` with every run of offsets that was not there before.
     pub fn insert(&mut self, from: u32, to: u32, mut each: impl FnMut(u32, u32)) {
         if from >= to {
             return;
         }
-        // The runs that the new one touches or overlaps: all become one.
+        // The new run and all runs that it touches or overlaps become one.
         let first = self.runs.partition_point(|run| run.1 < from);
         let last = self.runs.partition_point(|run| run.0 <= to);
         let (mut at, mut joined) = (from, (from, to));

@@ -28,7 +28,7 @@ impl RttEstimate {
         }
     }
 
-    /// The timeout that it gives, before any bound.
+    /// The timeout before any bound is applied.
     pub fn timeout(&self) -> Duration {
         self.srtt + self.rttvar * 4
     }

@@ -1,4 +1,4 @@
-//! Whose packet it is, and what comes of one that is nobody's (RFC 9260 §8.4, §8.5).
+//! Finds the association of a packet, and handles packets that belong to none (RFC 9260 §8.4, §8.5).
 
 use smallvec::smallvec;
 
@@ -11,16 +11,16 @@ use crate::path::PathId;
 use crate::wire::chunk::{Abort, ShutdownComplete};
 use crate::wire::{Address, Cause, Chunk, Ecn, Packet, Ports, Quoted};
 
-/// Stateless answers waiting to be sent at most: beyond it, packets go unanswered.
+/// The largest number of stateless replies waiting to be sent. Further packets get no reply.
 const MAX_ANSWERS: usize = 256;
 
-/// Whose packet it is.
+/// The owner of a packet.
 enum Owner {
-    /// This association's.
+    /// This association.
     Association(usize),
-    /// It comes from where an association's peer is, but with a wrong tag: it is thrown away.
+    /// The packet comes from the peer of an association, but with a wrong tag: it is dropped.
     WrongTag,
-    /// It comes out of the blue.
+    /// Nobody: it is out of the blue.
     Nobody,
 }
 
@@ -48,7 +48,7 @@ impl Endpoint {
                 let echo = echo.clone();
                 self.cookie_echo(packet, &echo, 2, now);
             }
-            // Only an INIT has none.
+            // Only an INIT has no tag.
             Some(_) if packet.tag == 0 => {}
             Some(_) => match self.owner(&packet) {
                 Owner::Association(index) => match self.too_small(index, &packet) {
@@ -61,8 +61,8 @@ impl Endpoint {
         }
     }
 
-    /// Most packets are data or its acknowledgement, for the association of the packet before and by one of its
-    /// paths: about those nothing else has to be asked.
+    /// Most packets hold data or acknowledgements for the association of the previous packet, on one of its paths.
+    /// These need no further checks.
     fn expected(&self, packet: &Packet) -> Option<(usize, PathId)> {
         let usual = |chunk: &Chunk| matches!(chunk, Chunk::Data(_) | Chunk::Sack(_));
         let index = self.last?;
@@ -74,7 +74,7 @@ impl Endpoint {
         (its_own && plain).then_some((index, path))
     }
 
-    /// Whose packet this is: by our tag; by the peer's, where a T bit says so.
+    /// Finds the owner of a packet: by our tag, or by the peer's tag where the T bit says so.
     //= rfc9260#section-8.5
     //= rfc9260#section-8.5.1
     fn owner(&self, packet: &Packet) -> Owner {
@@ -83,11 +83,11 @@ impl Endpoint {
             Chunk::ShutdownComplete(complete) => complete.reflected,
             _ => false,
         });
-        // Who has no association has nothing else to say: the peer's tag vouches for no other chunk.
+        // A host without an association sends nothing else: the peer's tag authenticates no other chunk.
         if reflected && packet.chunks.len() > 1 {
             return Owner::WrongTag;
         }
-        // The end of an association that the peer remembers and we, who set up a new one, do not.
+        // The peer ends an old association that it remembers, while we are setting up a new one.
         let ends = matches!(packet.chunks.first(), Some(Chunk::ShutdownAck(_)));
         let unknown = |a: &Association| ends && a.state().setting_up();
         if !reflected && let Some(index) = self.with_tag(packet) {
@@ -107,7 +107,7 @@ impl Endpoint {
         }
     }
 
-    /// Nothing takes SCTP at a peer's address, says an ICMP error that quotes a packet of ours.
+    /// An ICMP error that quotes a packet of ours reports that a peer's address does not accept SCTP.
     //= rfc9260#section-10
     //= rfc6951#section-5.5
     pub(super) fn unreachable(&mut self, remote: Address, quoted: Quoted, now: Time) {
@@ -120,17 +120,21 @@ impl Endpoint {
         }
     }
 
-    /// The association whose tag and peer's port these are.
+    /// The association with this tag and this port of the peer.
     fn with_tag(&self, packet: &Packet) -> Option<usize> {
         let index = *self.by_tag.get(&packet.tag)?;
         let association = self.associations[index].as_deref()?;
         (association.peer_port == packet.ports.source).then_some(index)
     }
 
-    /// A packet for an association, without the chunks before the `skip`-th: by which path it came is found first.
+    /// Handles a packet for an association, without the chunks before the `skip`-th. First finds the path on which it
+    /// arrived.
     pub(super) fn deliver_first(&mut self, index: usize, packet: Box<Packet>, skip: usize, now: Time) {
         let Some(association) = &mut self.associations[index] else { return };
-        let moved = association.paths.to(packet.from).is_none() && association.may_move_peer(&packet);
+        let moved = association.paths.to(packet.from).is_none()
+            && association
+                .authentication()
+                .is_none_or(|authentication| authentication.may_move_peer(&packet));
         if moved && let Some(before) = association.paths.follow_port(packet.from) {
             self.moved(index, before);
         }
@@ -150,18 +154,18 @@ impl Endpoint {
             self.unlink(index);
         }
         if setting_up || moved {
-            // INIT ACK may have named further addresses, and ASCONF may change them.
+            // INIT ACK may name further addresses, and ASCONF may change them.
             self.link(index);
         }
         self.wake(index);
     }
 
-    /// Sends one chunk back to where a packet came from, outside any association.
+    /// Sends one chunk back to the source of a packet, without an association.
     pub(super) fn answer(&mut self, packet: &Packet, tag: u32, chunk: Chunk, purpose: Purpose) {
         self.answer_to(packet.from, packet, tag, chunk, purpose);
     }
 
-    /// The same to another address.
+    /// The same, to another address.
     pub(super) fn answer_to(
         &mut self,
         to: Address,
@@ -184,7 +188,7 @@ impl Endpoint {
         self.answers.push_back((Box::new(answer), purpose));
     }
 
-    /// A packet without an association.
+    /// Handles a packet without an association.
     //= rfc9260#section-8.4
     fn out_of_the_blue(&mut self, packet: &Packet) {
         let aborts = |chunk: &Chunk| matches!(chunk, Chunk::Abort(_));
@@ -194,7 +198,7 @@ impl Endpoint {
             Chunk::Error(error) => error.causes.iter().any(|c| matches!(c, Cause::StaleCookie(_))),
             _ => false,
         };
-        // In this order, whatever else is in the packet.
+        // In this order, whatever else the packet holds.
         let ends = packet.chunks.iter().any(ends);
         if packet.chunks.iter().any(aborts) || !ends && packet.chunks.iter().any(silent) {
             return;

@@ -1,10 +1,9 @@
-//! The user looks at an association, and changes its parameters (RFC 9260 §11.1: STATUS, SET PROTOCOL
-//! PARAMETERS).
+//! Status and parameters of associations for the user (RFC 9260 §11.1: STATUS, SET PROTOCOL PARAMETERS).
 
 use super::{Endpoint, NewError};
 use crate::{AssociationId, Config, ConfigError, Parameters, PathId, PathParameters, State, Time};
 
-/// Where an association stands (RFC 9260 §11.1.8). Its paths are in [`Endpoint::paths`].
+/// The status of an association (RFC 9260 §11.1.8). Its paths are in [`Endpoint::paths`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Status {
     /// Its state.
@@ -15,27 +14,27 @@ pub struct Status {
     pub unacknowledged: usize,
     /// Messages, or parts of one, that can be read.
     pub unread: usize,
-    /// Streams that we may send on.
+    /// The number of outbound streams.
     pub outbound_streams: u16,
-    /// Streams that the peer may send on.
+    /// The number of inbound streams.
     pub inbound_streams: u16,
-    /// Bytes of user data in the largest message that is not fragmented.
+    /// The largest message that is not fragmented, in bytes of user data.
     pub fragmentation_point: u32,
 }
 
 impl Endpoint {
-    /// The configuration of associations that begin from now on.
+    /// The configuration for new associations.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Sets the configuration of associations that begin from now on. Associations that exist keep theirs.
+    /// Sets the configuration for new associations. Existing associations keep theirs.
     pub fn configure(&mut self, config: Config) -> Result<(), NewError> {
         self.config = super::checked(config, &self.policies)?.into();
         Ok(())
     }
 
-    /// Changes the parameters of one association. They must be usable with the rest of its configuration.
+    /// Changes the parameters of one association. They must fit the rest of its configuration.
     pub fn reconfigure(
         &mut self,
         now: Time,
@@ -53,8 +52,8 @@ impl Endpoint {
         self.get(id).map(|a| a.config())
     }
 
-    /// Sets what holds for one path instead of what holds for its association: heartbeats, the limit of its errors,
-    /// its MTU. False if there is no such path.
+    /// Sets parameters of one path that replace those of its association: heartbeats, error limit, MTU. False if
+    /// there is no such path.
     pub fn configure_path(
         &mut self,
         now: Time,
@@ -68,12 +67,12 @@ impl Endpoint {
         known
     }
 
-    /// What holds for this path alone; `None` if there is no such path.
+    /// The parameters set for this path alone; `None` if there is no such path.
     pub fn path_parameters(&self, id: AssociationId, path: PathId) -> Option<PathParameters> {
         self.get(id)?.path_parameters(path)
     }
 
-    /// Where the association stands; `None` once it is forgotten.
+    /// The status of the association; `None` once it is forgotten.
     pub fn status(&self, id: AssociationId) -> Option<Status> {
         self.get(id).map(|a| a.status())
     }

@@ -1,4 +1,5 @@
-//! Where an endpoint keeps its associations. A place is used again once its association is forgotten, under another id.
+//! The places in which an endpoint keeps its associations. When an association is forgotten, its place is used again
+//! with another id.
 
 use std::ops::{Index, IndexMut};
 
@@ -9,7 +10,7 @@ use crate::association::Association;
 #[derive(Clone, Default, Debug)]
 pub(super) struct Associations {
     places: Vec<Option<Box<Association>>>,
-    /// The ids that the next associations in free places have.
+    /// The next ids for the free places.
     free: Vec<AssociationId>,
 }
 
@@ -19,7 +20,7 @@ impl Associations {
         self.free.last().copied().unwrap_or(AssociationId(self.places.len() as u64))
     }
 
-    /// Takes an association whose id is [`Associations::next_id`].
+    /// Stores an association whose id is [`Associations::next_id`].
     pub(super) fn insert(&mut self, association: Association) {
         debug_assert_eq!(association.id(), self.next_id());
         let place = association.id().place();
@@ -55,7 +56,7 @@ impl Associations {
         self.places.iter_mut().flatten().map(|association| &mut **association)
     }
 
-    /// Places that were made.
+    /// The number of places that were created.
     #[cfg(test)]
     pub(super) fn places(&self) -> usize {
         self.places.len()

@@ -1,4 +1,4 @@
-//! What an endpoint answers to INIT and COOKIE ECHO: before there is an association, and when there is one.
+//! The replies of an endpoint to INIT and COOKIE ECHO, with and without an existing association.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{Purpose, Time, Tsn};
 use rand_core::Rng;
 
 impl Endpoint {
-    /// Answers an INIT without keeping anything.
+    /// Answers an INIT without keeping any state.
     //= rfc9260#section-5.1
     pub(super) fn init(&mut self, packet: &Packet, now: Time) {
         let Some(Chunk::Init(init)) = packet.chunks.first() else { return };
@@ -43,8 +43,8 @@ impl Endpoint {
         }
     }
 
-    /// An INIT for an association that exists: it may not bring addresses along, unless we wait for the INIT ACK
-    /// that could have named them.
+    /// An INIT for an existing association may not add addresses, unless we still wait for the INIT ACK that could
+    /// have named them.
     //= rfc9260#section-5.2.1
     //= rfc9260#section-5.2.2
     fn init_again(&mut self, index: usize, packet: &Packet, init: &Init, peer: Peer, now: Time) {
@@ -57,7 +57,7 @@ impl Endpoint {
                 self.wake(index);
             }
             State::CookieWait => {
-                // Only an address that the user has named gets the answer.
+                // Only addresses that the user has named get the reply.
                 let named = |address: &&Address| association.knows(**address);
                 let to = peer.addresses.iter().find(named).copied().unwrap_or(packet.from);
                 self.answer_init(packet, to, init, peer, (ties.0, ties), now);
@@ -75,8 +75,8 @@ impl Endpoint {
         }
     }
 
-    /// The tag of an INIT ACK that is awaited, but announces a window that is too small: the packet is refused,
-    /// and set-up goes on.
+    /// The tag of an expected INIT ACK that announces too small a window: the packet is refused, and set-up
+    /// continues.
     //= rfc9260#section-3.3.3
     pub(super) fn too_small(&self, index: usize, packet: &Packet) -> Option<u32> {
         let Some(Chunk::InitAck(ack)) = packet.chunks.first() else { return None };
@@ -90,12 +90,12 @@ impl Endpoint {
         self.answer(packet, tag, Chunk::Abort(abort), Purpose::Abort);
     }
 
-    /// Whether there are as many associations as are allowed.
+    /// Whether the limit of associations is reached.
     fn is_full(&self) -> bool {
         self.by_tag.len() >= self.config.max_associations as usize
     }
 
-    /// Answers an INIT with our tag and those of an association that exists.
+    /// Answers an INIT with our tag and the tags of an existing association.
     fn answer_init(
         &mut self,
         packet: &Packet,
@@ -107,7 +107,7 @@ impl Endpoint {
     ) {
         let (tag, ties) = tags;
         let existing = self.by_tag.get(&ties.0).and_then(|i| self.associations[*i].as_ref());
-        // What the association that exists has said of itself is said again.
+        // The answer repeats what the existing association has announced.
         let config = existing.map_or(&self.config, |association| association.shared_config());
         let config = Arc::clone(config);
         let tsn = match existing {
@@ -145,7 +145,7 @@ impl Endpoint {
         //= rfc9260#section-3.3.3
         // No more streams are offered than the peer accepts.
         ack.outbound = streams.0;
-        // The cookie comes last: it is the longest, and nothing is looked for behind it.
+        // The cookie is the last parameter: it is the longest, and nothing behind it has to be found.
         let cookie = ack.params.iter().position(|param| matches!(param, Param::Cookie(_)));
         let cookie = cookie.map(|at| ack.params.remove(at));
         ack.params.extend(peer.unrecognized.into_iter().map(Param::Unrecognized));
@@ -162,8 +162,8 @@ impl Endpoint {
         random
     }
 
-    /// A cookie has come back, before the `skip`-th chunk of its packet: now there is an association, or the one
-    /// there is restarts or collides.
+    /// A cookie came back in front of the `skip`-th chunk of its packet. It creates an association, or the existing
+    /// association restarts or collides.
     //= rfc9260#section-5.1.5
     //= rfc9260#section-5.2.4
     pub(super) fn cookie_echo(&mut self, packet: Box<Packet>, echo: &CookieEcho, skip: usize, now: Time) {
@@ -184,7 +184,7 @@ impl Endpoint {
             //= rfc9260#section-8.4
             None if packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort(_))) => {}
             None if !admits(&self.config, None, &cookie, &packet) => {}
-            // A cookie makes one association. Once that has ended, whoever sends the cookie again replays it.
+            // A cookie makes one association. After that association has ended, the same cookie is a replay.
             None if self.is_used(&cookie) => {
                 let abort = Chunk::Abort(Abort { reflected: false, causes: vec![] });
                 self.rebuff(&packet, cookie.peer_tag, abort);
@@ -194,7 +194,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether an association has, or has had, the tag that this cookie gives.
+    /// Whether an association has or had the tag in this cookie.
     fn is_used(&self, cookie: &Cookie) -> bool {
         self.by_tag.contains_key(&cookie.local_tag) || self.secrets.remembers(cookie.local_tag)
     }
@@ -227,7 +227,7 @@ impl Endpoint {
                     association.restart(cookie, &self.policies, local, source, now);
                 }
             }
-            // Else a recorded cookie could give the peer a tag that it no longer has.
+            // Otherwise a recorded cookie could give the peer a tag that it no longer has.
             Collision::Simultaneous if !association.is_newer(cookie) => return,
             Collision::Simultaneous => association.adopt(cookie, local, source, now),
             Collision::Duplicate => association.cookie_again(cookie, local, source, now),
@@ -237,7 +237,7 @@ impl Endpoint {
         self.deliver_first(index, packet, skip, now);
     }
 
-    /// Whether a cookie has the tags of an association that exists: then its age does not matter.
+    /// Whether a cookie has the tags of an existing association. Then its age does not matter.
     fn is_current(&self, cookie: &Cookie) -> bool {
         let association = self.by_tag.get(&cookie.local_tag).and_then(|i| self.associations[*i].as_ref());
         association.is_some_and(|a| a.peer_tag == cookie.peer_tag)
@@ -252,7 +252,8 @@ impl Endpoint {
     }
 }
 
-/// Whether a COOKIE ECHO is authentic enough: by the keys of the association that exists, else by its cookie's.
+/// Whether a COOKIE ECHO is authentic enough: by the keys of the existing association, otherwise by the keys of its
+/// cookie.
 //= rfc4895#section-6.3
 fn admits(config: &Config, existing: Option<&Authentication>, cookie: &Cookie, packet: &Packet) -> bool {
     if let Some(existing) = existing {

@@ -1,4 +1,4 @@
-//! What an endpoint keeps of associations that have ended.
+//! Tests of what an endpoint keeps about associations that have ended.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ fn endpoint(host: u8) -> Endpoint {
     Endpoint::new(config, Policies::default(), [host; 32]).expect("a usable configuration")
 }
 
-/// Hands over what two endpoints send until both wait.
+/// Exchanges the packets of two endpoints until both wait.
 fn exchange(ends: &mut [Endpoint; 2], now: Time) -> Vec<(usize, AssociationId, Event)> {
     let mut events = Vec::new();
     let mut waiting = 0;
@@ -38,8 +38,8 @@ fn exchange(ends: &mut [Endpoint; 2], now: Time) -> Vec<(usize, AssociationId, E
     events
 }
 
-/// 20,000 associations one after the other need one place in either endpoint, and nothing that grows with their number;
-/// an old id finds none of its successors.
+/// 20,000 associations in sequence need one place in each endpoint, and no memory that grows with their number. An
+/// old id finds none of its successors.
 #[test]
 fn associations_one_after_the_other() {
     let mut ends = [endpoint(1), endpoint(2)];
@@ -65,7 +65,7 @@ fn associations_one_after_the_other() {
     }
 }
 
-/// Two of three are forgotten in between: their places are filled by others with ids of their own.
+/// Two of three are forgotten in between. Their places are used again with new ids.
 #[test]
 fn ids_are_not_used_again() {
     let mut end = endpoint(1);

@@ -5,15 +5,12 @@
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use super::PacketOrigin;
-use crate::association::{Association, next_local};
-use crate::output::{AddressChange, ChangeError, Event, Limit, Outcome, Purpose, Reason};
-use crate::path::{PathId, PathState};
+use crate::output::{AddressChange, ChangeError, Outcome};
+use crate::path::{PathId, PathState, PathView, Paths};
 use crate::wire::chunk::{AddressRequest, Asconf, AsconfAck, AsconfParam as Param, Failed};
-use crate::wire::{Address, Cause, Chunk, Packet};
-use crate::{LocalAddress, Pairs, Time, Tsn};
+use crate::wire::{Address, Cause};
+use crate::{LocalAddress, Time, Tsn};
 
 /// Changes that wait at most.
 const MAX_WISHES: usize = 16;
@@ -41,6 +38,7 @@ struct PendingChange {
     local: LocalAddress,
 }
 
+/// A change of ours that the peer has been asked for.
 #[derive(Clone, Debug)]
 struct Request {
     sequence: u32,
@@ -50,6 +48,42 @@ struct Request {
     timer: Time,
     due: bool,
     tries: u32,
+}
+
+/// An ASCONF of ours that leaves now.
+pub(crate) struct Asking {
+    pub(crate) path: PathId,
+    pub(crate) chunk: Asconf,
+    /// The address that it leaves from, if it is not that of the path.
+    pub(crate) from: Option<Address>,
+}
+
+/// What an ASCONF ACK says.
+pub(crate) enum Acknowledged {
+    /// Nothing that was asked.
+    Nothing,
+    /// Something that was neither asked nor is about to be: it is forged, or the peer is out of its mind.
+    Never,
+    /// The change asked on this path was made or refused.
+    Change { path: PathId, change: AddressChange, local: LocalAddress, outcome: Outcome },
+}
+
+/// What an ASCONF of the peer is.
+pub(crate) enum Received {
+    /// The next: its requests have to be done.
+    Next,
+    /// One that was answered already, thus.
+    Again(AsconfAck),
+    /// One that is out of order.
+    OutOfOrder,
+}
+
+/// A change of the peer's addresses that can be made.
+pub(crate) enum PeerChange {
+    None,
+    Add(Address),
+    Delete(Vec<Address>),
+    Primary(PathId),
 }
 
 impl AddressChanges {
@@ -62,85 +96,32 @@ impl AddressChanges {
     pub(super) fn deadline(&self) -> Time {
         self.request.as_ref().map_or(Time::NEVER, |request| request.timer)
     }
-}
 
-impl Association {
-    fn changes(&mut self) -> Option<&mut AddressChanges> {
-        self.extended.as_mut().and_then(|extended| extended.addresses.as_mut())
-    }
-
-    /// The user has a further address.
-    pub(crate) fn add_address(&mut self, local: LocalAddress) -> Result<(), ChangeError> {
-        if self.config.addresses.iter().any(|known| known.address == local.address) {
-            return Err(ChangeError::Invalid);
-        }
-        self.change_address(AddressChange::Added, local)
-    }
-
-    /// The user loses an address. Nothing leaves from it from now on.
-    //= rfc5061#section-5.3
-    pub(crate) fn remove_address(&mut self, address: Address, now: Time) -> Result<(), ChangeError> {
-        let known = self.config.addresses.iter().find(|known| known.address == address).copied();
-        let local = known.filter(|_| self.config.addresses.len() > 1).ok_or(ChangeError::Invalid)?;
-        self.change_address(AddressChange::Removed, local)?;
-        self.leave(address, now);
-        Arc::make_mut(&mut self.config).addresses.retain(|known| known.address != address);
-        Ok(())
-    }
-
-    /// The user wants the peer to send to this address if it can.
-    pub(crate) fn set_peer_primary(&mut self, address: Address) -> Result<(), ChangeError> {
-        let known = self.config.addresses.iter().find(|known| known.address == address).copied();
-        self.change_address(AddressChange::Primary, known.ok_or(ChangeError::Invalid)?)
-    }
-
-    fn change_address(&mut self, change: AddressChange, local: LocalAddress) -> Result<(), ChangeError> {
-        let able = self.state.sends_data();
-        let state = self.changes().filter(|_| able).ok_or(ChangeError::NotAgreed)?;
-        if state.wishes.len() >= MAX_WISHES {
+    /// A change is asked for as soon as those before it were answered.
+    pub(crate) fn wish(&mut self, change: AddressChange, local: LocalAddress) -> Result<(), ChangeError> {
+        if self.wishes.len() >= MAX_WISHES {
             return Err(ChangeError::Busy);
         }
-        state.wishes.push_back(PendingChange { change, local });
+        self.wishes.push_back(PendingChange { change, local });
         Ok(())
     }
 
-    /// Paths from this local address go from another, or are no more.
-    fn leave(&mut self, local: Address, now: Time) {
-        for id in self.live_paths() {
-            let view = self.paths.view(id);
-            if view.local != local {
-                continue;
-            }
-            let other = next_local(&self.config, local, view.remote, self.paths.down());
-            match other.filter(|_| self.config.pairs == Pairs::OnePerPeer) {
-                Some(other) => self.go_from(id, other, now),
-                None => self.remove_path(id, now),
-            }
-        }
-    }
-
-    /// ASCONF, if one is due.
+    /// ASCONF, if one is due: on the path `usual`, or on another after it was not answered.
     //= rfc5061#section-5.1
-    pub(crate) fn next_asconf(&mut self, now: Time) -> Option<(Box<Packet>, Reason)> {
-        if !self.state.sends_data() {
-            return None;
+    pub(crate) fn next(&mut self, usual: PathId, paths: &Paths, now: Time) -> Option<Asking> {
+        if self.request.is_none() {
+            let wish = self.wishes.pop_front()?;
+            let (sequence, timer) = (self.next, Time::NEVER);
+            self.next = self.next.wrapping_add(1);
+            self.request = Some(Request { sequence, wish, path: usual, timer, due: true, tries: 0 });
         }
-        let path = self.open_path(self.sender.in_use);
-        let paths = self.paths.views();
-        let state = self.extended.as_mut()?.addresses.as_mut()?;
-        if state.request.is_none() {
-            let wish = state.wishes.pop_front()?;
-            let (sequence, timer) = (state.next, Time::NEVER);
-            state.next = state.next.wrapping_add(1);
-            state.request = Some(Request { sequence, wish, path, timer, due: true, tries: 0 });
-        }
-        let request = state.request.as_mut().filter(|request| request.due)?;
+        let request = self.request.as_mut().filter(|request| request.due)?;
         request.due = false;
-        // Again: by another path if there is one.
-        let other = paths.iter().find(|p| p.state == PathState::Active && p.id != request.path).map(|p| p.id);
-        request.path = other.filter(|_| request.tries > 0).unwrap_or(path);
-        let (path, tries) = (request.path, request.tries);
-        request.timer = now + paths[usize::from(path.0)].rto;
+        let views = paths.views();
+        let other = views.iter().find(|p| p.state == PathState::Active && p.id != request.path).map(|p| p.id);
+        request.path = other.filter(|_| request.tries > 0).unwrap_or(usual);
+        let view = paths.view(request.path);
+        request.timer = now + view.rto;
         let PendingChange { change, local } = request.wish;
         let asked = AddressRequest { correlation: request.sequence, address: local.address.ip };
         let param = match change {
@@ -148,227 +129,127 @@ impl Association {
             AddressChange::Removed => Param::Delete(asked),
             AddressChange::Primary => Param::SetPrimary(asked),
         };
-        let address = paths[usize::from(path.0)].local.ip;
-        let chunk = Asconf { sequence: request.sequence, address, requests: vec![param] };
-        let (mut packet, reason) = self.packet(
-            path,
-            [Chunk::Asconf(Box::new(chunk))].into_iter().collect(),
-            Purpose::Addresses,
-            Limit::Control,
-        );
-        let same_family = packet.to.ip.is_ipv4() == local.address.ip.is_ipv4();
-        if change == AddressChange::Added && tries % 2 == 1 && same_family {
-            packet.from = local.address;
-        }
-        Some((packet, reason))
+        let chunk = Asconf { sequence: request.sequence, address: view.local.ip, requests: vec![param] };
+        let same_family = view.remote.ip.is_ipv4() == local.address.ip.is_ipv4();
+        let tries_new = change == AddressChange::Added && request.tries % 2 == 1 && same_family;
+        Some(Asking { path: request.path, chunk, from: tries_new.then_some(local.address) })
     }
 
-    /// T4-rto.
+    /// T4-rto: the path on which ASCONF was not answered in time.
     //= rfc5061#section-5.1
-    pub(super) fn asconf_timer(&mut self, now: Time) {
-        let Some(request) = self.changes().and_then(|state| state.request.as_mut()) else { return };
-        if request.timer > now {
-            return;
-        }
+    pub(crate) fn expired(&mut self, now: Time) -> Option<PathId> {
+        let request = self.request.as_mut().filter(|request| request.timer <= now)?;
         (request.timer, request.due) = (Time::NEVER, true);
         request.tries += 1;
-        let path = request.path;
-        self.control_unanswered(path, now);
+        Some(request.path)
     }
 
     /// The peer has answered our ASCONF.
     //= rfc5061#section-5.1
     //= rfc5061#section-5.3
-    pub(super) fn asconf_ack(&mut self, ack: &AsconfAck, now: Time) {
-        let Some(state) = self.changes() else { return };
-        let answers = |request: &mut Request| request.sequence == ack.sequence;
-        let Some(request) = state.request.take_if(answers) else {
-            // Neither asked nor about to be asked: forged, or the peer is out of its mind.
-            let ahead = Tsn(ack.sequence);
-            if state.request.is_none() && !ahead.before(Tsn(state.next)) {
-                self.violated(Cause::IllegalAsconfAck, now);
-            }
-            return;
+    pub(crate) fn acknowledged(&mut self, ack: &AsconfAck) -> Acknowledged {
+        let Some(request) = self.request.take_if(|request| request.sequence == ack.sequence) else {
+            let ahead = self.request.is_none() && !Tsn(ack.sequence).before(Tsn(self.next));
+            return if ahead { Acknowledged::Never } else { Acknowledged::Nothing };
         };
-        self.control_answered(request.path);
         let failed = ack.responses.iter().any(|response| match response {
             Param::Failed(failed) => failed.correlation == request.sequence,
             _ => false,
         });
-        let PendingChange { change, local } = request.wish;
-        match change {
-            AddressChange::Added if !failed => self.address_added(local, now),
-            AddressChange::Removed if failed => Arc::make_mut(&mut self.config).addresses.push(local),
-            _ => {}
-        }
+        let Request { path, wish: PendingChange { change, local }, .. } = request;
         let outcome = if failed { Outcome::Denied } else { Outcome::Done };
-        self.events.push_back(Event::LocalAddress { address: local.address, change, outcome });
-    }
-
-    /// The peer knows the new address: with all pairs there are new paths from it, else those on its link that do not
-    /// work go from it.
-    fn address_added(&mut self, local: LocalAddress, now: Time) {
-        Arc::make_mut(&mut self.config).addresses.push(local);
-        if self.config.pairs == Pairs::All {
-            let peers = self.peer_addresses();
-            self.new_paths(&peers, now);
-            return;
-        }
-        for id in self.live_paths() {
-            let view = self.paths.view(id);
-            if view.state != PathState::Active && local.on_link(view.remote.ip) {
-                self.go_from(id, local.address, now);
-            }
-        }
-    }
-
-    fn peer_addresses(&self) -> Vec<Address> {
-        let mut peers: Vec<Address> = Vec::new();
-        for view in self.paths.views().iter().filter(|view| view.state != PathState::Removed) {
-            if !peers.contains(&view.remote) {
-                peers.push(view.remote);
-            }
-        }
-        peers
-    }
-
-    /// Adds paths to these addresses, and asks whether they work; whether there are any.
-    fn new_paths(&mut self, peers: &[Address], now: Time) -> bool {
-        let before: Vec<PathId> = self.live_paths();
-        self.add_paths(peers, None, now);
-        let new: Vec<PathId> = self.live_paths().into_iter().filter(|id| !before.contains(id)).collect();
-        for &id in &new {
-            self.paths.ask(id);
-            self.set_state(id, PathState::Unconfirmed);
-        }
-        !new.is_empty()
-    }
-
-    pub(crate) fn live_paths(&self) -> Vec<PathId> {
-        let live = |id: &PathId| self.paths.view(*id).state != PathState::Removed;
-        self.paths.ids().filter(live).collect()
+        Acknowledged::Change { path, change, local, outcome }
     }
 
     /// ASCONF came, and is authentic.
     //= rfc5061#section-5.2
-    pub(super) fn asconf(&mut self, asconf: &Asconf, came: PacketOrigin, now: Time) {
-        if !self.state.sends_data() && !self.state.receives_data() {
-            return;
+    pub(crate) fn received(&mut self, asconf: &Asconf) -> Received {
+        if asconf.sequence == self.expected {
+            self.expected = self.expected.wrapping_add(1);
+            return Received::Next;
         }
-        let Some(state) = self.changes() else { return };
-        let ack = if asconf.sequence == state.expected {
-            state.expected = state.expected.wrapping_add(1);
-            let ack = AsconfAck { sequence: asconf.sequence, responses: self.change_peer(asconf, came, now) };
-            if let Some(state) = self.changes() {
-                state.answered = Some(ack.clone());
-            }
-            ack
-        } else {
-            let same = |ack: &&AsconfAck| ack.sequence == asconf.sequence;
-            let Some(ack) = state.answered.as_ref().filter(same) else { return };
-            ack.clone()
-        };
-        // To where it came from, which may be new.
-        let path = self.paths.to(came.source).unwrap_or(self.open_path(came.path));
-        if self.may_reply() {
-            self.control.push_back((path, Chunk::AsconfAck(Box::new(ack)), Purpose::Addresses));
-        }
+        let same = |ack: &&AsconfAck| ack.sequence == asconf.sequence;
+        self.answered.as_ref().filter(same).map_or(Received::OutOfOrder, |ack| Received::Again(ack.clone()))
     }
 
-    /// Does what the peer asks, in order; what failed. Once an address was refused, no later one is added or deleted.
-    //= rfc5061#section-5.3
-    fn change_peer(&mut self, asconf: &Asconf, came: PacketOrigin, now: Time) -> Vec<Param> {
-        let mut failed = Vec::new();
-        let mut refusing = false;
-        for param in &asconf.requests {
-            let result = match param {
-                Param::Add(_) | Param::Delete(_) if refusing => Err(Cause::ResourceShortage as fn(_) -> _),
-                Param::Add(request) => self.peer_adds_address(request.address, came, now),
-                Param::Delete(request) => self.peer_deletes_address(request.address, came, now),
-                Param::SetPrimary(request) => self.peer_wants_primary(request.address, came),
-                Param::Unknown { kind, .. } if kind & 0x4000 != 0 => {
-                    Err(Cause::UnrecognizedParameters as fn(_) -> _)
-                }
-                Param::Unknown { .. } | Param::Failed(_) | Param::Succeeded(_) => Ok(()),
-            };
-            if let Err(cause) = result {
-                refusing |= matches!(param, Param::Add(_) | Param::Delete(_));
-                let causes = vec![cause(param.to_bytes().unwrap_or_default())];
-                failed.push(Param::Failed(Failed { correlation: correlation(param), causes }));
-            }
-        }
-        failed
-    }
-
-    //= rfc5061#section-4.2.1
-    fn peer_adds_address(&mut self, ip: IpAddr, came: PacketOrigin, now: Time) -> Result<(), Refusal> {
-        let address = named(ip, came.source);
-        let peers = self.peer_addresses();
-        if peers.contains(&address) {
-            return Ok(());
-        }
-        if !address.may_be_named_by(came.source, &self.config.addresses) {
-            return Err(Cause::NotAuthorized);
-        }
-        if peers.len() >= MAX_ADDRESSES || !self.new_paths(&[address], now) {
-            return Err(Cause::ResourceShortage);
-        }
-        self.peer_changed(address, AddressChange::Added);
-        Ok(())
-    }
-
-    //= rfc5061#section-4.2.2
-    //= rfc5061#section-5.3
-    fn peer_deletes_address(&mut self, ip: IpAddr, came: PacketOrigin, now: Time) -> Result<(), Refusal> {
-        let peers = self.peer_addresses();
-        let gone: Vec<Address> = match ip.is_unspecified() {
-            true => peers.iter().copied().filter(|peer| *peer != came.source).collect(),
-            false => peers.iter().copied().filter(|peer| peer.ip == ip).collect(),
-        };
-        if !gone.is_empty() && gone.len() == peers.len() {
-            return Err(Cause::DeletesLastAddress);
-        }
-        if gone.contains(&came.source) {
-            return Err(Cause::DeletesSourceAddress);
-        }
-        self.named.retain(|named| !gone.contains(named));
-        for address in gone {
-            for id in self.live_paths() {
-                if self.paths.view(id).remote == address {
-                    self.remove_path(id, now);
-                }
-            }
-            self.peer_changed(address, AddressChange::Removed);
-        }
-        Ok(())
-    }
-
-    //= rfc5061#section-4.2.4
-    fn peer_wants_primary(&mut self, ip: IpAddr, came: PacketOrigin) -> Result<(), Refusal> {
-        let address = named(ip, came.source);
-        let path =
-            self.paths.views().iter().find(|p| p.remote.ip == address.ip && p.state != PathState::Removed);
-        let Some(path) = path.map(|path| path.id) else { return Err(Cause::UnresolvableAddress) };
-        self.set_primary(path);
-        self.peer_changed(self.paths.view(path).remote, AddressChange::Primary);
-        Ok(())
-    }
-
-    fn peer_changed(&mut self, address: Address, change: AddressChange) {
-        if let Some(state) = self.changes() {
-            state.moved |= change != AddressChange::Primary;
-        }
-        self.events.push_back(Event::PeerAddress { address, change });
-    }
-
-    /// Whether the peer's addresses have changed since this was asked last.
-    pub(crate) fn moved(&mut self) -> bool {
-        self.changes().is_some_and(|state| std::mem::take(&mut state.moved))
+    /// The answer to the next, which is kept for a peer that asks again.
+    pub(crate) fn answer(&mut self, sequence: u32, responses: Vec<Param>) -> AsconfAck {
+        let ack = AsconfAck { sequence, responses };
+        self.answered = Some(ack.clone());
+        ack
     }
 }
 
+/// What a parameter of the peer's ASCONF, which came from `source`, asks for, if that can be done. `refusing`: an address was refused
+/// already, so no later one is added or deleted.
+//= rfc5061#section-5.3
+pub(crate) fn peer_change(
+    param: &Param,
+    refusing: bool,
+    source: Address,
+    own: &[LocalAddress],
+    paths: &Paths,
+) -> Result<PeerChange, Refusal> {
+    match param {
+        Param::Add(_) | Param::Delete(_) if refusing => Err(Cause::ResourceShortage as Refusal),
+        Param::Add(request) => added(named(request.address, source), source, own, &paths.peers()),
+        Param::Delete(request) => deleted(request.address, source, &paths.peers()),
+        Param::SetPrimary(request) => primary(named(request.address, source), paths),
+        Param::Unknown { kind, .. } if kind & 0x4000 != 0 => Err(Cause::UnrecognizedParameters as Refusal),
+        Param::Unknown { .. } | Param::Failed(_) | Param::Succeeded(_) => Ok(PeerChange::None),
+    }
+}
+
+/// The answer to a parameter that is refused.
+pub(crate) fn refused(param: &Param, cause: Refusal) -> Param {
+    let causes = vec![cause(param.to_bytes().unwrap_or_default())];
+    Param::Failed(Failed { correlation: correlation(param), causes })
+}
+
+//= rfc5061#section-4.2.1
+fn added(
+    address: Address,
+    source: Address,
+    own: &[LocalAddress],
+    peers: &[Address],
+) -> Result<PeerChange, Refusal> {
+    if peers.contains(&address) {
+        return Ok(PeerChange::None);
+    }
+    if !address.may_be_named_by(source, own) {
+        return Err(Cause::NotAuthorized);
+    }
+    if peers.len() >= MAX_ADDRESSES {
+        return Err(Cause::ResourceShortage);
+    }
+    Ok(PeerChange::Add(address))
+}
+
+//= rfc5061#section-4.2.2
+//= rfc5061#section-5.3
+fn deleted(ip: IpAddr, source: Address, peers: &[Address]) -> Result<PeerChange, Refusal> {
+    let gone: Vec<Address> = match ip.is_unspecified() {
+        true => peers.iter().copied().filter(|peer| *peer != source).collect(),
+        false => peers.iter().copied().filter(|peer| peer.ip == ip).collect(),
+    };
+    if !gone.is_empty() && gone.len() == peers.len() {
+        return Err(Cause::DeletesLastAddress);
+    }
+    if gone.contains(&source) {
+        return Err(Cause::DeletesSourceAddress);
+    }
+    Ok(PeerChange::Delete(gone))
+}
+
+//= rfc5061#section-4.2.4
+fn primary(address: Address, paths: &Paths) -> Result<PeerChange, Refusal> {
+    let live = |view: &&PathView| view.remote.ip == address.ip && view.state != PathState::Removed;
+    let path = paths.views().iter().find(live).ok_or(Cause::UnresolvableAddress as Refusal)?;
+    Ok(PeerChange::Primary(path.id))
+}
+
 /// A cause that refuses a request, given as bytes.
-type Refusal = fn(bytes::Bytes) -> Cause;
+pub(crate) type Refusal = fn(bytes::Bytes) -> Cause;
 
 /// The address that is meant: the unspecified one stands for that of the packet.
 fn named(ip: IpAddr, source: Address) -> Address {

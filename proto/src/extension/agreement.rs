@@ -207,47 +207,6 @@ impl Offer {
     }
 }
 
-impl Extensions {
-    fn list(self) -> [bool; 9] {
-        [
-            self.partial_reliability,
-            self.reconfiguration,
-            self.authentication,
-            self.addresses,
-            self.interleaving,
-            self.zero_checksum,
-            self.ecn,
-            self.nr_sack,
-            self.timestamps,
-        ]
-    }
-
-    fn of_list(list: [bool; 9]) -> Self {
-        let [
-            partial_reliability,
-            reconfiguration,
-            authentication,
-            addresses,
-            interleaving,
-            zero_checksum,
-            ecn,
-            nr_sack,
-            timestamps,
-        ] = list;
-        Extensions {
-            partial_reliability,
-            reconfiguration,
-            authentication,
-            addresses,
-            interleaving,
-            zero_checksum,
-            ecn,
-            nr_sack,
-            timestamps,
-        }
-    }
-}
-
 impl Agreement {
     /// Appends it to a cookie; nothing if nothing was agreed.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {

@@ -6,10 +6,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha1::Sha1;
 use sha2::Sha256;
 
-use super::PacketOrigin;
 use super::agreement::{Agreement, Keying, SHA_1, SHA_256, own_keying};
-use crate::Time;
-use crate::association::Association;
 use crate::wire::chunk::{AUTH_HEADER, Auth, Covered};
 use crate::wire::{Cause, Chunk, Packet};
 use crate::{Config, SharedKey};
@@ -81,7 +78,7 @@ impl Authentication {
 
     /// Puts AUTH in front of the first chunk that the peer accepts only so.
     //= rfc4895#section-6.2
-    pub(crate) fn seal(&self, packet: &mut Packet) {
+    pub(super) fn seal(&self, packet: &mut Packet) {
         let Some(at) = packet.chunks.iter().position(|chunk| self.theirs.has(chunk.number())) else { return };
         let covered = encoded(&packet.chunks[at..]);
         let hmac = self.hmac(self.algorithm, self.id, &covered).unwrap_or_default();
@@ -130,6 +127,11 @@ impl Authentication {
         }
     }
 
+    /// Whether a packet may tell that the peer has another UDP port now: where data has to be authentic, it has to be.
+    pub(crate) fn may_move_peer(&self, packet: &Packet) -> bool {
+        !self.ours.has(DATA) || self.is_authentic(packet)
+    }
+
     /// Whether there is an AUTH that is right.
     fn is_authentic(&self, packet: &Packet) -> bool {
         let at = packet.chunks.iter().position(|chunk| matches!(chunk, Chunk::Auth(_)));
@@ -141,7 +143,7 @@ impl Authentication {
 
     /// Throws away what is behind a wrong AUTH, and what should be behind one and is not; what has to be reported.
     //= rfc4895#section-6.3
-    fn sift(&self, packet: &mut Packet) -> Option<Cause> {
+    pub(crate) fn sift(&self, packet: &mut Packet) -> Option<Cause> {
         let chunks = &mut packet.chunks;
         let at = chunks.iter().position(|chunk| matches!(chunk, Chunk::Auth(_)));
         let mut report = None;
@@ -197,33 +199,4 @@ fn encoded(chunks: &[Chunk]) -> Bytes {
         out.resize(out.len().next_multiple_of(4), 0);
     }
     out.freeze()
-}
-
-impl Association {
-    pub(crate) fn authentication(&self) -> Option<&Authentication> {
-        self.extended.as_ref().and_then(|extended| extended.authentication.as_ref())
-    }
-
-    /// Whether a packet may tell that the peer has another UDP port now: where data has to be authentic, it has to be.
-    pub(crate) fn may_move_peer(&self, packet: &Packet) -> bool {
-        let strict = self.authentication().filter(|authentication| authentication.ours.has(DATA));
-        strict.is_none_or(|authentication| authentication.is_authentic(packet))
-    }
-
-    /// What is not authentic and has to be goes, before anything of the packet is looked at.
-    pub(crate) fn sift(&mut self, packet: &mut Packet, came: PacketOrigin) {
-        let report = self.authentication().and_then(|authentication| authentication.sift(packet));
-        if let Some(cause) = report {
-            self.report(came.path, cause);
-        }
-    }
-
-    /// The last thing before a packet leaves.
-    pub(crate) fn finish_packet(&mut self, packet: &mut Packet, now: Time) {
-        self.mark_packet(packet);
-        self.stamp_packet(packet, now);
-        if let Some(authentication) = self.authentication() {
-            authentication.seal(packet);
-        }
-    }
 }

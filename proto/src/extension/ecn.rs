@@ -1,14 +1,11 @@
 //! Explicit congestion notification (RFC 4960 appendix A): a marked packet is told with each SACK until the sender says
 //! that it has cut its window.
 
-use super::PacketOrigin;
-use crate::association::Association;
-use crate::output::Purpose;
+use crate::Tsn;
 use crate::path::PathId;
-use crate::policy::Loss;
+use crate::send::outstanding::Outstanding;
 use crate::wire::chunk::EcnEcho;
 use crate::wire::{Chunk, Ecn, Packet};
-use crate::{Time, Tsn};
 
 /// What is to be told of congestion, and what was done about it.
 #[derive(Clone, Default, Debug)]
@@ -25,107 +22,82 @@ pub(crate) struct Congestion {
 }
 
 impl Congestion {
-    /// Bytes of ECNE in a packet with a SACK.
-    pub(crate) fn echo_size(&self) -> usize {
-        self.echo.map_or(0, |tsn| EcnEcho { tsn }.size())
-    }
-}
-
-impl Association {
-    fn congestion(&mut self) -> Option<&mut Congestion> {
-        self.extended.as_mut().and_then(|extended| extended.congestion.as_mut())
-    }
-
-    /// A packet has come: was it marked?
+    /// A packet has come; whether it was marked, so that a SACK is due at once.
     //= rfc4960#appendix-A
-    pub(crate) fn look_for_mark(&mut self, packet: &Packet) {
+    pub(crate) fn look_at(&mut self, packet: &Packet) -> bool {
         let tsn = |chunk: &Chunk| match chunk {
             Chunk::Data(data) => Some(data.tsn),
             Chunk::IData(data) => Some(data.tsn),
             _ => None,
         };
-        let lowest = packet.chunks.iter().filter_map(tsn).reduce(|a, b| if b.before(a) { b } else { a });
         if packet.ecn != Ecn::Ce {
-            return;
+            return false;
         }
-        let Some(tsn) = lowest else { return };
-        let Some(congestion) = self.congestion() else { return };
-        congestion.echo = Some(congestion.echo.filter(|echo| !tsn.before(*echo)).unwrap_or(tsn));
-        self.receiver.schedule.now = true;
+        let lowest = packet.chunks.iter().filter_map(tsn).reduce(|a, b| if b.before(a) { b } else { a });
+        let Some(tsn) = lowest else { return false };
+        self.echo = Some(self.echo.filter(|echo| !tsn.before(*echo)).unwrap_or(tsn));
+        true
+    }
+
+    /// Bytes of ECNE in a packet with a SACK.
+    pub(crate) fn echo_size(&self) -> usize {
+        self.echo.map_or(0, |tsn| EcnEcho { tsn }.size())
     }
 
     /// Packets with data can be marked; ECNE goes with each SACK.
-    pub(super) fn mark_packet(&mut self, packet: &mut Packet) {
-        let Some(congestion) = self.congestion() else { return };
+    pub(super) fn mark(&self, packet: &mut Packet) {
         if packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_))) {
             packet.ecn = Ecn::Ect0;
         }
-        if let Some(tsn) = congestion.echo
+        if let Some(tsn) = self.echo
             && matches!(packet.chunks.first(), Some(Chunk::Sack(_) | Chunk::NrSack(_)))
         {
             packet.chunks.insert(1, Chunk::Ecne(EcnEcho { tsn }));
         }
     }
 
-    /// A packet of ours was marked: its path's window is cut as for a loss, once a window of data.
+    /// A packet of ours was marked, says an ECNE that came by this path. The path whose window is to be cut as for a loss: once
+    /// a window of data.
     //= rfc4960#appendix-A
-    pub(super) fn ecne(&mut self, echo: EcnEcho, came: PacketOrigin, now: Time) {
-        let outstanding = &self.sender.outstanding;
+    pub(crate) fn ecne(&mut self, echo: EcnEcho, came: PathId, outstanding: &Outstanding) -> Option<PathId> {
         let (highest, point) = (outstanding.highest(), outstanding.point());
-        let path: PathId = outstanding.get(echo.tsn).map_or(came.path, |sent| sent.path);
-        let Some(congestion) = self.congestion().filter(|_| !echo.tsn.after(highest)) else { return };
-        if congestion.cut.is_none_or(|cut| echo.tsn.after(cut)) {
-            congestion.cut = Some(highest);
-            let (_, around, _) = self.sending(now);
-            around.paths.cut(path, Loss::Missing, now, around.notes);
+        if echo.tsn.after(highest) {
+            return None;
         }
-        let Some(congestion) = self.congestion() else { return };
+        let is_new = self.cut.is_none_or(|cut| echo.tsn.after(cut));
+        if is_new {
+            self.cut = Some(highest);
+        }
         let same = |(tsn, sent): (Tsn, Tsn)| !echo.tsn.after(tsn) && !point.after(sent);
-        if congestion.answered.is_some_and(same) {
-            return;
+        if !self.answered.is_some_and(same) {
+            self.answer = Some(echo);
         }
-        congestion.answer = Some(echo);
+        is_new.then(|| outstanding.get(echo.tsn).map_or(came, |sent| sent.path))
     }
 
-    /// A packet was taken in: if there is no data to send, CWR does not wait for any.
-    pub(crate) fn answer_if_idle(&mut self, path: PathId) {
-        if self.user_bytes() == 0 {
-            self.answer_echo(path);
-        }
-    }
-
-    /// CWR in a packet without data.
-    fn answer_echo(&mut self, path: PathId) {
-        if let Some(answer) = self.take_answer().filter(|_| self.may_reply()) {
-            self.control.push_back((self.open_path(path), Chunk::Cwr(answer), Purpose::Sack));
-        }
-    }
-
-    /// CWR goes with the next data, in a packet of at most `limit` bytes of chunks; behind it, if that is full.
+    /// CWR goes with the next data, in a packet of at most `limit` bytes of chunks; if that is full, the CWR that has to go in
+    /// a packet without data. `highest` is the highest TSN sent.
     //= rfc4960#appendix-A
-    pub(crate) fn bundle_answer(&mut self, path: PathId, limit: u32, packet: &mut Packet) {
+    pub(crate) fn bundle_answer(&mut self, limit: u32, packet: &mut Packet, highest: Tsn) -> Option<Chunk> {
         let used: usize = packet.chunks.iter().map(Chunk::padded_size).sum();
-        let Some(answer) = self.congestion().and_then(|congestion| congestion.answer) else { return };
-        if used + answer.size() > limit as usize {
-            return self.answer_echo(path);
+        let size = self.answer?.size();
+        let answer = self.take_answer(highest)?;
+        if used + size > limit as usize {
+            return Some(answer);
         }
-        packet.chunks.insert(0, Chunk::Cwr(answer));
-        self.take_answer();
+        packet.chunks.insert(0, answer);
+        None
     }
 
     /// The CWR that leaves now.
-    fn take_answer(&mut self) -> Option<EcnEcho> {
-        let highest = self.sender.outstanding.highest();
-        let congestion = self.congestion()?;
-        let answer = congestion.answer.take()?;
-        congestion.answered = Some((answer.tsn, highest));
-        Some(answer)
+    pub(crate) fn take_answer(&mut self, highest: Tsn) -> Option<Chunk> {
+        let answer = self.answer.take()?;
+        self.answered = Some((answer.tsn, highest));
+        Some(Chunk::Cwr(answer))
     }
 
     /// The sender has cut its window.
-    pub(super) fn cwr(&mut self, answer: EcnEcho) {
-        if let Some(congestion) = self.congestion() {
-            congestion.echo = congestion.echo.filter(|echo| echo.after(answer.tsn));
-        }
+    pub(crate) fn cwr(&mut self, answer: EcnEcho) {
+        self.echo = self.echo.filter(|echo| echo.after(answer.tsn));
     }
 }

@@ -3,77 +3,33 @@
 //! All are off by default. An association keeps nothing for them, and asks one question a poll, until both ends
 //! have agreed on one.
 
-mod addresses;
+mod actions;
+pub(crate) mod addresses;
 mod agreement;
 mod auth;
 mod ecn;
 mod interleaving;
 mod partial;
 mod streams;
+mod switches;
 mod timestamps;
 
-pub(crate) use addresses::AddressChanges;
+pub(crate) use actions::{Action, Actions};
+use addresses::AddressChanges;
 pub(crate) use agreement::{Agreement, Offer, offer};
 pub(crate) use auth::Authentication;
 pub(crate) use ecn::Congestion;
 pub(crate) use interleaving::Interleaving;
 pub(crate) use partial::LimitedMessages;
-pub(crate) use streams::Reconfiguration;
+pub(crate) use streams::{Reconfiguration, StreamParts};
+pub use switches::Extensions;
 pub(crate) use timestamps::{Timestamps, clock};
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
-use crate::association::Association;
-use crate::path::PathId;
-use crate::receive::Arrival;
-use crate::wire::{Address, Chunk};
+use crate::wire::Packet;
 use crate::{Config, Time, Tsn};
-
-/// The extensions that an endpoint offers; what both ends offer is used.
-#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
-pub struct Extensions {
-    /// Messages can be given up (RFC 3758, RFC 7496).
-    pub partial_reliability: bool,
-    /// Streams can be reset and added (RFC 6525).
-    pub reconfiguration: bool,
-    /// Chunks can be authenticated (RFC 4895).
-    pub authentication: bool,
-    /// Addresses can change (RFC 5061); needs `authentication`.
-    pub addresses: bool,
-    /// Messages on different streams can be interleaved (RFC 8260).
-    pub interleaving: bool,
-    /// A lower layer, DTLS, finds errors: the checksum can be zero (RFC 9653).
-    pub zero_checksum: bool,
-    /// Congestion can be marked instead of lost (RFC 4960 appendix A).
-    pub ecn: bool,
-    /// Acknowledgements say what is not taken back, which the sender then forgets (NR-SACK).
-    pub nr_sack: bool,
-    /// Packets say when they left, and SACKs which packet they answer (our own, docs/extensions.md).
-    pub timestamps: bool,
-}
-
-impl Extensions {
-    /// Whether there is any.
-    pub fn any(self) -> bool {
-        self != Extensions::default()
-    }
-
-    /// Those of both.
-    pub(crate) fn both(self, other: Self) -> Self {
-        Extensions {
-            partial_reliability: self.partial_reliability && other.partial_reliability,
-            reconfiguration: self.reconfiguration && other.reconfiguration,
-            authentication: self.authentication && other.authentication,
-            addresses: self.addresses && other.addresses,
-            interleaving: self.interleaving && other.interleaving,
-            zero_checksum: self.zero_checksum && other.zero_checksum,
-            ecn: self.ecn && other.ecn,
-            nr_sack: self.nr_sack && other.nr_sack,
-            timestamps: self.timestamps && other.timestamps,
-        }
-    }
-}
 
 /// What an association keeps for the extensions that it offers, later for those that both ends use.
 #[derive(Clone, Debug)]
@@ -86,14 +42,6 @@ pub(crate) struct Extended {
     pub(crate) addresses: Option<AddressChanges>,
     pub(crate) congestion: Option<Congestion>,
     pub(crate) timestamps: Option<Timestamps>,
-}
-
-/// Where a packet came from, and by which path.
-#[derive(Copy, Clone)]
-pub(crate) struct PacketOrigin {
-    pub(crate) path: PathId,
-    pub(crate) local: Address,
-    pub(crate) source: Address,
 }
 
 impl Extended {
@@ -130,112 +78,23 @@ impl Extended {
             Box::new(Extended { agreed, random, streams, authentication, addresses, congestion, timestamps })
         })
     }
-}
 
-impl Association {
-    /// Our part of the keys.
-    pub(crate) fn random(&self) -> [u8; 32] {
-        self.extended.as_ref().map_or([0; 32], |extended| extended.random)
-    }
-
-    /// What both ends use.
-    pub(crate) fn agreed(&self) -> Extensions {
-        self.extended.as_ref().map_or(Extensions::default(), |extended| extended.agreed)
-    }
-
-    /// Takes a chunk that an extension has brought; whether the chunks behind it count. One whose extension
-    /// was not agreed is not understood.
-    pub(crate) fn extension_chunk(
-        &mut self,
-        chunk: Chunk,
-        came: PacketOrigin,
-        arrival: &mut Arrival,
-        now: Time,
-    ) -> bool {
-        let agreed = self.agreed();
-        match chunk {
-            Chunk::ForwardTsn(_) if agreed.interleaving => {
-                self.wrong_kind(now);
-                true
-            }
-            Chunk::ForwardTsn(forward) if agreed.partial_reliability => {
-                self.forward_tsn(&forward, arrival, now);
-                true
-            }
-            Chunk::IForwardTsn(forward) if agreed.interleaving && agreed.partial_reliability => {
-                self.interleaved_forward(&forward, arrival, now);
-                true
-            }
-            Chunk::IData(data) if agreed.interleaving => {
-                self.idata(data, came, arrival, now);
-                true
-            }
-            //= rfc8260#section-2.2.3
-            Chunk::IData(_) if self.config.extensions.interleaving => {
-                self.wrong_kind(now);
-                true
-            }
-            Chunk::NrSack(sack) if agreed.nr_sack => {
-                self.nr_sack(&sack, now);
-                true
-            }
-            Chunk::ReConfig(chunk) if agreed.reconfiguration => {
-                self.reconfig(&chunk, came);
-                true
-            }
-            Chunk::Ecne(echo) if agreed.ecn => {
-                self.ecne(echo, came, now);
-                true
-            }
-            Chunk::Cwr(answer) if agreed.ecn => {
-                self.cwr(answer);
-                true
-            }
-            Chunk::Asconf(asconf) if agreed.addresses => {
-                self.asconf(&asconf, came, now);
-                true
-            }
-            Chunk::AsconfAck(ack) if agreed.addresses => {
-                self.asconf_ack(&ack, now);
-                true
-            }
-            // Looked at before all others.
-            Chunk::Auth(_) if agreed.authentication => true,
-            Chunk::Timestamp(_) if agreed.timestamps => true,
-            //= rfc4820#section-3
-            Chunk::Pad(_) => true,
-            other => self.unknown(&other, came.path),
+    /// The last thing before a packet leaves.
+    pub(crate) fn finish(&mut self, packet: &mut Packet, now: Time) {
+        if let Some(congestion) = &self.congestion {
+            congestion.mark(packet);
+        }
+        if let Some(timestamps) = &mut self.timestamps {
+            timestamps.stamp(packet, now);
+        }
+        if let Some(authentication) = &self.authentication {
+            authentication.seal(packet);
         }
     }
 
-    /// Before anything is said: what extensions have to do now.
-    pub(crate) fn work_extensions(&mut self, now: Time) {
-        self.tell_failed();
-        self.work_streams(now);
-    }
-
-    /// When an extension has something to do by itself.
-    pub(crate) fn extension_deadline(&self) -> Time {
-        let Some(extended) = &self.extended else { return Time::NEVER };
-        // The lifetime of a message also ends while the association is being set up.
-        let messages = self.sender.partial_deadline();
-        if !self.state.sends_data() {
-            return if self.state.setting_up() { messages } else { Time::NEVER };
-        }
-        let streams = extended.streams.as_ref().map_or(Time::NEVER, Reconfiguration::deadline);
-        let addresses = extended.addresses.as_ref().map_or(Time::NEVER, AddressChanges::deadline);
-        messages.min(streams).min(addresses)
-    }
-
-    /// Runs the timers of extensions that are due.
-    pub(crate) fn extension_timers(&mut self, now: Time) {
-        if self.extension_deadline() > now {
-            return;
-        }
-        if self.sender.partial_deadline() <= now {
-            self.partial_timers(now);
-        }
-        self.streams_timer(now);
-        self.asconf_timer(now);
+    /// When a request of ours is to be sent again.
+    pub(crate) fn deadline(&self) -> Time {
+        let streams = self.streams.as_ref().map_or(Time::NEVER, Reconfiguration::deadline);
+        streams.min(self.addresses.as_ref().map_or(Time::NEVER, AddressChanges::deadline))
     }
 }

@@ -5,10 +5,11 @@
 
 use std::collections::VecDeque;
 
-use super::PacketOrigin;
-use crate::association::Association;
+use super::actions::{Action, Actions};
 use crate::output::{ChangeError, Direction, Event, Outcome, Purpose};
-use crate::path::PathId;
+use crate::path::{PathId, Paths};
+use crate::receive::Receiver;
+use crate::send::Sender;
 use crate::shutdown::State;
 use crate::wire::chunk::{
     AddStreams, IncomingReset, OutgoingReset, ReConfig, ReConfigParam as Param, Response,
@@ -43,6 +44,58 @@ pub(crate) struct Reconfiguration {
     /// Messages that wait for an answer, and when they were given.
     held: VecDeque<(Message, Time)>,
     held_bytes: u64,
+}
+
+/// The parts of an association that requests about streams look at and change.
+pub(crate) struct StreamParts<'a> {
+    pub(crate) now: Time,
+    pub(crate) state: State,
+    /// Streams that the peer may have at most.
+    pub(crate) most: u16,
+    /// Streams that we may send on, and the peer may.
+    pub(crate) streams: &'a mut (u16, u16),
+    pub(crate) paths: &'a mut Paths,
+    pub(crate) sender: &'a mut Sender,
+    pub(crate) receiver: &'a mut Receiver,
+    pub(crate) actions: &'a mut Actions,
+}
+
+impl StreamParts<'_> {
+    fn act(&mut self, action: Action) {
+        self.actions.push(action);
+    }
+
+    fn tell(&mut self, event: Event) {
+        self.act(Action::Tell(event));
+    }
+
+    /// Messages may have become complete.
+    fn announce_readable(&mut self) {
+        if self.receiver.has_ready() {
+            self.act(Action::Readable);
+        }
+    }
+
+    /// Answers go to the path in use.
+    fn answer(&mut self, answers: impl Iterator<Item = Response>) {
+        let params: Vec<_> = answers.map(Param::Response).collect();
+        if !params.is_empty() {
+            let chunk = Chunk::ReConfig(ReConfig { params });
+            self.act(Action::Reply(self.sender.in_use, chunk, Purpose::Streams));
+        }
+    }
+
+    fn streams_added(&mut self, outcome: Outcome) {
+        let (outgoing, incoming) = *self.streams;
+        self.tell(Event::StreamsAdded { outgoing, incoming, outcome });
+    }
+
+    fn reset_incoming(&mut self, reset: &OutgoingReset) {
+        self.receiver.reset_streams(&reset.streams, reset.last_tsn.next());
+        self.announce_readable();
+        let (direction, streams, outcome) = (Direction::Incoming, reset.streams.clone(), Outcome::Done);
+        self.tell(Event::StreamsReset { direction, streams, outcome });
+    }
 }
 
 /// What shall be asked.
@@ -150,17 +203,9 @@ fn covers(streams: &[u16], stream: u16) -> bool {
     streams.is_empty() || streams.contains(&stream)
 }
 
-impl Association {
-    fn streams_state(&mut self) -> Option<&mut Reconfiguration> {
-        self.extended.as_mut().and_then(|extended| extended.streams.as_mut())
-    }
-
+impl Reconfiguration {
     /// The user wants streams to begin anew.
     pub(crate) fn reset_streams(&mut self, direction: Direction, streams: &[u16]) -> Result<(), ChangeError> {
-        let limit = if direction == Direction::Outgoing { self.streams.0 } else { self.streams.1 };
-        if streams.iter().any(|stream| *stream >= limit) {
-            return Err(ChangeError::Invalid);
-        }
         let streams = streams.to_vec();
         self.wish(match direction {
             Direction::Outgoing => PendingRequest::ResetOutgoing { streams, answers: None },
@@ -173,12 +218,8 @@ impl Association {
         self.wish(PendingRequest::ResetTsns)
     }
 
-    /// The user wants more streams.
+    /// The user wants so many more streams.
     pub(crate) fn add_streams(&mut self, direction: Direction, count: u16) -> Result<(), ChangeError> {
-        let present = if direction == Direction::Outgoing { self.streams.0 } else { self.streams.1 };
-        if count == 0 || present.checked_add(count).is_none() {
-            return Err(ChangeError::Invalid);
-        }
         self.wish(match direction {
             Direction::Outgoing => PendingRequest::AddOutgoing(count),
             Direction::Incoming => PendingRequest::AddIncoming(count),
@@ -186,76 +227,51 @@ impl Association {
     }
 
     fn wish(&mut self, wish: PendingRequest) -> Result<(), ChangeError> {
-        let able = self.state == State::Established;
-        let state = self.streams_state().filter(|_| able).ok_or(ChangeError::NotAgreed)?;
-        if state.wishes.len() >= MAX_WISHES {
+        if self.wishes.len() >= MAX_WISHES {
             return Err(ChangeError::Busy);
         }
-        state.wishes.push_back(wish);
+        self.wishes.push_back(wish);
         Ok(())
     }
 
     /// What there is to ask, to answer, or to do now.
-    pub(super) fn work_streams(&mut self, now: Time) {
-        if self.streams_state().is_none() || !self.state.sends_data() {
-            return;
-        }
-        self.perform_deferred();
-        let answer = self.settle_tsns();
-        self.answer(answer.into_iter());
-        self.next_request();
-        self.send_request(now);
+    pub(crate) fn work(&mut self, at: &mut StreamParts<'_>) {
+        self.perform_deferred(at);
+        let answer = self.settle_tsns(at);
+        at.answer(answer.into_iter());
+        self.next_request(at);
+        self.send_request(at);
     }
 
     /// A reset by the peer whose data has arrived by now.
     //= rfc6525#section-5.2.2
-    fn perform_deferred(&mut self) {
-        let cumulative = self.receiver.cumulative();
-        let Some(state) = self.streams_state() else { return };
-        let Some(reset) = state.deferred.take_if(|reset| !reset.last_tsn.after(cumulative)) else { return };
-        let answer = state.settle(reset.request, Response::PERFORMED, None);
-        self.reset_incoming(&reset);
-        self.answer(answer.into_iter());
-    }
-
-    fn reset_incoming(&mut self, reset: &OutgoingReset) {
-        self.receiver.reset_streams(&reset.streams, reset.last_tsn.next());
-        self.announce_readable();
-        let (direction, streams, outcome) = (Direction::Incoming, reset.streams.clone(), Outcome::Done);
-        self.events.push_back(Event::StreamsReset { direction, streams, outcome });
-    }
-
-    fn answer(&mut self, answers: impl Iterator<Item = Response>) {
-        let params: Vec<_> = answers.map(Param::Response).collect();
-        if !params.is_empty() && self.may_reply() {
-            let path = self.open_path(self.sender.in_use);
-            self.control.push_back((path, Chunk::ReConfig(ReConfig { params }), Purpose::Streams));
-        }
+    fn perform_deferred(&mut self, at: &mut StreamParts<'_>) {
+        let cumulative = at.receiver.cumulative();
+        let Some(reset) = self.deferred.take_if(|reset| !reset.last_tsn.after(cumulative)) else { return };
+        let answer = self.settle(reset.request, Response::PERFORMED, None);
+        at.reset_incoming(&reset);
+        at.answer(answer.into_iter());
     }
 
     /// The oldest wish becomes the request, once what was given before it has its TSN.
     //= rfc6525#section-5.1.1
-    fn next_request(&mut self) {
-        let Some(state) = self.extended.as_ref().and_then(|extended| extended.streams.as_ref()) else {
-            return;
-        };
-        let ready = state.request.is_none()
-            && state.wishes.front().is_some_and(|wish| match wish {
+    fn next_request(&mut self, at: &mut StreamParts<'_>) {
+        let ready = self.request.is_none()
+            && self.wishes.front().is_some_and(|wish| match wish {
                 PendingRequest::ResetOutgoing { streams, .. } => {
-                    !self.sender.queue.any(|stream| covers(streams, stream))
+                    !at.sender.queue.any(|stream| covers(streams, stream))
                 }
-                PendingRequest::ResetTsns => self.sender.is_empty(),
+                PendingRequest::ResetTsns => at.sender.is_empty(),
                 _ => true,
             });
         if !ready {
             return;
         }
-        let (last_tsn, path) = (self.sender.outstanding.highest(), self.sender.in_use);
-        let Some(state) = self.streams_state() else { return };
-        let Some(wish) = state.wishes.pop_front() else { return };
-        let request = state.next;
-        state.next = state.next.wrapping_add(1);
-        let last_heard = state.expected.wrapping_sub(1);
+        let (last_tsn, path) = (at.sender.outstanding.highest(), at.sender.in_use);
+        let Some(wish) = self.wishes.pop_front() else { return };
+        let request = self.next;
+        self.next = self.next.wrapping_add(1);
+        let last_heard = self.expected.wrapping_sub(1);
         let param = match &wish {
             PendingRequest::ResetOutgoing { streams, answers } => Param::OutgoingReset(OutgoingReset {
                 request,
@@ -271,131 +287,119 @@ impl Association {
             PendingRequest::AddIncoming(count) => Param::AddIncoming(AddStreams { request, count: *count }),
         };
         let (timer, restarts) = (Time::NEVER, matches!(wish, PendingRequest::ResetTsns));
-        state.request = Some(Request { number: request, wish, param, path, timer, due: true, heard: false });
+        self.request = Some(Request { number: request, wish, param, path, timer, due: true, heard: false });
         if restarts {
-            self.receiver.expect_restart(true);
+            at.receiver.expect_restart(true);
         }
     }
 
-    fn send_request(&mut self, now: Time) {
-        let path = self.open_path(self.sender.in_use);
-        let rto = self.paths.view(path).rto;
-        let Some(request) = self.streams_state().and_then(|state| state.request.as_mut()) else { return };
+    fn send_request(&mut self, at: &mut StreamParts<'_>) {
+        let Some(request) = &mut self.request else { return };
         if std::mem::take(&mut request.due) {
-            (request.path, request.timer) = (path, now + rto);
+            let path = at.paths.open(at.sender.in_use, at.sender.in_use);
+            (request.path, request.timer) = (path, at.now + at.paths.view(path).rto);
             let params = vec![request.param.clone()];
-            self.control.push_back((path, Chunk::ReConfig(ReConfig { params }), Purpose::Streams));
+            at.act(Action::Send(path, Chunk::ReConfig(ReConfig { params }), Purpose::Streams));
         }
     }
 
-    /// The Re-configuration Timer.
+    /// The Re-configuration Timer. The path on which nothing was heard of the request in time.
     //= rfc6525#section-5.1.1
-    pub(super) fn streams_timer(&mut self, now: Time) {
-        let Some(request) = self.streams_state().and_then(|state| state.request.as_mut()) else { return };
-        if request.timer > now {
-            return;
-        }
+    pub(crate) fn expired(&mut self, now: Time) -> Option<PathId> {
+        let request = self.request.as_mut().filter(|request| request.timer <= now)?;
         (request.timer, request.due) = (Time::NEVER, true);
         //= rfc6525#section-5.2.7
-        let (path, heard) = (request.path, std::mem::take(&mut request.heard));
-        if !heard {
-            self.control_unanswered(path, now);
-        }
+        let heard = std::mem::take(&mut request.heard);
+        (!heard).then_some(request.path)
     }
 
-    /// RE-CONFIG came.
+    /// RE-CONFIG came by this path.
     //= rfc6525#section-5.2.1
-    pub(super) fn reconfig(&mut self, chunk: &ReConfig, came: PacketOrigin) {
-        if !self.state.receives_data() {
+    pub(crate) fn reconfig(&mut self, chunk: &ReConfig, came: PathId, at: &mut StreamParts<'_>) {
+        if !at.state.receives_data() {
             return;
         }
         if !allowed(&chunk.params) {
             let what = b"RE-CONFIG with parameters that do not go together".as_slice();
-            return self.report(came.path, Cause::ProtocolViolation(what.into()));
+            return at.act(Action::Report(came, Cause::ProtocolViolation(what.into())));
         }
         let answers: Vec<Response> =
-            chunk.params.iter().filter_map(|param| self.reconfig_param(param)).collect();
+            chunk.params.iter().filter_map(|param| self.reconfig_param(param, at)).collect();
         // Where TSNs have begun anew, a SACK would speak of some that the peer, until it has the answer, does not know.
         let anew = answers.iter().any(|answer| answer.next.is_some());
         if !anew && chunk.params.iter().any(|param| !matches!(param, Param::Response(_))) {
-            self.receiver.schedule.now = true;
+            at.receiver.schedule.now = true;
         }
-        self.answer(answers.into_iter());
+        at.answer(answers.into_iter());
     }
 
     /// Takes one parameter; what is to be answered.
-    fn reconfig_param(&mut self, param: &Param) -> Option<Response> {
+    fn reconfig_param(&mut self, param: &Param, at: &mut StreamParts<'_>) -> Option<Response> {
         let number = match param {
             Param::OutgoingReset(reset) => reset.request,
             Param::IncomingReset(reset) => reset.request,
             Param::TsnReset(request) => *request,
             Param::AddOutgoing(add) | Param::AddIncoming(add) => add.request,
             Param::Response(response) => {
-                self.response(response);
+                self.response(response, at);
                 return None;
             }
             Param::Unknown { .. } => return None,
         };
         let answer = |result| Response { request: number, result, next: None };
-        let able = self.state == State::Established;
-        let state = self.streams_state()?;
-        if number != state.expected {
+        if number != self.expected {
             // Asked again: the same answer, whatever it is by now. Anything else is out of order.
-            return Some(state.answered(number).map_or(answer(Response::BAD_NUMBER), |answer| *answer));
+            return Some(self.answered(number).map_or(answer(Response::BAD_NUMBER), |answer| *answer));
         }
-        state.expected = number.wrapping_add(1);
-        state.answers.truncate(MAX_ANSWERS - 1);
-        state.answers.push_front(answer(Response::DENIED));
-        let result = if able { self.request(param) } else { Response::DENIED };
-        self.streams_state()?.answered(number).map(|answer| {
+        self.expected = number.wrapping_add(1);
+        self.answers.truncate(MAX_ANSWERS - 1);
+        self.answers.push_front(answer(Response::DENIED));
+        let able = at.state == State::Established;
+        let result = if able { self.request(param, at) } else { Response::DENIED };
+        self.answered(number).map(|answer| {
             answer.result = result;
             *answer
         })
     }
 
     /// The peer asks something new; the result.
-    fn request(&mut self, param: &Param) -> u32 {
+    fn request(&mut self, param: &Param, at: &mut StreamParts<'_>) -> u32 {
         match param {
-            Param::OutgoingReset(reset) => self.peer_resets(reset),
-            Param::IncomingReset(reset) => self.peer_asks_for_reset(reset),
-            Param::TsnReset(number) => self.peer_resets_tsns(*number),
-            Param::AddOutgoing(add) => self.peer_adds(add.count),
-            Param::AddIncoming(add) => self.peer_asks_for_more(add.count),
+            Param::OutgoingReset(reset) => self.peer_resets(reset, at),
+            Param::IncomingReset(reset) => self.peer_asks_for_reset(reset, at),
+            Param::TsnReset(number) => self.peer_resets_tsns(*number, at),
+            Param::AddOutgoing(add) => self.peer_adds(add.count, at),
+            Param::AddIncoming(add) => self.peer_asks_for_more(add.count, at),
             Param::Response(_) | Param::Unknown { .. } => Response::DENIED,
         }
     }
 
     //= rfc6525#section-5.2.2
-    fn peer_resets(&mut self, reset: &OutgoingReset) -> u32 {
-        let inbound = self.streams.1;
-        let cumulative = self.receiver.cumulative();
-        let Some(state) = self.streams_state() else { return Response::DENIED };
-        if reset.streams.iter().any(|stream| *stream >= inbound) {
+    fn peer_resets(&mut self, reset: &OutgoingReset, at: &mut StreamParts<'_>) -> u32 {
+        if reset.streams.iter().any(|stream| *stream >= at.streams.1) {
             return Response::WRONG_SSN;
         }
-        if state.deferred.is_some() {
+        if self.deferred.is_some() {
             return Response::BUSY;
         }
-        state.request.take_if(|request| {
+        self.request.take_if(|request| {
             request.number == reset.response && matches!(request.wish, PendingRequest::ResetIncoming { .. })
         });
-        if reset.last_tsn.after(cumulative) {
-            state.deferred = Some(reset.clone());
+        if reset.last_tsn.after(at.receiver.cumulative()) {
+            self.deferred = Some(reset.clone());
             return Response::IN_PROGRESS;
         }
-        self.reset_incoming(reset);
+        at.reset_incoming(reset);
         Response::PERFORMED
     }
 
     //= rfc6525#section-5.2.3
-    fn peer_asks_for_reset(&mut self, reset: &IncomingReset) -> u32 {
-        let outbound = self.streams.0;
-        let begun = self.sender.queue.begun(&reset.streams);
-        let Some(state) = self.streams_state() else { return Response::DENIED };
-        if reset.streams.iter().any(|stream| *stream >= outbound) {
+    fn peer_asks_for_reset(&mut self, reset: &IncomingReset, at: &mut StreamParts<'_>) -> u32 {
+        if reset.streams.iter().any(|stream| *stream >= at.streams.0) {
             return Response::WRONG_SSN;
         }
-        let under_way = state.request.as_ref().is_some_and(|request| match &request.wish {
+        let begun = at.sender.queue.begun(&reset.streams);
+        let under_way = self.request.as_ref().is_some_and(|request| match &request.wish {
             PendingRequest::ResetOutgoing { streams, .. } => {
                 streams.is_empty()
                     || !reset.streams.is_empty() && reset.streams.iter().all(|s| streams.contains(s))
@@ -405,152 +409,133 @@ impl Association {
         if under_way || !begun {
             return Response::NOTHING_TO_DO;
         }
-        if state.wishes.len() >= MAX_WISHES {
+        if self.wishes.len() >= MAX_WISHES {
             return Response::DENIED;
         }
         let (streams, answers) = (reset.streams.clone(), Some(reset.request));
-        state.wishes.push_back(PendingRequest::ResetOutgoing { streams, answers });
+        self.wishes.push_back(PendingRequest::ResetOutgoing { streams, answers });
         Response::IN_PROGRESS
     }
 
     /// All of ours is acknowledged first: the standard would let us take it for acknowledged. If it is, there is one
     /// answer only: usrsctp 0.9.5 takes "in progress" for the last.
     //= rfc6525#section-5.2.4
-    fn peer_resets_tsns(&mut self, number: u32) -> u32 {
-        if let Some(state) = self.streams_state() {
-            state.settling = Some(number);
-        }
-        self.settle_tsns().map_or(Response::IN_PROGRESS, |answer| answer.result)
+    fn peer_resets_tsns(&mut self, number: u32, at: &mut StreamParts<'_>) -> u32 {
+        self.settling = Some(number);
+        self.settle_tsns(at).map_or(Response::IN_PROGRESS, |answer| answer.result)
     }
 
     /// Begins anew if the peer wants that and nothing of ours is under way; the answer.
-    fn settle_tsns(&mut self) -> Option<Response> {
-        let idle = self.sender.is_empty();
-        let ours = self.sender.outstanding.next_tsn().plus(STEP);
-        let theirs = self.receiver.cumulative().next().plus(HALF);
-        let state = self.streams_state()?;
-        let number = state.settling.take_if(|_| idle)?;
-        let answer = state.settle(number, Response::PERFORMED, Some((ours, theirs)));
-        self.begin_anew(ours, theirs);
+    fn settle_tsns(&mut self, at: &mut StreamParts<'_>) -> Option<Response> {
+        let number = self.settling.take_if(|_| at.sender.is_empty())?;
+        let ours = at.sender.outstanding.next_tsn().plus(STEP);
+        let theirs = at.receiver.cumulative().next().plus(HALF);
+        let answer = self.settle(number, Response::PERFORMED, Some((ours, theirs)));
+        self.begin_anew(ours, theirs, at);
         answer
     }
 
     /// Our next TSN, the peer's next TSN; all SSNs are 0.
-    fn begin_anew(&mut self, ours: Tsn, theirs: Tsn) {
-        self.sender.restart(ours);
-        self.paths.forget_order();
-        self.receiver.restart(theirs);
-        self.announce_readable();
-        self.release();
-        self.events.push_back(Event::TsnsReset(Outcome::Done));
+    fn begin_anew(&mut self, ours: Tsn, theirs: Tsn, at: &mut StreamParts<'_>) {
+        at.sender.restart(ours);
+        at.paths.forget_order();
+        at.receiver.restart(theirs);
+        at.announce_readable();
+        self.release(at);
+        at.tell(Event::TsnsReset(Outcome::Done));
     }
 
     //= rfc6525#section-5.2.5
-    fn peer_adds(&mut self, count: u16) -> u32 {
-        let wanted = self.streams.1.saturating_add(count);
-        if wanted > self.config.inbound_streams {
+    fn peer_adds(&mut self, count: u16, at: &mut StreamParts<'_>) -> u32 {
+        let wanted = at.streams.1.saturating_add(count);
+        if wanted > at.most {
             return Response::DENIED;
         }
-        self.streams.1 = wanted;
-        if let Some(state) = self.streams_state() {
-            // It may be what we have asked for.
-            state.request.take_if(|request| matches!(request.wish, PendingRequest::AddIncoming(_)));
-        }
-        self.streams_added(Outcome::Done);
+        at.streams.1 = wanted;
+        // It may be what we have asked for.
+        self.request.take_if(|request| matches!(request.wish, PendingRequest::AddIncoming(_)));
+        at.streams_added(Outcome::Done);
         Response::PERFORMED
     }
 
-    fn streams_added(&mut self, outcome: Outcome) {
-        let (outgoing, incoming) = self.streams;
-        self.events.push_back(Event::StreamsAdded { outgoing, incoming, outcome });
-    }
-
     //= rfc6525#section-5.2.6
-    fn peer_asks_for_more(&mut self, count: u16) -> u32 {
-        let possible = self.streams.0.checked_add(count).is_some();
-        match self.streams_state() {
-            Some(state) if possible && state.wishes.len() < MAX_WISHES => {
-                state.wishes.push_back(PendingRequest::AddOutgoing(count));
-                Response::PERFORMED
-            }
-            _ => Response::DENIED,
+    fn peer_asks_for_more(&mut self, count: u16, at: &StreamParts<'_>) -> u32 {
+        if at.streams.0.checked_add(count).is_none() || self.wishes.len() >= MAX_WISHES {
+            return Response::DENIED;
         }
+        self.wishes.push_back(PendingRequest::AddOutgoing(count));
+        Response::PERFORMED
     }
 
     /// The peer has answered our request.
     //= rfc6525#section-5.2.7
-    fn response(&mut self, response: &Response) {
-        let Some(state) = self.streams_state() else { return };
-        let Some(request) = state.request.as_mut().filter(|request| request.number == response.request)
-        else {
+    fn response(&mut self, response: &Response, at: &mut StreamParts<'_>) {
+        let Some(request) = self.request.as_mut().filter(|request| request.number == response.request) else {
             return;
         };
         let path = request.path;
         if response.result == Response::IN_PROGRESS {
             request.heard = true;
-            return self.control_answered(path);
+            return at.act(Action::Answered(path));
         }
-        let Some(Request { wish, .. }) = state.request.take() else { return };
-        self.control_answered(path);
+        let Some(Request { wish, .. }) = self.request.take() else { return };
+        at.act(Action::Answered(path));
         let outcome = match response.result {
             Response::NOTHING_TO_DO | Response::PERFORMED => Outcome::Done,
             Response::DENIED => Outcome::Denied,
             _ => Outcome::Failed,
         };
-        self.finish_request(wish, outcome, response);
-        self.release();
+        self.finish_request(wish, outcome, response, at);
+        self.release(at);
     }
 
-    fn finish_request(&mut self, wish: PendingRequest, outcome: Outcome, response: &Response) {
+    fn finish_request(
+        &mut self,
+        wish: PendingRequest,
+        outcome: Outcome,
+        response: &Response,
+        at: &mut StreamParts<'_>,
+    ) {
         let done = outcome == Outcome::Done;
         match wish {
             PendingRequest::ResetOutgoing { streams, answers } => {
                 if done {
-                    self.sender.queue.reset(&streams);
+                    at.sender.queue.reset(&streams);
                 }
-                if let (Some(number), Some(state)) = (answers, self.streams_state()) {
-                    state.settle(number, if done { Response::PERFORMED } else { Response::DENIED }, None);
+                if let Some(number) = answers {
+                    self.settle(number, if done { Response::PERFORMED } else { Response::DENIED }, None);
                 }
-                self.events.push_back(Event::StreamsReset {
-                    direction: Direction::Outgoing,
-                    streams,
-                    outcome,
-                });
+                at.tell(Event::StreamsReset { direction: Direction::Outgoing, streams, outcome });
             }
             // The reset itself is a request of the peer, and is told when it is done.
             PendingRequest::ResetIncoming { .. } if response.result == Response::PERFORMED => {}
             PendingRequest::ResetIncoming { streams } => {
-                self.events.push_back(Event::StreamsReset {
-                    direction: Direction::Incoming,
-                    streams,
-                    outcome,
-                });
+                at.tell(Event::StreamsReset { direction: Direction::Incoming, streams, outcome });
             }
             PendingRequest::ResetTsns => {
-                self.receiver.expect_restart(false);
+                at.receiver.expect_restart(false);
                 match response.next.filter(|_| response.result == Response::PERFORMED) {
-                    Some((theirs, ours)) => self.begin_anew(ours, theirs),
-                    None => self.events.push_back(Event::TsnsReset(outcome)),
+                    Some((theirs, ours)) => self.begin_anew(ours, theirs, at),
+                    None => at.tell(Event::TsnsReset(outcome)),
                 }
             }
             PendingRequest::AddOutgoing(count) => {
                 if done {
-                    self.streams.0 = self.streams.0.saturating_add(count);
+                    at.streams.0 = at.streams.0.saturating_add(count);
                 }
-                self.streams_added(outcome);
+                at.streams_added(outcome);
             }
             PendingRequest::AddIncoming(_) if done => {}
-            PendingRequest::AddIncoming(_) => self.streams_added(outcome),
+            PendingRequest::AddIncoming(_) => at.streams_added(outcome),
         }
     }
 
     /// Messages that waited for an answer are sent.
-    fn release(&mut self) {
-        let Some(state) = self.streams_state() else { return };
-        for (message, given) in state.released() {
-            let was_empty = self.sender.queue.is_empty();
-            self.sender.queue.push(message, given);
-            self.sender.called(was_empty);
+    fn release(&mut self, at: &mut StreamParts<'_>) {
+        for (message, given) in self.released() {
+            let was_empty = at.sender.queue.is_empty();
+            at.sender.queue.push(message, given);
+            at.sender.called(was_empty);
         }
     }
 }

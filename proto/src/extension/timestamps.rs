@@ -7,7 +7,6 @@
 //! samples from being taken; it cannot make one up.
 
 use crate::Time;
-use crate::association::Association;
 use crate::path::RttSamples;
 use crate::wire::chunk::Timestamp;
 use crate::wire::{Chunk, Packet};
@@ -25,39 +24,31 @@ impl Timestamps {
     pub(crate) fn new(offset: u32) -> Self {
         Timestamps { offset, echo: None }
     }
-}
 
-/// The clock: microseconds, modulo 2^32.
-pub(crate) fn clock(at: Time) -> u32 {
-    (at.as_nanos() / 1000) as u32
-}
-
-impl Association {
-    /// A packet has come: what its SACK is to be judged by, and what ours will say.
-    pub(crate) fn look_for_stamp(&mut self, packet: &Packet) {
-        let Some(kept) = self.extended.as_mut().and_then(|extended| extended.timestamps.as_mut()) else {
-            return;
-        };
+    /// A packet has come: how its SACK measures round trips. What it says itself is echoed.
+    pub(crate) fn look_at(&mut self, packet: &Packet) -> RttSamples {
         let stamp = packet.chunks.iter().find_map(|chunk| match chunk {
             Chunk::Timestamp(stamp) => Some(*stamp),
             _ => None,
         });
         let Timestamp { sent, echo } = stamp.unwrap_or_default();
-        kept.echo = kept.echo.or(sent);
-        self.paths.samples = RttSamples::Echoed(echo.map(|echo| echo.wrapping_sub(kept.offset)));
+        self.echo = self.echo.or(sent);
+        RttSamples::Echoed(echo.map(|echo| echo.wrapping_sub(self.offset)))
     }
 
     /// Packets with data, or with a SACK, get a TIMESTAMP behind everything else.
-    pub(super) fn stamp_packet(&mut self, packet: &mut Packet, now: Time) {
-        let Some(kept) = self.extended.as_mut().and_then(|extended| extended.timestamps.as_mut()) else {
-            return;
-        };
+    pub(super) fn stamp(&mut self, packet: &mut Packet, now: Time) {
         let data = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_)));
         let sack = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Sack(_) | Chunk::NrSack(_)));
         if data || sack {
-            let sent = data.then(|| clock(now).wrapping_add(kept.offset));
-            let echo = if sack { kept.echo.take() } else { None };
+            let sent = data.then(|| clock(now).wrapping_add(self.offset));
+            let echo = if sack { self.echo.take() } else { None };
             packet.chunks.push(Chunk::Timestamp(Timestamp { sent, echo }));
         }
     }
+}
+
+/// The clock: microseconds, modulo 2^32.
+pub(crate) fn clock(at: Time) -> u32 {
+    (at.as_nanos() / 1000) as u32
 }

@@ -1,5 +1,5 @@
-//! The state cookie: all that is known of an association before it exists, signed, and kept by the peer
-//! (RFC 9260 §5.1.3).
+//! The state cookie. It holds the whole state of an association before the association exists; the peer keeps it,
+//! signed (RFC 9260 §5.1.3).
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -17,14 +17,14 @@ use crate::extension::Agreement;
 use crate::wire::Address;
 use crate::{Duration, Time, Tsn};
 
-/// Extensions were agreed: what follows says which.
+/// Extensions were agreed: the cookie lists them.
 const AGREED: u8 = 0x80;
 /// Bytes of the signature.
 const SIGNATURE: usize = 32;
-/// Peer addresses that a cookie carries at most.
+/// The largest number of peer addresses in a cookie.
 pub(crate) const MAX_ADDRESSES: usize = 32;
 
-/// What a cookie says.
+/// The contents of a cookie.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Cookie {
     pub(crate) created: Time,
@@ -34,42 +34,43 @@ pub(crate) struct Cookie {
     pub(crate) local_tsn: Tsn,
     pub(crate) peer_tsn: Tsn,
     pub(crate) peer_buffer: u32,
-    /// Streams that we may send on, and the peer may.
+    /// The numbers of outbound and inbound streams.
     pub(crate) streams: (u16, u16),
-    /// The tags of an association that existed when the INIT came, ours and the peer's; zero if none did.
+    /// The tags (ours, the peer's) of an association that existed when the INIT arrived; zero if there was none.
     pub(crate) ties: (u32, u32),
     pub(crate) local: Address,
     pub(crate) peer_port: u16,
-    /// The addresses that the INIT named, and where it came from.
+    /// The addresses that the INIT named, and its source.
     pub(crate) peers: Addresses,
-    /// Which of them the INIT came from and the INIT ACK went to.
+    /// The pair of addresses of the INIT and the INIT ACK.
     pub(crate) answered: u8,
     pub(crate) agreement: Agreement,
 }
 
-/// Tags remembered for each key at most, about 0.5 MB for both. When there are more, a new key is used early.
+/// The largest number of tags remembered for each key, about 0.5 MB for both. With more, a new key is used early.
 const MOST_USED: usize = 1 << 16;
 
-/// The keys that cookies are signed with, the present one and the one before, and which cookies have been used.
+/// The keys that sign cookies, the present one and the one before, and the used cookies.
 ///
-/// A cookie that has made an association makes no other: else whoever recorded a session could replay it whole, since the
-/// cookie holds all that the peer's packets were made for (our tag, our part of the keys, both first TSNs). A used cookie is
-/// known by our tag in it. It is remembered with the key in use when its association ends, which signed no cookie
-/// with that tag later, until that key is dropped; so every cookie is either valid and remembered, or forged.
+/// A cookie that has made an association makes no other one. Otherwise, whoever recorded a session could replay all
+/// of it, because the cookie holds everything for which the peer's packets were made (our tag, our part of the keys,
+/// both first TSNs). A used cookie is recognized by our tag in it. When its association ends, the tag is remembered
+/// together with the present key, which has signed no later cookie with that tag, until that key is dropped. So every
+/// cookie is either valid and remembered, or rejected.
 #[derive(Clone)]
 pub(crate) struct Secrets {
     keys: [Key; 2],
-    /// Our tags of associations that ended while the key was the present one.
+    /// Our tags of associations that ended while this was the present key.
     used: [BTreeSet<u32>; 2],
-    /// Since when the present one is in use.
+    /// Since when the present key is in use.
     since: Option<Time>,
-    /// New keys come from here, so that their number changes no other draw.
+    /// The random stream for new keys. It is separate so that the number of keys changes no other draw.
     chance: Chance,
-    /// Memory in which cookies are written.
+    /// A buffer in which cookies are written.
     scratch: Vec<u8>,
 }
 
-/// A key, and the HMAC that begins with it: so the key is taken in once, not for every cookie.
+/// A key, and an HMAC that has already absorbed it, so that this is done once and not for every cookie.
 #[derive(Clone)]
 struct Key {
     bytes: [u8; 32],
@@ -123,7 +124,7 @@ impl Secrets {
         bytes
     }
 
-    /// The key to sign with now. Cookies live at most twice `life`; so long does a key stay valid.
+    /// The key for signing now. Cookies live at most twice `life`, and a key stays valid for this time.
     fn current(&mut self, now: Time, life: Duration) -> &Key {
         let since = *self.since.get_or_insert(now);
         if now.since(since) > life * 2 {
@@ -133,7 +134,7 @@ impl Secrets {
         &self.keys[0]
     }
 
-    /// Drops the older key, and with it all cookies that it signed.
+    /// Drops the older key, and with it all cookies that it has signed.
     fn rotate(&mut self) {
         self.keys.swap(0, 1);
         self.keys[0] = Key::drawn(&mut self.chance);
@@ -164,17 +165,17 @@ impl Secrets {
     }
 }
 
-/// Why a cookie was not taken.
+/// Why a cookie was not accepted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum BadCookie {
-    /// It is not one of ours, or was changed.
+    /// It is not ours, or it was changed.
     Forged,
-    /// This is what it says, but it is too old, by so much.
+    /// It is genuine with these contents, but too old by this time.
     Stale(Box<Cookie>, Duration),
 }
 
 impl Cookie {
-    /// The pair of addresses that the INIT ACK used: the owner of the cookie can receive there.
+    /// The pair of addresses that the INIT ACK used. The owner of the cookie can receive there.
     pub(crate) fn pair(&self) -> Option<(Address, Address)> {
         self.peers.get(usize::from(self.answered)).map(|peer| (self.local, *peer))
     }

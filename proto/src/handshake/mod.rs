@@ -1,5 +1,5 @@
-//! Setting up: INIT, INIT ACK with a cookie and no state kept, COOKIE ECHO, COOKIE ACK; collisions and
-//! restarts (RFC 9260 §5.1, §5.2).
+//! Set-up: INIT, stateless INIT ACK with a cookie, COOKIE ECHO, COOKIE ACK; collisions and restarts (RFC 9260 §5.1,
+//! §5.2).
 
 pub(crate) mod cookie;
 
@@ -17,26 +17,26 @@ use crate::{Config, Duration, Tsn};
 /// Addresses of a peer.
 pub(crate) type Addresses = SmallVec<[Address; 2]>;
 
-/// What an INIT or INIT ACK told us of the peer.
+/// The contents of the peer's INIT or INIT ACK.
 pub(crate) struct Peer {
     pub(crate) tag: u32,
     pub(crate) tsn: Tsn,
     pub(crate) buffer: u32,
-    /// Where it came from, then the other addresses that it named.
+    /// Its source address, then the other addresses that it named.
     pub(crate) addresses: Addresses,
-    /// Streams that we may send on, and the peer may.
+    /// The numbers of outbound and inbound streams.
     pub(crate) streams: (u16, u16),
     pub(crate) cookie: Option<Bytes>,
     /// How much longer than usual the cookie should live.
     pub(crate) preserve: Duration,
-    /// Parameters that were not understood and want that said.
+    /// Parameters that were not understood and must be reported.
     pub(crate) unrecognized: Vec<Bytes>,
-    /// The extensions that it offers.
+    /// The extensions that the peer offers.
     pub(crate) offer: Offer,
 }
 
 impl Peer {
-    /// What `init`, which came from `source`, says; or why it cannot be taken.
+    /// The contents of `init` from `source`, or why it cannot be accepted.
     //= rfc9260#section-3.3.2
     pub(crate) fn of(init: &Init, source: Address, config: &Config) -> Result<Peer, Cause> {
         if init.tag == 0 || init.outbound == 0 || init.inbound == 0 || init.a_rwnd < LEAST_WINDOW {
@@ -61,7 +61,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Takes one parameter; whether those behind it count.
+    /// Reads one parameter. Returns whether the following parameters are read.
     fn take(&mut self, param: &Param, source: Address, config: &Config) -> Result<bool, Cause> {
         match param {
             Param::Ipv4(ip) => add(&mut self.addresses, IpAddr::V4(*ip), source, config),
@@ -78,7 +78,7 @@ impl Peer {
         Ok(true)
     }
 
-    /// The two high bits of a type that is not understood say what to do.
+    /// The two high bits of an unknown type say what to do with it.
     //= rfc9260#section-3.2.1
     fn unknown(&mut self, param: &Param) -> bool {
         let kind = param.number();
@@ -88,7 +88,7 @@ impl Peer {
         !stops(kind)
     }
 
-    /// The addresses in the order in which the peer listed them: pairs are made by position.
+    /// The addresses in the order in which the peer listed them. Pairs are formed by position.
     pub(crate) fn listed(init: &Init, source: Address, config: &Config) -> Addresses {
         let mut listed = Addresses::new();
         for param in &init.params {
@@ -106,12 +106,12 @@ impl Peer {
     }
 }
 
-/// Whether a parameter of a type that is not understood ends the list.
+/// Whether an unknown parameter of this type ends the list.
 fn stops(kind: u16) -> bool {
     kind & 0x8000 == 0
 }
 
-/// The streams that we may send on, and the peer may: what one wants and the other accepts.
+/// The numbers of outbound and inbound streams: what one end wants and the other accepts.
 //= rfc9260#section-5.1.1
 pub(crate) fn streams(init: &Init, config: &Config) -> (u16, u16) {
     (config.outbound_streams.min(init.inbound), config.inbound_streams.min(init.outbound))
@@ -120,20 +120,20 @@ pub(crate) fn streams(init: &Init, config: &Config) -> (u16, u16) {
 /// The smallest window that an INIT or INIT ACK may announce, in bytes.
 pub(crate) const LEAST_WINDOW: u32 = 1500;
 
-/// Parameters not understood that are reported at most.
+/// The largest number of unknown parameters that are reported.
 const MAX_UNRECOGNIZED: usize = 16;
 
 fn encoded(param: &Param) -> Bytes {
     Param::encode_list(std::slice::from_ref(param)).unwrap_or_default()
 }
 
-/// These addresses as parameters.
+/// Parameters for these addresses.
 pub(crate) fn address_list(addresses: &[Address]) -> Bytes {
     let params: Vec<Param> = addresses.iter().map(|a| Param::of_address(a.ip)).collect();
     Param::encode_list(&params).unwrap_or_default()
 }
 
-/// Adds an address that a packet from `source` named, unless it cannot be the peer's.
+/// Adds an address named in a packet from `source`, unless it cannot be the peer's.
 fn add(addresses: &mut Addresses, ip: IpAddr, source: Address, config: &Config) {
     let address = Address { ip, udp: source.udp };
     let right = address.may_be_named_by(source, &config.addresses);
@@ -142,8 +142,8 @@ fn add(addresses: &mut Addresses, ip: IpAddr, source: Address, config: &Config) 
     }
 }
 
-/// An INIT, or with a cookie an INIT ACK. `preserve` asks for a cookie that lives so much longer; `random` is our
-/// part of the keys.
+/// An INIT, or with a cookie an INIT ACK. `preserve` asks for a cookie that lives longer by this time; `random` is
+/// our part of the keys.
 pub(crate) fn init(
     tag: u32,
     tsn: Tsn,
@@ -170,16 +170,16 @@ pub(crate) fn init(
     }
 }
 
-/// What a COOKIE ECHO means for an association that exists already (RFC 9260 §5.2.4, table 12).
+/// The meaning of a COOKIE ECHO for an existing association (RFC 9260 §5.2.4, table 12).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Collision {
     /// A: the peer has restarted.
     Restart,
-    /// B: both ends set up at the same time.
+    /// B: both ends have begun at the same time.
     Simultaneous,
-    /// D: the cookie of this very association, again.
+    /// D: the cookie of this association, again.
     Duplicate,
-    /// C, a cookie that came too late, or none of these: it is dropped.
+    /// C, a late cookie, or none of these cases: it is dropped.
     Foreign,
 }
 

@@ -1,4 +1,4 @@
-//! Is the path alive: heartbeats, their answers, and what failures mean (RFC 9260 §5.4, §8.2, §8.3).
+//! The reachability of a path: heartbeats, their answers, and the effect of failures (RFC 9260 §5.4, §8.2, §8.3).
 
 use std::collections::VecDeque;
 
@@ -6,42 +6,40 @@ use bytes::{BufMut, Bytes, BytesMut};
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
-use super::{Path, PathState, PathView};
 use crate::chance::Chance;
-use crate::rules::NextHeartbeat;
 use crate::wire::Address;
-use crate::{Config, Duration, Time};
+use crate::{Duration, Time};
 
 /// Failed verifications of one pair of addresses before the next local address is tried.
 const TRIES_A_PAIR: u32 = 2;
 
-/// Heartbeats of a path that can still be answered, at most; older ones are forgotten.
+/// The largest number of heartbeats of a path that can still be answered; older ones are forgotten.
 const REMEMBERED: usize = 8;
 
-/// What is known about a path's reachability besides its error count.
+/// The reachability of a path, without its error count.
 #[derive(Clone, Debug)]
 pub(crate) struct Health {
-    /// Draws the nonce of each heartbeat: one nonce tells nothing about the others.
+    /// Draws the nonce of each heartbeat. A nonce reveals nothing about other nonces.
     nonces: Chance,
-    /// The heartbeats that were not answered, the latest last.
+    /// The heartbeats without an answer, the latest last.
     asked: VecDeque<SentHeartbeat>,
     /// When something that measures the path was last sent: new data or a heartbeat.
     pub(crate) used: Time,
     /// How long the path must be idle before its next heartbeat.
     pub(crate) period: Duration,
-    /// A heartbeat shall leave at the next poll.
+    /// A heartbeat is to be sent at the next poll.
     pub(crate) wanted: bool,
     /// Since when a heartbeat waits because of HB.Max.Burst; `NEVER` if none does.
     pub(crate) deferred: Time,
-    /// A heartbeat shall leave at the next poll from this local address, which is not the path's.
+    /// A heartbeat is to be sent at the next poll from this local address, which is not the path's own.
     pub(crate) elsewhere: Option<Address>,
-    /// The local address that the last of those left from.
+    /// The local address from which the last of those heartbeats left.
     pub(crate) last_elsewhere: Option<Address>,
-    /// Verifications that failed with the present pair of addresses.
+    /// Failed verifications of the present pair of addresses.
     failed: u32,
     /// The user named the path's remote address in the connect call.
     pub(crate) named: bool,
-    /// Nothing took SCTP at the remote address during set-up.
+    /// An ICMP error during set-up reported that the remote address does not accept SCTP.
     pub(crate) refused: bool,
 }
 
@@ -49,15 +47,15 @@ pub(crate) struct Health {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SentHeartbeat {
     nonce: u64,
-    /// From which local address: its answer says nothing of another.
+    /// The local address from which it left. Its answer says nothing about another address.
     pub(crate) local: Address,
     pub(crate) at: Time,
-    /// The size of the packet, if it probes whether such packets get through.
+    /// The size of the packet, if it is a probe of the MTU.
     pub(crate) probe: Option<u32>,
 }
 
 impl SentHeartbeat {
-    /// The Heartbeat Information: when, the nonce, and the size of a probe.
+    /// The Heartbeat Information: time, nonce, and the size of a probe.
     fn information(&self) -> Bytes {
         let mut info = BytesMut::with_capacity(20);
         info.put_u64(self.at.as_nanos());
@@ -92,7 +90,7 @@ impl Health {
         self.ask(local, now, None)
     }
 
-    /// The same of a heartbeat that probes whether packets of `size` bytes get through.
+    /// The Heartbeat Information of a probe with a packet of `size` bytes.
     pub(crate) fn probe_information(&mut self, local: Address, now: Time, size: u32) -> Bytes {
         self.ask(local, now, Some(size))
     }
@@ -106,13 +104,13 @@ impl Health {
         asked.information()
     }
 
-    /// The heartbeat that came back with this information, once; `None` if none of this path did.
+    /// The heartbeat with this information. Each can be taken once; `None` if this path sent no such heartbeat.
     pub(crate) fn answered(&mut self, info: &[u8]) -> Option<SentHeartbeat> {
         let place = self.asked.iter().position(|asked| asked.information() == info)?;
         self.asked.remove(place)
     }
 
-    /// One more verification has failed; whether the next local address should be tried.
+    /// Counts a failed verification. Returns whether the next local address should be tried.
     pub(crate) fn verification_failed(&mut self) -> bool {
         self.failed += 1;
         let give_up = self.failed >= TRIES_A_PAIR;
@@ -120,76 +118,5 @@ impl Health {
             self.failed = 0;
         }
         give_up
-    }
-}
-
-impl Path {
-    /// Sets the time of the next heartbeat: HB.interval and an RTO after the path was last used, jittered by
-    /// half an RTO either way.
-    //= rfc9260#section-8.3
-    pub(crate) fn schedule_heartbeat(&mut self, view: &PathView, config: &Config, chance: &mut ChaCha8Rng) {
-        let Some(interval) = self.heartbeat_interval(config) else {
-            self.timers.heartbeat = Time::NEVER;
-            return;
-        };
-        self.health.period = interval + jittered(view.rto, config.heartbeat_jitter, chance);
-        self.timers.heartbeat = self.health.used + self.health.period;
-    }
-}
-
-impl Path {
-    /// A heartbeat leaves now.
-    pub(crate) fn heartbeat_sent(
-        &mut self,
-        view: &PathView,
-        now: Time,
-        config: &Config,
-        chance: &mut ChaCha8Rng,
-    ) {
-        let repeats = self.timers.heartbeat != Time::NEVER;
-        if draws_when_sent(config) && repeats {
-            return;
-        }
-        self.health.used = now;
-        self.timers.heartbeat = Time::NEVER;
-        if draws_when_sent(config) {
-            self.schedule_heartbeat(view, config, chance);
-        }
-    }
-
-    /// A heartbeat was answered, or counts as lost.
-    pub(crate) fn schedule_next_heartbeat(
-        &mut self,
-        view: &PathView,
-        config: &Config,
-        chance: &mut ChaCha8Rng,
-    ) {
-        if !draws_when_sent(config) || self.timers.heartbeat == Time::NEVER {
-            self.schedule_heartbeat(view, config, chance);
-        }
-    }
-}
-
-fn draws_when_sent(config: &Config) -> bool {
-    config.rules.next_heartbeat == NextHeartbeat::WhenSent
-}
-
-fn jittered(rto: Duration, jitter: bool, chance: &mut ChaCha8Rng) -> Duration {
-    if !jitter {
-        return rto;
-    }
-    let rto = rto.as_nanos() as u64;
-    Duration::from_nanos(rto / 2 + chance.next_u64() % rto.max(1))
-}
-
-impl PathView {
-    /// Whether data should take this path: it is active, and its local address is up.
-    pub fn carries(&self) -> bool {
-        self.state == PathState::Active && self.up
-    }
-
-    /// Whether the path has been verified, and still is one.
-    pub(crate) fn confirmed(&self) -> bool {
-        !matches!(self.state, PathState::Unconfirmed | PathState::Removed)
     }
 }

@@ -1,44 +1,27 @@
-//! Parameters that a path can have of its own (RFC 9260 §11.1.9, §11.1.12; RFC 6458 §8.1.12).
+//! Parameters that a single path can have (RFC 9260 §11.1.9, §11.1.12; RFC 6458 §8.1.12).
 
-use super::Path;
-use crate::{Config, Duration};
+use crate::Duration;
 
-/// What holds for one path instead of what holds for its association. `Default`: nothing.
+/// Parameters of one path that replace those of its association. `Default`: none.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct PathParameters {
     /// Its HB.interval.
     pub heartbeats: Heartbeats,
     /// Its Path.Max.Retrans; `None`: the association's.
     pub max_retrans: Option<u32>,
-    /// Its MTU in bytes, IP header included, whatever routers say and probes find; at most the association's.
-    /// `None`: it is found out.
+    /// Its MTU in bytes, IP header included, regardless of routers and probes; at most the association's. `None`: the
+    /// MTU is found by probes and routers.
     pub mtu: Option<u32>,
 }
 
 /// The periodic heartbeats of a path.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub enum Heartbeats {
-    /// As the association has them.
+    /// As the association's.
     #[default]
     Inherited,
-    /// None.
+    /// No periodic heartbeats.
     Off,
-    /// After so long.
+    /// This interval.
     Every(Duration),
-}
-
-impl Path {
-    /// HB.interval; `None`: no periodic heartbeats.
-    pub(crate) fn heartbeat_interval(&self, config: &Config) -> Option<Duration> {
-        match self.own.heartbeats {
-            Heartbeats::Inherited => config.heartbeat_interval,
-            Heartbeats::Off => None,
-            Heartbeats::Every(interval) => Some(interval),
-        }
-    }
-
-    /// Path.Max.Retrans.
-    pub(crate) fn max_retrans(&self, config: &Config) -> u32 {
-        self.own.max_retrans.unwrap_or(config.path_max_retrans)
-    }
 }

@@ -1,4 +1,4 @@
-//! The paths of an association: their facts in one slice, what else they keep in another.
+//! The paths of an association: their facts in one slice, their other state in another.
 
 use super::start::start;
 use super::{
@@ -11,44 +11,43 @@ use crate::output::NoteKind;
 use crate::policy::window::MakePath;
 use crate::policy::{Loss, Lost, Sibling};
 use crate::rules::{AfterTimeout, InFlight, Karn, Rules, T3Restart};
-use crate::wire::{Address, chunk::DATA_HEADER};
+use crate::wire::Address;
 use crate::{Config, Time, Tsn};
 
 use super::health::{Health, SentHeartbeat};
-use super::rack::Order;
+use super::mtu::pmdcs;
+use super::order::Order;
 use crate::notes::Notes;
 use rand_chacha::ChaCha8Rng;
 use smallvec::SmallVec;
-
-/// Bytes of the SCTP common header.
-const COMMON_HEADER: u32 = 12;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {
     views: Vec<PathView>,
     rest: Vec<Path>,
-    /// What windows see of the paths: filled when one is told of something.
+    /// What windows see of the paths; filled before a window is called.
     siblings: Vec<Sibling>,
     pub(crate) limits: RtoLimits,
     rules: Rules,
+    in_flight: InFlight,
     mechanisms: Mechanisms,
     /// The smallest DATA chunk limit of all paths.
     smallest_pmdcs: u32,
-    /// Bytes that an extension takes in packets with data.
+    /// Bytes that an extension occupies in packets with data.
     overhead: u32,
     /// Local addresses that are down.
     down: Vec<Address>,
-    /// Local addresses whose socket takes no packets now.
+    /// Local addresses whose sockets are full.
     full: Vec<Address>,
-    /// Some path may want a heartbeat or a probe: asked before every packet.
+    /// Whether some path may want a heartbeat or a probe. It is checked before every packet.
     asking: bool,
-    /// When T3-rtx of any path expired last.
+    /// When T3-rtx of any path last expired.
     pub(crate) t3_expired: Time,
     /// How data measures round-trip times.
     pub(crate) samples: RttSamples,
-    /// Bytes that timestamps take in packets with data.
+    /// Bytes that timestamps occupy in packets with data.
     stamps: u32,
-    /// What the paths keep of the order in which chunks arrive.
+    /// The purposes for which the order of arrivals is recorded.
     pub(super) order: Order,
 }
 
@@ -60,6 +59,7 @@ impl Paths {
             siblings: Vec::new(),
             limits: config.rto_limits(),
             rules: config.rules,
+            in_flight: config.rules.in_flight,
             mechanisms: config.mechanisms,
             smallest_pmdcs: u32::MAX,
             overhead: 0,
@@ -73,7 +73,7 @@ impl Paths {
         }
     }
 
-    /// No paths, as at the beginning; what the local addresses can do is as it was.
+    /// Removes all paths, as at the beginning. The state of the local addresses stays.
     pub(crate) fn begun_anew(&self, config: &Config) -> Self {
         Paths { down: self.down.clone(), full: self.full.clone(), ..Paths::new(config) }
     }
@@ -106,26 +106,26 @@ impl Paths {
         (&mut self.views[id.index()], &mut self.rest[id.index()])
     }
 
-    /// A heartbeat is wanted on this path.
+    /// Requests a heartbeat on this path.
     pub(crate) fn ask(&mut self, id: PathId) {
         self.get_mut(id).health.wanted = true;
         self.asking = true;
     }
 
-    /// A heartbeat is wanted on this path from another local address than its own.
+    /// Requests a heartbeat on this path from another local address than its own.
     pub(crate) fn ask_from(&mut self, id: PathId, local: Address) {
         self.get_mut(id).health.elsewhere = Some(local);
         self.asking = true;
     }
 
-    /// The heartbeat that came back with this information, and its path.
+    /// The heartbeat with this information, and its path.
     pub(crate) fn answered(&mut self, info: &[u8]) -> Option<(PathId, SentHeartbeat)> {
         let live = |view: &PathView| view.state != PathState::Removed;
         let mut paths = self.views.iter().zip(&mut self.rest).filter(|(view, _)| live(view));
         paths.find_map(|(view, path)| Some((view.id, path.health.answered(info)?)))
     }
 
-    /// A probe of the MTU may be wanted.
+    /// Notes that a probe of the MTU may be wanted.
     pub(super) fn may_probe(&mut self) {
         self.asking = true;
     }
@@ -135,7 +135,7 @@ impl Paths {
         self.asking
     }
 
-    /// All that can be asked now has been.
+    /// Notes that all current requests were handled.
     pub(crate) fn all_asked(&mut self) {
         self.asking = self.rest.iter().any(Path::is_asking);
     }
@@ -160,7 +160,8 @@ impl Paths {
         self.views.iter_mut().for_each(|p| p.primary = p.id == id);
     }
 
-    /// If every confirmed path is inactive, the one with the fewest errors in a row; of several another than `last`.
+    /// If every confirmed path is inactive: the path with the fewest consecutive errors, preferably another than
+    /// `last`.
     pub(crate) fn fewest_errors(&self, last: PathId) -> Option<PathId> {
         let confirmed = || self.views.iter().filter(|p| p.confirmed());
         if confirmed().any(|p| p.state != PathState::Inactive) {
@@ -225,7 +226,7 @@ impl Paths {
             also_timed: SmallVec::new(),
             suspect: None,
             earliest: None,
-            // What was acknowledged by gaps is still charged to a path that was removed and is one again.
+            // Chunks acknowledged by gaps are still charged to a path that was removed and returns.
             buffered: self.rest.get(id.index()).map_or(0, |gone| gone.buffered),
             idle_rtos: 0,
             lone: false,
@@ -234,7 +235,7 @@ impl Paths {
             own: PathParameters::default(),
             tally: SackResult::default(),
             points: Points::default(),
-            rack: self.order.kept(self.rest.get(id.index())),
+            rack: self.order.kept(self.rest.get(id.index()).and_then(|gone| gone.rack)),
         };
         match self.views.get(id.index()) {
             Some(_) => (self.views[id.index()], self.rest[id.index()]) = (view, path),
@@ -246,7 +247,7 @@ impl Paths {
         id
     }
 
-    /// The path of this pair, if it was removed and nothing is charged to it any more: it can be one again.
+    /// The removed path of this pair, if nothing is charged to it any more, so that it can return.
     pub(crate) fn gone(&self, (local, remote): (Address, Address)) -> Option<PathId> {
         let gone = |p: &&PathView| {
             p.state == PathState::Removed
@@ -256,7 +257,7 @@ impl Paths {
         self.views.iter().find(gone).map(|p| p.id)
     }
 
-    /// The path is no more.
+    /// Removes the path.
     pub(crate) fn close(&mut self, id: PathId) {
         let (view, path) = self.both(id);
         view.primary = false;
@@ -266,8 +267,8 @@ impl Paths {
         (path.health.wanted, path.health.elsewhere) = (false, None);
     }
 
-    /// The peer's packets come from a known address, but by another UDP port than before: its paths go there
-    /// from now on. What the address was; `None` if it is not known at all.
+    /// The peer's packets come from a known address but from another UDP port: its paths use the new port from now
+    /// on. Returns the old address; `None` if the address is unknown.
     //= rfc6951#section-5.4
     pub(crate) fn follow_port(&mut self, source: Address) -> Option<Address> {
         let live = self.views.iter().filter(|view| view.state != PathState::Removed);
@@ -278,12 +279,12 @@ impl Paths {
         Some(before)
     }
 
-    /// Bytes that an extension takes in packets with data.
+    /// Bytes that an extension occupies in packets with data.
     pub(super) fn overhead(&self) -> u32 {
         self.overhead
     }
 
-    /// An extension takes so many bytes in packets with data, a multiple of four.
+    /// Sets the bytes that an extension occupies in packets with data, a multiple of four.
     pub(crate) fn set_overhead(&mut self, bytes: u32) {
         for view in &mut self.views {
             view.pmdcs = view.pmdcs + self.overhead - bytes;
@@ -292,8 +293,8 @@ impl Paths {
         self.renew_smallest_pmdcs();
     }
 
-    /// Timestamps take so many bytes in packets with data, none if they are not used. Windows begin anew, counted in what
-    /// is left: nothing has been sent yet.
+    /// Sets the bytes that timestamps occupy in packets with data; none if they are not used. Nothing has been sent
+    /// yet, so windows start again with the remaining size as their unit.
     pub(crate) fn set_stamps(&mut self, bytes: u32, config: &Config, window: &MakePath) {
         self.samples = if bytes > 0 { RttSamples::Echoed(None) } else { RttSamples::OneAtATime };
         if bytes == self.stamps {
@@ -306,12 +307,12 @@ impl Paths {
         }
     }
 
-    /// The smallest limit of all paths has to be found again.
+    /// Computes the smallest limit of all paths again.
     pub(super) fn renew_smallest_pmdcs(&mut self) {
         self.smallest_pmdcs = self.views.iter().map(|view| view.pmdcs).min().unwrap_or(u32::MAX);
     }
 
-    /// Lets paths from this local address send, or not; whether it was otherwise.
+    /// Allows or forbids paths from this local address to send. Returns whether this is a change.
     pub(crate) fn set_writable(&mut self, local: Address, writable: bool) -> bool {
         if self.full.contains(&local) != writable {
             return false;
@@ -333,14 +334,14 @@ impl Paths {
         &self.down
     }
 
-    /// The path goes from another local address.
+    /// Moves the path to another local address.
     pub(crate) fn go_from(&mut self, id: PathId, local: Address) {
         let (up, writable) = (!self.down.contains(&local), !self.full.contains(&local));
         let (view, path) = self.both(id);
         (view.local, view.up, path.writable) = (local, up, writable);
     }
 
-    /// This local address is up or down.
+    /// Sets this local address up or down.
     pub(crate) fn set_up(&mut self, local: Address, up: bool) {
         self.down.retain(|down| *down != local);
         if !up {
@@ -351,12 +352,12 @@ impl Paths {
         }
     }
 
-    /// Whether packets can leave from this local address.
+    /// Whether packets can be sent from this local address.
     pub(crate) fn leaves_from(&self, local: Address) -> bool {
         !self.down.contains(&local) && !self.full.contains(&local)
     }
 
-    /// Whether packets can leave on this path.
+    /// Whether packets can be sent on this path.
     pub(crate) fn sends(&self, id: PathId) -> bool {
         self.view(id).up && self.get(id).writable
     }
@@ -366,14 +367,22 @@ impl Paths {
         self.rest.iter().map(|p| p.timers.next()).min().unwrap_or(Time::NEVER)
     }
 
-    /// Bytes in flight on a path as the rules count them.
+    /// Bytes in flight on a path, counted by the rule `in_flight`.
     pub(crate) fn counted(&self, id: PathId) -> u64 {
-        self.count(self.view(id))
+        count(self.in_flight, self.view(id))
     }
 
-    /// Bytes in flight on all paths as the rules count them.
+    /// What a SACK says of each path is counted from nothing.
+    pub(crate) fn begin_tallies(&mut self) {
+        let rule = self.in_flight;
+        for (view, path) in self.views.iter().zip(&mut self.rest) {
+            path.tally = SackResult { flight_before: count(rule, view), ..SackResult::default() };
+        }
+    }
+
+    /// Bytes in flight on all paths, counted by the rule `in_flight`.
     pub(crate) fn counted_all(&self) -> u64 {
-        self.views.iter().map(|view| self.count(view)).sum()
+        self.views.iter().map(|view| count(self.in_flight, view)).sum()
     }
 
     /// Which acknowledgement restarts T3-rtx.
@@ -389,41 +398,33 @@ impl Paths {
         }
     }
 
-    /// Whether a chunk that a SACK takes back keeps its missing reports.
+    /// Whether a chunk keeps its missing reports when a SACK no longer names it.
     pub(crate) fn keeps_reports(&self) -> bool {
         self.mechanisms.taken_back == TakenBack::AsBefore
     }
 
-    fn count(&self, view: &PathView) -> u64 {
-        match self.rules.in_flight {
-            InFlight::Unmarked => view.flight,
-            InFlight::Unacknowledged => view.flight + view.marked,
-        }
-    }
-
-    /// Works out how much each path may carry now: of retransmissions (`marked`), or of new data.
+    /// Computes how much each path may carry now: of retransmissions (`marked`) or of new data.
     //= rfc9260#section-7.2.3
     pub(crate) fn measure_room(&mut self, marked: bool) {
         let one_packet = self.rules.after_timeout == AfterTimeout::OnePacket;
-        for i in 0..self.views.len() {
-            let flight = if marked { self.views[i].flight } else { self.count(&self.views[i]) };
-            let path = &self.rest[i];
-            let waits = one_packet && path.lone && self.views[i].flight > 0;
-            let view = &mut self.views[i];
+        let rule = if marked { InFlight::Unmarked } else { self.in_flight };
+        for (view, path) in self.views.iter_mut().zip(&self.rest) {
+            let flight = count(rule, view);
+            let waits = one_packet && path.lone && view.flight > 0;
             let usable = path.writable && view.up && !waits && view.confirmed();
             view.room = if usable { view.window.saturating_sub(flight) } else { 0 };
         }
     }
 
-    /// Paths that may carry nothing now, even if their windows have room.
+    /// Sets the room of these paths to zero, even if their windows have room.
     pub(crate) fn close_room(&mut self, closed: impl Fn(PathId) -> bool) {
         for view in self.views.iter_mut().filter(|view| closed(view.id)) {
             view.room = 0;
         }
     }
 
-    /// Paths whose share is used up may carry nothing; `limit` bytes are to be shared by the paths that carry data, and
-    /// `used` is what one has of them.
+    /// Sets the room of paths that have used up their share to zero. The paths that carry data share `limit` bytes;
+    /// `used` is the part that a path occupies.
     pub(crate) fn share_room(&mut self, limit: u64, used: impl Fn(&PathView, &Path) -> u64) {
         let count = self.views.iter().filter(|view| view.carries()).count().max(1);
         let share = (limit / count as u64).max(1);
@@ -432,19 +433,19 @@ impl Paths {
         }
     }
 
-    /// Bytes buffered of chunks last sent on other paths than this one.
+    /// Bytes buffered of chunks last sent on other paths.
     pub(crate) fn buffered_beside(&self, id: PathId) -> u64 {
         self.ids().filter(|other| *other != id).map(|other| self.get(other).buffered).sum()
     }
 
-    /// Tells a path's window what the SACK said.
+    /// Reports the SACK to a path's window.
     pub(crate) fn grow(&mut self, id: PathId, acked: &crate::policy::Acked, notes: &mut Notes) {
         self.renew_siblings(id);
         self.rest[id.index()].congestion.acked(acked, &self.siblings);
         self.renew(id, acked.now, notes);
     }
 
-    /// Tells a path's window of a loss.
+    /// Reports a loss to a path's window.
     pub(crate) fn cut(&mut self, id: PathId, loss: Loss, now: Time, notes: &mut Notes) {
         self.renew_siblings(id);
         let view = self.view(id);
@@ -454,19 +455,19 @@ impl Paths {
         self.renew(id, now, notes);
     }
 
-    /// A cut of a path's window was needless.
+    /// Reports that a cut of a path's window was needless.
     pub(crate) fn undo(&mut self, id: PathId, before: Suspect, now: Time, notes: &mut Notes) {
         self.rest[id.index()].congestion.undo(before.window, before.ssthresh);
         self.renew(id, now, notes);
     }
 
-    /// The path is of use again: its window begins with so many packets.
+    /// The path works again: its window begins with so many packets.
     pub(crate) fn reopen(&mut self, id: PathId, packets: u32, now: Time, notes: &mut Notes) {
         self.rest[id.index()].congestion.reopen(packets);
         self.renew(id, now, notes);
     }
 
-    /// What the window of `own` sees of the paths: its own and the active ones.
+    /// What the window of `own` sees: its own path and the active ones.
     fn renew_siblings(&mut self, own: PathId) {
         self.siblings.clear();
         let seen = |view: &PathView| view.id == own || view.state == PathState::Active;
@@ -481,7 +482,8 @@ impl Paths {
         }));
     }
 
-    /// Whether the decay that is due now comes after what T3-rtx of another path sends again; it does so 1 ns later.
+    /// Whether the decay that is due now must come after the retransmission that T3-rtx of another path causes. Then
+    /// it happens 1 ns later.
     pub(crate) fn defers_decay(&mut self, id: PathId, now: Time) -> bool {
         let tie = self.mechanisms.decay_tie == DecayTie::Resend;
         let defers = tie && (self.t3_expired == now || self.rest.iter().any(|path| path.timers.t3 <= now));
@@ -491,7 +493,7 @@ impl Paths {
         defers
     }
 
-    /// An RTO has passed in which nothing was sent to this path.
+    /// Nothing was sent on this path for an RTO.
     //= rfc9260#section-7.2.1
     pub(crate) fn idle(&mut self, id: PathId, notes: &mut Notes) {
         let (view, path) = (&mut self.views[id.index()], &mut self.rest[id.index()]);
@@ -502,7 +504,7 @@ impl Paths {
         self.renew(id, at, notes);
     }
 
-    /// Copies what the window policy says into the facts.
+    /// Copies the values of the window policy into the facts.
     fn renew(&mut self, id: PathId, now: Time, notes: &mut Notes) {
         let (view, path) = (&mut self.views[id.index()], &self.rest[id.index()]);
         view.window = path.cwnd();
@@ -523,7 +525,7 @@ impl Paths {
         });
     }
 
-    /// RTO may have changed.
+    /// Records a possible change of RTO.
     pub(crate) fn note_rto(&mut self, id: PathId, now: Time, notes: &mut Notes) {
         let view = self.view_mut(id);
         view.rto_average.set(now, view.rto);
@@ -533,12 +535,12 @@ impl Paths {
         });
     }
 
-    /// The smallest DATA chunk limit of all paths: every fragment is at most that large (§6.9).
+    /// The smallest DATA chunk limit of all paths. Every fragment is at most this large (§6.9).
     pub(crate) fn smallest_pmdcs(&self) -> u32 {
         self.smallest_pmdcs
     }
 
-    /// A chunk is sent again: what its acknowledgement would measure is no round trip (Karn).
+    /// A chunk is sent again: its acknowledgement would not measure a round trip (Karn).
     //= rfc9260#section-6.3.1
     pub(crate) fn sent_again(&mut self, tsn: Tsn, on: PathId, now: Time) {
         let rule = self.rules.karn;
@@ -559,7 +561,7 @@ impl Paths {
         }
     }
 
-    /// A chunk has been sent to this path: timers as §6.3.2 R1 and §6.1 say.
+    /// A chunk was sent on this path: sets timers by §6.3.2 R1 and §6.1.
     pub(crate) fn chunk_sent(&mut self, id: PathId, tsn: Tsn, now: Time, new: bool) {
         let (view, path) = self.both(id);
         let lowest = path.earliest.is_none_or(|earliest| tsn.before(earliest) || tsn == earliest);
@@ -581,9 +583,10 @@ impl Paths {
     }
 }
 
-/// The largest DATA chunk that fits a packet of `mtu` bytes to `remote`, rounded down to a multiple of four.
-pub(super) fn pmdcs(mtu: u32, ip_header: u32, remote: Address) -> u32 {
-    let udp = if remote.udp == 0 { 0 } else { 8 };
-    let room = mtu.saturating_sub(ip_header + udp + COMMON_HEADER);
-    (room & !3).max(DATA_HEADER as u32 + 4)
+/// Bytes in flight on a path as a rule counts them.
+fn count(rule: InFlight, view: &PathView) -> u64 {
+    match rule {
+        InFlight::Unmarked => view.flight,
+        InFlight::Unacknowledged => view.flight + view.marked,
+    }
 }

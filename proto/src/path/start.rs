@@ -1,13 +1,13 @@
-//! What the congestion window of a new path begins with (RFC 9260 §7.2.1).
+//! The initial congestion window of a path (RFC 9260 §7.2.1).
 
-use super::set::pmdcs;
+use super::mtu::pmdcs;
 use crate::Config;
 use crate::policy::Start;
 use crate::rules::{InitialWindow, WindowUnit};
 use crate::wire::Address;
 
-/// Windows count in the unit that the search for the MTU aims at, not in that from which it begins; timestamps take
-/// `stamps` bytes of it.
+/// The unit of windows is the size that the search for the MTU aims at, not the size with which it begins. Timestamps
+/// occupy `stamps` bytes of it.
 pub(super) fn start(config: &Config, remote: Address, stamps: u32) -> Start {
     let unit = u64::from(match config.rules.window_unit {
         WindowUnit::Mtu => config.mtu,

@@ -1,6 +1,6 @@
-//! The two narrow traits behind which every published policy, and yours, stands, and the table of those built in.
+//! The two traits for policies (routes and windows), and the table of the built-in policies.
 //!
-//! Adding one is one file in `window/` or `route/` and one row in [`Policies::default`].
+//! To add a policy, write one file in `window/` or `route/` and one row in [`Policies::default`].
 
 pub mod receive_buffer_model;
 pub mod route;
@@ -13,43 +13,24 @@ use std::sync::Arc;
 use crate::Config;
 pub use crate::path::{PathId, PathState, PathView};
 pub use route::{Ask, Choice, Route, Why};
-pub use spec::{PolicySpec, Setting};
+use spec::no_settings;
+pub use spec::{PolicyError, PolicySpec, Setting};
 pub use window::{Acked, Congestion, Loss, Lost, Sibling, Start};
-
-/// Why a policy could not be made.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum PolicyError {
-    /// No row has this name.
-    #[error("unknown policy `{name}`; known: {known}")]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// The names there are.
-        known: String,
-    },
-    /// The policy does not take this setting, or not this value.
-    #[error("policy `{name}`: {why}")]
-    Setting {
-        /// The policy.
-        name: String,
-        /// What is wrong.
-        why: String,
-    },
-}
 
 type MakeWindow = Arc<dyn Fn(&PolicySpec, &Config) -> Result<window::MakePath, PolicyError> + Send + Sync>;
 type MakeRoute = Arc<dyn Fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, PolicyError> + Send + Sync>;
 
-/// The policies that a configuration can name. Add your own to a value of it; there is no global registry.
+/// The policies that a configuration can name. Add your own to a value of this type; there is no global registry.
 #[derive(Clone)]
 pub struct Policies {
-    windows: BTreeMap<String, MakeWindow>,
-    routes: BTreeMap<String, MakeRoute>,
+    // Shared: each of thousands of endpoints has a copy.
+    windows: Arc<BTreeMap<String, MakeWindow>>,
+    routes: Arc<BTreeMap<String, MakeRoute>>,
 }
 
 impl Default for Policies {
     fn default() -> Self {
-        let mut table = Policies { windows: BTreeMap::new(), routes: BTreeMap::new() };
+        let mut table = Policies { windows: Arc::default(), routes: Arc::default() };
         table.add_window("standard", window::standard::make);
         table.add_window("lia", window::coupled::lia::lia);
         table.add_window("olia", window::coupled::olia::olia);
@@ -82,7 +63,7 @@ impl Policies {
         name: impl Into<String>,
         make: impl Fn(&PolicySpec, &Config) -> Result<window::MakePath, PolicyError> + Send + Sync + 'static,
     ) {
-        self.windows.insert(name.into(), Arc::new(make));
+        Arc::make_mut(&mut self.windows).insert(name.into(), Arc::new(make));
     }
 
     /// Adds the route policy `name`, or replaces it.
@@ -91,7 +72,7 @@ impl Policies {
         name: impl Into<String>,
         make: impl Fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, PolicyError> + Send + Sync + 'static,
     ) {
-        self.routes.insert(name.into(), Arc::new(make));
+        Arc::make_mut(&mut self.routes).insert(name.into(), Arc::new(make));
     }
 
     /// The names of all routes.
@@ -104,13 +85,13 @@ impl Policies {
         self.windows.keys().map(String::as_str)
     }
 
-    /// The route that `spec` describes.
+    /// The route for `spec`.
     pub fn route(&self, spec: &PolicySpec, config: &Config) -> Result<Box<dyn Route>, PolicyError> {
         let make = self.routes.get(spec.name.as_str()).ok_or_else(|| unknown(spec, self.route_names()))?;
         make(spec, config)
     }
 
-    /// What makes the windows that `spec` describes, one for each path.
+    /// A maker of windows for `spec`; it makes one window for each path.
     pub fn window(&self, spec: &PolicySpec, config: &Config) -> Result<window::MakePath, PolicyError> {
         let make = self.windows.get(spec.name.as_str()).ok_or_else(|| unknown(spec, self.window_names()))?;
         make(spec, config)
@@ -128,9 +109,4 @@ impl std::fmt::Debug for Policies {
 
 fn unknown<'a>(spec: &PolicySpec, known: impl Iterator<Item = &'a str>) -> PolicyError {
     PolicyError::Unknown { name: spec.name.clone(), known: known.collect::<Vec<_>>().join(", ") }
-}
-
-/// Refuses every setting: for policies that have none.
-fn no_settings(spec: &PolicySpec) -> Result<(), PolicyError> {
-    spec.allow(&[])
 }

@@ -1,14 +1,14 @@
-//! When fast retransmissions on an alternate path fill the receive buffer and so block the sender.
+//! Predicts whether fast retransmissions on an alternate path fill the receive buffer and so block the sender.
 //!
-//! The model of "receive buffer blocking" (section 5 of the paper in `papers/receive-buffer-blocking`): the
-//! sender loses packets at the end of slow start on a fast primary path and retransmits them on a slow secondary
-//! one. Until these arrive, new data from the primary piles up in the receive buffer. Equation (1) compares the
-//! time until the buffer is released with the time until it is full; equation (8) solves it for the secondary's
-//! bandwidth. A route policy may ask it with what it has measured; here is nothing but the arithmetic.
+//! The model comes from section 5 of the paper in `papers/receive-buffer-blocking`. The sender loses packets at the
+//! end of slow start on a fast primary path and retransmits them on a slow secondary path. Until these
+//! retransmissions arrive, new data from the primary accumulates in the receive buffer. Equation (1) compares the
+//! time until the buffer is released with the time until it is full; equation (8) solves it for the bandwidth of the
+//! secondary path. A route policy may use the model with measured values; this file holds only the arithmetic.
 //!
 //! Bandwidths are bit/s, sizes bytes, times seconds, all as floating-point numbers.
 
-/// What the model is asked about.
+/// The inputs of the model.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Conditions {
     /// B1: bandwidth of the primary path, bit/s.
@@ -27,7 +27,7 @@ pub struct Conditions {
     pub mtu: f64,
 }
 
-/// The terms of equations (1) to (7), every inequality at its limit.
+/// The terms of equations (1) to (7). Every inequality is taken at its limit.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Terms {
     /// (3) cwnd1_Previous = B1·R1 + Q1, bytes: what the primary path and its queue hold.

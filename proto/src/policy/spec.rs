@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use super::PolicyError;
 use crate::Duration;
 
 /// A policy as a configuration names it: `"same"`, or `{ name = "rtx-lossrate", window = "10 s" }`.
@@ -30,7 +29,7 @@ pub enum Setting {
 }
 
 impl Setting {
-    /// The word; empty for anything else.
+    /// The word; empty for any other value.
     pub fn text(&self) -> &str {
         if let Setting::Text(text) = self { text } else { "" }
     }
@@ -42,12 +41,12 @@ impl PolicySpec {
         PolicySpec { name: name.to_owned(), settings: BTreeMap::new() }
     }
 
-    /// The error that `why` describes.
+    /// An error with the text `why`.
     pub fn refuse(&self, why: impl Into<String>) -> PolicyError {
         PolicyError::Setting { name: self.name.clone(), why: why.into() }
     }
 
-    /// Refuses every setting but these.
+    /// Refuses every setting except these.
     pub fn allow(&self, known: &[&str]) -> Result<(), PolicyError> {
         match self.settings.keys().find(|key| !known.contains(&key.as_str())) {
             None => Ok(()),
@@ -79,4 +78,30 @@ impl PolicySpec {
             Some(_) => Err(wrong()),
         }
     }
+}
+
+/// Why a policy could not be made.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PolicyError {
+    /// No row has this name.
+    #[error("unknown policy `{name}`; known: {known}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The names there are.
+        known: String,
+    },
+    /// The policy does not take this setting, or not this value.
+    #[error("policy `{name}`: {why}")]
+    Setting {
+        /// The policy.
+        name: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// Refuses every setting: for policies that have none.
+pub(super) fn no_settings(spec: &PolicySpec) -> Result<(), PolicyError> {
+    spec.allow(&[])
 }

@@ -1,6 +1,6 @@
 //! What has arrived, the receive buffer, and the SACK (RFC 9260 §6.2, §6.7).
 //!
-//! `tracker.rs` knows the TSNs, `reassembly.rs` and `interleaved.rs` make messages of DATA and I-DATA, `ready.rs` keeps those that can
+//! `tracker.rs` knows the TSNs, `reassembly/` and `interleaved.rs` make messages of DATA and I-DATA, `ready.rs` keeps those that can
 //! be read, `schedule.rs` says when a SACK is due.
 
 mod interleaved;

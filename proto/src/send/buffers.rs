@@ -122,7 +122,7 @@ impl Sender {
     /// The fastest path other than `lowest` with room for new data.
     fn room_beside(&self, lowest: PathId, around: &mut SendContext<'_>) -> Option<PathId> {
         around.paths.measure_room(false);
-        around.paths.close_room(|path| self.rights.bursts(path));
+        self.rights.limit_bursts(around.paths);
         let usable = |view: &&PathView| view.id != lowest && view.carries() && view.room > 0;
         let paths = around.paths.views().iter().filter(usable);
         paths.min_by_key(|view| (view.srtt.unwrap_or(view.rto), view.id)).map(|view| view.id)

@@ -4,6 +4,7 @@ mod blocked;
 mod buffers;
 mod order;
 pub(crate) mod outstanding;
+mod partial;
 pub(crate) mod queue;
 mod recovery;
 mod rights;
@@ -230,6 +231,7 @@ impl Sender {
     }
 
     /// What the next packet carries, if one with data may leave whose chunks have `budget` bytes.
+    #[inline(always)]
     pub(crate) fn next_load(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         self.tail_probe(budget, around)
             .or_else(|| self.retransmission(budget, around))
@@ -238,6 +240,7 @@ impl Sender {
     }
 
     /// Puts the chunks of a load, at most `budget` bytes, into its packet.
+    #[inline(always)]
     pub(crate) fn fill(
         &mut self,
         load: &PacketPlan,
@@ -422,7 +425,7 @@ impl Sender {
         around: &mut SendContext<'_>,
     ) -> (Choice, Ask) {
         around.paths.measure_room(false);
-        around.paths.close_room(|path| self.rights.bursts(path));
+        self.rights.limit_bursts(around.paths);
         self.buffers.share(self.a_rwnd, around.paths);
         let ask = Ask {
             why,
@@ -462,7 +465,8 @@ impl Sender {
         let (path, why, now) = (load.path, load.why, around.now);
         let probing = why == Why::WindowProbe;
         let fills = around.config.mechanisms.fill_packets == FillPackets::On;
-        while let Some((_, mut size)) = self.queue.peek(fragment) {
+        let mut next = Some(load.ask.size);
+        while let Some(mut size) = next {
             let mut limit = fragment;
             if fills && size > budget && budget >= SMALLEST_CUT && self.queue.is_cut(fragment) {
                 limit = budget & !3;
@@ -484,6 +488,8 @@ impl Sender {
                 self.probe_sent(around);
                 break;
             }
+            // Nothing fits behind a packet that is full.
+            next = if budget > 0 { self.queue.peek(fragment).map(|(_, size)| size) } else { None };
         }
         self.in_use = path;
         self.rights.sent_new(path);

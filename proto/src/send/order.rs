@@ -1,4 +1,4 @@
-//! Losses found by time, and tail loss probes (RFC 8985). What is kept for each path is in `path/rack.rs`.
+//! Losses found by time, and tail loss probes (RFC 8985). What is kept for each path is in `path/rack/`.
 
 use smallvec::SmallVec;
 

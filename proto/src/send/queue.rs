@@ -109,6 +109,7 @@ impl SendQueue {
     /// Takes the next chunk, of at most `limit` bytes (a multiple of four). The I bit that the user asked for is on
     /// the last one of the message.
     //= rfc9260#section-6.1
+    #[inline]
     pub(crate) fn take(&mut self, limit: u32, tsn: Tsn) -> Option<Data> {
         let waiting = self.messages.front_mut()?;
         let room = limit as usize - self.header;

@@ -2,7 +2,7 @@
 
 use crate::Config;
 use crate::mechanisms::BurstCount as CountOf;
-use crate::path::PathId;
+use crate::path::{PathId, Paths};
 use crate::policy::Why;
 use crate::rules::{Burst, SendOn};
 
@@ -211,9 +211,12 @@ impl Rights {
         self.open && now && self.burst.packets.iter().any(|packets| self.burst.admits(*packets))
     }
 
-    /// Whether Max.Burst keeps new chunks from leaving on this path.
-    pub(super) fn bursts(&self, path: PathId) -> bool {
-        self.burst.of == CountOf::Path && !self.burst.admits(self.burst.on(path))
+    /// Closes the paths on which Max.Burst keeps new chunks from leaving.
+    #[inline]
+    pub(super) fn limit_bursts(&self, paths: &mut Paths) {
+        if self.burst.of == CountOf::Path && self.burst.counting {
+            paths.close_room(|path| !self.burst.admits(self.burst.on(path)));
+        }
     }
 
     /// A packet of marked chunks has left on this path.

@@ -8,6 +8,7 @@
 //! Each number is written once, in a table: chunks in [`chunk`], parameters and causes beside their types.
 //! A table's row names the content, and the content knows its own bytes.
 
+mod address;
 mod cause;
 pub mod chunk;
 mod error;
@@ -19,9 +20,10 @@ mod reader;
 mod tests;
 mod tlv;
 
+pub use address::{Address, LocalAddress};
 pub use cause::Cause;
 pub use chunk::Chunk;
 pub use error::{DecodeError, EncodeError};
-pub use packet::{Address, Ecn, HEADER, Packet, Ports};
+pub use packet::{Ecn, HEADER, Packet, Ports};
 pub use param::Param;
 pub use quoted::Quoted;

@@ -1,66 +1,17 @@
 //! The common header (RFC 9260 §3.1) and the packet behind it.
 
-use std::net::IpAddr;
-
 use bytes::{BufMut, Bytes, BytesMut};
 use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
 use smallvec::SmallVec;
 
 use super::reader::Reader;
-use super::{Chunk, DecodeError, EncodeError};
-use crate::LocalAddress;
+use super::{Address, Chunk, DecodeError, EncodeError};
 
 /// Bytes of the common header.
 pub const HEADER: usize = 12;
 
 /// Where the checksum stands in it.
 const CHECKSUM: std::ops::Range<usize> = 8..HEADER;
-
-/// A transport address: where a packet comes from or goes to, SCTP ports aside.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Address {
-    /// The IP address.
-    pub ip: IpAddr,
-    /// The UDP port of the encapsulation (RFC 6951); zero where SCTP stands directly on IP.
-    pub udp: u16,
-}
-
-impl Address {
-    /// Whether an association can be with this address.
-    pub(crate) fn is_unicast(&self) -> bool {
-        let reserved = match self.ip {
-            // 240.0.0.0/4, the limited broadcast among them, and 0.0.0.0/8, "this network".
-            IpAddr::V4(ip) => ip.octets()[0] >= 240 || ip.octets()[0] == 0,
-            // An IPv4 address in another guise would pass by what is asked of those.
-            IpAddr::V6(ip) => ip.to_ipv4_mapped().is_some(),
-        };
-        !self.ip.is_multicast() && !self.ip.is_unspecified() && !reserved
-    }
-
-    /// Whether a peer whose packet came from `source` may call this address its own. Heartbeats go to every address that
-    /// a peer names: none may go to many hosts at once, to this host, or to a place that is another one here than there.
-    //= rfc9260#section-5.4
-    pub(crate) fn may_be_named_by(&self, source: Address, own: &[LocalAddress]) -> bool {
-        let ours = |ip: IpAddr| ip.is_loopback() || own.iter().any(|local| local.address.ip == ip);
-        let broadcast = own.iter().any(|local| local.is_broadcast(self.ip));
-        let local_only = is_link_local(self.ip) && !is_link_local(source.ip);
-        // Two endpoints on one host have the same addresses, and their packets come from them.
-        let not_here = !ours(self.ip) || ours(source.ip);
-        self.is_unicast() && !broadcast && !local_only && not_here
-    }
-
-    /// An address without encapsulation.
-    pub const fn ip(ip: IpAddr) -> Self {
-        Address { ip, udp: 0 }
-    }
-}
-
-fn is_link_local(ip: IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local(),
-    }
-}
 
 /// The SCTP ports of a packet.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]

@@ -3,7 +3,6 @@
 use bytes::Bytes;
 
 use super::DecodeError;
-use super::chunk::padded;
 
 /// What is left to read of a packet or of one element of it. It counts no reference until a part is kept.
 #[derive(Clone)]
@@ -113,4 +112,9 @@ impl<'a> Reader<'a> {
     fn left(&self) -> &'a [u8] {
         &self.packet[self.at..self.end]
     }
+}
+
+/// `size` rounded up to a multiple of four.
+pub const fn padded(size: usize) -> usize {
+    (size + 3) & !3
 }

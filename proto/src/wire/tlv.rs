@@ -5,8 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::chunk::padded;
-use super::reader::Reader;
+use super::reader::{Reader, padded};
 use super::{DecodeError, EncodeError};
 use crate::Tsn;
 

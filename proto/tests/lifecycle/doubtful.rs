@@ -1,4 +1,4 @@
-//! Packets about which the RFC says little: what is done with them, as `docs/ARCHITECTURE.md` says.
+//! Packets about which the RFC says little are handled as `docs/choices.md` says.
 
 use anabranch_proto::wire::chunk::{Shutdown, ShutdownComplete};
 use anabranch_proto::wire::{Chunk, Packet};

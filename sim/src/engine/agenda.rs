@@ -1,11 +1,10 @@
-//! What happens next: one entry an entity, keyed (time, turn).
+//! The agenda: the next event of each entity, ordered by (time, turn).
 //!
-//! Most of what is scheduled happens soon: a packet on a fast link is there before anything else. So the next
-//! few entries stand in order in a short row, where the earliest is taken from the end and a new one finds its
-//! place after a few steps; all others wait in a heap. In a small network nothing ever leaves the row, which
-//! costs a third of what a heap does.
+//! Most events are scheduled for the near future. So the next few entries stand in order in a short row: the earliest
+//! is taken from its end, and a new entry finds its place after a few steps. All other entries wait in a heap. In a
+//! small network no entry ever leaves the row, which costs a third of a heap.
 //!
-//! An entity whose time changes gets a new entry. The old one is passed over when it is reached.
+//! When the time of an entity changes, it gets a new entry. The old entry is skipped when it is reached.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,18 +19,18 @@ pub(crate) type Entity = u32;
 pub(crate) struct Turn(u64, u64);
 
 impl Turn {
-    /// Before all packets, in the order of these numbers.
+    /// A turn before all packets, in the order of these numbers.
     pub(crate) const fn fixed(number: u64) -> Self {
         Turn(0, number)
     }
 
-    /// Behind all packets, in the order of these numbers.
+    /// A turn after all packets, in the order of these numbers.
     pub(crate) const fn last(number: u64) -> Self {
         Turn(u64::MAX, number)
     }
 
-    /// A packet's that entered its link at this time: of several the one that entered first, of those that entered at the same
-    /// time the one that was sent first.
+    /// The turn of a packet. Of several packets, the one that entered its link first comes first; among those that
+    /// entered at the same time, the one that was sent first.
     pub(crate) fn packet(entered: Time, number: u64) -> Self {
         Turn(entered.as_nanos() + 1, number)
     }
@@ -40,92 +39,116 @@ impl Turn {
 /// The next event of every entity.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// By entity: the time of its entry, or `NEVER`. Not beside the number: what was just written in two parts is
-    /// slow to read as one.
-    times: Vec<Time>,
-    /// By entity: the turn of its entry.
-    turns: Vec<Turn>,
-    /// The entries before the horizon, latest first.
+    /// By entity: how many entries it has had. Only the last of them counts.
+    births: Vec<u32>,
+    /// The entries before the horizon, the latest first.
     near: Vec<Entry>,
-    /// The others.
+    /// The entries after the horizon.
     far: BinaryHeap<Reverse<Entry>>,
     horizon: (u128, u64),
 }
 
-#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
 struct Entry {
-    time: Time,
-    turn: Turn,
+    /// The time, and the greater part of the turn.
+    time: u128,
+    /// The rest of the turn.
+    number: u64,
     entity: Entity,
+    birth: u32,
 }
 
 impl Entry {
-    /// The greater part of the key in one number, and what decides where it is equal.
     fn key(&self) -> (u128, u64) {
-        (u128::from(self.time.as_nanos()) << 64 | u128::from(self.turn.0), self.turn.1)
+        (self.time, self.number)
+    }
+
+    fn at(&self) -> Time {
+        Time::from_nanos((self.time >> 64) as u64)
+    }
+
+    fn turn(&self) -> Turn {
+        Turn(self.time as u64, self.number)
     }
 }
 
-/// Beyond every key.
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.key(), self.entity).cmp(&(other.key(), other.entity))
+    }
+}
+
+/// A key greater than all others.
 const ENDLESS: (u128, u64) = (u128::MAX, u64::MAX);
-/// So many entries for each entity are kept in the heap at most, those that are stale included.
+/// The heap holds at most so many entries per entity, stale ones included.
 const MOST_STALE: usize = 4;
-/// Entries in the row at most.
+/// The largest length of the row.
 const ROW: usize = 32;
 
 impl Agenda {
-    /// For entities numbered below `entities`.
+    /// An agenda for entities numbered below `entities`.
     pub(crate) fn new(entities: usize) -> Self {
         Agenda {
-            times: vec![Time::NEVER; entities],
-            turns: vec![Turn::default(); entities],
+            births: vec![0; entities],
             near: Vec::with_capacity(ROW + 1),
             far: BinaryHeap::new(),
             horizon: ENDLESS,
         }
     }
 
-    /// Takes the earliest event out, if it is not after `until`: its time and whose it is.
-    pub(crate) fn pop(&mut self, until: Time) -> Option<(Time, Entity)> {
+    /// Takes the earliest event out, if it is not after `until`: its time, its turn and whose it is.
+    #[inline]
+    pub(crate) fn pop(&mut self, until: Time) -> Option<(Time, Turn, Entity)> {
         loop {
-            let Some(Entry { time, turn, entity }) = self.near.pop() else {
+            let Some(&entry) = self.near.last() else {
                 self.look_further()?;
                 continue;
             };
-            if self.turns[entity as usize] == turn && self.times[entity as usize] == time {
-                if time > until {
-                    self.near.push(Entry { time, turn, entity });
-                    return None;
-                }
-                self.times[entity as usize] = Time::NEVER;
-                return Some((time, entity));
+            let counts = self.counts(&entry);
+            if counts && entry.at() > until {
+                return None;
+            }
+            self.near.pop();
+            if counts {
+                return Some((entry.at(), entry.turn(), entry.entity));
             }
         }
     }
 
-    /// When the earliest event is, which stays.
+    fn counts(&self, entry: &Entry) -> bool {
+        self.births[entry.entity as usize] == entry.birth
+    }
+
+    /// The time of the earliest event, without taking it.
     pub(crate) fn peek(&mut self) -> Option<Time> {
         loop {
-            let Some(Entry { time, turn, entity }) = self.near.last().copied() else {
+            let Some(&entry) = self.near.last() else {
                 self.look_further()?;
                 continue;
             };
-            if self.turns[entity as usize] == turn && self.times[entity as usize] == time {
-                return Some(time);
+            if self.counts(&entry) {
+                return Some(entry.at());
             }
             self.near.pop();
         }
     }
 
-    /// The next event of `entity` is at `time`; among equal times the smaller `turn` is first.
+    /// Sets the next event of `entity` to `time`. Among events at the same time, the smaller `turn` comes first.
     pub(crate) fn set(&mut self, entity: Entity, time: Time, turn: Turn) {
-        let entry = Entry { time, turn, entity };
+        self.clear(entity);
+        let (birth, Turn(entered, number)) = (self.births[entity as usize], turn);
+        let time = u128::from(time.as_nanos()) << 64 | u128::from(entered);
+        let entry = Entry { time, number, entity, birth };
         let key = entry.key();
-        self.times[entity as usize] = time;
-        self.turns[entity as usize] = turn;
         if key >= self.horizon {
             self.far.push(Reverse(entry));
-            if self.far.len() > MOST_STALE * self.times.len().max(ROW) {
+            if self.far.len() > MOST_STALE * self.births.len().max(ROW) {
                 self.forget_stale();
             }
             return;
@@ -144,17 +167,13 @@ impl Agenda {
         }
     }
 
-    /// The turn of the entry that `entity` had last.
-    pub(crate) fn turn(&self, entity: Entity) -> Turn {
-        self.turns[entity as usize]
-    }
-
-    /// `entity` has no event.
+    /// Removes the event of `entity`.
     pub(crate) fn clear(&mut self, entity: Entity) {
-        self.times[entity as usize] = Time::NEVER;
+        let birth = &mut self.births[entity as usize];
+        *birth = birth.wrapping_add(1);
     }
 
-    /// The row is empty: the earliest of the others form the next. `None` if there are none.
+    /// Refills the empty row with the earliest entries of the heap. Returns `None` if there are none.
     #[cold]
     fn look_further(&mut self) -> Option<()> {
         self.horizon = ENDLESS;
@@ -169,18 +188,15 @@ impl Agenda {
         Some(())
     }
 
-    /// Most entries of the heap are stale, since their entities got new ones: they are removed, before the heap grows without
-    /// bound.
+    /// Most entries of the heap may be stale, because their entities got new ones. Removes the stale entries, so that
+    /// the heap stays bounded.
     #[cold]
     fn forget_stale(&mut self) {
-        let (times, turns) = (&self.times, &self.turns);
-        self.far.retain(|Reverse(entry)| {
-            let entity = entry.entity as usize;
-            times[entity] == entry.time && turns[entity] == entry.turn
-        });
+        let births = &self.births;
+        self.far.retain(|Reverse(entry)| births[entry.entity as usize] == entry.birth);
     }
 
-    /// The row is too long: its later half goes to the others.
+    /// The row is too long: moves its later half to the heap.
     #[cold]
     fn shorten(&mut self) {
         let later = self.near.drain(..ROW / 2);
@@ -192,7 +208,14 @@ impl Agenda {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chance::Draws;
+
+    /// Numbers without order: SplitMix64.
+    fn draw(n: u64) -> u64 {
+        let n = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        n ^ n >> 31
+    }
 
     fn at(nanos: u64) -> Time {
         Time::from_nanos(nanos)
@@ -210,20 +233,20 @@ mod tests {
         agenda.set(1, at(2), Turn::fixed(0));
         agenda.set(1, at(9), Turn::fixed(0));
         assert_eq!(agenda.pop(at(4)), None);
-        assert_eq!(agenda.pop(at(5)), Some((at(5), 2)));
+        assert_eq!(agenda.pop(at(5)), Some((at(5), Turn::fixed(1), 2)));
         agenda.set(0, at(10), Turn::fixed(3));
         assert_eq!(
             [agenda.pop(Time::NEVER), agenda.pop(Time::NEVER), agenda.pop(Time::NEVER)],
-            [Some((at(9), 1)), Some((at(10), 0)), None]
+            [Some((at(9), Turn::fixed(0), 1)), Some((at(10), Turn::fixed(3), 0)), None]
         );
     }
 
     /// 10,000 stations, each of which moves its timer a hundred times before it expires.
     fn cancel_all_the_time() -> (usize, u64) {
-        let (mut agenda, mut draws) = (Agenda::new(10_000), Draws::new(3, "agenda"));
+        let mut agenda = Agenda::new(10_000);
         let (mut most, mut happened) = (0, 0);
         for n in 0..1_000_000u64 {
-            let draw = draws.nth(n);
+            let draw = draw(n);
             agenda.set((draw % 10_000) as Entity, at(n + 1_000_000 + (draw >> 40)), Turn::fixed(n));
             most = most.max(agenda.far.len());
             happened += u64::from(n.is_multiple_of(100) && agenda.pop(Time::NEVER).is_some());
@@ -237,24 +260,13 @@ mod tests {
         assert!(most <= 40_001 && happened == 10_000, "{most} entries, {happened} events");
     }
 
-    /// `cargo test --release -p anabranch-sim --lib agenda -- --ignored --nocapture` prints what such a change costs.
-    #[test]
-    #[ignore = "a measurement"]
-    #[allow(clippy::disallowed_types, reason = "it measures the program, not the simulation")]
-    fn cost_of_a_cancellation() {
-        let start = std::time::Instant::now();
-        let (_, happened) = cancel_all_the_time();
-        println!("{} ns a change of a timer, {happened} events", start.elapsed().as_nanos() / 1_000_000);
-    }
-
     #[test]
     fn agrees_with_a_plain_search() {
-        let mut draws = Draws::new(3, "agenda");
         for entities in [1, 2, 5, 33, 200] {
             let mut agenda = Agenda::new(entities);
             let mut keys = vec![None; entities];
             for n in 0..20_000u64 {
-                let draw = draws.nth(n);
+                let draw = draw(n + entities as u64);
                 let entity = (draw % entities as u64) as usize;
                 match draw >> 20 & 7 {
                     0 => {
@@ -268,10 +280,8 @@ mod tests {
                     _ => {
                         let earliest = (0..entities).filter_map(|e| Some((keys[e]?, e))).min();
                         assert_eq!(agenda.peek(), earliest.map(|((time, _), _)| time));
-                        assert_eq!(
-                            agenda.pop(Time::NEVER),
-                            earliest.map(|((time, _), e)| (time, e as Entity))
-                        );
+                        let event = |((time, n), e)| (time, Turn::fixed(n), e as Entity);
+                        assert_eq!(agenda.pop(Time::NEVER), earliest.map(event));
                         earliest.into_iter().for_each(|(_, e)| keys[e] = None);
                     }
                 }

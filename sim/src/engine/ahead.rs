@@ -1,27 +1,28 @@
-//! Packets run ahead: from a link to the next without an event, where all that comes to the next comes by this one.
+//! Running ahead: a packet moves from one link to the next without an event, if all packets of the next link come
+//! from this one.
 //!
-//! What happens there is the same, and so are the results: nothing else can come to the next link before, packets that would be
-//! lost or dropped wait for their event, and nothing runs ahead of a moment at which somebody looks or something changes.
+//! The results stay the same. No other packet can reach the next link earlier, a packet that would be lost or dropped
+//! waits for its event, and no packet runs ahead of a moment at which an observer looks or something changes.
 
 use anabranch_proto::Time;
 
 use super::{Engine, RADIO};
 use crate::medium::Medium;
-use crate::medium::wire::{Carried, Taken};
+use crate::medium::wire::Carried;
 use crate::transport::Agent;
 
-/// How far packets may run ahead, and where.
+/// How far packets may run ahead, and on which links.
 pub(super) struct Ahead {
-    /// By link direction: whether all that comes to it comes by one other.
+    /// By link direction: whether all its packets come from one other direction.
     sole: Vec<bool>,
     /// No packet runs ahead of this time.
     until: Time,
-    /// When the run ends.
+    /// The end of the run.
     pub(super) stop: Time,
 }
 
 impl Ahead {
-    /// For this table of routes and so many link directions.
+    /// For this table of routes and this number of link directions.
     pub(super) fn new(routes: &[u32], links: usize) -> Self {
         let mut from: Vec<Option<u32>> = vec![None; links];
         let mut sole = vec![true; links];
@@ -39,7 +40,7 @@ impl Ahead {
 }
 
 impl<A: Agent, M: Medium> Engine<'_, A, M> {
-    /// Finds how far packets may run ahead from now on.
+    /// Computes how far packets may run ahead from now on.
     pub(super) fn look_ahead(&mut self) {
         let change = self.changes.peek().map_or(Time::NEVER, |change| change.at);
         let pause = self.pauses.peek().copied().unwrap_or(Time::NEVER);
@@ -47,17 +48,12 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         self.ahead.until = if watched { Time::ZERO } else { change.min(pause).min(self.ahead.stop) };
     }
 
-    /// A packet that a link sends arrives at its end as an event, or passes and is offered to the next link at once.
+    /// A link sends a packet. Either its arrival becomes an event, or it passes and is offered to the next link at
+    /// once.
     #[inline]
     pub(super) fn carry(&mut self, mut link: usize, mut carried: Carried) {
-        while let Some(next) = self.passes(link, &carried) {
-            let at = carried.arrival();
-            let (mut frame, turn) = self.links[link].pass(self.now, carried);
-            frame.hop += 1;
-            match self.links[next].offer_foreseen(at, frame, turn) {
-                Taken::Sent(there) => (link, carried) = (next, there),
-                Taken::Waits | Taken::Dropped(..) => unreachable!("it was foreseen"),
-            }
+        while let Some(next) = self.pass(link, &mut carried) {
+            link = next;
         }
         if self.links[link].carry(carried) {
             self.await_head(link);
@@ -67,15 +63,21 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
     }
 
-    /// The next link, if the packet can be offered there already.
-    #[inline]
-    fn passes(&mut self, link: usize, carried: &Carried) -> Option<usize> {
+    /// Lets the packet pass to the next link, which is returned, if it can be offered there already.
+    #[inline(always)]
+    fn pass(&mut self, link: usize, carried: &mut Carried) -> Option<usize> {
         let at = carried.arrival();
-        if at >= self.ahead.until || !self.links[link].lets_pass() {
+        if at >= self.ahead.until {
             return None;
         }
         let next = self.routes[carried.frame.hop as usize + 1];
         let next = (next < RADIO && self.ahead.sole[next as usize]).then_some(next as usize)?;
-        self.links[next].foresees(at, carried.frame.size).then_some(next)
+        let [here, there] = self.links.get_disjoint_mut([link, next]).ok()?;
+        if !here.lets_pass() || !there.foresees(at, carried.frame.size) {
+            return None;
+        }
+        here.pass(self.now, carried);
+        there.follow(carried);
+        Some(next)
     }
 }

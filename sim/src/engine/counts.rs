@@ -1,26 +1,26 @@
-//! What the engine counts of frames, by their place in the table of routes: so each flow's part of a link's traffic is
-//! known, and a frame costs nothing more on its way.
+//! Counters of frames, by their entry in the table of routes. So each flow's part of a link's traffic is known at no
+//! additional cost per hop.
 
 use super::ARRIVED;
 
-/// By place in the table of routes.
+/// By entry in the table of routes.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
-    /// Where a route begins: frames sent into it.
+    /// At the begin of a route: the frames sent into it.
     pub(crate) sent: Vec<u64>,
-    /// Frames dropped there.
+    /// The frames dropped there.
     pub(crate) dropped: Vec<u64>,
-    /// Where a route ends: bytes of the packets with user data that arrived, IP headers included.
+    /// At the end of a route: the bytes of the packets with user data that arrived, IP headers included.
     pub(crate) data: Vec<u64>,
 }
 
 impl Counts {
-    /// For a table of `places`.
+    /// For a table with this number of entries.
     pub(super) fn new(places: usize) -> Self {
         Counts { sent: vec![0; places], dropped: vec![0; places], data: vec![0; places] }
     }
 
-    /// By place: the frames that were offered to the link direction there. `under_way` are the frames there now.
+    /// By entry: the frames that were offered to the link direction there. `under_way` are the frames there now.
     pub(super) fn offered(&self, routes: &[u32], under_way: &[u64]) -> Vec<u64> {
         let mut left = None;
         let mut offered = vec![0; routes.len()];

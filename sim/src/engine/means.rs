@@ -1,4 +1,4 @@
-//! Means over time of what senders tell in details.
+//! Means over time of the values that senders report as details.
 
 use std::collections::BTreeMap;
 
@@ -6,33 +6,33 @@ use anabranch_proto::{PathId, Time};
 
 use crate::observe::trace::Detail;
 
-/// The congestion window of every path, summed over time.
+/// The integral over time of the congestion window of every path.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Means {
     /// By agent and path.
     windows: BTreeMap<(usize, PathId), Sum>,
 }
 
-/// A quantity and its sum over time, since it was known.
+/// A quantity and its integral since it became known.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Sum {
     value: u64,
     since: Time,
     /// The quantity times nanoseconds.
     product: u128,
-    /// Nanoseconds in which it was known.
+    /// The nanoseconds for which it was known.
     known: u64,
 }
 
 impl Sum {
-    /// The same up to `now`.
+    /// The same, extended to `now`.
     fn until(self, now: Time) -> Sum {
         let nanos = now.as_nanos() - self.since.as_nanos();
         let product = self.product + u128::from(self.value) * u128::from(nanos);
         Sum { since: now, product, known: self.known + nanos, ..self }
     }
 
-    /// The mean since `earlier`, if it was known for any time.
+    /// The mean since `earlier`, if it was known for some time.
     pub(crate) fn mean_since(&self, earlier: Option<&Sum>) -> Option<f64> {
         let (product, known) = earlier.map_or((0, 0), |earlier| (earlier.product, earlier.known));
         let nanos = self.known - known;
@@ -48,7 +48,7 @@ impl Means {
         *sum = Sum { value: *cwnd, ..sum.until(now) };
     }
 
-    /// All sums up to `now`.
+    /// All integrals up to `now`.
     pub(super) fn until(&self, now: Time) -> BTreeMap<(usize, PathId), Sum> {
         self.windows.iter().map(|(key, sum)| (*key, sum.until(now))).collect()
     }

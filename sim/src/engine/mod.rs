@@ -1,14 +1,16 @@
-//! The engine: what is due next happens, until nothing is left or the run ends.
+//! The engine. It executes event after event until none is left or the run ends.
 //!
-//! Entities are numbered: link directions, then agents, then the list of changes, then channels. Each has one entry in
-//! the agenda; the entry of a channel is the next event on it. On links a packet costs one event a hop, its arrival; where
-//! everything that comes to the next link comes by this one, it runs ahead to that link without an event, as long as nobody looks
-//! (`ahead.rs`). Ties are broken by turns: changes come first, then agents that wait, then the packet that entered its link first.
-//! Departures need no event: before an arrival is handled, every packet whose departure is due has left its queue.
+//! Entities are numbered: link directions, then agents, then the list of changes, then channels. Each has one entry
+//! in the agenda; the entry of a channel is the channel's next event. On links, a packet costs one event per hop, its
+//! arrival. If all packets of the next link come from this one, a packet runs ahead to that link without an event
+//! while nobody observes (`ahead.rs`). Ties are broken by turns: changes come first, then agents that wait, then the
+//! packet that entered its link first. Departures need no event: before an arrival is handled, every packet whose
+//! departure is due has left its queue.
 
 pub(crate) mod agenda;
 mod ahead;
 mod counts;
+mod live;
 mod means;
 mod outages;
 mod parts;
@@ -39,22 +41,22 @@ pub(crate) use outages::Outage;
 use outages::Outages;
 pub(crate) use parts::{Change, FlowParts, Parts};
 
-/// In [`Engine::routes`], behind the last link of a route: this and the number of the agent there.
+/// In [`Engine::routes`], this plus the number of an agent stands after the last link of a route.
 pub(crate) const ARRIVED: u32 = 1 << 31;
-/// In [`Frame::hop`]: there is no route, the packet goes nowhere.
+/// In [`Frame::hop`]: the packet has no route and goes nowhere.
 pub(crate) const NO_ROUTE: u32 = u32::MAX;
-/// Events between two calls of the function that watches the run.
+/// The number of events between two calls of the function that watches the run.
 const GLANCE: u64 = 1 << 16;
-/// At equal times a pause comes first, then changes, then agents that wait, by their numbers, then channels.
+/// The order at equal times: pauses, then changes, then waiting agents by number, then channels.
 const PAUSE: Turn = Turn::fixed(0);
 const CHANGE: Turn = Turn::fixed(1);
 const FIRST_AGENT: u64 = 2;
 
-/// A run under way.
+/// A running simulation.
 pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     now: Time,
     agenda: Agenda,
-    /// The turn of what happens now.
+    /// The turn of the present event.
     turn: Turn,
     ahead: Ahead,
     events: u64,
@@ -62,9 +64,9 @@ pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     channels: Vec<M>,
     /// The hops between radios, by their numbers.
     radio_hops: Vec<RadioHop>,
-    /// What has just become of packets on a channel.
+    /// The latest fates of packets on a channel.
     fates: Vec<Fate<Frame>>,
-    /// Routes one after the other, each a list of hops and where they arrive.
+    /// All routes in sequence. Each is a list of hops, followed by the agent at its end.
     routes: Vec<u32>,
     agents: Vec<A>,
     /// By agent: the time of its entry in the agenda, or `NEVER`.
@@ -72,20 +74,20 @@ pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     flows: Vec<FlowParts>,
     /// By agent: its flow.
     flow_of: Vec<usize>,
-    /// Flows that are awaited.
+    /// The number of flows that the run waits for.
     unfinished: usize,
     /// Frames sent.
     sent: u64,
     counts: Counts,
-    /// Means over time, while someone asks for them.
+    /// Means over time, if they are requested.
     means: Option<Means>,
     changes: std::iter::Peekable<std::vec::IntoIter<Change>>,
-    /// How flows reacted when links went down, if any ever does.
+    /// How flows react to outages, if there are any.
     outages: Option<Box<Outages>>,
     /// When the run pauses.
     pauses: std::iter::Peekable<std::vec::IntoIter<Time>>,
     observed: Option<Observed<'a>>,
-    /// Polls every agent after every event: a test that this changes nothing.
+    /// Whether every agent is polled after every event: a test that additional polls change nothing.
     extra_polls: bool,
 }
 
@@ -145,8 +147,8 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         engine
     }
 
-    /// Runs until the next pause, until every awaited flow is over, nothing is left to happen, or `stop`. Every 65,536
-    /// events `watch` may end it.
+    /// Runs until the next pause, until every awaited flow is over, until no event is left, or until `stop`. `watch`
+    /// is called every 65,536 events and may end the run.
     pub(crate) fn run(
         &mut self,
         stop: Time,
@@ -155,10 +157,9 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         let endless = self.unfinished == 0;
         self.ahead.stop = stop;
         self.look_ahead();
-        while let Some((time, entity)) = self.next(stop) {
+        while let Some((time, turn, entity)) = self.next(stop) {
             assert!(time >= self.now, "time went back from {:?} to {time:?}", self.now);
-            self.now = time;
-            self.turn = self.agenda.turn(entity);
+            (self.now, self.turn) = (time, turn);
             if entity == self.pause_entity() {
                 self.pauses.next();
                 self.await_pause();
@@ -181,8 +182,8 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         Ok(Halt::Ended)
     }
 
-    /// What happens next, up to `stop`; if there is nothing until then, it is `stop` now.
-    fn next(&mut self, stop: Time) -> Option<(Time, Entity)> {
+    /// Executes the next event up to `stop`. If there is none, the time becomes `stop`.
+    fn next(&mut self, stop: Time) -> Option<(Time, Turn, Entity)> {
         let next = self.agenda.pop(stop);
         if next.is_none() && self.agenda.peek().is_some() {
             self.now = stop;
@@ -194,7 +195,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         self.now
     }
 
-    /// Events so far: packets that arrived somewhere, agents' waits, changes.
+    /// The number of events so far: arrivals, waits of agents, changes.
     pub(crate) fn events(&self) -> u64 {
         self.events
     }
@@ -211,12 +212,12 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         &self.agents
     }
 
-    /// Frames dropped and data arrived so far, by place in the table of routes.
+    /// Frames dropped and data arrived so far, by entry in the table of routes.
     pub(crate) fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// By place in the table of routes: frames offered there so far.
+    /// By entry in the table of routes: the frames offered there so far.
     pub(crate) fn offered(&self) -> Vec<u64> {
         let mut under_way = vec![0; self.routes.len()];
         let mut count = |hop: u32| under_way[hop as usize] += 1;
@@ -230,12 +231,12 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         &self.routes
     }
 
-    /// The congestion window of each agent's path, summed over time; empty in a run without pauses.
+    /// By agent and path: the integral of the congestion window over time; empty in a run without pauses.
     pub(crate) fn windows(&self) -> BTreeMap<(usize, PathId), Sum> {
         self.means.as_ref().map(|means| means.until(self.now)).unwrap_or_default()
     }
 
-    /// How flows reacted when links went down; empty if none ever does.
+    /// How flows reacted to outages; empty if there was none.
     pub(crate) fn outages(&self) -> impl Iterator<Item = &Outage> {
         self.outages.iter().flat_map(|outages| outages.all())
     }
@@ -270,7 +271,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         }
     }
 
-    /// The head of a link arrives: into the next link, or at its agent.
+    /// The first packet of a link arrives: it is offered to the next link, or given to its agent.
     fn arrive(&mut self, link: usize) {
         let direction = &mut self.links[link];
         let frame = direction.deliver(self.now);
@@ -288,7 +289,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         self.pass_on(frame);
     }
 
-    /// A frame has arrived at the end of a hop: onto the next, or to its agent.
+    /// A frame has arrived at the end of a hop: it goes to the next hop or to its agent.
     fn pass_on(&mut self, mut frame: Frame) {
         frame.hop += 1;
         let next = self.routes[frame.hop as usize];
@@ -334,7 +335,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
                 Output::Wait(until) => {
                     let until = until.unwrap_or(Time::NEVER);
                     assert!(until > self.now, "agent {agent} waits for what is due");
-                    // An entry that is early costs one poll, less than putting it off each time.
+                    // An early entry costs one additional poll, which is cheaper than moving the entry each time.
                     if until < self.timers[agent] {
                         self.await_agent(agent, until);
                     }
@@ -354,7 +355,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         }
     }
 
-    /// The sender of a flow sends a packet: it may be an answer to an outage.
+    /// The sender of a flow sends a packet, which may be a reaction to an outage.
     #[cold]
     fn note_sent(&mut self, agent: usize, hop: u32, reason: Reason) {
         let flow = self.flow_of[agent];
@@ -365,7 +366,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         }
     }
 
-    /// A flow is over when none of its agents has anything under way.
+    /// A flow is over when all its agents are done.
     fn settle(&mut self, flow: usize) {
         let FlowParts { agents, awaited, .. } = &mut self.flows[flow];
         let busy = |agent: &A| agent.stage() == Stage::Busy;
@@ -375,7 +376,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         }
     }
 
-    /// A frame is to take a hop.
+    /// A frame is about to take a hop.
     fn offer(&mut self, hop: u32, frame: Frame) {
         match hop < RADIO {
             true => self.offer_link(hop as usize, frame),
@@ -390,7 +391,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         agent.expect("a route ends at an agent") as usize
     }
 
-    /// The number by which observers know a hop.
+    /// The number of a hop for observers.
     fn shown(&self, hop: u32) -> usize {
         match hop.checked_sub(RADIO) {
             Some(radio) => self.links.len() + radio as usize,
@@ -399,7 +400,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     }
 
     fn offer_link(&mut self, link: usize, frame: Frame) {
-        // On a link so fast that sending takes no time, something may have left since this event began.
+        // On a link so fast that a transmission takes no time, a packet may have left since this event began.
         if self.observed.is_some() {
             self.show_departures(link, self.now);
         }
@@ -424,7 +425,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         }
     }
 
-    /// The management of a link's queue dropped these.
+    /// The queue management of a link dropped these packets.
     #[cold]
     fn drop_all(&mut self, link: usize) {
         for (at, carried) in self.links[link].take_dropped() {
@@ -435,7 +436,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         }
     }
 
-    /// A frame will not arrive.
+    /// A frame was dropped.
     #[cold]
     fn drop(&mut self, frame: Frame) {
         self.counts.dropped[frame.hop as usize] += 1;
@@ -446,7 +447,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         }
     }
 
-    /// All changes of this moment, at once.
+    /// Executes all changes of this moment at once.
     #[cold]
     fn change(&mut self) {
         let now = self.now;
@@ -473,8 +474,8 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         }
     }
 
-    /// Whoever waits for a time has its turn before whatever arrives at that time, in the order of names:
-    /// so it makes no difference who else was polled before. An agent that lets arrivals go first has its turn behind them.
+    /// Agents that wait for a time run before packets that arrive at that time, in the order of names. So it makes no
+    /// difference which other agents were polled before. An agent that lets arrivals go first runs after them.
     fn await_agent(&mut self, agent: usize, until: Time) {
         self.timers[agent] = until;
         let number = FIRST_AGENT + agent as u64;
@@ -509,9 +510,9 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
 /// Why a run halts.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Halt {
-    /// It is time for a pause. It can go on.
+    /// A pause; the run can go on.
     Paused,
-    /// It is over.
+    /// The run is over.
     Ended,
 }
 

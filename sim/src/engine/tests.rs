@@ -1,6 +1,6 @@
 //! The engine with agents that speak no protocol.
 
-use anabranch_proto::{Duration, Limit, PathId, Purpose, Reason};
+use anabranch_proto::{Duration, Limit, Purpose, Reason};
 
 use super::*;
 use crate::medium::wire::{Alteration, Losses};
@@ -52,10 +52,6 @@ impl Agent for Plain {
 
     fn stage(&self) -> Stage {
         if self.left == 0 && self.count >= self.expected { Stage::Over } else { Stage::Busy }
-    }
-
-    fn path_name(&self, _: PathId) -> Option<&str> {
-        None
     }
 }
 

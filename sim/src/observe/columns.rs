@@ -3,9 +3,9 @@
 /// A kind of file: one per flow, or one per link direction.
 #[derive(Debug)]
 pub struct Series {
-    /// What stands between the name of the flow or link and `.csv`.
+    /// The part of the file name between the name of the flow or link and `.csv`.
     pub name: &'static str,
-    /// What its rows are.
+    /// What each row is.
     pub doc: &'static str,
     /// Its columns.
     pub columns: &'static [Column],

@@ -1,30 +1,30 @@
-//! What a receiver holds beyond the Cumulative TSN, by the path that it came by, and how late chunks are.
+//! What a receiver holds above the Cumulative TSN, by the path on which it arrived, and how late chunks are.
 
 use std::collections::BTreeMap;
 
-/// Of one flow.
+/// The held chunks of one flow.
 #[derive(Debug, Default)]
 pub(super) struct HeldData {
-    /// The Cumulative TSN from which positions count.
+    /// The Cumulative TSN; positions are counted from it.
     base: Option<u64>,
     highest: u32,
-    /// By position: the path, as its place in `paths`, and the size.
+    /// By position: the index of the path in `paths`, and the size.
     chunks: BTreeMap<u32, (usize, u32)>,
     /// Names, and bytes held.
     paths: Vec<(String, u64)>,
 }
 
-/// What a chunk has changed.
+/// The effect of a chunk.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Change {
-    /// How many TSNs the chunk arrives behind the highest; 0: it is the highest.
+    /// The distance of the chunk's TSN from the highest TSN; 0: it is the highest.
     pub(super) depth: u32,
-    /// Paths whose held bytes have changed, and how many are held now.
+    /// The paths whose held bytes have changed, with the bytes held now.
     pub(super) held: Vec<(String, u64)>,
 }
 
 impl HeldData {
-    /// A new chunk has come by `path`; nothing is missing up to `cumulative`.
+    /// A new chunk arrived on `path`. Nothing is missing up to `cumulative`.
     pub(super) fn received(&mut self, path: &str, tsn: u64, size: u32, cumulative: u64) -> Change {
         let base = *self.base.get_or_insert(if tsn == cumulative { tsn.wrapping_sub(1) } else { cumulative });
         // TSNs are serial numbers of 32 bits.
@@ -64,7 +64,7 @@ mod tests {
         Change { depth, held }
     }
 
-    /// TSNs wrap: 4294967295 is followed by 0. Two chunks wait for the one that comes last.
+    /// TSNs wrap: 4294967295 is followed by 0. Two chunks wait for the one that arrives last.
     #[test]
     fn chunks_are_held_until_nothing_is_missing_below() {
         let mut held = HeldData::default();

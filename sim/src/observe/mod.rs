@@ -1,9 +1,11 @@
-//! What a run shows while it runs, and the files that are made of it: series and captures.
+//! What a run reports while it runs, and the files made from it: series, captures and traces.
 
 pub mod capture;
 pub mod columns;
 mod held;
 pub(crate) mod observed;
+pub(crate) mod perfetto;
+pub(crate) mod qlog;
 pub(crate) mod series;
 pub mod trace;
 pub mod words;

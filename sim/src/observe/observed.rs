@@ -1,5 +1,5 @@
-//! What the engine tells an observer, with what only an observer asks for: why a packet was sent, also where it
-//! has come a long way since.
+//! Reports to observers, with values that are computed only for them: for example why a packet was sent, also on
+//! later hops.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use crate::observe::trace::{
 };
 use crate::transport::{Body, Frame};
 
-/// An observer, and where the packets under way come from.
+/// An observer, and the origins of the packets in flight.
 pub(crate) struct Observed<'a> {
     observer: &'a mut dyn Observer,
     /// By the frame's number.
     origins: BTreeMap<u64, Sent>,
     /// By agent: its flow, and its end of it.
     agents: Vec<(usize, Side)>,
-    /// By agent: bytes that its application had read when that was last told.
+    /// By agent: the bytes that its application had read at the last report.
     read: Vec<u64>,
     /// By agent.
     blocking: BTreeMap<usize, Blocking>,
 }
 
-/// The origin of a packet under way.
+/// The origin of a packet in flight.
 struct Sent {
     side: Side,
     path: Option<String>,
@@ -48,13 +48,13 @@ impl Blocking {
 }
 
 impl<'a> Observed<'a> {
-    /// Tells `observer`; `agents`: of each agent its flow, and its end of it.
+    /// Reports to `observer`. `agents` lists the flow and the end of each agent.
     pub(crate) fn new(observer: &'a mut dyn Observer, agents: Vec<(usize, Side)>) -> Self {
         let read = vec![0; agents.len()];
         Observed { observer, origins: BTreeMap::new(), agents, read, blocking: BTreeMap::new() }
     }
 
-    /// The application of an agent has read so many bytes.
+    /// The application of an agent has read data.
     pub(crate) fn read(&mut self, at: Time, agent: usize, bytes: u64) {
         if bytes > self.read[agent] {
             self.read[agent] = bytes;
@@ -94,7 +94,7 @@ impl<'a> Observed<'a> {
         }
     }
 
-    /// A packet has entered a queue, whose only one it may be.
+    /// A packet has entered a queue; it may be the only one there.
     pub(crate) fn queued(
         &mut self,
         at: Time,
@@ -111,7 +111,7 @@ impl<'a> Observed<'a> {
         }
     }
 
-    /// A packet has left a queue, and the next one's turn has come.
+    /// A packet has left a queue, and the next packet is being sent.
     pub(crate) fn departed(
         &mut self,
         at: Time,
@@ -148,7 +148,7 @@ impl<'a> Observed<'a> {
         self.origins.remove(&frame.id);
     }
 
-    /// A frame of a radio goes on the air, with this packet in it if it is data and still to be delivered.
+    /// A radio sends a frame. It holds this packet if it is a data frame whose packet was not delivered before.
     pub(crate) fn air(
         &mut self,
         at: Time,
@@ -192,7 +192,7 @@ impl<'a> Observed<'a> {
     }
 }
 
-/// The agent at the end of a frame's route, and how many links are behind the frame.
+/// The agent at the end of a frame's route, and the number of links behind the frame.
 fn way(frame: &Frame, routes: &[u32]) -> (usize, u32) {
     let (behind, ahead) = routes.split_at(frame.hop as usize);
     let agent =
@@ -210,5 +210,6 @@ fn contents(frame: &Frame) -> Contents<'_> {
         Body::Sctp(packet) => Contents::Sctp(packet),
         Body::Tcp(packet) => Contents::Tcp(packet),
         Body::Datagram(datagram) => Contents::Datagram(datagram),
+        Body::Raw(packet) => Contents::Raw(&packet.bytes),
     }
 }

@@ -1,7 +1,8 @@
-//! Series as CSV files, streamed while the run goes on; `columns.rs` says which files there are (docs/results.md).
+//! Series as CSV files, written while the run goes on. `columns.rs` lists the files (docs/results.md).
 //!
 //! A file exists only if there is a row for it. Times are virtual seconds from the beginning of the run with nine
-//! decimals, sizes are bytes. SCTP counts in TSNs, TCP in bytes. Characters that do not belong into file names become `_`.
+//! decimals, and sizes are bytes. SCTP counts in TSNs, TCP in bytes. Characters that are unsuitable for file names
+//! become `_`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
@@ -23,23 +24,23 @@ use crate::observe::trace::{Detail, DropCause, Names, Observer, Record, Side};
 #[derive(Debug)]
 pub struct CsvSeries {
     directory: PathBuf,
-    /// By flow, then by link direction: how its files begin.
+    /// By flow, then by link direction: the beginnings of their file names.
     flows: Vec<String>,
     links: Vec<String>,
     /// By flow: whether it is TCP, over one path or several.
     tcp: Vec<bool>,
-    /// By flow: what its receiving application has read.
+    /// By flow: the bytes that its receiving application has read.
     reading: Vec<Reading>,
-    /// By flow: what its receiver holds.
+    /// By flow: the chunks that its receiver holds.
     held: Vec<HeldData>,
     /// The open files, by owner (flows, then links) and name of the series.
     files: BTreeMap<(usize, &'static str), BufWriter<File>>,
-    /// The first error; nothing is written after it.
+    /// The first error. Nothing is written after it.
     failed: Option<io::Error>,
 }
 
 impl CsvSeries {
-    /// Into `directory`, which is made if it does not exist. Files of the same names are replaced.
+    /// Writes into `directory`, which is created if necessary. Files with the same names are replaced.
     pub fn new(directory: &Path) -> io::Result<Self> {
         std::fs::create_dir_all(directory)?;
         Ok(CsvSeries {
@@ -54,7 +55,7 @@ impl CsvSeries {
         })
     }
 
-    /// Writes what is still held back; says if anything could not be written.
+    /// Writes the remaining rows. Reports whether anything could not be written.
     pub fn finish(mut self) -> io::Result<()> {
         for flow in 0..self.reading.len() {
             self.close_interval(flow);
@@ -99,11 +100,11 @@ impl CsvSeries {
                 self.row(flow, if tcp { &TCP_ACKED } else { &ACKED }, format_args!("{at},{cumulative}"));
             }
             Detail::Blocked(by) => self.row(flow, &BLOCKED, format_args!("{at},{},{path}", cause(*by))),
-            Detail::Timeout | Detail::Received { .. } | Detail::State(_) => {}
+            Detail::Timeout | Detail::Timer { .. } | Detail::Received { .. } | Detail::State(_) => {}
         }
     }
 
-    /// A chunk of `size` bytes has come by `path`.
+    /// A chunk of `size` bytes arrived on `path`.
     fn received(&mut self, at: Time, flow: usize, path: &str, (tsn, size, cumulative): (u64, u32, u64)) {
         let at = Seconds(at.as_nanos());
         let Change { depth, held } = self.held[flow].received(path, tsn, size, cumulative);
@@ -115,13 +116,13 @@ impl CsvSeries {
         }
     }
 
-    /// The application of a flow has read so many bytes in all: intervals that are over get their row.
+    /// The application of a flow has read this many bytes in total. Writes the rows of complete intervals.
     fn read(&mut self, at: Time, flow: usize, bytes: u64) {
         let now = at.as_nanos() / INTERVAL;
         let Some(reading) = self.reading.get(flow).copied() else { return };
         if now > reading.interval {
             self.close_interval(flow);
-            // In between nothing was read.
+            // In between, nothing was read.
             for empty in (reading.interval + 1)..now {
                 self.throughput(flow, empty, 0);
             }
@@ -150,7 +151,7 @@ impl CsvSeries {
         self.failed = self.file(owner, series).and_then(|file| writeln!(file, "{row}")).err();
     }
 
-    /// The file of a series, which begins with its columns.
+    /// The file of a series; it begins with the names of its columns.
     fn file(&mut self, owner: usize, series: &Series) -> io::Result<&mut BufWriter<File>> {
         use std::collections::btree_map::Entry;
         match self.files.entry((owner, series.name)) {
@@ -167,16 +168,16 @@ impl CsvSeries {
     }
 }
 
-/// What was read in an interval of [`INTERVAL`], counted from 0.
+/// The bytes read in an interval of [`INTERVAL`]; intervals are numbered from 0.
 #[derive(Copy, Clone, Default, Debug)]
 struct Reading {
     interval: u64,
-    /// Bytes before it, and up to now.
+    /// Bytes before the interval, and bytes so far.
     before: u64,
     bytes: u64,
 }
 
-/// Nanoseconds of an interval of the throughput.
+/// The length of an interval of the throughput, in nanoseconds.
 const INTERVAL: u64 = 100_000_000;
 
 impl Observer for CsvSeries {
@@ -229,7 +230,7 @@ impl Observer for CsvSeries {
     }
 }
 
-/// A name that is safe as a file name and differs from all others.
+/// A name that is a safe file name and differs from all others.
 fn file_name(name: &str, taken: &mut BTreeSet<String>) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let fitting: String = name.chars().map(fit).collect();
@@ -277,7 +278,7 @@ impl Display for Seconds {
     }
 }
 
-/// Nothing where there is no value.
+/// Empty if there is no value.
 struct Known<T>(Option<T>);
 
 impl<T: Display> Display for Known<T> {

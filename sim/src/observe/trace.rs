@@ -1,4 +1,4 @@
-//! Typed records of a run for its observer, while it runs. Without an observer they cost one branch.
+//! Typed records of a run for its observer. Without an observer they cost one branch.
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::wire::{Chunk, Packet};
@@ -9,141 +9,141 @@ pub use crate::transport::{
     AddAddress, DataAck, Datagram, Dss, Handshake, Mapping, MptcpOptions, Segment, Sequence, TcpPacket,
 };
 
-/// Takes the records of a run in order of time.
+/// Receives the records of a run in order of time.
 pub trait Observer {
-    /// The run begins; records name flows and link directions by their place here.
+    /// The run begins. Records refer to flows and link directions by their index in `names`.
     fn begin(&mut self, names: &Names);
-    /// Something happened.
+    /// An event.
     fn record(&mut self, at: Time, record: &Record<'_>);
 }
 
-/// What flows, link directions and channels are called.
+/// The names of flows, link directions and channels.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Names {
     /// Flows, sorted, then cross traffic, sorted.
     pub flows: Vec<String>,
-    /// The protocol of each flow, as a scenario spells it.
+    /// The protocol of each flow, in the spelling of scenarios.
     pub protocols: Vec<&'static str>,
     /// Link directions: name, then direction ("a>b"), sorted.
     pub links: Vec<(String, String)>,
-    /// Hops between radios, numbered behind the link directions: channel, then direction, sorted.
+    /// Hops between radios, numbered after the link directions: channel, then direction, sorted.
     pub hops: Vec<(String, String)>,
     /// Channels, sorted, each with the nodes of its radios, sorted.
     pub channels: Vec<(String, Vec<String>)>,
 }
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Debug)]
 pub enum Record<'a> {
-    /// An endpoint tells a detail.
+    /// An endpoint reports a detail.
     Detail {
-        /// Of which flow.
+        /// The flow.
         flow: usize,
-        /// At which of its ends.
+        /// The end of the flow.
         side: Side,
-        /// The path it concerns, if any.
+        /// The path, if the detail concerns one.
         path: Option<&'a str>,
-        /// What.
+        /// The detail.
         detail: &'a Detail,
     },
     /// An endpoint sends a packet.
     Sent {
-        /// Of which flow.
+        /// The flow.
         flow: usize,
-        /// At which of its ends.
+        /// The end of the flow.
         side: Side,
-        /// The path it takes; `None` outside any association.
+        /// The path; `None` if the packet belongs to no association.
         path: Option<&'a str>,
-        /// Why.
+        /// The reason.
         reason: Reason,
         /// The packet.
         packet: PacketView<'a>,
     },
     /// A receiving application has read user data.
     Read {
-        /// Of which flow.
+        /// The flow.
         flow: usize,
-        /// Bytes in all.
+        /// Bytes read in total.
         bytes: u64,
     },
     /// A packet enters a link direction.
     Queued {
-        /// Which.
+        /// The direction.
         link: usize,
-        /// Of which flow.
+        /// The flow.
         flow: usize,
         /// The packet.
         packet: PacketView<'a>,
-        /// The queue, with it.
+        /// The queue, including the packet.
         queue: QueueLength,
     },
-    /// The first bit of a packet leaves: it has its turn.
+    /// The transmission of a packet begins.
     Started {
-        /// In which link direction.
+        /// The link direction.
         link: usize,
-        /// Of which flow.
+        /// The flow.
         flow: usize,
-        /// How many packets had been offered to the link direction, this one included.
+        /// The number of the packet among those offered to the link direction, from 1.
         number: u64,
         /// The packet.
         packet: PacketView<'a>,
     },
-    /// A packet has left the queue: its last bit is on the way.
+    /// The transmission of a packet ends: it has left the queue.
     Departed {
-        /// Of which link direction.
+        /// The link direction.
         link: usize,
-        /// The queue without it.
+        /// The queue, without the packet.
         queue: QueueLength,
     },
-    /// A packet is dropped: when it is offered, or later, when the link that it is on goes down or its radio gives up.
+    /// A packet is dropped: when it is offered, or later, when its link goes down or its radio gives up.
     Dropped {
-        /// By which link direction, or hop between radios.
+        /// The link direction, or the hop between radios.
         link: usize,
-        /// Of which flow.
+        /// The flow.
         flow: usize,
-        /// How many packets had been offered to the link direction, this one included; between radios the number of the
-        /// packet in the run.
+        /// The number of the packet among those offered to the link direction, from 1; between radios, the number of
+        /// the packet in the run.
         number: u64,
-        /// Why.
+        /// The cause.
         cause: DropCause,
         /// The packet.
         packet: PacketView<'a>,
     },
-    /// A frame of a radio goes on the air.
+    /// A radio sends a frame.
     Air {
-        /// On which channel.
+        /// The channel.
         channel: usize,
         /// The frame.
         frame: RadioFrame,
-        /// Of a frame of data: the flow and the packet, unless its addressee has that already.
+        /// For a data frame: the flow and the packet, unless the receiver has it already.
         packet: Option<(usize, PacketView<'a>)>,
     },
     /// A packet arrives at the far end of a link, or at the next radio.
     Delivered {
-        /// Of which link direction, or hop between radios.
+        /// The link direction, or the hop between radios.
         link: usize,
-        /// Of which flow.
+        /// The flow.
         flow: usize,
         /// The packet.
         packet: PacketView<'a>,
     },
 }
 
-/// What the sender of a flow tells of itself, whatever its transport. Sizes are bytes. A number is that of a piece of
-/// data: with SCTP the TSN of a chunk, with TCP the first byte of a segment, counted from 0.
+/// A detail that the sender of a flow reports, for every transport. Sizes are in bytes. A number identifies a piece
+/// of data: the TSN of a chunk for SCTP, the first byte of a segment (from 0) for TCP.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Detail {
-    /// A path's window or what is in flight there has changed.
+    /// The window of a path or the bytes in flight on it have changed.
     Window {
         /// Its congestion window.
         cwnd: u64,
         /// Its slow-start threshold; `u64::MAX`: none.
         ssthresh: u64,
-        /// In flight, what is marked not counted.
+        /// Bytes in flight, without marked data.
         flight: u64,
         /// Marked for retransmission.
         marked: u64,
-        /// The congestion window in segments with its fraction, where the transport counts in segments.
+        /// The congestion window in segments, with its fraction, if the transport counts in segments.
         segments: Option<f64>,
     },
     /// A path's retransmission timeout has changed.
@@ -155,70 +155,75 @@ pub enum Detail {
     },
     /// The peer's window, as the sender sees it, has changed.
     PeerWindow {
-        /// Bytes that may be sent beyond those in flight.
+        /// Bytes that may be sent in addition to those in flight.
         bytes: u64,
     },
-    /// A piece of data leaves.
+    /// A piece of data is sent.
     Sent {
         /// Its number.
         number: u64,
         /// Its size.
         size: u32,
-        /// Why.
+        /// The reason.
         why: Why,
     },
     /// A piece of data was found missing or timed out, and marked for retransmission.
     Marked {
         /// Its number.
         number: u64,
-        /// Why.
+        /// The reason.
         why: Why,
     },
     /// A path's retransmission timer expired.
     Timeout,
-    /// Everything up to here is acknowledged.
+    /// A path's retransmission timer was started, restarted or stopped; only SCTP reports this.
+    Timer {
+        /// When it expires; `None`: it is stopped.
+        expires: Option<Time>,
+    },
+    /// Everything up to this number is acknowledged.
     Acked {
-        /// With SCTP the highest TSN that nothing is missing below, with TCP the number of bytes.
+        /// For SCTP the highest TSN below which nothing is missing, for TCP the number of bytes.
         cumulative: u64,
     },
-    /// A new piece of data was taken by the receiver; only SCTP tells it.
+    /// The receiver got a new piece of data; only SCTP reports this.
     Received {
         /// Its number.
         number: u64,
         /// Its size.
         size: u32,
-        /// The highest TSN that nothing is missing below, with this one.
+        /// The highest TSN below which nothing is missing, including this chunk.
         cumulative: u64,
     },
-    /// The cause for which user data waits has changed, `None`: it does not wait; or the path whose data keeps a buffer
+    /// The cause for which user data waits has changed (`None`: it does not wait), or the path that keeps a buffer
     /// full.
     Blocked(Option<Blocked>),
-    /// A path can carry data again, or cannot.
+    /// A path can carry data again, or can no longer.
     State(PathState),
 }
 
 /// A frame of IEEE 802.11.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RadioFrame {
-    /// What kind.
+    /// The kind of frame.
     pub kind: FrameKind,
-    /// Its sender, by the number of its radio on the channel.
+    /// The sender: the number of its radio on the channel.
     pub from: u32,
-    /// Its addressee.
+    /// The receiver.
     pub to: u32,
     /// Bytes with the frame check sequence.
     pub size: u32,
     /// Bit/s.
     pub rate: u64,
-    /// How long it is on the air with its preamble, nanoseconds.
+    /// The duration of its transmission with its preamble, nanoseconds.
     pub airtime: u64,
-    /// How long its exchange goes on after it, nanoseconds.
+    /// The duration of the rest of its exchange, nanoseconds.
     pub duration: u64,
     /// The number of its packet among those of its sender.
     pub sequence: u16,
-    /// It was sent before.
+    /// Whether it is a repetition.
     pub retry: bool,
-    /// At 5 GHz, not at 2.4 GHz.
+    /// Whether it is sent at 5 GHz instead of 2.4 GHz.
     pub five_gigahertz: bool,
 }
 
@@ -238,13 +243,13 @@ pub enum FrameKind {
 /// An end of a flow.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Side {
-    /// The one that begins it and sends.
+    /// The end that initiates the flow and sends.
     Client,
     /// The one that receives.
     Server,
 }
 
-/// What is in a queue, the packet being sent included.
+/// The contents of a queue, including the packet being sent.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct QueueLength {
     /// Packets.
@@ -258,15 +263,15 @@ pub struct QueueLength {
 pub struct PacketView<'a> {
     /// Bytes, IP header included.
     pub size: u32,
-    /// What is in it.
+    /// The contents.
     pub contents: Contents<'a>,
-    /// Links that it has passed.
+    /// The number of links that it has passed.
     pub hops: u32,
     /// Its sender, and the reason.
     pub origin: Option<Origin<'a>>,
 }
 
-/// What is in a packet.
+/// The contents of a packet.
 #[derive(Copy, Clone, Debug)]
 pub enum Contents<'a> {
     /// SCTP.
@@ -275,42 +280,44 @@ pub enum Contents<'a> {
     Tcp(&'a TcpPacket),
     /// UDP, with zeros for user data.
     Datagram(&'a Datagram),
+    /// An IP packet of a program outside the simulator, from its IP header on.
+    Raw(&'a [u8]),
 }
 
-/// Where a packet comes from.
+/// The origin of a packet.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Origin<'a> {
     /// The end of its flow.
     pub side: Side,
-    /// The path it takes; `None` outside any association.
+    /// The path; `None` if the packet belongs to no association.
     pub path: Option<&'a str>,
-    /// Why it was sent.
+    /// The reason for which it was sent.
     pub reason: Reason,
-    /// What kept new data from leaving until then, if that was a full buffer.
+    /// If new data had waited for a full buffer until then: for which.
     pub wait: Option<Wait<'a>>,
 }
 
 /// New data waits for a buffer, at either end.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Wait<'a> {
-    /// Which buffer.
+    /// The buffer.
     pub cause: Blocked,
-    /// The path that carried the lowest outstanding TSN last: it blocks.
+    /// The path that carried the lowest outstanding TSN last: the path that blocks.
     pub path: &'a str,
-    /// How long it has.
+    /// The duration of the wait.
     pub time: Duration,
 }
 
 impl<'a> PacketView<'a> {
-    /// What is in it, if it is SCTP.
+    /// The contents, if they are SCTP.
     pub fn sctp(&self) -> Option<&'a Packet> {
         match self.contents {
             Contents::Sctp(packet) => Some(packet),
-            Contents::Tcp(_) | Contents::Datagram(_) => None,
+            Contents::Tcp(_) | Contents::Datagram(_) | Contents::Raw(_) => None,
         }
     }
 
-    /// The numbers of its pieces of data, as [`Detail::Sent`] has them: TSNs, or the first byte of a TCP segment.
+    /// The numbers of its pieces of data, as in [`Detail::Sent`]: TSNs, or the first byte of a TCP segment.
     pub fn numbers(&self) -> impl Iterator<Item = u64> + use<'a> {
         let segment = match self.contents {
             Contents::Tcp(packet) if packet.segment.length > 0 => Some(packet.offset),
@@ -330,7 +337,7 @@ impl<'a> PacketView<'a> {
     }
 }
 
-/// Two observers of the same run; what is `None` is not told.
+/// Two observers of the same run. `None` receives nothing.
 impl<A: Observer, B: Observer> Observer for (Option<A>, Option<B>) {
     fn begin(&mut self, names: &Names) {
         self.0.iter_mut().for_each(|first| first.begin(names));

@@ -1,11 +1,11 @@
-//! What things are called in captures and explanations.
+//! Terms for captures and explanations.
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Limit, PathState, Purpose};
 
 use crate::medium::wire::DropCause;
 
-/// What a packet is for.
+/// The purpose of a packet.
 pub fn purpose(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Data(why) => data(why),
@@ -21,7 +21,7 @@ pub fn purpose(purpose: Purpose) -> &'static str {
     }
 }
 
-/// Why user data is sent.
+/// The reason why user data is sent.
 pub fn data(why: Why) -> &'static str {
     match why {
         Why::New => "new data",
@@ -33,7 +33,7 @@ pub fn data(why: Why) -> &'static str {
     }
 }
 
-/// What let a packet go.
+/// The limit that allowed a packet.
 pub fn limit(limit: Limit) -> &'static str {
     match limit {
         Limit::Control => "control",
@@ -42,7 +42,7 @@ pub fn limit(limit: Limit) -> &'static str {
     }
 }
 
-/// Why a packet was dropped, when it was offered or when it had `left`.
+/// The cause of a drop, either when the packet was offered or after it had `left`.
 pub fn drop_cause(cause: DropCause, left: bool) -> &'static str {
     match (cause, left) {
         (DropCause::Queue, _) => "queue full",

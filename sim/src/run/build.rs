@@ -1,4 +1,4 @@
-//! From a scenario to what the engine drives.
+//! Builds what the engine drives from a scenario.
 
 use std::collections::BTreeMap;
 
@@ -13,6 +13,7 @@ use crate::network::{DirectionId, Network, radios};
 use crate::observe::trace::Observer;
 use crate::scenario::{self, CrossTraffic, Flow, Link, Loss, Offset, Queue, Scenario};
 use crate::transport::ends::Ends;
+use crate::transport::gate::Gate;
 use crate::transport::{self, End, Frame, Routes, Site, cross};
 
 use super::values;
@@ -29,10 +30,19 @@ pub(super) struct Plan<'a> {
     changes: BTreeMap<&'a str, Vec<&'a scenario::Change>>,
 }
 
-/// The network of a scenario, if its values can be used.
-pub(super) fn network(scenario: &Scenario) -> Result<Network, RunError> {
+/// The network of a scenario; an error if a value cannot be used.
+pub(crate) fn network(scenario: &Scenario) -> Result<Network, RunError> {
     values::check(scenario)?;
     Network::new(scenario)
+}
+
+/// What an engine with a gate is made of.
+pub(crate) struct GatePlan {
+    pub(crate) parts: Parts<'static, End>,
+    /// The number of the gate among the agents.
+    pub(crate) gate: usize,
+    /// By pair of interfaces that was asked for: where its route begins.
+    pub(crate) starts: Vec<u32>,
 }
 
 impl<'a> Plan<'a> {
@@ -113,6 +123,28 @@ impl<'a> Plan<'a> {
         })
     }
 
+    /// The same with a gate behind all other agents, and the routes between these pairs of interfaces, which end at it.
+    pub(super) fn with_gate(
+        &self,
+        policies: &Policies,
+        ways: &[(DirectionId, DirectionId)],
+    ) -> Result<GatePlan, RunError> {
+        let mut parts = self.parts(policies, false, None, false)?;
+        parts.pauses.clear();
+        let (gate, place) = (parts.agents.len(), parts.routes.len());
+        let mut routes = Routes { table: parts.routes };
+        let starts = ways.iter().map(|(from, to)| routes.add(self.network, *from, *to, gate)).collect();
+        parts.routes = routes.table;
+        parts.agents.push(End::Gate(Gate::default()));
+        parts.flows.push(FlowParts {
+            agents: gate..gate + 1,
+            routes: place..parts.routes.len(),
+            awaited: false,
+            lossless_sacks: false,
+        });
+        Ok(GatePlan { parts, gate, starts })
+    }
+
     fn channels(&self) -> Vec<Channel<Frame>> {
         let all = self.network.radios();
         let channel = |(number, index): (usize, usize)| {
@@ -157,7 +189,7 @@ impl<'a> Plan<'a> {
         self.changes.get(link).into_iter().flatten().copied()
     }
 
-    /// The jitter of a direction that has any, now or after a change.
+    /// The jitter of a direction, if it has any now or after a change.
     fn jitter(&self, id: DirectionId, given: usize, link: &Link) -> Option<Jitter> {
         let changes = self.changes_of(&link.name).any(|change| change.jitter.is_some());
         (changes || link.jitter[given] > Duration::ZERO).then(|| {
@@ -171,7 +203,7 @@ impl<'a> Plan<'a> {
         Management::new(queue, self.scenario.seed, &stream)
     }
 
-    /// The changes in order of time; of those at one time the links' names decide, then the document.
+    /// The changes in order of time. At equal times, the links' names decide, then the order in the document.
     fn changes(&self, places: &Places<'_>) -> Vec<Change> {
         let mut changes = Vec::new();
         for (number, edge) in self.network.links().iter().enumerate() {
@@ -215,8 +247,8 @@ fn queue(link: &Link, given: usize, delay: Duration) -> Queue {
     Queue::Packets(u32::try_from(packets).unwrap_or(u32::MAX).max(1))
 }
 
-/// A flow whose data a link loses must send data over that link, in that direction. A loss that is given for both
-/// directions at once needs only one of them.
+/// A loss that names a flow requires that this flow sends data over the link in that direction. If the loss is given
+/// for both directions at once, one of them is enough.
 fn lost_flows_pass(scenario: &Scenario, network: &Network, sites: &[Site<'_>]) -> Result<(), RunError> {
     let passes = |link: &str, given: usize, flow: &str| {
         let edge = network.links().iter().enumerate().find(|(_, edge)| edge.name == link);
@@ -256,7 +288,7 @@ fn lost_flows_pass(scenario: &Scenario, network: &Network, sites: &[Site<'_>]) -
     Ok(())
 }
 
-/// Where flows have link directions in the table of routes.
+/// The entries of flows' link directions in the table of routes.
 struct Places<'p> {
     routes: &'p [u32],
     /// By flow, sorted by name: its agents.
@@ -265,7 +297,7 @@ struct Places<'p> {
 }
 
 impl Places<'_> {
-    /// Where the flow that this loss names has the direction; ascending. Nothing if it names none.
+    /// The entries of this direction for the flow that the loss names, ascending; none if it names no flow.
     fn of(&self, loss: &Loss, direction: DirectionId) -> Vec<u32> {
         let Loss::Data { flow, .. } = loss else { return Vec::new() };
         let Some(number) = self.names.iter().position(|site| site.flow.name == *flow) else {

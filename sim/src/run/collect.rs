@@ -18,7 +18,7 @@ use super::build::Plan;
 use super::fairness::{fairness, increase};
 use super::snapshot::{Snapshot, Span};
 
-/// The results of a run that has ended; `pauses` are the moments between which the scenario measures.
+/// The results of a run that has ended. `pauses` are the limits of the measured part.
 pub(super) fn result(plan: &Plan<'_>, engine: &Engine<'_, End>, pauses: Vec<Snapshot>) -> RunResult {
     let end = Snapshot::new(engine);
     let beginning = end.beginning();
@@ -85,19 +85,19 @@ fn sink(ends: &[End]) -> &Sink {
     ends.iter().find_map(End::sink).expect("a flow has a receiver")
 }
 
-/// A run, or the part of it between two moments.
+/// A run, or a part of it between two times.
 struct Part<'p, 'o> {
     plan: &'p Plan<'p>,
     engine: &'p Engine<'o, End>,
     span: Span<'p>,
-    /// From when to when flows were there.
+    /// The times between which flows were active.
     busy: [Time; 2],
-    /// By flow, then by cross traffic: how long it lasted in this part.
+    /// By flow, then by cross traffic: its duration within this part.
     seconds: Vec<f64>,
 }
 
 impl Part<'_, '_> {
-    /// A flow of the whole run.
+    /// A flow over the whole run.
     fn flow(&self, number: usize, ends: &[End]) -> FlowResult {
         let (site, now) = (&self.plan.flows[number], self.engine.now());
         let (start, sink) = (site.start(), sink(ends));
@@ -124,7 +124,7 @@ impl Part<'_, '_> {
         result
     }
 
-    /// How a flow reacted when links went down.
+    /// How a flow reacted to outages.
     fn outages(&self, flow: usize) -> Vec<OutageResult> {
         let result = |outage: &Outage| {
             let after = |time: Option<Time>| time.map(|time| time.since(outage.from).as_secs_f64());
@@ -142,7 +142,7 @@ impl Part<'_, '_> {
         self.engine.outages().filter(|outage| outage.flow == flow).map(result).collect()
     }
 
-    /// A link direction of the whole run.
+    /// A link direction over the whole run.
     fn link(&self, direction: usize, carried: f64) -> LinkResult {
         let link = &self.engine.links()[direction];
         let counters = link.counters();
@@ -245,7 +245,7 @@ impl Part<'_, '_> {
     }
 }
 
-/// What the radios did in a part of the run.
+/// The counters of the radios in a part of the run.
 fn stations(plan: &Plan<'_>, span: &Span<'_>) -> Vec<StationResult> {
     let all = plan.network.radios();
     let channels = all.channels().enumerate();

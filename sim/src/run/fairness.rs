@@ -2,8 +2,8 @@
 
 use crate::results::FlowResult;
 
-/// Eq. 1, Jain's index of throughputs. With fractions of one link's rate instead of throughputs it is the same.
-/// `None` if all are zero.
+/// Eq. 1, Jain's index of throughputs. `None` if all are zero. Shares of one link's rate instead of throughputs give
+/// the same index.
 pub(super) fn fairness(throughputs: &[f64]) -> Option<f64> {
     let sum: f64 = throughputs.iter().sum();
     let squares: f64 = throughputs.iter().map(|throughput| throughput * throughput).sum();

@@ -1,4 +1,4 @@
-//! A scenario is run: checked, built, driven by the engine, and its results collected.
+//! Runs a scenario: checks it, builds the simulation, drives it with the engine, and collects the results.
 
 mod build;
 mod collect;
@@ -14,7 +14,7 @@ use anabranch_proto::{Policies, Time};
 use crate::chance::Sequence;
 use crate::engine::{Engine, Halt};
 use crate::error::RunError;
-use crate::network::RADIO;
+use crate::network::{DirectionId, Network, RADIO};
 use crate::observe::trace::{Names, Observer};
 use crate::results::RunResult;
 use crate::scenario::Scenario;
@@ -22,19 +22,20 @@ use crate::traffic::Sink;
 use crate::transport::End;
 
 use build::Plan;
+pub(crate) use build::{GatePlan, network};
 use snapshot::Snapshot;
 
-/// What goes with a run but is no part of the scenario: nothing here changes its result but the policies' own
-/// code.
+/// Options of a run that are not part of the scenario. None of them changes the result, except the code of the
+/// policies.
 #[derive(Default)]
 pub struct RunOptions<'a> {
-    /// The policies that the scenario's flows can name.
+    /// The policies that the scenario can name.
     pub policies: Policies,
-    /// The observer, which gets records of everything that happens.
+    /// An observer, which receives records of everything that happens.
     pub observer: Option<&'a mut dyn Observer>,
-    /// Asked every 65,536 events how far the run is; may break it off.
+    /// Called every 65,536 events with the progress; it may end the run.
     pub progress: Option<&'a mut dyn FnMut(Progress) -> ControlFlow<()>>,
-    /// Polls every agent after every event. A test that polling changes nothing; it costs time.
+    /// Polls every agent after every event. This tests that additional polls change nothing; it costs time.
     pub extra_polls: bool,
 }
 
@@ -50,14 +51,14 @@ impl std::fmt::Debug for RunOptions<'_> {
     }
 }
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Progress {
     /// Virtual time.
     pub now: Time,
     /// Bytes of user data that all flows' receivers have read.
     pub delivered: u64,
-    /// Bytes of user data that all flows are to deliver; `None` if one has no end.
+    /// Bytes of user data that all flows are to deliver; `None` if a flow has no end.
     pub expected: Option<u64>,
     /// When the run ends at the latest.
     pub stop: Option<Time>,
@@ -65,16 +66,16 @@ pub struct Progress {
     pub events: u64,
 }
 
-/// Whether a scenario can be run with these policies; what is wrong if not.
+/// Checks whether a scenario can be run with these policies.
 pub fn check(scenario: &Scenario, policies: &Policies) -> Result<(), RunError> {
-    Plan::new(scenario, &build::network(scenario)?, policies).map(drop)
+    Plan::new(scenario, &network(scenario)?, policies).map(drop)
 }
 
-/// Runs a scenario. It ends when every flow with a given amount is over and closed (or lost) at both ends, when
-/// nothing is left to happen, or at the scenario's `stop`.
+/// Runs a scenario. The run ends when every flow with a given amount is complete and closed (or lost) at both ends,
+/// when no event is left, or at the scenario's `stop`.
 pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, RunError> {
     let RunOptions { policies, mut observer, mut progress, extra_polls } = options;
-    let network = build::network(scenario)?;
+    let network = network(scenario)?;
     let scenario = &*with_starts(scenario);
     let plan = Plan::new(scenario, &network, &policies)?;
     if let Some(observer) = &mut observer {
@@ -101,8 +102,30 @@ pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, Ru
     }
 }
 
-/// The scenario with the starts of flows that its seed draws.
-fn with_starts(scenario: &Scenario) -> Cow<'_, Scenario> {
+/// What an engine drives whose gate is the end of routes between these pairs of interfaces.
+pub(crate) fn with_gate(
+    scenario: &Scenario,
+    network: &Network,
+    policies: &Policies,
+    ways: &[(DirectionId, DirectionId)],
+) -> Result<GatePlan, RunError> {
+    Plan::new(scenario, network, policies)?.with_gate(policies, ways)
+}
+
+/// The results of a run that is under way.
+pub(crate) fn result_so_far(
+    scenario: &Scenario,
+    network: &Network,
+    policies: &Policies,
+    engine: &Engine<'_, End>,
+) -> Result<RunResult, RunError> {
+    let unmeasured = Scenario { measure: None, ..scenario.clone() };
+    let plan = Plan::new(&unmeasured, network, policies)?;
+    Ok(collect::result(&plan, engine, Vec::new()))
+}
+
+/// The scenario with the random starts of its flows drawn from the seed.
+pub(crate) fn with_starts(scenario: &Scenario) -> Cow<'_, Scenario> {
     if scenario.flows.iter().all(|flow| flow.random_start.is_none()) {
         return Cow::Borrowed(scenario);
     }

@@ -1,4 +1,4 @@
-//! What a run has done up to a moment; the difference of two moments is what is measured between them.
+//! Snapshots of a run's counters. The difference of two snapshots is the result between their times.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,12 +10,12 @@ use crate::medium::wire::Counters;
 use crate::medium::wireless::Statistics;
 use crate::transport::End;
 
-/// The counters of a run at a moment.
+/// The counters of a run at one time.
 pub(super) struct Snapshot {
     pub(super) at: Time,
     /// By flow: bytes that its receiver has read.
     read: Vec<u64>,
-    /// By place in the table of routes: frames offered and dropped there, and bytes of packets with data that arrived.
+    /// By entry in the table of routes: frames offered and dropped, and bytes of packets with data that arrived.
     offered: Vec<u64>,
     dropped: Vec<u64>,
     data: Vec<u64>,
@@ -43,7 +43,7 @@ impl Snapshot {
         }
     }
 
-    /// At the beginning of the same run, when all counters were zero.
+    /// The snapshot at the beginning of the run, with all counters at zero.
     pub(super) fn beginning(&self) -> Self {
         Snapshot {
             at: Time::ZERO,
@@ -58,7 +58,7 @@ impl Snapshot {
     }
 }
 
-/// What happened between two moments of a run.
+/// The difference of two snapshots of a run.
 pub(super) struct Span<'s> {
     pub(super) routes: &'s [u32],
     pub(super) from: &'s Snapshot,
@@ -66,7 +66,7 @@ pub(super) struct Span<'s> {
 }
 
 impl Span<'_> {
-    /// How long it is.
+    /// The time between the two snapshots.
     pub(super) fn seconds(&self) -> f64 {
         self.to.at.since(self.from.at).as_secs_f64()
     }
@@ -81,7 +81,7 @@ impl Span<'_> {
         places.clone().map(|place| self.data_at(place)).sum()
     }
 
-    /// The same by hop that the routes cross.
+    /// The same, by hop of these routes.
     pub(super) fn data_over(&self, places: &Range<usize>) -> BTreeMap<u32, u64> {
         let mut bytes = BTreeMap::new();
         let mut crossed = BTreeSet::new();
@@ -102,7 +102,7 @@ impl Span<'_> {
         self.to.data[place] - self.from.data[place]
     }
 
-    /// By link direction on these routes: packets of these routes that were offered, and dropped.
+    /// By link direction on these routes: the packets of these routes that were offered and dropped.
     pub(super) fn packets(&self, places: &Range<usize>) -> BTreeMap<u32, [u64; 2]> {
         let mut packets = BTreeMap::new();
         for place in places.clone().filter(|place| self.routes[*place] < ARRIVED) {
@@ -113,17 +113,17 @@ impl Span<'_> {
         packets
     }
 
-    /// What a link direction did.
+    /// The counters of a link direction.
     pub(super) fn link(&self, direction: usize) -> Counters {
         self.to.links[direction].since(&self.from.links[direction])
     }
 
-    /// What the radios counted, by channel, then station.
+    /// The counters of the radios, by channel, then station.
     pub(super) fn radios(&self) -> impl Iterator<Item = Statistics> {
         self.to.radios.iter().zip(&self.from.radios).map(|(now, then)| now.since(then))
     }
 
-    /// The paths of an agent that had a congestion window by the end.
+    /// The paths of an agent that had a congestion window at the end.
     pub(super) fn paths(&self, agent: usize) -> impl Iterator<Item = PathId> {
         self.to.windows.keys().filter(move |(of, _)| *of == agent).map(|(_, path)| *path)
     }

@@ -1,12 +1,12 @@
-//! Which values a scenario may have. The reader of documents refuses most of these before, with the line; this
-//! is for scenarios that come as a literal.
+//! Checks the values of a scenario. The reader of documents refuses most wrong values earlier and names their line;
+//! this check is for scenarios built in Rust.
 
 use crate::error::{Item, RunError};
 use crate::scenario::{
     Amount, Change, Codel, CrossTraffic, Flow, Link, Loss, Queue, Red, Scenario, Start, Times, Traffic,
 };
 
-/// Whether every value of the scenario can be used.
+/// Checks every value of the scenario.
 pub(super) fn check(scenario: &Scenario) -> Result<(), RunError> {
     distinct(scenario.links.iter().map(|link| link.name.as_str()), Item::Link)?;
     let flows = scenario.flows.iter().map(|flow| flow.name.as_str());

@@ -1,4 +1,4 @@
-//! One value of the document, and how it is read as what it should be.
+//! A value of the document, and how it is converted.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use super::units::{self, BadQuantity, Dimension};
 /// The result of reading a part of a document.
 pub type Result<T> = std::result::Result<T, ScenarioError>;
 
-/// A value, and the way that leads to it.
+/// A value and its address.
 #[derive(Clone)]
 pub struct At<'d> {
     document: &'d Document,
-    /// As `--set` would address it; empty for the document itself.
+    /// The address in the spelling of `--set`; empty for the document itself.
     path: String,
     node: &'d Node,
 }
@@ -34,12 +34,12 @@ impl<'d> At<'d> {
         At { document: self.document, path, node }
     }
 
-    /// The file of the document, beside which files that it names are sought.
+    /// The file of the document. Names of other files are relative to it.
     pub(super) fn file(&self) -> &'d str {
         self.document.file()
     }
 
-    /// What stands here, whatever it is.
+    /// The value, whatever its kind.
     pub fn value(&self) -> &'d Value {
         &self.node.value
     }
@@ -48,7 +48,7 @@ impl<'d> At<'d> {
         self.node
     }
 
-    /// The text that this value is in.
+    /// The text that contains this value.
     pub(super) fn source(&self) -> &'d Arc<Source> {
         self.document.source(self.place())
     }
@@ -62,12 +62,12 @@ impl<'d> At<'d> {
         &self.node.place
     }
 
-    /// The fault `message` at this value.
+    /// An error at this value.
     pub fn error(&self, message: impl Into<String>) -> ScenarioError {
         self.document.error_at(self.place(), &self.path, message)
     }
 
-    /// The fault `message` at the entry `key` of this table, or at the table if it is not there.
+    /// An error at the entry `key` of this table, or at the table if the entry is missing.
     pub fn error_below(&self, key: &str, message: impl Into<String>) -> ScenarioError {
         match self.get(key) {
             Some(at) => at.error(message),
@@ -78,7 +78,7 @@ impl<'d> At<'d> {
         }
     }
 
-    /// The fault that there is no such entry in this table.
+    /// An error that this table has no such entry.
     pub fn no_such_key(&self, entry: &Entry) -> ScenarioError {
         let path = self.below(&entry.key, &entry.node).path;
         self.document.error_at(&entry.place, &path, "there is no such key")
@@ -101,7 +101,7 @@ impl<'d> At<'d> {
         self.node.value.entry(key).map(|entry| self.below(key, &entry.node))
     }
 
-    /// The tables of an array of tables, each addressed by its name, else by its number.
+    /// The tables of an array of tables, each addressed by its name or else its number.
     pub fn tables(&self) -> Result<Vec<At<'d>>> {
         let last = self.path.rsplit('.').next().unwrap_or_default();
         let hint = format!("begin each with a line `[[{last}]]`");
@@ -119,13 +119,13 @@ impl<'d> At<'d> {
         items.iter().enumerate().map(table).collect()
     }
 
-    /// The values of an array; `expected` names what should stand here, for the error.
+    /// The values of an array; `expected` describes them for the error.
     pub fn array(&self, expected: &str) -> Result<Vec<At<'d>>> {
         let Value::Array(items) = &self.node.value else { return Err(self.wrong(expected)) };
         Ok(items.iter().map(|node| At { node, ..self.clone() }).collect())
     }
 
-    /// The number that stands here, if it is one.
+    /// The value as a number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self.node.value {
             Value::Integer(n) => Some(n as f64),
@@ -134,12 +134,12 @@ impl<'d> At<'d> {
         }
     }
 
-    /// Whether an array stands here.
+    /// Whether the value is an array.
     pub fn is_array(&self) -> bool {
         matches!(self.node.value, Value::Array(_))
     }
 
-    /// What may differ between a link's directions: one value, or `[a>b, b>a]`.
+    /// A value that may differ between a link's directions: one value, or `[a>b, b>a]`.
     pub fn pair<T: Clone>(&self, read: impl Fn(&At<'d>) -> Result<T>) -> Result<[T; 2]> {
         let Value::Array(_) = &self.node.value else {
             let both = read(self)?;
@@ -161,7 +161,7 @@ impl<'d> At<'d> {
         }
     }
 
-    /// The name of a link, node or flow. It must be usable in `--set`, in path names and as a file's name.
+    /// The name of a link, node or flow. It must be usable in `--set`, in path names and as a file name.
     pub fn name(&self) -> Result<String> {
         let name = self.string()?;
         let usable = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
@@ -197,14 +197,14 @@ impl<'d> At<'d> {
         }
     }
 
-    /// One of the spellings `names`; `what` they are the names of.
+    /// One of the spellings `names`; `what` describes them for the error.
     pub fn one_of<'n>(&self, what: &str, names: &[&'n str]) -> Result<&'n str> {
         let text = self.string()?;
         let found = names.iter().find(|name| **name == text).copied();
         found.ok_or_else(|| self.unknown(what, text, names.iter().copied()))
     }
 
-    /// The fault that nothing of the kind `what` is called `name`.
+    /// An error that no `what` has the name `name`.
     pub fn unknown<'n>(
         &self,
         what: &str,
@@ -218,7 +218,7 @@ impl<'d> At<'d> {
         self.parsed(dimension.what, &dimension.advice(), |text| dimension.read(text))
     }
 
-    /// Reads a text by `read`; a number without unit is refused with the `advice` how to write it.
+    /// Reads a text with `read`. A number without a unit is refused with `advice` on how to write it.
     pub(super) fn parsed<T>(
         &self,
         what: &str,
@@ -317,17 +317,17 @@ impl<'d> At<'d> {
         u32::try_from(size).map_err(|_| self.error("this is too large"))
     }
 
-    /// How much may be in a queue: so many packets or bytes.
+    /// An amount in a queue: packets or bytes.
     pub fn amount(&self) -> Result<Amount> {
         self.parsed("a number of packets or a size", units::QUEUE_ADVICE, units::amount)
     }
 
-    /// A window: so many packets or bytes.
+    /// A window: packets or bytes.
     pub fn window(&self) -> Result<Amount> {
         self.parsed("a number of packets or a size", units::WINDOW_ADVICE, units::window)
     }
 
-    /// A share of 1, written in percent: `"2 %"` is 0.02. It may exceed 1.
+    /// A fraction written in percent: `"2 %"` is 0.02. It may exceed 1.
     pub fn percent(&self) -> Result<f64> {
         self.parsed("a percentage", units::PERCENT_ADVICE, units::percent)
     }
@@ -341,7 +341,7 @@ impl<'d> At<'d> {
         }
     }
 
-    /// A policy: a name, or a table of a name and the policy's own settings.
+    /// A policy: a name, or a table of a name and the policy's settings.
     pub fn policy(&self) -> Result<PolicySpec> {
         let Value::Table(entries) = &self.node.value else {
             let hint = "a policy is a name, or a table { name = …, key = value }";
@@ -374,7 +374,7 @@ impl<'d> At<'d> {
     }
 }
 
-/// What a string of a policy's setting says: a percentage, a duration, else itself.
+/// The meaning of a string in a policy's setting: a percentage, a duration, otherwise the string itself.
 fn worded(text: &str) -> Setting {
     let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     match (percent, units::duration(text)) {

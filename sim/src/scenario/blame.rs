@@ -1,4 +1,4 @@
-//! What the network finds wrong, taken back to the line that says it.
+//! Traces a fault that the network finds back to the line of the document.
 
 use super::document::Document;
 use super::error::{ScenarioError, did_you_mean};
@@ -6,8 +6,7 @@ use super::{Scenario, mptcp, sctp, tcp};
 use crate::error::{Item, RunError};
 
 impl Document {
-    /// The same error at its line of the document that `scenario` was read from; `None` if it is not the
-    /// scenario that is wrong.
+    /// The same error at its line of the document of `scenario`; `None` if the scenario is not at fault.
     pub fn blame(&self, scenario: &Scenario, error: &RunError) -> Option<ScenarioError> {
         let (item, key) = error.place()?;
         let path = match item {
@@ -42,14 +41,14 @@ impl Document {
         }
     }
 
-    /// Which `[[change]]`, counted from 1, is change `number` of the scenario: outages of links stand first.
+    /// The number of the `[[change]]`, from 1, for change `number` of the scenario. Outages of links come first.
     fn change_number(&self, scenario: &Scenario, number: usize) -> usize {
         let written = self.get("change").and_then(|changes| Some(changes.as_array()?.len())).unwrap_or(0);
         (number + 1).saturating_sub(scenario.changes.len().saturating_sub(written))
     }
 }
 
-/// What to say and to advise, where the item's own name would only repeat the key.
+/// The message and the advice, for cases in which the item's own name would only repeat the key.
 fn told(error: &RunError) -> (String, Option<String>) {
     match error {
         RunError::NoRoute { from, to, .. } => (
@@ -78,7 +77,9 @@ fn told(error: &RunError) -> (String, Option<String>) {
         RunError::Config { error, .. } => (error.why.clone(), error.fix.clone()),
         RunError::Policy { error, .. } => (error.to_string(), None),
         RunError::Value { why, .. } => ((*why).to_owned(), None),
-        RunError::Interrupted { .. } => (error.to_string(), None),
+        RunError::NoNode { .. } | RunError::Alone { .. } | RunError::Interrupted { .. } => {
+            (error.to_string(), None)
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `[[traffic]]`, and times that are drawn.
+//! `[[traffic]]`, and random durations.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use super::keys::{Default, Key, fill};
 use super::units;
 use super::{CrossTraffic, Start, Times};
 
-/// A `[[traffic]]` as it is being read.
+/// The draft of a `[[traffic]]`.
 pub(super) struct Draft {
     traffic: CrossTraffic,
     sources: Option<u32>,
@@ -141,7 +141,7 @@ pub(super) fn traffic(at: &At<'_>) -> Result<CrossTraffic> {
     Ok(traffic)
 }
 
-/// On and off times go together, and not with a Poisson process.
+/// On and off times are given together, and not with a Poisson process.
 pub(super) fn both_times(at: &At<'_>) -> Result<()> {
     if let (Some(on), Some("poisson")) = (at.get("on"), at.get("spacing").and_then(|at| at.string().ok())) {
         let error = on.error("a Poisson process has no on and off times");
@@ -155,7 +155,7 @@ pub(super) fn both_times(at: &At<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether packets follow each other as a Poisson process.
+/// Whether packets form a Poisson process.
 pub(super) fn spacing(at: &At<'_>) -> Result<bool> {
     at.one_of("spacing", &["even", "poisson"]).map(|spacing| spacing == "poisson")
 }
@@ -238,7 +238,7 @@ fn long_enough(at: &At<'_>) -> Result<Duration> {
     }
 }
 
-/// The ends of `{ uniform = [low, high] }`, if that stands here.
+/// The ends of `{ uniform = [low, high] }`, if the value has this form.
 pub(super) fn uniform(at: &At<'_>) -> Result<Option<[Duration; 2]>> {
     const FORM: &str = "{ uniform = [\"5 ms\", \"20 ms\"] }";
     let Ok(entries) = at.entries() else { return Ok(None) };

@@ -1,5 +1,5 @@
-//! The TOML document as a tree in which every key and value knows where it stands. `--set` edits this tree,
-//! so that whatever is wrong afterwards still points at its line of the file, or at the option.
+//! The TOML document as a tree in which every key and value knows its place. `--set` edits this tree, so that later
+//! errors still point at the line of the file or at the option.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use super::at::At;
 use super::error::{ScenarioError, Source, did_you_mean};
 
-/// A scenario as it is written: TOML, with the edits of `--set`.
+/// A scenario as text: TOML, with the edits of `--set`.
 #[derive(Clone, Debug)]
 pub struct Document {
     /// The file first, then one text for each edit.
@@ -65,7 +65,7 @@ pub struct Entry {
 }
 
 impl Document {
-    /// Reads the TOML `text` of `file`; whether it is a scenario is asked later, by [`Document::scenario`].
+    /// Parses the TOML `text` of `file`. [`Document::scenario`] checks later whether it is a scenario.
     pub fn parse(file: &str, text: &str) -> Result<Document, ScenarioError> {
         let source = Arc::new(Source { name: file.to_owned(), text: text.to_owned() });
         let parsed = DeTable::parse(text).map_err(|error| {
@@ -77,9 +77,9 @@ impl Document {
         Ok(Document { sources: vec![source], root })
     }
 
-    /// Edits the document by `KEY=VALUE`, as `option` says. Tables in an array are addressed by their `name`
-    /// (`flow.download.start`), those without by their number from 1 (`change.1.at`). The value is TOML if
-    /// it parses as such, else a string.
+    /// Edits the document by `KEY=VALUE`; `option` names the source of the edit. Tables in an array are addressed by
+    /// their `name` (`flow.download.start`), tables without a name by their number from 1 (`change.1.at`). The value
+    /// is read as TOML if possible, otherwise as a string.
     pub fn set(&mut self, option: &str, assignment: &str) -> Result<(), ScenarioError> {
         let source = Arc::new(Source { name: option.to_owned(), text: assignment.to_owned() });
         let whole = 0..assignment.len();
@@ -100,8 +100,8 @@ impl Document {
         Ok(())
     }
 
-    /// Puts the value at `from`, which may stand in another document, at `key`; addresses are those of
-    /// [`Document::set`]. Whatever is wrong with the value is told at its own place.
+    /// Puts the value at `from`, which may belong to another document, at `key`; addresses are those of
+    /// [`Document::set`]. Errors in the value point at its own place.
     pub fn graft(&mut self, key: &str, from: &At<'_>) -> Result<(), ScenarioError> {
         let source = from.source().clone();
         let node = from.node().clone().moved_to(self.sources.len());
@@ -117,12 +117,12 @@ impl Document {
         Ok(())
     }
 
-    /// The whole document as JSON: what it says, without comments and places.
+    /// The whole document as JSON, without comments and places.
     pub fn json(&self) -> serde_json::Value {
         self.root.value.json()
     }
 
-    /// The text that `place` is in.
+    /// The text that contains `place`.
     pub(super) fn source(&self, place: &Place) -> &Arc<Source> {
         &self.sources[place.source]
     }
@@ -139,7 +139,7 @@ impl Document {
         }
     }
 
-    /// The file that the document was read from.
+    /// The file of the document.
     pub fn file(&self) -> &str {
         &self.sources[0].name
     }
@@ -160,14 +160,14 @@ impl Document {
         self.find(&path).filter(|rest| rest.1 == path.len()).map(|(node, _)| node.value.json())
     }
 
-    /// The error `message` at the item that `key` names, or at the nearest table around it.
+    /// An error at the item that `key` names, or at the nearest table around it.
     pub fn error(&self, key: &str, message: impl Into<String>) -> ScenarioError {
         let path: Vec<&str> = key.split('.').collect();
         let place = self.find(&path).map_or(&self.root.place, |(node, _)| &node.place);
         self.error_at(place, key, message)
     }
 
-    /// The error `message` at `place`, about `key`.
+    /// An error at `place`, about `key`.
     pub fn error_at(&self, place: &Place, key: &str, message: impl Into<String>) -> ScenarioError {
         ScenarioError::new(&self.sources[place.source], place.span.clone(), key, message)
     }
@@ -177,7 +177,7 @@ impl Document {
         &self.root
     }
 
-    /// The deepest node on the way along `path`, and how many steps lead to it.
+    /// The deepest existing node along `path`, and the number of steps that lead to it.
     fn find(&self, path: &[&str]) -> Option<(&Node, usize)> {
         let mut node = &self.root;
         for (taken, step) in path.iter().enumerate() {
@@ -191,7 +191,7 @@ impl Document {
 }
 
 impl Node {
-    /// The same node as a part of a document that holds its text as `source`.
+    /// The same node as part of a document whose text is `source`.
     fn moved_to(mut self, source: usize) -> Node {
         self.place.source = source;
         self.value = match self.value {
@@ -238,7 +238,7 @@ impl Value {
         }
     }
 
-    /// What kind of value it is, with its article.
+    /// The kind of value, with its article.
     pub fn kind(&self) -> &'static str {
         match self {
             Value::String(_) => "a string",
@@ -266,13 +266,13 @@ impl Value {
     }
 }
 
-/// Which item of an array `step` addresses: the table of this name, else the one of this number.
+/// The item of an array that `step` addresses: the table with this name, otherwise the item with this number.
 fn position(items: &[Node], step: &str) -> Option<usize> {
     let named = items.iter().position(|item| item.value.name() == Some(step));
     named.or_else(|| step.parse::<usize>().ok()?.checked_sub(1).filter(|i| *i < items.len()))
 }
 
-/// Puts `new` at the end of `path`, and makes the tables on the way that are not there yet.
+/// Puts `new` at the end of `path`, and creates missing tables on the way.
 fn edit(node: &mut Node, path: &[&str], at: Place, new: Node) -> Result<(), (String, Option<String>)> {
     let Some((step, rest)) = path.split_first() else {
         *node = new;
@@ -302,11 +302,11 @@ fn edit(node: &mut Node, path: &[&str], at: Place, new: Node) -> Result<(), (Str
     }
 }
 
-/// Makes the parser's values ours, with their places.
+/// Converts the parser's values, with their places.
 struct Convert<'a> {
     from: &'a Arc<Source>,
     source: usize,
-    /// Where in the source the parsed text begins.
+    /// The place in the source at which the parsed text begins.
     offset: usize,
 }
 
@@ -340,7 +340,7 @@ impl Convert<'_> {
             let (place, node) = (self.place(key.span()), self.node(node)?);
             entries.push(Entry { key: key.get_ref().to_string(), place, node });
         }
-        // In the order of the text, so that the first fault is the one that is told.
+        // In the order of the text, so that the first fault is reported.
         entries.sort_by_key(|entry| entry.place.span.start);
         Ok(Value::Table(entries))
     }

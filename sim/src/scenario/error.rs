@@ -1,20 +1,20 @@
-//! What is wrong with a scenario, and where.
+//! Faults of scenarios, and their places.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet, renderer::DecorStyle};
 
-/// A text that a part of a document came from: the file, or one `--set`.
+/// A text that is part of a document: the file, or one `--set`.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Source {
     /// The file, or the option.
     pub name: String,
-    /// What is written there.
+    /// The text itself.
     pub text: String,
 }
 
-/// A scenario that cannot be read or run: one fault, with its place.
+/// A scenario that cannot be read or run: one fault and its place.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("{}:{}: {}{}", .0.source_name(), .0.line(), .0.title(), .0.hint.as_ref().map(|h| format!(" ({h})")).unwrap_or_default())]
 pub struct ScenarioError(Box<Fault>);
@@ -43,38 +43,38 @@ impl Fault {
 }
 
 impl ScenarioError {
-    /// The error `message` about `key`, at the bytes `span` of a text.
+    /// An error about `key`, at the bytes `span` of a text.
     pub fn new(from: &Arc<Source>, span: Range<usize>, key: &str, message: impl Into<String>) -> Self {
         let span = within(&from.text, span);
         let (message, key) = (message.into(), key.to_owned());
         ScenarioError(Box::new(Fault { message, key, hint: None, from: from.clone(), span }))
     }
 
-    /// The same with a hint: the nearest right name, or the likely fix.
+    /// The same error with a hint: the nearest correct name, or the likely fix.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// The same with a hint if there is one.
+    /// The same error with a hint, if there is one.
     #[must_use]
     pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
         self.0.hint = hint.or(self.0.hint);
         self
     }
 
-    /// What is wrong, without its place.
+    /// The message, without its place.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The key that it is wrong at, as `--set` would address it; empty if the text is no TOML.
+    /// The key at fault, in the spelling of `--set`; empty if the text is not TOML.
     pub fn key(&self) -> &str {
         &self.0.key
     }
 
-    /// The likely fix, if one can be guessed.
+    /// The likely fix, if there is a guess.
     pub fn likely_fix(&self) -> Option<&str> {
         self.0.hint.as_deref()
     }
@@ -85,17 +85,17 @@ impl ScenarioError {
         self.message().to_owned() + &fix
     }
 
-    /// The file, or the option, that it is wrong in.
+    /// The file or the option at fault.
     pub fn file(&self) -> &str {
         self.0.source_name()
     }
 
-    /// The line of it, counted from 1.
+    /// The line of the fault, from 1.
     pub fn line(&self) -> usize {
         self.0.line()
     }
 
-    /// The message with an excerpt of the text, the place marked in it; `color` for a terminal.
+    /// The message with an excerpt of the text in which the place is marked; `color` for a terminal.
     pub fn render(&self, color: bool) -> String {
         let fault = &self.0;
         let mark = AnnotationKind::Primary.span(fault.span.clone());
@@ -109,7 +109,7 @@ impl ScenarioError {
     }
 }
 
-/// `span` cut to `text` and to whole characters, so that no excerpt can go wrong.
+/// `span` limited to `text` and to whole characters, so that an excerpt cannot fail.
 fn within(text: &str, span: Range<usize>) -> Range<usize> {
     let mut start = span.start.min(text.len());
     while !text.is_char_boundary(start) {
@@ -122,7 +122,7 @@ fn within(text: &str, span: Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// The candidate nearest to `name`, if one is near enough to have been meant.
+/// The candidate nearest to `name`, if one is near enough to be a likely slip.
 pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = fold(name);
     candidates
@@ -133,7 +133,7 @@ pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// The three candidates that are nearest to `name`, however far they are.
+/// The three candidates nearest to `name`.
 pub fn three_nearest<'a>(name: &str, candidates: &[&'a str]) -> Vec<&'a str> {
     let folded = fold(name);
     let mut sorted = candidates.to_vec();
@@ -142,12 +142,12 @@ pub fn three_nearest<'a>(name: &str, candidates: &[&'a str]) -> Vec<&'a str> {
     sorted
 }
 
-/// Case and the choice between `-` and `_` are the commonest slips: they count nothing.
+/// Differences in case and between `-` and `_` are the commonest slips. They do not count.
 fn fold(name: &str) -> String {
     name.to_lowercase().replace('_', "-")
 }
 
-/// `did you mean …?`, or what there is.
+/// `did you mean …?`, or the existing names.
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str> + Clone) -> String {
     match nearest(name, candidates.clone()) {
         Some(candidate) => format!("did you mean `{candidate}`?"),

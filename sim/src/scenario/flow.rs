@@ -8,7 +8,7 @@ use super::error::ScenarioError;
 use super::keys::{Default, Key, fill};
 use super::{Flow, Sctp, Times, Traffic, Transport, mptcp, sctp, tcp};
 
-/// A flow as it is being read.
+/// The draft of a flow.
 pub(super) struct Draft {
     flow: Flow,
     send: Option<u64>,
@@ -33,7 +33,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         takes: "`\"sctp\"`, `\"tcp\"`, `\"mptcp\"` or `\"udp\"`",
         default: Default::Value("\"sctp\""),
         doc: "The transport protocol. `\"tcp\"` sends a stream of bytes, `\"mptcp\"` the same over several paths (RFC 8684). `\"udp\"` sends messages of `message_size` at `rate`, one a packet, and counts what arrives.",
-        // Before the keys that only one protocol has.
+        // This row stands before the keys that only one protocol has.
         read: |draft, at| {
             draft.flow.transport = match at.one_of("protocol", &["sctp", "tcp", "mptcp", "udp"])? {
                 "tcp" => Transport::Tcp(Box::default()),
@@ -259,7 +259,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     },
 ];
 
-/// Reads a `[[flow]]`, in the top-level `era` unless it names its own.
+/// Reads a `[[flow]]`. Its era is the top-level `era` unless it names its own.
 pub(super) fn flow(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Flow> {
     let transport = Transport::Sctp(Box::new(new_sctp(era)));
     let flow = Flow { transport, ..Flow::default() };
@@ -312,12 +312,12 @@ fn new_sctp(era: &Config) -> Sctp {
     Sctp { config: era.clone(), ..Sctp::default() }
 }
 
-/// The SCTP part of the flow; the fault that it has none if another protocol carries it.
+/// The SCTP part of the flow; an error if another protocol carries it.
 fn sctp_flow<'f>(draft: &'f mut Draft, at: &At<'_>) -> Result<&'f mut Sctp> {
     draft.flow.sctp_mut().ok_or_else(|| foreign(at, "only SCTP flows have this key"))
 }
 
-/// The fault of a key that the flow's protocol does not have.
+/// An error for a key that the flow's protocol does not have.
 fn foreign(at: &At<'_>, why: &str) -> ScenarioError {
     at.error(why).hint("remove it, or set `protocol = \"sctp\"`")
 }

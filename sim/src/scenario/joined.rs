@@ -1,4 +1,4 @@
-//! Which nodes links and channels join; how far radios reach is for the network to say.
+//! Which nodes are joined by links and channels. The network checks later how far radios reach.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::Scenario;
 /// The nodes of a scenario, with their links and channels.
 pub(super) struct Joined<'s> {
     numbers: BTreeMap<&'s str, usize>,
-    /// By node: the node that stands for its group; while groups are joined, one on the way to that.
+    /// By node: the representative of its group, or a node on the way to it while groups are joined.
     towards: Vec<usize>,
     /// By node: the names of its links, then of its channels.
     media: Vec<Vec<&'s str>>,
@@ -33,7 +33,7 @@ impl<'s> Joined<'s> {
         joined
     }
 
-    /// The number of a node, which has this link or channel.
+    /// The number of a node that has this link or channel.
     fn add(&mut self, node: &'s str, medium: &'s str) -> usize {
         let number = *self.numbers.entry(node).or_insert(self.towards.len());
         if number == self.towards.len() {
@@ -49,7 +49,7 @@ impl<'s> Joined<'s> {
         self.towards[a.max(b)] = a.min(b);
     }
 
-    /// The node that stands for the group of this one, the lowest; ways to it are halved.
+    /// The representative of this node's group, the lowest number; halves the paths on the way.
     fn group(&mut self, mut node: usize) -> usize {
         while self.towards[node] != node {
             self.towards[node] = self.towards[self.towards[node]];

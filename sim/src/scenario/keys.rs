@@ -1,52 +1,52 @@
-//! The keys of a scenario. Each is one row: its name, what it takes, its default, what it means, and how it
-//! is read. The rows are what the reader accepts, what `docs/scenario.md` lists, and what hints choose from.
+//! The keys of a scenario. Each key is one row: its name, its kind of value, its default, its meaning, and how it is
+//! read. The reader accepts exactly these rows, `docs/scenario.md` lists them, and hints choose from them.
 
 use super::at::{At, Result};
 use super::error::{ScenarioError, nearest, three_nearest};
 use super::{channel, cross, flow, link, mptcp, read, sctp, station, tcp, wire};
 
-/// A key that a table of kind `T` takes.
+/// A key of a table of kind `T`.
 pub struct Key<T> {
-    /// How it is spelled.
+    /// The spelling of the key.
     pub name: &'static str,
-    /// What kind of value it takes.
+    /// The kind of value.
     pub takes: &'static str,
-    /// What holds where it is not given.
+    /// The default.
     pub default: Default,
     /// What it means.
     pub doc: &'static str,
-    /// Reads its value into a draft of the table.
+    /// Reads the value into a draft of the table.
     pub read: fn(&mut T, &At<'_>) -> Result<()>,
 }
 
-/// What holds where a key is not given.
+/// What applies if a key is not given.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Default {
-    /// It must be given.
+    /// The key is required.
     Required,
-    /// The same as if this TOML value were given; a test holds that against the reader.
+    /// The same as this TOML value; a test compares it with the reader.
     Value(&'static str),
-    /// Something that no single value says.
+    /// A default that cannot be written as one value.
     Text(&'static str),
 }
 
-/// A kind of table, and the keys that it takes.
+/// A kind of table and its keys.
 #[derive(Clone, Debug)]
 pub struct Section {
-    /// How it begins in a document; empty for the top of it.
+    /// Its heading in a document; empty for the top of the document.
     pub header: &'static str,
     /// Its keys.
     pub keys: Vec<KeyDoc>,
 }
 
-/// What is to be known about a key.
+/// The documentation of a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct KeyDoc {
-    /// How it is spelled.
+    /// The spelling of the key.
     pub name: &'static str,
-    /// What kind of value it takes, with the unit.
+    /// The kind of value, with its unit.
     pub takes: String,
-    /// What holds where it is not given.
+    /// The default.
     pub default: Default,
     /// What it means.
     pub doc: String,
@@ -104,15 +104,14 @@ pub fn docs<T>(keys: &[Key<T>]) -> Vec<KeyDoc> {
     keys.iter().map(doc).collect()
 }
 
-/// Reads the table at `at` into `draft` by `keys`, in the order of the rows; a key without a row is
-/// refused.
+/// Reads the table at `at` into `draft` by `keys`, in the order of the rows. A key without a row is refused.
 pub(super) fn fill<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()> {
     let names: Vec<_> = keys.iter().map(|key| key.name).collect();
     refuse_unknown(at, &names)?;
     read_known(draft, at, keys)
 }
 
-/// Reads what `keys` know and asks nothing about the rest.
+/// Reads the keys in `keys` and ignores all others.
 pub fn read_known<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()> {
     for key in keys {
         match at.get(key.name) {
@@ -133,7 +132,7 @@ fn how_to_add<T>(key: &Key<T>) -> String {
     }
 }
 
-/// Refuses the first entry that is not one of `names`.
+/// Refuses the first entry that is not in `names`.
 pub(super) fn refuse_unknown(at: &At<'_>, names: &[&'static str]) -> Result<()> {
     match at.entries()?.iter().find(|entry| !names.contains(&entry.key.as_str())) {
         Some(entry) => Err(with_fix(at.no_such_key(entry), &entry.key, names)),
@@ -141,10 +140,10 @@ pub(super) fn refuse_unknown(at: &At<'_>, names: &[&'static str]) -> Result<()> 
     }
 }
 
-/// More keys than that are not listed in a hint.
+/// The largest number of keys in a hint.
 const MANY: usize = 20;
 
-/// The nearest key of the same table, else the table that has this key.
+/// The nearest key of the same table, otherwise the table that has this key.
 fn with_fix(error: ScenarioError, key: &str, names: &[&'static str]) -> ScenarioError {
     let elsewhere = || sections().into_iter().find(|s| s.keys.iter().any(|k| k.name == key));
     match (nearest(key, names.iter().copied()), elsewhere()) {

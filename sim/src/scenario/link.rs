@@ -7,7 +7,7 @@ use super::cross::uniform;
 use super::keys::{Default, Key, fill};
 use super::{Change, Link, Loss, Queue, trace};
 
-/// A link as it is being read, with its outages.
+/// The draft of a link, with its outages.
 pub(super) struct Draft {
     link: Link,
     down: Vec<(Duration, Option<Duration>)>,
@@ -111,7 +111,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     },
 ];
 
-/// Reads a `[[link]]`: the link, and the changes that its outages are.
+/// Reads a `[[link]]`. Returns the link and the changes for its outages.
 pub(super) fn link(at: &At<'_>) -> Result<(Link, Vec<Change>)> {
     let link = Link {
         name: String::new(),
@@ -156,7 +156,7 @@ fn has_delay(at: &At<'_>, link: &Link) -> Result<()> {
     Ok(())
 }
 
-/// A trace that has losses leaves no place for others.
+/// A trace with losses allows no other losses.
 fn one_loss(at: &At<'_>, link: &Link) -> Result<()> {
     let both = |direction: usize| {
         let traced = link.traced[direction].as_ref().is_some_and(|traced| traced.trace.has_loss());

@@ -1,9 +1,9 @@
-//! What is simulated, as plain data. The TOML document, a Rust literal and a Python dict are three
-//! spellings of the same [`Scenario`].
+//! Scenarios: the description of a simulation as plain data. A TOML document, a Rust literal and a Python dict are
+//! three spellings of the same [`Scenario`].
 //!
-//! A document is read in three steps: TOML becomes a tree that knows its places (`document`), the rows of
-//! [`keys`] read its tables into these types (`link`, `flow`, `sctp`), and `read` checks what only the whole
-//! can tell. Whatever is wrong becomes one [`ScenarioError`].
+//! A document is read in three steps. The TOML text becomes a tree in which every value knows its place (`document`).
+//! The rows of [`keys`] read its tables into these types (`link`, `flow`, `sctp`). Then `read` checks what depends on
+//! several tables. Every fault becomes one [`ScenarioError`].
 
 mod air;
 pub mod at;
@@ -40,12 +40,12 @@ pub use crate::transport::tcp::{Halving, TcpConfig, Variant};
 
 use anabranch_proto::{Config, Duration, Policies, Reliability};
 
-/// The bytes that a size with its unit says, as `"64 KiB"`; or what is wrong.
+/// The number of bytes of a size with a unit, such as `"64 KiB"`; or what is wrong.
 pub fn size(text: &str) -> Result<u64, String> {
     units::SIZE.read(text).map_err(|bad| format!("{}; {}", bad.message, bad.hint))
 }
 
-/// The time that a duration with its unit says, as `"50 ms"`; or what is wrong.
+/// The time of a duration with a unit, such as `"50 ms"`; or what is wrong.
 pub fn duration(text: &str) -> Result<Duration, String> {
     units::DURATION
         .read(text)
@@ -53,12 +53,12 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .map_err(|bad| format!("{}; {}", bad.message, bad.hint))
 }
 
-/// The bit/s that a rate with its unit says, as `"10 Mbit/s"`; or what is wrong.
+/// The bit/s of a rate with a unit, such as `"10 Mbit/s"`; or what is wrong.
 pub fn rate(text: &str) -> Result<u64, String> {
     units::RATE.read(text).map_err(|bad| format!("{}; {}", bad.message, bad.hint))
 }
 
-/// The protocol's parameters that assignments `KEY=VALUE` to keys of `[flow.sctp]` make, given by `option`.
+/// The parameters of the protocol after assignments `KEY=VALUE` to keys of `[flow.sctp]`, given by `option`.
 pub fn protocol(option: &str, assignments: &[String]) -> Result<Config, ScenarioError> {
     let mut document = Document::parse("", "")?;
     assignments.iter().try_for_each(|assignment| document.set(option, assignment))?;
@@ -71,22 +71,22 @@ pub fn protocol(option: &str, assignments: &[String]) -> Result<Config, Scenario
     }
 }
 
-/// A network, the flows on it, and what changes on the way.
+/// A network, the flows on it, and changes during the run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Scenario {
-    /// What the scenario is called; a file's name without its ending.
+    /// The name of the scenario: its file name without the extension.
     pub name: String,
-    /// The era of every flow that does not name its own.
+    /// The era of every flow that names none.
     pub era: String,
     /// The random seed.
     pub seed: u64,
-    /// Whether every packet goes through the byte codec on its way.
+    /// Whether every packet goes through the byte codec.
     pub wire: bool,
-    /// When the run ends at the latest, from its beginning.
+    /// The latest end of the run, counted from its beginning.
     pub stop: Option<Duration>,
     /// Bytes of IP header before every packet.
     pub ip_header: u32,
-    /// From when to when results are measured beside those of the whole run, from its beginning.
+    /// The part of the run that is also measured separately, from its beginning.
     pub measure: Option<[Duration; 2]>,
     /// The links, in any order.
     pub links: Vec<Link>,
@@ -94,13 +94,13 @@ pub struct Scenario {
     pub flows: Vec<Flow>,
     /// Cross traffic, in any order.
     pub traffic: Vec<CrossTraffic>,
-    /// What changes while it runs, in any order.
+    /// The changes during the run, in any order.
     pub changes: Vec<Change>,
-    /// The channels on which radios are, in any order.
+    /// The radio channels, in any order.
     pub channels: Vec<Channel>,
     /// The nodes with radios, in any order.
     pub stations: Vec<Station>,
-    /// Ways between radios; all others are the shortest.
+    /// Routes between radios that are prescribed; all others are the shortest.
     pub routes: Vec<Route>,
 }
 
@@ -133,23 +133,24 @@ pub struct Link {
     pub name: String,
     /// The nodes at its ends.
     pub between: [String; 2],
-    /// Bit/s, for each direction; of a recorded one the mean.
+    /// Bit/s, for each direction; for a recorded rate its mean.
     pub rate: [u64; 2],
-    /// The rate as it was recorded, for each direction that has a trace.
+    /// The recorded rate, for each direction that has a trace.
     pub traced: [Option<TracedRate>; 2],
     /// Propagation delay, for each direction.
     pub delay: [Duration; 2],
-    /// Instead of it, a delay between these two, drawn from the run's seed, the same in both directions.
+    /// A range from which the delay of both directions is drawn instead, by the run's seed.
     pub random_delay: Option<[Duration; 2]>,
-    /// How much later than its delay a packet arrives at most, in each direction: drawn uniformly for each packet.
+    /// The largest additional delay of a packet, in each direction: drawn uniformly for each packet.
     pub jitter: [Duration; 2],
     /// Whether jitter may change the order of packets.
     pub reorder: bool,
     /// The queue before each direction.
     pub queue: [Queue; 2],
-    /// Bytes in each queue from which on packets that can be marked (ECN) are; `None`: never.
+    /// In each direction, packets that can be marked (ECN) are marked while the queue holds at least so many bytes;
+    /// `None`: never.
     pub mark: [Option<u64>; 2],
-    /// Which packets are lost, in each direction.
+    /// The losses in each direction.
     pub loss: [Loss; 2],
     /// The largest packet, in bytes with the IP header.
     pub mtu: u32,
@@ -157,14 +158,15 @@ pub struct Link {
     pub up: bool,
 }
 
-/// The queue before a link direction. Its limit is how much may be in it in all, the packet being sent included.
+/// The queue before a link direction. Its limit includes the packet being sent.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Queue {
     /// Drop-tail: at most so many packets.
     Packets(u32),
     /// Drop-tail: at most so many bytes.
     Bytes(u64),
-    /// Drop-tail: so many thousandths of rate times delay of the direction, in packets of the link's MTU, rounded up.
+    /// Drop-tail: the limit in thousandths of the direction's bandwidth-delay product (rate times delay), in packets
+    /// of the link's MTU, rounded up.
     BandwidthDelay(u32),
     /// Random Early Detection.
     Red(Red),
@@ -173,7 +175,8 @@ pub enum Queue {
 }
 
 impl Queue {
-    /// How much may be in it in all; 0 packets of a bandwidth-delay product, which only a link makes a number.
+    /// The limit of the queue. For a multiple of the bandwidth-delay product it is 0 packets, since only a link makes
+    /// it a number.
     pub fn limit(&self) -> Amount {
         match *self {
             Queue::Packets(packets) => Amount::Packets(packets),
@@ -184,7 +187,7 @@ impl Queue {
     }
 }
 
-/// How much is in a queue, or may be.
+/// An amount in a queue, or a limit of it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Amount {
     /// So many packets.
@@ -203,55 +206,56 @@ impl Amount {
     }
 }
 
-/// Random Early Detection as ns-2 2.35 has it. All amounts are of one kind, packets or bytes; thresholds are compared
+/// Random Early Detection as in ns-2 2.35. All amounts are of one kind, packets or bytes. Thresholds are compared
 /// with the average of what waits, without the packet being sent.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Red {
-    /// How much may be in the queue in all.
+    /// The limit of the queue.
     pub limit: Amount,
-    /// Below this average nothing is dropped.
+    /// Below this average no packet is dropped.
     pub min: Amount,
-    /// At this average packets are dropped with `probability`; between it and twice it the probability rises to 1.
+    /// At this average, packets are dropped with `probability`. Up to twice this average, the probability rises to 1.
     pub max: Amount,
-    /// The probability at `max`, before drops are spread.
+    /// The probability at `max`, before drops are spread evenly.
     pub probability: f64,
-    /// The weight of a packet's queue in the average.
+    /// The weight of the present queue in the average.
     pub weight: f64,
 }
 
 /// Controlled Delay (RFC 8289).
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Codel {
-    /// How much may be in the queue in all.
+    /// The limit of the queue.
     pub limit: Amount,
-    /// The delay that packets may have.
+    /// The target delay.
     pub target: Duration,
-    /// For how long they may have more before one is dropped.
+    /// How long the delay may exceed the target before a packet is dropped.
     pub interval: Duration,
 }
 
-/// Which packets a link direction loses, after they have left the queue's entry: lost packets take no place.
+/// The losses of a link direction. A lost packet takes no place in the queue.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Loss {
     /// None.
     None,
-    /// Each with this probability; the n-th packet offered takes the n-th draw.
+    /// Each packet with this probability. The n-th packet offered takes the n-th draw.
     Random(f64),
-    /// These, counted from 1 in the order in which they are offered; ascending.
+    /// These packets, counted from 1 in the order in which they are offered; ascending.
     Listed(Vec<u64>),
-    /// Each with the probability that one of its bits is wrong; this is that of a bit.
+    /// Each packet with the probability that one of its bits is wrong. This is the probability for one bit.
     Bits(f64),
-    /// Each n-th, counted like listed ones.
+    /// Each n-th packet, counted in the same way.
     Every(u64),
-    /// The chain of Gilbert and Elliott: two states, with a step after each packet. It begins in the good state.
+    /// The chain of Gilbert and Elliott: two states, with a transition after each packet. It begins in the good
+    /// state.
     Gilbert {
         /// The probability of a loss in the good state.
         good: f64,
-        /// The same in the bad state.
+        /// The probability of a loss in the bad state.
         bad: f64,
-        /// The probability of a step from the good state to the bad one.
+        /// The probability of a transition from the good to the bad state.
         to_bad: f64,
-        /// The same back.
+        /// The probability of a transition from the bad to the good state.
         to_good: f64,
     },
     /// Packets of a flow with user data, counted from 1 in the order in which they are offered here, retransmissions
@@ -259,33 +263,33 @@ pub enum Loss {
     Data {
         /// The flow's name.
         flow: String,
-        /// Which; ascending.
+        /// The numbers of the packets, ascending.
         numbers: Vec<u64>,
     },
 }
 
-/// Something that changes at a moment. What is `None` stays.
+/// A change at a given time. A field that is `None` changes nothing.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Change {
     /// The time of the change, counted from the beginning of the run.
     pub at: Duration,
     /// The link that changes.
     pub link: String,
-    /// It works or not. What is on it when it goes down is lost.
+    /// Whether the link works. Packets on it when it goes down are lost.
     pub up: Option<bool>,
     /// Its rates, bit/s.
     pub rate: Option<[u64; 2]>,
-    /// Its delays, for packets that leave from now on.
+    /// Its delays, for packets that leave from then on.
     pub delay: Option<[Duration; 2]>,
-    /// Its losses, from now on.
+    /// Its losses, from then on.
     pub loss: Option<[Loss; 2]>,
-    /// Its queues, for packets that come from now on.
+    /// Its queues, for packets that arrive from then on.
     pub queue: Option<[Queue; 2]>,
-    /// From how many bytes on its queues mark packets.
+    /// The number of bytes from which its queues mark packets.
     pub mark: Option<[Option<u64>; 2]>,
-    /// How much later than its delay packets arrive at most, for packets that leave from now on.
+    /// The largest additional delay of packets that leave from then on.
     pub jitter: Option<[Duration; 2]>,
-    /// The largest packet, in bytes with the IP header; larger ones are dropped from now on.
+    /// The MTU in bytes with the IP header; larger packets are dropped from then on.
     pub mtu: Option<u32>,
 }
 
@@ -300,22 +304,22 @@ pub struct Flow {
     pub to: String,
     /// When it begins, from the beginning of the run.
     pub start: Duration,
-    /// Instead: drawn uniformly between these.
+    /// A range from which the start is drawn uniformly instead.
     pub random_start: Option<[Duration; 2]>,
-    /// What is sent.
+    /// The data to send.
     pub traffic: Traffic,
-    /// Bytes of user data in a message; `None`: what fits one packet.
+    /// Bytes of user data in a message; `None`: as many as fit one packet.
     pub message_size: Option<u32>,
     /// How fast the receiving application reads, in bit/s; `None`: at once.
     pub read_rate: Option<u64>,
     /// Bytes of IP header before every packet; `None`: the scenario's.
     pub ip_header: Option<u32>,
-    /// What carries it.
+    /// The transport of the flow.
     pub transport: Transport,
 }
 
 impl Default for Flow {
-    /// An SCTP flow without end, from nowhere to nowhere.
+    /// An SCTP flow without end; its nodes have no names yet.
     fn default() -> Self {
         Flow {
             name: String::new(),
@@ -333,7 +337,7 @@ impl Default for Flow {
 }
 
 impl Flow {
-    /// What is particular to an SCTP flow; `None` if it is none.
+    /// The settings of an SCTP flow; `None` if the flow is not SCTP.
     pub fn sctp(&self) -> Option<&Sctp> {
         match &self.transport {
             Transport::Sctp(sctp) => Some(sctp),
@@ -350,7 +354,7 @@ impl Flow {
         }
     }
 
-    /// The name of the path that comes first, if one is named.
+    /// The name of the primary path, if one is named.
     pub fn primary(&self) -> Option<&String> {
         match &self.transport {
             Transport::Sctp(sctp) => sctp.primary.as_ref(),
@@ -359,7 +363,7 @@ impl Flow {
         }
     }
 
-    /// The same, to be changed.
+    /// The same, mutable.
     pub fn sctp_mut(&mut self) -> Option<&mut Sctp> {
         match &mut self.transport {
             Transport::Sctp(sctp) => Some(sctp),
@@ -368,7 +372,7 @@ impl Flow {
     }
 }
 
-/// What carries a flow.
+/// The transport of a flow.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Transport {
     /// An SCTP association.
@@ -382,7 +386,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// How a scenario and the results spell it.
+    /// The spelling in scenarios and results.
     pub fn name(&self) -> &'static str {
         match self {
             Transport::Sctp(_) => "sctp",
@@ -398,10 +402,10 @@ impl Transport {
     }
 }
 
-/// What is particular to an SCTP flow.
+/// The settings of an SCTP flow.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sctp {
-    /// The protocol's rules and parameters at both ends. Addresses and port are filled in by the network.
+    /// The rules and parameters of the protocol at both ends. The network fills in addresses and port.
     pub config: Config,
     /// The primary path, by the name of the sender's first link, or "first/last".
     pub primary: Option<String>,
@@ -409,19 +413,20 @@ pub struct Sctp {
     pub all_pairs: bool,
     /// Whether packets are encapsulated in UDP (8 bytes more).
     pub udp: bool,
-    /// Whether each path has an independent association of its own, and messages go to whichever has room.
+    /// Whether each path has an independent association of its own, and each message goes to an association with
+    /// room.
     pub stripe: bool,
-    /// Whether radios pass on packets that carry nothing but SACKs when they would drop them.
+    /// Whether radios pass on packets that hold nothing but SACKs when they would drop them.
     pub lossless_sacks: bool,
-    /// The receiving application reads so many messages and then none; `None`: all.
+    /// The receiving application reads so many messages and then stops; `None`: all.
     pub stop_reading_after: Option<u64>,
-    /// Messages go to this many streams in turn.
+    /// The number of streams; messages use them in turn.
     pub streams: u16,
     /// Whether messages are sent unordered.
     pub unordered: bool,
-    /// When its messages are given up.
+    /// When its messages are abandoned.
     pub reliability: Reliability,
-    /// Whether every message asks for its acknowledgement at once.
+    /// Whether every message asks for an immediate acknowledgement.
     pub immediate: bool,
 }
 
@@ -444,10 +449,10 @@ impl Default for Sctp {
     }
 }
 
-/// What an application sends.
+/// The data that an application sends.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Traffic {
-    /// So many bytes, as fast as the association takes them; `None`: without end.
+    /// So many bytes, as fast as the transport accepts them; `None`: without end.
     Bulk(Option<u64>),
     /// Messages at a constant rate.
     Constant {
@@ -458,26 +463,26 @@ pub enum Traffic {
     },
     /// Messages at random times: a Poisson process.
     Poisson {
-        /// Bit/s of user data, a mean.
+        /// The mean rate of user data, bit/s.
         rate: u64,
         /// Bytes in all; `None`: until the run ends.
         bytes: Option<u64>,
     },
     /// Messages at a constant rate with pauses.
     Bursts {
-        /// Bit/s of user data while it sends.
+        /// The rate of user data during an on time, bit/s.
         rate: u64,
         /// Bytes in all; `None`: until the run ends.
         bytes: Option<u64>,
-        /// How long it sends, and how long it pauses.
+        /// The on times and the off times.
         times: [Times; 2],
     },
 }
 
-/// Lengths of time, drawn independently.
+/// Random durations, drawn independently.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Times {
-    /// Always this long.
+    /// Always this duration.
     Fixed(Duration),
     /// Exponential, with this mean.
     Exponential(Duration),
@@ -499,26 +504,26 @@ impl Times {
     }
 }
 
-/// Traffic that only fills queues: sources that send packets in bursts and never react.
+/// Cross traffic: sources that send packets in bursts and never react to losses.
 #[derive(Clone, PartialEq, Debug)]
 pub struct CrossTraffic {
-    /// Its name, unlike those of flows and other traffic.
+    /// Its name, different from those of flows and other cross traffic.
     pub name: String,
     /// Pairs of nodes, from the first to the second.
     pub pairs: Vec<[String; 2]>,
-    /// Whether as much goes back.
+    /// Whether the same amount goes back.
     pub both_ways: bool,
-    /// Sources of each pair in each direction.
+    /// The number of sources of each pair in each direction.
     pub sources: u32,
-    /// Bit/s that all of it offers in each direction, a mean over on and off times, IP headers included.
+    /// The mean rate offered in each direction, bit/s with IP headers, over on and off times.
     pub load: u64,
-    /// Packet sizes in bytes with the IP header, and how the sources are divided among them.
+    /// Packet sizes in bytes with the IP header, each with its share of the sources.
     pub sizes: Vec<(u32, u32)>,
-    /// How long a source sends.
+    /// The on times of a source.
     pub on: Times,
-    /// How long it pauses.
+    /// The off times of a source.
     pub off: Times,
-    /// Whether packets follow each other at random, as a Poisson process, and not evenly.
+    /// Whether packets follow each other as a Poisson process instead of evenly.
     pub poisson: bool,
     /// When the sources begin.
     pub start: Start,
@@ -533,13 +538,13 @@ impl CrossTraffic {
         self.sizes.iter().flat_map(of_size).collect()
     }
 
-    /// In how many directions it goes.
+    /// The number of directions.
     pub fn directions(&self) -> u64 {
         if self.both_ways { 2 } else { 1 }
     }
 }
 
-/// When something begins, from the beginning of the run.
+/// A start time, counted from the beginning of the run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Start {
     /// At this time.

@@ -1,4 +1,4 @@
-//! The top of a document, and what only the whole of it can tell.
+//! The top of a document, and the checks that depend on several tables.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ use super::{
     Change, CrossTraffic, Flow, Link, Scenario, Station, air, channel, cross, flow, link, sctp, station,
 };
 
-/// A scenario as it is being read.
+/// The draft of a scenario.
 pub(super) struct Draft {
     scenario: Scenario,
     era: Config,
-    /// The names of nodes that tables make.
+    /// The nodes that tables define.
     nodes: Vec<String>,
-    /// One of them by a `[[node]]`.
+    /// Whether one of them comes from a `[[node]]`.
     declared: bool,
     policies: Policies,
 }
@@ -201,9 +201,23 @@ pub(super) const KEYS: &[Key<Draft>] = &[
 ];
 
 impl Document {
-    /// The scenario that the document describes, which is to be called `name`; or the first thing that is
-    /// wrong with it. Policies must be among `policies`.
+    /// The scenario that the document describes, with the name `name`; or its first fault. Policies must be among
+    /// `policies`.
     pub fn scenario(&self, name: &str, policies: &Policies) -> std::result::Result<Scenario, ScenarioError> {
+        self.read(name, policies, false)
+    }
+
+    /// The same, but nothing need be sent: programs outside will send ([`Live`](crate::Live)).
+    pub fn network(&self, name: &str, policies: &Policies) -> std::result::Result<Scenario, ScenarioError> {
+        self.read(name, policies, true)
+    }
+
+    fn read(
+        &self,
+        name: &str,
+        policies: &Policies,
+        may_be_silent: bool,
+    ) -> std::result::Result<Scenario, ScenarioError> {
         let root = At::root(self);
         let era = Config::default();
         let scenario = Scenario { name: name.to_owned(), ..Scenario::default() };
@@ -222,7 +236,7 @@ impl Document {
             names_are_unique(key, tables)?;
         }
         air::check(&root, &draft.scenario)?;
-        if senders.is_empty() {
+        if senders.is_empty() && !may_be_silent {
             return Err(root
                 .error_below("flow", "this key is missing: nothing is sent")
                 .hint("add a table `[[flow]]`"));
@@ -278,7 +292,7 @@ fn names_are_unique(what: &str, tables: &[At<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// The nodes there are; if they are declared, links may join no others.
+/// The existing nodes. If nodes are declared, links may join no others.
 fn nodes_of<'s>(draft: &'s Draft, links: &[At<'_>]) -> Result<BTreeSet<&'s str>> {
     let made = draft.nodes.iter().map(String::as_str);
     if !draft.declared {
@@ -296,7 +310,7 @@ fn nodes_of<'s>(draft: &'s Draft, links: &[At<'_>]) -> Result<BTreeSet<&'s str>>
     Ok(nodes)
 }
 
-/// Every path must take the packets that SCTP requires: 508 bytes above the headers of IP and UDP.
+/// Every path must carry the packets that SCTP requires: 508 bytes in addition to the headers of IP and UDP.
 fn least_mtu(scenario: &Scenario) -> u32 {
     let header = |flow: &Flow| {
         let udp = flow.sctp().map(|sctp| if sctp.udp { 8 } else { 0 });
@@ -323,7 +337,7 @@ fn link_exists(change: &At<'_>, links: &[Link]) -> Result<()> {
     }
 }
 
-/// A loss may name a flow: of one direction, or of each.
+/// A loss that may name a flow, of one direction or of each.
 fn lost_flow_exists(table: &At<'_>, flows: &[Flow]) -> Result<()> {
     let Some(loss) = table.get("loss") else { return Ok(()) };
     let each = if loss.is_array() { loss.array("an array")? } else { vec![loss] };
@@ -390,8 +404,8 @@ fn traffic_fits(
     Ok(())
 }
 
-/// `primary` must begin with a link of the sender, and a second part must be one of the receiver. Whether the
-/// two make a path is for the network to say.
+/// `primary` must begin with a link of the sender, and its second part must be a link of the receiver. The network
+/// checks whether the two form a path.
 fn primary_is_a_link(at: &At<'_>, flow: &Flow, joined: &Joined<'_>) -> Result<()> {
     let primary = flow.sctp().and_then(|sctp| sctp.primary.as_ref());
     let (Some(path), Some(sctp)) = (primary, at.get("sctp")) else { return Ok(()) };

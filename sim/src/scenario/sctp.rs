@@ -11,7 +11,7 @@ use super::at::{At, Result};
 use super::error::{ScenarioError, did_you_mean};
 use super::keys::{Default, Key, KeyDoc, read_known, refuse_unknown};
 
-/// What a `[flow.sctp]` says.
+/// The contents of a `[flow.sctp]`.
 pub(super) struct Parameters {
     pub(super) config: Config,
     pub(super) primary: Option<String>,
@@ -23,7 +23,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         takes: "era",
         default: Default::Text("the top-level `era`"),
         doc: "The edition that gives the defaults of all rules and parameters; the other keys change single ones.",
-        // First of the rows, so that it overwrites no other key.
+        // This row is the first, so that it overwrites no other key.
         read: |sctp, at| era(at).map(|config| sctp.config = config),
     },
     Key {
@@ -31,7 +31,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         takes: "boolean",
         default: Default::Value("false"),
         doc: "Concurrent multipath transfer: new data on all active paths. It sets `new = \"round-robin\"`, `retransmit = \"rtx-cwnd\"`, `sfr`, `cuc`, `dac`, `recovery` and what goes with them in the era (`anabranch rules`); each can be set alone besides.",
-        // Before the rows whose keys it sets.
+        // This row stands before the rows whose keys it sets.
         read: |sctp, at| {
             if at.boolean()? {
                 sctp.config = std::mem::take(&mut sctp.config).with_cmt();
@@ -414,7 +414,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
     },
 ];
 
-/// The rules as keys: they are declared in the core, with what they mean.
+/// The rules as keys. They are declared in the core, with their documentation.
 pub(super) fn rule_docs() -> Vec<KeyDoc> {
     let doc = |&(name, text): &(&'static str, &str)| {
         let choices = Rules::CHOICES.iter().find(|(key, _)| *key == name);
@@ -429,7 +429,7 @@ pub(super) fn rule_docs() -> Vec<KeyDoc> {
     docs
 }
 
-/// A mechanism as a key. One that is `off` or `on` takes a boolean as well.
+/// A mechanism as a key. A mechanism that is `off` or `on` also accepts a boolean.
 fn mechanism_doc((name, choices): &(&'static str, &'static [&'static str])) -> KeyDoc {
     let text = Mechanisms::DOCS.iter().find(|(key, _)| key == name).map_or("", |(_, text)| text);
     let quoted = |choice: &&str| match *choice {
@@ -446,20 +446,20 @@ fn mechanism_doc((name, choices): &(&'static str, &'static [&'static str])) -> K
     }
 }
 
-/// Whether `[flow.sctp]` takes `key`.
+/// Whether `[flow.sctp]` has the key `key`.
 pub(super) fn has_key(key: &str) -> bool {
     let rules = Rules::DOCS.iter().chain(Mechanisms::DOCS).map(|(known, _)| *known);
     KEYS.iter().map(|known| known.name).chain(rules).any(|known| known == key)
 }
 
-/// Reads an era's name: its parameters.
+/// Reads the name of an era and returns its parameters.
 pub(super) fn era(at: &At<'_>) -> Result<Config> {
     let names: Vec<_> = Rules::ERAS.iter().map(|(name, _)| *name).collect();
     let name = at.one_of("era", &names)?;
     Config::era(name).ok_or_else(|| at.error("this era has no parameters"))
 }
 
-/// Reads a `[flow.sctp]`, which begins with the parameters of `era`.
+/// Reads a `[flow.sctp]`, starting from the parameters of `era`.
 pub(super) fn sctp(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Parameters> {
     let mut names: Vec<_> = KEYS.iter().map(|key| key.name).collect();
     names.extend(Rules::DOCS.iter().chain(Mechanisms::DOCS).map(|(name, _)| *name));
@@ -468,7 +468,7 @@ pub(super) fn sctp(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Par
     read_known(&mut sctp, at, KEYS)?;
     read_mechanisms(&mut sctp.config.mechanisms, at)?;
     sctp.config = sctp.config.with_companions();
-    // A mechanism that is given holds, whatever another brings along.
+    // A mechanism that is given takes precedence over the companions of another.
     read_mechanisms(&mut sctp.config.mechanisms, at)?;
     read_rules(&mut sctp.config.rules, at)?;
     if let (Some(_), Some(part)) = (at.get("retransmit"), at.get("fast").or_else(|| at.get("timeout"))) {
@@ -544,8 +544,8 @@ pub(super) fn bad_policy(
     }
 }
 
-/// Has the core check the parameters together, and finds the key to blame: the one that it names, else one
-/// that its reason names.
+/// Lets the core check the parameters together, and finds the key at fault: the one that the error names, otherwise
+/// one that its text mentions.
 fn check_parameters(config: &Config, at: &At<'_>) -> Result<()> {
     let somewhere =
         LocalAddress { address: Address { ip: IpAddr::V4(Ipv4Addr::LOCALHOST), udp: 0 }, prefix: 24 };

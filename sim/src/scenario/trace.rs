@@ -1,4 +1,4 @@
-//! Rates that were recorded: `rate = { trace = "lte.up" }`.
+//! Recorded rates: `rate = { trace = "lte.up" }`.
 //!
 //! A trace is either a list of delivery opportunities, as Mahimahi records them, or samples of rate, delay and loss over
 //! time. Both repeat when they end.
@@ -15,35 +15,35 @@ use crate::medium::wire::Traced;
 /// Bytes of IP packets that one delivery opportunity carries: a packet of 1500 bytes, as in Mahimahi.
 pub const OPPORTUNITY: u32 = 1500;
 
-/// A file is not read beyond so many bytes.
+/// The largest size of a trace file.
 const LARGEST_FILE: u64 = 256 << 20;
 
 /// The rate of one link direction, as recorded.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TracedRate {
-    /// What was recorded.
+    /// The recording.
     pub trace: Arc<Trace>,
-    /// The time of the trace at which the run begins.
+    /// The time in the trace at which the run begins.
     pub offset: Offset,
 }
 
-/// The time of a trace at which a run begins.
+/// The time in a trace at which a run begins.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub enum Offset {
-    /// This one.
+    /// This time.
     Fixed(Duration),
     /// Uniform within the trace, drawn from the run's seed.
     Random,
 }
 
-/// What was recorded of a link direction. It repeats when it ends.
+/// A recording of a link direction. It repeats when it ends.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Trace {
     /// Times in milliseconds, ascending, at each of which the link delivers [`OPPORTUNITY`] bytes. The last time is the period.
     Opportunities(Vec<u32>),
-    /// Samples in order of time. The last one ends the trace: its time is the period.
+    /// Samples in order of time. The time of the last sample is the period.
     Samples {
-        /// The first is at time zero.
+        /// The samples; the first is at time zero.
         rows: Vec<Sample>,
         /// How values change from one sample to the next.
         interpolation: Interpolation,
@@ -53,7 +53,7 @@ pub enum Trace {
 /// One row of a recorded link.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Sample {
-    /// Since the beginning of the trace.
+    /// The time since the beginning of the trace.
     pub time: Duration,
     /// Bit/s.
     pub rate: u64,
@@ -72,7 +72,7 @@ pub enum Interpolation {
     Linear,
 }
 
-/// What is wrong with a trace, and in which line of its file.
+/// A fault in a trace, and its line.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct BadTrace {
@@ -87,12 +87,13 @@ fn bad<T>(line: usize, message: &'static str) -> std::result::Result<T, BadTrace
 }
 
 impl Trace {
-    /// Reads the text of a trace: samples if its first line is a header that begins with `time`, else opportunities.
+    /// Parses the text of a trace: samples if its first line is a header that begins with `time`, otherwise
+    /// opportunities.
     pub fn parse(text: &str) -> std::result::Result<Trace, BadTrace> {
         if text.trim_start().starts_with("time") { samples(text) } else { opportunities(text) }
     }
 
-    /// The same trace with another interpolation; opportunities have none.
+    /// The same trace with another interpolation. Opportunities have none.
     #[must_use]
     pub fn interpolated(self, interpolation: Interpolation) -> Trace {
         match self {
@@ -101,7 +102,7 @@ impl Trace {
         }
     }
 
-    /// After this time it repeats.
+    /// The period after which it repeats.
     pub fn period(&self) -> Duration {
         match self {
             Trace::Opportunities(times) => {
@@ -137,7 +138,7 @@ impl Trace {
         (0..period.div_ceil(window)).map(|i| traced.mean_rate(at(i * window), at((i + 1) * window))).collect()
     }
 
-    /// The times of at least this length in which nothing is delivered: beginning and end of each.
+    /// The times without delivery that last at least so long: beginning and end of each.
     pub fn outages(&self, least: Duration) -> Vec<[Duration; 2]> {
         let quiet: Vec<[Duration; 2]> = match self {
             Trace::Opportunities(times) => {
@@ -163,7 +164,7 @@ impl Trace {
         matches!(self, Trace::Samples { rows, .. } if rows.iter().any(|row| row.delay.is_some()))
     }
 
-    /// What makes a trace unusable, if anything.
+    /// Why a trace cannot be used, if so.
     fn judge(self) -> std::result::Result<Trace, BadTrace> {
         match &self {
             Trace::Opportunities(times) if times.is_empty() => {
@@ -181,7 +182,7 @@ impl Trace {
     }
 }
 
-/// Adds a stretch of time, to the one before it if that ends where it begins.
+/// Adds an interval, merged with the previous one if that ends where it begins.
 fn joined(mut stretches: Vec<[Duration; 2]>, next: [Duration; 2]) -> Vec<[Duration; 2]> {
     match stretches.last_mut() {
         Some(last) if last[1] == next[0] => last[1] = next[1],
@@ -238,7 +239,7 @@ fn samples(text: &str) -> std::result::Result<Trace, BadTrace> {
     Trace::Samples { rows, interpolation: Interpolation::Step }.judge()
 }
 
-/// A row; a column that there is not is `None`, a value that is no number `Some(None)`.
+/// One row. A missing column is `None`; a value that is not a number is `Some(None)`.
 fn sample(
     line: usize,
     time: Option<f64>,
@@ -248,7 +249,7 @@ fn sample(
 ) -> std::result::Result<Sample, BadTrace> {
     let seconds = |value: Option<f64>| {
         value.filter(|seconds| (0.0..=1e9).contains(seconds)).map(|seconds| {
-            // In nanoseconds, so that decimal fractions of a second come out exact.
+            // Computed in nanoseconds, so that decimal fractions of a second are exact.
             Duration::from_nanos(libm::round(seconds * 1e9) as u64)
         })
     };
@@ -273,7 +274,7 @@ fn sample(
 
 const FORMS: &str = "write \"10 Mbit/s\", { trace = \"lte.up\" } or { trace = \"walk.csv\", interpolation = \"linear\", offset = \"random\" }";
 
-/// A rate, or the mean of a trace and the trace.
+/// A rate, or a trace and its mean rate.
 pub(super) fn rate(at: &At<'_>) -> Result<(u64, Option<TracedRate>)> {
     let Ok(entries) = at.entries() else { return Ok((at.rate()?, None)) };
     const KEYS: [&str; 5] = ["trace", "opportunities", "samples", "interpolation", "offset"];
@@ -305,7 +306,7 @@ pub(super) fn rate(at: &At<'_>) -> Result<(u64, Option<TracedRate>)> {
     Ok((trace.mean_rate(), Some(TracedRate { trace: Arc::new(trace), offset })))
 }
 
-/// The trace in a file, whose place is seen from that of the scenario.
+/// The trace in a file, relative to the file of the scenario.
 fn load(at: &At<'_>) -> Result<Trace> {
     let name = at.string()?;
     let folder = Path::new(at.file()).parent().unwrap_or_else(|| Path::new(""));
@@ -334,7 +335,7 @@ fn listed(at: &At<'_>) -> Result<Trace> {
     Trace::Opportunities(times).judge().map_err(|bad| at.error(bad.message))
 }
 
-/// `[["0 s", "10 Mbit/s", "20 ms", "1 %"], …]`; delay and loss can be "link": the link's own.
+/// `[["0 s", "10 Mbit/s", "20 ms", "1 %"], …]`. Delay and loss may be "link": the link's own value.
 fn tabled(at: &At<'_>) -> Result<Trace> {
     let row = |at: &At<'_>| {
         let own = |at: &At<'_>| at.string() == Ok("link");

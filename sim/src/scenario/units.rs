@@ -1,31 +1,31 @@
-//! Quantities with units, in exact integer arithmetic: "1.5 Mbit/s" is 1,500,000 bit/s and nothing near it.
+//! Quantities with units in exact integer arithmetic: "1.5 Mbit/s" is exactly 1,500,000 bit/s.
 
 use std::time::Duration;
 
 use super::error::nearest;
 use super::{Amount, Loss};
 
-/// Why a text is not the quantity that it should be.
+/// Why a text is not a quantity of the expected kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadQuantity {
     /// What is wrong.
     pub message: String,
-    /// How to write it.
+    /// The expected spelling.
     pub hint: String,
 }
 
 type Quantity<T> = Result<T, BadQuantity>;
 
-/// A dimension: its name, its units as multiples of the smallest, and what people write instead of them.
+/// A dimension: its name, its units as multiples of the smallest, and common wrong spellings with their corrections.
 pub struct Dimension {
     /// With its article.
     pub what: &'static str,
     /// Its units, each with its size in the smallest.
     pub units: &'static [(&'static str, u64)],
     slips: &'static [(&'static str, &'static str)],
-    /// What the smallest unit is called.
+    /// The name of the smallest unit.
     smallest: &'static str,
-    /// A right quantity.
+    /// A correct example.
     pub example: &'static str,
 }
 
@@ -118,7 +118,7 @@ pub(crate) const FREQUENCY: Dimension = Dimension {
 };
 
 impl Dimension {
-    /// The quantity that `text` says, in the smallest unit.
+    /// The quantity in `text`, in the smallest unit.
     pub fn read(&self, text: &str) -> Quantity<u64> {
         let (number, unit) = split(text);
         let bad = |message: String| BadQuantity { message, hint: self.advice() };
@@ -153,7 +153,7 @@ impl Dimension {
         Err(BadQuantity { message: format!("`{unit}` is not a unit of {}", self.what), hint })
     }
 
-    /// How to write it.
+    /// The expected spelling.
     pub fn advice(&self) -> String {
         let units: Vec<_> = self.units.iter().map(|(name, _)| *name).collect();
         format!("write it as \"{}\"; the units are {}", self.example, units.join(", "))
@@ -165,7 +165,7 @@ pub fn duration(text: &str) -> Quantity<Duration> {
     DURATION.read(text).map(Duration::from_nanos)
 }
 
-/// Thousandths of bandwidth-delay products: "2 bdp" is 2000. `None` if the unit is another.
+/// A multiple of the bandwidth-delay product in thousandths: "2 bdp" is 2000. `None` if the unit is another.
 pub fn bandwidth_delay(text: &str) -> Option<Quantity<u32>> {
     let (number, unit) = split(text);
     let thousandths = || Decimal::read(number)?.times(1000).ok().and_then(|n| u32::try_from(n).ok());
@@ -176,7 +176,7 @@ pub fn bandwidth_delay(text: &str) -> Option<Quantity<u32>> {
     (unit == "bdp").then(|| thousandths().filter(|n| *n > 0).ok_or_else(bad))
 }
 
-/// How much may be in a queue: "50 packets" or "75 kB".
+/// An amount in a queue: "50 packets" or "75 kB".
 pub fn amount(text: &str) -> Quantity<Amount> {
     match packets_or_bytes(text, "queue", QUEUE_ADVICE)? {
         Amount::Packets(0) | Amount::Bytes(0) => Err(BadQuantity {
@@ -217,13 +217,13 @@ fn packets_or_bytes(text: &str, what: &str, advice: &str) -> Quantity<Amount> {
     Ok(Amount::Bytes(SIZE.read(text)?))
 }
 
-/// How to write a window.
+/// The expected spelling of a window.
 pub const WINDOW_ADVICE: &str = "write it as \"44 packets\" or \"64 KiB\"";
 
-/// How to write a queue.
+/// The expected spelling of a queue.
 pub const QUEUE_ADVICE: &str = "write it as \"50 packets\" or \"75 kB\"";
 
-/// A share of 1, written in percent: "1 %" is 0.01.
+/// A fraction written in percent: "1 %" is 0.01.
 pub fn percent(text: &str) -> Quantity<f64> {
     let (number, unit) = split(text);
     let bad = |message: String| BadQuantity { message, hint: PERCENT_ADVICE.to_owned() };
@@ -238,7 +238,7 @@ pub fn percent(text: &str) -> Quantity<f64> {
     }
 }
 
-/// How to write a percentage.
+/// The expected spelling of a percentage.
 pub const PERCENT_ADVICE: &str = "write it as \"1 %\"";
 
 /// A probability of loss: "1 %".
@@ -255,7 +255,7 @@ pub fn loss(text: &str) -> Quantity<Loss> {
     }
 }
 
-/// How to write a loss.
+/// The expected spelling of a loss.
 pub const LOSS_ADVICE: &str =
     "write it as \"1 %\", or as a table: { packets = [5, 9] }, { bits = 1e-6 }, { every = 50 }";
 
@@ -318,7 +318,7 @@ impl Decimal {
             return None;
         }
         let fraction = fraction.unwrap_or("").trim_end_matches('0');
-        // Beyond nineteen digits a number says nothing that any unit here could hold.
+        // Digits beyond the nineteenth exceed every unit here.
         let digits = format!("{whole}{fraction}").parse().ok()?;
         Some(Decimal { digits, places: u32::try_from(fraction.len()).ok()? })
     }
@@ -333,9 +333,9 @@ impl Decimal {
         u64::try_from(product / scale).map_err(|_| BadProduct::Overflow)
     }
 
-    /// The nearest floating-point number after moving the decimal point `more` places to the left.
+    /// The nearest floating-point number after the decimal point is moved `more` places to the left.
     fn shifted(&self, more: u32) -> f64 {
-        // The parser of the standard library rounds correctly, a division after a division would not.
+        // The parser of the standard library rounds correctly; a division afterwards would not.
         format!("{}e-{}", self.digits, self.places + more).parse().unwrap_or(f64::INFINITY)
     }
 }

@@ -1,15 +1,15 @@
 //! On and off times: bursts of evenly spaced packets, as ns-2's `Application/Traffic/Pareto` and `…/Exponential` send
 //! them.
 //!
-//! An on time is turned into a whole number of packets, rounded, at least one. Before the first packet of a burst lies
-//! an off time and one spacing, so that packets keep their rate while the source is on.
+//! An on time becomes a whole number of packets, rounded, at least one. An off time and one spacing precede the first
+//! packet of a burst, so that packets keep their rate while the source is on.
 
 use anabranch_proto::{Duration, Time};
 
 use crate::chance::Sequence;
 use crate::scenario::Times;
 
-/// When the packets of one source leave.
+/// The departure times of the packets of one source.
 #[derive(Debug)]
 pub(crate) struct Bursts {
     start: Time,
@@ -18,9 +18,9 @@ pub(crate) struct Bursts {
     /// Nanoseconds between two packets of a burst.
     spacing: f64,
     chance: Sequence,
-    /// Packets left of this burst.
+    /// Remaining packets of this burst.
     left: u64,
-    /// Nanoseconds since the start of the packet that left last.
+    /// Nanoseconds from the start to the last packet.
     last: f64,
 }
 
@@ -30,9 +30,9 @@ impl Bursts {
         Bursts { start, on, off, spacing, chance, left: 0, last: 0.0 }
     }
 
-    /// A Poisson process that begins at `start`; `spacing`: the mean nanoseconds between two packets.
+    /// A Poisson process that begins at `start`. `spacing` is the mean time between two packets in nanoseconds.
     pub(crate) fn poisson(start: Time, spacing: f64, chance: Sequence) -> Self {
-        // Every packet is a burst of its own behind an exponential pause.
+        // Every packet is a burst of its own after an exponential pause.
         let pause = Times::Exponential(Duration::from_nanos((spacing + 0.5) as u64));
         Bursts::new(start, [Times::Fixed(Duration::ZERO), pause], 0.0, chance)
     }
@@ -41,7 +41,7 @@ impl Bursts {
     pub(crate) fn next(&mut self) -> Time {
         if self.left == 0 {
             let on = draw(&self.on, &mut self.chance);
-            // Without spacing a burst is one packet.
+            // Without spacing, a burst is one packet.
             self.left = if self.spacing > 0.0 { ((on / self.spacing + 0.5) as u64).max(1) } else { 1 };
             self.last += draw(&self.off, &mut self.chance);
         }

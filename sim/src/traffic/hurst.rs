@@ -1,4 +1,4 @@
-//! How self-similar traffic is: the Hurst parameter from the variance-time plot.
+//! The self-similarity of traffic: the Hurst parameter from the variance-time plot.
 //!
 //! The variance of the mean of m neighbouring bins falls as m^(2H - 2): 1/m for traffic without long memory (H = 0.5),
 //! more slowly for self-similar traffic (0.5 < H < 1). H is the least-squares slope on logarithmic scales (Leland,
@@ -6,36 +6,37 @@
 
 use anabranch_proto::{Duration, Time};
 
-/// Bins at most; when there are more, neighbours are joined.
+/// The largest number of bins; beyond it, neighbouring bins are joined.
 const BINS: usize = 1 << 16;
-/// The finest bin, in parts of the mean on and off time.
+/// The finest bin, as a fraction of the mean on and off time.
 const FINEST: u32 = 16;
-/// The shortest time scale of the plot, in mean on and off times: below, a burst is seen and not the memory.
+/// The shortest time scale of the plot, in mean on and off times. Shorter scales show single bursts instead of the
+/// memory.
 const SHORTEST: f64 = 2.0;
 /// Bins at the longest time scale.
 const FEWEST: f64 = 50.0;
-/// How many times longer the longest scale must be than the shortest, so that there is a slope.
+/// The smallest ratio of the longest to the shortest scale for which a slope is computed.
 const RANGE: f64 = 4.0;
 
 /// Bytes offered over time.
 #[derive(Debug)]
 pub(crate) struct Plot {
     start: Time,
-    /// Nanoseconds of a bin.
+    /// The length of a bin in nanoseconds.
     width: u64,
     bins: Vec<u64>,
-    /// The mean on time and off time together, nanoseconds.
+    /// The sum of the mean on time and the mean off time, nanoseconds.
     cycle: f64,
 }
 
 impl Plot {
-    /// From `start` on, of sources whose mean on and off times are together `cycle`.
+    /// From `start` on, for sources whose mean on and off times add up to `cycle`.
     pub(crate) fn new(start: Time, cycle: Duration) -> Self {
         let width = (cycle / FINEST).as_nanos().clamp(1_000, 1 << 50) as u64;
         Plot { start, width, bins: Vec::new(), cycle: cycle.as_nanos() as f64 }
     }
 
-    /// So many bytes are offered now.
+    /// Adds bytes that are offered now.
     pub(crate) fn add(&mut self, now: Time, bytes: u32) {
         let since = now.as_nanos() - self.start.as_nanos();
         let mut bin = since / self.width;
@@ -50,9 +51,9 @@ impl Plot {
         self.bins[bin as usize] += u64::from(bytes);
     }
 
-    /// The Hurst parameter of what was offered until `now`; `None` if that is too short to tell.
+    /// The Hurst parameter of the traffic until `now`; `None` if the run is too short for an estimate.
     pub(crate) fn hurst(&self, now: Time) -> Option<f64> {
-        // The last bin may not be over.
+        // The last bin may be incomplete.
         let whole = now.as_nanos().saturating_sub(self.start.as_nanos()) / self.width;
         let bins = self.bins.get(..self.bins.len().min(whole as usize))?;
         let width = self.width as f64;

@@ -1,7 +1,8 @@
-//! How long messages take, from the moment at which the application has them until the other one has read them.
+//! Latencies of messages: from the moment at which the application has a message until the other application has read
+//! it.
 //!
-//! The times at which messages are there follow from the flow and the seed; the reader knows them without a word from the
-//! sender. What is read of a stream is in the order in which it was sent.
+//! The times at which messages exist follow from the flow and the seed, so the reader can compute them without
+//! information from the sender. Messages of a stream are read in the order in which they were sent.
 
 use anabranch_proto::Time;
 
@@ -12,7 +13,7 @@ use crate::results::Latency;
 #[derive(Debug)]
 pub(super) struct Latencies {
     pace: Pace,
-    /// When the first messages were there, as far as that was asked for.
+    /// The times at which the first messages existed, as far as they were needed.
     there: Vec<Time>,
     /// By stream: messages read.
     read: Vec<u64>,
@@ -26,7 +27,7 @@ impl Latencies {
         Latencies { pace, there: Vec::new(), read, seen: Vec::new() }
     }
 
-    /// The next message of a stream is read; streams take messages in turn.
+    /// The next message of a stream was read. Messages use the streams in turn.
     pub(super) fn next_of(&mut self, now: Time, stream: u16) {
         let streams = self.read.len() as u64;
         let Some(read) = self.read.get_mut(usize::from(stream)) else { return };
@@ -35,7 +36,7 @@ impl Latencies {
         self.numbered(now, number);
     }
 
-    /// The message of this number, counted from 0, is read.
+    /// The message with this number, from 0, was read.
     pub(super) fn numbered(&mut self, now: Time, number: u64) {
         while self.there.len() as u64 <= number {
             self.there.push(self.pace.next_at());
@@ -44,7 +45,7 @@ impl Latencies {
         self.seen.push(now.since(self.there[number as usize]).as_nanos() as u64);
     }
 
-    /// So many bytes of a stream of whole messages are read, perhaps to its `end`.
+    /// Bytes of a stream of whole messages were read, perhaps up to its `end`.
     pub(super) fn up_to(&mut self, now: Time, bytes: u64, end: bool) {
         let size = u64::from(self.pace.size);
         let whole = if end { bytes.div_ceil(size) } else { bytes / size };
@@ -57,7 +58,7 @@ impl Latencies {
         let mut sorted = self.seen.clone();
         sorted.sort_unstable();
         let seconds = |nanos: u64| nanos as f64 / 1e9;
-        // The least value that at least this share of all does not exceed.
+        // The smallest value that at least this fraction of all values does not exceed.
         let quantile = |percent: usize| sorted[(sorted.len() * percent).div_ceil(100).max(1) - 1];
         let sum: u128 = sorted.iter().map(|nanos| u128::from(*nanos)).sum();
         Some(Latency {

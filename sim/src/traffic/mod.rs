@@ -1,4 +1,4 @@
-//! The applications at a flow's ends: what gives data to a transport and what reads it.
+//! The applications at the ends of a flow: one gives data to a transport, the other reads it.
 
 mod bursts;
 mod hurst;
@@ -15,10 +15,10 @@ pub(crate) use bursts::Bursts;
 pub(crate) use hurst::Plot;
 use latency::Latencies;
 
-/// The one page that all simulated user data is a slice of; longer messages have one of their own a flow.
+/// The page of zeros that all simulated user data refers to. Longer messages have a page per flow.
 static PAGE: [u8; 1 << 16] = [0; 1 << 16];
 
-/// The application that sends over SCTP: when, and which messages.
+/// The sending application over SCTP: when it sends which messages.
 #[derive(Debug)]
 pub(crate) struct Source {
     pub(crate) pace: Pace,
@@ -31,7 +31,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// The application of `flow`, which sends messages of `size` bytes, in a run of this `seed`.
+    /// The application of `flow` with messages of `size` bytes, in a run with this `seed`.
     pub(crate) fn new(flow: &Flow, sctp: &Sctp, size: u32, seed: u64) -> Self {
         let page = match PAGE.get(..size as usize) {
             Some(page) => Bytes::from_static(page),
@@ -65,24 +65,24 @@ impl Source {
 #[derive(Debug)]
 pub(crate) struct Pace {
     start: Time,
-    /// Bytes in all.
+    /// Bytes in total.
     amount: Option<u64>,
-    /// Bit/s of user data; `None`: as fast as it is taken.
+    /// Bit/s of user data; `None`: as fast as the transport accepts it.
     rate: Option<u64>,
     /// Bytes of a whole message.
     size: u32,
-    /// Bytes taken by the transport.
+    /// Bytes that the transport has accepted.
     given: u64,
-    /// Messages taken.
+    /// Messages that the transport has accepted.
     messages: u64,
-    /// The last message was refused: the send buffer is full.
+    /// Whether the last message was refused because the send buffer is full.
     refused: bool,
-    /// Times that are no even spacing, and when the next message is due by them.
+    /// Random times instead of even spacing, and the time of the next message.
     bursts: Option<Box<(Bursts, Time)>>,
 }
 
 impl Pace {
-    /// The pace of `flow` in messages of `size` bytes; what is random is drawn in a run of this `seed`.
+    /// The pace of `flow` in messages of `size` bytes. Random times are drawn from this `seed`.
     pub(crate) fn new(flow: &Flow, size: u32, seed: u64) -> Self {
         let start = Time::ZERO + flow.start;
         let chance = |what: &str| Sequence::new(seed, &format!("flow/{}/{what}", flow.name));
@@ -110,8 +110,8 @@ impl Pace {
         self.start
     }
 
-    /// The bytes of the next message if it is due: one every size / rate, counted from the start. What was refused
-    /// waits, and all that became due meanwhile behind it: the application forgets none.
+    /// The size of the next message if it is due. Messages are due every size / rate, counted from the start. A
+    /// refused message waits, and all later messages wait behind it: the application drops none.
     pub(crate) fn due(&self, now: Time) -> Option<usize> {
         if self.exhausted() || self.refused || now < self.next_at() {
             return None;
@@ -120,12 +120,12 @@ impl Pace {
         Some(left.min(u64::from(self.size)) as usize)
     }
 
-    /// When it has something to do by itself.
+    /// When the application acts next without an event.
     pub(crate) fn wakes(&self) -> Option<Time> {
         (!self.exhausted() && !self.refused).then(|| self.next_at())
     }
 
-    /// The message that was due was taken.
+    /// The message that was due was accepted.
     pub(crate) fn taken(&mut self, bytes: usize) {
         self.given += bytes as u64;
         self.messages += 1;
@@ -134,7 +134,7 @@ impl Pace {
         }
     }
 
-    /// The message that was due was refused for want of room, or there is room again.
+    /// The message that was due was refused for lack of room, or there is room again.
     pub(crate) fn set_refused(&mut self, refused: bool) {
         self.refused = refused;
     }
@@ -166,15 +166,15 @@ pub(crate) struct Sink {
     rate: Option<u64>,
     /// Bytes in all.
     amount: Option<u64>,
-    /// Messages that it will still read.
+    /// The number of messages that it will still read.
     left: u64,
-    /// There may be something to read.
+    /// Whether there may be something to read.
     readable: bool,
-    /// When it may read next.
+    /// The earliest time of the next read.
     ready: Time,
-    /// Bytes read.
+    /// Bytes read so far.
     read: u64,
-    /// When it read first.
+    /// The time of the first read.
     first: Option<Time>,
     completed: Option<Time>,
     latencies: Option<Box<Latencies>>,
@@ -197,8 +197,8 @@ impl Sink {
         }
     }
 
-    /// The same, and measures how long messages take. `pace` is that of the application that sends them, to so many
-    /// `streams` in turn.
+    /// The same application with measured latencies. `pace` is that of the sending application, whose messages use
+    /// `streams` streams in turn.
     pub(crate) fn timing(self, pace: Pace, streams: u16) -> Self {
         let timed = pace.rate.is_some();
         Sink { latencies: timed.then(|| Box::new(Latencies::new(pace, streams))), ..self }
@@ -225,7 +225,7 @@ impl Sink {
         }
     }
 
-    /// How long messages took, if that is measured and any was read.
+    /// The latencies, if they are measured and a message was read.
     pub(crate) fn latency(&self) -> Option<Latency> {
         self.latencies.as_ref()?.summary()
     }
@@ -235,27 +235,27 @@ impl Sink {
         self.readable && now >= self.ready
     }
 
-    /// When it reads by itself.
+    /// When it reads without an event.
     pub(crate) fn wakes(&self) -> Option<Time> {
         self.readable.then_some(self.ready)
     }
 
-    /// There is something to read, or nothing any more. An application that has stopped reading does not look.
+    /// There is something to read, or nothing any more. An application that has stopped reading ignores this.
     pub(crate) fn set_readable(&mut self, readable: bool) {
         self.readable = readable && self.left > 0;
     }
 
-    /// Whether it knows of something that it has not read.
+    /// Whether there is something that it has not read.
     pub(crate) fn readable(&self) -> bool {
         self.readable
     }
 
-    /// It read the end of a message.
+    /// It has read the end of a message.
     pub(crate) fn took_message(&mut self) {
         self.left -= 1;
     }
 
-    /// It read so much; at a given rate, the next can be read when this would have come in at that rate.
+    /// It has read so many bytes. With a given rate, it reads again after the time that these bytes take at the rate.
     pub(crate) fn took(&mut self, now: Time, bytes: usize) {
         self.read += bytes as u64;
         self.first.get_or_insert(now);
@@ -283,7 +283,7 @@ impl Sink {
     }
 }
 
-/// When `bits` that begin at `start` are over, at `rate` bit/s.
+/// The end of `bits` that begin at `start`, at `rate` bit/s.
 fn after(start: Time, bits: u128, rate: u64) -> Time {
     let nanos = bits * 1_000_000_000 / u128::from(rate);
     Time::from_nanos(start.as_nanos().saturating_add(u64::try_from(nanos).unwrap_or(u64::MAX)))

@@ -1,13 +1,13 @@
 //! Cross traffic: many on/off sources of datagrams in one agent.
 //!
-//! All sources of a `[[traffic]]` are one agent, which keeps their next packets in a heap; the datagrams come back to
+//! All sources of a `[[traffic]]` are one agent, which keeps their next packets in a heap. The datagrams return to
 //! the same agent at the ends of their routes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-use anabranch_proto::{Duration, PathId, Time};
+use anabranch_proto::{Duration, Time};
 
 use super::datagram::{REASON, UDP_HEADER};
 use super::ends::Ends;
@@ -39,13 +39,13 @@ pub(crate) struct CrossAgent {
 struct Source {
     bursts: Bursts,
     datagram: Rc<Datagram>,
-    /// Bytes on the wire, IP header included.
+    /// Bytes per packet, IP header included.
     size: u32,
-    /// Where its route begins.
+    /// The beginning of its route.
     route: u32,
 }
 
-/// A way on which sources send: an interface at each end.
+/// A direction in which sources send: an interface at each end.
 #[derive(Copy, Clone, Debug)]
 struct SourceRoute {
     from: DirectionId,
@@ -61,7 +61,7 @@ pub(crate) fn agent(
     agent: usize,
 ) -> Result<CrossAgent, RunError> {
     let ways = ways(network, traffic)?;
-    // All sources have the same packet rate, so that the load is a multiple of it.
+    // All sources have the same packet rate, and the load is a multiple of it.
     let sizes = traffic.source_sizes();
     let bytes: u64 = sizes.iter().map(|size| u64::from(*size)).sum();
     let apart = 8e9 * bytes as f64 * ways.len() as f64 / traffic.directions() as f64 / traffic.load as f64;
@@ -95,7 +95,7 @@ pub(crate) fn agent(
     Ok(CrossAgent { sources, next, plot, start, ways, packets: 0, bytes: 0, dropped: 0 })
 }
 
-/// Whether a `[[traffic]]` can be sent.
+/// Checks whether a `[[traffic]]` can be sent.
 pub(crate) fn check(scenario: &Scenario, network: &Network, traffic: &CrossTraffic) -> Result<(), RunError> {
     let mtu = |way: &SourceRoute| {
         let route = network.route(way.from, way.to).unwrap_or_default();
@@ -110,7 +110,7 @@ pub(crate) fn check(scenario: &Scenario, network: &Network, traffic: &CrossTraff
     Err(RunError::Value { item: Item::Traffic(traffic.name.clone()), key: "sizes", why })
 }
 
-/// The ways of all pairs, forth and, if asked for, back.
+/// The directions of all pairs: forward and, if requested, back.
 fn ways(network: &Network, traffic: &CrossTraffic) -> Result<Vec<SourceRoute>, RunError> {
     let mut ways = Vec::new();
     for [from, to] in &traffic.pairs {
@@ -125,7 +125,7 @@ fn ways(network: &Network, traffic: &CrossTraffic) -> Result<Vec<SourceRoute>, R
 }
 
 impl CrossAgent {
-    /// What it has done until `now`.
+    /// Its results until `now`.
     pub(crate) fn result(&self, name: &str, now: Time) -> TrafficResult {
         let seconds = now.since(self.start).as_secs_f64();
         let bits = self.bytes as f64 * 8.0 / self.ways as f64;
@@ -169,12 +169,8 @@ impl Agent for CrossAgent {
         )
     }
 
-    /// It is never awaited.
+    /// The run never waits for it.
     fn stage(&self) -> Stage {
         Stage::Idle
-    }
-
-    fn path_name(&self, _: PathId) -> Option<&str> {
-        None
     }
 }

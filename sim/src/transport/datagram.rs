@@ -24,7 +24,7 @@ pub struct Datagram {
     pub to: Address,
     /// Bytes of user data.
     pub payload: u32,
-    /// Its number among the datagrams of its flow, counted from 0; 0 for cross traffic.
+    /// Its number among the datagrams of its flow, from 0; 0 for cross traffic.
     pub number: u64,
 }
 
@@ -37,16 +37,16 @@ pub(crate) enum DatagramAgent {
 /// The end that counts what arrives.
 pub(crate) struct Receiver {
     sink: Sink,
-    /// Bytes of user data that are to come; `None`: without end.
+    /// Bytes of user data that are still expected; `None`: without end.
     amount: Option<u64>,
-    /// Bytes of user data that were dropped on the way.
+    /// Bytes of user data that were dropped.
     dropped: u64,
 }
 
 /// The end that sends.
 pub(crate) struct Sender {
     pace: Pace,
-    /// Whole messages, and where their route begins.
+    /// The messages, and the beginning of their route.
     datagram: Datagram,
     route: u32,
     /// Bytes before the user data: IP and UDP.
@@ -57,7 +57,7 @@ pub(crate) struct Sender {
     path: String,
 }
 
-/// The reason of datagrams: the application sent them.
+/// The reason for datagrams: the application sent them.
 pub(super) const REASON: Reason = Reason {
     purpose: Purpose::Data(Why::New),
     path: Some(PathId(0)),
@@ -168,7 +168,7 @@ impl Agent for DatagramAgent {
         }
     }
 
-    /// The receiver is over when everything has arrived or was dropped.
+    /// The receiver is done when all data has arrived or was dropped.
     fn stage(&self) -> Stage {
         match self {
             DatagramAgent::Sender(sender) if sender.pace.exhausted() => Stage::Over,

@@ -1,4 +1,4 @@
-//! The two ends of a flow: which interfaces they use, in which order, and what their paths are called.
+//! The two ends of a flow: their interfaces, the order of these, and the names of the paths.
 
 use crate::error::RunError;
 use crate::network::{DirectionId, Network, shorter};
@@ -6,25 +6,25 @@ use crate::scenario::Flow;
 
 /// The interfaces of a flow's two ends and the paths between them.
 ///
-/// By default an endpoint pairs a peer address with a local one on the same link, else with that of the same
-/// position. So the order is chosen such that position i of the one end reaches position i of the other
-/// wherever that is possible, the primary path's before all others.
+/// By default an endpoint pairs a peer address with a local address on the same link, otherwise with the local
+/// address at the same position. So the interfaces are ordered such that position i of one end reaches position i of
+/// the other end wherever possible. The primary path comes first.
 #[derive(Debug)]
 pub(crate) struct Ends {
     /// The sender's.
     pub(crate) client: Vec<DirectionId>,
     /// The receiver's.
     pub(crate) server: Vec<DirectionId>,
-    /// Pairs of positions (client, server) that are expected to be paths.
+    /// Pairs of positions (client, server) that become paths.
     pub(crate) paths: Vec<(usize, usize)>,
     /// The pair that the flow names as its primary.
     pub(crate) primary: Option<(usize, usize)>,
-    /// By pair, row by row of the client's positions: what a path from there to there is called.
+    /// The name of the path for each pair, in rows by the client's positions.
     names: Vec<String>,
 }
 
 impl Ends {
-    /// The ends of `flow`, both of whose nodes exist.
+    /// The ends of `flow`. Both of its nodes exist.
     pub(crate) fn new(network: &Network, flow: &Flow) -> Result<Self, RunError> {
         let grid = Grid::new(network, flow)?;
         let all_pairs = flow.all_pairs();
@@ -33,7 +33,7 @@ impl Ends {
         if let Some(name) = flow.primary() {
             let mut found = grid.named(&pairs, name);
             if found.is_none() && !all_pairs {
-                // "first/last" may ask for another pairing than the one that is made by default.
+                // "first/last" may require another pairing than the default.
                 let asked = grid.all().into_iter().find(|pair| grid.full_name(*pair) == *name);
                 let pairing = grid.matching(asked);
                 found = asked.filter(|pair| pairing.contains(pair));
@@ -48,8 +48,8 @@ impl Ends {
         Ok(grid.ordered(pairs, primary, all_pairs))
     }
 
-    /// What the path between these positions is called: its first link, seen from the sender, or "first/last"
-    /// if another path has the same first link, or if it is none of the expected.
+    /// The name of the path between these positions: its first link, seen from the sender; or "first/last" if another
+    /// path has the same first link, or if the pair is not a default path.
     pub(crate) fn name(&self, client: usize, server: usize) -> &str {
         &self.names[client * self.server.len() + server]
     }
@@ -60,14 +60,14 @@ struct Grid<'a> {
     network: &'a Network,
     client: Vec<DirectionId>,
     server: Vec<DirectionId>,
-    /// Row by row of the client's: the route, if there is one.
+    /// In rows by the client's interfaces: the route, if there is one.
     routes: Vec<Option<Vec<DirectionId>>>,
 }
 
 type Pair = (usize, usize);
 
 impl<'a> Grid<'a> {
-    /// Only interfaces from which the other end is reached.
+    /// Keeps only interfaces that can reach the other end.
     fn new(network: &'a Network, flow: &Flow) -> Result<Self, RunError> {
         let interfaces = |name| network.node(name).map(|node| network.interfaces(node)).unwrap_or_default();
         let (client, server) = (interfaces(&flow.from), interfaces(&flow.to));
@@ -103,10 +103,10 @@ impl<'a> Grid<'a> {
         pairs.filter(|pair| self.route(*pair).is_some()).collect()
     }
 
-    /// As many pairs as possible of which no two share an interface: those on one link, then `asked`, then the
-    /// client's interfaces in turn, each with the nearest of the server's that is free.
+    /// The largest set of pairs in which no interface occurs twice: first those on one link, then `asked`, then the
+    /// client's interfaces in turn, each with the nearest free interface of the server.
     ///
-    /// Taking the nearest never costs a pair: interfaces that routers connect all reach each other.
+    /// Choosing the nearest never loses a pair, because interfaces that routers connect all reach each other.
     fn matching(&self, asked: Option<Pair>) -> Vec<Pair> {
         let on_link = |(c, s): &Pair| self.network.joined(self.client[*c], self.server[*s]);
         let free = |pairs: &[Pair], (c, s): Pair| pairs.iter().all(|other| other.0 != c && other.1 != s);
@@ -131,7 +131,7 @@ impl<'a> Grid<'a> {
         format!("{}/{}", self.first_link(pair), self.network.medium(self.server[pair.1]))
     }
 
-    /// What a pair is called among `pairs`.
+    /// The name of a pair among `pairs`.
     fn name(&self, pairs: &[Pair], pair: Pair) -> String {
         let sharing = pairs.iter().filter(|other| other.0 == pair.0).count();
         if pairs.contains(&pair) && sharing == 1 {
@@ -149,7 +149,7 @@ impl<'a> Grid<'a> {
         pairs.iter().copied().find(|pair| self.name(pairs, *pair) == name || self.full_name(*pair) == name)
     }
 
-    /// The ends, the primary's interfaces first, then those of the other pairs, then those in none.
+    /// The ends: the primary's interfaces first, then those of the other pairs, then the rest.
     fn ordered(&self, pairs: Vec<Pair>, primary: Option<Pair>, all_pairs: bool) -> Ends {
         let aligned = if all_pairs { Vec::new() } else { pairs.clone() };
         let leading: Vec<Pair> = primary.into_iter().chain(aligned).collect();
@@ -169,7 +169,7 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// The numbers below `count`, those of `leading` first.
+/// The numbers below `count`, with those of `leading` first.
 fn in_order(leading: impl Iterator<Item = usize>, count: usize) -> Vec<usize> {
     let mut order = Vec::with_capacity(count);
     for number in leading.chain(0..count) {

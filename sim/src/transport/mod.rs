@@ -1,12 +1,12 @@
 //! The transports of flows: the agents at the ends of a flow, and the frames that they send.
 //!
-//! An agent has the same shape as `anabranch_proto::Endpoint`, so that a flow may be carried by any protocol. A
-//! transport is a variant of [`End`], a folder that builds its agents, and a variant of
-//! [`Transport`](crate::scenario::Transport).
+//! An agent has the same shape as `anabranch_proto::Endpoint`, so that any protocol can carry a flow. A transport is
+//! a variant of [`End`], a folder that builds its agents, and a variant of [`Transport`](crate::scenario::Transport).
 
 pub(crate) mod cross;
 pub(crate) mod datagram;
 pub(crate) mod ends;
+pub(crate) mod gate;
 pub(crate) mod mptcp;
 pub(crate) mod sctp;
 mod site;
@@ -26,10 +26,11 @@ use crate::traffic::Sink;
 use cross::CrossAgent;
 pub use datagram::Datagram;
 use datagram::DatagramAgent;
+use gate::{Gate, RawPacket};
 use mptcp::MptcpAgent;
 pub use mptcp::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions};
 use sctp::SctpAgent;
-pub(crate) use site::{Routes, Site};
+pub(crate) use site::{IPV6_HEADER, Routes, Site};
 use tcp::TcpAgent;
 pub use tcp::{Segment, Sequence, TcpPacket};
 
@@ -37,19 +38,21 @@ pub use tcp::{Segment, Sequence, TcpPacket};
 pub(crate) trait Agent {
     /// A frame arrived. The agent is polled afterwards.
     fn handle(&mut self, now: Time, frame: Frame);
-    /// A frame for it was dropped on the way. No transport learns that; it serves to tell when a flow is over.
+    /// A frame for this agent was dropped. No transport may react to it; it is used to find out when a flow is over.
     fn dropped(&mut self, _: Frame) {}
-    /// The next output; polled until it waits. Polling more often changes nothing.
+    /// The next output; polled until it is `Wait`. Additional polls change nothing.
     fn poll(&mut self, now: Time) -> Output;
-    /// Whether a packet that arrives at the very time for which it waits is handled before it acts.
+    /// Whether a packet that arrives at the time for which the agent waits is handled before the agent acts.
     fn lets_arrivals_go_first(&self) -> bool {
         false
     }
     /// The stage that it has reached.
     fn stage(&self) -> Stage;
-    /// The name of a path, for observers.
-    fn path_name(&self, path: PathId) -> Option<&str>;
-    /// Whether it regards the path whose route begins at `hop` as failed.
+    /// The name of a path, for observers. A transport of one path has none.
+    fn path_name(&self, _: PathId) -> Option<&str> {
+        None
+    }
+    /// Whether the agent regards the path whose route begins at `hop` as failed.
     fn has_failed(&self, _: u32) -> bool {
         false
     }
@@ -62,43 +65,43 @@ pub(crate) trait Agent {
 /// The output of an agent.
 #[derive(Debug)]
 pub(crate) enum Output {
-    /// Into the first link of the frame's route.
+    /// Send this frame into the first link of its route.
     Transmit(Frame, Reason),
     /// A detail for observers: its time, its path if it belongs to one, and the detail.
     Detail(Time, Option<PathId>, Detail),
-    /// Nothing more now: poll after the next packet, and not later than this time. The time may be early, never late.
+    /// Nothing more now. Poll after the next packet, and not later than this time. The time may be too early, never
+    /// too late.
     Wait(Option<Time>),
 }
 
 /// The stage of an agent.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stage {
-    /// Nothing has begun. The agents that begin a flow are busy from the start.
+    /// Nothing has begun. An agent that initiates a flow is busy from the start.
     Idle,
     /// Something is under way.
     Busy,
-    /// Everything is done, or lost.
+    /// Everything is done or lost.
     Over,
 }
 
-/// What a medium carries. A medium looks only at its size. Where it goes, and so its flow, stands at the end of its
-/// route.
+/// A frame on a medium. A medium looks only at its size. The end of its route tells its destination, and so its flow.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) body: Body,
-    /// Distinguishes it from all other frames of the run: the engine numbers frames from 1 as they are sent. The highest
-    /// bit says that IP may fragment it.
+    /// Distinguishes the frame from all others of the run: the engine numbers frames from 1 in the order of sending.
+    /// The highest bit means that IP may fragment it.
     pub(crate) id: u64,
     /// Bytes, IP header included.
     pub(crate) size: u32,
-    /// Where in the table of routes it is: at the link direction that it is on.
+    /// Its entry in the table of routes, at its present link direction.
     pub(crate) hop: u32,
 }
 
 const FRAGMENTABLE: u64 = 1 << 63;
 
 impl Frame {
-    /// A frame that is yet to be sent.
+    /// A frame that was not sent yet.
     pub(crate) fn new(body: Body, size: u32, hop: u32) -> Self {
         Frame { body, id: 0, size, hop }
     }
@@ -108,7 +111,7 @@ impl Frame {
         self.id & !FRAGMENTABLE
     }
 
-    /// IP may fragment it: its sender knows that it is larger than the path's MTU.
+    /// Allows IP to fragment it: its sender knows that it is larger than the path's MTU.
     pub(crate) fn set_fragmentable(&mut self) {
         self.id |= FRAGMENTABLE;
     }
@@ -118,7 +121,7 @@ impl Frame {
         self.id & FRAGMENTABLE != 0
     }
 
-    /// Marks it by congestion, if its transport supports that.
+    /// Marks it for congestion (ECN), if its transport supports that.
     pub(crate) fn mark(&mut self) {
         if let Body::Sctp(packet) = &mut self.body
             && packet.ecn != Ecn::NotEct
@@ -137,6 +140,8 @@ pub(crate) enum Body {
     Tcp(Box<TcpPacket>),
     /// A UDP datagram; of cross traffic the same for all of its kind.
     Datagram(Rc<Datagram>),
+    /// An IP packet of a program outside the simulator.
+    Raw(Box<RawPacket>),
 }
 
 impl Body {
@@ -153,18 +158,19 @@ impl Body {
                 packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_)))
             }
             Body::Tcp(packet) => packet.segment.length > 0,
-            Body::Datagram(_) => true,
+            Body::Datagram(_) | Body::Raw(_) => true,
         }
     }
 }
 
-/// One agent of a flow, of whatever protocol.
+/// An agent of a flow, of any protocol.
 pub(crate) enum End {
     Sctp(SctpAgent),
     Tcp(Box<TcpAgent>),
     Mptcp(Box<MptcpAgent>),
     Datagram(DatagramAgent),
     Cross(CrossAgent),
+    Gate(Gate),
 }
 
 /// Calls the same method of every kind of agent.
@@ -176,6 +182,7 @@ macro_rules! whichever {
             End::Mptcp($agent) => $call,
             End::Datagram($agent) => $call,
             End::Cross($agent) => $call,
+            End::Gate($agent) => $call,
         }
     };
 }
@@ -221,23 +228,23 @@ impl End {
             End::Sctp(agent) => agent.set_notes(on),
             End::Tcp(agent) => agent.set_details(on),
             End::Mptcp(agent) => agent.set_details(on),
-            End::Datagram(_) | End::Cross(_) => {}
+            End::Datagram(_) | End::Cross(_) | End::Gate(_) => {}
         }
     }
 
-    /// The reading application, if it is the receiver's end.
+    /// The reading application, if this is the receiver's end.
     pub(crate) fn sink(&self) -> Option<&Sink> {
         match self {
             End::Sctp(agent) => agent.sink(),
             End::Tcp(agent) => agent.sink(),
             End::Mptcp(agent) => agent.sink(),
             End::Datagram(agent) => agent.sink(),
-            End::Cross(_) => None,
+            End::Cross(_) | End::Gate(_) => None,
         }
     }
 }
 
-/// Whether the agents of a flow can be made; what is wrong if not.
+/// Checks whether the agents of a flow can be created.
 pub(crate) fn check(site: &Site<'_>, policies: &Policies) -> Result<(), RunError> {
     match &site.flow.transport {
         Transport::Sctp(sctp) => sctp::check(site, sctp, policies),
@@ -247,7 +254,7 @@ pub(crate) fn check(site: &Site<'_>, policies: &Policies) -> Result<(), RunError
     }
 }
 
-/// The agents of a flow, the one that begins it first; their routes are added to `routes`. The first has the number
+/// The agents of a flow, the initiator first. Their routes are added to `routes`. The first agent has the number
 /// `first`, the others follow.
 pub(crate) fn agents(
     site: &Site<'_>,

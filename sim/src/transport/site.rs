@@ -1,4 +1,4 @@
-//! Where a flow is in its scenario and network, and the table of all routes.
+//! The place of a flow in its scenario and network, and the table of all routes.
 
 use anabranch_proto::{LocalAddress, Time};
 
@@ -7,17 +7,17 @@ use crate::engine::{ARRIVED, NO_ROUTE};
 use crate::network::{DirectionId, Network};
 use crate::scenario::{Flow, Scenario};
 
-/// Bytes of an IPv6 header: a flow with headers of this size has IPv6 addresses.
-pub(super) const IPV6_HEADER: u32 = 40;
+/// The size of an IPv6 header. A flow with headers of this size has IPv6 addresses.
+pub(crate) const IPV6_HEADER: u32 = 40;
 /// The port of the first flow.
 const FIRST_PORT: u16 = 5000;
 
-/// A flow with its surroundings: what its agents are made of.
+/// A flow and its surroundings, from which its agents are made.
 pub(crate) struct Site<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) network: &'a Network,
     pub(crate) flow: &'a Flow,
-    /// Its place among the flows, sorted by name.
+    /// The index of the flow, sorted by name.
     pub(crate) number: usize,
     pub(crate) ends: Ends,
 }
@@ -54,15 +54,15 @@ impl Site<'_> {
     }
 }
 
-/// All routes of a run, one after the other: each a list of link directions, with [`ARRIVED`] and the number of the
-/// agent there behind it.
+/// All routes of a run in sequence. Each is a list of hops, followed by [`ARRIVED`] plus the number of the agent
+/// there.
 #[derive(Default)]
 pub(crate) struct Routes {
     pub(crate) table: Vec<u32>,
 }
 
 impl Routes {
-    /// Adds the route from one interface to another, at which `agent` is: where it begins, or [`NO_ROUTE`].
+    /// Adds the route from one interface to another, at which `agent` is. Returns its beginning, or [`NO_ROUTE`].
     pub(crate) fn add(&mut self, network: &Network, from: DirectionId, to: DirectionId, agent: usize) -> u32 {
         let Some(route) = network.route(from, to) else { return NO_ROUTE };
         let start = self.table.len() as u32;

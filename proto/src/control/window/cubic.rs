@@ -1,20 +1,20 @@
-//! `cubic`: the window of RFC 9438, which after a loss grows along a cubic function of time towards the window of the
-//! loss. It counts in its unit; time and round trips are in seconds.
+//! `cubic`: the window of RFC 9438. After a loss it grows along a cubic function of time towards the window at the
+//! loss. It counts in its unit; times are in seconds.
 
 use super::{Acked, Congestion, Loss, Lost, Sibling, Start};
 use crate::Time;
 use crate::control::rtt::RttEstimate;
 
-/// How steeply the window grows, in units per cubic second.
+/// The steepness of the growth, in units per cubic second.
 //= rfc9438#section-4.2
 const C: f64 = 0.4;
-/// What a loss leaves of the window.
+/// The share of the window that is left after a loss.
 //= rfc9438#section-4.6
 const BETA: f64 = 0.7;
-/// The growth a round trip of the estimate of Reno's window, so that it takes the same average share as Reno.
+/// The growth of the estimate of Reno's window per round trip, chosen so that its average share equals Reno's.
 //= rfc9438#section-4.3
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
-/// The window grows by half at most a round trip.
+/// The window grows by at most half per round trip.
 const STEEPEST: f64 = 1.5;
 
 /// The window of one path.
@@ -24,11 +24,11 @@ pub struct Cubic {
     /// The window and its threshold, in units.
     window: f64,
     ssthresh: f64,
-    /// The window before the last cut, and what the curve aims at.
+    /// The window before the last cut, and the target of the curve.
     before_cut: f64,
     most: f64,
     stage: Option<Stage>,
-    /// The last cut was that of a timeout: the next curve begins at its middle.
+    /// The last cut was made by a timeout: the next curve begins at its middle.
     timed_out: bool,
     rtt: Option<RttEstimate>,
 }
@@ -40,12 +40,12 @@ struct Stage {
     /// Seconds until the curve is at `most`.
     k: f64,
     most: f64,
-    /// What Reno's window would be.
+    /// The estimate of Reno's window.
     reno: f64,
 }
 
 impl Cubic {
-    /// The window of a path that begins so.
+    /// The window of a path with this start.
     pub fn new(start: Start) -> Self {
         let unit = start.unit as f64;
         let ssthresh = if start.ssthresh == u64::MAX { f64::INFINITY } else { start.ssthresh as f64 / unit };
@@ -110,7 +110,7 @@ impl Congestion for Cubic {
         if let Some(rtt) = acked.rtt {
             self.rtt = Some(self.rtt.map_or_else(|| RttEstimate::first(rtt), |before| before.with(rtt)));
         }
-        // A window that did not limit the sender says nothing about the network.
+        // If the window did not limit the sender, the acknowledgement says nothing about the network.
         //= rfc9438#section-5.8
         let full = acked.flight_before as f64 + self.unit > self.window * self.unit;
         if acked.recovery || acked.all() == 0 || !full {
@@ -124,7 +124,7 @@ impl Congestion for Cubic {
     }
 
     //= rfc9438#section-4.6
-    /// A new curve begins, which aims at the window before the cut (RFC 9438 §4.9).
+    /// Begins a new curve whose target is the window before the cut (RFC 9438 §4.9).
     fn undo(&mut self, window: u64, ssthresh: u64) {
         self.window = self.window.max(window as f64 / self.unit);
         self.ssthresh = self.ssthresh.max(ssthresh as f64 / self.unit);
@@ -134,7 +134,7 @@ impl Congestion for Cubic {
 
     fn lost(&mut self, lost: &Lost, _: &[Sibling]) {
         self.before_cut = self.window;
-        // Fast convergence: a window that shrinks leaves room to newer flows.
+        // Fast convergence: a shrinking window leaves room for newer flows.
         //= rfc9438#section-4.7
         self.most = if self.window < self.most { self.window * (1.0 + BETA) / 2.0 } else { self.window };
         self.ssthresh = (self.window * BETA).max(2.0);
@@ -162,7 +162,8 @@ mod tests {
         Lost { now: Time::ZERO, how, outstanding: 0 }
     }
 
-    /// Acknowledges a window a round trip for so many seconds; returns the windows at the ends of the round trips.
+    /// Acknowledges one window per round trip for so many seconds; returns the windows at the ends of the round
+    /// trips.
     fn run(cubic: &mut Cubic, from: f64, seconds: f64, rtt: f64) -> Vec<f64> {
         let mut seen = Vec::new();
         let rounds = (seconds / rtt) as u32;

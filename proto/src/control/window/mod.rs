@@ -1,4 +1,4 @@
-//! Congestion windows: how much may be in flight on a path.
+//! Congestion windows: how many bytes may be in flight on a path.
 
 mod cubic;
 mod reno;
@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use crate::{Duration, Time};
 
-/// A congestion window: bytes in, bytes out. It knows no type of SCTP or TCP, so that both share it; it sees its
-/// siblings, so that windows can be coupled.
+/// A congestion window. It counts bytes and uses no type of SCTP or TCP, so that both can use it. It sees the other
+/// paths of its connection, so that windows can be coupled.
 pub trait Congestion: CloneWindow + Debug + Send {
     /// Bytes that may be in flight.
     fn window(&self) -> u64;
@@ -20,22 +20,21 @@ pub trait Congestion: CloneWindow + Debug + Send {
     fn ssthresh(&self) -> u64 {
         u64::MAX
     }
-    /// Bytes delivered from one loss to the next, of windows that count them.
+    /// The bytes delivered between two losses, for windows that count them.
     fn loss_distance(&self) -> u64 {
         0
     }
-    /// Data of this path was acknowledged. `all`: this window and those of the connection's other active
-    /// paths.
+    /// Data of this path was acknowledged. `all`: this path and the other active paths of the connection.
     fn acked(&mut self, _acked: &Acked, _all: &[Sibling]) {}
     /// Data of this path was lost. `all` as in [`Congestion::acked`].
     fn lost(&mut self, _lost: &Lost, _all: &[Sibling]) {}
-    /// The last cut, or several in a row, was for a loss that was none: before, the window and the threshold were these,
-    /// in bytes.
+    /// The last cut, or the last series of cuts, was needless because nothing was lost. Before it, the window and the
+    /// threshold had these values, in bytes.
     fn undo(&mut self, _window: u64, _ssthresh: u64) {}
-    /// The path answers again after it had failed potentially: begin with so many packets.
+    /// The path answers again after it was potentially failed: begin with so many packets.
     fn reopen(&mut self, _packets: u32) {}
-    /// Nothing was sent here for one RTO, for the `times`-th time in a row. Returns whether another RTO
-    /// could change anything.
+    /// Nothing was sent on this path for one RTO, for the `times`-th time in a row. Returns whether another RTO
+    /// without sending could change anything.
     fn idle(&mut self, _times: u32) -> bool {
         false
     }
@@ -44,7 +43,7 @@ pub trait Congestion: CloneWindow + Debug + Send {
 /// Makes the window of one path.
 pub type MakePath = Arc<dyn Fn(Start) -> Box<dyn Congestion> + Send + Sync>;
 
-/// A copy of a window behind `dyn`; every window that is [`Clone`] has it.
+/// Clones a window behind `dyn`. Every window that is [`Clone`] implements it.
 #[diagnostic::on_unimplemented(
     note = "derive `Clone` for the window: an endpoint can be copied with its windows"
 )]
@@ -65,7 +64,7 @@ impl Clone for Box<dyn Congestion> {
     }
 }
 
-/// What the window of a path begins with, all in bytes.
+/// The initial values for the window of a path, in bytes.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Start {
     /// The unit of growth and of floors: SCTP's path MTU or PMDCS, TCP's segment size.
@@ -76,10 +75,10 @@ pub struct Start {
     pub ssthresh: u64,
 }
 
-/// What a window sees of a path of its connection, its own included.
+/// What a window sees of one path of its connection, its own path included.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Sibling {
-    /// Whether it is the window's own path.
+    /// Whether this is the window's own path.
     pub own: bool,
     /// The congestion window, in bytes.
     pub window: u64,
@@ -93,29 +92,29 @@ pub struct Sibling {
     pub loss_distance: u64,
 }
 
-/// What one acknowledgement newly acknowledged on one path, each byte once.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+/// What one acknowledgement newly acknowledged on one path. Each byte counts once.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Acked {
-    /// When.
+    /// The time.
     pub now: Time,
     /// Bytes acknowledged cumulatively.
     pub cumulative: u64,
     /// Bytes acknowledged selectively (SCTP's Gap Ack Blocks, TCP's SACK blocks).
     pub gap: u64,
-    /// Those of them that were acknowledged when the point had moved, each once in its life.
+    /// The part of these bytes that was acknowledged when the point had moved. Each byte counts once in its life.
     pub gap_behind_point: u64,
-    /// Whether the point moved that lets this window grow: the cumulative acknowledgement, or the path's own point
-    /// (SCTP's mechanism `cuc`).
+    /// Whether the point that lets this window grow has moved: the cumulative acknowledgement, or the path's own
+    /// point (SCTP's mechanism `cuc`).
     pub advanced: bool,
-    /// Whether the losses of this path are being recovered from.
+    /// Whether the path is in loss recovery.
     pub recovery: bool,
-    /// Bytes in flight on the path before the acknowledgement, as they count for growth.
+    /// Bytes in flight on the path before the acknowledgement, as counted for growth.
     pub flight_before: u64,
-    /// Bytes not acknowledged on the path before it, as they count for partial_bytes_acked.
+    /// Unacknowledged bytes on the path before it, as counted for partial_bytes_acked.
     pub unacknowledged_before: u64,
     /// Bytes in flight on the path after it.
     pub flight: u64,
-    /// The round-trip time that it measured, if it did.
+    /// The round-trip time that it measured, if any.
     pub rtt: Option<Duration>,
 }
 
@@ -129,15 +128,15 @@ impl Acked {
 /// A loss on one path.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Lost {
-    /// When it was found.
+    /// The time at which it was detected.
     pub now: Time,
-    /// How.
+    /// The kind of loss.
     pub how: Loss,
-    /// Bytes sent on the path and not acknowledged, the lost ones included (FlightSize of RFC 5681 §2).
+    /// Bytes sent on the path and not acknowledged, including the lost ones (FlightSize of RFC 5681 §2).
     pub outstanding: u64,
 }
 
-/// How data was lost.
+/// How a loss was detected.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Loss {
     /// Missing reports (SCTP) or duplicate acknowledgements (TCP) started a fast retransmission.

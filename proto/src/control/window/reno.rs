@@ -25,7 +25,7 @@ pub struct Reno {
 }
 
 impl Reno {
-    /// The window of a path that begins so.
+    /// The window of a path with this start.
     pub fn new(start: Start, halving: Halving) -> Self {
         let Start { unit: segment, window, ssthresh } = start;
         Reno { segment, halving, window, ssthresh, counted: 0, timed_out: false }
@@ -54,7 +54,7 @@ impl Congestion for Reno {
     //= rfc5681#section-3.1
     fn acked(&mut self, acked: &Acked, _: &[Sibling]) {
         self.timed_out &= !acked.advanced;
-        // A window that did not limit the sender says nothing about the network.
+        // If the window did not limit the sender, the acknowledgement says nothing about the network.
         let full = acked.flight_before + self.segment > self.window;
         if acked.recovery || acked.all() == 0 || !full {
             return;
@@ -83,7 +83,7 @@ impl Congestion for Reno {
                 self.window = self.ssthresh;
             }
             Loss::Timeout => {
-                // The same segment timing out again leaves the threshold.
+                // A further timeout of the same segment leaves the threshold unchanged.
                 if !std::mem::replace(&mut self.timed_out, true) {
                     self.ssthresh = self.halved(lost.outstanding);
                 }

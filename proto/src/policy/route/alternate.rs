@@ -1,5 +1,5 @@
-//! `alternate`: a retransmission takes the next active path after the one that carried the chunk last
-//! (FRtxOnAlt; RFC 2960 §6.4); the same if there is no other.
+//! `alternate`: a retransmission takes the next active path after the path that carried the chunk last (FRtxOnAlt;
+//! RFC 2960 §6.4). If there is no other active path, it takes the same path.
 
 use super::{Ask, Choice, Route, instead_of};
 use crate::Config;

@@ -1,5 +1,5 @@
-//! `rtx-asap`: a retransmission takes any active path with room; of several, one drawn by the run's seed (Iyengar,
-//! Amer and Stewart 2006).
+//! `rtx-asap`: a retransmission takes any active path with room (Iyengar, Amer and Stewart 2006). Of several paths,
+//! one is drawn at random.
 
 use super::{Ask, Choice, Route, best, instead_of};
 use crate::Config;
@@ -20,7 +20,7 @@ impl Route for Asap {
         let open = paths.iter().filter(|path| path.carries() && path.room > 0);
         let Some(last) = ask.last else { return Choice::Wait };
         let chosen = best(ask.tie, open, |_, _| Ordering::Equal).map(|path| path.id);
-        // With no room anywhere the one that carried it last is asked again.
+        // If no path has room, the path that carried the chunk last is named.
         let same = || paths.iter().find(|path| path.id == last && path.carries()).map(|path| path.id);
         Choice::Send(chosen.or_else(same).unwrap_or_else(|| instead_of(last, paths)))
     }

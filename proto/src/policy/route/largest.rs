@@ -1,6 +1,6 @@
-//! `rtx-cwnd` and `rtx-ssthresh`: a retransmission takes the active path with the largest congestion window, or the
-//! largest slow-start threshold (Iyengar, Amer and Stewart 2006). It waits if that path has no room. Ties are broken
-//! by the run's seed.
+//! `rtx-cwnd` and `rtx-ssthresh`: a retransmission takes the active path with the largest congestion window or
+//! slow-start threshold (Iyengar, Amer and Stewart 2006). It waits if that path has no room. Ties are broken at
+//! random.
 
 use super::{Ask, Choice, Route, best, instead_of};
 use crate::Config;

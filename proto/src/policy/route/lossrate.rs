@@ -1,6 +1,6 @@
 //! `rtx-lossrate`: a retransmission takes the path with the lowest loss rate (Iyengar, Amer and Stewart 2006). The
-//! rates are measured from the association's own losses over `window`, or told: `rates`, in the order of the paths.
-//! Ties are broken by the run's seed.
+//! rates are measured from the association's own losses over `window`, or given as `rates`, in the order of the
+//! paths. Ties are broken at random.
 
 use std::collections::VecDeque;
 
@@ -9,16 +9,16 @@ use crate::path::PathView;
 use crate::policy::{Acked, PolicyError, PolicySpec};
 use crate::{Config, Duration, Time};
 
-/// Measured over so long unless `window` says otherwise.
+/// The default of `window`.
 const WINDOW: Duration = Duration::from_secs(10);
-/// A path's past is kept at so many points of the window.
+/// The number of points of the window at which the past of a path is kept.
 const POINTS: u64 = 32;
 
 #[derive(Clone, Debug)]
 struct LossRate {
     told: Option<Vec<f64>>,
     window: Duration,
-    /// What each path had delivered and lost at points of the past, oldest first.
+    /// The bytes that each path had delivered and lost at these points, oldest first.
     past: Vec<VecDeque<LossSample>>,
 }
 
@@ -39,7 +39,7 @@ pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<Box<dyn R
 }
 
 impl LossRate {
-    /// Lost bytes per byte sent.
+    /// The ratio of lost bytes to sent bytes.
     fn rate(&self, path: &PathView) -> f64 {
         if let Some(told) = &self.told {
             return told.get(path.id.index()).copied().unwrap_or(0.0);

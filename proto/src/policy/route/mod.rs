@@ -1,4 +1,4 @@
-//! Which path carries it: new data, or a retransmission.
+//! Routes: which path carries new data or a retransmission.
 
 pub mod alternate;
 pub mod asap;
@@ -22,13 +22,13 @@ use crate::path::{PathId, PathState, PathView};
 
 use super::window::{Acked, Loss};
 
-/// A rule that chooses a path. An association has three: for new data, for fast retransmissions and for
+/// A rule that chooses a path. An association has three routes: for new data, for fast retransmissions, and for
 /// retransmissions after a timeout.
 pub trait Route: CloneRoute + Debug + Send {
-    /// The path for what `ask` describes. Pure: it may be asked twice. The answer need not have room: if it
-    /// has none, nothing is sent until it has.
+    /// The path for the chunk that `ask` describes. The method is pure: it may be called twice. The path need not
+    /// have room; nothing is sent until it has.
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice;
-    /// What `choose` answered has been done.
+    /// The chunk was sent on the path that `choose` named.
     fn sent(&mut self, _ask: &Ask, _path: PathId) {}
     /// A SACK acknowledged data of this path.
     fn acked(&mut self, _path: &PathView, _acked: &Acked) {}
@@ -36,7 +36,7 @@ pub trait Route: CloneRoute + Debug + Send {
     fn lost(&mut self, _path: PathId, _loss: Loss) {}
 }
 
-/// A copy of a route behind `dyn`; every route that is [`Clone`] has it.
+/// Clones a route behind `dyn`. Every route that is [`Clone`] implements it.
 #[diagnostic::on_unimplemented(
     note = "derive `Clone` for the route: an endpoint can be copied with its routes"
 )]
@@ -60,22 +60,22 @@ impl Clone for Box<dyn Route> {
 /// An answer to [`Ask`].
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Choice {
-    /// This path, as soon as it has room.
+    /// Use this path as soon as it has room.
     Send(PathId),
-    /// None now.
+    /// Send nothing now.
     Wait,
 }
 
-/// What is to be sent.
+/// The chunk to be sent.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub struct Ask {
     /// Why it is to be sent.
     pub why: Why,
-    /// Its TSN; for new data the one that it will get.
+    /// Its TSN; for new data the TSN that it will get.
     pub tsn: Tsn,
     /// Bytes of the chunk.
     pub size: u32,
-    /// The stream that it belongs to.
+    /// Its stream.
     pub stream: u16,
     /// The path that carried it last.
     pub last: Option<PathId>,
@@ -85,47 +85,57 @@ pub struct Ask {
     pub queued: u64,
     /// The peer's window, in bytes.
     pub peer_window: u64,
-    /// A number drawn for this decision alone, to break ties with.
+    /// A number drawn for this decision alone, to break ties.
     pub tie: u64,
-    /// The number of the event that lets data leave now: a packet, a timer or a call.
+    /// The number of the event (packet, timer or call) that allows data to leave now.
     pub event: u64,
 }
 
 /// Why a chunk is to be sent.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Why {
-    /// For the first time.
+    /// It is new.
     New,
-    /// Missing reports say that it was lost: a fast retransmission.
+    /// Missing reports show that it was lost: a fast retransmission.
     Missing,
     /// T3-rtx expired.
     Timeout,
-    /// The peer's window is closed, and this asks whether it still is.
+    /// The peer's window is closed, and this chunk probes it.
     WindowProbe,
-    /// Nothing was acknowledged on its path for so long that its SACK may be missing (RFC 8985 §7). No route is asked for a
-    /// chunk that is sent again for that.
+    /// Nothing was acknowledged on its path for so long that its SACK may be missing (RFC 8985 §7). No route is asked
+    /// for a chunk that is sent again for this reason.
     TailProbe,
-    /// It is in flight on another path, and chunks behind it fill a buffer. No route is asked for such a copy.
+    /// It is in flight on another path, and the chunks behind it fill a buffer. No route is asked for such a copy.
     Reinjected,
 }
 
-/// Where data goes when the path `last` is not to be used: the next active path that is up; none being active, the
-/// potentially failed one with the fewest errors (RFC 7829 §3.2), of several another than `last`; else `last`
-/// again, so that its timeouts go on counting.
+/// The path for data when `last` is not to be used: the next active path that is up. If no path is active, the
+/// potentially failed path with the fewest errors (RFC 7829 §3.2), preferably another than `last`. Otherwise `last`
+/// again, so that its timeouts continue to count. An unconfirmed path gets no data (RFC 9260 §5.4): if that is `last`, the
+/// confirmed path with the fewest errors.
 pub fn instead_of(last: PathId, paths: &[PathView]) -> PathId {
     let failing = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed && p.up);
     let fewest = || failing.min_by_key(|p| (p.errors, p.id == last)).map(|p| p.id);
-    next_active(last, paths).or_else(fewest).unwrap_or(last)
+    next_active(last, paths).or_else(fewest).unwrap_or_else(|| confirmed_or(last, paths))
 }
 
-/// The first path after `last`, in their order and around the end, that can carry data and is not `last`.
+/// `last` if it is confirmed; otherwise the confirmed path with the fewest errors, if there is one.
+fn confirmed_or(last: PathId, paths: &[PathView]) -> PathId {
+    if paths.iter().any(|p| p.id == last && p.confirmed()) {
+        return last;
+    }
+    let confirmed = paths.iter().filter(|p| p.confirmed());
+    confirmed.min_by_key(|p| (!p.up, p.errors)).map_or(last, |p| p.id)
+}
+
+/// The first path after `last`, in cyclic order, that can carry data and is not `last`.
 pub fn next_active(last: PathId, paths: &[PathView]) -> Option<PathId> {
     let start = paths.iter().position(|p| p.id == last).map_or(0, |i| i + 1);
     let (before, after) = paths.split_at(start.min(paths.len()));
     after.iter().chain(before).find(|p| p.carries() && p.id != last).map(|p| p.id)
 }
 
-/// The best of `paths` by `compare`; of several, the one that `tie` names.
+/// The best of `paths` by `compare`. Of equal paths, `tie` selects one.
 pub fn best<'p>(
     tie: u64,
     paths: impl Iterator<Item = &'p PathView>,

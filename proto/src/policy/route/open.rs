@@ -1,5 +1,5 @@
-//! `lowest-rtt` and `window-share`: new data takes, of the active paths with room, the one with the lowest smoothed
-//! round-trip time, or the one whose window is used least (flight/cwnd). Ties are broken by the run's seed.
+//! `lowest-rtt` and `window-share`: new data takes an active path with room: the one with the lowest smoothed
+//! round-trip time, or the one with the smallest used share of its window (flight/cwnd). Ties are broken at random.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::{Config, Duration};
 
 #[derive(Clone, Debug)]
 struct Open {
-    /// Greater is better.
+    /// The greater value wins.
     compare: fn(&PathView, &PathView) -> Ordering,
 }
 
@@ -24,7 +24,7 @@ pub(in crate::policy) fn window_share(spec: &PolicySpec, _: &Config) -> Result<B
     Ok(Box::new(Open { compare: by_share }))
 }
 
-/// The path with the lowest smoothed round-trip time; of several, the one that `tie` names.
+/// The path with the lowest smoothed round-trip time. Of equal paths, `tie` selects one.
 pub(super) fn fastest<'p>(tie: u64, paths: impl Iterator<Item = &'p PathView>) -> Option<&'p PathView> {
     best(tie, paths, |a, b| rtt_of(b).cmp(&rtt_of(a)))
 }
@@ -35,12 +35,12 @@ pub(super) fn fallback(paths: &[PathView]) -> Choice {
     primary.map_or(Choice::Wait, |path| Choice::Send(instead_of(path.id, paths)))
 }
 
-/// A path that was not measured yet comes last.
+/// A path without a measurement comes last.
 fn rtt_of(path: &PathView) -> Duration {
     path.srtt.unwrap_or(Duration::MAX)
 }
 
-/// flight/cwnd of one against the other, without division.
+/// Compares flight/cwnd of two paths without a division.
 fn by_share(a: &PathView, b: &PathView) -> Ordering {
     let used = |path: &PathView, of: &PathView| u128::from(path.flight) * u128::from(of.window);
     used(b, a).cmp(&used(a, b))

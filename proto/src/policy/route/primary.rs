@@ -1,5 +1,5 @@
-//! `primary`: new data takes the primary path; while that is not active, the next one that is
-//! (RFC 9260 §6.4, §6.4.1). With none active it stays on the primary, so that timeouts go on counting.
+//! `primary`: new data takes the primary path. While that path is not active, new data takes the next active path
+//! (RFC 9260 §6.4, §6.4.1). If no path is active, new data stays on the primary, so that timeouts continue to count.
 
 use super::{Ask, Choice, Route, instead_of};
 use crate::Config;

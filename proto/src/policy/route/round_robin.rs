@@ -1,5 +1,5 @@
-//! `round-robin`: new data takes all active paths in turn. Each event begins with the path after the one that was
-//! sent to last, and fills each window before it goes on to the next path (concurrent multipath transfer).
+//! `round-robin`: new data takes all active paths in turn. Each event begins with the path after the last one used,
+//! and fills each window before it moves to the next path (concurrent multipath transfer).
 
 use super::{Ask, Choice, Route, instead_of};
 use crate::Config;
@@ -8,7 +8,7 @@ use crate::policy::{PolicyError, PolicySpec, no_settings};
 
 #[derive(Clone, Default, Debug)]
 struct RoundRobin {
-    /// The path that was sent to last, and the event that it was sent for.
+    /// The path used last, and the event for which it was used.
     last: Option<(PathId, u64)>,
 }
 
@@ -18,7 +18,7 @@ pub(in crate::policy) fn make(spec: &PolicySpec, _: &Config) -> Result<Box<dyn R
 }
 
 impl RoundRobin {
-    /// Where the turn begins, as an index.
+    /// The index of the path at which the turn begins.
     fn start(&self, ask: &Ask, paths: &[PathView]) -> usize {
         let Some((last, event)) = self.last else { return 0 };
         let at = paths.iter().position(|path| path.id == last).unwrap_or(0);

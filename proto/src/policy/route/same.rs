@@ -1,5 +1,5 @@
-//! `same`: a retransmission takes the path that carried the chunk last (FRtxOnSame), as long as that path
-//! is active; else the next one that is.
+//! `same`: a retransmission takes the path that carried the chunk last (FRtxOnSame) while that path is active,
+//! otherwise the next active path.
 
 use super::{Ask, Choice, Route, instead_of};
 use crate::Config;

@@ -1,4 +1,4 @@
-//! `timeout-alternate`: a fast retransmission takes the same path, a timed-out chunk an alternate
+//! `timeout-alternate`: a fast retransmission takes the same path, and a chunk that timed out takes an alternate path
 //! (RFC 4960 and 9260 §6.4).
 
 use super::{Ask, Choice, Route, Why};

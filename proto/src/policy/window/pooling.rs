@@ -18,7 +18,7 @@ use super::{Acked, Congestion, Lost, MakePath, Sibling};
 use crate::Config;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
-/// How much of the pool a path counts for.
+/// The weight of a path in the pool.
 type Weight = fn(&Sibling) -> Option<f64>;
 
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ fn by_rate(path: &Sibling) -> Option<f64> {
     Some(path.window as f64 / path.srtt?.as_secs_f64().max(1e-9))
 }
 
-/// The window's part of the pool; all of it until it can be told.
+/// The window's share of the pool; all of it while the share is unknown.
 fn share(weight: Weight, all: &[Sibling]) -> f64 {
     let total: f64 = all.iter().filter_map(weight).sum();
     let own = all.iter().find(|path| path.own).and_then(weight);
@@ -59,7 +59,7 @@ fn share(weight: Weight, all: &[Sibling]) -> f64 {
 }
 
 impl Pooled {
-    /// The threshold that a loss leaves.
+    /// The threshold after a loss.
     fn threshold(&self, all: &[Sibling]) -> u64 {
         let Standard { window, unit, .. } = self.standard;
         let total: u64 = all.iter().map(|path| path.window).sum();

@@ -13,7 +13,7 @@ pub(super) struct Standard {
     rules: Rules,
     t3_floor: T3Floor,
     habits: TcpOptions,
-    /// Bytes of growth and of floors.
+    /// The unit of growth and of floors, in bytes.
     pub(super) unit: u64,
     pub(super) window: u64,
     pub(super) ssthresh: u64,
@@ -26,12 +26,13 @@ pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<Make
     Ok(Arc::new(move |start| Box::new(Standard { habits, ..Standard::new(rules, &mechanisms, start) })))
 }
 
-/// In what a window can be made to behave as TCP's does: settings, so that each can be looked at alone.
+/// Settings that make the window behave like TCP's in single respects, so that each can be studied alone.
 #[derive(Copy, Clone, Default, Debug)]
 struct TcpOptions {
-    /// `at_threshold = "avoidance"`: with cwnd = ssthresh it avoids congestion, as TCP may (RFC 5681 §3.1).
+    /// `at_threshold = "avoidance"`: with cwnd = ssthresh the window is in congestion avoidance, as TCP's may be (RFC
+    /// 5681 §3.1).
     avoids_at_threshold: bool,
-    /// `unused = "grows"`: it grows also when it did not limit the sender.
+    /// `unused = "grows"`: the window also grows when it did not limit the sender.
     grows_unused: bool,
 }
 
@@ -60,7 +61,7 @@ impl Standard {
         Standard { rules, t3_floor, habits, unit, window, ssthresh, partial_bytes_acked: 0 }
     }
 
-    /// The ssthresh that a loss leaves.
+    /// The ssthresh after a loss.
     //= rfc9260#section-7.2.3
     fn halved(&self, how: Loss) -> u64 {
         let floor = match how {
@@ -96,7 +97,7 @@ impl Standard {
         moved && !barred && acked.all() > 0 && self.is_full(acked)
     }
 
-    /// Counts towards the next step of congestion avoidance.
+    /// Counts bytes towards the next step of congestion avoidance.
     //= rfc9260#section-7.2.2
     fn count(&mut self, acked: &Acked) {
         let full = self.is_full(acked);
@@ -112,7 +113,7 @@ impl Standard {
         self.partial_bytes_acked = (self.partial_bytes_acked + counted).min(cap);
     }
 
-    /// Grows for what a SACK acknowledged: by `grown` of the bytes that the RFC would add.
+    /// Grows for the bytes that a SACK acknowledged: by `grown` of the bytes that the RFC would add.
     pub(super) fn step(&mut self, acked: &Acked, grown: impl Fn(u64) -> u64) {
         let grows = self.may_grow(acked);
         let at_threshold = self.window == self.ssthresh && !self.habits.avoids_at_threshold;
@@ -130,7 +131,7 @@ impl Standard {
         }
     }
 
-    /// Begins anew after a loss, with this threshold.
+    /// Starts again with this threshold after a loss.
     pub(super) fn cut(&mut self, how: Loss, ssthresh: u64) {
         self.partial_bytes_acked = 0;
         match how {

@@ -69,10 +69,7 @@ impl Outstanding {
         if covered as usize + last as usize > self.ring.len() {
             return SackOutcome::Impossible;
         }
-        for id in paths.ids() {
-            paths.get_mut(id).tally =
-                crate::path::SackResult { flight_before: paths.counted(id), ..Default::default() };
-        }
+        paths.begin_tallies();
         let mut digest = Digest {
             advanced: covered > 0,
             acked: 0,
@@ -88,15 +85,14 @@ impl Outstanding {
         if says == GapReport::Gaps && (digest.gaps || !self.acked.is_empty()) {
             self.take_gaps(sack, seeker, now, paths, &mut digest);
         }
-        if !PointCount::decides_growth(mechanisms) {
-            for id in paths.ids() {
-                let tally = &mut paths.get_mut(id).tally;
+        let by_association = !PointCount::decides_growth(mechanisms);
+        for id in paths.ids() {
+            let tally = &mut paths.get_mut(id).tally;
+            if by_association {
                 tally.moved = digest.advanced;
                 tally.gap_behind_point = if digest.advanced { tally.gap } else { 0 };
             }
-        }
-        for id in paths.ids() {
-            if paths.get(id).tally.earliest {
+            if tally.earliest {
                 self.renew_earliest(id, paths);
             }
         }
@@ -105,7 +101,7 @@ impl Outstanding {
 
     fn take_cumulative(&mut self, covered: u32, now: Time, paths: &mut Paths, digest: &mut Digest) {
         for _ in 0..covered {
-            let Some(mut sent) = self.ring.pop_front() else { break };
+            let Some(sent) = self.ring.front_mut() else { break };
             let user = sent.data.payload.len() as u64;
             self.user_bytes -= user;
             digest.user_bytes += user;
@@ -125,10 +121,11 @@ impl Outstanding {
                 path.tally.moved = true;
                 path.points.seek();
                 self.newest_yet = Some(self.first);
-                acknowledge(&sent, self.first, now, paths, false);
-                self.copied -= copies::end(&mut sent, self.first, paths);
+                acknowledge(sent, self.first, now, paths, false);
+                self.copied -= copies::end(sent, self.first, paths);
             }
             self.first = self.first.next();
+            self.ring.pop_front();
         }
         self.acked.advance(covered);
         self.released.advance(covered);

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::{CHUNK_HEADER, Content};
+use super::content::{CHUNK_HEADER, Content};
 use crate::wire::reader::Reader;
 use crate::wire::tlv::{Layout, Plain, list_size, put_list, take_list, take_one, tlv};
 use crate::wire::{Cause, DecodeError, EncodeError, Param};

@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::Content;
+use super::content::Content;
 use crate::wire::reader::Reader;
 use crate::wire::{DecodeError, EncodeError};
 use crate::{Ssn, Tsn};

@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, BytesMut};
 
-use super::{CHUNK_HEADER, Content};
+use super::content::{CHUNK_HEADER, Content};
 use crate::wire::reader::Reader;
 use crate::wire::{DecodeError, EncodeError};
 use crate::{Mid, Ssn, Tsn};

@@ -2,7 +2,7 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::Content;
+use super::content::Content;
 use super::data::{BEGIN, END, IMMEDIATE, UNORDERED, flags};
 use crate::wire::reader::Reader;
 use crate::wire::{DecodeError, EncodeError};

@@ -3,6 +3,7 @@
 mod address;
 mod auth;
 mod close;
+mod content;
 mod data;
 mod ecn;
 mod forward;
@@ -17,6 +18,7 @@ mod timestamp;
 pub use address::{AddressRequest, Asconf, AsconfAck, AsconfParam, Failed};
 pub use auth::{AUTH_HEADER, Auth, Covered};
 pub use close::{Abort, OperationError, Shutdown, ShutdownComplete};
+pub use content::CHUNK_HEADER;
 pub use data::{DATA_HEADER, Data};
 pub use ecn::EcnEcho;
 pub use forward::{FORWARD_HEADER, ForwardTsn, IForwardTsn, SkippedMessage};
@@ -31,28 +33,10 @@ pub use timestamp::Timestamp;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::reader::Reader;
+pub use super::reader::padded;
 use super::tlv::{length, pad};
 use super::{DecodeError, EncodeError};
-
-/// Bytes of a chunk header: type, flags, length.
-pub const CHUNK_HEADER: usize = 4;
-
-/// What stands behind a chunk's header. Each content knows its flags and its bytes.
-trait Content: Sized {
-    /// The chunk flags; reserved bits are sent as zero and not looked at.
-    fn flags(&self) -> u8 {
-        0
-    }
-
-    /// Appends the value, without final padding. That its length fits was checked before.
-    fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError>;
-
-    /// Reads the value. What it leaves unread is refused by the caller.
-    ///
-    /// The chunks of every packet (DATA, SACK) are read inline, straight into the packet's list: handed up
-    /// through three functions, a chunk is copied as often, and a decode takes 50 ns instead of 36.
-    fn take(flags: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError>;
-}
+use content::Content;
 
 /// Declares the chunk types: number, variant, content.
 macro_rules! chunks {
@@ -234,9 +218,4 @@ impl Chunk {
         let ([number, flags], value) = packet.element()?;
         Chunk::take_value(number, flags, value)
     }
-}
-
-/// `size` rounded up to a multiple of four.
-pub const fn padded(size: usize) -> usize {
-    (size + 3) & !3
 }

@@ -2,8 +2,8 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::{CHUNK_HEADER, Content, padded};
-use crate::wire::reader::Reader;
+use super::content::{CHUNK_HEADER, Content};
+use crate::wire::reader::{Reader, padded};
 use crate::wire::tlv::{length, pad};
 use crate::wire::{DecodeError, EncodeError};
 

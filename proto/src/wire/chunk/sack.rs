@@ -3,7 +3,7 @@
 use bytes::{BufMut, BytesMut};
 use smallvec::SmallVec;
 
-use super::Content;
+use super::content::Content;
 use crate::Tsn;
 use crate::wire::reader::Reader;
 use crate::wire::{DecodeError, EncodeError};

@@ -8,17 +8,19 @@ use crate::transport::Frame;
 /// whatever becomes of it and whatever the losses were before.
 #[derive(Debug)]
 pub(crate) struct Losses {
-    draws: Draws,
-    /// Decides where a loss has states.
-    steps: Draws,
+    root: u64,
+    /// Names the draws.
+    stream: Box<str>,
     rule: Rule,
 }
 
+/// The draws of a rule are made with it: most links lose nothing.
 #[derive(Debug)]
 enum Rule {
     None,
     Random {
         below: u64,
+        draws: Box<Draws>,
     },
     /// Packet numbers, ascending, and how many of them are past.
     Listed {
@@ -30,10 +32,11 @@ enum Rule {
     Bits {
         right: f64,
         like: (u32, u64),
+        draws: Box<Draws>,
     },
     Every(u64),
-    Gilbert(Gilbert),
-    Data(Data),
+    Gilbert(Box<Gilbert>),
+    Data(Box<Data>),
 }
 
 /// The chain of Gilbert and Elliott: thresholds by state, good and bad.
@@ -42,6 +45,9 @@ struct Gilbert {
     lost: [u64; 2],
     leave: [u64; 2],
     bad: bool,
+    draws: Draws,
+    /// Decides when the state changes.
+    steps: Draws,
 }
 
 /// Packets of one flow with user data.
@@ -59,8 +65,7 @@ struct Data {
 impl Losses {
     /// `stream` names the draws of this direction.
     pub(crate) fn new(root: u64, stream: &str, loss: &Loss) -> Self {
-        let steps = Draws::new(root, &format!("{stream}/state"));
-        let mut losses = Losses { draws: Draws::new(root, stream), steps, rule: Rule::None };
+        let mut losses = Losses { root, stream: stream.into(), rule: Rule::None };
         losses.change(loss, &[]);
         losses
     }
@@ -68,19 +73,27 @@ impl Losses {
     /// From the next packet on, these. `hops` says where the flow that the loss names has this direction in the
     /// table of routes, ascending.
     pub(crate) fn change(&mut self, loss: &Loss, hops: &[u32]) {
+        let draws = || Draws::new(self.root, &self.stream);
         self.rule = match loss {
             Loss::None => Rule::None,
-            Loss::Random(probability) => Rule::Random { below: threshold(*probability) },
+            Loss::Random(probability) => {
+                Rule::Random { below: threshold(*probability), draws: Box::new(draws()) }
+            }
             Loss::Listed(numbers) => Rule::Listed { numbers: numbers.clone(), past: 0 },
-            Loss::Bits(wrong) => Rule::Bits { right: libm::log1p(-wrong), like: (0, 0) },
+            Loss::Bits(wrong) => {
+                Rule::Bits { right: libm::log1p(-wrong), like: (0, 0), draws: Box::new(draws()) }
+            }
             Loss::Every(n) => Rule::Every(*n),
-            Loss::Gilbert { good, bad, to_bad, to_good } => Rule::Gilbert(Gilbert {
+            Loss::Gilbert { good, bad, to_bad, to_good } => Rule::Gilbert(Box::new(Gilbert {
                 lost: [threshold(*good), threshold(*bad)],
                 leave: [threshold(*to_bad), threshold(*to_good)],
                 bad: false,
-            }),
+                draws: draws(),
+                steps: Draws::new(self.root, &format!("{}/state", self.stream)),
+            })),
             Loss::Data { numbers, .. } => {
-                Rule::Data(Data { hops: hops.to_vec(), numbers: numbers.clone(), past: 0, seen: 0 })
+                let (hops, numbers) = (hops.to_vec(), numbers.clone());
+                Rule::Data(Box::new(Data { hops, numbers, past: 0, seen: 0 }))
             }
         };
     }
@@ -100,9 +113,9 @@ impl Losses {
     /// Whether packet `number` is sure not to be lost, whatever it is. May be asked before it is offered.
     #[inline]
     pub(crate) fn spares(&mut self, number: u64) -> bool {
-        match &self.rule {
+        match &mut self.rule {
             Rule::None => true,
-            Rule::Random { below } => self.draws.nth(number - 1) >= *below,
+            Rule::Random { below, draws } => draws.nth(number - 1) >= *below,
             _ => false,
         }
     }
@@ -112,21 +125,21 @@ impl Losses {
     fn strikes(&mut self, number: u64, frame: &Frame) -> bool {
         match &mut self.rule {
             Rule::None => false,
-            Rule::Random { below } => self.draws.nth(number - 1) < *below,
+            Rule::Random { below, draws } => draws.nth(number - 1) < *below,
             Rule::Listed { numbers, past } => listed(numbers, past, number),
-            Rule::Bits { right, like } => {
+            Rule::Bits { right, like, draws } => {
                 if like.0 != frame.size {
                     // A packet is lost if any of its bits is wrong: 1 - (1 - p)^bits.
                     let lost = -libm::expm1(f64::from(frame.size) * 8.0 * *right);
                     *like = (frame.size, threshold(lost));
                 }
-                self.draws.nth(number - 1) < like.1
+                draws.nth(number - 1) < like.1
             }
             Rule::Every(n) => number.is_multiple_of(*n),
             Rule::Gilbert(chain) => {
                 let state = usize::from(chain.bad);
-                chain.bad ^= self.steps.nth(number - 1) < chain.leave[state];
-                self.draws.nth(number - 1) < chain.lost[state]
+                chain.bad ^= chain.steps.nth(number - 1) < chain.leave[state];
+                chain.draws.nth(number - 1) < chain.lost[state]
             }
             Rule::Data(data) => {
                 if data.hops.binary_search(&frame.hop).is_err() || !frame.body.has_data() {

@@ -1,6 +1,7 @@
 //! Wires: links of two directions, each with a rate, a delay, a queue and losses.
 
 mod codel;
+mod counters;
 mod jitter;
 mod link;
 mod loss;
@@ -10,9 +11,10 @@ mod queue;
 mod red;
 mod traced;
 
+pub(crate) use counters::Counters;
+pub use counters::DropCause;
 pub(crate) use jitter::Jitter;
-pub use link::DropCause;
-pub(crate) use link::{Alteration, Carried, Counters, Direction, Taken};
+pub(crate) use link::{Alteration, Carried, Direction, Taken};
 pub(crate) use loss::Losses;
 pub(crate) use managed::Management;
 pub(crate) use queue::Occupancy;

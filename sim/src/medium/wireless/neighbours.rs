@@ -1,17 +1,17 @@
-//! Who is in whose reach. Found once; a frame visits its neighbours only.
+//! The neighbours of each station. They are computed once, and a frame visits only the neighbours of its sender.
 
 use std::collections::BTreeMap;
 
 use super::frames::StationId;
 use super::reception::Reception;
 
-/// A station in reach of another.
+/// A station within reach of another.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) struct Neighbour {
     pub(crate) station: StationId,
-    /// Nanoseconds of propagation, at least 1.
+    /// The propagation delay in nanoseconds, at least 1.
     pub(crate) delay: u64,
-    /// How strong the one's signal is at the other's place.
+    /// The strength of one station's signal at the other.
     pub(crate) strength: f64,
     /// Whether that makes the medium busy.
     pub(crate) sensed: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Neighbours {
     begin: Vec<u32>,
 }
 
-/// Nanoseconds in which light travels a metre.
+/// The time that light takes for a metre, in nanoseconds.
 const PER_METRE: (f64, f64) = (10.0, 3.0);
 
 impl Neighbours {
@@ -91,8 +91,8 @@ pub(crate) fn distance([ax, ay]: [f64; 2], [bx, by]: [f64; 2]) -> f64 {
     ((ax - bx) * (ax - bx) + (ay - by) * (ay - by)).sqrt()
 }
 
-/// Rounded up: so the way round a corner is never shorter than the straight one, and stations that count from the
-/// end of the same frame to the same slot do not hear each other first.
+/// Rounded up, so that a detour is never shorter than the direct way, and stations that count from the end of the
+/// same frame to the same slot do not hear each other first.
 fn propagation(metres: f64) -> u64 {
     ((metres * PER_METRE.0 / PER_METRE.1).ceil() as u64).max(1)
 }

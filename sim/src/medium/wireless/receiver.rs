@@ -1,4 +1,4 @@
-//! What a radio hears: the signals on the air at its place, the one that it is receiving, and what spoils what.
+//! The receiver of a radio: the signals at its place, the signal being received, and collisions.
 
 use anabranch_proto::Time;
 use smallvec::SmallVec;
@@ -10,18 +10,18 @@ use super::reception::{Beside, Reception};
 #[derive(Default, Debug)]
 pub(super) struct Receiver {
     heard: SmallVec<[ReceivedSignal; 4]>,
-    /// Which of the signals it is receiving.
+    /// The index of the signal that it is receiving.
     locked: Option<StationId>,
     /// Since when.
     since: Time,
 }
 
-/// A signal that comes on the air.
+/// A signal that begins.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Signal {
     pub(super) from: StationId,
     pub(super) strength: f64,
-    /// Alone, it makes the medium busy.
+    /// Whether it makes the medium busy on its own.
     pub(super) sensed: bool,
 }
 
@@ -31,11 +31,11 @@ struct ReceivedSignal {
     from: StationId,
     strength: f64,
     sensed: bool,
-    /// It can be read so far. Only what is being received ever is.
+    /// Whether it is readable so far. Only the signal being received can be.
     readable: bool,
-    /// Another sensed signal has been on the air with it.
+    /// Whether it has overlapped another sensed signal.
     overlapped: bool,
-    /// Who first made it unreadable.
+    /// The sender of the signal that first made it unreadable.
     spoiler: Option<StationId>,
 }
 
@@ -43,24 +43,24 @@ struct ReceivedSignal {
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Ended {
     pub(super) reception: Outcome,
-    /// Another sensed signal has been on the air with it.
+    /// Whether it has overlapped another sensed signal.
     pub(super) overlapped: bool,
-    /// Whose signal made it unreadable.
+    /// The sender of the signal that made it unreadable.
     pub(super) spoiler: Option<StationId>,
 }
 
-/// What the receiver made of a signal.
+/// What the receiver could do with a signal.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Outcome {
     Read,
-    /// It was being received, and could not be read.
+    /// It was received but could not be read.
     Error,
     /// It was never received.
     Missed,
 }
 
 impl Receiver {
-    /// A signal begins. `transmitting`: the station itself, `me`, is.
+    /// A signal begins. `transmitting`: whether the station itself (`me`) is transmitting.
     pub(super) fn begin(
         &mut self,
         now: Time,
@@ -123,7 +123,7 @@ impl Receiver {
         Ended { reception, overlapped, spoiler }
     }
 
-    /// The station `me` itself begins to transmit: what it is receiving is lost.
+    /// The station `me` begins to transmit and loses the signal that it is receiving.
     pub(super) fn deafen(&mut self, me: StationId) {
         let Some(held) = self.locked.take() else { return };
         if let Some(signal) = self.heard.iter_mut().find(|signal| signal.from == held) {
@@ -136,7 +136,7 @@ impl Receiver {
         self.locked.is_some() || (!self.heard.is_empty() && rules.busy(self.beside(None)))
     }
 
-    /// Since when it has been receiving a frame.
+    /// The beginning of the reception in progress.
     pub(super) fn receiving(&self) -> Option<Time> {
         self.locked.map(|_| self.since)
     }
@@ -192,7 +192,7 @@ mod tests {
     fn powers_add_up_and_the_stronger_takes_over() {
         let power = published();
         use Outcome::{Error, Missed, Read};
-        // One interferer at 800 m is borne, two are not.
+        // One interferer at 800 m is tolerated, two are not.
         assert_eq!(overlap(&power, &[300.0, 800.0])[0], (Read, None));
         assert_eq!(overlap(&power, &[300.0, 800.0, 810.0])[0], (Error, Some(2)));
         assert_eq!(overlap(&power, &[500.0, 200.0]), [(Missed, Some(1)), (Read, None)]);

@@ -1,20 +1,21 @@
-//! Who hears whom: whether a radio locks onto a signal, reads it beside others, and finds the medium busy.
+//! Models of reception: whether a radio begins to receive a signal, can read it beside others, and senses the medium
+//! busy.
 
 use std::fmt::Debug;
 
 /// A model of reception. A strength is a number that falls with distance; only the model knows its unit.
 pub(crate) trait Reception: Debug + Send + Sync {
-    /// Metres beyond which a signal has no effect.
+    /// The distance in metres beyond which a signal has no effect.
     fn reach(&self) -> f64;
     /// The strength at this distance in metres.
     fn strength(&self, metres: f64) -> f64;
-    /// Whether a radio can read a signal of this strength when it is alone.
+    /// Whether a radio can read a signal of this strength if there is no other.
     fn decodes(&self, strength: f64) -> bool;
     /// Whether a signal of this strength, alone, makes the medium busy.
     fn senses(&self, strength: f64) -> bool;
-    /// Whether a radio that is free begins to receive a new signal.
+    /// Whether an idle radio begins to receive a new signal.
     fn locks(&self, new: f64, beside: Beside) -> bool;
-    /// Whether a radio that is receiving `held` leaves it for a new signal. `beside`: what is on the air but these.
+    /// Whether a radio that is receiving `held` switches to a new signal. `beside`: all other signals.
     fn takes_over(&self, new: f64, held: f64, beside: Beside) -> bool;
     /// Whether a signal that is being received stays readable.
     fn survives(&self, held: f64, beside: Beside) -> bool;
@@ -38,14 +39,14 @@ impl Beside {
     }
 }
 
-/// Three ranges: within `decode` a frame is read, within `sense` the medium is busy and a frame that cannot be read
-/// is noticed as such, within `interfere` any signal spoils another. Strengths are distance to the power of −4.
+/// Three ranges: within `decode` a frame can be read; within `sense` the medium is busy, and an unreadable frame is
+/// noticed; within `interfere` any signal spoils another. Strengths are distance to the power of −4.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) struct Range {
     interfere: f64,
     decodes: f64,
     senses: f64,
-    /// A frame survives a signal so many times weaker; `None`: none.
+    /// The ratio by which a frame must be stronger to survive another signal; `None`: it never survives.
     capture: Option<f64>,
 }
 

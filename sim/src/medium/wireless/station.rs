@@ -23,7 +23,7 @@ pub(super) struct Station<F> {
     pub(super) statistics: Statistics,
     pub(super) occupation: Occupation,
     phase: Phase,
-    /// When the phase ends by itself.
+    /// When the phase ends without an event.
     deadline: Time,
     access: Access,
     queue: VecDeque<Queued<F>>,
@@ -36,33 +36,33 @@ pub(super) struct Station<F> {
 /// What a station is doing.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Phase {
-    /// It waits for the medium, if it has something to send.
+    /// It waits for the medium if it has something to send.
     Contend,
-    /// Its frame is on the air.
+    /// It is transmitting this frame.
     Send(Air),
-    /// Its frame has asked for this answer. `late`: the time is over, but a frame is coming in.
+    /// It waits for this answer to its frame. `late`: the time is over, but a frame is arriving.
     Await { answer: Kind, late: bool },
     /// It answers with this frame after SIFS.
     Answer(Air),
 }
 
-/// When the medium may be taken.
+/// When the station may access the medium.
 #[derive(Debug)]
 struct Access {
     /// When contention may begin: the medium has been idle for DIFS or EIFS. `None`: it is busy.
     clear: Option<Time>,
-    /// The last frame heard could not be read: EIFS instead of DIFS.
+    /// The last frame could not be read, so EIFS applies instead of DIFS.
     erroneous: bool,
-    /// Until when others have reserved the medium.
+    /// The end of the reservation by others (NAV).
     nav: Time,
-    /// When a NAV that an RTS set is given up unless a frame begins before; `NEVER`: it is not in doubt.
+    /// When a NAV set by an RTS is cancelled unless a frame begins before; `NEVER`: it is not in doubt.
     doubt: Time,
     cw: u32,
-    /// Slots still to wait; `None`: no backoff is pending.
+    /// Remaining backoff slots; `None`: no backoff is pending.
     slots: Option<u32>,
-    /// Up to when slots have been counted, or when the backoff was drawn.
+    /// The time up to which slots have been counted, or at which the backoff was drawn.
     counted: Time,
-    /// Seldom used: not between what every event looks at.
+    /// Rarely used fields are boxed, so that the fields that every event reads stay together.
     draws: Box<Draws>,
     drawn: u64,
 }
@@ -85,20 +85,20 @@ struct Service<F> {
     announced: bool,
     short: u32,
     long: u32,
-    /// Its DATA has been sent before.
+    /// Whether its DATA has been sent before.
     retry: bool,
-    /// Taken by the addressee when it reads the frame for the first time. A station sends one packet at a time, so a
-    /// frame whose packet is gone is a duplicate: it is acknowledged and not delivered again.
+    /// The addressee takes the packet when it reads the frame for the first time. A station sends one packet at a
+    /// time, so a frame without its packet is a duplicate: it is acknowledged and not delivered again.
     packet: Option<F>,
 }
 
-/// What the end of a reception or of a wait leads to.
+/// The result of a reception or of a wait.
 #[derive(Debug)]
 pub(super) enum Step<F> {
     Nothing,
-    /// This frame goes on the air now.
+    /// This frame is transmitted now.
     Transmit(Air),
-    /// Its packet was given up after the last attempt; `None` if it had been delivered all the same.
+    /// Its packet was given up after the last attempt; `None` if the packet had been delivered in spite of that.
     GiveUp(DropCause, Option<F>),
 }
 
@@ -131,7 +131,7 @@ impl<F> Station<F> {
         }
     }
 
-    /// When it acts by itself; `NEVER` if it does not.
+    /// When it acts without an event; `NEVER` if it does not.
     pub(super) fn deadline(&self) -> Time {
         self.deadline
     }
@@ -151,7 +151,7 @@ impl<F> Station<F> {
         &self.room
     }
 
-    /// Takes a packet of `size` bytes for its neighbour `to`, or gives it back: the queue is full.
+    /// Accepts a packet of `size` bytes for its neighbour `to`, or returns it if the queue is full.
     pub(super) fn offer(
         &mut self,
         now: Time,
@@ -171,7 +171,7 @@ impl<F> Station<F> {
         }
         self.serve(dcf, Queued { to, size, packet });
         self.access.count(now, dcf);
-        // Whoever finds the medium taken waits for a backoff; else DIFS is enough.
+        // A station that finds the medium busy waits for a backoff; otherwise DIFS is enough.
         let taken = self.phase != Phase::Contend || self.access.clear.is_none() || self.access.reserved(now);
         if taken && self.access.slots.is_none() {
             self.access.draw(now);
@@ -180,7 +180,7 @@ impl<F> Station<F> {
         Ok(())
     }
 
-    /// The deadline has come.
+    /// The deadline has passed.
     pub(super) fn wake(&mut self, now: Time, dcf: &Dcf, medium_busy: bool) -> Step<F> {
         match self.phase {
             Phase::Contend => self.access_granted(dcf),
@@ -197,7 +197,7 @@ impl<F> Station<F> {
         }
     }
 
-    /// The backoff is over: RTS, or DATA if it needs none.
+    /// The backoff is over: sends RTS, or DATA if no RTS is needed.
     fn access_granted(&mut self, dcf: &Dcf) -> Step<F> {
         let Some(service) = &self.service else { return Step::Nothing };
         let Service { to, bytes, sequence, .. } = *service;
@@ -218,7 +218,7 @@ impl<F> Station<F> {
         Step::Transmit(air)
     }
 
-    /// Its own frame goes on the air.
+    /// Its own frame begins.
     pub(super) fn begin(&mut self, now: Time, air: Air) {
         self.phase = Phase::Send(air);
         self.deadline = later(now, air.airtime);
@@ -226,7 +226,7 @@ impl<F> Station<F> {
         self.occupation.enter(now, &air, &mut self.statistics.airtime);
     }
 
-    /// Its own frame is over.
+    /// Its own frame ends.
     fn sent(&mut self, now: Time, dcf: &Dcf, air: &Air) {
         self.occupation.leave(now, air, &mut self.statistics.airtime);
         let answer = match air.kind {
@@ -244,7 +244,7 @@ impl<F> Station<F> {
         self.deadline = later(now, dcf.timing.answer_timeout());
     }
 
-    /// The time for an answer is over. A frame whose header has been heard by now may still be it.
+    /// The time for an answer is over. A frame whose header has been received by now may still be the answer.
     fn unanswered(&mut self, now: Time, dcf: &Dcf, answer: Kind) -> Step<F> {
         let begun = |since: Time| later(since, dcf.timing.preamble()) <= now;
         if self.receiver.receiving().is_some_and(begun) {
@@ -255,7 +255,7 @@ impl<F> Station<F> {
         self.fail(now, dcf, answer)
     }
 
-    /// A frame has been read.
+    /// A frame was read.
     pub(super) fn read(&mut self, now: Time, dcf: &Dcf, air: &Air) -> Step<F> {
         self.access.erroneous = false;
         let mut step = Step::Nothing;
@@ -265,7 +265,7 @@ impl<F> Station<F> {
                 self.answered(now, dcf, answer);
                 return Step::Nothing;
             }
-            // Any other frame says that the answer will not come.
+            // Any other frame shows that the answer will not come.
             step = self.fail(now, dcf, answer);
         }
         if air.to != self.id {
@@ -287,7 +287,7 @@ impl<F> Station<F> {
         self.deadline = later(now, dcf.timing.sifs);
     }
 
-    /// The answer that was awaited has come.
+    /// The awaited answer has come.
     fn answered(&mut self, now: Time, dcf: &Dcf, answer: Kind) {
         if answer == Kind::Cts {
             self.statistics.rts.answered += 1;
@@ -301,7 +301,7 @@ impl<F> Station<F> {
         self.finish(now, dcf);
     }
 
-    /// The answer has not come: the next attempt, or the packet is given up.
+    /// The answer did not come: makes the next attempt, or gives the packet up.
     fn fail(&mut self, now: Time, dcf: &Dcf, answer: Kind) -> Step<F> {
         let Some(service) = &mut self.service else { return Step::Nothing };
         let long = answer == Kind::Ack && service.announced;
@@ -329,7 +329,7 @@ impl<F> Station<F> {
         Step::GiveUp(cause, self.finish(now, dcf))
     }
 
-    /// The packet in service is done with; a backoff before the next one, if there is one or not.
+    /// The packet in service is done. A backoff follows, whether or not another packet waits.
     fn finish(&mut self, now: Time, dcf: &Dcf) -> Option<F> {
         let done = self.service.take().and_then(|service| service.packet);
         self.phase = Phase::Contend;

@@ -1,4 +1,4 @@
-//! What a station counts. Counters only grow; what happened between two moments is the difference.
+//! Counters of a station. They only grow; the difference of two readings is the result between them.
 
 use anabranch_proto::Time;
 
@@ -22,14 +22,14 @@ pub(crate) struct Exchanges {
     pub(crate) answered: u64,
 }
 
-/// RTS and DATA of this station that met another frame at their addressee.
+/// RTS and DATA of this station that overlapped another frame at their receiver.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Collisions {
     /// Spoiled by a station that does not sense this one.
     pub(crate) hidden: u64,
-    /// Spoiled by a station that senses this one, but not yet when it began.
+    /// Spoiled by a station that senses this one, but could not yet when it began.
     pub(crate) slot: u64,
-    /// Read all the same.
+    /// Read in spite of the overlap.
     pub(crate) capture: u64,
 }
 
@@ -38,13 +38,13 @@ pub(crate) struct Collisions {
 pub(crate) struct Drops {
     /// The queue was full.
     pub(crate) queue: u64,
-    /// No CTS came to the last RTS.
+    /// The last RTS got no CTS.
     pub(crate) rts_retries: u64,
-    /// No ACK came to the last DATA.
+    /// The last DATA got no ACK.
     pub(crate) data_retries: u64,
 }
 
-/// What was on the air at a radio's place, its own frames included.
+/// The use of the channel at a radio's place, its own frames included.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Airtime {
     /// One frame of DATA.
@@ -58,7 +58,7 @@ pub(crate) struct Airtime {
 }
 
 impl Statistics {
-    /// What has been counted since `earlier`.
+    /// The difference from `earlier` counters.
     pub(crate) fn since(&self, earlier: &Statistics) -> Statistics {
         let frames = |now: Exchanges, then: Exchanges| Exchanges {
             sent: now.sent - then.sent,
@@ -87,7 +87,7 @@ impl Statistics {
     }
 }
 
-/// How many frames are on the air at a place, and since when.
+/// The number of frames on the air at a place, and since when.
 #[derive(Copy, Clone, Default, Debug)]
 pub(super) struct Occupation {
     data: u32,
@@ -96,13 +96,13 @@ pub(super) struct Occupation {
 }
 
 impl Occupation {
-    /// A frame comes on the air.
+    /// A frame begins.
     pub(super) fn enter(&mut self, now: Time, air: &Air, airtime: &mut Airtime) {
         self.settle(now, airtime);
         *self.count(air) += 1;
     }
 
-    /// A frame has gone off the air.
+    /// A frame ends.
     pub(super) fn leave(&mut self, now: Time, air: &Air, airtime: &mut Airtime) {
         self.settle(now, airtime);
         *self.count(air) -= 1;

@@ -1,4 +1,4 @@
-//! What a packet's comment says: whose it is, what for, and what let it go.
+//! The comment of a packet: its flow, its purpose, and the limit that allowed it.
 
 use anabranch_proto::{Blocked, Purpose};
 
@@ -6,9 +6,8 @@ use crate::medium::wire::DropCause;
 use crate::observe::trace::{Origin, PacketView, Wait};
 use crate::observe::words;
 
-/// "flow download, path wifi: new data, within cwnd, RFC 9260 section 6.1". Only SCTP gives its reason. With
-/// "; new data waited 0.120 s for the peer's window: path lte blocks" behind it where a buffer
-/// was full until then, or still is.
+/// "flow download, path wifi: new data, within cwnd, RFC 9260 section 6.1". Only SCTP gives a reason. If a buffer was
+/// full until then, or still is, "; new data waited 0.120 s for the peer's window: path lte blocks" follows.
 pub(super) fn comment(flow: &str, packet: &PacketView<'_>) -> String {
     let Some(Origin { path, reason, wait, .. }) = &packet.origin else { return format!("flow {flow}") };
     let path = path.map(|path| format!(", path {path}")).unwrap_or_default();
@@ -28,14 +27,14 @@ fn waited(wait: &Wait<'_>) -> String {
     let buffer = match wait.cause {
         Blocked::PeerWindow => "the peer's window",
         Blocked::SendBuffer => "the send buffer",
-        // These are no buffers, and no path blocks them.
+        // These are no buffers, so no path is responsible.
         Blocked::Window | Blocked::Turn => return String::new(),
     };
     let Wait { path, time, .. } = wait;
     format!("; new data waited {:.3} s for {buffer}: path {path} blocks", time.as_secs_f64())
 }
 
-/// The same of a packet that was dropped, when it was offered or when it had `left`.
+/// The comment of a dropped packet; it was dropped when it was offered or after it had `left`.
 pub(super) fn dropped(cause: DropCause, left: bool, comment: &str) -> String {
     let cause = words::drop_cause(cause, left);
     format!("dropped: {cause}; {comment}")

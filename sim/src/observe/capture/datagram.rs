@@ -1,4 +1,4 @@
-//! A simulated packet as the bytes that a wire would carry: IP, and what it carries.
+//! Converts a simulated packet to the bytes that a wire would carry: IP and its contents.
 
 use std::net::IpAddr;
 
@@ -10,23 +10,27 @@ use etherparse::{IpEcn, IpNumber, Ipv4Header, Ipv4Options, Ipv6Header, TcpHeader
 use crate::observe::trace::{Contents, Datagram, TcpPacket};
 use crate::transport::tcp;
 
-/// What a sender puts into the TTL or hop limit.
+/// The initial TTL or hop limit.
 const FIRST_TTL: u32 = 64;
-/// Where the checksum stands in a TCP header.
+/// The place of the checksum in a TCP header.
 const TCP_CHECKSUM: std::ops::Range<usize> = 16..18;
-/// An IPv4 option that says nothing.
+/// An IPv4 option without operation.
 const NO_OPERATION: u8 = 1;
 
-/// Writes the datagram of `size` bytes with these `contents` after `hops` links.
+/// Writes the datagram of `size` bytes with these `contents`, after `hops` links.
 ///
-/// A scenario may have IPv4 headers of any size. What goes beyond 20 bytes are options without operation; a size
-/// that no IPv4 header can have is written as 20 bytes.
+/// A scenario may have IPv4 headers of any size. Bytes beyond 20 are options without operation. A size that no IPv4
+/// header can have is written as 20 bytes.
 pub(super) fn put(
     contents: Contents<'_>,
     size: u32,
     hops: u32,
     out: &mut BytesMut,
 ) -> Result<(), EncodeError> {
+    if let Contents::Raw(packet) = contents {
+        out.put_slice(packet);
+        return Ok(());
+    }
     let Payload { from, to, ecn, ports, mut bytes } = Payload::new(contents)?;
     let udp_len = if ports.is_some() { UdpHeader::LEN } else { 0 };
     let header = (size as usize).saturating_sub(udp_len + bytes.len());
@@ -78,12 +82,12 @@ fn sign(bytes: &mut BytesMut, checksum: impl Fn(&TcpHeader, &[u8]) -> Result<u16
     bytes[TCP_CHECKSUM].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// What IP carries.
+/// The payload of IP.
 struct Payload {
     from: IpAddr,
     to: IpAddr,
     ecn: Ecn,
-    /// There is a header of UDP with these ports before the bytes.
+    /// A UDP header with these ports precedes the bytes.
     ports: Option<(u16, u16)>,
     bytes: BytesMut,
 }
@@ -108,6 +112,7 @@ impl Payload {
                 let ports = Some((from.udp, to.udp));
                 Ok(Payload { from: from.ip, to: to.ip, ecn: Ecn::NotEct, ports, bytes })
             }
+            Contents::Raw(_) => unreachable!("it is a whole packet"),
         }
     }
 }

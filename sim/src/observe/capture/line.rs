@@ -1,4 +1,4 @@
-//! A captured packet as one line.
+//! A captured packet as one line of text.
 
 use std::fmt::{self, Display, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -16,17 +16,17 @@ use super::radio;
 use super::read::CapturedPacket;
 use super::segments::segments;
 
-/// What there is to say about a packet. Displayed it is a line of text, serialized an object; control characters
-/// that the file may hold do not come out.
+/// The description of a packet. `Display` gives a line of text, serialization an object. Control characters in the
+/// file are made printable.
 #[derive(Clone, Debug, Serialize)]
 pub struct Line {
-    /// Counted from 1.
+    /// The number of the packet, from 1.
     pub number: u64,
     /// Seconds, with nine decimals.
     pub time: Option<Box<RawValue>>,
-    /// What the file calls it.
+    /// The name of the interface in the file.
     pub interface: Option<String>,
-    /// Which way it went there, if the file says so.
+    /// The direction at the interface, if the file has it.
     pub direction: Option<Direction>,
     /// Bytes on the link.
     pub size: u32,
@@ -40,12 +40,12 @@ pub struct Line {
     pub ports: Option<(u16, u16)>,
     /// The verification tag.
     pub tag: Option<u32>,
-    /// Which packet of a datagram it is that the capture saw before the kernel cut it.
+    /// The part of a datagram that the capture recorded before the kernel cut it into packets.
     pub segment: Option<Segment>,
     chunks: Vec<Short>,
-    /// What is wrong with it, or why it is not shown.
+    /// A fault in the packet, or why it is not shown.
     pub remark: Option<String>,
-    /// What the file says about it.
+    /// The comment in the file.
     pub comment: Option<String>,
 }
 
@@ -58,18 +58,18 @@ pub struct Segment {
     pub of: usize,
 }
 
-/// Which way a packet goes at an interface.
+/// The direction of a packet at an interface.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// It comes.
+    /// Inbound.
     In,
-    /// It leaves.
+    /// Outbound.
     Out,
 }
 
-/// Explains a captured packet; SCTP is looked for on IP and behind the UDP ports `udp`. There are several lines if it
-/// is a datagram that the kernel had not cut into packets yet.
+/// Describes a captured packet. SCTP is expected on IP and on the UDP ports `udp`. A datagram that the kernel had not
+/// yet cut into packets gives several lines.
 pub fn explain(packet: &CapturedPacket, udp: &[u16]) -> Vec<Line> {
     let mut line = Line {
         number: packet.number,
@@ -102,9 +102,9 @@ pub fn explain(packet: &CapturedPacket, udp: &[u16]) -> Vec<Line> {
     }
 }
 
-/// The lines of what was found; `missing` bytes at its end were not captured.
+/// The lines for the packet. `missing` bytes at its end were not captured.
 fn show(line: Line, found: &Found<'_>, missing: usize) -> Vec<Line> {
-    // Only UDP is cut into packets of which each has its own checksum; and it takes all bytes to see where.
+    // Only UDP datagrams are cut into packets with checksums of their own, and all bytes are needed to find the cuts.
     let whole = found.from.udp != 0 && !found.cut && missing == 0;
     let parts = if whole { segments(found.sctp) } else { vec![found.sctp] };
     let of = parts.len();

@@ -52,6 +52,7 @@ fn user_data(contents: &Owned) -> usize {
         Owned::Sctp(packet) => packet.chunks.last(),
         Owned::Tcp(packet) => return packet.segment.length as usize,
         Owned::Datagram(datagram) => return datagram.payload as usize,
+        Owned::Raw(_) => return 0,
     };
     match last {
         Some(Chunk::Data(data)) => data.payload.len().next_multiple_of(4),
@@ -115,6 +116,7 @@ enum Owned {
     Sctp(Packet),
     Tcp(TcpPacket),
     Datagram(Datagram),
+    Raw(Vec<u8>),
 }
 
 impl Owned {
@@ -123,6 +125,7 @@ impl Owned {
             Contents::Sctp(packet) => Owned::Sctp(packet.clone()),
             Contents::Tcp(packet) => Owned::Tcp(packet.clone()),
             Contents::Datagram(datagram) => Owned::Datagram(datagram.clone()),
+            Contents::Raw(bytes) => Owned::Raw(bytes.to_vec()),
         }
     }
 
@@ -131,6 +134,7 @@ impl Owned {
             Owned::Sctp(packet) => Contents::Sctp(packet),
             Owned::Tcp(packet) => Contents::Tcp(packet),
             Owned::Datagram(datagram) => Contents::Datagram(datagram),
+            Owned::Raw(bytes) => Contents::Raw(bytes),
         }
     }
 }

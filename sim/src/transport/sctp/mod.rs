@@ -5,7 +5,7 @@ mod codec;
 mod collect;
 mod line;
 
-use anabranch_proto::{AssociationId, Event, NoteKind, Output as Said, PathId, Reason, Time, Tsn};
+use anabranch_proto::{AssociationId, Event, NoteKind, Output as Said, PathId, Time, Tsn};
 
 use crate::observe::trace::Detail;
 use crate::traffic::{Sink, Source};
@@ -22,6 +22,8 @@ pub(crate) struct SctpAgent {
     application: Application,
     /// Which association a reader with several reads from next.
     turn: usize,
+    /// When the application acts by itself, kept while nothing happens that could change it; `NEVER`: not.
+    acts: Time,
     /// Whether an observer hears of details.
     notes: bool,
 }
@@ -35,17 +37,11 @@ pub(crate) enum Application {
     Reader(Sink),
 }
 
-/// What came of polling an association.
-enum Polled {
-    Says(Output),
-    /// Something happened that only the application hears.
-    Heard,
-    Waits(Option<Time>),
-}
-
 impl SctpAgent {
     pub(crate) fn new(lines: Vec<Line>, application: Application) -> Self {
-        SctpAgent { lines, application, turn: 0, notes: false }
+        let mut agent = SctpAgent { lines, application, turn: 0, acts: Time::NEVER, notes: false };
+        agent.plan();
+        agent
     }
 
     pub(crate) fn set_notes(&mut self, on: bool) {
@@ -85,6 +81,7 @@ impl SctpAgent {
             Application::Sender(_) => {}
             Application::Reader(_) => self.read(now),
         }
+        self.plan();
     }
 
     /// Gives messages to the associations that have room, the first of them first.
@@ -115,8 +112,7 @@ impl SctpAgent {
         let Application::Reader(sink) = &mut self.application else { return };
         let count = self.lines.len();
         while sink.due(now) {
-            let mut in_turn = (0..count).map(|step| (self.turn + step) % count);
-            let next = in_turn.find(|line| self.lines[*line].is_readable()).unwrap_or(self.turn);
+            let next = if count == 1 { 0 } else { next_readable(&self.lines, self.turn) };
             if let Some(delivery) = self.lines[next].read(now) {
                 sink.took(now, delivery.len());
                 if delivery.complete {
@@ -126,7 +122,7 @@ impl SctpAgent {
                     sink.completes(now, delivery.stream);
                 }
             }
-            self.turn = (next + 1) % count;
+            self.turn = if next + 1 == count { 0 } else { next + 1 };
             sink.set_readable(self.lines.iter().any(Line::is_readable));
         }
     }
@@ -141,47 +137,38 @@ impl SctpAgent {
             }
             _ => {}
         }
+        self.plan();
     }
 
-    fn poll_line(&mut self, now: Time, line: usize) -> Polled {
-        match self.lines[line].endpoint.poll(now) {
-            Said::Transmit(packet, reason) => {
-                let path = reason.path.map(|path| self.numbered(line, path));
-                let frame = self.lines[line].frame(packet);
-                Polled::Says(Output::Transmit(frame, Reason { path, ..reason }))
-            }
+    /// The output of an association that is no packet. Returns what an observer is shown of it.
+    fn hear(&mut self, now: Time, line: usize, said: Said) -> Option<Output> {
+        let (at, path, detail) = match said {
             Said::Event(id, event) => {
                 let state = if let Event::Path(path, state) = event { Some((path, state)) } else { None };
                 self.take(now, line, id, event);
-                match state.filter(|_| self.notes) {
-                    Some((path, state)) => {
-                        let path = Some(self.numbered(line, path));
-                        Polled::Says(Output::Detail(now, path, Detail::State(state)))
-                    }
-                    None => Polled::Heard,
-                }
+                let (path, state) = state.filter(|_| self.notes)?;
+                (now, Some(path), Detail::State(state))
             }
-            Said::Note(note) => match detail(&note.kind) {
-                Some((path, detail)) => {
-                    // Of several associations each has one path, whose name tells them apart.
-                    let path = path.or_else(|| self.striped().then_some(PathId(0)));
-                    let path = path.map(|path| self.numbered(line, path));
-                    Polled::Says(Output::Detail(note.at, path, detail))
-                }
-                None => Polled::Heard,
-            },
-            Said::Wait(until) => Polled::Waits(until),
-        }
+            Said::Note(note) => {
+                let (path, detail) = detail(&note.kind)?;
+                // Of several associations each has one path, whose name tells them apart.
+                (note.at, path.or_else(|| self.striped().then_some(PathId(0))), detail)
+            }
+            Said::Transmit(..) | Said::Wait(_) => return None,
+        };
+        let path = path.map(|path| self.numbered(line, path));
+        Some(Output::Detail(at, path, detail))
     }
 
-    /// When the application acts by itself.
-    fn wakes(&self) -> Option<Time> {
-        match &self.application {
+    /// Finds when the application acts by itself.
+    fn plan(&mut self) {
+        let at = match &self.application {
             Application::Sender(source) if self.lines.iter().any(Line::is_idle) => Some(source.pace.start()),
             Application::Sender(source) if !self.lines.iter().all(Line::is_over) => source.pace.wakes(),
             Application::Sender(_) => None,
             Application::Reader(sink) => sink.wakes(),
-        }
+        };
+        self.acts = at.unwrap_or(Time::NEVER);
     }
 }
 
@@ -196,23 +183,33 @@ impl Agent for SctpAgent {
     }
 
     fn poll(&mut self, now: Time) -> Output {
-        if self.wakes().is_some_and(|time| time <= now) {
+        if self.acts <= now {
             self.act(now);
         }
         if self.striped() && !self.lines.iter().any(Line::is_idle) {
             // What has left since the last poll may have made room in an association that tells nobody of it.
             self.send(now);
+            self.plan();
         }
-        let (mut line, mut first) = (0, None);
+        let (mut line, mut first) = (0, Time::NEVER);
         while line < self.lines.len() {
-            match self.poll_line(now, line) {
-                Polled::Says(output) => return output,
-                // The application may have acted on any association.
-                Polled::Heard => (line, first) = (0, None),
-                Polled::Waits(until) => (line, first) = (line + 1, earlier(first, until)),
+            match self.lines[line].endpoint.poll(now) {
+                Said::Transmit(packet, mut reason) => {
+                    reason.path = reason.path.map(|path| self.numbered(line, path));
+                    return Output::Transmit(self.lines[line].frame(packet), reason);
+                }
+                Said::Wait(until) => (line, first) = (line + 1, first.min(until.unwrap_or(Time::NEVER))),
+                said => {
+                    if let Some(output) = self.hear(now, line, said) {
+                        return output;
+                    }
+                    // The application may have acted on any association.
+                    (line, first) = (0, Time::NEVER);
+                }
             }
         }
-        Output::Wait(earlier(first, self.wakes()))
+        let first = first.min(self.acts);
+        Output::Wait((first != Time::NEVER).then_some(first))
     }
 
     fn stage(&self) -> Stage {
@@ -236,6 +233,12 @@ impl Agent for SctpAgent {
     }
 }
 
+/// The first association from `turn` on, in turn, that has something to read; `turn` if none has.
+fn next_readable(lines: &[Line], turn: usize) -> usize {
+    let mut in_turn = (turn..lines.len()).chain(0..turn);
+    in_turn.find(|line| lines[*line].is_readable()).unwrap_or(turn)
+}
+
 /// A note of the core as all transports tell it; chunks by their TSNs.
 fn detail(kind: &NoteKind) -> Option<(Option<PathId>, Detail)> {
     let number = |tsn: &Tsn| u64::from(tsn.0);
@@ -250,6 +253,7 @@ fn detail(kind: &NoteKind) -> Option<(Option<PathId>, Detail)> {
         }
         NoteKind::Marked { path, ref tsn, why } => (Some(path), Detail::Marked { number: number(tsn), why }),
         NoteKind::T3 { path } => (Some(path), Detail::Timeout),
+        NoteKind::Timer { path, expires } => (Some(path), Detail::Timer { expires }),
         NoteKind::Acked { ref cumulative } => (None, Detail::Acked { cumulative: number(cumulative) }),
         NoteKind::Received { path, ref tsn, size, ref cumulative } => {
             (Some(path), Detail::Received { number: number(tsn), size, cumulative: number(cumulative) })
@@ -257,11 +261,4 @@ fn detail(kind: &NoteKind) -> Option<(Option<PathId>, Detail)> {
         NoteKind::Blocked { cause, by } => (by, Detail::Blocked(cause)),
         NoteKind::MissingReport { .. } => return None,
     })
-}
-
-fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }

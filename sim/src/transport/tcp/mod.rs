@@ -21,6 +21,8 @@ mod sack1;
 mod segment;
 mod sender;
 #[cfg(test)]
+mod standards;
+#[cfg(test)]
 mod tests;
 mod window;
 

@@ -1,9 +1,9 @@
-//! The topology: nodes are whatever links and channels name, interfaces have addresses, routes are computed.
+//! The topology. Nodes are named by links and channels, interfaces have addresses, and routes are computed.
 //!
-//! Links and nodes are numbered by sorted name. The two directions of link number i are numbered 2i and
-//! 2i + 1 by their labels ("a>b", "b>a"); an interface of a link has the number of the direction that leaves from it.
-//! The interfaces behind those of links are radios. A route is a list of hops: a link direction, or [`RADIO`] and the
-//! number of a hop between radios.
+//! Links and nodes are numbered by sorted name. The two directions of link i have the numbers 2i and 2i + 1, in the
+//! order of their labels ("a>b", "b>a"). An interface of a link has the number of the direction that leaves from it.
+//! Higher interface numbers are radios. A route is a list of hops: a link direction, or [`RADIO`] plus the number of
+//! a hop between radios.
 
 pub(crate) mod radios;
 
@@ -20,21 +20,21 @@ use crate::scenario::Scenario;
 use radios::Gap;
 pub(crate) use radios::{RADIO, Radios};
 
-/// The number of a hop, and of the interface that it leaves from if it is a link direction.
+/// The number of a hop. A link direction has the number of the interface from which it leaves.
 pub(crate) type DirectionId = u32;
 
-/// Nodes, links, and which nodes forward.
+/// The nodes, the links, and which nodes forward.
 #[derive(Debug)]
 pub(crate) struct Network {
     /// Names, sorted.
     nodes: Vec<String>,
     /// Sorted by name.
     links: Vec<Edge>,
-    /// By node: whether a flow begins or ends there and it has no radio. Hosts do not forward.
+    /// By node: whether it is a host, that is, a flow begins or ends there and it has no radio. Hosts do not forward.
     host: Vec<bool>,
     /// By node: the link directions that leave it.
     wired: Vec<Vec<DirectionId>>,
-    /// By node: the hops that leave it for nodes that forward, in the order of its interfaces.
+    /// By node: the hops that lead to forwarding nodes, in the order of the node's interfaces.
     onward: Vec<Vec<DirectionId>>,
     radios: Radios,
 }
@@ -43,33 +43,33 @@ pub(crate) struct Network {
 #[derive(Debug)]
 pub(crate) struct Edge {
     pub(crate) name: String,
-    /// By direction 0 and 1: the node that it leaves from.
+    /// By direction 0 and 1: the node from which it leaves.
     ends: [usize; 2],
-    /// By direction 0 and 1: which of the two of the scenario's link it is.
+    /// By direction 0 and 1: the index of this direction in the scenario's link.
     pub(crate) given: [usize; 2],
-    /// Which link of the scenario it is.
+    /// The index of the link in the scenario.
     pub(crate) index: usize,
-    /// Bytes, IP header included.
+    /// The MTU in bytes, IP header included.
     pub(crate) mtu: u32,
 }
 
-/// Every link has a prefix of its own, with two addresses; so many bits of an address are within it.
+/// The length of a link's prefix in bits. Every link has its own prefix with two addresses.
 const WITHIN: u8 = 2;
 /// The first link's prefix.
 const FIRST: u32 = Ipv4Addr::new(10, 0, 0, 0).to_bits();
-/// The same with IPv6.
+/// The same for IPv6.
 const FIRST_V6: u128 = Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, 0).to_bits();
-/// So many bits of an address are within a channel's prefix.
+/// The length of a channel's prefix in bits.
 const WITHIN_CHANNEL: u8 = 16;
 /// The first channel's prefix.
 const FIRST_CHANNEL: u32 = Ipv4Addr::new(10, 128, 0, 0).to_bits();
-/// The same with IPv6.
+/// The same for IPv6.
 const FIRST_CHANNEL_V6: u128 = Ipv6Addr::new(0xfd00, 0, 0, 1, 0, 0, 0, 0).to_bits();
 /// The largest packet between radios, in bytes with the IP header.
 const RADIO_MTU: u32 = 1500;
 
 impl Network {
-    /// The network of a scenario whose links have been checked.
+    /// The network of a scenario whose links have been checked already.
     pub(crate) fn new(scenario: &Scenario) -> Result<Self, RunError> {
         let stations = scenario.stations.iter().map(|station| station.node.clone());
         let mut nodes: Vec<String> =
@@ -111,7 +111,18 @@ impl Network {
         Ok(network)
     }
 
-    /// What [`onward`](Self::onward) keeps of a node.
+    /// From now on this node is a host, which does not forward, as if a flow began there.
+    pub(crate) fn make_host(&mut self, node: usize) {
+        self.host[node] = !self.radios.has(node);
+        self.onward = (0..self.nodes.len()).map(|node| self.hops_onward(node)).collect();
+    }
+
+    /// The names of all nodes, sorted.
+    pub(crate) fn nodes(&self) -> &[String] {
+        &self.nodes
+    }
+
+    /// The part of [`onward`](Self::onward) that belongs to a node.
     fn hops_onward(&self, node: usize) -> Vec<DirectionId> {
         let hops = self.interfaces_of(node).into_iter().flat_map(|interface| self.leaving(interface));
         hops.filter(|hop| !self.host[self.ends(*hop)[1]]).collect()
@@ -136,7 +147,7 @@ impl Network {
         self.nodes.binary_search_by(|node| node.as_str().cmp(name)).ok()
     }
 
-    /// The link that has this interface or direction.
+    /// The link of this interface or direction.
     pub(crate) fn link_of(&self, interface: DirectionId) -> &Edge {
         &self.links[interface as usize / 2]
     }
@@ -147,7 +158,7 @@ impl Network {
         format!("{}>{}", self.nodes[from], self.nodes[to])
     }
 
-    /// What an interface or a hop belongs to: a link or a channel.
+    /// The item to which an interface or a hop belongs: a link or a channel.
     pub(crate) fn medium(&self, number: DirectionId) -> &str {
         match (self.hop(number), self.radio(number)) {
             (Some(hop), _) => self.radios.channel(hop.radios()[0]).1,
@@ -161,17 +172,22 @@ impl Network {
         if hop >= RADIO { RADIO_MTU } else { self.link_of(hop).mtu }
     }
 
+    /// The largest packet that leaves by an interface, in bytes with the IP header.
+    pub(crate) fn interface_mtu(&self, interface: DirectionId) -> u32 {
+        self.radio(interface).map_or_else(|| self.link_of(interface).mtu, |_| RADIO_MTU)
+    }
+
     /// The radios.
     pub(crate) fn radios(&self) -> &Radios {
         &self.radios
     }
 
-    /// What a node is called.
+    /// The name of a node.
     pub(crate) fn node_name(&self, node: usize) -> &str {
         &self.nodes[node]
     }
 
-    /// Which radio an interface is, if it is one.
+    /// The number of the radio, if the interface is a radio.
     fn radio(&self, interface: DirectionId) -> Option<u32> {
         interface.checked_sub(2 * self.links.len() as u32).filter(|_| interface < RADIO)
     }
@@ -180,14 +196,14 @@ impl Network {
         self.radios.hops().get(number.checked_sub(RADIO)? as usize)
     }
 
-    /// The interfaces of a node, by name of their links and channels.
+    /// The interfaces of a node, sorted by the names of their links and channels.
     pub(crate) fn interfaces(&self, node: usize) -> Vec<DirectionId> {
         let mut interfaces = self.interfaces_of(node);
         interfaces.sort_by_key(|interface| self.medium(*interface));
         interfaces
     }
 
-    /// Whether two interfaces are on one link or channel.
+    /// Whether two interfaces are on the same link or channel.
     pub(crate) fn joined(&self, a: DirectionId, b: DirectionId) -> bool {
         match (self.radio(a), self.radio(b)) {
             (Some(a), Some(b)) => self.radios.channel(a) == self.radios.channel(b),
@@ -196,7 +212,7 @@ impl Network {
         }
     }
 
-    /// The address of an interface, ".1" where direction 0 leaves.
+    /// The address of an interface: ".1" where direction 0 leaves.
     pub(crate) fn address(&self, interface: DirectionId, udp: u16, ipv6: bool) -> LocalAddress {
         if let Some(radio) = self.radio(interface) {
             return self.radio_address(radio, udp, ipv6);
@@ -209,7 +225,7 @@ impl Network {
         LocalAddress { address: Address { ip, udp }, prefix: bits - WITHIN }
     }
 
-    /// The address of a radio: every channel has a prefix of its own.
+    /// The address of a radio. Every channel has its own prefix.
     fn radio_address(&self, radio: u32, udp: u16, ipv6: bool) -> LocalAddress {
         let place = (self.radios.channel(radio).0 << WITHIN_CHANNEL) + 1 + self.radios.station(radio);
         let (ip, bits) = match ipv6 {
@@ -219,9 +235,9 @@ impl Network {
         LocalAddress { address: Address { ip, udp }, prefix: bits - WITHIN_CHANNEL }
     }
 
-    /// The route from one interface to another, as hops: the shortest, of these the first by names of links, then of
-    /// radios. It leaves by the first interface and arrives at the second. Between two radios of one channel it stays on
-    /// the channel.
+    /// The route from one interface to another as a list of hops. It is the shortest route; among shortest routes,
+    /// the first by the names of links, then by radios. It leaves from the first interface and arrives at the second.
+    /// Between two radios of one channel it stays on that channel.
     pub(crate) fn route(&self, from: DirectionId, to: DirectionId) -> Option<Vec<DirectionId>> {
         if let (Some(a), Some(b), true) = (self.radio(from), self.radio(to), self.joined(from, to)) {
             return Some(self.radios.way(a, b)?.into_iter().map(|hop| RADIO + hop).collect());
@@ -243,7 +259,7 @@ impl Network {
         let mut route = vec![hop];
         while remaining > 0 {
             let at = self.ends(*route.last()?)[1];
-            // The last hop may be one to a host: the other direction of the link that it has.
+            // The last hop may lead to a host: it is the opposite direction of the host's link.
             let last = self.radio(to).is_none().then(|| reverse(to)).filter(|hop| self.ends(*hop)[0] == at);
             let (next, hop) = nearest(last.into_iter().chain(self.onward[at].iter().copied()).collect())?;
             (remaining, route) = (next, [route, vec![hop]].concat());
@@ -251,7 +267,7 @@ impl Network {
         Some(route)
     }
 
-    /// Why a flow between two nodes has no route on a channel that both have a radio on: where the channel is broken.
+    /// The break in a channel because of which two nodes with radios on it have no route.
     pub(crate) fn gap(&self, from: usize, to: usize) -> Option<(&str, Gap)> {
         let other = |radio: u32| {
             self.radios.of(to).any(|there| self.radios.channel(there) == self.radios.channel(radio))
@@ -260,10 +276,11 @@ impl Network {
         Some((self.radios.channel(radio).1, self.radios.gap(radio)?))
     }
 
-    /// By node that forwards and that reaches it: hops from there to the interface `to`.
+    /// For each forwarding node that can reach the interface `to`: the number of hops.
     fn distances(&self, to: DirectionId) -> BTreeMap<usize, u32> {
         let mut distance = BTreeMap::new();
-        // Links and radios are mutual: the hops that arrive somewhere are those that leave from there, the other way.
+        // Links and radios work in both directions: the hops that arrive at a node are the opposites of those that
+        // leave it.
         let mut reached: Vec<usize> = self.leaving(to).into_iter().map(|hop| self.ends(hop)[1]).collect();
         for hops in 1.. {
             reached.retain(|node| !self.host[*node] && !distance.contains_key(node));
@@ -285,7 +302,7 @@ impl Network {
         }
     }
 
-    /// The interface that a hop arrives at.
+    /// The interface at which a hop arrives.
     fn arrives_by(&self, hop: DirectionId) -> Option<DirectionId> {
         match self.hop(hop) {
             Some(hop) => Some(2 * self.links.len() as u32 + hop.radios()[1]),
@@ -298,13 +315,13 @@ impl Network {
         self.radio(interface).map_or_else(|| self.ends(interface)[0], |radio| self.radios.node(radio))
     }
 
-    /// The interfaces of a node: links' by their names, then radios.
+    /// The interfaces of a node: first those of links, by name, then radios.
     fn interfaces_of(&self, node: usize) -> Vec<DirectionId> {
         let wired = self.wired[node].iter().copied();
         wired.chain(self.radios.of(node).map(|radio| 2 * self.links.len() as u32 + radio)).collect()
     }
 
-    /// Where a direction leaves and arrives.
+    /// The nodes at which a direction begins and ends.
     fn ends(&self, direction: DirectionId) -> [usize; 2] {
         if let Some(hop) = self.hop(direction) {
             return hop.radios().map(|radio| self.radios.node(radio));
@@ -319,7 +336,8 @@ pub(crate) fn reverse(direction: DirectionId) -> DirectionId {
     direction ^ 1
 }
 
-/// Which of two routes is better: fewer links, then the names of the links (their numbers, as they are sorted).
+/// Compares two routes: fewer links are better, then the names of the links decide (by number, because links are
+/// sorted).
 pub(crate) fn shorter(a: &[DirectionId], b: &[DirectionId]) -> Ordering {
     (a.len(), a).cmp(&(b.len(), b))
 }
@@ -329,7 +347,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::tests::{link, scenario};
 
-    /// The paper's: two disjoint paths of three links.
+    /// The network of the paper: two disjoint paths of three links.
     pub(crate) const PAPER: [(&str, &str, &str); 6] = [
         ("sa", "s", "a"),
         ("ab", "a", "b"),

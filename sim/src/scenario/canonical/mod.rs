@@ -1,13 +1,12 @@
 //! A scenario as canonical TOML, and its content key.
 //!
-//! Two scenarios that are run alike have the same canonical text: every parameter is written out in its smallest unit,
-//! links and flows are sorted by name, changes by time. The text is read again before it is given away, so that it says
-//! exactly what the scenario is.
+//! Two scenarios that give the same run have the same canonical text: every parameter is written in its smallest unit, links
+//! and flows are sorted by name, and changes by time. The text is read again and compared before it is returned, so it
+//! describes the scenario exactly.
 
 mod multipath;
+mod radio;
 mod traced;
-
-use std::collections::BTreeMap;
 
 use anabranch_proto::{Config, Mechanisms, Pairs, Policies, PolicySpec, Reliability, Rules, Setting};
 use sha2::{Digest, Sha256};
@@ -16,14 +15,14 @@ use toml::{Table, Value};
 use crate::transport::tcp::{Halving, Variant};
 
 use super::{
-    Amount, Change, Channel, Codel, CrossTraffic, Dcf, Document, Flow, Link, Loss, Phase, Powers,
-    Propagation, Queue, Ranges, Reception, Red, Route, Scenario, Sctp, Start, Station, Tcp, Times, Timing,
-    Traffic, Transport, WindowSize,
+    Amount, Change, Codel, CrossTraffic, Document, Flow, Link, Loss, Phase, Queue, Red, Scenario, Sctp,
+    Start, Tcp, Times, Traffic, Transport, WindowSize,
 };
+use radio::{channel, nodes, route};
 
-/// A scenario that no document can say: a name that is none, or a value that no key takes.
+/// A scenario that no document can express: an invalid name, or a value that no key accepts.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("no document says this scenario: {0}")]
+#[error("this scenario cannot be written as TOML: {0}")]
 pub struct Unwritable(String);
 
 impl Scenario {
@@ -53,8 +52,8 @@ impl Scenario {
         }
     }
 
-    /// The content key of a run of this scenario, seed included, by this `version` of the program: 64 hexadecimal
-    /// digits, the same on every machine. The scenario's name is no part of it.
+    /// The content key of a run of this scenario with its seed, by this `version` of the program: 64 hexadecimal digits, the
+    /// same on every machine. The scenario's name is not part of the key.
     pub fn content_key(&self, version: &str, policies: &Policies) -> Result<String, Unwritable> {
         let text = self.to_toml(policies)?;
         let digest = Sha256::digest(format!("anabranch {version}\n{text}"));
@@ -91,106 +90,6 @@ fn table(scenario: &Scenario) -> Table {
     let given = lists.into_iter().filter(|(_, list)| list.as_array().is_some_and(|list| !list.is_empty()));
     given.for_each(|(key, list)| put(&mut top, key, list));
     top
-}
-
-/// The nodes with radios, and beside them those that links join, which must be declared then too.
-fn nodes(scenario: &Scenario) -> Value {
-    let mut nodes: BTreeMap<&str, Table> = BTreeMap::new();
-    if !scenario.stations.is_empty() {
-        for name in scenario.links.iter().flat_map(|link| &link.between) {
-            nodes
-                .entry(name)
-                .or_insert_with(|| Table::from_iter([("name".to_owned(), name.as_str().into())]));
-        }
-    }
-    for Station { node, place, channels } in &scenario.stations {
-        let mut table = Table::new();
-        put(&mut table, "name", node.as_str());
-        put(&mut table, "at", place.map(metres).to_vec());
-        put(&mut table, "channels", channels.clone());
-        nodes.insert(node, table);
-    }
-    Value::Array(nodes.into_values().map(Value::Table).collect())
-}
-
-fn route(route: &Route) -> Table {
-    let mut table = Table::new();
-    put(&mut table, "channel", route.channel.as_str());
-    put(&mut table, "through", route.through.clone());
-    table
-}
-
-fn metres(metres: f64) -> String {
-    format!("{metres} m")
-}
-
-fn channel(channel: &Channel) -> Table {
-    let mut table = Table::new();
-    put(&mut table, "name", channel.name.as_str());
-    let reception = match &channel.reception {
-        Reception::Range(ranges) => ranges_table(ranges),
-        Reception::Power(powers) => powers_table(powers),
-    };
-    put(&mut table, "reception", reception);
-    put(&mut table, "dcf", dcf(&channel.dcf));
-    table
-}
-
-fn ranges_table(ranges: &Ranges) -> Table {
-    let mut table = Table::new();
-    put(&mut table, "name", "range");
-    put(&mut table, "decode", metres(ranges.decode));
-    put(&mut table, "sense", metres(ranges.sense));
-    put(&mut table, "interfere", metres(ranges.interfere));
-    put(&mut table, "capture", ranges.capture.map_or("off".to_owned(), |capture| format!("{capture} dB")));
-    table
-}
-
-fn powers_table(powers: &Powers) -> Table {
-    let mut table = Table::new();
-    put(&mut table, "name", "power");
-    let propagation = match powers.propagation {
-        Propagation::TwoRay => "two-ray",
-        Propagation::FreeSpace => "free-space",
-        Propagation::LogDistance => "log-distance",
-    };
-    put(&mut table, "propagation", propagation);
-    put(&mut table, "frequency", format!("{} Hz", powers.frequency));
-    put(&mut table, "height", metres(powers.height));
-    put(&mut table, "exponent", powers.exponent);
-    let absolute = [
-        ("transmit", powers.transmit),
-        ("noise", powers.noise),
-        ("busy", powers.busy),
-        ("cutoff", powers.cutoff),
-    ];
-    absolute.into_iter().for_each(|(key, power)| put(&mut table, key, format!("{power} dBm")));
-    let relative = [("loss", powers.loss), ("sinr", powers.sinr), ("header", powers.header)];
-    relative.into_iter().for_each(|(key, ratio)| put(&mut table, key, format!("{ratio} dB")));
-    table
-}
-
-fn dcf(dcf: &Dcf) -> Table {
-    let mut table = Table::new();
-    let timing = match dcf.timing {
-        Timing::A => "802.11a",
-        Timing::B => "802.11b",
-        Timing::G => "802.11g",
-    };
-    put(&mut table, "timing", timing);
-    put(&mut table, "rate", rate(dcf.rate));
-    put(&mut table, "control_rate", rate(dcf.control_rate));
-    put(&mut table, "rts_threshold", dcf.rts_threshold.map_or("off".to_owned(), size));
-    put(&mut table, "short_retry", i64::from(dcf.short_retry));
-    put(&mut table, "long_retry", i64::from(dcf.long_retry));
-    if let Some(slots) = dcf.cw_min {
-        put(&mut table, "cw_min", i64::from(slots));
-    }
-    put(&mut table, "cw_max", i64::from(dcf.cw_max));
-    put(&mut table, "nav_reset", dcf.nav_reset);
-    put(&mut table, "llc", size(dcf.llc));
-    put(&mut table, "queue", amount(dcf.queue));
-    table
 }
 
 fn put(table: &mut Table, key: &str, value: impl Into<Value>) {

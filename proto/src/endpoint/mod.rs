@@ -33,40 +33,41 @@ use crate::{
     SendError, Statistics, Time,
 };
 
-/// Whether a chunk needs a checksum even if none was agreed: its receiver may not know the agreement.
+/// Whether a chunk needs a checksum in any case, because its receiver may not know the agreement to omit it.
 fn begins(chunk: &Chunk) -> bool {
     matches!(chunk, Chunk::Init(_) | Chunk::CookieEcho(_))
 }
 
-/// The stream of an endpoint's chance that first TSNs are drawn from.
+/// The name of the random stream for first TSNs.
 const TSNS: u64 = 1;
 
 /// One SCTP port at one or more addresses.
 ///
-/// A copy has the same state: it does the same from then on, if the same happens to it.
+/// A clone has the same state: with the same inputs, it has the same future.
 #[derive(Clone)]
 pub struct Endpoint {
     config: Arc<Config>,
     policies: Policies,
     chance: Chance,
-    /// Draws the first TSNs that go into cookies: who knows the tag does not know the TSN.
+    /// Draws the first TSNs for cookies. They are independent of the tags, so an attacker who learns a tag does not
+    /// learn the TSN.
     tsns: Chance,
     secrets: Secrets,
     listening: bool,
     notes: bool,
     associations: Associations,
-    /// By our tag.
+    /// Associations by our verification tag.
     by_tag: BTreeMap<u32, usize>,
-    /// Whose packet came last, while its tag is known.
+    /// The association of the last packet, while its tag is known.
     last: Option<usize>,
-    /// By a peer address and port.
+    /// Associations by peer address and port.
     by_peer: BTreeMap<(Address, u16), usize>,
-    /// Associations with something to say.
+    /// Associations that have an output.
     ready: VecDeque<usize>,
-    /// Local addresses whose socket takes no packets now.
+    /// Local addresses whose sockets are full.
     full: Vec<FullSocket>,
     agenda: Agenda,
-    /// Answers outside any association.
+    /// Replies that belong to no association.
     answers: VecDeque<(Box<Packet>, Purpose)>,
 }
 
@@ -82,26 +83,26 @@ impl std::fmt::Debug for Endpoint {
     }
 }
 
-/// A local address whose socket takes no packets now.
+/// A local address whose socket is full.
 #[derive(Clone, Debug)]
 struct FullSocket {
     local: Address,
-    /// The associations that know: they have been polled since, and may be waiting.
+    /// The associations that know it: they have been polled since, and may be waiting.
     told: Vec<usize>,
 }
 
-/// Why an endpoint could not be made.
+/// Why an endpoint could not be created.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NewError {
     /// A parameter cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A policy could not be made.
+    /// A policy could not be created.
     #[error(transparent)]
     Policy(#[from] PolicyError),
 }
 
-/// The configuration, if it can be used with these policies.
+/// Checks the configuration with these policies.
 fn checked(config: Config, policies: &Policies) -> Result<Config, NewError> {
     config.check()?;
     for route in [&config.new_data, &config.fast, &config.timeout] {
@@ -112,7 +113,7 @@ fn checked(config: Config, policies: &Policies) -> Result<Config, NewError> {
 }
 
 impl Endpoint {
-    /// An endpoint; all its chance comes from `seed`.
+    /// A new endpoint. All its random streams are derived from `seed`.
     pub fn new(config: Config, policies: Policies, seed: [u8; 32]) -> Result<Self, NewError> {
         let config = checked(config, &policies)?;
         let mut chance = Chance::from_seed(seed);
@@ -138,12 +139,12 @@ impl Endpoint {
         })
     }
 
-    /// A number for the whole state: associations, policies and streams of chance included. Endpoints in the same state have
-    /// the same number, on every machine; a copy has its original's. It is made by writing all of it out, which takes time in
-    /// proportion to what is held.
+    /// A hash of the whole state: associations, policies and random streams included. Endpoints in the same state
+    /// have the same hash on every machine; so do an endpoint and its clone. The whole state is written out for it,
+    /// which takes time in proportion to the amount of state.
     pub fn state_hash(&self) -> u64 {
         let mut digest = Digest::default();
-        // Every field is named, so that none can be forgotten; makers of policies do not change.
+        // Every field is named here, so that none can be forgotten. The makers of policies never change.
         let Endpoint {
             config,
             policies: _,
@@ -176,12 +177,12 @@ impl Endpoint {
         self.associations.each().for_each(|a| a.switch_notes(on));
     }
 
-    /// Accepts (the default) or refuses associations that peers begin.
+    /// Accepts (the default) or refuses associations that peers initiate.
     pub fn set_listening(&mut self, on: bool) {
         self.listening = on;
     }
 
-    /// Something came from the network.
+    /// Handles an input from the network.
     pub fn handle(&mut self, now: Time, incoming: Incoming) {
         self.run_timers(now);
         match incoming {
@@ -194,7 +195,7 @@ impl Endpoint {
         }
     }
 
-    /// Does something to every association that has not ended.
+    /// Calls `act` for every association that has not ended.
     fn for_all(&mut self, mut what: impl FnMut(&mut Association)) {
         let all: Vec<usize> = self.by_tag.values().copied().collect();
         for index in all {
@@ -205,7 +206,8 @@ impl Endpoint {
         }
     }
 
-    /// An association that has something to send learns it when it is polled: a full socket costs the others nothing.
+    /// An association learns of a full socket only when it is polled and has something to send. A full socket costs
+    /// the others nothing.
     fn socket_is_full(&mut self, local: Address) {
         if self.full.iter().all(|full| full.local != local) {
             self.full.push(FullSocket { local, told: Vec::new() });
@@ -233,7 +235,7 @@ impl Endpoint {
         }
     }
 
-    /// The next output of the endpoint. Call it until `Wait` after every other call.
+    /// The next output of the endpoint. After every other call, call `poll` until it returns `Wait`.
     #[inline(always)]
     pub fn poll(&mut self, now: Time) -> Output {
         self.run_timers(now);
@@ -265,7 +267,7 @@ impl Endpoint {
         Output::Wait(self.agenda.next())
     }
 
-    /// Begins an association with the peer that has these addresses; the first is the first to be tried.
+    /// Begins an association with the peer that has these addresses. The first address is tried first.
     pub fn connect(&mut self, now: Time, port: u16, to: &[Address]) -> Result<AssociationId, Refused> {
         if to.iter().any(|address| self.by_peer.contains_key(&(*address, port))) {
             return Err(Refused::Exists);
@@ -276,21 +278,23 @@ impl Endpoint {
         Ok(self.add(association))
     }
 
-    /// Gives a message to send. One that is larger than the send buffer is taken only when that is empty.
+    /// Gives a message to send. A message that is larger than the send buffer is accepted only when the send buffer
+    /// is empty.
     #[inline]
     pub fn send(&mut self, now: Time, id: AssociationId, message: Message) -> Result<(), SendError> {
         self.run_timers(now);
         let Some(association) = self.get_mut(id) else { return Err(SendError::Closed(message)) };
         let taken = association.send(message, now);
-        // With all of it sent, a full send buffer is what the user waits for: that is accounted for.
+        // If the send buffer is full and all of it was sent, the user waits for the send buffer. This time is
+        // counted.
         if taken.is_ok() || association.sender.queue.is_empty() {
             self.wake(id.place());
         }
         taken
     }
 
-    /// The next message, if there is one; this opens the receive window. What has arrived can be read also
-    /// after the association has ended.
+    /// The next message, if there is one. Reading opens the receive window. Messages that have arrived can also be
+    /// read after the association has ended.
     #[inline]
     pub fn read(&mut self, now: Time, id: AssociationId) -> Option<Delivery> {
         self.run_timers(now);
@@ -304,7 +308,8 @@ impl Endpoint {
         self.get(id).is_some_and(Association::is_readable)
     }
 
-    /// Ends the association gracefully, once all data is acknowledged. One that is being set up is up first.
+    /// Ends the association gracefully, after all data is acknowledged. During set-up, the association comes up
+    /// first.
     pub fn shutdown(&mut self, now: Time, id: AssociationId) {
         self.run_timers(now);
         if let Some(association) = self.get_mut(id) {
@@ -313,7 +318,7 @@ impl Endpoint {
         }
     }
 
-    /// Ends the association at once; the peer is told the user's reason, which may be empty.
+    /// Ends the association at once and sends the peer the user's reason, which may be empty.
     pub fn abort(&mut self, now: Time, id: AssociationId, reason: Bytes) {
         self.run_timers(now);
         if let Some(association) = self.get_mut(id) {
@@ -322,7 +327,8 @@ impl Endpoint {
         }
     }
 
-    /// Forgets an association that has ended, with what was not read. One that has not is aborted first.
+    /// Forgets an association that has ended, with its unread messages. An association that has not ended is aborted
+    /// first.
     pub fn forget(&mut self, now: Time, id: AssociationId) {
         self.abort(now, id, Bytes::new());
         let Some(association) = self.get_mut(id) else { return };
@@ -337,7 +343,7 @@ impl Endpoint {
         self.associations.free(id);
     }
 
-    /// Asks a path for a sign of life now (RFC 9260 §11.1.12). False if there is no such path.
+    /// Requests a heartbeat on a path now (RFC 9260 §11.1.12). False if there is no such path.
     pub fn heartbeat(&mut self, now: Time, id: AssociationId, path: PathId) -> bool {
         self.run_timers(now);
         let known = self.get_mut(id).is_some_and(|a| a.request_heartbeat(path));
@@ -353,8 +359,8 @@ impl Endpoint {
         known
     }
 
-    /// Lets the SSNs of these streams (none: all) begin anew (RFC 6525). What was given before this call is sent
-    /// before; [`Event::StreamsReset`](crate::Event::StreamsReset) tells the outcome.
+    /// Restarts the SSNs of these streams (none: all) (RFC 6525). Messages given before this call are sent before the
+    /// reset; [`Event::StreamsReset`](crate::Event::StreamsReset) reports the outcome.
     pub fn reset_streams(
         &mut self,
         now: Time,
@@ -365,14 +371,14 @@ impl Endpoint {
         self.change(now, id, |association| association.reset_streams(direction, streams))
     }
 
-    /// Lets all TSNs and SSNs begin anew (RFC 6525 §5.1.4), once everything sent is acknowledged;
-    /// [`Event::TsnsReset`](crate::Event::TsnsReset) tells the outcome.
+    /// Restarts all TSNs and SSNs (RFC 6525 §5.1.4), after everything sent is acknowledged;
+    /// [`Event::TsnsReset`](crate::Event::TsnsReset) reports the outcome.
     pub fn reset_tsns(&mut self, now: Time, id: AssociationId) -> Result<(), ChangeError> {
         self.change(now, id, Association::reset_tsns)
     }
 
-    /// Asks for so many streams more (RFC 6525); [`Event::StreamsAdded`](crate::Event::StreamsAdded) says what
-    /// became of it.
+    /// Requests additional streams (RFC 6525); [`Event::StreamsAdded`](crate::Event::StreamsAdded) reports the
+    /// outcome.
     pub fn add_streams(
         &mut self,
         now: Time,
@@ -383,8 +389,8 @@ impl Endpoint {
         self.change(now, id, |association| association.add_streams(direction, count))
     }
 
-    /// Tells the peer of a further address of ours (RFC 5061). Packets to it are taken from now on; none leave from
-    /// it before the peer has agreed, which [`Event::LocalAddress`](crate::Event::LocalAddress) says.
+    /// Offers the peer a further local address (RFC 5061). Packets to it are accepted from now on. No packet leaves
+    /// from it before the peer has agreed; [`Event::LocalAddress`](crate::Event::LocalAddress) reports this.
     pub fn add_address(
         &mut self,
         now: Time,
@@ -398,8 +404,8 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Tells the peer that this address is no longer one of this association (RFC 5061). Nothing of the association
-    /// leaves from it any more; the endpoint still takes packets that come to it.
+    /// Removes a local address from this association (RFC 5061). The association sends nothing from it any more; the
+    /// endpoint still accepts packets that arrive there.
     pub fn remove_address(
         &mut self,
         now: Time,
@@ -431,8 +437,8 @@ impl Endpoint {
         result
     }
 
-    /// Whether this packet, which the endpoint has given out, may leave with a checksum of zero (RFC 9653): its peer
-    /// takes such packets, and it begins nothing. The lower layer must find errors, as DTLS does.
+    /// Whether this packet of the endpoint may leave with a checksum of zero (RFC 9653): its peer accepts such
+    /// packets, and the packet does not belong to set-up. The lower layer must detect errors, as DTLS does.
     //= rfc9653#section-5.2
     pub fn omits_checksum(&self, packet: &Packet) -> bool {
         let owner = self.by_peer.get(&(packet.to, packet.ports.destination));
@@ -441,15 +447,16 @@ impl Endpoint {
         agreed && !packet.chunks.iter().any(begins)
     }
 
-    /// Whether a packet that came with a checksum of zero is taken (RFC 9653): it belongs to an association whose peer
-    /// was told that it may omit it, and it begins nothing. INIT ACK may come so: the INIT that it answers told.
+    /// Whether an arriving packet with a checksum of zero is accepted (RFC 9653): it belongs to an association whose
+    /// peer was told that it may omit the checksum, and the packet does not begin an association. An INIT ACK may
+    /// also have none, because our INIT offered it.
     //= rfc9653#section-5.3
     pub fn accepts_without_checksum(&self, packet: &Packet) -> bool {
         let told = self.config.extensions.zero_checksum && self.by_tag.contains_key(&packet.tag);
         told && !packet.chunks.iter().any(begins)
     }
 
-    /// What both ends of an association use of what they offer.
+    /// The extensions that both ends of an association use.
     pub fn extensions(&self, id: AssociationId) -> Extensions {
         self.get(id).map(Association::agreed).unwrap_or_default()
     }
@@ -459,18 +466,18 @@ impl Endpoint {
         self.get(id).map_or(&[], |a| a.paths.views())
     }
 
-    /// What the association has done so far, up to `now`; all zero once it is forgotten.
+    /// The statistics of the association up to `now`; all zero once it is forgotten.
     pub fn statistics(&self, now: Time, id: AssociationId) -> Statistics {
         self.get(id).map(|a| a.statistics(now)).unwrap_or_default()
     }
 
-    /// Bytes of user data that an association was given and has not sent yet.
+    /// Bytes of user data that were given to an association and have not been sent yet.
     pub fn unsent(&self, id: AssociationId) -> u64 {
         self.get(id).map_or(0, |a| a.unsent())
     }
 
-    /// The path that keeps a buffer full now, the peer's or the send buffer, and for how long it has: new data waits, and the
-    /// lowest TSN not acknowledged was last sent there. What it has done before is in its [`PathView::blocks`].
+    /// The path that keeps a buffer full now, the peer's or the send buffer, and for how long. New data waits, and
+    /// the lowest TSN not acknowledged was last sent on this path. Earlier blocking is in [`PathView::blocks`].
     pub fn blocking(&self, now: Time, id: AssociationId) -> Option<(PathId, crate::Duration)> {
         self.get(id)?.blocking(now)
     }
@@ -483,14 +490,14 @@ impl Endpoint {
         self.associations.of_mut(id)
     }
 
-    /// The association has something to say, or may have.
+    /// Notes that the association may have an output.
     fn wake(&mut self, index: usize) {
         if self.ready.back() != Some(&index) && self.associations.holds(index) {
             self.ready.push_back(index);
         }
     }
 
-    /// Runs what is due: before anything else that happens at the same time, however often one polls.
+    /// Runs the timers that are due. They run before anything else at the same time, however often the caller polls.
     #[inline]
     fn run_timers(&mut self, now: Time) {
         if self.agenda.is_due(now) {
@@ -511,7 +518,7 @@ impl Endpoint {
         }
     }
 
-    /// A tag that no association has, and no cookie that may still come.
+    /// A tag that no association uses, and no cookie that is still valid.
     fn fresh_tag(&mut self) -> u32 {
         loop {
             let tag = new_tag(&mut self.chance);
@@ -543,12 +550,13 @@ impl Endpoint {
         id
     }
 
-    /// Makes an association known by its tag and its peer's addresses.
+    /// Registers an association under its tag and its peer's addresses.
     fn link(&mut self, index: usize) {
         let Some(association) = &self.associations[index] else { return };
         self.by_tag.insert(association.local_tag, index);
         for path in association.paths.views().iter().filter(|path| path.state != PathState::Removed) {
-            // An address that another association has already stays its: a peer cannot take it by naming it.
+            // An address that another association already has stays with that association: a peer cannot take it over
+            // by naming it.
             self.by_peer.entry((path.remote, association.peer_port)).or_insert(index);
         }
     }
@@ -566,7 +574,7 @@ impl Endpoint {
         }
     }
 
-    /// The peer of an association is no longer found at the address `before`, but at another port.
+    /// Registers the new port of an association's peer in place of `before`.
     fn moved(&mut self, index: usize, before: Address) {
         let Some(association) = &self.associations[index] else { return };
         let key = (before, association.peer_port);

@@ -1,7 +1,6 @@
 //! `docs/scenario.md` and the reader say the same: its tables are made from the reader's own rows, and the
 //! defaults that they state are those that hold. `ANABRANCH_BLESS=1` writes the tables anew.
 
-#[path = "documentation/results.rs"]
 mod results;
 
 use std::path::Path;
@@ -406,7 +405,7 @@ fn every_key_is_consulted() {
             edits.push(format!("{path}={value}"));
             let scenario = read(&edits).unwrap_or_else(|e| panic!("{path}: {e}"));
             assert_ne!(scenario, base, "{path}");
-            // What `sim/src/scenario/canonical.rs` does not write would not be read again.
+            // What `sim/src/scenario/canonical/mod.rs` does not write would not be read again.
             scenario.to_toml(&Policies::default()).unwrap_or_else(|e| panic!("{path} is not canonical: {e}"));
         }
     }

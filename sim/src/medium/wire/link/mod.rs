@@ -1,35 +1,40 @@
 //! A link direction: rate, delay, a queue, losses.
 //!
-//! A packet costs one event. When it is offered, its departure is known: the end of the one before it, or now,
-//! and then size / rate; its arrival is the delay later. So a link is one FIFO of packets that wait, are sent
-//! or are on their way, and only the arrival of its head stands in the agenda. How full the queue is follows
-//! from the departures: a packet whose departure is now has left. A link never reorders: when its delay
-//! becomes shorter, the next packets arrive together with the last one before.
+//! A packet costs one event. When a packet is offered, its departure can be computed: it begins when the packet before it has
+//! departed (or now), and takes size / rate. It arrives one delay later. So a link is one FIFO of packets that wait, are being
+//! sent, or are in flight, and the agenda holds only the arrival of the first packet. The departures also tell how full the
+//! queue is: a packet whose departure is now has left. A link never reorders. When its delay becomes shorter, the next packets
+//! arrive together with the packet before them.
 //!
-//! A packet need not be an event on every link of its way. While everything that comes to a link comes by one other, packets
-//! pass: the engine offers them to the next link as soon as they are sent on this one, and this one keeps only when they leave
-//! and arrive. [`Direction::rewind`] takes back what had not happened yet when a run ends.
+//! A packet need not be an event on every link of its route. If all packets of a link come from one other link, they *pass* that
+//! other link: the engine offers them to the next link as soon as their departure is known, and the link that they pass keeps only
+//! their times. When a run ends, [`Direction::rewind`] undoes what had not happened yet.
 //!
-//! CoDel decides when a packet leaves the queue, so that its packets wait elsewhere and enter the FIFO when they begin to be
-//! sent. That is never later than the arrival of the packet before, and so needs no event either.
+//! CoDel decides when a packet leaves the queue. Its packets therefore wait in CoDel and enter the FIFO when their transmission
+//! begins. That is never later than the arrival of the packet before, so it needs no event of its own.
+
+mod alter;
 
 use std::collections::VecDeque;
 
 use anabranch_proto::Time;
 
+use super::counters::{Counters, DropCause};
 use super::jitter::Jitter;
 use super::managed::Management;
 use super::passed::Passed;
 use super::red::Seen;
 use super::{Losses, Occupancy, Traced};
 use crate::engine::agenda::Turn;
-use crate::scenario::{Amount, Loss, Queue};
+use crate::scenario::{Loss, Queue};
 use crate::transport::Frame;
+
+pub(crate) use alter::Alteration;
 
 /// One direction of a link.
 #[derive(Debug)]
 pub(crate) struct Direction {
-    /// Bit/s; the mean, where `traced` says when packets leave.
+    /// Bit/s. With a recorded rate (`traced`): its mean.
     rate: u64,
     traced: Option<Box<Traced>>,
     /// Nanoseconds of propagation.
@@ -38,30 +43,31 @@ pub(crate) struct Direction {
     /// The largest packet, in bytes with the IP header.
     mtu: u32,
     up: bool,
-    /// Whether the arrival of a packet is known when it comes, and depends on nothing but those before it: no management, jitter or
+    /// Whether the arrival of a packet depends only on the packets before it: the link has no queue management, no jitter and no
     /// recorded rate.
     plain: bool,
-    /// Packets that pass: all of them came before those of the FIFO.
+    /// Packets that pass. All of them were offered before those in the FIFO.
     passed: Passed,
     fifo: VecDeque<Carried>,
-    /// How many packets of the FIFO, from its head, have left the queue.
+    /// The number of packets at the head of the FIFO that have left the queue.
     left: usize,
-    /// When the next leaves it; `NEVER` if none is in it.
+    /// When the next packet leaves the queue; `NEVER` if the queue is empty.
     leaves: Time,
-    /// Departure and arrival of the packet that came last.
+    /// Departure and arrival of the packet that was offered last.
     last: (Time, Time),
     queue: Occupancy,
-    /// From so many bytes in the queue on, packets that can be marked are.
+    /// Packets that can be marked (ECN) are marked while the queue holds at least so many bytes.
     mark: u64,
-    /// The size of that packet, and the nanoseconds that it took to send: most are like the one before.
+    /// The size of the last packet and its transmission time in nanoseconds. Most packets have the size of the one before, which
+    /// saves a division.
     like: (u32, u64),
     losses: Losses,
     /// `None`: drop-tail.
     management: Option<Box<Management>>,
-    /// Packets that the management dropped since it was last asked, and when.
+    /// Packets that the queue management dropped since [`take_dropped`](Self::take_dropped), with their times.
     dropped: Vec<(Time, Carried)>,
     counters: Counters,
-    /// The rates that it had, each since when.
+    /// All rates of the run, each with the time at which it began.
     rates: Vec<(Time, u64)>,
 }
 
@@ -69,115 +75,42 @@ pub(crate) struct Direction {
 #[derive(Debug)]
 pub(crate) struct Carried {
     pub(crate) frame: Frame,
-    /// How many packets had been offered, this one included.
+    /// The number of this packet among those offered, from 1.
     pub(crate) offered: u64,
-    /// When it came to this link.
+    /// When the packet was offered to this link.
     pub(super) entered: Time,
-    /// What its turn was when it came.
+    /// The turn of the event that offered it.
     pub(super) came: Turn,
-    /// The most packets that had been in the queue before.
+    /// The greatest length of the queue before this packet, in packets.
     pub(super) most: u32,
     pub(super) departure: Time,
     pub(super) arrival: Time,
 }
 
 impl Carried {
-    /// Among packets that arrive at the same time.
+    /// Its turn among packets that arrive at the same time.
     pub(crate) fn turn(&self) -> Turn {
         Turn::packet(self.entered, self.frame.number())
     }
 
-    /// When it arrives at the end of the link.
+    /// When the packet arrives at the far end.
     pub(crate) fn arrival(&self) -> Time {
         self.arrival
     }
 }
 
-/// What becomes of a packet that is offered.
+/// The fate of an offered packet.
 pub(crate) enum Taken {
-    /// It arrives at the time that it says: it passes, or is carried.
+    /// Its arrival is known. The engine lets it pass or has it carried.
     Sent(Carried),
-    /// It waits; when it is sent is not known yet.
+    /// It waits in CoDel; its departure is not known yet.
     Waits,
-    /// It does not arrive.
+    /// It was dropped.
     Dropped(DropCause, Frame),
 }
 
-/// Why a packet does not arrive.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-pub enum DropCause {
-    /// The queue was full, or its management dropped it.
-    Queue,
-    /// The link lost it.
-    Loss,
-    /// The link was down, or went down.
-    Down,
-    /// No CTS came to the last RTS.
-    Rts,
-    /// No ACK came to the last frame of data.
-    Data,
-    /// The packet was larger than the MTU to which the link has changed.
-    Size,
-}
-
-/// What a link direction has done so far.
-#[derive(Copy, Clone, Default, Debug)]
-pub(crate) struct Counters {
-    /// Packets offered.
-    pub(crate) offered: u64,
-    /// Bytes delivered at the far end.
-    pub(crate) delivered_bytes: u64,
-    /// Packets that the queue dropped.
-    pub(crate) queue: u64,
-    /// Packets lost.
-    pub(crate) loss: u64,
-    /// Packets dropped because the link was down.
-    pub(crate) down: u64,
-    /// Packets dropped because they were larger than the link's MTU.
-    pub(crate) size: u64,
-}
-
-impl Counters {
-    /// Packets dropped, of all causes.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.queue + self.loss + self.down + self.size
-    }
-
-    /// What was counted since they were like `earlier`.
-    pub(crate) fn since(&self, earlier: &Counters) -> Counters {
-        Counters {
-            offered: self.offered - earlier.offered,
-            delivered_bytes: self.delivered_bytes - earlier.delivered_bytes,
-            queue: self.queue - earlier.queue,
-            loss: self.loss - earlier.loss,
-            down: self.down - earlier.down,
-            size: self.size - earlier.size,
-        }
-    }
-}
-
-/// What becomes different in a link direction; what is `None` stays.
-#[derive(Default, Debug)]
-pub(crate) struct Alteration {
-    pub(crate) up: Option<bool>,
-    /// Bit/s.
-    pub(crate) rate: Option<u64>,
-    /// Nanoseconds.
-    pub(crate) delay: Option<u64>,
-    /// Nanoseconds.
-    pub(crate) jitter: Option<u64>,
-    /// Bytes with the IP header.
-    pub(crate) mtu: Option<u32>,
-    /// The loss, and where the flow that it names has this direction in the table of routes.
-    pub(crate) loss: Option<(Loss, Vec<u32>)>,
-    /// Has its own stream of chance already.
-    pub(crate) queue: Option<(Amount, Option<Box<Management>>)>,
-    /// Bytes from which on packets are marked; `u64::MAX`: never.
-    pub(crate) mark: Option<u64>,
-}
-
 impl Direction {
-    /// Rate in bit/s, delay in nanoseconds.
+    /// A direction with a rate in bit/s and a delay in nanoseconds.
     pub(crate) fn new(rate: u64, delay: u64, queue: Queue, losses: Losses, up: bool) -> Self {
         Direction {
             rate,
@@ -203,22 +136,22 @@ impl Direction {
         }
     }
 
-    /// The same, and marks packets that can be marked from so many bytes in the queue on.
+    /// The same direction; packets that can be marked are marked while the queue holds at least so many bytes.
     pub(crate) fn marking(self, mark: Option<u64>) -> Self {
         Direction { mark: mark.unwrap_or(u64::MAX), ..self }
     }
 
-    /// The same with packets that arrive later than its delay, each by its own draw.
+    /// The same direction with jitter: each packet is delayed further by a draw of its own.
     pub(crate) fn jittering(self, jitter: Option<Jitter>) -> Self {
         Direction { jitter: jitter.map(Box::new), ..self }.sorted()
     }
 
-    /// The same with a recorded rate.
+    /// The same direction with a recorded rate.
     pub(crate) fn traced(self, traced: Option<Traced>) -> Self {
         Direction { traced: traced.map(Box::new), ..self }.sorted()
     }
 
-    /// The same with this management of its queue.
+    /// The same direction with this queue management.
     pub(crate) fn managed(self, management: Option<Box<Management>>) -> Self {
         Direction { management, ..self }.sorted()
     }
@@ -228,18 +161,19 @@ impl Direction {
         self
     }
 
+    /// Computes `plain` again.
     fn sort(&mut self) {
         self.plain = self.management.is_none() && self.jitter.is_none() && self.traced.is_none();
     }
 
-    /// A packet comes. Losses are drawn first: a lost packet takes no place in the queue.
+    /// Offers a packet. Losses are drawn first: a lost packet takes no place in the queue.
     #[inline(always)]
     pub(crate) fn offer(&mut self, now: Time, frame: Frame, came: Turn) -> Taken {
         self.counters.offered += 1;
         if self.plain && self.up && self.losses.never() && frame.size <= self.mtu {
             self.depart(now, |_, _, _| {});
             if self.queue.admits(frame.size) {
-                return self.enter(now, frame, came);
+                return self.send_or_wait(now, frame, came);
             }
             self.counters.queue += 1;
             return Taken::Dropped(DropCause::Queue, frame);
@@ -265,11 +199,11 @@ impl Direction {
             self.counters.queue += 1;
             return Taken::Dropped(DropCause::Queue, frame);
         }
-        self.enter(now, frame, came)
+        self.send_or_wait(now, frame, came)
     }
 
-    /// Whether a packet that passes the link before can be offered here already, before the time `at` at which it comes: it is
-    /// sure to be taken then, and what becomes of it is known.
+    /// Whether a packet that passes the previous link can be offered here before its arrival at `at`, because it is already certain
+    /// that the queue will admit it and that it will not be lost.
     #[inline(always)]
     pub(crate) fn foresees(&mut self, at: Time, size: u32) -> bool {
         if !self.plain || !self.up || size > self.mtu || !self.losses.spares(self.counters.offered + 1) {
@@ -279,29 +213,29 @@ impl Direction {
         self.queue.admits(size)
     }
 
-    /// A packet that was foreseen comes.
+    /// Offers a packet for which [`foresees`](Self::foresees) returned true, at its arrival by the previous link.
     #[inline(always)]
-    pub(crate) fn offer_foreseen(&mut self, at: Time, frame: Frame, came: Turn) -> Taken {
+    pub(crate) fn follow(&mut self, carried: &mut Carried) {
+        carried.came = carried.turn();
+        carried.entered = carried.arrival;
+        carried.frame.hop += 1;
         self.counters.offered += 1;
-        self.enter(at, frame, came)
+        self.enter(carried);
+        self.time(carried.entered, carried);
     }
 
-    /// Whether packets may pass here: none that is carried must stay behind.
+    /// Whether packets may pass here. They may not while the FIFO holds packets, which they would overtake.
     #[inline(always)]
     pub(crate) fn lets_pass(&self) -> bool {
         self.plain && self.fifo.is_empty()
     }
 
-    /// The packet enters the queue.
+    /// Puts the packet into the queue, or into that of the management.
     #[inline(always)]
-    fn enter(&mut self, now: Time, mut frame: Frame, came: Turn) -> Taken {
-        if self.queue.bytes() >= self.mark {
-            frame.mark();
-        }
-        let (offered, most) = (self.counters.offered, self.queue.most());
-        self.queue.enter(frame.size);
+    fn send_or_wait(&mut self, now: Time, frame: Frame, came: Turn) -> Taken {
         let (departure, arrival) = (Time::NEVER, Time::NEVER);
-        let mut carried = Carried { frame, offered, entered: now, came, most, departure, arrival };
+        let mut carried = Carried { frame, offered: 0, entered: now, came, most: 0, departure, arrival };
+        self.enter(&mut carried);
         if !self.plain && self.management.is_some() {
             self.wait(now, carried);
             return Taken::Waits;
@@ -310,7 +244,17 @@ impl Direction {
         Taken::Sent(carried)
     }
 
-    /// The packet is sent behind those before it: says when.
+    /// Counts the packet into the queue.
+    #[inline(always)]
+    fn enter(&mut self, carried: &mut Carried) {
+        if self.queue.bytes() >= self.mark {
+            carried.frame.mark();
+        }
+        (carried.offered, carried.most) = (self.counters.offered, self.queue.most());
+        self.queue.enter(carried.frame.size);
+    }
+
+    /// Sets departure and arrival of a packet behind all others.
     #[inline(always)]
     fn time(&mut self, now: Time, carried: &mut Carried) {
         self.last = if self.plain {
@@ -330,23 +274,21 @@ impl Direction {
         self.fifo.push_back(carried);
     }
 
-    /// A packet that was sent is carried to the end of the link; whether it is the head.
+    /// Adds a packet to the FIFO. Returns whether it is now the head.
     #[inline(always)]
     pub(crate) fn carry(&mut self, carried: Carried) -> bool {
         self.fifo.push_back(carried);
         self.fifo.len() == 1
     }
 
-    /// A packet that was sent passes; it is `now`. The packet at the end of the link, and its turn there.
+    /// Lets a packet that was sent pass at the time `now`.
     #[inline(always)]
-    pub(crate) fn pass(&mut self, now: Time, carried: Carried) -> (Frame, Turn) {
+    pub(crate) fn pass(&mut self, now: Time, carried: &Carried) {
         self.counters.delivered_bytes += u64::from(carried.frame.size);
-        self.passed.push(now, &carried);
-        let turn = carried.turn();
-        (carried.frame, turn)
+        self.passed.push(now, carried);
     }
 
-    /// A run ends with the event of this time and turn: what is later has not happened.
+    /// Undoes what happened after the event with this time and turn, the last one of the run.
     pub(crate) fn rewind(&mut self, end: (Time, Turn)) {
         let mut most = None;
         while let Some(carried) = self.fifo.pop_back_if(|carried| (carried.entered, carried.came) > end) {
@@ -371,7 +313,7 @@ impl Direction {
         red.drops(now, &seen)
     }
 
-    /// The packet enters a managed queue.
+    /// Puts the packet into a managed queue.
     #[cold]
     fn wait(&mut self, now: Time, carried: Carried) {
         let Some(Management::Codel(codel)) = self.management.as_deref_mut() else {
@@ -384,7 +326,7 @@ impl Direction {
         }
     }
 
-    /// The link has nothing more to send: CoDel says which packet is next.
+    /// Asks CoDel for the next packet when the link has nothing to send.
     #[cold]
     fn pull(&mut self, now: Time) {
         if self.left < self.fifo.len() {
@@ -402,17 +344,17 @@ impl Direction {
         }
     }
 
-    /// What the management of the queue dropped since this was last asked, with the time of each.
+    /// Takes the packets that the queue management dropped since the last call, with their times.
     pub(crate) fn take_dropped(&mut self) -> Vec<(Time, Carried)> {
         std::mem::take(&mut self.dropped)
     }
 
-    /// Whether the management of the queue has dropped any.
+    /// Whether the queue management has dropped packets that were not taken yet.
     pub(crate) fn has_dropped(&self) -> bool {
         !self.dropped.is_empty()
     }
 
-    /// The next arrival: when, and the packet's turn.
+    /// Time and turn of the next arrival.
     #[inline]
     pub(crate) fn head(&self) -> Option<(Time, Turn)> {
         let head = self.fifo.front().map(|carried| (carried.arrival, carried.turn()));
@@ -422,7 +364,7 @@ impl Direction {
         }
     }
 
-    /// The packet that entered last, if it is still here.
+    /// The packet that was offered last, if it is still here.
     pub(crate) fn newest(&self) -> Option<&Carried> {
         match self.management.as_deref() {
             Some(Management::Codel(codel)) => codel.newest().or(self.fifo.back()),
@@ -435,19 +377,19 @@ impl Direction {
         self.leaves
     }
 
-    /// How many packets are on it, those not counted that jitter holds back.
+    /// The number of packets in the FIFO. Packets that jitter holds back are not counted.
     pub(crate) fn len(&self) -> usize {
         self.fifo.len()
     }
 
-    /// Where in the table of routes the frames are that are on it now.
+    /// The entries of the table of routes at which the frames on this link stand.
     pub(crate) fn hops(&self, now: Time) -> impl Iterator<Item = u32> {
         let late = self.jitter.iter().flat_map(|jitter| jitter.frames());
         let carried = self.fifo.iter().map(|carried| &carried.frame).chain(late);
         carried.map(|frame| frame.hop).chain(self.passed.hops(now))
     }
 
-    /// Its mean rate over time between two moments, bit/s.
+    /// The mean rate between two times, bit/s.
     pub(crate) fn mean_rate(&self, from: Time, to: Time) -> f64 {
         if let Some(traced) = &self.traced {
             return traced.mean_rate(from, to);
@@ -459,14 +401,14 @@ impl Direction {
             bits += u128::from(part) * u128::from(*rate);
             nanos += u128::from(part);
         }
-        // In two parts, so that a rate that never changed comes out to the bit.
+        // Whole bits and remainder are divided separately, so that a rate that never changed is exact.
         match bits.checked_div(nanos) {
             Some(whole) => whole as f64 + (bits % nanos) as f64 / nanos as f64,
             None => self.rate as f64,
         }
     }
 
-    /// The head arrives; `None` if it is held back by jitter that may change the order.
+    /// Delivers the head. Returns `None` if jitter that may reorder holds it back.
     pub(crate) fn deliver(&mut self, now: Time) -> Option<Frame> {
         if let Some(late) = self.jitter.as_deref_mut().and_then(|jitter| jitter.due(now)) {
             self.counters.delivered_bytes += u64::from(late.frame.size);
@@ -484,8 +426,8 @@ impl Direction {
         Some(carried.frame)
     }
 
-    /// Packets leave the queue up to `now`; shown are the departure of each, the queue behind it, and the next,
-    /// whose first bit leaves at that moment.
+    /// Lets packets leave the queue up to `now`. Calls `shown` for each with its departure, the queue behind it, and the next
+    /// packet, whose transmission begins at that moment.
     pub(crate) fn depart(&mut self, now: Time, mut shown: impl FnMut(Time, &Occupancy, Option<&Carried>)) {
         while self.leaves <= now {
             if let Some(pass) = self.passed.next() {
@@ -510,45 +452,17 @@ impl Direction {
         }
     }
 
-    /// The link becomes different. If it goes down, what is on it is lost and given back.
-    pub(crate) fn alter(&mut self, now: Time, alteration: Alteration) -> Vec<Carried> {
-        self.depart(now, |_, _, _| {});
-        self.passed.clear();
-        if let Some(rate) = alteration.rate {
-            self.rate = rate;
-            self.rates.push((now, rate));
-        }
-        self.delay = alteration.delay.unwrap_or(self.delay);
-        self.mtu = alteration.mtu.unwrap_or(self.mtu);
-        if let (Some(most), Some(jitter)) = (alteration.jitter, &mut self.jitter) {
-            jitter.most = most;
-        }
-        if let Some((loss, hops)) = &alteration.loss {
-            self.losses.change(loss, hops);
-        }
-        self.mark = alteration.mark.unwrap_or(self.mark);
-        if let Some((limit, management)) = alteration.queue {
-            self.queue.limit(limit);
-            self.manage(now, management);
-        }
-        if alteration.rate.is_some() || alteration.delay.is_some() {
-            self.reschedule(now);
-        }
-        self.up = alteration.up.unwrap_or(self.up);
-        if self.up { Vec::new() } else { self.lose_all() }
-    }
-
-    /// The queue before it.
+    /// The queue in front of the link.
     pub(crate) fn queue(&self) -> &Occupancy {
         &self.queue
     }
 
-    /// What it has done so far.
+    /// The counters so far.
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// Departure and arrival of a packet that comes now and stands behind another, whose are `last`.
+    /// Departure and arrival of a packet that is offered now, behind a packet with the departure and arrival `last`.
     fn schedule(&mut self, now: Time, last: (Time, Time), size: u32, offered: u64) -> (Time, Time) {
         let start = last.0.max(now);
         let departure = match &mut self.traced {
@@ -558,7 +472,7 @@ impl Direction {
         (departure, self.arrival(departure, offered).max(last.1))
     }
 
-    /// When the n-th packet offered arrives, whose last bit leaves then, if none is before it.
+    /// The arrival of the packet with the number `offered`, which departs at `departure`, if no packet is before it.
     fn arrival(&mut self, departure: Time, offered: u64) -> Time {
         let traced = self.traced.as_ref().and_then(|traced| traced.delay(departure));
         let delay = traced.unwrap_or(self.delay);
@@ -568,57 +482,13 @@ impl Direction {
         }
     }
 
-    /// Nanoseconds to send `size` bytes, the fraction cut off. Packets have at most 64 KiB and some headers: it
-    /// does not overflow.
+    /// The transmission time of `size` bytes in nanoseconds, rounded down. It cannot overflow: packets have at most 64 KiB and
+    /// some headers.
     fn sending(&mut self, size: u32) -> u64 {
         if self.like.0 != size {
             self.like = (size, u64::from(size) * 8_000_000_000 / self.rate);
         }
         self.like.1
-    }
-
-    /// After a change of rate or delay: the packets in the queue leave anew, but for the one being sent.
-    fn reschedule(&mut self, now: Time) {
-        self.like = (0, 0);
-        let gone = self.left.checked_sub(1).map(|last| &self.fifo[last]);
-        let mut last = gone.map_or((Time::ZERO, Time::ZERO), |carried| (carried.departure, carried.arrival));
-        for at in self.left..self.fifo.len() {
-            let Carried { ref frame, departure, offered, .. } = self.fifo[at];
-            let size = frame.size;
-            last = match at == self.left {
-                // A recorded rate never changes otherwise: packets leave as was foreseen.
-                _ if self.traced.is_some() => (departure, self.arrival(departure, offered).max(last.1)),
-                true => (departure, self.arrival(departure, offered).max(last.1)),
-                false => self.schedule(now, last, size, offered),
-            };
-            (self.fifo[at].departure, self.fifo[at].arrival) = last;
-        }
-        self.last = last;
-    }
-
-    /// Another management: what CoDel has kept waiting is sent after what is there.
-    fn manage(&mut self, now: Time, management: Option<Box<Management>>) {
-        let before = std::mem::replace(&mut self.management, management);
-        self.sort();
-        if let Some(Management::Codel(mut codel)) = before.map(|before| *before) {
-            codel.clear().for_each(|(carried, _)| self.send(now, carried));
-        }
-    }
-
-    fn lose_all(&mut self) -> Vec<Carried> {
-        if let Some(Management::Codel(codel)) = self.management.as_deref_mut() {
-            for (carried, _) in codel.clear() {
-                self.fifo.push_back(carried);
-            }
-        }
-        self.fifo.iter().skip(self.left).for_each(|carried| self.queue.leave(carried.frame.size));
-        self.left = 0;
-        self.leaves = Time::NEVER;
-        self.last = (Time::ZERO, Time::ZERO);
-        let late = self.jitter.as_deref_mut().map(Jitter::take).unwrap_or_default();
-        let lost: Vec<_> = late.into_iter().chain(self.fifo.drain(..)).collect();
-        self.counters.down += lost.len() as u64;
-        lost
     }
 }
 

@@ -1,4 +1,5 @@
-//! Numbers for I-DATA, and the turn of each stream.
+//! Interleaved messages (RFC 8260), as they are sent: the numbers of I-DATA chunks, and the turn of each stream.
+//! `receive/interleaved.rs` joins the fragments.
 
 use std::collections::{BTreeMap, VecDeque};
 

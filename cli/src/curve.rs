@@ -1,0 +1,101 @@
+//! Figures of groups of runs: their means with intervals, beside those of another experiment.
+
+use anabranch_lab::claims::{Curve, CurveFigure, Outcome, Paper, Plan};
+use anabranch_lab::statistics::Summary;
+use plotters::prelude::*;
+
+use crate::figure::{Area, COLORS, Drawn, FAINT, FONT, INK, TITLE, chart, legend, mesh};
+use crate::output::{fail, refuse};
+use crate::reproduce::refuse_plan;
+
+const SIZE: (u32, u32) = (860, 560);
+
+/// The figure as SVG, of runs that are made for it; or the exit status of what went wrong.
+pub(crate) fn run(paper: &Paper, seeds: Option<u64>, figure: &CurveFigure) -> Result<String, u8> {
+    let plan = Plan::new(paper, seeds, |id| id == figure.claim).map_err(|error| refuse_plan(&error))?;
+    let outcomes = plan.run(None, &|_, _| {}).map_err(|error| refuse_plan(&error))?;
+    let drawn = outcomes.iter().find_map(|outcome| svg(paper, figure, outcome));
+    drawn.unwrap_or_else(|| Err(refuse(format!("{}: no group has runs enough", figure.name))))
+}
+
+/// The figure as SVG, of the claim's outcome; `None` if it has no curve.
+pub(crate) fn svg(paper: &Paper, figure: &CurveFigure, outcome: &Outcome) -> Option<Result<String, u8>> {
+    let curve = outcome.curve.as_ref().filter(|curve| !curve.groups.is_empty())?;
+    let threshold = outcome.values.first().copied().flatten();
+    let axes = Axes::of(paper, figure)?;
+    let drawn = draw(figure, curve, threshold, &axes);
+    Some(drawn.map_err(|error| fail(format!("cannot draw: {error}"))))
+}
+
+/// What the axes say, and what the values are multiplied with: shares become per cent.
+struct Axes {
+    x: String,
+    y: String,
+    scale: f64,
+}
+
+impl Axes {
+    fn of(paper: &Paper, figure: &CurveFigure) -> Option<Axes> {
+        let [by, compared] = figure.measures(paper)?;
+        let symbol = |unit: &str| if unit.is_empty() { String::new() } else { format!(", {unit}") };
+        let (percent, y) = (by.unit.symbol().is_empty(), symbol(compared.unit.symbol()));
+        let x = if percent { ", %".to_owned() } else { symbol(by.unit.symbol()) };
+        let scale = if percent { 100.0 } else { 1.0 };
+        Some(Axes { x: format!("{}{x}", by.name), y: format!("{}{y}", compared.name), scale })
+    }
+}
+
+fn draw(
+    figure: &CurveFigure,
+    curve: &Curve,
+    threshold: Option<f64>,
+    axes: &Axes,
+) -> Result<String, Box<dyn std::error::Error>> {
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        root.fill(&WHITE)?;
+        let (title, below) = root.split_vertically(TITLE);
+        title.draw(&Text::new(figure.title.clone(), (24, 16), (FONT, 20).into_font().color(&INK)))?;
+        draw_curve(&below, curve, threshold, axes)?;
+        root.present()?;
+    }
+    Ok(svg + "\n")
+}
+
+fn draw_curve(area: &Area<'_>, curve: &Curve, threshold: Option<f64>, axes: &Axes) -> Drawn {
+    let points: Vec<(f64, [f64; 3])> =
+        curve.groups.iter().filter_map(|(x, y)| Some((x * axes.scale, interval(y)?))).collect();
+    let last = points.iter().map(|point| point.0).fold(0.0, f64::max) * 1.03;
+    let most = points.iter().map(|point| point.1[2]).fold(0.0, f64::max) * 1.05;
+    let mut chart = chart(area, "", [(0.0, last), (0.0, most)])?;
+    mesh(&mut chart, &axes.x, &axes.y)?;
+    if let Some([low, mean, high]) = interval(&curve.band) {
+        let band = Rectangle::new([(0.0, low), (last, high)], COLORS[1].mix(0.2).filled());
+        chart.draw_series([band])?;
+        let line = PathElement::new(vec![(0.0, mean), (last, mean)], COLORS[1].stroke_width(2));
+        let label = format!("compared with: {} runs, mean and 90 % interval", curve.band.n);
+        let key = |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], COLORS[1].stroke_width(2));
+        chart.draw_series([line])?.label(label).legend(key);
+    }
+    let bars = points.iter().map(|(x, [low, _, high])| {
+        PathElement::new(vec![(*x, *low), (*x, *high)], COLORS[0].stroke_width(2))
+    });
+    let runs: usize = curve.groups.iter().map(|(_, group)| group.n).sum();
+    let key = |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], COLORS[0].stroke_width(2));
+    chart.draw_series(bars)?.label(format!("{runs} runs in groups, 90 % intervals")).legend(key);
+    let means = points.iter().map(|(x, [_, mean, _])| (*x, *mean));
+    chart.draw_series(LineSeries::new(means, COLORS[0].stroke_width(1)).point_size(3))?;
+    if let Some(at) = threshold.map(|at| at * axes.scale) {
+        let line = PathElement::new(vec![(at, 0.0), (at, most)], FAINT.stroke_width(1));
+        let key = |(x, y)| PathElement::new(vec![(x, y), (x + 18, y)], FAINT.stroke_width(1));
+        chart.draw_series([line])?.label(format!("threshold: {at:.1}")).legend(key);
+    }
+    legend(&mut chart, SeriesLabelPosition::UpperLeft)
+}
+
+/// The mean between the ends of its 90 % interval; of one value, that value.
+fn interval(sample: &Summary) -> Option<[f64; 3]> {
+    let (mean, half) = (sample.mean?, sample.ci90.unwrap_or(0.0));
+    Some([mean - half, mean, mean + half])
+}

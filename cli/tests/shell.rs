@@ -1,0 +1,170 @@
+//! `anabranch shell`: real programs over simulated links. What makes namespaces is for root only.
+
+#![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "real programs have real clocks")]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, geteuid, kill_process};
+use serde_json::Value;
+use support::{anabranch, command, skip, stderr};
+
+/// Two hosts and two links; the third packet that `a` sends over the first is lost.
+const TWO_LINKS: &str = r#"
+[[link]]
+name = "wifi"
+between = ["a", "b"]
+rate = "50 Mbit/s"
+delay = "2 ms"
+loss = [{ packets = [3] }, "0 %"]
+
+[[link]]
+name = "a very long name"
+between = ["a", "b"]
+rate = "50 Mbit/s"
+delay = "2 ms"
+
+[[flow]]
+name = "beside"
+from = "a"
+to = "b"
+send = "10 kB"
+"#;
+
+/// Whether sessions can be made here; says so if not.
+fn possible(test: &str) -> bool {
+    let works = |program: &str| Command::new(program).arg("-V").output().is_ok();
+    let why = match () {
+        () if !geteuid().is_root() => "only root can make network namespaces",
+        () if !works("ip") => "ip is not installed",
+        () if !Path::new("/dev/net/tun").exists() => "there is no /dev/net/tun",
+        () => return true,
+    };
+    skip(test, why);
+    false
+}
+
+fn scenario(directory: &Path) -> String {
+    let file = directory.join("two.toml");
+    fs::write(&file, TWO_LINKS).expect("the scenario is written");
+    file.display().to_string()
+}
+
+fn directory() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn wrong_input_is_one_line_with_the_fix() {
+    let directory = directory();
+    let file = scenario(directory.path());
+    let cases: [(&[&str], &str); 6] = [
+        (&["--at", "a", "--", "no-such-program"], "there is no such program; give its path"),
+        (&["--at", "nobody", "--", "true"], "no link has a node `nobody`; the nodes are: a, b"),
+        (&["--at", "a", "--at", "b=no-such-program x", "--at", "a", "--", "true"], "names node `a` twice"),
+        (&["--at", "a=true"], "--at a -- PROGRAM"),
+        (&["--at", "a", "--without", "download", "--", "true"], "the flows are: beside"),
+        (&["--at", "a", "--set", "link.wifi.rate=fast", "--", "true"], "link.wifi.rate"),
+    ];
+    for (arguments, message) in cases {
+        let output = anabranch(&[&["shell", &file], arguments].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(message), "{arguments:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn a_node_has_one_device_for_each_interface_and_the_exit_status_is_the_programs() {
+    if !possible("shell: devices") {
+        return;
+    }
+    let directory = directory();
+    let file = scenario(directory.path());
+    let script = "ip -brief -4 address; ip route get 10.0.0.6; ip route get 10.0.0.2; exit 7";
+    let output = anabranch(&["shell", &file, "--at", "a", "--without", "all", "--", "sh", "-c", script]);
+    assert_eq!(output.status.code(), Some(7), "{}", stderr(&output));
+    let shown = stdout(&output);
+    assert!(shown.contains("10.0.0.1/30") && shown.contains("10.0.0.5/30"), "{shown}");
+    assert!(shown.contains("averylongname"), "{shown}");
+    assert!(
+        shown.contains("dev wifi src 10.0.0.5") && shown.contains("dev averylongname src 10.0.0.1"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn two_programs_meet_the_losses_of_the_scenario_beside_its_flows() {
+    if !possible("shell: two programs") {
+        return;
+    }
+    let directory = directory();
+    let file = scenario(directory.path());
+    let [source, inbox, summary] =
+        ["source", "inbox", "summary.json"].map(|name| directory.path().join(name).display().to_string());
+    fs::create_dir(&inbox).expect("an inbox");
+    fs::write(&source, vec![7; 300_000]).expect("a file");
+    let binary = env!("CARGO_BIN_EXE_anabranch");
+    let serve = format!("b={binary} serve --listen 10.0.0.6,10.0.0.2 --public --receive-into {inbox}");
+    let send = format!("sleep 1; exec {binary} send {source} --to 10.0.0.6,10.0.0.2");
+    let output = anabranch(&[
+        "shell",
+        &file,
+        "--at",
+        "a",
+        "--at",
+        &serve,
+        "--summary",
+        &summary,
+        "--",
+        "sh",
+        "-c",
+        &send,
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(fs::read(format!("{inbox}/source")).expect("the file arrived"), vec![7; 300_000]);
+    let report: Value = serde_json::from_slice(&fs::read(&summary).expect("a summary")).expect("JSON");
+    assert_eq!(report["ending"]["exit"], 0);
+    let links = report["run"]["links"].as_array().expect("links");
+    let lost: u64 = links.iter().filter_map(|link| link["drops"]["loss"].as_u64()).sum();
+    assert_eq!(lost, 1, "the third packet: {report}");
+    assert_eq!(report["run"]["flows"][0]["delivered"], 10_000, "the scenario's flow ran beside them");
+    assert!(report["lateness"]["packets"].as_u64() > Some(200), "{report}");
+}
+
+#[test]
+fn a_signal_ends_all_programs() {
+    if !possible("shell: signals") {
+        return;
+    }
+    let directory = directory();
+    let file = scenario(directory.path());
+    let pids = directory.path().join("pids");
+    let other = format!("b=sh -c 'echo $$ >>{0}; sleep 1000; :'", pids.display());
+    let first = format!("echo $$ >>{}; sleep 1000; :", pids.display());
+    let mut session =
+        command(&["shell", &file, "--at", "a", "--at", &other, "--quiet", "--", "sh", "-c", &first])
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the binary runs");
+    let begun = Instant::now();
+    let written = || fs::read_to_string(&pids).unwrap_or_default();
+    while written().lines().count() < 2 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "the programs never began");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    kill_process(Pid::from_child(&session), Signal::TERM).expect("it is there");
+    assert_eq!(session.wait().expect("it ends").code(), Some(143));
+    for pid in written().lines() {
+        let state = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        assert!(state.is_empty() || state.contains(") Z"), "{pid} still runs: {state}");
+    }
+}

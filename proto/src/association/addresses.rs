@@ -1,0 +1,209 @@
+//! Addresses that change while the association lives (RFC 5061): which paths come and go with them. What is asked and answered is the
+//! business of `extension/addresses.rs`.
+
+use std::sync::Arc;
+
+use super::{Association, next_local};
+use crate::extension::addresses::{
+    Acknowledged, AddressChanges, PeerChange, Received, Refusal, peer_change, refused,
+};
+use crate::output::{AddressChange, ChangeError, Event, Limit, Outcome, Purpose, Reason};
+use crate::path::{PacketOrigin, PathId, PathState};
+use crate::wire::chunk::{Asconf, AsconfAck, AsconfParam};
+use crate::wire::{Address, Cause, Chunk, Packet};
+use crate::{LocalAddress, Pairs, Time};
+
+impl Association {
+    /// The user has a further address.
+    pub(crate) fn add_address(&mut self, local: LocalAddress) -> Result<(), ChangeError> {
+        if self.config.addresses.iter().any(|known| known.address == local.address) {
+            return Err(ChangeError::Invalid);
+        }
+        self.change_address(AddressChange::Added, local)
+    }
+
+    /// The user loses an address. Nothing leaves from it from now on.
+    //= rfc5061#section-5.3
+    pub(crate) fn remove_address(&mut self, address: Address, now: Time) -> Result<(), ChangeError> {
+        let known = self.config.addresses.iter().find(|known| known.address == address).copied();
+        let local = known.filter(|_| self.config.addresses.len() > 1).ok_or(ChangeError::Invalid)?;
+        self.change_address(AddressChange::Removed, local)?;
+        self.leave(address, now);
+        Arc::make_mut(&mut self.config).addresses.retain(|known| known.address != address);
+        Ok(())
+    }
+
+    /// The user wants the peer to send to this address if it can.
+    pub(crate) fn set_peer_primary(&mut self, address: Address) -> Result<(), ChangeError> {
+        let known = self.config.addresses.iter().find(|known| known.address == address).copied();
+        self.change_address(AddressChange::Primary, known.ok_or(ChangeError::Invalid)?)
+    }
+
+    fn change_address(&mut self, change: AddressChange, local: LocalAddress) -> Result<(), ChangeError> {
+        let able = self.state.sends_data();
+        self.changes().filter(|_| able).ok_or(ChangeError::NotAgreed)?.wish(change, local)
+    }
+
+    /// Paths from this local address go from another, or are no more.
+    fn leave(&mut self, local: Address, now: Time) {
+        for id in self.paths.live() {
+            let view = self.paths.view(id);
+            if view.local != local {
+                continue;
+            }
+            let other = next_local(&self.config, local, view.remote, self.paths.down());
+            match other.filter(|_| self.config.pairs == Pairs::OnePerPeer) {
+                Some(other) => self.go_from(id, other, now),
+                None => self.remove_path(id, now),
+            }
+        }
+    }
+
+    /// ASCONF, if one is due.
+    pub(super) fn next_asconf(&mut self, now: Time) -> Option<(Box<Packet>, Reason)> {
+        if !self.state.sends_data() {
+            return None;
+        }
+        let usual = self.open_path(self.sender.in_use);
+        let asking = self.extended.as_mut()?.addresses.as_mut()?.next(usual, &self.paths, now)?;
+        let chunks = [Chunk::Asconf(Box::new(asking.chunk))].into_iter().collect();
+        let (mut packet, reason) = self.packet(asking.path, chunks, Purpose::Addresses, Limit::Control);
+        packet.from = asking.from.unwrap_or(packet.from);
+        Some((packet, reason))
+    }
+
+    /// The peer has answered our ASCONF.
+    //= rfc5061#section-5.3
+    pub(super) fn asconf_ack(&mut self, ack: &AsconfAck, now: Time) {
+        let Some(changes) = self.changes() else { return };
+        let (path, change, local, outcome) = match changes.acknowledged(ack) {
+            Acknowledged::Nothing => return,
+            Acknowledged::Never => return self.violated(Cause::IllegalAsconfAck, now),
+            Acknowledged::Change { path, change, local, outcome } => (path, change, local, outcome),
+        };
+        self.control_answered(path);
+        match (change, outcome) {
+            (AddressChange::Added, Outcome::Done) => self.address_added(local, now),
+            (AddressChange::Removed, Outcome::Denied) => {
+                Arc::make_mut(&mut self.config).addresses.push(local);
+            }
+            _ => {}
+        }
+        self.events.push_back(Event::LocalAddress { address: local.address, change, outcome });
+    }
+
+    /// The peer knows the new address: with all pairs there are new paths from it, else those on its link that do not
+    /// work go from it.
+    fn address_added(&mut self, local: LocalAddress, now: Time) {
+        Arc::make_mut(&mut self.config).addresses.push(local);
+        if self.config.pairs == Pairs::All {
+            let peers = self.paths.peers();
+            self.new_paths(&peers, now);
+            return;
+        }
+        for id in self.paths.live() {
+            let view = self.paths.view(id);
+            if view.state != PathState::Active && local.on_link(view.remote.ip) {
+                self.go_from(id, local.address, now);
+            }
+        }
+    }
+
+    /// Adds paths to these addresses, and asks whether they work; whether there are any.
+    fn new_paths(&mut self, peers: &[Address], now: Time) -> bool {
+        let before: Vec<PathId> = self.paths.live();
+        self.add_paths(peers, None, now);
+        let new: Vec<PathId> = self.paths.live().into_iter().filter(|id| !before.contains(id)).collect();
+        for &id in &new {
+            self.paths.ask(id);
+            self.set_state(id, PathState::Unconfirmed);
+        }
+        !new.is_empty()
+    }
+
+    /// ASCONF came, and is authentic.
+    //= rfc5061#section-5.2
+    pub(super) fn asconf(&mut self, asconf: &Asconf, came: PacketOrigin, now: Time) {
+        if !self.state.sends_data() && !self.state.receives_data() {
+            return;
+        }
+        let Some(changes) = self.changes() else { return };
+        let ack = match changes.received(asconf) {
+            Received::Next => {
+                let (responses, moved) = self.change_peer(asconf, came, now);
+                let Some(changes) = self.changes() else { return };
+                changes.moved |= moved;
+                changes.answer(asconf.sequence, responses)
+            }
+            Received::Again(ack) => ack,
+            Received::OutOfOrder => return,
+        };
+        // To where it came from, which may be new.
+        let path = self.paths.to(came.source).unwrap_or(self.open_path(came.path));
+        if self.may_reply() {
+            self.control.push_back((path, Chunk::AsconfAck(Box::new(ack)), Purpose::Addresses));
+        }
+    }
+
+    /// Does what the peer asks, in order; what failed, and whether its addresses are others now.
+    //= rfc5061#section-5.3
+    fn change_peer(&mut self, asconf: &Asconf, came: PacketOrigin, now: Time) -> (Vec<AsconfParam>, bool) {
+        let mut failed = Vec::new();
+        let (mut refusing, mut moved) = (false, false);
+        for param in &asconf.requests {
+            let possible = peer_change(param, refusing, came.source, &self.config.addresses, &self.paths);
+            match possible.and_then(|change| self.perform(change, now)) {
+                Ok(changed) => moved |= changed,
+                Err(cause) => {
+                    refusing |= matches!(param, AsconfParam::Add(_) | AsconfParam::Delete(_));
+                    failed.push(refused(param, cause));
+                }
+            }
+        }
+        (failed, moved)
+    }
+
+    /// Makes a change of the peer's; whether its addresses are others now.
+    fn perform(&mut self, change: PeerChange, now: Time) -> Result<bool, Refusal> {
+        match change {
+            PeerChange::None => Ok(false),
+            PeerChange::Add(address) => {
+                if !self.new_paths(&[address], now) {
+                    return Err(Cause::ResourceShortage);
+                }
+                self.events.push_back(Event::PeerAddress { address, change: AddressChange::Added });
+                Ok(true)
+            }
+            PeerChange::Delete(gone) => {
+                self.named.retain(|named| !gone.contains(named));
+                gone.iter().for_each(|address| self.forget_peer(*address, now));
+                Ok(!gone.is_empty())
+            }
+            PeerChange::Primary(path) => {
+                self.set_primary(path);
+                let address = self.paths.view(path).remote;
+                self.events.push_back(Event::PeerAddress { address, change: AddressChange::Primary });
+                Ok(false)
+            }
+        }
+    }
+
+    /// This address of the peer is no more, nor are the paths to it.
+    fn forget_peer(&mut self, address: Address, now: Time) {
+        for id in self.paths.live() {
+            if self.paths.view(id).remote == address {
+                self.remove_path(id, now);
+            }
+        }
+        self.events.push_back(Event::PeerAddress { address, change: AddressChange::Removed });
+    }
+
+    /// Whether the peer's addresses have changed since this was asked last.
+    pub(crate) fn moved(&mut self) -> bool {
+        self.changes().is_some_and(|changes| std::mem::take(&mut changes.moved))
+    }
+
+    fn changes(&mut self) -> Option<&mut AddressChanges> {
+        self.extended.as_mut().and_then(|extended| extended.addresses.as_mut())
+    }
+}

@@ -1,0 +1,351 @@
+//! What an association does for its extensions: it asks them when something happens, and carries out what they answer. The
+//! extensions keep their own state and know nothing of the association.
+
+use super::Association;
+use crate::extension::{
+    Action, Actions, Authentication, Congestion, Extensions, Reconfiguration, StreamParts,
+};
+use crate::output::{ChangeError, Direction, Event, Purpose, Reason};
+use crate::path::{PacketOrigin, PathId};
+use crate::policy::Loss;
+use crate::receive::Arrival;
+use crate::shutdown::State;
+use crate::wire::chunk::{EcnEcho, ForwardTsn, IData, IForwardTsn};
+use crate::wire::{Cause, Chunk, Packet};
+use crate::{Limit, Time, Tsn};
+
+/// FORWARD TSNs of one packet that are looked at: each may look at every stream.
+const MOST_IN_A_PACKET: u32 = 4;
+
+impl Association {
+    /// What both ends use.
+    pub(crate) fn agreed(&self) -> Extensions {
+        self.extended.as_ref().map_or(Extensions::default(), |extended| extended.agreed)
+    }
+
+    /// Our part of the keys.
+    pub(crate) fn random(&self) -> [u8; 32] {
+        self.extended.as_ref().map_or([0; 32], |extended| extended.random)
+    }
+
+    pub(crate) fn authentication(&self) -> Option<&Authentication> {
+        self.extended.as_ref().and_then(|extended| extended.authentication.as_ref())
+    }
+
+    /// A packet has come. What is not authentic and has to be goes, before anything else of the packet is looked at.
+    pub(super) fn look_at(&mut self, packet: &mut Packet, came: PathId) {
+        if let Some(cause) = self.authentication().and_then(|authentication| authentication.sift(packet)) {
+            self.report(came, cause);
+        }
+        let Some(extended) = &mut self.extended else { return };
+        if let Some(congestion) = &mut extended.congestion {
+            self.receiver.schedule.now |= congestion.look_at(packet);
+        }
+        if let Some(timestamps) = &mut extended.timestamps {
+            self.paths.samples = timestamps.look_at(packet);
+        }
+    }
+
+    /// Takes a chunk that an extension has brought; whether the chunks behind it count. One whose extension
+    /// was not agreed is not understood.
+    pub(super) fn extension_chunk(
+        &mut self,
+        chunk: Chunk,
+        came: PacketOrigin,
+        arrival: &mut Arrival,
+        now: Time,
+    ) -> bool {
+        let agreed = self.agreed();
+        match chunk {
+            Chunk::ForwardTsn(_) if agreed.interleaving => {
+                self.wrong_kind(now);
+                true
+            }
+            Chunk::ForwardTsn(forward) if agreed.partial_reliability => {
+                self.forward_tsn(&forward, arrival, now);
+                true
+            }
+            Chunk::IForwardTsn(forward) if agreed.interleaving && agreed.partial_reliability => {
+                self.interleaved_forward(&forward, arrival, now);
+                true
+            }
+            Chunk::IData(data) if agreed.interleaving => {
+                self.idata(data, came.path, arrival, now);
+                true
+            }
+            //= rfc8260#section-2.2.3
+            Chunk::IData(_) if self.config.extensions.interleaving => {
+                self.wrong_kind(now);
+                true
+            }
+            Chunk::NrSack(sack) if agreed.nr_sack => {
+                self.nr_sack(&sack, now);
+                true
+            }
+            Chunk::ReConfig(chunk) if agreed.reconfiguration => {
+                self.with_streams(now, |streams, at| streams.reconfig(&chunk, came.path, at));
+                true
+            }
+            Chunk::Ecne(echo) if agreed.ecn => {
+                self.ecne(echo, came.path, now);
+                true
+            }
+            Chunk::Cwr(answer) if agreed.ecn => {
+                if let Some(congestion) = self.congestion() {
+                    congestion.cwr(answer);
+                }
+                true
+            }
+            Chunk::Asconf(asconf) if agreed.addresses => {
+                self.asconf(&asconf, came, now);
+                true
+            }
+            Chunk::AsconfAck(ack) if agreed.addresses => {
+                self.asconf_ack(&ack, now);
+                true
+            }
+            // Looked at before all others.
+            Chunk::Auth(_) if agreed.authentication => true,
+            Chunk::Timestamp(_) if agreed.timestamps => true,
+            //= rfc4820#section-3
+            Chunk::Pad(_) => true,
+            other => self.unknown(&other, came.path),
+        }
+    }
+
+    /// Before anything is said: what extensions have to do now.
+    pub(super) fn work_extensions(&mut self, now: Time) {
+        let failed = self.sender.take_failed();
+        self.events.extend(failed.into_iter().map(|(message, sent)| Event::SendFailed { message, sent }));
+        if self.state.sends_data() {
+            self.with_streams(now, Reconfiguration::work);
+        }
+    }
+
+    /// When an extension has something to do by itself.
+    pub(super) fn extension_deadline(&self) -> Time {
+        let Some(extended) = &self.extended else { return Time::NEVER };
+        // The lifetime of a message also ends while the association is being set up.
+        let messages = self.sender.partial_deadline();
+        if !self.state.sends_data() {
+            return if self.state.setting_up() { messages } else { Time::NEVER };
+        }
+        messages.min(extended.deadline())
+    }
+
+    /// Runs the timers of extensions that are due.
+    pub(super) fn extension_timers(&mut self, now: Time) {
+        if self.extension_deadline() > now {
+            return;
+        }
+        if self.sender.partial_deadline() <= now {
+            self.partial_timers(now);
+        }
+        let streams = self.extended.as_mut().and_then(|extended| extended.streams.as_mut());
+        if let Some(path) = streams.and_then(|streams| streams.expired(now)) {
+            self.control_unanswered(path, now);
+        }
+        let addresses = self.extended.as_mut().and_then(|extended| extended.addresses.as_mut());
+        if let Some(path) = addresses.and_then(|addresses| addresses.expired(now)) {
+            self.control_unanswered(path, now);
+        }
+    }
+
+    /// Does what an extension has answered.
+    fn carry_out(&mut self, actions: Actions) {
+        for action in actions {
+            match action {
+                Action::Send(path, chunk, purpose) => {
+                    self.control.push_back((self.open_path(path), chunk, purpose));
+                }
+                Action::Reply(path, chunk, purpose) if self.may_reply() => {
+                    self.control.push_back((self.open_path(path), chunk, purpose));
+                }
+                Action::Reply(..) => {}
+                Action::Tell(event) => self.events.push_back(event),
+                Action::Readable => self.announce_readable(),
+                Action::Report(path, cause) => self.report(path, cause),
+                Action::Answered(path) => self.control_answered(path),
+            }
+        }
+    }
+
+    /// Has requests about streams do something, and carries out what they answer; nothing if they were not agreed.
+    fn with_streams(&mut self, now: Time, work: impl FnOnce(&mut Reconfiguration, &mut StreamParts<'_>)) {
+        let Some(streams) = self.extended.as_mut().and_then(|extended| extended.streams.as_mut()) else {
+            return;
+        };
+        let mut actions = Actions::new();
+        let mut parts = StreamParts {
+            now,
+            state: self.state,
+            most: self.config.inbound_streams,
+            streams: &mut self.streams,
+            paths: &mut self.paths,
+            sender: &mut self.sender,
+            receiver: &mut self.receiver,
+            actions: &mut actions,
+        };
+        work(streams, &mut parts);
+        self.carry_out(actions);
+    }
+
+    /// Requests about streams, if the user may make one now.
+    fn requests(&mut self) -> Result<&mut Reconfiguration, ChangeError> {
+        let able = self.state == State::Established;
+        let streams = self.extended.as_mut().and_then(|extended| extended.streams.as_mut());
+        streams.filter(|_| able).ok_or(ChangeError::NotAgreed)
+    }
+
+    /// How many streams there are in a direction.
+    fn streams_towards(&self, direction: Direction) -> u16 {
+        if direction == Direction::Outgoing { self.streams.0 } else { self.streams.1 }
+    }
+
+    /// The user wants streams to begin anew.
+    pub(crate) fn reset_streams(&mut self, direction: Direction, streams: &[u16]) -> Result<(), ChangeError> {
+        if streams.iter().any(|stream| *stream >= self.streams_towards(direction)) {
+            return Err(ChangeError::Invalid);
+        }
+        self.requests()?.reset_streams(direction, streams)
+    }
+
+    /// The user wants all TSNs and SSNs to begin anew.
+    pub(crate) fn reset_tsns(&mut self) -> Result<(), ChangeError> {
+        self.requests()?.reset_tsns()
+    }
+
+    /// The user wants more streams.
+    pub(crate) fn add_streams(&mut self, direction: Direction, count: u16) -> Result<(), ChangeError> {
+        if count == 0 || self.streams_towards(direction).checked_add(count).is_none() {
+            return Err(ChangeError::Invalid);
+        }
+        self.requests()?.add_streams(direction, count)
+    }
+
+    fn congestion(&mut self) -> Option<&mut Congestion> {
+        self.extended.as_mut().and_then(|extended| extended.congestion.as_mut())
+    }
+
+    /// A packet of ours was marked.
+    fn ecne(&mut self, echo: EcnEcho, came: PathId, now: Time) {
+        let Some(congestion) = self.extended.as_mut().and_then(|extended| extended.congestion.as_mut())
+        else {
+            return;
+        };
+        if let Some(path) = congestion.ecne(echo, came, &self.sender.outstanding) {
+            self.paths.cut(path, Loss::Missing, now, &mut self.notes);
+        }
+    }
+
+    /// A packet was taken in: if there is no data to send, CWR does not wait for any.
+    pub(super) fn answer_if_idle(&mut self, path: PathId) {
+        if self.user_bytes() == 0 {
+            let highest = self.sender.outstanding.highest();
+            let answer = self.congestion().and_then(|congestion| congestion.take_answer(highest));
+            self.send_answer(path, answer);
+        }
+    }
+
+    /// CWR goes with the next data, or alone if there is no room.
+    pub(super) fn bundle_answer(&mut self, path: PathId, limit: u32, packet: &mut Packet) {
+        let highest = self.sender.outstanding.highest();
+        let congestion = self.congestion();
+        let alone = congestion.and_then(|congestion| congestion.bundle_answer(limit, packet, highest));
+        self.send_answer(path, alone);
+    }
+
+    fn send_answer(&mut self, path: PathId, answer: Option<Chunk>) {
+        let answer = answer.map(|chunk| Action::Reply(path, chunk, Purpose::Sack));
+        self.carry_out(answer.into_iter().collect());
+    }
+
+    /// Timers of messages with limits.
+    fn partial_timers(&mut self, now: Time) {
+        let (sender, mut around, _) = self.sending(now);
+        sender.expire(&mut around);
+        if sender.forward_unanswered(now) {
+            let path = sender.in_use;
+            self.control_unanswered(path, now);
+        }
+        self.drained();
+        self.announce_writable();
+    }
+
+    /// FORWARD TSN in front of the data of a packet.
+    pub(super) fn bundle_forward(&mut self, limit: u32, packet: &mut Packet, now: Time) {
+        let (sender, mut around, _) = self.sending(now);
+        if let Some(chunk) = sender.take_forward(limit, &mut around) {
+            packet.chunks.insert(0, chunk);
+        }
+    }
+
+    /// FORWARD TSN in a packet of its own.
+    pub(super) fn forward_alone(&mut self, limit: u32, now: Time) -> (Box<Packet>, Reason) {
+        let path = self.open_path(self.sender.in_use);
+        let (mut packet, reason) = self.packet(path, Default::default(), Purpose::Forward, Limit::Control);
+        self.bundle_forward(limit, &mut packet, now);
+        (packet, reason)
+    }
+
+    /// FORWARD TSN came. It is acknowledged like DATA; one that is out of date, at once.
+    //= rfc3758#section-3.6
+    fn forward_tsn(&mut self, forward: &ForwardTsn, arrival: &mut Arrival, now: Time) {
+        if !self.may_skip_to(forward.cumulative, arrival, now) {
+            return;
+        }
+        let inbound = self.streams.1;
+        let skipped = forward.skipped.iter().copied().filter(|(stream, _)| *stream < inbound);
+        self.receiver.forward(forward.cumulative, skipped, arrival);
+    }
+
+    /// I-FORWARD-TSN came.
+    //= rfc8260#section-2.3.1
+    fn interleaved_forward(&mut self, forward: &IForwardTsn, arrival: &mut Arrival, now: Time) {
+        if !self.may_skip_to(forward.cumulative, arrival, now) {
+            return;
+        }
+        let inbound = self.streams.1;
+        let skipped = forward.skipped.iter().copied().filter(|message| message.stream < inbound);
+        self.receiver.interleaved_forward(forward.cumulative, skipped, arrival);
+    }
+
+    /// Whether a FORWARD TSN, of either kind, is looked at. One for TSNs that the peer cannot have sent ends the association.
+    fn may_skip_to(&mut self, cumulative: Tsn, arrival: &mut Arrival, now: Time) -> bool {
+        if !self.state.receives_data() || !arrival.admits_forward(MOST_IN_A_PACKET) {
+            return false;
+        }
+        let possible = self.receiver.can_skip_to(cumulative);
+        if !possible {
+            let what = b"a FORWARD TSN far beyond what can have been sent".as_slice().into();
+            self.violated(Cause::ProtocolViolation(what), now);
+        }
+        possible
+    }
+
+    /// I-DATA came.
+    //= rfc8260#section-2.2.3
+    fn idata(&mut self, data: IData, came: PathId, arrival: &mut Arrival, now: Time) {
+        self.data_shows_cookie_ack(now);
+        if !self.state.receives_data() {
+            return;
+        }
+        if data.payload.is_empty() {
+            return self.violated(Cause::NoUserData(data.tsn), now);
+        }
+        if data.stream >= self.streams.1 {
+            return self.invalid_stream(data.stream, data.tsn, came, arrival);
+        }
+        let (tsn, size) = (data.tsn, data.size());
+        let outcome = self.receiver.idata(data, &self.config.rules, arrival);
+        self.taken(outcome, (tsn, size), came, now);
+    }
+
+    /// Chunks of the other kind than was agreed.
+    //= rfc8260#section-2.2.3
+    //= rfc8260#section-2.3.1
+    pub(super) fn wrong_kind(&mut self, now: Time) {
+        let what = b"a chunk of the kind that was not agreed: DATA or I-DATA".as_slice();
+        self.violated(Cause::ProtocolViolation(what.into()), now);
+    }
+}

@@ -1,0 +1,36 @@
+//! Which paths of an association can be used, and for what.
+
+use super::{PathId, PathState, Paths};
+use crate::wire::Address;
+
+impl Paths {
+    /// `wanted` if it is active and up, else a path in better order, that of data (`in_use`) first; nothing but heartbeats goes to
+    /// one not confirmed.
+    //= rfc9260#section-5.4
+    pub(crate) fn open(&self, wanted: PathId, in_use: PathId) -> PathId {
+        let candidates = || [wanted, in_use].into_iter().chain(self.ids());
+        let in_state = |state| {
+            let right = |id: &PathId| self.view(*id).state == state;
+            let up = |id: &PathId| right(id) && self.view(*id).up;
+            candidates().find(up).or_else(|| candidates().find(right))
+        };
+        let states = [PathState::Active, PathState::PotentiallyFailed, PathState::Inactive];
+        states.into_iter().find_map(in_state).unwrap_or(wanted)
+    }
+
+    /// The paths that were not removed.
+    pub(crate) fn live(&self) -> Vec<PathId> {
+        self.ids().filter(|id| self.view(*id).state != PathState::Removed).collect()
+    }
+
+    /// The peer's addresses that these lead to.
+    pub(crate) fn peers(&self) -> Vec<Address> {
+        let mut peers: Vec<Address> = Vec::new();
+        for view in self.views().iter().filter(|view| view.state != PathState::Removed) {
+            if !peers.contains(&view.remote) {
+                peers.push(view.remote);
+            }
+        }
+        peers
+    }
+}

@@ -1,0 +1,82 @@
+//! The order in which chunks arrive on each path, as the association uses it: `rack/` keeps the state of one path.
+
+use super::rack::Lateness;
+use super::{PathId, Paths, Rack};
+use crate::mechanisms::{LossDetection, TailProbe};
+use crate::{Config, Duration, Time};
+
+/// The purposes for which the paths of an association record the order in which chunks arrive.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Order {
+    detects: bool,
+    /// The SACK delay of the peer, if tail loss probes are sent. The peer does not announce it; ours is assumed.
+    delay: Option<Duration>,
+}
+
+impl Order {
+    pub(super) fn new(config: &Config) -> Self {
+        let probes = config.mechanisms.tail_probe == TailProbe::On;
+        Order {
+            detects: config.mechanisms.loss_detection == LossDetection::Rack,
+            delay: probes.then_some(config.sack_delay),
+        }
+    }
+
+    /// The state of a new path. Chunks that gaps have acknowledged on a removed path are still charged to it.
+    pub(super) fn kept(&self, gone: Option<Rack>) -> Option<Rack> {
+        let gapped = gone.map_or(0, |rack| rack.gapped);
+        (self.detects || self.delay.is_some()).then(|| Rack::begun(gapped))
+    }
+}
+
+impl Paths {
+    /// Whether RACK detects losses.
+    pub(crate) fn detects_by_order(&self) -> bool {
+        self.order.detects
+    }
+
+    /// TSNs restart; nothing is outstanding.
+    pub(crate) fn forget_order(&mut self) {
+        for id in self.ids() {
+            let (measured, path) = (self.view(id).srtt.is_some(), self.get_mut(id));
+            path.rack = path.rack.map(|_| Rack::begun_anew(measured));
+            (path.timers.reordering, path.timers.tail) = (Time::NEVER, Time::NEVER);
+        }
+    }
+
+    /// Applies a measurement of the round-trip time of a path.
+    pub(crate) fn measure(&mut self, id: PathId, rtt: Duration) {
+        let limits = self.limits;
+        let (view, path) = self.both(id);
+        view.measure(rtt, limits);
+        if let Some(rack) = &mut path.rack {
+            rack.measured();
+        }
+    }
+
+    /// Records that the window of a path is cut now.
+    pub(super) fn note_cut(&mut self, id: PathId, now: Time) {
+        if let Some(rack) = &mut self.get_mut(id).rack {
+            rack.cut(now);
+        }
+    }
+
+    /// The judgement of the chunks of a path now; `None` while nothing was delivered there.
+    pub(crate) fn lateness(&self, id: PathId, enough: u32) -> Option<Lateness> {
+        self.get(id).rack.as_ref()?.lateness(self.view(id), enough)
+    }
+
+    /// Sets the time of the next tail loss probe: two round trips from now, plus the peer's SACK delay if only one
+    /// packet is in flight; not later than T3-rtx.
+    //= rfc8985#section-7.2
+    pub(crate) fn set_tail(&mut self, id: PathId, now: Time) {
+        let Some(delay) = self.order.delay else { return };
+        let (view, path) = self.both(id);
+        let one = view.flight <= u64::from(view.pmdcs);
+        let unmeasured = Duration::from_secs(1);
+        let timeout =
+            view.srtt.map_or(unmeasured, |srtt| srtt * 2 + if one { delay } else { Duration::ZERO });
+        let due = (now + timeout).min(path.timers.t3);
+        path.timers.tail = if view.flight > 0 { due } else { Time::NEVER };
+    }
+}

@@ -1,0 +1,157 @@
+//! The packet size of a path, found by probes (RFC 8899). Only the peer has to answer a probe.
+//!
+//! A probe is a HEARTBEAT followed by a PAD chunk: its answer proves that packets of its size get through. Sizes are
+//! those of IP packets in bytes. The search begins at a size that every path should carry, tries the largest size
+//! first, and then bisects the range between them. A lost probe is no error of the path.
+
+use super::mtu::{BASE, Search, pmdcs};
+use super::{Mtu, Path, PathId, Paths};
+use crate::wire::chunk::{CHUNK_HEADER, Heartbeat, Pad};
+use crate::wire::{Address, Chunk, HEADER};
+use crate::{Config, Duration, Time};
+
+/// MAX_PROBES: a size is given up when so many probes of it were lost.
+const MAX_PROBES: u32 = 3;
+/// PROBE_TIMER, unless the path's RTO is longer. A HEARTBEAT is answered at once, so the fifteen seconds that RFC
+/// 8899 advises for unknown peers are not needed.
+const PROBE_TIMER: Duration = Duration::from_secs(1);
+/// PMTU_RAISE_TIMER: a search that has ended begins anew.
+const RAISE_TIMER: Duration = Duration::from_secs(600);
+/// The number of consecutive timeouts, while small packets get through, after which large packets count as blocked.
+const BLACK_HOLE: u32 = 2;
+
+impl Paths {
+    /// Begins to search for the MTU of a path that is confirmed.
+    //= rfc8899#section-5.2
+    pub(crate) fn search_mtu(&mut self, id: PathId, config: &Config) {
+        if config.mtu_discovery && self.view(id).confirmed() && self.get(id).own.mtu.is_none() {
+            let mtu = &mut self.get_mut(id).mtu;
+            mtu.beyond = config.mtu + 1;
+            mtu.next(config.mtu);
+            self.may_probe();
+        }
+    }
+
+    /// The path whose probe is to be sent, and the probe's chunks.
+    //= rfc8899#section-6.2.1
+    pub(crate) fn next_probe(&mut self, now: Time, config: &Config) -> Option<(PathId, [Chunk; 2])> {
+        let id = self.ids().find(|id| self.get(*id).mtu.wants_probe() && self.sends(*id))?;
+        let (view, path) = self.both(id);
+        let Search::Wanted { probe, lost } = path.mtu.search else { return None };
+        path.mtu.search = Search::Sent { probe, lost };
+        path.timers.probe = now + view.rto.max(PROBE_TIMER);
+        let info = path.health.probe_information(view.local, now, probe);
+        let heartbeat = Chunk::Heartbeat(Heartbeat::new(info));
+        let udp = if view.remote.udp == 0 { 0 } else { 8 };
+        let before = config.ip_header as usize + udp + HEADER + heartbeat.padded_size() + CHUNK_HEADER;
+        let bytes = (probe as usize).saturating_sub(before) & !3;
+        Some((id, [heartbeat, Chunk::Pad(Pad { bytes: bytes as u16 })]))
+    }
+
+    /// A probe of this size got through.
+    pub(crate) fn probe_answered(&mut self, id: PathId, size: u32, now: Time, config: &Config) {
+        let path = self.get_mut(id);
+        if !matches!(path.mtu.search, Search::Sent { probe, .. } if probe == size) {
+            return;
+        }
+        path.mtu.size = size;
+        path.mtu.next(config.mtu);
+        path.wait_for_search(now);
+        self.may_probe();
+        self.measure_pmdcs(id, config);
+    }
+
+    /// The probe timer expired: a probe was lost, or a new search begins.
+    //= rfc8899#section-5.1.1
+    pub(crate) fn probe_late(&mut self, id: PathId, now: Time, config: &Config) {
+        self.may_probe();
+        let path = self.get_mut(id);
+        path.timers.probe = Time::NEVER;
+        match path.mtu.search {
+            Search::Sent { probe, lost } if lost + 1 < MAX_PROBES => {
+                path.mtu.search = Search::Wanted { probe, lost: lost + 1 };
+            }
+            Search::Sent { probe, .. } => {
+                path.mtu.beyond = probe;
+                path.mtu.next(config.mtu);
+                path.wait_for_search(now);
+            }
+            Search::Rest => self.search_mtu(id, config),
+            Search::Wanted { .. } => {}
+        }
+    }
+
+    /// T3-rtx expired. Returns whether the path should be probed with a small packet.
+    //= rfc8899#section-4.3
+    pub(crate) fn data_lost(&mut self, id: PathId) -> bool {
+        let mtu = &mut self.get_mut(id).mtu;
+        mtu.timeouts += 1;
+        mtu.timeouts >= BLACK_HOLE && mtu.size > BASE
+    }
+
+    /// A small packet got through. If data has not for so long, the packets are too large.
+    //= rfc8899#section-4.3
+    pub(crate) fn small_came_through(&mut self, id: PathId, now: Time, config: &Config) {
+        let path = self.get_mut(id);
+        let lost = std::mem::take(&mut path.mtu.timeouts);
+        if lost >= BLACK_HOLE && path.mtu.size > BASE && config.mtu_discovery && path.own.mtu.is_none() {
+            path.mtu.beyond = path.mtu.size;
+            path.mtu.size = BASE.min(config.mtu);
+            path.mtu.next(config.mtu);
+            path.wait_for_search(now);
+            self.may_probe();
+            self.measure_pmdcs(id, config);
+        }
+    }
+
+    /// Packets to this peer address may have at most `size` bytes with the IP header. The unit of the windows does
+    /// not change. Chunks that were sent keep their size and, if necessary, leave in packets that IP fragments.
+    pub(crate) fn set_mtu(&mut self, remote: Address, size: u32, config: &Config) {
+        let size = size.clamp(config.ip_header + 508, config.mtu);
+        let concerns = |id: &PathId| self.view(*id).remote == remote && self.get(*id).own.mtu.is_none();
+        let to: Vec<PathId> = self.ids().filter(concerns).collect();
+        for id in to {
+            let mtu = &mut self.get_mut(id).mtu;
+            // Earlier findings remain valid within the new limit.
+            mtu.size = if config.mtu_discovery { mtu.size.min(size) } else { size };
+            mtu.beyond = mtu.beyond.min(size + 1);
+            self.measure_pmdcs(id, config);
+        }
+    }
+
+    /// The user sets the packet size of the path, or takes the setting back; then a new search begins.
+    pub(crate) fn fix_mtu(&mut self, id: PathId, config: &Config) {
+        let path = self.get_mut(id);
+        path.timers.probe = Time::NEVER;
+        path.mtu = Mtu::new(config);
+        if let Some(size) = path.own.mtu {
+            path.mtu.size = size.clamp(config.ip_header + 508, config.mtu);
+        }
+        self.measure_pmdcs(id, config);
+        self.search_mtu(id, config);
+    }
+
+    fn measure_pmdcs(&mut self, id: PathId, config: &Config) {
+        let (size, overhead) = (self.get(id).mtu.size, self.overhead());
+        let view = self.view_mut(id);
+        view.pmdcs = pmdcs(size, config.ip_header, view.remote) - overhead;
+        self.renew_smallest_pmdcs();
+    }
+}
+
+impl Path {
+    /// Whether a heartbeat or a probe of the MTU is wanted.
+    pub(super) fn is_asking(&self) -> bool {
+        self.health.wanted || self.health.elsewhere.is_some() || self.mtu.wants_probe()
+    }
+
+    /// After a search, the timer waits for the next search.
+    fn wait_for_search(&mut self, now: Time) {
+        self.timers.probe = if self.mtu.search == Search::Rest { now + RAISE_TIMER } else { Time::NEVER };
+    }
+
+    /// Data of the path was acknowledged.
+    pub(crate) fn data_came_through(&mut self) {
+        self.mtu.timeouts = 0;
+    }
+}

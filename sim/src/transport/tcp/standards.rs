@@ -1,0 +1,205 @@
+//! What the standards ask of a sender and a receiver, rule by rule, seen from outside: what leaves, and when.
+
+use anabranch_proto::Duration;
+
+use super::config::{TcpConfig, Variant};
+use super::segment::{TcpNote, Why};
+use super::tests::World;
+
+/// One hop of 8 Mbit/s and 20 ms: a segment of 1,000 bytes takes a millisecond, with its headers 1.04 ms.
+const HOP: [(u64, u64); 1] = [(8_000_000, 20_000)];
+const SEGMENT: u64 = 1000;
+
+/// Segments of 1,000 bytes, each acknowledged at once, and a window of so many that does not begin in slow start.
+fn segments(variant: Variant, window: u64) -> TcpConfig {
+    TcpConfig {
+        ack_every: 1,
+        initial_window: window * SEGMENT,
+        initial_ssthresh: Some(window * SEGMENT),
+        ..variant.defaults(SEGMENT as u32)
+    }
+}
+
+/// So many segments are written, and of the data segments sent these are lost.
+fn transfer(config: &TcpConfig, count: u64, lost: &[u64]) -> World {
+    let mut world = World::new(config, &HOP, lost);
+    world.ends[0].write(count * SEGMENT);
+    world.ends[0].close();
+    world.run(Duration::from_secs(300));
+    assert_eq!(world.ends[1].receiver_read(), count * SEGMENT, "everything arrives");
+    world
+}
+
+/// Data that were sent again: when, in seconds, which segment, counted from 1, and why.
+fn again(world: &World) -> Vec<(f64, u64, Why)> {
+    let again = world.sent.iter().filter(|sent| sent.2 != Why::New);
+    again.map(|sent| (seconds(sent.0), sent.1 / SEGMENT + 1, sent.2)).collect()
+}
+
+fn seconds(time: anabranch_proto::Time) -> f64 {
+    time.as_nanos() as f64 / 1e9
+}
+
+/// When this segment left for the first time.
+fn left(world: &World, segment: u64) -> f64 {
+    let sent = world.sent.iter().find(|sent| sent.1 == (segment - 1) * SEGMENT);
+    seconds(sent.expect("it was sent").0)
+}
+
+/// The changes of the congestion window and of ssthresh, in segments.
+fn windows(world: &World) -> Vec<(f64, f64)> {
+    let mut seen = Vec::new();
+    for (_, note) in &world.notes {
+        if let TcpNote::Window { cwnd_segments, ssthresh, .. } = note {
+            let now = (*cwnd_segments, *ssthresh as f64 / SEGMENT as f64);
+            if seen.last() != Some(&now) {
+                seen.push(now);
+            }
+        }
+    }
+    seen
+}
+
+/// The third duplicate sends the segment again, long before the timer would.
+//= rfc5681#section-3.2
+#[test]
+fn the_third_duplicate_sends_a_segment_again() {
+    for variant in [Variant::Standard, Variant::NewReno] {
+        let world = transfer(&segments(variant, 10), 40, &[5]);
+        let [(at, 5, Why::Missing)] = again(&world)[..] else { panic!("{:?}", again(&world)) };
+        // Segment 8 brings the third duplicate: its turn behind the others, its way there, and an acknowledgement's way back.
+        let third = left(&world, 8);
+        assert!(at > third + 0.041 && at < third + 0.050, "{variant:?}: {at} after {third}");
+    }
+}
+
+/// Fast recovery leaves half of what was in flight, and at least two segments.
+//= rfc5681#section-3.1
+#[test]
+fn a_loss_halves_what_was_in_flight() {
+    let world = transfer(&segments(Variant::Standard, 10), 40, &[5]);
+    let halved = windows(&world).windows(2).find(|pair| pair[1].0 < pair[0].0).map(|pair| pair[1]);
+    assert_eq!(halved, Some((5.0, 5.0)), "{:?}", windows(&world));
+}
+
+/// A timeout leaves one segment, and an ssthresh of half of what was in flight, two segments at least.
+//= rfc5681#section-3.1
+#[test]
+fn a_timeout_begins_with_one_segment() {
+    for (window, ssthresh) in [(10, 5.0), (2, 2.0)] {
+        let lost: Vec<u64> = (1..=window).collect();
+        let world = transfer(&segments(Variant::Standard, window), 20, &lost);
+        let after = windows(&world).into_iter().find(|seen| seen.0 == 1.0);
+        assert_eq!(after, Some((1.0, ssthresh)), "{:?}", windows(&world));
+    }
+}
+
+/// A timeout doubles the next one.
+//= rfc6298#section-5
+#[test]
+fn the_timeout_doubles_until_an_acknowledgement() {
+    let world = transfer(&segments(Variant::Standard, 10), 1, &[1, 2, 3]);
+    let times: Vec<f64> =
+        std::iter::once(left(&world, 1)).chain(again(&world).iter().map(|sent| sent.0)).collect();
+    let waits: Vec<f64> = times.windows(2).map(|pair| ((pair[1] - pair[0]) * 1e3).round() / 1e3).collect();
+    assert_eq!(waits, [1.0, 2.0, 4.0], "a second at least, then twice as long each time");
+}
+
+/// The acknowledgement of what was sent twice measures nothing (Karn).
+//= rfc6298#section-3
+#[test]
+fn a_segment_that_was_sent_again_is_not_timed() {
+    let world = transfer(&segments(Variant::Standard, 1), 10, &[1]);
+    assert_eq!(again(&world).iter().map(|sent| sent.2).collect::<Vec<_>>(), [Why::Timeout]);
+    let measured = world.notes.iter().filter_map(|(_, note)| match note {
+        TcpNote::Rto { srtt, .. } => *srtt,
+        _ => None,
+    });
+    let longest = measured.max().expect("others are timed");
+    assert!(longest < Duration::from_millis(50), "a second of waiting is no round trip: {longest:?}");
+}
+
+/// Without SACK a partial acknowledgement tells of the next loss: one a round trip, in one recovery.
+//= rfc6582#section-3.2
+#[test]
+fn a_partial_acknowledgement_sends_the_next_hole() {
+    let world = transfer(&segments(Variant::NewReno, 12), 60, &[3, 5, 7]);
+    let again = again(&world);
+    assert_eq!(
+        again.iter().map(|sent| (sent.1, sent.2)).collect::<Vec<_>>(),
+        [3, 5, 7].map(|n| (n, Why::Missing))
+    );
+    for pair in again.windows(2) {
+        let wait = pair[1].0 - pair[0].0;
+        assert!((0.041..0.060).contains(&wait), "a round trip apart: {again:?}");
+    }
+    assert_eq!(world.ends[0].counts().fast_recoveries, 1);
+}
+
+/// With SACK they go again as soon as the pipe has room: all within one round trip, each once.
+//= rfc6675#section-5
+#[test]
+fn with_sack_all_holes_are_repaired_in_a_round_trip() {
+    let world = transfer(&segments(Variant::Standard, 12), 60, &[3, 5, 7]);
+    let again = again(&world);
+    assert_eq!(
+        again.iter().map(|sent| (sent.1, sent.2)).collect::<Vec<_>>(),
+        [3, 5, 7].map(|n| (n, Why::Missing))
+    );
+    assert!(again[2].0 - again[0].0 < 0.041, "{again:?}");
+    assert_eq!(world.ends[0].counts().fast_recoveries, 1);
+}
+
+/// The first two duplicates send one new segment each, so that three come of a small window, too.
+//= rfc3042#section-2
+#[test]
+fn the_first_duplicates_send_new_data() {
+    let times = |limited| {
+        let config = TcpConfig { limited_transmit: limited, ..segments(Variant::Standard, 4) };
+        let config = TcpConfig { initial_ssthresh: Some(3 * SEGMENT), initial_window: 3 * SEGMENT, ..config };
+        // Three are under way, and the first is lost: two duplicates.
+        again(&transfer(&config, 20, &[1]))
+    };
+    assert_eq!(times(true).iter().map(|sent| sent.2).collect::<Vec<_>>(), [Why::Missing]);
+    assert_eq!(times(false).iter().map(|sent| sent.2).collect::<Vec<_>>(), [Why::Timeout]);
+    assert!(times(true)[0].0 < 0.2 && times(false)[0].0 > 1.0);
+}
+
+/// At least every second segment is acknowledged, and none waits longer than the delay, which is 500 ms at most.
+//= rfc5681#section-4.2
+#[test]
+fn acknowledgements_are_delayed_for_one_segment() {
+    let config = Variant::Standard.defaults(SEGMENT as u32);
+    assert!(config.ack_delay <= Duration::from_millis(500));
+    let mut world = World::new(&config, &HOP, &[]);
+    world.ends[0].write(21 * SEGMENT);
+    world.run(Duration::from_secs(10));
+    let data = world.acks.iter().filter(|ack| !ack.syn).count();
+    assert_eq!(data, 11, "ten for two segments each, and one for the last alone");
+}
+
+/// What comes out of order is acknowledged at once, and so is what fills the gap.
+//= rfc5681#section-4.2
+#[test]
+fn a_gap_is_told_at_once() {
+    let mut world = World::new(&Variant::Standard.defaults(SEGMENT as u32), &HOP, &[1]);
+    world.ends[0].write(8 * SEGMENT);
+    world.run(Duration::from_secs(10));
+    let told = world.acks.iter().filter(|ack| !ack.sack.is_empty()).count();
+    assert_eq!(told, 7, "each of the seven behind the gap");
+    assert_eq!(world.acks.iter().filter(|ack| !ack.syn).count(), 8, "and the one that fills it");
+}
+
+/// The first block has the segment that came last; the others repeat what was told before.
+//= rfc2018#section-4
+#[test]
+fn the_first_block_is_the_newest() {
+    let mut world = World::new(&segments(Variant::Standard, 10), &HOP, &[1, 3, 5]);
+    world.ends[0].write(6 * SEGMENT);
+    world.run(Duration::from_millis(80));
+    let last = world.acks.last().expect("it told of gaps");
+    let lengths: Vec<_> = last.sack.iter().map(|(from, to)| to.0.wrapping_sub(from.0)).collect();
+    assert_eq!(lengths, [1000, 1000, 1000]);
+    let begins: Vec<_> = last.sack.iter().map(|(from, _)| from.0.wrapping_sub(last.sack[2].0.0)).collect();
+    assert_eq!(begins, [4000, 2000, 0], "segments 6, 4 and 2");
+}

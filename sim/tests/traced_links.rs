@@ -1,0 +1,46 @@
+//! A link by trace delivers exactly the bytes of its opportunities while a queue stands.
+
+use anabranch_proto::{Policies, Time};
+use anabranch_sim::scenario::Document;
+use anabranch_sim::trace::{Names, Observer, Record};
+use anabranch_sim::{RunOptions, run};
+
+/// Opportunities in milliseconds; the last is the period.
+const TIMES: [u64; 9] = [1, 1, 2, 9, 9, 9, 30, 31, 40];
+const DELAY: u64 = 7;
+
+/// The times and sizes of packets that arrive.
+#[derive(Default)]
+struct Arrivals(Vec<(Time, u64)>);
+
+impl Observer for Arrivals {
+    fn begin(&mut self, _: &Names) {}
+
+    fn record(&mut self, at: Time, record: &Record<'_>) {
+        if let Record::Delivered { packet, .. } = record {
+            self.0.push((at, u64::from(packet.size)));
+        }
+    }
+}
+
+#[test]
+fn bytes_delivered_by_any_time_are_those_of_the_opportunities() {
+    let text = format!(
+        "stop = '2 s'\n[[link]]\nname = 'l'\nbetween = ['s', 'r']\nrate = {{ opportunities = {TIMES:?} }}\ndelay = '{DELAY} ms'\n\
+         queue = '100 packets'\n[[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nprotocol = 'udp'\nrate = '20 Mbit/s'\nmessage_size = '1472 B'\n"
+    );
+    let policies = Policies::default();
+    let scenario = Document::parse("t", &text).and_then(|d| d.scenario("t", &policies)).expect("a scenario");
+    let mut arrivals = Arrivals::default();
+    let observer: Option<&mut dyn Observer> = Some(&mut arrivals);
+    run(&scenario, RunOptions { observer, ..RunOptions::default() }).expect("it runs");
+    let period = TIMES[TIMES.len() - 1];
+    // The first packet comes at time zero, and after it 20 Mbit/s are more than the trace carries.
+    for millis in 0..1900 {
+        let whole = millis / period * TIMES.len() as u64;
+        let opportunities = whole + TIMES.iter().filter(|time| **time <= millis % period).count() as u64;
+        let until = Time::from_nanos((millis + DELAY) * 1_000_000);
+        let delivered: u64 = arrivals.0.iter().filter(|(at, _)| *at <= until).map(|(_, size)| size).sum();
+        assert_eq!(delivered, 1500 * opportunities, "after {millis} ms");
+    }
+}
