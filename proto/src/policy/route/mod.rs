@@ -227,6 +227,17 @@ mod tests {
         made(&crate::policy::PolicySpec::named(name))
     }
 
+    /// An unconfirmed primary path gets no data, even when no other path is active.
+    #[test]
+    fn no_data_for_an_unconfirmed_path() {
+        let unconfirmed = PathView { state: PathState::Unconfirmed, room: 0, ..path(0) };
+        let inactive = |id, errors| PathView { state: PathState::Inactive, errors, ..path(id) };
+        let paths = [unconfirmed.clone(), inactive(1, 3), inactive(2, 2)];
+        assert_eq!(instead_of(PathId(0), &paths), PathId(2));
+        assert_eq!(instead_of(PathId(1), &paths), PathId(1), "its timeouts continue to count");
+        assert_eq!(instead_of(PathId(0), &[unconfirmed]), PathId(0));
+    }
+
     #[test]
     fn the_turn_stays_within_an_event_and_goes_on_with_the_next() {
         let mut route = named("round-robin");
