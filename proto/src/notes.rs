@@ -3,8 +3,7 @@
 use std::collections::VecDeque;
 
 use crate::output::{Note, NoteKind};
-use crate::path::Paths;
-use crate::{AssociationId, Time};
+use crate::{AssociationId, PathId, Time};
 
 #[derive(Clone, Debug)]
 pub(crate) struct Notes {
@@ -30,13 +29,13 @@ impl Notes {
         }
     }
 
-    /// Reports every T3-rtx that was started, restarted or stopped since the last call.
-    pub(crate) fn add_timers(&mut self, at: Time, paths: &Paths) {
+    /// Reports every T3-rtx that was started, restarted or stopped since the last call. `timers`: when that of each path expires.
+    pub(crate) fn add_timers(&mut self, at: Time, timers: impl Iterator<Item = (PathId, Time)>) {
         if !self.on {
             return;
         }
-        for path in paths.views().iter().map(|view| view.id) {
-            let (index, expires) = (path.index(), paths.get(path).timers.t3);
+        for (path, expires) in timers {
+            let index = path.index();
             if self.timers.len() <= index {
                 self.timers.resize(index + 1, Time::NEVER);
             }

@@ -198,7 +198,8 @@ impl Association {
             sender.settle(&mut around);
             #[cfg(debug_assertions)]
             sender.check(around.paths);
-            self.notes.add_timers(now, &self.paths);
+            let timers = self.paths.ids().map(|id| (id, self.paths.get(id).timers.t3));
+            self.notes.add_timers(now, timers);
         }
     }
 
