@@ -48,11 +48,12 @@ the scenario as simulated packets do; the scenario's flows and cross traffic run
 pings, and nothing else. Needs root, or user namespaces (docs/shell.md).
 
 Examples:
-  anabranch shell scenarios/outage.toml --at client --without all -- ping -c 5 10.0.0.2
-  anabranch shell scenarios/one-path.toml --at client --at 'server=iperf3 -s -1' --without all -- iperf3 -c 10.0.0.2
-  anabranch shell scenarios/traces.toml --at phone --at 'server=anabranch serve --dir /tmp/inbox' --without all -- \\
-      anabranch send file.bin 10.0.0.2 --cmt
-  anabranch shell scenarios/cross-traffic.toml --at a --summary summary.json          (opens a shell)
+  anabranch shell scenarios/outage.toml --at s --without all -- ping -c 5 10.0.0.1
+  anabranch shell scenarios/one-path.toml --at s --at 'r=iperf3 -s -1' --without all -- iperf3 -c 10.0.0.1
+  anabranch shell scenarios/traces.toml --at s --without all \\
+      --at 'r=anabranch serve --listen 10.0.0.1,10.0.0.5 --public --receive-into inbox' -- \\
+      sh -c 'sleep 1; anabranch send --cmt file --to 10.0.0.1,10.0.0.5'
+  anabranch shell scenarios/cross-traffic.toml --at s --summary summary.json          (opens a shell)
 
 Exit status: that of COMMAND; 2 wrong input (nothing was run), 1 the machine cannot do it, 130 or 143 after a signal.";
 

@@ -312,6 +312,76 @@ fn exported_documents_compile() {
     }
 }
 
+/// Red, green and blue of a picture, averaged over squares of 40 pixels, with the number of squares in a row.
+fn squares(file: &Path) -> (usize, Vec<[f64; 3]>) {
+    const SIDE: usize = 40;
+    let file = std::io::BufReader::new(std::fs::File::open(file).expect("the picture is there"));
+    let mut reader = png::Decoder::new(file).read_info().expect("it is a PNG");
+    let mut bytes = vec![0; reader.output_buffer_size()];
+    let frame = reader.next_frame(&mut bytes).expect("it can be decoded");
+    let (width, depth) = (frame.width as usize, frame.color_type.samples());
+    let columns = width.div_ceil(SIDE);
+    let mut sums = vec![[0.0; 4]; columns * (frame.height as usize).div_ceil(SIDE)];
+    for (i, pixel) in bytes.chunks_exact(depth).enumerate() {
+        let sum = &mut sums[i / width / SIDE * columns + i % width / SIDE];
+        (0..3).for_each(|color| sum[color] += f64::from(pixel[color]));
+        sum[3] += 1.0;
+    }
+    (columns, sums.into_iter().map(|[red, green, blue, n]| [red / n, green / n, blue / n]).collect())
+}
+
+/// The share of squares in which a color of two pictures differs by more than 10 of 255; 1 if their sizes differ.
+fn difference(one: &Path, other: &Path) -> f64 {
+    let (one, other) = (squares(one), squares(other));
+    if one.0 != other.0 || one.1.len() != other.1.len() {
+        return 1.0;
+    }
+    let unlike = |(a, b): &(&[f64; 3], &[f64; 3])| a.iter().zip(*b).any(|(a, b)| (a - b).abs() > 10.0);
+    one.1.iter().zip(&other.1).filter(unlike).count() as f64 / one.1.len() as f64
+}
+
+/// `docs/images/` has the pages as a browser shows them; ANABRANCH_BLESS=1 draws them anew. Fonts and browsers differ a
+/// little, so up to a twentieth of the squares may differ.
+#[test]
+fn the_pictures_of_the_guide_are_up_to_date() {
+    let Some(browser) = browser() else {
+        return skip("the_pictures_of_the_guide_are_up_to_date", "there is no Chromium");
+    };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = |name: &str| directory.path().join(name).display().to_string();
+    let pages: [(&str, &[&str]); 3] = [
+        ("report-run", &["run", "scenarios/outage.toml", "--set", "stop=14 s"]),
+        ("report-other", &["run", "scenarios/slow-reader.toml"]),
+        ("report-paper", &["reproduce", "papers/receive-buffer-blocking", "--claim", "table1/10000000"]),
+    ];
+    for (name, arguments) in pages {
+        let page = place(&format!("{name}.html"));
+        let output = support::command(&[arguments, &["--report", &page]].concat())
+            .current_dir(&root)
+            .output()
+            .expect("the binary runs");
+        assert!(output.status.success(), "{}", stderr(&output));
+        let picture = format!("--screenshot={}", place(&format!("{name}.png")));
+        let flags = [&picture, "--window-size=1280,1500", "--hide-scrollbars"];
+        opened(browser, directory.path(), &format!("file://{page}"), &flags);
+    }
+    let shot = |name: &str| directory.path().join(format!("{name}.png"));
+    assert!(difference(&shot("report-run"), &shot("report-other")) > 0.05, "another run must look different");
+    for name in ["report-run", "report-paper"] {
+        let kept = root.join(format!("docs/images/{name}.png"));
+        if std::env::var("ANABRANCH_BLESS").is_ok() {
+            std::fs::copy(shot(name), &kept).expect("the picture can be written");
+        }
+        let share = difference(&shot(name), &kept);
+        assert!(
+            share < 0.05,
+            "{name}: {:.1} % of the picture differ: ANABRANCH_BLESS=1 draws it anew",
+            share * 100.0
+        );
+    }
+}
+
 /// Runs a small sweep over `scenario` with a report in `directory`; the page and summary.json.
 fn swept(directory: &Path, scenario: &str) -> (String, Value) {
     let place = |name: &str| directory.join(name).display().to_string();

@@ -382,8 +382,12 @@ impl Far {
             (From::Peer, Sending::PotentiallyFailed) => far.command("option pf-max-retrans 0").await?,
             _ => {}
         }
-        if (trial.from, trial.mended) == (From::Peer, true) {
-            far.command("option tell-potentially-failed 1").await?;
+        if (trial.from, trial.sending) == (From::Peer, Sending::PotentiallyFailed) {
+            let told = far.command("option tell-potentially-failed 1").await;
+            // Without this notification the path's return is not seen; that it is left, by what arrives.
+            if trial.mended {
+                told?;
+            }
         }
         far.command(&format!("bind {} {} {}", PORTS[1], address(1, 0), address(1, 1))).await?;
         Ok(far)
@@ -428,9 +432,18 @@ impl Far {
         self.told.extend(told);
     }
 
-    /// It has sent new data elsewhere before it called the path that was cut unreachable: what arrived since the cut is more
-    /// than it had outstanding there.
+    /// It has called the path that was cut potentially failed, and not unreachable before. Where it does not tell its user: it has sent
+    /// new data elsewhere before it called the path unreachable, since more arrived than it had outstanding there.
     fn left_early(&self, arrivals: &[Instant], cut: Instant) -> Done {
+        let place = |wanted: &str| {
+            self.told.iter().position(|told| matches!(told, PeerEvent::Address(_, state) if state == wanted))
+        };
+        if let Some(failing) = place("failing") {
+            let first = place("unreachable").is_none_or(|unreachable| failing < unreachable);
+            return ensure(first, || {
+                "it called the path unreachable before it was potentially failed".to_owned()
+            });
+        }
         let unreachable = |at: &Instant| self.unreachable.is_none_or(|unreachable| *at < unreachable);
         let early = arrivals.iter().filter(|at| **at > cut && unreachable(at)).count();
         ensure(early >= EARLY, || {

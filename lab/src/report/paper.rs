@@ -133,7 +133,7 @@ fn command(paper: &Paper, outcome: &Outcome) -> String {
 
 fn table(paper: &Paper, outcomes: &[Outcome]) -> Markup {
     let list = |values: Vec<Option<f64>>| {
-        let shown = values.iter().map(|value| value.map_or("–".to_owned(), |value| value.to_string()));
+        let shown = values.iter().map(|value| value.map_or("–".to_owned(), shortened));
         shown.collect::<Vec<_>>().join(", ")
     };
     let said = |outcome: &Outcome, reference: &str| {
@@ -162,11 +162,27 @@ fn table(paper: &Paper, outcomes: &[Outcome]) -> Markup {
     }
 }
 
+/// A number with at most seven significant digits.
+fn shortened(value: f64) -> String {
+    format!("{value:.6e}").parse::<f64>().unwrap_or(value).to_string()
+}
+
 fn verdict(outcome: &Outcome) -> &'static str {
     match (outcome.holds, outcome.expected) {
         (true, true) => "holds",
         (false, false) => "does not hold, as expected",
         (false, true) => "does not hold",
         (true, false) => "holds, not expected",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn numbers_have_seven_digits() {
+        let written = [1_041_495.817_696_674_5, 243.677, 0.000_123_456_789, 0.0, -37.0].map(shortened);
+        assert_eq!(written, ["1041496", "243.677", "0.0001234568", "0", "-37"]);
     }
 }

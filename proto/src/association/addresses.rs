@@ -1,5 +1,5 @@
-//! Addresses that change while the association lives (RFC 5061): which paths come and go with them. What is asked and answered is the
-//! business of `extension/addresses.rs`.
+//! Changes of addresses during the life of an association (RFC 5061): the paths that are added and removed. Requests
+//! and answers are in `extension/addresses.rs`.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::wire::{Address, Cause, Chunk, Packet};
 use crate::{LocalAddress, Pairs, Time};
 
 impl Association {
-    /// The user has a further address.
+    /// The user adds a local address.
     pub(crate) fn add_address(&mut self, local: LocalAddress) -> Result<(), ChangeError> {
         if self.config.addresses.iter().any(|known| known.address == local.address) {
             return Err(ChangeError::Invalid);
@@ -22,7 +22,7 @@ impl Association {
         self.change_address(AddressChange::Added, local)
     }
 
-    /// The user loses an address. Nothing leaves from it from now on.
+    /// The user removes a local address. Nothing leaves from it from now on.
     //= rfc5061#section-5.3
     pub(crate) fn remove_address(&mut self, address: Address, now: Time) -> Result<(), ChangeError> {
         let known = self.config.addresses.iter().find(|known| known.address == address).copied();
@@ -33,7 +33,7 @@ impl Association {
         Ok(())
     }
 
-    /// The user wants the peer to send to this address if it can.
+    /// The user asks the peer to send to this address if it can.
     pub(crate) fn set_peer_primary(&mut self, address: Address) -> Result<(), ChangeError> {
         let known = self.config.addresses.iter().find(|known| known.address == address).copied();
         self.change_address(AddressChange::Primary, known.ok_or(ChangeError::Invalid)?)
@@ -44,7 +44,7 @@ impl Association {
         self.changes().filter(|_| able).ok_or(ChangeError::NotAgreed)?.wish(change, local)
     }
 
-    /// Paths from this local address go from another, or are no more.
+    /// Moves the paths of this local address to another one, or removes them.
     fn leave(&mut self, local: Address, now: Time) {
         for id in self.paths.live() {
             let view = self.paths.view(id);
@@ -92,8 +92,8 @@ impl Association {
         self.events.push_back(Event::LocalAddress { address: local.address, change, outcome });
     }
 
-    /// The peer knows the new address: with all pairs there are new paths from it, else those on its link that do not
-    /// work go from it.
+    /// The peer knows the new address. If all pairs are paths, there are new paths from it; otherwise paths on its
+    /// link that do not work move to it.
     fn address_added(&mut self, local: LocalAddress, now: Time) {
         Arc::make_mut(&mut self.config).addresses.push(local);
         if self.config.pairs == Pairs::All {
@@ -109,7 +109,7 @@ impl Association {
         }
     }
 
-    /// Adds paths to these addresses, and asks whether they work; whether there are any.
+    /// Adds paths to these addresses and probes them. Returns whether there are any.
     fn new_paths(&mut self, peers: &[Address], now: Time) -> bool {
         let before: Vec<PathId> = self.paths.live();
         self.add_paths(peers, None, now);
@@ -121,7 +121,7 @@ impl Association {
         !new.is_empty()
     }
 
-    /// ASCONF came, and is authentic.
+    /// An authentic ASCONF arrived.
     //= rfc5061#section-5.2
     pub(super) fn asconf(&mut self, asconf: &Asconf, came: PacketOrigin, now: Time) {
         if !self.state.sends_data() && !self.state.receives_data() {
@@ -138,14 +138,14 @@ impl Association {
             Received::Again(ack) => ack,
             Received::OutOfOrder => return,
         };
-        // To where it came from, which may be new.
+        // The answer goes to the source of the packet, which may be new.
         let path = self.paths.to(came.source).unwrap_or(self.open_path(came.path));
         if self.may_reply() {
             self.control.push_back((path, Chunk::AsconfAck(Box::new(ack)), Purpose::Addresses));
         }
     }
 
-    /// Does what the peer asks, in order; what failed, and whether its addresses are others now.
+    /// Carries out the peer's requests in order. Returns the failures, and whether its addresses have changed.
     //= rfc5061#section-5.3
     fn change_peer(&mut self, asconf: &Asconf, came: PacketOrigin, now: Time) -> (Vec<AsconfParam>, bool) {
         let mut failed = Vec::new();
@@ -163,7 +163,7 @@ impl Association {
         (failed, moved)
     }
 
-    /// Makes a change of the peer's; whether its addresses are others now.
+    /// Carries out a change of the peer. Returns whether its addresses have changed.
     fn perform(&mut self, change: PeerChange, now: Time) -> Result<bool, Refusal> {
         match change {
             PeerChange::None => Ok(false),
@@ -188,7 +188,7 @@ impl Association {
         }
     }
 
-    /// This address of the peer is no more, nor are the paths to it.
+    /// Removes this address of the peer and the paths to it.
     fn forget_peer(&mut self, address: Address, now: Time) {
         for id in self.paths.live() {
             if self.paths.view(id).remote == address {
@@ -198,7 +198,7 @@ impl Association {
         self.events.push_back(Event::PeerAddress { address, change: AddressChange::Removed });
     }
 
-    /// Whether the peer's addresses have changed since this was asked last.
+    /// Whether the peer's addresses have changed since the last call.
     pub(crate) fn moved(&mut self) -> bool {
         self.changes().is_some_and(|changes| std::mem::take(&mut changes.moved))
     }

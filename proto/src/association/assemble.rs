@@ -34,7 +34,7 @@ impl Association {
         !self.control.is_empty() || self.resend.is_some() || self.paths.is_asking()
     }
 
-    // Rare beside data: what is not needed for that stays out of its way.
+    // This is rare compared with data, so it is kept out of the data path.
     #[cold]
     fn next_of_control(&mut self, now: Time) -> Option<Built> {
         let next = self
@@ -63,7 +63,7 @@ impl Association {
         built
     }
 
-    /// A packet without chunks so far, in the memory of one that came if there is any.
+    /// An empty packet, in the memory of an arrived packet if there is one.
     fn empty(&mut self, path: PathId, purpose: Purpose, limit: Limit) -> Built {
         let view = self.paths.view(path);
         let (from, to, tag, ecn) = (view.local, view.remote, self.peer_tag, Ecn::NotEct);
@@ -79,12 +79,12 @@ impl Association {
         (packet, Reason { purpose, path: Some(path), limit, oversize: false })
     }
 
-    /// Keeps a packet that was taken in: the next one that is built needs no new memory.
+    /// Keeps a processed packet, so that the next packet needs no new memory.
     pub(crate) fn keep(&mut self, packet: Box<Packet>) {
         self.spare = Some(packet);
     }
 
-    /// Control chunks that are sent once; those for one path together, as far as they fit.
+    /// Control chunks that are sent once. Those for one path share a packet, as far as they fit.
     fn next_control(&mut self) -> Option<Built> {
         let (path, chunk, purpose) = self.control.pop_front()?;
         let budget = self.paths.view(path).pmdcs as usize;
@@ -111,7 +111,7 @@ impl Association {
         Some(built)
     }
 
-    /// INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK, first or again.
+    /// INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK, for the first time or again.
     fn next_resend(&mut self, now: Time) -> Option<Built> {
         let resend = self.resend.as_mut().filter(|r| r.due)?;
         resend.due = false;
@@ -164,7 +164,8 @@ impl Association {
             return Some(built);
         }
         let asks = |id: &PathId| self.paths.get(*id).health.wanted && self.paths.sends(*id);
-        // The path that has waited longest is first, so that paths that are asked again at once do not keep the others waiting.
+        // The path that has waited longest comes first, so that paths that are probed again at once do not delay the
+        // others.
         let id = self.paths.ids().filter(asks).min_by_key(|id| self.paths.get(*id).health.deferred)?;
         let (view, path) = self.paths.both(id);
         path.health.wanted = false;
@@ -172,7 +173,7 @@ impl Association {
             self.heartbeats = (now, 0);
         }
         if self.heartbeats.1 >= self.config.heartbeat_max_burst {
-            // Not lost: it has its turn an RTO later.
+            // It is not lost: it has its turn an RTO later.
             path.health.deferred = path.health.deferred.min(now);
             path.health.used = now;
             path.health.period = view.rto;
@@ -189,7 +190,7 @@ impl Association {
         Some(self.packet(id, smallvec![chunk], Purpose::Heartbeat, Limit::Control))
     }
 
-    /// A heartbeat from another local address than that of its path. Whether it is answered matters only if it is.
+    /// A heartbeat from a local address other than that of its path. Only an answer has an effect.
     fn next_heartbeat_elsewhere(&mut self, now: Time) -> Option<Built> {
         let from = |id: PathId| self.paths.get(id).health.elsewhere;
         let asks =
@@ -216,13 +217,13 @@ impl Association {
     //= rfc9260#section-6.1
     fn next_load(&mut self, now: Time) -> Option<Built> {
         let due = self.receiver.schedule.now && self.state.receives_data();
-        // An end that only receives has nothing else to look for.
+        // An end that only receives has nothing else to check.
         if !self.state.sends_data() || (self.extended.is_none() && self.sender.is_empty()) {
             return due.then(|| self.sack_alone());
         }
         let owed = self.receiver.schedule.now || self.receiver.schedule.deadline != Time::NEVER;
         let sack_size = if owed { self.sack_size() as u32 } else { 0 };
-        // A SACK that is due must not wait for data that it does not fit in with.
+        // A SACK that is due does not wait for data that leaves no room for it.
         let reserve = if due { sack_size } else { 0 };
         let limit = self.paths.smallest_pmdcs().saturating_sub(reserve);
         let forward = if self.extended.is_some() { self.sender.forward_size(limit) } else { 0 };
@@ -253,7 +254,7 @@ impl Association {
         Some((packet, reason))
     }
 
-    /// The last DATA before SHUTDOWN asks for its SACK at once: nothing else is waited for.
+    /// The last DATA before SHUTDOWN asks for an immediate SACK, because nothing else is waited for.
     //= rfc9260#section-6.1
     fn wish_for_sack(&self, packet: &mut Packet) {
         if self.state == State::ShutdownPending
@@ -268,7 +269,7 @@ impl Association {
         }
     }
 
-    /// Puts the SACK that is owed in front, if it fits and goes the same way.
+    /// Puts the owed SACK at the front, if it fits and goes to the same path.
     //= rfc9260#section-6.1
     fn bundle_sack(&mut self, path: PathId, size: u32, packet: &mut Packet) {
         let used: usize = packet.chunks.iter().map(Chunk::padded_size).sum();
@@ -279,7 +280,8 @@ impl Association {
         }
     }
 
-    /// Puts a SACK that is due behind control chunks, if it fits and goes the same way: COOKIE ACK and ERROR must not wait for it.
+    /// Puts a due SACK behind control chunks, if it fits and goes to the same path. COOKIE ACK and ERROR must not
+    /// wait for it.
     //= rfc9260#section-6.10
     fn append_sack(&mut self, path: PathId, chunks: &mut SmallVec<[Chunk; 2]>) {
         let used: usize = chunks.iter().map(Chunk::padded_size).sum();
@@ -295,7 +297,7 @@ impl Association {
         self.paths.view(path).pmdcs as usize - self.echo_size()
     }
 
-    /// Bytes of the SACK that is owed, and of what goes with it.
+    /// The size of the owed SACK and of the chunks that go with it.
     fn sack_size(&self) -> usize {
         self.receiver.sack_size(self.sack_limit(self.receiver.from)) + self.echo_size()
     }
@@ -309,7 +311,7 @@ impl Association {
         self.take_sack_within(self.sack_limit(path))
     }
 
-    /// The SACK with as many Gap Ack Blocks as fit so many bytes.
+    /// The SACK with as many Gap Ack Blocks as fit.
     fn take_sack_within(&mut self, limit: usize) -> Chunk {
         let sack = self.receiver.sack(limit, &self.config);
         match self.receiver.keeps() {
@@ -322,7 +324,7 @@ impl Association {
         }
     }
 
-    /// A SACK in a packet of its own, to where the data came from.
+    /// A SACK in a packet of its own, sent to the source of the data.
     //= rfc9260#section-6.4
     fn sack_alone(&mut self) -> Built {
         let path = self.open_path(self.receiver.from);

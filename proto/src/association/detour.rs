@@ -1,14 +1,14 @@
-//! Where SACKs go when the way back is broken.
+//! The destination of SACKs when the return path is broken.
 //!
-//! A duplicate may say that our SACK did not arrive: the address that the data comes from cannot be reached, though data comes from
-//! it. This is so where a peer sends from one of its addresses by the link of another. With `Config::rehome`, SACKs then go to
-//! the next active path, until a heartbeat is answered on the first.
+//! A duplicate may mean that our SACK did not arrive: the source address of the data cannot be reached, although data
+//! arrives from it. This happens when a peer sends from one of its addresses over the link of another. With
+//! `Config::rehome`, SACKs then go to the next active path until a heartbeat is answered on the first.
 
 use super::Association;
 use crate::Time;
 use crate::path::{PathId, PathState};
 
-/// SACKs for what comes by one path go to another.
+/// SACKs for data on one path go to another.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Detour {
     pub(super) from: PathId,
@@ -17,8 +17,8 @@ pub(super) struct Detour {
 }
 
 impl Association {
-    /// Where the SACK for a packet goes that came by this path. It changes once an RTO at most: a burst of duplicates says no
-    /// more than one.
+    /// The destination of the SACK for a packet that arrived on this path. It changes at most once per RTO, because a
+    /// burst of duplicates means no more than one.
     //= rfc9260#section-6.4
     pub(super) fn sack_path(&mut self, from: PathId, now: Time) -> PathId {
         let known = self.detour.filter(|detour| detour.from == from);
@@ -32,7 +32,8 @@ impl Association {
         next
     }
 
-    /// The next path after this one that is active, up and without errors: not one whose heartbeats are lost already.
+    /// The next path after this one that is active, up and without errors, so that no path with lost heartbeats is
+    /// chosen.
     fn next_active(&self, after: PathId) -> Option<PathId> {
         let behind = self.paths.ids().filter(|id| id.index() > after.index());
         let usable = |id: &PathId| {

@@ -1,4 +1,4 @@
-//! A packet comes in: its chunks are taken in order.
+//! Processes an arriving packet, chunk by chunk.
 
 use super::Association;
 use crate::output::{Event, LostReason, NoteKind, Purpose};
@@ -11,7 +11,7 @@ use crate::wire::{Cause, Chunk, Packet};
 use crate::{Duration, Time, Tsn};
 
 impl Association {
-    /// Takes a packet whose tag is right, and which came by this path, from its `skip`-th chunk on.
+    /// Processes a packet with the right tag that arrived on this path, beginning with its `skip`-th chunk.
     #[inline(always)]
     pub(crate) fn incoming(&mut self, packet: &mut Packet, path: PathId, skip: usize, now: Time) {
         self.statistics.packets_received += 1;
@@ -20,7 +20,7 @@ impl Association {
         if self.extended.is_some() {
             self.look_at(packet, path);
         }
-        // A packet of one chunk of data, or of one SACK, is the usual one.
+        // The usual packet holds one DATA chunk or one SACK.
         let only = if packet.chunks.len() == 1 && skip == 0 { packet.chunks.pop() } else { None };
         match only {
             Some(Chunk::Data(data)) => self.data(data, path, &mut arrival, now),
@@ -43,7 +43,7 @@ impl Association {
         }
     }
 
-    /// Takes the chunks of a packet from the `skip`-th on, until one of them says that those behind it do not count.
+    /// Processes the chunks of a packet from the `skip`-th on, until one of them makes the rest void.
     fn chunks(&mut self, packet: &mut Packet, path: PathId, skip: usize, arrival: &mut Arrival, now: Time) {
         let alone = packet.chunks.len() == 1;
         let origin = PacketOrigin { path, local: packet.to, source: packet.from };
@@ -66,8 +66,9 @@ impl Association {
         }
     }
 
-    /// INIT ACK and SHUTDOWN COMPLETE come alone. An INIT ACK in company ends the set-up, or the DATA behind it would pass for
-    /// data of an association that is up; a SHUTDOWN COMPLETE in company is as if it had not come.
+    /// INIT ACK and SHUTDOWN COMPLETE must stand alone. An INIT ACK with other chunks ends the set-up; otherwise the
+    /// DATA behind it would count as data of an established association. A SHUTDOWN COMPLETE with other chunks is
+    /// ignored.
     //= rfc9260#section-6.10
     #[cold]
     fn must_be_alone(&mut self, chunk: &Chunk, now: Time) -> bool {
@@ -81,8 +82,8 @@ impl Association {
         }
     }
 
-    /// Takes any chunk but DATA and SACK; whether the chunks behind it count.
-    // Rare beside those: it stays out of their way.
+    /// Processes any chunk other than DATA and SACK. Returns whether the following chunks are processed.
+    // These chunks are rare, so they are kept out of the data path.
     #[cold]
     fn control_chunk(&mut self, chunk: Chunk, came: PacketOrigin, arrival: &mut Arrival, now: Time) -> bool {
         let PacketOrigin { path, local, source } = came;
@@ -105,7 +106,7 @@ impl Association {
         true
     }
 
-    /// The two high bits of a type that is not understood say what to do; whether the chunks behind it count.
+    /// The two high bits of an unknown type say what to do. Returns whether the following chunks are processed.
     //= rfc9260#section-3.2
     pub(crate) fn unknown(&mut self, chunk: &Chunk, path: PathId) -> bool {
         let kind = chunk.number();
@@ -118,13 +119,13 @@ impl Association {
         kind & 0x80 != 0
     }
 
-    /// Nothing is answered before INIT ACK has told the peer's tag, and a flood in part only.
+    /// Nothing is reported before INIT ACK has told the peer's tag, and only a part of a flood is.
     //= rfc9260#section-8.3
     pub(crate) fn may_reply(&self) -> bool {
         self.state != State::CookieWait && self.control.len() < MAX_REPLIES
     }
 
-    /// Tells the peer of an error that the association survives.
+    /// Reports an error to the peer; the association continues.
     pub(crate) fn report(&mut self, path: PathId, cause: Cause) {
         if self.may_reply() {
             let error = Chunk::Error(OperationError { causes: vec![cause] });
@@ -132,14 +133,14 @@ impl Association {
         }
     }
 
-    /// The peer broke the protocol: it is told, and the association ends.
+    /// The peer violated the protocol: it is told so, and the association ends.
     pub(crate) fn violated(&mut self, cause: Cause, now: Time) {
         self.send_abort(vec![cause]);
         self.close(Event::Lost(LostReason::ProtocolViolation), now);
     }
 
-    /// A peer that sends packets without answering SHUTDOWN may have data left to send: the count starts over.
-    /// T2 does so for DATA only: a lost SHUTDOWN must not wait for a peer whose heartbeats go on and on.
+    /// A peer that sends packets without answering SHUTDOWN may have data left to send, so the count restarts.
+    /// T2 restarts for DATA only: a lost SHUTDOWN must not wait for a peer that keeps sending heartbeats.
     //= rfc9260#section-9.2
     fn heard_in_shutdown(&mut self) {
         if let Some(resend) = &mut self.resend
@@ -149,8 +150,8 @@ impl Association {
         }
     }
 
-    /// An ABORT ends the association, and nothing in its packet is answered. One from a peer that has forgotten it, when only its SHUTDOWN COMPLETE
-    /// is awaited, says no more than that.
+    /// An ABORT ends the association, and nothing in its packet is answered. If only the SHUTDOWN COMPLETE is
+    /// awaited, an ABORT from a peer that has forgotten the association counts as that.
     //= rfc9260#section-9.1
     fn abort_came(&mut self, abort: Abort, now: Time) {
         self.control.clear();
@@ -190,21 +191,21 @@ impl Association {
         }
     }
 
-    /// The COOKIE ACK was lost; data can only come from a peer that has it.
+    /// The COOKIE ACK was lost: data can only come from a peer that has accepted our cookie.
     pub(crate) fn data_shows_cookie_ack(&mut self, now: Time) {
         if self.state == State::CookieEchoed {
             self.cookie_ack(now);
         }
     }
 
-    /// DATA on a stream that was never agreed is acknowledged, reported and thrown away.
+    /// DATA on a stream that does not exist is acknowledged, reported and dropped.
     //= rfc9260#section-6.5
     pub(crate) fn invalid_stream(&mut self, stream: u16, tsn: Tsn, path: PathId, arrival: &mut Arrival) {
         self.report(path, Cause::InvalidStream(stream));
         self.receiver.acknowledge_only(tsn, arrival);
     }
 
-    /// A SACK that also says what the peer will not take back.
+    /// A SACK that also tells which chunks the peer will not drop.
     pub(crate) fn nr_sack(&mut self, sack: &NrSack, now: Time) {
         self.sack(&sack.to_sack(), now);
         self.statistics.acknowledged += self.sender.outstanding.release(sack);
@@ -231,7 +232,7 @@ impl Association {
         }
     }
 
-    /// A path thought dead or failing has delivered data.
+    /// A failed or failing path has delivered data.
     //= rfc9260#section-8.2
     //= rfc7829#section-3.2
     fn revive(&mut self) {
@@ -252,7 +253,7 @@ impl Association {
         }
     }
 
-    /// A stale cookie is the end of a set-up, and after one no news.
+    /// A stale cookie ends a set-up attempt; after set-up it is ignored.
     //= rfc9260#section-5.2.6
     fn peer_error(&mut self, error: OperationError, now: Time) {
         let stale = error.causes.iter().find_map(|cause| match cause {
@@ -307,7 +308,7 @@ impl Association {
         }
     }
 
-    /// DATA came after SHUTDOWN was sent: it is acknowledged and SHUTDOWN repeated at once.
+    /// DATA arrived after SHUTDOWN was sent: it is acknowledged, and SHUTDOWN is repeated at once.
     //= rfc9260#section-9.2
     fn repeat_shutdown(&mut self, arrival: &Arrival) {
         if self.state == State::ShutdownSent && arrival.any() {
@@ -317,7 +318,7 @@ impl Association {
     }
 }
 
-/// Answers waiting to be sent at most: a flood of heartbeats is answered in part.
+/// The largest number of answers that wait to be sent; only a part of a flood of heartbeats is answered.
 const MAX_REPLIES: usize = 64;
-/// So many answers wait at most if one more chunk that is not understood is to be reported: a packet can have hundreds of them.
+/// Unknown chunks are reported only while fewer answers than this wait, because a packet can hold hundreds of them.
 const MAX_REPORTS: usize = 8;

@@ -1,8 +1,8 @@
-//! From which local address a path goes: one path a peer address means that the local one can change.
+//! Chooses the local address of a path. With one path per peer address, the local address can change.
 //!
-//! A path begins at the local address on the link of its peer address, where there is one: that is the source address of
-//! the route. With `Config::rehome`, a path that has failed is asked from the other local addresses too, and moves to the
-//! first that is answered; a path that is away from its own link is asked from there, and returns.
+//! A path uses the local address on the link of its peer address, if there is one: that is the source address of the
+//! route. With `Config::rehome`, a failed path is also probed from the other local addresses, and moves to the first
+//! one that gets an answer. A path that is away from its own link is probed from there, and returns.
 
 use super::Association;
 use crate::path::{PathId, PathState};
@@ -11,9 +11,10 @@ use crate::wire::Address;
 use crate::{Config, Pairs, Time};
 
 impl Association {
-    /// The path of a packet's pair. One that is not confirmed goes from where the packets of its peer address come to,
-    /// unless that takes it away from the peer's link. A peer may answer an INIT from any of its addresses: until the
-    /// association is up, that says nothing of where its other packets come to, and the paths could all end on one link.
+    /// The path of a packet's pair. An unconfirmed path moves to the local address at which packets of its peer
+    /// address arrive, unless that takes it away from the peer's link. A peer may answer an INIT from any of its
+    /// addresses. So until the association is up, its source addresses say nothing about later packets, and all paths
+    /// could end on one link.
     pub(crate) fn follow(&mut self, local: Address, source: Address) -> PathId {
         let id = self.path_of(local, source);
         let view = self.paths.view(id);
@@ -31,14 +32,15 @@ impl Association {
         self.config.addresses.iter().find(|local| local.on_link(remote.ip)).map(|local| local.address)
     }
 
-    /// If the path has failed, or is away from its own link: it shall be asked from another local address too.
+    /// If the path has failed or is away from its own link, requests a heartbeat from another local address.
     pub(super) fn ask_elsewhere(&mut self, id: PathId) {
         if let Some(local) = self.elsewhere(id) {
             self.paths.ask_from(id, local);
         }
     }
 
-    /// The local address that could do better than the path's own: that of its link; for a failed path each in turn.
+    /// The local address that may be better than the path's own: that of its link; for a failed path, each one in
+    /// turn.
     fn elsewhere(&self, id: PathId) -> Option<Address> {
         let view = self.paths.view(id);
         if !self.config.rehome || self.config.pairs != Pairs::OnePerPeer || !view.confirmed() {
@@ -52,15 +54,15 @@ impl Association {
         next(after).filter(|local| *local != view.local).or_else(|| next(view.local))
     }
 
-    /// Whether a path goes from this local address as soon as a heartbeat from there is answered.
+    /// Whether a path moves to this local address as soon as a heartbeat from there is answered.
     pub(super) fn may_move(&self, id: PathId, local: Address) -> bool {
         let failed = self.paths.view(id).state == PathState::Inactive;
         let returns = self.paths.view(id).confirmed() && self.home(id) == Some(local);
         self.config.rehome && (failed || returns)
     }
 
-    /// The path goes from another local address, which has proved to work: what is in flight is sent again at once, and
-    /// the round trip and the MTU are found out anew.
+    /// Moves the path to another local address, which has proved to work. Its data in flight is retransmitted at
+    /// once, and its round-trip time and MTU are measured again.
     pub(super) fn move_to(&mut self, id: PathId, local: Address, now: Time) {
         self.vacate(id, now);
         self.paths.go_from(id, local);
@@ -71,7 +73,7 @@ impl Association {
         self.sender.event();
     }
 
-    /// The pair was not confirmed: the path goes from the next local address.
+    /// The pair was not confirmed: the path moves to the next local address.
     pub(super) fn try_next_local(&mut self, id: PathId) {
         let view = self.paths.view(id);
         let moves = self.config.rules.verification == Verification::NextLocal;
@@ -83,8 +85,8 @@ impl Association {
         }
     }
 
-    /// A local address is up or down. Its paths wait for it as long as another that is confirmed is up; when
-    /// none is, they go from another local address.
+    /// A local address went up or down. Its paths wait for it while another confirmed path is up; otherwise they move
+    /// to another local address.
     pub(crate) fn set_up(&mut self, local: Address, up: bool, now: Time) {
         self.paths.set_up(local, up);
         let mut usable = self.paths.views().iter().filter(|path| path.up && path.confirmed());
@@ -105,7 +107,7 @@ impl Association {
         }
     }
 
-    /// The path goes from another local address. That pair has to be verified, unless no other path carries data.
+    /// Moves the path to another local address. The new pair must be verified, unless no other path carries data.
     pub(crate) fn go_from(&mut self, id: PathId, local: Address, now: Time) {
         let others = self.paths.views().iter().any(|other| other.id != id && other.carries());
         self.paths.go_from(id, local);
@@ -130,7 +132,7 @@ pub(super) fn same_family(config: &Config, peer: Address) -> impl Iterator<Item 
     config.addresses.iter().map(|l| l.address).filter(move |a| a.ip.is_ipv4() == peer.ip.is_ipv4())
 }
 
-/// The local address after `local`, of those not down, that could be tried for `peer`.
+/// The local address after `local`, among those not down, that could be tried for `peer`.
 pub(crate) fn next_local(
     config: &Config,
     local: Address,

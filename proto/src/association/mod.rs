@@ -1,7 +1,8 @@
-//! One association: its state, its two halves, its paths, and what happens to them.
+//! An association: its state, its sending and receiving halves, its paths, and its events.
 //!
-//! `incoming.rs` takes packets in, `assemble.rs` builds the next one, `watch.rs` runs the timers and judges
-//! paths, `local.rs` chooses their local addresses, `setup.rs` brings it up. Nothing is queued that could be built when polled.
+//! `incoming.rs` processes packets, `assemble.rs` builds the next packet, `watch.rs` runs timers and judges paths,
+//! `local.rs` chooses their local addresses, and `setup.rs` establishes the association. Nothing is queued that can
+//! be built when polled.
 
 mod addresses;
 mod assemble;
@@ -47,44 +48,44 @@ pub(crate) struct Association {
     pub(crate) peer_tag: u32,
     pub(crate) local_tsn: Tsn,
     pub(crate) peer_port: u16,
-    /// What the peer, or our user, has named as the peer's addresses; not all of them need be on a path.
+    /// The peer's addresses, as named by the peer or our user. Not all of them need be on a path.
     pub(crate) named: Vec<Address>,
-    /// Streams that we may send on, and the peer may.
+    /// The numbers of outbound and inbound streams.
     pub(crate) streams: (u16, u16),
     window: Windows,
     pub(crate) paths: Paths,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
-    /// Where SACKs go meanwhile.
+    /// The destination of SACKs while the return path is broken.
     detour: Option<Detour>,
-    /// Control chunks to be sent once.
+    /// Control chunks that are sent once.
     pub(crate) control: VecDeque<(PathId, Chunk, Purpose)>,
-    /// The control chunk that is sent until it is answered.
+    /// The control chunk that is repeated until it is answered.
     resend: Option<Resend>,
-    /// Heartbeats that left at this time, for HB.Max.Burst.
+    /// The number of heartbeats sent at this time, for HB.Max.Burst.
     heartbeats: (Time, u32),
     pub(crate) events: VecDeque<Event>,
     notes: Notes,
     pub(crate) statistics: Statistics,
-    /// Timeouts and lost heartbeats in a row, on all paths that count (§8.1).
+    /// Consecutive timeouts and lost heartbeats on all paths that count (§8.1).
     errors: u32,
-    /// How much longer than usual the peer's cookie should live, after one that was stale.
+    /// How much longer than usual the peer's cookie should live, after a stale one.
     preserve: Option<Duration>,
-    /// When the newest of our cookies was made that this association has taken.
+    /// The creation time of the newest of our cookies that this association has accepted.
     cookie_taken: Option<Time>,
     /// T5-shutdown-guard; [`Time::NEVER`] is off.
     guard: Time,
-    /// The user wants to end as soon as the association is up.
+    /// Whether the user wants to end the association as soon as it is up.
     leaving: bool,
-    /// Data that can be read has been announced and not all been read.
+    /// Whether readable data was announced and not all of it was read.
     announced: bool,
-    /// A packet that was taken in, for the next one that is built.
+    /// A processed packet, whose memory the next packet uses.
     spare: Option<Box<Packet>>,
-    /// What extensions keep; `None` while none is offered, and once none was agreed.
+    /// The state of extensions; `None` if none is offered or none was agreed.
     pub(crate) extended: Option<Box<Extended>>,
 }
 
-/// Makes the windows of paths.
+/// The maker of the windows of paths.
 #[derive(Clone)]
 struct Windows(MakePath);
 
@@ -102,17 +103,17 @@ impl std::fmt::Debug for Windows {
     }
 }
 
-/// A control chunk under a timer: T1-init, T1-cookie or T2-shutdown.
+/// A control chunk with a timer: T1-init, T1-cookie or T2-shutdown.
 #[derive(Clone, Debug)]
 struct Resend {
     what: AwaitedReply,
     path: PathId,
     timer: Time,
-    /// When it was sent last.
+    /// When it was last sent.
     sent: Time,
     tries: u32,
     due: bool,
-    /// Goes with it in the same packet: what was not understood in an INIT ACK.
+    /// What was not understood in an INIT ACK; it goes into the same packet.
     with: Option<Chunk>,
 }
 
@@ -122,7 +123,7 @@ impl Resend {
     }
 }
 
-/// What is sent again until it is answered.
+/// The control chunk that is repeated until it is answered.
 #[derive(Clone, Debug)]
 enum AwaitedReply {
     Init,
@@ -153,7 +154,7 @@ impl Association {
         self.notes.switch(on);
     }
 
-    /// The sending half, and what it needs to know of the rest.
+    /// The sending half, and the surroundings that it needs.
     pub(crate) fn sending(&mut self, now: Time) -> (&mut Sender, SendContext<'_>, &mut ChaCha8Rng) {
         let around = SendContext {
             now,
@@ -171,7 +172,7 @@ impl Association {
         if self.extended.is_some() {
             self.work_extensions(now);
         }
-        // Most polls find none: asking is cheaper than taking.
+        // Most polls find no events, and checking is cheaper than taking.
         if !self.events.is_empty()
             && let Some(event) = self.events.pop_front()
         {
@@ -188,7 +189,7 @@ impl Association {
             return Some(Output::Transmit(packet, reason));
         }
         self.settle(now);
-        // Settling may have changed what blocks, or announced something.
+        // `settle` may have changed what blocks, or added a note.
         self.notes.pop().map(Output::Note)
     }
 
@@ -203,7 +204,7 @@ impl Association {
         }
     }
 
-    /// The earliest time at which something happens by itself.
+    /// The earliest deadline of the association.
     #[inline]
     pub(crate) fn deadline(&self) -> Time {
         if self.state == State::Closed {
@@ -215,7 +216,7 @@ impl Association {
         if self.extended.is_some() { own.min(self.extension_deadline()) } else { own }
     }
 
-    /// Takes a message to send.
+    /// Accepts a message to send.
     #[inline]
     pub(crate) fn send(&mut self, message: Message, now: Time) -> Result<(), SendError> {
         if self.leaving || !self.state.takes_data() {
@@ -284,8 +285,8 @@ impl Association {
         }
     }
 
-    /// The user wants to end gracefully. What was given before is still delivered, so that an association that is
-    /// being set up is up first.
+    /// The user requests a graceful end. Data given before is still delivered, so an association in set-up comes up
+    /// first.
     //= rfc9260#section-9.2
     //= rfc9260#section-11.1.3
     pub(crate) fn shutdown(&mut self) {
@@ -296,7 +297,7 @@ impl Association {
         self.leaving |= self.state.setting_up();
     }
 
-    /// If everything is acknowledged, an end under way takes its next step.
+    /// If everything is acknowledged, an end in progress takes its next step.
     pub(crate) fn drained(&mut self) {
         if !self.sender.is_empty() || self.user_bytes() > 0 {
             return;
@@ -306,7 +307,7 @@ impl Association {
         }
     }
 
-    /// Enters a state of the end, with what is to be sent for it.
+    /// Enters a state of the end, and requests the packet that belongs to it.
     fn enter(&mut self, next: State) {
         self.state = next;
         let what = match next {
@@ -319,14 +320,14 @@ impl Association {
         self.stop_heartbeats();
     }
 
-    /// What is sent until it is answered goes again at once.
+    /// Repeats the unanswered control chunk at once.
     pub(crate) fn resend_now(&mut self) {
         if let Some(resend) = &mut self.resend {
             resend.due = true;
         }
     }
 
-    /// The user ends at once.
+    /// The user aborts.
     //= rfc9260#section-9.1
     pub(crate) fn abort(&mut self, reason: Bytes, now: Time) {
         if !matches!(self.state, State::CookieWait | State::Closed) {
@@ -341,12 +342,12 @@ impl Association {
         self.control.push_back((self.open_path(wanted), abort, Purpose::Abort));
     }
 
-    /// `wanted` if it is active and up, else a path in better order.
+    /// `wanted` if it is active and up, otherwise a path in better condition.
     pub(crate) fn open_path(&self, wanted: PathId) -> PathId {
         self.paths.open(wanted, self.sender.in_use)
     }
 
-    /// The association is over: what was not delivered goes back to the user, then `last` says how it ended.
+    /// The association has ended: undelivered data is returned to the user, then `last` reports how it ended.
     fn close(&mut self, last: Event, now: Time) {
         if self.state == State::Closed {
             return;
@@ -359,7 +360,7 @@ impl Association {
         self.events.push_back(last);
     }
 
-    /// Gives back every message that was not acknowledged.
+    /// Returns every unacknowledged message to the user.
     fn fail_all(&mut self) {
         let unacknowledged = self.sender.outstanding.drain().map(|data| {
             let Data { stream, ppid, unordered, immediate, payload, .. } = data;
@@ -382,7 +383,7 @@ impl Association {
         known
     }
 
-    /// The user asks for a heartbeat now.
+    /// The user requests a heartbeat now.
     pub(crate) fn request_heartbeat(&mut self, path: PathId) -> bool {
         let known = path.index() < self.paths.views().len();
         if known {
@@ -397,7 +398,7 @@ impl Association {
         self.paths.set_mtu(remote, mtu, &self.config);
     }
 
-    /// The socket of this local address takes packets, or none for now; whether that is news.
+    /// The socket of this local address is full or accepts packets again. Returns whether this is a change.
     pub(crate) fn set_writable(&mut self, local: Address, writable: bool) -> bool {
         let news = self.paths.set_writable(local, writable);
         if news && writable {
@@ -406,7 +407,7 @@ impl Association {
         news
     }
 
-    /// The path that keeps a buffer full now, and for how long it has.
+    /// The path that keeps a buffer full now, and for how long.
     pub(crate) fn blocking(&self, now: Time) -> Option<(PathId, Duration)> {
         self.sender.blocking(now)
     }

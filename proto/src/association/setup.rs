@@ -1,4 +1,4 @@
-//! How an association comes to be: by a connect call, by a cookie that came back, or again by a restart.
+//! Establishes an association: by a connect call, by a returned cookie, or again by a restart.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use crate::wire::chunk::{Abort, Bare, CHUNK_HEADER, Init, OperationError, Timest
 use crate::wire::{Address, Cause, Chunk};
 use crate::{AssociationId, Config, Duration, Pairs, Policies, Time, Tsn};
 
-/// The type of the parameter without which an INIT ACK is worthless.
+/// The type of the parameter that an INIT ACK must have.
 const STATE_COOKIE: u16 = 7;
 
-/// What every association begins with.
+/// The common initial state of every association.
 pub(crate) struct AssociationParts<'a> {
     pub(crate) id: AssociationId,
     pub(crate) now: Time,
@@ -114,8 +114,8 @@ impl Association {
         Ok(association)
     }
 
-    /// The path that the cookie was given out on. Its peer address is the only one known to be the peer's: where
-    /// the cookie comes back from may be invented.
+    /// The path on which the cookie was sent. Only its peer address is known to belong to the peer, because the
+    /// source address of the returned cookie may be forged.
     //= rfc9260#section-5.4
     fn answered(&self, cookie: &Cookie) -> PathId {
         cookie.pair().map_or(self.paths.primary(), |(local, peer)| self.path_of(local, peer))
@@ -127,7 +127,7 @@ impl Association {
         self.control.push_back((path, Chunk::CookieAck(Bare), Purpose::Setup));
     }
 
-    /// The peer has restarted: everything begins anew with what its cookie says.
+    /// The peer has restarted: everything restarts with the contents of its cookie.
     //= rfc9260#section-5.2.4.1
     pub(crate) fn restart(
         &mut self,
@@ -155,13 +155,13 @@ impl Association {
         self.reply_cookie(local, source);
     }
 
-    /// Whether a cookie is newer than all that this association has taken. One that is not has been used, or was made
+    /// Whether a cookie is newer than all that this association has accepted. An older one has been used, or was made
     /// for a tag that the peer has replaced since.
     pub(crate) fn is_newer(&self, cookie: &Cookie) -> bool {
         self.cookie_taken.is_none_or(|taken| cookie.created > taken)
     }
 
-    /// Both ends set up at once and the cookie names other tags of the peer (§5.2.4 B).
+    /// Both ends have begun at once, and the cookie holds another tag of the peer (§5.2.4 B).
     pub(crate) fn adopt(&mut self, cookie: &Cookie, local: Address, source: Address, now: Time) {
         self.peer_tag = cookie.peer_tag;
         self.cookie_taken = Some(cookie.created);
@@ -173,7 +173,7 @@ impl Association {
         self.reply_cookie(local, source);
     }
 
-    /// The cookie of this association came (again): if COOKIE ACK was awaited, this serves as well.
+    /// The cookie of this association came, perhaps again. If COOKIE ACK is awaited, this replaces it.
     pub(crate) fn cookie_again(&mut self, cookie: &Cookie, local: Address, source: Address, now: Time) {
         if self.state.setting_up() {
             self.establish(self.answered(cookie), Event::Up, now);
@@ -181,7 +181,7 @@ impl Association {
         self.reply_cookie(local, source);
     }
 
-    /// INIT ACK came.
+    /// INIT ACK arrived.
     //= rfc9260#section-5.1
     pub(super) fn init_ack(&mut self, init: &Init, local: Address, source: Address, now: Time) {
         if self.state != State::CookieWait {
@@ -209,8 +209,8 @@ impl Association {
         self.report_with_cookie(unrecognized);
     }
 
-    /// Where the COOKIE ECHO goes: to where the INIT ACK came from if the user named that address, else to where
-    /// INIT went. Of another address nobody has said yet that it is the peer's.
+    /// The destination of the COOKIE ECHO: the source of the INIT ACK if the user has named that address, otherwise
+    /// the destination of INIT. It is not yet known whether another address belongs to the peer.
     //= rfc9260#section-5.4
     fn echo_path(&self, local: Address, source: Address) -> PathId {
         let heard = self.path_of(local, source);
@@ -220,7 +220,7 @@ impl Association {
         }
     }
 
-    /// The peer has said no tag: the ABORT goes back with ours.
+    /// The peer has told no tag, so the ABORT carries ours.
     //= rfc9260#section-3.3.3
     fn refuse_reflected(&mut self, cause: Cause, now: Time) {
         self.peer_tag = self.local_tag;
@@ -230,7 +230,7 @@ impl Association {
         self.close(Event::Lost(LostReason::ProtocolViolation), now);
     }
 
-    /// What was not understood in an INIT ACK is reported behind the COOKIE ECHO, in the same packet, if it fits.
+    /// What was not understood in an INIT ACK is reported behind the COOKIE ECHO, in the same packet if it fits.
     //= rfc9260#section-3.2.2
     fn report_with_cookie(&mut self, unrecognized: Vec<Bytes>) {
         let Some(resend) = &mut self.resend else { return };
@@ -243,8 +243,8 @@ impl Association {
         }
     }
 
-    /// The cookie was too old when it came back: once more, with one that lives longer, by at most a second more
-    /// than the round trip: long-lived cookies can be replayed.
+    /// The cookie was too old when it came back. Tries once more with a cookie that lives longer by at most the round
+    /// trip and one second, because long-lived cookies can be replayed.
     //= rfc9260#section-5.2.6
     pub(super) fn begin_again(&mut self, staleness: Duration, now: Time) {
         let round_trip = self.resend.as_ref().map_or(Duration::ZERO, |resend| now.since(resend.sent));
@@ -254,7 +254,7 @@ impl Association {
         self.await_answer(AwaitedReply::Init, self.paths.primary());
     }
 
-    /// COOKIE ACK came.
+    /// COOKIE ACK arrived.
     pub(super) fn cookie_ack(&mut self, now: Time) {
         if self.state == State::CookieEchoed {
             let echoed = self.resend.as_ref().map_or(self.paths.primary(), |resend| resend.path);
@@ -267,7 +267,7 @@ impl Association {
         self.receiver = Receiver::new(tsn, &self.config);
         self.sender.set_peer_buffer(buffer);
         self.streams = streams;
-        // What the user gave before it was known how many streams there are.
+        // The user gave these messages before the number of streams was known.
         //= rfc9260#section-5.1.1
         let refused = self.sender.queue.take_from(streams.0);
         self.events.extend(refused.into_iter().map(|message| Event::SendFailed { message, sent: false }));
@@ -289,7 +289,7 @@ impl Association {
         self.resend = Some(Resend::new(what, path));
     }
 
-    /// The association is up: the path of the handshake is confirmed, the others are asked.
+    /// The association is up: the path of the handshake is confirmed, and the other paths are probed.
     //= rfc9260#section-5.4
     fn establish(&mut self, path: PathId, event: Event, now: Time) {
         self.resend = None;
@@ -333,7 +333,7 @@ impl Association {
         }
     }
 
-    /// By the rule of ns-2, the initiator asks all paths and holds its data until they have answered.
+    /// By ns-2's rule, the initiator probes all paths and holds its data until they have answered.
     fn confirm_first(&mut self) {
         if self.config.rules.confirmation != Confirmation::AllPathsFirst {
             return;
@@ -345,17 +345,17 @@ impl Association {
         }
     }
 
-    /// The path that packets of this pair belong to.
+    /// The path to which packets of this pair belong.
     pub(super) fn path_of(&self, local: Address, source: Address) -> PathId {
         self.paths.of_pair(local, source).or_else(|| self.paths.to(source)).unwrap_or(self.paths.primary())
     }
 
-    /// Adds the paths to these peer addresses that are not there yet; `known` is the pair of a packet that came.
+    /// Adds the missing paths to these peer addresses; `known` is the pair of an arrived packet.
     pub(crate) fn add_paths(&mut self, peers: &[Address], known: Option<(Address, Address)>, now: Time) {
         let new = peers.iter().filter(|peer| !self.named.contains(peer)).copied().collect::<Vec<_>>();
         self.named.extend(new);
         let config = Arc::clone(&self.config);
-        // One path a peer address: if there is one already, it keeps the local address of the route to it.
+        // With one path per peer address, an existing path keeps the local address of its route.
         if let Some(pair) = known
             && (config.pairs != Pairs::OnePerPeer || self.paths.to(pair.1).is_none())
         {
@@ -394,8 +394,8 @@ impl Association {
     }
 }
 
-/// The first TSN of an association, unless the configuration fixes it: drawn from a stream of `chance` of its own, so that who
-/// knows the tag does not know the TSN.
+/// The first TSN of an association, unless the configuration fixes it. It is drawn from a separate random stream, so
+/// that an attacker who learns the tag does not learn the TSN.
 fn first_tsn(config: &Config, chance: &ChaCha8Rng, tag: u32) -> Tsn {
     Tsn(config.first_tsn.unwrap_or_else(|| {
         let mut own = chance.clone();

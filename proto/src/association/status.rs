@@ -1,4 +1,4 @@
-//! What the user sees and may change of an association.
+//! Status and parameters of an association, for the user.
 
 use super::Association;
 use crate::endpoint::Status;
@@ -24,7 +24,7 @@ impl Association {
         }
     }
 
-    /// Takes other parameters, and has them hold for what is under way.
+    /// Changes the parameters, also for what is in progress.
     pub(crate) fn reconfigure(&mut self, parameters: Parameters) -> Result<(), ConfigError> {
         let (heartbeats, mtu) = (self.config.heartbeat_interval, self.config.mtu);
         let config = Config { parameters, ..Config::clone(&self.config) };
@@ -51,7 +51,7 @@ impl Association {
         (id.index() < self.paths.views().len()).then(|| self.paths.get(id).own)
     }
 
-    /// Takes what is to hold for this path alone; false if there is no such path.
+    /// Sets parameters of this path alone; false if there is no such path.
     pub(crate) fn configure_path(&mut self, id: PathId, own: PathParameters) -> bool {
         if id.index() >= self.paths.views().len() {
             return false;

@@ -1,4 +1,4 @@
-//! Timers, and what silence means: errors of paths, failover, the end of an association (RFC 9260 §8).
+//! Timers and missing answers: errors of paths, failover, and the end of an association (RFC 9260 §8).
 
 use super::{Association, AwaitedReply};
 use crate::Time;
@@ -12,7 +12,7 @@ use crate::shutdown::State;
 use crate::wire::chunk::Heartbeat;
 use crate::wire::{Address, Cause, Quoted};
 
-/// What a path failed to answer.
+/// What was not answered on a path.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Unanswered {
     Data,
@@ -51,7 +51,7 @@ impl Association {
             let (sender, mut around, _) = self.sending(now);
             sender.reordering_expired(&mut around);
         }
-        // A tail loss probe that is due with T3-rtx comes first, and T3-rtx an RTO later.
+        // If a tail loss probe and T3-rtx are due together, the probe comes first and T3-rtx an RTO later.
         if self.paths.get(id).timers.tail <= now && self.state != State::Closed {
             let (sender, mut around, _) = self.sending(now);
             sender.tail_due(id, &mut around);
@@ -85,7 +85,7 @@ impl Association {
         }
     }
 
-    /// T3-rtx has expired for this path: a heartbeat may measure it, or ask whether it still works.
+    /// T3-rtx of this path expired. A heartbeat may measure the path, or check whether it still works.
     fn ask_after_timeout(&mut self, id: PathId) {
         let other = self.paths.views().iter().any(|view| view.id != id && view.carries());
         let measured = self.config.mechanisms.heartbeat_after_timeout == HeartbeatAfterTimeout::On && other;
@@ -95,21 +95,21 @@ impl Association {
         }
     }
 
-    /// A control chunk was not answered within an RTO: that counts like data.
+    /// A control chunk was not answered within an RTO. This counts like a timeout of data.
     pub(crate) fn control_unanswered(&mut self, id: PathId, now: Time) {
         let limits = self.paths.limits;
         self.paths.view_mut(id).back_off(limits);
         self.path_error(id, Unanswered::Data, now);
     }
 
-    /// What is in flight on a path is to be sent again by another.
+    /// Marks the data in flight on a path, so that it is sent on another.
     pub(crate) fn vacate(&mut self, id: PathId, now: Time) {
         let (sender, around, _) = self.sending(now);
         sender.outstanding.time_out(id, Why::Timeout, around.paths, |_, _| false, |_| {});
         self.paths.get_mut(id).timers.t3 = Time::NEVER;
     }
 
-    /// The path is no more: what was in flight there goes elsewhere, and nothing more goes there.
+    /// Removes the path: its data in flight goes elsewhere, and nothing more is sent on it.
     //= rfc5061#section-5.3
     pub(crate) fn remove_path(&mut self, id: PathId, now: Time) {
         self.vacate(id, now);
@@ -138,12 +138,12 @@ impl Association {
         self.errors = 0;
     }
 
-    /// A path has not answered: its count, the association's, and what exceeds them.
+    /// A path did not answer: counts the error for the path and the association, and acts if a limit is exceeded.
     //= rfc9260#section-8.1
     //= rfc9260#section-8.2
     fn path_error(&mut self, id: PathId, what: Unanswered, now: Time) {
         if !self.paths.view(id).up {
-            // Silence on a path that this end cannot use says nothing of the peer.
+            // A missing answer on a path that this end cannot use says nothing about the peer.
             return;
         }
         let in_use = self.sender.in_use == id;
@@ -171,7 +171,7 @@ impl Association {
         }
     }
 
-    /// The peer has not answered too often: the association ends.
+    /// The peer has failed to answer too often: the association ends.
     //= rfc9260#section-8.1
     fn give_up(&mut self, why: LostReason, now: Time) {
         if self.config.rules.giving_up == GivingUp::Abort
@@ -182,24 +182,24 @@ impl Association {
         self.close(Event::Lost(why), now);
     }
 
-    /// Whether heartbeats go to this path by themselves.
+    /// Whether periodic heartbeats are sent on this path.
     fn asks_periodically(&self, id: PathId) -> bool {
         self.paths.get(id).heartbeat_interval(&self.config).is_some()
     }
 
-    /// Whether a heartbeat follows at once on one that was lost.
+    /// Whether a lost heartbeat is followed by another one at once.
     fn asks_at_once(&self, id: PathId) -> bool {
         self.config.rules.lost_heartbeat == LostHeartbeat::AtOnce && self.asks_periodically(id)
     }
 
-    /// An address that the user named counts as confirmed; one that only the peer named does not before it is,
-    /// and verifying it must not end the association.
+    /// An address that the user named counts as confirmed. An address that only the peer named does not count before
+    /// it is confirmed, and its verification must not end the association.
     //= rfc9260#section-5.4
     fn counts_as_confirmed(&self, id: PathId) -> bool {
         self.paths.view(id).confirmed() || self.paths.get(id).health.named
     }
 
-    /// The state that a path's errors bring it to, if it is another.
+    /// The state of the path by its number of errors, if it differs from the present state.
     //= rfc7829#section-3.2
     fn failing_state(&self, id: PathId) -> Option<PathState> {
         let view = self.paths.view(id);
@@ -214,7 +214,7 @@ impl Association {
         Some(state)
     }
 
-    /// A primary with too many errors is the primary no more: the path that data takes now is, from then on.
+    /// A primary with too many errors is replaced for good by the path that data takes now.
     //= rfc7829#section-5
     fn switch_over(&mut self, failing: PathId, now: Time) {
         let by_rule = self.config.rules.failover == Failover::Stay;
@@ -232,7 +232,7 @@ impl Association {
         }
     }
 
-    /// The path may have been used since the heartbeat was scheduled: then it is not idle yet.
+    /// The path may have been used since the heartbeat was scheduled; then it is not idle yet.
     //= rfc9260#section-8.3
     fn heartbeat_due(&mut self, id: PathId, now: Time) {
         let (_, path) = self.paths.both(id);
@@ -259,11 +259,11 @@ impl Association {
         }
         self.paths.note_rto(id, now, &mut self.notes);
         self.path_error(id, Unanswered::Heartbeat, now);
-        // Data waits for an answer from any path: there is no other way to learn that the peer is back.
+        // Data waits for an answer from any path, because there is no other way to learn that the peer is back.
         let needed = !self.sender.is_open() && !self.paths.views().iter().any(PathView::confirmed);
         let at_once = self.asks_at_once(id);
         let (view, path) = self.paths.both(id);
-        // A path being verified, or failing, is asked once an RTO, until it has failed too often.
+        // A path that is being verified or is failing is probed once per RTO, until it has failed too often.
         let asked = verifying || (failing && path.heartbeat_interval(&self.config).is_some());
         if at_once || (asked && (needed || view.errors <= path.max_retrans(&self.config))) {
             self.paths.ask(id);
@@ -309,8 +309,8 @@ impl Association {
         self.open_once_verified();
     }
 
-    /// By the rule `AllPathsFirst` data waits for the verification of all paths. It ends with an answer, or without one
-    /// after as many errors as make a path inactive; data needs one path that has answered.
+    /// By the rule `AllPathsFirst`, data waits for the verification of all paths. Verification ends with an answer,
+    /// or with as many errors as make a path inactive. Data needs at least one path that has answered.
     pub(super) fn open_once_verified(&mut self) {
         if self.sender.is_open() || !self.state.sends_data() {
             return;
@@ -326,7 +326,7 @@ impl Association {
         }
     }
 
-    /// A path that had failed, wholly or potentially, has answered a heartbeat.
+    /// An inactive or potentially failed path has answered a heartbeat.
     fn revived_by_heartbeat(&mut self, id: PathId, before: PathState, now: Time) {
         if let (PathState::PotentiallyFailed, Some(packets)) = (before, self.config.pf_window) {
             self.paths.reopen(id, packets, now, &mut self.notes);
@@ -347,7 +347,7 @@ impl Association {
         }
     }
 
-    /// INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK was not answered in time: again, on the next path.
+    /// INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK was not answered in time: it is repeated on the next path.
     fn answer_late(&mut self, now: Time) {
         let limits = self.paths.limits;
         let Some(resend) = &mut self.resend else { return };
@@ -368,8 +368,8 @@ impl Association {
         self.ask_again_on(next);
     }
 
-    /// Where what was not answered on this path goes next: all go to confirmed paths only (§5.4); to set up, the addresses
-    /// that the user named are.
+    /// The next path for a control chunk that was not answered on this path. Only confirmed paths are used (§5.4);
+    /// during set-up, the addresses that the user named count as confirmed.
     //= rfc9260#section-5.1
     fn next_to_ask(&self, late: PathId) -> Option<PathId> {
         let paths = self.paths.views().len() as u16;
@@ -387,9 +387,9 @@ impl Association {
         }
     }
 
-    /// Nothing takes SCTP at this address of the peer, says an ICMP error. While the association is being set up, and if the
-    /// quoted packet has the right tag, the next address is asked at once; if there is none, that was it. Later on, errors
-    /// are not trusted: what is not acknowledged times out.
+    /// An ICMP error reported that this address of the peer does not accept SCTP. During set-up, if the quoted packet
+    /// has the right tag, the next address is tried at once; if there is none, set-up has failed. Later, such errors
+    /// are not trusted, and unanswered chunks time out.
     //= rfc9260#section-10
     pub(crate) fn unreachable(&mut self, remote: Address, quoted: Quoted, now: Time) {
         let ours = match self.state {

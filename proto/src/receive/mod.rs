@@ -1,7 +1,7 @@
-//! What has arrived, the receive buffer, and the SACK (RFC 9260 §6.2, §6.7).
+//! The receiving half of an association: arrived chunks, the receive buffer, and the SACK (RFC 9260 §6.2, §6.7).
 //!
-//! `tracker.rs` knows the TSNs, `reassembly/` and `interleaved.rs` make messages of DATA and I-DATA, `ready.rs` keeps those that can
-//! be read, `schedule.rs` says when a SACK is due.
+//! `tracker.rs` records which TSNs have arrived, `reassembly/` and `interleaved.rs` make messages of DATA and I-DATA,
+//! `ready.rs` keeps the messages that can be read, and `schedule.rs` decides when a SACK is due.
 
 mod interleaved;
 mod ready;
@@ -24,59 +24,61 @@ use schedule::EachPath;
 pub(crate) use schedule::{Arrival, Schedule};
 use tracker::{REACH, Tracker};
 
-/// Duplicate TSNs reported in one SACK at most.
+/// The largest number of duplicate TSNs in one SACK.
 const DUPLICATES: usize = 16;
-/// Gap Ack Blocks that any SACK may have.
+/// The number of Gap Ack Blocks that any SACK may have.
 const GAPS: usize = 16;
-/// Gap Ack Blocks that the SACKs of an association may have beyond what is due to the DATA that they answer.
+/// The number of Gap Ack Blocks that the SACKs of an association may have in addition to those allowed by the DATA
+/// that they answer.
 const PROVISION: usize = 1 << 16;
-/// A chunk that is held costs memory beside its bytes: no more are held than chunks of this size would fill the buffer.
+/// A held chunk costs memory in addition to its bytes. The number of held chunks is limited as if each had at least
+/// this size.
 const SMALLEST: u64 = 64;
 
 /// The receiving half of an association.
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     tracker: Tracker,
-    /// No chunk is taken that is further beyond the Cumulative TSN.
+    /// The largest accepted distance of a TSN from the Cumulative TSN.
     reach: u32,
     first: Tsn,
     duplicates: SmallVec<[Tsn; 4]>,
     reassembly: Reassembly,
-    /// In place of that, where messages come as I-DATA.
+    /// The replacement for it if messages arrive as I-DATA.
     interleaved: Option<Box<Interleaved>>,
     ready: Ready,
-    /// Bytes and chunks that can be held.
+    /// The limits in bytes and chunks.
     buffer: Held,
-    /// Bytes of our largest packet, or of the peer's largest chunk if that is larger: what there has to be room for.
+    /// The larger of our largest packet and the peer's largest chunk, in bytes: the room that must remain.
     packet: u64,
-    /// What is in the buffer: not reassembled, or not read.
+    /// The contents of the buffer: chunks that are not reassembled, or not read.
     held: Held,
-    /// The window that the last SACK, or INIT, announced.
+    /// The window in the last SACK or INIT.
     announced: u64,
     /// Bytes of DATA since the last SACK.
     answered: u64,
-    /// Gap Ack Blocks that SACKs may have beyond what their DATA is due.
+    /// Gap Ack Blocks that SACKs may have in addition to those allowed by their DATA.
     provision: usize,
     pub(crate) schedule: Schedule,
-    /// Nothing that was acknowledged is dropped, and SACKs say so.
+    /// Whether acknowledged chunks are never dropped, and SACKs say so.
     keeps: bool,
-    /// Whether SACKs are delayed in spite of gaps, and count packets.
+    /// Whether SACKs are delayed in spite of gaps and report how many packets they acknowledge.
     dac: Dac,
     first_data: FirstData,
-    /// The path that the last DATA came by: where the SACK goes.
+    /// The path of the last DATA, to which the SACK goes.
     pub(crate) from: PathId,
-    /// Whether the packets of each path count by themselves: what other paths than `from` are owed.
+    /// If the packets of each path count separately: the SACKs owed to paths other than `from`.
     each_path: Option<Box<EachPath>>,
 }
 
 /// The outcome of one DATA chunk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum DataOutcome {
-    /// It is new and held or delivered.
+    /// It is new and is held or delivered.
     New,
     /// It had arrived before.
     Duplicate,
-    /// There was no room for it.
+    /// There is no room for it.
     NoRoom,
 }
 
@@ -118,7 +120,7 @@ impl Receiver {
         self.tracker.runs() > 0
     }
 
-    /// Takes a DATA chunk.
+    /// Accepts a DATA chunk.
     pub(crate) fn data(&mut self, data: Data, rules: &crate::Rules, arrival: &mut Arrival) -> DataOutcome {
         let taken = self.admit(data.tsn, data.size(), data.immediate, rules, arrival);
         if taken == DataOutcome::New {
@@ -128,7 +130,7 @@ impl Receiver {
         taken
     }
 
-    /// Takes an I-DATA chunk.
+    /// Accepts an I-DATA chunk.
     pub(crate) fn idata(&mut self, data: IData, rules: &crate::Rules, arrival: &mut Arrival) -> DataOutcome {
         let taken = self.admit(data.tsn, data.size(), data.immediate, rules, arrival);
         if taken == DataOutcome::New
@@ -140,17 +142,17 @@ impl Receiver {
         taken
     }
 
-    /// From now on nothing that was acknowledged is dropped, which NR-SACKs say.
+    /// From now on no acknowledged chunk is dropped, which NR-SACKs announce.
     pub(crate) fn keep_all(&mut self) {
         self.keeps = true;
     }
 
-    /// Whether nothing that was acknowledged is dropped.
+    /// Whether no acknowledged chunk is dropped.
     pub(crate) fn keeps(&self) -> bool {
         self.keeps
     }
 
-    /// Bytes of what acknowledges, before its blocks.
+    /// The size of a SACK before its blocks.
     fn sack_header(&self) -> usize {
         if self.keeps { NR_SACK_HEADER } else { SACK_HEADER }
     }
@@ -160,7 +162,7 @@ impl Receiver {
         self.interleaved = Some(Box::default());
     }
 
-    /// Records a chunk of `size` bytes, if it is new and there is room for it.
+    /// Records a chunk of `size` bytes if it is new and there is room for it.
     fn admit(
         &mut self,
         tsn: Tsn,
@@ -190,7 +192,7 @@ impl Receiver {
         DataOutcome::New
     }
 
-    /// I-FORWARD-TSN: as [`forward`](Self::forward), by Message Identifiers, of unordered messages too.
+    /// I-FORWARD-TSN: like [`forward`](Self::forward), but with Message Identifiers and also for unordered messages.
     //= rfc8260#section-2.3.1
     pub(crate) fn interleaved_forward(
         &mut self,
@@ -209,8 +211,8 @@ impl Receiver {
         self.deliver_parts();
     }
 
-    /// What is missing up to `cumulative` was given up: it counts as received. `skipped` are streams, and the SSN
-    /// up to which nothing more comes on them.
+    /// The peer abandoned everything missing up to `cumulative`: it counts as received. `skipped` lists streams and
+    /// the SSN up to which nothing more arrives on them.
     //= rfc3758#section-3.6
     pub(crate) fn forward(
         &mut self,
@@ -228,7 +230,7 @@ impl Receiver {
         self.deliver_parts();
     }
 
-    /// The SSNs of these streams (none: all) begin anew; what came before this TSN and is not complete is dropped.
+    /// The SSNs of these streams (none: all) restart. Incomplete messages from before this TSN are dropped.
     //= rfc6525#section-5.2.2
     pub(crate) fn reset_streams(&mut self, streams: &[u16], before: Tsn) {
         let before = self.tracker.position(before);
@@ -238,17 +240,17 @@ impl Receiver {
         };
     }
 
-    /// Whether the peer may begin its TSNs anew before we hear of it: then nothing beyond a gap is taken.
+    /// The peer may restart its TSNs before we learn of it; until then nothing beyond a gap is accepted.
     pub(crate) fn expect_restart(&mut self, expected: bool) {
         self.reach = if expected { 1 } else { REACH };
     }
 
-    /// Whether something has come twice since the last SACK.
+    /// Whether a duplicate has arrived since the last SACK.
     pub(crate) fn has_duplicates(&self) -> bool {
         !self.duplicates.is_empty()
     }
 
-    /// TSNs begin anew with this one, and all SSNs. Data that has come already with the next TSNs stays.
+    /// TSNs restart with this one, and so do all SSNs. Data that has already arrived with the next TSNs stays.
     //= rfc6525#section-5.2.4
     pub(crate) fn restart(&mut self, next: Tsn) {
         if next.prev().before(self.cumulative()) {
@@ -262,14 +264,15 @@ impl Receiver {
         self.duplicates.clear();
     }
 
-    /// Whether a peer can have given up all up to this TSN: it cannot have more outstanding than our window has bytes, or than we take.
+    /// Whether a peer can have abandoned everything up to this TSN: it cannot have more outstanding than our window
+    /// has bytes, or than we accept.
     pub(crate) fn can_skip_to(&self, cumulative: Tsn) -> bool {
         let most = u64::from(REACH).max(self.buffer.bytes);
         !cumulative.after(self.cumulative()) || u64::from(cumulative.distance_from(self.cumulative())) <= most
     }
 
-    /// The Cumulative TSN moves on, and further over what has arrived behind it; false if it has been there before,
-    /// which the peer is told at once.
+    /// Advances the Cumulative TSN to this one, and further over chunks that have arrived behind it. Returns false if
+    /// it was there before; then the peer is told at once.
     fn jump(&mut self, cumulative: Tsn, arrival: &mut Arrival) -> bool {
         arrival.chunks += 1;
         if !cumulative.after(self.cumulative()) {
@@ -280,14 +283,14 @@ impl Receiver {
         true
     }
 
-    /// Whether this is the very first chunk, and to be acknowledged at once for it.
+    /// Whether this is the very first chunk, which must be acknowledged at once.
     //= rfc9260#section-5.1
     fn opens(&self, tsn: Tsn) -> bool {
         let first = tsn == self.first && self.cumulative() == self.first.prev();
         first && self.first_data == FirstData::AtOnce
     }
 
-    /// Records a chunk whose data is thrown away.
+    /// Records a chunk whose data is dropped.
     pub(crate) fn acknowledge_only(&mut self, tsn: Tsn, arrival: &mut Arrival) {
         arrival.chunks += 1;
         arrival.at_once |= self.opens(tsn);
@@ -296,8 +299,9 @@ impl Receiver {
         }
     }
 
-    /// Makes room for a chunk. For want of bytes the highest chunks held beyond gaps are dropped, if it fills a lower place; if there
-    /// are too many chunks, only for the one that is next in order. None is dropped that was acknowledged for good.
+    /// Makes room for a chunk. If bytes are short, the highest chunks beyond gaps are dropped, provided that the new
+    /// chunk fills a lower place. If there are too many chunks, this is done only for the chunk that is next in
+    /// order. A chunk that was acknowledged for good is never dropped.
     //= rfc9260#section-6.2
     fn make_room(&mut self, tsn: Tsn, chunk: Held) -> bool {
         if tsn.distance_from(self.cumulative()) > self.reach {
@@ -319,7 +323,7 @@ impl Receiver {
         }
     }
 
-    /// Drops the highest chunk above this TSN that was not delivered.
+    /// Drops the highest undelivered chunk above this TSN.
     fn discard_above(&mut self, tsn: Tsn) -> bool {
         let at = self.tracker.position(tsn);
         let discarded = match &mut self.interleaved {
@@ -333,16 +337,16 @@ impl Receiver {
         discarded.is_some()
     }
 
-    /// Whether the next chunk in order is taken although there is no room for it: nothing can be read that would make
-    /// room, so that refusing it would help nobody. The buffer may be exceeded by its own size and one chunk.
+    /// Whether the next chunk in order is accepted although there is no room: nothing can be read to make room, so
+    /// refusing it would help nobody. The buffer may be exceeded by its own size and one chunk.
     fn must_take(&mut self) -> bool {
         self.deliver_parts();
         let Held { bytes, chunks } = self.held;
         self.ready.is_empty() && bytes < 2 * self.buffer.bytes && chunks < 2 * self.buffer.chunks
     }
 
-    /// A buffer with no room for one more packet of either end, full of one incomplete message: its beginning is
-    /// delivered as a part (§6.9, §11.1).
+    /// If the buffer has no room for one more packet of either end and is full of one incomplete message, the
+    /// beginning of this message is delivered as a part (§6.9, §11.1).
     fn deliver_parts(&mut self) {
         if self.free() < self.packet && self.ready.is_empty() {
             match &mut self.interleaved {
@@ -385,29 +389,29 @@ impl Receiver {
         config.rules.window_updates == WindowUpdates::Announced
     }
 
-    /// Bytes that fit; where few more chunks can be held, what these can have.
+    /// The number of bytes that fit; if only few more chunks can be held, the bytes of these.
     fn free(&self) -> u64 {
         let chunks = self.buffer.chunks.saturating_sub(self.held.chunks);
         self.buffer.bytes.saturating_sub(self.held.bytes).min(chunks * self.packet)
     }
 
-    /// The window to announce: less than a packet counts as none, if the rules avoid silly windows.
+    /// The window to announce. Less than one packet counts as zero if the rules avoid silly windows.
     fn window(&self, config: &Config) -> u64 {
         let free = self.free();
         let silly = free < self.packet.min(self.buffer.bytes / 4);
         if self.announcing(config) && silly { 0 } else { free }
     }
 
-    /// Bytes that the SACK owed would take.
+    /// The size of the SACK that is owed.
     pub(crate) fn sack_size(&self, limit: usize) -> usize {
         let room = limit.saturating_sub(self.sack_header()) / 4;
         let gaps = self.tracker.runs().min(self.reportable(room));
         self.sack_header() + 4 * (gaps + self.duplicates.len()).min(room)
     }
 
-    /// Gap Ack Blocks that the SACK owed may have where so many fit: a few, and as many as have twice the bytes of the DATA that it answers;
-    /// what is beyond that comes out of a provision. Else a peer that sends a byte in each packet would be answered by packets full of
-    /// gaps, for ever.
+    /// The number of Gap Ack Blocks that the SACK may have if `most` fit: a few, and as many as have twice the bytes
+    /// of the DATA that it answers. More are taken from a budget. Otherwise a peer that sends one byte per packet
+    /// would be answered with packets full of gaps for ever.
     fn reportable(&self, room: usize) -> usize {
         room.min(self.due_gaps() + self.provision)
     }
@@ -416,7 +420,7 @@ impl Receiver {
         GAPS.max(self.answered as usize / 2)
     }
 
-    /// The SACK, in at most `limit` bytes; nothing is owed any more.
+    /// The SACK, in at most `limit` bytes. After it, nothing is owed.
     pub(crate) fn sack(&mut self, limit: usize, config: &Config) -> Sack {
         let room = limit.saturating_sub(self.sack_header()) / 4;
         let flags = if self.dac == Dac::Off { 0 } else { Sack::flags_of(self.schedule.packets()) };

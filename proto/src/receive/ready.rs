@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::Delivery;
 use crate::wire::chunk::padded;
 
-/// What held chunks occupy.
+/// The room that held chunks occupy.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(super) struct Held {
     /// Bytes of the chunks, padding included.
@@ -47,7 +47,7 @@ pub(super) struct PartialMessage {
 #[derive(Clone, Default, Debug)]
 pub(super) struct Ready {
     queue: VecDeque<(Delivery, Held)>,
-    /// Messages numbered so far.
+    /// The number of the last message.
     messages: u64,
 }
 
@@ -61,12 +61,12 @@ impl Ready {
         self.queue.is_empty()
     }
 
-    /// The next for the user, and what its chunks occupied.
+    /// The next delivery for the user, and the room that its chunks occupied.
     pub(super) fn pop(&mut self) -> Option<(Delivery, Held)> {
         self.queue.pop_front()
     }
 
-    /// A message of one chunk, of this size; its number.
+    /// Adds a message of one chunk of this size, and returns its number.
     pub(super) fn whole(
         &mut self,
         (stream, unordered): (u16, bool),
@@ -81,7 +81,8 @@ impl Ready {
         message
     }
 
-    /// A message, or a part of one, made of these chunks; `begun` tells its number. Each comes with its size.
+    /// Adds a message or a part of one, made of these chunks with their sizes. `begun`: its number, if a part was
+    /// delivered before.
     pub(super) fn joined(
         &mut self,
         (stream, unordered): (u16, bool),
@@ -100,7 +101,7 @@ impl Ready {
             .push_back((Delivery { stream, ppid, unordered, message, complete, abandoned, pieces }, held));
     }
 
-    /// The end of a message that was delivered in part, and whose rest was abandoned.
+    /// Adds the end of a message of which a part was delivered and the rest was abandoned.
     pub(super) fn given_up(&mut self, (stream, unordered): (u16, bool), begun: PartialMessage) {
         let PartialMessage { message, ppid } = begun;
         let (complete, abandoned, pieces) = (true, true, SmallVec::new());

@@ -13,14 +13,14 @@ use crate::path::PathId;
 pub(crate) struct Schedule {
     /// Packets with DATA since the last SACK.
     packets: u32,
-    /// When it is due at the latest; [`Time::NEVER`] while none is owed.
+    /// The latest time for the SACK; [`Time::NEVER`] while none is owed.
     pub(crate) deadline: Time,
-    /// It is due now.
+    /// Whether it is due now.
     pub(crate) now: bool,
 }
 
 impl Schedule {
-    /// Nothing is owed.
+    /// No SACK is owed.
     pub(super) fn idle() -> Self {
         Schedule { packets: 0, deadline: Time::NEVER, now: false }
     }
@@ -31,15 +31,15 @@ impl Schedule {
     }
 }
 
-/// The SACKs of the paths, where the packets of each path count by themselves (`sack_return`).
+/// The SACKs of the paths, if the packets of each path count separately (`sack_return`).
 #[derive(Clone, Default, Debug)]
 pub(super) struct EachPath {
-    /// What is owed to other paths than the one that the last DATA came by.
+    /// The SACKs owed to paths other than the path of the last DATA.
     aside: SmallVec<[(PathId, Schedule); 1]>,
 }
 
 impl EachPath {
-    /// Puts aside what is owed to the path `before`, and takes up what is owed to `path`.
+    /// Stores what is owed to the path `before`, and loads what is owed to `path`.
     fn exchange(&mut self, before: (PathId, Schedule), path: PathId) -> Schedule {
         let place = self.aside.iter().position(|(aside, _)| *aside == path);
         let taken = place.map_or_else(Schedule::idle, |place| self.aside.swap_remove(place).1);
@@ -53,13 +53,13 @@ impl EachPath {
         taken
     }
 
-    /// When the next SACK is due that does not yet wait for its turn.
+    /// The time of the next SACK that does not wait for its turn yet.
     fn deadline(&self) -> Time {
         let later = self.aside.iter().map(|(_, schedule)| schedule.deadline).filter(|at| *at > Time::ZERO);
         later.min().unwrap_or(Time::NEVER)
     }
 
-    /// SACKs that are due by now wait for their turn.
+    /// SACKs that are due now wait for their turn.
     fn mark(&mut self, now: Time) {
         let due = self.aside.iter_mut().filter(|(_, schedule)| schedule.deadline <= now);
         due.for_each(|(_, schedule)| schedule.deadline = Time::ZERO);
@@ -76,12 +76,12 @@ impl EachPath {
 pub(crate) struct Arrival {
     pub(super) chunks: u32,
     pub(super) at_once: bool,
-    /// FORWARD TSNs among them.
+    /// The number of FORWARD TSNs among them.
     forwards: u32,
 }
 
 impl Arrival {
-    /// Counts a FORWARD TSN; whether it is looked at, being one of the first `most` of its packet.
+    /// Counts a FORWARD TSN. Returns whether it is processed: only the first `most` of a packet are.
     pub(crate) fn admits_forward(&mut self, most: u32) -> bool {
         self.forwards += 1;
         self.forwards <= most
@@ -94,7 +94,7 @@ impl Arrival {
 }
 
 impl Receiver {
-    /// All chunks of a packet are taken: is a SACK due, now or later?
+    /// All chunks of a packet were processed: decides whether a SACK is due, now or later.
     //= rfc9260#section-6.2
     pub(crate) fn packet_done(&mut self, arrival: &Arrival, from: PathId, now: Time, config: &Config) {
         if arrival.chunks == 0 {
@@ -112,7 +112,7 @@ impl Receiver {
         self.take_turn();
     }
 
-    /// If no SACK is due by the path in use, one that waits for its turn is.
+    /// If no SACK is due for the path in use, one that waits for its turn becomes due.
     pub(super) fn take_turn(&mut self) {
         if !self.schedule.now
             && let Some(path) = self.each_path.as_ref().and_then(|each| each.marked())
@@ -122,7 +122,7 @@ impl Receiver {
         }
     }
 
-    /// The next SACK goes by this path.
+    /// The next SACK goes to this path.
     fn turn_to(&mut self, path: PathId) {
         if let Some(each) = self.each_path.as_mut().filter(|_| path != self.from) {
             let before = std::mem::replace(&mut self.schedule, Schedule::idle());
@@ -137,7 +137,7 @@ impl Receiver {
         self.schedule.deadline.min(others)
     }
 
-    /// A SACK that is owed has been delayed for long enough.
+    /// A delayed SACK is due.
     pub(crate) fn sack_timer_expired(&mut self, now: Time) {
         if let Some(each) = &mut self.each_path {
             each.mark(now);
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(receiver.sack_deadline(), at(200), "the other path's packet still waits");
     }
 
-    /// The timers of two paths run out together: one SACK leaves after the other, and no timer is left.
+    /// The timers of two paths expire together: one SACK leaves after the other, and no timer remains.
     #[test]
     fn two_sacks_that_are_due_take_turns() {
         let mut config = Config::default();

@@ -1,6 +1,6 @@
-//! Which TSNs have arrived: the Cumulative TSN and, beyond it, one bit for each TSN.
+//! Which TSNs have arrived: the Cumulative TSN, and one bit for each TSN beyond it.
 //!
-//! A bit costs the same wherever a peer puts its gaps: nothing is searched and nothing moves when a TSN arrives.
+//! The cost of a bit does not depend on where the gaps are: nothing is searched or moved when a TSN arrives.
 
 use smallvec::SmallVec;
 
@@ -9,20 +9,21 @@ use crate::wire::chunk::GapBlock;
 
 /// The farthest that a Gap Ack Block can reach.
 pub(super) const REACH: u32 = u16::MAX as u32;
-/// Bits of the ring when the first gap appears.
+/// The size of the ring, in bits, when the first gap appears.
 const SMALLEST: u32 = 1024;
 
 #[derive(Clone, Debug)]
 pub(super) struct Tracker {
-    /// All up to this TSN have arrived.
+    /// All TSNs up to this one have arrived.
     cumulative: Tsn,
-    /// Where the Cumulative TSN stands in the association's whole sequence of TSNs, wraps included.
+    /// The position of the Cumulative TSN in the association's whole sequence of TSNs, wraps included.
     position: u64,
-    /// One bit a TSN beyond the Cumulative TSN, by the TSN modulo the number of bits, which is a power of two. Empty until there is a gap.
+    /// One bit for each TSN beyond the Cumulative TSN, at the TSN modulo the number of bits (a power of two). Empty
+    /// until there is a gap.
     bits: Vec<u64>,
-    /// How many bits are set.
+    /// The number of set bits.
     set: u32,
-    /// How many runs they form.
+    /// The number of runs that they form.
     runs: usize,
 }
 
@@ -35,7 +36,7 @@ impl Tracker {
         self.cumulative
     }
 
-    /// A number for this TSN that does not wrap: greater for later TSNs.
+    /// A number for this TSN that does not wrap; it is greater for later TSNs.
     pub(super) fn position(&self, tsn: Tsn) -> u64 {
         let ahead = tsn.distance_from(self.cumulative).cast_signed();
         self.position.wrapping_add_signed(ahead.into())
@@ -73,7 +74,7 @@ impl Tracker {
         self.flip(ahead, ahead + 1);
     }
 
-    /// This TSN, beyond a gap, counts as not arrived any more.
+    /// This TSN, which is beyond a gap, counts as not arrived any more.
     pub(super) fn forget(&mut self, tsn: Tsn) {
         let ahead = tsn.distance_from(self.cumulative);
         let joins = usize::from(self.is_set(ahead - 1)) + usize::from(self.is_set(ahead + 1));
@@ -82,7 +83,7 @@ impl Tracker {
         self.flip(ahead, ahead + 1);
     }
 
-    /// All up to this TSN, which is beyond the Cumulative TSN, counts as arrived.
+    /// All TSNs up to this one, which is beyond the Cumulative TSN, count as arrived.
     pub(super) fn jump(&mut self, cumulative: Tsn) {
         let ahead = cumulative.distance_from(self.cumulative);
         let mut from = 1;
@@ -99,12 +100,12 @@ impl Tracker {
         self.absorb();
     }
 
-    /// TSNs begin anew with this one. Its position is greater than any before.
+    /// TSNs restart with this one. Its position is greater than all before.
     pub(super) fn restart(&mut self, next: Tsn) {
         *self = Tracker { position: self.position + (1 << 33), ..Tracker::new(next) };
     }
 
-    /// The first runs beyond gaps, at most so many, as a SACK tells them.
+    /// The first runs beyond gaps, up to this number, in the form of a SACK.
     pub(super) fn gaps(&self, most: usize) -> SmallVec<[GapBlock; 4]> {
         let most = most.min(self.runs);
         let mut gaps = SmallVec::with_capacity(most);
@@ -114,7 +115,7 @@ impl Tracker {
             let (word, bit) = self.place(at);
             let count = (64 - bit).min(self.capacity() - at);
             let bits = self.bits[word] >> bit;
-            // A bit that differs from the one before it begins or ends a run.
+            // A bit that differs from its predecessor begins or ends a run.
             let mut edges = (bits ^ (bits << 1 | u64::from(inside))) & u64::MAX >> (64 - count);
             while edges != 0 && gaps.len() < most {
                 let edge = at + edges.trailing_zeros();
@@ -135,7 +136,7 @@ impl Tracker {
         gaps
     }
 
-    /// The run that begins just beyond the Cumulative TSN is reached.
+    /// The Cumulative TSN reaches the run just beyond it.
     fn absorb(&mut self) {
         if self.set == 0 || !self.is_set(1) {
             return;
@@ -148,12 +149,12 @@ impl Tracker {
         self.position += u64::from(end - 1);
     }
 
-    /// Bits in the ring; a TSN that is so far ahead or farther has no bit.
+    /// The number of bits in the ring. A TSN at this distance or farther has no bit.
     fn capacity(&self) -> u32 {
         64 * self.bits.len() as u32
     }
 
-    /// The word of a bit, and its place there.
+    /// The word of a bit, and its index in the word.
     fn place(&self, ahead: u32) -> (usize, u32) {
         let index = self.cumulative.0.wrapping_add(ahead) & (self.capacity() - 1);
         ((index / 64) as usize, index % 64)

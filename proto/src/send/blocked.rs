@@ -1,4 +1,4 @@
-//! Why user data waits, and how long: accounted whenever the cause changes.
+//! Why user data waits, and how long. The time is added up whenever the cause changes.
 
 use super::{SendContext, Sender};
 use crate::output::{Blocked, NoteKind, Statistics};
@@ -10,14 +10,15 @@ use crate::{Config, Duration, Time};
 #[derive(Clone, Default, Debug)]
 pub(super) struct BlockedClock {
     cause: Option<Blocked>,
-    /// The path that blocks: of a buffer, at either end, the one that carried the lowest outstanding TSN last.
+    /// The path that blocks. If a buffer at either end is full: the path that carried the lowest outstanding TSN
+    /// last.
     by: Option<PathId>,
     since: Time,
-    /// What kept new data from leaving when it was tried last.
+    /// What kept new data from leaving at the last attempt.
     found: Option<Blocked>,
 }
 
-/// What keeps a chunk from leaving by the path that its route chose, when nothing else does.
+/// What keeps a chunk from leaving on the path that its route chose, if nothing else does.
 pub(super) fn in_the_way(choice: Choice, paths: &Paths) -> Blocked {
     let full = |path: &PathView| path.flight >= path.window;
     match choice {
@@ -27,12 +28,12 @@ pub(super) fn in_the_way(choice: Choice, paths: &Paths) -> Blocked {
 }
 
 impl BlockedClock {
-    /// This kept the next new chunk from leaving when it was tried last.
+    /// The obstacle of the next new chunk at the last attempt.
     pub(super) fn found(&mut self, cause: Blocked) {
         self.found = Some(cause);
     }
 
-    /// What kept it, as it was found last.
+    /// The obstacle found last.
     pub(super) fn last_found(&self) -> Option<Blocked> {
         self.found
     }
@@ -54,7 +55,7 @@ impl BlockedClock {
         (self.cause, self.by, self.since) = (cause, by, around.now);
     }
 
-    /// Adds the time up to now to the present cause.
+    /// Adds the time up to now to the current cause.
     pub(super) fn charge(&self, now: Time, statistics: &mut Statistics) {
         let passed = now.since(self.since);
         match self.cause {
@@ -68,24 +69,24 @@ impl BlockedClock {
 }
 
 impl Sender {
-    /// What the statistics would say if the present cause ended now.
+    /// The statistics as if the current cause ended now.
     pub(crate) fn charged(&self, now: Time, mut statistics: Statistics) -> Statistics {
         self.blocked.charge(now, &mut statistics);
         statistics
     }
 
-    /// The path whose lowest outstanding chunk keeps a buffer full now, and for how long it has.
+    /// The path whose lowest outstanding chunk keeps a buffer full now, and for how long.
     pub(crate) fn blocking(&self, now: Time) -> Option<(PathId, Duration)> {
         self.blocked.by.map(|path| (path, now.since(self.blocked.since)))
     }
 
-    /// The association is over: nothing waits any more.
+    /// The association has ended: nothing waits any more.
     pub(crate) fn stop_clock(&mut self, around: &mut SendContext<'_>) {
         self.blocked.set(None, None, around);
         self.probe_timer = Time::NEVER;
     }
 
-    /// Records what keeps the next new chunk waiting, now that nothing more leaves.
+    /// Records what keeps the next new chunk waiting after the last packet that may leave has left.
     pub(super) fn settle_blocked(&mut self, around: &mut SendContext<'_>) {
         let cause = match self.queue.is_empty() {
             true => self.refused.then_some(Blocked::SendBuffer),
@@ -98,7 +99,8 @@ impl Sender {
         self.blocked.set(cause, by, around);
     }
 
-    /// Sets the probe timer when the window is found closed with nothing in flight, and stops it when it opens.
+    /// Sets the probe timer when the window is found closed with nothing in flight. Stops the timer when the window
+    /// opens.
     //= rfc9260#section-6.1
     pub(super) fn watch_closed_window(&mut self, around: &mut SendContext<'_>) {
         let closed = self.blocked.cause == Some(Blocked::PeerWindow) && self.outstanding.is_empty();

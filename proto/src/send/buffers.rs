@@ -1,10 +1,10 @@
-//! What several paths that share a buffer do to each other: shares of it for each path, chunks that go again because
-//! others wait behind them, windows that are cut for that.
+//! Buffers that several paths share: the share of each path, copies of chunks that hold up others, and cuts of
+//! windows for holding up others.
 //!
-//! Buffer splitting and chunk rescheduling are those of T. Dreibholz, M. Becke, E. P. Rathgeb, M. Tuexen, "On the Use of
-//! Concurrent Multipath Transfer over Asymmetric Paths" (GLOBECOM 2010) and H. Adhari et al., "Evaluation of Concurrent
-//! Multipath Transfer over Dissimilar Paths" (AINA 2011). Opportunistic reinjection and penalising are those of C. Raiciu
-//! et al., "How Hard Can It Be? Designing and Implementing a Deployable Multipath TCP" (NSDI 2012).
+//! Buffer splitting and chunk rescheduling follow T. Dreibholz, M. Becke, E. P. Rathgeb, M. Tuexen, "On the Use of
+//! Concurrent Multipath Transfer over Asymmetric Paths" (GLOBECOM 2010) and H. Adhari et al., "Evaluation of
+//! Concurrent Multipath Transfer over Dissimilar Paths" (AINA 2011). Opportunistic reinjection and penalising follow
+//! C. Raiciu et al., "How Hard Can It Be? Designing and Implementing a Deployable Multipath TCP" (NSDI 2012).
 
 use smallvec::SmallVec;
 
@@ -18,10 +18,10 @@ use crate::policy::{Ask, Loss, Why};
 use crate::wire::Chunk;
 use crate::{Config, Time};
 
-/// The two buffers that all paths share, and how far they are divided.
+/// The two buffers that all paths share, and how they are divided.
 #[derive(Clone, Debug)]
 pub(super) struct Buffers {
-    /// The peer's: the most that it has announced, bytes.
+    /// The peer's buffer: the largest size that it has announced, bytes.
     pub(super) peer: u64,
     own: u64,
     split: [bool; 2],
@@ -29,9 +29,9 @@ pub(super) struct Buffers {
     reschedules: [bool; 2],
     reinjects: bool,
     penalises: bool,
-    /// A SACK came, and whether it penalises a path is not decided.
+    /// Whether a SACK has arrived for which penalising is not yet decided.
     undecided: bool,
-    /// By path: until when it is not penalised again.
+    /// By path: the time until which it is not penalised again.
     spared: Vec<Time>,
 }
 
@@ -61,19 +61,19 @@ impl Buffers {
         }
     }
 
-    /// A SACK announced so many bytes.
+    /// A SACK announced this window in bytes.
     pub(super) fn heard(&mut self, a_rwnd: u64) {
         self.peer = self.peer.max(a_rwnd);
         self.undecided = self.penalises;
     }
 
-    /// There is nothing left that could be penalised for.
+    /// Nothing is left for which a path could be penalised.
     pub(super) fn decided(&mut self) {
         self.undecided = false;
     }
 
-    /// Takes from each path's room what is beyond its share of a buffer that is divided. A path that has nothing of it
-    /// may send a packet, however small the share.
+    /// Reduces each path's room to its share of a divided buffer. A path that occupies nothing of the buffer may send
+    /// one packet, however small its share is.
     #[inline]
     pub(super) fn share(&self, a_rwnd: u64, paths: &mut Paths) {
         if self.split.contains(&true) {
@@ -90,13 +90,13 @@ impl Buffers {
         }
     }
 
-    /// Whether chunks sent on other paths than `lowest`, which carries the lowest TSN, hold half of a buffer.
+    /// Whether chunks sent on paths other than `lowest`, which carries the lowest TSN, fill half of a buffer.
     fn reschedule(&self, lowest: PathId, paths: &Paths) -> bool {
         let half = |(watched, size): (bool, u64)| watched && 2 * paths.buffered_beside(lowest) >= size;
         self.reschedules.into_iter().zip([self.own, self.peer]).any(half)
     }
 
-    /// Whether this path may be penalised now; then it is not again for its round-trip time.
+    /// Whether this path may be penalised now. If so, it is not penalised again for its round-trip time.
     fn may_penalise(&mut self, view: &PathView, now: Time) -> bool {
         let index = view.id.index();
         if self.spared.len() <= index {
@@ -119,7 +119,7 @@ impl Sender {
         }
     }
 
-    /// The fastest path other than `lowest` with room for new data.
+    /// The fastest path with room for new data, other than `lowest`.
     fn room_beside(&self, lowest: PathId, around: &mut SendContext<'_>) -> Option<PathId> {
         around.paths.measure_room(false);
         self.rights.limit_bursts(around.paths);
@@ -128,7 +128,7 @@ impl Sender {
         paths.min_by_key(|view| (view.srtt.unwrap_or(view.rto), view.id)).map(|view| view.id)
     }
 
-    /// A copy of the lowest chunk, by a path with room, if what waits behind it asks for one.
+    /// A copy of the lowest chunk on a path with room, if the chunks behind it call for one.
     pub(super) fn reinjection(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         if !(self.buffers.reinjects || self.buffers.reschedules.contains(&true)) {
             return None;
@@ -144,7 +144,7 @@ impl Sender {
         Some(PacketPlan { path, why: Why::Reinjected, limit: Limit::Window, ask })
     }
 
-    /// Sends the copy that was planned.
+    /// Sends the planned copy.
     pub(super) fn send_copy(
         &mut self,
         load: &PacketPlan,
@@ -162,7 +162,7 @@ impl Sender {
         }
     }
 
-    /// Nothing more leaves after a SACK: the path that keeps a buffer full is penalised if another has room.
+    /// Nothing more leaves after a SACK: penalises the path that keeps a buffer full, if another path has room.
     pub(super) fn penalise_late(&mut self, around: &mut SendContext<'_>) {
         if !std::mem::take(&mut self.buffers.undecided) || self.probing || !self.buffer_full() {
             return;

@@ -1,4 +1,5 @@
-//! The sending half. A SACK, a timeout or a call grants rights to send; each poll chooses one packet.
+//! The sending half of an association. A SACK, a timeout or a call grants rights to send; each poll chooses one
+//! packet.
 
 mod blocked;
 mod buffers;
@@ -34,7 +35,7 @@ use buffers::Buffers;
 use recovery::Recoveries;
 use rights::Rights;
 
-/// A packet with less room than this is not filled with a part of a message.
+/// A packet with less room than this is not filled with a fragment of a message.
 const SMALLEST_CUT: u32 = 128;
 
 /// The sending half of an association.
@@ -47,28 +48,29 @@ pub(crate) struct Sender {
     /// The receive buffer that the peer advertised last, in bytes.
     a_rwnd: u64,
     recoveries: Recoveries,
-    /// Whether the next marked chunk is looked at when the path of one has no room.
+    /// Whether the next marked chunk is tried when the path of one has no room.
     looks_further: bool,
-    /// Whether a packet carries only marked chunks whose route names its path.
+    /// Whether a packet carries only marked chunks whose route names the packet's path.
     agreed: bool,
-    /// Whether all retransmissions that one event releases take one path, and the path of this event.
+    /// Whether all retransmissions that one event releases take one path, and the path for the current event.
     one_path: bool,
     round: Option<PathId>,
-    /// How many events have let data leave.
+    /// The number of events that have allowed data to leave.
     events: u64,
-    /// When a closed window is probed; [`Time::NEVER`] while it need not be.
+    /// When a closed window is probed; [`Time::NEVER`] if no probe is needed.
     pub(crate) probe_timer: Time,
-    /// A window probe is in flight.
+    /// Whether a window probe is in flight.
     probing: bool,
-    /// Whether a SACK came since the last window probe.
+    /// Whether a SACK has arrived since the last window probe.
     heard_since_probe: bool,
     blocked: BlockedClock,
     buffers: Buffers,
-    /// The user has more to send than the send buffer has room for.
+    /// Whether the user has more to send than the send buffer has room for.
     pub(crate) refused: bool,
-    /// The path that new data took last, or would take.
+    /// The path that new data took last or would take.
     pub(crate) in_use: PathId,
-    /// Drawn anew after each packet: ties are broken alike however often a route is asked.
+    /// A random number, drawn again after each packet, so that ties are broken in the same way however often a route
+    /// is asked.
     tie: u64,
 }
 
@@ -90,16 +92,16 @@ impl Routes {
     }
 }
 
-/// What the next packet carries; [`Sender::fill`] puts it in.
+/// The load of the next packet; [`Sender::fill`] puts it into the packet.
 pub(crate) struct PacketPlan {
     pub(crate) path: PathId,
     pub(crate) why: Why,
     pub(crate) limit: Limit,
-    /// What the route was asked: of the first marked chunk, or of new data.
+    /// The question to the route: about the first marked chunk, or about new data.
     ask: Ask,
 }
 
-/// What a choice of packet needs to know of its association.
+/// The part of the association that the choice of a packet needs.
 pub(crate) struct SendContext<'a> {
     pub(crate) now: Time,
     pub(crate) config: &'a Config,
@@ -148,20 +150,20 @@ impl Sender {
         })
     }
 
-    /// The peer's receive buffer as it said in INIT or INIT ACK.
+    /// The peer's receive buffer as announced in INIT or INIT ACK.
     pub(crate) fn set_peer_buffer(&mut self, bytes: u32) {
         self.a_rwnd = u64::from(bytes);
         self.buffers.peer = self.a_rwnd;
     }
 
-    /// TSNs begin anew with this one, and SSNs with 0; nothing is outstanding.
+    /// TSNs restart with this one, and SSNs with 0. Nothing is outstanding.
     pub(crate) fn restart(&mut self, next: Tsn) {
         self.outstanding.restart(next);
         self.queue.reset(&[]);
         self.recoveries.restart();
     }
 
-    /// The peer's window: what it advertised, less what is in flight.
+    /// The peer's window: the advertised window minus the bytes in flight.
     //= rfc9260#section-6.2.1
     pub(crate) fn peer_window(&self, paths: &Paths) -> u64 {
         self.a_rwnd.saturating_sub(paths.counted_all() - self.outstanding.copied())
@@ -175,7 +177,7 @@ impl Sender {
         self.queue.is_empty() && self.outstanding.is_empty()
     }
 
-    /// New data may leave from now on: the paths that must be confirmed are.
+    /// New data may leave from now on: the required paths are confirmed.
     pub(crate) fn open(&mut self) {
         self.rights.open();
     }
@@ -195,19 +197,19 @@ impl Sender {
         self.rights.called(was_empty, self.outstanding.is_empty());
     }
 
-    /// Something other than a SACK happened that may let data go: each such event has its own Max.Burst.
+    /// An event other than a SACK that may allow data to leave. Each such event has its own Max.Burst.
     pub(crate) fn event(&mut self) {
         self.events += 1;
         self.round = None;
         self.rights.event();
     }
 
-    /// A path has come back: what was in flight there, marked by now, may leave, and new data after it.
+    /// A path works again: its chunks, which are marked by now, may leave, followed by new data.
     pub(crate) fn resume(&mut self) {
         self.rights.resume();
     }
 
-    /// Nothing more leaves now: rights that last for one answer end, and what blocks is recorded.
+    /// Nothing more leaves now. Ends the rights that last for one answer, and records what blocks.
     pub(crate) fn settle(&mut self, around: &mut SendContext<'_>) {
         if self.is_empty() && !self.refused && self.blocked.is_idle() && self.probe_timer == Time::NEVER {
             self.buffers.decided();
@@ -220,8 +222,8 @@ impl Sender {
         self.watch_closed_window(around);
     }
 
-    /// Checks that what is charged to the paths is what is outstanding. With many chunks not after every event, since the check
-    /// looks at each of them.
+    /// Checks that the sums charged to the paths match the outstanding chunks. With many chunks this is not done
+    /// after every event, because the check visits all of them.
     #[cfg(debug_assertions)]
     pub(crate) fn check(&self, paths: &Paths) {
         let every = 1 + self.outstanding.len() as u64 / 1000;
@@ -230,7 +232,7 @@ impl Sender {
         }
     }
 
-    /// What the next packet carries, if one with data may leave whose chunks have `budget` bytes.
+    /// The load of the next packet with data, if one may leave. Its chunks have `budget` bytes.
     #[inline(always)]
     pub(crate) fn next_load(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         self.tail_probe(budget, around)
@@ -239,7 +241,7 @@ impl Sender {
             .or_else(|| self.reinjection(budget, around))
     }
 
-    /// Puts the chunks of a load, at most `budget` bytes, into its packet.
+    /// Puts the chunks of a load into its packet, at most `budget` bytes.
     #[inline(always)]
     pub(crate) fn fill(
         &mut self,
@@ -269,7 +271,7 @@ impl Sender {
         self.note_peer_window(around);
     }
 
-    /// A packet of marked chunks: one by a right granted, or as many as there is room for.
+    /// A packet of marked chunks: one by a granted right, or as many as the room allows.
     //= rfc9260#section-6.1
     fn retransmission(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         let mut next = Some(self.outstanding.lowest_marked()?);
@@ -286,7 +288,7 @@ impl Sender {
         None
     }
 
-    /// A packet that begins with this marked chunk, if it may leave on the path that its route names.
+    /// A packet that begins with this marked chunk, if the chunk may leave on the path that its route names.
     fn retransmission_of(
         &mut self,
         tsn: Tsn,
@@ -294,7 +296,7 @@ impl Sender {
         budget: u32,
         around: &mut SendContext<'_>,
     ) -> Option<PacketPlan> {
-        // A chunk from before the path MTU fell is larger than any budget: it goes alone.
+        // A chunk from before the path MTU fell may be larger than any budget. It is sent alone.
         let size = self.outstanding.get(tsn)?.size;
         if size > budget && size <= around.paths.smallest_pmdcs() {
             return None;
@@ -331,7 +333,7 @@ impl Sender {
         })
     }
 
-    /// Sends marked chunks again, from this one on, as long as they fit the packet.
+    /// Retransmits marked chunks, beginning with this one, as long as they fit the packet.
     fn resend_from(
         &mut self,
         first: Tsn,
@@ -367,8 +369,8 @@ impl Sender {
         unless_dormant(choice, around) == Choice::Send(path)
     }
 
-    /// A packet of new chunks, if marked chunks, windows and bursts allow; else what is in the way is kept: the
-    /// peer's window, then that of the path that the chunk would take.
+    /// A packet of new chunks, if marked chunks, windows and bursts allow it. Otherwise records the obstacle: the
+    /// peer's window, or the window of the path that the chunk would take.
     fn new_data(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         let (stream, size) = self.queue.peek(around.paths.smallest_pmdcs())?;
         let window = self.peer_window(around.paths);
@@ -404,7 +406,7 @@ impl Sender {
         waits && self.outstanding.lowest_marked().is_some()
     }
 
-    /// A closed window admits one chunk while nothing is in flight, at once or when the probe timer has granted it.
+    /// A closed window admits one chunk while nothing is in flight: at once, or when the probe timer has expired.
     //= rfc9260#section-6.1
     fn may_probe(&self, config: &Config) -> bool {
         let allowed = if self.probes_later(config) {
@@ -415,7 +417,7 @@ impl Sender {
         allowed && self.outstanding.is_empty()
     }
 
-    /// The path that the route of new data wants for the next chunk, room or not, and what it was asked.
+    /// The path that the route of new data names for the next chunk, with or without room, and the question.
     #[inline(always)]
     fn preferred(
         &self,
@@ -488,7 +490,7 @@ impl Sender {
                 self.probe_sent(around);
                 break;
             }
-            // Nothing fits behind a packet that is full.
+            // Nothing fits into a packet that is full.
             next = if budget > 0 { self.queue.peek(fragment).map(|(_, size)| size) } else { None };
         }
         self.in_use = path;
@@ -503,8 +505,8 @@ impl Sender {
     }
 }
 
-/// With every path inactive the one with the fewest errors carries what a route would send on any of them; where
-/// no paths are potentially failed, the route's own.
+/// If every path is inactive, the path with the fewest errors replaces any path that a route names. Without
+/// potentially failed paths, the route's choice stands.
 //= rfc7829#section-4.1
 fn unless_dormant(choice: Choice, around: &SendContext<'_>) -> Choice {
     match choice {

@@ -1,4 +1,4 @@
-//! Losses found by time, and tail loss probes (RFC 8985). What is kept for each path is in `path/rack/`.
+//! Loss detection by time, and tail loss probes (RFC 8985). The state of each path is in `path/rack/`.
 
 use smallvec::SmallVec;
 
@@ -13,7 +13,7 @@ use crate::wire::chunk::Sack;
 use crate::{Time, Tsn};
 
 impl Sender {
-    /// Takes in what a SACK says of the order in which chunks arrive, and of a tail loss probe.
+    /// Evaluates what a SACK says about the order in which chunks arrive, and about a tail loss probe.
     //= rfc8985#section-6.2
     pub(super) fn hear_order(&mut self, sack: &Sack, around: &mut SendContext<'_>) {
         let (point, next) = (self.outstanding.point(), self.outstanding.next_tsn());
@@ -29,7 +29,7 @@ impl Sender {
         }
     }
 
-    /// Marks the chunks that RACK finds lost; the lowest of them.
+    /// Marks the chunks that RACK finds lost, and returns the lowest of them.
     //= rfc8985#section-6.2
     pub(super) fn mark_late(&mut self, around: &mut SendContext<'_>) -> Option<Tsn> {
         let mut lowest: Option<Tsn> = None;
@@ -42,7 +42,7 @@ impl Sender {
         lowest
     }
 
-    /// The reordering timer has expired: chunks that were overtaken are lost now.
+    /// The reordering timer expired: chunks that were overtaken are lost now.
     //= rfc8985#section-6.2
     pub(crate) fn reordering_expired(&mut self, around: &mut SendContext<'_>) {
         for id in around.paths.ids() {
@@ -57,8 +57,8 @@ impl Sender {
         }
     }
 
-    /// Which chunks of a path T3-rtx leaves in flight: those that were sent so late that RACK does not count them as lost yet.
-    /// The lowest is lost in any case.
+    /// The chunks of a path that T3-rtx leaves in flight: those sent so late that RACK does not count them as lost
+    /// yet. The lowest chunk is lost in any case.
     //= rfc8985#section-6.3
     pub(super) fn spared(&self, id: PathId, around: &SendContext<'_>) -> impl Fn(Tsn, Time) -> bool + use<> {
         let (now, earliest) = (around.now, around.paths.get(id).earliest);
@@ -67,11 +67,11 @@ impl Sender {
         move |tsn, at| earliest != Some(tsn) && lateness.is_some_and(|path| !path.is_late(at, now))
     }
 
-    /// Two round trips have passed on a path without an acknowledgement: one packet may probe it. Nothing may have
-    /// overtaken what is in flight there: then the loss is found without a probe.
+    /// Two round trips have passed on a path without an acknowledgement: one packet may probe it, unless a chunk in
+    /// flight there was overtaken. In that case the loss is found without a probe.
     ///
-    /// RFC 8985 sends no probe while the connection recovers from a loss. Here that is a path on which chunks were lost:
-    /// retransmissions from another path are not followed by anything that would tell of their loss.
+    /// RFC 8985 sends no probe while the connection recovers from a loss. Here this applies to a path on which chunks
+    /// were lost: retransmissions from another path are followed by nothing that would reveal their loss.
     //= rfc8985#section-7.3
     pub(crate) fn tail_due(&mut self, id: PathId, around: &mut SendContext<'_>) {
         let (view, path) = around.paths.both(id);
@@ -85,8 +85,8 @@ impl Sender {
         }
     }
 
-    /// The packet that probes a path, if one may: new data if the peer's window takes it and its route names this path,
-    /// else the highest chunk in flight there.
+    /// The packet that probes a path, if one may leave: new data if the peer's window admits it and its route names
+    /// this path, otherwise the highest chunk in flight there.
     //= rfc8985#section-7.3
     pub(super) fn tail_probe(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         let path = self.rights.probes()?;
@@ -109,7 +109,7 @@ impl Sender {
         fits.then_some(PacketPlan { path, why, limit: Limit::Granted, ask })
     }
 
-    /// Puts the chunk that probes its path into a packet, once more.
+    /// Puts the chunk that probes its path into a packet again.
     pub(super) fn send_tail_again(
         &mut self,
         ask: &Ask,
@@ -124,7 +124,7 @@ impl Sender {
         }
     }
 
-    /// A probe has left; `again` if it was sent before. T3-rtx begins anew.
+    /// A probe was sent; `again`: it repeats a chunk. T3-rtx restarts.
     //= rfc8985#section-7.3
     pub(super) fn tail_probed(&mut self, path: PathId, tsn: Tsn, again: bool, around: &mut SendContext<'_>) {
         self.rights.probed();
@@ -138,7 +138,7 @@ impl Sender {
     }
 }
 
-/// What each path says of chunks that it has not delivered.
+/// How each path judges its undelivered chunks.
 fn lateness(around: &SendContext<'_>) -> ByPath {
     let enough = enough(&around.config.rules);
     around.paths.ids().map(|id| around.paths.lateness(id, enough)).collect()

@@ -13,21 +13,21 @@ use crate::{Ssn, Time, Tsn};
 #[derive(Clone, Debug)]
 pub(crate) struct SendQueue {
     messages: VecDeque<Waiting>,
-    /// The next SSN of each stream used so far.
+    /// The next SSN of each stream that was used.
     next: Vec<Ssn>,
     first_ssn: Ssn,
     user_bytes: u64,
-    /// Messages that may be given up; `None` unless partial reliability is offered.
+    /// Messages that may be abandoned; `None` unless partial reliability is offered.
     pub(crate) ledger: Option<Box<LimitedMessages>>,
     /// Numbers for I-DATA; `None`: messages leave as DATA, in the order of the send calls.
     pub(crate) interleaving: Option<Box<Interleaving>>,
-    /// Bytes of a chunk before the user data.
+    /// The size of a chunk's header.
     header: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Waiting {
-    /// The message; its payload is what has not been sent.
+    /// The message. Its payload is the part that was not sent.
     message: Message,
     /// Its SSN, once its first fragment was sent.
     begun: Option<Ssn>,
@@ -48,7 +48,7 @@ impl SendQueue {
         }
     }
 
-    /// Messages leave as I-DATA; none has left yet.
+    /// Messages leave as I-DATA. None has left yet.
     pub(crate) fn interleave(&mut self) {
         let mut interleaving = Box::<Interleaving>::default();
         self.messages.iter().for_each(|waiting| interleaving.enter(waiting.message.stream));
@@ -63,7 +63,7 @@ impl SendQueue {
         }
     }
 
-    /// The next message that leaves is of the stream whose turn comes after this one's.
+    /// The next message comes from the stream whose turn follows this stream's.
     fn turn(&mut self, stream: u16) {
         let Some(next) = self.interleaving.as_ref().and_then(|interleaving| interleaving.after(stream))
         else {
@@ -93,21 +93,21 @@ impl SendQueue {
         self.messages.push_back(Waiting { message, begun: None, number });
     }
 
-    /// The stream, and the bytes with padding, of the next chunk, of at most `limit` bytes.
+    /// The stream of the next chunk, and its bytes with padding, at most `limit`.
     pub(crate) fn peek(&self, limit: u32) -> Option<(u16, u32)> {
         let message = &self.messages.front()?.message;
         let size = padded(self.header + message.payload.len()) as u32;
         Some((message.stream, size.min(limit)))
     }
 
-    /// Whether the next message does not fit a chunk of `limit` bytes, or has been cut already.
+    /// Whether the next message does not fit a chunk of `limit` bytes, or was cut already.
     pub(crate) fn is_cut(&self, limit: u32) -> bool {
         let too_large = |w: &Waiting| self.header + w.message.payload.len() > limit as usize;
         self.messages.front().is_some_and(|w| w.begun.is_some() || too_large(w))
     }
 
-    /// Takes the next chunk, of at most `limit` bytes (a multiple of four). The I bit that the user asked for is on
-    /// the last one of the message.
+    /// Takes the next chunk, of at most `limit` bytes (a multiple of four). If the user asked for the I bit, the last
+    /// chunk of the message has it.
     //= rfc9260#section-6.1
     #[inline]
     pub(crate) fn take(&mut self, limit: u32, tsn: Tsn) -> Option<Data> {
@@ -147,18 +147,18 @@ impl SendQueue {
         Some(data)
     }
 
-    /// Whether this message waits, and nothing of it was sent.
+    /// Whether this message waits and nothing of it was sent.
     pub(crate) fn has_untouched(&self, number: u64) -> bool {
         self.may_have(number) && self.messages.iter().any(|w| w.number == number && w.begun.is_none())
     }
 
-    /// Whether this message may wait: they wait in the order of their numbers, unless streams take turns.
+    /// Whether this message may be waiting. Messages wait in the order of their numbers, unless streams take turns.
     fn may_have(&self, number: u64) -> bool {
         let first = self.messages.iter().map(|waiting| waiting.number).find(|number| *number != 0);
         self.interleaving.is_some() || first.is_some_and(|first| first <= number)
     }
 
-    /// Takes out what of a message waits, and its SSN if another part was sent.
+    /// Removes the waiting part of a message. Returns it, and the SSN if another part was sent.
     pub(crate) fn remove(&mut self, number: u64) -> Option<(Message, Option<Ssn>)> {
         if !self.may_have(number) {
             return None;
@@ -172,7 +172,7 @@ impl SendQueue {
         Some((waiting.message, waiting.begun))
     }
 
-    /// Messages with limits that were not sent at all: number and bytes.
+    /// Messages with limits of which nothing was sent: number and bytes.
     pub(crate) fn untouched(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let untouched = self.messages.iter().filter(|waiting| waiting.number != 0 && waiting.begun.is_none());
         untouched.map(|waiting| (waiting.number, waiting.message.payload.len() as u64))
@@ -183,7 +183,7 @@ impl SendQueue {
         self.messages.iter().any(|waiting| wanted(waiting.message.stream))
     }
 
-    /// Whether anything was sent, or waits, on these streams (none: all) since their SSNs began.
+    /// Whether anything was sent or waits on these streams (none: all) since their SSNs restarted.
     pub(crate) fn begun(&self, streams: &[u16]) -> bool {
         let listed = |stream: u16| streams.is_empty() || streams.contains(&stream);
         let used = |(stream, next): (usize, &Ssn)| *next != Ssn(0) && listed(stream as u16);
@@ -191,7 +191,7 @@ impl SendQueue {
         self.next.iter().enumerate().any(used) || numbered || self.any(listed)
     }
 
-    /// SSNs begin anew on these streams; none: all.
+    /// Restarts the SSNs of these streams; none: all.
     pub(crate) fn reset(&mut self, streams: &[u16]) {
         if let Some(interleaving) = &mut self.interleaving {
             interleaving.reset(streams);
@@ -207,7 +207,7 @@ impl SendQueue {
         }
     }
 
-    /// Removes the messages of this stream and of those above it that were not sent at all.
+    /// Removes the messages on this stream and on higher streams of which nothing was sent.
     pub(crate) fn take_from(&mut self, stream: u16) -> Vec<Message> {
         let (out, kept): (VecDeque<_>, VecDeque<_>) =
             self.messages.drain(..).partition(|waiting| waiting.message.stream >= stream);
@@ -220,7 +220,7 @@ impl SendQueue {
         out
     }
 
-    /// Takes out all messages, and whether a part of each was sent.
+    /// Removes all messages. Returns them, and whether a part of each was sent.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Message, bool)> + '_ {
         self.user_bytes = 0;
         self.messages.drain(..).map(|w| (w.message, w.begun.is_some()))
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(queue.take(1000, Tsn(2)).unwrap().ssn, Ssn(0));
     }
 
-    /// What was given for streams that the peer does not have comes out; the rest stays, in its order.
+    /// Removes messages for streams that the peer does not have. The others keep their order.
     //= rfc9260#section-5.1.1
     #[test]
     fn messages_of_streams_that_there_are_not() {

@@ -1,4 +1,4 @@
-//! Fast Recovery: one for the association, or one for each path. Both are the same code with another index.
+//! Fast Recovery, for the association or for each path. Both are the same code with different indices.
 
 use crate::Tsn;
 use crate::mechanisms::{ExitPoint, Mechanisms, Recovery};
@@ -15,14 +15,14 @@ pub(super) struct Recoveries {
     of: Vec<Exit>,
 }
 
-/// Where one Fast Recovery ends.
+/// The exit points of one Fast Recovery.
 #[derive(Copy, Clone, Default, Debug)]
 struct Exit {
     /// The exit point, while in Fast Recovery.
     point: Option<Tsn>,
-    /// The highest that an exit point was.
+    /// The highest exit point so far.
     highest: Option<Tsn>,
-    /// The last exit point, also after it was reached.
+    /// The last exit point, even if it was reached.
     last: Option<Tsn>,
 }
 
@@ -36,23 +36,23 @@ impl Recoveries {
         }
     }
 
-    /// Whether each path recovers by itself.
+    /// Whether each path has its own recovery.
     pub(super) fn by_path(&self) -> bool {
         self.scope == Recovery::Path
     }
 
-    /// None is under way: TSNs begin anew.
+    /// Ends every recovery, because TSNs restart.
     pub(super) fn restart(&mut self) {
         self.of.fill(Exit::default());
     }
 
-    /// Whether the losses of this path are being recovered from.
+    /// Whether this path is in loss recovery.
     pub(super) fn recovers(&self, path: PathId) -> bool {
         let index = if self.by_path() { path.index() } else { 0 };
         self.of.get(index).is_some_and(|exit| exit.point.is_some())
     }
 
-    /// Where the last one of the association ends, or ended.
+    /// The last exit point of the association, even if it was reached.
     pub(super) fn last_exit(&self) -> Option<Tsn> {
         self.of[0].last
     }
@@ -61,8 +61,8 @@ impl Recoveries {
         self.of.iter().any(|exit| exit.point.is_some())
     }
 
-    /// Ends those whose exit point is acknowledged: by the Cumulative TSN Ack, or, for a path, if nothing up to it is
-    /// outstanding there any more.
+    /// Ends the recoveries whose exit point is acknowledged by the Cumulative TSN Ack. The recovery of a path also
+    /// ends if none of its chunks up to the exit point is outstanding.
     pub(super) fn acknowledged(&mut self, point: Tsn, paths: &Paths) {
         let (by_path, until_exit) = (self.by_path(), self.rule == FastRecovery::UntilExit);
         for (index, of) in self.of.iter_mut().enumerate() {
@@ -75,7 +75,8 @@ impl Recoveries {
         }
     }
 
-    /// The paths whose windows are cut now that chunks were marked, `lowest` the first of them; their exit points move.
+    /// The paths whose windows are cut because chunks were marked, `lowest` being the lowest of them. Their exit
+    /// points move.
     pub(super) fn enter(&mut self, lowest: Tsn, sent: &Outstanding, paths: &Paths) -> Vec<PathId> {
         let newly = |id: &PathId| paths.get(*id).tally.marked.is_some();
         if self.by_path() {
@@ -104,7 +105,7 @@ impl Recoveries {
         marked.is_some_and(|marked| self.move_exit(id.index(), marked, exit))
     }
 
-    /// Whether the chunk `marked` cuts a window; the exit point moves then.
+    /// Whether the chunk `marked` cuts a window. If so, the exit point moves.
     fn move_exit(&mut self, index: usize, marked: Tsn, exit: Option<Tsn>) -> bool {
         let of = &mut self.of[index];
         let cut = match (self.rule, of.point) {

@@ -1,4 +1,4 @@
-//! What events allow to be sent: kept as state, so that polling more often changes nothing.
+//! Rights to send, which events grant. They are kept as state, so that additional polls change nothing.
 
 use crate::Config;
 use crate::mechanisms::BurstCount as CountOf;
@@ -6,27 +6,27 @@ use crate::path::{PathId, Paths};
 use crate::policy::Why;
 use crate::rules::{Burst, SendOn};
 
-/// The rights in force.
+/// The current rights.
 #[derive(Clone, Debug)]
 pub(super) struct Rights {
-    /// New data may leave at all: the paths that must be confirmed first are.
+    /// Whether new data may leave at all: the required paths are confirmed.
     open: bool,
-    /// One packet regardless of the window, for this reason.
+    /// The right to one packet regardless of the window, with its reason.
     granted: Option<Why>,
-    /// Paths that lost chunks when a SACK marked some last, and whether one packet may leave there now whatever the
-    /// window.
+    /// The paths that lost chunks when a SACK last marked some, and whether one packet may leave there regardless of
+    /// the window.
     paths: Vec<PathRights>,
-    /// Data may leave now: always, or while a SACK is being answered.
+    /// Whether data may leave now: always, or while a SACK is being answered.
     answering: bool,
-    /// Marked chunks may leave now, after a timeout.
+    /// Whether marked chunks may leave now, after a timeout.
     resending: bool,
-    /// New data may leave now, once no chunk is marked: a path has come back.
+    /// Whether new data may leave after the last marked chunk, because a path works again.
     resuming: bool,
     /// Whether data leaves only in answer to a SACK.
     only_answers: bool,
-    /// No retransmission beyond the one granted before the next SACK.
+    /// Whether retransmissions beyond the granted one must wait for the next SACK.
     barred: bool,
-    /// One packet may probe this path, whatever its window.
+    /// The path that one packet may probe, regardless of its window.
     probe: Option<PathId>,
     burst: BurstCount,
 }
@@ -38,21 +38,22 @@ struct PathRights {
     granted: bool,
 }
 
-/// Max.Burst: packets of one event.
+/// The count for Max.Burst: packets of one event.
 #[derive(Clone, Debug)]
 struct BurstCount {
     scope: Burst,
     of: CountOf,
     limit: u32,
-    /// The next events are counted.
+    /// Whether the next events are counted.
     armed: bool,
-    /// This event is counted.
+    /// Whether this event is counted.
     counting: bool,
     /// Packets of the association, or of each path.
     packets: Vec<u32>,
-    /// Marked chunks have left in this event.
+    /// Whether marked chunks have left in this event.
     resent: bool,
-    /// The event was answered: the next one begins a count of its own. The packet of T3-rtx alone counts in the next, too.
+    /// Whether the event was answered, so that the next one starts a new count. The single packet of T3-rtx counts
+    /// for the next event, too.
     ended: bool,
 }
 
@@ -100,14 +101,14 @@ impl Rights {
         self.burst.begin();
     }
 
-    /// A SACK came.
+    /// A SACK arrived.
     pub(super) fn sack(&mut self) {
         self.burst.begin();
         self.answering = true;
         self.barred = false;
     }
 
-    /// A message was given: an event of its own if nothing waited, an answer if nothing was in flight.
+    /// A message was given. It is an event of its own if nothing waited, and an answer if nothing was in flight.
     pub(super) fn called(&mut self, was_empty: bool, nothing_in_flight: bool) {
         if was_empty {
             self.burst.begin();
@@ -125,12 +126,12 @@ impl Rights {
         self.granted
     }
 
-    /// No retransmission beyond the one granted before the next SACK.
+    /// Forbids retransmissions beyond the granted one until the next SACK.
     pub(super) fn bar(&mut self) {
         self.barred = true;
     }
 
-    /// One packet may leave on this path regardless of its window.
+    /// Allows one packet on this path regardless of its window.
     pub(super) fn grant_on(&mut self, path: PathId) {
         self.of_path(path).granted = true;
     }
@@ -139,7 +140,7 @@ impl Rights {
         self.paths.get(path.index()).is_some_and(|path| path.granted) && self.burst.admits_marked()
     }
 
-    /// One packet may probe this path for the loss of what was sent last.
+    /// Allows one packet to probe this path for the loss of the last packets.
     pub(super) fn grant_probe(&mut self, path: PathId) {
         self.probe = Some(path);
     }
@@ -149,7 +150,7 @@ impl Rights {
         self.probe
     }
 
-    /// The probe has left.
+    /// The probe was sent.
     pub(super) fn probed(&mut self) {
         self.probe = None;
     }
@@ -166,25 +167,26 @@ impl Rights {
         *self.of_path(path) = PathRights { lost, granted: lost };
     }
 
-    /// After a timeout marked chunks may leave as the windows allow, and one packet on each path that lost some when
-    /// a SACK marked chunks last. Nothing that is barred is waited for: the SACK that would lift the bar may never come.
+    /// After a timeout marked chunks may leave as the windows allow, and one packet on each path that lost chunks
+    /// when a SACK last marked some. Retransmissions are no longer forbidden, because the SACK that would allow them
+    /// may never arrive.
     pub(super) fn resend_as_windows_allow(&mut self) {
         (self.resending, self.barred) = (true, false);
         self.paths.iter_mut().for_each(|path| path.granted = path.lost);
     }
 
-    /// A path has come back: marked chunks may leave as after a timeout, then new data.
+    /// A path works again: marked chunks may leave as after a timeout, then new data.
     pub(super) fn resume(&mut self) {
         self.resend_as_windows_allow();
         self.resuming = !self.answering;
     }
 
-    /// Whether new data may leave only because a path has come back.
+    /// Whether new data may leave only because a path works again.
     pub(super) fn resumes(&self) -> bool {
         self.resuming
     }
 
-    /// A cumulative acknowledgement covered a chunk that was fast-retransmitted, or sent again at all.
+    /// A cumulative acknowledgement covered a chunk that was fast-retransmitted, or retransmitted at all.
     pub(super) fn arm(&mut self, fast: bool) {
         let arms = match self.burst.scope {
             Burst::WhenArmed => fast,
@@ -195,7 +197,7 @@ impl Rights {
         self.burst.counting |= arms;
     }
 
-    /// Whether marked chunks may leave, room provided.
+    /// Whether marked chunks may leave if there is room.
     pub(super) fn may_retransmit(&self) -> bool {
         (self.answering || self.resending) && !self.barred && self.burst.admits_marked()
     }
@@ -205,13 +207,13 @@ impl Rights {
         self.granted.is_some() || self.may_retransmit() || self.paths.iter().any(|path| path.granted)
     }
 
-    /// Whether new chunks may leave, room provided.
+    /// Whether new chunks may leave if there is room.
     pub(super) fn may_send(&self) -> bool {
         let now = self.answering || self.resuming;
         self.open && now && self.burst.packets.iter().any(|packets| self.burst.admits(*packets))
     }
 
-    /// Closes the paths on which Max.Burst keeps new chunks from leaving.
+    /// Closes the paths on which Max.Burst holds back new chunks.
     #[inline]
     pub(super) fn limit_bursts(&self, paths: &mut Paths) {
         if self.burst.of == CountOf::Path && self.burst.counting {
@@ -219,7 +221,7 @@ impl Rights {
         }
     }
 
-    /// A packet of marked chunks has left on this path.
+    /// A packet of marked chunks was sent on this path.
     pub(super) fn retransmitted(&mut self, path: PathId) {
         self.granted = None;
         if let Some(path) = self.paths.get_mut(path.index()) {
@@ -232,20 +234,20 @@ impl Rights {
         }
     }
 
-    /// A new chunk that had room was kept back by Max.Burst, if it was.
+    /// Records whether Max.Burst held back a new chunk that had room.
     pub(super) fn kept_back(&mut self) {
         let full = self.open && !self.burst.packets.iter().any(|packets| self.burst.admits(*packets));
         self.burst.disarm(!full);
     }
 
-    /// A packet of new chunks has left on this path.
+    /// A packet of new chunks was sent on this path.
     pub(super) fn sent_new(&mut self, path: PathId) {
         self.granted = None;
         self.burst.count(path);
     }
 
-    /// The answer is complete. A right to one packet outlasts it only while there are marked chunks; that to
-    /// send at all does while nothing is in flight, because then no SACK will come to renew it.
+    /// The answer is complete. A right to one packet remains only while there are marked chunks. The right to send at
+    /// all remains while nothing is in flight, because then no SACK will arrive to renew it.
     pub(super) fn settle(&mut self, marked: bool, nothing_in_flight: bool) {
         self.burst.ended |= self.answering;
         self.answering &= !self.only_answers || nothing_in_flight;
@@ -270,7 +272,7 @@ impl BurstCount {
         };
     }
 
-    /// A round of retransmissions begins with its first packet. With `when-armed` its count goes on with new data.
+    /// A round of retransmissions begins with its first packet. With `when-armed` its count continues with new data.
     fn begin_round(&mut self) {
         if self.scope == Burst::WhenArmed && !self.resent {
             self.packets.fill(0);
@@ -297,7 +299,7 @@ impl BurstCount {
         self.packets[index] += 1;
     }
 
-    /// `when-armed` lasts as long as its limit was not reached.
+    /// `when-armed` lasts until its limit was reached.
     fn disarm(&mut self, below_limit: bool) {
         self.armed &= below_limit || self.scope != Burst::WhenArmed;
     }
@@ -307,7 +309,7 @@ impl BurstCount {
         !self.counting || packets < self.limit
     }
 
-    /// ns-2 asks after it has counted: one packet more than for new data. The RFCs limit new data only.
+    /// ns-2 checks after it has counted, which gives one packet more than for new data. The RFCs limit new data only.
     fn admits_marked(&self) -> bool {
         !self.counting || self.scope == Burst::Always || self.packets.iter().all(|n| *n <= self.limit)
     }

@@ -15,9 +15,9 @@ use crate::{Config, Time, Tsn};
 pub(crate) enum Answer {
     /// Nothing.
     Ignored,
-    /// It acknowledges what was never sent.
+    /// It acknowledges a TSN that was never sent.
     Impossible,
-    /// It was processed, and acknowledged so many bytes for the first time.
+    /// It was processed, and newly acknowledged this number of bytes.
     DataOutcome(u64),
 }
 
@@ -69,8 +69,8 @@ impl Sender {
         self.heard(&Sack { flags: 0, cumulative, a_rwnd, gaps, duplicates }, GapReport::Nothing, around)
     }
 
-    /// Windows grow, chunks are marked, windows are cut. Growth comes before the marks, unless these are not to count
-    /// as in flight for it.
+    /// Windows grow, chunks are marked, and windows are cut. Growth comes before the marks, unless marked chunks must
+    /// not count as in flight for the growth.
     fn grow_and_mark(&mut self, digest: &Digest, around: &mut SendContext<'_>) {
         let unmarked = around.config.mechanisms.growth_flight == GrowthFlight::Unmarked;
         if !unmarked {
@@ -89,8 +89,8 @@ impl Sender {
         }
     }
 
-    /// Tells each path, its window and the routes what the SACK acknowledged there; whether only `unmarked` chunks
-    /// count as in flight.
+    /// Reports to each path, its window and the routes what the SACK acknowledged there. `unmarked`: only unmarked
+    /// chunks count as in flight.
     fn grow(&mut self, unmarked: bool, around: &mut SendContext<'_>) {
         for id in around.paths.ids() {
             let tally = around.paths.get(id).tally;
@@ -130,13 +130,13 @@ impl Sender {
         }
     }
 
-    /// Whether there is no new data, or none that the peer's window takes.
+    /// Whether there is no new data, or none that the peer's window admits.
     fn sends_no_more(&self, around: &SendContext<'_>) -> bool {
         let next = self.queue.peek(around.paths.smallest_pmdcs());
         next.is_none_or(|(_, size)| u64::from(size) > self.peer_window(around.paths))
     }
 
-    /// Counts missing reports and marks; the lowest chunk marked.
+    /// Counts missing reports and marks chunks. Returns the lowest marked chunk.
     //= rfc9260#section-7.2.4
     fn mark_missing(&mut self, digest: &Digest, around: &mut SendContext<'_>) -> Option<Tsn> {
         let now = around.now;

@@ -1,12 +1,12 @@
-//! From DATA to messages: fragments joined, ordered messages in order (RFC 9260 §6.5, §6.6, §6.9).
+//! Makes messages of DATA: joins fragments and orders messages (RFC 9260 §6.5, §6.6, §6.9).
 //!
-//! Fragments that wait stand in runs: consecutive TSNs of one message. A chunk that arrives extends a run, joins two,
-//! or begins one, and a message is complete when its run has both ends; nothing is searched chunk by chunk. Chunks are known
-//! by positions, which are TSNs that do not wrap.
+//! Waiting fragments form runs: consecutive TSNs of one message. An arriving chunk extends a run, joins two runs, or
+//! begins one. A message is complete when its run has both ends. Chunks are never searched one by one. They are
+//! identified by positions, which are TSNs that do not wrap.
 //!
-//! Ordered messages of one chunk that are not due wait in slots, which pages list by stream and SSN: that costs less than a run of
-//! their own.
-//! When the buffer is full, or streams are reset or skip messages, they become runs like all others.
+//! Ordered messages of a single chunk that wait for earlier messages lie in slots, which pages list by stream and SSN. This
+//! costs less than a run for each. When the buffer is full, or streams are reset or skip messages, they become runs like
+//! all others.
 
 mod slots;
 
@@ -18,23 +18,23 @@ use super::ready::{Held, PartialMessage, Ready};
 use crate::Ssn;
 use crate::wire::chunk::Data;
 
-/// The fragments of messages that are not complete, or not due.
+/// The fragments of messages that are not complete or not due.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Reassembly {
     ordered: BTreeMap<Name, Run>,
     unordered: BTreeMap<Name, Run>,
-    /// Ordered messages of one chunk, and where they are, by stream and SSN.
+    /// Waiting ordered messages of one chunk, and where each lies, by stream and SSN.
     whole: Slots,
     pages: BTreeMap<u32, Box<Page>>,
-    /// The ordered runs by position; made when it is asked for, which is when the buffer is full.
+    /// The ordered runs by position; computed when they are needed, which is when the buffer is full.
     positions: Option<BTreeMap<u64, Name>>,
-    /// The SSN that is due, by stream, as far as used.
+    /// The SSN that is due, for each used stream.
     due: Vec<Ssn>,
     first_ssn: Ssn,
     resumes: Option<Resumes>,
 }
 
-/// The stream and the SSN, which are zero for unordered chunks, and the position of a run's first chunk, in this order, as one number.
+/// Stream, SSN (both zero for unordered chunks) and position of a run's first chunk, in this order, as one number.
 type Name = u128;
 
 fn name(stream: u16, ssn: u16, position: u64) -> Name {
@@ -49,18 +49,18 @@ fn position(name: Name) -> u64 {
     name as u64
 }
 
-/// Chunks with consecutive TSNs that belong to one message. What most runs do not have is boxed: they move in their tree.
+/// Chunks with consecutive TSNs of one message. Rare fields are boxed, because runs move within their tree.
 #[derive(Clone, Debug)]
 struct Run {
     first: Data,
     #[allow(clippy::box_collection, reason = "most runs have none, and runs move in their tree")]
     others: Option<Box<VecDeque<Data>>>,
-    /// It continues a message of which a part was delivered.
+    /// Whether it continues a message of which a part was delivered.
     begun: Option<Box<PartialMessage>>,
 }
 
-/// Where messages with neighbouring SSNs of a stream are among the whole ones. With more places an SSN alone on its page would
-/// cost too much memory.
+/// Where messages with neighbouring SSNs of a stream lie. With larger pages, a single SSN on its page would cost too much
+/// memory.
 #[derive(Clone, Default, Debug)]
 struct Page {
     count: u32,
@@ -77,13 +77,13 @@ fn place_of(ssn: Ssn) -> usize {
     usize::from(ssn.0) % PLACES
 }
 
-/// The message of which a part was delivered and nothing since: all before `at` has arrived, so that there is one at most.
+/// The message of which a part was delivered last. There is at most one, because everything before `at` has arrived.
 #[derive(Clone, Debug)]
 struct Resumes {
-    /// Where its next chunk stands.
+    /// The position of its next chunk.
     at: u64,
     stream: u16,
-    /// None: it is unordered.
+    /// `None`: it is unordered.
     ssn: Option<Ssn>,
     begun: PartialMessage,
 }
@@ -93,7 +93,7 @@ impl Reassembly {
         Reassembly { first_ssn, ..Reassembly::default() }
     }
 
-    /// Takes a chunk that has not been here before; its stream was checked.
+    /// Accepts a chunk that was not here before. Its stream was checked.
     //= rfc9260#section-6.6
     pub(super) fn insert(&mut self, at: u64, data: Data, ready: &mut Ready) {
         self.open(data.stream);
@@ -120,7 +120,7 @@ impl Reassembly {
         }
     }
 
-    /// The SSNs of these streams (none: all) begin anew. What is dropped: what came before this position.
+    /// The SSNs of these streams (none: all) restart. Drops what arrived before this position, and returns its size.
     //= rfc6525#section-5.2.2
     pub(super) fn reset(&mut self, streams: &[u16], before: u64, ready: &mut Ready) -> Held {
         self.break_pages();
@@ -147,7 +147,7 @@ impl Reassembly {
         freed
     }
 
-    /// All streams begin anew, and so do TSNs. What is dropped.
+    /// All streams and TSNs restart. Returns the size of what is dropped.
     pub(super) fn restart(&mut self, ready: &mut Ready) -> Held {
         self.break_pages();
         let mut freed = Held::default();
@@ -161,7 +161,7 @@ impl Reassembly {
         freed
     }
 
-    /// Nothing more comes on a stream up to `ssn`: what is complete is delivered, the rest dropped.
+    /// Nothing more arrives on a stream up to `ssn`: complete messages are delivered, the rest is dropped.
     //= rfc3758#section-3.6
     pub(super) fn skip(&mut self, stream: u16, ssn: Ssn, ready: &mut Ready) -> Held {
         self.open(stream);
@@ -189,7 +189,8 @@ impl Reassembly {
         freed
     }
 
-    /// Unordered messages of which a chunk up to this position is missing will not be complete. What is dropped.
+    /// Unordered messages with a missing chunk up to this position will never be complete. Returns the size of what
+    /// is dropped.
     //= rfc3758#section-3.6
     pub(super) fn drop_unordered(&mut self, last: u64, ready: &mut Ready) -> Held {
         self.give_up(|resumes| resumes.ssn.is_none() && resumes.at <= last, ready);
@@ -202,7 +203,7 @@ impl Reassembly {
         freed
     }
 
-    /// Takes out the highest chunk above this position that was not delivered; where it stood.
+    /// Removes the highest undelivered chunk above this position, and returns its position.
     pub(super) fn discard_above(&mut self, at: u64) -> Option<(u64, Held)> {
         let ordered = self.last_ordered(u64::MAX);
         let unordered = self.unordered.last_key_value().map(|(name, _)| *name);
@@ -220,8 +221,8 @@ impl Reassembly {
         Some((highest, Held::one(dropped.size())))
     }
 
-    /// Delivers the beginning of the message that is cut by the Cumulative TSN: then whatever fills the buffer lies
-    /// behind it, and can be dropped for its sake.
+    /// Delivers the beginning of the message that contains the Cumulative TSN. Everything else in the buffer then
+    /// lies behind it and can be dropped for it.
     //= rfc9260#section-6.9
     pub(super) fn deliver_part(&mut self, cumulative: u64, ready: &mut Ready) {
         let ordered = self.last_ordered(cumulative);
@@ -242,7 +243,7 @@ impl Reassembly {
         }
     }
 
-    /// The last ordered run that begins at this position or before it.
+    /// The last ordered run that begins at or before this position.
     fn last_ordered(&mut self, at: u64) -> Option<Name> {
         self.break_pages();
         if self.ordered.is_empty() {
@@ -253,7 +254,7 @@ impl Reassembly {
         positions.range(..=at).next_back().map(|(_, name)| *name)
     }
 
-    /// Puts a whole message in its place, or gives it back if another has its SSN.
+    /// Puts a complete message in its place, or returns it if another message has its SSN.
     fn put_in_page(&mut self, at: u64, data: Data) -> Option<Data> {
         let page = self.pages.entry(page_of(data.stream, data.ssn)).or_default();
         let place = &mut page.places[place_of(data.ssn)];
@@ -274,7 +275,7 @@ impl Reassembly {
         }
     }
 
-    /// The messages of a stream in pages, from the one that is due on.
+    /// The messages of a stream in pages, beginning with the one that is due.
     fn deliver_pages(&mut self, stream: u16, ready: &mut Ready) {
         let due = &mut self.due[usize::from(stream)];
         while let Some(page) = self.pages.get_mut(&page_of(stream, *due)) {
@@ -297,7 +298,7 @@ impl Reassembly {
         }
     }
 
-    /// Puts a chunk beside the runs that it touches; the name of its run.
+    /// Joins a chunk with the runs that it touches. Returns the key of its run.
     fn join(&mut self, at: u64, data: Data, begun: Option<PartialMessage>) -> Name {
         let unordered = data.unordered;
         let own = if unordered { name(0, 0, at) } else { name(data.stream, data.ssn.0, at) };
@@ -319,7 +320,7 @@ impl Reassembly {
         own
     }
 
-    /// What is remembered of the message that goes on with this chunk, if a part of it was delivered.
+    /// The record of the message that continues with this chunk, if a part of it was delivered.
     fn resume(&mut self, at: u64, data: &Data, ready: &mut Ready) -> Option<PartialMessage> {
         let resumes = self.resumes.take_if(|resumes| resumes.at == at)?;
         let ssn = (!data.unordered).then_some(data.ssn);
@@ -330,14 +331,14 @@ impl Reassembly {
         None
     }
 
-    /// Nothing more comes of the message of which a part was delivered, if it is such a one.
+    /// The rest of a message of which a part was delivered was abandoned.
     fn give_up(&mut self, which: impl Fn(&Resumes) -> bool, ready: &mut Ready) {
         if let Some(resumes) = self.resumes.take_if(|resumes| which(resumes)) {
             ready.given_up((resumes.stream, resumes.ssn.is_none()), resumes.begun);
         }
     }
 
-    /// The ordered messages of a stream that are complete, from the one that is due on.
+    /// The complete ordered messages of a stream, beginning with the one that is due.
     fn deliver_in_turn(&mut self, stream: u16, ready: &mut Ready) {
         loop {
             self.deliver_pages(stream, ready);
@@ -357,21 +358,22 @@ impl Reassembly {
             let lowest = self.ordered.first_key_value().map(|(name, _)| *name);
             let highest = self.ordered.last_key_value().map(|(name, _)| *name);
             if lowest >= Some(first) && highest == Some(last) {
-                // Taking a tree apart costs less than taking one run after the other out of it.
+                // Splitting the tree costs less than removing the runs one by one.
                 std::mem::take(&mut self.ordered).into_iter().for_each(&mut deliver);
             } else {
                 self.ordered.extract_if(first..=last, |_, _| true).for_each(&mut deliver);
             }
             self.due[usize::from(stream)] = due;
             self.positions.take_if(|_| self.ordered.is_empty());
-            // Behind the greatest SSN comes the smallest; behind a run that was due, perhaps a message in a page.
+            // The greatest SSN is followed by the smallest; a run that was due may be followed by a message in a
+            // page.
             if due != Ssn(0) && !self.pages.contains_key(&page_of(stream, due)) {
                 return;
             }
         }
     }
 
-    /// Drops the chunks of a run that stand before this position, and with them the message; what they occupied.
+    /// Drops the chunks of a run before this position, and with them the message. Returns their size.
     fn drop_front(&mut self, unordered: bool, name: Name, before: u64, ready: &mut Ready) -> Held {
         let mut run = self.remove(unordered, name);
         if let Some(begun) = run.begun.take() {
@@ -425,7 +427,7 @@ impl Reassembly {
 }
 
 impl Run {
-    /// Where the chunk behind it would stand.
+    /// The position of the chunk behind it.
     fn end(&self, name: Name) -> u64 {
         position(name) + 1 + self.others.as_ref().map_or(0, |others| others.len()) as u64
     }
@@ -456,7 +458,7 @@ impl Run {
         !data.end && !self.has_beginning() && same_message(&self.first, data)
     }
 
-    /// Adds what is behind it; the shorter of both moves.
+    /// Appends what is behind it. The shorter of both is moved.
     fn append(&mut self, behind: Run) {
         let others = self.others.get_or_insert_default();
         let mut more = behind.others.unwrap_or_default();
@@ -472,7 +474,7 @@ impl Run {
         }
     }
 
-    /// Delivers it, as a message or as a part of one.
+    /// Delivers it as a message or as a part of one.
     fn deliver(self, unordered: bool, ready: &mut Ready) -> PartialMessage {
         let (complete, stream, ppid) = (self.is_complete(), self.first.stream, self.first.ppid);
         if complete && self.others.is_none() && self.begun.is_none() {
