@@ -123,11 +123,21 @@ pub enum Why {
 
 /// The path for data when `last` is not to be used: the next active path that is up. If no path is active, the
 /// potentially failed path with the fewest errors (RFC 7829 §3.2), preferably another than `last`. Otherwise `last`
-/// again, so that its timeouts continue to count.
+/// again, so that its timeouts continue to count. An unconfirmed path gets no data (RFC 9260 §5.4): if that is `last`, the
+/// confirmed path with the fewest errors.
 pub fn instead_of(last: PathId, paths: &[PathView]) -> PathId {
     let failing = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed && p.up);
     let fewest = || failing.min_by_key(|p| (p.errors, p.id == last)).map(|p| p.id);
-    next_active(last, paths).or_else(fewest).unwrap_or(last)
+    next_active(last, paths).or_else(fewest).unwrap_or_else(|| confirmed_or(last, paths))
+}
+
+/// `last` if it is confirmed; otherwise the confirmed path with the fewest errors, if there is one.
+fn confirmed_or(last: PathId, paths: &[PathView]) -> PathId {
+    if paths.iter().any(|p| p.id == last && p.confirmed()) {
+        return last;
+    }
+    let confirmed = paths.iter().filter(|p| p.confirmed());
+    confirmed.min_by_key(|p| (!p.up, p.errors)).map_or(last, |p| p.id)
 }
 
 /// The first path after `last`, in cyclic order, that can carry data and is not `last`.
@@ -230,6 +240,17 @@ mod tests {
 
     fn named(name: &str) -> Box<dyn Route> {
         made(&crate::policy::PolicySpec::named(name))
+    }
+
+    /// An unconfirmed primary path gets no data, even when no other path is active.
+    #[test]
+    fn no_data_for_an_unconfirmed_path() {
+        let unconfirmed = PathView { state: PathState::Unconfirmed, room: 0, ..path(0) };
+        let inactive = |id, errors| PathView { state: PathState::Inactive, errors, ..path(id) };
+        let paths = [unconfirmed.clone(), inactive(1, 3), inactive(2, 2)];
+        assert_eq!(instead_of(PathId(0), &paths), PathId(2));
+        assert_eq!(instead_of(PathId(1), &paths), PathId(1), "its timeouts continue to count");
+        assert_eq!(instead_of(PathId(0), &[unconfirmed]), PathId(0));
     }
 
     #[test]
