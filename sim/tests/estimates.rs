@@ -41,8 +41,7 @@ fn watched(text: &str, needs: Needs) -> BTreeMap<u16, PathView> {
     policies.add_route("watch", move |_, _| Ok(Box::new(Watch(shared.clone(), needs))));
     let scenario = Document::parse("estimates.toml", text).unwrap().scenario("estimates", &policies).unwrap();
     run(&scenario, RunOptions { policies, ..RunOptions::default() }).unwrap();
-    let seen = seen.lock().unwrap().clone();
-    seen
+    seen.lock().unwrap().clone()
 }
 
 /// A bulk transfer over `first` with `second` beside it: rate in bit/s, one-way delay in ms, loss, and more keys.
