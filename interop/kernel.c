@@ -26,6 +26,8 @@
 /* Zero Checksum (RFC 9653) has no option in this kernel; the number is FreeBSD's, as in peer.c. */
 #define OPTION_CMT 0x00001200
 #define OPTION_ZERO_CHECKSUM 0x1209
+/* The kernel's SCTP_PF_EXPOSE_ENABLE, which its headers for programs do not have. */
+#define TELL_POTENTIALLY_FAILED 2
 
 static int end = -1;
 static sctp_assoc_t association;
@@ -340,6 +342,8 @@ static void option(const char *name, const uint32_t *value)
 		result = path_parameters(0, 0, 0, (uint16_t)value[0]);
 	else if (strcmp(name, "pf-max-retrans") == 0)
 		result = failing_after((uint16_t)value[0]);
+	else if (strcmp(name, "tell-potentially-failed") == 0)
+		result = set_value(SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, value[0] ? TELL_POTENTIALLY_FAILED : 0);
 	else if (strcmp(name, "sack-delay") == 0)
 		result = delay_of_sacks(value[0]);
 	else if (strcmp(name, "buffers") == 0)
@@ -445,11 +449,12 @@ static int addresses(char **words, int count, struct sockaddr_in *list)
 	return number;
 }
 
-static void bind_to(char **words, int count)
+/* Adds addresses, or deletes some; of an association that is up, the kernel tells the peer with an ASCONF. */
+static void change_addresses(char **words, int count, int option)
 {
 	struct sockaddr_in list[MAX_ADDRESSES];
 	int number = addresses(words, count, list);
-	answer("bindx", set(SCTP_SOCKOPT_BINDX_ADD, list, (size_t)number * sizeof *list));
+	answer("bindx", set(option, list, (size_t)number * sizeof *list));
 }
 
 static void connect_to(char **words, int count)
@@ -549,7 +554,9 @@ static void obey(char **words, int count)
 	else if (strcmp(command, "key") == 0 && count == 3)
 		shared_key((uint16_t)atoi(words[1]), words[2]);
 	else if (strcmp(command, "bind") == 0 && count >= 3)
-		bind_to(words + 1, count - 1);
+		change_addresses(words + 1, count - 1, SCTP_SOCKOPT_BINDX_ADD);
+	else if (strcmp(command, "unbind") == 0 && count >= 3)
+		change_addresses(words + 1, count - 1, SCTP_SOCKOPT_BINDX_REM);
 	else if (strcmp(command, "listen") == 0)
 		answer("listen", listen(end, 1));
 	else if (strcmp(command, "connect") == 0 && count >= 3)

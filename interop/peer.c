@@ -8,7 +8,8 @@
  *   start UDP REMOTE                  UDP ports here and there; to be said first
  *   option NAME NUMBER...             see `options`
  *   key ID TEXT                       a shared key, with which DATA has to be authenticated
- *   bind PORT ADDRESS...              SCTP port and addresses
+ *   bind PORT ADDRESS...              SCTP port and addresses; of an association that is up, more of them
+ *   unbind PORT ADDRESS...            deletes addresses
  *   listen | connect PORT ADDRESS...
  *   send STREAM PPID SIZE FLAGS POLICY VALUE
  *   reset FLAGS STREAM... | add OUT IN | reset-tsns | shutdown | abort REASON
@@ -38,6 +39,7 @@
 #define OPTION_INTERLEAVING 0x00001206
 #define OPTION_CMT 0x00001200
 #define OPTION_ZERO_CHECKSUM 0x00000033
+#define OPTION_THRESHOLDS 0x00000023
 #define INTERLEAVED_FRAGMENTS 2
 
 static struct socket *listener, *association;
@@ -348,6 +350,17 @@ static int streams(uint16_t outgoing, uint16_t incoming)
 	return set(SCTP_INITMSG, &wanted, sizeof wanted);
 }
 
+/* SCTP_PEER_ADDR_THLDS of RFC 7829 section 7.3, which the public header does not have. */
+static int failing_after(uint16_t errors)
+{
+	struct {
+		struct sockaddr_storage address;
+		sctp_assoc_t association;
+		uint16_t path_max_retrans, failing, change_primary;
+	} wanted = { .address.ss_family = AF_INET, .path_max_retrans = 2, .failing = errors, .change_primary = UINT16_MAX };
+	return set(OPTION_THRESHOLDS, &wanted, sizeof wanted);
+}
+
 static int delay_of_sacks(uint32_t milliseconds)
 {
 	struct sctp_sack_info wanted = { .sack_delay = milliseconds };
@@ -368,6 +381,11 @@ static void option(const char *name, const uint32_t *value)
 		result = path_parameters(SPP_HB_ENABLE, 0, value[0], 0);
 	else if (strcmp(name, "path-max-retrans") == 0)
 		result = path_parameters(0, 0, 0, (uint16_t)value[0]);
+	else if (strcmp(name, "pf-max-retrans") == 0)
+		result = failing_after((uint16_t)value[0]);
+	else if (strcmp(name, "tell-potentially-failed") == 0)
+		/* No option of usrsctp switches the notification of RFC 7829 section 7.1 on. */
+		errno = ENOPROTOOPT;
 	else if (strcmp(name, "sack-delay") == 0)
 		result = delay_of_sacks(value[0]);
 	else if (strcmp(name, "buffers") == 0)
@@ -455,11 +473,12 @@ static int addresses(char **words, int count, struct sockaddr_in *list)
 	return number;
 }
 
-static void bind_to(char **words, int count)
+/* Adds addresses, or deletes some; of an association that is up, usrsctp tells the peer with an ASCONF. */
+static void change_addresses(char **words, int count, int flags)
 {
 	struct sockaddr_in list[MAX_ADDRESSES];
 	int number = addresses(words, count, list);
-	answer("usrsctp_bindx", usrsctp_bindx(listener, (struct sockaddr *)list, number, SCTP_BINDX_ADD_ADDR));
+	answer("usrsctp_bindx", usrsctp_bindx(end(), (struct sockaddr *)list, number, flags));
 }
 
 static void connect_to(char **words, int count)
@@ -550,7 +569,9 @@ static void obey(char **words, int count)
 	else if (strcmp(command, "key") == 0 && count == 3)
 		shared_key((uint16_t)atoi(words[1]), words[2]);
 	else if (strcmp(command, "bind") == 0 && count >= 3)
-		bind_to(words + 1, count - 1);
+		change_addresses(words + 1, count - 1, SCTP_BINDX_ADD_ADDR);
+	else if (strcmp(command, "unbind") == 0 && count >= 3)
+		change_addresses(words + 1, count - 1, SCTP_BINDX_REM_ADDR);
 	else if (strcmp(command, "listen") == 0)
 		begin_to_listen();
 	else if (strcmp(command, "connect") == 0 && count >= 3)

@@ -9,6 +9,7 @@
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "real peers have real clocks")]
 
+mod addresses;
 mod bench;
 mod cuts;
 mod letter;

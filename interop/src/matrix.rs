@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use anabranch_proto::Duration;
 
+use crate::addresses;
 use crate::bench::{Bench, Done, Role, Stop};
 use crate::paths;
 use crate::peer::dcsctp::Dcsctp;
@@ -192,13 +193,25 @@ fn attempt(case: &Case, program: Option<&Program>, trace: bool) -> Outcome {
             row.unwrap_or_else(|_| Err(Stop::Failed("it panicked: see above".to_owned())))
         }
         (Run::Bench(row), program) => beside(case, program, trace, row),
-        (Run::Paths(..), None) => Err(Stop::from(has_no("more than one address in dcsctp::api::Options"))),
+        (Run::Paths(_) | Run::Addresses(_), None) => {
+            Err(Stop::from(has_no("more than one address in dcsctp::api::Options")))
+        }
         (Run::Paths(trial), Some(program)) => match paths::run(&case.name(), program, case.role, trial) {
             Some(done) => done.map(|_| ()),
-            None => return Outcome::Skipped("no network in a box can be made here".to_owned()),
+            None => return no_network(),
         },
+        (Run::Addresses(whose), Some(program)) => {
+            match addresses::run(&case.name(), program, case.role, whose) {
+                Some(done) => done,
+                None => return no_network(),
+            }
+        }
     };
     judge(done, case)
+}
+
+fn no_network() -> Outcome {
+    Outcome::Skipped("no network in a box can be made here".to_owned())
 }
 
 fn beside(case: &Case, program: Option<&Program>, trace: bool, row: fn(&mut Bench) -> Done) -> Done {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anabranch_net::{Association, Carrier, Endpoint, Event, Message, Options, PathId, PathReport, PathState};
 use anabranch_proto::{Config, Parameters};
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{sleep, timeout};
 
@@ -45,7 +46,7 @@ impl Over {
 }
 
 /// Where both hosts are.
-enum Site {
+pub enum Site {
     /// In two network namespaces; the peer is this program.
     Box(Arc<Network>, std::path::PathBuf),
     /// The peer is a machine of its own.
@@ -63,7 +64,8 @@ impl Site {
     fn cut(&self, link: usize, mended: bool) {
         match self {
             Site::Box(network, _) => drop(network.cut(link, Cut::Dropped, mended)),
-            Site::Machine(machine) => machine.cut(link, mended),
+            Site::Machine(machine) if mended => machine.mend(),
+            Site::Machine(machine) => machine.cut(link),
         }
     }
 }
@@ -71,6 +73,8 @@ impl Site {
 /// Messages, and bytes of each: 4 MB, 1.6 s on one link of 20 Mbit/s.
 const COUNT: u32 = 800;
 const SIZE: usize = 5000;
+/// Messages that show that new data has taken another path: 500 kB. The link and its queue hold 80.
+const EARLY: usize = 100;
 /// From the first message to the cut.
 pub const BEFORE_CUT: Duration = Duration::from_millis(600);
 /// For one row. A kernel in a process that has to share the machine is slow.
@@ -90,6 +94,8 @@ pub struct Trial {
     pub link: usize,
     /// Whether that link is cut in the middle.
     pub cut: bool,
+    /// Whether it is mended as soon as the sender calls the path potentially failed.
+    pub mended: bool,
     pub sending: Sending,
 }
 
@@ -109,7 +115,12 @@ pub enum Sending {
 
 impl Trial {
     pub const fn new(from: From, over: Over) -> Trial {
-        Trial { from, over, link: 0, cut: true, sending: Sending::Primary }
+        Trial { from, over, link: 0, cut: true, mended: false, sending: Sending::Primary }
+    }
+
+    /// The sender leaves the path that is cut at its first timeout.
+    pub const fn failing(from: From) -> Trial {
+        Trial { sending: Sending::PotentiallyFailed, ..Trial::new(from, Over::Udp) }
     }
 
     /// By all paths at once, of which none is cut.
@@ -150,6 +161,15 @@ const OPTIONS: [&str; 7] = [
 
 /// Runs a row; `None` where no network can be made, after a line that says why.
 pub fn run(name: &str, program: &Program, role: Role, trial: Trial) -> Option<Result<Course, Stop>> {
+    on_two_hosts(name, program, async |site| row(site, role, trial).await)
+}
+
+/// Runs this on a host with two links to the peer's; `None` where no network can be made, after a line that says why.
+pub fn on_two_hosts<T: Send>(
+    name: &str,
+    program: &Program,
+    row: impl AsyncFnOnce(&Site) -> Result<T, Stop> + Send,
+) -> Option<Result<T, Stop>> {
     let site = match program {
         Program::Usrsctp(path) => Site::Box(Network::new(&format!("interop: {name}"))?, path.clone()),
         Program::Linux(machine) => Site::Machine(Arc::clone(machine)),
@@ -167,14 +187,14 @@ pub fn run(name: &str, program: &Program, role: Role, trial: Trial) -> Option<Re
             site.enter();
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             runtime.expect("a runtime").block_on(async {
-                let row = timeout(PATIENCE, row(site, role, trial)).await;
+                let row = timeout(PATIENCE, row(site)).await;
                 row.unwrap_or_else(|_| Err(Stop::Failed("not in time".to_owned())))
             })
         });
         row.join()
     });
     if let Site::Machine(machine) = site {
-        machine.cut(trial.link, true);
+        machine.mend();
     }
     if let Err(why) = limited(false) {
         return Some(Err(Stop::Failed(why)));
@@ -196,6 +216,7 @@ async fn row(site: &Site, role: Role, trial: Trial) -> Result<Course, Stop> {
         From::Peer => trial.link,
     };
     let before = received_by_link();
+    let failing = sees_it_fail(&association, &peer, trial.from);
     let cut = async {
         if !trial.cut {
             return None;
@@ -203,7 +224,12 @@ async fn row(site: &Site, role: Role, trial: Trial) -> Result<Course, Stop> {
         sleep(BEFORE_CUT).await;
         // It may block for a moment; so does the world that it is about.
         site.cut(link, false);
-        Some(Instant::now())
+        let cut = Instant::now();
+        if trial.mended {
+            failing.await;
+            site.cut(link, true);
+        }
+        Some(cut)
     };
     let transfer = async {
         match trial.from {
@@ -213,11 +239,28 @@ async fn row(site: &Site, role: Role, trial: Trial) -> Result<Course, Stop> {
     };
     let (cut, arrivals) = tokio::join!(cut, transfer);
     let arrivals = arrivals?;
+    if let (From::Peer, Sending::PotentiallyFailed, false, Some(cut)) =
+        (trial.from, trial.sending, trial.mended, cut)
+    {
+        peer.left_early(&arrivals, cut)?;
+    }
     if (trial.from, trial.sending) == (From::Peer, Sending::All) {
         let after = received_by_link();
         by_both([0, 1].map(|link| after[link] - before[link]))?;
     }
     Ok(Course::new(&arrivals, cut))
+}
+
+/// Waits until the sender calls its path potentially failed.
+fn sees_it_fail(association: &Association, peer: &Far, from: From) -> impl Future<Output = ()> + use<> {
+    let (mut events, failing) = (association.events(), Arc::clone(&peer.failing));
+    async move {
+        if from == From::Peer {
+            return failing.notified().await;
+        }
+        let fails = |event| matches!(event, Ok(Event::Path(_, PathState::PotentiallyFailed)) | Err(_));
+        while !fails(events.recv().await) {}
+    }
 }
 
 /// Of these bytes, each path has carried a quarter at least.
@@ -228,7 +271,7 @@ fn by_both(bytes: [u64; 2]) -> Done {
 }
 
 /// Bytes that have come by each link, as the kernel counts them in this thread's network.
-fn received_by_link() -> [u64; 2] {
+pub fn received_by_link() -> [u64; 2] {
     let text = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let line = |line: &str| {
         let (name, counts) = line.split_once(':')?;
@@ -294,16 +337,20 @@ pub fn letters() -> Vec<Letter> {
 }
 
 /// The peer on the other host.
-struct Far {
+pub struct Far {
     voice: Voice,
     lines: UnboundedReceiver<String>,
     told: Vec<PeerEvent>,
     /// When each message has arrived there.
     arrivals: Vec<Instant>,
+    /// It has called a path potentially failed.
+    failing: Arc<Notify>,
+    /// When it first called a path unreachable.
+    unreachable: Option<Instant>,
 }
 
 impl Far {
-    async fn start(site: &Site, trial: Trial) -> Result<Far, Stop> {
+    pub async fn start(site: &Site, trial: Trial) -> Result<Far, Stop> {
         let over = trial.over;
         let (to, lines) = unbounded_channel();
         // Nobody listens any more: the row is over.
@@ -318,20 +365,36 @@ impl Far {
                 Voice::Machine(Arc::clone(machine))
             }
         };
-        let mut far = Far { voice, lines, told: Vec::new(), arrivals: Vec::new() };
+        let mut far = Far {
+            voice,
+            lines,
+            told: Vec::new(),
+            arrivals: Vec::new(),
+            failing: Arc::default(),
+            unreachable: None,
+        };
         far.command(&format!("start {} {}", over.udp(), over.udp())).await?;
         for option in OPTIONS {
             far.command(option).await?;
         }
-        if (trial.from, trial.sending) == (From::Peer, Sending::All) {
-            far.command("option cmt 1").await?;
+        match (trial.from, trial.sending) {
+            (From::Peer, Sending::All) => far.command("option cmt 1").await?,
+            (From::Peer, Sending::PotentiallyFailed) => far.command("option pf-max-retrans 0").await?,
+            _ => {}
+        }
+        if (trial.from, trial.sending) == (From::Peer, Sending::PotentiallyFailed) {
+            let told = far.command("option tell-potentially-failed 1").await;
+            // Without this notification the path's return is not seen; that it is left, by what arrives.
+            if trial.mended {
+                told?;
+            }
         }
         far.command(&format!("bind {} {} {}", PORTS[1], address(1, 0), address(1, 1))).await?;
         Ok(far)
     }
 
     /// Gives a command; gives it again while the peer is busy.
-    async fn command(&mut self, command: &str) -> Done {
+    pub async fn command(&mut self, command: &str) -> Done {
         self.voice.say(command).map_err(Stop::Failed)?;
         while let Some(line) = self.lines.recv().await {
             match line.strip_prefix("refused ") {
@@ -348,7 +411,7 @@ impl Far {
     }
 
     /// Listens until it has said this.
-    async fn until(&mut self, holds: impl Fn(&[PeerEvent]) -> bool) -> Done {
+    pub async fn until(&mut self, holds: impl Fn(&[PeerEvent]) -> bool) -> Done {
         while !holds(&self.told) {
             let line = self.lines.recv().await.ok_or_else(|| Stop::Failed("peer.c has ended".to_owned()))?;
             self.hear(&line);
@@ -358,14 +421,38 @@ impl Far {
 
     fn hear(&mut self, line: &str) {
         let told = parse(line);
-        if let Some(PeerEvent::Arrived(_)) = told {
-            self.arrivals.push(Instant::now());
+        match &told {
+            Some(PeerEvent::Arrived(_)) => self.arrivals.push(Instant::now()),
+            Some(PeerEvent::Address(_, state)) if state == "failing" => self.failing.notify_one(),
+            Some(PeerEvent::Address(_, state)) if state == "unreachable" => {
+                self.unreachable.get_or_insert_with(Instant::now);
+            }
+            _ => {}
         }
         self.told.extend(told);
     }
 
+    /// It has called the path that was cut potentially failed, and not unreachable before. Where it does not tell its user: it has sent
+    /// new data elsewhere before it called the path unreachable, since more arrived than it had outstanding there.
+    fn left_early(&self, arrivals: &[Instant], cut: Instant) -> Done {
+        let place = |wanted: &str| {
+            self.told.iter().position(|told| matches!(told, PeerEvent::Address(_, state) if state == wanted))
+        };
+        if let Some(failing) = place("failing") {
+            let first = place("unreachable").is_none_or(|unreachable| failing < unreachable);
+            return ensure(first, || {
+                "it called the path unreachable before it was potentially failed".to_owned()
+            });
+        }
+        let unreachable = |at: &Instant| self.unreachable.is_none_or(|unreachable| *at < unreachable);
+        let early = arrivals.iter().filter(|at| **at > cut && unreachable(at)).count();
+        ensure(early >= EARLY, || {
+            format!("between the cut and the path's failure {early} messages arrived, not {EARLY}")
+        })
+    }
+
     /// The association, set up by whoever is the client.
-    async fn meet(&mut self, endpoint: &Endpoint, role: Role, trial: Trial) -> Result<Association, Stop> {
+    pub async fn meet(&mut self, endpoint: &Endpoint, role: Role, trial: Trial) -> Result<Association, Stop> {
         let links = [trial.link, 1 - trial.link];
         let association = match role {
             Role::Server => {
@@ -384,7 +471,15 @@ impl Far {
         Ok(association)
     }
 
-    fn arrived(&self) -> Vec<Arrived> {
+    /// What it has said last, for messages.
+    pub fn last_word(&mut self) -> String {
+        while let Ok(line) = self.lines.try_recv() {
+            self.hear(&line);
+        }
+        self.told.last().map_or_else(|| "nothing".to_owned(), |told| format!("{told:?}"))
+    }
+
+    pub fn arrived(&self) -> Vec<Arrived> {
         let arrived = |told: &PeerEvent| if let PeerEvent::Arrived(one) = told { Some(*one) } else { None };
         self.told.iter().filter_map(arrived).collect()
     }
@@ -420,6 +515,9 @@ async fn we_send(
         if trial.sending == Sending::All && !trial.cut {
             by_both(delivered(association))?;
         }
+        while trial.mended && !works_again(association, cut) {
+            sleep(GLANCE).await;
+        }
         association.close().await.map_err(|error| Stop::Failed(format!("close: {error}")))
     };
     let (sent, closed) = tokio::join!(send, peer.until(|told| told.contains(&PeerEvent::Closed)));
@@ -436,6 +534,12 @@ async fn we_send(
     ensure(noticed, || format!("the path that was cut never became {state:?}"))?;
     whole(letters, &peer.arrived())?;
     Ok(std::mem::take(&mut peer.arrivals))
+}
+
+/// The path has failed potentially, and does not any more.
+fn works_again(association: &Association, path: PathId) -> bool {
+    let timed_out = association.statistics().timeouts > 0;
+    timed_out && association.paths().iter().any(|one| one.id == path && one.state == PathState::Active)
 }
 
 /// Hands all messages over.
@@ -479,23 +583,39 @@ async fn peer_sends(
     letters: &[Letter],
     (trial, link): (Trial, usize),
 ) -> Result<Vec<Instant>, Stop> {
+    let cut = address(0, link);
     let send = async {
         for Letter { number, stream, size, .. } in letters {
             peer.command(&format!("send {stream} {number} {size} ordered full 0")).await?;
+        }
+        if trial.mended {
+            // Its path fails, and works again.
+            peer.until(|told| {
+                let last = told.iter().rev().find_map(|told| path_state(told, cut));
+                told.iter().any(|told| path_state(told, cut) == Some("failing")) && last == Some("available")
+            })
+            .await?;
         }
         peer.command("shutdown").await?;
         peer.until(|told| told.contains(&PeerEvent::Closed)).await
     };
     let (arrived, sent) = tokio::join!(take(association), send);
     sent?;
-    let cut = address(0, link);
-    let gone = |told: &PeerEvent| matches!(told, PeerEvent::Address(ip, state) if *ip == cut && state == "unreachable");
+    let gone = |told: &PeerEvent| path_state(told, cut) == Some("unreachable");
     // The kernel leaves a path that fails potentially (RFC 7829, on by default), long before it calls it unreachable.
-    let leaves_early = matches!(peer.voice, Voice::Machine(_));
+    let leaves_early = trial.sending == Sending::PotentiallyFailed || matches!(peer.voice, Voice::Machine(_));
     ensure(leaves_early || !trial.cut || peer.told.iter().any(gone), || {
         "the peer never found the path that was cut unreachable".to_owned()
     })?;
     let (arrived, arrivals) = arrived?;
     whole(letters, &arrived)?;
     Ok(arrivals)
+}
+
+/// The state that the peer gives to one of our addresses, in its words.
+fn path_state(told: &PeerEvent, of: std::net::IpAddr) -> Option<&str> {
+    match told {
+        PeerEvent::Address(ip, state) if *ip == of => Some(state),
+        _ => None,
+    }
 }

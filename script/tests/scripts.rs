@@ -64,7 +64,7 @@ fn parameters(assignments: &[String]) -> Result<Config, BadParameter> {
     read.map_err(|error| BadParameter { key: error.key().to_owned(), message: error.advice() })
 }
 
-/// `rfc9260#section-5.1.2 MUST  The rule.`
+/// `rfc9260#section-5.1.2 MUST  The rule.`; of a document whose sections are not known, `document MUST  The rule.`
 fn header(line: &str) -> Option<Rule> {
     let (place, rest) = line.split_once(' ')?;
     let (level, text) = rest.trim().split_once("  ")?;
@@ -72,8 +72,9 @@ fn header(line: &str) -> Option<Rule> {
 }
 
 fn rule(place: &str, level: &str, text: &str) -> Option<Rule> {
-    let (document, anchor) = place.split_once('#')?;
+    let (document, anchor) = place.split_once('#').unwrap_or((place, "whole-"));
     let section = match anchor.split_once('-')? {
+        ("whole", "") => Vec::new(),
         ("section", numbers) => numbers.split('.').map(|n| n.parse().ok()).collect::<Option<_>>()?,
         ("appendix", letter) => vec![APPENDIX, letter.parse::<char>().ok()?.into()],
         _ => return None,
@@ -90,6 +91,9 @@ fn rule(place: &str, level: &str, text: &str) -> Option<Rule> {
 fn place(rule: &Rule) -> String {
     if let [APPENDIX, letter] = rule.section[..] {
         return format!("{}#appendix-{}", rule.document, char::from_u32(letter).expect("a letter"));
+    }
+    if rule.section.is_empty() {
+        return rule.document.clone();
     }
     let section: Vec<_> = rule.section.iter().map(u32::to_string).collect();
     format!("{}#section-{}", rule.document, section.join("."))

@@ -94,8 +94,8 @@ impl Machine {
         Ok(())
     }
 
-    /// Drops all that goes or comes by a link, or no longer.
-    pub fn cut(&self, link: usize, mended: bool) {
+    /// Drops all that goes or comes by a link.
+    pub fn cut(&self, link: usize) {
         let device = format!("tap{link}");
         let chain = |hook| format!("add chain inet cut {hook} {{ type filter hook {hook} priority 0; }}");
         let drop = |hook, which| format!("add rule inet cut {hook} {which} {device} counter drop");
@@ -106,12 +106,19 @@ impl Machine {
             drop("input", "iifname"),
             drop("output", "oifname"),
         ];
-        let commands = if mended { "delete table inet cut".to_owned() } else { cut.join("; ") };
+        let output = self.nft(&cut.join("; "));
+        assert!(output.status.success(), "{cut:?}: {output:?}");
+    }
+
+    /// The link that is cut carries packets again, if there is one.
+    pub fn mend(&self) {
+        self.nft("delete table inet cut");
+    }
+
+    fn nft(&self, commands: &str) -> std::process::Output {
         let mut nft = Command::new("ip");
-        let output = nft.args(["netns", "exec", &self.network.name, "nft"]).arg(&commands).output();
-        let output = output.expect("ip can be run");
-        // A row that failed before the cut has none to mend.
-        assert!(mended || output.status.success(), "{commands}: {output:?}");
+        let output = nft.args(["netns", "exec", &self.network.name, "nft"]).arg(commands).output();
+        output.expect("ip can be run")
     }
 }
 

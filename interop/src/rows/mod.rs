@@ -20,6 +20,8 @@ pub enum Run {
     Bench(fn(&mut Bench) -> Done),
     /// On two hosts with two links.
     Paths(Trial),
+    /// The same, where this end deletes an address and adds it again.
+    Addresses(From),
 }
 
 /// One thing that is tried.
@@ -46,6 +48,7 @@ pub struct Row {
 
 const NOT_DCSCTP: &[Stack] = &[Stack::Dcsctp];
 const ONLY_USRSCTP_HAS_CMT: &[Stack] = &[Stack::Linux, Stack::Dcsctp];
+const ONLY_LINUX_TELLS_OF_FAILING: &[Stack] = &[Stack::Usrsctp, Stack::Dcsctp];
 const NO_ZERO_CHECKSUM: &[Stack] = &[Stack::Usrsctp, Stack::Linux];
 
 impl Row {
@@ -100,6 +103,10 @@ const NO_I_FORWARD_TSN: &str = "it does not list I-FORWARD-TSN among the chunks 
 /// The notification of RFC 6458 section 6.1.11.
 const SILENT_ABOUT_SENT: &str = "its user is not told of a message that it gives up after sending it (RFC 6458 section 6.1.11): the row cannot compare \
     what is missing with that; its clock has ticks of 10 ms";
+
+/// What is seen: the association ends here by an ABORT without a cause before the ASCONF arrives, and lives on there.
+const FORGETS_AT_ONCE: &str = "it answers packets to an address that it deletes as out of the blue, with an ABORT, before we have acknowledged the \
+    deletion; until then they are part of the association (RFC 5061 section 5.3, F4)";
 
 /// 5 %.
 const LOSS: u64 = 50;
@@ -267,9 +274,34 @@ pub const ROWS: &[Row] = &[
     Row::by(
         "paths-failing-us",
         "the first path is cut while we send: at its first timeout it is potentially failed, and all arrives by the second",
-        Run::Paths(Trial { sending: Sending::PotentiallyFailed, ..Trial::new(From::Us, Over::Udp) }),
+        Run::Paths(Trial::failing(From::Us)),
     )
     .but_for(NOT_DCSCTP),
+    Row::by(
+        "paths-failing-peer",
+        "the peer sends, and leaves the path before it is unreachable",
+        Run::Paths(Trial::failing(From::Peer)),
+    )
+    .but_for(NOT_DCSCTP),
+    Row::by(
+        "paths-returning-us",
+        "we send; the first path is cut and, once it is potentially failed, mended: it is active again",
+        Run::Paths(Trial { mended: true, ..Trial::failing(From::Us) }),
+    )
+    .but_for(NOT_DCSCTP),
+    Row::by(
+        "paths-returning-peer",
+        "the peer sends",
+        Run::Paths(Trial { mended: true, ..Trial::failing(From::Peer) }),
+    )
+    .but_for(ONLY_LINUX_TELLS_OF_FAILING),
+    Row::by(
+        "addresses-us",
+        "we delete one of our two addresses, and add it again; messages go both ways before, between and after",
+        Run::Addresses(From::Us),
+    )
+    .but_for(NOT_DCSCTP),
+    Row::by("addresses-peer", "the peer does", Run::Addresses(From::Peer)).but_for(NOT_DCSCTP).breaks(Stack::Usrsctp, FORGETS_AT_ONCE),
     Row::by(
         "cures-us",
         "the first path is cut while we send with every cure: a heartbeat after each timeout, timestamps offered, fast retransmissions in each recovery, early \

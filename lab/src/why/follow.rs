@@ -127,6 +127,8 @@ pub(super) struct Piece {
     pub(super) copies: Vec<Copied>,
     /// When it was last marked for retransmission, and why.
     pub(super) marked: Option<(Time, Why)>,
+    /// What its route said when it was sent again last, and when.
+    pub(super) route: Option<(Time, &'static str)>,
 }
 
 /// One transmission of a piece.
@@ -349,6 +351,12 @@ impl Followed {
                     self.path(path).happened(at, why);
                 }
             }
+            Detail::Route { number, reason } => {
+                let distance = self.distance(number);
+                if let Some(piece) = self.pieces.get_mut(&distance) {
+                    piece.route = Some((at, reason));
+                }
+            }
             Detail::Timeout => self.path(path).happened(at, Why::Timeout),
             Detail::Timer { expires } => self.path(path).expires = expires,
             Detail::Acked { cumulative } => self.acknowledged(cumulative),
@@ -362,7 +370,7 @@ impl Followed {
 
     fn sent(&mut self, at: Time, path: &str, number: u64, why: Why) {
         let distance = self.distance(number);
-        let new = || Piece { number, copies: Vec::new(), marked: None };
+        let new = || Piece { number, copies: Vec::new(), marked: None, route: None };
         let piece = self.pieces.entry(distance).or_insert_with(new);
         piece.marked = None;
         if piece.copies.len() == COPIES {

@@ -29,10 +29,12 @@ impl Endpoint {
         if let Some((index, path)) = self.expected(&packet) {
             return self.deliver(index, packet, path, 0, now);
         }
-        let ours = packet.ports.destination == self.config.port
-            && self.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
+        let ours = self.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
         if !ours || !packet.from.is_unicast() {
             return;
+        }
+        if packet.ports.destination != self.config.port {
+            return self.wrong_port(&packet);
         }
         match packet.chunks.first() {
             None => {}
@@ -206,6 +208,20 @@ impl Endpoint {
             false => Chunk::Abort(Abort { reflected: true, causes: vec![] }),
         };
         self.rebuff(packet, packet.tag, chunk);
+    }
+
+    /// A packet to another SCTP port. In UDP, all SCTP ports behind our UDP port are ours, so nobody else answers. Directly on IP
+    /// another stack of this host may have the port.
+    //= rfc9260#section-8.4
+    fn wrong_port(&mut self, packet: &Packet) {
+        match packet.chunks.first() {
+            _ if packet.to.udp == 0 => {}
+            Some(Chunk::Init(init)) if packet.tag == 0 && init.tag != 0 => {
+                self.rebuff(packet, init.tag, Chunk::Abort(Abort { reflected: false, causes: vec![] }));
+            }
+            Some(_) if packet.tag != 0 => self.out_of_the_blue(packet),
+            _ => {}
+        }
     }
 
     /// Replies to an unexpected packet if `out_of_the_blue` says so.

@@ -1,9 +1,9 @@
 //! Packets out of the blue, with wrong tags, and peers that break the protocol.
 
 use anabranch_proto::wire::chunk::{
-    Abort, Bare, Data, Heartbeat, OperationError, Shutdown, ShutdownComplete,
+    Abort, Bare, Data, Heartbeat, Init, OperationError, Shutdown, ShutdownComplete,
 };
-use anabranch_proto::wire::{Cause, Chunk, Ecn, Packet, Ports};
+use anabranch_proto::wire::{Address, Cause, Chunk, Ecn, Packet, Ports};
 use anabranch_proto::{Endpoint, Event, Incoming, LostReason, Output, Policies, Ssn, Time, Tsn};
 use bytes::Bytes;
 
@@ -36,6 +36,33 @@ fn answer(chunk: Chunk) -> Option<Packet> {
         Output::Transmit(packet, _) => Some(*packet),
         _ => None,
     }
+}
+
+/// In UDP all SCTP ports are ours, and what asks for another is refused; directly on IP another stack may have the port.
+//= rfc9260#section-8.4
+#[test]
+fn another_port() {
+    let init = Init { tag: 7, a_rwnd: 5000, outbound: 1, inbound: 1, tsn: Tsn(1), params: Vec::new() };
+    let to = |udp, tag, chunk| {
+        let place = |host| Address { udp, ..address(0, host) };
+        let ports = Ports { source: 9, destination: PORT + 1 };
+        let packet = Packet { from: place(1), to: place(0), ports, tag, ..strange(chunk) };
+        let mut end = alone();
+        end.handle(Time::ZERO, Incoming::Packet(Box::new(packet)));
+        match end.poll(Time::ZERO) {
+            Output::Transmit(packet, _) => Some((packet.tag, packet.ports.source, packet.chunks[0].clone())),
+            _ => None,
+        }
+    };
+    let abort = |reflected| Chunk::Abort(Abort { reflected, causes: vec![] });
+    let init = Chunk::Init(Box::new(init));
+    assert_eq!(to(9899, 0, init.clone()), Some((7, PORT + 1, abort(false))));
+    assert_eq!(to(9899, 99, Chunk::CookieAck(Bare)), None);
+    assert_eq!(
+        to(9899, 99, Chunk::Shutdown(Shutdown { cumulative: Tsn(1) })),
+        Some((99, PORT + 1, abort(true)))
+    );
+    assert_eq!(to(0, 0, init), None);
 }
 
 /// Out of the blue: most things get an ABORT with the tag that came (T bit), SHUTDOWN ACK a SHUTDOWN COMPLETE,

@@ -76,6 +76,23 @@ impl PartialOrd for Entry {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
+
+    // The heap asks these two. Most times differ, so that one comparison decides.
+    #[inline]
+    fn lt(&self, other: &Self) -> bool {
+        match self.time == other.time {
+            true => (self.number, self.entity) < (other.number, other.entity),
+            false => self.time < other.time,
+        }
+    }
+
+    #[inline]
+    fn le(&self, other: &Self) -> bool {
+        match self.time == other.time {
+            true => (self.number, self.entity) <= (other.number, other.entity),
+            false => self.time < other.time,
+        }
+    }
 }
 
 impl Ord for Entry {

@@ -1,5 +1,6 @@
 //! Routes: which path carries new data or a retransmission.
 
+pub mod adaptive;
 pub mod alternate;
 pub mod asap;
 pub mod blest;
@@ -18,6 +19,7 @@ use std::fmt::Debug;
 use smallvec::SmallVec;
 
 use crate::Tsn;
+use crate::path::estimate::Needs;
 use crate::path::{PathId, PathState, PathView};
 
 use super::window::{Acked, Loss};
@@ -34,6 +36,14 @@ pub trait Route: CloneRoute + Debug + Send {
     fn acked(&mut self, _path: &PathView, _acked: &Acked) {}
     /// This path lost data.
     fn lost(&mut self, _path: PathId, _loss: Loss) {}
+    /// What it wants to know of every path: then [`PathView::estimates`] has it.
+    fn needs(&self) -> Needs {
+        Needs::NONE
+    }
+    /// Why `choose` answers as it does, in words. Asked of retransmissions, while notes are recorded.
+    fn reason(&self, _ask: &Ask, _paths: &[PathView]) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Clones a route behind `dyn`. Every route that is [`Clone`] implements it.
@@ -85,6 +95,8 @@ pub struct Ask {
     pub queued: u64,
     /// The peer's window, in bytes.
     pub peer_window: u64,
+    /// The peer's receive buffer: the largest window that it has announced, in bytes.
+    pub peer_buffer: u64,
     /// A number drawn for this decision alone, to break ties.
     pub tie: u64,
     /// The number of the event (packet, timer or call) that allows data to leave now.
@@ -111,11 +123,21 @@ pub enum Why {
 
 /// The path for data when `last` is not to be used: the next active path that is up. If no path is active, the
 /// potentially failed path with the fewest errors (RFC 7829 §3.2), preferably another than `last`. Otherwise `last`
-/// again, so that its timeouts continue to count.
+/// again, so that its timeouts continue to count. An unconfirmed path gets no data (RFC 9260 §5.4): if that is `last`, the
+/// confirmed path with the fewest errors.
 pub fn instead_of(last: PathId, paths: &[PathView]) -> PathId {
     let failing = paths.iter().filter(|p| p.state == PathState::PotentiallyFailed && p.up);
     let fewest = || failing.min_by_key(|p| (p.errors, p.id == last)).map(|p| p.id);
-    next_active(last, paths).or_else(fewest).unwrap_or(last)
+    next_active(last, paths).or_else(fewest).unwrap_or_else(|| confirmed_or(last, paths))
+}
+
+/// `last` if it is confirmed; otherwise the confirmed path with the fewest errors, if there is one.
+fn confirmed_or(last: PathId, paths: &[PathView]) -> PathId {
+    if paths.iter().any(|p| p.id == last && p.confirmed()) {
+        return last;
+    }
+    let confirmed = paths.iter().filter(|p| p.confirmed());
+    confirmed.min_by_key(|p| (!p.up, p.errors)).map_or(last, |p| p.id)
 }
 
 /// The first path after `last`, in cyclic order, that can carry data and is not `last`.
@@ -180,6 +202,7 @@ mod tests {
             errors: 0,
             delivered: 0,
             lost: 0,
+            late: 0,
             chunks: 0,
             fast_retransmissions: 0,
             timeout_retransmissions: 0,
@@ -190,6 +213,7 @@ mod tests {
             heartbeats: 0,
             heartbeats_answered: 0,
             rto_average: crate::RtoAverage::new(crate::Time::ZERO, Duration::ZERO),
+            estimates: None,
         }
     }
 
@@ -204,6 +228,7 @@ mod tests {
             transmissions: 1,
             queued: 0,
             peer_window: 1000,
+            peer_buffer: 1000,
             tie: 0,
             event: 1,
         }
@@ -215,6 +240,17 @@ mod tests {
 
     fn named(name: &str) -> Box<dyn Route> {
         made(&crate::policy::PolicySpec::named(name))
+    }
+
+    /// An unconfirmed primary path gets no data, even when no other path is active.
+    #[test]
+    fn no_data_for_an_unconfirmed_path() {
+        let unconfirmed = PathView { state: PathState::Unconfirmed, room: 0, ..path(0) };
+        let inactive = |id, errors| PathView { state: PathState::Inactive, errors, ..path(id) };
+        let paths = [unconfirmed.clone(), inactive(1, 3), inactive(2, 2)];
+        assert_eq!(instead_of(PathId(0), &paths), PathId(2));
+        assert_eq!(instead_of(PathId(1), &paths), PathId(1), "its timeouts continue to count");
+        assert_eq!(instead_of(PathId(0), &[unconfirmed]), PathId(0));
     }
 
     #[test]

@@ -4,11 +4,15 @@
 //! begins one. A message is complete when its run has both ends. Chunks are never searched one by one. They are
 //! identified by positions, which are TSNs that do not wrap.
 //!
-//! Ordered messages of a single chunk that wait for earlier messages stand in pages, by stream and SSN. This costs
-//! less than a run for each. When the buffer is full, or streams are reset or skip messages, they become runs like
+//! Ordered messages of a single chunk that wait for earlier messages lie in slots, which pages list by stream and SSN. This
+//! costs less than a run for each. When the buffer is full, or streams are reset or skip messages, they become runs like
 //! all others.
 
+mod slots;
+
 use std::collections::{BTreeMap, VecDeque};
+
+use slots::{Slot, Slots};
 
 use super::ready::{Held, PartialMessage, Ready};
 use crate::Ssn;
@@ -19,7 +23,8 @@ use crate::wire::chunk::Data;
 pub(super) struct Reassembly {
     ordered: BTreeMap<Name, Run>,
     unordered: BTreeMap<Name, Run>,
-    /// Waiting ordered messages of one chunk, by stream and SSN.
+    /// Waiting ordered messages of one chunk, and where each lies, by stream and SSN.
+    whole: Slots,
     pages: BTreeMap<u32, Box<Page>>,
     /// The ordered runs by position; computed when they are needed, which is when the buffer is full.
     positions: Option<BTreeMap<u64, Name>>,
@@ -54,15 +59,15 @@ struct Run {
     begun: Option<Box<PartialMessage>>,
 }
 
-/// Messages with neighbouring SSNs of a stream, each with its position. With larger pages, a single SSN on its page
-/// would cost too much memory.
+/// Where messages with neighbouring SSNs of a stream lie. With larger pages, a single SSN on its page would cost too much
+/// memory.
 #[derive(Clone, Default, Debug)]
 struct Page {
     count: u32,
-    places: [Option<(u64, Data)>; PLACES],
+    places: [Option<Slot>; PLACES],
 }
 
-const PLACES: usize = 8;
+const PLACES: usize = 32;
 
 fn page_of(stream: u16, ssn: Ssn) -> u32 {
     (u32::from(stream) << 16) | (u32::from(ssn.0) / PLACES as u32)
@@ -256,16 +261,15 @@ impl Reassembly {
         if place.is_some() {
             return Some(data);
         }
-        *place = Some((at, data));
+        *place = Some(self.whole.put(at, data));
         page.count += 1;
         None
     }
 
     /// Makes runs of the messages in pages.
     fn break_pages(&mut self) {
-        for (at, first) in
-            std::mem::take(&mut self.pages).into_values().flat_map(|page| page.places).flatten()
-        {
+        for slot in std::mem::take(&mut self.pages).into_values().flat_map(|page| page.places).flatten() {
+            let (at, first) = self.whole.take(slot);
             let own = name(first.stream, first.ssn.0, at);
             self.put(false, own, Run { first, others: None, begun: None });
         }
@@ -277,8 +281,9 @@ impl Reassembly {
         while let Some(page) = self.pages.get_mut(&page_of(stream, *due)) {
             let number = page_of(stream, *due);
             while page_of(stream, *due) == number
-                && let Some((_, data)) = page.places[place_of(*due)].take()
+                && let Some(slot) = page.places[place_of(*due)].take()
             {
+                let (_, data) = self.whole.take(slot);
                 ready.whole((stream, false), data.ppid, data.size(), data.payload);
                 page.count -= 1;
                 *due = due.next();

@@ -1,0 +1,43 @@
+//! Whole messages that wait, each in a slot: those that arrive one after the other lie side by side, whatever their SSNs.
+
+use std::num::NonZeroU32;
+
+use crate::wire::chunk::Data;
+
+/// Where a message lies: its index, plus one.
+pub(super) type Slot = NonZeroU32;
+
+/// Chunks with their positions.
+#[derive(Clone, Default, Debug)]
+pub(super) struct Slots {
+    held: Vec<Option<(u64, Data)>>,
+    /// Empty slots, to be used again.
+    empty: Vec<Slot>,
+}
+
+impl Slots {
+    pub(super) fn put(&mut self, position: u64, data: Data) -> Slot {
+        let message = Some((position, data));
+        if let Some(slot) = self.empty.pop() {
+            self.held[index(slot)] = message;
+            return slot;
+        }
+        self.held.push(message);
+        // A receiver holds far fewer chunks: its buffer bounds them.
+        u32::try_from(self.held.len()).ok().and_then(Slot::new).expect("fewer than 2³² chunks are held")
+    }
+
+    /// Takes the chunk out of a slot that is in use. The memory is returned when nothing waits.
+    pub(super) fn take(&mut self, slot: Slot) -> (u64, Data) {
+        let message = self.held[index(slot)].take().expect("a slot in use");
+        self.empty.push(slot);
+        if self.empty.len() == self.held.len() {
+            *self = Slots::default();
+        }
+        message
+    }
+}
+
+fn index(slot: Slot) -> usize {
+    slot.get() as usize - 1
+}
