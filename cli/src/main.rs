@@ -1,5 +1,6 @@
 //! `anabranch`: run, compare and explain transport over several paths.
 
+mod advise;
 mod answers;
 mod catalogue;
 mod curve;
@@ -78,6 +79,8 @@ enum Command {
     Script(script::Arguments),
     /// Evaluate a published model
     Model(model::Arguments),
+    /// Find the parameters that meet a budget
+    Advise(advise::Arguments),
     /// Summarise a recorded link: mean rate, quantiles, outages, plot
     Trace(trace::Arguments),
     /// Run programs over the links of a scenario, in real time
@@ -111,6 +114,7 @@ fn main() -> ExitCode {
         Command::Lab(arguments) => lab::lab(&arguments),
         Command::Script(arguments) => script::script(&arguments),
         Command::Model(arguments) => model::model(&arguments),
+        Command::Advise(arguments) => advise::advise(&arguments),
         Command::Trace(arguments) => trace::trace(&arguments),
         Command::Shell(arguments) => shell::shell(&arguments),
         Command::Serve(arguments) => net::serve::serve(&arguments),

@@ -237,6 +237,7 @@ fn note(detail: &Detail) -> Option<String> {
         Detail::Rto { rto, .. } => format!("RTO {} s", rto.as_secs_f64()),
         Detail::PeerWindow { bytes } => format!("peer's window {bytes} bytes"),
         Detail::Marked { why, .. } => format!("a chunk is marked for {}", words::data(*why)),
+        Detail::Route { reason, .. } => format!("the route says: {reason}"),
         Detail::Timeout => "T3-rtx expires".to_owned(),
         Detail::Blocked(by) => format!("data waits for {by:?}"),
         Detail::State(state) => format!("the path is {}", words::path_state(*state)),

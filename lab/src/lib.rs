@@ -1,6 +1,7 @@
 //! Experiments with the simulator: grids of scenarios run on all cores, sweeps, publications as data with their
 //! claims, reports, explanations, and published models.
 
+pub mod advice;
 pub mod claims;
 pub mod diff;
 mod entry;

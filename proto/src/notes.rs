@@ -29,6 +29,11 @@ impl Notes {
         }
     }
 
+    /// What `make` says, while notes are recorded.
+    pub(crate) fn if_on<T>(&self, make: impl FnOnce() -> Option<T>) -> Option<T> {
+        if self.on { make() } else { None }
+    }
+
     /// Reports every T3-rtx that was started, restarted or stopped since the last call. `timers`: when that of each path expires.
     pub(crate) fn add_timers(&mut self, at: Time, timers: impl Iterator<Item = (PathId, Time)>) {
         if !self.on {

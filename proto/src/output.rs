@@ -444,6 +444,15 @@ pub enum NoteKind {
         /// The path.
         path: PathId,
     },
+    /// The route of a chunk that is sent again says why it names this path.
+    Route {
+        /// The path.
+        path: PathId,
+        /// Its TSN.
+        tsn: Tsn,
+        /// The reason, in words.
+        reason: &'static str,
+    },
     /// T3-rtx of a path was started, restarted or stopped.
     Timer {
         /// The path.

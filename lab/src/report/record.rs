@@ -224,6 +224,7 @@ impl FlowRecord {
             }
             Detail::Acked { .. }
             | Detail::Marked { .. }
+            | Detail::Route { .. }
             | Detail::Timeout
             | Detail::Timer { .. }
             | Detail::Received { .. } => {}

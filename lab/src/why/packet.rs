@@ -221,7 +221,9 @@ fn sentences(answer: &PacketAnswer, followed: &Followed, first: Option<&Piece>, 
         text.push(format!("{} of {} expired at {:.6} s{rto}.", timer.name, timer.path, timer.expired));
     }
     if let (Some((kind, policy)), Some(path)) = (&answer.policy, &answer.path) {
-        text.push(format!("The policy {policy} (key `{kind}`) chose the path {path}."));
+        let said = first.and_then(|piece| piece.route).filter(|(when, _)| *when == at);
+        let reason = said.map(|(_, reason)| format!(": {reason}")).unwrap_or_default();
+        text.push(format!("The policy {policy} (key `{kind}`) chose the path {path}{reason}."));
     }
     if !answer.rules.is_empty() {
         text.push(format!("Rules that decide here: {}.", words::listed(&answer.rules)));

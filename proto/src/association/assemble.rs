@@ -204,12 +204,13 @@ impl Association {
         Some(built)
     }
 
-    /// A probe of a path's MTU.
+    /// A probe of a path's bandwidth or MTU.
     fn next_probe(&mut self, now: Time) -> Option<Built> {
         if !self.state.heartbeats() {
             return None;
         }
-        let (id, chunks) = self.paths.next_probe(now, &self.config)?;
+        let pair = self.paths.next_of_pair(now, &self.config);
+        let (id, chunks) = pair.or_else(|| self.paths.next_probe(now, &self.config))?;
         Some(self.packet(id, chunks.into(), Purpose::Heartbeat, Limit::Control))
     }
 

@@ -40,6 +40,9 @@ pub(crate) struct AssociationParts<'a> {
 impl Association {
     fn new(begin: AssociationParts<'_>, tag: u32, tsn: Tsn, peer_port: u16) -> Result<Self, PolicyError> {
         let AssociationParts { id, config, policies, mut chance, notes, .. } = begin;
+        let sender = Sender::new(tsn, config, policies, &mut chance)?;
+        let mut paths = Paths::new(config);
+        paths.estimate(sender.needs());
         Ok(Association {
             id,
             state: State::CookieWait,
@@ -50,8 +53,8 @@ impl Association {
             named: Vec::new(),
             streams: (config.outbound_streams, config.inbound_streams),
             window: Windows(policies.window(&config.window, config)?),
-            paths: Paths::new(config),
-            sender: Sender::new(tsn, config, policies, &mut chance)?,
+            paths,
+            sender,
             receiver: Receiver::new(Tsn(0), config),
             detour: None,
             control: Default::default(),

@@ -4,6 +4,7 @@ use super::{Association, AwaitedReply};
 use crate::Time;
 use crate::mechanisms::{HeartbeatAfterTimeout, Revival};
 use crate::output::{Event, LostReason};
+use crate::path::health::HeartbeatFor;
 use crate::path::{PathId, PathState, PathView};
 use crate::policy::Why;
 use crate::rules::{Failover, GivingUp, HeartbeatErrors, LostHeartbeat};
@@ -277,15 +278,18 @@ impl Association {
     pub(super) fn heartbeat_ack(&mut self, heartbeat: &Heartbeat, now: Time) {
         let Some((id, asked)) = self.paths.answered(&heartbeat.info) else { return };
         if asked.local != self.paths.view(id).local {
-            if asked.probe.is_some() || !self.may_move(id, asked.local) {
+            if asked.what != HeartbeatFor::Life || !self.may_move(id, asked.local) {
                 return;
             }
             self.move_to(id, asked.local, now);
         }
-        if let Some(size) = asked.probe {
-            return self.paths.probe_answered(id, size, now, &self.config);
+        match asked.what {
+            HeartbeatFor::Life => {}
+            HeartbeatFor::Size(size) => return self.paths.probe_answered(id, size, now, &self.config),
+            of => return self.paths.pair_answered(id, of, now),
         }
         self.paths.measure(id, now.since(asked.at));
+        self.paths.estimate_from_heartbeat(id, now.since(asked.at), now);
         let (view, path) = self.paths.both(id);
         view.errors = 0;
         self.detour.take_if(|detour| detour.from == id);

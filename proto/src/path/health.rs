@@ -50,8 +50,20 @@ pub(crate) struct SentHeartbeat {
     /// The local address from which it left. Its answer says nothing about another address.
     pub(crate) local: Address,
     pub(crate) at: Time,
-    /// The size of the packet, if it is a probe of the MTU.
-    pub(crate) probe: Option<u32>,
+    pub(crate) what: HeartbeatFor,
+}
+
+/// What a heartbeat was sent for.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) enum HeartbeatFor {
+    /// Whether the path is alive.
+    Life,
+    /// Whether packets of so many bytes get through.
+    Size(u32),
+    /// The path's bandwidth, as the first packet of a pair.
+    FirstOfPair,
+    /// The same, as the second.
+    SecondOfPair,
 }
 
 impl SentHeartbeat {
@@ -60,7 +72,7 @@ impl SentHeartbeat {
         let mut info = BytesMut::with_capacity(20);
         info.put_u64(self.at.as_nanos());
         info.put_u64(self.nonce);
-        if let Some(size) = self.probe {
+        if let HeartbeatFor::Size(size) = self.what {
             info.put_u32(size);
         }
         info.freeze()
@@ -87,16 +99,21 @@ impl Health {
     /// The Heartbeat Information of a heartbeat that is sent now from this address.
     //= rfc5062#section-2.3
     pub(crate) fn information(&mut self, local: Address, now: Time) -> Bytes {
-        self.ask(local, now, None)
+        self.ask(local, now, HeartbeatFor::Life)
     }
 
     /// The Heartbeat Information of a probe with a packet of `size` bytes.
     pub(crate) fn probe_information(&mut self, local: Address, now: Time, size: u32) -> Bytes {
-        self.ask(local, now, Some(size))
+        self.ask(local, now, HeartbeatFor::Size(size))
     }
 
-    fn ask(&mut self, local: Address, at: Time, probe: Option<u32>) -> Bytes {
-        let asked = SentHeartbeat { nonce: self.nonces.next_u64(), local, at, probe };
+    /// The same of a heartbeat that is a packet of a pair.
+    pub(crate) fn pair_information(&mut self, local: Address, now: Time, second: bool) -> Bytes {
+        self.ask(local, now, if second { HeartbeatFor::SecondOfPair } else { HeartbeatFor::FirstOfPair })
+    }
+
+    fn ask(&mut self, local: Address, at: Time, what: HeartbeatFor) -> Bytes {
+        let asked = SentHeartbeat { nonce: self.nonces.next_u64(), local, at, what };
         if self.asked.len() == REMEMBERED {
             self.asked.pop_front();
         }

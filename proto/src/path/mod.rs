@@ -1,6 +1,7 @@
 //! Paths. A path owns all state that belongs to a destination.
 
-mod health;
+pub mod estimate;
+pub(crate) mod health;
 mod heartbeat;
 mod mtu;
 mod open;

@@ -1,5 +1,6 @@
 //! The paths of an association: their facts in one slice, their other state in another.
 
+use super::estimate::Needs;
 use super::start::start;
 use super::{
     Mtu, Path, PathId, PathParameters, PathState, PathView, Points, RtoAverage, RttSamples, SackResult,
@@ -49,6 +50,8 @@ pub(crate) struct Paths {
     stamps: u32,
     /// The purposes for which the order of arrivals is recorded.
     pub(super) order: Order,
+    /// What policies want to know of every path.
+    pub(super) needs: Needs,
 }
 
 impl Paths {
@@ -70,12 +73,14 @@ impl Paths {
             samples: RttSamples::OneAtATime,
             stamps: 0,
             order: Order::new(config),
+            needs: Needs::NONE,
         }
     }
 
     /// Removes all paths, as at the beginning. The state of the local addresses stays.
     pub(crate) fn begun_anew(&self, config: &Config) -> Self {
-        Paths { down: self.down.clone(), full: self.full.clone(), ..Paths::new(config) }
+        let (down, full) = (self.down.clone(), self.full.clone());
+        Paths { down, full, needs: self.needs, ..Paths::new(config) }
     }
 
     pub(crate) fn views(&self) -> &[PathView] {
@@ -137,7 +142,7 @@ impl Paths {
 
     /// Notes that all current requests were handled.
     pub(crate) fn all_asked(&mut self) {
-        self.asking = self.rest.iter().any(Path::is_asking);
+        self.asking = self.rest.iter().any(Path::is_asking) || self.wants_pairs();
     }
 
     /// The path of this pair of addresses.
@@ -206,6 +211,7 @@ impl Paths {
             errors: 0,
             delivered: 0,
             lost: 0,
+            late: 0,
             chunks: 0,
             fast_retransmissions: 0,
             timeout_retransmissions: 0,
@@ -216,6 +222,7 @@ impl Paths {
             heartbeats: 0,
             heartbeats_answered: 0,
             rto_average: RtoAverage::new(now, config.rto_initial),
+            estimates: self.needs.estimators(),
         };
         let path = Path {
             congestion,

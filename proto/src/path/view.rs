@@ -1,5 +1,6 @@
 //! The facts of a path, which policies and users see.
 
+use super::estimate::{Estimates, LossRate};
 use crate::control::rtt::{RtoLimits, RttEstimate};
 use crate::wire::Address;
 use crate::{Duration, Time};
@@ -73,6 +74,8 @@ pub struct PathView {
     pub delivered: u64,
     /// Bytes found lost here so far.
     pub lost: u64,
+    /// Those of them that were acknowledged before they were sent again: they were only late.
+    pub late: u64,
     /// DATA chunks sent on this path, retransmissions included.
     pub chunks: u64,
     /// Chunks fast-retransmitted on this path.
@@ -94,6 +97,8 @@ pub struct PathView {
     pub heartbeats_answered: u64,
     /// The average of `rto` over time.
     pub rto_average: RtoAverage,
+    /// What is estimated of the path; there if a policy needs it ([`Route::needs`](crate::policy::Route::needs)).
+    pub estimates: Option<Box<Estimates>>,
 }
 
 /// The retransmission timeout of a path, averaged over time.
@@ -131,6 +136,15 @@ impl RtoAverage {
 }
 
 impl PathView {
+    /// The share of chunks that were lost here, as far as it is known what became of them.
+    pub fn loss_rate(&self) -> Option<LossRate> {
+        let lost = self.lost.saturating_sub(self.late);
+        let known = self.delivered + lost;
+        // Chunks differ in size: bytes over the mean size are chunks.
+        let mean = (known + self.flight) as f64 / self.chunks.max(1) as f64;
+        (known > 0).then(|| LossRate::of(lost as f64 / mean, known as f64 / mean))
+    }
+
     /// Applies a measurement of the round-trip time. RTO.Alpha is 1/8, RTO.Beta 1/4.
     //= rfc9260#section-6.3.1
     pub(crate) fn measure(&mut self, rtt: Duration, limits: RtoLimits) {

@@ -41,6 +41,7 @@ impl Default for Policies {
         table.add_window("reno", window::make_reno);
         table.add_route("primary", route::primary::make);
         table.add_route("same", route::same::make);
+        table.add_route("adaptive", route::adaptive::make);
         table.add_route("alternate", route::alternate::make);
         table.add_route("timeout-alternate", route::timeout_alternate::make);
         table.add_route("round-robin", route::round_robin::make);

@@ -63,6 +63,23 @@ impl PolicySpec {
         }
     }
 
+    /// The array of numbers above zero `key`, if it is given.
+    pub fn numbers(&self, key: &str) -> Result<Option<Vec<f64>>, PolicyError> {
+        let wrong =
+            || self.refuse(format!("`{key}` must be an array of numbers above zero, as [10e6, 36e3]"));
+        let number = |setting: &Setting| match setting {
+            Setting::Number(n) if n.is_finite() && *n > 0.0 => Ok(*n),
+            _ => Err(wrong()),
+        };
+        match self.settings.get(key) {
+            None => Ok(None),
+            Some(Setting::List(list)) if !list.is_empty() => {
+                list.iter().map(number).collect::<Result<_, _>>().map(Some)
+            }
+            Some(_) => Err(wrong()),
+        }
+    }
+
     /// The array of fractions `key`, each from 0 to 1, if it is given.
     pub fn fractions(&self, key: &str) -> Result<Option<Vec<f64>>, PolicyError> {
         let wrong = || self.refuse(format!("`{key}` must be an array of fractions, as [\"1 %\", \"4 %\"]"));

@@ -23,6 +23,7 @@ use smallvec::SmallVec;
 use crate::mechanisms::{Bundling, FillPackets, WithoutRoom};
 use crate::notes::Notes;
 use crate::output::{Blocked, Limit, NoteKind, Statistics};
+use crate::path::estimate::Needs;
 use crate::path::{PathId, Paths};
 use crate::policy::{Ask, Choice, PolicyError, Route, Why};
 use crate::rules::{NewData, ResendPath};
@@ -148,6 +149,12 @@ impl Sender {
             in_use: PathId(0),
             tie: chance.next_u64(),
         })
+    }
+
+    /// What the routes want to know of every path.
+    pub(crate) fn needs(&self) -> Needs {
+        let Routes { new, fast, timeout } = &self.routes;
+        new.needs().and(fast.needs()).and(timeout.needs())
     }
 
     /// The peer's receive buffer as announced in INIT or INIT ACK.
@@ -314,6 +321,9 @@ impl Sender {
             return None;
         }
         let limit = if granted { Limit::Granted } else { Limit::Window };
+        if let Some(reason) = around.notes.if_on(|| self.routes.of(why).reason(&ask, around.paths.views())) {
+            around.notes.add(around.now, || NoteKind::Route { path, tsn, reason });
+        }
         Some(PacketPlan { path, why, limit, ask })
     }
 
@@ -328,6 +338,7 @@ impl Sender {
             transmissions: sent.transmissions,
             queued: self.queue.user_bytes(),
             peer_window: self.peer_window(paths),
+            peer_buffer: self.buffers.peer,
             tie: self.tie,
             event: self.events,
         })
@@ -438,6 +449,7 @@ impl Sender {
             transmissions: 0,
             queued: self.queue.user_bytes(),
             peer_window,
+            peer_buffer: self.buffers.peer,
             tie: self.tie,
             event: self.events,
         };

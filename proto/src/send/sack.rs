@@ -124,10 +124,14 @@ impl Sender {
                 rtt: tally.rtt,
             };
             around.paths.grow(id, &acked, around.notes);
+            if around.paths.view(id).estimates.is_some() {
+                around.paths.estimate_from_sack(id, newly, tally.rtt, around.now, around.config);
+            }
             for route in [&mut self.routes.new, &mut self.routes.fast, &mut self.routes.timeout] {
                 route.acked(around.paths.view(id), &acked);
             }
         }
+        around.paths.ask_for_pairs(around.now);
     }
 
     /// Whether there is no new data, or none that the peer's window admits.

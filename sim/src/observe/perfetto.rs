@@ -134,6 +134,10 @@ impl<W: Write> PerfettoWriter<W> {
                 let why = words::data(*why);
                 self.instant(at, (process, thread), "marked", &json!({ "number": number, "why": why }));
             }
+            Detail::Route { number, reason } => {
+                let thread = self.thread(flow, path);
+                self.instant(at, (process, thread), "route", &json!({ "number": number, "reason": reason }));
+            }
             Detail::State(state) => {
                 let thread = self.thread(flow, path);
                 self.instant(at, (process, thread), words::path_state(*state), &json!({}));

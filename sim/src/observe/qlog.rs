@@ -92,6 +92,7 @@ fn told(detail: &Detail) -> (&'static str, Value) {
         Detail::Marked { number, why } => {
             ("data_marked", json!({ "number": number, "why": words::data(*why) }))
         }
+        Detail::Route { number, reason } => ("route_chosen", json!({ "number": number, "reason": reason })),
         Detail::Timeout => ("timer_expired", json!({ "timer": "T3-rtx" })),
         Detail::Timer { expires } => {
             let expires = expires.map(|at| at.as_nanos() as f64 / 1e6);

@@ -100,7 +100,11 @@ impl CsvSeries {
                 self.row(flow, if tcp { &TCP_ACKED } else { &ACKED }, format_args!("{at},{cumulative}"));
             }
             Detail::Blocked(by) => self.row(flow, &BLOCKED, format_args!("{at},{},{path}", cause(*by))),
-            Detail::Timeout | Detail::Timer { .. } | Detail::Received { .. } | Detail::State(_) => {}
+            Detail::Route { .. }
+            | Detail::Timeout
+            | Detail::Timer { .. }
+            | Detail::Received { .. }
+            | Detail::State(_) => {}
         }
     }
 

@@ -174,6 +174,13 @@ pub enum Detail {
         /// The reason.
         why: Why,
     },
+    /// The route of a piece of data that is sent again says why it names this path; only SCTP tells it.
+    Route {
+        /// The number of the piece.
+        number: u64,
+        /// The reason, in words.
+        reason: &'static str,
+    },
     /// A path's retransmission timer expired.
     Timeout,
     /// A path's retransmission timer was started, restarted or stopped; only SCTP reports this.

@@ -1,5 +1,6 @@
 //! Routes: which path carries new data or a retransmission.
 
+pub mod adaptive;
 pub mod alternate;
 pub mod asap;
 pub mod blest;
@@ -18,6 +19,7 @@ use std::fmt::Debug;
 use smallvec::SmallVec;
 
 use crate::Tsn;
+use crate::path::estimate::Needs;
 use crate::path::{PathId, PathState, PathView};
 
 use super::window::{Acked, Loss};
@@ -34,6 +36,14 @@ pub trait Route: CloneRoute + Debug + Send {
     fn acked(&mut self, _path: &PathView, _acked: &Acked) {}
     /// This path lost data.
     fn lost(&mut self, _path: PathId, _loss: Loss) {}
+    /// What it wants to know of every path: then [`PathView::estimates`] has it.
+    fn needs(&self) -> Needs {
+        Needs::NONE
+    }
+    /// Why `choose` answers as it does, in words. Asked of retransmissions, while notes are recorded.
+    fn reason(&self, _ask: &Ask, _paths: &[PathView]) -> Option<&'static str> {
+        None
+    }
 }
 
 /// Clones a route behind `dyn`. Every route that is [`Clone`] implements it.
@@ -85,6 +95,8 @@ pub struct Ask {
     pub queued: u64,
     /// The peer's window, in bytes.
     pub peer_window: u64,
+    /// The peer's receive buffer: the largest window that it has announced, in bytes.
+    pub peer_buffer: u64,
     /// A number drawn for this decision alone, to break ties.
     pub tie: u64,
     /// The number of the event (packet, timer or call) that allows data to leave now.
@@ -190,6 +202,7 @@ mod tests {
             errors: 0,
             delivered: 0,
             lost: 0,
+            late: 0,
             chunks: 0,
             fast_retransmissions: 0,
             timeout_retransmissions: 0,
@@ -200,6 +213,7 @@ mod tests {
             heartbeats: 0,
             heartbeats_answered: 0,
             rto_average: crate::RtoAverage::new(crate::Time::ZERO, Duration::ZERO),
+            estimates: None,
         }
     }
 
@@ -214,6 +228,7 @@ mod tests {
             transmissions: 1,
             queued: 0,
             peer_window: 1000,
+            peer_buffer: 1000,
             tie: 0,
             event: 1,
         }

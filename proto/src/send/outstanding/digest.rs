@@ -178,7 +178,10 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
     let (view, path) = paths.both(sent.path);
     let size = u64::from(sent.size);
     match sent.standing {
-        ChunkState::Marked(_) => view.marked -= size,
+        ChunkState::Marked(_) => {
+            view.marked -= size;
+            view.late += size;
+        }
         _ => view.flight -= size,
     }
     view.delivered += size;

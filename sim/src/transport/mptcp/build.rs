@@ -214,6 +214,7 @@ fn view(path: usize, place: &Place, config: &MptcpConfig) -> PathView {
         errors: 0,
         delivered: 0,
         lost: 0,
+        late: 0,
         chunks: 0,
         fast_retransmissions: 0,
         timeout_retransmissions: 0,
@@ -224,5 +225,6 @@ fn view(path: usize, place: &Place, config: &MptcpConfig) -> PathView {
         heartbeats: 0,
         heartbeats_answered: 0,
         rto_average: RtoAverage::new(Time::ZERO, config.tcp.rto_initial),
+        estimates: None,
     }
 }

@@ -72,6 +72,7 @@ impl Connection {
             transmissions: self.pieces.at(start).map_or(0, |piece| piece.transmissions),
             queued: self.written - self.pieces.end(),
             peer_window: self.admitted.saturating_sub(self.pieces.end()),
+            peer_buffer: self.admitted.saturating_sub(self.pieces.acknowledged()),
             tie: mixed(self.ties ^ start),
             event: self.turn.event,
         }

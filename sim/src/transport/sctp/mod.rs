@@ -252,6 +252,9 @@ fn detail(kind: &NoteKind) -> Option<(Option<PathId>, Detail)> {
             (Some(path), Detail::Sent { number: number(tsn), size, why })
         }
         NoteKind::Marked { path, ref tsn, why } => (Some(path), Detail::Marked { number: number(tsn), why }),
+        NoteKind::Route { path, ref tsn, reason } => {
+            (Some(path), Detail::Route { number: number(tsn), reason })
+        }
         NoteKind::T3 { path } => (Some(path), Detail::Timeout),
         NoteKind::Timer { path, expires } => (Some(path), Detail::Timer { expires }),
         NoteKind::Acked { ref cumulative } => (None, Detail::Acked { cumulative: number(cumulative) }),

@@ -1,0 +1,50 @@
+use super::super::read::tests::SIGNALLING;
+use super::*;
+
+fn answer(task: &Task) -> Answer {
+    search(task, &Watch { stop: &AtomicBool::new(false), progress: &|_, _| {} })
+}
+
+#[test]
+fn the_advice_holds_its_budget_on_seeds_that_it_has_not_seen() {
+    let task = Task::read("t", SIGNALLING).unwrap();
+    let answer = answer(&task);
+    let (advice, checked) = (answer.advice.expect("it can be met"), answer.checked.expect("it was checked"));
+    assert!(checked.holds && checked.outages >= 400, "{checked:?}");
+    let least = u128::from(advice.parameters.sack_delay) + task.round_trip().as_millis();
+    assert!(u128::from(advice.parameters.rto_min) > least);
+    assert!(!answer.front.is_empty() && !answer.stopped);
+    let faster = |pair: &[Judged]| {
+        pair[0].new_data <= pair[1].new_data && pair[0].false_failovers > pair[1].false_failovers
+    };
+    assert!(answer.front.windows(2).all(faster), "a front");
+}
+
+#[test]
+fn a_budget_that_no_parameters_meet_gets_no_advice() {
+    let text = SIGNALLING.replace("800 ms", "120 ms").replace("0.01 %", "3 %");
+    let answer = answer(&Task::read("t", &text).unwrap());
+    assert_eq!(answer.advice, None);
+}
+
+#[test]
+fn a_search_that_is_stopped_keeps_what_it_has() {
+    let task = Task::read("t", SIGNALLING).unwrap();
+    let stop = AtomicBool::new(false);
+    let progress = |done: u64, _: u64| {
+        if done > 500 {
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let answer = search(&task, &Watch { stop: &stop, progress: &progress });
+    assert!(answer.stopped && answer.checked.is_none());
+    assert!(!answer.front.is_empty(), "the best so far");
+}
+
+#[test]
+fn the_upper_end_of_a_count_is_that_of_the_exact_interval() {
+    // Half the 0.975 quantile of the chi-squared distribution with 2n + 2 degrees of freedom.
+    for (count, exact) in [(0, 3.689), (1, 5.572), (10, 18.390)] {
+        assert!((most(count) / exact - 1.0).abs() < 0.02, "{count}: {}", most(count));
+    }
+}
