@@ -158,25 +158,12 @@ impl Follower {
             end: direction.rsplit('>').next().unwrap_or_default().to_owned(),
         };
         self.links = names.links.iter().chain(&names.hops).map(line).collect();
-        let ends = |name: &String| scenario.flows.iter().find(|flow| flow.name == *name);
         let flow = |(i, name): (usize, &String)| {
             let known = scenario.flows.iter().find(|flow| flow.name == *name);
+            let ends = known.map_or_else(Default::default, |flow| [flow.from.clone(), flow.to.clone()]);
+            let tcp = matches!(names.protocols.get(i), Some(&"tcp" | &"mptcp"));
             Senders {
-                all: vec![Followed {
-                    name: name.clone(),
-                    association: None,
-                    tcp: matches!(names.protocols.get(i), Some(&"tcp" | &"mptcp")),
-                    ends: ends(name)
-                        .map_or_else(Default::default, |flow| [flow.from.clone(), flow.to.clone()]),
-                    first: None,
-                    paths: BTreeMap::new(),
-                    peer_window: None,
-                    blocked: (None, Time::ZERO),
-                    pieces: BTreeMap::new(),
-                    receiver: None,
-                    heard: None,
-                    warned: None,
-                }],
+                all: vec![Followed::new(name.clone(), None, tcp, ends)],
                 striped: known.and_then(|flow| flow.sctp()).is_some_and(|sctp| sctp.stripe),
             }
         };
@@ -295,13 +282,13 @@ impl Copied {
 }
 
 impl Followed {
-    /// An association beside this one, with this path.
-    fn another(&self, path: &str) -> Followed {
+    /// A sender of which nothing is known yet.
+    fn new(name: String, association: Option<String>, tcp: bool, ends: [String; 2]) -> Followed {
         Followed {
-            name: self.name.clone(),
-            association: Some(path.to_owned()),
-            tcp: self.tcp,
-            ends: self.ends.clone(),
+            name,
+            association,
+            tcp,
+            ends,
             first: None,
             paths: BTreeMap::new(),
             peer_window: None,
@@ -311,6 +298,11 @@ impl Followed {
             heard: None,
             warned: None,
         }
+    }
+
+    /// Another association of the same flow, with this path.
+    fn another(&self, path: &str) -> Followed {
+        Followed::new(self.name.clone(), Some(path.to_owned()), self.tcp, self.ends.clone())
     }
 
     /// The distance of a number from the first one. TSNs wrap after 2^32.
