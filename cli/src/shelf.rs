@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use anabranch_sim::scenario::error::did_you_mean;
 use include_dir::{Dir, include_dir};
 use tempfile::TempDir;
 
@@ -46,11 +47,9 @@ impl Shelf {
             _ if own.is_dir() => Ok(own),
             _ => {
                 let known: Vec<_> = self.folders()?.iter().filter_map(|folder| name(folder)).collect();
-                Err(refuse(format!(
-                    "there is no paper `{}`; there are: {}",
-                    paper.display(),
-                    known.join(", ")
-                )))
+                let wanted = paper.display().to_string();
+                let hint = did_you_mean(&wanted, known.iter().map(String::as_str));
+                Err(refuse(format!("there is no paper `{wanted}`; {hint}")))
             }
         }
     }

@@ -53,6 +53,7 @@ fn wrong_arguments_are_refused() {
         (&["run", good, "--vary", "flow.transfer.sctp.era=rfc9260,rfc1"], "there is no era"),
         (&["run", good, "--set", "flow.transfer.sctp.fairness=1"], "the nearest of"),
         (&["reproduce", "receive-buffer-blocking", "--claim", "tabel1"], "did you mean `table1`?"),
+        (&["reproduce", "receive-bufer-blocking"], "did you mean `receive-buffer-blocking`?"),
         (
             &["reproduce", "receive-buffer-blocking", "--claim", "figure 9"],
             "there are `blocking`, `case-study`",

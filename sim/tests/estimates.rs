@@ -144,12 +144,13 @@ fn shown(pair: &Pair, errors: [f64; 4]) {
 
 #[test]
 fn bandwidth_and_round_trips_are_near_the_truth() {
-    for (pairs, bandwidth) in [(BULK, 0.10), (DISTURBED, 0.25)] {
+    // Jitter lengthens the round trips that are measured, at worst by twice its 4 ms in 100 ms.
+    for (pairs, bandwidth, round_trip) in [(BULK, 0.10, 0.02), (DISTURBED, 0.25, 0.08)] {
         for pair in pairs {
             let errors = errors(pair);
             shown(pair, errors);
             let within = errors[..2].iter().all(|error| error.abs() < bandwidth)
-                && errors[2..].iter().all(|error| error.abs() < 0.02);
+                && errors[2..].iter().all(|error| error.abs() < round_trip);
             assert!(within, "{}: {errors:?}", pair.name);
         }
     }

@@ -48,7 +48,7 @@ fn trade(advice: &Judged) -> String {
     let times = if errors == 1 { "one timeout".to_owned() } else { format!("{errors} timeouts in a row") };
     let found = advice.new_data.unwrap_or_default() * 1000.0;
     format!(
-        "New data leaves a path after {times}. The classical formula, the sum of the RTO doublings from RTO.Min, says {:.0} ms; in the simulator it was {found:.0} ms at most in the share asked for: RTO is above RTO.Min when the round trip varies, and T3-rtx starts with the last acknowledgement, not with the outage. Fewer errors or a smaller RTO.Min would be faster, and take more losses for outages: here {:.2} false failovers are expected, {:.2} at most (95 %).",
+        "New data leaves a path after {times}. The classical formula, the sum of the RTO doublings from RTO.Min, says {:.0} ms; in the simulator it was {found:.0} ms at most in the share asked for. The two differ because RTO follows the round trip, and because T3-rtx starts with the last acknowledgement, not with the outage. Fewer errors or a smaller RTO.Min would be faster, and take more losses for outages: here {:.2} false failovers are expected, {:.2} at most (95 %).",
         advice.classical * 1000.0,
         advice.false_failovers,
         advice.false_failovers_high

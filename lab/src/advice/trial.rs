@@ -22,7 +22,13 @@ pub(super) fn outage(task: &Task, candidate: &Candidate, seed: u64) -> Option<f6
     let down = SETTLE + (1.0 + 2.0 * gap) * unit(seed);
     let stop = down + 4.0 * task.budget.new_data.as_secs_f64() + gap;
     let up = down + task.paths[0].outage.as_secs_f64();
-    let result = simulated(task, candidate, seed, stop, &format!("down = [[\"{down} s\", \"{up} s\"]]\n"))?;
+    let result = simulated(
+        task,
+        candidate,
+        seed,
+        stop,
+        &format!("down = [[\"{}\", \"{}\"]]\n", text(down), text(up)),
+    )?;
     let outage = result.outages.first()?;
     // Where messages are rare, the next one shows only late that the path has been left.
     let rare = gap > task.budget.new_data.as_secs_f64() / 4.0;
@@ -50,9 +56,9 @@ fn simulated(
     stop: f64,
     down: &str,
 ) -> Option<anabranch_sim::results::FlowResult> {
-    let text = scenario(task, candidate, seed, stop, down);
-    let document = Document::parse("trial.toml", &text).ok()?;
-    let scenario = document.scenario("trial", &Policies::default()).ok()?;
+    let trial = scenario(task, candidate, seed, stop, down);
+    let document = Document::parse("trial.toml", &trial).expect("a trial is TOML");
+    let scenario = document.scenario("trial", &Policies::default()).expect("a task that was read can be run");
     let mut result = run(&scenario, RunOptions::default()).ok()?;
     Some(result.flows.swap_remove(0))
 }
@@ -66,7 +72,8 @@ pub(super) fn scenario(task: &Task, candidate: &Candidate, seed: u64, stop: f64,
         None => "send = \"100 GB\"\n".to_owned(),
     };
     format!(
-        "seed = {seed}\nstop = \"{stop} s\"\n{}[[flow]]\nname = \"traffic\"\nfrom = \"s\"\nto = \"r\"\n{traffic}[flow.sctp]\nprimary = \"{}\"\n{}",
+        "seed = {seed}\nstop = \"{}\"\n{}[[flow]]\nname = \"traffic\"\nfrom = \"s\"\nto = \"r\"\n{traffic}[flow.sctp]\nprimary = \"{}\"\n{}",
+        text(stop),
         links.collect::<String>(),
         task.paths[0].name,
         candidate.keys()
@@ -74,15 +81,20 @@ pub(super) fn scenario(task: &Task, candidate: &Candidate, seed: u64, stop: f64,
 }
 
 fn link(path: &PathTask, down: &str) -> String {
-    let seconds = |time: Duration| time.as_secs_f64();
+    let nanoseconds = |time: Duration| time.as_nanos();
     format!(
-        "[[link]]\nname = \"{}\"\nbetween = [\"s\", \"r\"]\nrate = \"{} bit/s\"\ndelay = \"{} s\"\njitter = \"{} s\"\nloss = \"{} %\"\n{down}",
+        "[[link]]\nname = \"{}\"\nbetween = [\"s\", \"r\"]\nrate = \"{} bit/s\"\ndelay = \"{} ns\"\njitter = \"{} ns\"\nloss = \"{} %\"\n{down}",
         path.name,
         path.rate,
-        seconds(path.delay),
-        seconds(path.jitter),
+        nanoseconds(path.delay),
+        nanoseconds(path.jitter),
         path.loss * 100.0
     )
+}
+
+/// A time in seconds as a scenario takes it: a whole number of nanoseconds.
+fn text(seconds: f64) -> String {
+    format!("{} ns", Duration::from_secs_f64(seconds).as_nanos())
 }
 
 /// A number from 0 to 1 that depends on the seed (SplitMix64).

@@ -51,6 +51,7 @@ impl Endpoint {
             // Only an INIT has no tag.
             Some(_) if packet.tag == 0 => {}
             Some(_) => match self.owner(&packet) {
+                Owner::Association(index) if self.aborts_deleted(index, &packet) => {}
                 Owner::Association(index) => match self.too_small(index, &packet) {
                     Some(tag) => self.refuse(&packet, tag, vec![Cause::InvalidMandatoryParameter]),
                     None => self.deliver_first(index, packet, 0, now),
@@ -59,6 +60,16 @@ impl Endpoint {
                 Owner::Nobody => self.out_of_the_blue(&packet),
             },
         }
+    }
+
+    /// Whether this is an ABORT to an address that the association has deleted, or is deleting: a packet from there reached the peer
+    /// after it had forgotten the address. Such an ABORT is ignored.
+    //= rfc5061#section-5.3
+    //= rfc5061#section-5.3.1
+    fn aborts_deleted(&self, index: usize, packet: &Packet) -> bool {
+        let aborts = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Abort(_)));
+        let own = |a: &Association| a.config.addresses.iter().any(|local| local.address.ip == packet.to.ip);
+        aborts && !self.associations[index].as_deref().is_some_and(own)
     }
 
     /// Most packets hold data or acknowledgements for the association of the previous packet, on one of its paths.

@@ -1,6 +1,6 @@
 //! Addresses that change while the association lives: RFC 5061.
 
-use anabranch_proto::wire::chunk::{AddressRequest, Asconf, AsconfAck, AsconfParam, Failed};
+use anabranch_proto::wire::chunk::{Abort, AddressRequest, Asconf, AsconfAck, AsconfParam, Failed};
 use anabranch_proto::wire::{Address, Cause, Chunk};
 use anabranch_proto::{
     AddressChange, ChangeError, Config, Event, Extensions, LocalAddress, LostReason, Outcome, Pairs,
@@ -238,6 +238,23 @@ fn asking() {
     assert_eq!(peer.bench.events.last().expect("one").1, denied, "an old one");
     say(&mut peer, 0, vec![Chunk::AsconfAck(Box::new(AsconfAck { sequence: 2, responses: vec![] }))]);
     assert_eq!(peer.bench.events.last().expect("one").1, Event::Lost(LostReason::ProtocolViolation));
+}
+
+/// An ABORT to an address that is being deleted is ignored; to another it ends the association.
+//= rfc5061#section-5.3
+//= rfc5061#section-5.3.1
+#[test]
+fn an_abort_to_a_deleted_address() {
+    let mut peer = one();
+    let lost = |peer: &Peer| peer.bench.events.iter().any(|(_, event)| matches!(event, Event::Lost(_)));
+    peer.bench.end.remove_address(peer.bench.now, peer.bench.id, address(0, 0)).expect("agreed");
+    peer.bench.drain();
+    let abort = || [Chunk::Abort(Abort::default())];
+    let tag = peer.bench.tag;
+    peer.bench.hear_packet(0, tag, abort());
+    assert!(!lost(&peer));
+    peer.bench.hear_packet(1, tag, abort());
+    assert!(lost(&peer));
 }
 
 /// A host moves from one network to another in the midst of a transfer: it adds the new address, asks to be sent to
