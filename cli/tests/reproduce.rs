@@ -566,5 +566,5 @@ fn papers_are_part_of_the_program() {
     let unknown = support::command(&["reproduce", "nothing"]).current_dir(&elsewhere).output().unwrap();
     assert_eq!(unknown.status.code(), Some(2));
     let told = stderr(&unknown);
-    assert!(told.contains("there are: ") && told.contains("receive-buffer-blocking"), "{told}");
+    assert!(told.contains("no paper `nothing`") && told.contains("`receive-buffer-blocking`"), "{told}");
 }

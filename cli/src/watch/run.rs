@@ -232,7 +232,7 @@ mod tests {
         let line = &picture.paths[0];
         assert_eq!((line.name.as_str(), line.state, line.cwnd, line.flight), ("f: wifi", "inactive", 10, 4));
         assert_eq!(line.ssthresh, None);
-        assert!(picture.status.starts_with("12.800 s; 128 times"), "{}", picture.status);
+        assert!(picture.status.starts_with("12.800 s at 128 × real time"), "{}", picture.status);
         shared.hurry.store(true, Ordering::Relaxed);
         let mut watcher = Watcher::new(&shared);
         watcher.wait(1e9);
