@@ -7,7 +7,7 @@ use std::fmt::Write;
 use anabranch_proto::{Duration, Time};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Scenario, Start};
-use anabranch_sim::trace::{Names, Observer, Record};
+use anabranch_sim::trace::{Detail, Names, Observer, Record};
 use anabranch_sim::{RunOptions, run};
 
 /// All records of a run, but for the contents of packets: cookies and heartbeats carry times.
@@ -55,6 +55,10 @@ impl Observer for Log {
             Record::Air { channel, frame, packet } => {
                 let size = packet.map(|(flow, packet)| (flow, packet.size, packet.hops));
                 writeln!(self.lines, "{at:?} {channel} {frame:?} {size:?}")
+            }
+            Record::Detail { flow, side, path, detail: Detail::Timer { expires } } => {
+                let expires = expires.map(|time| time.since(Time::ZERO) - self.shift);
+                writeln!(self.lines, "{at:?} {flow} {side:?} {path:?} T3-rtx {expires:?}")
             }
             note => writeln!(self.lines, "{at:?} {note:?}"),
         }
