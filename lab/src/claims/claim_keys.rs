@@ -2,7 +2,7 @@
 
 use anabranch_sim::scenario::keys::{Default, Key, KeyDoc, docs};
 
-/// The keys of a `[[claim]]`. Most are read together, once it is known what the claim is about.
+/// The keys of a `[[claim]]`. Most are read together, after the form of the claim is known.
 pub(super) const KEYS: &[Key<()>] = &[
     key("id", "string", Default::Required, "Its name; `{COLUMN}` makes one for each row."),
     key("source", "string", Default::Required, "Where the paper says so: table, figure or section."),
@@ -112,7 +112,7 @@ const fn key(name: &'static str, takes: &'static str, default: Default, doc: &'s
     Key { name, takes, default, doc, read: |(), _| Ok(()) }
 }
 
-/// The key of a claim that every reference has.
+/// The key for the values of a reference.
 const REFERENCE: Key<()> = key(
     "REFERENCE",
     "column or number, or an array of them",
@@ -125,7 +125,7 @@ pub(super) fn key_docs() -> Vec<KeyDoc> {
     [docs(KEYS), docs(&[REFERENCE])].concat()
 }
 
-/// Whether a claim, or its verdict as JSON, has an entry of this name already.
+/// Whether this name is already a key of a claim or of its verdict in JSON.
 pub(super) fn is_taken(name: &str) -> bool {
     const VERDICT: &[&str] = &[
         "unit",

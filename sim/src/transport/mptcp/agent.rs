@@ -1,4 +1,4 @@
-//! A connection of Multipath TCP with its application, as an agent.
+//! The agent for one end of a Multipath TCP flow, with its application.
 
 use std::collections::VecDeque;
 
@@ -12,26 +12,26 @@ use crate::traffic::Sink;
 use crate::transport::tcp::{Application, Place};
 use crate::transport::{Agent, Body, Frame, Output, Stage};
 
-/// One end of a flow over Multipath TCP.
+/// One end of a Multipath TCP flow.
 pub(crate) struct MptcpAgent {
     pub(super) connection: Connection,
     pub(super) application: Application,
     /// By path.
     pub(super) places: Vec<Place>,
-    /// The connection was begun.
+    /// Whether the connection was started.
     pub(super) begun: bool,
     pub(super) details: VecDeque<(Time, Option<PathId>, Detail)>,
     pub(super) details_on: bool,
 }
 
 impl MptcpAgent {
-    /// Whether it tells details.
+    /// Switches detailed records on or off.
     pub(crate) fn set_details(&mut self, on: bool) {
         self.details_on = on;
         self.connection.set_notes(on);
     }
 
-    /// The reading application, if this is the receiver's end.
+    /// The reading application, if this is the receiving end.
     pub(crate) fn sink(&self) -> Option<&Sink> {
         self.application.sink()
     }
@@ -98,7 +98,7 @@ impl Agent for MptcpAgent {
     }
 }
 
-/// What Multipath TCP alone knows of a flow at the end of a run.
+/// The results of a flow that only Multipath TCP has, at the end of a run.
 pub(crate) fn complete(client: &MptcpAgent, server: &MptcpAgent, now: Time, result: &mut FlowResult) {
     let connection = &client.connection;
     let waited = connection.waited(now);
