@@ -12,7 +12,7 @@ use crate::output::{print, print_json, refuse, refuse_scenario};
 use crate::progress::Count;
 use crate::{DONE, FAILED, table};
 
-/// What `anabranch advise` takes.
+/// The arguments of `anabranch advise`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Question {
-    /// Which timeouts and thresholds bring data to another path in time, and rarely for nothing
+    /// Find timeouts and thresholds with short outages and few needless failovers
     Failover(Failover),
 }
 

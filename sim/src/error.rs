@@ -84,7 +84,7 @@ pub enum RunError {
         flow: String,
         /// The field of its [`Config`](anabranch_proto::Config).
         key: &'static str,
-        /// What is wrong.
+        /// The error.
         error: PolicyError,
     },
     /// A change of a link that does not exist.
@@ -104,7 +104,7 @@ pub enum RunError {
         item: Item,
         /// The field.
         key: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
     /// The function that watches the progress has ended the run.

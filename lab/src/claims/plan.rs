@@ -28,7 +28,7 @@ pub struct Plan<'p> {
     runs: Vec<Planned>,
     searches: Vec<(Search, Point<'p>)>,
     /// By case, then by variant (only the case's own if no others are shown): the source of the values.
-    wanted: Vec<Vec<(usize, Wanted)>>,
+    wanted: Vec<Vec<(usize, ValueSource)>>,
 }
 
 /// Why claims could not be judged.
@@ -76,7 +76,7 @@ impl PartialEq for Source {
 
 /// The source of a claim's values.
 #[derive(Debug)]
-enum Wanted {
+enum ValueSource {
     /// Measures of runs, by operand.
     Runs(Vec<Operand>),
     /// A search.
@@ -98,8 +98,8 @@ struct Part {
 
 impl Part {
     /// The values of the seeds that count.
-    fn values(&self, runs: &[Given]) -> Vec<Option<f64>> {
-        let Given::Sample(seeds) = &runs[self.run] else { return Vec::new() };
+    fn values(&self, runs: &[JobResult]) -> Vec<Option<f64>> {
+        let JobResult::Sample(seeds) = &runs[self.run] else { return Vec::new() };
         let within = |values: &&Vec<Option<f64>>| {
             let holds = |(measure, [low, high]): &(usize, [f64; 2])| {
                 values[*measure].is_some_and(|value| *low <= value && value < *high)
@@ -149,16 +149,16 @@ impl<'p> Plan<'p> {
             + self.searches.iter().map(|(search, _)| 2 * search.steps()).sum::<usize>()
     }
 
-    fn want(&mut self, point: Point<'p>) -> Result<Wanted, PlanError> {
+    fn want(&mut self, point: Point<'p>) -> Result<ValueSource, PlanError> {
         let measures = &self.paper.measures;
         let (over, measure) = match &point.case.form {
             Form::Value { measure } => {
-                return Ok(Wanted::Runs(vec![self.operand(point, &[], &measures[*measure])?]));
+                return Ok(ValueSource::Runs(vec![self.operand(point, &[], &measures[*measure])?]));
             }
             Form::Sequence { marks } => {
                 let times = marks.iter().map(|mark| time(*mark, marks[0]));
                 let times = times.map(|measure| self.operand(point, &[], &measure));
-                return Ok(Wanted::Runs(times.collect::<Result<_, _>>()?));
+                return Ok(ValueSource::Runs(times.collect::<Result<_, _>>()?));
             }
             Form::Crossing(search) => return self.search(point, search),
             Form::Threshold(threshold) => {
@@ -166,7 +166,7 @@ impl<'p> Plan<'p> {
                 let (experiment, edits) = &threshold.against;
                 let own = [self.operand(point, &[], by)?, self.operand(point, &[], compared)?];
                 let other = self.operand_of((*experiment, edits), point, &[], compared)?;
-                return Ok(Wanted::Runs(own.into_iter().chain([other]).collect()));
+                return Ok(ValueSource::Runs(own.into_iter().chain([other]).collect()));
             }
             Form::Ratio { over, measure } | Form::Order { over, measure, .. } => (over, &measures[*measure]),
         };
@@ -175,7 +175,7 @@ impl<'p> Plan<'p> {
             all.map(|edit| format!("{}={}", edit.key, edit.values[n])).collect()
         };
         let operand = |n: usize| self.operand(point, &edits(n), measure);
-        Ok(Wanted::Runs((0..over.values.len()).map(operand).collect::<Result<_, _>>()?))
+        Ok(ValueSource::Runs((0..over.values.len()).map(operand).collect::<Result<_, _>>()?))
     }
 
     /// The runs of `point` with further edits, and the index of `measure` in them.
@@ -230,7 +230,7 @@ impl<'p> Plan<'p> {
         }))
     }
 
-    fn search(&mut self, point: Point<'p>, search: &Search) -> Result<Wanted, PlanError> {
+    fn search(&mut self, point: Point<'p>, search: &Search) -> Result<ValueSource, PlanError> {
         // Both ends are read now, so that errors are reported before anything runs.
         for value in [search.from, search.to] {
             for side in search.sides(value) {
@@ -246,7 +246,7 @@ impl<'p> Plan<'p> {
             self.searches.push((search.clone(), point));
             self.searches.len() - 1
         });
-        Ok(Wanted::Search(number))
+        Ok(ValueSource::Search(number))
     }
 
     /// Rejects a measure that can never have a value in this run.
@@ -310,28 +310,29 @@ impl<'p> Plan<'p> {
             |(run, planned): (usize, &Planned)| (0..planned.what.seeds()).map(move |n| Job::Run(run, n));
         let jobs: Vec<Job> = searches.chain(self.runs.iter().enumerate().flat_map(seeded)).collect();
         let results = run_all(&jobs, threads, |_, job| match job {
-            Job::Search(number) => self.seek(&self.searches[*number], &done).map(Given::Found),
+            Job::Search(number) => self.seek(&self.searches[*number], &done).map(JobResult::Found),
             Job::Run(run, n) => {
                 let values = self.measured_once(&self.runs[*run], *n);
                 done.add(1);
-                values.map(Given::Values)
+                values.map(JobResult::Values)
             }
         });
         let mut given = results.into_iter();
-        let mut results: Vec<Given> = given.by_ref().take(self.searches.len()).collect::<Result<_, _>>()?;
+        let mut results: Vec<JobResult> =
+            given.by_ref().take(self.searches.len()).collect::<Result<_, _>>()?;
         for run in &self.runs {
             let seeds = given.by_ref().take(run.what.seeds() as usize);
             let values =
-                seeds.map(|seed| Ok(if let Given::Values(values) = seed? { values } else { Vec::new() }));
-            results.push(Given::Sample(values.collect::<Result<_, PlanError>>()?));
+                seeds.map(|seed| Ok(if let JobResult::Values(values) = seed? { values } else { Vec::new() }));
+            results.push(JobResult::Sample(values.collect::<Result<_, PlanError>>()?));
         }
         let judged = self.cases.iter().zip(&self.wanted);
         Ok(judged.map(|(case, wanted)| self.judged(case, wanted, &results)).collect())
     }
 
-    fn judged(&self, case: &Case, wanted: &[(usize, Wanted)], results: &[Given]) -> Outcome {
+    fn judged(&self, case: &Case, wanted: &[(usize, ValueSource)], results: &[JobResult]) -> Outcome {
         let (found, runs) = results.split_at(self.searches.len());
-        let seen = |(variant, wanted): &(usize, Wanted)| seen(*variant, wanted, case, found, runs);
+        let seen = |(variant, wanted): &(usize, ValueSource)| seen(*variant, wanted, case, found, runs);
         let values: Vec<_> = wanted.iter().map(seen).collect();
         let of = match &case.form {
             Form::Order { over, .. } => over.values.clone(),
@@ -411,7 +412,7 @@ enum Job {
 }
 
 /// The result of a unit of work.
-enum Given {
+enum JobResult {
     Found(Found),
     /// The values of one seed, by measure.
     Values(Vec<Option<f64>>),
@@ -426,9 +427,15 @@ fn mean(values: &[Option<f64>]) -> Option<f64> {
 }
 
 /// The values of a claim under a variant.
-fn seen(variant: usize, wanted: &Wanted, case: &Case, found: &[Given], runs: &[Given]) -> VariantValues {
+fn seen(
+    variant: usize,
+    wanted: &ValueSource,
+    case: &Case,
+    found: &[JobResult],
+    runs: &[JobResult],
+) -> VariantValues {
     let operands = match wanted {
-        Wanted::Search(number) => {
+        ValueSource::Search(number) => {
             let none = VariantValues {
                 variant,
                 values: Vec::new(),
@@ -438,13 +445,13 @@ fn seen(variant: usize, wanted: &Wanted, case: &Case, found: &[Given], runs: &[G
                 curve: None,
                 note: None,
             };
-            let Given::Found(found) = &found[*number] else { return none };
+            let JobResult::Found(found) = &found[*number] else { return none };
             let note = (found.changes > 1).then(|| {
                 format!("the order changes {} times on the grid, and this is the last", found.changes)
             });
             return VariantValues { values: vec![found.crossing], note, ..none };
         }
-        Wanted::Runs(operands) => operands,
+        ValueSource::Runs(operands) => operands,
     };
     if let (Form::Threshold(threshold), [by, compared, other]) = (&case.form, operands.as_slice()) {
         return threshold_seen(variant, threshold, [by, compared, other], runs);
@@ -470,7 +477,7 @@ fn threshold_seen(
     variant: usize,
     threshold: &Threshold,
     [by, compared, other]: [&Operand; 3],
-    runs: &[Given],
+    runs: &[JobResult],
 ) -> VariantValues {
     let point = |(by, compared): (&Part, &Part)| {
         by.values(runs).into_iter().zip(compared.values(runs)).filter_map(|(x, y)| x.zip(y)).collect()

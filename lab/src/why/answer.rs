@@ -10,7 +10,7 @@ use super::follow::{Cut, Facts, Followed, Piece, Place};
 use super::packet::{RuleRow, Window};
 use super::words::{self, count, length, moment};
 
-/// What one flow waits for.
+/// The answer for one flow.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FlowAnswer {
     /// Its name.
@@ -42,7 +42,7 @@ pub struct Waiting {
     pub text: String,
 }
 
-/// What keeps new data from a path.
+/// The cause that keeps new data from a path.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PathAnswer {
     /// The path.
@@ -85,7 +85,7 @@ impl FlowAnswer {
     }
 }
 
-/// What this sender waits for at `at`.
+/// The cause for which this sender waits at `at`.
 pub(super) fn flow(followed: &Followed, scenario: &Scenario, at: Time) -> FlowAnswer {
     let (by, since) = followed.blocked;
     let waiting = by.map(|by| waiting(followed, by, since, scenario));
@@ -162,7 +162,7 @@ fn turn(followed: &Followed, scenario: &Scenario) -> (&'static [&'static str], S
     (&["burst", "send_on"], "the last event let no more packets go (RFC 9260 section 6.1 D)".to_owned())
 }
 
-/// What keeps new data from this path.
+/// The cause that keeps new data from this path.
 fn path(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario, at: Time) -> PathAnswer {
     let window = facts.window;
     let numbers = window.map_or(" nothing was sent there yet".to_owned(), |window| {

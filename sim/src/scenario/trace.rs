@@ -78,7 +78,7 @@ pub enum Interpolation {
 pub struct BadTrace {
     /// Counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub message: &'static str,
 }
 

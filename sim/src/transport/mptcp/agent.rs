@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use anabranch_proto::{Duration, PathId, PathState, Time};
 
-use super::connection::{Connection, Said};
+use super::connection::{Connection, ConnectionOutput};
 use crate::observe::trace::Detail;
 use crate::observe::words;
 use crate::results::{FlowResult, PathResult};
@@ -66,10 +66,10 @@ impl Agent for MptcpAgent {
             self.details.extend(self.connection.take_details());
         }
         match said {
-            Said::Transmit(path, segment, offset, reason) => {
+            ConnectionOutput::Transmit(path, segment, offset, reason) => {
                 Output::Transmit(self.places[path].frame(segment, offset), reason)
             }
-            Said::Wait(until) => match self.details.pop_front() {
+            ConnectionOutput::Wait(until) => match self.details.pop_front() {
                 Some((at, path, detail)) => Output::Detail(at, path, detail),
                 None => Output::Wait(until.into_iter().chain(self.wakes()).min()),
             },

@@ -88,7 +88,7 @@ pub(super) struct Turn {
 
 /// The result of polling a connection.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum ConnectionOutput {
     /// Send this segment now: the path, the segment, the offset of its first byte in the stream, and the reason.
     Transmit(usize, Segment, u64, Reason),
     /// Nothing more now. Poll again after the next segment or call, and at this time at the latest.
@@ -345,7 +345,7 @@ impl Connection {
     }
 
     /// Returns the next output. Call it until it returns `Wait`; further calls change nothing.
-    pub(crate) fn poll(&mut self, now: Time) -> Said {
+    pub(crate) fn poll(&mut self, now: Time) -> ConnectionOutput {
         if std::mem::take(&mut self.turn.over) {
             self.turn.event += 1;
         }
@@ -368,22 +368,22 @@ impl Connection {
         }
         self.settle(now);
         self.turn.over = true;
-        Said::Wait(self.wakes())
+        ConnectionOutput::Wait(self.wakes())
     }
 
-    fn poll_plain(&mut self, now: Time) -> Said {
+    fn poll_plain(&mut self, now: Time) -> ConnectionOutput {
         let said = self.subflows[0].tcp.poll(now);
         self.translate_notes(0);
         match said {
             tcp::Output::Transmit(segment, offset, why) => {
-                Said::Transmit(0, segment, offset, tcp::reason(why, PathId(0)))
+                ConnectionOutput::Transmit(0, segment, offset, tcp::reason(why, PathId(0)))
             }
-            tcp::Output::Wait(until) => Said::Wait(until),
+            tcp::Output::Wait(until) => ConnectionOutput::Wait(until),
         }
     }
 
     /// Returns the next output of a subflow.
-    pub(super) fn poll_subflow(&mut self, now: Time, path: usize) -> Option<Said> {
+    pub(super) fn poll_subflow(&mut self, now: Time, path: usize) -> Option<ConnectionOutput> {
         if !self.subflows[path].is_due(now) {
             return None;
         }
@@ -403,7 +403,7 @@ impl Connection {
                 if let Purpose::Data(_) = reason.purpose {
                     reason.purpose = Purpose::Data(purpose(why, mapped));
                 }
-                Some(Said::Transmit(path, segment, number, reason))
+                Some(ConnectionOutput::Transmit(path, segment, number, reason))
             }
             tcp::Output::Wait(until) => {
                 self.subflows[path].quiet = Some(until);

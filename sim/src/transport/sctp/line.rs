@@ -184,7 +184,7 @@ impl Line {
         self.ways.pair(local, remote).is_some()
     }
 
-    /// What its association has done up to `now`.
+    /// The statistics of its association up to `now`.
     pub(super) fn statistics(&self, now: Time) -> Statistics {
         self.association.map_or_else(Statistics::default, |id| self.endpoint.statistics(now, id))
     }

@@ -6,7 +6,7 @@ use anabranch_proto::policy::Why as Data;
 use anabranch_proto::{Limit, PathId, Purpose, Reason, Time};
 
 use super::application::{Application, Place};
-use super::connection::{Connection, Output as Said, State};
+use super::connection::{Connection, Output as ConnectionOutput, State};
 use super::segment::{TcpNote, Why};
 use crate::observe::trace::Detail;
 use crate::results::{FlowResult, PathResult};
@@ -71,10 +71,10 @@ impl Agent for TcpAgent {
             self.details.extend(self.connection.take_notes());
         }
         match said {
-            Said::Transmit(segment, offset, why) => {
+            ConnectionOutput::Transmit(segment, offset, why) => {
                 Output::Transmit(self.place.frame(segment, offset), reason(why, PathId(0)))
             }
-            Said::Wait(until) => match self.details.pop_front() {
+            ConnectionOutput::Wait(until) => match self.details.pop_front() {
                 Some((at, note)) => detail(at, note),
                 None => Output::Wait(until.into_iter().chain(self.wakes()).min()),
             },

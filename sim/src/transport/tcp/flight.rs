@@ -51,7 +51,7 @@ pub(crate) struct Counts {
 
 /// What an acknowledgement newly reports.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct News {
+pub(super) struct AckResult {
     pub(super) now: Time,
     /// Whether the cumulative point advances.
     pub(super) advances: bool,
@@ -113,7 +113,7 @@ impl Flight {
     }
 
     /// Grows the window for an acknowledgement outside recovery and the round trip that it measured.
-    pub(super) fn grow(&mut self, news: &News, rtt: Option<Duration>) {
+    pub(super) fn grow(&mut self, news: &AckResult, rtt: Option<Duration>) {
         // TCP sends whole segments. If the window has no room for another segment, it counts as fully used. Window policies for SCTP look
         // at bytes only.
         let full = news.pipe_before + self.segment() > self.cwnd();

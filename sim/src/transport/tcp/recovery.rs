@@ -3,7 +3,7 @@
 use anabranch_proto::Time;
 use anabranch_proto::control::window::Loss;
 
-use super::flight::{Flight, News};
+use super::flight::{AckResult, Flight};
 use super::segment::Why;
 
 /// The number of duplicate acknowledgements that indicate a loss.
@@ -49,7 +49,7 @@ enum Phase {
 
 impl Recovery {
     /// An acknowledgement has arrived. The scoreboard already contains it.
-    pub(super) fn acknowledged(&mut self, flight: &mut Flight, news: &News) {
+    pub(super) fn acknowledged(&mut self, flight: &mut Flight, news: &AckResult) {
         let sack = flight.config.sack_blocks > 0;
         if news.advances {
             self.advanced(flight, news, sack);
@@ -64,7 +64,7 @@ impl Recovery {
         }
     }
 
-    fn advanced(&mut self, flight: &mut Flight, news: &News, sack: bool) {
+    fn advanced(&mut self, flight: &mut Flight, news: &AckResult, sack: bool) {
         self.duplicates = 0;
         self.limited = 0;
         let rtt = flight.measure(news.now);
@@ -92,7 +92,7 @@ impl Recovery {
     }
 
     /// An acknowledgement of some, but not all, of the outstanding data.
-    fn partial(&mut self, flight: &mut Flight, news: &News, sack: bool) {
+    fn partial(&mut self, flight: &mut Flight, news: &AckResult, sack: bool) {
         if sack {
             return;
         }
@@ -109,7 +109,7 @@ impl Recovery {
 
     /// A duplicate acknowledgement outside recovery.
     //= rfc6675#section-5
-    fn duplicate(&mut self, flight: &mut Flight, news: &News, sack: bool) {
+    fn duplicate(&mut self, flight: &mut Flight, news: &AckResult, sack: bool) {
         self.duplicates += 1;
         let lost = sack && !flight.outstanding.find_lost(flight.segment()).is_empty();
         if self.duplicates < DUP_THRESHOLD && !lost {
@@ -128,7 +128,7 @@ impl Recovery {
         }
     }
 
-    fn enter(&mut self, flight: &mut Flight, news: &News, sack: bool) {
+    fn enter(&mut self, flight: &mut Flight, news: &AckResult, sack: bool) {
         self.phase = Phase::Fast;
         self.recover = flight.outstanding.end();
         (self.rescue_after, self.restarted) = (flight.outstanding.first(), false);

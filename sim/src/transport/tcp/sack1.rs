@@ -7,7 +7,7 @@
 use anabranch_proto::control::window::Loss;
 use anabranch_proto::{Duration, Time};
 
-use super::flight::{Flight, News};
+use super::flight::{AckResult, Flight};
 use super::recovery::Next;
 use super::segment::Why;
 
@@ -42,7 +42,7 @@ impl Sack1 {
     }
 
     /// An acknowledgement has arrived. The scoreboard already contains it.
-    pub(super) fn acknowledged(&mut self, flight: &mut Flight, news: &News) {
+    pub(super) fn acknowledged(&mut self, flight: &mut Flight, news: &AckResult) {
         (self.repair, self.one) = (false, false);
         self.next = self.next.max(flight.outstanding.first());
         if self.recovering {
@@ -54,7 +54,7 @@ impl Sack1 {
         }
     }
 
-    fn in_recovery(&mut self, flight: &mut Flight, news: &News) {
+    fn in_recovery(&mut self, flight: &mut Flight, news: &AckResult) {
         self.pipe -= 1;
         let first = flight.outstanding.first();
         if news.advances && self.recover.is_none_or(|recover| first > recover) {
@@ -67,7 +67,7 @@ impl Sack1 {
         }
     }
 
-    fn outside(&mut self, flight: &mut Flight, news: &News) {
+    fn outside(&mut self, flight: &mut Flight, news: &AckResult) {
         if news.advances {
             let rtt = self.new_acknowledgement(flight, news.now);
             self.timed_out = false;

@@ -3,7 +3,7 @@
 use anabranch_proto::{Blocked, Duration, Time};
 
 use super::config::{RecoveryKind, TcpConfig};
-use super::flight::{Counts, Flight, News};
+use super::flight::{AckResult, Counts, Flight};
 use super::outstanding::Sent;
 use super::recovery::{Next, Recovery};
 use super::sack1::Sack1;
@@ -122,7 +122,7 @@ impl Sender {
         let sacked = blocks.iter().map(|block| flight.outstanding.sack(block.0, block.1)).sum();
         let cumulative = flight.outstanding.acknowledge(offset);
         flight.admitted = admitted;
-        let news = News {
+        let news = AckResult {
             now,
             advances: offset > before.0,
             cumulative,
@@ -262,7 +262,7 @@ impl Sender {
         self.note_window(now);
     }
 
-    fn note_acknowledged(&mut self, news: &News, (offset, admitted): (u64, u64)) {
+    fn note_acknowledged(&mut self, news: &AckResult, (offset, admitted): (u64, u64)) {
         let bytes = self.flight.outstanding.acknowledged().min(self.flight.written);
         if bytes > offset {
             self.flight.note(news.now, || TcpNote::Acked { bytes });

@@ -179,7 +179,7 @@ fn acknowledgements_are_delayed_for_one_segment() {
     assert_eq!(data, 11, "ten for two segments each, and one for the last alone");
 }
 
-/// What comes out of order is acknowledged at once, and so is what fills the gap.
+/// Out-of-order data is acknowledged at once, and so is data that fills the gap.
 //= rfc5681#section-4.2
 #[test]
 fn a_gap_is_told_at_once() {
