@@ -217,7 +217,7 @@ fn losses_and_slow_readers() {
     );
     at(
         "scenarios/loss.toml",
-        &[(0.3881, &["the last event let no more packets go", "burst = always", "section 6.1 D"])],
+        &[(0.3881, &["the last event allowed no more packets", "burst = always", "section 6.1 D"])],
     );
     first(
         "scenarios/loss.toml",

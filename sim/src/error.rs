@@ -88,7 +88,7 @@ pub enum RunError {
         error: PolicyError,
     },
     /// A change of a link that does not exist.
-    #[error("a change of link `{link}`, which there is not")]
+    #[error("a change names the link `{link}`, which does not exist")]
     UnknownLink {
         /// The index of the change, from 0.
         change: usize,
