@@ -47,7 +47,7 @@ const KEYS: &[Key<Draft>] = &[
         name: "vary",
         takes: "table",
         default: Default::Text("one cell"),
-        doc: "Keys of the scenario, each with an array of its values: `\"link.sat.loss\" = [\"1 %\", \"2 %\"]`. Every combination is a cell; the first key varies slowest.",
+        doc: "Keys of the scenario, each with an array of its values: `\"link.sat.loss\" = [\"1 %\", \"2 %\"]`. Every combination is a cell; the first key varies slowest. `\"link.wifi.loss, link.sat.loss\"` gives both the same value.",
         read: |draft, at| {
             draft.vary = axes(at)?.iter().map(|(key, values)| axis(key, values)).collect::<Result<_>>()?;
             Ok(())

@@ -81,15 +81,18 @@ impl Outstanding {
             packets: sack.packets(),
         };
         let seeker = PointCount::new(mechanisms, paths.t3_restart());
+        let by_association = !PointCount::decides_growth(mechanisms);
         self.take_cumulative(covered, now, paths, &mut digest);
         if says == GapReport::Gaps && (digest.gaps || !self.acked.is_empty()) {
-            self.take_gaps(sack, seeker, now, paths, &mut digest);
+            let grows = by_association.then_some(digest.advanced);
+            self.take_gaps(sack, seeker.map(|seeker| (seeker, grows)), now, paths, &mut digest);
         }
-        let by_association = !PointCount::decides_growth(mechanisms);
         for id in paths.ids() {
             let tally = &mut paths.get_mut(id).tally;
             if by_association {
                 tally.moved = digest.advanced;
+            }
+            if by_association && seeker.is_none() {
                 tally.gap_behind_point = if digest.advanced { tally.gap } else { 0 };
             }
             if tally.earliest {
@@ -134,7 +137,7 @@ impl Outstanding {
     fn take_gaps(
         &mut self,
         sack: &Sack,
-        seeker: Option<PointCount>,
+        seeker: Option<(PointCount, Option<bool>)>,
         now: Time,
         paths: &mut Paths,
         digest: &mut Digest,
@@ -142,8 +145,8 @@ impl Outstanding {
         let sound = sack.gaps.iter().filter(|gap| gap.start >= 1 && gap.start <= gap.end);
         let said = Ranges::of(sound.map(|gap| (u32::from(gap.start) - 1, u32::from(gap.end))));
         let said = self.with_released(said);
-        if let Some(seeker) = seeker {
-            self.seek_points(&said, seeker, paths);
+        if let Some((seeker, grows)) = seeker {
+            self.seek_points(&said, seeker, grows, paths);
         }
         let (ring, first, copied) = (&mut self.ring, self.first, &mut self.copied);
         let keep_reports = paths.keeps_reports();

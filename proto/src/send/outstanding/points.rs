@@ -54,8 +54,14 @@ fn pass(tsn: Tsn, points: &mut Points, tally: &mut SackResult) {
 
 impl Outstanding {
     /// Searches for the points of all paths up to the first chunk beyond the last Gap Ack Block, and moves those that the blocks
-    /// acknowledge. The blocks are not taken in yet.
-    pub(super) fn seek_points(&mut self, said: &Ranges, seeker: PointCount, paths: &mut Paths) {
+    /// acknowledge. The blocks are not taken in yet. `grows`: whether windows grow, if the path's own point does not decide that.
+    pub(super) fn seek_points(
+        &mut self,
+        said: &Ranges,
+        seeker: PointCount,
+        grows: Option<bool>,
+        paths: &mut Paths,
+    ) {
         let mut blocks = said.iter().peekable();
         let mut tsn = self.first;
         for (offset, sent) in (0..=said.end()).zip(&mut self.ring) {
@@ -69,7 +75,8 @@ impl Outstanding {
                 seeker.seek(sent, tsn, &mut path.points);
                 if named {
                     pass(tsn, &mut path.points, &mut path.tally);
-                    if path.tally.moved && !sent.counted && view.window > view.ssthresh {
+                    let grows = grows.unwrap_or(path.tally.moved);
+                    if grows && !sent.counted && view.window > view.ssthresh {
                         sent.counted = true;
                         path.tally.gap_behind_point += u64::from(sent.size);
                     }
