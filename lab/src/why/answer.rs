@@ -200,9 +200,7 @@ fn obstacle(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario)
         }
         (Some(Blocked::SendBuffer), _) => ("send_buffer", "the send buffer holds nothing to send".to_owned()),
         (Some(_), Some(full)) => ("cwnd", full),
-        (Some(Blocked::Window), None) if followed.tcp => {
-            ("cwnd", "its window allows no new data".to_owned())
-        }
+        (Some(Blocked::Window), None) if followed.tcp => ("cwnd", "its window allows no new data".to_owned()),
         (Some(Blocked::Window), None) => {
             let policy = words::new_data_policy(scenario, &followed.name);
             (
