@@ -28,7 +28,8 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 A line has the time in seconds (of a simulated capture: since the beginning of the run), the interface, addresses
-and SCTP ports, verification tag, chunks, [what is wrong], and behind # the capture's comment. Gaps are TSNs. A datagram
+and SCTP ports, verification tag, chunks, [what is wrong], and behind # the capture's comment. Gaps are TSNs. Of TCP it
+has ports, flags and numbers, and each option of Multipath TCP. A datagram
 that was captured before the kernel cut it into packets (GSO) has a line for each packet, \"segment 2 of 5\".
 
 Examples:
@@ -38,6 +39,7 @@ Examples:
   anabranch explain outage.pcapng --json | jq -r 'select(.comment | contains(\"T3-rtx\")) | .time'
   tcpdump -i any -w - sctp or udp port 9899 | anabranch explain -
   anabranch explain webrtc.pcap --udp 5000
+  anabranch run scenarios/mptcp.toml --pcap mptcp.pcapng  &&  anabranch explain mptcp.pcapng | grep DSS
 
 Exit status: 0 done, 2 the file is no capture or ends in the middle, 1 anything else.";
 

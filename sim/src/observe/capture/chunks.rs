@@ -1,4 +1,4 @@
-//! A chunk in short: its name and what matters in it, for a line as for JSON.
+//! A chunk, or a part of a TCP segment, in short: its name and what matters in it, for a line as for JSON.
 
 use std::fmt::{self, Display};
 
@@ -22,7 +22,7 @@ pub(super) struct Short {
 }
 
 /// What matters in it, in the order in which it is read.
-type Fields = Vec<(&'static str, Value)>;
+pub(super) type Fields = Vec<(&'static str, Value)>;
 
 impl Short {
     /// Of a chunk.
@@ -53,6 +53,11 @@ impl Short {
             Chunk::Unknown(chunk) => vec![("flags", json!(chunk.flags)), ("len", json!(chunk.value.len()))],
         };
         Short { name: name(number), fields }
+    }
+
+    /// Of something else with a name.
+    pub(super) fn named(name: &str, fields: Fields) -> Self {
+        Short { name: name.to_owned(), fields }
     }
 
     /// Of a chunk that the capture has only the beginning of.
