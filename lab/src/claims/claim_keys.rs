@@ -8,7 +8,7 @@ pub(super) const KEYS: &[Key<()>] = &[
     key("source", "string", Default::Required, "Where the paper says so: table, figure or section."),
     key(
         "form",
-        "`\"value\"`, `\"ratio\"`, `\"order\"`, `\"sequence\"`, `\"crossing\"`, `\"threshold\"`",
+        "`\"value\"`, `\"ratio\"`, `\"order\"`, `\"sequence\"`, `\"crossing\"`, `\"threshold\"`, `\"means\"`, `\"worse\"`",
         Default::Required,
         "What is claimed: see the forms above.",
     ),
@@ -31,7 +31,7 @@ pub(super) const KEYS: &[Key<()>] = &[
         "over",
         "`\"KEY=A,B\"`",
         Default::Text("none"),
-        "The edits that ratio, order and crossing compare, as `--vary` takes them.",
+        "The edits that ratio, order, crossing, means and worse compare, as `--vary` takes them.",
     ),
     key(
         "along",
@@ -71,11 +71,18 @@ pub(super) const KEYS: &[Key<()>] = &[
         "Of a threshold: how wide a group is; groups lie about the multiples of it.",
     ),
     key("least", "count", Default::Value("5"), "Of a threshold: groups of fewer runs do not count."),
+    key("factor", "number", Default::Text("none"), "Of `worse`: how many times the least of the others."),
+    key(
+        "first",
+        "count",
+        Default::Text("all rows"),
+        "Of `means` and `worse`: so many rows of the table are run, unless `reproduce --rows` says how many.",
+    ),
     key(
         "rows",
         "file",
         Default::Text("none"),
-        "A CSV in the paper's folder: one claim for each of its rows.",
+        "A CSV in the paper's folder: one claim for each of its rows; of `means` and `worse` one claim about all of them.",
     ),
     key("only", "table", Default::Text("all rows"), "Which rows: `{ COLUMN = [CELL, …] }`."),
     key(

@@ -20,6 +20,7 @@ mod mark;
 mod measure;
 mod names;
 mod plan;
+mod pool;
 mod published;
 mod read;
 pub mod record;
@@ -37,6 +38,7 @@ pub use documentation::sections;
 pub use judge::Outcome;
 pub use mark::{Mark, Moment, moments};
 pub use plan::{Plan, PlanError, Progress};
+pub use pool::PoolRow;
 pub use published::{Cell, Published};
 pub use read::PaperError;
 pub(crate) use read::fill;
@@ -259,6 +261,13 @@ impl Paper {
         self.cases.retain(|case| case.variant == kept);
         self.cases.iter_mut().for_each(|case| case.beside = false);
         true
+    }
+
+    /// Claims about all rows of a table together run so many of them, if there are as many.
+    pub fn keep_rows(&mut self, rows: usize) {
+        for case in &mut self.cases {
+            case.rows = rows.min(case.pool.len());
+        }
     }
 
     fn mark(&self, name: &str) -> Option<usize> {
