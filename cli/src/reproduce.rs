@@ -60,7 +60,7 @@ Examples:
   anabranch reproduce receive-buffer-blocking --figure case-study.svg
   anabranch reproduce receive-buffer-blocking --report receive-buffer-blocking.html
 
-Exit status: 0 every claim came as expected, 1 one did not, 2 the input was wrong.";
+Exit status: 0 every verdict is as expected, 1 some verdict is not, 2 the input was wrong.";
 
 /// Reproduces the papers and returns the exit status.
 pub(crate) fn reproduce(arguments: &Arguments) -> u8 {

@@ -16,7 +16,7 @@ use anabranch_sim::scenario::ScenarioError;
 use crate::output::{refuse, refuse_scenario};
 use crate::progress::Count;
 
-/// What `anabranch advise` takes.
+/// The arguments of `anabranch advise`.
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -25,9 +25,9 @@ pub(crate) struct Arguments {
 
 #[derive(clap::Subcommand)]
 enum Question {
-    /// Which timeouts and thresholds bring data to another path in time, and rarely for nothing
+    /// Find timeouts and thresholds with short outages and few needless failovers
     Failover(failover::Arguments),
-    /// Which retransmission policy and receive buffer suit a pair of paths, and where the answer changes
+    /// Find the retransmission policy and the receive buffer for a pair of paths, and where the answer changes
     Policy(policy::Arguments),
 }
 

@@ -1,4 +1,4 @@
-//! Claims: read from `claims.toml`, and expanded over the rows of their tables.
+//! Claims, read from `claims.toml` and expanded over the rows of their tables.
 
 use std::collections::BTreeSet;
 
@@ -18,77 +18,77 @@ use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::error::did_you_mean;
 use anabranch_sim::scenario::keys::{Default, Key, read_known};
 
-/// One claim, about one row of its table if it has one.
+/// One claim about one value, or about one row of its table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
     /// Its name.
     pub id: String,
-    /// Where the paper says so: table, figure or section.
+    /// The source of the claim in the paper: table, figure or section.
     pub source: String,
-    /// What is claimed.
+    /// The form of the claim.
     pub form: Form,
-    /// What is run, by its number among the paper's experiments.
+    /// The index of its experiment in the paper.
     pub experiment: usize,
-    /// Under which variant, by its number.
+    /// The index of its variant.
     pub variant: usize,
-    /// Whether the values under the other variants are to stand beside.
+    /// Whether the values under the other variants are shown too.
     pub beside: bool,
-    /// Edits that change along with those of `over`, each with as many values.
+    /// Edits that change together with those of `over`; each has as many values.
     pub along: Vec<Variation>,
-    /// Edits before and after those of the variant.
+    /// Edits before those of the variant, and edits after them.
     pub edits: [Vec<String>; 2],
-    /// Of a claim about all rows together: the rows. Otherwise none.
+    /// For a claim about all rows together: the rows. Otherwise empty.
     pub pool: Vec<PoolRow>,
-    /// How many of them are run.
+    /// The number of these rows that are run.
     pub rows: usize,
-    /// Which runs count.
+    /// The conditions that a run must meet to count.
     pub conditions: Vec<Condition>,
     /// The unit of its values.
     pub unit: Unit,
-    /// By reference: what it says.
+    /// By reference: the published values.
     pub published: Vec<Published>,
-    /// How near the value must come to which reference, by its number.
+    /// The tolerances: the index of the reference, and the largest deviation from its value.
     pub within: Vec<(usize, Tolerance)>,
-    /// Between which bounds the value must lie.
+    /// The bounds of the value.
     pub bounds: Bounds,
-    /// Whether it is expected to hold.
+    /// Whether the claim is expected to hold.
     pub expected: bool,
-    /// Why not, if not.
+    /// The reason, if it is not.
     pub reason: Option<String>,
 }
 
-/// What is claimed. Measures, marks and variants are numbers in the paper's lists.
+/// The form of a claim. Measures, marks and variants are indices in the paper's lists.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Form {
     /// A measure has this value.
     Value {
-        /// Which.
+        /// The measure.
         measure: usize,
     },
-    /// A measure under the first edit, divided by that under the second.
+    /// The value of a measure under the first edit, divided by the value under the second.
     Ratio {
-        /// Which.
+        /// The measure.
         measure: usize,
         /// The edits.
         over: Variation,
     },
-    /// A measure is larger under each edit than under the one before; or the order is that of a reference.
+    /// A measure is larger under each edit than under the previous one. Or the order is that of a reference.
     Order {
-        /// Which.
+        /// The measure.
         measure: usize,
         /// The edits.
         over: Variation,
-        /// Which reference's order it is, if not that of the list.
+        /// The reference with the expected order, if that is not the order of the list.
         like: Option<usize>,
     },
-    /// Marks come one after the other.
+    /// Marks occur one after the other.
     Sequence {
         /// The marks.
         marks: Vec<usize>,
     },
     /// The value of a key at which the order of a measure under two edits changes.
     Crossing(Search),
-    /// The value of one measure from which on another is larger than in a second experiment.
+    /// The value of one measure above which another measure is larger than in a second experiment.
     Threshold(Threshold),
     /// The mean of a measure over all rows under the first edit, divided by that under the second.
     Means {
@@ -104,14 +104,14 @@ pub enum Form {
     },
 }
 
-/// How far a value may be from another: the widest counts.
+/// The largest deviation of a value from another. The widest of the three counts.
 #[derive(Copy, Clone, PartialEq, Debug, serde::Serialize)]
 pub struct Tolerance {
-    /// In parts of the other.
+    /// As a fraction of the other value.
     pub relative: f64,
     /// In the claim's unit.
     pub absolute: f64,
-    /// In standard errors of the difference: those of both values, combined.
+    /// In standard errors of the difference, which combine those of both values.
     pub standard_errors: f64,
 }
 
@@ -124,7 +124,7 @@ pub struct Bounds {
     pub at_most: Option<f64>,
 }
 
-/// Every claim of `document`, expanded.
+/// Every claim of `document`, expanded over its table.
 pub(super) fn cases(document: &Document, paper: &Paper) -> std::result::Result<Vec<Case>, PaperError> {
     let root = At::root(document);
     let mut claims = Vec::new();
@@ -185,7 +185,7 @@ const TOP: Key<Vec<()>> = Key {
     read: |_, at| at.tables().map(drop),
 };
 
-/// The rows that a claim is about, and what its fields are for each; one without a row if it has no table.
+/// The rows of a claim with the fields of each; one entry without a row if it has no table.
 fn expansion(at: &At<'_>, paper: &Paper) -> std::result::Result<Vec<Expanded>, PaperError> {
     let names = || KEYS.iter().map(|key| key.name).chain(paper.references.iter().map(|r| r.name.as_str()));
     if let Some(entry) = at.entries()?.iter().find(|entry| names().all(|name| name != entry.key)) {
@@ -230,7 +230,7 @@ fn lists(at: &At<'_>) -> Result<Vec<(String, Vec<String>)>> {
     at.entries()?.iter().map(|entry| list(&entry.key)).collect()
 }
 
-/// Marks the claims that are not expected to hold.
+/// Marks the claims that are expected to fail.
 fn except(at: &At<'_>, cases: &mut [Case]) -> Result<()> {
     let Some(exceptions) = at.get("exceptions") else { return Ok(()) };
     for entry in exceptions.entries()? {
@@ -251,7 +251,7 @@ fn reason(at: &At<'_>) -> Result<String> {
     }
 }
 
-/// The claim at `at` with these fields.
+/// Builds the claim at `at` with these fields.
 fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Result<Case> {
     let needed = |key: &str| at.get(key).ok_or_else(|| at.error_below(key, "this key is missing"));
     let experiment = needed("experiment")?;
@@ -288,7 +288,7 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
     check(at, case, paper)
 }
 
-/// Refuses what could not be judged.
+/// Rejects a claim that cannot be judged.
 fn check(at: &At<'_>, mut case: Case, paper: &Paper) -> Result<Case> {
     match (&case.reason, case.expected) {
         (None, false) => {
@@ -321,7 +321,7 @@ fn check(at: &At<'_>, mut case: Case, paper: &Paper) -> Result<Case> {
     {
         return Err(at.error_below("like", "there is nothing to be like: this has no such values"));
     }
-    // A row whose cell is empty says nothing about that reference.
+    // A row with an empty cell makes no statement about that reference.
     let by_errors = |(to, tolerance): &(usize, Tolerance)| {
         tolerance.standard_errors > 0.0 && case.published[*to].error.is_none()
     };
@@ -340,7 +340,7 @@ fn check(at: &At<'_>, mut case: Case, paper: &Paper) -> Result<Case> {
 }
 
 impl Form {
-    /// How it is spelled.
+    /// The name of the form.
     pub fn name(&self) -> &'static str {
         match self {
             Form::Value { .. } => "value",
@@ -354,7 +354,7 @@ impl Form {
         }
     }
 
-    /// How many values it compares with as many published ones.
+    /// The number of values that are compared with published values.
     fn operands(&self) -> usize {
         match self {
             Form::Value { .. }
@@ -369,7 +369,7 @@ impl Form {
     }
 }
 
-/// The keys that forms have in common with no other, and the forms that read them.
+/// Keys that only some forms read, with these forms.
 const OF_FORMS: &[(&str, &[&str])] = &[
     ("measure", &["value", "ratio", "order", "crossing", "threshold", "means", "worse"]),
     ("where", &["value", "order", "threshold"]),
@@ -390,7 +390,7 @@ const OF_FORMS: &[(&str, &[&str])] = &[
     ("points", &["crossing"]),
 ];
 
-/// Keys that a form can do without.
+/// Keys that are optional in their forms.
 const OPTIONAL: &[&str] = &["along", "like", "precision", "points", "where", "width", "least", "first"];
 
 fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
@@ -443,7 +443,7 @@ fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     Ok((Form::Crossing(search), unit))
 }
 
-/// The edits that change along with those of the form.
+/// The edits that change together with those of the form.
 fn along(at: &At<'_>, fields: &Fields, form: &Form) -> Result<Vec<Variation>> {
     let Some(at) = at.get("along") else { return Ok(Vec::new()) };
     let wanted = match form {
