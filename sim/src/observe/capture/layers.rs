@@ -1,4 +1,4 @@
-//! From what a link carries to the SCTP packet, or the TCP segment, in it.
+//! Finds the SCTP packet or the TCP segment in a captured frame.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use etherparse::{
 use super::option::{RADIOTAP, RAW};
 use super::radio;
 
-/// An SCTP packet or a TCP segment, and what is around it.
+/// An SCTP packet or a TCP segment, and the layers around it.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Found<'a> {
     pub(super) from: Address,
@@ -34,7 +34,7 @@ fn other(why: impl Into<String>) -> Other {
     Other { ends: None, why: why.into() }
 }
 
-/// Finds the packet; `udp` are the UDP ports behind which SCTP is looked for.
+/// Finds the packet. `udp` lists the UDP ports that may carry SCTP.
 pub(super) fn transport<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Result<Found<'a>, Other> {
     let sliced = network(link_type, bytes)?;
     let (from, to, payload): (IpAddr, IpAddr, &LaxIpPayloadSlice<'a>) = match &sliced.net {
@@ -74,7 +74,7 @@ pub(super) fn transport<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Res
     }
 }
 
-/// What stands behind the link's own header.
+/// The layers above the link's own header.
 fn network(link_type: u16, bytes: &[u8]) -> Result<LaxSlicedPacket<'_>, Other> {
     let behind = |size: usize| bytes.get(size..).ok_or_else(|| other("malformed: less than a link header"));
     let ip = |bytes| LaxSlicedPacket::from_ip(bytes).map_err(|error| other(format!("malformed: {error}")));
