@@ -342,7 +342,10 @@ fn multipath_tcp_is_told_in_its_own_terms() {
             (Purpose::Setup, &["MP_CAPABLE version=1", "RFC 8684 section 3.1"]),
             (Purpose::Data(Why::New), &["peer_key=", "RFC 5681 section 3.1", "policy blest (key `new`)"]),
             (Purpose::Data(Why::Missing), &["fast retransmission after duplicate acknowledgements", "DSS "]),
-            (Purpose::Data(Why::Reinjected), &["copy of data that another subflow has", "RFC 8684 section 3.3.6"]),
+            (
+                Purpose::Data(Why::Reinjected),
+                &["copy of data that another subflow has", "RFC 8684 section 3.3.6"],
+            ),
         ],
     );
     at(
