@@ -229,7 +229,7 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
     Key {
         name: "rto_min_bounds",
         takes: "`\"timeout\"` or `\"variation\"`",
-        default: Unless::Value("\"timeout\""),
+        default: Unless::Text("`\"timeout\"`"),
         doc: "What `rto_min` bounds: the timeout (RFC 6298), or the variation that is added to the smoothed round-trip time, as in Linux, where `rto_min` is 200 ms. Without effect with `rto_tick`.",
         read: |tcp, at| {
             let variation = at.one_of("choice", &["timeout", "variation"])? == "variation";
