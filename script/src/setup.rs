@@ -166,6 +166,8 @@ fn toml(value: &Literal) -> String {
         Literal::Integer(n) => n.to_string(),
         Literal::Decimal(n) => format!("{}.{:09}", n / BILLION, (n % BILLION).abs()),
         Literal::Word(word) if word == "true" || word == "false" => word.clone(),
+        // A policy with its settings is an inline table.
+        Literal::Text(text) if text.starts_with('{') && text.ends_with('}') => text.clone(),
         Literal::Word(text) | Literal::Text(text) => ::toml::Value::from(text.as_str()).to_string(),
         Literal::Ip(ip) => ::toml::Value::from(ip.to_string()).to_string(),
     }

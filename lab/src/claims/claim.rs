@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::claim_keys::KEYS;
 use super::conditions::{Condition, conditions};
 use super::crossing::Search;
+use super::pool::{self, PoolRow};
 use super::published::{Published, published};
 use super::read::{PaperError, edits, fill, named, over};
 use super::rows::{Row, Table};
@@ -36,6 +37,10 @@ pub struct Case {
     pub along: Vec<Variation>,
     /// Edits before those of the variant, and edits after them.
     pub edits: [Vec<String>; 2],
+    /// For a claim about all rows together: the rows. Otherwise empty.
+    pub pool: Vec<PoolRow>,
+    /// The number of these rows that are run.
+    pub rows: usize,
     /// The conditions that a run must meet to count.
     pub conditions: Vec<Condition>,
     /// The unit of its values.
@@ -85,6 +90,18 @@ pub enum Form {
     Crossing(Search),
     /// The value of one measure above which another measure is larger than in a second experiment.
     Threshold(Threshold),
+    /// The mean of a measure over all rows under the first edit, divided by that under the second.
+    Means {
+        /// Which.
+        measure: usize,
+    },
+    /// The share of the rows in which a measure under the first edit is more than `factor` times the least under the others.
+    Worse {
+        /// Which.
+        measure: usize,
+        /// How many times.
+        factor: f64,
+    },
 }
 
 /// The largest deviation of a value from another. The widest of the three counts.
@@ -116,8 +133,11 @@ pub(super) fn cases(document: &Document, paper: &Paper) -> std::result::Result<V
     let mut ids = BTreeSet::new();
     for at in root.get("claim").map_or(Ok(Vec::new()), |at| at.tables())? {
         let first = cases.len();
-        for (row, fields) in expansion(&at, paper)? {
-            let case = case(&at, &fields, row.as_ref(), paper)?;
+        for rows in grouped(&at, expansion(&at, paper)?)? {
+            let case = match pool::is_pooled(&at) {
+                true => pooled(&at, &rows, paper)?,
+                false => case(&at, &rows[0].1, rows[0].0.as_ref(), paper)?,
+            };
             if !ids.insert(case.id.clone()) {
                 return Err(at.error_below("id", format!("there is another claim `{}`", case.id)).into());
             }
@@ -126,6 +146,35 @@ pub(super) fn cases(document: &Document, paper: &Paper) -> std::result::Result<V
         except(&at, &mut cases[first..])?;
     }
     Ok(cases)
+}
+
+/// A row of a claim's table, if it has one, and its fields.
+type Expanded = (Option<Row>, Fields);
+
+/// The rows of each claim: one, or of a claim about all rows those with the same fields of `each`.
+fn grouped(at: &At<'_>, rows: Vec<Expanded>) -> Result<Vec<Vec<Expanded>>> {
+    if !pool::is_pooled(at) {
+        return Ok(rows.into_iter().map(|row| vec![row]).collect());
+    }
+    let names = at.get("each").map_or(Ok(Vec::new()), |at| lists(&at))?;
+    let mut groups: Vec<Vec<Expanded>> = Vec::new();
+    for row in rows {
+        let same = |group: &&mut Vec<Expanded>| names.iter().all(|(name, _)| group[0].1[name] == row.1[name]);
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    Ok(groups)
+}
+
+/// A claim about all rows of its table together. What it is called and compared with is the same for all of them.
+fn pooled(at: &At<'_>, rows: &[Expanded], paper: &Paper) -> Result<Case> {
+    let one = |(number, (_, fields)): (usize, &Expanded)| pool::row(at, number, fields, paper);
+    let pool: Vec<PoolRow> = rows.iter().enumerate().map(one).collect::<Result<_>>()?;
+    let case = case(at, &rows[0].1, rows[0].0.as_ref(), paper)?;
+    // The edits of a row are the row's own.
+    Ok(Case { rows: pool::first(at, pool.len())?, pool, edits: [Vec::new(), Vec::new()], ..case })
 }
 
 const TOP: Key<Vec<()>> = Key {
@@ -137,14 +186,14 @@ const TOP: Key<Vec<()>> = Key {
 };
 
 /// The rows of a claim with the fields of each; one entry without a row if it has no table.
-fn expansion(at: &At<'_>, paper: &Paper) -> std::result::Result<Vec<(Option<Row>, Fields)>, PaperError> {
+fn expansion(at: &At<'_>, paper: &Paper) -> std::result::Result<Vec<Expanded>, PaperError> {
     let names = || KEYS.iter().map(|key| key.name).chain(paper.references.iter().map(|r| r.name.as_str()));
     if let Some(entry) = at.entries()?.iter().find(|entry| names().all(|name| name != entry.key)) {
         let known: Vec<_> = names().collect();
         return Err(at.no_such_key(entry).hint(did_you_mean(&entry.key, known)).into());
     }
     read_known(&mut (), at, KEYS)?;
-    let mut rows: Vec<(Option<Row>, Fields)> = match at.get("rows") {
+    let mut rows: Vec<Expanded> = match at.get("rows") {
         None => vec![(None, Fields::new())],
         Some(file) => {
             let table = Table::read(&paper.folder.join(file.string()?)).map_err(|error| match error {
@@ -162,7 +211,7 @@ fn expansion(at: &At<'_>, paper: &Paper) -> std::result::Result<Vec<(Option<Row>
         return Err(only.error("there are no rows to choose from").hint("it goes with `rows`").into());
     }
     for (name, values) in at.get("each").map_or(Ok(Vec::new()), |at| lists(&at))? {
-        let with = |(row, fields): &(Option<Row>, Fields), value: &String| {
+        let with = |(row, fields): &Expanded, value: &String| {
             let mut fields = fields.clone();
             fields.insert(name.clone(), value.clone());
             (row.clone(), fields)
@@ -223,6 +272,8 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
         beside: at.get("beside").map_or(Ok(true), |at| at.boolean())?,
         along: along(at, fields, &form)?,
         edits: [fill_all(&experiment, &paper.experiments[experiment_number].set)?, own],
+        pool: Vec::new(),
+        rows: 0,
         published: paper.references.iter().map(published).collect::<Result<_>>()?,
         within: within(at, unit, fields, &paper.references)?,
         bounds: Bounds {
@@ -257,6 +308,9 @@ fn check(at: &At<'_>, mut case: Case, paper: &Paper) -> Result<Case> {
             let message = format!("expected {operands} of them, found {}", values.len());
             return Err(at.error_below(name, message));
         }
+    }
+    if case.form.is_pooled() && at.get("rows").is_none() {
+        return Err(at.error_below("rows", "a claim about all rows of a table needs one"));
     }
     let single = !matches!(case.form, Form::Order { .. } | Form::Sequence { .. });
     if !single && (!case.within.is_empty() || case.bounds != Bounds::default()) {
@@ -295,13 +349,20 @@ impl Form {
             Form::Sequence { .. } => "sequence",
             Form::Crossing(_) => "crossing",
             Form::Threshold(_) => "threshold",
+            Form::Means { .. } => "means",
+            Form::Worse { .. } => "worse",
         }
     }
 
     /// The number of values that are compared with published values.
     fn operands(&self) -> usize {
         match self {
-            Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) | Form::Threshold(_) => 1,
+            Form::Value { .. }
+            | Form::Ratio { .. }
+            | Form::Crossing(_)
+            | Form::Threshold(_)
+            | Form::Means { .. }
+            | Form::Worse { .. } => 1,
             Form::Order { over, .. } => over.values.len(),
             Form::Sequence { marks } => marks.len(),
         }
@@ -310,13 +371,15 @@ impl Form {
 
 /// Keys that only some forms read, with these forms.
 const OF_FORMS: &[(&str, &[&str])] = &[
-    ("measure", &["value", "ratio", "order", "crossing", "threshold"]),
+    ("measure", &["value", "ratio", "order", "crossing", "threshold", "means", "worse"]),
     ("where", &["value", "order", "threshold"]),
     ("by", &["threshold"]),
     ("against", &["threshold"]),
     ("width", &["threshold"]),
     ("least", &["threshold"]),
-    ("over", &["ratio", "order", "crossing"]),
+    ("over", &["ratio", "order", "crossing", "means", "worse"]),
+    ("factor", &["worse"]),
+    ("first", &["means", "worse"]),
     ("like", &["order"]),
     ("along", &["ratio", "order"]),
     ("marks", &["sequence"]),
@@ -328,11 +391,13 @@ const OF_FORMS: &[(&str, &[&str])] = &[
 ];
 
 /// Keys that are optional in their forms.
-const OPTIONAL: &[&str] = &["along", "like", "precision", "points", "where", "width", "least"];
+const OPTIONAL: &[&str] = &["along", "like", "precision", "points", "where", "width", "least", "first"];
 
 fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     let form = at.get("form").ok_or_else(|| at.error_below("form", "this key is missing"))?;
-    let form = form.one_of("form", &["value", "ratio", "order", "sequence", "crossing", "threshold"])?;
+    const FORMS: &[&str] =
+        &["value", "ratio", "order", "sequence", "crossing", "threshold", "means", "worse"];
+    let form = form.one_of("form", FORMS)?;
     for (key, forms) in OF_FORMS {
         match (at.get(key), forms.contains(&form)) {
             (Some(value), false) => {
@@ -362,8 +427,14 @@ fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
         let like = at.get("like").map(|at| named(&at, "reference", references)).transpose()?;
         return Ok((Form::Order { measure, over, like }, unit));
     }
+    if form == "worse" {
+        return Ok((pool::worse(at, &over_at, &over, measure)?, Unit::Count));
+    }
     if over.values.len() != 2 {
         return Err(over_at.error(format!("a {form} compares two, found {}", over.values.len())));
+    }
+    if form == "means" {
+        return Ok((Form::Means { measure }, Unit::Count));
     }
     if form == "ratio" {
         return Ok((Form::Ratio { measure, over }, Unit::Count));
@@ -377,7 +448,12 @@ fn along(at: &At<'_>, fields: &Fields, form: &Form) -> Result<Vec<Variation>> {
     let Some(at) = at.get("along") else { return Ok(Vec::new()) };
     let wanted = match form {
         Form::Ratio { over, .. } | Form::Order { over, .. } => over.values.len(),
-        Form::Value { .. } | Form::Sequence { .. } | Form::Crossing(_) | Form::Threshold(_) => 0,
+        Form::Value { .. }
+        | Form::Sequence { .. }
+        | Form::Crossing(_)
+        | Form::Threshold(_)
+        | Form::Means { .. }
+        | Form::Worse { .. } => 0,
     };
     let one = |at: &At<'_>| {
         let variation = over(at, &filled(at, fields)?)?;

@@ -8,7 +8,7 @@ pub(super) const KEYS: &[Key<()>] = &[
     key("source", "string", Default::Required, "The source in the paper: table, figure or section."),
     key(
         "form",
-        "`\"value\"`, `\"ratio\"`, `\"order\"`, `\"sequence\"`, `\"crossing\"`, `\"threshold\"`",
+        "`\"value\"`, `\"ratio\"`, `\"order\"`, `\"sequence\"`, `\"crossing\"`, `\"threshold\"`, `\"means\"`, `\"worse\"`",
         Default::Required,
         "The form of the claim; see the forms above.",
     ),
@@ -36,7 +36,7 @@ pub(super) const KEYS: &[Key<()>] = &[
         "over",
         "`\"KEY=A,B\"`",
         Default::Text("none"),
-        "The edits that a ratio, an order or a crossing compares, in the form of `--vary`.",
+        "The edits that a ratio, an order, a crossing, means or worse compares, in the form of `--vary`.",
     ),
     key(
         "along",
@@ -102,10 +102,22 @@ pub(super) const KEYS: &[Key<()>] = &[
         "For a threshold: the smallest number of runs of a group that counts.",
     ),
     key(
+        "factor",
+        "number",
+        Default::Text("none"),
+        "For `worse`: how many times the smallest of the other values counts as worse.",
+    ),
+    key(
+        "first",
+        "count",
+        Default::Text("all rows"),
+        "For `means` and `worse`: the number of rows that are run, unless `reproduce --rows` gives another.",
+    ),
+    key(
         "rows",
         "file",
         Default::Text("none"),
-        "A CSV in the paper's folder: one claim for each of its rows.",
+        "A CSV in the paper's folder: one claim for each of its rows; of `means` and `worse` one claim about all of them.",
     ),
     key("only", "table", Default::Text("all rows"), "The rows that are used: `{ COLUMN = [CELL, …] }`."),
     key(

@@ -130,9 +130,7 @@ fn holds(case: &Case, seen: &VariantValues) -> bool {
     match &case.form {
         Form::Order { like: Some(like), .. } => same_order(values, &case.published[*like].values),
         Form::Order { like: None, .. } | Form::Sequence { .. } => ascends(values),
-        Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) | Form::Threshold(_) => {
-            is_near(case, values.first().copied().flatten(), seen)
-        }
+        _ => is_near(case, values.first().copied().flatten(), seen),
     }
 }
 

@@ -3,7 +3,7 @@
 //! A folder below `papers/` holds scenarios, `paper.toml`, `claims.toml` and tables of published values as CSV. `docs/papers.md` describes
 //! them. A folder contains no code, and there is no expression language: a claim refers to named items. An *experiment* is a scenario with
 //! edits (or a model with inputs). A *variant* is a set of edits under which all claims are evaluated again (for example another era). A
-//! *mark* is a moment of a run, a *measure* is a number of a run, and a *claim* states in one of six forms what the measures must be.
+//! *mark* is a moment of a run, a *measure* is a number of a run, and a *claim* states in one of eight forms what the measures must be.
 //!
 //! Each claim is one row of the printed table. A claim over the rows of a CSV is expanded when it is read, so that every error is reported
 //! with its line before anything runs.
@@ -19,6 +19,7 @@ mod mark;
 mod measure;
 mod names;
 mod plan;
+mod pool;
 mod published;
 mod read;
 pub mod record;
@@ -36,6 +37,7 @@ pub use documentation::sections;
 pub use judge::Outcome;
 pub use mark::{Mark, Moment, moments};
 pub use plan::{Plan, PlanError, Progress};
+pub use pool::PoolRow;
 pub use published::{Cell, Published};
 pub use read::PaperError;
 pub(crate) use read::fill;
@@ -258,6 +260,13 @@ impl Paper {
         self.cases.retain(|case| case.variant == kept);
         self.cases.iter_mut().for_each(|case| case.beside = false);
         true
+    }
+
+    /// Claims about all rows of a table together run so many of them, if there are as many.
+    pub fn keep_rows(&mut self, rows: usize) {
+        for case in &mut self.cases {
+            case.rows = rows.min(case.pool.len());
+        }
     }
 
     fn mark(&self, name: &str) -> Option<usize> {

@@ -1,5 +1,6 @@
 //! Converts claims to runs. Each distinct run is executed once, and all runs in parallel.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anabranch_proto::Policies;
@@ -8,6 +9,7 @@ use super::claim::{Case, Form};
 use super::crossing::{Found, Search};
 use super::judge::{Outcome, VariantValues, judge};
 use super::mark::{Moment, moments};
+use super::pool;
 use super::read::PaperError;
 use super::record::Recording;
 use super::threshold::Threshold;
@@ -26,6 +28,8 @@ pub struct Plan<'p> {
     seeds: Option<u64>,
     cases: Vec<&'p Case>,
     runs: Vec<Planned>,
+    /// The runs by the edits that make them.
+    edited: BTreeMap<String, usize>,
     searches: Vec<(Search, Point<'p>)>,
     /// By case, then by variant (only the case's own if no others are shown): the source of the values.
     wanted: Vec<Vec<(usize, ValueSource)>>,
@@ -126,8 +130,15 @@ impl<'p> Plan<'p> {
         wants: impl Fn(&str) -> bool,
     ) -> Result<Self, PlanError> {
         let cases: Vec<_> = paper.cases.iter().filter(|case| wants(&case.id)).collect();
-        let mut plan =
-            Plan { paper, seeds, cases, runs: Vec::new(), searches: Vec::new(), wanted: Vec::new() };
+        let mut plan = Plan {
+            paper,
+            seeds,
+            cases,
+            runs: Vec::new(),
+            edited: BTreeMap::new(),
+            searches: Vec::new(),
+            wanted: Vec::new(),
+        };
         for case in plan.cases.clone() {
             let variants: Vec<usize> =
                 if case.beside { (0..paper.variants.len()).collect() } else { vec![case.variant] };
@@ -161,6 +172,10 @@ impl<'p> Plan<'p> {
                 return Ok(ValueSource::Runs(times.collect::<Result<_, _>>()?));
             }
             Form::Crossing(search) => return self.search(point, search),
+            Form::Means { measure } | Form::Worse { measure, .. } => {
+                let measure = &measures[*measure];
+                return self.pooled(point, measure);
+            }
             Form::Threshold(threshold) => {
                 let [compared, by] = [threshold.measure, threshold.by].map(|measure| &measures[measure]);
                 let (experiment, edits) = &threshold.against;
@@ -176,6 +191,20 @@ impl<'p> Plan<'p> {
         };
         let operand = |n: usize| self.operand(point, &edits(n), measure);
         Ok(ValueSource::Runs((0..over.values.len()).map(operand).collect::<Result<_, _>>()?))
+    }
+
+    /// The runs of all rows of a claim, each under every edit that is compared.
+    fn pooled(&mut self, point: Point<'_>, measure: &Measure) -> Result<ValueSource, PlanError> {
+        let mut operands = Vec::new();
+        for row in &point.case.pool[..point.case.rows] {
+            for value in &row.over.values {
+                let compared = format!("{}={value}", row.over.key);
+                let more = [&row.edits[1][..], &[compared]].concat();
+                let experiment = (point.case.experiment, &row.edits[0][..]);
+                operands.push(self.operand_of(experiment, point, &more, measure)?);
+            }
+        }
+        Ok(ValueSource::Runs(operands))
     }
 
     /// The runs of `point` with further edits, and the index of `measure` in them.
@@ -199,8 +228,7 @@ impl<'p> Plan<'p> {
     ) -> Result<Operand, PlanError> {
         let mut operand = Operand::new();
         for varied in combinations(&self.paper.experiments[experiment.0].vary) {
-            let what = self.what_of(experiment, point, &[&varied, more].concat())?;
-            let run = self.run_of(what);
+            let run = self.run_of(experiment, point, &[&varied, more].concat())?;
             let number = self.measure_of(run, measure)?;
             let conditions = point.case.conditions.iter().map(|condition| {
                 let measure = &self.paper.measures[condition.measure];
@@ -212,12 +240,25 @@ impl<'p> Plan<'p> {
         Ok(operand)
     }
 
-    /// The index of this run. Adds the run if it is new.
-    fn run_of(&mut self, what: JobKind) -> usize {
-        self.runs.iter().position(|run| run.what == what).unwrap_or_else(|| {
+    /// The index of the run of an experiment with these edits. Adds the run if it is new.
+    fn run_of(
+        &mut self,
+        experiment: (usize, &[String]),
+        point: Point<'_>,
+        more: &[String],
+    ) -> Result<usize, PlanError> {
+        // Reading a scenario takes longer than looking up its edits.
+        let edits = format!("{experiment:?} {} {:?} {more:?}", point.variant, point.case.edits[1]);
+        if let Some(run) = self.edited.get(&edits) {
+            return Ok(*run);
+        }
+        let what = self.what_of(experiment, point, more)?;
+        let run = self.runs.iter().position(|run| run.what == what).unwrap_or_else(|| {
             self.runs.push(Planned { what, measures: Vec::new() });
             self.runs.len() - 1
-        })
+        });
+        self.edited.insert(edits, run);
+        Ok(run)
     }
 
     /// The index of this measure in a run. Adds the measure if it is new.
@@ -339,7 +380,7 @@ impl<'p> Plan<'p> {
             Form::Sequence { marks } => {
                 marks.iter().map(|mark| self.paper.marks[*mark].name.clone()).collect()
             }
-            Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) | Form::Threshold(_) => Vec::new(),
+            _ => Vec::new(),
         };
         judge(case, of, self.paper, &values)
     }
@@ -421,7 +462,7 @@ enum JobResult {
 }
 
 /// The mean, or `None` if a seed has no value.
-fn mean(values: &[Option<f64>]) -> Option<f64> {
+pub(super) fn mean(values: &[Option<f64>]) -> Option<f64> {
     let known: Vec<f64> = values.iter().copied().collect::<Option<_>>()?;
     Summary::of(&known).mean
 }
@@ -455,6 +496,13 @@ fn seen(
     };
     if let (Form::Threshold(threshold), [by, compared, other]) = (&case.form, operands.as_slice()) {
         return threshold_seen(variant, threshold, [by, compared, other], runs);
+    }
+    if case.form.is_pooled() {
+        let value =
+            |operand: &Operand| mean(&operand.iter().flat_map(|part| part.values(runs)).collect::<Vec<_>>());
+        let values: Vec<Option<f64>> = operands.iter().map(value).collect();
+        let rows: Vec<_> = values.chunks(case.pool[0].over.values.len()).map(<[_]>::to_vec).collect();
+        return pool::seen(case, variant, &rows);
     }
     let sample = |operand: &Operand| operand.iter().flat_map(|part| part.values(runs)).collect();
     let samples: Vec<Vec<Option<f64>>> = operands.iter().map(sample).collect();
@@ -509,7 +557,7 @@ fn combinations(vary: &[Variation]) -> Vec<Vec<String>> {
 
 /// The standard error of the ratio r of two means over the same seeds. It is the standard error of the residuals a − r b, divided by the
 /// mean of b (Cochran, Sampling Techniques, section 6.4).
-fn ratio_error(a: &[Option<f64>], b: &[Option<f64>]) -> Option<f64> {
+pub(super) fn ratio_error(a: &[Option<f64>], b: &[Option<f64>]) -> Option<f64> {
     let (first, second) = (mean(a)?, mean(b)?);
     let residuals: Vec<f64> =
         a.iter().zip(b).filter_map(|(a, b)| Some((*a)? - first / second * (*b)?)).collect();
