@@ -37,8 +37,8 @@ struct Row<M> {
 }
 
 /// The constructors of built-in policies.
-type BuiltInWindow = fn(&PolicySpec, &Config) -> Result<window::MakePath, PolicyError>;
-type BuiltInRoute = fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, PolicyError>;
+type BuiltInWindow = fn(spec: &PolicySpec, config: &Config) -> Result<window::MakePath, PolicyError>;
+type BuiltInRoute = fn(spec: &PolicySpec, config: &Config) -> Result<Box<dyn Route>, PolicyError>;
 
 /// The built-in windows: name, summary, constructor.
 const WINDOWS: &[(&str, &str, BuiltInWindow)] = &[
