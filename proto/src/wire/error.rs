@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
 pub enum DecodeError {
     /// Fewer bytes than a common header has.
-    #[error("{size} bytes are no SCTP packet: the common header alone has 12")]
+    #[error("{size} bytes are not an SCTP packet: the common header alone has 12")]
     TooShort {
         /// The packet's size in bytes.
         size: usize,

@@ -30,7 +30,7 @@ pub struct Place {
 pub struct Node {
     /// Where it stands.
     pub place: Place,
-    /// What stands there.
+    /// The value.
     pub value: Value,
 }
 
