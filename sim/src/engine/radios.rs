@@ -39,8 +39,8 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
 
     /// Nobody else acts before this time, unless the channel delivers or drops something.
     fn channel_may_go_until(&mut self, channel: usize) -> Time {
-        // Of a divided channel, one part may be ahead when another delivers something. That must not end the run, nor find a way
-        // to the part that is ahead.
+        // When one group of a divided channel delivers a packet, another may be ahead of that time. So the packet must not end the
+        // run, and there must be no links by which it could reach the other group.
         let divided = self.channels[channel].is_divided() && (self.unfinished > 0 || !self.links.is_empty());
         if self.observed.is_some() || self.extra_polls || divided {
             return self.now;
@@ -59,7 +59,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
     }
 
-    /// A radio drops a frame; SACKs that are not to be lost are at the next node all the same.
+    /// A radio drops a frame. SACKs that must not be lost reach the next node nevertheless.
     fn drop_at_radio(&mut self, cause: DropCause, frame: Frame) {
         let agent = self.destination(&frame);
         if self.flows[self.flow_of[agent]].lossless_sacks && frame.body.is_sack() {

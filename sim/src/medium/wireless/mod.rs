@@ -1,14 +1,14 @@
-//! A wireless channel: radios that share the air by the distributed coordination function of IEEE 802.11.
+//! A wireless channel: radios that share the air through the distributed coordination function of IEEE 802.11.
 //!
-//! Sans-I/O, like every medium: [`Channel::offer`] gives a packet to a radio for a neighbour, [`Channel::next`] says when
-//! something happens next, [`Channel::advance`] lets it happen and tells what was delivered or dropped. The channel
-//! knows nothing of what a packet is but its size.
+//! It is sans-I/O, like every medium. [`Channel::offer`] gives a packet to a radio for a neighbour. [`Channel::next`] says when the next
+//! event takes place. [`Channel::advance`] carries it out and reports what was delivered or dropped. The channel knows nothing about a
+//! packet except its size.
 //!
-//! A frame passes from neighbour to neighbour in order of distance: first its beginning reaches each of them, then its
-//! end. So a frame costs what its neighbours cost, however many radios there are. Mostly nothing else happens in the
-//! microseconds that this takes: then it costs no event of its own. Otherwise the frame waits in its group. At equal times stations act first, then ends are heard, then beginnings: two stations whose backoffs
-//! end in the same slot both transmit. Stations that no chain of neighbours joins are in different groups, each with
-//! deadlines of its own: they stay few.
+//! A frame passes from neighbour to neighbour in order of distance: first its beginning reaches each of them, then its end. So the
+//! cost of a frame depends on the number of its neighbours, not on the number of radios. This takes microseconds, in which mostly
+//! nothing else happens: then the frame needs no event. Otherwise it waits in its group. At equal times, stations act first, then
+//! frames end, then frames begin. So two stations whose backoffs end in the same slot both transmit. Stations that are not connected
+//! by a chain of neighbours form different groups. Each group has its own deadlines, which keeps their number small.
 
 mod deadlines;
 mod flight;
@@ -42,7 +42,7 @@ use neighbours::Neighbour;
 use receiver::{Ended, Outcome, Signal};
 use station::{Station, Step};
 
-/// The radios of one channel, and what is on the air between them.
+/// The radios of one channel, and the frames on the air between them.
 #[derive(Debug)]
 pub(crate) struct Channel<F> {
     dcf: Dcf,
@@ -50,45 +50,45 @@ pub(crate) struct Channel<F> {
     neighbours: Neighbours,
     stations: Vec<Station<F>>,
     groups: Vec<Group>,
-    /// By station: its group, and its number there.
+    /// By station: its group, and its number in the group.
     member: Vec<(u32, u32)>,
-    /// The earliest deadline of every group, if there are several.
+    /// The earliest deadline of each group, if there are several.
     deadlines: Deadlines,
-    /// The frames that have gone on the air, for whoever observes.
+    /// The frames that were transmitted, if an observer wants them.
     sent: Option<Vec<Air>>,
 }
 
-/// Stations that neighbours join.
+/// Stations that are connected by a chain of neighbours.
 #[derive(Debug)]
 struct Group {
     stations: Vec<StationId>,
     /// By number in the group.
     deadlines: Deadlines,
-    /// The frames that wait for their next neighbours, the first of them last.
+    /// The frames that wait for their next neighbour; the one whose turn is next stands last.
     flights: Vec<FrameInFlight>,
 }
 
-/// What has become of a packet.
+/// The outcome of a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fate<F> {
-    /// The neighbour has it.
+    /// The neighbour has received it.
     Delivered(F),
-    /// Given up after the last attempt. `None`: it had been delivered, and its sender never knew.
+    /// It was given up after the last attempt. `None`: it had been delivered, but its sender did not learn that.
     GivenUp(DropCause, Option<F>),
 }
 
-/// A radio: where it stands and what waits before it.
+/// A radio: its position and its queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Radio {
-    /// Metres east and north.
+    /// Metres to the east and to the north.
     pub(crate) place: [f64; 2],
     pub(crate) queue: Amount,
-    /// The name of its stream of chance.
+    /// The name of its random stream.
     pub(crate) stream: String,
 }
 
 impl<F> Channel<F> {
-    /// The radios, no two of them at one place; `root` is the run's seed.
+    /// Creates a channel with these radios; no two may have the same position. `root` is the seed of the run.
     pub(crate) fn new(dcf: Dcf, reception: Box<dyn Reception>, radios: &[Radio], root: u64) -> Self {
         let places: Vec<_> = radios.iter().map(|radio| radio.place).collect();
         let station = |(id, radio): (StationId, &Radio)| {
@@ -112,7 +112,7 @@ impl<F> Channel<F> {
         }
     }
 
-    /// Gives a packet of `size` bytes to the radio `from` for its neighbour `to`, or gets it back: the queue is full.
+    /// Gives a packet of `size` bytes to the radio `from` for its neighbour `to`. Returns the packet if the queue is full.
     pub(crate) fn offer(
         &mut self,
         now: Time,
@@ -129,7 +129,7 @@ impl<F> Channel<F> {
         Ok(())
     }
 
-    /// When something happens next; `NEVER` if nothing does.
+    /// The time of the next event; `NEVER` if there is none.
     pub(crate) fn next(&self) -> Time {
         match &self.groups[..] {
             [only] => only.earliest(),
@@ -137,8 +137,8 @@ impl<F> Channel<F> {
         }
     }
 
-    /// Everything that happens at `now` happens, and then what follows before `until`, as long as no packet has been delivered
-    /// or dropped. Returns the time that it has come to.
+    /// Carries out everything that is due at `now`, and then everything that is due before `until`, as long as no packet has been
+    /// delivered or dropped. Returns the time of the last event.
     pub(crate) fn advance(&mut self, now: Time, until: Time, fates: &mut Vec<Fate<F>>) -> Time {
         let mut now = now;
         loop {
@@ -172,7 +172,7 @@ impl<F> Channel<F> {
         }
     }
 
-    /// Whether there are stations that no chain of neighbours joins. Then those of one group may be ahead of another's time.
+    /// Whether there are several groups. Then the stations of one group may be ahead of the time of another.
     pub(crate) fn is_divided(&self) -> bool {
         self.groups.len() > 1
     }
@@ -181,18 +181,17 @@ impl<F> Channel<F> {
         self.deadlines.set(group, self.groups[group].earliest());
     }
 
-    /// What all radios have counted up to now.
+    /// The counters of all radios up to now.
     pub(crate) fn all(&self, now: Time) -> impl Iterator<Item = Statistics> {
         (0..self.stations.len() as StationId).map(move |station| self.statistics(now, station))
     }
 
-    /// Keeps the frames that go on the air from now on, until they are taken.
+    /// Records the frames that are transmitted from now on.
     pub(crate) fn keep_frames(&mut self) {
         self.sent = Some(Vec::new());
     }
 
-    /// The frames that have gone on the air since they were last taken, each with its packet if it is data that its
-    /// addressee does not have yet.
+    /// Takes the frames recorded since the last call. Each comes with its packet if it is data that its addressee has not yet received.
     pub(crate) fn take_frames(&mut self, mut show: impl FnMut(&Dcf, &Air, Option<&F>)) {
         for air in self.sent.as_mut().map(std::mem::take).unwrap_or_default() {
             let packet = self.stations[air.from as usize].packet().filter(|_| air.kind == Kind::Data);
@@ -200,17 +199,17 @@ impl<F> Channel<F> {
         }
     }
 
-    /// The packets that wait or are in service, unless their addressees have them.
+    /// The packets that are queued or in service and that their addressees have not received.
     pub(crate) fn packets(&self) -> impl Iterator<Item = &F> {
         self.stations.iter().flat_map(Station::packets)
     }
 
-    /// What a radio has counted up to now.
+    /// The counters of a radio up to now.
     pub(crate) fn statistics(&self, now: Time, station: StationId) -> Statistics {
         self.stations[station as usize].statistics(now)
     }
 
-    /// The queue before a radio.
+    /// The queue of a radio.
     #[cfg(test)]
     pub(crate) fn queue(&self, station: StationId) -> &Occupancy {
         self.stations[station as usize].queue()
@@ -235,7 +234,7 @@ impl<F> Channel<F> {
         }
     }
 
-    /// After anything has happened to a station: does it find the medium busy, and when does it act?
+    /// Called after any event at a station: updates whether it senses the medium busy, and when it acts next.
     fn settle(&mut self, now: Time, id: StationId) {
         let busy = self.busy(id);
         self.find(now, id, busy);
@@ -247,7 +246,7 @@ impl<F> Channel<F> {
         self.await_station(id);
     }
 
-    /// After a signal has come or gone and a station did nothing: only a change of the medium matters to it.
+    /// Called after a signal began or ended while the station did nothing. Only a change of the medium affects it.
     fn listen(&mut self, now: Time, id: StationId) {
         let busy = self.busy(id);
         if busy != self.stations[id as usize].finds_busy() {
@@ -286,8 +285,8 @@ impl<F> Channel<F> {
         }
     }
 
-    /// A frame passes its neighbours up to `until`, or until something else is due before or has been delivered; then it waits
-    /// in its group. While its sender transmits and all have heard its beginning, its sender's deadline is enough.
+    /// A frame passes its neighbours up to `until`. If something else is due first, or a packet was delivered, it waits in its
+    /// group. While its sender transmits and all neighbours have heard its beginning, the deadline of its sender is enough.
     fn pass(&mut self, mut flight: FrameInFlight, until: Time, fates: &mut Vec<Fate<F>>) {
         let from = flight.air.from as usize;
         let group = self.member[from].0 as usize;
@@ -300,7 +299,7 @@ impl<F> Channel<F> {
         }
     }
 
-    /// Whether a packet may be delivered or dropped where a frame ends next. The engine must know of that at its time.
+    /// Whether a packet may be delivered or dropped where the frame ends next. The engine must learn that at its time.
     fn may_free_a_packet(&self, flight: &FrameInFlight) -> bool {
         let mut next = flight.leaves(&self.neighbours);
         next.any(|neighbour| self.stations[neighbour.station as usize].may_free_a_packet(&flight.air))
@@ -367,7 +366,7 @@ impl<F> Channel<F> {
         }
     }
 
-    /// Counts the collisions of the frames that begin an exchange or carry its data.
+    /// Counts collisions of frames that begin an exchange or carry its data.
     fn judge(&mut self, air: &Air, ended: &Ended) {
         if !matches!(air.kind, Kind::Rts | Kind::Data) {
             return;
@@ -395,14 +394,14 @@ impl Group {
         self.deadlines.earliest().min(flight)
     }
 
-    /// A frame waits for its next neighbour. Few do at a time.
+    /// A frame waits for its next neighbour. Few frames do so at a time.
     fn await_flight(&mut self, flight: FrameInFlight) {
         let place = self.flights.iter().rposition(|other| flight.is_before(other)).map_or(0, |last| last + 1);
         self.flights.insert(place, flight);
     }
 }
 
-/// What a station has given up.
+/// Reports what a station has given up.
 fn take<F>(step: Step<F>, fates: &mut Vec<Fate<F>>) {
     if let Step::GiveUp(cause, packet) = step {
         fates.push(Fate::GivenUp(cause, packet));
