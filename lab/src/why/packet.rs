@@ -158,6 +158,7 @@ fn chunks(contents: &Contents<'_>) -> Vec<String> {
         }
         Contents::Datagram(_) => vec!["datagram".to_owned()],
         Contents::Raw(_) => vec!["IP packet of a program".to_owned()],
+        Contents::Foreign(_) => vec!["packet of a foreign transport".to_owned()],
     }
 }
 
