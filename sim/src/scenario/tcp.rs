@@ -6,16 +6,16 @@ use super::Amount;
 use super::at::{At, Result};
 use super::keys::{Default as Unless, Key, fill};
 use super::sctp::bad_policy;
-use crate::transport::tcp::{Halving, TcpConfig, Variant};
+use crate::transport::tcp::{Halving, RtoBound, TcpConfig, Variant};
 
-/// What is particular to a TCP flow. What is `None` has the variant's default.
+/// The parameters that only TCP flows have. `None` stands for the variant's default.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tcp {
     /// Where the defaults come from.
     pub variant: Variant,
     /// User data in a segment, in bytes.
     pub segment_size: Option<u32>,
-    /// What the receiver buffers and advertises.
+    /// The receive buffer, which the receiver advertises.
     pub receive_window: Option<WindowSize>,
     /// The initial congestion window.
     pub initial_window: Option<WindowSize>,
@@ -29,12 +29,14 @@ pub struct Tcp {
     pub sack_blocks: Option<u32>,
     /// Whether the first two duplicate acknowledgements send new data.
     pub limited_transmit: Option<bool>,
-    /// What half a window is.
+    /// How a window is halved.
     pub halving: Option<Halving>,
     /// The retransmission timeout before any measurement.
     pub rto_initial: Option<Duration>,
     /// Its lower bound.
     pub rto_min: Option<Duration>,
+    /// What its lower bound bounds.
+    pub rto_min_bounds: Option<RtoBound>,
     /// Its upper bound.
     pub rto_max: Option<Duration>,
     /// The tick of the clock that round trips are measured with; zero: an exact clock.
@@ -48,7 +50,7 @@ pub struct Tcp {
 /// How far into a tick a clock begins.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Phase {
-    /// So far.
+    /// This offset.
     At(Duration),
     /// Drawn from the run's seed.
     Random,
@@ -88,6 +90,7 @@ impl Default for Tcp {
             halving: None,
             rto_initial: None,
             rto_min: None,
+            rto_min_bounds: None,
             rto_max: None,
             rto_tick: None,
             rto_phase: None,
@@ -103,7 +106,7 @@ impl Tcp {
         let defaults = self.variant.defaults(segment);
         let bytes = |size: Option<WindowSize>| size.map(|size| size.bytes(segment));
         let receive_window = bytes(self.receive_window).unwrap_or(defaults.receive_window);
-        // ns-2 begins with a threshold of its `window_`, whatever that is.
+        // ns-2 begins with a threshold of `window_`, whatever its value.
         let initial_ssthresh = defaults.initial_ssthresh.map(|_| receive_window);
         TcpConfig {
             receive_window,
@@ -116,6 +119,7 @@ impl Tcp {
             halving: self.halving.unwrap_or(defaults.halving),
             rto_initial: self.rto_initial.unwrap_or(defaults.rto_initial),
             rto_min: self.rto_min.unwrap_or(defaults.rto_min),
+            rto_min_bounds: self.rto_min_bounds.unwrap_or(defaults.rto_min_bounds),
             rto_max: self.rto_max.unwrap_or(defaults.rto_max),
             rto_tick: self.rto_tick.unwrap_or(defaults.rto_tick),
             rto_phase: match self.rto_phase {
@@ -201,7 +205,7 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
         name: "halving",
         takes: "`\"fraction\"` or `\"whole\"`",
         default: Unless::Text("`\"fraction\"`; in `sack1-2002` `\"whole\"`"),
-        doc: "Half of a window: to the fraction of a segment, or of its whole segments in whole segments (ns-2's `precisionReduce_`).",
+        doc: "How a window is halved: exactly, or in whole segments (ns-2's `precisionReduce_`).",
         read: |tcp, at| {
             let whole = at.one_of("choice", &["fraction", "whole"])? == "whole";
             tcp.halving = Some(if whole { Halving::Whole } else { Halving::Fraction });
@@ -223,6 +227,17 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
         read: |tcp, at| at.duration().map(|rto| tcp.rto_min = Some(rto)),
     },
     Key {
+        name: "rto_min_bounds",
+        takes: "`\"timeout\"` or `\"variation\"`",
+        default: Unless::Text("`\"timeout\"`"),
+        doc: "What `rto_min` bounds: the timeout (RFC 6298), or the variation that is added to the smoothed round-trip time, as in Linux, where `rto_min` is 200 ms. Without effect with `rto_tick`.",
+        read: |tcp, at| {
+            let variation = at.one_of("choice", &["timeout", "variation"])? == "variation";
+            tcp.rto_min_bounds = Some(if variation { RtoBound::Variation } else { RtoBound::Timeout });
+            Ok(())
+        },
+    },
+    Key {
         name: "rto_max",
         takes: "duration",
         default: Unless::Text("`\"60 s\"`"),
@@ -240,7 +255,7 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
         name: "rto_phase",
         takes: "duration or `\"random\"`",
         default: Unless::Text("in `sack1` 0.55588 of a tick"),
-        doc: "How far into a tick that clock begins (ns-2's `boot_time_`): it decides how round trips are rounded. The default is what ns-2 draws for the first TCP of a script that does not seed its generator; `\"random\"` is drawn from the run's seed.",
+        doc: "The offset of that clock within a tick at the beginning of the run (ns-2's `boot_time_`). It decides how round trips are rounded. The default is the number that ns-2 draws for the first TCP of a script that does not seed its generator; `\"random\"` is drawn from the run's seed.",
         read: |tcp, at| phase(at).map(|phase| tcp.rto_phase = Some(phase)),
     },
     Key {
