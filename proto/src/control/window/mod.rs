@@ -30,7 +30,12 @@ pub trait Congestion: CloneWindow + Debug + Send {
     }
     /// The estimates of this path after a SACK that acknowledged data of it. It follows [`Congestion::acked`].
     fn estimated(&mut self, _estimated: &Estimated) {}
-    /// Data of this path was acknowledged. `all`: this path and the other active paths of the connection.
+    /// Whether acknowledgements and losses on this path concern the window alone. Then it is not told of other paths.
+    fn stands_alone(&self) -> bool {
+        false
+    }
+    /// Data of this path was acknowledged. `all`: this path and the other active paths of the connection; none if the
+    /// window stands alone.
     fn acked(&mut self, _acked: &Acked, _all: &[Sibling]) {}
     /// Data of this path was lost. `all` as in [`Congestion::acked`].
     fn lost(&mut self, _lost: &Lost, _all: &[Sibling]) {}
