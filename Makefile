@@ -31,7 +31,8 @@ test: format lint docs unit
 bench:
 	bench/all
 
-# What packets of real programs meet in `anabranch shell`: delay, rate, loss, the kernel's TCP. For root, on a quiet machine; two minutes.
+# What packets of real programs meet in `anabranch shell`: delay, rate, loss, the kernel's TCP, the most that a link carries, and ten transfers
+# beside their simulations. For root, on a quiet machine; five minutes.
 bench-shell:
 	cargo build --profile quick --package anabranch
 	bench/shell.py target/quick/anabranch
