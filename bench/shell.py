@@ -5,6 +5,7 @@ bench/shell.py [ANABRANCH]: measures delay, rate, loss, the kernel's TCP, ten tr
 carries, and prints each beside what the scenario, the simulation or the model says. `--only WORD` measures what has this word in its name:
 delay, rate, loss, tcp, most, traces. With the words `probe …` it is one of these programs.
 """
+import datetime
 import json
 import math
 import os
@@ -121,16 +122,16 @@ def tcp_source(host, seconds):
 
 
 def transfer(program, file, addresses):
-    """Sends a file with `anabranch send --cmt` one second after the session began; prints when it began, and how long it took."""
+    """Sends a file with `anabranch send --cmt` one second after the session began; prints when: from then, and since 1970."""
     with open("/proc/self/stat") as f:
         ticks = int(f.read().rsplit(")", 1)[1].split()[19])
     zero = ticks / os.sysconf("SC_CLK_TCK")  # this program started with the session
     time.sleep(max(0, zero + 1 - time.clock_gettime(time.CLOCK_BOOTTIME)))
-    begun = time.clock_gettime(time.CLOCK_BOOTTIME)
+    begun = {"start": time.clock_gettime(time.CLOCK_BOOTTIME) - zero, "at": time.time()}
     output = subprocess.run([program, "send", "--cmt", "--json", file, "--to", addresses], capture_output=True, text=True)
     if output.returncode != 0:
         sys.exit(output.stderr)
-    print(json.dumps({"start": begun - zero, "seconds": time.clock_gettime(time.CLOCK_BOOTTIME) - begun}))
+    print(json.dumps(begun))
 
 
 def session(program, scenario, here, there):
@@ -232,12 +233,16 @@ def transfers_over_traces(program):
         if output.returncode != 0:
             sys.exit(output.stderr)
         found = json.loads(output.stdout)
+        # The listener says when it had the last byte, as the simulation does.
+        received = next(line for line in output.stderr.splitlines() if ": received " in line).split()[0]
+        seconds = datetime.datetime.fromisoformat(received.replace("Z", "+00:00")).timestamp() - found["at"]
+        warnings = " ".join(line for line in output.stderr.splitlines() if line.startswith("warning"))
         keys = {"seed": seed, "flow.upload.send": "5 MB", "flow.upload.start": f"{found['start']:.6f} s"}
         keys |= {"flow.upload.sctp.fill_packets": "true", "flow.upload.message_size": "64 KiB"}
         [run] = simulated(program, scenario, *(word for key, value in keys.items() for word in ("--set", f"{key}={value}")))
         wanted = run["flows"][0]["completion"]
-        apart.append((found["seconds"] / wanted - 1) * 100)
-        print(f"seed {seed}: {found['seconds']:.3f} s, simulated {wanted:.3f} s, {apart[-1]:+.1f} % {output.stderr.strip()}", flush=True)
+        apart.append((seconds / wanted - 1) * 100)
+        print(f"seed {seed}: {seconds:.3f} s, simulated {wanted:.3f} s, {apart[-1]:+.1f} % {warnings}", flush=True)
     median = statistics.median(abs(percent) for percent in apart)
     print(f"transfers over two traces: {median:.1f} % from the simulation, the median of ten (within 5 %)", flush=True)
 

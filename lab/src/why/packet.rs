@@ -167,7 +167,7 @@ fn said(
             let section = words::section(reason.purpose, packet.segment.joins(), transport);
             (purpose, section.to_owned(), limit)
         }
-        Contents::Datagram(_) | Contents::Raw(_) => ("datagram", String::new(), ""),
+        Contents::Datagram(_) | Contents::Raw(_) | Contents::Foreign(_) => ("datagram", String::new(), ""),
     }
 }
 
