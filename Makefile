@@ -33,7 +33,6 @@ bench:
 
 # What packets of real programs meet in `anabranch shell`: delay, rate, loss, the kernel's TCP, the most that a link carries, and ten transfers
 # beside their simulations. For root, on a quiet machine; five minutes.
-# beside their simulations. For root, on a quiet machine; five minutes.
 bench-shell:
 	cargo build --profile quick --package anabranch
 	bench/shell.py target/quick/anabranch
