@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run release reproduce test bench bench-instructions bench-shell hostile storm interop cuts soak fuzz mutants package format lint docs unit python notebooks wheel site
+.PHONY: run release reproduce test bench bench-instructions bench-shell hostile storm interop cuts advice soak fuzz mutants package format lint docs unit python notebooks wheel site
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it. The profile `quick` builds
 # in half the time of `release`, and shows what it builds.
@@ -50,6 +50,10 @@ interop:
 # six minutes. The table goes into interop/cuts.md, and from there into docs/interop.md with the next `make interop`.
 cuts:
 	cargo run --quiet --manifest-path interop/Cargo.toml -- --cuts 10
+
+# Whether advice about failovers holds: 50 random tasks, each checked with seeds that its search has not used. About ten minutes.
+advice:
+	cargo run --profile quick --package anabranch -- advise failover --random 50 --seconds 10
 
 # A hundred random failures of links in the middle of transfers, in network namespaces (for root): minutes.
 soak:

@@ -78,7 +78,7 @@ fn drain(
     }
 }
 
-/// Prints what has come, and answers a greeting; whether it was the answer.
+/// Prints a received message and answers a greeting. Returns whether the message was the answer.
 fn read(endpoint: &mut Endpoint, now: Time, id: AssociationId) -> bool {
     let mut answered = false;
     while let Some(delivery) = endpoint.read(now, id) {

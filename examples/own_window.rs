@@ -9,7 +9,7 @@ use anabranch_proto::{Config, Policies};
 use anabranch_sim::scenario::Document;
 use anabranch_sim::{RunOptions, run};
 
-/// So many bytes, whatever happens.
+/// A constant window of this number of bytes.
 #[derive(Clone, Debug)]
 struct Fixed(u64);
 

@@ -27,7 +27,7 @@ pub(crate) fn svg(paper: &Paper, figure: &CurveFigure, outcome: &Outcome) -> Opt
     Some(drawn.map_err(|error| fail(format!("cannot draw: {error}"))))
 }
 
-/// What the axes say, and what the values are multiplied with: shares become per cent.
+/// The labels of the axes, and the factors of the values: shares become per cent.
 struct Axes {
     x: String,
     y: String,

@@ -44,8 +44,8 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 Packets count from 1 as they are sent, at both ends of all flows; `anabranch run … --why --packet N` explains one. TSNs count
-from the first of their flow, and tags and cookies are left out, so that runs with different seeds can be compared. Each key in
-which the runs differ is tried alone: at which packet does the first run part from itself with the second's value?
+from the first of their flow, and tags and cookies are left out, so that runs with different seeds can be compared. For each key
+in which the runs differ, the first run is repeated with the second run's value of this key alone, and compared with itself.
 
 Examples:
   anabranch diff scenarios/headline.toml --set-b flow.download.sctp.retransmit=same

@@ -27,9 +27,10 @@ pub(crate) struct Arguments {
 }
 
 const EXAMPLES: &str = "\
-A line has the time in seconds (of a simulated capture: since the beginning of the run), the interface, addresses
-and SCTP ports, verification tag, chunks, [what is wrong], and behind # the capture's comment. Gaps are TSNs. A datagram
-that was captured before the kernel cut it into packets (GSO) has a line for each packet, \"segment 2 of 5\".
+A line has the time in seconds (in a simulated capture: since the beginning of the run), the interface, the addresses
+and SCTP ports, the verification tag, the chunks, any fault in square brackets, and after # the comment in the capture.
+Gaps are shown as TSNs. A datagram that was captured before the kernel split it into packets (GSO) has a line for each
+packet, marked \"segment 2 of 5\".
 
 Examples:
   anabranch run scenarios/outage.toml --pcap outage.pcapng
@@ -39,7 +40,7 @@ Examples:
   tcpdump -i any -w - sctp or udp port 9899 | anabranch explain -
   anabranch explain webrtc.pcap --udp 5000
 
-Exit status: 0 done, 2 the file is no capture or ends in the middle, 1 anything else.";
+Exit status: 0 done, 2 the file is not a capture or is truncated, 1 anything else.";
 
 /// Prints the capture and returns the exit status.
 pub(crate) fn explain(arguments: &Arguments) -> u8 {

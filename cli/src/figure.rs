@@ -164,7 +164,7 @@ impl Column {
     }
 }
 
-/// What the figure's link carries within the times of the chart, in kbit/s: the mean of each interval, where it begins.
+/// The throughput of the figure's link within the times of the chart, in kbit/s: the mean of each interval, at its beginning.
 fn throughput(figure: &Figure, recording: &Recording, interval: f64, after: impl Fn(Time) -> f64) -> Points {
     let (start, end) = detail_times(figure);
     let mut bits = vec![0.0; ((end - start) / interval).ceil() as usize];
@@ -350,7 +350,7 @@ fn scale(quantity: Quantity) -> f64 {
     if quantity == Quantity::CwndSegments { 1.0 } else { 1e3 }
 }
 
-/// What the axis of the lower chart says.
+/// The label of the axis of the lower chart.
 fn axis(figure: &Figure) -> String {
     match &figure.below {
         Below::Noted(noted) => unit_of(noted.quantity).to_owned(),

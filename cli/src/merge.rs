@@ -33,7 +33,7 @@ As a SLURM array:
 
 The tables have the same bytes as those of one process.
 
-Exit status: 0 done, 1 runs are missing (those that there are stand in OUT), 2 the input was wrong (also a DIR that holds
+Exit status: 0 done, 1 runs are missing (OUT has the tables of the others), 2 the input was wrong (also a DIR that holds
 another sweep or is damaged).";
 
 /// Merges the shards, and returns the exit status.

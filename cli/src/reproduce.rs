@@ -43,6 +43,9 @@ pub(crate) struct Arguments {
     /// Run every experiment with N seeds instead of its own number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: Option<u64>,
+    /// Run N rows for each claim about all rows of a table together, instead of as many as the claim says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rows: Option<u32>,
     /// Use N threads instead of one per core; the results are the same
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -53,10 +56,11 @@ Examples:
   anabranch reproduce
   anabranch reproduce receive-buffer-blocking --claim table1
   anabranch reproduce cmt-over-wireless --variant range --seeds 30
+  anabranch reproduce receive-buffer-blocking --claim pairs --rows 1000
   anabranch reproduce receive-buffer-blocking --figure case-study.svg
   anabranch reproduce receive-buffer-blocking --report receive-buffer-blocking.html
 
-Exit status: 0 every claim came as expected, 1 one did not, 2 the input was wrong.";
+Exit status: 0 every verdict is as expected, 1 some verdict is not, 2 the input was wrong.";
 
 /// Reproduces the papers and returns the exit status.
 pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
@@ -115,6 +119,9 @@ fn open(arguments: &Arguments) -> Result<(Shelf, Vec<Paper>), u8> {
     };
     let papers = folders.iter().map(|folder| Paper::open(folder).map_err(|error| refuse_paper(&error)));
     let mut papers = papers.collect::<Result<Vec<Paper>, u8>>()?;
+    if let Some(rows) = arguments.rows {
+        papers.iter_mut().for_each(|paper| paper.keep_rows(rows as usize));
+    }
     if let Some(variant) = &arguments.variant {
         papers.iter_mut().try_for_each(|paper| keep_variant(paper, variant))?;
     }

@@ -61,7 +61,7 @@ Examples:
   anabranch script suite/ --set platform=FreeBSD --json
   anabranch script suite/ --sctp window_probe=at-once --sctp rto_initial='3 s'
 
-Exit status: 0 all passed, or were skipped for what is not supported; 1 a script failed; 2 one could not be read.";
+Exit status: 0 every script passed or was skipped as unsupported, 1 a script failed, 2 a script could not be read.";
 
 fn platform(text: &str) -> Result<String, String> {
     match text.split_once('=') {

@@ -12,14 +12,14 @@ use crate::output::{fail, note, refuse, refuse_scenario, warn};
 use crate::run::edited;
 use crate::table::{rate, style, table};
 
-/// What `anabranch shell` takes.
+/// The arguments of `anabranch shell`.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// The scenario: a TOML file (docs/scenario.md; `anabranch keys`). It needs no flows
     file: PathBuf,
-    /// The node at which COMMAND runs. Given again: a further node, with a program of its own, which a shell reads
-    /// and which runs until COMMAND ends
+    /// The node at which COMMAND runs. Repeat it as NODE=PROGRAM to run PROGRAM, a shell command, at another node until
+    /// COMMAND ends
     #[arg(long, value_name = "NODE[=PROGRAM]", required = true)]
     at: Vec<String>,
     /// The random seed, instead of that of the file
@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
     /// Leave out this flow of the scenario: the programs take its place. `all` leaves out every flow
     #[arg(long, value_name = "FLOW")]
     without: Vec<String>,
-    /// Write what was carried, and how late, to this file as JSON
+    /// Write a summary of the carried packets and their lateness to this file as JSON
     #[arg(long, value_name = "FILE")]
     summary: Option<PathBuf>,
     /// Print no summary when the session ends
@@ -65,7 +65,7 @@ pub(crate) fn shell(arguments: &Arguments) -> u8 {
     }
 }
 
-/// What a session needs.
+/// The parameters of a session.
 struct Session {
     document: Document,
     scenario: Scenario,

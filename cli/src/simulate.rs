@@ -146,7 +146,7 @@ fn exchange(point: &Point, between: Between) -> Exchange {
     Exchange::new(between, &flows)
 }
 
-/// What a run is called in the files that are made of it.
+/// The name of a run in the files that are made of it.
 fn title(point: &Point) -> String {
     format!("{}, era {}, seed {}", point.scenario.name, point.scenario.era, point.scenario.seed)
 }

@@ -67,7 +67,7 @@ pub(crate) const MEASURES: [Column; 8] = [
     (
         "time",
         "From the start of the flow until the receiving application has read the last byte. `unfinished`: the run ended \
-         earlier, and so much was not read. `no end`: the flow has no amount.",
+         earlier, and this amount was not read. `no end`: the flow has no amount.",
     ),
     (
         "goodput",

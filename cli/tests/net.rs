@@ -491,7 +491,7 @@ fn only_who_has_the_key() {
     let sent = file(&from, "sent", 100_000);
     let listener = Listener::into(into.path(), &["--key", &right]);
     let hurry = ["--set", "rto_initial=100ms", "--set", "rto_min=50ms", "--set", "max_init_retransmits=1"];
-    let told = ["only the listener has a key", "has it the same key?"];
+    let told = ["only the listener has a key", "do both ends have the same key?"];
     for (key, told) in
         [&["--timeout", "20"][..], &["--key", &wrong, "--timeout", "0.2"]].into_iter().zip(told)
     {

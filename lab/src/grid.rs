@@ -24,7 +24,7 @@ pub struct Variation {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BadVariation {
     /// There is no `=`.
-    #[error("`{0}` is no KEY=a,b,c; for example flow.download.sctp.retransmit=same,alternate")]
+    #[error("`{0}` is not of the form KEY=a,b,c; for example flow.download.sctp.retransmit=same,alternate")]
     NoKey(String),
     /// A value is empty.
     #[error("`{0}` has an empty value; write a string that is empty as \"\"")]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anabranch_lab::claims::{Paper, Plan, sections};
-use anabranch_lab::sweep;
+use anabranch_lab::{advice, sweep};
 use anabranch_proto::rules::Rules;
 use anabranch_proto::{Config, Parameters};
 use anabranch_sim::scenario::keys::{Section, markdown};
@@ -58,7 +58,11 @@ fn name(section: &Section) -> &'static str {
 
 #[test]
 fn the_documents_list_exactly_the_keys_that_are_read() {
-    for (file, sections) in [("docs/papers.md", sections()), ("docs/sweeps.md", sweep::sections())] {
+    for (file, sections) in [
+        ("docs/papers.md", sections()),
+        ("docs/sweeps.md", sweep::sections()),
+        ("docs/advice.md", advice::sections()),
+    ] {
         let document = std::fs::read_to_string(root(file)).expect("the document can be read");
         let fresh = generated(&document, &sections);
         if std::env::var_os("ANABRANCH_BLESS").is_some() {

@@ -132,7 +132,7 @@ fn the_case_study_of_receive_buffer_blocking() {
                 &[
                     "at 7.063472 s",
                     "path secondary-access",
-                    "granted whatever the cwnd: RFC 9260 section 7.2.4",
+                    "one packet regardless of cwnd: RFC 9260 section 7.2.4",
                     "policy alternate (key `fast`)",
                     "missing_reports = 4",
                     "on_marking = one-packet",
@@ -217,7 +217,7 @@ fn losses_and_slow_readers() {
     );
     at(
         "scenarios/loss.toml",
-        &[(0.3881, &["the last event let no more packets go", "burst = always", "section 6.1 D"])],
+        &[(0.3881, &["the last event allowed no more packets", "burst = always", "section 6.1 D"])],
     );
     first(
         "scenarios/loss.toml",

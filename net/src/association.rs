@@ -87,8 +87,8 @@ impl Association {
         self.shared.paths(self.id)
     }
 
-    /// What happens from now on: changes of paths, errors that the peer reports, a restart, the end. A listener
-    /// that is too slow misses the oldest.
+    /// The events from now on: changes of paths, errors that the peer reports, a restart, the end. A listener that is too slow misses the
+    /// oldest events.
     pub fn events(&self) -> broadcast::Receiver<Event> {
         self.signals.events.subscribe()
     }
@@ -98,13 +98,13 @@ impl Association {
         self.shared.call(|core, now| core.set_primary(now, self.id, path))
     }
 
-    /// Asks a path for a sign of life now. False if there is no such path.
+    /// Sends a heartbeat on a path now. False if there is no such path.
     pub fn heartbeat(&self, path: PathId) -> bool {
         self.shared.call(|core, now| core.heartbeat(now, self.id, path))
     }
 
-    /// Lets the stream sequence numbers of these streams (none: all) begin anew (RFC 6525), if both ends have agreed on
-    /// reconfiguration (`config.extensions`). [`Event::StreamsReset`] tells the outcome.
+    /// Resets the stream sequence numbers of these streams (an empty list means all; RFC 6525), if both ends have agreed on reconfiguration
+    /// (`config.extensions`). [`Event::StreamsReset`] reports the outcome.
     pub fn reset_streams(&self, direction: Direction, streams: &[u16]) -> Result<(), ChangeError> {
         self.shared.call(|core, now| core.reset_streams(now, self.id, direction, streams))
     }
@@ -142,7 +142,7 @@ impl Association {
         address.map(|address| LocalAddress { address, prefix }).ok_or(ChangeError::Invalid)
     }
 
-    /// What the association has done so far.
+    /// The counters of the association so far.
     pub fn statistics(&self) -> Statistics {
         self.shared.call(|core, now| core.statistics(now, self.id))
     }
@@ -151,7 +151,7 @@ impl Association {
     /// arrives meanwhile can be read, and has to be: a peer with more under way than the receive buffer holds agrees only
     /// when it is read.
     ///
-    /// Cancel-safe: dropped, the association ends all the same; another call waits for that.
+    /// Cancel-safe: if it is dropped, the association still ends, and another call can wait for that.
     pub async fn close(&self) -> Result<(), Ended> {
         self.shared.call(|core, now| core.shutdown(now, self.id));
         loop {

@@ -1,4 +1,4 @@
-//! The core and its surroundings, behind one lock.
+//! The core and its environment, protected by one lock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
@@ -85,7 +85,7 @@ pub(crate) enum AssociationState {
     Lost(LostReason),
 }
 
-/// What wakes the users of an association.
+/// The signals that wake the users of an association.
 pub(crate) struct Signals {
     pub(crate) readable: Notify,
     pub(crate) writable: Notify,

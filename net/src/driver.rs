@@ -14,7 +14,7 @@ use crate::socket::Buffers;
 /// The number of system calls that read one socket before the other sockets get their turn.
 const TURN: usize = 4;
 
-/// What the driver waited for.
+/// The reason for which the driver woke.
 enum Woken {
     /// A socket has packets, or accepts packets again.
     Sockets,

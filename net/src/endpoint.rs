@@ -133,7 +133,7 @@ impl Endpoint {
         self.shared.sockets.iter().map(place).collect()
     }
 
-    /// What has been sent and received so far.
+    /// The traffic so far.
     pub fn traffic(&self) -> Traffic {
         self.shared.lock().traffic
     }

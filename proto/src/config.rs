@@ -318,7 +318,7 @@ pub struct ConfigWarning {
 pub struct ConfigError {
     /// The name of the field.
     pub key: &'static str,
-    /// What is wrong with it.
+    /// The reason.
     pub why: String,
     /// The value to use instead, if `why` does not say it.
     pub fix: Option<String>,

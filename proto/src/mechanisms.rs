@@ -1,5 +1,5 @@
-//! Choices in which the editions of the standard do not differ: extensions of congestion control that no edition has,
-//! and behaviour that the editions leave open or share. Each has one default in all eras.
+//! Choices that do not depend on the edition of the standard: extensions of congestion control that no edition has, and behaviour that the
+//! editions leave open or share. Each has one default in all eras.
 //!
 //! A mechanism can be set alone, like a rule, and is read in exactly one place. `cmt` sets several mechanisms and some
 //! rules at once; [`CMT`] lists them with their values in each era.
@@ -14,7 +14,7 @@ choices {
     sfr: Sfr {
         /// A chunk is missing when a higher one is acknowledged.
         Off = "off",
-        /// A chunk is missing when a higher one of its own path is newly acknowledged by a gap.
+        /// A chunk is missing when a Gap Ack Block newly acknowledges a higher chunk of its own path.
         On = "on",
     } = [Off];
 
@@ -22,7 +22,7 @@ choices {
     cuc: Cuc {
         /// Those that advance the Cumulative TSN Ack Point.
         Off = "off",
-        /// Those that advance the path's own point: its lowest chunk not acknowledged.
+        /// Those that advance the path's own point, which is its lowest unacknowledged chunk.
         V1 = "v1",
         /// The same with two points, one for chunks sent once and one for chunks sent again.
         V2 = "v2",
@@ -33,9 +33,9 @@ choices {
     dac: Dac {
         /// No; each SACK is one missing report.
         Off = "off",
-        /// Yes; a SACK that says 0 counts as one packet.
+        /// Yes; a SACK with a count of 0 counts as one packet.
         On = "on",
-        /// Yes; a SACK that says 0 counts as none, and a SACK sent by its timer says 0 (as ns-2's module).
+        /// Yes; a SACK with a count of 0 counts as none, and a SACK sent by its timer has a count of 0 (as in ns-2's module).
         Literal = "literal",
     } = [Off];
 
@@ -57,9 +57,9 @@ choices {
 
     /// Whether Max.Burst counts the packets of the association or of each path.
     burst_count: BurstCount {
-        /// Those of the association.
+        /// The packets of the association.
         Association = "association",
-        /// Those of each path.
+        /// The packets of each path.
         Path = "path",
     } = [Association];
 
@@ -83,7 +83,7 @@ choices {
     growth_flight: GrowthFlight {
         /// Those that the rule `in_flight` counts.
         AsCounted = "as-counted",
-        /// Chunks that are not marked, also after the marks of this SACK.
+        /// Bytes of chunks that are not marked after this SACK has marked chunks.
         Unmarked = "unmarked",
     } = [AsCounted];
 
@@ -105,29 +105,29 @@ choices {
 
     /// The packets that an expired T3-rtx releases at once.
     on_timeout: OnTimeout {
-        /// One packet regardless of the window, then what the window allows if data may leave without a SACK.
+        /// One packet regardless of the window, then as much as the window allows if data may leave without a SACK.
         Packet = "packet",
-        /// The rights that `on_marking` granted last, and what the windows allow.
+        /// The packets that `on_marking` last allowed, and as much as the windows allow.
         Room = "room",
     } = [Packet];
 
     /// The order of two events at the same time: the decay of an idle window, and T3-rtx of another path.
     decay_tie: DecayTie {
-        /// The decay.
+        /// The window decays first.
         Decay = "decay",
-        /// The retransmission after T3-rtx. If it uses the idle path, it ends the idle time.
+        /// The retransmission after T3-rtx is sent first. If it uses the idle path, it ends the idle time.
         Resend = "resend",
     } = [Decay];
 
     /// The packets that a HEARTBEAT ACK releases when it ends the failure of a path.
     revival: Revival {
-        /// Nothing: data leaves when it would leave without the HEARTBEAT ACK.
+        /// None: data leaves when it would leave without the HEARTBEAT ACK.
         Nothing = "nothing",
-        /// Chunks that are not acknowledged and were last sent there, as after T3-rtx; then new data.
+        /// Unacknowledged chunks that were last sent on that path, as after T3-rtx; then new data.
         Resend = "resend",
     } = [Nothing];
 
-    /// Whether each path may fill only its share of a buffer: one over the number of active paths.
+    /// Whether each path may fill only its share of a buffer: the size divided by the number of active paths.
     buffer_split: BufferSplit {
         /// Any path may fill all of it.
         Off = "off",
@@ -135,42 +135,42 @@ choices {
         Sender = "sender",
         /// The receive buffer is divided.
         Receiver = "receiver",
-        /// Both are, each by itself.
+        /// Both buffers are divided independently.
         Both = "both",
     } = [Off];
 
     /// What counts towards a path's share of a buffer.
     buffer_split_counts: BufferSplitCounts {
-        /// Chunks last sent there that the Cumulative TSN Ack has not passed; the receive buffer is what the peer
-        /// announced at most.
+        /// Chunks last sent on that path that the Cumulative TSN Ack has not passed. The size of the receive buffer is the largest a_rwnd
+        /// that the peer has advertised.
         Buffered = "buffered",
-        /// Chunks in flight there; the receive buffer is what the peer announced last.
+        /// Chunks in flight on that path. The size of the receive buffer is the a_rwnd that the peer advertised last.
         Outstanding = "outstanding",
     } = [Buffered];
 
-    /// Which buffer is watched for chunks that wait behind another path's: once those sent on other paths than the lowest
-    /// TSN hold half of it, that TSN goes again on a path with room.
+    /// Which buffer is watched for data that waits for another path. When half of the buffer holds chunks sent on other paths than the path
+    /// of the lowest TSN, that TSN is sent again on a path with room.
     chunk_rescheduling: ChunkRescheduling {
-        /// None.
+        /// Neither.
         Off = "off",
         /// The send buffer.
         Sender = "sender",
         /// The receive buffer.
         Receiver = "receiver",
-        /// Both: half of either is enough.
+        /// Both. Half of either buffer is enough.
         Both = "both",
     } = [Off];
 
-    /// Whether the lowest TSN goes again on a path with room while a full buffer keeps new data from leaving.
+    /// Whether the lowest TSN is sent again on a path with room while a full buffer blocks new data.
     reinjection: Reinjection {
         /// No.
         Off = "off",
-        /// Yes, once each time that this TSN is sent.
+        /// Yes, once for each time that this TSN is sent.
         Opportunistic = "opportunistic",
     } = [Off];
 
-    /// Whether the window of the path that carries the lowest TSN is cut as for a loss when a full buffer keeps new data
-    /// from leaving on a path with room; at most once in a round trip of that path.
+    /// Whether the window of the path that carries the lowest TSN is reduced as after a loss when a full buffer blocks new data on a path
+    /// with room. This happens at most once in a round trip of that path.
     penalise: Penalise {
         /// No.
         Off = "off",
@@ -178,17 +178,17 @@ choices {
         On = "on",
     } = [Off];
 
-    /// Whether a HEARTBEAT follows when T3-rtx expires and another path is in order: its answer measures the path, whose
-    /// RTO would stay doubled while it carries retransmissions only.
+    /// Whether a HEARTBEAT is sent when T3-rtx expires while another path works. Its answer measures the path. Otherwise the path's RTO
+    /// would stay doubled while it carries only retransmissions.
     heartbeat_after_timeout: HeartbeatAfterTimeout {
         /// No.
         Off = "off",
-        /// Yes, to the path that has timed out.
+        /// Yes, on the path whose T3-rtx expired.
         On = "on",
     } = [Off];
 
-    /// Whether one missing report is enough for what is missing when too little is outstanding for three, and no new data
-    /// can bring more: less than four full chunks, all acknowledged by gaps but one (RFC 5827 §2.1).
+    /// Whether one missing report is enough when too little data is outstanding for three reports and no new data can be sent: fewer than
+    /// four full chunks, all but one of them acknowledged by Gap Ack Blocks (RFC 5827 §2.1).
     early_retransmit: EarlyRetransmit {
         /// No: T3-rtx detects the loss.
         Off = "off",
@@ -196,72 +196,72 @@ choices {
         On = "on",
     } = [Off];
 
-    /// Whether a packet with room left takes the beginning of the next message, if that must be fragmented in any case. Packets
-    /// of one size leave in longer runs.
+    /// Whether a packet with room left takes the beginning of the next message if that message must be fragmented anyway. Packets of equal
+    /// size leave in longer runs (GSO).
     fill_packets: FillPackets {
-        /// It does not: fragments are as large as a packet takes, but for the last.
+        /// No. All fragments but the last are as large as a packet allows.
         Off = "off",
-        /// It does.
+        /// Yes.
         On = "on",
     } = [Off];
 
-    /// How a loss is found before T3-rtx expires.
+    /// How losses are detected before T3-rtx expires.
     loss_detection: LossDetection {
-        /// By missing reports (RFC 9260 §7.2.4), as the rules and mechanisms about them say.
+        /// By missing reports (RFC 9260 §7.2.4), with the rules and mechanisms for them.
         MissingReports = "missing-reports",
-        /// By time, on each path by itself (RACK, RFC 8985 §6): a chunk is lost if one sent later on its path has been
-        /// acknowledged and the reordering window has passed. Retransmissions are judged as other chunks are. Missing reports
-        /// are not counted, so that the rules and mechanisms about them have no effect.
+        /// By time, separately on each path (RACK, RFC 8985 §6): a chunk is lost if a chunk sent later on its path has been acknowledged
+        /// and the reordering window has passed. Retransmissions are treated like other chunks. Missing reports are not counted, so the
+        /// rules and mechanisms for them have no effect.
         Rack = "rack",
     } = [MissingReports];
 
-    /// Whether a probe follows when a path has nothing acknowledged for two round trips: new data whatever the window, or else
-    /// the highest chunk in flight there once more (RFC 8985 §7). Its SACK lets the loss be found without T3-rtx.
+    /// Whether a probe is sent when no data of a path was acknowledged for two round trips. The probe is new data, regardless of the
+    /// window, or else the highest chunk in flight on the path (RFC 8985 §7). Its SACK can reveal the loss before T3-rtx expires.
     tail_probe: TailProbe {
-        /// None does.
+        /// No.
         Off = "off",
-        /// One does, if its path has been measured since the last and nothing lost there is outstanding.
+        /// Yes, if the path's RTT was measured since the last probe and no lost chunk of the path is outstanding.
         On = "on",
     } = [Off];
 
-    /// Missing reports of a chunk that a SACK does not name any more after an earlier one did.
+    /// The number of missing reports of a chunk that an earlier SACK acknowledged and a later SACK does not.
     taken_back: TakenBack {
         /// One.
         One = "one",
-        /// As many as it had.
+        /// As many as it had before.
         AsBefore = "as-before",
     } = [One];
 
-    /// Whether the cut of a window is taken back when a timestamp shows that the first chunk thought lost was only late
-    /// (RFC 3522, RFC 4015); without `timestamps` it cannot be known.
+    /// Whether the reduction of a window is undone when a timestamp shows that the first chunk declared lost was only late (RFC 3522, RFC
+    /// 4015). Has no effect without `timestamps`.
     spurious_losses: SpuriousLosses {
         /// No.
         Off = "off",
-        /// Yes, and RTO is restored too; chunks that the timer marked and that were not sent again yet are not sent again.
+        /// Yes. RTO is restored too, and chunks that the timer marked return to flight if they were not sent again yet.
         Undo = "undo",
     } = [Off];
 
-    /// The lowest ssthresh that a timeout leaves (§7.2.3).
+    /// The lowest ssthresh after a timeout (§7.2.3).
     t3_floor: T3Floor {
-        /// That of any loss: `ssthresh_floor`.
+        /// The same as after any loss: `ssthresh_floor`.
         AsAnyLoss = "as-any-loss",
-        /// Two units (ns-2's class of heartbeats after timeouts).
+        /// Two units (as in ns-2's class that sends heartbeats after timeouts).
         Two = "two",
     } = [AsAnyLoss];
 
-    /// Whether the very first DATA chunk is acknowledged at once (§5.1).
+    /// Whether the first DATA chunk is acknowledged at once (§5.1).
     first_data: FirstData {
         /// Yes.
         AtOnce = "at-once",
-        /// No; it is delayed like any other.
+        /// No; its acknowledgement is delayed like any other.
         Delayed = "delayed",
     } = [AtOnce];
 
     /// The reply to a packet out of the blue, and to an INIT while nothing listens (§8.4, §5.1).
     out_of_the_blue: OutOfTheBlue {
-        /// An ABORT without a cause, with the T bit unless it answers an INIT; SHUTDOWN ACK gets SHUTDOWN COMPLETE.
+        /// An ABORT without a cause, with the T bit unless it answers an INIT. A SHUTDOWN ACK is answered with SHUTDOWN COMPLETE.
         Abort = "abort",
-        /// Nothing: a port scan learns less, and a peer that has lost its association waits for its timers.
+        /// Nothing. A port scan learns less, but a peer that has lost its association must wait for its timers.
         Silent = "silent",
     } = [Abort];
 }
@@ -274,18 +274,18 @@ impl Default for Mechanisms {
     }
 }
 
-/// Whether paths have points of their own: growth asks, and so does T3-rtx.
+/// Whether paths have points of their own. The growth of windows and T3-rtx use them.
 pub(crate) fn cuc(mechanisms: &Mechanisms) -> Cuc {
     mechanisms.cuc
 }
 
-/// The receiver sends what the sender counts.
+/// The receiver sets the counts, and the sender reads them.
 pub(crate) fn dac(mechanisms: &Mechanisms) -> Dac {
     mechanisms.dac
 }
 
-/// What `cmt` sets: the key of a mechanism or a rule, and its value in each era, in the order of [`Rules::ERAS`];
-/// an empty value leaves the era's.
+/// The settings of `cmt`: the key of a mechanism or rule, and its value in each era, in the order of [`Rules::ERAS`]. An empty value keeps
+/// the era's.
 pub const CMT: &[(&str, [&str; 4])] = &[
     ("sfr", ["on"; 4]),
     ("cuc", ["v2"; 4]),
@@ -314,13 +314,13 @@ pub const CMT: &[(&str, [&str; 4])] = &[
     ("ssthresh_floor", ["", "", "", "2"]),
 ];
 
-/// What a mechanism sets beside itself in each era, in the order of [`Rules::ERAS`]: the mechanism, its value, the key of
-/// another mechanism or rule, and that one's values; an empty value leaves it as it is. ns-2 has a class of its own for the
-/// mechanism, which differs in this too.
+/// What a mechanism sets besides itself in each era, in the order of [`Rules::ERAS`]: the mechanism, its value, the key of another
+/// mechanism or rule, and the values of that key. An empty value keeps the setting. ns-2 has a separate class for such a mechanism, and the
+/// class differs in this too.
 pub const COMPANIONS: &[(&str, &str, &str, [&str; 4])] =
     &[("heartbeat_after_timeout", "on", "t3_floor", ["", "", "", "two"])];
 
-/// Sets what the `mechanisms` bring along in the era of `rules`; nothing if `rules` are not those of an era.
+/// Applies the companions of `mechanisms` in the era of `rules`. Does nothing if `rules` are not those of an era.
 pub(crate) fn bring_companions(rules: &mut Rules, mechanisms: &mut Mechanisms) {
     let Some(era) = Rules::ERAS.iter().position(|(_, era)| era == rules) else { return };
     for (mechanism, on, key, values) in COMPANIONS {
@@ -331,7 +331,8 @@ pub(crate) fn bring_companions(rules: &mut Rules, mechanisms: &mut Mechanisms) {
     }
 }
 
-/// Sets in `rules` and `mechanisms` what `cmt` changes in the era that `rules` are of; of no era: what it changes in all.
+/// Applies `cmt` to `rules` and `mechanisms`, in the era of `rules`. If `rules` are not those of an era, it applies what `cmt` sets in all
+/// eras.
 pub(crate) fn bring_cmt(rules: &mut Rules, mechanisms: &mut Mechanisms) {
     let era = Rules::ERAS.iter().position(|(_, era)| era == rules);
     for (key, values) in CMT {

@@ -29,7 +29,7 @@ impl Notes {
         }
     }
 
-    /// What `make` says, while notes are recorded.
+    /// The result of `make`, if notes are recorded.
     pub(crate) fn if_on<T>(&self, make: impl FnOnce() -> Option<T>) -> Option<T> {
         if self.on { make() } else { None }
     }

@@ -208,8 +208,8 @@ choices {
         Again = "again",
         /// No.
         Once = "once",
-        /// Yes, when SACKs acknowledge TSNs beyond the highest that had been sent when it was marked last: as in a new
-        /// recovery, but without another cut of the window.
+        /// Yes, when SACKs acknowledge TSNs beyond the highest TSN that had been sent when the chunk was last marked.
+        /// It is treated as in a new recovery, but the window is not reduced again.
         PerRecovery = "per-recovery",
         /// No; nor can a chunk that was retransmitted, or considered for retransmission, for another reason.
         BeforeResending = "before-resending",
@@ -270,9 +270,9 @@ choices {
     t3_restart: T3Restart {
         /// That of the earliest outstanding chunk of the path.
         Earliest = "earliest",
-        /// That, or the Cumulative TSN Ack passing any chunk of the path, also one acknowledged before by a gap.
+        /// That one, or one whose Cumulative TSN Ack passes any chunk of the path, even if a gap had acknowledged it before.
         AnyCumulative = "any-cumulative",
-        /// That, or the Cumulative TSN Ack passing a chunk at or above an expected point of the path (`cuc`).
+        /// That one, or one whose Cumulative TSN Ack passes a chunk at or above an expected point of the path (`cuc`).
         ExpectedPoint = "expected-point",
     } = [Earliest, Earliest, Earliest, AnyCumulative];
 
@@ -288,7 +288,7 @@ choices {
     after_timeout: AfterTimeout {
         /// One packet of any size.
         OnePacket = "one-packet",
-        /// What its window of one unit has room for: with small chunks, or an MTU as the unit, two packets.
+        /// As much as its window of one unit allows: with small chunks, or an MTU as the unit, two packets.
         Window = "window",
     } = [OnePacket, OnePacket, OnePacket, Window];
 
@@ -322,12 +322,12 @@ choices {
         AllPathsFirst = "all-paths-first",
     } = [DataAtOnce, DataAtOnce, DataAtOnce, AllPathsFirst];
 
-    /// From where a path is asked whose first two HEARTBEATs from one local address were not answered (§5.4), with
-    /// one path a peer address.
+    /// The source address of the third and later HEARTBEATs that verify a path, if the first two had no answer (§5.4).
+    /// This applies if there is one path for each peer address.
     verification: Verification {
-        /// From the next local address: the pair that was tried may have no way to the peer.
+        /// The next local address, because the first pair of addresses may have no route.
         NextLocal = "next-local",
-        /// From the same local address.
+        /// The same local address.
         SameLocal = "same-local",
     } = [NextLocal, NextLocal, NextLocal, SameLocal];
 
@@ -335,7 +335,7 @@ choices {
     failover: Failover {
         /// New data returns to it.
         Return = "return",
-        /// The path that took over has become the primary for good.
+        /// The path that took over remains the primary.
         Stay = "stay",
     } = [Return, Return, Return, Stay];
 
@@ -421,7 +421,7 @@ choices {
 } numbers {
     /// The lowest ssthresh after a loss, in units (§7.2.3).
     ssthresh_floor: u32 = [2, 4, 4, 4];
-    /// The lowest window by idling, in units (§7.2.1).
+    /// The lowest window to which idle time can lead, in units (§7.2.1).
     idle_floor: u32 = [2, 4, 4, 4];
     /// Missing reports that cause a fast retransmission (§7.2.4).
     missing_reports: u32 = [4, 3, 3, 3];

@@ -15,7 +15,7 @@ create_exception!(
      are its parts."
 );
 
-/// The exception for what is wrong with a document.
+/// Raises the exception for an error in a document.
 pub(crate) fn raise(py: Python<'_>, fault: &Fault) -> PyErr {
     let error = ScenarioError::new_err(fault.render(false));
     let value = error.value(py);

@@ -9,7 +9,7 @@ mod tables;
 
 use pyo3::prelude::*;
 
-/// What `anabranch` imports as `anabranch._core`.
+/// The module that `anabranch` imports as `anabranch._core`.
 #[pymodule]
 mod _core {
     #[pymodule_export]

@@ -129,7 +129,7 @@ fn plan_error(py: Python<'_>, error: PlanError) -> PyErr {
     }
 }
 
-/// What the model `name` gives for these inputs: the terms by name as JSON text, and as a table.
+/// The results of the model `name` for these inputs: the terms by name as JSON text, and as a table.
 #[pyfunction]
 pub(crate) fn model(py: Python<'_>, name: &str, inputs: Vec<(String, String)>) -> PyResult<(String, Table)> {
     if !models::NAMES.contains(&name) {

@@ -1,4 +1,4 @@
-//! Policies that are Python classes: what they see, and how they are called.
+//! Policies that are Python classes: their arguments and their calls.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -125,7 +125,7 @@ impl Path {
     }
 }
 
-/// What an acknowledgement newly acknowledged on a path.
+/// The data that an acknowledgement newly acknowledged on a path.
 #[pyclass(frozen, get_all, module = "anabranch")]
 pub(crate) struct Acked {
     now: f64,
@@ -138,7 +138,7 @@ pub(crate) struct Acked {
     rtt: Option<f64>,
 }
 
-/// What a window sees of a path of its connection.
+/// The facts of a path that a window sees.
 #[pyclass(frozen, get_all, module = "anabranch")]
 pub(crate) struct Sibling {
     own: bool,
@@ -184,7 +184,7 @@ fn setting(spec: &PolicySpec, error: &PyErr) -> PolicyError {
     PolicyError::Setting { name: spec.name.clone(), why: error.to_string() }
 }
 
-/// An instance of the class with the settings as keyword arguments, of a window also what it begins with.
+/// An instance of the class. Its keyword arguments are the settings and, for a window, the initial values.
 fn made(py: Python<'_>, class: &Py<PyAny>, spec: &PolicySpec, start: Option<Start>) -> PyResult<Py<PyAny>> {
     let arguments = PyDict::new(py);
     for (name, value) in &spec.settings {

@@ -17,7 +17,7 @@ use crate::document::{raise, read};
 use crate::policies;
 use crate::tables::Table;
 
-/// What a run has to say.
+/// The results of a run.
 #[pyclass(frozen, module = "anabranch._core")]
 pub(crate) struct Run {
     result: RunResult,

@@ -30,14 +30,14 @@ type Row = (usize, u64, Vec<f64>, Option<String>);
 
 #[pymethods]
 impl Sweep {
-    /// Of the file at `path`.
+    /// A sweep from the file at `path`.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Sweep> {
         let opened = py.detach(|| sweep::Sweep::open(&path));
         opened.map(|sweep| Sweep { sweep }).map_err(|error| exception(py, error))
     }
 
-    /// Of the text `sweep` over the text `scenario`, each with the name that errors give it. `own`: policies by name.
+    /// A sweep from the text `sweep` over the text `scenario`, each with its name in errors. `own`: policies by name.
     #[staticmethod]
     #[pyo3(signature = (sweep, scenario, set, own))]
     fn over(
@@ -54,7 +54,7 @@ impl Sweep {
         opened.map(|sweep| Sweep { sweep }).map_err(|error| exception(py, error))
     }
 
-    /// Of what [`Sweep::description`] returned. `own`: policies by name.
+    /// A sweep from the result of [`Sweep::description`]. `own`: policies by name.
     #[staticmethod]
     #[pyo3(signature = (description, own))]
     fn described(py: Python<'_>, description: &str, own: Option<&Bound<'_, PyDict>>) -> PyResult<Sweep> {
@@ -118,7 +118,7 @@ impl Sweep {
         Ok(rows)
     }
 
-    /// The rows as a table: cell, seed, what was varied, the measures, and `error` of a run that failed.
+    /// The rows as a table: cell, seed, varied keys, measures, and the `error` of a failed run.
     fn table(&self, rows: Vec<Row>) -> PyResult<Table> {
         let mut columns: Vec<(String, ArrayRef)> = Vec::new();
         let mut add = |name: &str, column: ArrayRef| columns.push((name.to_owned(), column));
@@ -136,8 +136,8 @@ impl Sweep {
         Table::of(columns)
     }
 
-    /// Runs what the directory `out` lacks of the sweep on `threads` threads (None: one a core), and writes the tables.
-    /// Returns whether nothing is missing. `progress` is called with the runs that are finished and all there will be.
+    /// Executes the missing runs of the directory `out` on `threads` threads (None: one per core), and writes the tables. Returns whether
+    /// no run is missing. `progress` is called with the number of finished runs and of all runs.
     #[pyo3(signature = (out, threads, progress))]
     fn execute(
         &self,
@@ -168,7 +168,7 @@ impl Sweep {
 }
 
 impl Sweep {
-    /// What axis number `axis` is in each row, as written: numbers and truths as such.
+    /// The values of axis number `axis` in each row as written; numbers and booleans keep their type.
     fn varied(&self, axis: usize, rows: &[Row]) -> ArrayRef {
         let values = &self.sweep.vary[axis].values;
         let of = |row: &Row| self.sweep.varied(row.0)[axis];

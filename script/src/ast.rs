@@ -1,4 +1,4 @@
-//! A script that was read and checked.
+//! The syntax tree of a script that was read and checked.
 
 use std::net::IpAddr;
 
@@ -26,7 +26,7 @@ pub(super) struct Opt {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Literal {
     Integer(i128),
-    /// Billionths.
+    /// In billionths.
     Decimal(i128),
     Word(String),
     Text(String),
@@ -40,29 +40,29 @@ pub(super) struct Event {
     pub(super) action: Action,
 }
 
-/// When an event takes place; nanoseconds.
+/// The time of an event, in nanoseconds.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum EventTime {
     At(Moment),
-    /// At any time between the two.
+    /// At any time between these two.
     Between(Moment, Moment),
-    /// Whenever the stack sends.
+    /// At any time at which the stack sends.
     Any,
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Moment {
-    /// Since the script began.
+    /// Since the beginning of the script.
     Absolute(u64),
-    /// Since the event before was complete.
+    /// Since the end of the previous event.
     Relative(u64),
 }
 
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Action {
-    /// The peer sends.
+    /// The peer sends this packet.
     Inject(Packet),
-    /// The stack sends.
+    /// The stack must send this packet.
     Expect(Packet),
     Call(Call),
     Command(Command),
@@ -70,10 +70,10 @@ pub(super) enum Action {
 
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Packet {
-    /// Source and destination.
+    /// Source and destination addresses.
     pub(super) addresses: Option<(IpAddr, IpAddr)>,
     pub(super) ports: Option<(u16, u16)>,
-    /// The UDP ports that it goes in.
+    /// The UDP ports, if the packet is encapsulated.
     pub(super) udp: Option<(u16, u16)>,
     pub(super) ecn: Option<Ecn>,
     pub(super) checksum: Checksum,
@@ -81,7 +81,7 @@ pub(super) struct Packet {
     pub(super) body: Body,
 }
 
-/// What a packet's checksum is.
+/// The checksum of a packet.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Checksum {
     Right,
@@ -92,7 +92,7 @@ pub(super) enum Checksum {
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Body {
     Chunks(Vec<Element>),
-    /// What stands behind the common header.
+    /// The bytes after the common header.
     Raw(Vec<u8>),
 }
 
@@ -118,7 +118,7 @@ pub(super) enum Expr {
     Fields(Vec<(String, Expr)>),
     /// `A|B`.
     Or(Vec<Expr>),
-    /// `low~high`, both included: of a result.
+    /// `low~high`, both included: a range for a result.
     Range(i128, i128),
 }
 
@@ -126,8 +126,8 @@ pub(super) enum Expr {
 pub(super) enum Command {
     /// `sysctl -w net.inet.sctp.NAME=VALUE`.
     Sysctl { name: String, value: u64 },
-    /// `link ADDRESS up|down`: the local address can send, or cannot.
+    /// `link ADDRESS up|down`: whether the local address can send.
     Link { local: IpAddr, up: bool },
-    /// `too-big ADDRESS BYTES`: packets to this peer address may have at most so many bytes.
+    /// `too-big ADDRESS BYTES`: the largest packet that this peer address accepts.
     TooBig { peer: IpAddr, mtu: u32 },
 }

@@ -1,4 +1,4 @@
-//! Items to elements: names, order, ranges, and where `...` has a meaning.
+//! Converts items to elements and checks names, order, ranges, and the use of `...`.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use super::parse::{Item, Part, Raw};
 
 type Result<T> = std::result::Result<T, ParseError>;
 
-/// A chunk of a packet that the peer sends (`injected`), or that is expected.
+/// Checks a chunk of a packet that the peer sends (`injected`) or that is expected.
 pub(super) fn chunk(item: &Item, injected: bool) -> Result<Element> {
     Check { injected, within: "" }.element(item, Family::Chunk)
 }
@@ -18,18 +18,18 @@ pub(super) fn chunk(item: &Item, injected: bool) -> Result<Element> {
 #[derive(Copy, Clone)]
 struct Check {
     injected: bool,
-    /// The chunk in which an element stands.
+    /// The chunk that contains the element.
     within: &'static str,
 }
 
-/// What is left of an item's parts.
+/// The parts of an item that were not read yet.
 struct Parts<'i> {
     item: &'i Item,
     rest: &'i [Part],
 }
 
 impl<'i> Parts<'i> {
-    /// The value of `key`, which must come next.
+    /// The value of `key`, which must be the next part.
     fn value(&mut self, key: &str) -> Result<&'i Raw> {
         match self.rest.split_first() {
             Some((Part::Pair(found, raw), rest)) if found == key => {
@@ -43,7 +43,7 @@ impl<'i> Parts<'i> {
         }
     }
 
-    /// Whether `key` comes next.
+    /// Whether `key` is the next part.
     fn is_next(&self, key: &str) -> bool {
         matches!(self.rest.first(), Some(Part::Pair(found, _)) if found == key)
     }
@@ -149,7 +149,7 @@ impl Check {
         Ok(())
     }
 
-    /// Whether `...` means something in a packet that the peer sends.
+    /// Whether `...` is allowed here in a packet that the peer sends.
     fn has_meaning(self, form: &Form, slot: &Slot) -> bool {
         let heartbeat = form.name == "HEARTBEAT_INFORMATION" && self.within.starts_with("HEARTBEAT");
         matches!(slot, Slot::Bytes(_)) && (heartbeat || matches!(form.name, "STATE_COOKIE" | "COOKIE_ECHO"))
@@ -179,7 +179,7 @@ impl Check {
         number.map(Some).ok_or_else(|| parts.wrong(format!("`{key}=` names nothing that there is")))
     }
 
-    /// Whatever is left: elements, or `...`.
+    /// The remaining parts: elements, or `...`.
     fn rest(self, family: Family, parts: &mut Parts<'_>) -> Result<Option<Value>> {
         let rest = std::mem::take(&mut parts.rest);
         if rest == [Part::Open] {
@@ -205,7 +205,7 @@ impl Check {
         list.iter().map(element).collect::<Result<_>>().map(Value::Elements).map(Some)
     }
 
-    /// What `len=` says must go with the bytes written.
+    /// Checks that `len=` agrees with the bytes written.
     fn lengths(self, element: &Element, parts: &Parts<'_>) -> Result<()> {
         let form = element.form;
         if let Some(least) = [("DATA", 16), ("I_DATA", 20)].iter().find(|(name, _)| *name == form.name) {
@@ -225,7 +225,7 @@ impl Check {
             }
             (Some(Value::Bytes(bytes)), Some(given)) => given == bytes.len() + 4,
             (Some(_), _) => false,
-            // The cookie that goes back has the length that it has.
+            // A returned cookie keeps its length.
             (None, Some(given)) => given >= 4 || (self.injected && form.name == "COOKIE_ECHO"),
             (None, None) => !(self.injected && form.name == "STATE_COOKIE"),
         };
@@ -237,7 +237,7 @@ impl Check {
     }
 }
 
-/// A cookie that the peer makes up must have a length.
+/// An invented cookie of the peer needs a length.
 fn injected_cookie(form: &Form, injected: bool) -> bool {
     injected && form.name != "HEARTBEAT_INFORMATION"
 }
@@ -290,7 +290,7 @@ fn pairs(raw: &Raw, key: &str, parts: &Parts<'_>) -> Result<Option<Value>> {
     list.iter().map(pair).collect::<Result<_>>().map(Value::Pairs).map(Some)
 }
 
-/// Records of numbers: by their place, or by their names in this order.
+/// Records of numbers. They are given by position, or by name in this order.
 fn records(raw: &Raw, key: &str, fields: &[(&str, usize)], parts: &Parts<'_>) -> Result<Option<Value>> {
     let names: Vec<_> = fields.iter().map(|(name, _)| *name).collect();
     let wrong = || parts.wrong(format!("`{key}=` takes a list of {{{}}}", names.join(", ")));

@@ -1,24 +1,24 @@
-//! Chunks, parameters and causes as a script writes them: an [`Element`] can be built into bytes, compared
-//! with bytes, and printed. Bytes are split by their headers alone, so that nothing hides behind a type.
+//! Chunks, parameters and causes as a script writes them. An [`Element`] can be encoded, compared with bytes, and printed. Received bytes
+//! are split by their headers only, so no content is hidden by a decoder.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use super::form::{Family, Form, Slot};
 
-/// An element as it is written, or as it was read from bytes.
+/// An element as written in a script, or as read from bytes.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Element {
     pub(super) form: &'static Form,
     pub(super) number: Option<u16>,
     pub(super) flags: Option<u8>,
-    /// `None` if it is open, or follows from the fields.
+    /// `None` if it is open or follows from the fields.
     pub(super) length: Option<u16>,
-    /// One for each slot that is written and stands behind the header; `None` is `...`.
+    /// One entry for each slot that is written after the header; `None` is `...`.
     pub(super) fields: Vec<Option<Value>>,
 }
 
-/// What a slot holds.
+/// The value of a slot.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Value {
     Integer(u32),
@@ -28,17 +28,17 @@ pub(super) enum Value {
     Bytes(Vec<u8>),
     Text(Vec<u8>),
     Ip(IpAddr),
-    /// As written.
+    /// Elements from a script.
     Elements(Vec<Element>),
-    /// As they stand in bytes.
+    /// Elements as received bytes.
     Region(Family, Vec<u8>),
 }
 
-/// A chunk, parameter or cause in bytes.
+/// The bytes of a chunk, parameter or cause.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(super) struct Bytes<'b> {
     pub(super) number: u16,
-    /// Zero for parameters and causes, which have none.
+    /// Zero for parameters and causes, which have no flags.
     pub(super) flags: u8,
     pub(super) length: u16,
     pub(super) value: &'b [u8],
@@ -47,7 +47,7 @@ pub(super) struct Bytes<'b> {
 
 pub(super) const HEADER: usize = 4;
 
-/// The elements that stand in `bytes`; `None` if a length is wrong.
+/// The elements in `bytes`; `None` if a length is wrong.
 pub(super) fn split(family: Family, mut bytes: &[u8]) -> Option<Vec<Bytes<'_>>> {
     let mut elements = Vec::new();
     while !bytes.is_empty() {
@@ -58,7 +58,7 @@ pub(super) fn split(family: Family, mut bytes: &[u8]) -> Option<Vec<Bytes<'_>>> 
     Some(elements)
 }
 
-/// The first element of `bytes`, and what stands behind its padding.
+/// The first element of `bytes`, and the bytes after its padding.
 pub(super) fn first(family: Family, bytes: &[u8]) -> Option<(Bytes<'_>, &[u8])> {
     let &[a, b, c, d, ..] = bytes else { return None };
     let length = u16::from_be_bytes([c, d]);
@@ -73,7 +73,7 @@ pub(super) fn first(family: Family, bytes: &[u8]) -> Option<(Bytes<'_>, &[u8])> 
     Some((Bytes { number, flags, length, value, padding }, rest))
 }
 
-/// The slots that have a field.
+/// Whether a slot has a field.
 fn has_field(slot: &Slot) -> bool {
     !matches!(
         slot,
@@ -87,7 +87,7 @@ fn has_field(slot: &Slot) -> bool {
     )
 }
 
-/// What a slot's key is; lists have none.
+/// The key of a slot; empty for lists.
 pub(super) fn key(slot: &Slot) -> &'static str {
     use Slot::*;
     match slot {
@@ -113,12 +113,12 @@ pub(super) fn key(slot: &Slot) -> &'static str {
 }
 
 impl Element {
-    /// The slots of its fields, with the fields.
+    /// The slots that have fields, with their fields.
     fn slots(&self) -> impl Iterator<Item = (&'static Slot, &Option<Value>)> {
         self.form.slots.iter().filter(|slot| has_field(slot)).zip(&self.fields)
     }
 
-    /// Bytes, padding of the last part not counted; `None` if something is open that has no fixed size.
+    /// Size in bytes without the padding of the last part; `None` if an open value has no fixed size.
     pub(super) fn size(&self) -> Option<usize> {
         if self.form.has_length() {
             return self.length.map(usize::from);
@@ -128,7 +128,7 @@ impl Element {
             .try_fold(HEADER + fixed, |sum, (slot, value)| Some(sum + value_size(slot, value.as_ref())?))
     }
 
-    /// Appends its bytes, without the last padding.
+    /// Appends the bytes without the last padding.
     pub(super) fn put(&self, out: &mut Vec<u8>) {
         let start = out.len();
         let number = self.number.or(self.form.number).unwrap_or(0);
@@ -170,7 +170,7 @@ impl Element {
         }
     }
 
-    /// What `bytes` are, read by `form`; `None` if they do not have it.
+    /// Reads `bytes` with `form`; `None` if they do not have this form.
     pub(super) fn read(form: &'static Form, bytes: &Bytes<'_>) -> Option<Element> {
         let mut reader = Reader { rest: bytes.value, counts: Vec::new() };
         let mut fields = Vec::new();
@@ -187,13 +187,13 @@ impl Element {
         Some(Element { form, number, flags: Some(bytes.flags), length: Some(bytes.length), fields })
     }
 
-    /// What `bytes` are, by the form of their number or by the generic one.
+    /// Reads `bytes` with the form of their number, or else with the generic form.
     pub(super) fn of(family: Family, bytes: &Bytes<'_>) -> Option<Element> {
         Element::read(Form::numbered(family, bytes.number), bytes)
             .or_else(|| Element::read(Form::generic(family), bytes))
     }
 
-    /// A field of the header; flags by their letters, if all of them have one.
+    /// Prints a field of the header. Flags are printed as letters if each has one.
     fn header(&self, slot: &Slot, value: Option<&Value>) -> String {
         let Some(Value::Integer(n)) = value.filter(|_| *slot == Slot::Flags) else {
             return show(slot, value);
@@ -203,7 +203,7 @@ impl Element {
         if known == *n && known > 0 { set.map(|(letter, _)| letter).collect() } else { n.to_string() }
     }
 
-    /// A slot's key; of those that have two, the one that the B flag says.
+    /// The key of a slot. If a slot has two keys, the B flag selects one.
     fn key(&self, slot: &Slot) -> &'static str {
         match slot {
             Slot::Either(_, second, _) if self.flags.is_some_and(|flags| flags & 2 == 0) => second,
@@ -211,12 +211,12 @@ impl Element {
         }
     }
 
-    /// Whether `bytes` are what is written here.
+    /// Whether `bytes` match this element.
     pub(super) fn matches(&self, bytes: &Bytes<'_>) -> bool {
         self.compare(bytes).is_some_and(|rows| rows.iter().all(|row| row.same))
     }
 
-    /// Field by field; `None` if the bytes do not have the form at all.
+    /// Compares field by field; `None` if the bytes do not have the form at all.
     pub(super) fn compare(&self, bytes: &Bytes<'_>) -> Option<Vec<Row>> {
         let got = Element::read(self.form, bytes)?;
         let mut fields = self.fields.iter().zip(&got.fields);
@@ -283,7 +283,7 @@ impl Row {
     }
 }
 
-/// Whether a value that is written is the one that was read.
+/// Whether an expected value equals the received one.
 fn same(expected: &Value, got: &Value) -> bool {
     match (expected, got) {
         (Value::Elements(expected), Value::Region(family, region)) => {
@@ -294,7 +294,7 @@ fn same(expected: &Value, got: &Value) -> bool {
     }
 }
 
-/// Bytes of a slot that has no field.
+/// Bytes of a slot without a field.
 fn fixed_size(slot: &Slot) -> usize {
     match slot {
         Slot::Zeros(count) => *count,
@@ -375,7 +375,7 @@ fn put_value(slot: &Slot, value: &Value, out: &mut Vec<u8>) {
 /// Reads the slots of an element from its bytes.
 struct Reader<'b> {
     rest: &'b [u8],
-    /// Counts that were read and whose lists were not, last first.
+    /// Counts whose lists were not read yet, in reverse order.
     counts: Vec<usize>,
 }
 
@@ -394,12 +394,12 @@ impl<'b> Reader<'b> {
         std::mem::take(&mut self.rest)
     }
 
-    /// How many of `size` bytes each the next list has.
+    /// The number of entries of the next list; each has `size` bytes.
     fn count(&mut self, size: usize) -> usize {
         self.counts.pop().unwrap_or(self.rest.len().div_ceil(size))
     }
 
-    /// `None`: the bytes are too few; `Some(None)`: the slot has no field.
+    /// `None`: there are too few bytes. `Some(None)`: the slot has no field.
     fn slot(&mut self, slot: &Slot) -> Option<Option<Value>> {
         Some(Some(match slot {
             Slot::Flags | Slot::Number(_) | Slot::Length => return Some(None),
@@ -457,7 +457,7 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// A field in script notation, without its key.
+/// Prints a field in script notation, without its key.
 pub(super) fn show(slot: &Slot, value: Option<&Value>) -> String {
     let joined = |texts: Vec<String>| texts.join(", ");
     match value {
@@ -477,7 +477,7 @@ pub(super) fn show(slot: &Slot, value: Option<&Value>) -> String {
         Some(Value::Pairs(pairs)) => {
             format!("[{}]", joined(pairs.iter().map(|(a, b)| format!("{a}:{b}")).collect()))
         }
-        // A cookie fills the screen and says nothing.
+        // A long cookie is not printed.
         Some(Value::Bytes(bytes)) if bytes.len() > 32 => "...".to_owned(),
         Some(Value::Bytes(bytes)) => {
             format!("[{}]", joined(bytes.iter().map(|b| format!("{b:#04x}")).collect()))
@@ -497,7 +497,7 @@ pub(super) fn show(slot: &Slot, value: Option<&Value>) -> String {
     }
 }
 
-/// A list of elements: those of a whole element's end stand without brackets.
+/// Prints a list of elements. A list at the end of an element has no brackets.
 fn bracketed(slot: &Slot, elements: Vec<String>) -> String {
     match slot {
         Slot::Listed(..) => format!("[{}]", elements.join(", ")),
@@ -506,7 +506,7 @@ fn bracketed(slot: &Slot, elements: Vec<String>) -> String {
 }
 
 impl fmt::Display for Element {
-    /// In script notation.
+    /// Prints in script notation.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut fields = self.fields.iter();
         let mut parts = Vec::new();

@@ -1,11 +1,11 @@
-//! The forms of chunks, parameters and causes: one table says how each is written in a script and how it
-//! stands in bytes. Reading, building, comparing and printing all follow it.
+//! The forms of chunks, parameters and causes. One table says how each is written in a script and how it is encoded. Reading, encoding,
+//! comparing and printing all use it.
 
 use super::lex::Kind;
 use Family::{Cause, Chunk, Param};
 use Slot::*;
 
-/// What a form is of: they differ in their header and in their generic form.
+/// The family of a form. Families differ in their header and in their generic form.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Family {
     Chunk,
@@ -14,7 +14,7 @@ pub(super) enum Family {
 }
 
 impl Family {
-    /// With its article.
+    /// Its name with the article.
     pub(super) fn what(self) -> &'static str {
         match self {
             Chunk => "a chunk",
@@ -24,7 +24,7 @@ impl Family {
     }
 }
 
-/// A part of a form, in the order in which it is written and stands in bytes.
+/// A part of a form, in the order in which it is written and encoded.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Slot {
     /// `flgs=`; in the chunk header.
@@ -33,33 +33,33 @@ pub(super) enum Slot {
     Number(&'static str),
     /// `len=`; in the header.
     Length,
-    /// An integer of so many bytes.
+    /// An integer with this number of bytes.
     Integer(&'static str, usize),
-    /// An integer of so many bytes that has the first name with the B flag, the second without.
+    /// An integer with this number of bytes. It has the first name with the B flag and the second name without.
     Either(&'static str, &'static str, usize),
-    /// An integer of so many bytes at the end, which may be missing.
+    /// An optional integer with this number of bytes at the end.
     Maybe(&'static str, usize),
-    /// `[{1, 2}, {3, 4}]` to the end: records of integers of so many bytes each, `res` aside all by name.
+    /// `[{1, 2}, {3, 4}]` to the end: records of integers with these sizes. All but `res` may be written with names.
     Records(&'static str, &'static [(&'static str, usize)]),
     /// Zeros that are not written in scripts.
     Zeros(usize),
-    /// So many counts of 16 bits, of the lists that follow.
+    /// This number of 16-bit counts, for the lists that follow.
     Counts(usize),
-    /// A count of 32 bits, of the list that follows.
+    /// A 32-bit count, for the list that follows.
     LongCount,
     /// Pairs of 16-bit numbers: `[1:2, 4:4]`.
     Pairs(&'static str),
-    /// Numbers of so many bytes each: counted, or to the end.
+    /// Numbers with this number of bytes each, counted or to the end.
     Integers(&'static str, usize),
     /// Bytes to the end.
     Bytes(&'static str),
-    /// User data: zeros when sent, not looked at when received.
+    /// User data: zeros when sent, ignored when received.
     Payload,
-    /// Text to the end; whether a NUL ends it.
+    /// Text to the end. The flag says whether it ends with a NUL.
     Text(&'static str, bool),
     Ipv4(&'static str),
     Ipv6(&'static str),
-    /// Whatever else is written: elements to the end.
+    /// All remaining elements, without a key.
     List(Family),
     /// `key=[A[], B[]]`: elements to the end.
     Listed(&'static str, Family),
@@ -67,18 +67,18 @@ pub(super) enum Slot {
     One(&'static str, Family),
 }
 
-/// One form.
+/// The form of one type of chunk, parameter or cause.
 #[derive(PartialEq, Eq, Debug)]
 pub(super) struct Form {
     pub(super) family: Family,
     pub(super) name: &'static str,
-    /// `None`: it is written (`CHUNK`, `PARAMETER`, `CAUSE`).
+    /// `None`: the script writes the number (`CHUNK`, `PARAMETER`, `CAUSE`).
     pub(super) number: Option<u16>,
     pub(super) slots: &'static [Slot],
 }
 
 impl Form {
-    /// The generic form, which any element has.
+    /// The generic form, which fits every element.
     pub(super) fn generic(family: Family) -> &'static Form {
         FORMS.iter().find(|form| form.family == family && form.number.is_none()).unwrap_or(&FORMS[0])
     }
@@ -97,7 +97,7 @@ impl Form {
         self.slots.contains(&Length)
     }
 
-    /// The letters that flags can be written with, and their bits.
+    /// The letters for flags, and their bits.
     pub(super) fn letters(&self) -> &'static [(char, u8)] {
         match self.name {
             "DATA" | "I_DATA" => &[('I', 8), ('U', 4), ('B', 2), ('E', 1)],
@@ -107,7 +107,7 @@ impl Form {
     }
 }
 
-/// Whether a token could begin an element.
+/// Whether an element can begin with this token.
 pub(super) fn begins(kind: &Kind) -> bool {
     matches!(kind, Kind::Word(word) if word.starts_with(|c: char| c.is_ascii_uppercase()))
 }
@@ -126,7 +126,7 @@ const INIT: &[Slot] = &[
     List(Param),
 ];
 
-/// Every form; numbers are those of the IANA registries.
+/// All forms. The numbers are those of the IANA registries.
 pub(super) static FORMS: &[Form] = &[
     form(
         Chunk,

@@ -1,4 +1,4 @@
-//! Text to tokens. What `#ifdef` leaves out is not even looked at.
+//! Splits a text into tokens. Text that `#ifdef` excludes is skipped unread.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -16,7 +16,7 @@ pub(super) struct Token {
 pub(super) enum Kind {
     /// A whole number; decimal or hexadecimal.
     Integer(i128),
-    /// Billionths, exactly: numbers with a decimal point are seconds, milliseconds or per cent.
+    /// In billionths, exactly: numbers with a decimal point are seconds, milliseconds or per cent.
     Decimal(i128),
     Word(String),
     Text(String),
@@ -29,7 +29,7 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// How an error message names it.
+    /// The name of the token in error messages.
     pub(super) fn describe(&self) -> String {
         match self {
             Kind::Integer(n) => format!("`{n}`"),
@@ -45,7 +45,7 @@ impl Kind {
     }
 }
 
-/// The tokens of `text`; names in `defines` and those that the script defines itself open `#ifdef`s.
+/// The tokens of `text`. Names in `defines` and names that the script defines enable `#ifdef` sections.
 pub(super) fn tokens(text: &str, defines: &BTreeSet<String>) -> Result<Vec<Token>, ParseError> {
     let mut lexer = Lexer { rest: text, line: 1, tokens: Vec::new(), defines: defines.clone(), inside: None };
     while lexer.step()? {}
@@ -60,14 +60,14 @@ struct Lexer<'t> {
     line: u32,
     tokens: Vec<Token>,
     defines: BTreeSet<String>,
-    /// The line of the `#ifdef` that is open.
+    /// The line of the open `#ifdef`.
     inside: Option<u32>,
 }
 
 const MARKS: &str = "<>+*~()[]{},;:=|/";
 
 impl<'t> Lexer<'t> {
-    /// Takes what comes next; whether there was anything.
+    /// Reads the next token. Returns whether there was one.
     fn step(&mut self) -> Result<bool, ParseError> {
         let Some(c) = self.rest.chars().next() else { return Ok(false) };
         match c {
@@ -92,7 +92,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn push(&mut self, kind: Kind) {
-        // `--define=NAME` holds for what follows it.
+        // `--define=NAME` applies to the text after it.
         if let (
             Kind::Word(name),
             [.., Token { kind: Kind::Option(option), .. }, Token { kind: Kind::Mark('='), .. }],
@@ -104,7 +104,7 @@ impl<'t> Lexer<'t> {
         self.tokens.push(Token { kind, line: self.line });
     }
 
-    /// Takes so many bytes, which end a character.
+    /// Takes this number of bytes, which must end at a character boundary.
     fn take(&mut self, bytes: usize) -> &'t str {
         let (taken, rest) = self.rest.split_at(bytes);
         self.line += taken.matches('\n').count() as u32;
@@ -181,7 +181,7 @@ impl<'t> Lexer<'t> {
         Ok(())
     }
 
-    /// Addresses first, then numbers, then words, then marks.
+    /// Tries addresses first, then numbers, then words, then marks.
     fn plain(&mut self, c: char) -> Result<(), ParseError> {
         if let Some(length) = self.address() {
             let text = self.take(length);
@@ -207,7 +207,7 @@ impl<'t> Lexer<'t> {
         Err(self.error(format!("`{c}` means nothing here")))
     }
 
-    /// The length of the address that comes next, if one does. A pair `1:2` of numbers is none.
+    /// The length of the address that follows, if one does. A pair of numbers `1:2` is not an address.
     fn address(&self) -> Option<usize> {
         let quad = run(self.rest, |c| c.is_ascii_digit() || c == '.');
         if quad.parse::<Ipv4Addr>().is_ok() {
@@ -249,12 +249,12 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// The longest beginning of `text` that is made of such characters.
+/// The longest prefix of `text` that consists of such characters.
 fn run(text: &str, of: impl Fn(char) -> bool) -> &str {
     &text[..text.find(|c| !of(c)).unwrap_or(text.len())]
 }
 
-/// A decimal number in billionths; further digits are cut off.
+/// A decimal number in billionths. Further digits are dropped.
 fn decimal(whole: &str, decimals: &str) -> Option<i128> {
     let whole: i128 = if whole.is_empty() { 0 } else { whole.parse::<u64>().ok()?.into() };
     let nine: String = decimals.chars().chain("000000000".chars()).take(9).collect();

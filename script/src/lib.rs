@@ -1,10 +1,10 @@
-//! Packet scripts: one script drives one endpoint in virtual time and says, packet by packet, what it must
-//! send. The language is described in `docs/packet-scripts.md`.
+//! Packet scripts. A script drives one endpoint in virtual time and states, packet by packet, what it must send. `docs/packet-scripts.md`
+//! describes the language.
 //!
-//! `lex`, `parse` and `check` make a program of the text; `form` is the table of how chunks, parameters and
-//! causes are written, `element` what one is. `world` owns the clock, the endpoint and the packets on their
-//! way, `wire` and `live` make bytes of elements and the stack's numbers of the script's; `socket`,
-//! `sending`, `receiving`, `notice`, `sockopt` and `view` are the calls. Packets reach the endpoint, and leave it, as bytes.
+//! `lex`, `parse` and `check` convert the text to a program. `form` is the table of the forms of chunks, parameters and causes; `element`
+//! is one of them. `world` owns the clock, the endpoint and the packets in flight. `wire` encodes elements, and `live` translates between
+//! the script's numbers and the stack's. `socket`, `sending`, `receiving`, `notice`, `sockopt` and `view` implement the calls. Packets
+//! enter and leave the endpoint as bytes.
 
 mod ast;
 mod check;
@@ -33,8 +33,8 @@ use std::collections::BTreeSet;
 
 use anabranch_proto::{Config, Time};
 
-/// Reads assignments `KEY=VALUE` of parameters of the stack, as `--sctp` of a script gives them. The reader of scenarios is such a
-/// function; this crate has none of its own.
+/// Reads assignments `KEY=VALUE` of parameters of the stack, as in a script's option `--sctp`. The reader of scenarios provides such a
+/// function; this crate has none.
 pub type ReadParameters = fn(&[String]) -> Result<Config, BadParameter>;
 
 /// A parameter that cannot be set.
@@ -46,25 +46,25 @@ pub struct BadParameter {
     pub message: String,
 }
 
-/// How scripts are run.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Names that open `#ifdef`s.
+    /// Names that enable `#ifdef` sections.
     pub defines: BTreeSet<String>,
-    /// No tolerance: packets must leave to the nanosecond.
+    /// Whether packets must leave at the exact nanosecond, without tolerance.
     pub exact: bool,
-    /// Without the checks of what a script does not say: tags, checksums, padding, sizes.
+    /// Whether to skip checks of values that the script does not state: tags, checksums, padding, sizes.
     pub lax: bool,
-    /// A packet that was sent and not expected when the script ends is a failure.
+    /// Whether it is a failure if the stack has sent unexpected packets by the end of the script.
     pub nothing_left: bool,
-    /// Parameters of the stack, `KEY=VALUE` of `[flow.sctp]`, unless a script sets them itself.
+    /// Parameters of the stack, as `KEY=VALUE` of `[flow.sctp]`. A script may override them.
     pub sctp: Vec<String>,
-    /// Reads `sctp`, and what scripts set.
+    /// Reads the parameters in `sctp` and those that scripts set.
     pub read: ReadParameters,
 }
 
 impl Options {
-    /// The usual options.
+    /// The default options.
     pub fn new(read: ReadParameters) -> Self {
         Options {
             defines: BTreeSet::new(),
@@ -77,16 +77,16 @@ impl Options {
     }
 }
 
-/// The verdict on a script.
+/// The result of running a script.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Verdict {
     /// Every event passed.
     Pass,
-    /// An event did not.
+    /// An event failed.
     Fail(Box<Failure>),
-    /// It uses what the runner or the stack does not have.
+    /// The script uses a feature that the runner or the stack lacks.
     Skip(ParseError),
-    /// It is no script.
+    /// The text is not a valid script.
     Error(ParseError),
 }
 
@@ -95,13 +95,13 @@ pub enum Verdict {
 pub struct Failure {
     /// The line of the event.
     pub line: u32,
-    /// When, in virtual time.
+    /// The virtual time.
     pub at: Time,
-    /// What was expected and what came, in one line.
+    /// One line: what was expected and what happened.
     pub what: String,
-    /// The fields of the packets side by side, the differences marked; empty if no packets were compared.
+    /// The fields of both packets side by side, with the differences marked. Empty if no packets were compared.
     pub fields: Vec<String>,
-    /// The last packets in script notation, both directions, oldest first.
+    /// The last packets in both directions in script notation, oldest first.
     pub log: Vec<String>,
 }
 
@@ -111,7 +111,7 @@ pub struct Failure {
 pub struct ParseError {
     /// The line.
     pub line: u32,
-    /// What it is.
+    /// The description.
     pub message: String,
     unsupported: bool,
 }
@@ -121,7 +121,7 @@ impl ParseError {
         ParseError { line, message: message.into(), unsupported: false }
     }
 
-    /// It is a script, but not one that can be run here.
+    /// The script is valid but cannot be run here.
     fn unsupported(self) -> ParseError {
         let message = format!("{} is not supported", self.message);
         ParseError { message, unsupported: true, ..self }
@@ -140,7 +140,7 @@ pub fn run(text: &str, options: &Options) -> Verdict {
     }
 }
 
-/// Reads the script `text`, and does not run it. Never panics, whatever the text is.
+/// Reads the script `text` without running it. Never panics.
 pub fn check(text: &str, options: &Options) -> Result<(), ParseError> {
     let program = parse::program(text, &options.defines)?;
     setup::setup(&program.options, options).map(drop)

@@ -1,25 +1,25 @@
-//! Numbers of the script and numbers of the stack: its tag and its TSNs are random, a script's are not.
+//! Translates between the script's numbers and the stack's. The stack's tag and TSNs are random; a script's are fixed.
 
 use super::wire::{self, ABORT, HEADER, INIT, INIT_ACK, SHUTDOWN_COMPLETE, number};
 
-/// What was learned of both ends' numbers.
+/// What is known about the numbers of both ends.
 #[derive(Default)]
 pub(super) struct Live {
     own: Option<Own>,
-    /// The peer's initiate tag: the tag of the stack's packets.
+    /// The peer's Initiate Tag, which is the verification tag of the stack's packets.
     peer_tag: Option<u32>,
-    /// That of the peer's last INIT.
+    /// The Initiate Tag of the peer's last INIT.
     last_init: Option<u32>,
     /// The verification tag of the peer's last packet.
     last_tag: u32,
-    /// A connect call has been made, and its INIT not been seen.
+    /// Whether a connect call was made whose INIT was not yet seen.
     pub(super) connecting: bool,
 }
 
-/// The tag and the TSN that a script has for an INIT or INIT ACK, where they are numbers.
+/// The tag and the TSN that a script states for an INIT or INIT ACK, if they are numbers.
 pub(super) type Written = (Option<u32>, Option<u32>);
 
-/// The stack's tag and first TSN: as the script has them, and as they are.
+/// The stack's tag and first TSN: the script's numbers and the actual ones.
 #[derive(Copy, Clone)]
 struct Own {
     tag: (u32, u32),
@@ -27,13 +27,13 @@ struct Own {
 }
 
 impl Own {
-    /// What must be added to a number of the script.
+    /// The difference between the actual number and the script's.
     fn shift(&self) -> u32 {
         self.tsn.1.wrapping_sub(self.tsn.0)
     }
 }
 
-/// The chunks of `packet`, as far as their lengths lead: where each begins, and its bytes.
+/// The chunks of `packet`, as far as their lengths are valid: the offset and the bytes of each.
 fn walk(packet: &[u8]) -> Vec<(usize, usize)> {
     let (mut places, mut at) = (Vec::new(), HEADER);
     while let Some(&[a, b]) = packet.get(at + 2..at + 4) {
@@ -52,8 +52,8 @@ const OUTGOING_RESET: u16 = 13;
 const RESPONSE: u16 = 16;
 const RESPONSE_WITH_TSNS: usize = 20;
 
-/// The parameters of the RE-CONFIG chunk at `at`: each one's type, where its first number stands, its length. Those
-/// whose length is too small for their numbers are left out.
+/// The parameters of the RE-CONFIG chunk at `at`: for each its type, the offset of its first number, and its length. Parameters that are
+/// too short for their numbers are left out.
 fn requests(packet: &[u8], at: usize, length: usize) -> Vec<(u16, usize, usize)> {
     let (mut found, mut place, end) = (Vec::new(), at + 4, at + length);
     while let Some(&[a, b, c, d]) = packet.get(place..place + 4).filter(|_| place + 4 <= end) {
@@ -80,10 +80,9 @@ fn add(packet: &mut [u8], at: usize, n: u32) {
 }
 
 impl Live {
-    /// Learns from a packet of the stack; `written` are the tag and TSN that the script has for its INIT or
-    /// INIT ACK, where they are numbers. One alone is learned only while nothing is known: the script goes on with what
-    /// it has learned when it does not mind what an unexpected INIT is answered by. `setting_up`: the stack itself
-    /// is connecting.
+    /// Learns from a packet of the stack. `written` holds the tag and TSN that the script states for its INIT or INIT ACK, if they are
+    /// numbers. If only one is stated, it is learned only while nothing is known: a script that does not check the answer to an unexpected
+    /// INIT keeps its numbers. `setting_up`: whether the stack itself is connecting.
     pub(super) fn learn(&mut self, packet: &[u8], written: Written, setting_up: bool) {
         let Some((at, length)) = walk(packet).first().copied() else { return };
         let (Some(tag), Some(tsn)) = (number(packet, at + 4), number(packet, at + 16)) else { return };
@@ -109,7 +108,7 @@ impl Live {
         }
     }
 
-    /// Notes what a packet of the peer says of its tag. `expecting`: the stack awaits an INIT ACK.
+    /// Learns the peer's tag from its packet. `expecting`: whether the stack expects an INIT ACK.
     fn note(&mut self, packet: &[u8], expecting: bool) {
         for (at, length) in walk(packet).into_iter().filter(|(_, length)| *length >= 20) {
             match u16::from(packet[at]) {
@@ -120,7 +119,7 @@ impl Live {
         }
     }
 
-    /// Makes the script's numbers in a packet of the peer the stack's, and gives it its tag.
+    /// Converts the script's numbers in a packet of the peer to the stack's numbers, and sets its tag.
     pub(super) fn inject(&mut self, packet: &mut [u8], tag: Option<u32>, raw: bool, expecting: bool) {
         if !raw {
             self.note(packet, expecting);
@@ -165,7 +164,7 @@ impl Live {
         }
     }
 
-    /// The verification tag of a packet of the peer; `written` is what `tag=` says.
+    /// The verification tag of a packet of the peer. `written` is the value of `tag=`.
     fn tag_of(&self, packet: &[u8], written: Option<u32>, raw: bool) -> u32 {
         let chunks = if raw { Vec::new() } else { walk(packet) };
         let reflects = |&(at, _): &(usize, usize)| {
@@ -184,7 +183,7 @@ impl Live {
         }
     }
 
-    /// Makes the stack's numbers in a packet of its own the script's.
+    /// Converts the stack's numbers in its own packet to the script's numbers.
     pub(super) fn to_script(&self, packet: &mut [u8]) {
         let Some(own) = self.own else { return };
         let back = own.shift().wrapping_neg();
@@ -213,7 +212,7 @@ impl Live {
         }
     }
 
-    /// What is wrong with the verification tag of a packet of the stack.
+    /// The error in the verification tag of a packet of the stack, if there is one.
     pub(super) fn fault(&self, packet: &[u8]) -> Option<String> {
         let (chunks, tag) = (walk(packet), wire::tag(packet));
         let has = |kind: u16| chunks.iter().any(|(at, _)| u16::from(packet[*at]) == kind);

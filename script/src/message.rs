@@ -1,5 +1,4 @@
-//! What the calls that send and those that receive messages have in common: buffers, `struct msghdr` and control
-//! messages (RFC 6458 §5).
+//! The common part of sending and receiving calls: buffers, `struct msghdr` and control messages (RFC 6458 §5).
 
 use super::ast::Expr;
 use super::socket::{CallFault, wrong};

@@ -1,5 +1,4 @@
-//! Notifications: what a socket that has subscribed is told of its association (RFC 6458 §6, RFC 6525 §6.1).
-//! Lengths are those of the RFCs' structures.
+//! Notifications to a subscribed socket (RFC 6458 §6, RFC 6525 §6.1). Lengths are those of the RFCs' structures.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +13,14 @@ use super::socket::{CallFault, Outcome, done, wrong};
 use super::sockopt::Fields;
 use super::world::World;
 
-/// A notification: its type, what it says, its length.
+/// A notification: its type, its fields, its length.
 pub(super) struct Notice {
     pub(super) name: &'static str,
     pub(super) fields: Got,
     pub(super) length: usize,
 }
 
-/// What a socket can subscribe to, with the name that it has in SCTP_EVENTS.
+/// The notifications to which a socket can subscribe, with their names in SCTP_EVENTS.
 const SUBSCRIPTIONS: [(&str, &str); 9] = [
     ("SCTP_ASSOC_CHANGE", "sctp_association_event"),
     ("SCTP_PEER_ADDR_CHANGE", "sctp_address_event"),
@@ -34,7 +33,7 @@ const SUBSCRIPTIONS: [(&str, &str); 9] = [
     ("SCTP_STREAM_CHANGE_EVENT", ""),
 ];
 
-/// The keys of each structure's type, flags, length and association.
+/// For each structure, the keys of its type, flags, length and association.
 const SAC: [&str; 4] = ["sac_type", "sac_flags", "sac_length", "sac_assoc_id"];
 const SPC: [&str; 4] = ["spc_type", "spc_flags", "spc_length", "spc_assoc_id"];
 const SRE: [&str; 4] = ["sre_type", "sre_flags", "sre_length", "sre_assoc_id"];
@@ -46,11 +45,11 @@ const ASSOCRESET: [&str; 4] =
     ["assocreset_type", "assocreset_flags", "assocreset_length", "assocreset_assoc_id"];
 const STRCHANGE: [&str; 4] = ["strchange_type", "strchange_flags", "strchange_length", "strchange_assoc_id"];
 
-/// Streams of an association: to send on, to receive on.
+/// The streams of an association: outbound and inbound.
 pub(super) type Streams = (u16, u16);
 
 impl World {
-    /// The notification that this event is, if it is one.
+    /// The notification of this event, if it has one.
     pub(super) fn notice(&self, id: AssociationId, event: &Event, streams: Streams) -> Option<Notice> {
         Some(match event {
             Event::Up => association_change("SCTP_COMM_UP", streams),
@@ -103,7 +102,7 @@ impl World {
         })
     }
 
-    /// SCTP_EVENT {se_type, se_on} or SCTP_EVENTS {sctp_association_event=1, …} of a socket.
+    /// Sets SCTP_EVENT {se_type, se_on} or SCTP_EVENTS {sctp_association_event=1, …} of a socket.
     pub(super) fn subscribe(&mut self, name: &str, arguments: &[Expr], value: &Expr) -> Outcome {
         let wanted = match name {
             "SCTP_EVENT" => {
@@ -131,7 +130,7 @@ impl World {
         done(0)
     }
 
-    /// Whether SCTP_EVENT has enabled the type that `expected` names.
+    /// Whether SCTP_EVENT has enabled the type in `expected`.
     pub(super) fn subscribed(&mut self, arguments: &[Expr], expected: &Expr) -> Result<Got, CallFault> {
         let kind = event_type(&event_fields(expected)?)?;
         let on = self.handle(arguments)?.events.contains(kind);
@@ -139,7 +138,7 @@ impl World {
     }
 }
 
-/// What a socket has subscribed to.
+/// The subscriptions of a socket.
 pub(super) type Events = BTreeSet<&'static str>;
 
 fn event_fields(value: &Expr) -> Result<Fields<'_>, CallFault> {
@@ -154,7 +153,7 @@ fn event_type(fields: &Fields<'_>) -> Result<&'static str, CallFault> {
     }
 }
 
-/// The rest of a message that was read in part will not come.
+/// The rest of a partly read message will not arrive.
 pub(super) fn partial_delivery_aborted(stream: u16) -> Notice {
     let fields =
         vec![("pdapi_indication", word("SCTP_PARTIAL_DELIVERY_ABORTED")), ("pdapi_stream", int(stream))];
@@ -177,7 +176,7 @@ fn address_change(address: std::net::IpAddr, state: &str) -> Notice {
     notice("SCTP_PEER_ADDR_CHANGE", SPC, 0, 148, fields)
 }
 
-/// How RFC 6458 §6.1.2 and RFC 7829 §7.1 call it.
+/// The name of the state in RFC 6458 §6.1.2 and RFC 7829 §7.1.
 fn path_state(state: PathState) -> Option<&'static str> {
     match state {
         PathState::Active => Some("SCTP_ADDR_AVAILABLE"),
@@ -194,12 +193,12 @@ fn send_failed(message: &Message, sent: bool) -> Notice {
         ("snd_assoc_id".to_owned(), Expr::Any),
     ];
     let fields = vec![("ssfe_error", int(0_u8)), ("ssfe_info", Expr::Fields(info)), ("ssfe_data", Expr::Any)];
-    // SCTP_DATA_UNSENT and SCTP_DATA_SENT.
+    // SCTP_DATA_UNSENT or SCTP_DATA_SENT.
     let flags = if sent { 2 } else { 1 };
     notice("SCTP_SEND_FAILED_EVENT", SSFE, flags, 32 + message.payload.len(), fields)
 }
 
-/// SCTP_STREAM_RESET_DENIED and SCTP_STREAM_RESET_FAILED; those of the other requests have the same values.
+/// SCTP_STREAM_RESET_DENIED or SCTP_STREAM_RESET_FAILED. Other requests use the same values.
 fn refusal(outcome: Became) -> u8 {
     match outcome {
         Became::Done => 0,
@@ -208,7 +207,7 @@ fn refusal(outcome: Became) -> u8 {
     }
 }
 
-/// A notification with the fields that all have: type, flags, length and the association's id.
+/// A notification with the common fields: type, flags, length and the association's id.
 fn notice(name: &'static str, keys: [&'static str; 4], flags: u8, length: usize, fields: Got) -> Notice {
     let [kind, flags_key, length_key, id] = keys;
     let bytes = Expr::Integer(length as i128);

@@ -1,4 +1,4 @@
-//! Socket options that concern one path, an extension, or a request to the peer; and reading options.
+//! Socket options for one path, an extension, or a request to the peer; and reading options.
 
 use std::net::IpAddr;
 
@@ -19,10 +19,10 @@ const HB_DEMAND: u32 = 4;
 const PMTUD_ENABLE: u32 = 8;
 const PMTUD_DISABLE: u32 = 16;
 
-/// HB.interval of the standard, for scripts that switch heartbeats on without giving one.
+/// The standard's HB.interval, for scripts that enable heartbeats without an interval.
 const HB_INTERVAL: Duration = Duration::from_secs(30);
 
-/// SCTP_PEER_ADDR_PARAMS as it is written; zeros leave alone.
+/// SCTP_PEER_ADDR_PARAMS as written. A zero leaves a setting unchanged.
 pub(super) struct PeerAddress {
     address: Option<IpAddr>,
     interval: Option<Duration>,
@@ -57,7 +57,7 @@ impl PeerAddress {
         self.flags & flag != 0
     }
 
-    /// Its settings for all addresses.
+    /// Applies its settings for all addresses.
     pub(super) fn apply(&self, config: &mut Config) {
         config.path_max_retrans = self.retrans.unwrap_or(config.path_max_retrans);
         config.mtu = self.mtu.unwrap_or(config.mtu);
@@ -80,7 +80,7 @@ impl PeerAddress {
         }
     }
 
-    /// The MTU that is fixed from now on, if one is. `now`: the one in force.
+    /// The MTU that is fixed from now on, if any. `now`: the current one.
     fn fixed_mtu(&self, before: Option<u32>, now: u32) -> Option<u32> {
         match self.mtu {
             _ if self.has(PMTUD_ENABLE) => None,
@@ -92,7 +92,7 @@ impl PeerAddress {
 }
 
 impl World {
-    /// SCTP_PEER_ADDR_PARAMS of an association.
+    /// Sets SCTP_PEER_ADDR_PARAMS of an association.
     pub(super) fn set_peer_address(&mut self, id: AssociationId, asked: &PeerAddress) -> Outcome {
         let Some(mut config) = self.endpoint.config_of(id).cloned() else { return failed("EINVAL") };
         let paths: Vec<PathView> = self.endpoint.paths(id).to_vec();
@@ -122,7 +122,7 @@ impl World {
         done(0)
     }
 
-    /// The fields of SCTP_PEER_ADDR_PARAMS: of the address that `expected` names, or of all.
+    /// The fields of SCTP_PEER_ADDR_PARAMS for the address in `expected`, or for all addresses.
     fn peer_address(
         &self,
         id: Option<AssociationId>,
@@ -175,7 +175,7 @@ impl World {
         ])
     }
 
-    /// What can be read of option `name`; `None`: nothing.
+    /// The value of the readable option `name`; `None` if it cannot be read.
     pub(super) fn read_option(
         &mut self,
         name: &str,
@@ -223,7 +223,7 @@ impl World {
         })
     }
 
-    /// Options that are no parameters of the stack; `None`: it is none of them.
+    /// Sets options that are not parameters of the stack; `None` if this is not one of them.
     pub(super) fn request(&mut self, name: &str, arguments: &[Expr], value: &Expr) -> Option<Outcome> {
         match name {
             "SCTP_RESET_STREAMS" => Some(self.reset_streams(arguments, value)),
@@ -234,7 +234,7 @@ impl World {
             "SCTP_SET_PEER_PRIMARY_ADDR" => Some(self.set_peer_primary(arguments, value)),
             "SCTP_EVENT" | "SCTP_EVENTS" => Some(self.subscribe(name, arguments, value)),
             "SCTP_RECVRCVINFO" => Some(self.receive_info(arguments, value)),
-            // What comes next is not told, and need not be.
+            // Information about the next message is not delivered, and is not needed.
             "SCTP_RECVNXTINFO" if super::sockopt::one(value) == Some(0) => Some(done(0)),
             _ => None,
         }
@@ -296,7 +296,7 @@ impl World {
         self.change(arguments, |world, id| world.endpoint.set_peer_primary(world.now, id, address))
     }
 
-    /// sctp_bindx(fd, addresses, flag) of an association: the peer is told.
+    /// sctp_bindx(fd, addresses, flag) of an association. The peer is told.
     pub(super) fn bindx(&mut self, arguments: &[Expr]) -> Outcome {
         let adds = match arguments.iter().rev().find_map(|argument| match argument {
             Expr::Word(word) if word.starts_with("SCTP_BINDX_") => Some(word == "SCTP_BINDX_ADD_ADDR"),
@@ -339,7 +339,7 @@ pub(super) fn switch<'e>(name: &str, extensions: &'e mut Extensions) -> Option<&
     })
 }
 
-/// How long messages are worth sending, as SCTP_DEFAULT_PRINFO says.
+/// The reliability that SCTP_DEFAULT_PRINFO sets.
 pub(super) fn reliability(value: &Expr) -> Result<Reliability, CallFault> {
     let fields = Fields::of("SCTP_DEFAULT_PRINFO", value, &["pr_assoc_id", "pr_policy", "pr_value"])?;
     let amount = fields.get("pr_value")?.unwrap_or(0);
@@ -356,7 +356,7 @@ pub(super) fn reliability(value: &Expr) -> Result<Reliability, CallFault> {
     }
 }
 
-/// The path's MTU, IP header included.
+/// The path's MTU with the IP header.
 fn mtu(path: &PathView, config: &Config) -> u32 {
     path.pmdcs + super::wire::HEADER as u32 + config.ip_header
 }

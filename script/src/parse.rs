@@ -1,5 +1,4 @@
-//! Tokens to a script. Chunks, parameters and causes are read as items of one shape here; `check` makes
-//! elements of them.
+//! Converts tokens to a script. Chunks, parameters and causes are all read as items here; `check` converts the items to elements.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -23,7 +22,7 @@ pub(super) struct Item {
     pub(super) parts: Vec<Part>,
 }
 
-/// What stands in an item.
+/// A part of an item.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Part {
     /// `...`.
@@ -48,7 +47,7 @@ pub(super) enum Raw {
     Record(Vec<(Option<String>, Raw)>),
 }
 
-/// How deep items and expressions may stand in each other.
+/// The largest nesting depth of items and expressions.
 const DEPTH: u32 = 16;
 
 /// Reads a script.
@@ -66,7 +65,7 @@ pub(super) fn program(text: &str, defines: &BTreeSet<String>) -> Result<Program>
     Ok(program)
 }
 
-/// The first event is at 0, and absolute times do not go back.
+/// Checks that the first event is at 0 and that absolute times do not decrease.
 fn check_times(events: &[Event]) -> Result<()> {
     let mut last = 0;
     for (i, event) in events.iter().enumerate() {
@@ -107,7 +106,7 @@ impl Parser<'_> {
         self.tokens.get(self.at + 1).map(|token| &token.kind)
     }
 
-    /// The line of what comes next, or of the end.
+    /// The line of the next token, or of the end.
     fn line(&self) -> u32 {
         self.tokens.get(self.at).or(self.tokens.last()).map_or(1, |token| token.line)
     }
@@ -131,7 +130,7 @@ impl Parser<'_> {
         self.peek() == Some(&Kind::Mark(mark))
     }
 
-    /// Takes this mark, if it comes next.
+    /// Takes this mark if it is the next token.
     fn takes(&mut self, mark: char) -> bool {
         let is = self.is(mark);
         self.at += usize::from(is);
@@ -168,7 +167,7 @@ impl Parser<'_> {
         T::try_from(n).map_err(|_| error)
     }
 
-    /// Goes one step deeper; scripts are not made to end the stack.
+    /// Reads one level deeper. The depth is limited so that no script can exhaust the call stack.
     fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth == DEPTH {
             return Err(self.error("this stands too deep in other things"));
@@ -179,7 +178,7 @@ impl Parser<'_> {
         read
     }
 
-    /// What `read` reads, separated by commas, up to `end`, which is taken.
+    /// Reads a list with commas up to `end`, and takes `end`.
     fn list<T>(&mut self, end: char, mut read: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let mut list = Vec::new();
         while !self.takes(end) {
@@ -260,7 +259,7 @@ impl Parser<'_> {
             Some(Kind::Decimal(n)) => Some(*n),
             _ => return self.expected("a time: 0.1, +0.1 or *"),
         };
-        // No script needs eleven days, and none shall run for ever.
+        // Times are limited to eleven days, so that no script runs forever.
         let nanos = nanos.and_then(|n| u64::try_from(n).ok()).filter(|n| *n < 1_000_000_000_000_000);
         let Some(nanos) = nanos else { return Err(self.error("this is no time")) };
         self.at += 1;
@@ -452,13 +451,13 @@ impl Parser<'_> {
         self.mark('=')?;
         let result = self.expr()?;
         let mut errno = None;
-        // Nothing else that may follow is a word.
+        // No other continuation begins with a word.
         if let Some(Kind::Word(word)) = self.peek() {
             errno = Some(word.clone());
             self.at += 1;
         }
         if self.takes('(') {
-            // A remark.
+            // A comment.
             while !self.takes(')') {
                 if self.next().is_none() {
                     return Err(self.error("this remark has no end"));
@@ -489,7 +488,7 @@ impl Parser<'_> {
 
     fn primary(&mut self) -> Result<Expr> {
         let expr = match self.peek() {
-            // Bytes are as the script has them, in whatever order a machine keeps them.
+            // Bytes keep the order of the script, whatever the byte order of the machine.
             Some(Kind::Word(word)) if matches!(word.as_str(), "htonl" | "htons" | "inet_addr") => {
                 self.at += 1;
                 self.mark('(')?;
@@ -516,7 +515,7 @@ impl Parser<'_> {
         Ok(expr)
     }
 
-    /// `key=value`, `key(size)=value`, or a value alone, whose key is empty.
+    /// `key=value`, `key(size)=value`, or a value alone, which gets an empty key.
     fn field(&mut self) -> Result<(String, Expr)> {
         let key = match (self.peek(), self.peek_after()) {
             (Some(Kind::Word(key)), Some(Kind::Mark('=' | '('))) => key.clone(),
@@ -532,7 +531,7 @@ impl Parser<'_> {
     }
 }
 
-/// Reads a command; no shell is ever run.
+/// Reads a command. No shell is run.
 fn command(text: &str, line: u32) -> Result<Command> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let wrong = |why: &str| ParseError::new(line, why);

@@ -1,4 +1,4 @@
-//! The calls that receive messages and notifications (RFC 6458 §9), and what comes with them (§5.3).
+//! The calls that receive messages and notifications (RFC 6458 §9), with their ancillary data (§5.3).
 
 use anabranch_proto::{AssociationId, Delivery};
 
@@ -10,11 +10,11 @@ use super::socket::{CallFault, Outcome, Returned, done, failed};
 use super::sockopt::{Fields, MSG_EOR, MSG_NOTIFICATION, UNORDERED, number, show};
 use super::world::World;
 
-/// What waits at the front of a socket, read in part or not at all.
+/// The front of a socket's receive queue: unread or partly read.
 pub(super) struct Waiting {
-    /// Bytes that were not read.
+    /// The number of unread bytes.
     left: usize,
-    /// Whether the last of these bytes is the last of the message.
+    /// Whether the last of these bytes ends the message.
     complete: bool,
     what: ReceivedItem,
 }
@@ -36,7 +36,7 @@ impl Waiting {
     }
 }
 
-/// What one call read.
+/// The result of one call.
 struct Received<'w> {
     length: usize,
     flags: i128,
@@ -89,7 +89,7 @@ impl World {
         })
     }
 
-    /// Reads at most so many bytes of what is next, and lets `compare` look at it.
+    /// Reads at most this number of bytes, and calls `compare` with the result.
     fn receive(
         &mut self,
         arguments: &[Expr],
@@ -116,7 +116,7 @@ impl World {
         Ok(Returned { value: length as i128, errno: None })
     }
 
-    /// Notifications and what is left of a message come first, then the next message.
+    /// Notifications and the rest of a partly read message come first, then the next message.
     fn next_waiting(&mut self, id: AssociationId) -> Option<Waiting> {
         if let Some(waiting) = self.sockets.ends(id).waiting.pop_front() {
             return Some(waiting);
@@ -133,7 +133,7 @@ impl World {
         }
     }
 
-    /// What a notification says, as the first buffer of `iov` has it.
+    /// Compares a notification with the first buffer of `iov`.
     fn compare_buffer(&self, iov: Option<&Expr>, received: &Received<'_>) -> Result<(), CallFault> {
         let Some(Expr::List(list)) = iov else { return Ok(()) };
         let base = list.first().and_then(|one| match one {
@@ -182,7 +182,7 @@ impl World {
 }
 
 impl Received<'_> {
-    /// The fields of SCTP_RCVINFO: of a message, not of a notification.
+    /// The fields of SCTP_RCVINFO. Only messages have them.
     fn info(&self) -> Option<Got> {
         self.message().map(|(stream, ppid, flags)| {
             let named = [("rcv_sid", stream), ("rcv_flags", flags), ("rcv_ppid", ppid), ("rcv_context", 0)];
@@ -213,13 +213,13 @@ impl Received<'_> {
     }
 }
 
-/// Fields that are numbers, and the association's id, which is not compared.
+/// Fields with numbers, and the association's id, which is not compared.
 fn about(named: &[(&'static str, i128)], id: &'static str) -> Got {
     let numbers = named.iter().map(|(key, n)| (*key, Expr::Integer(*n)));
     numbers.chain([(id, Expr::Any)]).collect()
 }
 
-/// The core does not say which chunks a message came in.
+/// The core does not report the TSNs of a message.
 fn refuse_sequence_numbers(info: &Expr) -> Result<(), CallFault> {
     let Expr::Fields(fields) = info else { return Ok(()) };
     let unknown = ["rcv_ssn", "rcv_tsn", "rcv_cumtsn", "sinfo_ssn", "sinfo_tsn", "sinfo_cumtsn"];
@@ -229,7 +229,7 @@ fn refuse_sequence_numbers(info: &Expr) -> Result<(), CallFault> {
     }
 }
 
-/// A value that a call writes is in brackets, or is not.
+/// A value that a call writes may be in brackets.
 fn inner(expr: &Expr) -> &Expr {
     match expr {
         Expr::List(list) => list.first().unwrap_or(&Expr::Any),

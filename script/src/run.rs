@@ -1,4 +1,4 @@
-//! Runs a script's events in their order.
+//! Runs the events of a script in order.
 
 use anabranch_proto::wire::Ecn;
 use anabranch_proto::{Incoming, Time};
@@ -45,11 +45,11 @@ struct Run {
     world: World,
     tolerance: Tolerance,
     lax: bool,
-    /// When the event before was due.
+    /// When the previous event was due.
     due: Time,
 }
 
-/// Why an event did not pass.
+/// Why an event failed.
 enum Fault {
     Failed(String, Vec<String>),
     Unsupported(String),
@@ -144,7 +144,7 @@ impl Run {
         });
         let same = match &call.result {
             Expr::Any => true,
-            // The call has compared it.
+            // The call has compared its result.
             Expr::Fields(_) | Expr::Word(_) if matches!(call.name.as_str(), "state" | "path") => true,
             Expr::Range(low, high) => (*low..=*high).contains(&returned.value),
             expected => super::sockopt::number(expected) == Some(returned.value),
@@ -161,7 +161,7 @@ impl Run {
         )))
     }
 
-    /// The stack must send this packet next; `window`: from when to when, `None`: at any time.
+    /// The stack must send this packet next. `window`: the allowed interval of time; `None` means any time.
     fn expect(&mut self, packet: &Packet, window: Option<(Time, Time)>, interval: u64) -> Result<(), Fault> {
         let slack = self.tolerance.after(interval);
         let latest = match window {
@@ -191,7 +191,7 @@ impl Run {
         Ok(())
     }
 
-    /// What the stack sends next, if it does so by `latest`. The clock stays where the stack stopped.
+    /// The next packet that the stack sends until `latest`. The clock stops at that packet.
     fn next_packet(&mut self, latest: Time) -> Option<Sent> {
         while self.world.queue.is_empty() {
             let next = self.world.next().filter(|next| *next <= latest)?;
@@ -200,7 +200,7 @@ impl Run {
         self.world.queue.pop_front()
     }
 
-    /// Whether what was sent is what is expected.
+    /// Checks that a sent packet is the expected one.
     fn compare(&mut self, packet: &Packet, sent: Sent) -> Result<(), Fault> {
         let world = &mut self.world;
         let setting_up = world.sockets.setting_up(&world.endpoint);
@@ -224,7 +224,7 @@ impl Run {
         ))
     }
 
-    /// What is wrong with addresses, ports, ECN, tag, checksum, padding or size.
+    /// The error in addresses, ports, ECN, tag, checksum, padding or size, if there is one.
     fn header_fault(&self, packet: &Packet, sent: &Sent) -> Option<String> {
         let (from, to) = packet.addresses.unwrap_or((sent.from, sent.to));
         if (from, to) != (sent.from, sent.to) {
@@ -259,7 +259,7 @@ impl Run {
     }
 }
 
-/// The tag and the TSN that an INIT or INIT ACK is expected with.
+/// The tag and the TSN of an expected INIT or INIT ACK.
 fn numbers_written(packet: &Packet) -> Written {
     let Body::Chunks(chunks) = &packet.body else { return (None, None) };
     let first = chunks.first().filter(|chunk| matches!(chunk.form.name, "INIT" | "INIT_ACK"));
@@ -270,7 +270,7 @@ fn numbers_written(packet: &Packet) -> Written {
     (field(0), field(4))
 }
 
-/// Compares chunk by chunk: whether all is the same, and the fields side by side.
+/// Compares chunk by chunk. Returns whether all chunks are equal, and the fields side by side.
 fn compare(packet: &Packet, bytes: &[u8]) -> (bool, Vec<String>) {
     let Body::Chunks(expected) = &packet.body else { return (false, Vec::new()) };
     let Some(got) = wire::chunks(bytes) else { return (false, vec!["a chunk's length is wrong".to_owned()]) };
@@ -294,7 +294,7 @@ fn compare(packet: &Packet, bytes: &[u8]) -> (bool, Vec<String>) {
     (same, lines)
 }
 
-/// Chunks that are not of one kind, or of which there is only one.
+/// Compares chunks of different types, or a chunk without counterpart.
 fn whole(expected: Option<&Element>, got: Option<&Element>) -> Row {
     let show = |element: Option<&Element>| element.map_or("nothing".to_owned(), Element::to_string);
     Row { key: "chunk", expected: show(expected), got: show(got), same: false }
@@ -305,7 +305,7 @@ fn side_by_side(row: &Row) -> String {
     format!("{mark} {:10} expected {:24} got {}", row.key, row.expected, row.got)
 }
 
-/// The packet in script notation.
+/// Prints the packet in script notation.
 fn show(packet: &Packet) -> String {
     let addresses = packet.addresses.map(|(from, to)| format!("{from} > {to} ")).unwrap_or_default();
     let tag = packet.tag.map(|tag| format!("(tag={tag})")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The calls that send messages (RFC 6458 §9), and what goes with a message (§5.3).
+//! The calls that send messages (RFC 6458 §9), with their ancillary data (§5.3).
 
 use anabranch_proto::{Message, Reliability, SendError};
 use bytes::Bytes;
@@ -86,7 +86,7 @@ impl World {
         self.give(arguments, gathered(header.expr("msg_iov"))?, &order)
     }
 
-    /// A message goes where the association's primary path leads, whatever the call names.
+    /// The destination of a message: the primary path, whatever address the call names.
     fn destination(&mut self, arguments: &[Expr], named: Option<&Expr>) -> Result<(), CallFault> {
         let named = match named {
             None | Some(Expr::Any) => return Ok(()),
@@ -103,7 +103,7 @@ impl World {
         }
     }
 
-    /// Sends so many zeros.
+    /// Sends this number of zeros.
     fn give(&mut self, arguments: &[Expr], size: usize, order: &Order) -> Outcome {
         if order.flags & ABORT != 0 {
             return self.abort(&arguments[..1]);
@@ -136,7 +136,7 @@ impl World {
 }
 
 impl Order {
-    /// Takes what a control message of this type says.
+    /// Applies a control message of this type.
     fn take(&mut self, kind: &str, data: &Expr) -> Result<(), CallFault> {
         match kind {
             "SCTP_SNDINFO" => {
@@ -153,7 +153,7 @@ impl Order {
         Ok(())
     }
 
-    /// SCTP_SENDV_SPA: what of it `sendv_flags` calls valid.
+    /// SCTP_SENDV_SPA: applies the parts that `sendv_flags` declares valid.
     fn all(&mut self, info: &Expr) -> Result<(), CallFault> {
         let known = ["sendv_flags", "sendv_sndinfo", "sendv_prinfo", "sendv_authinfo"];
         let parts = Fields::of("SCTP_SENDV_SPA", info, &known)?;
@@ -194,7 +194,7 @@ fn sndrcvinfo(info: Option<&Expr>) -> Result<Order, CallFault> {
     })
 }
 
-/// Milliseconds; none: for ever.
+/// A lifetime in milliseconds; zero means unlimited.
 fn lifetime(millis: i128) -> Reliability {
     match millis {
         0 => Reliability::Full,

@@ -1,4 +1,4 @@
-//! The options at the top of a script: addresses, tolerance, parameters of the stack.
+//! The options at the top of a script: addresses, tolerance, and parameters of the stack.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -9,34 +9,34 @@ use super::ast::{Literal, Opt};
 use super::names::did_you_mean;
 use super::{Options, ParseError};
 
-/// The SCTP port of the stack, and of the peer that it connects to.
+/// The SCTP port of the stack, and of the peer to which it connects.
 pub(super) const PORT: u16 = 8080;
-/// The UDP port of both (RFC 6951 §5.1).
+/// The UDP port of both ends (RFC 6951 §5.1).
 const UDP_PORT: u16 = 9899;
 
-/// What a script's options say.
+/// The settings that a script's options make.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Setup {
-    /// Parameters of the stack before any call changes them.
+    /// Parameters of the stack before any call has changed them.
     pub(super) config: Config,
     pub(super) local: Vec<IpAddr>,
     pub(super) peer: Vec<IpAddr>,
     pub(super) tolerance: Tolerance,
-    /// The UDP port of both; 0: packets go on IP.
+    /// The UDP port of both ends. 0: packets are sent on IP directly.
     pub(super) udp: u16,
 }
 
-/// How far a packet may be from its time.
+/// The allowed deviation of a packet from its time.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Tolerance {
     /// Nanoseconds.
     pub(super) least: u64,
-    /// Of the time since the event before, in billionths of a per cent.
+    /// Part of the time since the previous event, in billionths of a per cent.
     pub(super) percent: u64,
 }
 
 impl Tolerance {
-    /// Nanoseconds, for an event so many nanoseconds after the one before.
+    /// The tolerance in nanoseconds for an event this number of nanoseconds after the previous one.
     pub(super) fn after(&self, interval: u64) -> u64 {
         let share = u128::from(interval) * u128::from(self.percent) / 100_000_000_000;
         self.least.max(u64::try_from(share).unwrap_or(u64::MAX))
@@ -45,7 +45,7 @@ impl Tolerance {
 
 const BILLION: i128 = 1_000_000_000;
 
-/// Reads the `lines` with options at the top of a script; what they do not set is as in `options`.
+/// Reads the `lines` with options at the top of a script. `options` holds the defaults.
 pub(super) fn setup(lines: &[Opt], options: &Options) -> Result<Setup, ParseError> {
     let mut draft = Draft::default();
     for line in lines {
@@ -77,7 +77,7 @@ impl Draft {
         let wrong =
             |takes: &str| Err(ParseError::new(option.line, format!("--{} takes {takes}", option.name)));
         match (option.name.as_str(), &option.key, &option.value) {
-            // The lexer has acted on it.
+            // The lexer has already processed it.
             ("define", None, Some(Literal::Word(_))) => {}
             ("define", ..) => return wrong("a name"),
             ("local", None, Some(Literal::Ip(ip))) => self.local.push(*ip),
@@ -160,12 +160,14 @@ impl Draft {
     }
 }
 
-/// The literal as TOML.
+/// Writes the literal as TOML.
 fn toml(value: &Literal) -> String {
     match value {
         Literal::Integer(n) => n.to_string(),
         Literal::Decimal(n) => format!("{}.{:09}", n / BILLION, (n % BILLION).abs()),
         Literal::Word(word) if word == "true" || word == "false" => word.clone(),
+        // A policy with its settings is an inline table.
+        Literal::Text(text) if text.starts_with('{') && text.ends_with('}') => text.clone(),
         Literal::Word(text) | Literal::Text(text) => ::toml::Value::from(text.as_str()).to_string(),
         Literal::Ip(ip) => ::toml::Value::from(ip.to_string()).to_string(),
     }

@@ -1,4 +1,4 @@
-//! The calls of a script: sockets as a thin layer over the endpoint's own calls.
+//! The socket calls of a script: a thin layer over the endpoint's own calls.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -15,20 +15,20 @@ use super::sockopt::{self, OptionEffect, number, show};
 use super::view::ip;
 use super::world::World;
 
-/// What a call returned.
+/// The result of a call.
 pub(super) struct Returned {
     pub(super) value: i128,
-    /// Set if the value is -1.
+    /// Set if the value is −1.
     pub(super) errno: Option<&'static str>,
 }
 
-/// Why a call returned nothing.
+/// Why a call has no result.
 pub(super) enum CallFault {
     /// The script fails here.
     Failed(String),
-    /// There is no such call here.
+    /// The runner does not have this call.
     Unsupported(String),
-    /// The script cannot mean it.
+    /// The call is invalid.
     Wrong(String),
 }
 
@@ -46,13 +46,13 @@ pub(super) fn wrong<T>(why: impl Into<String>) -> Result<T, CallFault> {
     Err(CallFault::Wrong(why.into()))
 }
 
-/// All handles, and what is known of the associations behind them.
+/// All handles, and the state of their associations.
 pub(super) struct Sockets {
     handles: BTreeMap<i128, Handle>,
     associations: BTreeMap<AssociationId, Ends>,
-    /// Established, and not accepted yet.
+    /// Associations that were established and not yet accepted.
     backlog: VecDeque<AssociationId>,
-    /// Parameters of sockets that will be made.
+    /// Parameters of new sockets.
     defaults: Config,
 }
 
@@ -61,14 +61,14 @@ pub(super) struct Handle {
     what: SocketState,
     non_blocking: bool,
     config: Config,
-    /// `close` aborts.
+    /// Whether `close` aborts.
     linger: bool,
     bound: bool,
-    /// How long messages are worth sending.
+    /// The reliability of messages.
     pub(super) reliability: Reliability,
-    /// The notifications that it has subscribed to.
+    /// The notifications to which it has subscribed.
     pub(super) events: Events,
-    /// SCTP_RECVRCVINFO: receiving calls tell about the message.
+    /// SCTP_RECVRCVINFO: whether receiving calls return information about the message.
     pub(super) receive_info: bool,
 }
 
@@ -79,16 +79,16 @@ enum SocketState {
     Association(AssociationId),
 }
 
-/// What has happened to an association.
+/// The events of an association so far.
 #[derive(Default)]
 pub(super) struct Ends {
     up: bool,
-    /// The peer will send no more, or it is over.
+    /// The peer will send no more, or the association has ended.
     pub(super) ended: bool,
     pub(super) error: Option<&'static str>,
-    /// Notifications, and what a read call left of a message: read before any other message.
+    /// Notifications, and the rest of a partly read message. They are read before other messages.
     pub(super) waiting: VecDeque<Waiting>,
-    /// How many it had when something was last heard of it.
+    /// The numbers of streams at the last event.
     pub(super) streams: Streams,
 }
 
@@ -128,24 +128,24 @@ impl Sockets {
         }
     }
 
-    /// What is known of an association.
+    /// The record of an association.
     pub(super) fn ends(&mut self, id: AssociationId) -> &mut Ends {
         self.associations.entry(id).or_default()
     }
 
-    /// The streams that an association had when something was last heard of it.
+    /// The numbers of streams of an association at the last event.
     pub(super) fn streams(&self, id: AssociationId) -> Streams {
         self.associations.get(&id).map_or((0, 0), |ends| ends.streams)
     }
 
-    /// Whether the socket of an association, or else the one that will accept it, has subscribed.
+    /// Whether the socket of an association, or else the socket that will accept it, has subscribed.
     pub(super) fn wants(&self, id: AssociationId, notification: &str) -> bool {
         let own = self.handles.values().find(|handle| handle.what == SocketState::Association(id));
         let listener = || self.handles.values().find(|handle| handle.what == SocketState::Listening);
         own.or_else(listener).is_some_and(|handle| handle.events.contains(notification))
     }
 
-    /// Whether the stack is setting up an association by itself.
+    /// Whether the stack is setting up an association without a call.
     pub(super) fn setting_up(&self, endpoint: &Endpoint) -> bool {
         self.in_state(endpoint, |state| matches!(state, State::CookieWait | State::CookieEchoed))
     }
@@ -159,7 +159,7 @@ impl Sockets {
     }
 }
 
-/// The error that a socket has after its association was lost.
+/// The error code of a socket whose association was lost.
 fn errno(reason: &LostReason, up: bool) -> Option<&'static str> {
     match reason {
         LostReason::NoAnswer | LostReason::TooManyErrors => Some("ETIMEDOUT"),
@@ -171,7 +171,7 @@ fn errno(reason: &LostReason, up: bool) -> Option<&'static str> {
 }
 
 impl World {
-    /// Makes the call.
+    /// Carries out the call.
     pub(super) fn call(&mut self, call: &Call) -> Outcome {
         let arguments = &call.arguments;
         match call.name.as_str() {
@@ -230,7 +230,7 @@ impl World {
         }
     }
 
-    /// Gives a new handle the label that the script expects.
+    /// Gives a new handle the label that the script states.
     fn label(&mut self, result: &Expr, handle: Handle) -> Outcome {
         let next = (3..).find(|n| !self.sockets.handles.contains_key(n)).unwrap_or(3);
         let label = match result {
@@ -298,7 +298,7 @@ impl World {
         let before = self.endpoint.config().clone();
         self.endpoint.configure(config).map_err(|error| CallFault::Wrong(error.to_string()))?;
         let connected = self.endpoint.connect(self.now, PORT, &to);
-        // What listens goes on with its own parameters.
+        // The listening socket keeps its own parameters.
         let _ = self.endpoint.configure(before);
         match connected {
             Err(Refused::Exists) => return failed("EADDRINUSE"),
@@ -313,7 +313,7 @@ impl World {
         self.would_block(arguments, "EINPROGRESS")
     }
 
-    /// The peer addresses that a connect call names.
+    /// The peer addresses of a connect call.
     fn peers(&self, argument: Option<&Expr>) -> Result<Vec<Address>, CallFault> {
         let named = match argument {
             None | Some(Expr::Any) => vec![self.peer[0]],
@@ -417,7 +417,7 @@ impl World {
         self.reconfigured(arguments, |before| *before = config)
     }
 
-    /// The parameters that a handle's association has, or will have.
+    /// The parameters that a handle's association has or will have.
     pub(super) fn config_in_force(&mut self, arguments: &[Expr]) -> Result<Config, CallFault> {
         let id = self.association(arguments)?;
         let now_in_force = id.and_then(|id| self.endpoint.config_of(id)).cloned();
@@ -427,7 +427,7 @@ impl World {
         }
     }
 
-    /// Changes the parameters of a handle, and of what is behind it.
+    /// Changes the parameters of a handle and of its association.
     fn reconfigured(&mut self, arguments: &[Expr], change: impl FnOnce(&mut Config)) -> Outcome {
         let mut config = self.config_in_force(arguments)?;
         change(&mut config);
@@ -449,7 +449,7 @@ impl World {
         done(0)
     }
 
-    /// SCTP_RECVRCVINFO.
+    /// Sets SCTP_RECVRCVINFO.
     pub(super) fn receive_info(&mut self, arguments: &[Expr], value: &Expr) -> Outcome {
         let Some(on) = sockopt::one(value) else { return wrong("SCTP_RECVRCVINFO takes 0 or 1") };
         self.handle(arguments)?.receive_info = on > 0;

@@ -1,4 +1,4 @@
-//! Socket options and `sysctl` names, as changes of the stack's parameters.
+//! Socket options and `sysctl` names as changes of the stack's parameters.
 
 use anabranch_proto::mechanisms::OutOfTheBlue;
 use anabranch_proto::{Config, Duration, Reliability};
@@ -7,20 +7,20 @@ use super::ast::Expr;
 use super::options;
 use super::socket::CallFault;
 
-/// Flags of a message to send; the first also of one that was received (RFC 6458 §5.3.4).
+/// Flags of a message to send. The first also applies to a received message (RFC 6458 §5.3.4).
 pub(super) const UNORDERED: i128 = 1;
 pub(super) const EOF: i128 = 0x100;
 pub(super) const ABORT: i128 = 0x200;
 pub(super) const SACK_IMMEDIATELY: i128 = 0x400;
-/// Flags of what was received.
+/// Flags of a received message.
 pub(super) const MSG_EOR: i128 = 0x80;
 pub(super) const MSG_NOTIFICATION: i128 = 0x8000;
 
-/// What an option asks for beyond a change of parameters.
+/// The effect of an option beyond a change of parameters.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum OptionEffect {
     Nothing,
-    /// SCTP_DEFAULT_PRINFO: how long messages are worth sending.
+    /// SCTP_DEFAULT_PRINFO: the reliability of messages.
     Reliability(Reliability),
     /// SO_LINGER with a time of zero: `close` aborts.
     Linger(bool),
@@ -63,7 +63,7 @@ fn constant(word: &str) -> Option<i128> {
     })
 }
 
-/// A number, or constants joined by `|`.
+/// The value of a number or of constants joined by `|`.
 pub(super) fn number(expr: &Expr) -> Option<i128> {
     match expr {
         Expr::Integer(n) => Some(*n),
@@ -73,7 +73,7 @@ pub(super) fn number(expr: &Expr) -> Option<i128> {
     }
 }
 
-/// An expression as it would be written.
+/// Prints an expression.
 pub(super) fn show(expr: &Expr) -> String {
     let join = |all: &[Expr], with: &str| all.iter().map(show).collect::<Vec<_>>().join(with);
     match expr {
@@ -92,7 +92,7 @@ pub(super) fn show(expr: &Expr) -> String {
     }
 }
 
-/// The fields of an option's structure: those that are numbers and not zero, which leaves a value alone.
+/// The fields of an option's structure. Those that are nonzero numbers change a setting; zeros leave it unchanged.
 pub(super) struct Fields<'e>(&'e [(String, Expr)]);
 
 impl<'e> Fields<'e> {
@@ -108,7 +108,7 @@ impl<'e> Fields<'e> {
         }
     }
 
-    /// A number; 0 where nothing is said.
+    /// A number, or 0 if the field is missing.
     pub(super) fn number(&self, key: &str) -> Result<i128, CallFault> {
         let Some(value) = self.expr(key) else { return Ok(0) };
         number(value).ok_or_else(|| CallFault::Wrong(format!("{key} takes a number, not {}", show(value))))
@@ -129,7 +129,7 @@ impl<'e> Fields<'e> {
         Ok(self.get(key)?.map(|ms| Duration::from_millis(ms.into())))
     }
 
-    /// The value of a field, if it is given.
+    /// The value of a field, if it is present.
     pub(super) fn expr(&self, key: &str) -> Option<&'e Expr> {
         self.0.iter().find(|(name, value)| name == key && *value != Expr::Any).map(|(_, value)| value)
     }
@@ -145,7 +145,7 @@ fn small(n: Option<u32>) -> Option<u16> {
     n.map(|n| u16::try_from(n).unwrap_or(u16::MAX))
 }
 
-/// Does what `setsockopt` with the option `name` says to the parameters.
+/// Changes the parameters as `setsockopt` with the option `name` does.
 pub(super) fn set(
     name: &str,
     value: &Expr,
@@ -193,7 +193,7 @@ pub(super) fn set(
         }
         "SO_RCVBUF" => put(&mut config.receive_buffer, one(value)),
         "SO_SNDBUF" => put(&mut config.send_buffer, one(value).map(|n| Some(n.into()))),
-        // Nothing is ever held back for want of size here.
+        // Small messages are never delayed here.
         "SCTP_NODELAY" => {}
         "SCTP_DEFAULT_PRINFO" => *also = OptionEffect::Reliability(options::reliability(value)?),
         name => match options::switch(name, &mut config.extensions) {
@@ -204,7 +204,7 @@ pub(super) fn set(
     Ok(())
 }
 
-/// Whether {assoc_value=n}, or a number, is not zero.
+/// Whether {assoc_value=n}, or a number, is nonzero.
 fn switched(name: &str, value: &Expr) -> Result<bool, CallFault> {
     match value {
         Expr::Fields(_) => {
@@ -216,7 +216,7 @@ fn switched(name: &str, value: &Expr) -> Result<bool, CallFault> {
     }
 }
 
-/// An option that is one number, in brackets or not.
+/// The value of an option with one number, with or without brackets.
 pub(super) fn one(value: &Expr) -> Option<u32> {
     let value = match value {
         Expr::List(list) => list.first()?,
@@ -225,8 +225,7 @@ pub(super) fn one(value: &Expr) -> Option<u32> {
     number(value).and_then(|n| u32::try_from(n).ok())
 }
 
-/// Does what `sysctl NAME=VALUE` says. The switches of extensions that the core does not have, and names that
-/// are not known, say nothing.
+/// Changes the parameters as `sysctl NAME=VALUE` does. Switches of unsupported extensions and unknown names have no effect.
 pub(super) fn sysctl(name: &str, value: u64, config: &mut Config) {
     let millis = Duration::from_millis(value);
     let count = u32::try_from(value).unwrap_or(u32::MAX);
@@ -249,7 +248,7 @@ pub(super) fn sysctl(name: &str, value: u64, config: &mut Config) {
         "auth_disable" => config.extensions.authentication = value == 0,
         "idata_enable" => config.extensions.interleaving = value > 0,
         "ecn_enable" => config.extensions.ecn = value > 0,
-        // 1 is for INITs alone, which this choice does not tell apart.
+        // 1 applies to INITs only. This setting does not distinguish that.
         "blackhole" => {
             config.mechanisms.out_of_the_blue =
                 if value > 1 { OutOfTheBlue::Silent } else { OutOfTheBlue::Abort }

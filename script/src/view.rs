@@ -1,5 +1,4 @@
-//! The calls that are ours: what is to be seen of an association and its paths, and what the user can do that
-//! sockets have no call for.
+//! The calls of this project: they show the state of an association and its paths, and do what the socket interface has no call for.
 
 use std::net::IpAddr;
 
@@ -31,7 +30,7 @@ impl World {
         fields
     }
 
-    /// Whether the fields that are written have these values.
+    /// Compares the fields that are written with the actual values.
     pub(super) fn same_fields<K: AsRef<str>>(&self, expected: &Expr, got: &[(K, Expr)]) -> Outcome {
         let expected = match expected {
             Expr::Any => return done(0),
@@ -44,7 +43,7 @@ impl World {
                 return wrong(format!("there is no field `{key}`: {}", names.join(", ")));
             };
             let same = match (wanted, value) {
-                // What has no value that a script could know.
+                // `...` matches values that a script cannot know.
                 (_, Expr::Any) => true,
                 (Expr::Range(low, high), Expr::Integer(n)) => (low..=high).contains(&n),
                 (wanted, Expr::Ip(address)) => ip(wanted)? == *address,
@@ -78,7 +77,7 @@ impl World {
         done(0)
     }
 
-    /// The path to the peer address that the second argument names.
+    /// The path to the peer address in the second argument.
     fn path_to(&mut self, arguments: &[Expr]) -> Result<(AssociationId, PathView), CallFault> {
         let Some(id) = self.association(arguments)? else { return wrong("the socket has no association") };
         let Some(address) = arguments.get(1) else { return wrong("the second argument must be an address") };
@@ -89,7 +88,7 @@ impl World {
             .ok_or_else(|| CallFault::Failed(format!("there is no path to {remote}")))
     }
 
-    /// heartbeat(fd, address): one now.
+    /// heartbeat(fd, address): sends a HEARTBEAT now.
     pub(super) fn heartbeat(&mut self, arguments: &[Expr]) -> Outcome {
         let (id, path) = self.path_to(arguments)?;
         self.endpoint.heartbeat(self.now, id, path.id);
@@ -128,7 +127,7 @@ impl World {
             ("pmdcs", int(path.pmdcs.into())),
         ];
         self.same_fields(expected, &fields)?;
-        // The result was compared here: it is given back as it is.
+        // The result was compared here. It is returned unchanged.
         Ok(Returned { value: 0, errno: None })
     }
 }
@@ -143,9 +142,9 @@ fn compared(expected: &Expr, got: Expr) -> Outcome {
 pub(super) fn ip(expr: &Expr) -> Result<IpAddr, CallFault> {
     match expr {
         Expr::Ip(ip) => Ok(*ip),
-        // As htonl() has it.
+        // In the byte order of htonl().
         Expr::Integer(n) if u32::try_from(*n).is_ok() => Ok(IpAddr::V4((*n as u32).into())),
-        // A socket address; what its port is goes without saying.
+        // A socket address. Its port is not compared.
         Expr::Fields(fields) => {
             match fields.iter().find(|(key, _)| key == "sin_addr" || key == "sin6_addr") {
                 Some((_, address)) => ip(address),
@@ -157,7 +156,7 @@ pub(super) fn ip(expr: &Expr) -> Result<IpAddr, CallFault> {
     }
 }
 
-/// How a state is called.
+/// The name of a state.
 fn state_name(state: State) -> &'static str {
     match state {
         State::CookieWait => "COOKIE_WAIT",

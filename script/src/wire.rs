@@ -1,4 +1,4 @@
-//! The bytes of packets: those of the peer are built here, those of the stack are checked and read.
+//! Builds the bytes of the peer's packets, and checks and reads those of the stack.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,18 +18,18 @@ pub(super) const HEARTBEAT: u16 = 4;
 pub(super) const ABORT: u16 = 6;
 pub(super) const SHUTDOWN_COMPLETE: u16 = 14;
 
-/// What the peer sends back as it came.
+/// Values that the peer must return unchanged.
 #[derive(Default)]
 pub(super) struct EchoedValues {
     /// The cookie of the last INIT ACK.
     cookie: Option<Vec<u8>>,
-    /// The information of the last HEARTBEAT, and of the last to each address.
+    /// The information of the last HEARTBEAT, and of the last one to each address.
     heartbeat: Option<Vec<u8>>,
     heartbeats: BTreeMap<IpAddr, Vec<u8>>,
 }
 
 impl EchoedValues {
-    /// Keeps what a packet from the stack to `to` says.
+    /// Stores the values of a packet that the stack sent to `to`.
     pub(super) fn keep(&mut self, chunks: &[Bytes<'_>], to: IpAddr) {
         for chunk in chunks {
             match chunk.number {
@@ -50,7 +50,7 @@ impl EchoedValues {
         }
     }
 
-    /// Gives every `...` of a packet from `source` its meaning.
+    /// Replaces every `...` of a packet from `source`.
     fn fill(&self, element: &Element, within: &str, source: IpAddr) -> Result<Element, String> {
         let mut filled = element.clone();
         filled.flags = Some(element.flags.unwrap_or(0));
@@ -74,7 +74,7 @@ impl EchoedValues {
         Ok(filled)
     }
 
-    /// What stands for an open value.
+    /// The bytes that replace an open value.
     fn filling(&self, element: &Element, within: &str, source: IpAddr) -> Result<Vec<u8>, String> {
         let written = element.length.filter(|_| element.form.name != "COOKIE_ECHO");
         let length = written.map(|length| usize::from(length) - 4);
@@ -85,7 +85,7 @@ impl EchoedValues {
                 of_path.cloned().ok_or("no HEARTBEAT has come yet")?
             }
             ("HEARTBEAT_INFORMATION", _) => vec![0; length.unwrap_or(0)],
-            // A cookie that the peer makes up.
+            // A cookie that the peer invents.
             _ => vec![0x5a; length.unwrap_or(0)],
         };
         match length {
@@ -99,7 +99,7 @@ impl EchoedValues {
     }
 }
 
-/// The bytes of a packet of the peer, with a tag and a checksum of zero.
+/// Encodes a packet of the peer with a tag and a checksum of zero.
 pub(super) fn build(
     packet: &Packet,
     ports: (u16, u16),
@@ -126,7 +126,7 @@ pub(super) fn set_tag(packet: &mut [u8], tag: u32) {
     packet[4..8].copy_from_slice(&tag.to_be_bytes());
 }
 
-/// Puts the checksum in, or one that is wrong by one.
+/// Sets the checksum, or one that differs by one.
 pub(super) fn set_checksum(packet: &mut [u8], checksum: Checksum) {
     packet[8..HEADER].fill(0);
     let right = crc32_iscsi(packet);
@@ -157,8 +157,8 @@ pub(super) fn chunks(packet: &[u8]) -> Option<Vec<Bytes<'_>>> {
     split(Family::Chunk, packet.get(HEADER..)?)
 }
 
-/// What no packet of the stack may have: a wrong checksum, padding that is not zero, a length that is wrong,
-/// more bytes than the path MTU.
+/// Checks a packet of the stack for errors that no script allows: a wrong checksum, padding that is not zero, a wrong length, more bytes
+/// than the path MTU.
 pub(super) fn fault(packet: &[u8], checksum: Checksum, room: usize) -> Option<String> {
     let mut right = packet.to_vec();
     set_checksum(&mut right, checksum);
@@ -175,7 +175,7 @@ pub(super) fn fault(packet: &[u8], checksum: Checksum, room: usize) -> Option<St
     (!packet.len().is_multiple_of(4)).then(|| "the last chunk is not padded".to_owned())
 }
 
-/// A packet in script notation, as far as it can be read; for what cannot, the bytes.
+/// Prints a packet in script notation as far as it can be decoded, and the rest as bytes.
 pub(super) fn show(packet: &[u8]) -> String {
     let raw = || format!("{:?}", packet.get(HEADER..).unwrap_or_default());
     let Some(chunks) = chunks(packet) else { return raw() };

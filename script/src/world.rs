@@ -1,4 +1,4 @@
-//! The world of one script: its clock, the endpoint, what it has sent, and what the peer sends it.
+//! The environment of one script: its clock, the endpoint, and the packets in both directions.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -13,9 +13,9 @@ use super::setup::{PORT, Setup};
 use super::socket::Sockets;
 use super::wire::{self, EchoedValues};
 
-/// The peer's port if it speaks first.
+/// The peer's port if the peer sends first.
 const PEER_PORT: u16 = 40_000;
-/// Lines of the log that a failure shows.
+/// The number of log lines that a failure shows.
 const LOG: usize = 12;
 const UDP_HEADER: u32 = 8;
 
@@ -24,12 +24,12 @@ pub(super) struct Sent {
     pub(super) at: Time,
     pub(super) from: IpAddr,
     pub(super) to: IpAddr,
-    /// The UDP ports that it goes in, if it does.
+    /// The UDP ports, if the packet is encapsulated.
     pub(super) udp: Option<(u16, u16)>,
     pub(super) ecn: Ecn,
     /// Whether its checksum may be zero.
     pub(super) omits: bool,
-    /// Common header and chunks, with the stack's own numbers.
+    /// Common header and chunks, with the stack's actual numbers.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -38,18 +38,18 @@ pub(super) struct World {
     pub(super) endpoint: Endpoint,
     /// When the endpoint wants to be polled.
     wake: Option<Time>,
-    /// Sent and not yet expected by the script.
+    /// Packets that were sent and that the script has not yet expected.
     pub(super) queue: VecDeque<Sent>,
     pub(super) sockets: Sockets,
     pub(super) live: Live,
     pub(super) seen: EchoedValues,
     pub(super) local: Vec<IpAddr>,
     pub(super) peer: Vec<IpAddr>,
-    /// The peer's port, once somebody has spoken.
+    /// The peer's port, once either end has sent a packet.
     pub(super) peer_port: Option<u16>,
-    /// The UDP port of every address; 0: none.
+    /// The UDP port of every address; 0 means none.
     pub(super) udp: u16,
-    /// Bytes of SCTP that the path MTU leaves.
+    /// Bytes that the path MTU leaves for SCTP.
     pub(super) room: usize,
     log: VecDeque<String>,
 }
@@ -59,7 +59,7 @@ impl World {
         let config: &Config = &setup.config;
         let header = config.ip_header + if setup.udp == 0 { 0 } else { UDP_HEADER };
         let room = (config.mtu - header) as usize;
-        // One seed for all scripts: what is random in the stack is translated, or said to be free.
+        // All scripts use the same seed. Random numbers are translated, or the script leaves them open.
         let mut endpoint =
             Endpoint::new(config.clone(), Policies::default(), [7; 32]).map_err(|e| e.to_string())?;
         endpoint.set_listening(false);
@@ -80,7 +80,7 @@ impl World {
         })
     }
 
-    /// Fires every timer that is due up to `to`, in order, and makes it that time.
+    /// Advances the clock to `to` and fires all timers on the way in order.
     pub(super) fn advance(&mut self, to: Time) {
         while let Some(wake) = self.wake.filter(|wake| *wake <= to) {
             self.step(wake);
@@ -93,7 +93,7 @@ impl World {
         self.wake
     }
 
-    /// Fires what is due at `at`.
+    /// Advances the clock to `at` and fires the timers that are due.
     pub(super) fn step(&mut self, at: Time) {
         self.now = self.now.max(at);
         self.wake = None;
@@ -108,10 +108,10 @@ impl World {
                 Output::Transmit(packet, _) => self.transmitted(&packet),
                 Output::Event(id, event) => self.heard(id, &event),
                 Output::Note(_) => {}
-                // A call may have set a timer to a time that has passed: it is due now.
+                // A call may have set a timer to a time in the past. It is due now.
                 Output::Wait(Some(at)) if at <= self.now && again => again = false,
                 Output::Wait(until) => {
-                    // Not before now: what is due has been done.
+                    // Never in the past: everything due by now has been done.
                     self.wake = until.map(|at| at.max(Time::from_nanos(self.now.as_nanos() + 1)));
                     return;
                 }
@@ -130,7 +130,7 @@ impl World {
     fn transmitted(&mut self, packet: &Typed) {
         let mut bytes = BytesMut::new();
         let omits = self.endpoint.omits_checksum(packet);
-        // The core builds no packet that has no bytes; one it cannot encode is seen as an empty one.
+        // The core builds no empty packet. A packet that cannot be encoded shows up as an empty one.
         let _ = if omits { packet.encode_without_checksum(&mut bytes) } else { packet.encode(&mut bytes) };
         let (from, to) = (packet.from.ip, packet.to.ip);
         let udp = Some((packet.from.udp, packet.to.udp)).filter(|udp| *udp != (0, 0));
@@ -147,7 +147,7 @@ impl World {
         self.peer_port.unwrap_or(PEER_PORT)
     }
 
-    /// The peer sends.
+    /// The peer sends a packet.
     pub(super) fn inject(&mut self, packet: &Packet) -> Result<(), String> {
         let ports = packet.ports.unwrap_or((*self.peer_port.get_or_insert(PEER_PORT), PORT));
         let (from, to) = packet.addresses.unwrap_or((self.peer[0], self.local[0]));
@@ -160,7 +160,7 @@ impl World {
         let udp = packet.udp.unwrap_or((self.udp, self.udp));
         let (from, to) = (Address { ip: from, udp: udp.0 }, Address { ip: to, udp: udp.1 });
         let (ecn, bytes) = (packet.ecn.unwrap_or_default(), Bytes::from(bytes));
-        // What cannot be decoded is dropped, as it would be by whoever reads the network for the core.
+        // Packets that cannot be decoded are dropped, as a network driver would do.
         let typed = match packet.checksum {
             Checksum::Zero => Typed::decode_unchecked(from, to, ecn, bytes)
                 .ok()
@@ -174,12 +174,12 @@ impl World {
         Ok(())
     }
 
-    /// This address with its UDP port.
+    /// The address with the script's UDP port.
     pub(super) fn at(&self, ip: IpAddr) -> Address {
         Address { ip, udp: self.udp }
     }
 
-    /// Notes a packet in the log, in the script's numbers.
+    /// Records a packet in the log, with the script's numbers.
     pub(super) fn note(
         &mut self,
         at: Time,
@@ -200,7 +200,7 @@ impl World {
         }
     }
 
-    /// The last packets, and those that were sent and not asked for.
+    /// The last packets, and the packets that were sent but not expected.
     pub(super) fn log(&mut self) -> Vec<String> {
         let several = self.local.len() + self.peer.len() > 2;
         for sent in std::mem::take(&mut self.queue).into_iter().take(LOG) {
@@ -211,7 +211,7 @@ impl World {
     }
 }
 
-/// A time as a script would have it.
+/// A time in script notation.
 pub(super) fn seconds(at: Time) -> String {
     let nanos = at.as_nanos();
     let text = format!("{}.{:09}", nanos / 1_000_000_000, nanos % 1_000_000_000);

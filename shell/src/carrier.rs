@@ -29,7 +29,7 @@ pub(crate) struct Carrier {
     live: Live,
     /// By interface: its device, if its node has one.
     ports: Vec<Option<SyncDevice>>,
-    /// By interface: what was carried. Those of other hosts stay at zero.
+    /// By interface: the packets carried. Those of other hosts stay at zero.
     counts: Vec<Count>,
     /// When virtual time is zero.
     begun: Instant,
@@ -161,7 +161,7 @@ impl Carrier {
         }
     }
 
-    /// What was carried.
+    /// The summary of the session.
     pub(crate) fn report(&self, ending: Ending, overrun: u64) -> Result<Report, ShellError> {
         let attached = self.live.interfaces().iter().zip(&self.counts).filter(|(i, _)| i.attached);
         let interfaces = attached.map(|(interface, count)| InterfaceReport {

@@ -58,7 +58,7 @@ pub enum ShellError {
     Device {
         /// Its name.
         device: String,
-        /// What the system said.
+        /// The error from the system.
         error: io::Error,
     },
     /// The devices cannot be set up.
@@ -66,15 +66,15 @@ pub enum ShellError {
     Addresses {
         /// The node.
         node: String,
-        /// What `ip` said.
+        /// The message of `ip`.
         error: String,
     },
     /// Something else of the system failed.
     #[error("{what}: {error}")]
     System {
-        /// What was tried.
+        /// The attempted action.
         what: &'static str,
-        /// What the system said.
+        /// The error from the system.
         error: io::Error,
     },
 }
@@ -92,7 +92,7 @@ impl ShellError {
 /// Without root this moves the process into a user namespace of its own, which only a process with a single thread can do.
 ///
 /// # Errors
-/// Nodes that do not exist, programs that do not exist, and what the system refuses.
+/// Nodes that do not exist, programs that do not exist, and refusals of the system.
 pub fn run(
     scenario: &Scenario,
     (node, command): (&str, &[String]),

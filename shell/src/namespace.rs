@@ -107,8 +107,8 @@ fn names<'a>(links: impl Iterator<Item = &'a str>) -> Vec<String> {
     links.enumerate().map(name).collect()
 }
 
-/// What `ip` is to do in a namespace: addresses, and routes to every other host. What has the address of an interface leaves by it; what
-/// has none yet leaves by the interface from which the way is shortest.
+/// The commands of `ip` for a namespace: addresses, and routes to every other host. A packet with the source address of an interface leaves
+/// by that interface. A packet without a source address leaves by the interface with the shortest way.
 fn commands(own: &[usize], devices: &[String], interfaces: &[Interface]) -> String {
     let mut lines = vec!["link set lo up".to_owned()];
     for (number, (i, device)) in own.iter().zip(devices).enumerate() {
@@ -130,7 +130,7 @@ fn commands(own: &[usize], devices: &[String], interfaces: &[Interface]) -> Stri
     lines.join("\n") + "\n"
 }
 
-/// Runs `ip` with a list of commands; what it said, if it refused one.
+/// Runs `ip` with a list of commands. The error is its message if it refused one.
 fn ip(commands: &str) -> Result<(), String> {
     let run = || {
         let mut child = Command::new("ip")

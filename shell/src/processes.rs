@@ -72,7 +72,7 @@ pub(crate) fn find(name: &str) -> Result<(), ShellError> {
     if found { Ok(()) } else { Err(ShellError::NoCommand(name.to_owned())) }
 }
 
-/// The programs: the first, whose end is that of the session, and those beside it.
+/// The programs: the first one, whose end ends the session, and the others.
 pub(crate) struct Processes {
     first: Child,
     others: Vec<Child>,
@@ -94,7 +94,7 @@ impl Processes {
         let mut commands: Vec<_> = with_commands.collect();
         let failed = |error| system("cannot start the program", error);
         let earlier = children();
-        // What a program leaves behind becomes our child, so that it ends with the session.
+        // Child processes that a program leaves become children of this process, so that they end with the session.
         prctl::set_child_subreaper(true).map_err(|error| failed(error.into()))?;
         let (mut first, namespace) = commands.remove(0);
         let mut others = Vec::new();
@@ -119,7 +119,7 @@ impl Processes {
         }
     }
 
-    /// How the session has ended, if it has. A signal is passed on to the first program, whose end is waited for.
+    /// How the session has ended, if it has. A signal is passed on to the first program, and the session waits for its end.
     pub(crate) fn ended(&mut self, signals: &Signals) -> Option<Ending> {
         if let Some(signal) = signals.take() {
             // From a terminal, the program gets Ctrl-C itself, and may have its own use for it.

@@ -1,4 +1,4 @@
-//! What a session has carried, and how late.
+//! The summary of a session: packets carried, and their lateness.
 
 use anabranch_sim::results::RunResult;
 use hdrhistogram::Histogram;
@@ -7,7 +7,7 @@ use serde::Serialize;
 /// Packets that are later than this at the 99 % quantile are not carried as the scenario says.
 const LATE: f64 = 1e-3;
 
-/// What a session has carried.
+/// The summary of a session.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// How it ended.
@@ -81,7 +81,7 @@ impl Lateness {
 }
 
 impl Report {
-    /// What kept the packets from being carried as the scenario says; `None` if nothing did.
+    /// The reason why packets were not carried as the scenario says; `None` if they were.
     pub fn could_not_keep_up(&self) -> Option<String> {
         let Lateness { p99, .. } = self.lateness;
         if self.overrun > 0 {

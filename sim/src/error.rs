@@ -84,11 +84,11 @@ pub enum RunError {
         flow: String,
         /// The field of its [`Config`](anabranch_proto::Config).
         key: &'static str,
-        /// What is wrong.
+        /// The error.
         error: PolicyError,
     },
     /// A change of a link that does not exist.
-    #[error("a change of link `{link}`, which there is not")]
+    #[error("a change names the link `{link}`, which does not exist")]
     UnknownLink {
         /// The index of the change, from 0.
         change: usize,
@@ -104,7 +104,7 @@ pub enum RunError {
         item: Item,
         /// The field.
         key: &'static str,
-        /// What is wrong with it.
+        /// The reason.
         why: &'static str,
     },
     /// The function that watches the progress has ended the run.

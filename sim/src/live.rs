@@ -29,7 +29,7 @@ pub struct Interface {
     pub link: String,
     /// Its address.
     pub address: IpAddr,
-    /// So many bits of the address are the prefix of its link.
+    /// The length of the link's prefix in bits.
     pub prefix: u8,
     /// The largest packet, in bytes with the IP header.
     pub mtu: u32,
@@ -68,7 +68,7 @@ impl Live {
     /// whose ends remain hosts.
     ///
     /// # Errors
-    /// What [`run`](crate::run) refuses, and nodes that do not exist or reach nobody.
+    /// The errors of [`run`](crate::run), and nodes that do not exist or have no neighbour.
     pub fn new(
         scenario: &Scenario,
         attached: &[String],

@@ -54,8 +54,8 @@ pub(crate) struct Arguments {
 
 const EXAMPLES: &str = "\
 The page edits scenarios, runs them, shows their charts and packets, compares two runs, and opens the publications. It is
-served on 127.0.0.1 only, needs no network and no installation, and keeps nothing: the last eight runs are deleted at the
-end. A scenario finds recorded links below traces/ of the program's own scenarios.
+served on 127.0.0.1 only, and needs no network and no installation. It keeps the last eight runs until it ends. Scenarios
+can use the built-in recorded links as traces/NAME.
 
 Examples:
   anabranch lab

@@ -47,7 +47,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TIME", value_parser = waiting)]
     interval: Option<Duration>,
     /// Write the measured rates of this end's sending (with --reverse, of the other end's) to this file as a trace, which
-    /// a scenario reads: rate = { trace = "FILE" }. A row per interval, which is 100 ms unless --interval is given
+    /// a scenario reads: rate = { trace = "FILE" }. It has one row per interval (100 ms unless --interval is given)
     #[arg(long, value_name = "FILE", conflicts_with = "both")]
     record: Option<PathBuf>,
     /// Show state, bytes and share, rate and round-trip time of each path while this end sends (for the first
@@ -68,10 +68,10 @@ Examples:
   anabranch perf --to 192.0.2.1,198.51.100.1 --cmt --progress
   anabranch perf --to 192.0.2.1 --seconds 60 --record uplink.csv  &&  anabranch trace uplink.csv
 
-Delays are from handing a message to the association until it is read at the other end. The clocks of the two hosts
-are compared before, which leaves an error that is printed; jitter, the difference of successive delays, needs no clock.
-With --cmt this end sends on all paths; the listener does on the way back if it was started with --cmt as well.
-CPU seconds are those of the two processes, for a gigabyte of user data. Ctrl-C prints what was measured until then.
+The delay of a message is the time from handing it to the association until the other end reads it. The clocks of the two
+hosts are compared first; the remaining error is printed. Jitter is the difference of successive delays and needs no clock.
+With --cmt this end sends on all paths. The listener does so only if it was started with --cmt too.
+CPU seconds are those of both processes per gigabyte of user data. Ctrl-C prints the results so far.
 
 Exit status: 0 done, 2 the input was wrong, 130 interrupted, 143 ended by SIGTERM, 1 anything else.";
 
@@ -143,7 +143,11 @@ async fn run(arguments: &Arguments, streams: &[Arc<Stream>], interrupts: &mut In
     };
     live.finish();
     // The last interval is shorter.
-    told(&intervals.close(&carried(streams)));
+    let tiny = intervals.is_tiny();
+    let line = intervals.close(&carried(streams));
+    if !tiny {
+        told(&line);
+    }
     let trace = trace(&intervals.list, arguments.reverse, arguments.seconds);
     let run = Run { streams, intervals: intervals.list, changes: changes.list, complete: ended.is_ok() };
     let printed = report(arguments, &run);

@@ -80,7 +80,9 @@ fn together(mut all: Direction, one: &Direction) -> Direction {
     Direction { cpu, delays: None, ..all }
 }
 
+/// The directions in JSON and in text.
 const WAYS: [&str; 2] = ["there", "back"];
+pub(super) const ARROWS: [&str; 2] = ["client→server", "server→client"];
 
 fn as_json(arguments: &Arguments, run: &Run, each: &[[Option<Part>; 2]], total: &[Option<Part>; 2]) -> Value {
     let (first, mut result) = (&run.streams[0], Map::new());
@@ -146,29 +148,24 @@ fn by_path(part: &Part) -> Value {
 fn as_text(run: &Run, each: &[[Option<Part>; 2]], total: &[Option<Part>; 2]) -> String {
     let mut lines = Vec::new();
     for (number, parts) in each.iter().enumerate().filter(|_| each.len() > 1) {
-        let ways = WAYS.into_iter().zip(parts).filter_map(|(way, part)| Some((way, part.as_ref()?)));
+        let ways = ARROWS.into_iter().zip(parts).filter_map(|(way, part)| Some((way, part.as_ref()?)));
         for (way, part) in ways {
-            lines.push(format!(
-                "{:<6} {way:<6} {:>10.2} Mbit/s  {:>14} B",
-                number + 1,
-                rate(part),
-                part.bytes
-            ));
+            lines.push(format!("{:<3} {way} {:>10.2} Mbit/s  {:>14} B", number + 1, rate(part), part.bytes));
             lines.extend(part.whole.iter().filter_map(|whole| whole.delays.as_ref()).map(delay_lines));
         }
     }
-    for (way, part) in WAYS.into_iter().zip(total) {
+    for (way, part) in ARROWS.into_iter().zip(total) {
         lines.extend(part.as_ref().map(|part| whole(way, part)));
     }
     let first = &run.streams[0];
-    lines.push(format!("{:.1} packets a send", first.endpoint.traffic().segments_a_send()));
+    lines.push(format!("{:.1} packets per send call (GSO)", first.endpoint.traffic().segments_a_send()));
     lines.push(paths::table(&first.association.paths()));
     lines.join("\n")
 }
 
 /// One direction as lines of text.
 fn whole(way: &str, part: &Part) -> String {
-    let line = format!("{way:<6} {:>10.2} Mbit/s  {:>14} B", rate(part), part.bytes);
+    let line = format!("{way} {:>10.2} Mbit/s  {:>14} B", rate(part), part.bytes);
     let Some(direction) = &part.whole else {
         return format!("{line}  in {:.2} s, cut off", part.seconds);
     };
@@ -177,7 +174,7 @@ fn whole(way: &str, part: &Part) -> String {
     let by_path: &BTreeMap<(IpAddr, IpAddr), u64> = &direction.by_path;
     lines.extend(by_path.iter().map(|(pair, bytes)| {
         let rate = *bytes as f64 * 8e-6 / part.seconds.max(f64::MIN_POSITIVE);
-        format!("       {rate:>10.2} Mbit/s  by {}", pair_name(pair))
+        format!("              {rate:>10.2} Mbit/s  by {}", pair_name(pair))
     }));
     lines.join("\n")
 }

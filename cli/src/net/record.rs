@@ -11,6 +11,7 @@ use tokio::time::timeout;
 
 use super::live::mbit;
 use super::paths::{name, state};
+use super::perf_report::ARROWS;
 
 /// The interval for looking at paths without an event: the association has no event for a local interface that goes
 /// down.
@@ -128,6 +129,11 @@ impl Intervals {
         }
     }
 
+    /// Whether the current interval is so short that its rate would say nothing.
+    pub(super) fn is_tiny(&self) -> bool {
+        self.begun.elapsed().saturating_sub(self.from) * 20 < self.every
+    }
+
     /// Ends an interval now and returns its line.
     pub(super) fn close(&mut self, carried: &Carried) -> String {
         let to = self.begun.elapsed();
@@ -148,9 +154,10 @@ impl Intervals {
             "there_by_path": by_path,
         }));
         let span = format!("{:7.2} - {:7.2} s", self.from.as_secs_f64(), to.as_secs_f64());
-        let back = back.map(|back| format!("  back {:10.2} Mbit/s", mbit(back, time))).unwrap_or_default();
+        let back =
+            back.map(|back| format!("  {} {:10.2} Mbit/s", ARROWS[1], mbit(back, time))).unwrap_or_default();
         (self.from, self.before) = (to, [carried.there, carried.back.unwrap_or_default()]);
-        format!("{span}  there {:10.2} Mbit/s{back}", mbit(there, time))
+        format!("{span}  {} {:10.2} Mbit/s{back}", ARROWS[0], mbit(there, time))
     }
 }
 

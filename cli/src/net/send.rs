@@ -51,7 +51,7 @@ Examples:
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --from 192.0.2.7,198.51.100.7 --retransmit alternate
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --set path_max_retrans=2 --set pf_max_retrans=0 --json
 
-Ctrl-C ends the association gracefully, a second Ctrl-C at once; what had arrived is told. Nothing is encrypted.
+Ctrl-C ends the association gracefully, a second Ctrl-C at once. Both print how much had arrived. Nothing is encrypted.
 
 Exit status: 0 the other end has the file and its hash is right, 2 the input was wrong, 130 interrupted, 143
 ended by SIGTERM, 1 anything else.";
@@ -68,7 +68,7 @@ enum Outcome {
 pub(crate) fn send(arguments: &Arguments) -> u8 {
     let size = match std::fs::metadata(&arguments.file) {
         Ok(metadata) if metadata.is_file() => metadata.len(),
-        Ok(_) => return refuse(format!("{}: this is no file", arguments.file.display())),
+        Ok(_) => return refuse(format!("{}: not a regular file", arguments.file.display())),
         Err(error) => return refuse(format!("{}: {error}", arguments.file.display())),
     };
     let settings = arguments.client.transport.settings();
@@ -196,6 +196,7 @@ fn report(
     let TransferRecord { seconds, size, .. } = *told;
     let arrived = match outcome {
         Outcome::Sent(_) => size,
+        Outcome::Failed(SendError::Verdict { received, .. }) => *received,
         // The bytes acknowledged include the announcement of the file.
         _ => association
             .statistics()

@@ -60,13 +60,14 @@ Examples:
   anabranch serve --key /etc/anabranch/key --listen 0.0.0.0 --receive-into inbox/ --log json
   anabranch serve --json | jq -r 'select(.received) | .received'
 
-On any address but loopback, --key or --public is needed. Nothing is encrypted: whoever is on the way can read all,
+Addresses other than loopback need --key or --public. Nothing is encrypted: anyone on the network path can read all,
 and without --key can change it.
 
-A file counts as received when it and its name are on the disk. What takes room is what has arrived; a transfer that
-brings less than 1000 bytes a second over two minutes is ended.
+A file counts as received when it and its name are on the disk. Only bytes that have arrived count towards --max-size.
+A transfer slower than 1000 bytes per second over two minutes is ended.
 
-Ctrl-C or SIGTERM ends all associations gracefully, a second one, or five seconds, at once. Peers are told either way.
+Ctrl-C or SIGTERM ends all associations gracefully. A second signal, or five seconds later, aborts them. Peers are told in
+both cases.
 
 Exit status: 130 interrupted, 143 ended by SIGTERM, 2 the input was wrong, 1 anything else.";
 
@@ -229,7 +230,7 @@ fn told(served: &Result<Served, Failure>) -> (String, Value) {
             )
         }
         Ok(Served::Measured(received, sent)) => (
-            format!("measured, {received} B here, {sent} B there"),
+            format!("measured: received {received} B, sent {sent} B"),
             json!({ "measured": { "here": received, "there": sent } }),
         ),
         Ok(Served::Nothing) | Err(Failure::Stopped) => {

@@ -120,14 +120,14 @@ impl Client {
         };
         match traffic.packets_received {
             0 => format!("{asked}, no answer from {} ({carrier})", list(to)),
-            _ => format!("{asked}, {} ({carrier}) has answered the first packet only", list(to)),
+            _ => format!("{asked}, {} ({carrier}) has answered only the first packet", list(to)),
         }
     }
 
     fn too_late(&self, endpoint: &Endpoint, to: &[SocketAddr]) -> String {
         let answered = endpoint.traffic().packets_received > 0;
         let hint = match self.transport.key {
-            Some(_) if answered => ": has it the same key?",
+            Some(_) if answered => ": do both ends have the same key?",
             _ => "",
         };
         let (seconds, so_far) = (self.timeout.as_secs_f64(), self.so_far(endpoint, to));

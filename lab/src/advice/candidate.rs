@@ -68,6 +68,11 @@ impl Candidate {
         all
     }
 
+    /// What the classical formula alone advises: of the grid the candidate whose sum of timeouts comes nearest to the budget from below.
+    pub fn by_formula(task: &Task) -> Option<Candidate> {
+        Candidate::grid(task).pop()
+    }
+
     fn with(rto_min: u64, sack_delay: u64, errors: u32, pf: bool, task: &Task) -> Candidate {
         let longest = rto_min << (errors - 1);
         Candidate {

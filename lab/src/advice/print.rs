@@ -45,7 +45,7 @@ fn usrsctp(c: &Candidate) -> String {
 fn socket_options(c: &Candidate) -> String {
     let pf = c.pf_max_retrans.unwrap_or(65_535);
     format!(
-        "SCTP_RTOINFO: srto_initial = {}, srto_max = {}, srto_min = {}\nSCTP_PEER_ADDR_PARAMS: spp_pathmaxrxt = {}, spp_hbinterval = {}, spp_flags = SPP_HB_ENABLE\nSCTP_PEER_ADDR_THLDS: spt_pathmaxrxt = {}, spt_pathpfthld = {pf}\nSCTP_DELAYED_SACK: sack_delay = {}, sack_freq = 2\n",
+        "SCTP_RTOINFO: srto_initial = {}, srto_max = {}, srto_min = {}\nSCTP_PEER_ADDR_PARAMS: spp_pathmaxrxt = {}, spp_hbinterval = {}, spp_flags = SPP_HB_ENABLE\nSCTP_PEER_ADDR_THLDS: spt_pathmaxrxt = {}, spt_pathpfthld = {pf} (FreeBSD also: spt_pathcpthld = 65535)\nSCTP_DELAYED_SACK: sack_delay = {}, sack_freq = 2\n",
         c.rto_initial,
         c.rto_max,
         c.rto_min,

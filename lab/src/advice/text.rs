@@ -1,6 +1,6 @@
 //! The answer in words.
 
-use super::{Answer, Judged, Task};
+use super::{Answer, Ended, Judged, Task};
 
 /// The advice, why it is the advice, and how sure it is.
 pub fn explain(task: &Task, answer: &Answer) -> String {
@@ -13,8 +13,13 @@ pub fn explain(task: &Task, answer: &Answer) -> String {
         budget.per.as_secs() as f64 / 86_400.0
     );
     let mut text = vec![asked];
-    if answer.stopped {
-        text.push("The search was stopped: this is the best so far.".to_owned());
+    match answer.ended {
+        Ended::Complete => {}
+        Ended::Stopped => text.push("The search was stopped: this is the best so far.".to_owned()),
+        Ended::TimeOver => text.push(
+            "The time for the search was over before every candidate was tried to the end: this is the best so far. --seconds allows more."
+                .to_owned(),
+        ),
     }
     match &answer.advice {
         None => text.push(none(task, answer)),

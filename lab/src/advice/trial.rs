@@ -8,19 +8,20 @@ use anabranch_sim::{RunOptions, run};
 
 use super::{Candidate, PathTask, Task};
 
-/// The association and its windows settle before an outage begins.
-const SETTLE: f64 = 3.0;
+/// Round trips and messages after which RTO and windows have settled, before an outage begins.
+const SETTLED: f64 = 40.0;
 /// A trial without outages simulates this long, at most.
 const QUIET: f64 = 3_600.0;
 /// Packets that a trial without outages sends, about.
 const PACKETS: f64 = 30_000.0;
 
 /// How long new data took to leave by another path, in seconds, counted from the first message that the outage
-/// could lose; `None`: it did not within four times the budget.
+/// could lose; `None`: it did not within twice the budget.
 pub(super) fn outage(task: &Task, candidate: &Candidate, seed: u64) -> Option<f64> {
     let gap = task.gap().as_secs_f64();
-    let down = SETTLE + (1.0 + 2.0 * gap) * unit(seed);
-    let stop = down + 4.0 * task.budget.new_data.as_secs_f64() + gap;
+    let settled = (SETTLED * gap.max(task.round_trip().as_secs_f64())).clamp(1.0, 600.0);
+    let down = settled + (1.0 + 2.0 * gap) * unit(seed);
+    let stop = down + 2.0 * task.budget.new_data.as_secs_f64() + gap;
     let up = down + task.paths[0].outage.as_secs_f64();
     let result = simulated(
         task,

@@ -1,10 +1,11 @@
-//! Claims: read from `claims.toml`, and expanded over the rows of their tables.
+//! Claims, read from `claims.toml` and expanded over the rows of their tables.
 
 use std::collections::BTreeSet;
 
 use super::claim_keys::KEYS;
 use super::conditions::{Condition, conditions};
 use super::crossing::Search;
+use super::pool::{self, PoolRow};
 use super::published::{Published, published};
 use super::read::{PaperError, edits, fill, named, over};
 use super::rows::{Row, Table};
@@ -17,84 +18,100 @@ use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::error::did_you_mean;
 use anabranch_sim::scenario::keys::{Default, Key, read_known};
 
-/// One claim, about one row of its table if it has one.
+/// One claim about one value, or about one row of its table.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Case {
     /// Its name.
     pub id: String,
-    /// Where the paper says so: table, figure or section.
+    /// The source of the claim in the paper: table, figure or section.
     pub source: String,
-    /// What is claimed.
+    /// The form of the claim.
     pub form: Form,
-    /// What is run, by its number among the paper's experiments.
+    /// The index of its experiment in the paper.
     pub experiment: usize,
-    /// Under which variant, by its number.
+    /// The index of its variant.
     pub variant: usize,
-    /// Whether the values under the other variants are to stand beside.
+    /// Whether the values under the other variants are shown too.
     pub beside: bool,
-    /// Edits that change along with those of `over`, each with as many values.
+    /// Edits that change together with those of `over`; each has as many values.
     pub along: Vec<Variation>,
-    /// Edits before and after those of the variant.
+    /// Edits before those of the variant, and edits after them.
     pub edits: [Vec<String>; 2],
-    /// Which runs count.
+    /// For a claim about all rows together: the rows. Otherwise empty.
+    pub pool: Vec<PoolRow>,
+    /// The number of these rows that are run.
+    pub rows: usize,
+    /// The conditions that a run must meet to count.
     pub conditions: Vec<Condition>,
     /// The unit of its values.
     pub unit: Unit,
-    /// By reference: what it says.
+    /// By reference: the published values.
     pub published: Vec<Published>,
-    /// How near the value must come to which reference, by its number.
+    /// The tolerances: the index of the reference, and the largest deviation from its value.
     pub within: Vec<(usize, Tolerance)>,
-    /// Between which bounds the value must lie.
+    /// The bounds of the value.
     pub bounds: Bounds,
-    /// Whether it is expected to hold.
+    /// Whether the claim is expected to hold.
     pub expected: bool,
-    /// Why not, if not.
+    /// The reason, if it is not.
     pub reason: Option<String>,
 }
 
-/// What is claimed. Measures, marks and variants are numbers in the paper's lists.
+/// The form of a claim. Measures, marks and variants are indices in the paper's lists.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Form {
     /// A measure has this value.
     Value {
-        /// Which.
+        /// The measure.
         measure: usize,
     },
-    /// A measure under the first edit, divided by that under the second.
+    /// The value of a measure under the first edit, divided by the value under the second.
     Ratio {
-        /// Which.
+        /// The measure.
         measure: usize,
         /// The edits.
         over: Variation,
     },
-    /// A measure is larger under each edit than under the one before; or the order is that of a reference.
+    /// A measure is larger under each edit than under the previous one. Or the order is that of a reference.
     Order {
-        /// Which.
+        /// The measure.
         measure: usize,
         /// The edits.
         over: Variation,
-        /// Which reference's order it is, if not that of the list.
+        /// The reference with the expected order, if that is not the order of the list.
         like: Option<usize>,
     },
-    /// Marks come one after the other.
+    /// Marks occur one after the other.
     Sequence {
         /// The marks.
         marks: Vec<usize>,
     },
     /// The value of a key at which the order of a measure under two edits changes.
     Crossing(Search),
-    /// The value of one measure from which on another is larger than in a second experiment.
+    /// The value of one measure above which another measure is larger than in a second experiment.
     Threshold(Threshold),
+    /// The mean of a measure over all rows under the first edit, divided by that under the second.
+    Means {
+        /// Which.
+        measure: usize,
+    },
+    /// The share of the rows in which a measure under the first edit is more than `factor` times the least under the others.
+    Worse {
+        /// Which.
+        measure: usize,
+        /// How many times.
+        factor: f64,
+    },
 }
 
-/// How far a value may be from another: the widest counts.
+/// The largest deviation of a value from another. The widest of the three counts.
 #[derive(Copy, Clone, PartialEq, Debug, serde::Serialize)]
 pub struct Tolerance {
-    /// In parts of the other.
+    /// As a fraction of the other value.
     pub relative: f64,
     /// In the claim's unit.
     pub absolute: f64,
-    /// In standard errors of the difference: those of both values, combined.
+    /// In standard errors of the difference, which combine those of both values.
     pub standard_errors: f64,
 }
 
@@ -107,7 +124,7 @@ pub struct Bounds {
     pub at_most: Option<f64>,
 }
 
-/// Every claim of `document`, expanded.
+/// Every claim of `document`, expanded over its table.
 pub(super) fn cases(document: &Document, paper: &Paper) -> std::result::Result<Vec<Case>, PaperError> {
     let root = At::root(document);
     let mut claims = Vec::new();
@@ -116,8 +133,11 @@ pub(super) fn cases(document: &Document, paper: &Paper) -> std::result::Result<V
     let mut ids = BTreeSet::new();
     for at in root.get("claim").map_or(Ok(Vec::new()), |at| at.tables())? {
         let first = cases.len();
-        for (row, fields) in expansion(&at, paper)? {
-            let case = case(&at, &fields, row.as_ref(), paper)?;
+        for rows in grouped(&at, expansion(&at, paper)?)? {
+            let case = match pool::is_pooled(&at) {
+                true => pooled(&at, &rows, paper)?,
+                false => case(&at, &rows[0].1, rows[0].0.as_ref(), paper)?,
+            };
             if !ids.insert(case.id.clone()) {
                 return Err(at.error_below("id", format!("there is another claim `{}`", case.id)).into());
             }
@@ -128,6 +148,35 @@ pub(super) fn cases(document: &Document, paper: &Paper) -> std::result::Result<V
     Ok(cases)
 }
 
+/// A row of a claim's table, if it has one, and its fields.
+type Expanded = (Option<Row>, Fields);
+
+/// The rows of each claim: one, or of a claim about all rows those with the same fields of `each`.
+fn grouped(at: &At<'_>, rows: Vec<Expanded>) -> Result<Vec<Vec<Expanded>>> {
+    if !pool::is_pooled(at) {
+        return Ok(rows.into_iter().map(|row| vec![row]).collect());
+    }
+    let names = at.get("each").map_or(Ok(Vec::new()), |at| lists(&at))?;
+    let mut groups: Vec<Vec<Expanded>> = Vec::new();
+    for row in rows {
+        let same = |group: &&mut Vec<Expanded>| names.iter().all(|(name, _)| group[0].1[name] == row.1[name]);
+        match groups.iter_mut().find(same) {
+            Some(group) => group.push(row),
+            None => groups.push(vec![row]),
+        }
+    }
+    Ok(groups)
+}
+
+/// A claim about all rows of its table together. What it is called and compared with is the same for all of them.
+fn pooled(at: &At<'_>, rows: &[Expanded], paper: &Paper) -> Result<Case> {
+    let one = |(number, (_, fields)): (usize, &Expanded)| pool::row(at, number, fields, paper);
+    let pool: Vec<PoolRow> = rows.iter().enumerate().map(one).collect::<Result<_>>()?;
+    let case = case(at, &rows[0].1, rows[0].0.as_ref(), paper)?;
+    // The edits of a row are the row's own.
+    Ok(Case { rows: pool::first(at, pool.len())?, pool, edits: [Vec::new(), Vec::new()], ..case })
+}
+
 const TOP: Key<Vec<()>> = Key {
     name: "claim",
     takes: "tables",
@@ -136,15 +185,15 @@ const TOP: Key<Vec<()>> = Key {
     read: |_, at| at.tables().map(drop),
 };
 
-/// The rows that a claim is about, and what its fields are for each; one without a row if it has no table.
-fn expansion(at: &At<'_>, paper: &Paper) -> std::result::Result<Vec<(Option<Row>, Fields)>, PaperError> {
+/// The rows of a claim with the fields of each; one entry without a row if it has no table.
+fn expansion(at: &At<'_>, paper: &Paper) -> std::result::Result<Vec<Expanded>, PaperError> {
     let names = || KEYS.iter().map(|key| key.name).chain(paper.references.iter().map(|r| r.name.as_str()));
     if let Some(entry) = at.entries()?.iter().find(|entry| names().all(|name| name != entry.key)) {
         let known: Vec<_> = names().collect();
         return Err(at.no_such_key(entry).hint(did_you_mean(&entry.key, known)).into());
     }
     read_known(&mut (), at, KEYS)?;
-    let mut rows: Vec<(Option<Row>, Fields)> = match at.get("rows") {
+    let mut rows: Vec<Expanded> = match at.get("rows") {
         None => vec![(None, Fields::new())],
         Some(file) => {
             let table = Table::read(&paper.folder.join(file.string()?)).map_err(|error| match error {
@@ -162,7 +211,7 @@ fn expansion(at: &At<'_>, paper: &Paper) -> std::result::Result<Vec<(Option<Row>
         return Err(only.error("there are no rows to choose from").hint("it goes with `rows`").into());
     }
     for (name, values) in at.get("each").map_or(Ok(Vec::new()), |at| lists(&at))? {
-        let with = |(row, fields): &(Option<Row>, Fields), value: &String| {
+        let with = |(row, fields): &Expanded, value: &String| {
             let mut fields = fields.clone();
             fields.insert(name.clone(), value.clone());
             (row.clone(), fields)
@@ -181,7 +230,7 @@ fn lists(at: &At<'_>) -> Result<Vec<(String, Vec<String>)>> {
     at.entries()?.iter().map(|entry| list(&entry.key)).collect()
 }
 
-/// Marks the claims that are not expected to hold.
+/// Marks the claims that are expected to fail.
 fn except(at: &At<'_>, cases: &mut [Case]) -> Result<()> {
     let Some(exceptions) = at.get("exceptions") else { return Ok(()) };
     for entry in exceptions.entries()? {
@@ -202,7 +251,7 @@ fn reason(at: &At<'_>) -> Result<String> {
     }
 }
 
-/// The claim at `at` with these fields.
+/// Builds the claim at `at` with these fields.
 fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Result<Case> {
     let needed = |key: &str| at.get(key).ok_or_else(|| at.error_below(key, "this key is missing"));
     let experiment = needed("experiment")?;
@@ -223,6 +272,8 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
         beside: at.get("beside").map_or(Ok(true), |at| at.boolean())?,
         along: along(at, fields, &form)?,
         edits: [fill_all(&experiment, &paper.experiments[experiment_number].set)?, own],
+        pool: Vec::new(),
+        rows: 0,
         published: paper.references.iter().map(published).collect::<Result<_>>()?,
         within: within(at, unit, fields, &paper.references)?,
         bounds: Bounds {
@@ -237,7 +288,7 @@ fn case(at: &At<'_>, fields: &Fields, row: Option<&Row>, paper: &Paper) -> Resul
     check(at, case, paper)
 }
 
-/// Refuses what could not be judged.
+/// Rejects a claim that cannot be judged.
 fn check(at: &At<'_>, mut case: Case, paper: &Paper) -> Result<Case> {
     match (&case.reason, case.expected) {
         (None, false) => {
@@ -258,6 +309,9 @@ fn check(at: &At<'_>, mut case: Case, paper: &Paper) -> Result<Case> {
             return Err(at.error_below(name, message));
         }
     }
+    if case.form.is_pooled() && at.get("rows").is_none() {
+        return Err(at.error_below("rows", "a claim about all rows of a table needs one"));
+    }
     let single = !matches!(case.form, Form::Order { .. } | Form::Sequence { .. });
     if !single && (!case.within.is_empty() || case.bounds != Bounds::default()) {
         return Err(at.error("an order has neither tolerance nor bounds"));
@@ -267,7 +321,7 @@ fn check(at: &At<'_>, mut case: Case, paper: &Paper) -> Result<Case> {
     {
         return Err(at.error_below("like", "there is nothing to be like: this has no such values"));
     }
-    // A row whose cell is empty says nothing about that reference.
+    // A row with an empty cell makes no statement about that reference.
     let by_errors = |(to, tolerance): &(usize, Tolerance)| {
         tolerance.standard_errors > 0.0 && case.published[*to].error.is_none()
     };
@@ -286,7 +340,7 @@ fn check(at: &At<'_>, mut case: Case, paper: &Paper) -> Result<Case> {
 }
 
 impl Form {
-    /// How it is spelled.
+    /// The name of the form.
     pub fn name(&self) -> &'static str {
         match self {
             Form::Value { .. } => "value",
@@ -295,28 +349,37 @@ impl Form {
             Form::Sequence { .. } => "sequence",
             Form::Crossing(_) => "crossing",
             Form::Threshold(_) => "threshold",
+            Form::Means { .. } => "means",
+            Form::Worse { .. } => "worse",
         }
     }
 
-    /// How many values it compares with as many published ones.
+    /// The number of values that are compared with published values.
     fn operands(&self) -> usize {
         match self {
-            Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) | Form::Threshold(_) => 1,
+            Form::Value { .. }
+            | Form::Ratio { .. }
+            | Form::Crossing(_)
+            | Form::Threshold(_)
+            | Form::Means { .. }
+            | Form::Worse { .. } => 1,
             Form::Order { over, .. } => over.values.len(),
             Form::Sequence { marks } => marks.len(),
         }
     }
 }
 
-/// The keys that forms have in common with no other, and the forms that read them.
+/// Keys that only some forms read, with these forms.
 const OF_FORMS: &[(&str, &[&str])] = &[
-    ("measure", &["value", "ratio", "order", "crossing", "threshold"]),
+    ("measure", &["value", "ratio", "order", "crossing", "threshold", "means", "worse"]),
     ("where", &["value", "order", "threshold"]),
     ("by", &["threshold"]),
     ("against", &["threshold"]),
     ("width", &["threshold"]),
     ("least", &["threshold"]),
-    ("over", &["ratio", "order", "crossing"]),
+    ("over", &["ratio", "order", "crossing", "means", "worse"]),
+    ("factor", &["worse"]),
+    ("first", &["means", "worse"]),
     ("like", &["order"]),
     ("along", &["ratio", "order"]),
     ("marks", &["sequence"]),
@@ -327,12 +390,14 @@ const OF_FORMS: &[(&str, &[&str])] = &[
     ("points", &["crossing"]),
 ];
 
-/// Keys that a form can do without.
-const OPTIONAL: &[&str] = &["along", "like", "precision", "points", "where", "width", "least"];
+/// Keys that are optional in their forms.
+const OPTIONAL: &[&str] = &["along", "like", "precision", "points", "where", "width", "least", "first"];
 
 fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     let form = at.get("form").ok_or_else(|| at.error_below("form", "this key is missing"))?;
-    let form = form.one_of("form", &["value", "ratio", "order", "sequence", "crossing", "threshold"])?;
+    const FORMS: &[&str] =
+        &["value", "ratio", "order", "sequence", "crossing", "threshold", "means", "worse"];
+    let form = form.one_of("form", FORMS)?;
     for (key, forms) in OF_FORMS {
         match (at.get(key), forms.contains(&form)) {
             (Some(value), false) => {
@@ -362,8 +427,14 @@ fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
         let like = at.get("like").map(|at| named(&at, "reference", references)).transpose()?;
         return Ok((Form::Order { measure, over, like }, unit));
     }
+    if form == "worse" {
+        return Ok((pool::worse(at, &over_at, &over, measure)?, Unit::Count));
+    }
     if over.values.len() != 2 {
         return Err(over_at.error(format!("a {form} compares two, found {}", over.values.len())));
+    }
+    if form == "means" {
+        return Ok((Form::Means { measure }, Unit::Count));
     }
     if form == "ratio" {
         return Ok((Form::Ratio { measure, over }, Unit::Count));
@@ -372,12 +443,17 @@ fn form(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<(Form, Unit)> {
     Ok((Form::Crossing(search), unit))
 }
 
-/// The edits that change along with those of the form.
+/// The edits that change together with those of the form.
 fn along(at: &At<'_>, fields: &Fields, form: &Form) -> Result<Vec<Variation>> {
     let Some(at) = at.get("along") else { return Ok(Vec::new()) };
     let wanted = match form {
         Form::Ratio { over, .. } | Form::Order { over, .. } => over.values.len(),
-        Form::Value { .. } | Form::Sequence { .. } | Form::Crossing(_) | Form::Threshold(_) => 0,
+        Form::Value { .. }
+        | Form::Sequence { .. }
+        | Form::Crossing(_)
+        | Form::Threshold(_)
+        | Form::Means { .. }
+        | Form::Worse { .. } => 0,
     };
     let one = |at: &At<'_>| {
         let variation = over(at, &filled(at, fields)?)?;

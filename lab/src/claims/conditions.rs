@@ -1,19 +1,19 @@
-//! Which runs of a sample count: those in which measures lie within bounds.
+//! Conditions: only runs in which measures lie within bounds count.
 
 use super::Paper;
 use super::text::{Fields, Unit, filled};
 use anabranch_sim::scenario::at::{At, Result};
 
-/// Only runs count in which a measure lies within bounds, the lower one included.
+/// A condition for runs: a measure lies within these bounds, the lower one included.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Condition {
-    /// Which measure, by its number.
+    /// The index of the measure.
     pub measure: usize,
-    /// The bounds, in its unit.
+    /// The bounds in the measure's unit.
     pub bounds: [f64; 2],
 }
 
-/// Which runs count.
+/// Reads the conditions of a claim.
 pub(super) fn conditions(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<Vec<Condition>> {
     let Some(all) = at.get("where") else { return Ok(Vec::new()) };
     let names = || paper.measures.iter().map(|measure| measure.name.as_str());
@@ -31,7 +31,7 @@ pub(super) fn conditions(at: &At<'_>, fields: &Fields, paper: &Paper) -> Result<
     all.entries()?.iter().map(|entry| one(&entry.key)).collect()
 }
 
-/// A value of a measure: a number, a quantity of its unit, or of a count "1.5 %".
+/// A value of a measure: a number, a quantity with unit, or "1.5 %" for a count.
 pub(super) fn level(at: &At<'_>, unit: Unit, fields: &Fields) -> Result<f64> {
     if let Some(number) = at.number() {
         return Ok(number);

@@ -1,57 +1,57 @@
-//! Crossings: at which value of a key the order of two runs changes.
+//! Crossings: the value of a key at which the order of two runs changes.
 
 use rayon::prelude::*;
 
 use super::text::Unit;
 use crate::grid::Variation;
 
-/// What is sought.
+/// The parameters of a search.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Search {
-    /// Which measure is compared, by its number.
+    /// The index of the compared measure.
     pub measure: usize,
-    /// Under which two edits.
+    /// The two edits.
     pub over: Variation,
-    /// The key whose value is sought.
+    /// The key that varies.
     pub key: String,
-    /// The unit of that value.
+    /// The unit of that key.
     pub unit: Unit,
-    /// Where the search begins, in the smallest unit of its kind.
+    /// The beginning of the interval, in the smallest unit.
     pub from: u64,
-    /// Where it ends.
+    /// The end of the interval.
     pub to: u64,
-    /// How near, relatively, the two ends of the bisection come to each other.
+    /// The relative distance of the two ends at which the bisection stops.
     pub precision: f64,
-    /// At how many values the order is looked at first.
+    /// The number of values at which the order is compared first.
     pub points: u32,
 }
 
-/// What was found.
+/// The result of a search.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Found {
-    /// Where the order changes for the last time, in the key's unit.
+    /// The value at which the order changes for the last time, in the key's unit.
     pub(super) crossing: Option<f64>,
-    /// How often it changes between the values looked at first.
+    /// The number of changes of order among the values compared first.
     pub(super) changes: usize,
 }
 
 impl Search {
-    /// The edits of both sides of the comparison at a value of the key, in its smallest unit.
+    /// The edits of both sides of the comparison for a value of the key in the smallest unit.
     pub(super) fn sides(&self, value: u64) -> [Vec<String>; 2] {
         let key = format!("{}={}", self.key, self.unit.write(value));
         let side = |i: usize| vec![key.clone(), format!("{}={}", self.over.key, self.over.values[i])];
         [side(0), side(1)]
     }
 
-    /// How many comparisons it takes at most.
+    /// The largest number of comparisons.
     pub(super) fn steps(&self) -> usize {
         let gap = (self.to - self.from) as f64 / f64::from(self.points - 1);
         let halvings = libm::ceil(libm::log2(gap / (self.from.max(1) as f64 * self.precision)));
         self.points as usize + halvings.max(0.0) as usize
     }
 
-    /// Looks where the order changes. `exceeds` compares at one value of the key, in the smallest unit: whether
-    /// the measure is larger under the first edit; `None` if a run has no value.
+    /// Searches for the change of order. `exceeds` compares at one value of the key, in the smallest unit, and returns whether the measure
+    /// is larger under the first edit, or `None` if a run has no value.
     pub(super) fn run<E: Send>(
         &self,
         exceeds: &(impl Fn(u64) -> Result<Option<bool>, E> + Sync),

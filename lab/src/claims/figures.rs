@@ -1,4 +1,4 @@
-//! Figures, as `paper.toml` has them.
+//! Reads the figures of `paper.toml`.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use anabranch_sim::scenario::ScenarioError;
 use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::keys::{Default, Key};
 
-/// A figure as it is being read.
+/// The figure that is being read.
 #[derive(std::default::Default)]
 pub(super) struct FigureDraft {
     name: String,
@@ -223,7 +223,7 @@ pub(super) fn curve(at: &At<'_>) -> Result<CurveFigure> {
     Ok(curve)
 }
 
-/// Refuses a curve without a claim about a threshold.
+/// Rejects a curve without a claim about a threshold.
 pub(super) fn check_curves(paper: &Paper) -> std::result::Result<(), ScenarioError> {
     for curve in &paper.curves {
         let case = paper.cases.iter().find(|case| case.id == curve.claim);

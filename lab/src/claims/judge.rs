@@ -1,4 +1,4 @@
-//! Verdicts: whether a claim holds, and what is shown of it.
+//! Verdicts: whether a claim holds, and the data that are shown for it.
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
@@ -9,61 +9,61 @@ use super::published::{Cell, Published};
 use super::{Curve, Paper, Reference, Unit};
 use crate::statistics::Summary;
 
-/// A claim that was judged.
+/// A claim and its verdict.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Outcome {
     /// Its name.
     pub id: String,
-    /// Where the paper says so.
+    /// The source of the claim in the paper.
     pub source: String,
     /// Its form.
     pub form: &'static str,
     /// The unit of its values.
     pub unit: Unit,
-    /// The variant that it is judged under.
+    /// The variant under which it is judged.
     pub variant: String,
-    /// What is put in an order, by name; empty for a claim about one value.
+    /// The names of the compared items; empty for a claim about one value.
     pub of: Vec<String>,
-    /// What each reference says: a value for each that is compared.
+    /// The published values: for each reference one value for each operand.
     pub published: Vec<(Reference, Published)>,
-    /// What Anabranch says, the mean of the seeds; `None`: it does not come to it.
+    /// The values from Anabranch, as means over the seeds. `None`: the event did not occur.
     pub values: Vec<Option<f64>>,
-    /// The samples that the values are of: one for each operand; none of a search or a model.
+    /// The samples of the values, one for each operand. Empty for a search or a model.
     pub samples: Vec<Summary>,
-    /// The standard error of the only value, if it is of several seeds.
+    /// The standard error of the value, if there is only one value and it has several seeds.
     pub error: Option<f64>,
-    /// What it says under the other variants, by name.
+    /// The values under the other variants, by name.
     pub beside: Vec<(String, Vec<Option<f64>>)>,
-    /// How near the value must come to which reference.
+    /// The tolerances, by reference.
     pub within: Vec<(String, Tolerance)>,
-    /// Between which bounds it must lie.
+    /// The bounds of the value.
     pub bounds: Bounds,
     /// Whether the claim holds.
     pub holds: bool,
-    /// Whether it was expected to.
+    /// Whether it was expected to hold.
     pub expected: bool,
-    /// Why not, if not.
+    /// The reason, if it was not.
     pub reason: Option<String>,
-    /// Where 90 % of the resamplings have a threshold.
+    /// The interval that contains the threshold in 90 % of the resamplings.
     pub interval: Option<[f64; 2]>,
-    /// The curve that it was looked for on.
+    /// The curve on which the threshold was searched for.
     pub curve: Option<Curve>,
-    /// What else is to be said of the value.
+    /// A remark about the value.
     pub note: Option<String>,
 }
 
 impl Outcome {
-    /// Whether it came as expected.
+    /// Whether the verdict is the expected one.
     pub fn as_expected(&self) -> bool {
         self.holds == self.expected
     }
 
-    /// Whether it is about one value, not about an order.
+    /// Whether it is about one value and not about an order.
     pub fn is_single(&self) -> bool {
         !matches!(self.form, "order" | "sequence")
     }
 
-    /// How far its only value is from that of reference number `from`, relatively.
+    /// The relative difference between its only value and the value of reference number `from`.
     pub fn difference(&self, from: usize) -> Option<f64> {
         match (self.values.as_slice(), self.published[from].1.values.as_slice()) {
             ([Some(value)], [Cell::Number(reference)]) if *reference != 0.0 => Some(value / reference - 1.0),
@@ -72,7 +72,7 @@ impl Outcome {
     }
 }
 
-/// What a claim's values are under a variant, and what is to be said of them.
+/// The values of a claim under one variant, with a remark.
 pub(super) struct VariantValues {
     pub(super) variant: usize,
     pub(super) values: Vec<Option<f64>>,
@@ -83,7 +83,7 @@ pub(super) struct VariantValues {
     pub(super) note: Option<String>,
 }
 
-/// The verdict on `case`. `of` is what it puts in an order; the case's own variant is among those of `values`.
+/// Judges `case`. `of` holds the names of the compared items; `values` includes those of the case's own variant.
 pub(super) fn judge(case: &Case, of: Vec<String>, paper: &Paper, values: &[VariantValues]) -> Outcome {
     let own = values.iter().find(|seen| seen.variant == case.variant);
     let none = VariantValues {
@@ -130,9 +130,7 @@ fn holds(case: &Case, seen: &VariantValues) -> bool {
     match &case.form {
         Form::Order { like: Some(like), .. } => same_order(values, &case.published[*like].values),
         Form::Order { like: None, .. } | Form::Sequence { .. } => ascends(values),
-        Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) | Form::Threshold(_) => {
-            is_near(case, values.first().copied().flatten(), seen)
-        }
+        _ => is_near(case, values.first().copied().flatten(), seen),
     }
 }
 
@@ -150,8 +148,8 @@ fn same_order(values: &[Option<f64>], published: &[Cell]) -> bool {
         .all(|(a, b)| values[a].partial_cmp(&values[b]) == published[a].partial_cmp(&published[b]))
 }
 
-/// The standard error of the difference of both means. Where the other sample is known too, the larger of both
-/// standard deviations counts for both: of few runs it is often far too small.
+/// The standard error of the difference of both means. If the other sample is known too, the larger standard deviation is used for both,
+/// because the standard deviation of few runs is often far too small.
 fn combined_error(seen: &VariantValues, published: &Published) -> f64 {
     let own = seen.samples.first().and_then(|own| Some((own.sd.unwrap_or(0.0), own.n)).filter(|_| own.n > 0));
     match (published.sample, own) {
@@ -170,7 +168,7 @@ fn is_near(case: &Case, value: Option<f64>, seen: &VariantValues) -> bool {
         match (values.first(), value) {
             (Some(Cell::Never), value) => value.is_none(),
             (Some(Cell::Number(reference)), Some(value)) => {
-                // A part in 10^9 is the arithmetic's: a tolerance of nothing asks for the same number.
+                // One part in 10^9 allows for rounding: a tolerance of zero requires the same number.
                 let combined = combined_error(seen, said);
                 let allowed = (tolerance.relative * reference.abs())
                     .max(tolerance.absolute)
@@ -221,7 +219,7 @@ impl Serialize for Outcome {
 }
 
 impl Outcome {
-    /// One value as a number, several as a list; null where there is none.
+    /// One value as a number, several as a list; null for a missing value.
     fn shown(&self, values: impl Iterator<Item = Option<f64>>) -> Value {
         let values: Vec<Value> = values.map(Value::from).collect();
         match values.as_slice() {
@@ -231,7 +229,7 @@ impl Outcome {
         }
     }
 
-    /// What is to be said of the seeds: of one value a summary, of several a list; null of a single seed.
+    /// The statistics over the seeds: a summary for one value, a list for several, null for a single seed.
     fn sample(&self) -> Value {
         match self.samples.as_slice() {
             samples if samples.iter().all(|sample| sample.n < 2) => Value::Null,
@@ -254,7 +252,7 @@ impl Outcome {
 }
 
 impl Cell {
-    /// The number, if it is one.
+    /// The number, if the cell has one.
     pub fn number(&self) -> Option<f64> {
         match self {
             Cell::Number(number) => Some(*number),

@@ -1,4 +1,4 @@
-//! Marks: moments of a run that have names.
+//! Marks: named moments of a run.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use super::text::strings;
 use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::keys::{Default, Key};
 
-/// A moment that has a name: an event, the first or the last that fits.
+/// A named moment: the first or the last event that matches.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mark {
     /// Its name.
     pub name: String,
-    /// What happens.
+    /// The event.
     pub event: Event,
-    /// Only after this mark, by its number among the paper's.
+    /// Only events after this mark count; its index in the paper's list.
     pub after: Option<usize>,
-    /// The last that fits, not the first.
+    /// The last matching event instead of the first.
     pub last: bool,
-    /// Only those that follow each other with gaps no longer than this, from the first that fits.
+    /// Only the events in the burst that begins with the first match: gaps between them are at most this long.
     pub burst: Option<Duration>,
 }
 
-/// Something that happens in a run.
+/// An event in a run.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Event {
     /// A link drops a packet. The link's name, or "link a>b" for one direction.
@@ -36,54 +36,54 @@ pub enum Event {
     Arrives(String),
     /// The cumulative acknowledgement advances at the sender of a flow.
     Acked {
-        /// Which flow; `None`: the first.
+        /// The flow; `None`: the first.
         flow: Option<String>,
     },
     /// The sender of a flow sends a DATA chunk.
     Sent(Sent),
     /// T3-rtx expires at the sender of a flow.
     Timeout {
-        /// Which flow; `None`: the first.
+        /// The flow; `None`: the first.
         flow: Option<String>,
     },
     /// A quantity passes a level.
     Passes {
-        /// Which.
+        /// The quantity.
         quantity: Noted,
-        /// Bytes.
+        /// The level in bytes.
         level: u64,
-        /// It is above, not below.
+        /// Whether it rises above the level instead of falling below it.
         above: bool,
     },
-    /// A quantity is larger than it was.
+    /// A quantity increases.
     Grows(Noted),
 }
 
-/// A DATA chunk being sent.
+/// The transmission of a DATA chunk.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sent {
-    /// Why; any reason if there is none.
+    /// The reasons that match; an empty list matches any.
     pub why: Vec<Why>,
-    /// By which flow; `None`: the first.
+    /// The flow; `None`: the first.
     pub flow: Option<String>,
-    /// On which path; `None`: any.
+    /// The path; `None`: any.
     pub path: Option<String>,
-    /// Only the first time that a TSN is sent so.
+    /// Whether only the first such transmission of a TSN counts.
     pub once: bool,
-    /// Only TSNs that a link dropped between two marks, both included.
+    /// Only TSNs that a link dropped between two marks, including the marks.
     pub dropped: Option<(String, [usize; 2])>,
 }
 
 /// A moment of a run.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Moment {
-    /// Its place among the recording's entries: it tells apart what happens at one time.
+    /// Its index among the entries of the recording. It orders events that occur at the same time.
     pub index: usize,
     /// Its time.
     pub at: Time,
 }
 
-/// The moments of `marks`, in their order; `None` where nothing fits.
+/// The moments of `marks`, in their order; `None` where no event matches.
 pub fn moments(marks: &[Mark], recording: &Recording) -> Vec<Option<Moment>> {
     let mut found: Vec<Option<Moment>> = Vec::new();
     for mark in marks {
@@ -111,7 +111,7 @@ fn find(mark: &Mark, start: usize, found: &[Option<Moment>], recording: &Recordi
     chosen
 }
 
-/// When `event` happened, within this range of entries.
+/// The times of `event` within this range of entries.
 pub(super) fn events<'r>(
     event: &'r Event,
     range: std::ops::Range<usize>,
@@ -123,7 +123,7 @@ pub(super) fn events<'r>(
     entries.filter(move |(entry, _)| fits.fits(entry)).map(|(entry, index)| Moment { index, at: entry.at })
 }
 
-/// An event with its names looked up.
+/// An event whose names were resolved.
 struct Fits<'r> {
     event: &'r Event,
     recording: &'r Recording,
@@ -131,12 +131,12 @@ struct Fits<'r> {
     path: Option<usize>,
     dropped: Option<Vec<Tsn>>,
     seen: Vec<Tsn>,
-    /// The value of a quantity that was noted last.
+    /// The last recorded value of a quantity.
     last: Option<f64>,
 }
 
 impl<'r> Fits<'r> {
-    /// For the entries from the number `start` on.
+    /// Matches entries from index `start` on.
     fn new(event: &'r Event, start: usize, found: &[Option<Moment>], recording: &'r Recording) -> Self {
         let (flow, path) = match event {
             Event::Drop(_) | Event::Arrives(_) => (None, None),
@@ -210,7 +210,7 @@ fn dropped(name: &str, between: [Option<Moment>; 2], recording: &Recording) -> V
     tsns.flatten().collect()
 }
 
-/// A mark as it is being read.
+/// The mark that is being read.
 #[derive(Default)]
 pub(super) struct MarkDraft {
     name: String,
@@ -258,7 +258,7 @@ pub(super) const KEYS: &[Key<Draft<MarkDraft>>] = &[
     },
 ];
 
-/// Reads a `[[mark]]`; `marks` are those above it.
+/// Reads a `[[mark]]`; `marks` are the earlier ones.
 pub(super) fn mark(at: &At<'_>, marks: &[String]) -> Result<Mark> {
     let mut draft = Draft::new(MarkDraft::default(), marks);
     fill(&mut draft, at, KEYS)?;
@@ -267,7 +267,7 @@ pub(super) fn mark(at: &At<'_>, marks: &[String]) -> Result<Mark> {
     Ok(Mark { name, event, after, last, burst })
 }
 
-/// An event as it is being read.
+/// The event that is being read.
 #[derive(Default)]
 pub(super) struct EventDraft {
     drop: Option<String>,
@@ -284,7 +284,7 @@ pub(super) struct EventDraft {
     dropped: Option<(String, [usize; 2])>,
 }
 
-/// What a key for a quantity takes.
+/// The allowed values of a key for a quantity.
 pub(super) const QUANTITIES: &str =
     "`\"peer_window\"`, `\"cwnd\"`, `\"cwnd_segments\"`, `\"ssthresh\"`, `\"flight\"`";
 
@@ -416,7 +416,7 @@ pub(super) fn event(at: &At<'_>, marks: &[String]) -> Result<Event> {
     })
 }
 
-/// A quantity with what it is one of; a path's needs its path.
+/// A quantity with its flow and path. A quantity of a path requires the path.
 pub(super) fn noted(
     at: &At<'_>,
     quantity: Quantity,

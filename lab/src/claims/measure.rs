@@ -1,4 +1,4 @@
-//! Measures: numbers of a run that have names, and how they are computed.
+//! Measures: named numbers of a run, and their computation.
 
 use serde_json::Value;
 
@@ -12,13 +12,13 @@ use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::keys::{Default, Key};
 
 impl Measure {
-    /// Whether it needs the run's records, not only its result.
+    /// Whether it needs the records of the run in addition to its result.
     pub(super) fn needs_records(&self) -> bool {
         !matches!(self.of, MeasureSource::Result { .. })
     }
 
-    /// Its value in a run; `None` if it has none there. `moments` are those of the paper's marks. The error
-    /// is the first step of a result's path that leads nowhere.
+    /// Its value in a run; `None` if it has none. `moments` are those of the paper's marks. The error is the first unknown key in a path
+    /// into the result.
     pub(super) fn value(
         &self,
         result: &Value,
@@ -39,7 +39,7 @@ impl Measure {
             }
             MeasureSource::Time { mark, since } => moments[*mark].and_then(|moment| match since {
                 None => Some(seconds(moment)),
-                // Whole nanoseconds first: the difference of two times must not depend on when they are.
+                // Computed in whole nanoseconds: the difference of two times must not depend on their size.
                 Some(since) => {
                     let since = moments[*since]?.at.as_nanos();
                     Some((moment.at.as_nanos() as i128 - i128::from(since)) as f64 / 1e9)
@@ -58,7 +58,7 @@ impl Measure {
     }
 }
 
-/// The sum of entries of a result; `None` if one of them is no number.
+/// The sum of entries of a result; `None` if one of them is not a number.
 fn sum(result: &Value, paths: &[String]) -> std::result::Result<Option<f64>, String> {
     let entries = paths.iter().map(|path| entry(result, path));
     let entries: Vec<_> = entries.collect::<std::result::Result<_, _>>()?;
@@ -72,7 +72,7 @@ fn values(noted: &Noted, range: std::ops::Range<usize>, recording: &Recording) -
     recording.entries[range].iter().filter_map(move |entry| recording.value(entry, quantity, flow?, path))
 }
 
-/// The entries between two marks; none if one of them did not happen.
+/// The entries between two marks; none if one of the marks did not occur.
 fn range(
     between: [Option<usize>; 2],
     moments: &[Option<Moment>],
@@ -83,7 +83,7 @@ fn range(
     Some(start..end.max(start))
 }
 
-/// Keys of an entry of a result, or an array of them.
+/// The keys of one or several entries of a result.
 fn entries(at: &At<'_>) -> Result<Vec<String>> {
     match at.is_array() {
         false => Ok(vec![at.string()?.to_owned()]),
@@ -91,7 +91,7 @@ fn entries(at: &At<'_>) -> Result<Vec<String>> {
     }
 }
 
-/// A measure as it is being read.
+/// The measure that is being read.
 #[derive(Default)]
 pub(super) struct MeasureDraft {
     name: String,
@@ -262,7 +262,7 @@ pub(super) fn measure(at: &At<'_>, marks: &[String]) -> Result<Measure> {
     Ok(Measure { name, unit, of })
 }
 
-/// Refuses `key` without the key that it goes with.
+/// Rejects `key` if the key that it requires is missing.
 fn belongs(at: &At<'_>, key: &str, with: &str) -> Result<()> {
     match at.get(key) {
         Some(value) if at.get(with).is_none() => {

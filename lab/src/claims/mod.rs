@@ -1,13 +1,12 @@
-//! Publications as data: what a paper says, held against what a run does.
+//! Publications as data: compares the statements of a paper with the results of runs.
 //!
-//! A folder below `papers/` holds scenarios, `paper.toml`, `claims.toml` and tables of published values as CSV;
-//! `docs/papers.md` says what can be written there. Nothing of it is code, and there is no expression language:
-//! what a claim needs is named. An *experiment* is a scenario with edits (or a model with inputs), a *variant*
-//! a set of edits under which everything is looked at again (another era), a *mark* a moment of a run, a
-//! *measure* a number of a run, and a *claim* says in one of six forms what the measures must be.
+//! A folder below `papers/` holds scenarios, `paper.toml`, `claims.toml` and tables of published values as CSV. `docs/papers.md` describes
+//! them. A folder contains no code, and there is no expression language: a claim refers to named items. An *experiment* is a scenario with
+//! edits (or a model with inputs). A *variant* is a set of edits under which all claims are evaluated again (for example another era). A
+//! *mark* is a moment of a run, a *measure* is a number of a run, and a *claim* states in one of eight forms what the measures must be.
 //!
-//! One claim is one row of the table that is printed; a claim over the rows of a CSV is expanded here, when it
-//! is read, so that whatever is wrong in it is told with its line before anything runs.
+//! Each claim is one row of the printed table. A claim over the rows of a CSV is expanded when it is read, so that every error is reported
+//! with its line before anything runs.
 
 mod claim;
 mod claim_keys;
@@ -20,6 +19,7 @@ mod mark;
 mod measure;
 mod names;
 mod plan;
+mod pool;
 mod published;
 mod read;
 pub mod record;
@@ -37,6 +37,7 @@ pub use documentation::sections;
 pub use judge::Outcome;
 pub use mark::{Mark, Moment, moments};
 pub use plan::{Plan, PlanError, Progress};
+pub use pool::PoolRow;
 pub use published::{Cell, Published};
 pub use read::PaperError;
 pub(crate) use read::fill;
@@ -50,41 +51,41 @@ use std::time::Duration;
 
 use anabranch_sim::scenario::Document;
 
-/// A publication, as its folder describes it.
+/// A publication, as described in its folder.
 #[derive(Clone, Debug)]
 pub struct Paper {
     /// The folder's name.
     pub name: String,
-    /// Where it is.
+    /// The path of the folder.
     pub folder: PathBuf,
-    /// What it is about, in a line.
+    /// Its title in one line.
     pub title: String,
-    /// Its authors, and where it was published.
+    /// Its authors, and the place of publication.
     pub citation: String,
-    /// What everything is looked at under; the first is what is held against the paper. At least one.
+    /// The variants under which claims are evaluated, at least one. The first is compared with the paper.
     pub variants: Vec<Variant>,
-    /// Where published values come from: the paper, a reference simulator, others.
+    /// The sources of published values: the paper, a reference simulator, others.
     pub references: Vec<Reference>,
-    /// What is run.
+    /// The experiments.
     pub experiments: Vec<Experiment>,
-    /// The moments that have names.
+    /// The named moments.
     pub marks: Vec<Mark>,
-    /// The numbers that have names.
+    /// The named numbers.
     pub measures: Vec<Measure>,
-    /// The claims, expanded: one for each row.
+    /// The claims, expanded to one for each row.
     pub cases: Vec<Case>,
-    /// The pictures of runs.
+    /// The figures that show runs.
     pub figures: Vec<Figure>,
-    /// The pictures of groups of runs.
+    /// The figures that show groups of runs.
     pub curves: Vec<CurveFigure>,
-    /// `paper.toml`, for whatever a run may find wrong with it.
+    /// `paper.toml`, for errors that are found while running.
     pub(crate) document: Document,
 }
 
-/// A set of edits under which every claim is looked at.
+/// A set of edits under which every claim is evaluated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Variant {
-    /// Its name; the heading of its column.
+    /// Its name, which is also the heading of its column.
     pub name: String,
     /// The edits, each `KEY=VALUE`.
     pub set: Vec<String>,
@@ -93,157 +94,157 @@ pub struct Variant {
 /// A source of published values.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reference {
-    /// What claims and the results as JSON call it.
+    /// Its name in claims and in results as JSON.
     pub name: String,
     /// The heading of its column.
     pub title: String,
 }
 
-/// What is run: a scenario, or a model.
+/// An experiment: a scenario or a model.
 #[derive(Clone, Debug)]
 pub struct Experiment {
     /// Its name.
     pub name: String,
-    /// What it runs.
+    /// The scenario or model.
     pub runs: Runs,
-    /// Edits, each `KEY=VALUE`; `{COLUMN}` in them stands for the claim's field of this name.
+    /// Edits, each `KEY=VALUE`. `{COLUMN}` is replaced by the claim's field with this name.
     pub set: Vec<String>,
-    /// Edits whose combinations are all run, each with every seed: their runs are one sample.
+    /// Edits whose combinations are all run with every seed. The runs form one sample.
     pub vary: Vec<crate::grid::Variation>,
-    /// How many seeds; a measure is a sample with a value for each, and its mean is what claims compare.
+    /// The number of seeds. A measure has one value for each seed, and claims compare the mean.
     pub seeds: u64,
 }
 
-/// What an experiment runs.
+/// The scenario or model of an experiment.
 #[derive(Clone, Debug)]
 pub enum Runs {
-    /// A scenario: its name, and the document.
+    /// A scenario: its name and its document.
     Scenario(String, Document),
-    /// A model of this name; its inputs are the experiment's edits.
+    /// The name of a model. Its inputs are the experiment's edits.
     Model(String),
 }
 
-/// A number of a run, by name.
+/// A named number of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Measure {
     /// Its name.
     pub name: String,
-    /// What it is a number of.
+    /// Its unit.
     pub unit: Unit,
-    /// How it comes about.
+    /// Its source.
     pub of: MeasureSource,
 }
 
-/// How a measure comes about. Marks are numbers in the paper's list.
+/// The source of a measure. Marks are indices in the paper's list.
 #[derive(Clone, PartialEq, Debug)]
 pub enum MeasureSource {
     /// An entry of the run's result.
     Result {
-        /// Its keys: `flows.transfer.completion`; of several entries, the sum.
+        /// Its keys, such as `flows.transfer.completion`. The values of several entries are added.
         of: Vec<String>,
         /// Entries that are subtracted.
         minus: Vec<String>,
-        /// Entries whose sum divides it.
+        /// Entries by whose sum the value is divided.
         per: Vec<String>,
     },
-    /// The time of a mark, since another or since the beginning of the run.
+    /// The time of a mark, counted from another mark or from the beginning of the run.
     Time {
         /// The mark.
         mark: usize,
-        /// Since when.
+        /// The mark from which the time is counted.
         since: Option<usize>,
     },
-    /// A quantity at a mark.
+    /// The value of a quantity at a mark.
     At {
-        /// Which.
+        /// The quantity.
         quantity: Noted,
-        /// When.
+        /// The mark.
         mark: usize,
     },
     /// The lowest or highest value of a quantity between two marks.
     Extreme {
-        /// Which.
+        /// The quantity.
         quantity: Noted,
-        /// The highest, not the lowest.
+        /// Whether the highest value is meant instead of the lowest.
         highest: bool,
-        /// Between which marks: the beginning and the end of the run if there is none.
+        /// The two marks. `None`: the beginning or the end of the run.
         between: [Option<usize>; 2],
     },
-    /// How many events there are between two marks, both included.
+    /// The number of events between two marks, including the marks.
     Count {
-        /// Of which kind.
+        /// The event.
         event: mark::Event,
-        /// Between which marks.
+        /// The two marks.
         between: [Option<usize>; 2],
     },
 }
 
-/// A quantity that the sender of a flow notes.
+/// A quantity that the sender of a flow records.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Noted {
-    /// Which.
+    /// The quantity.
     pub quantity: Quantity,
-    /// Of which flow; if none is named, of the only one.
+    /// The flow. `None`: the only flow.
     pub flow: Option<String>,
-    /// Of which path, if it belongs to a path.
+    /// The path, if the quantity belongs to a path.
     pub path: Option<String>,
 }
 
-/// What is drawn below the sequence numbers of a figure.
+/// The chart below the sequence numbers of a figure.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Below {
     /// A quantity.
     Noted(Noted),
-    /// What the figure's link carries, as the mean of each interval of this length.
+    /// The throughput of the figure's link, as the mean of each interval of this length.
     Throughput(Duration),
 }
 
-/// A picture of the groups of runs that a threshold is found from.
+/// A figure of the groups of runs from which a threshold is computed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CurveFigure {
-    /// Its name; that of its file.
+    /// Its name, which is also the name of its file.
     pub name: String,
-    /// A line above it.
+    /// Its title.
     pub title: String,
     /// The claim about the threshold.
     pub claim: String,
 }
 
-/// A picture of runs: for each value of an edit a column, with the sequence numbers above and another chart below.
+/// A figure of runs. It has one column for each value of an edit, with the sequence numbers above and another chart below.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// Its name; that of its file.
+    /// Its name, which is also the name of its file.
     pub name: String,
-    /// A line above it.
+    /// Its title.
     pub title: String,
-    /// Which experiment it shows.
+    /// The index of its experiment.
     pub experiment: usize,
-    /// What differs between its columns.
+    /// The edit that differs between its columns.
     pub over: crate::grid::Variation,
-    /// The flow whose sequence numbers are drawn; if none is named, the first.
+    /// The flow whose sequence numbers are drawn. `None`: the first.
     pub flow: Option<String>,
     /// The chart below.
     pub below: Below,
-    /// The level of it that matters, if one does.
+    /// A level that is drawn in the chart below.
     pub level: Option<u64>,
-    /// Sequence numbers are drawn modulo this.
+    /// Sequence numbers are drawn modulo this number.
     pub modulo: Option<u32>,
-    /// Which link's drops are shown.
+    /// The link whose drops are shown.
     pub link: String,
-    /// Times are counted from this mark.
+    /// The mark from which times are counted.
     pub since: usize,
-    /// From when on, before `since`.
+    /// How long before `since` the figure begins.
     pub before: Duration,
-    /// From when on, after `since`; then `before` is zero.
+    /// How long after `since` the figure begins. If it is set, `before` is zero.
     pub from: Duration,
-    /// Until when, after `since`.
+    /// How long after `since` the figure ends.
     pub after: Duration,
     /// The marks shown.
     pub marks: Vec<usize>,
 }
 
 impl CurveFigure {
-    /// The measure by which runs are grouped, and the one that is compared.
+    /// The measure that groups the runs, and the measure that is compared.
     pub fn measures<'p>(&self, paper: &'p Paper) -> Option<[&'p Measure; 2]> {
         let case = paper.cases.iter().find(|case| case.id == self.claim)?;
         let Form::Threshold(threshold) = &case.form else { return None };
@@ -252,13 +253,20 @@ impl CurveFigure {
 }
 
 impl Paper {
-    /// Keeps only the claims that are judged under this variant, and shows no values under others beside them; `false` if there
-    /// is no such variant.
+    /// Keeps only the claims that are judged under this variant, and hides values under other variants. Returns `false` if there is no such
+    /// variant.
     pub fn keep_variant(&mut self, name: &str) -> bool {
         let Some(kept) = self.variants.iter().position(|variant| variant.name == name) else { return false };
         self.cases.retain(|case| case.variant == kept);
         self.cases.iter_mut().for_each(|case| case.beside = false);
         true
+    }
+
+    /// Claims about all rows of a table together run so many of them, if there are as many.
+    pub fn keep_rows(&mut self, rows: usize) {
+        for case in &mut self.cases {
+            case.rows = rows.min(case.pool.len());
+        }
     }
 
     fn mark(&self, name: &str) -> Option<usize> {

@@ -1,5 +1,4 @@
-//! Names of links, flows and paths in marks and measures, held against the scenario: one that nothing bears would
-//! silently mean "never".
+//! Checks the names of links, flows and paths in marks and measures against the scenario. An unknown name would silently mean "never".
 
 use std::collections::BTreeSet;
 
@@ -8,11 +7,11 @@ use super::{Measure, MeasureSource, Noted, Paper};
 use anabranch_sim::scenario::error::did_you_mean;
 use anabranch_sim::scenario::{Scenario, ScenarioError};
 
-/// A name, what it is one of, and the key that says it.
+/// A name, its kind, and the key that contains it.
 type Named<'a> = (String, &'static str, &'a str);
 
 impl Paper {
-    /// Refuses `measure`, and the marks that it needs, if they name what `scenario` has not.
+    /// Rejects `measure`, or a mark that it needs, if it names something that `scenario` lacks.
     pub(super) fn check_names(&self, measure: &Measure, scenario: &Scenario) -> Result<(), ScenarioError> {
         let mut marks = BTreeSet::new();
         let key = format!("measure.{}", measure.name);
@@ -35,7 +34,7 @@ impl Paper {
                 of_event(event, &format!("{key}.count"))
             }
         };
-        // Marks stand below those that they need, so that each is met after all that need it.
+        // A mark stands after the marks that it needs. So this visits each mark after all marks that need it.
         while let Some(number) = marks.pop_last() {
             let mark = &self.marks[number];
             marks.extend(mark.after);
@@ -52,7 +51,7 @@ impl Paper {
         let flows: Vec<&str> = scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
         let (name, known) = match *what {
             "flow" => (*name, flows),
-            // A link's direction; a path's first link.
+            // The direction of a link; the first link of a path.
             "link" => (name.split(' ').next().unwrap_or(name), links),
             _ => (name.split('/').next().unwrap_or(name), links),
         };

@@ -1,5 +1,6 @@
-//! From claims to runs: each distinct run once, all in parallel.
+//! Converts claims to runs. Each distinct run is executed once, and all runs in parallel.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anabranch_proto::Policies;
@@ -8,6 +9,7 @@ use super::claim::{Case, Form};
 use super::crossing::{Found, Search};
 use super::judge::{Outcome, VariantValues, judge};
 use super::mark::{Moment, moments};
+use super::pool;
 use super::read::PaperError;
 use super::record::Recording;
 use super::threshold::Threshold;
@@ -18,23 +20,25 @@ use crate::statistics::Summary;
 use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
 use anabranch_sim::{RunError, RunOptions, run};
 
-/// What has to be run for a paper's claims.
+/// The runs that a paper's claims need.
 #[derive(Debug)]
 pub struct Plan<'p> {
     paper: &'p Paper,
-    /// Instead of the experiments' own.
+    /// Replaces the number of seeds of the experiments.
     seeds: Option<u64>,
     cases: Vec<&'p Case>,
     runs: Vec<Planned>,
+    /// The runs by the edits that make them.
+    edited: BTreeMap<String, usize>,
     searches: Vec<(Search, Point<'p>)>,
-    /// By case, then by variant (only the case's own if the others do not stand beside): where its values are.
-    wanted: Vec<Vec<(usize, Wanted)>>,
+    /// By case, then by variant (only the case's own if no others are shown): the source of the values.
+    wanted: Vec<Vec<(usize, ValueSource)>>,
 }
 
-/// Why the claims could not be judged.
+/// Why claims could not be judged.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// Something in the paper's folder is wrong.
+    /// An error in the paper's folder.
     #[error(transparent)]
     Paper(#[from] PaperError),
     /// A run failed.
@@ -48,10 +52,10 @@ impl From<ScenarioError> for PlanError {
     }
 }
 
-/// How many of the runs are finished.
+/// Called with the number of finished runs and the number of all runs.
 pub type Progress<'f> = &'f (dyn Fn(usize, usize) + Sync);
 
-/// A run, and what is measured in it.
+/// A run and its measures.
 #[derive(Debug)]
 struct Planned {
     what: JobKind,
@@ -64,7 +68,7 @@ enum JobKind {
     Model(serde_json::Value),
 }
 
-/// The document of a run, for what may be wrong with it. Runs are the same whatever text they come from.
+/// The document of a run, for error messages. Two runs are equal whatever text they come from.
 #[derive(Debug)]
 struct Source(Document);
 
@@ -74,32 +78,32 @@ impl PartialEq for Source {
     }
 }
 
-/// Where a claim's values come from.
+/// The source of a claim's values.
 #[derive(Debug)]
-enum Wanted {
+enum ValueSource {
     /// Measures of runs, by operand.
     Runs(Vec<Operand>),
     /// A search.
     Search(usize),
 }
 
-/// The runs that a measure is taken of.
+/// The runs from which a measure is taken.
 type Operand = Vec<Part>;
 
-/// One of them, with its seeds: a point of its experiment.
+/// One run with its seeds: one point of its experiment.
 #[derive(Debug)]
 struct Part {
     run: usize,
-    /// Which of the run's measures.
+    /// The index of the measure in the run.
     measure: usize,
-    /// Those that must lie within bounds, or the seed does not count.
+    /// Measures that must lie within bounds. Otherwise the seed does not count.
     conditions: Vec<(usize, [f64; 2])>,
 }
 
 impl Part {
-    /// The value of each seed that counts.
-    fn values(&self, runs: &[Given]) -> Vec<Option<f64>> {
-        let Given::Sample(seeds) = &runs[self.run] else { return Vec::new() };
+    /// The values of the seeds that count.
+    fn values(&self, runs: &[JobResult]) -> Vec<Option<f64>> {
+        let JobResult::Sample(seeds) = &runs[self.run] else { return Vec::new() };
         let within = |values: &&Vec<Option<f64>>| {
             let holds = |(measure, [low, high]): &(usize, [f64; 2])| {
                 values[*measure].is_some_and(|value| *low <= value && value < *high)
@@ -118,16 +122,23 @@ struct Point<'p> {
 }
 
 impl<'p> Plan<'p> {
-    /// What has to be run for the claims that `wants` wants, by their id, with as many `seeds` as that or as the
-    /// experiments say. Every scenario is read and checked.
+    /// Plans the runs for the claims whose id `wants` accepts, with this number of `seeds` or with the experiments' own. Reads and checks
+    /// every scenario.
     pub fn new(
         paper: &'p Paper,
         seeds: Option<u64>,
         wants: impl Fn(&str) -> bool,
     ) -> Result<Self, PlanError> {
         let cases: Vec<_> = paper.cases.iter().filter(|case| wants(&case.id)).collect();
-        let mut plan =
-            Plan { paper, seeds, cases, runs: Vec::new(), searches: Vec::new(), wanted: Vec::new() };
+        let mut plan = Plan {
+            paper,
+            seeds,
+            cases,
+            runs: Vec::new(),
+            edited: BTreeMap::new(),
+            searches: Vec::new(),
+            wanted: Vec::new(),
+        };
         for case in plan.cases.clone() {
             let variants: Vec<usize> =
                 if case.beside { (0..paper.variants.len()).collect() } else { vec![case.variant] };
@@ -138,35 +149,39 @@ impl<'p> Plan<'p> {
         Ok(plan)
     }
 
-    /// How many claims there are to judge.
+    /// The number of claims to judge.
     pub fn claims(&self) -> usize {
         self.cases.len()
     }
 
-    /// How many runs it takes, those of searches estimated.
+    /// The number of runs. The runs of searches are estimated.
     pub fn size(&self) -> usize {
         self.runs.iter().map(|run| run.what.seeds() as usize).sum::<usize>()
             + self.searches.iter().map(|(search, _)| 2 * search.steps()).sum::<usize>()
     }
 
-    fn want(&mut self, point: Point<'p>) -> Result<Wanted, PlanError> {
+    fn want(&mut self, point: Point<'p>) -> Result<ValueSource, PlanError> {
         let measures = &self.paper.measures;
         let (over, measure) = match &point.case.form {
             Form::Value { measure } => {
-                return Ok(Wanted::Runs(vec![self.operand(point, &[], &measures[*measure])?]));
+                return Ok(ValueSource::Runs(vec![self.operand(point, &[], &measures[*measure])?]));
             }
             Form::Sequence { marks } => {
                 let times = marks.iter().map(|mark| time(*mark, marks[0]));
                 let times = times.map(|measure| self.operand(point, &[], &measure));
-                return Ok(Wanted::Runs(times.collect::<Result<_, _>>()?));
+                return Ok(ValueSource::Runs(times.collect::<Result<_, _>>()?));
             }
             Form::Crossing(search) => return self.search(point, search),
+            Form::Means { measure } | Form::Worse { measure, .. } => {
+                let measure = &measures[*measure];
+                return self.pooled(point, measure);
+            }
             Form::Threshold(threshold) => {
                 let [compared, by] = [threshold.measure, threshold.by].map(|measure| &measures[measure]);
                 let (experiment, edits) = &threshold.against;
                 let own = [self.operand(point, &[], by)?, self.operand(point, &[], compared)?];
                 let other = self.operand_of((*experiment, edits), point, &[], compared)?;
-                return Ok(Wanted::Runs(own.into_iter().chain([other]).collect()));
+                return Ok(ValueSource::Runs(own.into_iter().chain([other]).collect()));
             }
             Form::Ratio { over, measure } | Form::Order { over, measure, .. } => (over, &measures[*measure]),
         };
@@ -175,10 +190,24 @@ impl<'p> Plan<'p> {
             all.map(|edit| format!("{}={}", edit.key, edit.values[n])).collect()
         };
         let operand = |n: usize| self.operand(point, &edits(n), measure);
-        Ok(Wanted::Runs((0..over.values.len()).map(operand).collect::<Result<_, _>>()?))
+        Ok(ValueSource::Runs((0..over.values.len()).map(operand).collect::<Result<_, _>>()?))
     }
 
-    /// The runs of `point` with further edits, and which of their measures `measure` is.
+    /// The runs of all rows of a claim, each under every edit that is compared.
+    fn pooled(&mut self, point: Point<'_>, measure: &Measure) -> Result<ValueSource, PlanError> {
+        let mut operands = Vec::new();
+        for row in &point.case.pool[..point.case.rows] {
+            for value in &row.over.values {
+                let compared = format!("{}={value}", row.over.key);
+                let more = [&row.edits[1][..], &[compared]].concat();
+                let experiment = (point.case.experiment, &row.edits[0][..]);
+                operands.push(self.operand_of(experiment, point, &more, measure)?);
+            }
+        }
+        Ok(ValueSource::Runs(operands))
+    }
+
+    /// The runs of `point` with further edits, and the index of `measure` in them.
     fn operand(
         &mut self,
         point: Point<'_>,
@@ -189,7 +218,7 @@ impl<'p> Plan<'p> {
         self.operand_of((case.experiment, &case.edits[0]), point, more, measure)
     }
 
-    /// The same of an experiment, with its edits.
+    /// The same for an experiment with its edits.
     fn operand_of(
         &mut self,
         experiment: (usize, &[String]),
@@ -199,8 +228,7 @@ impl<'p> Plan<'p> {
     ) -> Result<Operand, PlanError> {
         let mut operand = Operand::new();
         for varied in combinations(&self.paper.experiments[experiment.0].vary) {
-            let what = self.what_of(experiment, point, &[&varied, more].concat())?;
-            let run = self.run_of(what);
+            let run = self.run_of(experiment, point, &[&varied, more].concat())?;
             let number = self.measure_of(run, measure)?;
             let conditions = point.case.conditions.iter().map(|condition| {
                 let measure = &self.paper.measures[condition.measure];
@@ -212,15 +240,28 @@ impl<'p> Plan<'p> {
         Ok(operand)
     }
 
-    /// The number of this run; a new one if it is.
-    fn run_of(&mut self, what: JobKind) -> usize {
-        self.runs.iter().position(|run| run.what == what).unwrap_or_else(|| {
+    /// The index of the run of an experiment with these edits. Adds the run if it is new.
+    fn run_of(
+        &mut self,
+        experiment: (usize, &[String]),
+        point: Point<'_>,
+        more: &[String],
+    ) -> Result<usize, PlanError> {
+        // Reading a scenario takes longer than looking up its edits.
+        let edits = format!("{experiment:?} {} {:?} {more:?}", point.variant, point.case.edits[1]);
+        if let Some(run) = self.edited.get(&edits) {
+            return Ok(*run);
+        }
+        let what = self.what_of(experiment, point, more)?;
+        let run = self.runs.iter().position(|run| run.what == what).unwrap_or_else(|| {
             self.runs.push(Planned { what, measures: Vec::new() });
             self.runs.len() - 1
-        })
+        });
+        self.edited.insert(edits, run);
+        Ok(run)
     }
 
-    /// The number of this measure in a run; a new one if it is.
+    /// The index of this measure in a run. Adds the measure if it is new.
     fn measure_of(&mut self, run: usize, measure: &Measure) -> Result<usize, PlanError> {
         self.check(measure, &self.runs[run].what)?;
         let measures = &mut self.runs[run].measures;
@@ -230,8 +271,8 @@ impl<'p> Plan<'p> {
         }))
     }
 
-    fn search(&mut self, point: Point<'p>, search: &Search) -> Result<Wanted, PlanError> {
-        // Both ends are read, so that what is wrong is told before anything runs.
+    fn search(&mut self, point: Point<'p>, search: &Search) -> Result<ValueSource, PlanError> {
+        // Both ends are read now, so that errors are reported before anything runs.
         for value in [search.from, search.to] {
             for side in search.sides(value) {
                 let what = self.what(point, &side)?;
@@ -246,10 +287,10 @@ impl<'p> Plan<'p> {
             self.searches.push((search.clone(), point));
             self.searches.len() - 1
         });
-        Ok(Wanted::Search(number))
+        Ok(ValueSource::Search(number))
     }
 
-    /// Refuses a measure that can never have a value in this run.
+    /// Rejects a measure that can never have a value in this run.
     fn check(&self, measure: &Measure, what: &JobKind) -> Result<(), PlanError> {
         match what {
             JobKind::Scenario { scenario, .. } => Ok(self.paper.check_names(measure, scenario)?),
@@ -261,12 +302,12 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// What `point` runs, with further edits.
+    /// The job for `point` with further edits.
     fn what(&self, point: Point<'_>, more: &[String]) -> Result<JobKind, PlanError> {
         self.what_of((point.case.experiment, &point.case.edits[0]), point, more)
     }
 
-    /// The same of an experiment, with its edits.
+    /// The same for an experiment with its edits.
     fn what_of(
         &self,
         (experiment, before): (usize, &[String]),
@@ -301,44 +342,45 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Runs it all on `threads` threads (`None`: one a core) and judges every claim.
+    /// Executes all runs on `threads` threads (`None`: one for each core) and judges every claim.
     pub fn run(&self, threads: Option<usize>, progress: Progress<'_>) -> Result<Vec<Outcome>, PlanError> {
         let done = Done { count: AtomicUsize::new(0), all: self.size(), progress };
-        // Searches first: they are the longest.
+        // Searches come first, because they take longest.
         let searches = (0..self.searches.len()).map(Job::Search);
         let seeded =
             |(run, planned): (usize, &Planned)| (0..planned.what.seeds()).map(move |n| Job::Run(run, n));
         let jobs: Vec<Job> = searches.chain(self.runs.iter().enumerate().flat_map(seeded)).collect();
         let results = run_all(&jobs, threads, |_, job| match job {
-            Job::Search(number) => self.seek(&self.searches[*number], &done).map(Given::Found),
+            Job::Search(number) => self.seek(&self.searches[*number], &done).map(JobResult::Found),
             Job::Run(run, n) => {
                 let values = self.measured_once(&self.runs[*run], *n);
                 done.add(1);
-                values.map(Given::Values)
+                values.map(JobResult::Values)
             }
         });
         let mut given = results.into_iter();
-        let mut results: Vec<Given> = given.by_ref().take(self.searches.len()).collect::<Result<_, _>>()?;
+        let mut results: Vec<JobResult> =
+            given.by_ref().take(self.searches.len()).collect::<Result<_, _>>()?;
         for run in &self.runs {
             let seeds = given.by_ref().take(run.what.seeds() as usize);
             let values =
-                seeds.map(|seed| Ok(if let Given::Values(values) = seed? { values } else { Vec::new() }));
-            results.push(Given::Sample(values.collect::<Result<_, PlanError>>()?));
+                seeds.map(|seed| Ok(if let JobResult::Values(values) = seed? { values } else { Vec::new() }));
+            results.push(JobResult::Sample(values.collect::<Result<_, PlanError>>()?));
         }
         let judged = self.cases.iter().zip(&self.wanted);
         Ok(judged.map(|(case, wanted)| self.judged(case, wanted, &results)).collect())
     }
 
-    fn judged(&self, case: &Case, wanted: &[(usize, Wanted)], results: &[Given]) -> Outcome {
+    fn judged(&self, case: &Case, wanted: &[(usize, ValueSource)], results: &[JobResult]) -> Outcome {
         let (found, runs) = results.split_at(self.searches.len());
-        let seen = |(variant, wanted): &(usize, Wanted)| seen(*variant, wanted, case, found, runs);
+        let seen = |(variant, wanted): &(usize, ValueSource)| seen(*variant, wanted, case, found, runs);
         let values: Vec<_> = wanted.iter().map(seen).collect();
         let of = match &case.form {
             Form::Order { over, .. } => over.values.clone(),
             Form::Sequence { marks } => {
                 marks.iter().map(|mark| self.paper.marks[*mark].name.clone()).collect()
             }
-            Form::Value { .. } | Form::Ratio { .. } | Form::Crossing(_) | Form::Threshold(_) => Vec::new(),
+            _ => Vec::new(),
         };
         judge(case, of, self.paper, &values)
     }
@@ -394,7 +436,7 @@ impl<'p> Plan<'p> {
 }
 
 impl JobKind {
-    /// Runs that it takes, each with a seed of its own.
+    /// The number of runs, each with its own seed.
     fn seeds(&self) -> u64 {
         match self {
             JobKind::Scenario { seeds, .. } => *seeds,
@@ -403,32 +445,38 @@ impl JobKind {
     }
 }
 
-/// One thing to do.
+/// A unit of work.
 enum Job {
     Search(usize),
     /// A run with its n-th seed.
     Run(usize, u64),
 }
 
-/// What came of it.
-enum Given {
+/// The result of a unit of work.
+enum JobResult {
     Found(Found),
-    /// By measure, of one seed.
+    /// The values of one seed, by measure.
     Values(Vec<Option<f64>>),
-    /// The same of all seeds.
+    /// The values of all seeds.
     Sample(Vec<Vec<Option<f64>>>),
 }
 
-/// The mean; none if a seed has no value.
-fn mean(values: &[Option<f64>]) -> Option<f64> {
+/// The mean, or `None` if a seed has no value.
+pub(super) fn mean(values: &[Option<f64>]) -> Option<f64> {
     let known: Vec<f64> = values.iter().copied().collect::<Option<_>>()?;
     Summary::of(&known).mean
 }
 
-/// What a claim sees under a variant.
-fn seen(variant: usize, wanted: &Wanted, case: &Case, found: &[Given], runs: &[Given]) -> VariantValues {
+/// The values of a claim under a variant.
+fn seen(
+    variant: usize,
+    wanted: &ValueSource,
+    case: &Case,
+    found: &[JobResult],
+    runs: &[JobResult],
+) -> VariantValues {
     let operands = match wanted {
-        Wanted::Search(number) => {
+        ValueSource::Search(number) => {
             let none = VariantValues {
                 variant,
                 values: Vec::new(),
@@ -438,16 +486,23 @@ fn seen(variant: usize, wanted: &Wanted, case: &Case, found: &[Given], runs: &[G
                 curve: None,
                 note: None,
             };
-            let Given::Found(found) = &found[*number] else { return none };
+            let JobResult::Found(found) = &found[*number] else { return none };
             let note = (found.changes > 1).then(|| {
                 format!("the order changes {} times on the grid, and this is the last", found.changes)
             });
             return VariantValues { values: vec![found.crossing], note, ..none };
         }
-        Wanted::Runs(operands) => operands,
+        ValueSource::Runs(operands) => operands,
     };
     if let (Form::Threshold(threshold), [by, compared, other]) = (&case.form, operands.as_slice()) {
         return threshold_seen(variant, threshold, [by, compared, other], runs);
+    }
+    if case.form.is_pooled() {
+        let value =
+            |operand: &Operand| mean(&operand.iter().flat_map(|part| part.values(runs)).collect::<Vec<_>>());
+        let values: Vec<Option<f64>> = operands.iter().map(value).collect();
+        let rows: Vec<_> = values.chunks(case.pool[0].over.values.len()).map(<[_]>::to_vec).collect();
+        return pool::seen(case, variant, &rows);
     }
     let sample = |operand: &Operand| operand.iter().flat_map(|part| part.values(runs)).collect();
     let samples: Vec<Vec<Option<f64>>> = operands.iter().map(sample).collect();
@@ -465,12 +520,12 @@ fn seen(variant: usize, wanted: &Wanted, case: &Case, found: &[Given], runs: &[G
     VariantValues { variant, values, samples: summaries, error, interval: None, curve: None, note: None }
 }
 
-/// The threshold that the runs of both experiments show.
+/// Computes the threshold from the runs of both experiments.
 fn threshold_seen(
     variant: usize,
     threshold: &Threshold,
     [by, compared, other]: [&Operand; 3],
-    runs: &[Given],
+    runs: &[JobResult],
 ) -> VariantValues {
     let point = |(by, compared): (&Part, &Part)| {
         by.values(runs).into_iter().zip(compared.values(runs)).filter_map(|(x, y)| x.zip(y)).collect()
@@ -491,7 +546,7 @@ fn threshold_seen(
     VariantValues { variant, values, samples, error: None, interval, curve, note }
 }
 
-/// Every combination of the values, as edits; one without edits if nothing varies.
+/// All combinations of the values, as edits. One empty combination if nothing varies.
 fn combinations(vary: &[Variation]) -> Vec<Vec<String>> {
     vary.iter().fold(vec![Vec::new()], |all, axis| {
         let with =
@@ -500,16 +555,16 @@ fn combinations(vary: &[Variation]) -> Vec<Vec<String>> {
     })
 }
 
-/// The standard error of the ratio of two means over the same seeds: that of the residuals a − r b, over the mean of b
-/// (Cochran, Sampling Techniques, section 6.4).
-fn ratio_error(a: &[Option<f64>], b: &[Option<f64>]) -> Option<f64> {
+/// The standard error of the ratio r of two means over the same seeds. It is the standard error of the residuals a − r b, divided by the
+/// mean of b (Cochran, Sampling Techniques, section 6.4).
+pub(super) fn ratio_error(a: &[Option<f64>], b: &[Option<f64>]) -> Option<f64> {
     let (first, second) = (mean(a)?, mean(b)?);
     let residuals: Vec<f64> =
         a.iter().zip(b).filter_map(|(a, b)| Some((*a)? - first / second * (*b)?)).collect();
     Some(Summary::of(&residuals).standard_error()? / second.abs())
 }
 
-/// Counts finished runs, and tells.
+/// Counts finished runs and reports progress.
 struct Done<'f> {
     count: AtomicUsize,
     all: usize,
@@ -523,7 +578,7 @@ impl Done<'_> {
     }
 }
 
-/// The time of a mark since another, as a measure.
+/// A measure: the time of a mark since another mark.
 fn time(mark: usize, since: usize) -> Measure {
     Measure { name: String::new(), unit: Unit::Seconds, of: MeasureSource::Time { mark, since: Some(since) } }
 }

@@ -1,18 +1,18 @@
-//! What references say to a claim: numbers, columns of a table, standard errors.
+//! Values of references: numbers, columns of a table, standard errors.
 
 use super::rows::Row;
 use super::text::{Fields, filled};
 use anabranch_sim::scenario::ScenarioError;
 use anabranch_sim::scenario::at::{At, Result};
 
-/// What a reference says to a claim.
+/// The values that a reference states for a claim.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Published {
-    /// A value for each that is compared, or none.
+    /// One value for each compared value, or none.
     pub values: Vec<Cell>,
-    /// The standard error of its value, if it is the mean of a sample.
+    /// The standard error of its value, if the value is the mean of a sample.
     pub error: Option<f64>,
-    /// The standard deviation and the size of that sample, if they are given.
+    /// The standard deviation and the size of that sample, if known.
     pub sample: Option<(f64, f64)>,
 }
 
@@ -21,11 +21,11 @@ pub struct Published {
 pub enum Cell {
     /// A number, in the claim's unit.
     Number(f64),
-    /// It does not come to it: `-` in a table.
+    /// The event does not occur: `-` in a table.
     Never,
 }
 
-/// What the reference `name` says to the claim at `at`.
+/// The values of the reference `name` for the claim at `at`.
 pub(super) fn published(at: &At<'_>, name: &str, fields: &Fields, row: Option<&Row>) -> Result<Published> {
     let values = at.get(name).map_or(Ok(Vec::new()), |at| cells(&at, fields, row))?;
     let given = at.get("errors").and_then(|errors| errors.get(name));
@@ -48,7 +48,7 @@ pub(super) fn published(at: &At<'_>, name: &str, fields: &Fields, row: Option<&R
     Ok(Published { values, error, sample: None })
 }
 
-/// The published values at `at`; none if a cell is empty.
+/// The published values at `at`; empty if a cell is empty.
 fn cells(at: &At<'_>, fields: &Fields, row: Option<&Row>) -> Result<Vec<Cell>> {
     let items = if at.is_array() { at.array("an array")? } else { vec![at.clone()] };
     let cells: Vec<Option<Cell>> = items.iter().map(|at| cell(at, fields, row)).collect::<Result<_>>()?;

@@ -19,15 +19,15 @@ use anabranch_sim::scenario::{Document, ScenarioError};
 /// Why a paper's folder cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum PaperError {
-    /// A file is missing, or cannot be read.
+    /// A file is missing or unreadable.
     #[error("{}: {error}", file.display())]
     File {
-        /// Which.
+        /// The file.
         file: PathBuf,
-        /// Why.
+        /// The error.
         error: std::io::Error,
     },
-    /// Something in a file is wrong.
+    /// An error in the content of a file.
     #[error(transparent)]
     Text(#[from] ScenarioError),
 }
@@ -76,7 +76,7 @@ fn document(file: &Path) -> std::result::Result<Document, PaperError> {
     Ok(Document::parse(&file.display().to_string(), &text_of(file)?)?)
 }
 
-/// Reads the table at `at` into `draft` by `keys`; a key without a row is refused.
+/// Reads the table at `at` into `draft` with `keys`. Rejects unknown keys.
 pub(crate) fn fill<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()> {
     let names: Vec<_> = keys.iter().map(|key| key.name).collect();
     match at.entries()?.iter().find(|entry| !names.contains(&entry.key.as_str())) {
@@ -85,7 +85,7 @@ pub(crate) fn fill<T>(draft: &mut T, at: &At<'_>, keys: &[Key<T>]) -> Result<()>
     }
 }
 
-/// What is being read, and the marks that it can name.
+/// The part that is being read, and the marks that it can name.
 pub(super) struct Draft<T> {
     pub(super) of: T,
     pub(super) marks: Vec<String>,
@@ -96,13 +96,13 @@ impl<T> Draft<T> {
         Draft { of, marks: marks.to_vec() }
     }
 
-    /// The number of the mark that `at` names.
+    /// The index of the mark named at `at`.
     pub(super) fn mark(&self, at: &At<'_>) -> Result<usize> {
         named(at, "mark", self.marks.iter().map(String::as_str))
     }
 }
 
-/// Which of `names` the string at `at` is; they are those of a `what`.
+/// The index of the string at `at` in `names`. `what` says in errors what the names are.
 pub(super) fn named<'n>(
     at: &At<'_>,
     what: &str,
@@ -112,7 +112,7 @@ pub(super) fn named<'n>(
     names.clone().position(|known| known == name).ok_or_else(|| at.unknown(what, name, names))
 }
 
-/// A paper as it is being read.
+/// The paper that is being read.
 #[derive(std::default::Default)]
 pub(super) struct PaperDraft {
     folder: PathBuf,
@@ -125,7 +125,7 @@ pub(super) struct PaperDraft {
     measures: Vec<super::Measure>,
     figures: Vec<Figure>,
     curves: Vec<CurveFigure>,
-    /// A scenario that could not be read: its fault is in another file.
+    /// An error in the file of a scenario.
     failed: Option<PaperError>,
 }
 
@@ -237,7 +237,7 @@ pub(super) const KEYS: &[Key<PaperDraft>] = &[
     },
 ];
 
-/// Reads the tables of a list; their names are unique.
+/// Reads the tables of a list, whose names must be unique.
 fn each_named<T>(at: &At<'_>, read: impl Fn(&At<'_>) -> Result<T>) -> Result<Vec<T>> {
     let mut names = BTreeSet::new();
     let one = |at: &At<'_>| {
@@ -256,7 +256,7 @@ fn unique(at: &At<'_>, names: &mut BTreeSet<String>) -> Result<()> {
     }
 }
 
-/// What a paper that names no references has.
+/// The references of a paper that names none.
 const DEFAULT_REFERENCES: [(&str, &str); 2] = [("paper", "paper"), ("ns2", "ns-2")];
 
 pub(super) const REFERENCE_KEYS: &[Key<Reference>] = &[
@@ -289,7 +289,7 @@ fn read_reference(at: &At<'_>) -> Result<Reference> {
     Ok(reference)
 }
 
-/// A variant or an experiment as it is being read.
+/// The variant or experiment that is being read.
 #[derive(std::default::Default)]
 pub(super) struct RunDraft {
     name: String,
@@ -361,7 +361,7 @@ pub(super) const EXPERIMENT_KEYS: &[Key<RunDraft>] = &[
     },
 ];
 
-/// The edits at `at`.
+/// Reads the edits at `at`.
 pub(super) fn edits(at: &At<'_>) -> Result<Vec<String>> {
     let edit = |text: &str| match text.contains('=') {
         true => Ok(text.to_owned()),
@@ -376,7 +376,7 @@ fn read_variant(at: &At<'_>) -> Result<Variant> {
     Ok(Variant { name: draft.name, set: draft.set })
 }
 
-/// An experiment. The outer error is the paper's, the inner one its scenario's.
+/// Reads an experiment. The outer error is the paper's, the inner one its scenario's.
 fn read_experiment(at: &At<'_>, folder: &Path) -> Result<std::result::Result<Experiment, PaperError>> {
     let mut draft = RunDraft { seeds: 1, ..RunDraft::default() };
     fill(&mut draft, at, EXPERIMENT_KEYS)?;
@@ -401,7 +401,7 @@ fn read_experiment(at: &At<'_>, folder: &Path) -> Result<std::result::Result<Exp
     Ok(Ok(Experiment { name, runs, set, vary, seeds }))
 }
 
-/// The variation that `text` says, which stands at `at`.
+/// Parses the variation in `text`, which stands at `at`.
 pub(super) fn over(at: &At<'_>, text: &str) -> Result<Variation> {
     text.parse().map_err(|error: crate::grid::BadVariation| at.error(error.to_string()))
 }

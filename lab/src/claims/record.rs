@@ -1,4 +1,4 @@
-//! What a run shows, kept: marks and pictures look into it afterwards.
+//! The recording of a run, from which marks and figures are computed.
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Time, Tsn};
@@ -7,102 +7,102 @@ use smallvec::SmallVec;
 use super::Unit;
 use anabranch_sim::trace::{Contents, Detail, Names, Observer, PacketView, Record, Side};
 
-/// The records of a run that marks, measures and pictures ask for, in the order in which things happened.
+/// The records of a run that marks, measures and figures need, in order of time.
 #[derive(Default, Debug)]
 pub struct Recording {
-    /// What the numbers of flows and links mean.
+    /// The names of flows and links, by index.
     pub names: Names,
-    /// What the numbers of paths mean.
+    /// The names of paths, by index.
     pub paths: Vec<String>,
     /// The records.
     pub entries: Vec<Entry>,
 }
 
-/// Something that happened, and when.
+/// A record with its time.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// When.
+    /// The time.
     pub at: Time,
-    /// What.
+    /// The event.
     pub what: EventKind,
 }
 
-/// What happened. Flows, links and paths are numbers in the recording's lists.
+/// An event. Flows, links and paths are indices in the recording's lists.
 #[derive(Clone, Debug)]
 pub enum EventKind {
     /// A packet was dropped by a link direction.
     Dropped {
-        /// Which.
+        /// The link direction.
         link: usize,
-        /// The flow that the packet belonged to.
+        /// The flow of the packet.
         flow: usize,
-        /// The TSNs of its DATA chunks; with TCP the number of its first byte, if it has user data.
+        /// The TSNs of its DATA chunks. With TCP, the number of the first byte if it has user data.
         tsns: SmallVec<[Tsn; 2]>,
     },
     /// A packet arrived at the end of a link direction.
     Arrived {
-        /// Which.
+        /// The link direction.
         link: usize,
-        /// Its bytes.
+        /// Its size in bytes.
         size: u32,
     },
     /// The sender of a flow sent a DATA chunk.
     Sent {
-        /// Which flow.
+        /// The flow.
         flow: usize,
-        /// On which path.
+        /// The path.
         path: usize,
-        /// The chunk.
+        /// The TSN.
         tsn: Tsn,
-        /// Why.
+        /// The reason.
         why: Why,
     },
     /// T3-rtx expired at the sender of a flow.
     Timeout {
-        /// Which flow.
+        /// The flow.
         flow: usize,
-        /// For which path.
+        /// The path.
         path: usize,
     },
-    /// The sender of a flow sees another window of its peer.
+    /// The sender of a flow has learned a new window of its peer.
     PeerWindow {
-        /// Which flow.
+        /// The flow.
         flow: usize,
-        /// Bytes.
+        /// The window in bytes.
         bytes: u64,
     },
-    /// A window of the sender of a flow, or what is in flight in it, has changed.
+    /// The congestion window of a path at the sender of a flow, or the flight in it, has changed.
     Window {
-        /// Which flow.
+        /// The flow.
         flow: usize,
-        /// Which path's.
+        /// The path.
         path: usize,
-        /// Congestion window, slow-start threshold, in flight: bytes.
+        /// Congestion window, slow-start threshold and flight in bytes.
         sizes: [u64; 3],
-        /// The congestion window in segments, where the transport counts in segments.
+        /// The congestion window in segments, if the transport counts in segments.
         segments: Option<f64>,
     },
     /// The Cumulative TSN Ack Point of the sender of a flow has advanced.
     Acked {
-        /// Which flow.
+        /// The flow.
         flow: usize,
-        /// To this TSN.
+        /// The new point.
         cumulative: Tsn,
     },
 }
 
-/// A quantity that senders note.
+/// A quantity that senders record.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Quantity {
-    /// The peer's window, as the sender sees it.
+    /// The peer's window as the sender knows it.
     PeerWindow,
     /// The congestion window of a path.
     Cwnd,
-    /// The congestion window of a path in segments with its fraction: of TCP only.
+    /// The congestion window of a path in segments, with its fraction. TCP only.
     CwndSegments,
     /// The slow-start threshold of a path.
     Ssthresh,
-    /// What is in flight on a path, chunks marked for retransmission not counted.
+    /// The bytes in flight on a path, without chunks marked for retransmission.
     Flight,
 }
 
@@ -115,7 +115,7 @@ impl Quantity {
         ("flight", Quantity::Flight),
     ];
 
-    /// What it is a number of.
+    /// The unit of the quantity.
     pub fn unit(self) -> Unit {
         match self {
             Quantity::CwndSegments => Unit::Count,
@@ -123,14 +123,14 @@ impl Quantity {
         }
     }
 
-    /// Whether each path has its own.
+    /// Whether each path has its own value.
     pub fn by_path(self) -> bool {
         self != Quantity::PeerWindow
     }
 }
 
 impl Recording {
-    /// The number of the path of this name, which is new if nothing happened on it before.
+    /// The index of the path with this name. Adds the path if it is new.
     fn path(&mut self, name: Option<&str>) -> usize {
         let name = name.unwrap_or_default();
         self.paths.iter().position(|path| path == name).unwrap_or_else(|| {
@@ -166,7 +166,7 @@ impl Recording {
         }
     }
 
-    /// The value of a quantity of this flow and path that `entry` notes, if it does.
+    /// The value of a quantity of this flow and path, if `entry` contains it.
     pub fn value(&self, entry: &Entry, quantity: Quantity, of: usize, path: Option<usize>) -> Option<f64> {
         match (&entry.what, quantity) {
             (EventKind::PeerWindow { flow, bytes }, Quantity::PeerWindow) if *flow == of => {
@@ -187,12 +187,12 @@ impl Recording {
         }
     }
 
-    /// The number of the flow of this name; without a name, of the first.
+    /// The index of the flow with this name. `None`: the first flow.
     pub fn flow(&self, name: Option<&str>) -> Option<usize> {
         name.map_or(Some(0), |name| self.names.flows.iter().position(|flow| flow == name))
     }
 
-    /// Whether the link direction of this number is one of the link `name`, or, if that is one, "link a>b".
+    /// Whether the link direction with this index belongs to the link `name`, or is the direction "link a>b".
     pub fn is_link(&self, number: usize, name: &str) -> bool {
         self.names.links.get(number).is_some_and(|(link, direction)| {
             link == name
@@ -201,7 +201,7 @@ impl Recording {
     }
 }
 
-/// The numbers of the pieces of user data in a packet, as the sender's details say them.
+/// The numbers of the user data in a packet, in the form that the sender records.
 fn numbers(packet: &PacketView<'_>) -> SmallVec<[Tsn; 2]> {
     match packet.contents {
         Contents::Tcp(tcp) if tcp.segment.length > 0 => smallvec::smallvec![Tsn(tcp.offset as u32)],

@@ -1,4 +1,4 @@
-//! Tables of published values: CSV with a header, `#` before comments.
+//! Tables of published values: CSV with a header; comments begin with `#`.
 
 use std::ops::Range;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::text::Fields;
 use anabranch_sim::scenario::ScenarioError;
 use anabranch_sim::scenario::error::{Source, did_you_mean};
 
-/// A table, each row with its place.
+/// A table whose rows know their lines.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) columns: Vec<String>,
@@ -25,7 +25,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// The fault `message` at this row.
+    /// An error `message` about this row.
     pub(super) fn error(&self, column: &str, message: impl Into<String>) -> ScenarioError {
         ScenarioError::new(&self.from, self.span.clone(), column, message)
     }
@@ -56,8 +56,7 @@ impl Table {
         Ok(Table { columns, rows })
     }
 
-    /// The rows whose cells are among what `only` lists for their columns; what is wrong with `only`, if
-    /// anything: the message, and a hint.
+    /// The rows whose cells are in the lists of `only`. The error is a message and a hint.
     pub(super) fn only(&self, only: &[(String, Vec<String>)]) -> Result<Vec<Row>, (String, String)> {
         let mut rows = self.rows.clone();
         for (column, values) in only {
@@ -80,7 +79,7 @@ impl Table {
 }
 
 fn line_from(text: &str, start: usize) -> Range<usize> {
-    // A record's position is where the one before ended: comments and the line's end may come first.
+    // The position of a record is the end of the previous one, so comments and a line end may precede it.
     let start = start.min(text.len());
     let mut at = start;
     for line in text.get(start..).unwrap_or_default().split_inclusive('\n') {

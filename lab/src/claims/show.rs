@@ -12,18 +12,18 @@ use anabranch_sim::{RunOptions, run};
 /// A run that a figure shows.
 #[derive(Debug)]
 pub struct FigureRun {
-    /// The value of the figure's edit.
+    /// The value of the figure's varied edit.
     pub value: String,
-    /// What happened.
+    /// The recording.
     pub recording: Recording,
     /// The moments of the paper's marks, in their order.
     pub moments: Vec<Option<Moment>>,
-    /// What came out.
+    /// The result.
     pub result: RunResult,
 }
 
 impl Figure {
-    /// Runs what the figure shows: its experiment under the paper's first variant, once for each of its columns.
+    /// Executes the runs of the figure: its experiment under the paper's first variant, once for each column.
     pub fn runs(&self, paper: &Paper) -> Result<Vec<FigureRun>, PlanError> {
         self.over.values.iter().map(|value| self.run(paper, value)).collect()
     }

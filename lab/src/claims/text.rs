@@ -1,4 +1,4 @@
-//! Small texts in claims: `{COLUMN}` fields, quantities, tolerances.
+//! Small texts in claims: fields `{COLUMN}`, quantities, tolerances.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use anabranch_sim::scenario::at::{At, Result};
 use anabranch_sim::scenario::error::did_you_mean;
 use anabranch_sim::scenario::units::{DURATION, Dimension, RATE, SIZE};
 
-/// What `{NAME}` stands for: the cells of a row, and what a claim lists for `each`.
+/// The replacements of `{NAME}`: the cells of a row, and the values that a claim lists in `each`.
 pub(super) type Fields = BTreeMap<String, String>;
 
-/// What a number is a number of.
+/// The unit of a number.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Unit {
     /// Seconds.
@@ -27,7 +27,7 @@ impl Unit {
     pub(super) const NAMES: &'static [(&'static str, Unit)] =
         &[("s", Unit::Seconds), ("B", Unit::Bytes), ("bit/s", Unit::Rate), ("1", Unit::Count)];
 
-    /// The unit as it is written after a number; nothing after a count.
+    /// The unit as written after a number; empty for a count.
     pub fn symbol(self) -> &'static str {
         match self {
             Unit::Seconds => "s",
@@ -37,7 +37,7 @@ impl Unit {
         }
     }
 
-    /// How texts of it are read, and how many of the smallest unit make one of this.
+    /// The dimension that reads such texts, and the number of smallest units in one of this unit.
     fn dimension(self) -> Option<(&'static Dimension, f64)> {
         match self {
             Unit::Seconds => Some((&DURATION, 1e9)),
@@ -47,7 +47,7 @@ impl Unit {
         }
     }
 
-    /// The number that `text` says, in this unit.
+    /// Reads `text` as a number in this unit.
     pub(super) fn read(self, text: &str) -> std::result::Result<f64, (String, String)> {
         let Some((dimension, scale)) = self.dimension() else {
             let number = text.trim().parse::<f64>().ok().filter(|n| n.is_finite());
@@ -57,26 +57,26 @@ impl Unit {
         dimension.read(text).map(|n| n as f64 / scale).map_err(|bad| (bad.message, bad.hint))
     }
 
-    /// The unit that the quantity `text` is one of, and the quantity in the smallest of its kind.
+    /// The unit of the quantity in `text`, and its amount in the smallest unit.
     pub(super) fn of(text: &str) -> Option<(Unit, u64)> {
         let read = |unit: Unit| Some((unit, unit.dimension()?.0.read(text).ok()?));
         [Unit::Rate, Unit::Seconds, Unit::Bytes].into_iter().find_map(read)
     }
 
-    /// So much of the smallest of its kind, as a text that a scenario takes.
+    /// Writes an amount of the smallest unit as a scenario would.
     pub(super) fn write(self, amount: u64) -> String {
         let smallest = if self == Unit::Seconds { "ns" } else { self.symbol() };
         format!("{amount} {smallest}").trim_end().to_owned()
     }
 
-    /// So much of the smallest of its kind, in this unit.
+    /// Converts an amount of the smallest unit to this unit.
     pub(super) fn whole(self, amount: u64) -> f64 {
         amount as f64 / self.dimension().map_or(1.0, |(_, scale)| scale)
     }
 }
 
-/// `text` with every `{NAME}` replaced; the message and the hint if a name is not there. Braces around
-/// anything but a name are TOML's and stay.
+/// Replaces every `{NAME}` in `text`. The error is a message and a hint about an unknown name. Braces around anything else belong to TOML
+/// and stay.
 pub(super) fn fill(text: &str, fields: &Fields) -> std::result::Result<String, (String, String)> {
     let (mut filled, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once('{') {
@@ -103,12 +103,12 @@ fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// The string at `at`, its fields filled.
+/// The string at `at` with its fields replaced.
 pub(super) fn filled(at: &At<'_>, fields: &Fields) -> Result<String> {
     fill(at.string()?, fields).map_err(|(message, hint)| at.error(message).hint(hint))
 }
 
-/// The strings of the array at `at`, or the only one.
+/// The strings of the array at `at`, or the single string there.
 pub(super) fn strings<'d>(at: &At<'d>) -> Result<Vec<&'d str>> {
     match at.string() {
         Ok(one) => Ok(vec![one]),
@@ -116,7 +116,7 @@ pub(super) fn strings<'d>(at: &At<'d>) -> Result<Vec<&'d str>> {
     }
 }
 
-/// The tolerance at `at`: `"0.5 %"`, `"1 ms"`, `"4.2 standard errors"`, or several in an array, of which the widest counts.
+/// The tolerance at `at`: `"0.5 %"`, `"1 ms"`, `"4.2 standard errors"`, or an array of these. The widest counts.
 pub(super) fn tolerance(at: &At<'_>, unit: Unit, fields: &Fields) -> Result<Tolerance> {
     let mut tolerance = Tolerance { relative: 0.0, absolute: 0.0, standard_errors: 0.0 };
     for text in strings(at)? {

@@ -1,10 +1,10 @@
-//! Thresholds: from which value of one measure on another measure is larger than in a second experiment. "From which loss of the
-//! alternate path on is retransmitting there slower than on the same path?"
+//! Thresholds: the value of one measure above which another measure is larger than in a second experiment. Example: "Above which loss of
+//! the alternate path is retransmission on that path slower than on the same path?"
 //!
-//! Runs are grouped by the first measure, or by the points of the experiment. The group means are made to ascend (isotonic
-//! regression by pooling adjacent violators, weighted by the runs of a group; R. E. Barlow et al., "Statistical Inference
-//! under Order Restrictions", 1972), and the threshold is where the line through them crosses the mean of the other experiment. Its
-//! interval is that of 1,000 resamplings of the runs within their points (B. Efron, "Bootstrap Methods", 1979), percentiles.
+//! Runs are grouped by the first measure, or by the points of the experiment. The group means are made ascending by isotonic regression
+//! (pooling adjacent violators, weighted by the number of runs; R. E. Barlow et al., "Statistical Inference under Order Restrictions",
+//! 1972). The threshold is the point at which the line through these means crosses the mean of the other experiment. Its interval is the
+//! percentile interval of 1,000 resamplings of the runs within their points (B. Efron, "Bootstrap Methods", 1979).
 
 use super::Paper;
 use super::claim::{experiment_of, measure};
@@ -15,55 +15,55 @@ use anabranch_sim::stream_seed;
 
 use crate::statistics::{Summary, quantile};
 
-/// Resamplings.
+/// The number of resamplings.
 const REPLICATES: u64 = 1000;
 
-/// What is sought.
+/// The parameters of a threshold.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Threshold {
-    /// Which measure is compared, by its number.
+    /// The index of the compared measure.
     pub measure: usize,
-    /// By which measure runs are grouped, by its number.
+    /// The index of the measure that groups the runs.
     pub by: usize,
-    /// The width of a group; `None`: a group is a point of the experiment.
+    /// The width of a group. `None`: each point of the experiment is a group.
     pub width: Option<f64>,
-    /// Groups of fewer runs do not count.
+    /// The smallest group that counts.
     pub least: usize,
-    /// What it is compared with, by its number among the paper's experiments, and that one's edits.
+    /// The experiment for comparison: its index in the paper, and its edits.
     pub against: (usize, Vec<String>),
 }
 
-/// A run: the measure by which it is grouped, and the one that is compared.
+/// A run: the value that groups it, and the compared value.
 pub(super) type Run = (f64, f64);
 
-/// What was found.
+/// The result of the search.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Found {
     /// The threshold, if there is one.
     pub(super) at: Option<f64>,
-    /// Where 90 % of the resamplings have it, and in how many of them there is one, as a share.
+    /// The interval that contains the threshold in 90 % of the resamplings, and the fraction of resamplings that have a threshold.
     pub(super) interval: Option<[f64; 2]>,
     pub(super) share: f64,
 }
 
-/// The curve that a threshold was looked for on.
+/// The curve on which a threshold is searched for.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Curve {
-    /// The groups of runs, in ascending order: the mean of the measure by which they are grouped, and the other measure.
+    /// The groups of runs in ascending order: the mean of the grouping measure, and a summary of the other.
     pub groups: Vec<(f64, Summary)>,
-    /// The same measure of the other experiment.
+    /// The same measure in the other experiment.
     pub band: Summary,
 }
 
 impl Threshold {
-    /// The groups that count, and what they are compared with.
+    /// The groups that count, and the value for comparison.
     pub(super) fn curve(&self, points: &[Vec<Run>], other: &[f64]) -> Curve {
         let compared = |runs: &Vec<Run>| Summary::of(&runs.iter().map(|run| run.1).collect::<Vec<_>>());
         let groups = self.grouped(points).into_iter().map(|runs| (Group::of(&runs).x, compared(&runs)));
         Curve { groups: groups.collect(), band: Summary::of(other) }
     }
 
-    /// Looks for the threshold: the runs of each point, and the values of the other experiment.
+    /// Searches for the threshold in the runs of each point and the values of the other experiment.
     pub(super) fn find(&self, points: &[Vec<Run>], other: &[f64]) -> Found {
         let at = self.estimate(points, other);
         let mut draws = Draws::default();
@@ -86,7 +86,7 @@ impl Threshold {
         crossing(&ascending(groups), level)
     }
 
-    /// The runs by group, in ascending order; groups of too few are left out.
+    /// The runs by group, in ascending order, without groups that are too small.
     fn grouped(&self, points: &[Vec<Run>]) -> Vec<Vec<Run>> {
         let mut groups: Vec<Vec<Run>> = match self.width {
             None => points.to_vec(),
@@ -103,7 +103,7 @@ impl Threshold {
     }
 }
 
-/// Reads what a claim says of a threshold, and the unit of its value.
+/// Reads a threshold from a claim, and the unit of its value.
 pub(super) fn read(
     at: &At<'_>,
     compared: usize,
@@ -126,7 +126,7 @@ pub(super) fn read(
     Ok((Threshold { measure: compared, by, width, least, against: (against, edits) }, unit))
 }
 
-/// Runs that belong together: how many, and the means of both measures.
+/// A group of runs: their number, and the means of both measures.
 #[derive(Copy, Clone, PartialEq, Debug)]
 struct Group {
     runs: f64,
@@ -142,7 +142,7 @@ impl Group {
     }
 }
 
-/// The groups with means that never fall: neighbours that do are given their common mean.
+/// Makes the means ascending: adjacent groups that descend get their common mean.
 fn ascending(groups: Vec<Group>) -> Vec<(f64, f64)> {
     let mut pools: Vec<(Group, Vec<f64>)> = Vec::new();
     for group in groups {
@@ -158,7 +158,7 @@ fn ascending(groups: Vec<Group>) -> Vec<(f64, f64)> {
     pools.into_iter().flat_map(|(pool, xs)| xs.into_iter().map(move |x| (x, pool.y))).collect()
 }
 
-/// Where the line through these points, which never falls, first exceeds the level; its beginning, if it does there already.
+/// The point at which the line through these ascending points first exceeds the level. Its beginning, if it does so there.
 fn crossing(line: &[(f64, f64)], level: f64) -> Option<f64> {
     let above = line.iter().position(|(_, y)| *y > level)?;
     let Some(below) = above.checked_sub(1) else { return Some(line[0].0) };
@@ -166,7 +166,7 @@ fn crossing(line: &[(f64, f64)], level: f64) -> Option<f64> {
     Some(x0 + (x1 - x0) * (level - y0) / (y1 - y0))
 }
 
-/// Draws that are the same on every machine.
+/// Random draws that are the same on every machine.
 #[derive(Default)]
 struct Draws {
     next: u64,
@@ -187,7 +187,7 @@ impl Draws {
         ((u128::from(draw) * n as u128) >> 64) as usize
     }
 
-    /// As many values, drawn from these with replacement.
+    /// Draws the same number of values with replacement.
     fn resample<T: Copy>(&mut self, values: &[T]) -> Vec<T> {
         values.iter().map(|_| values[self.below(values.len())]).collect()
     }
@@ -201,7 +201,7 @@ mod tests {
         Threshold { measure: 0, by: 1, width, least: 2, against: (0, Vec::new()) }
     }
 
-    /// y = 10 x, with noise that cancels; the other experiment has 35.
+    /// y = 10 x with noise that cancels out. The other experiment has 35.
     #[test]
     fn the_threshold_is_where_the_line_through_the_groups_crosses() {
         let point = |x: f64| vec![(x, 10.0 * x - 1.0), (x, 10.0 * x + 1.0)];

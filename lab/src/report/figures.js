@@ -18,6 +18,7 @@
     return Plotly.newPlot(place, data, layout, options).then(() => {
       place.on("plotly_click", (event) => {
         const command = event.points[0].customdata;
+        if (!command) return;
         const shown = Object.assign(document.createElement("code"), { textContent: command });
         document.getElementById("point").replaceChildren("Repeat this run: ", shown);
         state.command = command;

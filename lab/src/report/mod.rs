@@ -7,6 +7,7 @@
 //! 100,000 points with WebGL, links the axes and the cursor of stacked charts, and exports each chart as an image. It
 //! adds 4.7 MB to a page.
 
+mod advice;
 mod chart;
 mod charts;
 mod draw;
@@ -18,6 +19,7 @@ mod points;
 mod record;
 mod sweep;
 
+pub use advice::policy_page;
 pub use export::{Format, PictureError, chart_files, picture};
 pub use page::{Described, page};
 pub use paper::{Reproduced, papers_page};

@@ -40,14 +40,14 @@ const KEYS: &[Key<Draft>] = &[
         name: "seeds",
         takes: "count",
         default: Default::Required,
-        doc: "Seeds of each cell, at most: the scenario's own and those that follow it.",
+        doc: "The largest number of seeds of each cell. They are consecutive and begin with the scenario's seed.",
         read: |draft, at| at.count(1..=1_000_000).map(|seeds| draft.seeds = seeds),
     },
     Key {
         name: "vary",
         takes: "table",
         default: Default::Text("one cell"),
-        doc: "Keys of the scenario, each with an array of its values: `\"link.sat.loss\" = [\"1 %\", \"2 %\"]`. Every combination is a cell; the first key varies slowest.",
+        doc: "Keys of the scenario, each with an array of its values: `\"link.sat.loss\" = [\"1 %\", \"2 %\"]`. Every combination is a cell; the first key varies slowest. `\"link.wifi.loss, link.sat.loss\"` gives both the same value.",
         read: |draft, at| {
             draft.vary = axes(at)?.iter().map(|(key, values)| axis(key, values)).collect::<Result<_>>()?;
             Ok(())
@@ -64,7 +64,7 @@ const KEYS: &[Key<Draft>] = &[
         name: "until",
         takes: "table",
         default: Default::Text("all seeds"),
-        doc: "The precision at which a cell has enough seeds: `{ time = \"2 %\" }`, if half the width of the 95 % interval of the mean is at most so much of the mean. At least 10 seeds; judged in their order.",
+        doc: "The precision at which a cell has enough seeds. With `{ time = \"2 %\" }`, half the width of the 95 % interval of the mean must be at most 2 % of the mean. At least 10 seeds; judged in their order.",
         read: |draft, at| until(at, &draft.measures).map(|until| draft.until = until),
     },
     Key {

@@ -21,7 +21,7 @@ pub struct Shard {
 
 /// Why a text is no [`Shard`].
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("`{0}` is no shard i/n with i from 1 to n; for example 1/4, or 0/4 to 3/4 if you count from zero")]
+#[error("`{0}` is not a shard i/n with i from 1 to n; for example 1/4, or 0/4 to 3/4 if you count from zero")]
 pub struct BadShard(String);
 
 impl FromStr for Shard {

@@ -10,7 +10,7 @@ use super::follow::{Cut, Facts, Followed, Piece, Place};
 use super::packet::{RuleRow, Window};
 use super::words::{self, count, length, moment};
 
-/// What one flow waits for.
+/// The answer for one flow.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct FlowAnswer {
     /// Its name.
@@ -42,7 +42,7 @@ pub struct Waiting {
     pub text: String,
 }
 
-/// What keeps new data from a path.
+/// The cause that keeps new data from a path.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct PathAnswer {
     /// The path.
@@ -85,7 +85,7 @@ impl FlowAnswer {
     }
 }
 
-/// What this sender waits for at `at`.
+/// The cause for which this sender waits at `at`.
 pub(super) fn flow(followed: &Followed, scenario: &Scenario, at: Time) -> FlowAnswer {
     let (by, since) = followed.blocked;
     let waiting = by.map(|by| waiting(followed, by, since, scenario));
@@ -107,7 +107,7 @@ fn waiting(followed: &Followed, by: Blocked, since: Time, scenario: &Scenario) -
             ("peer_window", &["window_probe"], ("the peer's window", left))
         }
         Blocked::SendBuffer => {
-            ("send_buffer", &[], ("the send buffer", "all that it holds was sent".to_owned()))
+            ("send_buffer", &[], ("the send buffer", "everything in it was sent".to_owned()))
         }
         Blocked::Window if followed.tcp => {
             let full = "it is full, or recovery sends nothing new (RFC 5681 sections 3.1 and 3.2)";
@@ -159,10 +159,10 @@ fn turn(followed: &Followed, scenario: &Scenario) -> (&'static [&'static str], S
     if words::value(scenario, &followed.name, "send_on").is_some_and(|value| value == "sack") {
         return (&["send_on", "burst"], "data leaves only in answer to a SACK".to_owned());
     }
-    (&["burst", "send_on"], "the last event let no more packets go (RFC 9260 section 6.1 D)".to_owned())
+    (&["burst", "send_on"], "the last event allowed no more packets (RFC 9260 section 6.1 D)".to_owned())
 }
 
-/// What keeps new data from this path.
+/// The cause that keeps new data from this path.
 fn path(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario, at: Time) -> PathAnswer {
     let window = facts.window;
     let numbers = window.map_or(" nothing was sent there yet".to_owned(), |window| {
@@ -200,9 +200,7 @@ fn obstacle(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario)
         }
         (Some(Blocked::SendBuffer), _) => ("send_buffer", "the send buffer holds nothing to send".to_owned()),
         (Some(_), Some(full)) => ("cwnd", full),
-        (Some(Blocked::Window), None) if followed.tcp => {
-            ("cwnd", "its window lets nothing new go".to_owned())
-        }
+        (Some(Blocked::Window), None) if followed.tcp => ("cwnd", "its window allows no new data".to_owned()),
         (Some(Blocked::Window), None) => {
             let policy = words::new_data_policy(scenario, &followed.name);
             (
@@ -318,11 +316,11 @@ fn cut(name: &str, facts: &Facts, tcp: bool) -> Option<Cause> {
     let by = match why {
         Some(Why::Timeout) if tcp => "by a timeout (RFC 5681 section 3.1)",
         Some(_) if tcp => "by a fast retransmission (RFC 5681 section 3.2)",
-        None if tcp && idle => "by idling (RFC 5681 section 4.1)",
+        None if tcp && idle => "by idle time (RFC 5681 section 4.1)",
         Some(Why::Timeout) => "by a timeout (RFC 9260 section 7.2.3)",
         Some(_) => "by a fast retransmission (RFC 9260 section 7.2.4)",
         None if ecn => "by a report of congestion (ECN, RFC 4960 appendix A)",
-        None if idle => "by idling (RFC 9260 section 7.2.1)",
+        None if idle => "by idle time (RFC 9260 section 7.2.1)",
         None => "by its window policy",
     };
     let text = format!("the cwnd of {name} was cut {by} from {from} to {to} bytes at {}.", moment(at));

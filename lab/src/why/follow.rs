@@ -128,7 +128,7 @@ pub(super) struct Piece {
     pub(super) copies: Vec<Copied>,
     /// When it was last marked for retransmission, and why.
     pub(super) marked: Option<(Time, Why)>,
-    /// What its route said when it was sent again last, and when.
+    /// The reason that its route gave for the last retransmission, and when.
     pub(super) route: Option<(Time, &'static str)>,
 }
 
@@ -401,7 +401,7 @@ impl Followed {
         if self.tcp { window.saturating_sub(flight()) } else { window }
     }
 
-    /// The lowest unacknowledged piece; everything behind it waits.
+    /// The lowest unacknowledged piece. All later data waits for it.
     pub(super) fn hole(&self) -> Option<&Piece> {
         self.pieces.values().next()
     }

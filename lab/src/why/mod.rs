@@ -39,7 +39,7 @@ pub struct Answer {
     /// The packet of the question.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub packet: Option<PacketAnswer>,
-    /// What each flow waits for.
+    /// The answer for each flow.
     pub flows: Vec<FlowAnswer>,
 }
 
@@ -163,11 +163,11 @@ pub struct Waits {
     longest: Vec<(u64, Time)>,
 }
 
-/// So many waits are kept.
+/// The number of waits that are kept.
 const WAITS: usize = 5;
 
 impl Waits {
-    /// Of `flow`, or of all.
+    /// Finds the waits of `flow`, or of all flows.
     pub fn new(flow: Option<String>) -> Self {
         Waits { only: flow, names: Vec::new(), since: Vec::new(), begun: Vec::new(), longest: Vec::new() }
     }

@@ -191,7 +191,7 @@ fn policy(scenario: &Scenario, flow: &str, purpose: Purpose) -> Option<(&'static
     Some((key, words::policy_of(scenario, flow, why)?))
 }
 
-/// The timer behind a retransmission: that of the path which last carried the chunk.
+/// The timer that caused a retransmission: that of the path which last carried the chunk.
 fn timer(followed: &Followed, purpose: Purpose, first: Option<&Piece>) -> Option<Timer> {
     let (Purpose::Data(Why::Timeout), Some(copy)) = (purpose, first?.copies.last()) else { return None };
     let (expired, rto) = followed.paths.get(&copy.path)?.expired?;
@@ -231,7 +231,7 @@ fn sentences(answer: &PacketAnswer, followed: &Followed, first: Option<&Piece>, 
     text
 }
 
-/// What happened to the earlier transmissions.
+/// The fate of the earlier transmissions.
 fn before(piece: &Piece, followed: &Followed) -> String {
     let copies = piece.copies.iter().map(|copy| {
         format!(

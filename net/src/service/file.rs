@@ -33,7 +33,7 @@ pub enum SendError {
     #[error("{0}")]
     File(#[from] io::Error),
     /// The path names no file.
-    #[error("this is no file name")]
+    #[error("the path has no file name")]
     NoName,
     /// The file has become longer or shorter while it was sent.
     #[error("the file had {before} bytes and has {after} now")]
@@ -46,8 +46,8 @@ pub enum SendError {
     /// The conversation failed.
     #[error(transparent)]
     Failure(#[from] Failure),
-    /// The other end has received it and reports a failure.
-    #[error("the other end has received {received} bytes, and says: {}", printable(.why))]
+    /// The other end has ended the transfer.
+    #[error("the other end has ended the transfer: {}", printable(.why))]
     Verdict {
         /// Bytes that arrived.
         received: u64,

@@ -89,7 +89,7 @@ impl Inbox {
         Inbox { share: bytes, ..self }
     }
 
-    /// Ends transfers that bring fewer bytes per second than this, over two minutes.
+    /// Ends transfers that are slower than this number of bytes per second over two minutes.
     pub fn slowest(self, bytes: u64) -> Inbox {
         Inbox { slowest: bytes, ..self }
     }
@@ -144,7 +144,7 @@ impl Inbox {
 }
 
 impl Used {
-    /// Counts what is in the directory.
+    /// Counts the bytes in the directory.
     fn count(&mut self, directory: &Path) -> io::Result<()> {
         (self.there, self.files, self.counted) = (0, 0, Instant::now());
         let mut names = BTreeSet::new();
@@ -222,7 +222,7 @@ pub(super) struct IncomingFile {
     room: Room,
 }
 
-/// What is sent to the writer of a file.
+/// A message to the writer of a file.
 pub(super) enum Piece {
     Data(Delivery),
     /// Everything was sent; this is the expected hash.

@@ -97,7 +97,7 @@ pub enum Failure {
     #[error("the other end refuses: {}", printable(.0))]
     Refused(String),
     /// The other end violated the protocol.
-    #[error("the other end does not keep to the protocol: {}", printable(.0))]
+    #[error("the other end violates the protocol: {}", printable(.0))]
     Confused(String),
     /// The other end is silent.
     #[error("the other end has said nothing for {0} seconds")]

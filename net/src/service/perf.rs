@@ -125,7 +125,7 @@ impl Direction {
     }
 }
 
-/// What was measured of each direction.
+/// The measurements of each direction.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Measured {
     /// From this end to the other.
@@ -312,7 +312,7 @@ struct Phase {
     transits: Transits,
     /// CPU seconds of this process.
     cpu: f64,
-    /// Of the paths that carried what this end sent.
+    /// The paths that carried the data of this end.
     shares: Vec<Share>,
     /// The other end's report on the data that this end sent.
     theirs: Report,
@@ -407,7 +407,7 @@ async fn take(
     Ok((bytes, stamps.transits, theirs.unwrap_or_default()))
 }
 
-/// Reads the sending times of messages, whose parts may arrive one by one.
+/// Reads the sending times of messages, which may arrive in parts.
 #[derive(Default)]
 struct Stamps {
     transits: Transits,

@@ -281,8 +281,7 @@ impl Association {
         }
     }
 
-    /// Puts a due SACK behind control chunks, if it fits and goes to the same path. COOKIE ACK and ERROR must not
-    /// wait for it.
+    /// Appends a due SACK after control chunks, if it fits and goes to the same path. COOKIE ACK and ERROR must not wait for it.
     //= rfc9260#section-6.10
     fn append_sack(&mut self, path: PathId, chunks: &mut SmallVec<[Chunk; 2]>) {
         let used: usize = chunks.iter().map(Chunk::padded_size).sum();

@@ -1,5 +1,5 @@
-//! What an association does for its extensions: it asks them when something happens, and carries out what they answer. The
-//! extensions keep their own state and know nothing of the association.
+//! The association's part of the extensions: it asks them when something happens, and carries out their answers. The extensions keep their
+//! own state and do not know the association.
 
 use super::Association;
 use crate::extension::{
@@ -18,7 +18,7 @@ use crate::{Limit, Time, Tsn};
 const MOST_IN_A_PACKET: u32 = 4;
 
 impl Association {
-    /// What both ends use.
+    /// The extensions that both ends use.
     pub(crate) fn agreed(&self) -> Extensions {
         self.extended.as_ref().map_or(Extensions::default(), |extended| extended.agreed)
     }
@@ -46,8 +46,8 @@ impl Association {
         }
     }
 
-    /// Takes a chunk that an extension has brought; whether the chunks behind it count. One whose extension
-    /// was not agreed is not understood.
+    /// Processes a chunk of an extension. Returns whether the chunks after it count. If the extension was not agreed, the chunk counts as
+    /// unknown.
     pub(super) fn extension_chunk(
         &mut self,
         chunk: Chunk,
@@ -113,7 +113,7 @@ impl Association {
         }
     }
 
-    /// Before anything is said: what extensions have to do now.
+    /// Before anything is sent: lets the extensions do what is due now.
     pub(super) fn work_extensions(&mut self, now: Time) {
         let failed = self.sender.take_failed();
         self.events.extend(failed.into_iter().map(|(message, sent)| Event::SendFailed { message, sent }));
@@ -170,7 +170,7 @@ impl Association {
         }
     }
 
-    /// Has requests about streams do something, and carries out what they answer; nothing if they were not agreed.
+    /// Runs an operation on stream requests and carries out its answers. Does nothing if stream reconfiguration was not agreed.
     fn with_streams(&mut self, now: Time, work: impl FnOnce(&mut Reconfiguration, &mut StreamParts<'_>)) {
         let Some(streams) = self.extended.as_mut().and_then(|extended| extended.streams.as_mut()) else {
             return;
@@ -202,7 +202,7 @@ impl Association {
         if direction == Direction::Outgoing { self.streams.0 } else { self.streams.1 }
     }
 
-    /// The user wants streams to begin anew.
+    /// The user requests a reset of streams.
     pub(crate) fn reset_streams(&mut self, direction: Direction, streams: &[u16]) -> Result<(), ChangeError> {
         if streams.iter().any(|stream| *stream >= self.streams_towards(direction)) {
             return Err(ChangeError::Invalid);
@@ -210,7 +210,7 @@ impl Association {
         self.requests()?.reset_streams(direction, streams)
     }
 
-    /// The user wants all TSNs and SSNs to begin anew.
+    /// The user requests a reset of all TSNs and SSNs.
     pub(crate) fn reset_tsns(&mut self) -> Result<(), ChangeError> {
         self.requests()?.reset_tsns()
     }
@@ -238,7 +238,7 @@ impl Association {
         }
     }
 
-    /// A packet was taken in: if there is no data to send, CWR does not wait for any.
+    /// After a packet was processed: if there is no data to send, CWR leaves without waiting for data.
     pub(super) fn answer_if_idle(&mut self, path: PathId) {
         if self.user_bytes() == 0 {
             let highest = self.sender.outstanding.highest();
@@ -247,7 +247,7 @@ impl Association {
         }
     }
 
-    /// CWR goes with the next data, or alone if there is no room.
+    /// Sends CWR with the next data, or alone if the packet has no room.
     pub(super) fn bundle_answer(&mut self, path: PathId, limit: u32, packet: &mut Packet) {
         let highest = self.sender.outstanding.highest();
         let congestion = self.congestion();

@@ -79,7 +79,7 @@ pub(crate) struct Association {
     leaving: bool,
     /// Whether readable data was announced and not all of it was read.
     announced: bool,
-    /// A processed packet, whose memory the next packet uses.
+    /// A packet that was processed; the next packet reuses its memory.
     spare: Option<Box<Packet>>,
     /// The state of extensions; `None` if none is offered or none was agreed.
     pub(crate) extended: Option<Box<Extended>>,
@@ -113,7 +113,7 @@ struct Resend {
     sent: Time,
     tries: u32,
     due: bool,
-    /// What was not understood in an INIT ACK; it goes into the same packet.
+    /// The report about unrecognized parameters of an INIT ACK. It leaves in the same packet.
     with: Option<Chunk>,
 }
 

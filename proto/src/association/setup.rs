@@ -233,7 +233,7 @@ impl Association {
         self.close(Event::Lost(LostReason::ProtocolViolation), now);
     }
 
-    /// What was not understood in an INIT ACK is reported behind the COOKIE ECHO, in the same packet if it fits.
+    /// Reports unrecognized parameters of an INIT ACK after the COOKIE ECHO, in the same packet if there is room.
     //= rfc9260#section-3.2.2
     fn report_with_cookie(&mut self, unrecognized: Vec<Bytes>) {
         let Some(resend) = &mut self.resend else { return };

@@ -13,7 +13,7 @@ use crate::shutdown::State;
 use crate::wire::chunk::Heartbeat;
 use crate::wire::{Address, Cause, Quoted};
 
-/// What was not answered on a path.
+/// The kind of transmission that was not answered on a path.
 #[derive(Copy, Clone, PartialEq, Eq)]
 enum Unanswered {
     Data,

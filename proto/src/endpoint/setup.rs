@@ -145,7 +145,7 @@ impl Endpoint {
         //= rfc9260#section-3.3.3
         // No more streams are offered than the peer accepts.
         ack.outbound = streams.0;
-        // The cookie is the last parameter: it is the longest, and nothing behind it has to be found.
+        // The cookie is the last parameter, because it is the longest.
         let cookie = ack.params.iter().position(|param| matches!(param, Param::Cookie(_)));
         let cookie = cookie.map(|at| ack.params.remove(at));
         ack.params.extend(peer.unrecognized.into_iter().map(Param::Unrecognized));

@@ -1,25 +1,25 @@
-//! What extensions answer: they keep their own state, and the association does the rest.
+//! The answers of extensions. An extension keeps its own state and returns actions; the association carries them out.
 
 use crate::output::{Event, Purpose};
 use crate::path::PathId;
 use crate::wire::{Cause, Chunk};
 
-/// What the association has to do for an extension, in order.
+/// What the association must do for an extension, in order.
 pub(crate) type Actions = Vec<Action>;
 
 /// One thing to do.
 #[derive(Debug)]
 pub(crate) enum Action {
-    /// A control chunk is sent on this path, or on another while this one is not in order.
+    /// Send a control chunk on this path, or on another path while this one does not work.
     Send(PathId, Chunk, Purpose),
-    /// The same, unless too many answers wait to be sent.
+    /// The same, unless too many replies are queued.
     Reply(PathId, Chunk, Purpose),
-    /// The user is told.
+    /// Report this event to the user.
     Tell(Event),
-    /// The user is told that data can be read.
+    /// Report to the user that data can be read.
     Readable,
-    /// The peer is told of an error that the association survives.
+    /// Report an error to the peer. The association continues.
     Report(PathId, Cause),
-    /// A control chunk was answered by this path.
+    /// This path has answered a control chunk.
     Answered(PathId),
 }

@@ -1,7 +1,7 @@
-//! Addresses that change while the association lives (RFC 5061): ASCONF, always behind AUTH.
+//! Dynamic addresses (RFC 5061): ASCONF chunks, always authenticated.
 //!
-//! Each change of the user's is an ASCONF of its own, one at a time. An address that is added is not sent from before
-//! the peer has acknowledged it, but that an ASCONF which was not answered tries it too: the old address may be gone.
+//! Each change that the user requests is sent in an ASCONF of its own, one at a time. A new address is used as a source only after the peer
+//! has acknowledged it. The exception is a repeated ASCONF: it may use the new address, because the old one may have failed.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -12,69 +12,69 @@ use crate::wire::chunk::{AddressRequest, Asconf, AsconfAck, AsconfParam as Param
 use crate::wire::{Address, Cause};
 use crate::{LocalAddress, Time, Tsn};
 
-/// Changes that wait at most.
+/// The largest number of changes that wait.
 const MAX_WISHES: usize = 16;
-/// Addresses that a peer has at most.
+/// The largest number of addresses of a peer.
 const MAX_ADDRESSES: usize = 32;
 
-/// What is asked of the peer, and what it was answered.
+/// Requests to the peer, and answers to its requests.
 #[derive(Clone, Debug)]
 pub(crate) struct AddressChanges {
-    /// The number of our next ASCONF, and of the peer's.
+    /// The sequence numbers of our next ASCONF and of the peer's next.
     next: u32,
     expected: u32,
     wishes: VecDeque<PendingChange>,
     request: Option<Request>,
-    /// The answer to the peer's last.
+    /// The answer to the peer's last ASCONF.
     answered: Option<AsconfAck>,
-    /// The peer's addresses have changed: the endpoint has to know.
+    /// The peer's addresses have changed, and the endpoint must be told.
     pub(crate) moved: bool,
 }
 
-/// A change of ours.
+/// A change that this end wants.
 #[derive(Copy, Clone, Debug)]
 struct PendingChange {
     change: AddressChange,
     local: LocalAddress,
 }
 
-/// A change of ours that the peer has been asked for.
+/// A change that was requested from the peer.
 #[derive(Clone, Debug)]
 struct Request {
     sequence: u32,
     wish: PendingChange,
     path: PathId,
-    /// T4-rto.
+    /// The T4-rto timer.
     timer: Time,
     due: bool,
     tries: u32,
 }
 
-/// An ASCONF of ours that leaves now.
+/// An ASCONF that leaves now.
 pub(crate) struct Asking {
     pub(crate) path: PathId,
     pub(crate) chunk: Asconf,
-    /// The address that it leaves from, if it is not that of the path.
+    /// Its source address, if it is not that of the path.
     pub(crate) from: Option<Address>,
 }
 
-/// What an ASCONF ACK says.
+/// The result of an ASCONF-ACK.
 pub(crate) enum Acknowledged {
-    /// Nothing that was asked.
+    /// It answers no request.
     Nothing,
-    /// Something that was neither asked nor is about to be: it is forged, or the peer is out of its mind.
+    /// It answers a request that was never made and is not next. It is forged, or the peer is faulty.
     Never,
-    /// The change asked on this path was made or refused.
+    /// The peer has made or refused the change that was requested on this path.
     Change { path: PathId, change: AddressChange, local: LocalAddress, outcome: Outcome },
 }
 
-/// What an ASCONF of the peer is.
+/// The classification of a received ASCONF.
 pub(crate) enum Received {
-    /// The next: its requests have to be done.
+    /// The next one: its requests must be carried out.
     Next,
-    /// One that was answered already, thus.
+    /// It was answered before with this chunk.
     Again(AsconfAck),
-    /// One that is out of order.
+    /// It is out of order.
     OutOfOrder,
 }
 
@@ -97,7 +97,7 @@ impl AddressChanges {
         self.request.as_ref().map_or(Time::NEVER, |request| request.timer)
     }
 
-    /// A change is asked for as soon as those before it were answered.
+    /// Queues a change. It is requested when the earlier ones were answered.
     pub(crate) fn wish(&mut self, change: AddressChange, local: LocalAddress) -> Result<(), ChangeError> {
         if self.wishes.len() >= MAX_WISHES {
             return Err(ChangeError::Busy);
@@ -106,7 +106,7 @@ impl AddressChanges {
         Ok(())
     }
 
-    /// ASCONF, if one is due: on the path `usual`, or on another after it was not answered.
+    /// The next ASCONF, if one is due. It uses the path `usual`, or another one if an attempt was not answered.
     //= rfc5061#section-5.1
     pub(crate) fn next(&mut self, usual: PathId, paths: &Paths, now: Time) -> Option<Asking> {
         if self.request.is_none() {
@@ -135,7 +135,7 @@ impl AddressChanges {
         Some(Asking { path: request.path, chunk, from: tries_new.then_some(local.address) })
     }
 
-    /// T4-rto: the path on which ASCONF was not answered in time.
+    /// If T4-rto has expired: the path on which the ASCONF was not answered.
     //= rfc5061#section-5.1
     pub(crate) fn expired(&mut self, now: Time) -> Option<PathId> {
         let request = self.request.as_mut().filter(|request| request.timer <= now)?;
@@ -161,7 +161,7 @@ impl AddressChanges {
         Acknowledged::Change { path, change, local, outcome }
     }
 
-    /// ASCONF came, and is authentic.
+    /// An authenticated ASCONF has arrived.
     //= rfc5061#section-5.2
     pub(crate) fn received(&mut self, asconf: &Asconf) -> Received {
         if asconf.sequence == self.expected {
@@ -172,7 +172,7 @@ impl AddressChanges {
         self.answered.as_ref().filter(same).map_or(Received::OutOfOrder, |ack| Received::Again(ack.clone()))
     }
 
-    /// The answer to the next, which is kept for a peer that asks again.
+    /// Stores and returns the answer to the peer's next ASCONF. A peer that repeats the ASCONF gets the same answer.
     pub(crate) fn answer(&mut self, sequence: u32, responses: Vec<Param>) -> AsconfAck {
         let ack = AsconfAck { sequence, responses };
         self.answered = Some(ack.clone());
@@ -180,8 +180,8 @@ impl AddressChanges {
     }
 }
 
-/// What a parameter of the peer's ASCONF, which came from `source`, asks for, if that can be done. `refusing`: an address was refused
-/// already, so no later one is added or deleted.
+/// The change that a parameter of the peer's ASCONF requests, if it is possible. `source`: the source address of the ASCONF. `refusing`: an
+/// earlier address was refused, so no later one is added or deleted.
 //= rfc5061#section-5.3
 pub(crate) fn peer_change(
     param: &Param,
@@ -200,7 +200,7 @@ pub(crate) fn peer_change(
     }
 }
 
-/// The answer to a parameter that is refused.
+/// The response to a refused parameter.
 pub(crate) fn refused(param: &Param, cause: Refusal) -> Param {
     let causes = vec![cause(param.to_bytes().unwrap_or_default())];
     Param::Failed(Failed { correlation: correlation(param), causes })
@@ -248,15 +248,15 @@ fn primary(address: Address, paths: &Paths) -> Result<PeerChange, Refusal> {
     Ok(PeerChange::Primary(path.id))
 }
 
-/// A cause that refuses a request, given as bytes.
+/// Builds the cause that refuses a request from the bytes of the request.
 pub(crate) type Refusal = fn(bytes::Bytes) -> Cause;
 
-/// The address that is meant: the unspecified one stands for that of the packet.
+/// Resolves the unspecified address to the source address of the packet.
 fn named(ip: IpAddr, source: Address) -> Address {
     if ip.is_unspecified() { source } else { Address { ip, udp: source.udp } }
 }
 
-/// The name that the peer gave its request; a parameter that is not understood has it in the same place.
+/// The correlation ID of the peer's request. An unknown parameter has it at the same position.
 fn correlation(param: &Param) -> u32 {
     match param {
         Param::Add(request) | Param::Delete(request) | Param::SetPrimary(request) => request.correlation,

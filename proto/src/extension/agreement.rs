@@ -1,4 +1,4 @@
-//! What an INIT or INIT ACK offers, what both ends offer, and how a cookie keeps that.
+//! What an INIT or INIT ACK offers, what both ends offer, and how a cookie stores that.
 
 use bytes::{Buf, BufMut, Bytes};
 
@@ -8,7 +8,7 @@ use super::Extensions;
 use crate::Config;
 use crate::wire::{Cause, Param};
 
-/// Chunk types by which Supported Extensions names them.
+/// Chunk types that represent extensions in Supported Extensions.
 const AUTH: u8 = 0x0f;
 const NR_SACK: u8 = 0x10;
 const I_DATA: u8 = 0x40;
@@ -20,23 +20,23 @@ const FORWARD_TSN: u8 = 0xc0;
 const ASCONF: u8 = 0xc1;
 const I_FORWARD_TSN: u8 = 0xc2;
 
-/// The HMAC Identifiers that we offer, the preferred first.
+/// The HMAC Identifiers that we offer, in order of preference.
 //= rfc4895#section-3.3
 const ALGORITHMS: [u16; 2] = [SHA_256, SHA_1];
 pub(crate) const SHA_1: u16 = 1;
 pub(crate) const SHA_256: u16 = 3;
 
-/// Error detection method of RFC 9653: DTLS.
+/// The error detection method of RFC 9653: DTLS.
 const DTLS: u32 = 1;
 /// Bytes of the random number.
 const RANDOM: usize = 32;
-/// HMAC Identifiers in a peer's list at most; a peer that lists more is not authenticated.
+/// The largest number of HMAC Identifiers in a peer's list. A peer that lists more is not authenticated.
 const MAX_ALGORITHMS: usize = 16;
 
 /// The extensions that a peer's INIT or INIT ACK offers.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Offer {
-    /// Chunk types of Supported Extensions.
+    /// The chunk types in Supported Extensions.
     types: Bytes,
     forward_tsn: bool,
     zero_checksum: bool,
@@ -44,16 +44,16 @@ pub(crate) struct Offer {
     keying: Keying,
 }
 
-/// One end's part of the keys.
+/// The parameters of one end from which the keys are computed.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Keying {
     pub(crate) random: Bytes,
-    /// Chunk types that this end accepts only authenticated; `None`: no such parameter.
+    /// Chunk types that this end accepts only with authentication. `None`: the parameter is missing.
     pub(crate) chunks: Option<Bytes>,
     pub(crate) algorithms: Vec<u16>,
 }
 
-/// What two ends use, and what they need for it.
+/// The extensions that both ends use, and the parameters for them.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Agreement {
     pub(crate) extensions: Extensions,
@@ -101,7 +101,7 @@ pub(crate) fn offer(config: &Config, random: &[u8; RANDOM], params: &mut Vec<Par
     params.extend(on.ecn.then_some(Param::EcnCapable));
 }
 
-/// Our part of the keys.
+/// Our parameters for the keys.
 //= rfc4895#section-6.1
 pub(crate) fn own_keying(config: &Config, random: &[u8; RANDOM]) -> Keying {
     let mut chunks = config.authenticated_chunks.clone();
@@ -132,15 +132,14 @@ impl Keying {
         self.params().into_iter().flat_map(bytes).collect()
     }
 
-    /// The first algorithm of this end's list that we know.
+    /// The first algorithm in this end's list that we support.
     pub(crate) fn algorithm(&self) -> Option<u16> {
         self.algorithms.iter().copied().find(|algorithm| ALGORITHMS.contains(algorithm))
     }
 }
 
 impl Offer {
-    /// Takes a parameter of an extension. One that belongs to an extension switched off is given back: it is
-    /// not understood.
+    /// Takes a parameter of an extension. Returns it if its extension is switched off: it then counts as unrecognized.
     pub(crate) fn take<'a>(&mut self, param: &'a Param, config: &Config) -> Result<Option<&'a Param>, Cause> {
         let on = config.extensions;
         match param {
@@ -161,7 +160,7 @@ impl Offer {
         Ok(None)
     }
 
-    /// Whether this will do: with a shared key, who cannot authenticate is not who it should be.
+    /// Whether the offer is acceptable. With a shared key, a peer that cannot authenticate is rejected.
     pub(crate) fn acceptable(&self, config: &Config) -> Result<(), Cause> {
         let authentic = || config.extensions.both(self.extensions()).authentication;
         if config.shared_key.is_some() && !authentic() {
@@ -171,12 +170,12 @@ impl Offer {
         Ok(())
     }
 
-    /// What both ends use.
+    /// The extensions that both ends use.
     pub(crate) fn agree(self, config: &Config, random: [u8; RANDOM]) -> Agreement {
         let mut extensions = config.extensions.both(self.extensions());
         extensions.addresses &= extensions.authentication;
         //= rfc8260#section-2.3.1
-        // Giving up interleaved messages takes a chunk of its own.
+        // Giving up interleaved messages requires a chunk type of its own.
         if extensions.interleaving && !self.types.contains(&I_FORWARD_TSN) {
             extensions.partial_reliability = false;
         }
@@ -186,7 +185,7 @@ impl Offer {
         }
     }
 
-    /// What the peer offers.
+    /// The extensions that the peer offers.
     fn extensions(&self) -> Extensions {
         let has = |kind: u8| self.types.contains(&kind);
         let keying = &self.keying;
@@ -208,7 +207,7 @@ impl Offer {
 }
 
 impl Agreement {
-    /// Appends it to a cookie; nothing if nothing was agreed.
+    /// Appends the agreement to a cookie. Appends nothing if nothing was agreed.
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         if !self.extensions.any() {
             return;
@@ -231,7 +230,7 @@ impl Agreement {
         self.peer.algorithms.iter().for_each(|algorithm| out.put_u16(*algorithm));
     }
 
-    /// Reads it out of a cookie.
+    /// Reads the agreement from a cookie.
     pub(crate) fn take(b: &mut &[u8]) -> Option<Agreement> {
         let bits = b.try_get_u16().ok()?;
         let extensions = Extensions::of_list(std::array::from_fn(|bit| bits >> bit & 1 != 0));

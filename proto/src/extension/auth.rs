@@ -1,5 +1,5 @@
-//! Authenticated chunks (RFC 4895): the association shared key, AUTH in front of what the peer accepts only
-//! authenticated, and what is thrown away for want of it.
+//! Authenticated chunks (RFC 4895): the association shared key, the AUTH chunk before chunks that the peer accepts only with
+//! authentication, and the removal of received chunks that lack it.
 
 use bytes::{Bytes, BytesMut};
 use hmac::{Hmac, KeyInit, Mac};
@@ -16,15 +16,15 @@ const COOKIE_ECHO: u8 = 10;
 const ASCONF_ACK: u8 = 0x80;
 const ASCONF: u8 = 0xc1;
 
-/// What authenticates the chunks of an association.
+/// The state that authenticates the chunks of an association.
 #[derive(Clone, Debug)]
 pub(crate) struct Authentication {
-    /// The association shared key, and the identifier of the endpoint pair shared key in it.
+    /// The association shared key, and the identifier of the endpoint pair shared key that it contains.
     key: Vec<u8>,
     id: u16,
     /// The algorithm that the peer prefers.
     algorithm: u16,
-    /// Chunk types that we, and that the peer, accept only authenticated.
+    /// Chunk types that we accept only with authentication, and those of the peer.
     ours: Kinds,
     theirs: Kinds,
 }
@@ -47,7 +47,7 @@ impl Kinds {
     }
 }
 
-/// Whether an AUTH chunk is right.
+/// The result of verifying an AUTH chunk.
 enum Verdict {
     Right,
     Wrong,
@@ -56,7 +56,7 @@ enum Verdict {
 }
 
 impl Authentication {
-    /// Between these ends; `None` if they have not agreed on it.
+    /// Creates the state from an agreement; `None` if authentication was not agreed.
     pub(crate) fn new(config: &Config, agreement: &Agreement) -> Option<Self> {
         let own = own_keying(config, &agreement.random);
         let algorithm = agreement.peer.algorithm().filter(|_| agreement.extensions.authentication)?;
@@ -69,14 +69,14 @@ impl Authentication {
         Some(Authentication { key, id, algorithm, ours, theirs })
     }
 
-    /// Bytes that AUTH takes in packets with data; 0 if none of what these carry wants it.
+    /// Bytes that AUTH takes in packets with data; 0 if none of their chunks requires it.
     pub(crate) fn overhead(&self) -> u32 {
         let any = (0..=255).any(|kind| kind != ASCONF && kind != ASCONF_ACK && self.theirs.has(kind));
         let hmac = if self.algorithm == SHA_1 { 20 } else { 32 };
         if any { AUTH_HEADER as u32 + hmac } else { 0 }
     }
 
-    /// Puts AUTH in front of the first chunk that the peer accepts only so.
+    /// Inserts AUTH before the first chunk that the peer accepts only with authentication.
     //= rfc4895#section-6.2
     pub(super) fn seal(&self, packet: &mut Packet) {
         let Some(at) = packet.chunks.iter().position(|chunk| self.theirs.has(chunk.number())) else { return };
@@ -86,7 +86,7 @@ impl Authentication {
         packet.chunks.insert(at, Chunk::Auth(Box::new(auth)));
     }
 
-    /// The HMAC over an AUTH chunk without one, and what is behind it; `None`: there is no such algorithm.
+    /// The HMAC over an AUTH chunk with an empty HMAC field and the chunks that follow it. `None`: the algorithm is unknown.
     //= rfc4895#section-6.2
     fn hmac(&self, algorithm: u16, id: u16, covered: &[u8]) -> Option<Bytes> {
         match algorithm {
@@ -111,14 +111,14 @@ impl Authentication {
         let Some(hmac) = self.hmac(auth.algorithm, auth.key, &covered) else {
             return Verdict::Unsupported(auth.algorithm);
         };
-        // The time that this takes says nothing of where they differ.
+        // The time that this takes does not reveal where the HMACs differ.
         let difference = hmac.iter().zip(&auth.hmac).fold(0, |all, (a, b)| all | (a ^ b));
         let right = auth.key == self.id && hmac.len() == auth.hmac.len() && difference == 0;
         if right { Verdict::Right } else { Verdict::Wrong }
     }
 
-    /// Whether a COOKIE ECHO in this packet can be taken: if AUTH is in front of it that is right, and if it has to be
-    /// authenticated there is one.
+    /// Whether a COOKIE ECHO in this packet is acceptable: an AUTH chunk before it must be valid, and must be present if COOKIE ECHO
+    /// requires authentication.
     //= rfc4895#section-6.3
     pub(crate) fn admits_cookie(&self, packet: &Packet) -> bool {
         match packet.chunks.split_first() {
@@ -127,12 +127,12 @@ impl Authentication {
         }
     }
 
-    /// Whether a packet may tell that the peer has another UDP port now: where data has to be authentic, it has to be.
+    /// Whether a packet may change the peer's UDP port. If data requires authentication, so does this.
     pub(crate) fn may_move_peer(&self, packet: &Packet) -> bool {
         !self.ours.has(DATA) || self.is_authentic(packet)
     }
 
-    /// Whether there is an AUTH that is right.
+    /// Whether the packet has a valid AUTH chunk.
     fn is_authentic(&self, packet: &Packet) -> bool {
         let at = packet.chunks.iter().position(|chunk| matches!(chunk, Chunk::Auth(_)));
         match at.and_then(|at| packet.chunks[at..].split_first()) {
@@ -141,7 +141,7 @@ impl Authentication {
         }
     }
 
-    /// Throws away what is behind a wrong AUTH, and what should be behind one and is not; what has to be reported.
+    /// Removes the chunks that follow an invalid AUTH, and the chunks that lack a required one. Returns the cause to report.
     //= rfc4895#section-6.3
     pub(crate) fn sift(&self, packet: &mut Packet) -> Option<Cause> {
         let chunks = &mut packet.chunks;
@@ -161,7 +161,7 @@ impl Authentication {
             }
         }
         //= rfc5061#section-5.2
-        // The rest of a packet goes with an ASCONF that is not authenticated.
+        // If an ASCONF is not authenticated, the rest of its packet is dropped too.
         let bare = |chunk: &Chunk| chunk.number() == ASCONF && self.ours.has(ASCONF);
         if let Some(at) = chunks.iter().take(authentic).position(bare) {
             chunks.truncate(at);
@@ -175,23 +175,23 @@ impl Authentication {
     }
 }
 
-/// The endpoint pair shared key, then the smaller key vector, then the larger.
+/// The endpoint pair shared key, then the smaller key vector, then the larger one.
 //= rfc4895#section-6.1
 fn association_key(secret: &[u8], a: Vec<u8>, b: Vec<u8>) -> Vec<u8> {
-    // As numbers: a vector begins with a parameter type, which is not zero, so the shorter is the smaller.
+    // The vectors are compared as numbers. A vector begins with a parameter type, which is not zero, so the shorter one is smaller.
     let smaller_first = (a.len(), &a) <= (b.len(), &b);
     let (smaller, larger) = if smaller_first { (a, b) } else { (b, a) };
     [secret, &smaller, &larger].concat()
 }
 
-/// An AUTH chunk as far as its HMAC.
+/// An AUTH chunk up to its HMAC.
 fn header(id: u16, algorithm: u16, hmac: u16) -> [u8; AUTH_HEADER] {
     let ([a, b], [c, d], [e, f]) =
         ((AUTH_HEADER as u16 + hmac).to_be_bytes(), id.to_be_bytes(), algorithm.to_be_bytes());
     [15, 0, a, b, c, d, e, f]
 }
 
-/// Chunks as they stand in a packet, with their padding.
+/// Encodes chunks as in a packet, with their padding.
 fn encoded(chunks: &[Chunk]) -> Bytes {
     let mut out = BytesMut::with_capacity(chunks.iter().map(Chunk::padded_size).sum());
     for chunk in chunks {

@@ -1,5 +1,5 @@
-//! Explicit congestion notification (RFC 4960 appendix A): a marked packet is told with each SACK until the sender says
-//! that it has cut its window.
+//! Explicit congestion notification (RFC 4960 appendix A): the receiver reports a marked packet with each SACK until the sender confirms
+//! that it has reduced its window.
 
 use crate::Tsn;
 use crate::path::PathId;
@@ -7,22 +7,22 @@ use crate::send::outstanding::Outstanding;
 use crate::wire::chunk::EcnEcho;
 use crate::wire::{Chunk, Ecn, Packet};
 
-/// What is to be told of congestion, and what was done about it.
+/// The marks to report, and the response to the peer's reports.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Congestion {
-    /// The lowest TSN of a packet that arrived marked, until the sender knows of it.
+    /// The lowest TSN of a packet that arrived marked. Reset when the sender has confirmed it.
     echo: Option<Tsn>,
-    /// The highest TSN that had been sent when a window was cut last: marks up to there are the same congestion.
+    /// The highest TSN that had been sent when a window was last reduced. Marks up to this TSN belong to the same congestion.
     cut: Option<Tsn>,
     /// The CWR that waits for a packet with data.
     answer: Option<EcnEcho>,
-    /// The TSN of the last CWR, and the highest that had been sent by then: until the peer acknowledges beyond that, the same ECNE says
-    /// nothing new.
+    /// The TSN of the last CWR, and the highest TSN that had been sent by then. Until the peer acknowledges a higher TSN, a repetition of
+    /// the same ECNE is ignored.
     answered: Option<(Tsn, Tsn)>,
 }
 
 impl Congestion {
-    /// A packet has come; whether it was marked, so that a SACK is due at once.
+    /// Reads the ECN bits of a received packet. Returns whether it was marked, so that a SACK is due at once.
     //= rfc4960#appendix-A
     pub(crate) fn look_at(&mut self, packet: &Packet) -> bool {
         let tsn = |chunk: &Chunk| match chunk {
@@ -44,7 +44,7 @@ impl Congestion {
         self.echo.map_or(0, |tsn| EcnEcho { tsn }.size())
     }
 
-    /// Packets with data can be marked; ECNE goes with each SACK.
+    /// Prepares a packet: packets with data are ECN-capable, and ECNE accompanies each SACK.
     pub(super) fn mark(&self, packet: &mut Packet) {
         if packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_))) {
             packet.ecn = Ecn::Ect0;
@@ -56,7 +56,8 @@ impl Congestion {
         }
     }
 
-    /// A packet of ours was marked, says an ECNE that came by this path. The path whose window is to be cut as for a loss: once
+    /// An ECNE arrived on this path and reports that a packet of ours was marked. Returns the path whose window must be reduced as after a
+    /// loss, at most once in a window of data.
     /// a window of data.
     //= rfc4960#appendix-A
     pub(crate) fn ecne(&mut self, echo: EcnEcho, came: PathId, outstanding: &Outstanding) -> Option<PathId> {
@@ -75,8 +76,8 @@ impl Congestion {
         is_new.then(|| outstanding.get(echo.tsn).map_or(came, |sent| sent.path))
     }
 
-    /// CWR goes with the next data, in a packet of at most `limit` bytes of chunks; if that is full, the CWR that has to go in
-    /// a packet without data. `highest` is the highest TSN sent.
+    /// Bundles the CWR with the next data, in a packet with at most `limit` bytes of chunks. If the packet is full, returns the CWR that
+    /// must leave in a packet without data. `highest` is the highest TSN sent.
     //= rfc4960#appendix-A
     pub(crate) fn bundle_answer(&mut self, limit: u32, packet: &mut Packet, highest: Tsn) -> Option<Chunk> {
         let used: usize = packet.chunks.iter().map(Chunk::padded_size).sum();
@@ -89,14 +90,14 @@ impl Congestion {
         None
     }
 
-    /// The CWR that leaves now.
+    /// Takes the CWR that leaves now.
     pub(crate) fn take_answer(&mut self, highest: Tsn) -> Option<Chunk> {
         let answer = self.answer.take()?;
         self.answered = Some((answer.tsn, highest));
         Some(Chunk::Cwr(answer))
     }
 
-    /// The sender has cut its window.
+    /// The sender has reduced its window.
     pub(crate) fn cwr(&mut self, answer: EcnEcho) {
         self.echo = self.echo.filter(|echo| echo.after(answer.tsn));
     }

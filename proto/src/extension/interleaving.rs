@@ -1,22 +1,22 @@
-//! Interleaved messages (RFC 8260), as they are sent: the numbers of I-DATA chunks, and the turn of each stream.
-//! `receive/interleaved.rs` joins the fragments.
+//! Sending of interleaved messages (RFC 8260): the numbers of I-DATA chunks, and the round-robin order of the streams.
+//! `receive/interleaved.rs` reassembles the fragments.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::wire::chunk::{Data, FragmentPosition, IData};
 use crate::{Mid, Tsn};
 
-/// The sending side's numbers. The turn goes round the streams that have messages, chunk by chunk.
+/// The numbers of the sending side. Streams with messages take turns, one chunk each.
 //= rfc8260#section-3.2
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Interleaving {
     /// The next Message Identifier of each stream, ordered and unordered.
     mids: BTreeMap<(u16, bool), Mid>,
-    /// For each stream, the message that was sent in part, and its next fragment.
+    /// For each stream: the message that was partly sent, and its next fragment.
     under_way: BTreeMap<u16, (Mid, u32)>,
-    /// Chunks sent and not cumulatively acknowledged: message and fragment.
+    /// Chunks that were sent and are not cumulatively acknowledged: TSN, message and fragment.
     places: VecDeque<(Tsn, Mid, u32)>,
-    /// Messages that wait, by stream.
+    /// The number of queued messages, by stream.
     waiting: BTreeMap<u16, usize>,
 }
 
@@ -25,7 +25,7 @@ impl Interleaving {
         *self.waiting.entry(stream).or_default() += 1;
     }
 
-    /// A message of this stream waits no more.
+    /// A message of this stream has left the queue.
     pub(crate) fn strike(&mut self, stream: u16) {
         if let Some(count) = self.waiting.get_mut(&stream) {
             *count -= 1;
@@ -35,13 +35,13 @@ impl Interleaving {
         }
     }
 
-    /// The stream whose turn comes after this one's; `None`: nobody else waits.
+    /// The next stream in turn after this one. `None`: no other stream has messages.
     pub(crate) fn after(&self, stream: u16) -> Option<u16> {
         let next = self.waiting.range(stream.saturating_add(1)..).next().or(self.waiting.first_key_value());
         next.map(|(next, _)| *next).filter(|next| *next != stream)
     }
 
-    /// A chunk gets its numbers.
+    /// Assigns the numbers of a chunk that is being sent.
     //= rfc8260#section-2.2.2
     pub(crate) fn sent(&mut self, data: &Data) {
         let (mid, fsn) = match self.under_way.remove(&data.stream) {
@@ -59,14 +59,14 @@ impl Interleaving {
         self.places.push_back((data.tsn, mid, fsn));
     }
 
-    /// Message and fragment of a chunk that was sent.
+    /// The message and fragment numbers of a chunk that was sent.
     pub(crate) fn place(&self, tsn: Tsn) -> (Mid, u32) {
         let first = self.places.front().map_or(tsn, |place| place.0);
         let place = self.places.get(tsn.distance_from(first) as usize);
         place.map_or((Mid(0), 0), |(_, mid, fsn)| (*mid, *fsn))
     }
 
-    /// The chunk as it is sent.
+    /// Converts a chunk to the I-DATA chunk that is sent.
     pub(crate) fn chunk(&self, data: Data) -> IData {
         let (mid, fsn) = self.place(data.tsn);
         let place = if data.begin {
@@ -78,18 +78,18 @@ impl Interleaving {
         IData { tsn, stream, mid, place, end, unordered, immediate, payload }
     }
 
-    /// Forgets what is cumulatively acknowledged.
+    /// Forgets the chunks that are cumulatively acknowledged.
     pub(crate) fn trim(&mut self, point: Tsn) {
         while self.places.pop_front_if(|place| !place.0.after(point)).is_some() {}
     }
 
-    /// Whether a message was numbered on these streams (none: all).
+    /// Whether any message was numbered on these streams (none means all).
     pub(crate) fn begun(&self, streams: &[u16]) -> bool {
         let listed = |stream: u16| streams.is_empty() || streams.contains(&stream);
         self.mids.iter().any(|((stream, _), mid)| *mid != Mid(0) && listed(*stream))
     }
 
-    /// Both numbers of these streams (none: all) begin anew.
+    /// Resets both sequences of these streams (none means all).
     //= rfc8260#section-2.3.2
     pub(crate) fn reset(&mut self, streams: &[u16]) {
         self.mids.retain(|(stream, _), _| !streams.is_empty() && !streams.contains(stream));

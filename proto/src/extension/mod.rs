@@ -1,7 +1,7 @@
 //! Extensions: what each end offers in INIT or INIT ACK, what both use, and one file for each.
 //!
-//! All are off by default. An association keeps nothing for them, and asks one question a poll, until both ends
-//! have agreed on one.
+//! All are off by default. Until both ends have agreed on an extension, an association stores nothing for them and makes one check for each
+//! poll.
 
 mod actions;
 pub(crate) mod addresses;
@@ -31,11 +31,11 @@ use rand_core::Rng;
 use crate::wire::Packet;
 use crate::{Config, Time, Tsn};
 
-/// What an association keeps for the extensions that it offers, later for those that both ends use.
+/// The state of the extensions: first of those that this end offers, later of those that both ends use.
 #[derive(Clone, Debug)]
 pub(crate) struct Extended {
     pub(crate) agreed: Extensions,
-    /// Our part of the keys; drawn only if authentication is offered.
+    /// Our random number for the keys. Drawn only if authentication is offered.
     pub(crate) random: [u8; 32],
     pub(crate) streams: Option<Reconfiguration>,
     pub(crate) authentication: Option<Authentication>,
@@ -45,7 +45,7 @@ pub(crate) struct Extended {
 }
 
 impl Extended {
-    /// Before the peer is known; `None` if nothing is offered.
+    /// The state before the peer is known; `None` if nothing is offered.
     pub(crate) fn new(config: &Config, chance: &mut ChaCha8Rng) -> Option<Box<Self>> {
         let on = config.extensions;
         let mut random = [0; 32];
@@ -65,7 +65,7 @@ impl Extended {
         })
     }
 
-    /// Between two ends that have agreed; `None` if they use nothing.
+    /// The state after both ends have agreed; `None` if they use no extension.
     pub(crate) fn agreed(agreement: &Agreement, local: Tsn, peer: Tsn, config: &Config) -> Option<Box<Self>> {
         let Agreement { extensions: agreed, random, .. } = *agreement;
         agreed.any().then(|| {
@@ -73,13 +73,13 @@ impl Extended {
             let authentication = Authentication::new(config, agreement);
             let addresses = agreed.addresses.then(|| AddressChanges::new(local, peer));
             let congestion = agreed.ecn.then(Congestion::default);
-            // The clock's offset is drawn when the association is up.
+            // The offset of the clock is drawn when the association is established.
             let timestamps = agreed.timestamps.then(|| Timestamps::new(0));
             Box::new(Extended { agreed, random, streams, authentication, addresses, congestion, timestamps })
         })
     }
 
-    /// The last thing before a packet leaves.
+    /// Completes a packet just before it leaves.
     pub(crate) fn finish(&mut self, packet: &mut Packet, now: Time) {
         if let Some(congestion) = &self.congestion {
             congestion.mark(packet);
@@ -92,7 +92,7 @@ impl Extended {
         }
     }
 
-    /// When a request of ours is to be sent again.
+    /// When a request of this end must be repeated.
     pub(crate) fn deadline(&self) -> Time {
         let streams = self.streams.as_ref().map_or(Time::NEVER, Reconfiguration::deadline);
         streams.min(self.addresses.as_ref().map_or(Time::NEVER, AddressChanges::deadline))

@@ -1,32 +1,32 @@
-//! Partial reliability (RFC 3758, RFC 7496): messages are given up, and FORWARD TSN tells the peer so.
+//! Partial reliability (RFC 3758, RFC 7496): messages are given up, and FORWARD TSN reports that to the peer.
 //!
-//! Only messages with a limit are kept account of here, by a number of their own: a reliable message costs a zero
-//! in the queue. What a chunk in flight may still become is nobody's guess, so a message is given up when one of
-//! its chunks was *found lost* and may not be sent again (then the window was cut as for any other), or before its
-//! first fragment was sent. One that is under way when its lifetime ends is sent to its end: were it given up, what
-//! was sent would be wasted and grow no window, and a sender with more messages than time would waste nearly all.
+//! Only messages with a limit are recorded here, under a number of their own; a reliable message has the number 0 in the queue. A message
+//! is given up in two cases only: before its first fragment was sent, or when one of its chunks was *found lost* and may not be sent again
+//! (the window was then reduced as for any loss). A message that is partly sent when its lifetime ends is sent completely. Giving it up
+//! would waste what was already sent, without growth of the window. A sender that has more messages than it can send in time would waste
+//! nearly everything.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::{Duration, Message, Reliability, Time, Tsn};
 
-/// The messages that have limits, as far as they are not acknowledged.
+/// The unacknowledged messages that have limits.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct LimitedMessages {
     last: u64,
     terms: BTreeMap<u64, Terms>,
-    /// How many of them have a priority.
+    /// The number of them that have a priority.
     ranked: usize,
-    /// When lifetimes end, with the number of the message.
+    /// The ends of lifetimes, with the numbers of the messages.
     expiries: BTreeSet<(Time, u64)>,
     /// Chunks of such messages that were sent, in order.
     chunks: VecDeque<LimitedChunk>,
     forward: ForwardState,
-    /// Messages given up that the user has not been told of, and whether a part of each was sent.
+    /// Messages that were given up and not yet reported to the user, and whether a part of each was sent.
     failed: Vec<(Message, bool)>,
 }
 
-/// What limits a message.
+/// The limits of a message.
 #[derive(Clone, Debug)]
 struct Terms {
     reliability: Reliability,
@@ -44,14 +44,14 @@ struct LimitedChunk {
     end: bool,
 }
 
-/// The last FORWARD TSN and the next.
+/// The state of FORWARD TSN.
 #[derive(Clone, Debug)]
 struct ForwardState {
-    /// One is to be sent.
+    /// Whether one must be sent.
     due: bool,
-    /// The Advanced.Peer.Ack.Point that was said last, and when.
+    /// The last Advanced.Peer.Ack.Point sent, and when.
     said: Option<(Tsn, Time)>,
-    /// When it is said again if nothing is heard; this is the T3-rtx of chunks that are no longer in flight.
+    /// When it is sent again if nothing arrives. This replaces T3-rtx for chunks that are no longer in flight.
     timer: Time,
 }
 
@@ -62,7 +62,7 @@ impl Default for ForwardState {
 }
 
 impl LimitedMessages {
-    /// Enters a message given to be sent; its number, or 0 if it has no limits.
+    /// Records a message that the user sends. Returns its number, or 0 if it has no limits.
     pub(crate) fn enter(&mut self, message: &Message, now: Time) -> u64 {
         if message.reliability == Reliability::Full {
             return 0;
@@ -81,7 +81,7 @@ impl LimitedMessages {
         self.last
     }
 
-    /// A chunk of a message gets its TSN.
+    /// A chunk of a message has got its TSN.
     pub(crate) fn sent(&mut self, tsn: Tsn, message: u64, end: bool) {
         self.chunks.push_back(LimitedChunk { tsn, message, end });
         if let Some(terms) = self.terms.get_mut(&message) {
@@ -101,7 +101,7 @@ impl LimitedMessages {
         own.into_iter()
     }
 
-    /// The message is no longer here.
+    /// Removes a message.
     pub(crate) fn strike(&mut self, message: u64) {
         if let Some(terms) = self.terms.remove(&message) {
             self.expiries.remove(&(terms.until, message));
@@ -124,7 +124,7 @@ impl LimitedMessages {
         self.chunks.get(at).filter(|piece| piece.tsn == tsn).map(|piece| piece.message)
     }
 
-    /// Whether a chunk of this message may not be sent once more after `transmissions`.
+    /// Whether a chunk of this message may not be sent again after this number of transmissions.
     //= rfc7496#section-3.1
     //= rfc3758#section-4.1
     pub(crate) fn exhausted(&self, message: u64, transmissions: u32) -> bool {
@@ -146,12 +146,12 @@ impl LimitedMessages {
         self.ranked > 0
     }
 
-    /// The limits of a message; full reliability if it is not here.
+    /// The limits of a message; full reliability if it is not recorded.
     pub(crate) fn reliability(&self, message: u64) -> Reliability {
         self.terms.get(&message).map_or(Reliability::Full, |terms| terms.reliability)
     }
 
-    /// A message whose lifetime has ended by now, once.
+    /// Takes a message whose lifetime has ended by now.
     //= rfc3758#section-4.1
     pub(crate) fn next_expired(&mut self, now: Time) -> Option<u64> {
         let &(_, number) = self.expiries.first().filter(|(at, _)| *at <= now)?;
@@ -162,18 +162,18 @@ impl LimitedMessages {
         Some(number)
     }
 
-    /// A message was given up, of which a part was sent or none: the user has to be told.
+    /// Records a message that was given up, to be reported to the user. `sent`: whether a part of it was sent.
     pub(crate) fn give_up(&mut self, message: Message, sent: bool) {
         self.failed.push((message, sent));
     }
 
-    /// The messages given up that the user was not told of.
+    /// Takes the messages that were given up since the last call.
     pub(crate) fn take_failed(&mut self) -> Vec<(Message, bool)> {
         std::mem::take(&mut self.failed)
     }
 
-    /// The Advanced.Peer.Ack.Point is this, or none: decides whether the peer has to be told. It is told again when an RTT has
-    /// passed and a SACK shows that it does not know.
+    /// Sets the Advanced.Peer.Ack.Point, and decides whether the peer must be told. It is told again when an RTT has passed and a SACK
+    /// shows that it does not know the point.
     //= rfc3758#section-3.5
     pub(crate) fn advance(&mut self, point: Option<Tsn>, now: Time, rtt: Duration) {
         let forward = &mut self.forward;
@@ -185,17 +185,17 @@ impl LimitedMessages {
         }
     }
 
-    /// Whether FORWARD TSN is to be sent.
+    /// Whether a FORWARD TSN must be sent.
     pub(crate) fn forward_is_due(&self) -> bool {
         self.forward.due
     }
 
-    /// FORWARD TSN up to this point leaves now.
+    /// A FORWARD TSN up to this point leaves now.
     pub(crate) fn forward_sent(&mut self, point: Tsn, now: Time, rto: Duration) {
         self.forward = ForwardState { due: false, said: Some((point, now)), timer: now + rto };
     }
 
-    /// Whether FORWARD TSN was not answered within an RTO: then it is sent again.
+    /// Whether FORWARD TSN was not answered within an RTO and must be sent again.
     pub(crate) fn forward_unanswered(&mut self, now: Time) -> bool {
         let late = self.forward.timer <= now;
         if late {
@@ -205,7 +205,7 @@ impl LimitedMessages {
         late
     }
 
-    /// When a lifetime ends, or FORWARD TSN is to be said again.
+    /// When the next lifetime ends or FORWARD TSN must be repeated.
     pub(crate) fn deadline(&self) -> Time {
         self.expiries.first().map_or(Time::NEVER, |(at, _)| *at).min(self.forward.timer)
     }

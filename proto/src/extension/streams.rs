@@ -1,7 +1,7 @@
-//! Stream reconfiguration (RFC 6525): SSNs, or TSNs and SSNs, begin anew; streams are added.
+//! Stream reconfiguration (RFC 6525): resetting SSNs or all TSNs and SSNs, and adding streams.
 //!
-//! What the user gave before it asked for a reset is sent before it; what it gives until the peer has answered waits
-//! here. Requests go one at a time, one parameter a chunk; the peer may put two into one.
+//! Messages that the user gave before it requested a reset are sent before the reset. Messages that it gives afterwards wait here until the
+//! peer has answered. Requests are sent one at a time, with one parameter in a chunk. The peer may put two parameters into one chunk.
 
 use std::collections::VecDeque;
 
@@ -17,42 +17,42 @@ use crate::wire::chunk::{
 use crate::wire::{Cause, Chunk};
 use crate::{Message, Time, Tsn};
 
-/// Requests that wait at most.
+/// The largest number of waiting requests.
 const MAX_WISHES: usize = 16;
-/// Answers kept for a peer that asks again: as many as one chunk can ask for.
+/// Answers kept in case the peer repeats a request: as many as one chunk can ask for.
 const MAX_ANSWERS: usize = 2;
-/// Half of all TSNs: so far the peer's next TSN moves when TSNs begin anew.
+/// Half of all TSNs: the distance by which the peer's next TSN moves when TSNs are reset.
 const HALF: u32 = 1 << 31;
-/// So far ours moves: one is left out, as usrsctp does too. The standard would have it go on, but new data that comes
-/// before the answer would then be taken for old, and its SSNs for those of before. Now it is beyond a gap, where
-/// nothing is taken while the answer is awaited, and comes again. usrsctp 0.9.5 takes no step beyond its window.
+/// The distance by which our next TSN moves: one TSN is skipped, as in usrsctp. The standard would not skip any. Then new data that arrives
+/// before the answer would be mistaken for old data, with SSNs from before the reset. With one TSN skipped, that data is beyond a gap,
+/// where nothing is accepted while the answer is expected, and is sent again. usrsctp 0.9.5 accepts no step beyond its window.
 const STEP: u32 = 1;
 
-/// What is asked, and what was answered.
+/// The requests and answers.
 #[derive(Clone, Debug)]
 pub(crate) struct Reconfiguration {
-    /// The number of our next request, and of the peer's.
+    /// The sequence numbers of our next request and of the peer's next.
     next: u32,
     expected: u32,
     wishes: VecDeque<PendingRequest>,
     request: Option<Request>,
     answers: VecDeque<Response>,
-    /// A reset by the peer that waits for data sent before it.
+    /// A reset requested by the peer that waits for data sent before it.
     deferred: Option<OutgoingReset>,
-    /// A reset of TSNs by the peer that waits until all of ours is acknowledged: its number.
+    /// The number of a TSN reset requested by the peer that waits until all our data is acknowledged.
     settling: Option<u32>,
-    /// Messages that wait for an answer, and when they were given.
+    /// Messages that wait for an answer, and the time at which the user gave each.
     held: VecDeque<(Message, Time)>,
     held_bytes: u64,
 }
 
-/// The parts of an association that requests about streams look at and change.
+/// The parts of an association that stream requests read and change.
 pub(crate) struct StreamParts<'a> {
     pub(crate) now: Time,
     pub(crate) state: State,
-    /// Streams that the peer may have at most.
+    /// The largest number of streams of the peer.
     pub(crate) most: u16,
-    /// Streams that we may send on, and the peer may.
+    /// The numbers of streams on which we, and the peer, may send.
     pub(crate) streams: &'a mut (u16, u16),
     pub(crate) paths: &'a mut Paths,
     pub(crate) sender: &'a mut Sender,
@@ -76,7 +76,7 @@ impl StreamParts<'_> {
         }
     }
 
-    /// Answers go to the path in use.
+    /// Sends answers on the path in use.
     fn answer(&mut self, answers: impl Iterator<Item = Response>) {
         let params: Vec<_> = answers.map(Param::Response).collect();
         if !params.is_empty() {
@@ -98,10 +98,10 @@ impl StreamParts<'_> {
     }
 }
 
-/// What shall be asked.
+/// A request of this end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum PendingRequest {
-    /// Streams that we send on; none: all. In answer to a request of the peer, its number.
+    /// Resets streams on which we send; an empty list means all. If this answers a request of the peer, it has that request's number.
     ResetOutgoing {
         streams: Vec<u16>,
         answers: Option<u32>,
@@ -114,7 +114,7 @@ enum PendingRequest {
     AddIncoming(u16),
 }
 
-/// A request in flight.
+/// A request that was sent.
 #[derive(Clone, Debug)]
 struct Request {
     number: u32,
@@ -123,7 +123,7 @@ struct Request {
     path: PathId,
     timer: Time,
     due: bool,
-    /// The peer has answered that it is under way: that it takes long is no error.
+    /// The peer has answered that the request is in progress, so waiting for it is no error.
     heard: bool,
 }
 
@@ -147,7 +147,7 @@ impl Reconfiguration {
         self.request.iter().map(|request| &request.wish).chain(&self.wishes)
     }
 
-    /// Whether a message on this stream has to wait.
+    /// Whether a message on this stream must wait.
     //= rfc6525#section-5.1.2
     pub(crate) fn holds(&self, stream: u16) -> bool {
         self.settling.is_some()
@@ -167,7 +167,7 @@ impl Reconfiguration {
         self.held_bytes
     }
 
-    /// Takes out the messages that need not wait any more.
+    /// Takes the messages that need not wait any longer.
     fn released(&mut self) -> Vec<(Message, Time)> {
         let waiting = std::mem::take(&mut self.held);
         let (held, free): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|(m, _)| self.holds(m.stream));
@@ -185,12 +185,12 @@ impl Reconfiguration {
         self.request.as_ref().map_or(Time::NEVER, |request| request.timer)
     }
 
-    /// What was answered to the peer's request `number`.
+    /// The answer that was given to the peer's request `number`.
     fn answered(&mut self, number: u32) -> Option<&mut Response> {
         self.answers.iter_mut().find(|answer| answer.request == number)
     }
 
-    /// Changes an answer that was "in progress"; the new one.
+    /// Changes an answer that was "in progress", and returns the new one.
     fn settle(&mut self, number: u32, result: u32, next: Option<(Tsn, Tsn)>) -> Option<Response> {
         let answer = self.answered(number)?;
         (answer.result, answer.next) = (result, next);
@@ -198,13 +198,13 @@ impl Reconfiguration {
     }
 }
 
-/// Whether a list of streams, empty for all, has this one.
+/// Whether a list of streams contains this one. An empty list contains all.
 fn covers(streams: &[u16], stream: u16) -> bool {
     streams.is_empty() || streams.contains(&stream)
 }
 
 impl Reconfiguration {
-    /// The user wants streams to begin anew.
+    /// The user requests a reset of streams.
     pub(crate) fn reset_streams(&mut self, direction: Direction, streams: &[u16]) -> Result<(), ChangeError> {
         let streams = streams.to_vec();
         self.wish(match direction {
@@ -213,12 +213,12 @@ impl Reconfiguration {
         })
     }
 
-    /// The user wants all TSNs and SSNs to begin anew.
+    /// The user requests a reset of all TSNs and SSNs.
     pub(crate) fn reset_tsns(&mut self) -> Result<(), ChangeError> {
         self.wish(PendingRequest::ResetTsns)
     }
 
-    /// The user wants so many more streams.
+    /// The user requests additional streams.
     pub(crate) fn add_streams(&mut self, direction: Direction, count: u16) -> Result<(), ChangeError> {
         self.wish(match direction {
             Direction::Outgoing => PendingRequest::AddOutgoing(count),
@@ -234,7 +234,7 @@ impl Reconfiguration {
         Ok(())
     }
 
-    /// What there is to ask, to answer, or to do now.
+    /// Carries out whatever is due: requests, answers and resets.
     pub(crate) fn work(&mut self, at: &mut StreamParts<'_>) {
         self.perform_deferred(at);
         let answer = self.settle_tsns(at);
@@ -243,7 +243,7 @@ impl Reconfiguration {
         self.send_request(at);
     }
 
-    /// A reset by the peer whose data has arrived by now.
+    /// Carries out a reset requested by the peer when all data before it has arrived.
     //= rfc6525#section-5.2.2
     fn perform_deferred(&mut self, at: &mut StreamParts<'_>) {
         let cumulative = at.receiver.cumulative();
@@ -253,7 +253,7 @@ impl Reconfiguration {
         at.answer(answer.into_iter());
     }
 
-    /// The oldest wish becomes the request, once what was given before it has its TSN.
+    /// Sends the oldest waiting request when all messages given before it have their TSNs.
     //= rfc6525#section-5.1.1
     fn next_request(&mut self, at: &mut StreamParts<'_>) {
         let ready = self.request.is_none()
@@ -303,7 +303,7 @@ impl Reconfiguration {
         }
     }
 
-    /// The Re-configuration Timer. The path on which nothing was heard of the request in time.
+    /// If the Re-configuration Timer has expired: the path on which the request was not answered.
     //= rfc6525#section-5.1.1
     pub(crate) fn expired(&mut self, now: Time) -> Option<PathId> {
         let request = self.request.as_mut().filter(|request| request.timer <= now)?;
@@ -313,7 +313,7 @@ impl Reconfiguration {
         (!heard).then_some(request.path)
     }
 
-    /// RE-CONFIG came by this path.
+    /// A RE-CONFIG chunk has arrived on this path.
     //= rfc6525#section-5.2.1
     pub(crate) fn reconfig(&mut self, chunk: &ReConfig, came: PathId, at: &mut StreamParts<'_>) {
         if !at.state.receives_data() {
@@ -325,7 +325,7 @@ impl Reconfiguration {
         }
         let answers: Vec<Response> =
             chunk.params.iter().filter_map(|param| self.reconfig_param(param, at)).collect();
-        // Where TSNs have begun anew, a SACK would speak of some that the peer, until it has the answer, does not know.
+        // After a reset of TSNs, a SACK would contain TSNs that the peer does not know until it has the answer.
         let anew = answers.iter().any(|answer| answer.next.is_some());
         if !anew && chunk.params.iter().any(|param| !matches!(param, Param::Response(_))) {
             at.receiver.schedule.now = true;
@@ -333,7 +333,7 @@ impl Reconfiguration {
         at.answer(answers.into_iter());
     }
 
-    /// Takes one parameter; what is to be answered.
+    /// Processes one parameter. Returns the answer to it.
     fn reconfig_param(&mut self, param: &Param, at: &mut StreamParts<'_>) -> Option<Response> {
         let number = match param {
             Param::OutgoingReset(reset) => reset.request,
@@ -348,7 +348,7 @@ impl Reconfiguration {
         };
         let answer = |result| Response { request: number, result, next: None };
         if number != self.expected {
-            // Asked again: the same answer, whatever it is by now. Anything else is out of order.
+            // A repeated request gets the present answer. Any other number is out of order.
             return Some(self.answered(number).map_or(answer(Response::BAD_NUMBER), |answer| *answer));
         }
         self.expected = number.wrapping_add(1);
@@ -362,7 +362,7 @@ impl Reconfiguration {
         })
     }
 
-    /// The peer asks something new; the result.
+    /// Processes a new request of the peer. Returns the result.
     fn request(&mut self, param: &Param, at: &mut StreamParts<'_>) -> u32 {
         match param {
             Param::OutgoingReset(reset) => self.peer_resets(reset, at),
@@ -417,15 +417,15 @@ impl Reconfiguration {
         Response::IN_PROGRESS
     }
 
-    /// All of ours is acknowledged first: the standard would let us take it for acknowledged. If it is, there is one
-    /// answer only: usrsctp 0.9.5 takes "in progress" for the last.
+    /// All our data must be acknowledged before the answer. The standard would allow treating it as acknowledged. If all is acknowledged,
+    /// there is only one answer, because usrsctp 0.9.5 takes "in progress" for the final one.
     //= rfc6525#section-5.2.4
     fn peer_resets_tsns(&mut self, number: u32, at: &mut StreamParts<'_>) -> u32 {
         self.settling = Some(number);
         self.settle_tsns(at).map_or(Response::IN_PROGRESS, |answer| answer.result)
     }
 
-    /// Begins anew if the peer wants that and nothing of ours is under way; the answer.
+    /// Carries out a TSN reset if the peer has requested one and none of our data is unacknowledged. Returns the answer.
     fn settle_tsns(&mut self, at: &mut StreamParts<'_>) -> Option<Response> {
         let number = self.settling.take_if(|_| at.sender.is_empty())?;
         let ours = at.sender.outstanding.next_tsn().plus(STEP);
@@ -435,7 +435,7 @@ impl Reconfiguration {
         answer
     }
 
-    /// Our next TSN, the peer's next TSN; all SSNs are 0.
+    /// Sets our next TSN and the peer's next TSN, and all SSNs to 0.
     fn begin_anew(&mut self, ours: Tsn, theirs: Tsn, at: &mut StreamParts<'_>) {
         at.sender.restart(ours);
         at.paths.forget_order();
@@ -452,7 +452,7 @@ impl Reconfiguration {
             return Response::DENIED;
         }
         at.streams.1 = wanted;
-        // It may be what we have asked for.
+        // This may be the answer to a request of ours.
         self.request.take_if(|request| matches!(request.wish, PendingRequest::AddIncoming(_)));
         at.streams_added(Outcome::Done);
         Response::PERFORMED
@@ -507,7 +507,7 @@ impl Reconfiguration {
                 }
                 at.tell(Event::StreamsReset { direction: Direction::Outgoing, streams, outcome });
             }
-            // The reset itself is a request of the peer, and is told when it is done.
+            // The reset itself arrives as a request of the peer, and is reported when it is done.
             PendingRequest::ResetIncoming { .. } if response.result == Response::PERFORMED => {}
             PendingRequest::ResetIncoming { streams } => {
                 at.tell(Event::StreamsReset { direction: Direction::Incoming, streams, outcome });
@@ -530,7 +530,7 @@ impl Reconfiguration {
         }
     }
 
-    /// Messages that waited for an answer are sent.
+    /// Sends messages that waited for an answer.
     fn release(&mut self, at: &mut StreamParts<'_>) {
         for (message, given) in self.released() {
             let was_empty = at.sender.queue.is_empty();
@@ -540,7 +540,7 @@ impl Reconfiguration {
     }
 }
 
-/// The combinations of the section.
+/// The combinations of parameters that this section allows.
 //= rfc6525#section-3.1
 fn allowed(params: &[Param]) -> bool {
     use Param::*;

@@ -1,6 +1,6 @@
-//! Which extensions are on.
+//! Switches for the extensions.
 
-/// The extensions that an endpoint offers; what both ends offer is used.
+/// The extensions that an endpoint offers. An association uses those that both ends offer.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Extensions {
     /// Messages can be given up (RFC 3758, RFC 7496).
@@ -13,23 +13,24 @@ pub struct Extensions {
     pub addresses: bool,
     /// Messages on different streams can be interleaved (RFC 8260).
     pub interleaving: bool,
-    /// A lower layer, DTLS, finds errors: the checksum can be zero (RFC 9653).
+    /// A lower layer (DTLS) detects errors, so the checksum can be zero (RFC 9653).
     pub zero_checksum: bool,
-    /// Congestion can be marked instead of lost (RFC 4960 appendix A).
+    /// Routers can signal congestion by marking packets instead of dropping them (RFC 4960 appendix A).
     pub ecn: bool,
-    /// Acknowledgements say what is not taken back, which the sender then forgets (NR-SACK).
+    /// SACKs list the data that the receiver promises to keep. The sender frees that data (NR-SACK).
     pub nr_sack: bool,
-    /// Packets say when they left, and SACKs which packet they answer (our own, docs/extensions.md).
+    /// Packets carry the time at which they left, and SACKs identify the packet that they answer (an extension of this project,
+    /// docs/extensions.md).
     pub timestamps: bool,
 }
 
 impl Extensions {
-    /// Whether there is any.
+    /// Whether any extension is on.
     pub fn any(self) -> bool {
         self != Extensions::default()
     }
 
-    /// Those of both.
+    /// The extensions that are on in both sets.
     pub(crate) fn both(self, other: Self) -> Self {
         Extensions {
             partial_reliability: self.partial_reliability && other.partial_reliability,

@@ -1,22 +1,22 @@
-//! Timestamps, an extension of our own (docs/extensions.md): packets with data say when they left, SACKs echo what the first
-//! packet since the last SACK said. An acknowledged chunk that left last at that time measures the round trip, also if it
-//! was sent more than once: Karn's rule (RFC 9260 §6.3.1 C5) has nothing to forbid, since it is known which
-//! transmission is acknowledged.
+//! Timestamps, an extension of this project (docs/extensions.md). Packets with data carry the time at which they left. A SACK echoes the
+//! time of the first packet with data since the last SACK. An acknowledged chunk that was last sent at that time gives an RTT measurement,
+//! even if it was sent several times. Karn's rule (RFC 9260 §6.3.1 C5) does not apply here, because it is known which transmission is
+//! acknowledged.
 //!
-//! A value is believed only if it is that of a chunk that the same SACK newly acknowledges. A peer that lies can keep
-//! samples from being taken; it cannot make one up.
+//! A value is used only if it belongs to a chunk that the same SACK newly acknowledges. A dishonest peer can prevent measurements, but
+//! cannot invent one.
 
 use crate::Time;
 use crate::path::RttSamples;
 use crate::wire::chunk::Timestamp;
 use crate::wire::{Chunk, Packet};
 
-/// What is to be echoed, and the clock that packets show.
+/// The value to echo, and the clock for the timestamps.
 #[derive(Clone, Debug)]
 pub(crate) struct Timestamps {
-    /// Added to our clock: what it shows is not since when this end runs.
+    /// A random offset that is added to the clock, so that timestamps do not reveal how long this end has been running.
     offset: u32,
-    /// What the first packet with data since the last SACK said.
+    /// The timestamp of the first packet with data since the last SACK.
     echo: Option<u32>,
 }
 
@@ -25,7 +25,7 @@ impl Timestamps {
         Timestamps { offset, echo: None }
     }
 
-    /// A packet has come: how its SACK measures round trips. What it says itself is echoed.
+    /// Reads a received packet: stores its timestamp for the echo, and returns how its SACK measures round trips.
     pub(crate) fn look_at(&mut self, packet: &Packet) -> RttSamples {
         let stamp = packet.chunks.iter().find_map(|chunk| match chunk {
             Chunk::Timestamp(stamp) => Some(*stamp),
@@ -36,7 +36,7 @@ impl Timestamps {
         RttSamples::Echoed(echo.map(|echo| echo.wrapping_sub(self.offset)))
     }
 
-    /// Packets with data, or with a SACK, get a TIMESTAMP behind everything else.
+    /// Appends a TIMESTAMP as the last chunk of packets with data or a SACK.
     pub(super) fn stamp(&mut self, packet: &mut Packet, now: Time) {
         let data = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_) | Chunk::IData(_)));
         let sack = packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::Sack(_) | Chunk::NrSack(_)));
@@ -48,7 +48,7 @@ impl Timestamps {
     }
 }
 
-/// The clock: microseconds, modulo 2^32.
+/// The clock in microseconds, modulo 2^32.
 pub(crate) fn clock(at: Time) -> u32 {
     (at.as_nanos() / 1000) as u32
 }

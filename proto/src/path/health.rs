@@ -53,7 +53,7 @@ pub(crate) struct SentHeartbeat {
     pub(crate) what: HeartbeatFor,
 }
 
-/// What a heartbeat was sent for.
+/// The purpose of a heartbeat.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum HeartbeatFor {
     /// Whether the path is alive.

@@ -54,7 +54,7 @@ pub(crate) struct Path {
     pub(crate) mtu: Mtu,
     /// The parameters that the user set for this path alone.
     pub(crate) own: PathParameters,
-    /// What the SACK being processed has said about this path so far.
+    /// The result so far of the SACK that is being processed, for this path.
     pub(crate) tally: SackResult,
     /// The path's own points: see the mechanism `cuc`.
     pub(crate) points: Points,

@@ -1,4 +1,4 @@
-//! What is known of how large the packets of a path may be, and which size is tried next (RFC 8899). `search.rs` sends the probes.
+//! The state of the search for a path's MTU (RFC 8899): the known size, and the next size to try. `search.rs` sends the probes.
 
 use crate::Config;
 use crate::wire::chunk::DATA_HEADER;
@@ -25,9 +25,9 @@ pub(crate) struct Mtu {
 pub(super) enum Search {
     /// No search is running.
     Rest,
-    /// A probe of this size is to be sent; so many probes of this size were lost.
+    /// A probe of this size must be sent; `lost` probes of this size were lost.
     Wanted { probe: u32, lost: u32 },
-    /// A probe of this size is in flight; so many were lost before.
+    /// A probe of this size is in flight; `lost` earlier ones were lost.
     Sent { probe: u32, lost: u32 },
 }
 

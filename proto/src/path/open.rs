@@ -18,6 +18,14 @@ impl Paths {
         states.into_iter().find_map(in_state).unwrap_or(wanted)
     }
 
+    /// One packet may leave on this path regardless of its window. A route that asks for room sees it.
+    pub(crate) fn grant_room(&mut self, id: PathId) {
+        if self.sends(id) && self.view(id).confirmed() {
+            let view = self.view_mut(id);
+            view.room = view.room.max(1);
+        }
+    }
+
     /// The paths that were not removed.
     pub(crate) fn live(&self) -> Vec<PathId> {
         self.ids().filter(|id| self.view(*id).state != PathState::Removed).collect()

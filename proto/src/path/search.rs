@@ -15,7 +15,7 @@ const MAX_PROBES: u32 = 3;
 /// PROBE_TIMER, unless the path's RTO is longer. A HEARTBEAT is answered at once, so the fifteen seconds that RFC
 /// 8899 advises for unknown peers are not needed.
 const PROBE_TIMER: Duration = Duration::from_secs(1);
-/// PMTU_RAISE_TIMER: a search that has ended begins anew.
+/// PMTU_RAISE_TIMER: after this time a finished search starts again.
 const RAISE_TIMER: Duration = Duration::from_secs(600);
 /// The number of consecutive timeouts, while small packets get through, after which large packets count as blocked.
 const BLACK_HOLE: u32 = 2;

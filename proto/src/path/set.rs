@@ -26,7 +26,7 @@ use smallvec::SmallVec;
 pub(crate) struct Paths {
     views: Vec<PathView>,
     rest: Vec<Path>,
-    /// What windows see of the paths; filled before a window is called.
+    /// The facts of the paths that windows see; updated before a window is called.
     siblings: Vec<Sibling>,
     pub(crate) limits: RtoLimits,
     rules: Rules,
@@ -50,7 +50,7 @@ pub(crate) struct Paths {
     stamps: u32,
     /// The purposes for which the order of arrivals is recorded.
     pub(super) order: Order,
-    /// What policies want to know of every path.
+    /// The estimates that policies need of every path.
     pub(super) needs: Needs,
 }
 
@@ -379,7 +379,7 @@ impl Paths {
         count(self.in_flight, self.view(id))
     }
 
-    /// What a SACK says of each path is counted from nothing.
+    /// Resets the tallies before a SACK is processed.
     pub(crate) fn begin_tallies(&mut self) {
         let rule = self.in_flight;
         for (view, path) in self.views.iter().zip(&mut self.rest) {
@@ -474,7 +474,7 @@ impl Paths {
         self.renew(id, now, notes);
     }
 
-    /// What the window of `own` sees: its own path and the active ones.
+    /// Updates the facts that the window of `own` sees: those of its own path and of the active paths.
     fn renew_siblings(&mut self, own: PathId) {
         self.siblings.clear();
         let seen = |view: &PathView| view.id == own || view.state == PathState::Active;

@@ -103,7 +103,7 @@ pub enum PolicyError {
     /// No row has this name.
     #[error("unknown policy `{name}`; known: {known}")]
     Unknown {
-        /// What was asked for.
+        /// The requested name.
         name: String,
         /// The names there are.
         known: String,
@@ -113,7 +113,7 @@ pub enum PolicyError {
     Setting {
         /// The policy.
         name: String,
-        /// What is wrong.
+        /// The reason.
         why: String,
     },
 }

@@ -1,42 +1,43 @@
-//! From I-DATA to messages: by stream, order, Message Identifier and Fragment Sequence Number, whatever the TSNs (RFC 8260).
+//! Makes messages of I-DATA (RFC 8260). Fragments belong together by stream, order, Message Identifier and Fragment Sequence Number; their
+//! TSNs do not matter.
 //!
-//! Fragments that wait are kept by their names, which begin with the name of their message; every step is a search in a tree.
+//! Waiting fragments have keys that begin with the key of their message, so every step is a search in a tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::due::Due;
 use super::ready::{Held, PartialMessage, Ready};
 use crate::Mid;
 use crate::wire::chunk::{FragmentPosition, IData, SkippedMessage};
 
-/// A message: its stream, whether it is unordered, its Message Identifier.
+/// The key of a message: its stream, whether it is unordered, and its Message Identifier.
 type Name = (u16, bool, u32);
 
-/// The messages that are not complete, or not due.
+/// The messages that are not complete or not due.
 #[derive(Clone, Default, Debug)]
 pub(super) struct Interleaved {
     messages: BTreeMap<Name, Progress>,
-    /// By message and Fragment Sequence Number; each with the position of its TSN.
+    /// The fragments by message and Fragment Sequence Number, each with the position of its TSN.
     fragments: BTreeMap<(Name, u64), (u64, IData)>,
     /// The same fragments by position.
     positions: BTreeMap<u64, (Name, u64)>,
-    /// Incomplete messages of which a part could be delivered: those that are due and whose next fragment is here.
+    /// Incomplete messages of which a part can be delivered: they are due, and their next fragment has arrived.
     startable: BTreeSet<Name>,
-    /// The ordered message that is due, by stream, as far as used.
-    due: Vec<Mid>,
+    due: Due<Mid>,
 }
 
-/// How far a message has come.
+/// How much of a message has arrived and was delivered.
 #[derive(Clone, Default, Debug)]
 struct Progress {
-    /// The fragment where what was not delivered begins; counted on if Fragment Sequence Numbers wrap.
+    /// The first fragment that was not delivered. The count continues if Fragment Sequence Numbers wrap.
     start: u64,
-    /// So many fragments from there on follow each other.
+    /// The number of consecutive fragments from there on.
     run: u64,
-    /// Fragments that are here.
+    /// The number of fragments that are held.
     count: u64,
-    /// The last fragment of all, if it is here.
+    /// The last fragment of the message, if it has arrived.
     end: Option<u64>,
-    /// A part was delivered.
+    /// Set if a part was delivered.
     begun: Option<PartialMessage>,
 }
 
@@ -47,23 +48,23 @@ impl Progress {
 }
 
 impl Interleaved {
-    /// Takes a chunk that has not been here before; what it occupies if it is thrown away.
+    /// Accepts a chunk that was not here before. Returns its size if it is dropped.
     //= rfc8260#section-2.2.3
     pub(super) fn insert(&mut self, at: u64, data: IData, ready: &mut Ready) -> Held {
-        self.open(data.stream);
+        self.due.open(data.stream);
         let (stream, unordered, mid) = (data.stream, data.unordered, data.mid);
         let name = (stream, unordered, mid.0);
         let held = Held::one(data.size());
-        if !unordered && mid.before(self.due(stream)) {
+        if !unordered && mid.before(self.due.on(stream)) {
             return held;
         }
-        let in_turn = unordered || mid == self.due(stream);
+        let in_turn = unordered || mid == self.due.on(stream);
         if let FragmentPosition::First { ppid } = data.place
             && (data.end && in_turn && !self.messages.contains_key(&name))
         {
             ready.whole((stream, unordered), ppid, data.size(), data.payload);
             if !unordered {
-                self.advance(stream);
+                self.due.set(stream, self.due.on(stream).next());
                 self.deliver_in_turn(stream, ready);
             }
             return Held::default();
@@ -90,7 +91,7 @@ impl Interleaved {
         Held::default()
     }
 
-    /// Takes out the highest chunk above this position that was not delivered; where it stood.
+    /// Removes the highest undelivered chunk above this position, and returns its position.
     pub(super) fn discard_above(&mut self, at: u64) -> Option<(u64, Held)> {
         let entry = self.positions.last_entry().filter(|entry| *entry.key() > at)?;
         let (highest, (name, own)) = entry.remove_entry();
@@ -107,7 +108,7 @@ impl Interleaved {
         Some((highest, Held::one(data.size())))
     }
 
-    /// Delivers the beginning of a message that is due, the first that has one.
+    /// Delivers the beginning of the first message that is due and has arrived in part.
     pub(super) fn deliver_part(&mut self, ready: &mut Ready) {
         let Some(name) = self.startable.pop_first() else { return };
         let Some(progress) = self.messages.get_mut(&name) else { return };
@@ -121,11 +122,11 @@ impl Interleaved {
         }
     }
 
-    /// Nothing more comes of this message and those before it. What is dropped.
+    /// Nothing more arrives of this message and earlier ones of its kind. Returns the size of what is dropped.
     //= rfc8260#section-2.3.1
     pub(super) fn skip(&mut self, skipped: SkippedMessage, ready: &mut Ready) -> Held {
         let SkippedMessage { stream, unordered, mid } = skipped;
-        self.open(stream);
+        self.due.open(stream);
         let mut freed = Held::default();
         let oldest = mid.0.wrapping_sub((1 << 31) - 1);
         let halves =
@@ -136,25 +137,20 @@ impl Interleaved {
                 freed += self.finish(name, ready);
             }
         }
-        if !unordered && !mid.before(self.due(stream)) {
-            self.due[usize::from(stream)] = mid.next();
+        if !unordered && !mid.before(self.due.on(stream)) {
+            self.due.set(stream, mid.next());
         }
         self.deliver_in_turn(stream, ready);
         freed
     }
 
-    /// Both numbers of these streams (none: all) begin anew; messages all of whose chunks stand before this position go. What is
-    /// dropped.
+    /// Both sequences of these streams (none means all) restart. Drops messages all of whose chunks lie before this position. Returns the
+    /// size of what is dropped.
     //= rfc8260#section-2.3.2
     pub(super) fn reset(&mut self, streams: &[u16], before: u64, ready: &mut Ready) -> Held {
-        let all: Vec<u16> = if streams.is_empty() {
-            (0..self.due.len()).map(|stream| stream as u16).collect()
-        } else {
-            streams.to_vec()
-        };
         let mut freed = Held::default();
-        for stream in all {
-            self.open(stream);
+        for stream in self.due.named(streams) {
+            self.due.open(stream);
             let names = self.messages.range((stream, false, 0)..=(stream, true, u32::MAX));
             let names: Vec<Name> = names.map(|(name, _)| *name).collect();
             for name in names {
@@ -166,13 +162,13 @@ impl Interleaved {
                     self.note_startable(name);
                 }
             }
-            self.due[usize::from(stream)] = Mid(0);
+            self.due.set(stream, Mid(0));
             self.deliver_in_turn(stream, ready);
         }
         freed
     }
 
-    /// A message of which nothing more comes: delivered if complete, else dropped. What is dropped.
+    /// Nothing more arrives of a message: delivers it if it is complete, and drops it otherwise. Returns the size of what is dropped.
     fn finish(&mut self, name: Name, ready: &mut Ready) -> Held {
         self.startable.remove(&name);
         let Some(progress) = self.messages.get(&name) else { return Held::default() };
@@ -194,19 +190,19 @@ impl Interleaved {
         freed
     }
 
-    /// Ordered messages in their turn.
+    /// Delivers the complete ordered messages of a stream, beginning with the one that is due.
     fn deliver_in_turn(&mut self, stream: u16, ready: &mut Ready) {
         loop {
-            let name = (stream, false, self.due(stream).0);
+            let name = (stream, false, self.due.on(stream).0);
             if !self.messages.get(&name).is_some_and(Progress::is_complete) {
                 return self.note_startable(name);
             }
             self.deliver(name, ready);
-            self.advance(stream);
+            self.due.set(stream, self.due.on(stream).next());
         }
     }
 
-    /// Delivers a message that is complete.
+    /// Delivers a complete message.
     fn deliver(&mut self, name: Name, ready: &mut Ready) {
         self.startable.remove(&name);
         if let Some(Progress { start, run, begun, .. }) = self.messages.remove(&name) {
@@ -214,7 +210,7 @@ impl Interleaved {
         }
     }
 
-    /// Delivers these fragments, which are here.
+    /// Delivers these fragments, which have all arrived.
     fn take(
         &mut self,
         name: Name,
@@ -237,7 +233,7 @@ impl Interleaved {
         begun
     }
 
-    /// Counts the fragments that follow those known to follow each other.
+    /// Extends the run of consecutive fragments.
     fn extend(&mut self, name: Name) {
         let Some(progress) = self.messages.get_mut(&name) else { return };
         while self.fragments.contains_key(&(name, progress.start + progress.run)) {
@@ -246,9 +242,9 @@ impl Interleaved {
         self.note_startable(name);
     }
 
-    /// Keeps account of whether a part of this message could be delivered.
+    /// Records whether a part of this message can be delivered.
     fn note_startable(&mut self, name: Name) {
-        let due = name.1 || name.2 == self.due(name.0).0;
+        let due = name.1 || name.2 == self.due.on(name.0).0;
         let begins =
             self.messages.get(&name).is_some_and(|message| message.run > 0 && !message.is_complete());
         if due && begins {
@@ -257,26 +253,9 @@ impl Interleaved {
             self.startable.remove(&name);
         }
     }
-
-    /// The ordered message that is due on a stream that is open.
-    fn due(&self, stream: u16) -> Mid {
-        self.due[usize::from(stream)]
-    }
-
-    fn advance(&mut self, stream: u16) {
-        let due = &mut self.due[usize::from(stream)];
-        *due = due.next();
-    }
-
-    /// Makes a place for a stream.
-    fn open(&mut self, stream: u16) {
-        if self.due.len() <= usize::from(stream) {
-            self.due.resize(usize::from(stream) + 1, Mid(0));
-        }
-    }
 }
 
-/// Whether a message can have this fragment: not if it is there, was delivered, or contradicts the others.
+/// Whether a fragment can belong to this message: it was not held or delivered before, and does not contradict the others.
 fn fits(
     progress: &Progress,
     fragments: &BTreeMap<(Name, u64), (u64, IData)>,

@@ -3,6 +3,7 @@
 //! `tracker.rs` records which TSNs have arrived, `reassembly/` and `interleaved.rs` make messages of DATA and I-DATA,
 //! `ready.rs` keeps the messages that can be read, and `schedule.rs` decides when a SACK is due.
 
+mod due;
 mod interleaved;
 mod ready;
 mod reassembly;

@@ -39,7 +39,7 @@ pub(super) struct EachPath {
 }
 
 impl EachPath {
-    /// Stores what is owed to the path `before`, and loads what is owed to `path`.
+    /// Stores the pending acknowledgements of the path `before`, and loads those of `path`.
     fn exchange(&mut self, before: (PathId, Schedule), path: PathId) -> Schedule {
         let place = self.aside.iter().position(|(aside, _)| *aside == path);
         let taken = place.map_or_else(Schedule::idle, |place| self.aside.swap_remove(place).1);

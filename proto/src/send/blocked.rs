@@ -18,7 +18,7 @@ pub(super) struct BlockedClock {
     found: Option<Blocked>,
 }
 
-/// What keeps a chunk from leaving on the path that its route chose, if nothing else does.
+/// The cause that keeps a chunk from leaving on the path that its route chose.
 pub(super) fn in_the_way(choice: Choice, paths: &Paths) -> Blocked {
     let full = |path: &PathView| path.flight >= path.window;
     match choice {

@@ -286,6 +286,7 @@ impl Sender {
             return None;
         }
         around.paths.measure_room(true);
+        self.rights.open_granted(around.paths);
         while let Some((tsn, why)) = next {
             if let Some(load) = self.retransmission_of(tsn, why, budget, around) {
                 return Some(load);

@@ -13,7 +13,7 @@ use crate::wire::chunk::{Data, FORWARD_HEADER, ForwardTsn, IForwardTsn, SkippedM
 use crate::{Message, Mid, Reliability, Ssn, Time, Tsn};
 
 impl Sender {
-    /// After a SACK or a timeout: what may not be sent again is given up, and the peer has to know.
+    /// After a SACK or a timeout: gives up the messages that may not be sent again, and makes sure that the peer is told.
     pub(crate) fn review(&mut self, around: &mut SendContext<'_>) {
         let point = self.outstanding.point();
         if let Some(interleaving) = &mut self.queue.interleaving {
@@ -62,8 +62,8 @@ impl Sender {
         ledger.give_up(message, sent);
     }
 
-    /// A TSN that is never sent stands for what of a message was not: else the peer, if it has all that was sent, would
-    /// wait for the rest.
+    /// Assigns a TSN that is never sent to the unsent part of a message. Otherwise a peer that has received everything sent would wait for
+    /// the rest.
     //= rfc3758#section-3.5
     fn close_message(&mut self, message: &Message, ssn: Ssn, number: u64) {
         let Message { stream, ppid, unordered, immediate, .. } = *message;

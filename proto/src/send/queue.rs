@@ -191,7 +191,7 @@ impl SendQueue {
         self.next.iter().enumerate().any(used) || numbered || self.any(listed)
     }
 
-    /// Restarts the SSNs of these streams; none: all.
+    /// Restarts the SSNs of these streams; an empty list means all.
     pub(crate) fn reset(&mut self, streams: &[u16]) {
         if let Some(interleaving) = &mut self.interleaving {
             interleaving.reset(streams);

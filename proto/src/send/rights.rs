@@ -221,6 +221,13 @@ impl Rights {
         }
     }
 
+    /// Opens the paths on which one packet of marked chunks may leave regardless of the window.
+    pub(super) fn open_granted(&self, paths: &mut Paths) {
+        for id in paths.ids().filter(|id| self.granted_on(*id)) {
+            paths.grant_room(id);
+        }
+    }
+
     /// A packet of marked chunks was sent on this path.
     pub(super) fn retransmitted(&mut self, path: PathId) {
         self.granted = None;

@@ -36,7 +36,7 @@ impl Sender {
         path.also_timed.clear();
         path.lone |= !probe;
         path.timers.t3 = Time::NEVER;
-        // An RTO without an answer is a loss; it is not counted as an idle one besides.
+        // An RTO without an answer is a loss. It does not also count as idle time.
         path.timers.idle = Time::NEVER;
         around.paths.note_rto(id, now, around.notes);
         let why = if probe { Why::WindowProbe } else { Why::Timeout };

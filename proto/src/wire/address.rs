@@ -1,36 +1,36 @@
-//! Transport addresses, and the local ones with the prefixes of their links.
+//! Transport addresses, and local addresses with the prefix of their link.
 
 use std::net::IpAddr;
 
-/// A transport address: where a packet comes from or goes to, SCTP ports aside.
+/// A transport address: the source or destination of a packet, without SCTP ports.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Address {
     /// The IP address.
     pub ip: IpAddr,
-    /// The UDP port of the encapsulation (RFC 6951); zero where SCTP stands directly on IP.
+    /// The UDP port of the encapsulation (RFC 6951). It is zero if SCTP runs directly on IP.
     pub udp: u16,
 }
 
 impl Address {
-    /// Whether an association can be with this address.
+    /// Whether this can be the address of a peer.
     pub(crate) fn is_unicast(&self) -> bool {
         let reserved = match self.ip {
-            // 240.0.0.0/4, the limited broadcast among them, and 0.0.0.0/8, "this network".
+            // 240.0.0.0/4 includes the limited broadcast address; 0.0.0.0/8 means "this network".
             IpAddr::V4(ip) => ip.octets()[0] >= 240 || ip.octets()[0] == 0,
-            // An IPv4 address in another guise would pass by what is asked of those.
+            // An IPv4-mapped address would bypass the checks of IPv4 addresses.
             IpAddr::V6(ip) => ip.to_ipv4_mapped().is_some(),
         };
         !self.ip.is_multicast() && !self.ip.is_unspecified() && !reserved
     }
 
-    /// Whether a peer whose packet came from `source` may call this address its own. Heartbeats go to every address that
-    /// a peer names: none may go to many hosts at once, to this host, or to a place that is another one here than there.
+    /// Whether a peer that sent a packet from `source` may list this address as its own. We send heartbeats to every address that a peer
+    /// lists. So none may reach many hosts, or this host, or mean different hosts here and at the peer.
     //= rfc9260#section-5.4
     pub(crate) fn may_be_named_by(&self, source: Address, own: &[LocalAddress]) -> bool {
         let ours = |ip: IpAddr| ip.is_loopback() || own.iter().any(|local| local.address.ip == ip);
         let broadcast = own.iter().any(|local| local.is_broadcast(self.ip));
         let local_only = is_link_local(self.ip) && !is_link_local(source.ip);
-        // Two endpoints on one host have the same addresses, and their packets come from them.
+        // Two endpoints on one host share its addresses, and their packets arrive from them.
         let not_here = !ours(self.ip) || ours(source.ip);
         self.is_unicast() && !broadcast && !local_only && not_here
     }
@@ -53,7 +53,7 @@ fn is_link_local(ip: IpAddr) -> bool {
 pub struct LocalAddress {
     /// The address itself.
     pub address: Address,
-    /// Length of the prefix shared by the hosts of its link, in bits.
+    /// Length in bits of the prefix that all hosts of the link share.
     pub prefix: u8,
 }
 

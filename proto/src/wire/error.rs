@@ -1,41 +1,39 @@
-//! Why bytes are no packet, and why a packet has no bytes.
+//! The errors of decoding and encoding.
 
 use thiserror::Error;
 
-/// Why a packet was refused. Offsets count bytes from the start of the common header.
+/// Why a packet was rejected. Offsets are in bytes from the start of the common header.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
 pub enum DecodeError {
-    /// Less than a common header.
-    #[error("{size} bytes are no SCTP packet: the common header alone has 12")]
+    /// Fewer bytes than a common header has.
+    #[error("{size} bytes are not an SCTP packet: the common header alone has 12")]
     TooShort {
         /// The packet's size in bytes.
         size: usize,
     },
-    /// The CRC32c of the bytes is another one.
+    /// The CRC32c does not match.
     #[error("the checksum is {found:#010x}, but the bytes have {computed:#010x}")]
     Checksum {
-        /// The one in the common header.
+        /// The checksum in the common header.
         found: u32,
-        /// The one of the bytes that came.
+        /// The checksum computed over the received bytes.
         computed: u32,
     },
-    /// A length field is smaller than its own header, or reaches beyond what encloses it: a parameter that
-    /// leaves its chunk.
+    /// A length field is smaller than its header, or reaches beyond the enclosing element.
     #[error("the element at byte {at} cannot be {length} bytes long")]
     Length {
         /// Where the chunk, parameter or cause begins.
         at: usize,
-        /// What its length field says.
+        /// The value of its length field.
         length: usize,
     },
-    /// Bytes behind the last parameter or cause that are too few for another.
+    /// After the last parameter or cause, bytes remain that are too few for another one.
     #[error("the bytes at {at} are too few for a parameter or cause")]
     Remainder {
         /// Where they begin.
         at: usize,
     },
-    /// A known chunk, parameter or cause has more or fewer bytes than its content needs, or its counts
-    /// disagree with its length.
+    /// A known chunk, parameter or cause has more or fewer bytes than its content needs, or its counts contradict its length.
     #[error("the content of the element at byte {at} does not fit its length")]
     Content {
         /// Where the chunk, parameter or cause begins.
@@ -43,16 +41,16 @@ pub enum DecodeError {
     },
 }
 
-/// Why a packet cannot be encoded. The stack builds no such packet; only a hand can.
+/// Why a packet cannot be encoded. The stack never builds such a packet; a caller can.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Error)]
 pub enum EncodeError {
-    /// A chunk, parameter or cause is longer than its length field can say.
+    /// A chunk, parameter or cause is longer than its length field can express.
     #[error("{size} bytes are more than the 65,535 that a length field can say")]
     TooLong {
         /// Its size in bytes, without padding.
         size: usize,
     },
-    /// An `Unknown` carries a number that the table knows: it would come back as something else.
+    /// An `Unknown` has a number that the table knows. Decoding would return a different variant.
     #[error("number {number} is known and has its own variant")]
     Known {
         /// The chunk type, parameter type or cause code.

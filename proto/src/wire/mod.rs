@@ -1,12 +1,12 @@
-//! What stands in a packet: typed chunks inside, bytes only at the edge.
+//! Packets as types, and their encoding as bytes.
 //!
-//! Two rules shape the codec. What [`Packet::encode`] accepts, [`Packet::decode`] gives back equal; what it
-//! cannot accept (a length beyond its 16 bits, a known number in an `Unknown`) it refuses, so that no packet
-//! changes its meaning on the way. And a packet with one malformed element is refused whole: its checksum was
-//! right, so its sender meant what it says, and nothing behind a wrong length is worth a guess.
+//! Two rules shape the codec. First, [`Packet::decode`] returns every packet that [`Packet::encode`] accepts as an equal value. Encoding
+//! fails for a packet that would change its meaning (a length beyond 16 bits, an `Unknown` with a known number). Second, a packet with one
+//! malformed element is rejected as a whole. Its checksum was right, so the sender built it like this, and nothing after a wrong length can
+//! be trusted.
 //!
-//! Each number is written once, in a table: chunks in [`chunk`], parameters and causes beside their types.
-//! A table's row names the content, and the content knows its own bytes.
+//! Each number is written once, in a table: chunks in [`chunk`], parameters and causes beside their types. A row of a table names the
+//! content, and the content encodes itself.
 
 mod address;
 mod cause;

@@ -1,4 +1,4 @@
-//! The common header (RFC 9260 §3.1) and the packet behind it.
+//! The common header (RFC 9260 §3.1) and the whole packet.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
@@ -10,20 +10,20 @@ use super::{Address, Chunk, DecodeError, EncodeError};
 /// Bytes of the common header.
 pub const HEADER: usize = 12;
 
-/// Where the checksum stands in it.
+/// Position of the checksum in the header.
 const CHECKSUM: std::ops::Range<usize> = 8..HEADER;
 
 /// The SCTP ports of a packet.
 #[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Ports {
-    /// The sender's.
+    /// The sender's port.
     pub source: u16,
-    /// The receiver's.
+    /// The receiver's port.
     pub destination: u16,
 }
 
 impl Ports {
-    /// The ports of an answer.
+    /// The ports of a reply.
     pub const fn reversed(self) -> Self {
         Ports { source: self.destination, destination: self.source }
     }
@@ -43,23 +43,22 @@ pub enum Ecn {
     Ce,
 }
 
-/// An SCTP packet, typed.
+/// An SCTP packet as a value.
 ///
-/// Whatever can be constructed can be encoded, and comes back equal, with two exceptions that
-/// [`encode`](Packet::encode) refuses: a chunk longer than 65,535 bytes, and an `Unknown` chunk, parameter or
-/// cause with a number that has a variant of its own. Addresses and ECN bits belong to IP and are no part of
-/// the bytes.
+/// Every value can be encoded and is decoded to an equal value. [`encode`](Packet::encode) rejects two exceptions: a chunk longer than
+/// 65,535 bytes, and an `Unknown` chunk, parameter or cause with a number that has its own variant. Addresses and ECN bits belong to IP and
+/// are not encoded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// Where it was sent from.
+    /// Source address.
     pub from: Address,
-    /// Where it is going.
+    /// Destination address.
     pub to: Address,
     /// SCTP ports.
     pub ports: Ports,
     /// The verification tag.
     pub tag: u32,
-    /// The ECN bits of the IP header that carries it.
+    /// The ECN bits of the IP header.
     pub ecn: Ecn,
     /// The chunks, in order.
     pub chunks: SmallVec<[Chunk; 2]>,
@@ -71,8 +70,8 @@ impl Packet {
         HEADER + self.chunks.iter().map(Chunk::padded_size).sum::<usize>()
     }
 
-    /// As [`encode`](Packet::encode), with a checksum of zero: for a lower layer that finds errors itself, and only
-    /// if [`Endpoint::omits_checksum`](crate::Endpoint::omits_checksum) says so of this packet.
+    /// Like [`encode`](Packet::encode), with a checksum of zero. It is for a lower layer that detects errors itself, and only for packets
+    /// that [`Endpoint::omits_checksum`](crate::Endpoint::omits_checksum) allows.
     //= rfc9653#section-5.2
     pub fn encode_without_checksum(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         let start = out.len();
@@ -83,20 +82,20 @@ impl Packet {
         encoded
     }
 
-    /// Appends the packet to `out`, checksum included. On an error `out` is as it was.
+    /// Appends the packet to `out`, with its checksum. On an error `out` is unchanged.
     pub fn encode(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         let start = out.len();
         self.encode_without_checksum(out)?;
         //= rfc9260#section-6.8
         //= rfc9260#appendix-A
-        // The reflected CRC goes out with its lowest byte first, against the network order of all else.
+        // The CRC is sent with its lowest byte first, unlike all other fields.
         let packet = &mut out[start..];
         let checksum = crc32_iscsi(packet);
         packet[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
         Ok(())
     }
 
-    /// Header with a zero checksum, and chunks.
+    /// Appends the header with a checksum of zero, and the chunks.
     fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         out.reserve(self.size());
         out.put_u16(self.ports.source);
@@ -106,12 +105,11 @@ impl Packet {
         self.chunks.iter().try_for_each(|chunk| chunk.put(out))
     }
 
-    /// The packet that these bytes are. What it keeps of them (payloads, cookies) is shared, not copied.
+    /// Decodes a packet. Parts that are kept (payloads, cookies) share the memory of `bytes` and are not copied.
     ///
-    /// One wrong length anywhere and the packet is refused whole; but of a partial chunk at its end only that is
-    /// dropped. Reserved bits and padding are not looked at; the padding of the last chunk may be missing.
-    /// Of the chunks that are not understood and are to be skipped, the first 32 are kept.
-    /// The memory it takes is at most 64 times the size of `bytes`, reached by nothing but empty chunks.
+    /// One wrong length rejects the whole packet. A partial chunk at its end is dropped alone. Reserved bits and padding are ignored; the
+    /// last chunk may lack its padding. Of the unknown chunks that are to be skipped, the first 32 are kept. The result takes at most 64
+    /// times the memory of `bytes`; only empty chunks reach that.
     pub fn decode(from: Address, to: Address, ecn: Ecn, bytes: Bytes) -> Result<Packet, DecodeError> {
         //= rfc9260#section-6.8
         let computed = received_checksum(&bytes)?;
@@ -123,7 +121,7 @@ impl Packet {
         Self::decode_unchecked(from, to, ecn, bytes)
     }
 
-    /// As [`decode`](Packet::decode), without looking at the checksum: for bytes that somebody else has checked.
+    /// Like [`decode`](Packet::decode), without verifying the checksum: for bytes that a lower layer has verified.
     pub fn decode_unchecked(
         from: Address,
         to: Address,
@@ -151,7 +149,7 @@ impl Packet {
                 }
             }
             if chunks.len() == chunks.capacity() {
-                // A packet of small chunks has many of them, likely of about one size.
+                // A packet of small chunks has many of them, usually of about the same size.
                 chunks.reserve(1 + reader.remaining() / chunk.padded_size());
             }
             chunks.push(chunk);
@@ -160,16 +158,16 @@ impl Packet {
     }
 }
 
-/// Chunks of a packet that are not understood and only to be skipped, and are kept nevertheless to be reported.
+/// How many unknown chunks of a packet are kept to be reported although they are to be skipped.
 const MOST_SKIPPED: u32 = 32;
 
-/// The CRC32c that these bytes should carry: that of all of them, but with a checksum of zero.
+/// The CRC32c that these bytes should carry. It is computed over all of them, with zero in place of the checksum.
 fn received_checksum(bytes: &[u8]) -> Result<u32, DecodeError> {
     let (header, chunks) =
         bytes.split_first_chunk::<HEADER>().ok_or(DecodeError::TooShort { size: bytes.len() })?;
     let mut header = *header;
     header[CHECKSUM].fill(0);
-    // The digest's register is the complement of the checksum so far.
+    // The register of the digest is the complement of the checksum so far.
     let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, u64::from(!crc32_iscsi(&header)));
     digest.update(chunks);
     Ok(digest.finalize() as u32)

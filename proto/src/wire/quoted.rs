@@ -1,22 +1,22 @@
-//! The beginning of a packet of ours, as an ICMP error quotes it.
+//! The start of one of our packets, as an ICMP error quotes it.
 
 use super::chunk::CHUNK_HEADER;
 use super::{HEADER, Ports};
 
-/// The part of a packet that an ICMP error quotes: enough to know whether we sent it.
+/// The quoted part of a packet. It is enough to decide whether we sent the packet.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Quoted {
-    /// SCTP ports: the source is ours.
+    /// SCTP ports; the source port is ours.
     pub ports: Ports,
     /// The verification tag.
     pub tag: u32,
-    /// The Initiate Tag, if the first chunk is an INIT and enough of it was quoted.
+    /// The Initiate Tag, if the first chunk is an INIT and its tag was quoted.
     pub initiate_tag: Option<u32>,
 }
 
 impl Quoted {
-    /// Reads the quoted bytes of an SCTP packet; `None` if its tag is not among them. A checksum says nothing: the end of
-    /// the packet is missing.
+    /// Reads the quoted bytes of an SCTP packet. The result is `None` if they do not include the verification tag. The checksum cannot be
+    /// verified, because the end of the packet is missing.
     //= rfc9260#section-10
     pub fn read(bytes: &[u8]) -> Option<Quoted> {
         let long = |at: usize| bytes.get(at..)?.first_chunk().map(|four| u32::from_be_bytes(*four));

@@ -1,21 +1,21 @@
-//! A cursor in a received packet.
+//! A cursor over the bytes of a received packet.
 
 use bytes::Bytes;
 
 use super::DecodeError;
 
-/// What is left to read of a packet or of one element of it. It counts no reference until a part is kept.
+/// The unread rest of a packet or of one of its elements. It takes a reference to the packet only when a part is kept.
 #[derive(Clone)]
 pub(super) struct Reader<'a> {
     packet: &'a Bytes,
-    /// Where the element begins, header included; errors name it.
+    /// Where the element begins, header included. Errors name this offset.
     element: usize,
     at: usize,
     end: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads these bytes from their start.
+    /// Starts reading at the first byte.
     pub(super) fn new(packet: &'a Bytes) -> Self {
         Reader { packet, element: 0, at: 0, end: packet.len() }
     }
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// The next `count` groups of `N` bytes; refused before anything is allocated for them.
+    /// The next `count` groups of `N` bytes. It fails before it allocates memory if there are fewer.
     pub(super) fn arrays<const N: usize>(
         &mut self,
         count: usize,
@@ -53,8 +53,8 @@ impl<'a> Reader<'a> {
         Ok(groups.iter().copied())
     }
 
-    /// All that is left, shared with the packet and not copied; but copied if it is less than half of the
-    /// packet, so that a few bytes that are kept do not keep all of it.
+    /// The unread rest. It shares the packet's memory, or is copied if it is less than half of the packet, so that a few kept bytes do not
+    /// keep the whole packet in memory.
     pub(super) fn rest(&mut self) -> Bytes {
         let small = self.remaining() * 2 < self.packet.len();
         let rest = match small {
@@ -66,22 +66,22 @@ impl<'a> Reader<'a> {
         rest
     }
 
-    /// Passes over all that is left.
+    /// Skips the unread rest.
     pub(super) fn skip(&mut self) {
         self.at = self.end;
     }
 
-    /// All of the packet that is behind this element, shared with it.
+    /// The part of the packet that follows this element. It shares the packet's memory.
     pub(super) fn behind(&self) -> Bytes {
         let start = self.element + padded(self.end - self.element);
         self.packet.slice(start.min(self.packet.len())..)
     }
 
-    /// The next chunk, parameter or cause: the first two bytes of its header, and what its length encloses.
+    /// The next chunk, parameter or cause: the first two bytes of its header, and the value that its length encloses.
     //= rfc9260#section-3.2
     //= rfc9260#section-3.2.1
-    // The padding is skipped whatever it holds. It may be missing at the end of a list, because the last
-    // parameter's is the chunk's, and may be inside a chunk's length, because it is skipped here.
+    // Padding is skipped whatever its value. It may be missing at the end of a list, because the last parameter's padding belongs to the
+    // chunk. It may also lie inside a chunk's length, because it is skipped here.
     pub(super) fn element(&mut self) -> Result<([u8; 2], Reader<'a>), DecodeError> {
         let at = self.at;
         let &[first, second, high, low] = self.left().first_chunk().ok_or(DecodeError::Remainder { at })?;
@@ -93,18 +93,18 @@ impl<'a> Reader<'a> {
         Ok(([first, second], Reader { packet: self.packet, element: at, at: at + 4, end: at + length }))
     }
 
-    /// Whether not all of the next chunk is here.
+    /// Whether the packet ends inside the next chunk.
     pub(super) fn is_at_a_partial_chunk(&self) -> bool {
         let length = |&[_, _, high, low]: &[u8; 4]| usize::from(u16::from_be_bytes([high, low]));
         self.left().first_chunk().is_some_and(|header| length(header) > self.remaining())
     }
 
-    /// Refuses an element with bytes left over.
+    /// Fails if bytes of the element remain.
     pub(super) fn finish(&self) -> Result<(), DecodeError> {
         if self.remaining() == 0 { Ok(()) } else { Err(self.wrong()) }
     }
 
-    /// The content of this element is not what it should be.
+    /// The error for content that contradicts its length.
     pub(super) fn wrong(&self) -> DecodeError {
         DecodeError::Content { at: self.element }
     }

@@ -1,5 +1,4 @@
-//! Parameters and error causes have one format (RFC 9260 §3.2.1): number, length, value. This is its codec;
-//! the tables stand in `param.rs` and `cause.rs`.
+//! The common codec of parameters and error causes (RFC 9260 §3.2.1): number, length, value. Their tables are in `param.rs` and `cause.rs`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -22,7 +21,7 @@ pub(super) trait Tlv: Sized {
     fn take_value(number: u16, value: &mut Reader<'_>) -> Result<Self, DecodeError>;
 }
 
-/// Length of a list: each but the last is padded.
+/// Encoded length of a list. Each element but the last is padded.
 pub(super) fn list_size<T: Tlv>(list: &[T]) -> usize {
     let size = |element: &T| TLV_HEADER + element.value_size();
     match list.split_last() {
@@ -31,7 +30,7 @@ pub(super) fn list_size<T: Tlv>(list: &[T]) -> usize {
     }
 }
 
-/// Appends a list: each but the last is padded.
+/// Appends a list. Each element but the last is padded.
 pub(super) fn put_list<T: Tlv>(list: &[T], out: &mut BytesMut) -> Result<(), EncodeError> {
     let start = out.len();
     for element in list {
@@ -52,7 +51,7 @@ pub(super) fn take_list<T: Tlv>(list: &mut Reader<'_>) -> Result<Vec<T>, DecodeE
     Ok(elements)
 }
 
-/// Reads the next of a list.
+/// Reads the next element of a list.
 pub(super) fn take_one<T: Tlv>(list: &mut Reader<'_>) -> Result<T, DecodeError> {
     let (number, mut value) = list.element()?;
     let element = T::take_value(u16::from_be_bytes(number), &mut value)?;
@@ -60,25 +59,25 @@ pub(super) fn take_one<T: Tlv>(list: &mut Reader<'_>) -> Result<T, DecodeError> 
     Ok(element)
 }
 
-/// A size as a length field.
+/// Converts a size to a length field.
 pub(super) fn length(size: usize) -> Result<u16, EncodeError> {
     u16::try_from(size).map_err(|_| EncodeError::TooLong { size })
 }
 
-/// Appends zeros until what begins at `start` is a multiple of four.
+/// Appends zeros until the element that begins at `start` has a multiple of four bytes.
 pub(super) fn pad(out: &mut BytesMut, start: usize) {
     let size = out.len() - start;
     out.put_bytes(0, padded(size) - size);
 }
 
-/// How a value of type `T` stands in bytes.
+/// How a value of type `T` is encoded.
 pub(super) trait Layout<T> {
     fn size(content: &T) -> usize;
     fn put(content: &T, out: &mut BytesMut);
     fn take(value: &mut Reader<'_>) -> Result<T, DecodeError>;
 }
 
-/// Nothing but the content itself.
+/// The content alone.
 pub(super) enum Plain {}
 
 impl Layout<Bytes> for Plain {
@@ -166,7 +165,7 @@ impl Layout<Vec<u16>> for Plain {
     }
 }
 
-/// The content, then sixteen bits that are sent as zero and not looked at.
+/// The content, then sixteen bits that are sent as zero and ignored when received.
 pub(super) enum ThenReserved {}
 
 impl Layout<u16> for ThenReserved {
@@ -184,7 +183,7 @@ impl Layout<u16> for ThenReserved {
     }
 }
 
-/// A count of thirty-two bits, then as many.
+/// A count of thirty-two bits, then that number of elements.
 pub(super) enum Counted {}
 
 impl Layout<Vec<u16>> for Counted {
@@ -192,7 +191,7 @@ impl Layout<Vec<u16>> for Counted {
         4 + Plain::size(content)
     }
     fn put(content: &Vec<u16>, out: &mut BytesMut) {
-        // Cannot be cut short: the length field, sixteen bits of bytes, was checked before.
+        // The count cannot overflow: the length field, which counts bytes in sixteen bits, was checked before.
         out.put_u32(content.len() as u32);
         Plain::put(content, out);
     }
@@ -203,8 +202,8 @@ impl Layout<Vec<u16>> for Counted {
     }
 }
 
-/// Declares the parameters or the causes: number, variant, content and how it stands in bytes; then those
-/// that have no content; then what the number of any other is called.
+/// Declares the parameters or the causes: number, variant, content and encoding; then those without content; then the name of the number of
+/// an unknown one.
 macro_rules! tlv {
     (
         $(#[$doc:meta])*
@@ -220,7 +219,7 @@ macro_rules! tlv {
         pub enum $name {
             $( $(#[$row_doc])* $row($content), )+
             $( $(#[$bare_doc])* $bare, )*
-            /// Any other.
+            /// Any other one.
             Unknown {
                 $(#[$other_doc])*
                 $other: u16,

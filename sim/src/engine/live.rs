@@ -30,7 +30,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         self.agenda.peek().unwrap_or(Time::NEVER)
     }
 
-    /// Gives something to an agent now, and sends what it sends in answer.
+    /// Calls an agent now, and sends its output.
     pub(crate) fn give(&mut self, agent: usize, give: impl FnOnce(&mut A)) {
         give(&mut self.agents[agent]);
         self.drain(agent);

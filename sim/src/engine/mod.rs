@@ -25,7 +25,7 @@ use std::ops::ControlFlow;
 use anabranch_proto::{PathId, Reason, Time};
 
 use crate::medium::Medium;
-use crate::medium::wire::{Direction, DropCause, Taken};
+use crate::medium::wire::{Direction, DropCause, OfferResult};
 use crate::medium::wireless::{Channel, Fate};
 use crate::network::RADIO;
 use crate::network::radios::RadioHop;
@@ -405,8 +405,8 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             self.show_departures(link, self.now);
         }
         match self.links[link].offer(self.now, frame, self.turn) {
-            Taken::Sent(carried) => self.carry(link, carried),
-            Taken::Waits => {
+            OfferResult::Sent(carried) => self.carry(link, carried),
+            OfferResult::Waits => {
                 if self.links[link].len() == 1 {
                     self.await_head(link);
                 }
@@ -414,7 +414,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
                     self.show_queued(link);
                 }
             }
-            Taken::Dropped(cause, frame) => {
+            OfferResult::Dropped(cause, frame) => {
                 let number = self.links[link].counters().offered;
                 self.show_drop(link, number, cause, &frame);
                 self.drop(frame);

@@ -1,4 +1,4 @@
-//! What an engine is made of.
+//! The parts of an engine.
 
 use std::ops::Range;
 
@@ -18,15 +18,15 @@ pub(crate) struct Change {
     pub(crate) alteration: Alteration,
 }
 
-/// What an engine is made of.
+/// The parts of an engine.
 pub(crate) struct Parts<'a, A, M = Channel<Frame>> {
     pub(crate) links: Vec<Direction>,
     pub(crate) channels: Vec<M>,
     /// The hops between radios, by their numbers.
     pub(crate) radio_hops: Vec<RadioHop>,
-    /// Lists of hops, each with [`ARRIVED`] and its agent's number behind it.
+    /// Lists of hops. Each ends with [`ARRIVED`] plus the number of its agent.
     pub(crate) routes: Vec<u32>,
-    /// Those of a flow one after the other.
+    /// The agents of each flow in sequence.
     pub(crate) agents: Vec<A>,
     pub(crate) flows: Vec<FlowParts>,
     /// In order of time.
@@ -37,7 +37,7 @@ pub(crate) struct Parts<'a, A, M = Channel<Frame>> {
     pub(crate) extra_polls: bool,
 }
 
-/// What the engine knows of a flow.
+/// A flow as the engine knows it.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowParts {
     /// Its agents, the one that begins it first.

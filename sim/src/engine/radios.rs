@@ -58,7 +58,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
     }
 
-    /// A radio drops a frame; SACKs that are not to be lost are at the next node all the same.
+    /// A radio drops a frame. SACKs that must not be lost reach the next node nevertheless.
     fn drop_at_radio(&mut self, cause: DropCause, frame: Frame) {
         let agent = self.destination(&frame);
         if self.flows[self.flow_of[agent]].lossless_sacks && frame.body.is_sack() {

@@ -1,4 +1,4 @@
-//! What the engine shows to an observer. Without one, each call is a branch that is not taken.
+//! The records that the engine shows to an observer. Without an observer, each call is a branch that is not taken.
 
 use anabranch_proto::{PathId, Reason, Time};
 
@@ -73,7 +73,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
     }
 
-    /// What has left any queue by now, in order of time, as observers see all records.
+    /// Shows the packets that have left any queue by now, in order of time with all other records.
     #[cold]
     pub(super) fn show_all_departures(&mut self) {
         let next = |links: &[Direction]| links.iter().enumerate().map(|(link, d)| (d.leaves(), link)).min();
@@ -82,7 +82,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
     }
 
-    /// What has left the queue of a link up to `until`.
+    /// Shows the packets that have left the queue of a link up to `until`.
     #[cold]
     pub(super) fn show_departures(&mut self, link: usize, until: Time) {
         let Some(observed) = &mut self.observed else { return };

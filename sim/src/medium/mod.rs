@@ -1,4 +1,4 @@
-//! What carries frames from one node to another.
+//! Media, which carry frames from one node to another.
 //!
 //! A *wire* joins two nodes and is part of the engine: a first-in, first-out queue whose packets need no event but their
 //! arrival. Anything else that nodes share, such as the air, is a [`Medium`]: it has stations, keeps its own timers, and

@@ -56,7 +56,7 @@ pub(crate) struct Gap {
 }
 
 impl Radios {
-    /// Of a scenario whose nodes have these numbers. Its channels, places and routes have been checked.
+    /// Builds the radios of a scenario whose nodes have these numbers. Its channels, positions and routes were checked.
     pub(crate) fn new(scenario: &Scenario, node: impl Fn(&str) -> usize) -> Self {
         let mut order: Vec<usize> = (0..scenario.channels.len()).collect();
         order.sort_by_key(|index| &scenario.channels[*index].name);
@@ -127,7 +127,7 @@ impl Radios {
         self.radios.len() as u32
     }
 
-    /// The channels: which of the scenario's each is.
+    /// The channels, each with its index in the scenario.
     pub(crate) fn channels(&self) -> impl Iterator<Item = usize> {
         self.names.iter().zip(&self.channels).map(|(_, (index, _))| *index)
     }
@@ -189,7 +189,7 @@ impl Radios {
         if let Some(given) = self.given.get(&(from, to)) {
             return Some(given.clone());
         }
-        // Who reads whom is mutual: the distances to the end are those from it.
+        // Decoding is mutual, so the distances to the end equal those from it.
         let distance = self.distances(to, Some(from));
         let (mut at, mut way) = (from, Vec::new());
         let mut left = *distance.get(&from)?;

@@ -1,17 +1,17 @@
-//! The files of `--series`: what each has, and its columns.
+//! The files of `--series` and their columns.
 
 /// A kind of file: one per flow, or one per link direction.
 #[derive(Debug)]
 pub struct Series {
     /// The part of the file name between the name of the flow or link and `.csv`.
     pub name: &'static str,
-    /// What each row is.
+    /// The meaning of a row.
     pub doc: &'static str,
     /// Its columns.
     pub columns: &'static [Column],
 }
 
-/// A column: its name and what it holds.
+/// A column: its name and its meaning.
 pub type Column = (&'static str, &'static str);
 
 /// Every kind of file: those of flows, then those of link directions.

@@ -1,4 +1,4 @@
-//! What a receiver holds above the Cumulative TSN, by the path on which it arrived, and how late chunks are.
+//! The data that a receiver holds above the Cumulative TSN, by the path on which it arrived, and the lateness of chunks.
 
 use std::collections::BTreeMap;
 

@@ -257,7 +257,7 @@ impl<'a> Observed<'a> {
     }
 }
 
-/// The agent at the end of a frame's route, and the number of links behind the frame.
+/// The agent at the end of a frame's route, and the number of links that the frame has passed.
 fn way(frame: &Frame, routes: &[u32]) -> (usize, u32) {
     let (behind, ahead) = routes.split_at(frame.hop as usize);
     let agent =

@@ -35,7 +35,7 @@ pub struct PerfettoWriter<W: Write> {
 }
 
 impl<W: Write> PerfettoWriter<W> {
-    /// Into `out`, which should be buffered; `title` says what the file is.
+    /// Writes to `out`, which should be buffered. `title` describes the file.
     pub fn new(mut out: W, title: &str) -> Self {
         let head = json!({ "title": title }).to_string();
         let failed = write!(out, "{{\"otherData\":{head},\"displayTimeUnit\":\"ms\",\"traceEvents\":[").err();
@@ -48,7 +48,7 @@ impl<W: Write> PerfettoWriter<W> {
         for flow in 0..self.waits.len() {
             self.wait(self.now, flow, None);
         }
-        // The last event, without a comma behind it.
+        // The last event has no comma after it.
         let end = json!({ "ph": "i", "name": "end", "s": "g", "ts": micros(self.now), "pid": 1, "tid": 0 });
         match self.failed {
             Some(error) => Err(error),
@@ -91,7 +91,7 @@ impl<W: Write> PerfettoWriter<W> {
         thread
     }
 
-    /// What the sender of a flow waits for changes: what it waited for until now is a slice.
+    /// The cause for which a sender waits has changed. The previous wait becomes a slice.
     fn wait(&mut self, at: Time, flow: usize, by: Option<Blocked>) {
         let Some(wait) = self.waits.get_mut(flow) else { return };
         let before = *wait;

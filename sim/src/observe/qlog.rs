@@ -10,7 +10,7 @@ use super::words;
 use crate::observe::capture;
 use crate::observe::trace::{Contents, Detail, Names, Observer, PacketView, Record, Side};
 
-/// What every record of a JSON text sequence begins with (RFC 7464).
+/// The byte with which every record of a JSON text sequence begins (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;
 /// The namespace of the event types.
 const SCHEMA: &str = "urn:anabranch:qlog:events:transport";
@@ -25,12 +25,12 @@ pub struct QlogWriter<W: Write> {
 }
 
 impl<W: Write> QlogWriter<W> {
-    /// Into `out`, which should be buffered; `title` says what the file is.
+    /// Writes to `out`, which should be buffered. `title` describes the file.
     pub fn new(out: W, title: &str) -> Self {
         QlogWriter { out, title: title.to_owned(), names: Names::default(), failed: None }
     }
 
-    /// Writes what is held back; says if anything could not be written.
+    /// Writes the records that were held back. Fails if anything could not be written.
     pub fn finish(mut self) -> io::Result<()> {
         match self.failed {
             Some(error) => Err(error),
@@ -107,7 +107,7 @@ fn told(detail: &Detail) -> (&'static str, Value) {
     }
 }
 
-/// What user data waits for.
+/// The name of a cause for which user data waits.
 pub(super) fn blocked(by: Blocked) -> &'static str {
     match by {
         Blocked::PeerWindow => "peer window",
@@ -124,7 +124,7 @@ fn word(side: Side) -> &'static str {
     }
 }
 
-/// What is in a packet.
+/// The contents of a packet.
 fn contents(packet: &PacketView<'_>) -> Value {
     match packet.contents {
         Contents::Sctp(sctp) => sctp.chunks.iter().map(capture::summary).collect(),

@@ -38,7 +38,7 @@ pub fn limit(limit: Limit) -> &'static str {
     match limit {
         Limit::Control => "control",
         Limit::Window => "within cwnd",
-        Limit::Granted => "granted whatever the cwnd",
+        Limit::Granted => "one packet regardless of cwnd",
     }
 }
 

@@ -1,4 +1,4 @@
-//! Builds what the engine drives from a scenario.
+//! Builds the parts of an engine from a scenario.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ pub(crate) fn network(scenario: &Scenario) -> Result<Network, RunError> {
     Network::new(scenario)
 }
 
-/// What an engine with a gate is made of.
+/// The parts of an engine with a gate.
 pub(crate) struct GatePlan {
     pub(crate) parts: Parts<'static, End>,
     /// The number of the gate among the agents.
@@ -68,7 +68,7 @@ impl<'a> Plan<'a> {
         Ok(Plan { scenario, network, flows, traffic, changes })
     }
 
-    /// What the engine drives.
+    /// The parts of an engine.
     pub(super) fn parts<'o>(
         &self,
         policies: &Policies,
@@ -128,7 +128,7 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// The same with a gate behind all other agents, and the routes between these pairs of interfaces, which end at it.
+    /// The same with a gate after all other agents, and with routes between these pairs of interfaces that end at the gate.
     pub(super) fn with_gate(
         &self,
         policies: &Policies,

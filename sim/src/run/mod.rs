@@ -102,7 +102,7 @@ pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, Ru
     }
 }
 
-/// What an engine drives whose gate is the end of routes between these pairs of interfaces.
+/// The parts of an engine whose gate ends the routes between these pairs of interfaces.
 pub(crate) fn with_gate(
     scenario: &Scenario,
     network: &Network,

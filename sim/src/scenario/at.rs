@@ -39,7 +39,7 @@ impl<'d> At<'d> {
         self.document.file()
     }
 
-    /// The value, whatever its kind.
+    /// The value, of any kind.
     pub fn value(&self) -> &'d Value {
         &self.node.value
     }
@@ -78,7 +78,7 @@ impl<'d> At<'d> {
         }
     }
 
-    /// An error that this table has no such entry.
+    /// The error for an unknown entry of this table.
     pub fn no_such_key(&self, entry: &Entry) -> ScenarioError {
         let path = self.below(&entry.key, &entry.node).path;
         self.document.error_at(&entry.place, &path, "there is no such key")

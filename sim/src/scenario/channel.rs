@@ -47,7 +47,7 @@ pub struct Powers {
     pub frequency: f64,
     /// Metres of antennas above the ground, for two-ray propagation.
     pub height: f64,
-    /// Of log-distance propagation.
+    /// The exponent of log-distance propagation.
     pub exponent: f64,
     /// dBm sent.
     pub transmit: f64,
@@ -99,7 +99,7 @@ pub struct Dcf {
     pub nav_reset: bool,
     /// Bytes between the MAC header and the IP packet.
     pub llc: u32,
-    /// What may wait before each radio, the packet in service not counted.
+    /// The capacity of each radio's queue, without the packet in service.
     pub queue: Amount,
 }
 

@@ -30,7 +30,7 @@ pub struct Place {
 pub struct Node {
     /// Where it stands.
     pub place: Place,
-    /// What stands there.
+    /// The value.
     pub value: Value,
 }
 
@@ -79,7 +79,7 @@ impl Document {
 
     /// Edits the document by `KEY=VALUE`; `option` names the source of the edit. Tables in an array are addressed by
     /// their `name` (`flow.download.start`), tables without a name by their number from 1 (`change.1.at`). The value
-    /// is read as TOML if possible, otherwise as a string.
+    /// is read as TOML if possible, otherwise as a string. Several keys, separated by commas, get the same value.
     pub fn set(&mut self, option: &str, assignment: &str) -> Result<(), ScenarioError> {
         let source = Arc::new(Source { name: option.to_owned(), text: assignment.to_owned() });
         let whole = 0..assignment.len();
@@ -89,13 +89,14 @@ impl Document {
         };
         let place = Place { source: self.sources.len(), span: 0..key.len() };
         let node = self.edited_value(&source, key.len() + 1, value)?;
-        let path: Vec<&str> = key.trim().split('.').collect();
-        if path.iter().any(|step| step.trim().is_empty()) {
-            return Err(ScenarioError::new(&source, place.span, "", "a key is empty"));
+        for path in paths(key) {
+            if path.iter().any(|step| step.trim().is_empty()) {
+                return Err(ScenarioError::new(&source, place.span, "", "a key is empty"));
+            }
+            edit(&mut self.root, &path, place.clone(), node.clone()).map_err(|(message, hint)| {
+                ScenarioError::new(&source, place.span.clone(), key.trim(), message).maybe_hint(hint)
+            })?;
         }
-        edit(&mut self.root, &path, place.clone(), node).map_err(|(message, hint)| {
-            ScenarioError::new(&source, place.span, key.trim(), message).maybe_hint(hint)
-        })?;
         self.sources.push(source);
         Ok(())
     }
@@ -105,14 +106,15 @@ impl Document {
     pub fn graft(&mut self, key: &str, from: &At<'_>) -> Result<(), ScenarioError> {
         let source = from.source().clone();
         let node = from.node().clone().moved_to(self.sources.len());
-        let path: Vec<&str> = key.split('.').collect();
-        if path.iter().any(|step| step.is_empty()) {
-            return Err(from.error(format!("`{key}` is no key")).hint("for example \"link.wifi.loss\""));
+        for path in paths(key) {
+            if path.iter().any(|step| step.is_empty()) {
+                return Err(from.error(format!("`{key}` is no key")).hint("for example \"link.wifi.loss\""));
+            }
+            edit(&mut self.root, &path, node.place.clone(), node.clone()).map_err(|(message, hint)| {
+                let error = from.error(format!("`{key}`: {message}"));
+                error.maybe_hint(hint)
+            })?;
         }
-        edit(&mut self.root, &path, node.place.clone(), node).map_err(|(message, hint)| {
-            let error = from.error(format!("`{key}`: {message}"));
-            error.maybe_hint(hint)
-        })?;
         self.sources.push(source);
         Ok(())
     }
@@ -154,9 +156,9 @@ impl Document {
         self.sources[1..].iter().map(|source| source.text.as_str())
     }
 
-    /// The value of `key`, as JSON.
+    /// The value of `key`, as JSON. Of several keys, that of the first.
     pub fn get(&self, key: &str) -> Option<serde_json::Value> {
-        let path: Vec<&str> = key.split('.').collect();
+        let path = paths(key).next()?;
         self.find(&path).filter(|rest| rest.1 == path.len()).map(|(node, _)| node.value.json())
     }
 
@@ -272,6 +274,11 @@ fn position(items: &[Node], step: &str) -> Option<usize> {
     named.or_else(|| step.parse::<usize>().ok()?.checked_sub(1).filter(|i| *i < items.len()))
 }
 
+/// The steps to each of the keys that `keys` has between its commas.
+fn paths(keys: &str) -> impl Iterator<Item = Vec<&str>> {
+    keys.split(',').map(|key| key.trim().split('.').collect())
+}
+
 /// Puts `new` at the end of `path`, and creates missing tables on the way.
 fn edit(node: &mut Node, path: &[&str], at: Place, new: Node) -> Result<(), (String, Option<String>)> {
     let Some((step, rest)) = path.split_first() else {
@@ -364,6 +371,17 @@ mod tests {
         assert_eq!(edited("flow.a.sctp.max_burst=8").unwrap().get("flow.a.sctp.max_burst"), Some(8.into()));
         assert_eq!(edited("flow.2.start = 5 s").unwrap().get("flow.b.start"), Some("5 s".into()));
         assert_eq!(edited("seed=7").unwrap().get("seed"), Some(7.into()));
+    }
+
+    #[test]
+    fn an_edit_of_several_keys_gives_them_one_value() {
+        let document = edited("flow.a.sctp.era, flow.b.sctp.era=rfc9260").unwrap();
+        assert_eq!(document.get("flow.a.sctp.era"), Some("rfc9260".into()));
+        assert_eq!(document.get("flow.b.sctp.era"), Some("rfc9260".into()));
+        assert_eq!(document.get("flow.b.sctp.era, seed"), Some("rfc9260".into()));
+        let error = edited("seed,flow.c.start=1").unwrap_err().to_string();
+        assert!(error.contains("nothing is called `c` here"));
+        assert!(edited("seed,=1").unwrap_err().to_string().contains("empty"));
     }
 
     #[test]

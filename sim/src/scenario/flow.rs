@@ -170,7 +170,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "stop_reading_after",
         takes: "count",
         default: Default::Text("all are read"),
-        doc: "The receiving application reads so many messages, then none: the receive buffer fills, and the association stays open until `stop`.",
+        doc: "The receiving application reads this number of messages and then stops reading: the receive buffer fills, and the association stays open until `stop`.",
         read: |draft, at| {
             sctp_flow(draft, at)?.stop_reading_after = Some(at.count(0..=1 << 50)?);
             Ok(())
@@ -180,7 +180,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "stripe",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "AppStripe: an independent association a path, each with the whole buffers and each taking the next message when it has room. The results are the flow's totals, and `paths` by association.",
+        doc: "AppStripe: an independent association for each path. Each has buffers of the full size and takes the next message when it has room. The results are the flow's totals, with one entry of `paths` for each association.",
         read: |draft, at| {
             sctp_flow(draft, at)?.stripe = at.boolean()?;
             Ok(())
@@ -190,7 +190,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "lossless_sacks",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Whether packets that carry nothing but SACKs are never lost by radios: when the queue is full, or after the last attempt, such a packet is at the next node all the same. For experiments on the loss of acknowledgements; links lose as before.",
+        doc: "Whether radios never lose packets that carry only SACKs: if the queue is full, or the last attempt fails, such a packet still reaches the next node. For experiments on the loss of acknowledgements. Losses on links do not change.",
         read: |draft, at| {
             sctp_flow(draft, at)?.lossless_sacks = at.boolean()?;
             Ok(())

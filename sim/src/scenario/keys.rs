@@ -13,13 +13,13 @@ pub struct Key<T> {
     pub takes: &'static str,
     /// The default.
     pub default: Default,
-    /// What it means.
+    /// The meaning.
     pub doc: &'static str,
     /// Reads the value into a draft of the table.
     pub read: fn(&mut T, &At<'_>) -> Result<()>,
 }
 
-/// What applies if a key is not given.
+/// The default of a key.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Default {
     /// The key is required.
@@ -48,7 +48,7 @@ pub struct KeyDoc {
     pub takes: String,
     /// The default.
     pub default: Default,
-    /// What it means.
+    /// The meaning.
     pub doc: String,
 }
 

@@ -57,7 +57,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "jitter",
         takes: "duration, or `[there, back]`",
         default: Default::Value("\"0 ms\""),
-        doc: "How much later than `delay` a packet arrives at most: drawn uniformly for each packet from the run's seed.",
+        doc: "The largest additional delay of a packet. The delay of each packet is drawn uniformly from the run's seed.",
         read: |draft, at| at.pair(At::duration).map(|jitter| draft.link.jitter = jitter),
     },
     Key {
@@ -106,7 +106,7 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "down",
         takes: "array of outages",
         default: Default::Value("[]"),
-        doc: "When the link is down: `[[\"10 s\", \"15 s\"], [\"40 s\"]]`, each from one time until another, the last perhaps for good. What is on it when it goes down is lost.",
+        doc: "The outages of the link: `[[\"10 s\", \"15 s\"], [\"40 s\"]]`, each with its beginning and end. The last may have no end. Packets on the link are lost when it goes down.",
         read: |draft, at| outages(at).map(|down| draft.down = down),
     },
 ];
@@ -271,14 +271,14 @@ pub(super) const CHANGE_KEYS: &[Key<Change>] = &[
         name: "jitter",
         takes: "duration, or `[there, back]`",
         default: Default::Text("as before"),
-        doc: "How much later than its delay packets arrive at most, for packets that leave from now on.",
+        doc: "The new largest additional delay, for packets that leave after the change.",
         read: |change, at| at.pair(At::duration).map(|jitter| change.jitter = Some(jitter)),
     },
     Key {
         name: "mtu",
         takes: "size",
         default: Default::Text("as before"),
-        doc: "The largest packet from now on. The link drops larger packets without an ICMP message, and only `mtu_discovery` finds out (RFC 8899); packets that IP may fragment pass. An MTU that grows is found by probes, up to that of the beginning.",
+        doc: "The new MTU. The link drops larger packets without an ICMP message, so only `mtu_discovery` (RFC 8899) detects the change; packets that IP may fragment pass. If the MTU rises again, probes find it, up to the initial MTU.",
         read: |change, at| at.size32(528..=65_535).map(|mtu| change.mtu = Some(mtu)),
     },
 ];

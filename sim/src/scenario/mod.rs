@@ -40,12 +40,12 @@ pub use crate::transport::tcp::{Halving, TcpConfig, Variant};
 
 use anabranch_proto::{Config, Duration, Policies, Reliability};
 
-/// The number of bytes of a size with a unit, such as `"64 KiB"`; or what is wrong.
+/// The number of bytes of a size with a unit, such as `"64 KiB"`. The error describes what is wrong.
 pub fn size(text: &str) -> Result<u64, String> {
     units::SIZE.read(text).map_err(|bad| format!("{}; {}", bad.message, bad.hint))
 }
 
-/// The time of a duration with a unit, such as `"50 ms"`; or what is wrong.
+/// The time of a duration with a unit, such as `"50 ms"`. The error describes what is wrong.
 pub fn duration(text: &str) -> Result<Duration, String> {
     units::DURATION
         .read(text)
@@ -53,7 +53,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .map_err(|bad| format!("{}; {}", bad.message, bad.hint))
 }
 
-/// The bit/s of a rate with a unit, such as `"10 Mbit/s"`; or what is wrong.
+/// The bit/s of a rate with a unit, such as `"10 Mbit/s"`. The error describes what is wrong.
 pub fn rate(text: &str) -> Result<u64, String> {
     units::RATE.read(text).map_err(|bad| format!("{}; {}", bad.message, bad.hint))
 }
@@ -190,9 +190,9 @@ impl Queue {
 /// An amount in a queue, or a limit of it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Amount {
-    /// So many packets.
+    /// This number of packets.
     Packets(u32),
-    /// So many bytes.
+    /// This number of bytes.
     Bytes(u64),
 }
 
@@ -452,7 +452,7 @@ impl Default for Sctp {
 /// The data that an application sends.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Traffic {
-    /// So many bytes, as fast as the transport accepts them; `None`: without end.
+    /// This number of bytes, as fast as the transport accepts them; `None`: without end.
     Bulk(Option<u64>),
     /// Messages at a constant rate.
     Constant {

@@ -9,7 +9,7 @@ use super::{Tcp, tcp};
 use crate::transport::mptcp::{MptcpConfig, PathManager, Priority, Reinjection};
 use crate::transport::tcp::Variant;
 
-/// What is particular to a flow over Multipath TCP.
+/// The parameters that only Multipath TCP flows have.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Mptcp {
     /// The parameters of each subflow; `receive_window` is not used.
@@ -157,14 +157,14 @@ const KEYS: &[Key<Mptcp>] = &[
         name: "reinject_on_timeout",
         takes: "boolean",
         default: Unless::Value("true"),
-        doc: "Whether a timeout of a subflow gives what it carries to the others; a subflow that is lost always does.",
+        doc: "Whether the data of a subflow goes to the others after a timeout. The data of a lost subflow always does.",
         read: |mptcp, at| at.boolean().map(|on| mptcp.reinject_on_timeout = on),
     },
     Key {
         name: "pf_max_retrans",
         takes: "count or `\"off\"`",
         default: Unless::Value("0"),
-        doc: "After more timeouts in a row a subflow gets no new data while another works; `\"off\"`: timeouts do not matter.",
+        doc: "A subflow with more consecutive timeouts than this gets no new data while another works; `\"off\"`: no limit.",
         read: |mptcp, at| {
             let off = at.string() == Ok("off");
             mptcp.pf_max_retrans = if off { None } else { Some(at.count(0..=u32::MAX)?) };
@@ -213,7 +213,7 @@ pub(super) fn has_key(key: &str) -> bool {
     KEYS.iter().map(|known| known.name).chain(of_tcp().map(|known| known.name)).any(|known| known == key)
 }
 
-/// What is to be known about the keys.
+/// The documentation of the keys.
 pub(super) fn docs() -> Vec<KeyDoc> {
     let mut docs = keys::docs(KEYS);
     docs.extend(keys::docs(tcp::KEYS).into_iter().filter(|doc| of_tcp().any(|key| key.name == doc.name)));

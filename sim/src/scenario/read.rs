@@ -38,14 +38,14 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "title",
         takes: "string",
         default: Default::Text("none"),
-        doc: "A line for people, above the table of results.",
+        doc: "A title, printed above the table of results.",
         read: |_, at| at.string().map(drop),
     },
     Key {
         name: "description",
         takes: "string",
         default: Default::Text("none"),
-        doc: "More for people, below the title.",
+        doc: "A description, printed below the title.",
         read: |_, at| at.string().map(drop),
     },
     Key {

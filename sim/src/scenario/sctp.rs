@@ -30,7 +30,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "cmt",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Concurrent multipath transfer: new data on all active paths. It sets `new = \"round-robin\"`, `retransmit = \"rtx-cwnd\"`, `sfr`, `cuc`, `dac`, `recovery` and what goes with them in the era (`anabranch rules`); each can be set alone besides.",
+        doc: "Concurrent multipath transfer: new data on all active paths. It sets `new = \"round-robin\"`, `retransmit = \"rtx-cwnd\"`, `sfr`, `cuc`, `dac`, `recovery` and further settings that depend on the era (`anabranch rules`). Each of them can also be set alone.",
         // This row stands before the rows whose keys it sets.
         read: |sctp, at| {
             if at.boolean()? {
@@ -254,7 +254,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "sack_every",
         takes: "count",
         default: Default::Value("2"),
-        doc: "A SACK is sent at least every so many packets; 1 disables delayed SACKs.",
+        doc: "A SACK is sent at the latest after this number of packets; 1 disables delayed SACKs.",
         read: |sctp, at| at.count(1..=u32::MAX).map(|n| sctp.config.sack_every = n),
     },
     Key {
@@ -395,7 +395,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "nr_sack",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Whether acknowledgements say what the receiver will not take back (NR-SACK, draft-tuexen-tsvwg-sctp-multipath): the receiver then drops nothing that it has acknowledged, and the sender frees its send buffer of it.",
+        doc: "Whether acknowledgements list the data that the receiver promises to keep (NR-SACK, draft-tuexen-tsvwg-sctp-multipath). The receiver then never discards acknowledged data, and the sender frees that data in its send buffer.",
         read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.nr_sack = on),
     },
     Key {
@@ -409,7 +409,7 @@ pub(super) const KEYS: &[Key<Parameters>] = &[
         name: "timestamps",
         takes: "boolean",
         default: Default::Value("false"),
-        doc: "Whether packets with data say when they left, in 12 bytes, and SACKs echo it: each acknowledged chunk then measures the round trip, also one sent again (our own extension, [extensions.md](extensions.md)).",
+        doc: "Whether packets with data carry the time at which they left (12 bytes) and SACKs echo it. Then each acknowledged chunk measures the round trip, even after retransmissions (an extension of this project, [extensions.md](extensions.md)).",
         read: |sctp, at| at.boolean().map(|on| sctp.config.extensions.timestamps = on),
     },
 ];

@@ -8,14 +8,14 @@ use super::keys::{Default as Unless, Key, fill};
 use super::sctp::bad_policy;
 use crate::transport::tcp::{Halving, TcpConfig, Variant};
 
-/// What is particular to a TCP flow. What is `None` has the variant's default.
+/// The parameters that only TCP flows have. `None` stands for the variant's default.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Tcp {
     /// Where the defaults come from.
     pub variant: Variant,
     /// User data in a segment, in bytes.
     pub segment_size: Option<u32>,
-    /// What the receiver buffers and advertises.
+    /// The receive buffer, which the receiver advertises.
     pub receive_window: Option<WindowSize>,
     /// The initial congestion window.
     pub initial_window: Option<WindowSize>,
@@ -29,7 +29,7 @@ pub struct Tcp {
     pub sack_blocks: Option<u32>,
     /// Whether the first two duplicate acknowledgements send new data.
     pub limited_transmit: Option<bool>,
-    /// What half a window is.
+    /// How a window is halved.
     pub halving: Option<Halving>,
     /// The retransmission timeout before any measurement.
     pub rto_initial: Option<Duration>,
@@ -48,7 +48,7 @@ pub struct Tcp {
 /// How far into a tick a clock begins.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Phase {
-    /// So far.
+    /// This offset.
     At(Duration),
     /// Drawn from the run's seed.
     Random,
@@ -103,7 +103,7 @@ impl Tcp {
         let defaults = self.variant.defaults(segment);
         let bytes = |size: Option<WindowSize>| size.map(|size| size.bytes(segment));
         let receive_window = bytes(self.receive_window).unwrap_or(defaults.receive_window);
-        // ns-2 begins with a threshold of its `window_`, whatever that is.
+        // ns-2 begins with a threshold of `window_`, whatever its value.
         let initial_ssthresh = defaults.initial_ssthresh.map(|_| receive_window);
         TcpConfig {
             receive_window,
@@ -201,7 +201,7 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
         name: "halving",
         takes: "`\"fraction\"` or `\"whole\"`",
         default: Unless::Text("`\"fraction\"`; in `sack1-2002` `\"whole\"`"),
-        doc: "Half of a window: to the fraction of a segment, or of its whole segments in whole segments (ns-2's `precisionReduce_`).",
+        doc: "How a window is halved: exactly, or in whole segments (ns-2's `precisionReduce_`).",
         read: |tcp, at| {
             let whole = at.one_of("choice", &["fraction", "whole"])? == "whole";
             tcp.halving = Some(if whole { Halving::Whole } else { Halving::Fraction });
@@ -240,7 +240,7 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
         name: "rto_phase",
         takes: "duration or `\"random\"`",
         default: Unless::Text("in `sack1` 0.55588 of a tick"),
-        doc: "How far into a tick that clock begins (ns-2's `boot_time_`): it decides how round trips are rounded. The default is what ns-2 draws for the first TCP of a script that does not seed its generator; `\"random\"` is drawn from the run's seed.",
+        doc: "The offset of that clock within a tick at the beginning of the run (ns-2's `boot_time_`). It decides how round trips are rounded. The default is the number that ns-2 draws for the first TCP of a script that does not seed its generator; `\"random\"` is drawn from the run's seed.",
         read: |tcp, at| phase(at).map(|phase| tcp.rto_phase = Some(phase)),
     },
     Key {

@@ -78,7 +78,7 @@ pub enum Interpolation {
 pub struct BadTrace {
     /// Counted from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub message: &'static str,
 }
 
@@ -199,7 +199,7 @@ fn opportunities(text: &str) -> std::result::Result<Trace, BadTrace> {
             continue;
         }
         let Ok(time) = line.parse() else {
-            return bad(number, "this is no time in whole milliseconds");
+            return bad(number, "this is not a time in whole milliseconds");
         };
         if times.last().is_some_and(|before| *before > time) {
             return bad(number, "times must not go back");
@@ -313,7 +313,7 @@ fn load(at: &At<'_>) -> Result<Trace> {
     let path = folder.join(name);
     let unreadable = |why: String| {
         at.error(format!("cannot read the trace {}: {why}", path.display()))
-            .hint("the file is sought beside the scenario: trace = \"traces/lte.up\"")
+            .hint("the path is relative to the scenario: trace = \"traces/lte.up\"")
     };
     let size = std::fs::metadata(&path).map_err(|error| unreadable(error.kind().to_string()))?.len();
     if size > LARGEST_FILE {

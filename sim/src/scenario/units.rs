@@ -8,7 +8,7 @@ use super::{Amount, Loss};
 /// Why a text is not a quantity of the expected kind.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadQuantity {
-    /// What is wrong.
+    /// The error.
     pub message: String,
     /// The expected spelling.
     pub hint: String,

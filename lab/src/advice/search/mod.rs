@@ -2,6 +2,7 @@
 //! are left are checked with seeds that the search has not used.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use anabranch_proto::path::estimate::LossRate;
@@ -22,12 +23,37 @@ const MOST_CHECKS: u64 = 4_000;
 /// Seeds of the check begin here; those of the search are below.
 const UNSEEN: u64 = 1 << 32;
 
+/// The share of the time that the tries take; the rest is for the check.
+const SEARCHING: f64 = 0.75;
+
 /// What watches a search.
+#[derive(Copy, Clone)]
 pub struct Watch<'a> {
     /// Set: the search ends with what it has.
     pub stop: &'a AtomicBool,
+    /// The share of the time allowed that has passed; the search ends before 1.
+    pub spent: &'a (dyn Fn() -> f64 + Sync),
     /// Called with how many trials are done, and how many there will be about.
     pub progress: &'a (dyn Fn(u64, u64) + Sync),
+}
+
+impl Watch<'_> {
+    /// Whether the work that may take this share of the time has to end.
+    pub(super) fn ends(&self, share: f64) -> bool {
+        self.stop.load(Ordering::Relaxed) || (self.spent)() >= share
+    }
+}
+
+/// Why a search ended.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// Every candidate was tried as often as it deserved.
+    Complete,
+    /// The time allowed was over.
+    TimeOver,
+    /// It was stopped.
+    Stopped,
 }
 
 /// A share with its 95 % interval (Wilson 1927).
@@ -75,51 +101,108 @@ pub struct Answer {
     pub front: Vec<Judged>,
     /// Candidates tried.
     pub candidates: usize,
-    /// Whether the search was stopped before its end.
-    pub stopped: bool,
+    /// Why the search ended.
+    pub ended: Ended,
 }
 
 /// Looks for parameters that meet the budget.
 pub fn search(task: &Task, watch: &Watch<'_>) -> Answer {
     let grid = Candidate::grid(task);
-    let checks = ((4.0 / (1.0 - task.budget.outages)).ceil() as u64).clamp(100, MOST_CHECKS);
-    let expected = expected(grid.len() as u64, checks);
-    let done = AtomicU64::new(0);
-    let quiet = quiet_times(task, &grid, 1, watch.stop);
-    let trial = |judge: &(dyn Fn() -> Judged + Sync), trials: u64| {
-        if watch.stop.load(Ordering::Relaxed) {
-            return None;
-        }
-        let judged = judge();
-        (watch.progress)(done.fetch_add(trials, Ordering::Relaxed) + trials, expected);
-        Some(judged)
+    let checks = checks(task);
+    let trials =
+        Trials { task, watch, done: AtomicU64::new(0), expected: expected(grid.len() as u64, checks) };
+    let Halved { best, all, complete } = trials.halve(&grid, checks);
+    let advice = best.iter().find(|judged| judged.holds).cloned();
+    let checked = advice.as_ref().and_then(|advice| trials.check(&advice.parameters, checks));
+    let whole = complete && (advice.is_none() || checked.as_ref().is_some_and(|c| c.outages == checks));
+    let ended = match (watch.stop.load(Ordering::Relaxed), whole) {
+        (true, _) => Ended::Stopped,
+        (false, true) => Ended::Complete,
+        (false, false) => Ended::TimeOver,
     };
-    let round = |candidates: &[Candidate], first: u64, outages: u64| -> Vec<Judged> {
-        let one = |candidate: &Candidate| trial(&|| judged(task, candidate, first, outages, &quiet), outages);
-        candidates.par_iter().filter_map(one).collect()
-    };
-    let (mut left, mut outages, mut known) = (grid.clone(), FIRST, Vec::new());
-    while !left.is_empty() {
-        let tried = round(&left, 1, outages);
-        let complete = tried.len() == left.len();
-        if complete || known.is_empty() {
-            known = ranked(tried, task.budget.new_data.as_secs_f64());
+    Answer { advice, checked, front: front(all), candidates: grid.len(), ended }
+}
+
+/// Tries parameters with seeds that no search has used; none if the watch allows no trial.
+pub fn check(task: &Task, candidate: &Candidate, watch: &Watch<'_>) -> Option<Judged> {
+    let checks = checks(task);
+    Trials { task, watch, done: AtomicU64::new(0), expected: checks }.check(candidate, checks)
+}
+
+/// Outages of a check: enough that four of them may take longer than the budget allows.
+fn checks(task: &Task) -> u64 {
+    ((4.0 / (1.0 - task.budget.outages)).ceil() as u64).clamp(100, MOST_CHECKS)
+}
+
+/// What successive halving found.
+struct Halved {
+    /// Those that are left at the end, or when the time is over, the best first.
+    best: Vec<Judged>,
+    /// Every candidate as it was judged last.
+    all: Vec<Judged>,
+    /// Whether it came to its end.
+    complete: bool,
+}
+
+/// Tries candidates, and counts what it does.
+struct Trials<'a> {
+    task: &'a Task,
+    watch: &'a Watch<'a>,
+    done: AtomicU64,
+    expected: u64,
+}
+
+impl Trials<'_> {
+    fn halve(&self, grid: &[Candidate], checks: u64) -> Halved {
+        let quiet = quiet_times(self.task, grid, 1, &|| self.watch.ends(SEARCHING));
+        let (mut left, mut outages) = (grid.to_vec(), FIRST);
+        let (mut best, mut all) = (Vec::new(), Vec::<Judged>::new());
+        while !left.is_empty() {
+            let one = |candidate: &Candidate| self.judged(candidate, 1..1 + outages, &quiet, SEARCHING);
+            let tried: Vec<Judged> = left.par_iter().filter_map(one).collect();
+            let complete = tried.len() == left.len();
+            all.retain(|known| tried.iter().all(|judged| judged.parameters != known.parameters));
+            all.extend_from_slice(&tried);
+            // Of a round that was cut short, what holds has been tried more often than anything before.
+            if complete || best.is_empty() || tried.iter().any(|judged| judged.holds) {
+                best = ranked(tried, self.task.budget.new_data.as_secs_f64());
+            }
+            if !complete || (best.len() <= CHECKED && outages >= checks) {
+                return Halved { best, all, complete };
+            }
+            let kept = (best.len() / 2).max(CHECKED).min(best.len());
+            left = best[..kept].iter().map(|judged| judged.parameters).collect();
+            outages = (outages * MORE).min(checks);
         }
-        if !complete || (known.len() <= CHECKED && outages >= checks) {
-            break;
-        }
-        let kept = (known.len() / 2).max(CHECKED).min(known.len());
-        left = known[..kept].iter().map(|judged| judged.parameters).collect();
-        outages = (outages * MORE).min(checks);
+        Halved { best, all, complete: true }
     }
-    let advice = known.iter().find(|judged| judged.holds).cloned();
-    let check = |advice: &Judged| {
-        let quiet = quiet_times(task, &[advice.parameters], UNSEEN, watch.stop);
-        trial(&|| judged(task, &advice.parameters, UNSEEN, checks, &quiet), checks)
-    };
-    let checked = advice.as_ref().and_then(check);
-    let stopped = watch.stop.load(Ordering::Relaxed);
-    Answer { advice, checked, front: front(known), candidates: grid.len(), stopped }
+
+    /// The candidate with every seed of `seeds`; none if the work had to end before.
+    fn judged(&self, candidate: &Candidate, seeds: Range<u64>, quiet: &Quiet, share: f64) -> Option<Judged> {
+        let all = seeds.end - seeds.start;
+        let times = self.times(candidate, seeds, share);
+        (times.len() as u64 == all).then(|| judge(self.task, candidate, times, quiet))
+    }
+
+    /// The time of each outage, as many as the time allows.
+    fn times(&self, candidate: &Candidate, seeds: Range<u64>, share: f64) -> Vec<f64> {
+        let one = |seed: u64| {
+            if self.watch.ends(share) {
+                return None;
+            }
+            let time = outage(self.task, candidate, seed).unwrap_or(f64::INFINITY);
+            (self.watch.progress)(self.done.fetch_add(1, Ordering::Relaxed) + 1, self.expected);
+            Some(time)
+        };
+        seeds.into_par_iter().map(one).while_some().collect()
+    }
+
+    /// The advice with seeds that the search has not used, as many as the time allows; none if it allows none.
+    fn check(&self, candidate: &Candidate, checks: u64) -> Option<Judged> {
+        let quiet = quiet_times(self.task, &[*candidate], UNSEEN, &|| self.watch.ends(1.0));
+        let times = self.times(candidate, UNSEEN..UNSEEN + checks, 1.0);
+        (!times.is_empty() && !quiet.is_empty()).then(|| judge(self.task, candidate, times, &quiet))
+    }
 }
 
 /// Trials of a whole search, about.
@@ -154,9 +237,11 @@ fn time(judged: &Judged) -> f64 {
     judged.new_data.unwrap_or(f64::INFINITY)
 }
 
-/// Those that no other beats both in time and in false failovers.
+/// Those that no other beats both in time and in false failovers. The first round is too short to say so of a candidate that it
+/// ended for.
 fn front(mut all: Vec<Judged>) -> Vec<Judged> {
-    all.retain(|judged| judged.new_data.is_some());
+    let further = all.iter().any(|judged| judged.outages > FIRST);
+    all.retain(|judged| judged.new_data.is_some() && (judged.outages > FIRST || !further));
     all.sort_by(|a, b| time(a).total_cmp(&time(b)));
     let mut least = f64::INFINITY;
     all.retain(|judged| {
@@ -171,10 +256,9 @@ fn front(mut all: Vec<Judged>) -> Vec<Judged> {
 /// matter once it has.
 type Quiet = BTreeMap<(u64, u64), (u64, f64)>;
 
-fn quiet_times(task: &Task, candidates: &[Candidate], seed: u64, stop: &AtomicBool) -> Quiet {
+fn quiet_times(task: &Task, candidates: &[Candidate], seed: u64, ends: &(dyn Fn() -> bool + Sync)) -> Quiet {
     let one = |candidate: &Candidate| {
-        let stopped = stop.load(Ordering::Relaxed);
-        let found = if stopped { None } else { quiet(task, candidate, seed) };
+        let found = if ends() { None } else { quiet(task, candidate, seed) };
         ((candidate.rto_min, candidate.sack_delay), found)
     };
     let distinct: BTreeMap<_, _> = candidates.iter().map(|c| ((c.rto_min, c.sack_delay), *c)).collect();
@@ -182,11 +266,10 @@ fn quiet_times(task: &Task, candidates: &[Candidate], seed: u64, stop: &AtomicBo
     found.into_iter().filter_map(|(key, found)| Some((key, found?))).collect()
 }
 
-/// Tries one candidate with `outages` seeds from `first` on.
-fn judged(task: &Task, candidate: &Candidate, first: u64, outages: u64, quiet: &Quiet) -> Judged {
-    let mut times: Vec<f64> =
-        (first..first + outages).map(|seed| outage(task, candidate, seed).unwrap_or(f64::INFINITY)).collect();
+/// What the times of these outages say of a candidate.
+fn judge(task: &Task, candidate: &Candidate, mut times: Vec<f64>, quiet: &Quiet) -> Judged {
     times.sort_by(f64::total_cmp);
+    let outages = times.len() as u64;
     let budget = task.budget.new_data.as_secs_f64();
     let within = times.iter().filter(|time| **time <= budget).count() as f64;
     let rate = LossRate::of(within, outages as f64);

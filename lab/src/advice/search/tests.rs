@@ -2,7 +2,7 @@ use super::super::read::tests::SIGNALLING;
 use super::*;
 
 fn answer(task: &Task) -> Answer {
-    search(task, &Watch { stop: &AtomicBool::new(false), progress: &|_, _| {} })
+    search(task, &Watch { stop: &AtomicBool::new(false), spent: &|| 0.0, progress: &|_, _| {} })
 }
 
 #[test]
@@ -13,7 +13,7 @@ fn the_advice_holds_its_budget_on_seeds_that_it_has_not_seen() {
     assert!(checked.holds && checked.outages >= 400, "{checked:?}");
     let least = u128::from(advice.parameters.sack_delay) + task.round_trip().as_millis();
     assert!(u128::from(advice.parameters.rto_min) > least);
-    assert!(!answer.front.is_empty() && !answer.stopped);
+    assert!(!answer.front.is_empty() && answer.ended == Ended::Complete);
     let faster = |pair: &[Judged]| {
         pair[0].new_data <= pair[1].new_data && pair[0].false_failovers > pair[1].false_failovers
     };
@@ -36,9 +36,25 @@ fn a_search_that_is_stopped_keeps_what_it_has() {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let answer = search(&task, &Watch { stop: &stop, progress: &progress });
-    assert!(answer.stopped && answer.checked.is_none());
+    let answer = search(&task, &Watch { stop: &stop, spent: &|| 0.0, progress: &progress });
+    assert!(answer.ended == Ended::Stopped && answer.checked.is_none());
     assert!(!answer.front.is_empty(), "the best so far");
+}
+
+/// A clock that counts trials instead of seconds.
+#[test]
+fn a_search_ends_when_its_time_is_over_and_keeps_time_for_the_check() {
+    let task = Task::read("t", SIGNALLING).unwrap();
+    let trials = AtomicU64::new(0);
+    let spent = || trials.load(Ordering::Relaxed) as f64 / 1_500.0;
+    let progress = |_, _| {
+        trials.fetch_add(1, Ordering::Relaxed);
+    };
+    let answer = search(&task, &Watch { stop: &AtomicBool::new(false), spent: &spent, progress: &progress });
+    assert_eq!(answer.ended, Ended::TimeOver);
+    let checked = answer.checked.expect("a quarter of the time is for the check");
+    assert!((50..=400).contains(&checked.outages), "{checked:?}");
+    assert!(trials.load(Ordering::Relaxed) <= 1_600, "trials under way end, no other begins");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::{Acked, Congestion, Loss, Lost, Sibling, Start};
 
-/// What half of a window is.
+/// How half of a window is computed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Halving {
     /// Half of it, to the byte.

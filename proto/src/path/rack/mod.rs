@@ -113,12 +113,12 @@ impl Default for Rack {
 }
 
 impl Rack {
-    /// Of a new path, of whose last life Gap Ack Blocks acknowledge so many chunks.
+    /// The state of a new path. Gap Ack Blocks acknowledged `gapped` chunks of its previous life.
     pub(super) fn begun(gapped: u32) -> Self {
         Rack { gapped, ..Rack::default() }
     }
 
-    /// TSNs begin anew; whether the round trip has been measured.
+    /// The state after a reset of the TSNs. `measured`: whether the round trip was measured.
     pub(super) fn begun_anew(measured: bool) -> Self {
         Rack { measured, ..Rack::default() }
     }

@@ -35,7 +35,7 @@ pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<Box<
     }))
 }
 
-/// What the model says, and why.
+/// The result of the model.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Verdict {
     /// The alternate path releases the buffer in time.
@@ -66,7 +66,7 @@ impl Adaptive {
         (verdict, Some(if verdict == Verdict::Alternate { other.id } else { last.id }))
     }
 
-    /// What equation (8) is asked about.
+    /// The conditions for which equation (8) is evaluated.
     fn conditions(
         &self,
         last: &PathView,

@@ -17,7 +17,7 @@ use crate::{Config, Duration, Time};
 #[derive(Clone, Debug)]
 struct Blest {
     lambda: f64,
-    /// What was last seen of each path.
+    /// The last observation of each path.
     seen: Vec<Seen>,
 }
 

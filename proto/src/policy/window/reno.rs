@@ -1,4 +1,4 @@
-//! `reno`: [`crate::control::window::Reno`] as a policy: what TCP does, on an SCTP path or in ns-2's agent.
+//! `reno`: [`crate::control::window::Reno`] as a policy: the window of TCP, on an SCTP path or in ns-2's agent.
 
 use std::sync::Arc;
 

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use slots::{Slot, Slots};
 
+use super::due::Due;
 use super::ready::{Held, PartialMessage, Ready};
 use crate::Ssn;
 use crate::wire::chunk::Data;
@@ -28,9 +29,7 @@ pub(super) struct Reassembly {
     pages: BTreeMap<u32, Box<Page>>,
     /// The ordered runs by position; computed when they are needed, which is when the buffer is full.
     positions: Option<BTreeMap<u64, Name>>,
-    /// The SSN that is due, for each used stream.
-    due: Vec<Ssn>,
-    first_ssn: Ssn,
+    due: Due<Ssn>,
     resumes: Option<Resumes>,
 }
 
@@ -90,20 +89,20 @@ struct Resumes {
 
 impl Reassembly {
     pub(super) fn new(first_ssn: Ssn) -> Self {
-        Reassembly { first_ssn, ..Reassembly::default() }
+        Reassembly { due: Due::new(first_ssn), ..Reassembly::default() }
     }
 
     /// Accepts a chunk that was not here before. Its stream was checked.
     //= rfc9260#section-6.6
     pub(super) fn insert(&mut self, at: u64, data: Data, ready: &mut Ready) {
-        self.open(data.stream);
-        let (stream, in_turn) = (data.stream, data.unordered || data.ssn == self.due(data.stream));
+        self.due.open(data.stream);
+        let (stream, in_turn) = (data.stream, data.unordered || data.ssn == self.due.on(data.stream));
         let begun = self.resume(at, &data, ready);
         if data.begin && data.end && in_turn {
             let unordered = data.unordered;
             ready.whole((stream, unordered), data.ppid, data.size(), data.payload);
             if !unordered {
-                self.advance(stream);
+                self.due.set(stream, self.due.on(stream).next());
                 self.deliver_in_turn(stream, ready);
             }
             return;
@@ -124,25 +123,20 @@ impl Reassembly {
     //= rfc6525#section-5.2.2
     pub(super) fn reset(&mut self, streams: &[u16], before: u64, ready: &mut Ready) -> Held {
         self.break_pages();
-        let all: Vec<u16> = if streams.is_empty() {
-            (0..self.due.len()).map(|stream| stream as u16).collect()
-        } else {
-            streams.to_vec()
-        };
         let mut freed = Held::default();
-        for stream in all {
-            self.open(stream);
+        for stream in self.due.named(streams) {
+            self.due.open(stream);
             let names = self.ordered.range(name(stream, 0, 0)..=name(stream, u16::MAX, u64::MAX));
             let old = names.map(|(name, _)| *name).filter(|name| position(*name) < before);
             for name in old.collect::<Vec<_>>() {
                 freed += self.drop_front(false, name, before, ready);
             }
             self.give_up(|resumes| resumes.stream == stream && resumes.ssn.is_some(), ready);
-            self.due[usize::from(stream)] = Ssn(0);
+            self.due.set(stream, Ssn(0));
             self.deliver_in_turn(stream, ready);
         }
         if streams.is_empty() {
-            self.first_ssn = Ssn(0);
+            self.due.begin_with(Ssn(0));
         }
         freed
     }
@@ -164,9 +158,9 @@ impl Reassembly {
     /// Nothing more arrives on a stream up to `ssn`: complete messages are delivered, the rest is dropped.
     //= rfc3758#section-3.6
     pub(super) fn skip(&mut self, stream: u16, ssn: Ssn, ready: &mut Ready) -> Held {
-        self.open(stream);
+        self.due.open(stream);
         let mut freed = Held::default();
-        let due = self.due(stream);
+        let due = self.due.on(stream);
         if ssn.before(due) {
             return freed;
         }
@@ -184,7 +178,7 @@ impl Reassembly {
             }
         }
         self.give_up(|resumes| resumes.stream == stream && resumes.ssn.is_some(), ready);
-        self.due[usize::from(stream)] = ssn.next();
+        self.due.set(stream, ssn.next());
         self.deliver_in_turn(stream, ready);
         freed
     }
@@ -234,7 +228,7 @@ impl Reassembly {
             };
             let (at, stream, ssn) = (run.end(name), run.first.stream, run.first.ssn);
             let cut = at > cumulative && run.has_beginning() && !run.is_complete();
-            if cut && (unordered || ssn == self.due(stream)) {
+            if cut && (unordered || ssn == self.due.on(stream)) {
                 self.give_up(|_| true, ready);
                 let begun = self.remove(unordered, name).deliver(unordered, ready);
                 self.resumes = Some(Resumes { at, stream, ssn: (!unordered).then_some(ssn), begun });
@@ -277,25 +271,26 @@ impl Reassembly {
 
     /// The messages of a stream in pages, beginning with the one that is due.
     fn deliver_pages(&mut self, stream: u16, ready: &mut Ready) {
-        let due = &mut self.due[usize::from(stream)];
-        while let Some(page) = self.pages.get_mut(&page_of(stream, *due)) {
-            let number = page_of(stream, *due);
-            while page_of(stream, *due) == number
-                && let Some(slot) = page.places[place_of(*due)].take()
+        let mut due = self.due.on(stream);
+        while let Some(page) = self.pages.get_mut(&page_of(stream, due)) {
+            let number = page_of(stream, due);
+            while page_of(stream, due) == number
+                && let Some(slot) = page.places[place_of(due)].take()
             {
                 let (_, data) = self.whole.take(slot);
                 ready.whole((stream, false), data.ppid, data.size(), data.payload);
                 page.count -= 1;
-                *due = due.next();
+                due = due.next();
             }
-            let stays = page_of(stream, *due) == number;
+            let stays = page_of(stream, due) == number;
             if page.count == 0 {
                 self.pages.remove(&number);
             }
             if stays {
-                return;
+                break;
             }
         }
+        self.due.set(stream, due);
     }
 
     /// Joins a chunk with the runs that it touches. Returns the key of its run.
@@ -342,7 +337,7 @@ impl Reassembly {
     fn deliver_in_turn(&mut self, stream: u16, ready: &mut Ready) {
         loop {
             self.deliver_pages(stream, ready);
-            let (mut due, first) = (self.due(stream), name(stream, self.due(stream).0, 0));
+            let (mut due, first) = (self.due.on(stream), name(stream, self.due.on(stream).0, 0));
             let mut last = None;
             for (name, run) in self.ordered.range(first..=name(stream, u16::MAX, u64::MAX)) {
                 if ssn(*name) != due.0 || !run.is_complete() {
@@ -363,7 +358,7 @@ impl Reassembly {
             } else {
                 self.ordered.extract_if(first..=last, |_, _| true).for_each(&mut deliver);
             }
-            self.due[usize::from(stream)] = due;
+            self.due.set(stream, due);
             self.positions.take_if(|_| self.ordered.is_empty());
             // The greatest SSN is followed by the smallest; a run that was due may be followed by a message in a
             // page.
@@ -407,27 +402,10 @@ impl Reassembly {
     fn map(&mut self, unordered: bool) -> &mut BTreeMap<Name, Run> {
         if unordered { &mut self.unordered } else { &mut self.ordered }
     }
-
-    /// The SSN that is due on a stream that is open.
-    fn due(&self, stream: u16) -> Ssn {
-        self.due[usize::from(stream)]
-    }
-
-    fn advance(&mut self, stream: u16) {
-        let due = &mut self.due[usize::from(stream)];
-        *due = due.next();
-    }
-
-    /// Makes a place for a stream.
-    fn open(&mut self, stream: u16) {
-        if self.due.len() <= usize::from(stream) {
-            self.due.resize(usize::from(stream) + 1, self.first_ssn);
-        }
-    }
 }
 
 impl Run {
-    /// The position of the chunk behind it.
+    /// The position of the chunk after it.
     fn end(&self, name: Name) -> u64 {
         position(name) + 1 + self.others.as_ref().map_or(0, |others| others.len()) as u64
     }
@@ -448,7 +426,7 @@ impl Run {
         self.has_beginning() && self.last().end
     }
 
-    /// Whether the chunk behind it belongs to its message.
+    /// Whether the next chunk belongs to its message.
     fn precedes(&self, data: &Data) -> bool {
         !data.begin && !self.last().end && same_message(self.last(), data)
     }
@@ -458,7 +436,7 @@ impl Run {
         !data.end && !self.has_beginning() && same_message(&self.first, data)
     }
 
-    /// Appends what is behind it. The shorter of both is moved.
+    /// Appends the run that follows it. The shorter of both is moved.
     fn append(&mut self, behind: Run) {
         let others = self.others.get_or_insert_default();
         let mut more = behind.others.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Whole messages that wait, each in a slot: those that arrive one after the other lie side by side, whatever their SSNs.
+//! Whole messages that wait, one in each slot. Messages that arrive one after the other lie side by side, whatever their SSNs are.
 
 use std::num::NonZeroU32;
 

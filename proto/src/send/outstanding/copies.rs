@@ -1,17 +1,16 @@
-//! Copies: a chunk that is in flight on its own path goes on another one besides, so that what waits for it does not
-//! wait for a slow path.
+//! Copies: a chunk in flight on its own path is also sent on a second path, so that later data need not wait for a slow path.
 //!
-//! Each copy is in the flight of the path that carries it and keeps its T3-rtx running. An acknowledgement does not say
-//! which of the two arrived: it ends both, measures no round trip, proves neither path, is no sign of order on either,
-//! and lets the window of the chunk's own path grow as if there were no copy. A chunk found lost on its own path is not
-//! marked: its copy takes its place. A copy that is lost leaves the chunk as it was.
+//! Each copy counts in the flight of the path that carries it and keeps that path's T3-rtx running. An acknowledgement does not say which
+//! of the two arrived. So it ends both, measures no round trip, does not show that either path works, says nothing about the order of
+//! arrival, and grows the window of the chunk's own path as if there were no copy. If the chunk is found lost on its own path, it is not
+//! marked: the copy takes its place. If the copy is lost, the chunk stays as it was.
 
 use super::{ChunkState, Outstanding, Sent};
 use crate::path::{PathId, Paths};
 use crate::wire::chunk::Data;
 use crate::{Time, Tsn};
 
-/// The chunk is acknowledged or given up, and so is its copy: how many bytes of copy are no longer in flight.
+/// The chunk was acknowledged or given up, so its copy ends too. Returns the bytes of copy that are no longer in flight.
 pub(super) fn end(sent: &mut Sent, tsn: Tsn, paths: &mut Paths) -> u64 {
     let Some(id) = sent.copy.take() else { return 0 };
     let size = u64::from(sent.size);
@@ -22,12 +21,12 @@ pub(super) fn end(sent: &mut Sent, tsn: Tsn, paths: &mut Paths) -> u64 {
 }
 
 impl Outstanding {
-    /// Bytes of copies in flight. The peer holds each TSN once.
+    /// Bytes of copies in flight. The peer stores each TSN once.
     pub(crate) fn copied(&self) -> u64 {
         self.copied
     }
 
-    /// The lowest chunk, if it is in flight and had no copy since it was sent: that TSN, its size and its path.
+    /// The lowest chunk (TSN, size, path), if it is in flight and had no copy since it was last sent.
     pub(crate) fn lowest_in_flight(&self) -> Option<(Tsn, u32, PathId)> {
         let sent = self.ring.front()?;
         let once = sent.standing == ChunkState::InFlight && !sent.copied;
@@ -51,7 +50,7 @@ impl Outstanding {
         Some(data)
     }
 
-    /// The chunk at this place is lost on its own path: it is in flight where its copy is.
+    /// The chunk at this index is lost on its own path. From now on it is in flight on the path of its copy.
     pub(super) fn copy_takes_over(&mut self, index: usize, paths: &mut Paths) {
         let tsn = self.first.plus(index as u32);
         let sent = &mut self.ring[index];
@@ -70,7 +69,7 @@ impl Outstanding {
         }
     }
 
-    /// T3-rtx of a path has expired: copies there are lost, and chunks there go on where their copies are.
+    /// T3-rtx of a path has expired. Copies on this path are lost, and chunks of this path continue as their copies.
     pub(super) fn lose_copies(&mut self, path: PathId, paths: &mut Paths) {
         let mut lost = false;
         for index in 0..self.ring.len() {

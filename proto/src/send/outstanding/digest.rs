@@ -1,4 +1,4 @@
-//! What a SACK newly says (RFC 9260 §6.2.1, §7.2.4). It costs what is new in it, not what is outstanding.
+//! What a SACK newly acknowledges (RFC 9260 §6.2.1, §7.2.4). The cost depends on what is new in it, not on how much is outstanding.
 
 use super::copies;
 use super::points::PointCount;
@@ -11,47 +11,47 @@ use crate::path::{Paths, RttSamples};
 use crate::wire::chunk::Sack;
 use crate::{PathId, Time, Tsn};
 
-/// What the chunk with a Cumulative TSN Ack reports beyond it.
+/// What a chunk with a Cumulative TSN Ack reports beyond it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum GapReport {
-    /// Its Gap Ack Blocks are all that has arrived there: a SACK.
+    /// The Gap Ack Blocks list all data that has arrived there: a SACK.
     Gaps,
-    /// Nothing: a SHUTDOWN.
+    /// It reports nothing: a SHUTDOWN.
     Nothing,
 }
 
-/// What a SACK said.
+/// The result of reading a SACK.
 pub(crate) enum SackOutcome {
     /// It is older than an earlier SACK.
     Old,
-    /// It acknowledges what was never sent.
+    /// It acknowledges data that was never sent.
     Impossible,
-    /// This.
+    /// It is valid; this is new in it.
     News(Digest),
 }
 
-/// What a SACK said of the association as a whole; each path has a tally of its own.
+/// The association's part of what a SACK newly says. Each path has a tally of its own.
 pub(crate) struct Digest {
     /// Whether the Cumulative TSN Ack Point advanced.
     pub(crate) advanced: bool,
-    /// Bytes newly acknowledged, all paths.
+    /// Bytes newly acknowledged, on all paths.
     pub(crate) acked: u64,
     /// User bytes that the Cumulative TSN Ack Point passed.
     pub(crate) user_bytes: u64,
-    /// Whether a chunk marked by missing reports once was cumulatively acknowledged.
+    /// Whether it cumulatively acknowledged a chunk that missing reports had marked.
     pub(crate) fast_acked: bool,
-    /// Whether a chunk sent again was.
+    /// Whether it cumulatively acknowledged a retransmitted chunk.
     pub(crate) resent_acked: bool,
-    /// The highest TSN newly acknowledged, as an offset from the new first, one past it; 0 if none beyond it.
+    /// The highest TSN newly acknowledged, plus one, as an offset from the new first TSN. 0 if no such TSN is beyond it.
     pub(super) newest: u32,
     /// Whether there were Gap Ack Blocks.
     pub(super) gaps: bool,
-    /// Packets that the SACK acknowledges, as it says.
+    /// The number of packets that the SACK acknowledges according to its flags.
     pub(super) packets: u8,
 }
 
 impl Outstanding {
-    /// Takes a SACK in: standing of chunks, flight, tallies, RTT. Missing reports are counted afterwards.
+    /// Takes in a SACK: updates the states of chunks, the flight, the tallies and the RTT. Missing reports are counted afterwards.
     pub(crate) fn digest(
         &mut self,
         sack: &Sack,
@@ -61,7 +61,7 @@ impl Outstanding {
         paths: &mut Paths,
     ) -> SackOutcome {
         let covered = sack.cumulative.distance_from(self.point());
-        // Half the circle away is where a SACK from before TSNs began anew lies.
+        // A SACK from before a reset of the TSNs lies half the number space away.
         if covered >= 1 << 31 {
             return SackOutcome::Old;
         }
@@ -81,15 +81,18 @@ impl Outstanding {
             packets: sack.packets(),
         };
         let seeker = PointCount::new(mechanisms, paths.t3_restart());
+        let by_association = !PointCount::decides_growth(mechanisms);
         self.take_cumulative(covered, now, paths, &mut digest);
         if says == GapReport::Gaps && (digest.gaps || !self.acked.is_empty()) {
-            self.take_gaps(sack, seeker, now, paths, &mut digest);
+            let grows = by_association.then_some(digest.advanced);
+            self.take_gaps(sack, seeker.map(|seeker| (seeker, grows)), now, paths, &mut digest);
         }
-        let by_association = !PointCount::decides_growth(mechanisms);
         for id in paths.ids() {
             let tally = &mut paths.get_mut(id).tally;
             if by_association {
                 tally.moved = digest.advanced;
+            }
+            if by_association && seeker.is_none() {
                 tally.gap_behind_point = if digest.advanced { tally.gap } else { 0 };
             }
             if tally.earliest {
@@ -134,7 +137,7 @@ impl Outstanding {
     fn take_gaps(
         &mut self,
         sack: &Sack,
-        seeker: Option<PointCount>,
+        seeker: Option<(PointCount, Option<bool>)>,
         now: Time,
         paths: &mut Paths,
         digest: &mut Digest,
@@ -142,8 +145,8 @@ impl Outstanding {
         let sound = sack.gaps.iter().filter(|gap| gap.start >= 1 && gap.start <= gap.end);
         let said = Ranges::of(sound.map(|gap| (u32::from(gap.start) - 1, u32::from(gap.end))));
         let said = self.with_released(said);
-        if let Some(seeker) = seeker {
-            self.seek_points(&said, seeker, paths);
+        if let Some((seeker, grows)) = seeker {
+            self.seek_points(&said, seeker, grows, paths);
         }
         let (ring, first, copied) = (&mut self.ring, self.first, &mut self.copied);
         let keep_reports = paths.keeps_reports();
@@ -172,7 +175,7 @@ impl Outstanding {
     }
 }
 
-/// A chunk is acknowledged for the first time, cumulatively or by a gap block.
+/// A chunk is acknowledged for the first time, cumulatively or by a Gap Ack Block.
 fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool) {
     let samples = paths.samples;
     let (view, path) = paths.both(sent.path);
@@ -190,7 +193,7 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
     tally.lowest = tally.lowest.or(Some(tsn));
     if by_gap {
         tally.gap += size;
-        // Of two copies it is not known which arrived: that says nothing of what is missing on either path.
+        // With two copies it is unknown which one arrived. So this shows no missing chunk on either path.
         tally.highest_gap = if sent.copy.is_none() { Some(tsn) } else { tally.highest_gap };
     } else {
         tally.cumulative += size;
@@ -214,7 +217,7 @@ fn acknowledge(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool
     }
 }
 
-/// What the acknowledgement of a chunk says of the order in which chunks arrive.
+/// What the acknowledgement of a chunk says about the order in which chunks arrive.
 #[cold]
 fn hear_order(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool) {
     let earlier = match paths.samples {
@@ -229,8 +232,7 @@ fn hear_order(sent: &Sent, tsn: Tsn, now: Time, paths: &mut Paths, by_gap: bool)
     rack.gapped += u32::from(by_gap);
 }
 
-/// The same of a chunk that may be timed beside the one begun last (rule `rtt_on_cut`). Its measurement makes way for
-/// another.
+/// The same for a chunk that may be timed beside the one that is being timed (rule `rtt_on_cut`). Its measurement ends for another.
 #[cold]
 fn acknowledge_timed(id: PathId, tsn: Tsn, now: Time, paths: &mut Paths) {
     let path = paths.get_mut(id);
@@ -242,8 +244,7 @@ fn acknowledge_timed(id: PathId, tsn: Tsn, now: Time, paths: &mut Paths) {
     path.time_another();
 }
 
-/// A chunk once acknowledged by a gap block is missing again: in flight as before, with one
-/// missing report or as many as it had.
+/// A chunk that a Gap Ack Block had acknowledged is missing again. It is in flight as before, with one missing report or as many as it had.
 //= rfc9260#section-6.2.1
 fn renege(sent: &mut Sent, tsn: Tsn, now: Time, paths: &mut Paths, keep_reports: bool) {
     if sent.standing != ChunkState::Acked {

@@ -1,4 +1,4 @@
-//! RACK (RFC 8985 §6.2, step 5): which chunks are lost because later ones of their path have arrived, and the chunk that a
+//! RACK (RFC 8985 §6.2, step 5): finds chunks that are lost because later chunks of their path have arrived. Also finds the chunk that a
 //! tail loss probe sends again (§7.3).
 
 use smallvec::SmallVec;
@@ -11,12 +11,12 @@ use crate::policy::Why;
 use crate::wire::chunk::Data;
 use crate::{Time, Tsn};
 
-/// What each path says of chunks that it has not delivered.
+/// For each path: when a chunk that it has not delivered counts as lost.
 pub(crate) type ByPath = SmallVec<[Option<Lateness>; 4]>;
 
 impl Outstanding {
-    /// Marks the chunks that are lost by now, and sets the time at which those that have been overtaken will be. Calls `each`
-    /// with every chunk marked and its path.
+    /// Marks the chunks that count as lost by now, and sets the time at which the next one will. Calls `each` with every marked chunk and
+    /// its path.
     //= rfc8985#section-6.2
     pub(crate) fn mark_late(
         &mut self,
@@ -58,7 +58,7 @@ impl Outstanding {
         }
     }
 
-    /// Offsets of the chunks that a chunk sent later may have overtaken: a chunk sent once was sent after all below it.
+    /// Offsets of the chunks that a chunk sent later may have overtaken. A chunk that was sent once was sent after all lower ones.
     fn below_the_newest(&self) -> Ranges {
         let resent = self.highest_resent.filter(|tsn| !tsn.before(self.first));
         let resent = resent.map_or(0, |tsn| tsn.distance_from(self.first) + 1);
@@ -71,12 +71,12 @@ impl Outstanding {
         self.highest_resent = self.highest_resent.filter(|highest| !highest.before(tsn)).or(Some(tsn));
     }
 
-    /// Whether the chunk was acknowledged, cumulatively or by a gap.
+    /// Whether the chunk was acknowledged, cumulatively or by a Gap Ack Block.
     pub(crate) fn has_arrived(&self, tsn: Tsn) -> bool {
         !tsn.after(self.point()) || self.get(tsn).is_some_and(|sent| sent.standing == ChunkState::Acked)
     }
 
-    /// Whether no chunk in flight on this path was sent before one that was delivered there.
+    /// Whether every chunk in flight on this path was sent after the chunks that it has delivered.
     pub(crate) fn is_tail(&self, path: PathId, paths: &Paths) -> bool {
         let Some(rack) = &paths.get(path).rack else { return false };
         let on_path = |sent: &&Sent| sent.path == path && sent.standing == ChunkState::InFlight;
@@ -85,7 +85,7 @@ impl Outstanding {
         !flight.any(|(sent, tsn)| rack.overtaken(sent.at, tsn))
     }
 
-    /// The highest chunk in flight on this path alone, and its size.
+    /// The highest chunk that is in flight on this path only, and its size.
     //= rfc8985#section-7.3
     pub(crate) fn highest_in_flight(&self, path: PathId) -> Option<(Tsn, u32)> {
         let alone =
@@ -94,7 +94,7 @@ impl Outstanding {
         Some((self.first.plus(at as u32), self.ring[at].size))
     }
 
-    /// Sends a chunk in flight again, on the path that carries it. It stays in flight once.
+    /// Sends a chunk in flight again on the same path. The flight counts it once.
     pub(crate) fn send_tail_again(&mut self, tsn: Tsn, paths: &mut Paths, now: Time) -> Option<Data> {
         let index = self.index(tsn)?;
         self.note_resent(tsn);
@@ -109,8 +109,8 @@ impl Outstanding {
     }
 }
 
-/// When a chunk counts as lost, if a later one of its path was delivered. It is not known when a copy that has taken the
-/// chunk's place was sent: it is left to T3-rtx.
+/// When a chunk counts as lost if a later chunk of its path was delivered. If a copy has taken the chunk's place, the time at which it was
+/// sent is unknown: T3-rtx must detect the loss.
 fn due(sent: &Sent, tsn: Tsn, by_path: &ByPath) -> Option<Time> {
     let judged = sent.standing == ChunkState::InFlight && (sent.copy.is_some() || !sent.copied);
     let lateness = by_path.get(sent.path.index()).copied().flatten();

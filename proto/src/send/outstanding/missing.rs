@@ -1,4 +1,4 @@
-//! Missing reports (RFC 9260 §7.2.4): which chunks a SACK reports missing, how often, and which are marked for it.
+//! Missing reports (RFC 9260 §7.2.4): finds the chunks that a SACK reports missing, counts the reports, and marks chunks.
 
 use super::{ChunkState, Digest, Outstanding, Sent};
 use crate::Config;
@@ -9,20 +9,20 @@ use crate::path::{PathId, Paths};
 use crate::policy::Why;
 use crate::rules::{FastRetransmissions, MissingBelow, Rules};
 
-/// What missing reports ask of Fast Recovery.
+/// What the counting of missing reports must know about Fast Recovery.
 #[derive(Copy, Clone)]
 pub(crate) struct Reported {
-    /// It is under way after this SACK.
+    /// Whether a Fast Recovery is under way after this SACK.
     pub(crate) under_way: bool,
-    /// Where the last one ends, or ended.
+    /// The exit point of the current or the last one.
     pub(crate) exit: Option<Tsn>,
-    /// The size of a full chunk, if no new data can be sent: more than the reports that there are will not come.
+    /// The size of a full chunk if no new data can be sent, so that no further missing reports will come.
     pub(crate) last_unit: Option<u32>,
 }
 
 impl Outstanding {
-    /// Counts the missing reports of the SACK just digested and marks the chunks that have enough of them;
-    /// calls `each` with every chunk counted and whether it was marked.
+    /// Counts the missing reports of the SACK just read, and marks the chunks that have enough of them. Calls `each` with every counted
+    /// chunk and whether it was marked.
     //= rfc9260#section-7.2.4
     pub(crate) fn count_missing(
         &mut self,
@@ -81,7 +81,7 @@ impl Outstanding {
         }
     }
 
-    /// The highest TSN that this SACK acknowledges newly, or that any has so far.
+    /// The highest TSN that this SACK newly acknowledges, or the highest that any SACK so far did.
     fn newest(&self, digest: &Digest, rule: MissingBelow) -> Option<Tsn> {
         match rule {
             MissingBelow::HighestNewlyAckedYet | MissingBelow::ExitPoint => self.newest_yet,
@@ -91,7 +91,7 @@ impl Outstanding {
         }
     }
 
-    /// Whether less than four chunks of `unit` bytes are outstanding, and all acknowledged by gaps but one at most.
+    /// Whether fewer than four chunks of `unit` bytes are outstanding and at most one of them is not acknowledged.
     //= rfc5827#section-2.1
     fn is_nearly_acked(&self, unit: u32) -> bool {
         let (mut all, mut open) = (0, 0);
@@ -110,20 +110,20 @@ impl Outstanding {
         matches!((self.newest_yet, exit), (Some(newest), Some(exit)) if !newest.after(exit))
     }
 
-    /// The highest TSN newly acknowledged so far, as an offset from the first of the ring; at most its length.
+    /// The highest TSN newly acknowledged so far, as an offset from the first of the ring. At most the ring's length.
     fn newest_yet_offset(&self) -> u32 {
         let newest = self.newest_yet.filter(|newest| !newest.before(self.first));
         newest.map_or(0, |newest| newest.distance_from(self.first)).min(self.ring.len() as u32)
     }
 }
 
-/// How many missing reports mark a chunk, and how many chunks beyond a hole prove a loss to RACK.
+/// The number of missing reports that marks a chunk. RACK uses it as the number of chunks beyond a hole that prove a loss.
 pub(crate) fn enough(rules: &Rules) -> u32 {
     rules.missing_reports
 }
 
-/// Whether a SACK that acknowledges `newest` can be a missing report of this chunk at all. What was under way when the
-/// chunk was marked says nothing of its retransmission.
+/// Whether a SACK that acknowledges `newest` can count as a missing report of this chunk. Data that was under way when the chunk was marked
+/// says nothing about its retransmission.
 fn counts(sent: &Sent, rule: FastRetransmissions, newest: Option<Tsn>) -> bool {
     let beyond = |point| newest.is_some_and(|newest| newest.after(point));
     rule != FastRetransmissions::PerRecovery || sent.fast.is_none_or(beyond)
@@ -138,13 +138,13 @@ fn may_mark(sent: &Sent, rule: FastRetransmissions) -> bool {
     }
 }
 
-/// How many missing reports this SACK is.
+/// How many missing reports this SACK counts for.
 struct Counting {
     by_path: bool,
     dac: Dac,
-    /// Packets that the SACK says it acknowledges.
+    /// The number of packets that the SACK acknowledges according to its flags.
     packets: u8,
-    /// Paths whose chunks it newly acknowledges by gaps.
+    /// Paths whose chunks it newly acknowledges by Gap Ack Blocks.
     paths: usize,
 }
 
@@ -161,7 +161,7 @@ impl Counting {
         }
     }
 
-    /// The missing reports of a chunk; `None` if it is not reported missing.
+    /// The number of missing reports of a chunk, or `None` if it is not reported missing.
     fn reports(&self, sent: &Sent, tsn: Tsn, paths: &Paths) -> Option<u8> {
         let tally = &paths.get(sent.path).tally;
         if self.by_path && !tally.highest_gap.is_some_and(|highest| tsn.before(highest)) {
@@ -170,8 +170,8 @@ impl Counting {
         if self.dac == Dac::Off {
             return Some(1);
         }
-        // A SACK of several paths, or one that acknowledges chunks on both sides of this one, may be of as
-        // few as one packet above it.
+        // If a SACK covers several paths, or acknowledges chunks on both sides of this one, then possibly only one of its packets was above
+        // this chunk.
         let across = tally.lowest.is_none_or(|lowest| lowest.before(tsn));
         Some(if self.paths > 1 || across { 1 } else { self.packets })
     }

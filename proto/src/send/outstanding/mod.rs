@@ -1,4 +1,4 @@
-//! Chunks sent and not yet covered by the Cumulative TSN Ack: a ring indexed by TSN − first, one state a TSN.
+//! Chunks that were sent and are not yet covered by the Cumulative TSN Ack: a ring indexed by TSN − first, with one state per TSN.
 
 mod copies;
 mod digest;
@@ -19,16 +19,16 @@ use crate::policy::Why;
 use crate::wire::chunk::Data;
 use crate::{Time, Tsn};
 
-/// Where a chunk stands.
+/// The state of a chunk.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum ChunkState {
     /// Sent and not acknowledged.
     InFlight,
-    /// To be sent again, for this reason.
+    /// Waiting to be sent again, for this reason.
     Marked(Why),
-    /// Acknowledged by a Gap Ack Block: the receiver could still take that back.
+    /// Acknowledged by a Gap Ack Block. The receiver may still withdraw that.
     Acked,
-    /// Given up (RFC 3758): neither sent again nor waited for.
+    /// Given up (RFC 3758): it is not sent again, and nobody waits for it.
     Abandoned,
 }
 
@@ -36,28 +36,28 @@ pub(crate) enum ChunkState {
 #[derive(Clone, Debug)]
 pub(crate) struct Sent {
     pub(crate) data: Data,
-    /// Bytes of the chunk with its padding: what windows count.
+    /// Bytes of the chunk with its padding, as windows count them.
     pub(crate) size: u32,
     pub(crate) standing: ChunkState,
-    /// The path that carried it last; it is charged to that one alone.
+    /// The path that carried it last. Only this path is charged for it.
     pub(crate) path: PathId,
-    /// When it was sent last.
+    /// When it was last sent.
     pub(crate) at: Time,
-    /// How often it was sent.
+    /// How many times it was sent.
     pub(crate) transmissions: u32,
-    /// Missing reports since it was sent or reset.
+    /// Missing reports since it was last sent or since they were reset.
     pub(crate) missing: u8,
-    /// Marked by missing reports already: the highest TSN that had been sent when it was last.
+    /// If missing reports have marked it: the highest TSN that had been sent when they last did.
     pub(crate) fast: Option<Tsn>,
-    /// Sent again, or considered for it, for any reason.
+    /// It was sent again for any reason, or was considered for that.
     pub(crate) resent: bool,
-    /// Counted towards partial_bytes_acked by a gap already.
+    /// partial_bytes_acked has already counted it because of a Gap Ack Block.
     counted: bool,
-    /// Sent on more than one path: an acknowledgement does not say which of them works.
+    /// It was sent on more than one path, so an acknowledgement does not show which of them works.
     moved: bool,
-    /// Another path on which it is in flight at the same time; only while it is in flight itself.
+    /// The second path on which it is in flight at the same time. Set only while the chunk itself is in flight.
     copy: Option<PathId>,
-    /// It had a copy since it was sent last.
+    /// It had a copy since it was last sent.
     copied: bool,
 }
 
@@ -66,7 +66,7 @@ impl Sent {
         matches!(self.standing, ChunkState::InFlight | ChunkState::Marked(_))
     }
 
-    /// Whether it, or its copy, is charged to this path.
+    /// Whether the chunk or its copy is charged to this path.
     fn is_on(&self, path: PathId) -> bool {
         self.unacknowledged() && (self.path == path || self.copy == Some(path))
     }
@@ -76,25 +76,25 @@ impl Sent {
     }
 }
 
-/// The ring.
+/// The ring of sent chunks.
 #[derive(Clone, Debug)]
 pub(crate) struct Outstanding {
     ring: VecDeque<Sent>,
-    /// The TSN of the ring's first entry: one above the Cumulative TSN Ack Point.
+    /// The TSN of the ring's first entry: the Cumulative TSN Ack Point plus one.
     first: Tsn,
-    /// What Gap Ack Blocks have acknowledged, as offsets from `first`.
+    /// The chunks that Gap Ack Blocks have acknowledged, as offsets from `first`.
     acked: Ranges,
-    /// Marked chunks in TSN order; entries whose chunk is no longer marked are passed over.
+    /// Marked chunks in TSN order. Entries whose chunk is no longer marked are skipped.
     marked: VecDeque<Tsn>,
-    /// Chunks marked since this was last asked for; `None` if nobody asks.
+    /// The chunks marked since the last query. `None` if no policy asks for them.
     newly_marked: Option<Vec<Tsn>>,
     /// User bytes in the ring.
     user_bytes: u64,
-    /// What the peer will not take back, as offsets from `first`: these chunks' data are gone.
+    /// The chunks that the peer has promised to keep, as offsets from `first`. Their data is freed.
     released: Ranges,
-    /// Bytes of copies in flight: of chunks that are in flight on their own path besides.
+    /// Bytes of copies in flight. Their chunks are also in flight on their own paths.
     copied: u64,
-    /// The highest TSN newly acknowledged so far: a gap raises it, the Cumulative TSN Ack sets it.
+    /// The highest TSN newly acknowledged so far. A Gap Ack Block raises it; the Cumulative TSN Ack sets it.
     newest_yet: Option<Tsn>,
     /// The highest TSN that was sent more than once.
     highest_resent: Option<Tsn>,
@@ -116,17 +116,17 @@ impl Outstanding {
         }
     }
 
-    /// The path that carried the lowest outstanding chunk last.
+    /// The path that last carried the lowest outstanding chunk.
     pub(crate) fn first_path(&self) -> Option<PathId> {
         self.ring.front().map(|sent| sent.path)
     }
 
-    /// Chunks sent and not cumulatively acknowledged.
+    /// The number of chunks that were sent and are not cumulatively acknowledged.
     pub(crate) fn len(&self) -> usize {
         self.ring.len()
     }
 
-    /// The next chunk gets this TSN; there is none now.
+    /// Sets the TSN of the next chunk. The ring must be empty.
     pub(crate) fn restart(&mut self, next: Tsn) {
         debug_assert!(self.ring.is_empty());
         let newly_marked = self.newly_marked.take();
@@ -166,7 +166,7 @@ impl Outstanding {
         self.index(tsn).map(|i| &self.ring[i])
     }
 
-    /// Takes a new chunk of `size` bytes with its padding, sent on `path`. Its TSN is [`next_tsn`](Self::next_tsn).
+    /// Adds a new chunk that was sent on `path`. `size` is its bytes with padding. Its TSN is [`next_tsn`](Self::next_tsn).
     pub(crate) fn push(&mut self, data: Data, size: u32, path: PathId, paths: &mut Paths, now: Time) {
         let tsn = data.tsn;
         self.user_bytes += data.payload.len() as u64;
@@ -218,7 +218,7 @@ impl Outstanding {
         self.marked.iter().rev().find(on_path).copied()
     }
 
-    /// The highest chunk in the ring that is not marked and was last sent on a path `of` these.
+    /// The highest chunk in the ring that is not marked and was last sent on one of these paths.
     pub(crate) fn highest_unmarked(&self, of: impl Fn(PathId) -> bool) -> Option<Tsn> {
         let at = self.ring.iter().rposition(|sent| of(sent.path) && !sent.is_marked())?;
         Some(self.first.plus(at as u32))
@@ -230,13 +230,13 @@ impl Outstanding {
         Some(self.first.plus(at as u32))
     }
 
-    /// Whether chunks marked for missing reports were last sent on `path`.
+    /// Whether any chunk that missing reports marked was last sent on `path`.
     pub(crate) fn lost_on(&self, path: PathId) -> bool {
         let lost = |sent: &Sent| sent.path == path && sent.standing == ChunkState::Marked(Why::Missing);
         self.marked.iter().any(|tsn| self.get(*tsn).is_some_and(lost))
     }
 
-    /// A marked chunk was looked at for a packet to `path`, which it did not fit.
+    /// A marked chunk was considered for a packet to `path` and did not fit.
     pub(crate) fn looked_at(&mut self, tsn: Tsn, path: PathId, paths: &mut Paths) {
         let Some(index) = self.index(tsn) else { return };
         let sent = &mut self.ring[index];
@@ -282,7 +282,7 @@ impl Outstanding {
         data
     }
 
-    /// A chunk of `old` is sent again on `path`: T3-rtx follows the earliest chunk left behind.
+    /// A chunk of the path `old` is sent again on `path`. T3-rtx of `old` now follows the earliest chunk that is left.
     fn left(&mut self, tsn: Tsn, old: PathId, path: PathId, paths: &mut Paths, now: Time) {
         if old != path && paths.get(old).earliest == Some(tsn) {
             self.renew_earliest(old, paths);
@@ -296,7 +296,7 @@ impl Outstanding {
         }
     }
 
-    /// Finds the earliest unacknowledged chunk of a path again, from where the last one was.
+    /// Finds the earliest unacknowledged chunk of a path again, starting at the previous one.
     fn renew_earliest(&mut self, path: PathId, paths: &mut Paths) {
         let Some(last) = paths.get(path).earliest else { return };
         let view = paths.view(path);
@@ -309,7 +309,7 @@ impl Outstanding {
         paths.get_mut(path).earliest = found.map(|i| self.first.plus((from + i) as u32));
     }
 
-    /// Marks the chunks in flight on `path` after its T3-rtx expired, for this reason; all but those that are spared.
+    /// Marks the chunks in flight on `path`, for this reason, after its T3-rtx expired. Spared chunks stay in flight.
     //= rfc9260#section-6.3.3
     pub(crate) fn time_out(
         &mut self,
@@ -342,7 +342,7 @@ impl Outstanding {
         self.collect_marked();
     }
 
-    /// Chunks of a path that T3-rtx marked and that were not sent again yet are in flight again.
+    /// Chunks of a path that T3-rtx marked and that were not yet sent again return to flight.
     pub(crate) fn unmark_timed_out(&mut self, path: PathId, paths: &mut Paths) {
         let view = paths.view_mut(path);
         for sent in &mut self.ring {
@@ -393,19 +393,19 @@ impl Outstanding {
         }
     }
 
-    /// From now on chunks that are marked are remembered, or not.
+    /// Starts or stops remembering the chunks that are marked.
     pub(crate) fn remember_marks(&mut self, on: bool) {
         self.newly_marked = on.then(Vec::new);
     }
 
-    /// These chunks are looked at, too, when those that were marked are asked for.
+    /// Adds these chunks to the next answer of `take_newly_marked`.
     pub(crate) fn look_at(&mut self, tsns: impl Iterator<Item = Tsn>) {
         if let Some(newly_marked) = &mut self.newly_marked {
             newly_marked.extend(tsns);
         }
     }
 
-    /// The chunks marked since this was last asked for, as far as they still are, in order; and how often each was sent.
+    /// The chunks marked since the last query that are still marked, in order, and how many times each was sent.
     pub(crate) fn take_newly_marked(&mut self) -> Vec<(Tsn, u32)> {
         let mut tsns = self.newly_marked.as_mut().map(std::mem::take).unwrap_or_default();
         tsns.sort_unstable_by_key(|tsn| tsn.distance_from(self.first));
@@ -414,12 +414,12 @@ impl Outstanding {
         tsns.into_iter().filter_map(sent).collect()
     }
 
-    /// How many chunks from the first on are given up.
+    /// The number of chunks, from the first on, that were given up.
     pub(crate) fn abandoned(&self) -> u32 {
         self.ring.iter().take_while(|sent| sent.standing == ChunkState::Abandoned).count() as u32
     }
 
-    /// Takes a chunk that is never sent: it is given up before.
+    /// Adds a chunk that is given up before it was ever sent.
     pub(crate) fn push_abandoned(&mut self, data: Data, path: PathId) {
         self.ring.push_back(Sent {
             data,
@@ -438,7 +438,7 @@ impl Outstanding {
         });
     }
 
-    /// Gives up a chunk: it counts as acknowledged, but no window grows for it. Its data, unless the peer has it.
+    /// Gives up a chunk. It counts as acknowledged, but no window grows for it. Returns its data unless the peer has it.
     //= rfc3758#section-3.5
     pub(crate) fn abandon(&mut self, tsn: Tsn, paths: &mut Paths) -> Option<Data> {
         let index = self.index(tsn)?;
@@ -473,17 +473,17 @@ impl Outstanding {
         Some(data)
     }
 
-    /// The chunk in flight, if there is exactly one outstanding: a window probe.
+    /// The chunk in flight if exactly one chunk is outstanding: it is a window probe.
     pub(crate) fn only(&self) -> Option<Tsn> {
         (self.ring.len() == 1 && self.ring[0].standing == ChunkState::InFlight).then_some(self.first)
     }
 
-    /// Takes out every chunk, in order: the association is over.
+    /// Removes every chunk, in order, because the association has ended.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Data> + '_ {
         self.ring.drain(..).filter(|s| s.unacknowledged()).map(|s| s.data)
     }
 
-    /// Checks that what is charged to the paths is what is in the ring.
+    /// Checks that the bytes charged to the paths match the ring.
     #[cfg(debug_assertions)]
     pub(crate) fn check(&self, paths: &Paths) {
         for id in paths.ids() {

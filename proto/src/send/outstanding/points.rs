@@ -1,5 +1,5 @@
-//! A path's own points (cwnd update for CMT, CUC): with several paths the Cumulative TSN Ack Point stands still while
-//! one path waits for a lost chunk, although the others deliver in order.
+//! Cumulative points of single paths (cwnd update for CMT, CUC). With several paths the Cumulative TSN Ack Point does not move while one
+//! path waits for a lost chunk, although the other paths deliver in order.
 
 use super::{Outstanding, Sent};
 use crate::Tsn;
@@ -8,17 +8,17 @@ use crate::mechanisms::{self, Cuc, Mechanisms};
 use crate::path::{Paths, Points, SackResult};
 use crate::rules::T3Restart;
 
-/// How points are sought.
+/// How many points are searched for.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum PointCount {
-    /// One point, of all chunks.
+    /// One point for all chunks.
     One,
-    /// One of chunks sent once, one of chunks sent again.
+    /// One point for chunks sent once, and one for chunks sent again.
     Two,
 }
 
 impl PointCount {
-    /// `None`: nothing asks for the points.
+    /// `None` if nothing needs the points.
     pub(super) fn new(mechanisms: &Mechanisms, t3_restart: T3Restart) -> Option<Self> {
         match mechanisms::cuc(mechanisms) {
             Cuc::Off if t3_restart != T3Restart::ExpectedPoint => None,
@@ -27,12 +27,12 @@ impl PointCount {
         }
     }
 
-    /// Whether windows grow by the path's own point, not by the Cumulative TSN Ack Point.
+    /// Whether windows grow with the path's own point instead of the Cumulative TSN Ack Point.
     pub(super) fn decides_growth(mechanisms: &Mechanisms) -> bool {
         mechanisms::cuc(mechanisms) != Cuc::Off
     }
 
-    /// Seeks a point at this chunk, which was not acknowledged before the SACK.
+    /// Searches for a point at this chunk, which was not acknowledged before the SACK.
     fn seek(self, sent: &Sent, tsn: Tsn, points: &mut Points) {
         let again = self == PointCount::Two && sent.transmissions > 1;
         let point = if again { &mut points.again } else { &mut points.first };
@@ -42,7 +42,7 @@ impl PointCount {
     }
 }
 
-/// A gap acknowledges this chunk for the first time: does it move a point?
+/// A Gap Ack Block acknowledges this chunk for the first time. Moves a point if the chunk was the next one.
 fn pass(tsn: Tsn, points: &mut Points, tally: &mut SackResult) {
     for point in [&mut points.first, &mut points.again] {
         if point.expected == Some(tsn) {
@@ -53,9 +53,15 @@ fn pass(tsn: Tsn, points: &mut Points, tally: &mut SackResult) {
 }
 
 impl Outstanding {
-    /// Seeks the points of all paths up to the first chunk past the last Gap Ack Block, and passes those that the
-    /// blocks acknowledge. The blocks are not taken in yet.
-    pub(super) fn seek_points(&mut self, said: &Ranges, seeker: PointCount, paths: &mut Paths) {
+    /// Searches for the points of all paths up to the first chunk beyond the last Gap Ack Block, and moves those that the blocks
+    /// acknowledge. The blocks are not taken in yet. `grows`: whether windows grow, if the path's own point does not decide that.
+    pub(super) fn seek_points(
+        &mut self,
+        said: &Ranges,
+        seeker: PointCount,
+        grows: Option<bool>,
+        paths: &mut Paths,
+    ) {
         let mut blocks = said.iter().peekable();
         let mut tsn = self.first;
         for (offset, sent) in (0..=said.end()).zip(&mut self.ring) {
@@ -69,7 +75,8 @@ impl Outstanding {
                 seeker.seek(sent, tsn, &mut path.points);
                 if named {
                     pass(tsn, &mut path.points, &mut path.tally);
-                    if path.tally.moved && !sent.counted && view.window > view.ssthresh {
+                    let grows = grows.unwrap_or(path.tally.moved);
+                    if grows && !sent.counted && view.window > view.ssthresh {
                         sent.counted = true;
                         path.tally.gap_behind_point += u64::from(sent.size);
                     }

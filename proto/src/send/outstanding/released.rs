@@ -1,11 +1,11 @@
-//! What the peer will not take back (NR-SACK): chunks that are acknowledged by a gap for good leave the send buffer.
+//! NR-SACK: chunks that the peer has promised to keep leave the send buffer.
 
 use super::{ChunkState, Outstanding};
 use crate::control::ranges::Ranges;
 use crate::wire::chunk::NrSack;
 
 impl Outstanding {
-    /// Forgets the data of chunks that this NR-SACK, which was taken in as a SACK, says are kept: so many user bytes.
+    /// Frees the data of the chunks that this NR-SACK says are kept. It was already taken in as a SACK. Returns the user bytes freed.
     pub(crate) fn release(&mut self, sack: &NrSack) -> u64 {
         if sack.kept.is_empty() || sack.cumulative != self.point() {
             return 0;
@@ -27,7 +27,7 @@ impl Outstanding {
         bytes
     }
 
-    /// The runs that a SACK acknowledges by gaps, and those that an earlier one acknowledged for good.
+    /// The runs that a SACK acknowledges by Gap Ack Blocks, together with those that the peer has promised to keep.
     pub(super) fn with_released(&self, said: Ranges) -> Ranges {
         match self.released.is_empty() {
             true => said,

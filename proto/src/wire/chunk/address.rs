@@ -1,4 +1,4 @@
-//! ASCONF and ASCONF-ACK (RFC 5061 §4): addresses come and go while the association lives.
+//! ASCONF and ASCONF-ACK (RFC 5061 §4): adding and deleting addresses during an association.
 
 use std::net::IpAddr;
 
@@ -9,23 +9,23 @@ use crate::wire::reader::Reader;
 use crate::wire::tlv::{Layout, Plain, list_size, put_list, take_list, take_one, tlv};
 use crate::wire::{Cause, DecodeError, EncodeError, Param};
 
-/// What the sender's addresses shall be.
+/// A list of requests to change the sender's addresses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Asconf {
-    /// Counted from the sender's first TSN.
+    /// The sequence number. The first is the sender's initial TSN.
     pub sequence: u32,
-    /// An address of the sender; it helps to find the association.
+    /// An address of the sender. The receiver may need it to find the association.
     pub address: IpAddr,
-    /// What is asked, in order.
+    /// The requests, in order.
     pub requests: Vec<AsconfParam>,
 }
 
 /// The answer to an [`Asconf`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AsconfAck {
-    /// The number of the ASCONF.
+    /// The sequence number of the ASCONF.
     pub sequence: u32,
-    /// What is not said was a success.
+    /// A request without a response has succeeded.
     pub responses: Vec<AsconfParam>,
 }
 
@@ -33,27 +33,27 @@ tlv! {
     /// A request in an ASCONF, or a response in an ASCONF-ACK.
     enum AsconfParam {
         //= rfc5061#section-4.2.1
-        /// 0xC001: this address is the sender's too; the unspecified one: that of the packet.
+        /// 0xC001: adds an address of the sender. The unspecified address means the packet's source address.
         0xc001 Add(AddressRequest) as Plain,
         //= rfc5061#section-4.2.2
-        /// 0xC002: this address is the sender's no more; the unspecified one: all but that of the packet.
+        /// 0xC002: deletes an address of the sender. The unspecified address deletes all but the packet's source address.
         0xc002 Delete(AddressRequest) as Plain,
         //= rfc5061#section-4.2.3
         /// 0xC003: a request failed.
         0xc003 Failed(Failed) as Plain,
         //= rfc5061#section-4.2.4
-        /// 0xC004: please send here if possible.
+        /// 0xC004: asks the receiver to use this address as its primary destination.
         0xc004 SetPrimary(AddressRequest) as Plain,
         //= rfc5061#section-4.2.5
-        /// 0xC005: the request of this correlation ID succeeded.
+        /// 0xC005: the request with this correlation ID succeeded.
         0xc005 Succeeded(u32) as Plain,
     }
     bare {}
-    /// The parameter type; none of the above.
+    /// The parameter type; it is none of the above.
     unknown kind
 }
 
-/// An address, and the sender's own name for this request.
+/// An address, and the sender's identifier of the request.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct AddressRequest {
     /// ASCONF-Request Correlation ID.
@@ -67,12 +67,12 @@ pub struct AddressRequest {
 pub struct Failed {
     /// ASCONF-Response Correlation ID.
     pub correlation: u32,
-    /// Why.
+    /// Why the request failed.
     pub causes: Vec<Cause>,
 }
 
 impl Asconf {
-    /// Encoded length in bytes; always a multiple of four unless a parameter is unknown.
+    /// Encoded length in bytes. It is a multiple of four unless a parameter is unknown.
     pub fn size(&self) -> usize {
         CHUNK_HEADER + 4 + address_size(self.address) + list_size(&self.requests)
     }
@@ -112,7 +112,7 @@ impl Content for Box<AsconfAck> {
 }
 
 impl AsconfParam {
-    /// This parameter as bytes, header and all: what stands inside a cause that refuses it.
+    /// This parameter as bytes, with its header. A cause that rejects the parameter contains them.
     pub fn to_bytes(&self) -> Result<Bytes, EncodeError> {
         let mut out = BytesMut::with_capacity(self.size());
         put_list(std::slice::from_ref(self), &mut out)?;
@@ -126,7 +126,7 @@ impl Layout<AddressRequest> for Plain {
     }
     fn put(content: &AddressRequest, out: &mut BytesMut) {
         out.put_u32(content.correlation);
-        // An address always fits its length field.
+        // An address always fits the length field.
         let _ = put_address(content.address, out);
     }
     fn take(value: &mut Reader<'_>) -> Result<AddressRequest, DecodeError> {
@@ -140,7 +140,7 @@ impl Layout<Failed> for Plain {
     }
     fn put(content: &Failed, out: &mut BytesMut) {
         out.put_u32(content.correlation);
-        // A cause is shorter than what contains it, whose length was checked before.
+        // A cause is shorter than the parameter around it, whose length was checked before.
         let _ = put_list(&content.causes, out);
     }
     fn take(value: &mut Reader<'_>) -> Result<Failed, DecodeError> {
@@ -156,7 +156,7 @@ fn put_address(address: IpAddr, out: &mut BytesMut) -> Result<(), EncodeError> {
     put_list(&[Param::of_address(address)], out)
 }
 
-/// The next parameter, which must be an address.
+/// Reads the next parameter, which must be an address.
 fn take_address(value: &mut Reader<'_>) -> Result<IpAddr, DecodeError> {
     match take_one(value)? {
         Param::Ipv4(ip) => Ok(ip.into()),

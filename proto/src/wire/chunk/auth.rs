@@ -9,22 +9,22 @@ use crate::wire::{DecodeError, EncodeError};
 /// Bytes of an AUTH chunk before the HMAC.
 pub const AUTH_HEADER: usize = CHUNK_HEADER + 4;
 
-/// Authenticates the chunks behind it in its packet.
+/// Authenticates the chunks that follow it in the packet.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Auth {
     /// Shared Key Identifier.
     pub key: u16,
-    /// HMAC Identifier: 1 is SHA-1, 3 SHA-256.
+    /// HMAC Identifier: 1 is SHA-1, 3 is SHA-256.
     pub algorithm: u16,
     /// The HMAC.
     pub hmac: Bytes,
-    /// What it covers, as it came.
+    /// The bytes that the HMAC covers, as received.
     pub covered: Covered,
 }
 
-/// The bytes behind a received AUTH chunk: the HMAC is over these, not over what they would be if encoded again
-/// (a peer may fill reserved bits as it likes). Empty in a packet that never was bytes. They are the other chunks
-/// of the packet and no part of this one's value: any two are equal.
+/// The bytes that follow a received AUTH chunk. The HMAC covers these bytes. Encoding the chunks again could give other bytes, because a
+/// peer may set reserved bits. The field is empty if the packet was never decoded from bytes. It repeats the packet's other chunks, so it
+/// is no part of this chunk's value: any two are equal.
 #[derive(Clone, Default, Eq, Debug)]
 pub struct Covered(pub Option<Bytes>);
 

@@ -11,12 +11,12 @@ use crate::wire::{Cause, DecodeError, EncodeError};
 /// The T flag of ABORT and SHUTDOWN COMPLETE.
 const REFLECTED: u8 = 1;
 
-/// The association ends at once.
+/// ABORT: the association ends at once.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Abort {
-    /// T: the verification tag is the one of the packet answered, not the receiver's own.
+    /// T: the verification tag is copied from the packet that this one answers. It is not the receiver's own.
     pub reflected: bool,
-    /// Why.
+    /// The error causes.
     pub causes: Vec<Cause>,
 }
 
@@ -42,10 +42,10 @@ impl Content for Abort {
     }
 }
 
-/// ERROR: something was wrong, the association lives. At least one cause.
+/// ERROR: reports an error; the association continues. It has at least one cause.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OperationError {
-    /// What was wrong.
+    /// The error causes.
     pub causes: Vec<Cause>,
 }
 
@@ -57,7 +57,7 @@ impl OperationError {
 }
 
 //= rfc9260#section-3.3.10
-// One without a cause is let through: it says nothing and harms nobody.
+// An ERROR without a cause is accepted. It does no harm.
 impl Content for OperationError {
     fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         put_list(&self.causes, out)
@@ -68,10 +68,10 @@ impl Content for OperationError {
     }
 }
 
-/// No more data will come from here.
+/// SHUTDOWN: the sender will send no more data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Shutdown {
-    /// All up to this TSN have arrived.
+    /// The Cumulative TSN Ack: all TSNs up to this one have arrived.
     pub cumulative: Tsn,
 }
 
@@ -94,7 +94,7 @@ impl Content for Shutdown {
     }
 }
 
-/// The association is over.
+/// SHUTDOWN COMPLETE: the association has ended.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct ShutdownComplete {
     /// T: as in [`Abort`].

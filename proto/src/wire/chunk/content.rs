@@ -1,4 +1,4 @@
-//! What every chunk has: a header, and behind it a content that knows its own flags and bytes.
+//! The part that all chunks have in common: a header, and a content that encodes its own flags and value.
 
 use bytes::BytesMut;
 
@@ -8,19 +8,19 @@ use crate::wire::{DecodeError, EncodeError};
 /// Bytes of a chunk header: type, flags, length.
 pub const CHUNK_HEADER: usize = 4;
 
-/// What stands behind a chunk's header. Each content knows its flags and its bytes.
+/// What follows a chunk's header.
 pub(super) trait Content: Sized {
-    /// The chunk flags; reserved bits are sent as zero and not looked at.
+    /// The chunk flags. Reserved bits are sent as zero and ignored when received.
     fn flags(&self) -> u8 {
         0
     }
 
-    /// Appends the value, without final padding. That its length fits was checked before.
+    /// Appends the value without the final padding. The caller has checked that the length fits.
     fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError>;
 
-    /// Reads the value. What it leaves unread is refused by the caller.
+    /// Reads the value. The caller rejects the chunk if bytes remain unread.
     ///
-    /// The chunks of every packet (DATA, SACK) are read inline, straight into the packet's list: handed up
-    /// through three functions, a chunk is copied as often, and a decode takes 50 ns instead of 36.
+    /// DATA and SACK, which nearly every packet has, are read inline and directly into the packet's list. Returning them through three
+    /// functions would copy the chunk three times, and decoding would take 50 ns instead of 36.
     fn take(flags: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError>;
 }

@@ -17,25 +17,25 @@ pub(super) const IMMEDIATE: u8 = 8;
 
 /// A user message or a fragment of one.
 ///
-/// The payload has at most 65,519 bytes. It has at least one when sent; an empty one can be received, because
-/// the association has to answer it with an ABORT ("No User Data").
+/// The payload has at most 65,519 bytes. A sent chunk has at least one. A received chunk may be empty, because the association must answer
+/// it with an ABORT ("No User Data").
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Data {
     /// Transmission Sequence Number.
     pub tsn: Tsn,
     /// Stream identifier.
     pub stream: u16,
-    /// Stream Sequence Number; without meaning for unordered messages.
+    /// Stream Sequence Number. It has no meaning for unordered messages.
     pub ssn: Ssn,
-    /// Payload protocol identifier: the application's own, carried as it is.
+    /// Payload protocol identifier. It belongs to the application and is passed on unchanged.
     pub ppid: u32,
     /// B: the first fragment of its message.
     pub begin: bool,
     /// E: the last fragment of its message.
     pub end: bool,
-    /// U: delivered without regard to order.
+    /// U: the message is delivered without regard to order.
     pub unordered: bool,
-    /// I: the sender wishes a SACK at once.
+    /// I: the sender asks for an immediate SACK.
     pub immediate: bool,
     /// User data.
     pub payload: Bytes,

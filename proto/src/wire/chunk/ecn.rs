@@ -7,10 +7,10 @@ use crate::Tsn;
 use crate::wire::reader::Reader;
 use crate::wire::{DecodeError, EncodeError};
 
-/// ECNE: a packet arrived that was marked by congestion. CWR: the sender knows of it and has reduced its window.
+/// ECNE reports a packet that arrived with a congestion mark. CWR confirms that the sender has reduced its window.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct EcnEcho {
-    /// ECNE: the lowest TSN of that packet. CWR: the TSN of the ECNE answered.
+    /// ECNE: the lowest TSN of the marked packet. CWR: the TSN of the ECNE that it answers.
     pub tsn: Tsn,
 }
 

@@ -10,12 +10,12 @@ use crate::{Mid, Ssn, Tsn};
 /// Bytes of FORWARD TSN and I-FORWARD-TSN before the streams.
 pub const FORWARD_HEADER: usize = CHUNK_HEADER + 4;
 
-/// All up to this TSN counts as received: what is missing was given up by its sender.
+/// FORWARD TSN: the receiver treats all TSNs up to this one as received. The sender has given up those that are missing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ForwardTsn {
     /// The new Cumulative TSN.
     pub cumulative: Tsn,
-    /// Streams with ordered messages given up, and the highest SSN of these.
+    /// The streams of the ordered messages that were given up, each with the highest SSN given up.
     pub skipped: Vec<(u16, Ssn)>,
 }
 
@@ -46,23 +46,23 @@ impl Content for ForwardTsn {
     }
 }
 
-/// A message given up, and all before it of its stream and kind.
+/// The last message given up of one stream, ordered or unordered. All earlier messages of that kind are given up too.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct SkippedMessage {
     /// The stream.
     pub stream: u16,
-    /// U: the message is an unordered one.
+    /// U: the message is unordered.
     pub unordered: bool,
     /// The highest Message Identifier given up.
     pub mid: Mid,
 }
 
-/// [`ForwardTsn`] for associations that use I-DATA.
+/// I-FORWARD-TSN: [`ForwardTsn`] for associations that use I-DATA.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IForwardTsn {
     /// The new Cumulative TSN.
     pub cumulative: Tsn,
-    /// What was given up.
+    /// The messages that were given up.
     pub skipped: Vec<SkippedMessage>,
 }
 

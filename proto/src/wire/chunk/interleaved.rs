@@ -11,28 +11,28 @@ use crate::{Mid, Tsn};
 /// Bytes of an I-DATA chunk before the user data.
 pub const IDATA_HEADER: usize = 20;
 
-/// A user message or a fragment of one; fragments of messages on other streams may come between.
+/// A user message or a fragment of one. Fragments of messages on other streams may arrive between its fragments.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IData {
     /// Transmission Sequence Number.
     pub tsn: Tsn,
     /// Stream identifier.
     pub stream: u16,
-    /// Message Identifier: ordered and unordered messages of a stream are counted apart.
+    /// Message Identifier. Ordered and unordered messages of a stream have separate sequences.
     pub mid: Mid,
-    /// Which part of its message this is.
+    /// Which fragment of its message this is.
     pub place: FragmentPosition,
     /// E: the last fragment of its message.
     pub end: bool,
-    /// U: delivered without regard to order.
+    /// U: the message is delivered without regard to order.
     pub unordered: bool,
-    /// I: the sender wishes a SACK at once.
+    /// I: the sender asks for an immediate SACK.
     pub immediate: bool,
     /// User data.
     pub payload: Bytes,
 }
 
-/// What stands where a DATA chunk has its PPID: the B bit decides.
+/// The field that DATA uses for its PPID. The B bit decides what it contains.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum FragmentPosition {
     /// B: the first fragment, which carries the payload protocol identifier.
@@ -40,9 +40,9 @@ pub enum FragmentPosition {
         /// Payload protocol identifier.
         ppid: u32,
     },
-    /// A later one, by its Fragment Sequence Number.
+    /// A later fragment.
     Later {
-        /// Counted from 0, the first fragment.
+        /// The Fragment Sequence Number, counted from 0 for the first fragment.
         fsn: u32,
     },
 }

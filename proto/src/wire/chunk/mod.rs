@@ -1,4 +1,4 @@
-//! The chunks (RFC 9260 §3.3): one table here, one file a procedure.
+//! The chunks (RFC 9260 §3.3). The table in this file lists their types; each procedure has a file of its own.
 
 mod address;
 mod auth;
@@ -58,7 +58,7 @@ macro_rules! chunks {
                 }
             }
 
-            /// Encoded length in bytes: what the chunk's length field says, without the final padding.
+            /// Encoded length in bytes: the value of the chunk's length field, without the final padding.
             pub fn size(&self) -> usize {
                 match self {
                     $( Chunk::$name(content) => content.size(), )+
@@ -99,59 +99,59 @@ macro_rules! chunks {
 }
 
 chunks! {
-    /// User data.
+    /// DATA: user data.
     0 Data(Data),
-    /// The first packet of an association.
+    /// INIT: the first packet of an association.
     1 Init(Box<Init>),
-    /// The answer to it, with the cookie.
+    /// INIT ACK: answers INIT and carries the cookie.
     2 InitAck(Box<Init>),
-    /// What has arrived.
+    /// SACK: reports which data has arrived.
     3 Sack(Sack),
-    /// Is this path alive?
+    /// HEARTBEAT: asks whether a path works.
     4 Heartbeat(Heartbeat),
-    /// Yes.
+    /// HEARTBEAT ACK: confirms that the path works.
     5 HeartbeatAck(Heartbeat),
-    /// The association ends at once.
+    /// ABORT: the association ends at once.
     6 Abort(Abort),
-    /// No more data will come from here.
+    /// SHUTDOWN: the sender will send no more data.
     7 Shutdown(Shutdown),
-    /// Nor from here.
+    /// SHUTDOWN ACK: the other end will send no more data either.
     8 ShutdownAck(Bare),
-    /// Something was wrong, the association lives.
+    /// ERROR: reports an error; the association continues.
     9 Error(OperationError),
-    /// The cookie comes back.
+    /// COOKIE ECHO: returns the cookie.
     10 CookieEcho(CookieEcho),
-    /// The association is up.
+    /// COOKIE ACK: the association is established.
     11 CookieAck(Bare),
-    /// A packet came that had met congestion.
+    /// ECNE: a packet arrived with a congestion mark.
     12 Ecne(EcnEcho),
-    /// The window was cut for it.
+    /// CWR: the sender has reduced its window.
     13 Cwr(EcnEcho),
-    /// The association is over.
+    /// SHUTDOWN COMPLETE: the association has ended.
     14 ShutdownComplete(ShutdownComplete),
-    /// The chunks behind this one are authentic.
+    /// AUTH: authenticates the chunks that follow it.
     15 Auth(Box<Auth>),
-    /// What has arrived, and what of it is not taken back.
+    /// NR-SACK: a SACK that also says which data the receiver will keep.
     16 NrSack(Box<NrSack>),
-    /// User data, whose message may be interleaved with others.
+    /// I-DATA: user data of a message that may be interleaved with others.
     64 IData(IData),
-    /// The answer to requests to change addresses.
+    /// ASCONF-ACK: answers requests to change addresses.
     128 AsconfAck(Box<AsconfAck>),
-    /// Streams are reset or added.
+    /// RE-CONFIG: resets or adds streams.
     130 ReConfig(ReConfig),
-    /// Nothing.
+    /// PAD: padding, which the receiver ignores.
     132 Pad(Pad),
-    /// When the packet left, and which packet its SACK answers: our own.
+    /// TIMESTAMP, an extension of this project: when the packet left, and which packet its SACK answers.
     144 Timestamp(Timestamp),
-    /// What was given up counts as received.
+    /// FORWARD TSN: moves the receiver past data that was given up.
     192 ForwardTsn(ForwardTsn),
-    /// Addresses of the sender change.
+    /// ASCONF: requests changes of the sender's addresses.
     193 Asconf(Box<Asconf>),
-    /// What was given up, where messages are interleaved.
+    /// I-FORWARD-TSN: the same as FORWARD TSN for interleaved messages.
     194 IForwardTsn(IForwardTsn),
 }
 
-/// The content of a chunk that has none.
+/// The content of a chunk that consists of a header only.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Bare;
 
@@ -173,7 +173,7 @@ impl Content for Bare {
     }
 }
 
-/// A chunk kept as it came. Its number is none of the table's.
+/// A chunk of an unknown type, kept as received. Its number must not stand in the table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unknown {
     /// The chunk type.
@@ -190,8 +190,7 @@ impl Chunk {
         padded(self.size())
     }
 
-    /// The chunk as bytes, header, padding and all: what stands inside
-    /// [`Cause::UnrecognizedChunk`](super::Cause::UnrecognizedChunk).
+    /// The chunk as bytes, with header and padding. [`Cause::UnrecognizedChunk`](super::Cause::UnrecognizedChunk) contains them.
     pub fn to_bytes(&self) -> Result<Bytes, EncodeError> {
         let mut out = BytesMut::with_capacity(self.padded_size());
         self.put(&mut out)?;
@@ -212,7 +211,7 @@ impl Chunk {
         self.put_value(out)
     }
 
-    /// Reads the next chunk, which must fill its length, and skips its padding.
+    /// Reads the next chunk, which must use all of its length, and skips its padding.
     #[inline(always)]
     pub(super) fn take(packet: &mut Reader<'_>) -> Result<Self, DecodeError> {
         let ([number, flags], value) = packet.element()?;

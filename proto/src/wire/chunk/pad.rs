@@ -1,4 +1,4 @@
-//! PAD (RFC 4820 §3): bytes that mean nothing, to make a packet as large as a path is to be probed with.
+//! PAD (RFC 4820 §3): makes a packet as large as a path MTU probe must be.
 
 use bytes::{BufMut, BytesMut};
 
@@ -6,10 +6,10 @@ use super::content::{CHUNK_HEADER, Content};
 use crate::wire::reader::Reader;
 use crate::wire::{DecodeError, EncodeError};
 
-/// A chunk that the receiver throws away.
+/// Padding, which the receiver ignores.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Pad {
-    /// Bytes of padding data; sent as zeros and not looked at.
+    /// Bytes of padding. They are sent as zeros and ignored when received.
     pub bytes: u16,
 }
 
@@ -28,7 +28,7 @@ impl Content for Pad {
     }
 
     fn take(_: u8, value: &mut Reader<'_>) -> Result<Self, DecodeError> {
-        // A chunk has at most 65,535 bytes, four of them its header.
+        // A chunk has at most 65,535 bytes, four of them in its header.
         let bytes = value.remaining() as u16;
         value.skip();
         Ok(Pad { bytes })

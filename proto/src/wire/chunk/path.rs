@@ -13,17 +13,17 @@ const INFO: u16 = 1;
 /// Bytes of the header of the Heartbeat Info parameter.
 const INFO_HEADER: usize = 4;
 
-/// A question to a path, and the same as its answer.
+/// The content of a HEARTBEAT. A HEARTBEAT ACK returns it unchanged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Heartbeat {
-    /// The value of the Heartbeat Info parameter: the sender's own, returned as it was.
+    /// The value of the Heartbeat Info parameter. Only its sender interprets it.
     pub info: Bytes,
-    /// Further parameters as they came, headers and all, which the answer returns too. Hardly anybody sends any.
+    /// Further parameters as received, with their headers. The answer returns them too. They are rare.
     pub others: Option<Box<Bytes>>,
 }
 
 impl Heartbeat {
-    /// With this information, and nothing beside it.
+    /// A heartbeat with this information and no further parameter.
     pub fn new(info: impl Into<Bytes>) -> Self {
         Heartbeat { info: info.into(), others: None }
     }

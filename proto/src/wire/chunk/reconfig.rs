@@ -11,7 +11,7 @@ use crate::wire::{DecodeError, EncodeError};
 /// Streams are reset or added: one or two requests or responses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReConfig {
-    /// Which combinations make sense is the association's to say.
+    /// The association decides which combinations are allowed.
     pub params: Vec<ReConfigParam>,
 }
 
@@ -40,23 +40,23 @@ tlv! {
         /// 13: the sender resets streams that it sends on.
         13 OutgoingReset(OutgoingReset) as Plain,
         //= rfc6525#section-4.2
-        /// 14: the receiver shall reset streams that it sends on.
+        /// 14: asks the receiver to reset streams on which it sends.
         14 IncomingReset(IncomingReset) as Plain,
         //= rfc6525#section-4.3
-        /// 15: all TSNs and SSNs begin anew; the request's number.
+        /// 15: resets all TSNs and SSNs; carries the request's number.
         15 TsnReset(u32) as Plain,
         //= rfc6525#section-4.4
-        /// 16: the outcome of a request.
+        /// 16: the result of a request.
         16 Response(Response) as Plain,
         //= rfc6525#section-4.5
         /// 17: the sender wants to send on more streams.
         17 AddOutgoing(AddStreams) as Plain,
         //= rfc6525#section-4.6
-        /// 18: the receiver shall send on more streams.
+        /// 18: asks the receiver to send on more streams.
         18 AddIncoming(AddStreams) as Plain,
     }
     bare {}
-    /// The parameter type; none of the above.
+    /// The parameter type; it is none of the above.
     unknown kind
 }
 
@@ -65,11 +65,11 @@ tlv! {
 pub struct OutgoingReset {
     /// The number of this request.
     pub request: u32,
-    /// The number of the request that this answers; else the last one received.
+    /// The number of the request that this one answers, or else of the last request received.
     pub response: u32,
     /// The last TSN that was assigned.
     pub last_tsn: Tsn,
-    /// The streams; none: all.
+    /// The streams. An empty list means all.
     pub streams: Vec<u16>,
 }
 
@@ -78,7 +78,7 @@ pub struct OutgoingReset {
 pub struct IncomingReset {
     /// The number of this request.
     pub request: u32,
-    /// The streams; none: all.
+    /// The streams. An empty list means all.
     pub streams: Vec<u16>,
 }
 
@@ -87,7 +87,7 @@ pub struct IncomingReset {
 pub struct AddStreams {
     /// The number of this request.
     pub request: u32,
-    /// How many streams more.
+    /// The number of additional streams.
     pub count: u16,
 }
 
@@ -96,9 +96,9 @@ pub struct AddStreams {
 pub struct Response {
     /// The number of the request.
     pub request: u32,
-    /// The outcome: [`Response::PERFORMED`] and so on.
+    /// The result: [`Response::PERFORMED`] and so on.
     pub result: u32,
-    /// After a reset of TSNs: the next that the sender of the response will send, and the next that its receiver must.
+    /// After a reset of TSNs: the next TSN of the sender of this response, and the next TSN of its receiver.
     pub next: Option<(Tsn, Tsn)>,
 }
 

@@ -14,10 +14,10 @@ pub const SACK_HEADER: usize = 16;
 /// Bytes of an NR-SACK chunk before its blocks.
 pub const NR_SACK_HEADER: usize = 20;
 
-/// Where the count of packets stands in the flags: usrsctp has it there.
+/// Position of the packet count in the flags. usrsctp uses the same.
 const PACKETS_SHIFT: u32 = 6;
 
-/// A run of TSNs received beyond a gap, as offsets from the Cumulative TSN Ack, both ends included.
+/// A run of TSNs received beyond a gap. Both ends are included, as offsets from the Cumulative TSN Ack.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct GapBlock {
     /// Offset of the first.
@@ -26,18 +26,18 @@ pub struct GapBlock {
     pub end: u16,
 }
 
-/// What the receiver has, and what room it has left.
+/// Which data the receiver has, and how much room its buffer has left.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sack {
-    /// The chunk flags. None is of RFC 9260; with DAC the highest two say how many packets with DATA it acknowledges.
+    /// The chunk flags. RFC 9260 defines none. With DAC, the two highest bits count the packets with DATA that the SACK acknowledges.
     pub flags: u8,
-    /// All up to this TSN have arrived.
+    /// The Cumulative TSN Ack: all TSNs up to this one have arrived.
     pub cumulative: Tsn,
     /// Room left in the receive buffer, in bytes.
     pub a_rwnd: u32,
-    /// What has arrived beyond gaps, ascending.
+    /// The Gap Ack Blocks, in ascending order.
     pub gaps: SmallVec<[GapBlock; 4]>,
-    /// TSNs that arrived again since the last SACK.
+    /// TSNs that arrived more than once since the last SACK.
     pub duplicates: SmallVec<[Tsn; 4]>,
 }
 
@@ -47,20 +47,19 @@ impl Sack {
         SACK_HEADER + 4 * (self.gaps.len() + self.duplicates.len())
     }
 
-    /// The flags that say how many packets with DATA the SACK acknowledges; 3 stands for more, too.
+    /// The flags for a SACK that acknowledges this number of packets with DATA; 3 means three or more.
     pub fn flags_of(packets: u32) -> u8 {
         (packets.min(3) as u8) << PACKETS_SHIFT
     }
 
-    /// How many packets with DATA the SACK acknowledges, as its flags say; 0 from a peer without DAC.
+    /// The number of packets with DATA that the SACK acknowledges according to its flags. It is 0 if the peer does not use DAC.
     pub fn packets(&self) -> u8 {
         self.flags >> PACKETS_SHIFT
     }
 }
 
 //= rfc9260#section-3.3.4
-// Blocks and duplicates are given as they came. Whether they ascend and lie within what was sent is for the
-// association to judge.
+// Blocks and duplicates are returned as received. The association checks that they ascend and lie within the TSNs sent.
 impl Content for Sack {
     fn flags(&self) -> u8 {
         self.flags
@@ -69,7 +68,7 @@ impl Content for Sack {
     fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         out.put_u32(self.cumulative.0);
         out.put_u32(self.a_rwnd);
-        // Neither count can be cut short: the chunk's length, at four bytes for each, was checked before.
+        // Neither count can overflow: the chunk's length was checked before, and each entry has four bytes.
         out.put_u16(self.gaps.len() as u16);
         out.put_u16(self.duplicates.len() as u16);
         self.gaps.iter().for_each(|gap| out.put_u32(gap.word()));
@@ -92,20 +91,20 @@ impl Content for Sack {
     }
 }
 
-/// A SACK that also says what the receiver will not take back (NR-SACK): the sender can forget it.
+/// A SACK that also lists data which the receiver will not discard (NR-SACK). The sender can then free that data.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NrSack {
-    /// The chunk flags, as of a [`Sack`].
+    /// The chunk flags, as in [`Sack`].
     pub flags: u8,
-    /// All up to this TSN have arrived.
+    /// The Cumulative TSN Ack: all TSNs up to this one have arrived.
     pub cumulative: Tsn,
     /// Room left in the receive buffer, in bytes.
     pub a_rwnd: u32,
-    /// What has arrived beyond gaps and could still be dropped, ascending.
+    /// Data that has arrived beyond gaps and might still be discarded, in ascending order.
     pub gaps: SmallVec<[GapBlock; 4]>,
-    /// What has arrived beyond gaps and will not be dropped, ascending. No TSN is in both lists.
+    /// Data that has arrived beyond gaps and will not be discarded, in ascending order. No TSN is in both lists.
     pub kept: SmallVec<[GapBlock; 4]>,
-    /// TSNs that arrived again since the last SACK.
+    /// TSNs that arrived more than once since the last SACK.
     pub duplicates: SmallVec<[Tsn; 4]>,
 }
 
@@ -115,7 +114,7 @@ impl NrSack {
         NR_SACK_HEADER + 4 * (self.gaps.len() + self.kept.len() + self.duplicates.len())
     }
 
-    /// The same as a SACK, in which all that has arrived beyond gaps is alike.
+    /// The same as a SACK. It does not distinguish the two kinds of blocks.
     pub fn to_sack(&self) -> Sack {
         let NrSack { flags, cumulative, a_rwnd, ref gaps, ref kept, ref duplicates } = *self;
         let gaps = gaps.iter().chain(kept).copied().collect();
@@ -123,7 +122,7 @@ impl NrSack {
     }
 }
 
-// The draft's layout, which usrsctp has: the three counts, two reserved bytes, then the three lists.
+// The layout of the draft, which usrsctp also uses: three counts, two reserved bytes, then the three lists.
 impl Content for Box<NrSack> {
     fn flags(&self) -> u8 {
         self.flags

@@ -11,10 +11,10 @@ use crate::wire::{DecodeError, EncodeError, Param};
 /// Bytes of INIT and INIT ACK before the parameters.
 pub const INIT_HEADER: usize = 20;
 
-/// What both ends tell each other first.
+/// The content of INIT and INIT ACK.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Init {
-    /// The tag that the receiver of this chunk shall put into its packets; not zero.
+    /// The verification tag that the receiver of this chunk must use; not zero.
     pub tag: u32,
     /// Size of the receive buffer, in bytes.
     pub a_rwnd: u32,
@@ -22,9 +22,9 @@ pub struct Init {
     pub outbound: u16,
     /// Streams that the sender can receive.
     pub inbound: u16,
-    /// The sender's first TSN.
+    /// The sender's initial TSN.
     pub tsn: Tsn,
-    /// Addresses, cookie and the rest.
+    /// Addresses, the cookie and other parameters.
     pub params: Vec<Param>,
 }
 
@@ -37,7 +37,7 @@ impl Init {
 
 //= rfc9260#section-3.3.2
 //= rfc9260#section-3.3.3
-// A zero tag or no streams at all are the association's to answer, not a matter of bytes.
+// The codec accepts a zero tag and zero streams. The association must answer them.
 impl Content for Box<Init> {
     fn put(&self, out: &mut BytesMut) -> Result<(), EncodeError> {
         out.put_u32(self.tag);
@@ -60,10 +60,10 @@ impl Content for Box<Init> {
     }
 }
 
-/// The state cookie on its way back.
+/// COOKIE ECHO: returns the state cookie.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CookieEcho {
-    /// The cookie, byte for byte as it came in the INIT ACK.
+    /// The cookie, byte for byte as received in the INIT ACK.
     pub cookie: Bytes,
 }
 

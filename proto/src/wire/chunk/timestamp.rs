@@ -1,4 +1,4 @@
-//! TIMESTAMP, a chunk of our own (docs/extensions.md): when a packet left, and which packet a SACK answers.
+//! TIMESTAMP, a chunk of this project (docs/extensions.md): when a packet left, and which packet a SACK answers.
 
 use bytes::{BufMut, BytesMut};
 
@@ -11,12 +11,12 @@ const SENT: u8 = 1;
 /// The flag of [`Timestamp::echo`].
 const ECHO: u8 = 2;
 
-/// Two values of the clocks of both ends. Each end alone knows what its own mean.
+/// Two clock values, one of each end. Only the end that issued a value can interpret it.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub struct Timestamp {
-    /// When this packet left, by its sender's clock: in packets with DATA.
+    /// When this packet left, by its sender's clock. Present in packets with DATA.
     pub sent: Option<u32>,
-    /// The value of the first packet with DATA since the last SACK: in packets with a SACK.
+    /// The value from the first packet with DATA since the last SACK. Present in packets with a SACK.
     pub echo: Option<u32>,
 }
 

@@ -14,7 +14,7 @@ mod traced;
 pub(crate) use counters::Counters;
 pub use counters::DropCause;
 pub(crate) use jitter::Jitter;
-pub(crate) use link::{Alteration, Carried, Direction, Taken};
+pub(crate) use link::{Alteration, Carried, Direction, OfferResult};
 pub(crate) use loss::Losses;
 pub(crate) use managed::Management;
 pub(crate) use queue::Occupancy;

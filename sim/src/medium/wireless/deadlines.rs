@@ -2,23 +2,23 @@
 
 use anabranch_proto::Time;
 
-/// A deadline for each of a fixed number of entities, with the earliest of all at hand.
+/// A deadline for each of a fixed number of entities, with quick access to the earliest.
 ///
-/// A tree whose nodes have eight children: the lowest level is the deadlines by number, every entry above is the earliest of one
-/// row of eight below. Setting a deadline repairs the entries above it as far as they change, and leaves nothing behind:
-/// stations set and drop deadlines with every frame that they hear.
+/// It is a tree whose nodes have eight children. The lowest level holds the deadlines by entity number. Each entry above is the earliest of
+/// the row of eight entries below it. Setting a deadline updates the entries above it only as far as they change, and leaves no stale
+/// entries. That matters because stations set and cancel deadlines with every frame that they hear.
 #[derive(Debug)]
 pub(super) struct Deadlines {
-    /// From the lowest to the highest, which has one row.
+    /// The levels from the lowest to the highest, which has one row.
     levels: Vec<Vec<[Time; WIDTH]>>,
     earliest: Time,
 }
 
-/// Times in a row: a line of the processor's cache.
+/// Times in a row: one cache line.
 const WIDTH: usize = 8;
 
 impl Deadlines {
-    /// For entities numbered below `entities`; none has a deadline.
+    /// Deadlines for entities with numbers below `entities`, none of them set.
     pub(super) fn new(entities: usize) -> Self {
         let mut levels = Vec::new();
         let mut rows = entities.max(1);
@@ -29,13 +29,13 @@ impl Deadlines {
         Deadlines { levels, earliest: Time::NEVER }
     }
 
-    /// The earliest of all; [`Time::NEVER`] if there is none.
+    /// The earliest deadline; [`Time::NEVER`] if none is set.
     pub(super) fn earliest(&self) -> Time {
         self.earliest
     }
 
-    /// Whose deadline is the earliest, of equal ones the lowest number, if it is not after `now`. It stands until it is set
-    /// anew.
+    /// The entity with the earliest deadline, if that is not after `now`. Among equal deadlines it is the lowest number. The deadline
+    /// remains until it is set again.
     pub(super) fn due(&self, now: Time) -> Option<usize> {
         if self.earliest > now || self.earliest == Time::NEVER {
             return None;
@@ -46,7 +46,7 @@ impl Deadlines {
         })
     }
 
-    /// The deadline of `entity` is this from now on; [`Time::NEVER`]: it has none.
+    /// Sets the deadline of `entity`; [`Time::NEVER`] cancels it.
     pub(super) fn set(&mut self, entity: usize, deadline: Time) {
         let (mut place, mut earliest) = (entity, deadline);
         for level in &mut self.levels {

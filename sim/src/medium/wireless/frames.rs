@@ -1,4 +1,4 @@
-//! Frames on the air: their kinds, sizes, times and Duration fields.
+//! Frames on the air: types, sizes, airtimes and Duration fields.
 
 use super::timing::{A, Timing};
 pub(crate) use crate::observe::trace::FrameKind as Kind;
@@ -7,7 +7,7 @@ use crate::observe::trace::RadioFrame;
 /// The number of a radio on its channel.
 pub(crate) type StationId = u32;
 
-/// A frame as it is on the air.
+/// A frame on the air.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Air {
     pub(crate) kind: Kind,
@@ -15,17 +15,17 @@ pub(crate) struct Air {
     pub(crate) to: StationId,
     /// Bytes, header and frame check sequence included.
     pub(crate) bytes: u32,
-    /// Nanoseconds that it takes.
+    /// Airtime in nanoseconds.
     pub(crate) airtime: u64,
-    /// The Duration field in nanoseconds: how long after its end the exchange goes on.
+    /// The Duration field in nanoseconds: how long the exchange continues after this frame.
     pub(crate) reserves: u64,
-    /// Of DATA and its RTS: the number of the packet among those of its sender.
+    /// Of DATA and its RTS: the sequence number of the packet.
     pub(crate) sequence: u16,
-    /// It was sent before.
+    /// Whether the frame is a retransmission.
     pub(crate) retry: bool,
 }
 
-/// Bytes of the MAC header of DATA and of the frame check sequence.
+/// Bytes of the MAC header of DATA and of its frame check sequence.
 const DATA_OVERHEAD: u32 = 24 + 4;
 const RTS: u32 = 20;
 const CTS: u32 = 14;
@@ -35,22 +35,22 @@ const ACK: u32 = 14;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Dcf {
     pub(crate) timing: Timing,
-    /// Bit/s of DATA.
+    /// Rate of DATA in bit/s.
     pub(crate) rate: u64,
-    /// Bit/s of RTS, CTS and ACK.
+    /// Rate of RTS, CTS and ACK in bit/s.
     pub(crate) control_rate: u64,
-    /// Frames of DATA longer than this are announced by RTS; `None`: none is.
+    /// DATA frames longer than this are preceded by RTS and CTS. `None`: no frame is.
     pub(crate) rts_threshold: Option<u32>,
     /// Attempts of an RTS, or of DATA without RTS.
     pub(crate) short_retry: u32,
     /// Attempts of DATA after CTS.
     pub(crate) long_retry: u32,
-    /// The least contention window: the backoff is drawn from 0 to this many slots.
+    /// The smallest contention window: the backoff is drawn from 0 to this number of slots.
     pub(crate) cw_min: u32,
     pub(crate) cw_max: u32,
-    /// Whether a NAV that an RTS set is given up when no frame follows.
+    /// Whether a NAV set by an RTS is cancelled if no frame follows.
     pub(crate) nav_reset: bool,
-    /// Bytes of LLC and SNAP before every packet.
+    /// Bytes of LLC and SNAP headers before every packet.
     pub(crate) llc: u32,
 }
 
@@ -60,7 +60,7 @@ impl Dcf {
         DATA_OVERHEAD + self.llc + size
     }
 
-    /// Whether a frame of DATA of so many bytes is announced.
+    /// Whether a DATA frame of this size is preceded by RTS and CTS.
     pub(crate) fn announces(&self, bytes: u32) -> bool {
         self.rts_threshold.is_some_and(|threshold| bytes > threshold)
     }
@@ -70,7 +70,7 @@ impl Dcf {
         self.frame(Kind::Rts, from, to, RTS, after, sequence)
     }
 
-    /// The answer of `to` to its RTS.
+    /// The CTS with which `to` answers its RTS.
     pub(super) fn cts(&self, rts: &Air) -> Air {
         let after = rts.reserves - self.timing.sifs - self.control(CTS);
         self.frame(Kind::Cts, rts.to, rts.from, CTS, after, 0)
@@ -84,12 +84,12 @@ impl Dcf {
         self.frame(Kind::Ack, data.to, data.from, ACK, 0, 0)
     }
 
-    /// From the end of an RTS until the frame after its CTS must have begun.
+    /// The time from the end of an RTS to the latest beginning of the frame after its CTS.
     pub(super) fn nav_doubt(&self) -> u64 {
         2 * self.timing.sifs + self.control(CTS) + 2 * self.timing.slot
     }
 
-    /// The window after a failure.
+    /// The contention window after a failure.
     pub(super) fn widened(&self, cw: u32) -> u32 {
         (2 * cw + 1).min(self.cw_max)
     }
@@ -137,7 +137,7 @@ pub(super) mod tests {
     use super::*;
     use crate::medium::wireless::timing::B;
 
-    /// 802.11b at 2 Mbit/s, all frames announced.
+    /// 802.11b at 2 Mbit/s; RTS precedes every DATA frame.
     pub(in crate::medium::wireless) fn dcf() -> Dcf {
         Dcf {
             timing: B,

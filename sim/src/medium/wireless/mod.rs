@@ -1,14 +1,13 @@
-//! A wireless channel: radios that share the air by the distributed coordination function of IEEE 802.11.
+//! A wireless channel: radios that share the air through the distributed coordination function of IEEE 802.11.
 //!
-//! Sans-I/O, like every medium: [`Channel::offer`] gives a packet to a radio for a neighbour, [`Channel::next`] says when
-//! something happens next, [`Channel::advance`] lets it happen and tells what was delivered or dropped. The channel
-//! knows nothing of what a packet is but its size.
+//! It is sans-I/O, like every medium. [`Channel::offer`] gives a packet to a radio for a neighbour. [`Channel::next`] says when the next
+//! event takes place. [`Channel::advance`] carries it out and reports what was delivered or dropped. The channel knows nothing about a
+//! packet except its size.
 //!
-//! A frame has one deadline, which passes from neighbour to neighbour in order of distance: first its beginning
-//! reaches each of them, then its end. So a frame costs what its neighbours cost, however many radios there are. At
-//! equal times stations act first, then ends are heard, then beginnings: two stations whose backoffs end in the same
-//! slot both transmit. Stations that no chain of neighbours joins are in different groups, each with deadlines of its
-//! own: they stay few.
+//! A frame in flight has one deadline. It moves from neighbour to neighbour in order of distance: first for the beginning of the frame,
+//! then for its end. So the cost of a frame depends on the number of its neighbours, not on the number of radios. At equal times, stations
+//! act first, then frames end, then frames begin. So two stations whose backoffs end in the same slot both transmit. Stations that are not
+//! connected by a chain of neighbours form different groups. Each group has its own deadlines, which keeps their number small.
 
 mod deadlines;
 mod frames;
@@ -41,68 +40,68 @@ use neighbours::Neighbour;
 use receiver::{Ended, Outcome, Signal};
 use station::{Station, Step, later};
 
-/// The radios of one channel, and what is on the air between them.
+/// The radios of one channel, and the frames on the air between them.
 #[derive(Debug)]
 pub(crate) struct Channel<F> {
     dcf: Dcf,
     reception: Box<dyn Reception>,
     neighbours: Neighbours,
     stations: Vec<Station<F>>,
-    /// By station: its frames that are still heard somewhere.
+    /// By station: its frames that some neighbour still hears.
     flights: Vec<SmallVec<[FrameInFlight; 2]>>,
     groups: Vec<Group>,
-    /// By station: its group, and its number there.
+    /// By station: its group, and its number in the group.
     member: Vec<(u32, u32)>,
-    /// The earliest deadline of every group.
+    /// The earliest deadline of each group.
     deadlines: Deadlines,
-    /// The frames that have gone on the air, for whoever observes.
+    /// The frames that were transmitted, if an observer wants them.
     sent: Option<Vec<Air>>,
 }
 
-/// A frame on its way to the neighbours of its sender. The end of one may still travel when the sender's next begins.
+/// A frame on its way to the neighbours of its sender. The end of a frame may still be travelling when the sender's next frame begins.
 #[derive(Copy, Clone, Debug)]
 struct FrameInFlight {
     air: Air,
     start: Time,
-    /// Neighbours that it has reached.
+    /// The number of neighbours that its beginning has reached.
     reached: u32,
-    /// Neighbours that it has passed.
+    /// The number of neighbours that its end has passed.
     passed: u32,
-    /// When it reaches or passes the next; `NEVER`: it has passed all.
+    /// When it reaches or passes the next neighbour; `NEVER` if it has passed all.
     next: Time,
-    /// Its beginning is next, not its end.
+    /// Whether the next step is the frame's beginning at a neighbour, not its end.
     begins: bool,
 }
 
-/// Stations that neighbours join.
+/// Stations that are connected by a chain of neighbours.
 #[derive(Debug)]
 struct Group {
     stations: Vec<StationId>,
-    /// By number in the group: stations, then ends of their frames, then beginnings of their frames.
+    /// By number in the group: the stations, then the ends of their frames, then the beginnings of their frames.
     deadlines: Deadlines,
 }
 
-/// What has become of a packet.
+/// The outcome of a packet.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fate<F> {
-    /// The neighbour has it.
+    /// The neighbour has received it.
     Delivered(F),
-    /// Given up after the last attempt. `None`: it had been delivered, and its sender never knew.
+    /// It was given up after the last attempt. `None`: it had been delivered, but its sender did not learn that.
     GivenUp(DropCause, Option<F>),
 }
 
-/// A radio: where it stands and what waits before it.
+/// A radio: its position and its queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Radio {
-    /// Metres east and north.
+    /// Metres to the east and to the north.
     pub(crate) place: [f64; 2],
     pub(crate) queue: Amount,
-    /// The name of its stream of chance.
+    /// The name of its random stream.
     pub(crate) stream: String,
 }
 
 impl<F> Channel<F> {
-    /// The radios, no two of them at one place; `root` is the run's seed.
+    /// Creates a channel with these radios; no two may have the same position. `root` is the seed of the run.
     pub(crate) fn new(dcf: Dcf, reception: Box<dyn Reception>, radios: &[Radio], root: u64) -> Self {
         let places: Vec<_> = radios.iter().map(|radio| radio.place).collect();
         let station = |(id, radio): (StationId, &Radio)| {
@@ -130,7 +129,7 @@ impl<F> Channel<F> {
         }
     }
 
-    /// Gives a packet of `size` bytes to the radio `from` for its neighbour `to`, or gets it back: the queue is full.
+    /// Gives a packet of `size` bytes to the radio `from` for its neighbour `to`. Returns the packet if the queue is full.
     pub(crate) fn offer(
         &mut self,
         now: Time,
@@ -145,12 +144,12 @@ impl<F> Channel<F> {
         Ok(())
     }
 
-    /// When something happens next; `NEVER` if nothing does.
+    /// The time of the next event; `NEVER` if there is none.
     pub(crate) fn next(&self) -> Time {
         self.deadlines.earliest()
     }
 
-    /// Everything that happens at `now` happens.
+    /// Carries out everything that is due at `now`.
     pub(crate) fn advance(&mut self, now: Time, fates: &mut Vec<Fate<F>>) {
         while let Some(group) = self.deadlines.due(now) {
             while let Some(entity) = self.groups[group].deadlines.due(now) {
@@ -170,18 +169,17 @@ impl<F> Channel<F> {
         self.deadlines.set(group, self.groups[group].deadlines.earliest());
     }
 
-    /// What all radios have counted up to now.
+    /// The counters of all radios up to now.
     pub(crate) fn all(&self, now: Time) -> impl Iterator<Item = Statistics> {
         (0..self.stations.len() as StationId).map(move |station| self.statistics(now, station))
     }
 
-    /// Keeps the frames that go on the air from now on, until they are taken.
+    /// Records the frames that are transmitted from now on.
     pub(crate) fn keep_frames(&mut self) {
         self.sent = Some(Vec::new());
     }
 
-    /// The frames that have gone on the air since they were last taken, each with its packet if it is data that its
-    /// addressee does not have yet.
+    /// Takes the frames recorded since the last call. Each comes with its packet if it is data that its addressee has not yet received.
     pub(crate) fn take_frames(&mut self, mut show: impl FnMut(&Dcf, &Air, Option<&F>)) {
         for air in self.sent.as_mut().map(std::mem::take).unwrap_or_default() {
             let packet = self.stations[air.from as usize].packet().filter(|_| air.kind == Kind::Data);
@@ -189,19 +187,19 @@ impl<F> Channel<F> {
         }
     }
 
-    /// The packets that wait or are in service, unless their addressees have them.
+    /// The packets that are queued or in service and that their addressees have not received.
     pub(crate) fn packets(&self) -> impl Iterator<Item = &F> {
         self.stations.iter().flat_map(Station::packets)
     }
 
-    /// What a radio has counted up to now.
+    /// The counters of a radio up to now.
     pub(crate) fn statistics(&self, now: Time, station: StationId) -> Statistics {
         let Station { mut statistics, mut occupation, .. } = self.stations[station as usize];
         occupation.settle(now, &mut statistics.airtime);
         statistics
     }
 
-    /// The queue before a radio.
+    /// The queue of a radio.
     #[cfg(test)]
     pub(crate) fn queue(&self, station: StationId) -> &Occupancy {
         self.stations[station as usize].queue()
@@ -223,14 +221,14 @@ impl<F> Channel<F> {
         }
     }
 
-    /// After anything has happened to a station: does it find the medium busy, and when does it act?
+    /// Called after any event at a station: updates whether it senses the medium busy, and when it acts next.
     fn settle(&mut self, now: Time, id: StationId) {
         let busy = self.busy(id);
         self.stations[id as usize].settle(now, &self.dcf, busy);
         self.await_station(id);
     }
 
-    /// After a signal has come or gone and a station did nothing: only a change of the medium matters to it.
+    /// Called after a signal began or ended while the station did nothing. Only a change of the medium affects it.
     fn listen(&mut self, now: Time, id: StationId) {
         if self.busy(id) != self.stations[id as usize].finds_busy() {
             self.settle(now, id);
@@ -259,7 +257,7 @@ impl<F> Channel<F> {
         self.await_flights(air.from);
     }
 
-    /// The next that happens to a station's frames: the end or the beginning of one reaches its next neighbours.
+    /// Sets the deadlines for the station's frames: the next neighbour that the end or the beginning of one reaches.
     fn await_flights(&mut self, from: StationId) {
         let (group, number) = self.member[from as usize];
         let Group { stations, deadlines } = &mut self.groups[group as usize];
@@ -271,7 +269,7 @@ impl<F> Channel<F> {
         }
     }
 
-    /// A frame of `from` leaves the neighbours that are next, or reaches them if it `begins` there.
+    /// A frame of `from` ends at the next neighbours, or begins there if `begins` is set.
     fn fly(&mut self, now: Time, from: StationId, begins: bool, fates: &mut Vec<Fate<F>>) {
         let due = |wave: &FrameInFlight| wave.next == now && wave.begins == begins;
         if let Some(place) = self.flights[from as usize].iter().position(due) {
@@ -286,7 +284,7 @@ impl<F> Channel<F> {
                 }
                 wave.turn(self.neighbours.of(from));
             }
-            // Nobody answers before SIFS: the flights are as they were.
+            // Nobody answers before SIFS, so the flights have not changed.
             match wave.next {
                 Time::NEVER => drop(self.flights[from as usize].remove(place)),
                 _ => self.flights[from as usize][place] = wave,
@@ -295,7 +293,7 @@ impl<F> Channel<F> {
         self.await_flights(from);
     }
 
-    /// The beginning of a frame reaches a neighbour of its sender.
+    /// A frame begins at a neighbour of its sender.
     fn begin(&mut self, now: Time, neighbour: u32, air: &Air) {
         let Neighbour { station: id, sensed, strength, .. } =
             self.neighbours.of(air.from)[neighbour as usize];
@@ -313,7 +311,7 @@ impl<F> Channel<F> {
         self.listen(now, id);
     }
 
-    /// The end of a frame passes a neighbour of its sender.
+    /// A frame ends at a neighbour of its sender.
     fn end(&mut self, now: Time, neighbour: u32, air: &Air, fates: &mut Vec<Fate<F>>) {
         let signal = self.neighbours.of(air.from)[neighbour as usize];
         let id = signal.station;
@@ -345,7 +343,7 @@ impl<F> Channel<F> {
         }
     }
 
-    /// Counts the collisions of the frames that begin an exchange or carry its data.
+    /// Counts collisions of frames that begin an exchange or carry its data.
     fn judge(&mut self, air: &Air, ended: &Ended) {
         if !matches!(air.kind, Kind::Rts | Kind::Data) {
             return;
@@ -363,7 +361,7 @@ impl<F> Channel<F> {
 }
 
 impl FrameInFlight {
-    /// Finds out when its end passes a neighbour or its beginning reaches one, whatever is first.
+    /// Finds the next step: its end passes a neighbour or its beginning reaches one, whichever comes first.
     fn turn(&mut self, neighbours: &[Neighbour]) {
         let at = |number: u32, after: u64| {
             let neighbour = neighbours.get(number as usize);

@@ -13,15 +13,15 @@ pub(crate) struct Neighbour {
     pub(crate) delay: u64,
     /// The strength of one station's signal at the other.
     pub(crate) strength: f64,
-    /// Whether that makes the medium busy.
+    /// Whether this signal makes the medium busy.
     pub(crate) sensed: bool,
 }
 
-/// The neighbours of all stations, one list after the other.
+/// The neighbours of all stations in consecutive lists.
 #[derive(Debug)]
 pub(crate) struct Neighbours {
     all: Vec<Neighbour>,
-    /// By station: where its list begins; and the end of the last.
+    /// By station: the index at which its list begins; then the end of the last list.
     begin: Vec<u32>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Neighbours {
 const PER_METRE: (f64, f64) = (10.0, 3.0);
 
 impl Neighbours {
-    /// Of stations at these places, in metres. No two may be at the same place.
+    /// Computes the neighbours of stations at these positions, in metres. No two may be at the same position.
     pub(crate) fn new(places: &[[f64; 2]], rules: &dyn Reception) -> Self {
         let reach = rules.reach();
         let cells = Cells::new(places, reach);
@@ -56,7 +56,7 @@ impl Neighbours {
         &self.all[self.begin[station] as usize..self.begin[station + 1] as usize]
     }
 
-    /// The stations in groups that neighbours join, each group and all of them by number.
+    /// The groups of stations that are connected by chains of neighbours, in order of station numbers.
     pub(super) fn groups(&self) -> Vec<Vec<StationId>> {
         let mut seen = vec![false; self.begin.len() - 1];
         let mut groups = Vec::new();
@@ -91,13 +91,13 @@ pub(crate) fn distance([ax, ay]: [f64; 2], [bx, by]: [f64; 2]) -> f64 {
     ((ax - bx) * (ax - bx) + (ay - by) * (ay - by)).sqrt()
 }
 
-/// Rounded up, so that a detour is never shorter than the direct way, and stations that count from the end of the
-/// same frame to the same slot do not hear each other first.
+/// Rounded up. So a detour is never shorter than the direct way, and stations that count slots from the end of the same frame to the same
+/// slot do not hear each other first.
 fn propagation(metres: f64) -> u64 {
     ((metres * PER_METRE.0 / PER_METRE.1).ceil() as u64).max(1)
 }
 
-/// The stations by squares as wide as the reach.
+/// The stations in squares that are as wide as the reach.
 struct Cells {
     width: f64,
     squares: BTreeMap<[i64; 2], Vec<StationId>>,
@@ -116,7 +116,7 @@ impl Cells {
         place.map(|metres| (metres / self.width).floor() as i64)
     }
 
-    /// The stations of a place's square and of the eight around it.
+    /// The stations in the square of a position and in the eight squares around it.
     fn around(&self, place: [f64; 2]) -> impl Iterator<Item = StationId> {
         let [x, y] = self.square(place);
         let squares = (x - 1..=x + 1).flat_map(move |x| (y - 1..=y + 1).map(move |y| [x, y]));

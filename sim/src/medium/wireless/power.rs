@@ -1,7 +1,7 @@
-//! Reception by power: signals add up, a frame is read while its power exceeds that of noise and all others by a
-//! threshold, and a newcomer that exceeds everything by as much takes the receiver over.
+//! Reception by power. Signals add up. A frame is readable while its power exceeds noise and all other signals by a threshold. A new signal
+//! that exceeds all of these by the same threshold is received instead (capture).
 //!
-//! The rules are those of GloMoSim's radio with a sharp threshold; strengths are milliwatts.
+//! The rules are those of GloMoSim's radio with a sharp threshold. Strengths are in milliwatts.
 
 use super::reception::{Beside, Reception, ratio};
 
@@ -9,19 +9,19 @@ use super::reception::{Beside, Reception, ratio};
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) struct Power {
     pub(crate) propagation: Propagation,
-    /// dBm sent.
+    /// Transmit power in dBm.
     pub(crate) transmit: f64,
-    /// dB lost in antennas, cables and shadowing, whatever the distance.
+    /// Loss in antennas, cables and shadowing in dB, at any distance.
     pub(crate) loss: f64,
-    /// dBm of background noise.
+    /// Background noise in dBm.
     pub(crate) noise: f64,
     /// dB by which a frame must exceed noise and all other signals.
     pub(crate) sinr: f64,
-    /// dB by which it must exceed them for the receiver to notice its beginning.
+    /// dB by which it must exceed them before the receiver notices its beginning.
     pub(crate) header: f64,
-    /// dBm of noise and signals above which the medium is busy.
+    /// Power of noise and signals, in dBm, above which the medium is busy.
     pub(crate) sense: f64,
-    /// dBm below which a signal is left out of every sum.
+    /// Signals below this power, in dBm, are ignored.
     pub(crate) cutoff: f64,
 }
 
@@ -30,30 +30,30 @@ pub(crate) struct Power {
 pub(crate) enum Propagation {
     /// With the square of the distance.
     FreeSpace {
-        /// Hz.
+        /// Frequency in Hz.
         frequency: f64,
     },
     /// As in free space up to the crossover distance, then with the fourth power.
     TwoRay {
-        /// Hz.
+        /// Frequency in Hz.
         frequency: f64,
-        /// Metres of both antennas above the ground.
+        /// Height of both antennas above the ground in metres.
         height: f64,
     },
     /// As in free space up to 1 m, then with this power of the distance.
     LogDistance {
-        /// Hz.
+        /// Frequency in Hz.
         frequency: f64,
         exponent: f64,
     },
 }
 
-/// Metres a second.
+/// Metres per second.
 const LIGHT: f64 = 3e8;
 const TURN: f64 = 2.0 * std::f64::consts::PI;
 
 impl Propagation {
-    /// dB lost on the way.
+    /// Path loss in dB.
     pub(crate) fn loss(&self, metres: f64) -> f64 {
         match *self {
             Propagation::FreeSpace { frequency } => free_space(metres, frequency),
@@ -70,9 +70,9 @@ impl Propagation {
         }
     }
 
-    /// Metres within which no more than `decibels` are lost.
+    /// The distance in metres up to which the loss is at most `decibels`.
     fn within(&self, decibels: f64) -> f64 {
-        // The loss grows with distance: halve the interval until a centimetre is left.
+        // The loss grows with distance. The interval is halved until its length is a centimetre.
         let (mut near, mut far) = (0.01, 1e7);
         while far - near > 0.01 {
             let middle = (near + far) / 2.0;
@@ -86,7 +86,7 @@ fn free_space(metres: f64, frequency: f64) -> f64 {
     20.0 * libm::log10(2.0 * TURN * metres * frequency / LIGHT)
 }
 
-/// The thresholds as ratios and milliwatts.
+/// The thresholds in ratios and milliwatts.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) struct Receiving {
     power: Power,
@@ -97,7 +97,7 @@ pub(crate) struct Receiving {
 }
 
 impl Power {
-    /// What a radio receives.
+    /// The model of reception for these parameters.
     pub(crate) fn receiving(self) -> Receiving {
         let [noise, sinr, header, sense] = [self.noise, self.sinr, self.header, self.sense].map(ratio);
         Receiving { power: self, noise, sinr, header, sense }
@@ -187,7 +187,7 @@ pub(super) mod tests {
         let held = radio.strength(300.0);
         let spoils = |metres| !radio.survives(held, Beside::default().and(radio.strength(metres)));
         within(farthest(|metres| metres < 300.0 || spoils(metres)), 758.0);
-        // 812 m is what one interferer spoils at the very end of the decoding range, were there no noise.
+        // At 812 m one interferer would just spoil a frame at the end of the decoding range if there were no noise.
         let ratio = radio.strength(370.0) / radio.strength(812.0);
         assert!((10.0 * libm::log10(ratio) - 13.65).abs() < 0.01);
     }

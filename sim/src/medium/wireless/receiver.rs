@@ -12,7 +12,7 @@ pub(super) struct Receiver {
     heard: SmallVec<[ReceivedSignal; 4]>,
     /// The index of the signal that it is receiving.
     locked: Option<StationId>,
-    /// Since when.
+    /// Since when it has been receiving that signal.
     since: Time,
 }
 
@@ -39,7 +39,7 @@ struct ReceivedSignal {
     spoiler: Option<StationId>,
 }
 
-/// A signal that is over.
+/// A signal that has ended.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Ended {
     pub(super) reception: Outcome,
@@ -107,7 +107,7 @@ impl Receiver {
         }
     }
 
-    /// A signal is over.
+    /// A signal ends.
     pub(super) fn end(&mut self, from: StationId) -> Ended {
         let place = self.heard.iter().position(|signal| signal.from == from).expect("what ends has begun");
         let ReceivedSignal { readable, overlapped, spoiler, .. } = self.heard.swap_remove(place);
@@ -167,7 +167,7 @@ mod tests {
         Signal { from, strength, sensed: rules.senses(strength) }
     }
 
-    /// Stations begin in turn, each at its distance; how each ends, in the same order.
+    /// Stations begin in turn, each at its distance. Returns the outcome of each signal in the same order.
     fn overlap(rules: &dyn Reception, metres: &[f64]) -> Vec<(Outcome, Option<StationId>)> {
         let mut receiver = Receiver::default();
         for (station, metres) in (0..).zip(metres) {

@@ -1,5 +1,5 @@
-//! Models of reception: whether a radio begins to receive a signal, can read it beside others, and senses the medium
-//! busy.
+//! Models of reception: whether a radio begins to receive a signal, whether it can read a signal in the presence of others, and whether it
+//! senses the medium busy.
 
 use std::fmt::Debug;
 
@@ -33,25 +33,25 @@ pub(crate) struct Beside {
 }
 
 impl Beside {
-    /// These and one more.
+    /// These signals and one more.
     pub(crate) fn and(self, strength: f64) -> Self {
         Beside { sum: self.sum + strength, strongest: self.strongest.max(strength) }
     }
 }
 
-/// Three ranges: within `decode` a frame can be read; within `sense` the medium is busy, and an unreadable frame is
-/// noticed; within `interfere` any signal spoils another. Strengths are distance to the power of −4.
+/// Three ranges. Within `decode` a frame can be read. Within `sense` the medium is busy, and an unreadable frame is noticed. Within
+/// `interfere` any signal spoils another. Strengths are distance to the power of −4.
 #[derive(Copy, Clone, PartialEq, Debug)]
 pub(crate) struct Range {
     interfere: f64,
     decodes: f64,
     senses: f64,
-    /// The ratio by which a frame must be stronger to survive another signal; `None`: it never survives.
+    /// The ratio by which a frame must be stronger to survive another signal. `None`: it never survives.
     capture: Option<f64>,
 }
 
 impl Range {
-    /// Ranges in metres; the ratio of capture in decibels.
+    /// Ranges are in metres, the capture ratio in decibels.
     pub(crate) fn new(decode: f64, sense: f64, interfere: f64, capture: Option<f64>) -> Self {
         Range {
             interfere,
@@ -101,7 +101,7 @@ fn fourth_power(metres: f64) -> f64 {
     1.0 / (square * square)
 }
 
-/// Decibels as a ratio of powers.
+/// Converts decibels to a ratio of powers.
 pub(super) fn ratio(decibels: f64) -> f64 {
     libm::pow(10.0, decibels / 10.0)
 }

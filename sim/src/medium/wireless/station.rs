@@ -1,7 +1,7 @@
 //! The distributed coordination function of one station: contention, RTS/CTS, acknowledgement, retries.
 //!
-//! A station has one deadline, whose meaning is its [`Phase`]. While it contends, the deadline is the moment of access:
-//! the slots of the backoff are not counted one by one but follow from the time at which the medium became idle.
+//! A station has one deadline, whose meaning depends on its [`Phase`]. While the station contends, the deadline is the moment of access.
+//! Backoff slots are not counted one by one: the deadline follows from the time at which the medium became idle.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub(super) struct Station<F> {
     pub(super) statistics: Statistics,
     pub(super) occupation: Occupation,
     phase: Phase,
-    /// When the phase ends without an event.
+    /// When the phase ends if no event ends it before.
     deadline: Time,
     access: Access,
     queue: VecDeque<Queued<F>>,
@@ -40,9 +40,9 @@ enum Phase {
     Contend,
     /// It is transmitting this frame.
     Send(Air),
-    /// It waits for this answer to its frame. `late`: the time is over, but a frame is arriving.
+    /// It waits for this answer to its frame. `late`: the timeout has passed, but a frame is arriving.
     Await { answer: Kind, late: bool },
-    /// It answers with this frame after SIFS.
+    /// It will answer with this frame after SIFS.
     Answer(Air),
 }
 
@@ -67,7 +67,7 @@ struct Access {
     drawn: u64,
 }
 
-/// A packet that waits for its turn.
+/// A packet in the queue.
 #[derive(Debug)]
 struct Queued<F> {
     to: StationId,
@@ -85,10 +85,10 @@ struct Service<F> {
     announced: bool,
     short: u32,
     long: u32,
-    /// Whether its DATA has been sent before.
+    /// Whether its DATA frame has been sent before.
     retry: bool,
-    /// The addressee takes the packet when it reads the frame for the first time. A station sends one packet at a
-    /// time, so a frame without its packet is a duplicate: it is acknowledged and not delivered again.
+    /// The addressee takes the packet when it reads the frame for the first time. A station sends one packet at a time, so a frame without
+    /// its packet is a duplicate. A duplicate is acknowledged and not delivered again.
     packet: Option<F>,
 }
 
@@ -98,7 +98,7 @@ pub(super) enum Step<F> {
     Nothing,
     /// This frame is transmitted now.
     Transmit(Air),
-    /// Its packet was given up after the last attempt; `None` if the packet had been delivered in spite of that.
+    /// Its packet was given up after the last attempt. `None`: the packet had been delivered nevertheless.
     GiveUp(DropCause, Option<F>),
 }
 
@@ -131,7 +131,7 @@ impl<F> Station<F> {
         }
     }
 
-    /// When it acts without an event; `NEVER` if it does not.
+    /// When the station acts if no event comes before; `NEVER` if it does not.
     pub(super) fn deadline(&self) -> Time {
         self.deadline
     }
@@ -140,12 +140,12 @@ impl<F> Station<F> {
         matches!(self.phase, Phase::Send(_))
     }
 
-    /// Whether it has found the medium busy, its own frame included.
+    /// Whether it senses the medium busy. Its own frame counts.
     pub(super) fn finds_busy(&self) -> bool {
         self.access.clear.is_none()
     }
 
-    /// The queue; the packet in service does not count.
+    /// The length of the queue, without the packet in service.
     #[cfg(test)]
     pub(super) fn queue(&self) -> &Occupancy {
         &self.room
@@ -171,7 +171,7 @@ impl<F> Station<F> {
         }
         self.serve(dcf, Queued { to, size, packet });
         self.access.count(now, dcf);
-        // A station that finds the medium busy waits for a backoff; otherwise DIFS is enough.
+        // A station that finds the medium busy needs a backoff. Otherwise DIFS is enough.
         let taken = self.phase != Phase::Contend || self.access.clear.is_none() || self.access.reserved(now);
         if taken && self.access.slots.is_none() {
             self.access.draw(now);
@@ -244,7 +244,7 @@ impl<F> Station<F> {
         self.deadline = later(now, dcf.timing.answer_timeout());
     }
 
-    /// The time for an answer is over. A frame whose header has been received by now may still be the answer.
+    /// The timeout for an answer has passed. A frame whose header has been received by now may still be the answer.
     fn unanswered(&mut self, now: Time, dcf: &Dcf, answer: Kind) -> Step<F> {
         let begun = |since: Time| later(since, dcf.timing.preamble()) <= now;
         if self.receiver.receiving().is_some_and(begun) {
@@ -276,7 +276,7 @@ impl<F> Station<F> {
         step
     }
 
-    /// A frame to this station, that may want an answer after SIFS.
+    /// Receives a frame addressed to this station, which may require an answer after SIFS.
     fn answer(&mut self, now: Time, dcf: &Dcf, air: &Air) {
         let answer = match air.kind {
             Kind::Rts if !self.access.reserved(now) => dcf.cts(air),
@@ -287,7 +287,7 @@ impl<F> Station<F> {
         self.deadline = later(now, dcf.timing.sifs);
     }
 
-    /// The awaited answer has come.
+    /// The expected answer has arrived.
     fn answered(&mut self, now: Time, dcf: &Dcf, answer: Kind) {
         if answer == Kind::Cts {
             self.statistics.rts.answered += 1;
@@ -329,7 +329,7 @@ impl<F> Station<F> {
         Step::GiveUp(cause, self.finish(now, dcf))
     }
 
-    /// The packet in service is done. A backoff follows, whether or not another packet waits.
+    /// The packet in service is finished. A backoff follows even if no packet is queued.
     fn finish(&mut self, now: Time, dcf: &Dcf) -> Option<F> {
         let done = self.service.take().and_then(|service| service.packet);
         self.phase = Phase::Contend;
@@ -358,17 +358,17 @@ impl<F> Station<F> {
         self.sequence = (self.sequence + 1) & 0xfff;
     }
 
-    /// The packet in service, unless its addressee has it.
+    /// The packet in service, unless its addressee has received it.
     pub(super) fn packet(&self) -> Option<&F> {
         self.service.as_ref()?.packet.as_ref()
     }
 
-    /// That and those that wait.
+    /// The packet in service and the queued packets.
     pub(super) fn packets(&self) -> impl Iterator<Item = &F> {
         self.packet().into_iter().chain(self.queue.iter().map(|queued| &queued.packet))
     }
 
-    /// The packet of the DATA that is on the air, for whoever reads it first.
+    /// Takes the packet of the DATA frame on the air for the first station that reads it.
     pub(super) fn take_packet(&mut self) -> Option<F> {
         self.service.as_mut()?.packet.take()
     }
@@ -382,12 +382,12 @@ impl<F> Station<F> {
         }
     }
 
-    /// A frame begins to come in.
+    /// A frame begins to arrive.
     pub(super) fn receiving(&mut self, now: Time) {
         self.access.settle_doubt(now);
     }
 
-    /// After everything else that happened now: whether the medium is busy, this station's own frame included.
+    /// Called after all other events of this time. `busy`: whether the medium is busy, this station's own frame included.
     pub(super) fn settle(&mut self, now: Time, dcf: &Dcf, busy: bool) {
         match (self.access.clear, busy) {
             (Some(_), true) => {
@@ -407,7 +407,7 @@ impl<F> Station<F> {
         self.contend(now, dcf);
     }
 
-    /// While it contends, the deadline is the moment of access.
+    /// Sets the deadline to the moment of access while the station contends.
     fn contend(&mut self, now: Time, dcf: &Dcf) {
         if self.phase == Phase::Contend {
             let wanted = self.service.is_some();
@@ -428,7 +428,7 @@ impl Access {
         self.nav.min(self.doubt) > now
     }
 
-    /// When the slots are counted from while the medium stays idle; `NEVER` while it is busy.
+    /// The time from which slots are counted while the medium stays idle; `NEVER` while it is busy.
     fn counting(&self, dcf: &Dcf) -> Time {
         let Some(clear) = self.clear else { return Time::NEVER };
         let free = match self.nav.min(self.doubt) {
@@ -438,7 +438,7 @@ impl Access {
         clear.max(free).max(self.counted)
     }
 
-    /// When the medium may be taken if it stays idle.
+    /// The moment of access if the medium stays idle.
     fn granted(&self, now: Time, dcf: &Dcf) -> Time {
         match self.counting(dcf) {
             Time::NEVER => Time::NEVER,
@@ -459,14 +459,14 @@ impl Access {
         }
     }
 
-    /// A new backoff, which is counted from now on.
+    /// Draws a new backoff, which counts from now on.
     fn draw(&mut self, now: Time) {
         self.slots = Some((self.draws.nth(self.drawn) % (u64::from(self.cw) + 1)) as u32);
         self.drawn += 1;
         self.counted = now;
     }
 
-    /// Others reserve the medium until then. `doubtful`: by an RTS whose CTS may not come.
+    /// Other stations reserve the medium until then. `doubtful`: the reservation comes from an RTS whose CTS may not follow.
     fn reserve(&mut self, until: Time, doubtful: bool, now: Time, dcf: &Dcf) {
         if until > self.nav {
             self.nav = until;
@@ -474,7 +474,7 @@ impl Access {
         }
     }
 
-    /// A frame begins: the NAV stands, or has been given up before.
+    /// A frame begins. A doubtful NAV is confirmed, unless it was cancelled before.
     fn settle_doubt(&mut self, now: Time) {
         if self.doubt <= now {
             self.nav = self.nav.min(self.doubt);
@@ -492,7 +492,8 @@ mod tests {
     use super::*;
     use crate::medium::wireless::frames::tests::dcf;
 
-    /// Frames that a station sends for one packet if every RTS is answered (or none) and no DATA is, and why it gives up.
+    /// The number of frames that a station sends for one packet if every RTS (or none) is answered and no DATA frame is, and why it gives
+    /// up.
     fn attempts(dcf: &Dcf, cleared: bool) -> (u32, u32, DropCause) {
         let mut station = Station::new(0, dcf, Amount::Packets(1), Draws::new(1, "x"));
         assert!(station.offer(Time::ZERO, dcf, 1, 1028, ()).is_ok());

@@ -1,4 +1,4 @@
-//! Counters of a station. They only grow; the difference of two readings is the result between them.
+//! Counters of a station. They only grow: the difference of two readings covers the time between them.
 
 use anabranch_proto::Time;
 
@@ -11,11 +11,11 @@ pub(crate) struct Statistics {
     pub(crate) data: Exchanges,
     pub(crate) collisions: Collisions,
     pub(crate) drops: Drops,
-    /// Nanoseconds.
+    /// Times in nanoseconds.
     pub(crate) airtime: Airtime,
 }
 
-/// Frames that ask for an answer.
+/// Frames that require an answer.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Exchanges {
     pub(crate) sent: u64,
@@ -29,36 +29,36 @@ pub(crate) struct Collisions {
     pub(crate) hidden: u64,
     /// Spoiled by a station that senses this one, but could not yet when it began.
     pub(crate) slot: u64,
-    /// Read in spite of the overlap.
+    /// Read in spite of an overlap.
     pub(crate) capture: u64,
 }
 
-/// Packets that were not passed on.
+/// Packets that were dropped.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Drops {
     /// The queue was full.
     pub(crate) queue: u64,
     /// The last RTS got no CTS.
     pub(crate) rts_retries: u64,
-    /// The last DATA got no ACK.
+    /// The last DATA frame got no ACK.
     pub(crate) data_retries: u64,
 }
 
-/// The use of the channel at a radio's place, its own frames included.
+/// The use of the channel at a radio's position, its own frames included.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Airtime {
-    /// One frame of DATA.
+    /// One DATA frame.
     pub(crate) data: u64,
     /// One RTS, CTS or ACK.
     pub(crate) control: u64,
     /// More than one frame at once.
     pub(crate) collision: u64,
-    /// No frame that can be sensed.
+    /// No sensed frame.
     pub(crate) idle: u64,
 }
 
 impl Statistics {
-    /// The difference from `earlier` counters.
+    /// The difference between these counters and `earlier` ones.
     pub(crate) fn since(&self, earlier: &Statistics) -> Statistics {
         let frames = |now: Exchanges, then: Exchanges| Exchanges {
             sent: now.sent - then.sent,
@@ -87,7 +87,7 @@ impl Statistics {
     }
 }
 
-/// The number of frames on the air at a place, and since when.
+/// The number of frames on the air at a position, and the time of the last change.
 #[derive(Copy, Clone, Default, Debug)]
 pub(super) struct Occupation {
     data: u32,

@@ -1,7 +1,7 @@
 //! Interframe spaces and the time that a frame takes on the air: IEEE 802.11-1999 for `802.11a`, 802.11b with the
 //! long preamble, and 802.11g without protection. All times are nanoseconds.
 
-/// A physical layer's constants.
+/// The constants of a physical layer.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Timing {
     /// One slot of the backoff.
@@ -10,20 +10,20 @@ pub(crate) struct Timing {
     pub(crate) sifs: u64,
     /// Preamble and header of the physical layer, before every frame.
     preamble: u64,
-    /// Silence after the last symbol that belongs to the frame (802.11g).
+    /// Silence after the last symbol, which counts as part of the frame (802.11g).
     extension: u64,
-    /// Bit/s of the slowest rate: an ACK at this rate is part of EIFS.
+    /// The slowest rate in bit/s. EIFS contains an ACK at this rate.
     slowest: u64,
     modulation: Modulation,
-    /// The contention windows that the physical layer prescribes: the least and the largest, in slots.
+    /// The contention windows that the physical layer prescribes, in slots: the smallest and the largest.
     pub(crate) windows: [u32; 2],
 }
 
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 enum Modulation {
-    /// Bits one after the other; the length of a frame is told in whole microseconds.
+    /// Bits in sequence. The length of a frame is given in whole microseconds.
     Direct,
-    /// Symbols of 4 us, with 16 bits of service field before the frame and 6 of tail behind it.
+    /// Symbols of 4 us, with 16 bits of service field before the frame and 6 tail bits after it.
     Symbols,
 }
 
@@ -57,17 +57,17 @@ pub(crate) const A: Timing = Timing {
 pub(crate) const G: Timing = Timing { slot: 9 * US, sifs: 10 * US, extension: 6 * US, ..A };
 
 impl Timing {
-    /// The space before contention: SIFS and two slots.
+    /// The time before contention: SIFS and two slots.
     pub(crate) fn difs(&self) -> u64 {
         self.sifs + 2 * self.slot
     }
 
-    /// The space after a frame that could not be read: room for an ACK at the slowest rate.
+    /// The time after an unreadable frame: it leaves room for an ACK at the slowest rate.
     pub(crate) fn eifs(&self) -> u64 {
         self.sifs + self.airtime(ACK, self.slowest) + self.difs()
     }
 
-    /// A frame of `bytes` at `rate` bit/s.
+    /// Airtime of a frame of `bytes` at `rate` bit/s.
     pub(crate) fn airtime(&self, bytes: u32, rate: u64) -> u64 {
         let bits = 8 * u64::from(bytes);
         let payload = match self.modulation {
@@ -77,18 +77,18 @@ impl Timing {
         self.preamble + payload + self.extension
     }
 
-    /// How long after its own frame a station waits for the answer to begin: the answer's preamble has been
-    /// received by then, or none came.
+    /// How long a station waits, after its own frame, for an answer. By then either the answer's preamble has been received or no answer
+    /// comes.
     pub(crate) fn answer_timeout(&self) -> u64 {
         self.sifs + self.slot + self.preamble
     }
 
-    /// How long a frame is heard before its header has been read.
+    /// The time from the beginning of a frame to the end of its header.
     pub(crate) fn preamble(&self) -> u64 {
         self.preamble
     }
 
-    /// The rates of the physical layer, bit/s.
+    /// The rates of the physical layer in bit/s.
     pub(crate) fn rates(&self) -> &'static [u64] {
         match self.modulation {
             Modulation::Direct => &[1_000_000, 2_000_000, 5_500_000, 11_000_000],

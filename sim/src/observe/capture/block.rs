@@ -7,7 +7,7 @@ use super::option::{
     RESOLUTION, SECTION,
 };
 
-/// What begins a file.
+/// The section header block, which begins a file.
 pub(super) fn section(out: &mut BytesMut, program: &str, comment: &str) {
     block(out, SECTION, |out| {
         out.put_u32_le(BYTE_ORDER);
@@ -21,7 +21,7 @@ pub(super) fn section(out: &mut BytesMut, program: &str, comment: &str) {
     });
 }
 
-/// An interface of this link type, whose times are nanoseconds.
+/// The description of an interface with this link type and times in nanoseconds.
 pub(super) fn interface(out: &mut BytesMut, link_type: u16, name: &str, description: &str) {
     block(out, INTERFACE, |out| {
         out.put_u16_le(link_type);
@@ -68,7 +68,7 @@ fn block(out: &mut BytesMut, kind: u32, body: impl FnOnce(&mut BytesMut)) {
     out[start + 4..start + 8].copy_from_slice(&length.to_le_bytes());
 }
 
-/// An option, cut to what its length can say.
+/// An option, truncated if its length field cannot express its length.
 fn option(out: &mut BytesMut, code: u16, value: &[u8]) {
     let value = &value[..value.len().min(usize::from(u16::MAX))];
     out.put_u16_le(code);

@@ -11,7 +11,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-/// So many elements of a list stand in a line.
+/// The largest number of list elements in a line.
 const MOST_SHOWN: usize = 16;
 
 /// A chunk, shortly.
@@ -21,11 +21,11 @@ pub(super) struct Short {
     fields: Fields,
 }
 
-/// What matters in it, in the order in which it is read.
+/// The important fields in the order in which they are read.
 type Fields = Vec<(&'static str, Value)>;
 
 impl Short {
-    /// Of a chunk.
+    /// The summary of a chunk.
     pub(super) fn new(chunk: &Chunk) -> Self {
         let number = chunk.number();
         let fields = match chunk {
@@ -55,13 +55,13 @@ impl Short {
         Short { name: name(number), fields }
     }
 
-    /// Of a chunk that the capture has only the beginning of.
+    /// The summary of a chunk of which the capture has only the beginning.
     pub(super) fn cut(number: u8) -> Self {
         Short { name: name(number), fields: vec![("cut", json!(true))] }
     }
 }
 
-/// What a chunk's type is called: "DATA".
+/// The name of a chunk's type: "DATA".
 pub fn chunk_name(chunk: &Chunk) -> String {
     name(chunk.number())
 }

@@ -1,4 +1,4 @@
-//! From what a link carries to the SCTP packet in it.
+//! Finds the SCTP packet in a captured frame.
 
 use std::net::IpAddr;
 
@@ -10,7 +10,7 @@ use etherparse::{
 use super::option::{RADIOTAP, RAW};
 use super::radio;
 
-/// An SCTP packet and what is around it.
+/// An SCTP packet and the layers around it.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Found<'a> {
     pub(super) from: Address,
@@ -32,7 +32,7 @@ fn other(why: impl Into<String>) -> NotSctp {
     NotSctp { ends: None, why: why.into() }
 }
 
-/// Finds the SCTP packet; `udp` are the UDP ports behind which one is looked for.
+/// Finds the SCTP packet. `udp` lists the UDP ports that may carry SCTP.
 pub(super) fn sctp<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Result<Found<'a>, NotSctp> {
     let sliced = network(link_type, bytes)?;
     let (from, to, payload): (IpAddr, IpAddr, &LaxIpPayloadSlice<'a>) = match &sliced.net {
@@ -71,7 +71,7 @@ pub(super) fn sctp<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Result<F
     }
 }
 
-/// What stands behind the link's own header.
+/// The layers above the link's own header.
 fn network(link_type: u16, bytes: &[u8]) -> Result<LaxSlicedPacket<'_>, NotSctp> {
     let behind = |size: usize| bytes.get(size..).ok_or_else(|| other("malformed: less than a link header"));
     let ip = |bytes| LaxSlicedPacket::from_ip(bytes).map_err(|error| other(format!("malformed: {error}")));

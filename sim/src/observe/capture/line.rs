@@ -90,7 +90,7 @@ pub fn explain(packet: &CapturedPacket, udp: &[u16]) -> Vec<Line> {
     match layers::sctp(packet.link_type, &packet.bytes, udp) {
         Ok(found) => {
             let missing = (packet.size as usize).saturating_sub(packet.bytes.len());
-            // Of a frame that was cut, the check sequence is missing as well.
+            // The check sequence of a truncated frame is missing too.
             let check = if packet.link_type == RADIOTAP { radio::CHECK } else { 0 };
             show(line, &found, missing.saturating_sub(check))
         }
@@ -196,7 +196,7 @@ fn whole_chunks(bytes: &[u8]) -> usize {
     chunk_ends(bytes).last().unwrap_or(HEADER.min(bytes.len()))
 }
 
-/// Where each whole chunk ends, one behind the other.
+/// The end of each whole chunk, in order.
 pub(super) fn chunk_ends(bytes: &[u8]) -> impl Iterator<Item = usize> {
     let mut end = HEADER.min(bytes.len());
     std::iter::from_fn(move || {

@@ -13,14 +13,14 @@ pub(super) const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// Options of every block.
 pub(super) const END: u16 = 0;
 pub(super) const COMMENT: u16 = 1;
-/// Of a section header: the program that wrote it.
+/// In a section header: the program that wrote the file.
 pub(super) const PROGRAM: u16 = 4;
-/// Of an interface.
+/// In an interface description: the name.
 pub(super) const NAME: u16 = 2;
 pub(super) const DESCRIPTION: u16 = 3;
 pub(super) const RESOLUTION: u16 = 9;
 pub(super) const OFFSET: u16 = 14;
-/// Of a packet: its lowest two bits are the direction.
+/// In a packet: its lowest two bits are the direction.
 pub(super) const FLAGS: u16 = 2;
 pub(super) const INBOUND: u32 = 1;
 pub(super) const OUTBOUND: u32 = 2;

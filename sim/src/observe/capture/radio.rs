@@ -20,7 +20,7 @@ const DIRECT: [u64; 4] = [1_000_000, 2_000_000, 5_500_000, 11_000_000];
 const MAC_HEADER: usize = 24;
 /// Bytes of the check sequence at the end of a frame.
 pub(super) const CHECK: usize = 4;
-/// LLC with SNAP; behind it, the type of IPv4 or IPv6.
+/// The LLC and SNAP headers; the type of IPv4 or IPv6 follows.
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 
 /// Writes a frame on channel number `channel` with this `datagram`. Returns how many bytes it really has: more than are

@@ -22,17 +22,17 @@ pub struct CapturedPacket {
     pub number: u64,
     /// Nanoseconds since 1970, in a simulation since its beginning; `None` if the file does not say.
     pub time: Option<i128>,
-    /// What the file calls the interface, or its number; `None` in classic pcap.
+    /// The interface's name or number in the file; `None` in classic pcap.
     pub interface: Option<String>,
     /// Whether it came in (`true`) or went out there, if the file says so.
     pub inbound: Option<bool>,
-    /// What the bytes begin with (www.tcpdump.org/linktypes.html).
+    /// The link type, which says how the bytes begin (www.tcpdump.org/linktypes.html).
     pub link_type: u16,
-    /// The packet, as far as it was captured.
+    /// The captured part of the packet.
     pub bytes: Vec<u8>,
     /// Its size in bytes on the link.
     pub size: u32,
-    /// What the file remarks about it.
+    /// The comment in the file.
     pub comment: Option<String>,
 }
 
@@ -50,7 +50,7 @@ pub enum ReadError {
     Wrong {
         /// Where the block or record begins.
         at: u64,
-        /// What is wrong with it.
+        /// The error.
         why: &'static str,
     },
 }
@@ -130,7 +130,7 @@ impl<R: Read> CaptureReader<R> {
         let mut header = Fields { bytes: &header, big_endian: self.big_endian };
         let read = |header: &mut Fields<'_>| {
             header.take(16)?;
-            // The upper bits tell of a frame check sequence, which is behind what is looked at.
+            // The upper bits describe a frame check sequence, which follows the bytes that are read.
             header.u32().map(|network| network as u16)
         };
         let link_type = read(&mut header).map_err(|_| ReadError::NoCapture)?;
@@ -168,7 +168,7 @@ impl<R: Read> CaptureReader<R> {
         }
     }
 
-    /// What stands in a block; `None` if it is no packet.
+    /// Reads a block; `None` if it has no packet.
     fn block(&mut self, kind: u32, mut body: Fields<'_>) -> Found<Option<CapturedPacket>> {
         match kind {
             INTERFACE if self.interfaces.len() == MOST_INTERFACES => Err("there are too many interfaces"),
@@ -240,7 +240,7 @@ impl<R: Read> CaptureReader<R> {
         known.ok_or("a packet of an interface that is not described")
     }
 
-    /// A section header, whose type has been read.
+    /// Reads the rest of a section header, whose type was already read.
     fn section(&mut self) -> Result<(), ReadError> {
         const CUT: &str = "the file ends within a section header";
         let (length, order) = (self.word(CUT)?, self.word(CUT)?);
@@ -260,7 +260,7 @@ impl<R: Read> CaptureReader<R> {
         Ok(())
     }
 
-    /// What is left of a block of which `before` bytes have been read, without the length at its end.
+    /// The rest of a block of which `before` bytes were read, without the length at its end.
     fn body(&mut self, length: u32, before: u32) -> Result<Vec<u8>, ReadError> {
         let left = match length.checked_sub(before + 4) {
             Some(left) if length.is_multiple_of(4) && length <= MOST => left,
@@ -317,7 +317,7 @@ impl<R: Read> CaptureReader<R> {
         <[u8; 4]>::try_from(&word[..]).map_err(|_| self.wrong(otherwise))
     }
 
-    /// So many bytes, or less if the file ends. What is not there takes no memory.
+    /// Reads this number of bytes, or fewer if the file ends. Missing bytes take no memory.
     fn bytes(&mut self, count: u32) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.input.by_ref().take(count.into()).read_to_end(&mut bytes)?;
@@ -382,7 +382,7 @@ impl Interface {
     }
 }
 
-/// What is left to read of a block.
+/// The unread rest of a block.
 #[derive(Clone)]
 struct Fields<'a> {
     bytes: &'a [u8],
@@ -408,7 +408,7 @@ impl<'a> Fields<'a> {
         Ok(if self.big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
     }
 
-    /// So many bytes; the padding behind them is skipped.
+    /// Reads this number of bytes and skips the padding after them.
     fn padded(&mut self, count: u32) -> Found<&'a [u8]> {
         let count = count as usize;
         let bytes = self.take(count)?;

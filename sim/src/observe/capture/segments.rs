@@ -1,4 +1,4 @@
-//! What a capture shows as one datagram and the wire carries as several packets.
+//! Datagrams that a capture shows as one packet although they are sent as several (GSO).
 //!
 //! With UDP segmentation offload (GSO) a sender hands the kernel many packets of one size in one datagram, and a
 //! capture on that host sees it before it is cut. The size of the packets stands nowhere in it. But the first packet
@@ -14,7 +14,7 @@ use super::line::chunk_ends;
 /// The first packet has at most so many bytes: no Ethernet carries more.
 const LONGEST: usize = 9216;
 
-/// The packets in the bytes behind a UDP header: one, unless their checksums show that there are several.
+/// The packets in the bytes after a UDP header. There is one packet unless the checksums show several.
 pub(super) fn segments(sctp: &[u8]) -> Vec<&[u8]> {
     let is_one = sctp.len() <= HEADER || checksum_is_right(sctp);
     let sizes = || chunk_ends(sctp).take_while(|end| *end <= LONGEST && *end < sctp.len());
@@ -22,7 +22,7 @@ pub(super) fn segments(sctp: &[u8]) -> Vec<&[u8]> {
     sctp.chunks(size.unwrap_or(sctp.len()).max(1)).collect()
 }
 
-/// Whether `one` is a packet behind the first one. Without checksums (RFC 9653) ports and tag say so.
+/// Whether `one` is a packet that follows the first one. Without checksums (RFC 9653), ports and tag decide.
 fn fits(one: &[u8], first: &[u8]) -> bool {
     let (Some(own), Some(firsts)) = (one.first_chunk::<HEADER>(), first.first_chunk::<HEADER>()) else {
         return false;

@@ -28,7 +28,7 @@ pub enum Snap {
     Headers,
     /// All of it.
     Full,
-    /// So many bytes at most.
+    /// At most this number of bytes.
     Bytes(u32),
 }
 
@@ -79,7 +79,7 @@ pub struct CaptureWriter<W: Write> {
     pub(super) most_held: usize,
     /// The number of the first that is held; they are counted from the beginning.
     first: u64,
-    /// By link direction: what is on it, as its number there and its number here.
+    /// By link direction: the packets on it, each with its number there and its number here.
     on_link: Vec<VecDeque<(u64, u64)>>,
     /// A datagram, and blocks on their way out.
     datagram: BytesMut,
@@ -102,7 +102,7 @@ pub(super) struct Held {
     at: Time,
     interface: u32,
     inbound: bool,
-    /// What is written of it; of a frame without data, nothing.
+    /// The contents that are written; `None` for a frame without data.
     contents: Option<Owned>,
     /// The frame of a radio that it is, or is in, and its channel.
     air: Option<(usize, RadioFrame)>,
@@ -113,7 +113,7 @@ pub(super) struct Held {
     settled: bool,
 }
 
-/// What was in a packet.
+/// The contents of a packet.
 enum Owned {
     Sctp(Packet),
     Tcp(TcpPacket),
@@ -142,7 +142,7 @@ impl Owned {
 }
 
 impl<W: Write> CaptureWriter<W> {
-    /// Into `out`, which had better be buffered; `comment` says what the file is.
+    /// Writes to `out`, which should be buffered. `comment` describes the file.
     pub fn new(out: W, comment: &str) -> Self {
         CaptureWriter {
             out,
@@ -165,7 +165,7 @@ impl<W: Write> CaptureWriter<W> {
         CaptureWriter { snap, ..self }
     }
 
-    /// Writes what is still held back; says if anything could not be written.
+    /// Writes the records that were held back. Fails if anything could not be written.
     pub fn finish(mut self) -> io::Result<W> {
         self.held.iter_mut().for_each(|held| held.settled = true);
         self.release();
@@ -278,7 +278,7 @@ impl<W: Write> CaptureWriter<W> {
         if let Some((channel, frame)) = &held.air {
             let datagram = self.datagram.split();
             size = radio::put(*channel, frame, &datagram, &mut self.datagram);
-            // The check sequence of a frame stands behind its user data.
+            // The check sequence of a frame follows its user data.
             cut += if cut > 0 { radio::CHECK } else { 0 };
         }
         let there = self.datagram.len();

@@ -356,7 +356,7 @@ fn connection(tcp: &Tcp) -> Table {
     table
 }
 
-/// What only a flow over SCTP has.
+/// Writes the keys that only SCTP flows have.
 fn association(table: &mut Table, sctp: &Sctp) {
     put(table, "udp", sctp.udp);
     if sctp.stripe {

@@ -1,10 +1,10 @@
-//! A connection of Multipath TCP with its application, as an agent.
+//! The agent for one end of a Multipath TCP flow, with its application.
 
 use std::collections::VecDeque;
 
 use anabranch_proto::{Duration, PathId, PathState, Time};
 
-use super::connection::{Connection, Said};
+use super::connection::{Connection, ConnectionOutput};
 use crate::observe::trace::Detail;
 use crate::observe::words;
 use crate::results::{FlowResult, PathResult};
@@ -12,26 +12,26 @@ use crate::traffic::Sink;
 use crate::transport::tcp::{Application, Place};
 use crate::transport::{Agent, Body, Frame, Output, Stage};
 
-/// One end of a flow over Multipath TCP.
+/// One end of a Multipath TCP flow.
 pub(crate) struct MptcpAgent {
     pub(super) connection: Connection,
     pub(super) application: Application,
     /// By path.
     pub(super) places: Vec<Place>,
-    /// The connection was begun.
+    /// Whether the connection was started.
     pub(super) begun: bool,
     pub(super) details: VecDeque<(Time, Option<PathId>, Detail)>,
     pub(super) details_on: bool,
 }
 
 impl MptcpAgent {
-    /// Whether it tells details.
+    /// Switches detailed records on or off.
     pub(crate) fn set_details(&mut self, on: bool) {
         self.details_on = on;
         self.connection.set_notes(on);
     }
 
-    /// The reading application, if this is the receiver's end.
+    /// The reading application, if this is the receiving end.
     pub(crate) fn sink(&self) -> Option<&Sink> {
         self.application.sink()
     }
@@ -66,10 +66,10 @@ impl Agent for MptcpAgent {
             self.details.extend(self.connection.take_details());
         }
         match said {
-            Said::Transmit(path, segment, offset, reason) => {
+            ConnectionOutput::Transmit(path, segment, offset, reason) => {
                 Output::Transmit(self.places[path].frame(segment, offset), reason)
             }
-            Said::Wait(until) => match self.details.pop_front() {
+            ConnectionOutput::Wait(until) => match self.details.pop_front() {
                 Some((at, path, detail)) => Output::Detail(at, path, detail),
                 None => Output::Wait(until.into_iter().chain(self.wakes()).min()),
             },
@@ -98,7 +98,7 @@ impl Agent for MptcpAgent {
     }
 }
 
-/// What Multipath TCP alone knows of a flow at the end of a run.
+/// The results of a flow that only Multipath TCP has, at the end of a run.
 pub(crate) fn complete(client: &MptcpAgent, server: &MptcpAgent, now: Time, result: &mut FlowResult) {
     let connection = &client.connection;
     let waited = connection.waited(now);

@@ -1,21 +1,21 @@
-//! The receiving half of a connection: what has arrived on all subflows together, and the one buffer that holds it.
+//! The receiving half of a connection: the data that has arrived on all subflows, and the one buffer that holds it.
 
 use std::collections::VecDeque;
 
-/// What arrived and what was read. Offsets count user data from 0, DATA_FIN included.
+/// The data that arrived and the data that was read. Offsets count user data from 0, with DATA_FIN.
 #[derive(Debug)]
 pub(super) struct Assembly {
     /// The next offset expected.
     next: u64,
-    /// Runs beyond it, ascending and apart.
+    /// Runs beyond it, in ascending order and not adjacent.
     beyond: VecDeque<(u64, u64)>,
-    /// Bytes in order that the application has read.
+    /// Bytes that the application has read.
     read: u64,
-    /// Where DATA_FIN stands.
+    /// The offset of DATA_FIN.
     fin: Option<u64>,
-    /// Bytes that it can hold.
+    /// Size of the buffer in bytes.
     buffer: u64,
-    /// One past the highest offset that the last window admits.
+    /// One past the highest offset that the last advertised window allows.
     admitted: u64,
     segment: u64,
 }
@@ -41,8 +41,8 @@ impl Assembly {
         self.fin.is_some_and(|fin| fin < self.next)
     }
 
-    /// The application has read so many bytes. Returns whether the window has opened far enough to be told: it was
-    /// closed to a full segment, and is no more.
+    /// The application has read this number of bytes. Returns whether the new window should be advertised: it was smaller than a full
+    /// segment and no longer is.
     pub(super) fn take(&mut self, bytes: u64) -> bool {
         self.read += bytes;
         let opened = (self.read + self.buffer).saturating_sub(self.admitted);
@@ -51,8 +51,8 @@ impl Assembly {
         closed && opened >= worth && !self.ended()
     }
 
-    /// The offsets `start..end` have arrived, `fin` being the last of them if it is set. Returns whether anything of
-    /// them is new. What is beyond the buffer is not taken.
+    /// The offsets `start..end` have arrived; if `fin` is set, the last one is DATA_FIN. Returns whether any of them is new. Data beyond
+    /// the buffer is dropped.
     pub(super) fn arrived(&mut self, start: u64, end: u64, fin: bool) -> bool {
         if end > self.read + self.buffer + u64::from(fin) || end <= start {
             return false;
@@ -72,7 +72,7 @@ impl Assembly {
         new
     }
 
-    /// Joins the run with those that it touches.
+    /// Adds the run and joins it with adjacent ones.
     fn add_beyond(&mut self, start: u64, end: u64) -> bool {
         let first = self.beyond.partition_point(|run| run.1 < start);
         let last = self.beyond.partition_point(|run| run.0 <= end);
@@ -92,7 +92,7 @@ impl Assembly {
         }
     }
 
-    /// The window field, and what it admits from now on; it is never taken back.
+    /// The window field. What it allows is never taken back.
     //= rfc8684#section-3.3.1
     pub(super) fn window(&mut self, scale: u8) -> u16 {
         let free = (self.read + self.buffer).max(self.admitted).saturating_sub(self.next);

@@ -1,12 +1,12 @@
-//! Why data waits, and how long: accounted whenever the cause changes.
+//! What blocks data, and for how long. The times are updated whenever the cause changes.
 
 use anabranch_proto::{Blocked, Duration, Time};
 
-/// The present cause, and how long each has held.
+/// The present cause, and the time that each cause has held.
 #[derive(Debug, Default)]
 pub(super) struct BlockedClock {
     cause: Option<Blocked>,
-    /// The subflow that carried the lowest outstanding data last, if a buffer is full.
+    /// If a buffer is full: the subflow that last carried the lowest outstanding data.
     by: Option<usize>,
     since: Time,
     totals: Totals,
@@ -21,13 +21,13 @@ pub(super) struct Totals {
     pub(super) turn: Duration,
 }
 
-/// A change of what blocks, with the subflow that no longer does and for how long it has.
+/// A change of the cause: the subflow that no longer blocks, and how long it did.
 pub(super) struct Changed {
     pub(super) before: Option<(usize, Duration)>,
 }
 
 impl BlockedClock {
-    /// Data waits for this now; of a full buffer, because of `by`.
+    /// From now on data waits for this cause. `by`: the subflow that keeps a buffer full.
     pub(super) fn set(&mut self, now: Time, cause: Option<Blocked>, by: Option<usize>) -> Option<Changed> {
         if (cause, by) == (self.cause, self.by) {
             return None;
@@ -38,7 +38,7 @@ impl BlockedClock {
         Some(Changed { before })
     }
 
-    /// What the totals are if the present cause ends now.
+    /// The totals if the present cause ended now.
     pub(super) fn charged(&self, now: Time) -> Totals {
         let mut totals = self.totals;
         let passed = now.since(self.since);
@@ -52,7 +52,7 @@ impl BlockedClock {
         totals
     }
 
-    /// The subflow that keeps a buffer full now, and for how long it has.
+    /// The subflow that keeps a buffer full now, and for how long it has done so.
     pub(super) fn blocking(&self, now: Time) -> Option<(usize, Duration)> {
         self.by.map(|by| (by, now.since(self.since)))
     }

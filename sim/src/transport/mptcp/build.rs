@@ -1,4 +1,4 @@
-//! The agents of a flow over Multipath TCP: parameters, addresses, subflows and routes.
+//! Builds the agents of a Multipath TCP flow: parameters, addresses, subflows and routes.
 
 use std::collections::VecDeque;
 
@@ -20,10 +20,10 @@ use crate::traffic::{Pace, Sink};
 use crate::transport::tcp::{self, Application, Connection as Tcp, Identity, Place, Sequence};
 use crate::transport::{Routes, Site};
 
-/// Subflows of a connection, at most.
+/// The largest number of subflows of a connection.
 const MOST_SUBFLOWS: usize = 60;
 
-/// The two ends of a flow; the one that sends is agent number `first`.
+/// The two ends of a flow. The sender is agent number `first`.
 pub(crate) fn agents(
     site: &Site<'_>,
     mptcp: &Mptcp,
@@ -62,7 +62,7 @@ pub(crate) fn agents(
     Ok([agent(Application::Sender(pace()), client, true)?, agent(Application::Reader(sink), server, false)?])
 }
 
-/// Whether both ends can be made.
+/// Checks that both ends can be built.
 pub(crate) fn check(site: &Site<'_>, mptcp: &Mptcp, policies: &Policies) -> Result<(), RunError> {
     let config = config(site, mptcp);
     let most = largest_segment(site);
@@ -98,7 +98,7 @@ pub(crate) fn check(site: &Site<'_>, mptcp: &Mptcp, policies: &Policies) -> Resu
     }
 }
 
-/// User data that fits a packet of every route.
+/// The largest number of bytes of user data that fit into a packet on every route.
 fn largest_segment(site: &Site<'_>) -> u32 {
     tcp::largest_segment(site).saturating_sub(DATA_OPTION)
 }
@@ -107,7 +107,7 @@ fn config(site: &Site<'_>, mptcp: &Mptcp) -> MptcpConfig {
     mptcp.config(largest_segment(site))
 }
 
-/// Pairs of positions of interfaces, by path; the first begins the connection.
+/// Pairs of interface positions, by path. The first pair starts the connection.
 fn pairs(site: &Site<'_>, config: &MptcpConfig) -> Vec<(usize, usize)> {
     let ends = &site.ends;
     let mut pairs = ends.paths.clone();
@@ -170,7 +170,7 @@ fn end(config: &MptcpConfig, identity: Identity, window: Option<MakePath>, is_cl
     }
 }
 
-/// What each end knows of the other's addresses, and asks for later.
+/// What each end initially knows about the other's addresses, and its requests to change priorities.
 fn setup(config: &MptcpConfig, pairs: &[(usize, usize)], places: &[Place], is_client: bool) -> Setup {
     let id = |server: usize| server as u8 + 1;
     let Some(&(_, first)) = pairs.first() else { return Setup::default() };
@@ -192,7 +192,7 @@ fn setup(config: &MptcpConfig, pairs: &[(usize, usize)], places: &[Place], is_cl
     Setup { addresses, priorities, ..Setup::default() }
 }
 
-/// A path before anything is known of it.
+/// The initial facts of a path.
 fn view(path: usize, place: &Place, config: &MptcpConfig) -> PathView {
     PathView {
         id: PathId(path as u16),

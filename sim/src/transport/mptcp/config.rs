@@ -1,4 +1,4 @@
-//! What a connection of Multipath TCP can be told.
+//! The parameters of a Multipath TCP connection.
 
 use anabranch_proto::{Duration, PolicySpec};
 
@@ -9,55 +9,55 @@ use crate::transport::tcp::TcpConfig;
 pub struct MptcpConfig {
     /// The parameters of each subflow.
     pub tcp: TcpConfig,
-    /// Bytes that the receiver holds for all subflows together.
+    /// Bytes of the receive buffer that all subflows share.
     pub receive_buffer: u64,
-    /// Bytes given by the application that may wait for their acknowledgement.
+    /// Bytes of the send buffer: data that the application has written and that is not acknowledged.
     pub send_buffer: u64,
-    /// The scheduler: which subflow gets new data.
+    /// The scheduler, which chooses the subflow of new data.
     pub new_data: PolicySpec,
-    /// Whether the lowest data goes again on another subflow while a full buffer keeps new data waiting.
+    /// Whether the lowest data is sent again on another subflow while a full buffer blocks new data.
     pub reinjection: Reinjection,
-    /// Whether the window of a subflow that keeps a buffer full is cut, at most once a round trip.
+    /// Whether the window of a subflow that keeps a buffer full is reduced, at most once in a round trip.
     pub penalise: bool,
-    /// Whether a timeout of a subflow gives its data to others.
+    /// Whether the data of a subflow is given to others after a timeout of that subflow.
     pub reinject_on_timeout: bool,
-    /// Timeouts in a row that a subflow may have and still be used while others work; `None`: any number.
+    /// The number of consecutive timeouts after which a subflow is no longer used while others work. `None`: no limit.
     pub pf_max_retrans: Option<u32>,
-    /// Which pairs of addresses have a subflow.
+    /// Which pairs of addresses get a subflow.
     pub path_manager: PathManager,
-    /// The paths that are backups from the beginning, by name.
+    /// The names of the paths that are backups from the beginning.
     pub backup: Vec<String>,
     /// When the receiver changes the priority of a path.
     pub priorities: Vec<Priority>,
-    /// Whether the server knows Multipath TCP; if not, the connection falls back to TCP.
+    /// Whether the server supports Multipath TCP. If not, the connection falls back to TCP.
     pub server_multipath: bool,
 }
 
-/// When data goes on a second subflow though the first has not failed.
+/// When data is sent on a second subflow although the first has not failed.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Reinjection {
     /// Never.
     Off,
-    /// While a full buffer keeps new data waiting.
+    /// While a full buffer blocks new data.
     Opportunistic,
 }
 
-/// Which pairs of addresses have a subflow.
+/// Which pairs of addresses get a subflow.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum PathManager {
-    /// Each with a route.
+    /// Each pair with a route.
     FullMesh,
-    /// Each interface of the client has one.
+    /// One pair for each interface of the client.
     OnePerInterface,
 }
 
-/// The receiver asks by MP_PRIO that a path becomes a backup, or is one no more.
+/// The receiver makes a path a backup with MP_PRIO, or makes it a normal path again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Priority {
-    /// When, from the beginning of the run.
+    /// The time since the beginning of the run.
     pub at: Duration,
-    /// The path, by name.
+    /// The name of the path.
     pub path: String,
-    /// What it becomes.
+    /// Whether the path becomes a backup.
     pub backup: bool,
 }

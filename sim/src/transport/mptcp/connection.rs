@@ -1,4 +1,5 @@
-//! A connection over several subflows, sans-I/O: segments and user calls in with the time, segments out of one `poll`.
+//! A connection over several subflows. It is sans-I/O: it takes segments and user calls together with the time, and returns segments from
+//! `poll`.
 
 use anabranch_proto::policy::{Route, Why as Data};
 use anabranch_proto::{Blocked, PathId, PathState, PathView, Purpose, Reason, Time};
@@ -20,82 +21,82 @@ pub(crate) struct Connection {
     pub(super) client: bool,
     pub(super) subflows: Vec<Subflow>,
     pub(super) views: Vec<PathView>,
-    /// The first numbers of the data that this end sends, and of those that it receives.
+    /// The first data sequence numbers of this end and of the other end.
     pub(super) numbers: (u64, u64),
     pub(super) keys: Keys,
     pub(super) setup: Setup,
-    /// It has fallen back to TCP: the first subflow is all.
+    /// Whether the connection has fallen back to TCP, with the first subflow only.
     pub(super) plain: bool,
 
     pub(super) pieces: Pieces,
-    /// Bytes that the application has given.
+    /// Bytes that the application has written.
     pub(super) written: u64,
-    /// The application gives no more.
+    /// Whether the application will write no more.
     pub(super) closing: bool,
-    /// One past the highest offset that the receiver admits.
+    /// One past the highest offset that the receiver allows.
     pub(super) admitted: u64,
     pub(super) fin: Fin,
     pub(super) probe: Probe,
     pub(super) route: Box<dyn Route>,
-    /// What ties between paths are broken with.
+    /// The random number that breaks ties between paths.
     pub(super) ties: u64,
     pub(super) turn: Turn,
     pub(super) blocked: BlockedClock,
 
     pub(super) assembly: Assembly,
-    /// The subflow that brought the last segment.
+    /// The subflow on which the last segment arrived.
     pub(super) heard_on: usize,
-    /// When both directions are over, it waits so long for the subflows.
+    /// How long it waits for the subflows after both directions have ended.
     pub(super) linger: Option<Time>,
     details: Option<Vec<(Time, Option<PathId>, Detail)>>,
 }
 
-/// The end of this end's data.
+/// The end of the data of this end.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Fin {
-    /// When DATA_FIN goes again; `None`: it did not go yet, or has arrived.
+    /// When DATA_FIN is sent again. `None`: it was not sent yet, or it is acknowledged.
     pub(super) timer: Option<Time>,
-    /// How often it went.
+    /// The number of times that it was sent.
     pub(super) times: u32,
-    /// It has arrived.
+    /// Whether it is acknowledged.
     pub(super) acked: bool,
 }
 
 /// Probes of a closed window.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Probe {
-    /// When the next leaves, and how many have.
+    /// The time of the next probe, and the number of probes so far.
     pub(super) timer: Option<(Time, u32)>,
-    /// A byte beyond the window is under way.
+    /// Whether a byte beyond the window is in flight.
     pub(super) sent: bool,
     /// Probes sent.
     pub(super) count: u64,
 }
 
-/// The event that lets data leave now.
+/// The event that currently allows data to leave.
 #[derive(Copy, Clone, Debug, Default)]
 pub(super) struct Turn {
-    /// Its number.
+    /// The number of the event.
     pub(super) event: u64,
-    /// Nothing more was to be said for the last one.
+    /// Whether the last event allowed nothing more.
     pub(super) over: bool,
-    /// What kept new data from leaving when it was tried last.
+    /// What prevented new data from leaving at the last attempt.
     pub(super) found: Option<Blocked>,
-    /// An acknowledgement has come since, and whether a subflow is penalised for it is not decided.
+    /// Whether an acknowledgement has arrived since, so that it must be decided whether to penalise a subflow.
     pub(super) heard: bool,
 }
 
-/// What a connection has to say.
+/// The result of polling a connection.
 #[derive(Debug)]
-pub(crate) enum Said {
-    /// Leaves now on this path: the segment, which byte of the stream is its first, and why.
+pub(crate) enum ConnectionOutput {
+    /// Send this segment now: the path, the segment, the offset of its first byte in the stream, and the reason.
     Transmit(usize, Segment, u64, Reason),
-    /// Nothing more now: poll after the next segment or call, and not later than this.
+    /// Nothing more now. Poll again after the next segment or call, and at this time at the latest.
     Wait(Option<Time>),
 }
 
 impl Connection {
-    /// One end; `keys`: its own first. The first subflow begins the connection.
+    /// Creates one end. `keys`: its own key first. The first subflow starts the connection.
     pub(super) fn new(
         config: MptcpConfig,
         client: bool,
@@ -134,7 +135,7 @@ impl Connection {
         connection
     }
 
-    /// The state of a path, as the scheduler sees it, backups aside.
+    /// The state of a path as the scheduler sees it, without regard to backups.
     pub(crate) fn state(&self, path: usize) -> PathState {
         if self.plain && path > 0 {
             return PathState::Unconfirmed;
@@ -142,12 +143,12 @@ impl Connection {
         self.subflows[path].state(self.config.pf_max_retrans)
     }
 
-    /// Whether nothing was heard or sent yet.
+    /// Whether nothing was received or sent yet.
     pub(crate) fn is_idle(&self) -> bool {
         self.subflows[0].tcp.state() == State::Listen
     }
 
-    /// Whether both directions are over, with all subflows.
+    /// Whether both directions and all subflows have ended.
     pub(crate) fn is_over(&self) -> bool {
         match self.plain {
             true => matches!(self.subflows[0].tcp.state(), State::Closed | State::Lost),
@@ -158,7 +159,7 @@ impl Connection {
         }
     }
 
-    /// Whether the connection is lost: no subflow is left, and data is.
+    /// Whether the connection is lost: no subflow is left, but data is.
     pub(crate) fn is_lost(&self) -> bool {
         if self.plain {
             return self.subflows[0].tcp.state() == State::Lost;
@@ -167,17 +168,17 @@ impl Connection {
         !self.is_done() && begun.peek().is_some() && begun.all(|subflow| subflow.stage == Stage::Over)
     }
 
-    /// Whether both directions have ended, and each end knows it of its own.
+    /// Whether both directions have ended and each end has confirmed it.
     pub(super) fn is_done(&self) -> bool {
         self.fin.acked && self.assembly.ended()
     }
 
-    /// Whether the connection has ended in order.
+    /// Whether the connection was closed properly.
     pub(crate) fn is_closed(&self) -> bool {
         if self.plain { self.subflows[0].tcp.state() == State::Closed } else { self.is_done() }
     }
 
-    /// How long data has waited up to now, by cause.
+    /// How long data has waited until now, by cause.
     pub(crate) fn waited(&self, now: Time) -> Totals {
         self.blocked.charged(now)
     }
@@ -187,7 +188,7 @@ impl Connection {
         self.subflows.iter_mut().for_each(|subflow| subflow.tcp.set_notes(on));
     }
 
-    /// The details since the last call, in order of time.
+    /// The details recorded since the last call, in order of time.
     pub(crate) fn take_details(&mut self) -> Vec<(Time, Option<PathId>, Detail)> {
         self.details.as_mut().map(std::mem::take).unwrap_or_default()
     }
@@ -198,7 +199,7 @@ impl Connection {
         }
     }
 
-    /// Takes over what a subflow tells of itself, with numbers of the connection's bytes.
+    /// Converts the notes of a subflow to the byte numbers of the connection.
     fn translate_notes(&mut self, path: usize) {
         let Some(details) = &mut self.details else { return };
         let subflow = &mut self.subflows[path];
@@ -207,7 +208,7 @@ impl Connection {
                 |sequence| subflow.mapping(sequence).map(|mapped| mapped.data + (sequence - mapped.offset));
             let detail = match note {
                 _ if self.plain => tcp::told(note),
-                // Of these the connection tells itself.
+                // The connection records these itself.
                 TcpNote::PeerWindow { .. } | TcpNote::Acked { .. } | TcpNote::Blocked(_) => continue,
                 TcpNote::Sent { sequence, size, why } => {
                     let Some(mapped) = subflow.mapping(sequence) else { continue };
@@ -230,7 +231,7 @@ impl Connection {
         }
     }
 
-    /// A segment has come by this path.
+    /// A segment has arrived on this path.
     pub(crate) fn handle(&mut self, now: Time, path: usize, segment: &Segment) {
         self.turn.heard = true;
         if self.subflows[path].stage == Stage::Over {
@@ -262,7 +263,7 @@ impl Connection {
         self.finish_subflows(now);
     }
 
-    /// Tells the window of a subflow of all others.
+    /// Tells a subflow's window the state of all other windows.
     pub(super) fn couple(&mut self, path: usize) {
         if self.written == 0 || self.subflows.len() == 1 {
             return;
@@ -297,7 +298,7 @@ impl Connection {
         }
     }
 
-    /// DATA_ACK, and the window that goes with it.
+    /// Processes a DATA_ACK and the window that came with it.
     //= rfc8684#section-3.3.2
     fn data_acknowledged(&mut self, now: Time, ack: DataAck, window: u64) {
         let known = self.pieces.acknowledged();
@@ -329,7 +330,7 @@ impl Connection {
         }
     }
 
-    /// Data has arrived: so many bytes from the offset `start`, the last of them DATA_FIN if `fin` is set.
+    /// Data has arrived: `length` bytes from the offset `start`. If `fin` is set, the last one is DATA_FIN.
     //= rfc8684#section-3.3.1
     fn data_arrived(&mut self, now: Time, path: usize, start: u64, length: u32, fin: bool) {
         let end = start.saturating_add(u64::from(length));
@@ -343,8 +344,8 @@ impl Connection {
         }
     }
 
-    /// What it has to say; polled until it waits. Polling it more often changes nothing.
-    pub(crate) fn poll(&mut self, now: Time) -> Said {
+    /// Returns the next output. Call it until it returns `Wait`; further calls change nothing.
+    pub(crate) fn poll(&mut self, now: Time) -> ConnectionOutput {
         if std::mem::take(&mut self.turn.over) {
             self.turn.event += 1;
         }
@@ -352,7 +353,7 @@ impl Connection {
             return self.poll_plain(now);
         }
         self.run_timers(now);
-        // Data goes before bare acknowledgements, which it carries, but after what an expired timer sends again.
+        // Data leaves before bare acknowledgements, because it carries them, but after retransmissions of an expired timer.
         let expired = (0..self.subflows.len()).find(|path| self.subflows[*path].has_expired(now));
         let first = expired.or_else(|| self.give_data(now));
         for path in first.into_iter().chain(0..self.subflows.len()) {
@@ -367,22 +368,22 @@ impl Connection {
         }
         self.settle(now);
         self.turn.over = true;
-        Said::Wait(self.wakes())
+        ConnectionOutput::Wait(self.wakes())
     }
 
-    fn poll_plain(&mut self, now: Time) -> Said {
+    fn poll_plain(&mut self, now: Time) -> ConnectionOutput {
         let said = self.subflows[0].tcp.poll(now);
         self.translate_notes(0);
         match said {
             tcp::Output::Transmit(segment, offset, why) => {
-                Said::Transmit(0, segment, offset, tcp::reason(why, PathId(0)))
+                ConnectionOutput::Transmit(0, segment, offset, tcp::reason(why, PathId(0)))
             }
-            tcp::Output::Wait(until) => Said::Wait(until),
+            tcp::Output::Wait(until) => ConnectionOutput::Wait(until),
         }
     }
 
-    /// What a subflow has to say.
-    pub(super) fn poll_subflow(&mut self, now: Time, path: usize) -> Option<Said> {
+    /// Returns the next output of a subflow.
+    pub(super) fn poll_subflow(&mut self, now: Time, path: usize) -> Option<ConnectionOutput> {
         if !self.subflows[path].is_due(now) {
             return None;
         }
@@ -402,7 +403,7 @@ impl Connection {
                 if let Purpose::Data(_) = reason.purpose {
                     reason.purpose = Purpose::Data(purpose(why, mapped));
                 }
-                Some(Said::Transmit(path, segment, number, reason))
+                Some(ConnectionOutput::Transmit(path, segment, number, reason))
             }
             tcp::Output::Wait(until) => {
                 self.subflows[path].quiet = Some(until);
@@ -414,7 +415,7 @@ impl Connection {
         }
     }
 
-    /// A subflow was polled: whether its timer has expired, or it has come to an end.
+    /// Called after a subflow was polled: checks whether its timer has expired or it has ended.
     fn look_after(&mut self, now: Time, path: usize) {
         let timeouts = self.subflows[path].tcp.counts().timeouts;
         if std::mem::replace(&mut self.subflows[path].timeouts, timeouts) != timeouts {
@@ -430,7 +431,7 @@ impl Connection {
         self.finish_subflows(now);
     }
 
-    /// What a subflow carries goes to others, unless they have it.
+    /// The unacknowledged data of a subflow goes to other subflows, unless they already carry it.
     //= rfc8684#section-3.3.6
     fn give_up(&mut self, path: usize) {
         let starts =
@@ -439,7 +440,7 @@ impl Connection {
     }
 }
 
-/// Why data leaves: a copy is new to its subflow only.
+/// Why data leaves. A copy is new data for its subflow only.
 fn purpose(why: tcp::Why, mapped: Option<Mapped>) -> Data {
     match (tcp::data(why), mapped) {
         (Data::New, Some(Mapped { copy: true, .. })) => Data::Reinjected,

@@ -1,46 +1,46 @@
 //! The options of Multipath TCP in a segment (RFC 8684 §3), as types and as bytes.
 //!
-//! Data sequence numbers are written with 8 octets; a host that receives data acknowledges with 8 octets, one that sends
-//! it with 4. So do the implementations in use. There are no checksums.
+//! Data sequence numbers have 8 octets. The receiver of data acknowledges with 8 octets, its sender with 4, as existing implementations do.
+//! There are no checksums.
 
 use std::net::IpAddr;
 
 /// The kind of the option.
 const KIND: u8 = 30;
 const NO_OPERATION: u8 = 1;
-/// Octets of options that a TCP header has room for.
+/// The space for options in a TCP header, in octets.
 pub(crate) const OPTION_SPACE: u32 = 40;
-/// Octets of the option that goes with data: a mapping and a short acknowledgement, padded.
+/// Octets of the option that accompanies data: a mapping and a short acknowledgement, padded.
 pub(crate) const DATA_OPTION: u32 = 24;
 
-/// What the options of a segment say.
+/// The Multipath TCP options of a segment.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MptcpOptions {
     /// MP_CAPABLE or MP_JOIN.
     pub handshake: Option<Handshake>,
-    /// DSS: acknowledges data, and says where the segment's data belong.
+    /// DSS: acknowledges data, and maps the segment's data.
     pub dss: Option<Dss>,
     /// ADD_ADDR.
     pub add_address: Option<AddAddress>,
-    /// MP_PRIO: whether the subflow is a backup from now on.
+    /// MP_PRIO: whether the subflow becomes a backup.
     pub backup: Option<bool>,
 }
 
-/// How a connection or a subflow begins (RFC 8684 §3.1 and §3.2).
+/// The handshake of a connection or a subflow (RFC 8684 §3.1 and §3.2).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Handshake {
     /// MP_CAPABLE on a SYN.
     Capable,
-    /// MP_CAPABLE on its answer.
+    /// MP_CAPABLE on the SYN-ACK.
     CapableKey {
-        /// The key of the host that sends it.
+        /// The sender's key.
         key: u64,
     },
     /// MP_CAPABLE on the third segment, or on the first one with data.
     CapableKeys {
-        /// The key of the host that sends it.
+        /// The sender's key.
         key: u64,
-        /// The other host's.
+        /// The other host's key.
         other: u64,
         /// Bytes of data, if the segment has any.
         length: Option<u16>,
@@ -49,18 +49,18 @@ pub enum Handshake {
     Join {
         /// Whether the subflow is a backup.
         backup: bool,
-        /// The number of the sender's address.
+        /// The identifier of the sender's address.
         address: u8,
-        /// What names the connection: the other host's.
+        /// The token that identifies the connection at the other host.
         token: u32,
         /// A random number.
         nonce: u32,
     },
-    /// MP_JOIN on its answer.
+    /// MP_JOIN on the SYN-ACK.
     JoinAnswer {
         /// Whether the subflow is a backup.
         backup: bool,
-        /// The number of the sender's address.
+        /// The identifier of the sender's address.
         address: u8,
         /// The first 8 octets of the HMAC.
         hmac: u64,
@@ -76,13 +76,13 @@ pub enum Handshake {
 pub struct Dss {
     /// The next data sequence number that the sender of the segment expects.
     pub ack: Option<DataAck>,
-    /// Where the segment's data belong.
+    /// The mapping of the segment's data.
     pub mapping: Option<Mapping>,
-    /// DATA_FIN: the last number of the mapping stands for the end of the data.
+    /// DATA_FIN: the last number of the mapping is the end of the data.
     pub fin: bool,
 }
 
-/// An acknowledgement of data, in 4 or 8 octets.
+/// An acknowledgement of data with 4 or 8 octets.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum DataAck {
     /// The lower half of the number.
@@ -91,30 +91,30 @@ pub enum DataAck {
     Long(u64),
 }
 
-/// Where a run of bytes of a subflow belongs.
+/// The mapping of a run of a subflow's bytes to the connection's data.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Mapping {
-    /// The data sequence number of the first.
+    /// The data sequence number of the first byte.
     pub data: u64,
-    /// Its number in the subflow, counted from the SYN; 0 if the segment has no data.
+    /// The number of the first byte in the subflow, counted from the SYN; 0 if the segment has no data.
     pub subflow: u32,
-    /// Bytes, DATA_FIN included.
+    /// Length in bytes, with DATA_FIN.
     pub length: u16,
 }
 
 /// ADD_ADDR (RFC 8684 §3.4.1).
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct AddAddress {
-    /// The number of the address.
+    /// The identifier of the address.
     pub id: u8,
     /// The address.
     pub address: IpAddr,
-    /// The last 8 octets of the HMAC; `None`: it only says that the option has arrived.
+    /// The last 8 octets of the HMAC. `None`: this is an echo, which confirms that the option has arrived.
     pub hmac: Option<u64>,
 }
 
 impl MptcpOptions {
-    /// Octets, each option padded to a multiple of four.
+    /// Length in octets, with each option padded to a multiple of four.
     pub fn size(&self) -> u32 {
         let mut size = self.handshake.map_or(0, Handshake::length);
         size += self.dss.map_or(0, |dss| dss.length().next_multiple_of(4));
@@ -123,7 +123,7 @@ impl MptcpOptions {
         size.next_multiple_of(4)
     }
 
-    /// The options as bytes.
+    /// Encodes the options.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(OPTION_SPACE as usize);
         if let Some(handshake) = self.handshake {
@@ -142,7 +142,7 @@ impl MptcpOptions {
         out
     }
 
-    /// What the options of a TCP header say of Multipath TCP; `None`: nothing.
+    /// Decodes the Multipath TCP options of a TCP header; `None` if there are none.
     pub(crate) fn decode(mut bytes: &[u8]) -> Option<Self> {
         let mut options = MptcpOptions::default();
         while let [kind, rest @ ..] = bytes {
@@ -162,7 +162,7 @@ impl MptcpOptions {
         (options != MptcpOptions::default()).then_some(options)
     }
 
-    /// Takes one option, without kind and length; what cannot be read is skipped.
+    /// Reads one option, without kind and length. Unreadable options are skipped.
     fn read(&mut self, bytes: &[u8]) {
         match bytes.first().map(|first| first >> 4) {
             Some(0 | 1) => self.handshake = Handshake::decode(bytes),
@@ -187,7 +187,7 @@ impl Handshake {
     }
 
     fn encode(self, out: &mut Vec<u8>) {
-        /// Version 1.
+        /// Version 1 of Multipath TCP.
         const CAPABLE: u8 = 1;
         const JOIN: u8 = 1 << 4;
         /// H: HMAC-SHA256.

@@ -1,18 +1,18 @@
-//! The sending half of a connection: which bytes went to which subflow, and which have to go to another.
+//! The sending half of a connection: which subflow carries which bytes, and which bytes must go to another subflow.
 
 use std::collections::{BTreeSet, VecDeque};
 
 /// Bytes that were given to a subflow as one segment.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Piece {
-    /// The offset of the first.
+    /// The offset of the first byte.
     pub(super) start: u64,
     pub(super) length: u32,
-    /// The subflow that got it last.
+    /// The subflow that last carried the piece.
     pub(super) path: usize,
-    /// The subflows that have got it, a bit each.
+    /// The subflows that have carried it, one bit for each.
     carried: u64,
-    /// How many have.
+    /// The number of transmissions.
     pub(super) transmissions: u32,
 }
 
@@ -21,18 +21,18 @@ impl Piece {
         self.start + u64::from(self.length)
     }
 
-    /// Whether this subflow has got it.
+    /// Whether this subflow has carried it.
     pub(super) fn was_on(&self, path: usize) -> bool {
         self.carried & bit(path) != 0
     }
 }
 
-/// What was given to subflows and not acknowledged by DATA_ACK, in order.
+/// Pieces that were given to subflows and are not acknowledged by DATA_ACK, in order.
 #[derive(Debug, Default)]
 pub(super) struct Pieces {
     pieces: VecDeque<Piece>,
     acknowledged: u64,
-    /// Where those begin that have to go to another subflow.
+    /// The offsets of the pieces that must go to another subflow.
     again: BTreeSet<u64>,
 }
 
@@ -41,7 +41,7 @@ impl Pieces {
         self.pieces.is_empty()
     }
 
-    /// Everything below is acknowledged.
+    /// All data below this offset is acknowledged.
     pub(super) fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
@@ -51,18 +51,18 @@ impl Pieces {
         self.pieces.back().map_or(self.acknowledged, Piece::end)
     }
 
-    /// The lowest piece not acknowledged.
+    /// The lowest unacknowledged piece.
     pub(super) fn lowest(&self) -> Option<&Piece> {
         self.pieces.front()
     }
 
-    /// The next bytes go to a subflow.
+    /// Adds a piece of new data that was given to a subflow.
     pub(super) fn push(&mut self, length: u32, path: usize) {
         let piece = Piece { start: self.end(), length, path, carried: bit(path), transmissions: 1 };
         self.pieces.push_back(piece);
     }
 
-    /// DATA_ACK says that everything below `offset` has arrived. Returns whether it says anything new.
+    /// A DATA_ACK acknowledges all data below `offset`. Returns whether any of it is new.
     pub(super) fn acknowledge(&mut self, offset: u64) -> bool {
         if offset <= self.acknowledged {
             return false;
@@ -78,13 +78,13 @@ impl Pieces {
         true
     }
 
-    /// The piece that begins at `start`.
+    /// The piece that starts at this offset.
     pub(super) fn at(&self, start: u64) -> Option<&Piece> {
         let place = self.pieces.partition_point(|piece| piece.start < start);
         self.pieces.get(place).filter(|piece| piece.start == start)
     }
 
-    /// The pieces that begin here, as far as `path` got them last, have to go to another subflow.
+    /// The pieces with these offsets must go to another subflow if `path` was the last to carry them.
     pub(super) fn give_up(&mut self, starts: impl Iterator<Item = u64>, path: usize) {
         for start in starts {
             if self.at(start).is_some_and(|piece| piece.path == path) {
@@ -93,17 +93,17 @@ impl Pieces {
         }
     }
 
-    /// The lowest piece that has to go to another subflow.
+    /// The lowest piece that must go to another subflow.
     pub(super) fn next_again(&self) -> Option<Piece> {
         self.at(*self.again.first()?).copied()
     }
 
-    /// The lowest piece that has to go to another subflow does not: its own works again.
+    /// The lowest of these pieces stays where it is, because its subflow works again.
     pub(super) fn forget_again(&mut self) {
         self.again.pop_first();
     }
 
-    /// The piece that begins at `start` goes to a subflow once more.
+    /// The piece that starts at this offset was given to a subflow again.
     pub(super) fn sent_again(&mut self, start: u64, path: usize) {
         self.again.remove(&start);
         let place = self.pieces.partition_point(|piece| piece.start < start);

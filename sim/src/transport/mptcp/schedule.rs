@@ -1,8 +1,8 @@
-//! Which subflow gets which data: new data by the scheduler, data of a subflow that has failed, and copies of what keeps
-//! a buffer full.
+//! Decides which subflow gets which data: new data by the scheduler, the data of a failed subflow, and copies of the data that keeps a
+//! buffer full.
 //!
-//! Opportunistic retransmission and penalisation are those of C. Raiciu et al., "How Hard Can It Be? Designing and
-//! Implementing a Deployable Multipath TCP" (NSDI 2012).
+//! Opportunistic retransmission and penalisation follow C. Raiciu et al., "How Hard Can It Be? Designing and Implementing a Deployable
+//! Multipath TCP" (NSDI 2012).
 
 use anabranch_proto::policy::{Acked, Ask, Choice, Why};
 use anabranch_proto::{Blocked, PathId, PathState, Time, Tsn};
@@ -13,7 +13,7 @@ use super::pieces::Piece;
 use super::subflow::Stage;
 use crate::observe::trace::Detail;
 
-/// A number of which every bit depends on all bits of another (SplitMix64).
+/// SplitMix64: each bit of the result depends on all bits of the number.
 fn mixed(number: u64) -> u64 {
     let number = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -22,7 +22,7 @@ fn mixed(number: u64) -> u64 {
 }
 
 impl Connection {
-    /// Gives data to a subflow if any may leave now. Returns which.
+    /// Gives data to a subflow if any may leave now. Returns the subflow.
     pub(super) fn give_data(&mut self, now: Time) -> Option<usize> {
         if !self.client || self.written == 0 {
             return None;
@@ -34,7 +34,7 @@ impl Connection {
             .or_else(|| self.give_probe(now))
     }
 
-    /// Fills in the facts of all paths. A backup carries nothing while another works.
+    /// Updates the facts of all paths. A backup carries nothing while another path works.
     fn look_at_paths(&mut self) {
         let most = self.config.pf_max_retrans;
         let works =
@@ -78,7 +78,7 @@ impl Connection {
         }
     }
 
-    /// The path that the scheduler chooses, if it has room; else what is in the way.
+    /// The path that the scheduler chooses, if it has room, or else what blocks the data.
     fn choose(&self, ask: &Ask) -> Result<usize, Blocked> {
         match self.route.choose(ask, &self.views) {
             Choice::Wait => Err(Blocked::Turn),
@@ -95,7 +95,7 @@ impl Connection {
         }
     }
 
-    /// The lowest data of a subflow that has failed goes to another.
+    /// Gives the lowest data of a failed subflow to another subflow.
     //= rfc8684#section-3.3.6
     fn give_again(&mut self) -> Option<usize> {
         while let Some(piece) = self.pieces.next_again() {
@@ -118,7 +118,7 @@ impl Connection {
         path
     }
 
-    /// New data, as the scheduler wants it.
+    /// Gives new data to the subflow that the scheduler chooses.
     fn give_new(&mut self) -> Option<usize> {
         self.turn.found = None;
         let (start, segment) = (self.pieces.end(), u64::from(self.config.tcp.segment_size));
@@ -145,7 +145,7 @@ impl Connection {
         }
     }
 
-    /// Whether a full buffer, here or at the receiver, keeps new data from leaving.
+    /// Whether a full buffer, here or at the receiver, blocks new data.
     fn buffer_full(&self) -> bool {
         match self.written == self.pieces.end() {
             true => self.written - self.pieces.acknowledged() >= self.config.send_buffer,
@@ -153,7 +153,7 @@ impl Connection {
         }
     }
 
-    /// The fastest path with room, if it is faster than `lowest`: a copy on a slower one would not help.
+    /// The fastest path with room, if it is faster than `lowest`. A copy on a slower path would not help.
     fn room_beside(&self, lowest: usize) -> Option<usize> {
         let time = |path: usize| self.views[path].srtt.unwrap_or(self.views[path].rto);
         let usable = |path: &usize| {
@@ -163,7 +163,7 @@ impl Connection {
         (0..self.views.len()).filter(usable).min_by_key(|path| (time(*path), *path))
     }
 
-    /// A copy of the lowest data goes on another subflow while a buffer is full; the subflow that has it is penalised.
+    /// While a buffer is full, sends a copy of the lowest data on another subflow, and penalises the subflow that carries it.
     fn give_copy(&mut self, now: Time) -> Option<usize> {
         if !self.buffer_full() {
             return None;
@@ -179,7 +179,7 @@ impl Connection {
         Some(self.give_piece(piece, path))
     }
 
-    /// Cuts the window of a subflow that keeps a buffer full, at most once a round trip.
+    /// Reduces the window of a subflow that keeps a buffer full, at most once in a round trip.
     fn penalise(&mut self, now: Time, path: usize) {
         let facts = self.subflows[path].tcp.path();
         if now < self.subflows[path].spared {
@@ -190,7 +190,7 @@ impl Connection {
         self.subflows[path].tcp.penalise(now);
     }
 
-    /// The window is closed and nothing is under way: after a timeout what fits leaves, or one byte that does not.
+    /// The window is closed and nothing is in flight: after a timeout, sends data that fits, or one byte beyond the window.
     //= rfc9293#section-3.8.6.1
     fn give_probe(&mut self, now: Time) -> Option<usize> {
         let closed = self.turn.found == Some(Blocked::PeerWindow) && self.pieces.is_empty();
@@ -221,7 +221,7 @@ impl Connection {
         Some(carrier)
     }
 
-    /// Tells the scheduler what a subflow has acknowledged.
+    /// Tells the scheduler which data a subflow has acknowledged.
     pub(super) fn tell_route(&mut self, now: Time, path: usize, bytes: u64) {
         if bytes == 0 {
             return;
@@ -246,7 +246,7 @@ impl Connection {
         self.route.acked(&self.views[path], &acked);
     }
 
-    /// Nothing more leaves now: records why data waits.
+    /// Nothing more leaves now. Records why data waits.
     pub(super) fn settle(&mut self, now: Time) {
         let all_given = self.written == self.pieces.end();
         let cause = match all_given {

@@ -1,5 +1,5 @@
-//! How subflows begin and end: the handshakes of MP_CAPABLE and MP_JOIN, addresses that are announced, priorities,
-//! DATA_FIN, and what every segment says besides.
+//! How subflows begin and end: the handshakes of MP_CAPABLE and MP_JOIN, advertised addresses, priorities and DATA_FIN; and the options
+//! that every segment carries.
 
 use std::net::IpAddr;
 
@@ -12,34 +12,34 @@ use super::option::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions, 
 use super::subflow::{Errand, Mapped, Stage};
 use crate::transport::tcp::{Segment, State};
 
-/// DATA_FINs without an answer before an end takes the other for gone.
+/// The number of unanswered DATA_FINs after which an end assumes that the other is gone.
 const FIN_TRIES: u32 = 6;
 
-/// What becomes of subflows, and when.
+/// The planned changes of subflows.
 #[derive(Debug, Default)]
 pub(super) struct Setup {
-    /// The other end has shown that it knows the keys.
+    /// Whether the other end has proved that it knows the keys.
     pub(super) confirmed: bool,
-    /// The server's addresses beside that of the first subflow, by number.
+    /// The server's addresses, without that of the first subflow, by identifier.
     pub(super) addresses: Vec<Announced>,
-    /// Numbers of the server's addresses that the client knows.
+    /// Identifiers of the server's addresses that the client knows.
     pub(super) known: Vec<u8>,
-    /// Changes of priority that this end asks for, in order of time: when, which subflow, and what it becomes.
+    /// Changes of priority that this end requests, in order of time: the time, the subflow, and whether it becomes a backup.
     pub(super) priorities: Vec<(Time, usize, bool)>,
 }
 
-/// An address that is announced.
+/// An address that is advertised.
 #[derive(Debug)]
 pub(super) struct Announced {
     pub(super) id: u8,
     pub(super) address: IpAddr,
-    /// When it is announced again; `None`: it was not yet, or was heard.
+    /// When it is advertised again. `None`: it was not advertised yet, or the other end has confirmed it.
     pub(super) timer: Option<Time>,
     pub(super) heard: bool,
 }
 
 impl Connection {
-    /// The subflows that may begin now: the first at once, others when the connection is confirmed.
+    /// Starts the subflows that may begin now: the first at once, the others when the connection is confirmed.
     pub(super) fn begin_subflows(&mut self) {
         for path in 0..self.subflows.len() {
             let reachable = self.setup.known.contains(&self.subflows[path].addresses[1]);
@@ -52,7 +52,7 @@ impl Connection {
         }
     }
 
-    /// What a segment says of the handshake, before its subflow takes it.
+    /// Reads the handshake options of a segment before its subflow processes it.
     pub(super) fn greet(&mut self, path: usize, segment: &Segment) {
         let options = segment.mptcp.as_deref();
         let handshake = options.and_then(|options| options.handshake);
@@ -60,7 +60,7 @@ impl Connection {
             Some(Handshake::Join { nonce, .. } | Handshake::JoinAnswer { nonce, .. }) => {
                 self.subflows[path].nonces[1] = nonce;
             }
-            // The other end has shown that it does not know Multipath TCP.
+            // The other end's answer shows that it does not support Multipath TCP.
             //= rfc8684#section-3.7
             None if self.client && path == 0 && segment.syn => self.fall_back(),
             _ => {}
@@ -77,7 +77,7 @@ impl Connection {
         }
     }
 
-    /// What a segment has done to the handshake, after its subflow has taken it.
+    /// Continues the handshake after the subflow has processed the segment.
     pub(super) fn greeted(&mut self, now: Time, path: usize, segment: &Segment) {
         let subflow = &mut self.subflows[path];
         let established = subflow.tcp.state() == State::Established;
@@ -89,7 +89,7 @@ impl Connection {
             (true, 0) | (false, _) => {
                 subflow.stage = Stage::Ready;
                 if path > 0 {
-                    // The client sends data only when it has seen this.
+                    // The client sends data only after it has received this.
                     //= rfc8684#section-3.2
                     subflow.ask();
                 }
@@ -108,7 +108,7 @@ impl Connection {
         self.begin_subflows();
     }
 
-    /// Announces the next of this end's other addresses that is due.
+    /// Advertises the next of this end's other addresses that is due.
     //= rfc8684#section-3.4.1
     fn announce_addresses(&mut self, now: Time) {
         let carrier = self.carrier();
@@ -125,7 +125,7 @@ impl Connection {
         }
     }
 
-    /// An address of the other end was announced, or one of this end's was heard.
+    /// The other end has advertised an address, or confirmed one of this end.
     pub(super) fn address_added(&mut self, path: usize, added: AddAddress) {
         if added.hmac.is_none() {
             let heard = self.setup.addresses.iter_mut().filter(|announced| announced.id == added.id);
@@ -145,12 +145,12 @@ impl Connection {
         self.begin_subflows();
     }
 
-    /// The subflow that carries what concerns the whole connection.
+    /// The subflow that carries options for the whole connection.
     pub(super) fn carrier(&self) -> Option<usize> {
         self.ready().first().copied()
     }
 
-    /// The subflows that can carry anything, the best first.
+    /// The subflows that can carry data, in order of preference.
     fn ready(&self) -> SmallVec<[usize; 4]> {
         let order = |path: &usize| {
             let subflow = &self.subflows[*path];
@@ -162,7 +162,7 @@ impl Connection {
         ready
     }
 
-    /// What is due by itself.
+    /// Does what is due at this time.
     pub(super) fn run_timers(&mut self, now: Time) {
         for subflow in &mut self.subflows {
             if subflow.stage == Stage::Joining && subflow.proof.is_some_and(|at| at <= now) {
@@ -187,7 +187,7 @@ impl Connection {
         }
     }
 
-    /// DATA_FIN leaves once all data has left, and again until it has arrived.
+    /// DATA_FIN leaves once all data has left. It is repeated until it is acknowledged.
     //= rfc8684#section-3.3.3
     fn send_fin(&mut self, now: Time) {
         let all_sent = self.closing && self.pieces.end() == self.written;
@@ -195,7 +195,7 @@ impl Connection {
         if self.fin.acked || !all_sent || !due {
             return;
         }
-        // Each try takes another subflow: the best may be dead without this end knowing it.
+        // Each attempt uses another subflow: the preferred one may have failed unnoticed.
         let mut ready = self.ready();
         let turn = self.fin.times as usize % ready.len().max(1);
         ready.rotate_left(turn);
@@ -213,7 +213,7 @@ impl Connection {
         self.subflows[carrier].wake();
     }
 
-    /// Both directions are over: subflows that work are closed, others given up.
+    /// Both directions have ended: closes working subflows and drops the others.
     //= rfc8684#section-3.3.3
     pub(super) fn finish_subflows(&mut self, now: Time) {
         if self.plain || !self.is_done() {
@@ -231,7 +231,7 @@ impl Connection {
         }
     }
 
-    /// The segment with what Multipath TCP says in it; `mapped`: its data, and the offset of their first byte.
+    /// Adds the Multipath TCP options to a segment. `mapped`: its data, and the offset of the first byte.
     pub(super) fn decorate(
         &mut self,
         path: usize,
@@ -259,7 +259,7 @@ impl Connection {
         segment
     }
 
-    /// What a SYN, or its answer, says.
+    /// The handshake option of a SYN or SYN-ACK.
     fn greeting(&self, path: usize) -> Handshake {
         let subflow = &self.subflows[path];
         let [nonce, other] = subflow.nonces;
@@ -292,7 +292,7 @@ impl Connection {
         Dss { ack: Some(DataAck::Short(next as u32)), mapping: Some(mapping), fin: false }
     }
 
-    /// What a segment without data says besides its acknowledgement.
+    /// The options that a segment without data carries besides its acknowledgement.
     fn say_besides(&mut self, path: usize, options: &mut MptcpOptions) {
         let next = self.numbers.1.wrapping_add(self.assembly.next());
         let Errand { proof, fin, address, priority } = std::mem::take(&mut self.subflows[path].errand);
@@ -310,7 +310,7 @@ impl Connection {
             let data = self.numbers.0.wrapping_add(self.written);
             (dss.fin, dss.mapping) = (true, Some(Mapping { data, subflow: 0, length: 1 }));
         }
-        // What does not fit waits for the next acknowledgement.
+        // Options that do not fit wait for the next acknowledgement.
         if options.size() > OPTION_SPACE && options.add_address.take().is_some() {
             self.subflows[path].errand.address = address;
         }
@@ -322,7 +322,7 @@ impl Connection {
         Some(AddAddress { id, address: announced.address, hmac })
     }
 
-    /// The next time at which the connection has something to do by itself.
+    /// The next time at which a timer of the connection expires.
     pub(super) fn wakes(&self) -> Option<Time> {
         let subflows =
             self.subflows.iter().filter(|subflow| !matches!(subflow.stage, Stage::Over | Stage::Waiting));

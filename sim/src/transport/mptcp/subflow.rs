@@ -1,4 +1,4 @@
-//! A subflow: a TCP connection, the data that was given to it, and how far its handshake is.
+//! A subflow: a TCP connection, the data that was given to it, and the state of its handshake.
 
 use std::collections::VecDeque;
 
@@ -10,48 +10,48 @@ use crate::transport::tcp::{Connection, State};
 pub(super) struct Subflow {
     pub(super) tcp: Connection,
     pub(super) stage: Stage,
-    /// What it carries and has not acknowledged, by its own offsets.
+    /// The data that was given to it and that it has not acknowledged, by its own offsets.
     pub(super) mapped: VecDeque<Mapped>,
-    /// Bytes given to it.
+    /// The number of bytes given to it.
     given: u64,
-    /// Nothing more leaves before this, a segment or a call.
+    /// Nothing leaves before this time, unless a segment or a call comes first.
     pub(super) quiet: Option<Option<Time>>,
-    /// Used only while no other works.
+    /// Whether it is used only while no other subflow works.
     pub(super) backup: bool,
-    /// The numbers of its addresses: the client's and the server's.
+    /// The identifiers of its addresses: the client's and the server's.
     pub(super) addresses: [u8; 2],
     /// Random numbers for the handshake of MP_JOIN: this end's and the other's.
     pub(super) nonces: [u32; 2],
-    /// When the last segment of the handshake goes again.
+    /// When the last segment of the handshake is sent again.
     pub(super) proof: Option<Time>,
-    /// What an acknowledgement has to say besides.
+    /// The options that its next acknowledgement must carry.
     pub(super) errand: Errand,
-    /// Timeouts that were noticed.
+    /// The number of timeouts that were noticed.
     pub(super) timeouts: u64,
-    /// Copies sent here of data in flight on another subflow.
+    /// Bytes sent here as copies of data in flight on another subflow.
     pub(super) reinjected: u64,
     /// How long it has kept a buffer full.
     pub(super) blocks: Duration,
-    /// Until when it is not penalised again.
+    /// The time until which it is not penalised again.
     pub(super) spared: Time,
-    /// Whether observers know that it can carry data.
+    /// The state that observers were last told.
     pub(super) told: PathState,
 }
 
-/// How far a subflow is.
+/// The stage of a subflow.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// It has not begun.
+    /// It has not started.
     Waiting,
-    /// Its handshake is under way.
+    /// Its handshake is in progress.
     Joining,
     /// It can carry data.
     Ready,
-    /// It is closed, lost or given up.
+    /// It was closed, lost or dropped.
     Over,
 }
 
-/// What an acknowledgement of a subflow has to say besides.
+/// The options that an acknowledgement of a subflow must carry.
 #[derive(Copy, Clone, Default, Debug)]
 pub(super) struct Errand {
     /// The last segment of MP_JOIN's handshake.
@@ -70,17 +70,17 @@ impl Errand {
     }
 }
 
-/// A run of a subflow's bytes, and where they belong.
+/// A run of a subflow's bytes, and its place in the connection.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Mapped {
-    /// The offset of the first in the subflow.
+    /// The offset of the first byte in the subflow.
     pub(super) offset: u64,
-    /// The offset of the first in the connection.
+    /// The offset of the first byte in the connection.
     pub(super) data: u64,
     pub(super) length: u32,
-    /// Another subflow has them too.
+    /// Whether another subflow carries these bytes too.
     pub(super) copy: bool,
-    /// A byte beyond the window.
+    /// Whether it is a byte beyond the window.
     pub(super) probe: bool,
 }
 
@@ -113,13 +113,13 @@ impl Subflow {
         self.quiet = None;
     }
 
-    /// Where its bytes from `offset` on belong.
+    /// The mapping of its bytes from `offset` on.
     pub(super) fn mapping(&self, offset: u64) -> Option<Mapped> {
         let after = self.mapped.partition_point(|mapped| mapped.offset <= offset);
         self.mapped.get(after.checked_sub(1)?).copied()
     }
 
-    /// Forgets what it has acknowledged. Returns how many bytes that are.
+    /// Removes the data that it has acknowledged. Returns the number of bytes.
     pub(super) fn forget_acknowledged(&mut self) -> u64 {
         let before = self.mapped.front().map_or(self.given, |mapped| mapped.offset);
         let acknowledged = self.given - self.tcp.unacknowledged();
@@ -130,29 +130,29 @@ impl Subflow {
         self.mapped.front().map_or(self.given, |mapped| mapped.offset) - before
     }
 
-    /// Whether it has something to say or may find something to do now.
+    /// Whether polling it may produce output now.
     pub(super) fn is_due(&self, now: Time) -> bool {
         !matches!(self.stage, Stage::Waiting | Stage::Over)
             && self.quiet.is_none_or(|until| until.is_some_and(|until| until <= now))
     }
 
-    /// Whether its retransmission timer has expired, and it was not polled since.
+    /// Whether its retransmission timer has expired and it was not polled since.
     pub(super) fn has_expired(&self, now: Time) -> bool {
         self.is_due(now) && self.tcp.sender_wakes().is_some_and(|at| at <= now)
     }
 
-    /// It has to say something.
+    /// Makes it due at once.
     pub(super) fn wake(&mut self) {
         self.quiet = None;
     }
 
-    /// An acknowledgement has to leave.
+    /// Makes it send an acknowledgement.
     pub(super) fn ask(&mut self) {
         self.tcp.ask();
         self.wake();
     }
 
-    /// Whether it can carry data, after at most so many timeouts in a row.
+    /// Its state: usable after at most `most` consecutive timeouts.
     pub(super) fn state(&self, most: Option<u32>) -> PathState {
         match (self.stage, self.tcp.state()) {
             (_, State::Lost) => PathState::Inactive,

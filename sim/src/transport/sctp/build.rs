@@ -1,4 +1,4 @@
-//! The agents of an SCTP flow: their parameters, addresses and routes.
+//! Builds the agents of an SCTP flow: parameters, addresses and routes.
 
 use anabranch_proto::policy::PolicyError;
 use anabranch_proto::wire::chunk::{AUTH_HEADER, DATA_HEADER, IDATA_HEADER, Timestamp};
@@ -16,12 +16,12 @@ use crate::transport::{Routes, Site};
 
 /// The UDP port of SCTP (RFC 6951).
 const UDP_PORT: u16 = 9899;
-/// Bytes of the common header and of a DATA chunk's.
+/// Bytes of the common header and of the header of a DATA chunk.
 const SCTP_HEADERS: u32 = 12 + 16;
 /// Bytes of the HMAC that both ends prefer.
 const SHA_256: u32 = 32;
 
-/// The two ends of an SCTP flow, the client first: it is agent number `first`.
+/// The two ends of an SCTP flow. The client comes first and is agent number `first`.
 pub(crate) fn agents(
     site: &Site<'_>,
     sctp: &Sctp,
@@ -52,27 +52,27 @@ pub(crate) fn agents(
     let mut client = SctpAgent::new(clients, Application::Sender(source));
     client.set_listening(false);
     let mut sink = Sink::new(flow);
-    // What is given up, unordered or on several associations is not read in the order in which it was given.
+    // Messages that are given up, unordered, or on several associations do not arrive in the order of sending.
     if !sctp.unordered && !sctp.stripe && sctp.reliability == Reliability::Full {
         sink = sink.timing(Pace::new(flow, size, seed), sctp.streams);
     }
     Ok([client, SctpAgent::new(servers, Application::Reader(sink))])
 }
 
-/// What one association of a flow has of its ends.
+/// One association of a flow, with its interfaces at both ends.
 struct Part {
     /// Positions of its interfaces among the client's and the server's.
     client: Vec<usize>,
     server: Vec<usize>,
-    /// Pairs of positions that are expected to be paths.
+    /// Pairs of positions that should become paths.
     paths: Vec<(usize, usize)>,
     /// The largest windows of its paths, in bytes.
     max_cwnd: Vec<u64>,
-    /// What its random streams have behind their names, so that those of all associations differ.
+    /// A suffix for the names of its random streams, so that the streams of all associations differ.
     stream: String,
 }
 
-/// The associations of a flow: one, or with `stripe` one a path.
+/// The associations of a flow: one, or with `stripe` one for each path.
 fn parts(site: &Site<'_>, sctp: &Sctp) -> Vec<Part> {
     let ends = &site.ends;
     let max_cwnd = &sctp.config.max_cwnd;
@@ -91,7 +91,7 @@ fn parts(site: &Site<'_>, sctp: &Sctp) -> Vec<Part> {
     ends.paths.iter().enumerate().map(part).collect()
 }
 
-/// Whether both ends can be made.
+/// Checks that both ends can be built.
 pub(crate) fn check(site: &Site<'_>, sctp: &Sctp, policies: &Policies) -> Result<(), RunError> {
     let flow = site.flow;
     let ends = parts(site, sctp);
@@ -133,7 +133,7 @@ fn configs(site: &Site<'_>, sctp: &Sctp, part: &Part) -> [Config; 2] {
     ]
 }
 
-/// The addresses and routes there and back.
+/// The addresses, and the routes in both directions.
 fn ways(
     site: &Site<'_>,
     part: &Part,
@@ -185,8 +185,8 @@ fn refused(flow: &Flow, error: NewError) -> RunError {
     }
 }
 
-/// What extensions, which both ends offer, add to the headers of a packet with one chunk of data: I-DATA has a longer
-/// one than DATA, AUTH goes before what must be authenticated, TIMESTAMP behind the data.
+/// Bytes that extensions, which both ends offer, add to the headers of a packet with one DATA chunk. The header of I-DATA is longer than
+/// that of DATA, AUTH precedes the chunks that it authenticates, and TIMESTAMP follows the data.
 fn extension_headers(config: &Config) -> u32 {
     let interleaving = if config.extensions.interleaving { (IDATA_HEADER - DATA_HEADER) as u32 } else { 0 };
     let auth = if config.authenticated_chunks.is_empty() { 0 } else { AUTH_HEADER as u32 + SHA_256 };

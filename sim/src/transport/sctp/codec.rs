@@ -1,14 +1,13 @@
-//! `wire = true`: every packet goes through the byte codec on its way, and nothing may change.
+//! `wire = true`: every packet is encoded and decoded on its way, and must not change.
 
 use anabranch_proto::wire::Packet;
 use bytes::BytesMut;
 
-/// Encodes and decodes a packet, as a real network would have it done.
+/// Encodes and decodes a packet as on a real network.
 ///
 /// # Panics
 ///
-/// If it cannot be encoded, does not come back as it was, or its size is not the encoded length: errors of the
-/// codec, not of the scenario.
+/// If the packet cannot be encoded, changes, or its size is not its encoded length. These are errors of the codec, not of the scenario.
 pub(crate) fn through_the_codec(packet: Box<Packet>) -> Box<Packet> {
     let mut bytes = BytesMut::with_capacity(packet.size());
     packet.encode(&mut bytes).unwrap_or_else(|error| panic!("{error}: {packet:?}"));

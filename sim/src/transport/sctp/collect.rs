@@ -1,4 +1,4 @@
-//! What SCTP alone knows of a flow at the end of a run.
+//! The results of a flow that only SCTP has, at the end of a run.
 
 use anabranch_proto::{Duration, PathView, Time};
 
@@ -8,7 +8,7 @@ use super::SctpAgent;
 use super::line::{Ended, Line};
 use crate::results::{FlowResult, HeartbeatCounts, PathResult, Retransmissions};
 
-/// Adds to the results what the associations and their paths have done.
+/// Adds the results of the associations and their paths.
 pub(crate) fn complete(client: &SctpAgent, server: &SctpAgent, now: Time, result: &mut FlowResult) {
     for line in &client.lines {
         let done = line.statistics(now);
@@ -28,7 +28,7 @@ pub(crate) fn complete(client: &SctpAgent, server: &SctpAgent, now: Time, result
     result.outcome = outcome(client, server);
 }
 
-/// Lost if either end lost an association; else as the sender has it.
+/// `lost` if either end lost an association, or else the sender's outcome.
 fn outcome(client: &SctpAgent, server: &SctpAgent) -> &'static str {
     let mut ends = client.lines.iter().chain(&server.lines);
     match client.lines.iter().all(|line| line.ended() == Some(Ended::Closed)) {
@@ -38,7 +38,7 @@ fn outcome(client: &SctpAgent, server: &SctpAgent) -> &'static str {
     }
 }
 
-/// By kind and path; a path from which nothing was sent again is not named.
+/// Counts retransmissions by kind and path. Paths without retransmissions are left out.
 fn retransmissions(line: &Line, again: &mut Retransmissions) {
     for (name, path) in line.paths() {
         for (kind, chunks) in
@@ -49,7 +49,7 @@ fn retransmissions(line: &Line, again: &mut Retransmissions) {
     }
 }
 
-/// How long a path has kept a buffer full, up to now.
+/// How long a path has kept a buffer full until now.
 fn blocks(line: &Line, path: &PathView, now: Time) -> Duration {
     let current = line.blocking(now).filter(|(by, _)| *by == path.id);
     path.blocks + current.map_or(Duration::ZERO, |(_, time)| time)

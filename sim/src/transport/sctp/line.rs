@@ -10,23 +10,23 @@ use super::codec::through_the_codec;
 use crate::engine::NO_ROUTE;
 use crate::transport::{Body, Frame};
 
-/// An association with the endpoint that has it.
+/// An association and its endpoint.
 pub(crate) struct Line {
     pub(super) endpoint: Endpoint,
-    /// The association, from its beginning; it stays when it is over.
+    /// The association, once it was started. It remains set after the association has ended.
     association: Option<AssociationId>,
     up: bool,
-    /// It has been asked to shut down.
+    /// Whether it was asked to shut down.
     closing: bool,
     ended: Option<Ended>,
-    /// It refused a message and has not said since that there is room.
+    /// Whether it refused a message and has not yet announced room.
     full: bool,
     ways: PathTable,
-    /// The pair of the packet sent last, and its route: those of most others.
+    /// The address pair and the route of the last packet. Most packets use the same pair.
     last: Option<(Address, Address, u32)>,
-    /// Bytes before every packet: IP, and UDP if any.
+    /// Bytes of headers before every packet: IP, and UDP if any.
     header: u32,
-    /// Through the codec?
+    /// Whether packets go through the codec.
     wire: bool,
 }
 
@@ -37,20 +37,20 @@ pub(crate) enum Ended {
     Lost,
 }
 
-/// The addresses of both ends, and what is between them.
+/// The addresses of both ends, and the routes between them.
 #[derive(Debug)]
 pub(crate) struct PathTable {
     /// This end's.
     pub(crate) local: Vec<Address>,
-    /// The other end's, in the order in which they are tried.
+    /// The other end's addresses, in the order in which they are tried.
     pub(crate) remote: Vec<Address>,
     /// The SCTP port of both.
     pub(crate) port: u16,
-    /// Row by row of the local addresses: where the route begins, or [`NO_ROUTE`].
+    /// For each local address, one row: the beginning of the route to each remote address, or [`NO_ROUTE`].
     pub(crate) routes: Vec<u32>,
-    /// Row by row of the local addresses: what a path is called.
+    /// For each local address, one row: the name of the path.
     pub(crate) names: Vec<String>,
-    /// The pair that is made the primary path once the association is up.
+    /// The pair that becomes the primary path once the association is established.
     pub(crate) primary: Option<(Address, Address)>,
 }
 
@@ -80,7 +80,7 @@ impl Line {
         }
     }
 
-    /// Whether nothing has begun.
+    /// Whether nothing has started.
     pub(super) fn is_idle(&self) -> bool {
         self.association.is_none() && self.ended.is_none()
     }
@@ -93,15 +93,15 @@ impl Line {
         self.ended
     }
 
-    /// Whether the next message may go here. Beside others, an association takes no more than it can soon send: two
-    /// packets wait in it, so that a call never finds it empty (which would be a new event for Max.Burst), and no
-    /// message waits for a slow path while another has room.
+    /// Whether the next message may go to this association. If the flow has several associations, each takes only what it can send soon.
+    /// Two packets always wait in it, so that a call never finds it empty (that would be a new event for Max.Burst). So no message waits
+    /// for a slow path while another has room.
     pub(super) fn has_room(&self, beside_others: bool) -> bool {
         let (Some(id), None, false) = (self.association, self.ended, self.full) else { return false };
         !beside_others || self.endpoint.unsent(id) < 2 * u64::from(self.endpoint.config().mtu)
     }
 
-    /// Gives it a message; whether it took it.
+    /// Gives it a message. Returns whether it accepted the message.
     pub(super) fn send(&mut self, now: Time, message: Message) -> bool {
         let Some(id) = self.association else { return false };
         match self.endpoint.send(now, id, message) {
@@ -113,8 +113,8 @@ impl Line {
         }
     }
 
-    /// Everything has been given. Before it is up, an association that is shut down ends at once: what is queued would
-    /// be lost.
+    /// All messages were sent. An association that is not yet established would end at once if it were shut down, and its queue would be
+    /// lost.
     pub(super) fn close(&mut self, now: Time) {
         let (Some(id), None) = (self.association, self.ended) else { return };
         if self.up && !std::mem::replace(&mut self.closing, true) {
@@ -131,7 +131,7 @@ impl Line {
         self.endpoint.read(now, self.association?)
     }
 
-    /// Takes a packet in.
+    /// Processes a packet.
     pub(super) fn handle(&mut self, now: Time, packet: Box<Packet>) {
         self.endpoint.handle(now, Incoming::Packet(packet));
     }
@@ -150,7 +150,7 @@ impl Line {
         }
     }
 
-    /// Makes the path that the scenario names the primary.
+    /// Makes the path that the scenario names the primary path.
     fn prefer(&mut self, now: Time, id: AssociationId) {
         let Some(pair) = self.ways.primary else { return };
         let paths = self.endpoint.paths(id);
@@ -160,7 +160,7 @@ impl Line {
         }
     }
 
-    /// The frame of a packet that leaves.
+    /// The frame of a packet.
     pub(super) fn frame(&mut self, packet: Box<Packet>) -> Frame {
         let size = packet.size() as u32 + self.header;
         let hop = self.route(packet.from, packet.to);
@@ -184,7 +184,7 @@ impl Line {
         self.ways.pair(local, remote).is_some()
     }
 
-    /// What its association has done up to `now`.
+    /// The statistics of its association up to `now`.
     pub(super) fn statistics(&self, now: Time) -> Statistics {
         self.association.map_or_else(Statistics::default, |id| self.endpoint.statistics(now, id))
     }

@@ -5,7 +5,7 @@ mod codec;
 mod collect;
 mod line;
 
-use anabranch_proto::{AssociationId, Event, Output as Said, PathId, Time};
+use anabranch_proto::{AssociationId, Event, Output as CoreOutput, PathId, Time};
 
 use crate::observe::trace::Detail;
 use crate::traffic::{Sink, Source};
@@ -28,7 +28,7 @@ pub(crate) struct SctpAgent {
     notes: bool,
 }
 
-/// What drives an end.
+/// The application at one end.
 #[derive(Debug)]
 pub(crate) enum Application {
     /// Begins the associations and sends.
@@ -71,7 +71,7 @@ impl SctpAgent {
         if self.striped() { PathId(line as u16) } else { path }
     }
 
-    /// What the application does by itself.
+    /// Lets the application act if it is due.
     fn act(&mut self, now: Time) {
         match &self.application {
             Application::Sender(source) if now >= source.pace.start() => {
@@ -141,20 +141,20 @@ impl SctpAgent {
     }
 
     /// The output of an association that is no packet. Returns what an observer is shown of it.
-    fn hear(&mut self, now: Time, line: usize, said: Said) -> Option<Output> {
+    fn hear(&mut self, now: Time, line: usize, said: CoreOutput) -> Option<Output> {
         let (at, path, detail) = match said {
-            Said::Event(id, event) => {
+            CoreOutput::Event(id, event) => {
                 let state = if let Event::Path(path, state) = event { Some((path, state)) } else { None };
                 self.take(now, line, id, event);
                 let (path, state) = state.filter(|_| self.notes)?;
                 (now, Some(path), Detail::State(state))
             }
-            Said::Note(note) => {
+            CoreOutput::Note(note) => {
                 let (path, detail) = Detail::of(&note.kind)?;
-                // Of several associations each has one path, whose name tells them apart.
+                // With several associations, each has one path, and its name identifies the association.
                 (note.at, path.or_else(|| self.striped().then_some(PathId(0))), detail)
             }
-            Said::Transmit(..) | Said::Wait(_) => return None,
+            CoreOutput::Transmit(..) | CoreOutput::Wait(_) => return None,
         };
         let path = path.map(|path| self.numbered(line, path));
         Some(Output::Detail(at, path, detail))
@@ -187,18 +187,20 @@ impl Agent for SctpAgent {
             self.act(now);
         }
         if self.striped() && !self.lines.iter().any(Line::is_idle) {
-            // What has left since the last poll may have made room in an association that tells nobody of it.
+            // Packets that have left since the last poll may have made room in an association that reports no event for it.
             self.send(now);
             self.plan();
         }
         let (mut line, mut first) = (0, Time::NEVER);
         while line < self.lines.len() {
             match self.lines[line].endpoint.poll(now) {
-                Said::Transmit(packet, mut reason) => {
+                CoreOutput::Transmit(packet, mut reason) => {
                     reason.path = reason.path.map(|path| self.numbered(line, path));
                     return Output::Transmit(self.lines[line].frame(packet), reason);
                 }
-                Said::Wait(until) => (line, first) = (line + 1, first.min(until.unwrap_or(Time::NEVER))),
+                CoreOutput::Wait(until) => {
+                    (line, first) = (line + 1, first.min(until.unwrap_or(Time::NEVER)))
+                }
                 said => {
                     if let Some(output) = self.hear(now, line, said) {
                         return output;

@@ -1,4 +1,4 @@
-//! A TCP connection with its application, as an agent.
+//! The agent for one end of a TCP flow, with its application.
 
 use std::collections::VecDeque;
 
@@ -6,7 +6,7 @@ use anabranch_proto::policy::Why as Data;
 use anabranch_proto::{Limit, PathId, Purpose, Reason, Time};
 
 use super::application::{Application, Place};
-use super::connection::{Connection, Output as Said, State};
+use super::connection::{Connection, Output as ConnectionOutput, State};
 use super::segment::{TcpNote, Why};
 use crate::observe::trace::Detail;
 use crate::results::{FlowResult, PathResult};
@@ -18,33 +18,33 @@ pub(crate) struct TcpAgent {
     pub(super) connection: Connection,
     pub(super) application: Application,
     pub(super) place: Place,
-    /// Bytes given by the application that may wait for their acknowledgement.
+    /// Bytes of the send buffer: data that the application has written and that is not acknowledged.
     pub(super) send_buffer: u64,
-    /// The connection was begun.
+    /// Whether the connection was started.
     pub(super) begun: bool,
     pub(super) details: VecDeque<(Time, TcpNote)>,
     pub(super) details_on: bool,
 }
 
 impl TcpAgent {
-    /// Whether it tells details.
+    /// Switches detailed records on or off.
     pub(crate) fn set_details(&mut self, on: bool) {
         self.details_on = on;
         self.connection.set_notes(on);
     }
 
-    /// The reading application, if this is the receiver's end.
+    /// The reading application, if this is the receiving end.
     pub(crate) fn sink(&self) -> Option<&Sink> {
         self.application.sink()
     }
 
-    /// What the application does by itself.
+    /// Lets the application act if it is due.
     fn act(&mut self, now: Time) {
         self.begun |= self.application.begins(now);
         self.application.act(now, &mut self.connection, self.send_buffer);
     }
 
-    /// When the application acts by itself.
+    /// When the application acts next without an event.
     fn wakes(&self) -> Option<Time> {
         match &self.application {
             Application::Sender(pace) if !self.begun => Some(pace.start()),
@@ -71,10 +71,10 @@ impl Agent for TcpAgent {
             self.details.extend(self.connection.take_notes());
         }
         match said {
-            Said::Transmit(segment, offset, why) => {
+            ConnectionOutput::Transmit(segment, offset, why) => {
                 Output::Transmit(self.place.frame(segment, offset), reason(why, PathId(0)))
             }
-            Said::Wait(until) => match self.details.pop_front() {
+            ConnectionOutput::Wait(until) => match self.details.pop_front() {
                 Some((at, note)) => detail(at, note),
                 None => Output::Wait(until.into_iter().chain(self.wakes()).min()),
             },
@@ -99,7 +99,7 @@ impl Agent for TcpAgent {
     }
 }
 
-/// What TCP alone knows of a flow at the end of a run.
+/// The results of a flow that only TCP has, at the end of a run.
 pub(crate) fn complete(client: &TcpAgent, server: &TcpAgent, result: &mut FlowResult) {
     let (done, path) = (client.connection.counts(), client.connection.path());
     result.packets = done.segments;
@@ -137,7 +137,7 @@ fn detail(at: Time, note: TcpNote) -> Output {
     Output::Detail(at, Some(PathId(0)), told(note))
 }
 
-/// A note as observers are told it.
+/// Converts a note to the form that observers get.
 pub(crate) fn told(note: TcpNote) -> Detail {
     match note {
         TcpNote::Window { cwnd, cwnd_segments, ssthresh, flight, marked } => {
@@ -153,7 +153,7 @@ pub(crate) fn told(note: TcpNote) -> Detail {
     }
 }
 
-/// The same of data alone.
+/// The same for data only.
 pub(crate) fn data(why: Why) -> Data {
     match why {
         Why::Missing => Data::Missing,
@@ -163,7 +163,7 @@ pub(crate) fn data(why: Why) -> Data {
     }
 }
 
-/// Why a segment leaves on a path, as observers are told it.
+/// The reason for which a segment leaves on a path, in the form that observers get.
 pub(crate) fn reason(why: Why, path: PathId) -> Reason {
     let (purpose, limit) = match why {
         Why::Setup => (Purpose::Setup, Limit::Control),

@@ -1,4 +1,4 @@
-//! What drives an end of a stream of bytes, and where that end is: the same for TCP and its multipath form.
+//! The application at one end of a byte stream, and the location of that end. TCP and Multipath TCP share both.
 
 use std::net::IpAddr;
 
@@ -10,19 +10,19 @@ use super::segment::{Segment, TcpPacket};
 use crate::traffic::{Pace, Sink};
 use crate::transport::{Body, Frame};
 
-/// One end of a stream of bytes, as its application sees it. Data are zeros, of which only the number counts.
+/// One end of a byte stream as its application sees it. All data are zeros; only their number counts.
 pub(crate) trait Stream {
     /// Gives data to be sent.
     fn write(&mut self, bytes: u64);
-    /// Bytes given and not yet acknowledged.
+    /// Bytes that were written and are not yet acknowledged.
     fn unacknowledged(&self) -> u64;
-    /// No more data follow.
+    /// Announces that no more data follows.
     fn close(&mut self);
     /// Bytes that can be read.
     fn readable(&self) -> u64;
-    /// Reads that many bytes, at most what [`Stream::readable`] says.
+    /// Reads this number of bytes, at most [`Stream::readable`].
     fn read(&mut self, bytes: u64);
-    /// Whether the other end sends no more, and all that it sent has arrived.
+    /// Whether the other end sends no more and all of its data has arrived.
     fn ended(&self) -> bool;
 }
 
@@ -52,7 +52,7 @@ impl Stream for Connection {
     }
 }
 
-/// What drives an end.
+/// The application at one end.
 pub(crate) enum Application {
     /// Opens the connection, and sends.
     Sender(Pace),
@@ -61,7 +61,7 @@ pub(crate) enum Application {
 }
 
 impl Application {
-    /// The reading application, if it is one.
+    /// The reading application, if this is one.
     pub(crate) fn sink(&self) -> Option<&Sink> {
         match self {
             Application::Sender(_) => None,
@@ -69,12 +69,12 @@ impl Application {
         }
     }
 
-    /// Whether it has begun a connection by now.
+    /// Whether it has started a connection by now.
     pub(crate) fn begins(&self, now: Time) -> bool {
         matches!(self, Application::Sender(pace) if now >= pace.start())
     }
 
-    /// What it does by itself; `send_buffer`: bytes that may wait for their acknowledgement.
+    /// Lets it act if it is due. `send_buffer`: the largest number of unacknowledged bytes.
     pub(crate) fn act(&mut self, now: Time, stream: &mut impl Stream, send_buffer: u64) {
         match self {
             Application::Sender(pace) => {
@@ -104,7 +104,7 @@ impl Application {
         }
     }
 
-    /// When it acts by itself, once the connection has begun.
+    /// When it acts next without an event, once the connection has started.
     pub(crate) fn wakes(&self) -> Option<Time> {
         match self {
             Application::Sender(pace) => pace.wakes(),
@@ -113,22 +113,22 @@ impl Application {
     }
 }
 
-/// Where an end is.
+/// The location of an end.
 pub(crate) struct Place {
     pub(crate) from: IpAddr,
     pub(crate) to: IpAddr,
-    /// Where the route to the other end begins.
+    /// The first hop of the route to the other end.
     pub(crate) route: u32,
     /// Bytes of IP header before every segment.
     pub(crate) ip_header: u32,
-    /// What the path is called.
+    /// The name of the path.
     pub(crate) path: String,
-    /// Through the codec?
+    /// Whether packets go through the codec.
     pub(crate) wire: bool,
 }
 
 impl Place {
-    /// A segment whose first byte of user data is the one at `offset`, on its way.
+    /// The frame of a segment. `offset`: the position of its first byte in the stream.
     pub(crate) fn frame(&self, segment: Segment, offset: u64) -> Frame {
         let size = segment.size() + self.ip_header;
         let segment = if self.wire { through_the_codec(&segment) } else { segment };

@@ -1,4 +1,4 @@
-//! The agents of a TCP flow: their parameters, ports and routes.
+//! Builds the agents of a TCP flow: parameters, ports and routes.
 
 use std::collections::VecDeque;
 
@@ -17,10 +17,10 @@ use crate::scenario::Tcp;
 use crate::traffic::{Pace, Sink};
 use crate::transport::{Routes, Site};
 
-/// What the application may give before its first byte is acknowledged, at least.
+/// The smallest send buffer.
 const LEAST_SEND_BUFFER: u64 = 1 << 20;
 
-/// The two ends of a TCP flow; the one that sends is agent number `first`.
+/// The two ends of a flow. The sender is agent number `first`.
 pub(crate) fn agents(
     site: &Site<'_>,
     tcp: &Tcp,
@@ -66,7 +66,7 @@ pub(crate) fn agents(
     ])
 }
 
-/// Whether both ends can be made.
+/// Checks that both ends can be built.
 pub(crate) fn check(site: &Site<'_>, tcp: &Tcp, policies: &Policies) -> Result<(), RunError> {
     let config = config(site, tcp);
     let most = largest_segment(site);
@@ -90,7 +90,7 @@ pub(crate) fn check(site: &Site<'_>, tcp: &Tcp, policies: &Policies) -> Result<(
     }
 }
 
-/// User data that fits a packet of the route.
+/// The largest number of bytes of user data that fit into a packet on the route.
 pub(crate) fn largest_segment(site: &Site<'_>) -> u32 {
     site.mtu().min(65_535).saturating_sub(site.ip_header() + HEADER)
 }
@@ -99,7 +99,7 @@ fn config(site: &Site<'_>, tcp: &Tcp) -> TcpConfig {
     tcp.config(largest_segment(site))
 }
 
-/// First sequence numbers and the phase of the clock are drawn by name.
+/// First sequence numbers and clock phases come from random streams with names.
 fn identity(site: &Site<'_>, config: &TcpConfig, side: &str, (local, remote): (u16, u16)) -> Identity {
     let seed = stream_seed(site.scenario.seed, &format!("flow/{}/{side}", site.flow.name));
     let number = |at: usize| u32::from_le_bytes([seed[at], seed[at + 1], seed[at + 2], seed[at + 3]]);
@@ -109,7 +109,7 @@ fn identity(site: &Site<'_>, config: &TcpConfig, side: &str, (local, remote): (u
     Identity { local, remote, first: Sequence(number(0)), phase }
 }
 
-/// What makes the window, unless it is the variant's own. Window policies get the units from the connection.
+/// The policy of the window, unless it is the variant's own. The connection tells window policies the units.
 pub(crate) fn window(
     site: &Site<'_>,
     config: &TcpConfig,

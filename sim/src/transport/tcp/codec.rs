@@ -1,4 +1,4 @@
-//! A segment's header as bytes, and back.
+//! Encodes and decodes a segment's header.
 
 use etherparse::{TcpHeader, TcpOptionElement};
 use smallvec::SmallVec;
@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::segment::{Segment, Sequence};
 use crate::transport::mptcp::MptcpOptions;
 
-/// The header of a segment with its options, checksum not yet filled in.
+/// The header of a segment with its options, without a checksum.
 pub(crate) fn header(segment: &Segment) -> TcpHeader {
     let Segment { source, destination, sequence, window, .. } = *segment;
     let mut header = TcpHeader::new(source, destination, sequence.0, window);
@@ -22,7 +22,7 @@ pub(crate) fn header(segment: &Segment) -> TcpHeader {
     header
 }
 
-/// Each option padded to a multiple of four bytes, as senders write them.
+/// The options as senders write them, each padded to a multiple of four bytes.
 fn options(segment: &Segment) -> SmallVec<[TcpOptionElement; 8]> {
     use TcpOptionElement::{
         MaximumSegmentSize, Noop, SelectiveAcknowledgement, SelectiveAcknowledgementPermitted, WindowScale,
@@ -43,7 +43,7 @@ fn options(segment: &Segment) -> SmallVec<[TcpOptionElement; 8]> {
     options
 }
 
-/// The segment after it was written and read. What only the simulator knows stays.
+/// The segment after encoding and decoding. Fields that exist only in the simulator are kept.
 pub(super) fn through_the_codec(segment: &Segment) -> Segment {
     let bytes = header(segment).to_bytes();
     let (header, _) = TcpHeader::from_slice(&bytes).expect("what was written can be read");

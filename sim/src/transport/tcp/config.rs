@@ -1,4 +1,4 @@
-//! What a TCP connection can be told, and the variants: named sets of defaults.
+//! The parameters of a TCP connection, and the variants: named sets of defaults.
 
 use anabranch_proto::control::window::Halving;
 use anabranch_proto::{Duration, PolicySpec};
@@ -11,21 +11,21 @@ pub(super) const STANDARD_WINDOW: &str = "standard";
 pub struct TcpConfig {
     /// User data in a segment, in bytes.
     pub segment_size: u32,
-    /// Bytes that the receiver buffers and advertises.
+    /// Bytes of the receive buffer, which the receiver advertises.
     pub receive_window: u64,
     /// The initial congestion window, in bytes.
     pub initial_window: u64,
-    /// The initial slow-start threshold, in bytes; `None`: none.
+    /// The initial slow-start threshold in bytes; `None`: unlimited.
     pub initial_ssthresh: Option<u64>,
-    /// In-order segments for one acknowledgement.
+    /// The number of in-order segments for one acknowledgement.
     pub ack_every: u32,
-    /// How long an acknowledgement waits for further segments.
+    /// How long an acknowledgement is delayed.
     pub ack_delay: Duration,
-    /// SACK blocks in an acknowledgement; 0: SACK is not used.
+    /// The number of SACK blocks in an acknowledgement; 0: SACK is not used.
     pub sack_blocks: u32,
     /// Whether the first two duplicate acknowledgements send new data (RFC 3042).
     pub limited_transmit: bool,
-    /// What half a window is.
+    /// How "half the window" is computed.
     pub halving: Halving,
     /// The retransmission timeout before any measurement.
     pub rto_initial: Duration,
@@ -33,17 +33,17 @@ pub struct TcpConfig {
     pub rto_min: Duration,
     /// Its upper bound.
     pub rto_max: Duration,
-    /// The tick of the clock that round trips are measured with; zero: an exact clock.
+    /// The tick of the clock that measures round trips; zero means an exact clock.
     pub rto_tick: Duration,
-    /// How far into a tick that clock begins; `None`: drawn from the run's seed.
+    /// The offset of that clock within a tick at the start of the run; `None`: drawn from the run's seed.
     pub rto_phase: Option<Duration>,
     /// The congestion window: "standard" for the variant's own, or a window policy.
     pub window: PolicySpec,
-    /// Which algorithm finds and repairs losses.
+    /// The algorithm that detects and repairs losses.
     pub recovery: RecoveryKind,
 }
 
-/// How losses are found and repaired.
+/// How losses are detected and repaired.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum RecoveryKind {
     /// RFC 6675 with SACK, RFC 6582 (NewReno) without.
@@ -57,11 +57,11 @@ pub enum RecoveryKind {
 pub enum Variant {
     /// Today's standards: RFC 5681, 6298, 6675, 6928, 3042.
     Standard,
-    /// The same without SACK: RFC 6582.
+    /// The same standards without SACK: RFC 6582.
     NewReno,
     /// ns-2 2.35's `Agent/TCP/Sack1` with `TCPSink/Sack1`.
     Sack1,
-    /// The same as it was in 2002: `singledup_ 0`, `precisionReduce_ 0`, `minrto_ 1`.
+    /// The same with its settings of 2002: `singledup_ 0`, `precisionReduce_ 0`, `minrto_ 1`.
     Sack1Of2002,
 }
 
@@ -79,8 +79,8 @@ impl Variant {
         Self::NAMES.iter().find(|row| row.0 == name).map(|row| row.1)
     }
 
-    /// How far into a tick its clock begins; `None`: drawn from the run's seed. A script of ns-2 that does not seed its
-    /// generator gives this to its first TCP agent: the second number of MRG32k3a with a seed of ones.
+    /// The offset of the clock within a tick; `None`: drawn from the run's seed. In an ns-2 script that does not seed its generator, the
+    /// first TCP agent gets this value: the second number of MRG32k3a with a seed of ones.
     pub fn phase(self, tick: Duration) -> Option<Duration> {
         match self {
             Variant::Sack1 | Variant::Sack1Of2002 => Some(tick.mul_f64(0.555_880_715_863_723_7)),
@@ -88,7 +88,7 @@ impl Variant {
         }
     }
 
-    /// Its defaults for segments of `segment_size` bytes. Windows of ns-2 are counted in packets.
+    /// The defaults of the variant for segments of `segment_size` bytes. ns-2 counts windows in packets.
     pub fn defaults(self, segment_size: u32) -> TcpConfig {
         match self {
             Variant::Standard => standard(segment_size),
@@ -125,7 +125,7 @@ fn standard(segment_size: u32) -> TcpConfig {
     }
 }
 
-/// The initial window of today: ten segments, of at most 14 600 bytes unless they are large.
+/// Today's initial window: ten segments, but at most 14,600 bytes unless the segments are large.
 //= rfc6928#section-2
 fn rfc6928(segment_size: u32) -> u64 {
     let segment = u64::from(segment_size);

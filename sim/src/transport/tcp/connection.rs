@@ -1,4 +1,4 @@
-//! A TCP connection, sans-I/O: segments and user calls in with the time, segments out of one `poll`.
+//! A TCP connection. It is sans-I/O: it takes segments and user calls together with the time, and returns segments from `poll`.
 
 use anabranch_proto::control::window::{Loss, MakePath, Reno, Sibling, Start};
 use anabranch_proto::{Duration, Time};
@@ -10,7 +10,7 @@ use super::segment::{Segment, Sequence, TcpNote, Why};
 use super::sender::{Piece, Sender};
 use super::window::{PacketWindow, Window};
 
-/// Which connection: ports and first sequence numbers.
+/// The identity of a connection: ports and first sequence numbers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Identity {
     /// The port of this end.
@@ -19,20 +19,20 @@ pub(crate) struct Identity {
     pub(crate) remote: u16,
     /// The sequence number of this end's SYN.
     pub(crate) first: Sequence,
-    /// How far into a tick of `rto_tick` this end's clock began; below one tick.
+    /// The offset of this end's clock within a tick of `rto_tick`; below one tick.
     pub(crate) phase: Duration,
 }
 
-/// Where a connection stands (RFC 9293 §3.3.2, as far as one end opens and closes first).
+/// The state of a connection (RFC 9293 §3.3.2). Only the cases in which one end opens and closes first are distinguished.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum State {
     /// Waits for a SYN.
     Listen,
     /// Has sent a SYN.
     SynSent,
-    /// Has answered a SYN.
+    /// Has answered a SYN with SYN-ACK.
     SynReceived,
-    /// Data flow; either end may have sent FIN.
+    /// Data can flow. Either end may have sent FIN.
     Established,
     /// Both ends have sent FIN, and everything is acknowledged.
     Closed,
@@ -47,47 +47,47 @@ pub(crate) struct Connection {
     state: State,
     sender: Sender,
     receiver: Receiver,
-    /// The number of the other end's first byte.
+    /// The sequence number of the other end's first byte.
     remote_first: Sequence,
-    /// How far the other end's window field is shifted.
+    /// The window scale of the other end.
     remote_scale: u8,
-    /// How far ours is.
+    /// The window scale of this end.
     local_scale: u8,
     syn: Syn,
     policy: Option<MakePath>,
-    /// It is a subflow: the receive buffer and the windows that segments announce are those of all subflows together.
+    /// Whether it is a subflow. Then the receive buffer and the advertised windows belong to all subflows together.
     shares_buffer: bool,
 }
 
-/// The SYN of this end, or its answer.
+/// The SYN or SYN-ACK of this end.
 #[derive(Copy, Clone, Debug)]
 struct Syn {
-    /// It has to leave.
+    /// Whether it must be sent.
     due: bool,
-    /// When it left last.
+    /// When it was last sent.
     sent: Time,
-    /// How often it left.
+    /// The number of times that it was sent.
     times: u32,
     /// When it is sent again.
     timer: Option<Time>,
 }
 
-/// SYNs before an end gives up.
+/// The number of SYNs after which an end gives up.
 const SYN_TRIES: u32 = 10;
-/// Timeouts in a row before an end gives up (RFC 1122 §4.2.3.5: R2, at least 100 seconds).
+/// The number of consecutive timeouts after which an end gives up (RFC 1122 §4.2.3.5: R2, at least 100 seconds).
 const DATA_TRIES: u32 = 15;
 
 /// The output of a connection.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Output {
-    /// Leaves now: the segment, which byte of the stream is its first, and why.
+    /// Send this segment now: the segment, the position of its first byte in the stream, and the reason.
     Transmit(Segment, u64, Why),
-    /// Nothing more now: poll after the next segment or call, and not later than this.
+    /// Nothing more now. Poll again after the next segment or call, and at this time at the latest.
     Wait(Option<Time>),
 }
 
 impl Connection {
-    /// The end that opens the connection, now. `policy` makes the window of another policy than the variant's own.
+    /// The end that opens the connection. `policy` replaces the variant's own window.
     pub(crate) fn connect(config: TcpConfig, identity: Identity, policy: Option<MakePath>) -> Self {
         Self::new(config, identity, policy, State::SynSent)
     }
@@ -114,44 +114,44 @@ impl Connection {
         }
     }
 
-    /// It becomes a subflow: the receive buffer and the windows that segments announce are its owner's.
+    /// Makes it a subflow: its owner controls the receive buffer and the advertised windows.
     pub(crate) fn share_buffer(&mut self) {
         self.shares_buffer = true;
         self.receiver.set_unbounded();
     }
 
-    /// It becomes a TCP connection again, before any data has arrived.
+    /// Makes it a TCP connection again, before any data has arrived.
     pub(crate) fn own_buffer(&mut self) {
         self.shares_buffer = false;
         self.receiver = Receiver::new(&self.config);
     }
 
-    /// Where it stands.
+    /// The state.
     pub(crate) fn state(&self) -> State {
         self.state
     }
 
-    /// What its sender has done.
+    /// The counters of the sender.
     pub(crate) fn counts(&self) -> Counts {
         self.sender.counts()
     }
 
-    /// Segments that its receiver got again.
+    /// The number of segments that arrived more than once.
     pub(crate) fn duplicates(&self) -> u64 {
         self.receiver.duplicates()
     }
 
-    /// Gives data to be sent. They are zeros; only their number counts.
+    /// Writes data. The data are zeros; only their number counts.
     pub(crate) fn write(&mut self, bytes: u64) {
         self.sender.flight.written += bytes;
     }
 
-    /// Bytes given and not yet acknowledged.
+    /// Bytes that were written and are not yet acknowledged.
     pub(crate) fn unacknowledged(&self) -> u64 {
         self.sender.unacknowledged()
     }
 
-    /// No more data follow: FIN is sent behind them.
+    /// No more data follows: FIN is sent after the last byte.
     pub(crate) fn close(&mut self) {
         self.sender.flight.closing = true;
     }
@@ -161,7 +161,7 @@ impl Connection {
         self.receiver.readable()
     }
 
-    /// Reads that many bytes, at most what [`Connection::readable`] says.
+    /// Reads this number of bytes, at most [`Connection::readable`].
     pub(crate) fn read(&mut self, bytes: u64) {
         self.receiver.take(bytes.min(self.receiver.readable()));
     }
@@ -172,27 +172,27 @@ impl Connection {
         self.receiver.read()
     }
 
-    /// Whether the other end has sent FIN, and all before it has arrived.
+    /// Whether the other end has sent FIN and all data before it has arrived.
     pub(crate) fn ended(&self) -> bool {
         self.receiver.ended()
     }
 
-    /// Whether a segment that arrives when its next timer expires comes before the timer.
+    /// Whether a segment that arrives at the time of its next timer is processed before the timer.
     pub(crate) fn lets_arrivals_go_first(&self) -> bool {
         self.receiver.lets_arrivals_go_first()
     }
 
-    /// How far its window fields are shifted.
+    /// The window scale of this end.
     pub(crate) fn scale(&self) -> u8 {
         self.local_scale
     }
 
-    /// Its first sequence number, and that of the other end's first byte.
+    /// This end's first sequence number, and the number of the other end's first byte.
     pub(crate) fn first(&self) -> (Sequence, Sequence) {
         (self.identity.first.at(1), self.remote_first)
     }
 
-    /// Bytes of its window that a new segment could take now; 0 if none would leave.
+    /// Bytes of its window that a new segment could use now; 0 if none could leave.
     pub(crate) fn room(&mut self) -> u64 {
         if self.state == State::Established { self.sender.room() } else { 0 }
     }
@@ -202,28 +202,28 @@ impl Connection {
         self.sender.timeouts_in_a_row()
     }
 
-    /// When its sender has something to do by itself: its retransmission timer expires.
+    /// When its retransmission timer expires.
     pub(crate) fn sender_wakes(&self) -> Option<Time> {
         self.sender.wakes()
     }
 
-    /// An acknowledgement has to leave now.
+    /// Requests an immediate acknowledgement.
     pub(crate) fn ask(&mut self) {
         self.receiver.ask();
     }
 
-    /// The windows of its connection's other subflows.
+    /// Sets the windows of the connection's other subflows.
     pub(crate) fn set_siblings(&mut self, siblings: impl Iterator<Item = Sibling>) {
         self.sender.flight.siblings.clear();
         self.sender.flight.siblings.extend(siblings);
     }
 
-    /// What the windows of other subflows see of this one.
+    /// The facts of this window that other subflows use.
     pub(crate) fn sibling(&self) -> Sibling {
         self.sender.flight.own(false)
     }
 
-    /// Cuts the window as if data had been lost.
+    /// Reduces the window as after a loss.
     pub(crate) fn penalise(&mut self, now: Time) {
         self.sender.flight.cut(now, Loss::Missing, 0);
     }
@@ -244,7 +244,7 @@ impl Connection {
         }
     }
 
-    /// Whether details are kept for observers.
+    /// Switches the recording of details on or off.
     pub(crate) fn set_notes(&mut self, on: bool) {
         self.sender.flight.set_notes(on);
     }
@@ -266,7 +266,7 @@ impl Connection {
         }
     }
 
-    /// A SYN, or the answer to ours.
+    /// Processes a SYN or SYN-ACK.
     fn handle_syn(&mut self, now: Time, segment: &Segment) {
         let answers = segment.acknowledgement == Some(self.identity.first.at(1));
         if (self.state == State::SynSent) != answers {
@@ -284,7 +284,7 @@ impl Connection {
         }
     }
 
-    /// What both ends can do.
+    /// Determines what both ends support.
     fn negotiate(&mut self, segment: &Segment) {
         match segment.window_scale {
             Some(scale) if self.offers_scale() => self.remote_scale = scale.min(14),
@@ -313,7 +313,7 @@ impl Connection {
 
     fn handle_data(&mut self, now: Time, segment: &Segment) {
         if segment.syn {
-            // Our answer was lost, or our acknowledgement of theirs.
+            // Our SYN-ACK was lost, or our acknowledgement of the other end's.
             self.syn.due |= self.state == State::SynReceived;
             self.receiver.ask();
             return;
@@ -342,22 +342,22 @@ impl Connection {
         }
     }
 
-    /// The window that a segment without SYN announces, in bytes.
+    /// The window in bytes that a segment without SYN advertises.
     pub(crate) fn window_of(&self, segment: &Segment) -> u64 {
         u64::from(segment.window) << self.remote_scale
     }
 
-    /// How far a window reaches for this connection alone.
+    /// The highest offset that a window allows for this connection alone.
     fn admitted_by(&self, window: u64) -> u64 {
         if self.shares_buffer { UNBOUNDED } else { window }
     }
 
-    /// The offset in our stream that a number of an acknowledgement means.
+    /// The offset in our stream that an acknowledgement number means.
     fn offset_of(&self, number: Sequence) -> Option<u64> {
         number.offset(self.identity.first.at(1), self.sender.flight.outstanding.acknowledged())
     }
 
-    /// The next output; polled until it waits. Polling more often changes nothing.
+    /// Returns the next output. Call it until it returns `Wait`; further calls change nothing.
     pub(crate) fn poll(&mut self, now: Time) -> Output {
         match self.next_segment(now) {
             Some((segment, offset, why)) => Output::Transmit(segment, offset, why),
@@ -424,7 +424,7 @@ impl Connection {
         self.config.recovery == RecoveryKind::Sack1
     }
 
-    /// Whether a SYN of this end has a window scale.
+    /// Whether this end's SYN has a window scale.
     fn offers_scale(&self) -> bool {
         !self.is_plain() || scale(self.config.receive_window) > 0
     }
@@ -444,7 +444,7 @@ impl Connection {
         segment
     }
 
-    /// The next time at which it has something to do by itself.
+    /// When its next timer expires.
     fn wakes(&self) -> Option<Time> {
         match self.state {
             State::Listen | State::Lost => None,
@@ -467,7 +467,7 @@ pub(crate) struct PathFacts {
     pub(crate) cwnd: u64,
     /// The slow-start threshold, in bytes.
     pub(crate) ssthresh: u64,
-    /// Bytes in flight, as the repair of losses counts them.
+    /// Bytes in flight, as loss recovery counts them.
     pub(crate) flight: u64,
     /// Smoothed round-trip time, once measured.
     pub(crate) srtt: Option<Duration>,
@@ -479,7 +479,7 @@ pub(crate) struct PathFacts {
     pub(crate) rto: Duration,
 }
 
-/// The window that a configuration asks for. After a SYN that was lost it begins with one segment.
+/// The window that the configuration selects. If a SYN was lost, it begins with one segment.
 //= rfc5681#section-3.1
 fn window(config: &TcpConfig, policy: Option<&MakePath>, lost_syn: bool) -> Window {
     let segment = u64::from(config.segment_size);

@@ -1,4 +1,4 @@
-//! What a sender has under way and what limits it: shared by all ways to repair losses.
+//! The data that a sender has in flight and its limits. All kinds of loss recovery share them.
 
 use anabranch_proto::control::window::{Acked, Loss, Lost, Sibling};
 use anabranch_proto::{Duration, Time};
@@ -20,38 +20,38 @@ pub(super) struct Flight {
     pub(super) rto: Rto,
     /// When the retransmission timer expires.
     pub(super) timer: Option<Time>,
-    /// One past the last byte of the segment whose round trip is being timed, and when it left.
+    /// The end of the segment whose round trip is being timed (its last byte plus one), and when it left.
     timed: Option<(u64, Time)>,
-    /// Bytes that the application has given.
+    /// Bytes that the application has written.
     pub(super) written: u64,
-    /// The application gives no more: FIN follows.
+    /// Whether the application will write no more, so that FIN follows.
     pub(super) closing: bool,
-    /// One past the highest offset that the receiver admits.
+    /// One past the highest offset that the receiver allows.
     pub(super) admitted: u64,
     pub(super) counts: Counts,
     notes: Option<Vec<(Time, TcpNote)>>,
 }
 
-/// What a sender has done.
+/// The counters of a sender.
 #[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Counts {
     /// Segments with data or FIN sent, retransmissions included.
     pub(crate) segments: u64,
-    /// Segments sent again because duplicate acknowledgements showed the loss.
+    /// Segments that were sent again because of duplicate acknowledgements.
     pub(crate) fast_retransmissions: u64,
-    /// Segments sent again after a timeout.
+    /// Segments that were sent again after a timeout.
     pub(crate) timeout_retransmissions: u64,
-    /// Expirations of the retransmission timer.
+    /// How often the retransmission timer expired.
     pub(crate) timeouts: u64,
-    /// Fast recoveries begun.
+    /// The number of fast recoveries.
     pub(crate) fast_recoveries: u64,
     /// Window probes sent.
     pub(crate) probes: u64,
 }
 
-/// What an acknowledgement says.
+/// What an acknowledgement newly reports.
 #[derive(Copy, Clone, Debug)]
-pub(super) struct News {
+pub(super) struct AckResult {
     pub(super) now: Time,
     /// Whether the cumulative point advances.
     pub(super) advances: bool,
@@ -93,7 +93,7 @@ impl Flight {
         self.window.bytes(self.segment())
     }
 
-    /// The user data of the next new segment, and whether FIN goes with it; `None`: there is nothing.
+    /// The number of bytes in the next new segment, and whether it carries FIN. `None`: there is nothing to send.
     pub(super) fn new_data(&self) -> Option<(u32, bool)> {
         let sent = self.outstanding.end_offset();
         let left = self.written.saturating_sub(sent);
@@ -102,20 +102,20 @@ impl Flight {
         (length > 0 || fin).then_some((length as u32, fin))
     }
 
-    /// Whether bytes that the application has given were never sent.
+    /// Whether some written bytes were never sent.
     pub(super) fn has_unsent(&self) -> bool {
         self.written > self.outstanding.end_offset()
     }
 
-    /// Whether the receiver's window admits the next new segment.
+    /// Whether the receiver's window allows the next new segment.
     pub(super) fn admits(&self, (length, _): (u32, bool)) -> bool {
         self.outstanding.end_offset() + u64::from(length) <= self.admitted
     }
 
-    /// Grows the window by what an acknowledgement outside recovery says, and by the round trip that it measured.
-    pub(super) fn grow(&mut self, news: &News, rtt: Option<Duration>) {
-        // TCP sends whole segments within its window. A window that has no room for another is fully used, which windows
-        // made for SCTP see by the bytes alone.
+    /// Grows the window for an acknowledgement outside recovery and the round trip that it measured.
+    pub(super) fn grow(&mut self, news: &AckResult, rtt: Option<Duration>) {
+        // TCP sends whole segments. If the window has no room for another segment, it counts as fully used. Window policies for SCTP look
+        // at bytes only.
         let full = news.pipe_before + self.segment() > self.cwnd();
         let before = if full { news.pipe_before.max(self.cwnd()) } else { news.pipe_before };
         let acked = Acked {
@@ -136,14 +136,14 @@ impl Flight {
         }
     }
 
-    /// Cuts the window. `limited`: bytes of limited transmit, which do not count.
+    /// Reduces the window. `limited`: bytes sent by limited transmit, which do not count as flight.
     pub(super) fn cut(&mut self, now: Time, how: Loss, limited: u64) {
         let outstanding = self.outstanding.bytes().saturating_sub(limited);
         let all = self.all();
         self.window.lost(&Lost { now, how, outstanding }, &all);
     }
 
-    /// What windows see of this one.
+    /// The facts of this window that window policies use.
     pub(super) fn own(&self, own: bool) -> Sibling {
         Sibling {
             own,
@@ -159,13 +159,13 @@ impl Flight {
         self.siblings.iter().copied().chain([self.own(true)]).collect()
     }
 
-    /// Starts the retransmission timer anew, or stops it if nothing is outstanding.
+    /// Restarts the retransmission timer, or stops it if nothing is outstanding.
     //= rfc6298#section-5
     pub(super) fn restart_timer(&mut self, now: Time) {
         self.timer = (!self.outstanding.is_empty()).then(|| now + self.rto.timeout());
     }
 
-    /// A segment was sent: the timer runs.
+    /// A segment was sent, so the timer must run.
     //= rfc6298#section-5
     pub(super) fn ensure_timer(&mut self, now: Time) {
         if self.timer.is_none() {
@@ -173,18 +173,18 @@ impl Flight {
         }
     }
 
-    /// Times the round trip of a new segment that ends here, if none is being timed.
+    /// Starts timing the round trip of a new segment that ends here, unless another one is being timed.
     pub(super) fn time(&mut self, now: Time, end: u64) {
         self.timed.get_or_insert((end, now));
     }
 
-    /// What is being timed would say nothing: something is sent again (Karn).
+    /// Stops timing, because data is sent again (Karn).
     //= rfc6298#section-3
     pub(super) fn stop_timing(&mut self) {
         self.timed = None;
     }
 
-    /// Takes the measurement that the cumulative point completes, if it does.
+    /// Completes the measurement if the cumulative point has passed the timed segment.
     pub(super) fn measure(&mut self, now: Time) -> Option<Duration> {
         let (_, sent) = self.timed.take_if(|(end, _)| *end <= self.outstanding.acknowledged())?;
         self.rto.measured(sent, now);
@@ -200,7 +200,7 @@ impl Flight {
         self.notes.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Whether details are kept.
+    /// Whether details are recorded.
     pub(super) fn has_notes(&self) -> bool {
         self.notes.is_some()
     }
@@ -216,7 +216,7 @@ impl Flight {
         self.note(now, || TcpNote::Rto { rto, srtt });
     }
 
-    /// Segments are regarded as lost.
+    /// Segments are declared lost.
     pub(super) fn note_marked(&mut self, now: Time, numbers: std::ops::Range<u64>, why: Why) {
         if self.notes.is_none() {
             return;
@@ -228,7 +228,7 @@ impl Flight {
         }
     }
 
-    /// The window, with what `flight` bytes the repair of losses counts.
+    /// Records the window and the bytes that loss recovery counts as in flight.
     pub(super) fn note_window(&mut self, now: Time, flight: u64) {
         if self.notes.is_none() {
             return;

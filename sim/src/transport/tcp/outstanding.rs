@@ -1,4 +1,4 @@
-//! The scoreboard: segments sent and not yet acknowledged cumulatively, by number in the order of first sending.
+//! The scoreboard: the segments that were sent and are not yet cumulatively acknowledged, numbered in the order of first sending.
 
 use std::collections::VecDeque;
 
@@ -11,16 +11,16 @@ pub(super) struct Sent {
     pub(super) start: u64,
     /// Bytes of user data.
     pub(super) length: u32,
-    /// Whether FIN goes with it.
+    /// Whether it carries FIN.
     pub(super) fin: bool,
     /// Whether it was acknowledged selectively.
     sacked: bool,
-    /// Whether it was sent again since it was last regarded as lost.
+    /// Whether it was sent again since it was last declared lost.
     again: bool,
 }
 
 impl Sent {
-    /// One past the last number that it takes.
+    /// One past its last sequence number.
     pub(super) fn end(&self) -> u64 {
         self.start + self.size()
     }
@@ -30,15 +30,15 @@ impl Sent {
     }
 }
 
-/// What is outstanding. Segments below `lost_below` that were not acknowledged are regarded as lost.
+/// The outstanding segments. Unacknowledged segments below `lost_below` are declared lost.
 #[derive(Debug, Default)]
 pub(super) struct Outstanding {
     segments: VecDeque<Sent>,
-    /// The number of the first of them.
+    /// The number of the first outstanding segment.
     first: u64,
-    /// The offset that is acknowledged cumulatively.
+    /// The cumulatively acknowledged offset.
     acknowledged: u64,
-    /// Segments acknowledged selectively, as distances from `first`.
+    /// Selectively acknowledged segments, as distances from `first`.
     sacked: Ranges,
     lost_below: u64,
     /// No segment below this number waits to be sent again.
@@ -52,7 +52,7 @@ impl Outstanding {
         self.segments.is_empty()
     }
 
-    /// The number of the first segment not acknowledged, or of the next one.
+    /// The number of the first unacknowledged segment, or of the next new one.
     pub(super) fn first(&self) -> u64 {
         self.first
     }
@@ -62,7 +62,7 @@ impl Outstanding {
         self.first + self.segments.len() as u64
     }
 
-    /// The offset acknowledged cumulatively.
+    /// The cumulatively acknowledged offset.
     pub(super) fn acknowledged(&self) -> u64 {
         self.acknowledged
     }
@@ -76,7 +76,7 @@ impl Outstanding {
         self.segments.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
-    /// Bytes sent and not acknowledged cumulatively: FlightSize.
+    /// Bytes that were sent and are not cumulatively acknowledged: FlightSize.
     pub(super) fn bytes(&self) -> u64 {
         self.end_offset() - self.acknowledged
     }
@@ -87,7 +87,7 @@ impl Outstanding {
         self.pipe
     }
 
-    /// Bytes regarded as lost and not yet sent again.
+    /// Bytes that were declared lost and not yet sent again.
     pub(super) fn marked(&self) -> u64 {
         let waiting = |number: &u64| self.get(*number).is_some_and(|sent| !sent.sacked && !sent.again);
         let numbers = self.sent_again_below.max(self.first)..self.lost_below.max(self.first);
@@ -110,7 +110,7 @@ impl Outstanding {
         self.pipe += self.in_pipe(number) - before;
     }
 
-    /// Everything below `offset` is acknowledged. Returns how many bytes of that were not acknowledged before.
+    /// Everything below `offset` is acknowledged. Returns the bytes that were not acknowledged before.
     pub(super) fn acknowledge(&mut self, offset: u64) -> u64 {
         let (mut gone, mut new) = (0, 0);
         while let Some(sent) = self.segments.front().copied().filter(|sent| sent.end() <= offset) {
@@ -125,7 +125,7 @@ impl Outstanding {
         new
     }
 
-    /// Marks whole segments of `from..to` as acknowledged selectively. Returns the bytes that this newly says.
+    /// Marks the whole segments in `from..to` as selectively acknowledged. Returns the bytes that were not acknowledged before.
     pub(super) fn sack(&mut self, from: u64, to: u64) -> u64 {
         let (from, to) = (self.numbers_from(from), self.numbers_to(to));
         if from >= to {
@@ -149,13 +149,13 @@ impl Outstanding {
         self.get(number).is_some_and(|sent| sent.sacked)
     }
 
-    /// One past the highest number acknowledged selectively; `None`: none is.
+    /// One past the highest selectively acknowledged number; `None` if there is none.
     pub(super) fn sacked_end(&self) -> Option<u64> {
         (!self.sacked.is_empty()).then(|| self.first + u64::from(self.sacked.end()))
     }
 
-    /// Takes for lost what is so far below acknowledged data that no reordering explains it: three separate runs
-    /// above it, or more than two segments of bytes. Returns the numbers newly regarded as lost.
+    /// Declares segments lost that are far below acknowledged data: three separate runs or more than two segments of bytes lie above them.
+    /// Returns the numbers newly declared lost.
     //= rfc6675#section-4
     pub(super) fn find_lost(&mut self, segment: u64) -> std::ops::Range<u64> {
         let (mut runs, mut bytes) = (0, 0);
@@ -173,7 +173,7 @@ impl Outstanding {
         self.set_lost_below(lost_below)
     }
 
-    /// Takes the first segment for lost.
+    /// Declares the first segment lost.
     pub(super) fn first_is_lost(&mut self) -> std::ops::Range<u64> {
         self.set_lost_below(self.first + 1)
     }
@@ -189,8 +189,7 @@ impl Outstanding {
         newly
     }
 
-    /// After a timeout: everything is regarded as lost, and what was acknowledged selectively is forgotten, since the
-    /// receiver may have discarded it.
+    /// After a timeout: declares everything lost and forgets selective acknowledgements, because the receiver may have discarded that data.
     //= rfc2018#section-8
     pub(super) fn all_is_lost(&mut self) {
         self.lost_below = self.end();
@@ -200,7 +199,7 @@ impl Outstanding {
         self.segments.iter_mut().for_each(|sent| (sent.sacked, sent.again) = (false, false));
     }
 
-    /// The lowest segment regarded as lost that was not sent again.
+    /// The lowest lost segment that was not sent again.
     pub(super) fn next_lost(&mut self) -> Option<u64> {
         self.next_hole(self.lost_below)
     }
@@ -219,13 +218,13 @@ impl Outstanding {
         (number < below.min(self.end())).then_some(number)
     }
 
-    /// The highest segment that was not acknowledged.
+    /// The highest unacknowledged segment.
     pub(super) fn last_unacknowledged(&self) -> Option<u64> {
         let distance = self.segments.iter().rposition(|sent| !sent.sacked)?;
         Some(self.first + distance as u64)
     }
 
-    /// Forgets what was acknowledged selectively.
+    /// Forgets all selective acknowledgements.
     pub(super) fn forget_sacks(&mut self) {
         for (start, end) in std::mem::take(&mut self.sacked).iter() {
             for sent in self.segments.range_mut(start as usize..end as usize) {
@@ -239,7 +238,7 @@ impl Outstanding {
         self.segments.get_mut(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 
-    /// What a segment adds to the pipe: itself unless it is lost, and its retransmission.
+    /// What a segment adds to the pipe: its original unless that is lost, and its retransmission.
     fn in_pipe(&self, number: u64) -> u64 {
         match self.get(number) {
             Some(sent) if !sent.sacked => {
@@ -250,12 +249,12 @@ impl Outstanding {
         }
     }
 
-    /// The distance of the first segment that begins at `offset` or beyond.
+    /// The distance of the first segment that begins at `offset` or later.
     fn numbers_from(&self, offset: u64) -> u32 {
         self.segments.partition_point(|sent| sent.start < offset) as u32
     }
 
-    /// One past the distance of the last segment that ends at `offset` or before.
+    /// One past the distance of the last segment that ends at `offset` or earlier.
     fn numbers_to(&self, offset: u64) -> u32 {
         self.segments.partition_point(|sent| sent.end() <= offset) as u32
     }

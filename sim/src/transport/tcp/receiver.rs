@@ -1,49 +1,49 @@
-//! The receiving half of a connection: what has arrived, and when to acknowledge it.
+//! The receiving half of a connection: the data that has arrived, and when to acknowledge it.
 
 use anabranch_proto::{Duration, Time};
 
 use super::config::{RecoveryKind, TcpConfig};
 
-/// The largest window that fits the field without a scale.
+/// The largest window that fits the field without scaling.
 const UNSCALED: u64 = 65_535;
 
-/// More than any stream has.
+/// A limit that no stream reaches.
 pub(super) const UNBOUNDED: u64 = 1 << 62;
 
-/// What arrived, what was read, and the acknowledgements that this asks for. Offsets count user data, FIN included.
+/// The data that arrived, the data that was read, and the acknowledgements that follow. Offsets count user data and FIN.
 #[derive(Debug)]
 pub(super) struct Receiver {
     /// The next offset expected.
     next: u64,
-    /// Runs beyond it, the one that arrived last first.
+    /// Runs beyond it; the run that arrived last comes first.
     beyond: Vec<(u64, u64)>,
     /// Bytes in order that the application has read.
     read: u64,
-    /// Where FIN stands.
+    /// The offset of FIN.
     fin: Option<u64>,
-    /// Bytes that it can hold.
+    /// Size of the buffer in bytes.
     buffer: u64,
-    /// One past the highest offset that the last acknowledgement admits.
+    /// One past the highest offset that the last acknowledgement allows.
     admitted: u64,
-    /// Segments that came more than once.
+    /// Segments that arrived more than once.
     duplicates: u64,
     policy: AckPolicy,
-    /// Segments in order since the last acknowledgement.
+    /// In-order segments since the last acknowledgement.
     waiting: u32,
-    /// An acknowledgement has to leave now.
+    /// Whether an acknowledgement must leave now.
     due: bool,
-    /// When it has to leave at the latest.
+    /// When an acknowledgement must leave at the latest.
     timer: Option<Time>,
 }
 
-/// When acknowledgements leave.
+/// When acknowledgements are sent.
 #[derive(Copy, Clone, Debug)]
 struct AckPolicy {
     every: u32,
     delay: Duration,
     blocks: usize,
     segment: u64,
-    /// As ns-2's sink, which also takes a repetition of the last segment in order for one in order.
+    /// As ns-2's sink. It also treats a repetition of the last in-order segment as in order.
     of_ns2: bool,
 }
 
@@ -70,7 +70,7 @@ impl Receiver {
         }
     }
 
-    /// The buffer is not its own: it takes all that comes, and its windows say nothing.
+    /// Its owner controls the buffer: it accepts everything, and its own window has no meaning.
     pub(super) fn set_unbounded(&mut self) {
         (self.buffer, self.admitted) = (UNBOUNDED, UNBOUNDED);
     }
@@ -80,7 +80,7 @@ impl Receiver {
         self.next
     }
 
-    /// Segments that came more than once.
+    /// Segments that arrived more than once.
     pub(super) fn duplicates(&self) -> u64 {
         self.duplicates
     }
@@ -102,7 +102,7 @@ impl Receiver {
         self.fin.is_some_and(|fin| fin < self.next)
     }
 
-    /// The application has read so many bytes. A window that opens far enough is told.
+    /// The application has read this number of bytes. If the window opens far enough, it is advertised.
     //= rfc9293#section-3.8.6.2.2
     pub(super) fn take(&mut self, bytes: u64) {
         self.read += bytes;
@@ -112,9 +112,9 @@ impl Receiver {
         self.due |= closed && opened >= worth && !self.ended();
     }
 
-    /// A segment has arrived that takes the offsets `start..end`, `fin` being the last of them if it is set.
+    /// A segment with the offsets `start..end` has arrived. If `fin` is set, the last one is FIN.
     pub(super) fn arrived(&mut self, now: Time, start: u64, end: u64, fin: bool) {
-        // A sender that ignores the window is not believed, but answered.
+        // Data beyond the window is not accepted, but it is acknowledged.
         if start == end || end > self.read + self.buffer + u64::from(fin) {
             self.due |= start != end;
             return;
@@ -129,7 +129,7 @@ impl Receiver {
         }
         self.add(start, end);
         self.waiting += 1;
-        // Out of order, again, or filling a gap: the sender has to know at once.
+        // Out of order, repeated, or filling a gap: the sender must be told at once.
         //= rfc5681#section-4.2
         if !in_order || filling || fin || self.waiting >= self.policy.every {
             self.due = true;
@@ -138,7 +138,7 @@ impl Receiver {
         }
     }
 
-    /// Joins the run with those that it touches; the result becomes the newest.
+    /// Adds the run and joins it with adjacent ones. The result becomes the newest run.
     fn add(&mut self, start: u64, end: u64) {
         if start <= self.next {
             self.next = self.next.max(end);
@@ -158,41 +158,41 @@ impl Receiver {
         self.beyond.insert(0, joined);
     }
 
-    /// The other end takes no SACK blocks.
+    /// The other end does not support SACK blocks.
     pub(super) fn without_sack(&mut self) {
         self.policy.blocks = 0;
     }
 
-    /// Whether an acknowledgement has to leave now.
+    /// Whether an acknowledgement must leave now.
     pub(super) fn is_due(&self, now: Time) -> bool {
         self.due || self.timer.is_some_and(|timer| timer <= now)
     }
 
-    /// An acknowledgement has to leave now, whatever has arrived.
+    /// Requests an immediate acknowledgement.
     pub(super) fn ask(&mut self) {
         self.due = true;
     }
 
-    /// Whether a segment that arrives when its timer expires is taken first. Timer and segment are often due together: if one
-    /// acknowledgement leaves at once and another one delay later, the answers to both are one delay apart as well. In ns-2
-    /// the rounding of its clock decides, nearly always for the segment.
+    /// Whether a segment that arrives when its timer expires is processed first. Timer and segment are often due at the same time: if one
+    /// acknowledgement leaves at once and another one delay later, the answers to both are one delay apart as well. In ns-2 the rounding of
+    /// its clock decides, nearly always for the segment.
     pub(super) fn lets_arrivals_go_first(&self) -> bool {
         self.policy.of_ns2 && self.timer.is_some()
     }
 
-    /// When it has to leave at the latest.
+    /// When an acknowledgement must leave at the latest.
     pub(super) fn wakes(&self) -> Option<Time> {
         self.timer
     }
 
-    /// What an acknowledgement says now of data beyond a gap, the newest run first. An acknowledgement leaves.
+    /// The SACK blocks of an acknowledgement that leaves now, with the newest run first.
     //= rfc2018#section-4
     pub(super) fn acknowledge(&mut self) -> impl Iterator<Item = (u64, u64)> + '_ {
         (self.waiting, self.due, self.timer) = (0, false, None);
         self.beyond.iter().copied().take(self.policy.blocks)
     }
 
-    /// The window field, and what it admits from now on; it is never taken back.
+    /// The window field. What it allows is never taken back.
     pub(super) fn window(&mut self, scale: u8) -> u16 {
         let free = (self.read + self.buffer).max(self.admitted).saturating_sub(self.next);
         let field = (free >> scale).min(UNSCALED);
@@ -201,7 +201,7 @@ impl Receiver {
     }
 }
 
-/// How far a window of `bytes` has to be shifted to fit the field.
+/// The scale with which a window of `bytes` fits the field.
 //= rfc7323#section-2.3
 pub(super) fn scale(bytes: u64) -> u8 {
     (0..=14).find(|scale| bytes >> scale <= UNSCALED).unwrap_or(14)

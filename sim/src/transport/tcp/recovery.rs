@@ -1,18 +1,18 @@
-//! How losses are found and repaired: RFC 6675 with SACK, RFC 6582 without.
+//! Detects and repairs losses: RFC 6675 with SACK, RFC 6582 without.
 
 use anabranch_proto::Time;
 use anabranch_proto::control::window::Loss;
 
-use super::flight::{Flight, News};
+use super::flight::{AckResult, Flight};
 use super::segment::Why;
 
-/// Duplicate acknowledgements that show a loss.
+/// The number of duplicate acknowledgements that indicate a loss.
 const DUP_THRESHOLD: u32 = 3;
 
-/// What leaves next.
+/// The next segment to send.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) enum Next {
-    /// The segment of this number again.
+    /// The segment with this number, again.
     Again(u64, Why),
     /// New data.
     New,
@@ -23,10 +23,9 @@ pub(super) enum Next {
 pub(super) struct Recovery {
     duplicates: u32,
     phase: Phase,
-    /// One past the highest number sent when the last recovery or timeout began: no new recovery before it is
-    /// acknowledged.
+    /// One past the highest number sent when the last recovery or timeout began. No new recovery begins before it is acknowledged.
     recover: u64,
-    /// The first segment is sent again whatever the window says.
+    /// Whether the first segment is sent again regardless of the window.
     repair: bool,
     /// Bytes that duplicate acknowledgements add to the window (RFC 6582, and limited transmit without SACK).
     inflation: u64,
@@ -34,7 +33,7 @@ pub(super) struct Recovery {
     limited: u64,
     /// A rescue retransmission may leave once this number is acknowledged (RFC 6675 §4, RescueRxt).
     rescue_after: u64,
-    /// A partial acknowledgement has restarted the timer in this recovery.
+    /// Whether a partial acknowledgement has restarted the timer in this recovery.
     restarted: bool,
 }
 
@@ -44,13 +43,13 @@ enum Phase {
     Open,
     /// Fast recovery.
     Fast,
-    /// Everything outstanding at a timeout is being sent again.
+    /// Everything that was outstanding at a timeout is sent again.
     Timeout,
 }
 
 impl Recovery {
-    /// An acknowledgement has arrived; what it says stands in the scoreboard already.
-    pub(super) fn acknowledged(&mut self, flight: &mut Flight, news: &News) {
+    /// An acknowledgement has arrived. The scoreboard already contains it.
+    pub(super) fn acknowledged(&mut self, flight: &mut Flight, news: &AckResult) {
         let sack = flight.config.sack_blocks > 0;
         if news.advances {
             self.advanced(flight, news, sack);
@@ -65,7 +64,7 @@ impl Recovery {
         }
     }
 
-    fn advanced(&mut self, flight: &mut Flight, news: &News, sack: bool) {
+    fn advanced(&mut self, flight: &mut Flight, news: &AckResult, sack: bool) {
         self.duplicates = 0;
         self.limited = 0;
         let rtt = flight.measure(news.now);
@@ -92,8 +91,8 @@ impl Recovery {
         }
     }
 
-    /// An acknowledgement of some, not all, of what was outstanding.
-    fn partial(&mut self, flight: &mut Flight, news: &News, sack: bool) {
+    /// An acknowledgement of some, but not all, of the outstanding data.
+    fn partial(&mut self, flight: &mut Flight, news: &AckResult, sack: bool) {
         if sack {
             return;
         }
@@ -110,7 +109,7 @@ impl Recovery {
 
     /// A duplicate acknowledgement outside recovery.
     //= rfc6675#section-5
-    fn duplicate(&mut self, flight: &mut Flight, news: &News, sack: bool) {
+    fn duplicate(&mut self, flight: &mut Flight, news: &AckResult, sack: bool) {
         self.duplicates += 1;
         let lost = sack && !flight.outstanding.find_lost(flight.segment()).is_empty();
         if self.duplicates < DUP_THRESHOLD && !lost {
@@ -120,8 +119,8 @@ impl Recovery {
             }
             return;
         }
-        // Without SACK, duplicates of what was needlessly sent again look like those of a loss: more than the last
-        // recovery's end has to be acknowledged.
+        // Without SACK, duplicates caused by needless retransmissions look like duplicates caused by a loss. So data beyond the end of the
+        // last recovery must be acknowledged first.
         //= rfc6582#section-3.2
         let first = flight.outstanding.first();
         if if sack { first >= self.recover } else { first > self.recover || self.recover == 0 } {
@@ -129,7 +128,7 @@ impl Recovery {
         }
     }
 
-    fn enter(&mut self, flight: &mut Flight, news: &News, sack: bool) {
+    fn enter(&mut self, flight: &mut Flight, news: &AckResult, sack: bool) {
         self.phase = Phase::Fast;
         self.recover = flight.outstanding.end();
         (self.rescue_after, self.restarted) = (flight.outstanding.first(), false);
@@ -162,7 +161,7 @@ impl Recovery {
         *self = Recovery { phase: Phase::Timeout, recover, ..Recovery::default() };
     }
 
-    /// What leaves next, if the windows allow it.
+    /// The next segment to send, if the windows allow it.
     //= rfc6675#section-4
     pub(super) fn next(&mut self, flight: &mut Flight) -> Option<Next> {
         let why = if self.phase == Phase::Timeout { Why::Timeout } else { Why::Missing };
@@ -184,29 +183,29 @@ impl Recovery {
         }
     }
 
-    /// Whether a new segment would leave now, if there were one.
+    /// Whether a new segment could leave now if there were one.
     pub(super) fn takes_new(&self, flight: &mut Flight) -> bool {
         let room = !self.repair && self.room(flight) >= flight.segment();
         room && self.lost(flight).is_none() && !self.waits(flight)
     }
 
-    /// Bytes of the window that are not in use.
+    /// Bytes of the window that are unused.
     pub(super) fn room(&self, flight: &Flight) -> u64 {
         (flight.cwnd() + self.inflation).saturating_sub(self.used(flight))
     }
 
-    /// The segment taken for lost that goes again next.
+    /// The lost segment that is sent again next.
     fn lost(&self, flight: &mut Flight) -> Option<u64> {
         let again = self.phase == Phase::Timeout || flight.config.sack_blocks > 0;
         if again { flight.outstanding.next_lost() } else { None }
     }
 
-    /// Whether new data waits until it is known what duplicates mean.
+    /// Whether new data waits until the cause of the duplicates is known.
     fn waits(&self, flight: &Flight) -> bool {
         self.phase == Phase::Open && self.duplicates > 0 && !flight.config.limited_transmit
     }
 
-    /// Rules 3 and 4 of NextSeg: what is only probably lost, and once the last of all.
+    /// Rules 3 and 4 of NextSeg: segments that are only probably lost, and one rescue retransmission.
     //= rfc6675#section-4
     fn beyond(&self, flight: &mut Flight) -> Option<Next> {
         if let Some(number) = flight.outstanding.next_gap() {
@@ -217,7 +216,7 @@ impl Recovery {
         (last >= flight.outstanding.sacked_end().unwrap_or(0)).then_some(Next::Again(last, Why::Missing))
     }
 
-    /// What of the window is in use.
+    /// Bytes of the window that are used.
     fn used(&self, flight: &Flight) -> u64 {
         match self.phase {
             Phase::Fast | Phase::Open if flight.config.sack_blocks == 0 => flight.outstanding.bytes(),
@@ -225,7 +224,7 @@ impl Recovery {
         }
     }
 
-    /// It has left.
+    /// The segment has left.
     pub(super) fn sent(&mut self, flight: &mut Flight, next: Next) {
         let first = std::mem::replace(&mut self.repair, false);
         match next {

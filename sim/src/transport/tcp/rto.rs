@@ -1,19 +1,18 @@
-//! The retransmission timeout of a connection: RFC 6298 with an exact clock, or ns-2's arithmetic in ticks of a coarse
-//! one.
+//! The retransmission timeout of a connection: RFC 6298 with an exact clock, or ns-2's arithmetic with a coarse clock.
 
 use anabranch_proto::control::rtt::{RtoLimits, RttEstimate};
 use anabranch_proto::{Duration, Time};
 
 use super::config::TcpConfig;
 
-/// Beyond this back-off the estimate is not trusted any more: the next measurement starts afresh.
+/// After more back-off than this, the estimate is discarded: the next measurement starts a new one.
 const DOUBTFUL: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct Rto {
     limits: RtoLimits,
     clock: Clock,
-    /// The timeout before the back-off and before the bounds.
+    /// The timeout before back-off and bounds are applied.
     current: Duration,
     backoff: u32,
     srtt: Option<Duration>,
@@ -21,21 +20,21 @@ pub(super) struct Rto {
     least: Option<Duration>,
 }
 
-/// What round trips are measured with.
+/// The clock that measures round trips.
 #[derive(Debug)]
 enum Clock {
     Exact(Option<RttEstimate>),
     Ticks {
         tick: Duration,
-        /// How far into a tick the run began.
+        /// The offset within a tick at the start of the run.
         phase: Duration,
-        /// Smoothed round trip in eighths of a tick, and its variation in quarters.
+        /// The smoothed RTT in eighths of a tick, and its variation in quarters.
         estimate: Option<(i64, i64)>,
     },
 }
 
 impl Rto {
-    /// `phase`: how far into a tick the run begins, below one tick; it matters only for a clock with ticks.
+    /// `phase`: the offset within a tick at the start of the run, below one tick. It matters only for a clock with ticks.
     pub(super) fn new(config: &TcpConfig, phase: Duration) -> Self {
         let tick = config.rto_tick;
         let clock = match tick {
@@ -66,7 +65,7 @@ impl Rto {
         self.least
     }
 
-    /// The timeout in force.
+    /// The current timeout.
     pub(super) fn timeout(&self) -> Duration {
         let least = match self.clock {
             Clock::Exact(_) => Duration::ZERO,
@@ -75,7 +74,7 @@ impl Rto {
         (self.limits.bound(self.current) * self.backoff).min(self.limits.max).max(least)
     }
 
-    /// Takes the round trip of a segment that was sent at `sent`; this ends the back-off.
+    /// A segment that was sent at `sent` has measured the round trip. This ends the back-off.
     //= rfc6298#section-5
     pub(super) fn measured(&mut self, sent: Time, now: Time) {
         self.backoff = 1;
@@ -117,7 +116,7 @@ impl Rto {
         self.backoff = 1;
     }
 
-    /// The SYN was lost: data begins with three seconds.
+    /// The SYN was lost, so the timeout for data begins with three seconds.
     //= rfc6298#section-5
     pub(super) fn after_lost_syn(&mut self) {
         self.backoff = 1;
@@ -125,7 +124,7 @@ impl Rto {
     }
 }
 
-/// ns-2's filter in integers.
+/// ns-2's filter in integer arithmetic.
 fn smoothed(before: Option<(i64, i64)>, ticks: i64) -> (i64, i64) {
     let Some((srtt, rttvar)) = before else { return (ticks << 3, ticks << 1) };
     let difference = ticks - (srtt >> 3);
@@ -175,7 +174,7 @@ mod tests {
     fn ticks_count_from_the_boot() {
         let mut rto = Rto::new(&Variant::Sack1.defaults(1000), ms(4));
         assert_eq!(rto.timeout(), ms(3000));
-        // 4 ms into a tick when it leaves: 52 ticks of 10 ms begin in 517 ms.
+        // The segment leaves 4 ms into a tick; 52 ticks of 10 ms begin within 517 ms.
         rto.measured(at(0), at(517));
         assert_eq!(rto.timeout(), ms(10) * (52 + 4 * 26));
         rto.measured(at(0), at(517));

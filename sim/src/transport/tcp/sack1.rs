@@ -1,13 +1,13 @@
-//! Loss recovery as ns-2 2.35's `Agent/TCP/Sack1` does it, in packets.
+//! Loss recovery of ns-2 2.35's `Agent/TCP/Sack1`, in packets.
 //!
-//! It differs from RFC 6675 in what it counts. A counter stands for what is in the network: set at the start of
-//! recovery, lowered by every acknowledgement whatever it says, raised by every packet. A hole is sent again as soon as
-//! anything above it has arrived, once. After a timeout everything is sent again in order.
+//! It counts differently from RFC 6675. One counter estimates the packets in the network. It is set at the start of recovery, every
+//! acknowledgement lowers it regardless of its content, and every packet raises it. A hole is sent again once, as soon as anything above it
+//! has arrived. After a timeout everything is sent again in order.
 
 use anabranch_proto::control::window::Loss;
 use anabranch_proto::{Duration, Time};
 
-use super::flight::{Flight, News};
+use super::flight::{AckResult, Flight};
 use super::recovery::Next;
 use super::segment::Why;
 
@@ -16,23 +16,23 @@ const DUP_THRESHOLD: u32 = 3;
 /// The state of ns-2's recovery.
 #[derive(Debug, Default)]
 pub(super) struct Sack1 {
-    /// The next packet in order: falls back to the first one after a timeout.
+    /// The next packet in order. A timeout resets it to the first outstanding packet.
     next: u64,
     duplicates: u32,
     recovering: bool,
-    /// No new acknowledgement since the last timeout: duplicates count for nothing.
+    /// Whether no new acknowledgement has arrived since the last timeout. Duplicates are then ignored.
     timed_out: bool,
     /// The highest number sent when recovery or the last timeout began.
     recover: Option<u64>,
-    /// The counter of packets in the network during recovery.
+    /// The estimated number of packets in the network during recovery.
     pipe: i64,
-    /// No hole below this number is offered again.
+    /// No hole below this number is sent again.
     offered_below: u64,
-    /// The first packet leaves whatever the window says.
+    /// Whether the first packet is sent again regardless of the window.
     repair: bool,
-    /// One new packet leaves in answer to a duplicate.
+    /// Whether one new packet is sent in answer to a duplicate.
     one: bool,
-    /// The last event lets packets leave at all.
+    /// Whether the last event allows any packet to leave.
     open: bool,
 }
 
@@ -41,8 +41,8 @@ impl Sack1 {
         Sack1 { open: true, ..Sack1::default() }
     }
 
-    /// An acknowledgement has arrived; its cumulative part stands in the scoreboard already, and so do its blocks.
-    pub(super) fn acknowledged(&mut self, flight: &mut Flight, news: &News) {
+    /// An acknowledgement has arrived. The scoreboard already contains it.
+    pub(super) fn acknowledged(&mut self, flight: &mut Flight, news: &AckResult) {
         (self.repair, self.one) = (false, false);
         self.next = self.next.max(flight.outstanding.first());
         if self.recovering {
@@ -54,7 +54,7 @@ impl Sack1 {
         }
     }
 
-    fn in_recovery(&mut self, flight: &mut Flight, news: &News) {
+    fn in_recovery(&mut self, flight: &mut Flight, news: &AckResult) {
         self.pipe -= 1;
         let first = flight.outstanding.first();
         if news.advances && self.recover.is_none_or(|recover| first > recover) {
@@ -67,7 +67,7 @@ impl Sack1 {
         }
     }
 
-    fn outside(&mut self, flight: &mut Flight, news: &News) {
+    fn outside(&mut self, flight: &mut Flight, news: &AckResult) {
         if news.advances {
             let rtt = self.new_acknowledgement(flight, news.now);
             self.timed_out = false;
@@ -93,7 +93,7 @@ impl Sack1 {
         rtt
     }
 
-    /// The third duplicate: unless a timeout has cut the window for these packets already.
+    /// The third duplicate has arrived. Enters recovery, unless a timeout has already reduced the window for these packets.
     fn enter(&mut self, flight: &mut Flight, now: Time) {
         let (first, end) = (flight.outstanding.first(), flight.outstanding.end());
         if first > 0 && self.recover.is_some_and(|recover| first <= recover + 1) {
@@ -122,7 +122,7 @@ impl Sack1 {
             Sack1 { next: first, timed_out: true, recover: Some(end - 1), open: true, ..Sack1::default() };
     }
 
-    /// What leaves next, if the windows allow it.
+    /// The next packet to send, if the windows allow it.
     pub(super) fn next(&self, flight: &Flight) -> Option<Next> {
         let first = flight.outstanding.first();
         if self.repair {
@@ -147,7 +147,7 @@ impl Sack1 {
         }
     }
 
-    /// The next packet in order, as far as the receiver's window goes.
+    /// The next packet in order, within the receiver's window.
     fn in_order(&self, flight: &Flight) -> Option<Next> {
         if self.next < flight.outstanding.end() {
             return Some(Next::Again(self.next, Why::Timeout));
@@ -155,21 +155,21 @@ impl Sack1 {
         flight.new_data().filter(|data| flight.admits(*data)).map(|_| Next::New)
     }
 
-    /// One packet on a duplicate, within cwnd and as many packets as duplicates.
+    /// One packet in answer to a duplicate, within cwnd and the number of duplicates.
     fn in_answer(&self, flight: &Flight) -> Option<Next> {
         let ahead = (self.next + 1 - flight.outstanding.first()) as f64;
         let allowed = flight.window.segments(flight.segment()) + f64::from(self.duplicates);
         if ahead <= allowed { self.in_order(flight) } else { None }
     }
 
-    /// The lowest packet not yet offered below one that has arrived.
+    /// The lowest hole below an arrived packet that was not sent again.
     fn hole(&self, flight: &Flight) -> Option<u64> {
         let sacked_end = flight.outstanding.sacked_end()?;
         let from = self.offered_below.max(flight.outstanding.first());
         (from..sacked_end).find(|number| !flight.outstanding.is_sacked(*number))
     }
 
-    /// It has left.
+    /// The packet has left.
     pub(super) fn sent(&mut self, flight: &mut Flight, next: Next) {
         let number = match next {
             Next::Again(number, _) => number,

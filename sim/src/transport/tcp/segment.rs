@@ -1,4 +1,4 @@
-//! Segments: what a TCP header says, as types.
+//! TCP segments as types.
 
 use std::net::IpAddr;
 
@@ -15,13 +15,13 @@ pub(crate) const HEADER: u32 = 20;
 pub struct Sequence(pub u32);
 
 impl Sequence {
-    /// The number of the byte at `offset` in a stream that begins with this number.
+    /// The number of the byte at `offset` in a stream whose first byte has this number.
     pub(crate) fn at(self, offset: u64) -> Sequence {
         Sequence(self.0.wrapping_add(offset as u32))
     }
 
-    /// The offset, in a stream that begins at `first`, of this number: of all that it can be, the nearest to `near`.
-    /// `None` if that lies before the beginning.
+    /// The offset of this number in a stream that begins at `first`. Of all possible offsets it is the one nearest to `near`. `None` if
+    /// that lies before the beginning.
     pub(crate) fn offset(self, first: Sequence, near: u64) -> Option<u64> {
         let difference = self.0.wrapping_sub(first.at(near).0) as i32;
         near.checked_add_signed(i64::from(difference))
@@ -31,13 +31,13 @@ impl Sequence {
 /// A TCP segment. Its user data are zeros; only their length is kept.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Segment {
-    /// The port that it comes from.
+    /// The source port.
     pub source: u16,
-    /// The port that it goes to.
+    /// The destination port.
     pub destination: u16,
-    /// The number of its first byte, or of SYN or FIN.
+    /// The sequence number of its first byte, or of SYN or FIN.
     pub sequence: Sequence,
-    /// The next number that the sender of this segment expects; `None`: ACK is not set.
+    /// The next number that the sender of this segment expects. `None`: the ACK bit is not set.
     pub acknowledgement: Option<Sequence>,
     /// SYN.
     pub syn: bool,
@@ -45,29 +45,29 @@ pub struct Segment {
     pub fin: bool,
     /// Bytes of user data.
     pub length: u32,
-    /// The window field: to be shifted by what the SYN said.
+    /// The window field, to be shifted by the window scale.
     pub window: u16,
     /// Maximum segment size, on a SYN.
     pub mss: Option<u16>,
-    /// How far the window field is shifted, on a SYN.
+    /// Window scale, on a SYN.
     pub window_scale: Option<u8>,
     /// SACK-permitted, on a SYN.
     pub sack_permitted: bool,
     /// SACK blocks: runs of bytes that have arrived, each with its first number and one past its last.
     pub sack: SmallVec<[(Sequence, Sequence); 4]>,
-    /// What it says of Multipath TCP.
+    /// Its Multipath TCP options.
     pub mptcp: Option<Box<MptcpOptions>>,
-    /// Its header is counted as ns-2 counts it.
+    /// Whether its header is counted as in ns-2.
     pub plain_header: bool,
 }
 
 impl Segment {
-    /// Numbers that it takes in the sequence.
+    /// The number of sequence numbers that it occupies.
     pub fn sequence_length(&self) -> u32 {
         self.length + u32::from(self.syn) + u32::from(self.fin)
     }
 
-    /// Bytes of its options but those of Multipath TCP, as they are written, padded to a multiple of four.
+    /// Bytes of its options without those of Multipath TCP, padded to a multiple of four.
     pub fn option_bytes(&self) -> u32 {
         let mss = if self.mss.is_some() { 4 } else { 0 };
         let scale = if self.window_scale.is_some() { 4 } else { 0 };
@@ -76,7 +76,7 @@ impl Segment {
         mss + scale + permitted + blocks
     }
 
-    /// Bytes on a link behind the IP header. ns-2 counts 8 bytes for each SACK block and no other option.
+    /// Bytes after the IP header. ns-2 counts 8 bytes for each SACK block and no other option.
     pub fn size(&self) -> u32 {
         let options = if self.plain_header { 8 * self.sack.len() as u32 } else { self.option_bytes() };
         let multipath = self.mptcp.as_ref().map_or(0, |options| options.size());
@@ -89,9 +89,9 @@ impl Segment {
 pub struct TcpPacket {
     /// The sender's address.
     pub from: IpAddr,
-    /// The receiver's.
+    /// The receiver's address.
     pub to: IpAddr,
-    /// Which byte of the sender's data is its first, from 0.
+    /// The position of its first byte in the sender's data, from 0.
     pub offset: u64,
     /// The segment.
     pub segment: Segment,
@@ -100,11 +100,11 @@ pub struct TcpPacket {
 /// Why a segment leaves.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Why {
-    /// SYN, or its answer.
+    /// SYN or SYN-ACK.
     Setup,
     /// User data for the first time.
     New,
-    /// User data again: duplicate acknowledgements showed the loss.
+    /// User data again, because duplicate acknowledgements indicated a loss.
     Missing,
     /// User data again, after a timeout.
     Timeout,
@@ -144,7 +144,7 @@ pub(crate) enum TcpNote {
         /// Bytes.
         bytes: u64,
     },
-    /// What user data waits for has changed; `None`: it does not wait.
+    /// The cause for which user data waits has changed. `None`: it does not wait.
     Blocked(Option<Blocked>),
     /// It has sent data.
     Sent {
@@ -155,18 +155,18 @@ pub(crate) enum TcpNote {
         /// Why.
         why: Why,
     },
-    /// It takes data for lost.
+    /// It has declared data lost.
     Marked {
         /// The first byte, from 0.
         sequence: u64,
-        /// Why it will be sent again.
+        /// The reason for which it will be sent again.
         why: Why,
     },
     /// Its retransmission timer expired.
     Timeout,
     /// Bytes acknowledged cumulatively.
     Acked {
-        /// So many, from the beginning.
+        /// The total from the beginning.
         bytes: u64,
     },
 }

@@ -1,36 +1,36 @@
-//! The sending half of a connection: data in, segments out.
+//! The sending half of a connection.
 
 use anabranch_proto::{Blocked, Duration, Time};
 
 use super::config::{RecoveryKind, TcpConfig};
-use super::flight::{Counts, Flight, News};
+use super::flight::{AckResult, Counts, Flight};
 use super::outstanding::Sent;
 use super::recovery::{Next, Recovery};
 use super::sack1::Sack1;
 use super::segment::{TcpNote, Why};
 use super::window::Window;
 
-/// Data to be sent, what is in flight, and what repairs losses.
+/// Data to be sent, data in flight, and loss recovery.
 pub(super) struct Sender {
     pub(super) flight: Flight,
     repair: Repair,
-    /// When a closed window is probed, and how often it was.
+    /// When a closed window is probed, and the number of probes so far.
     probe: Option<(Time, u32)>,
-    /// A probe beyond what was sent is under way.
+    /// Whether a probe with a new byte is in flight.
     probed: bool,
     /// Timeouts since the last new acknowledgement.
     timeouts: u32,
-    /// What user data waits for, as observers were told last.
+    /// The cause of waiting that observers were last told.
     blocked: Option<Blocked>,
 }
 
-/// The way in which losses are found and repaired.
+/// The algorithm that detects and repairs losses.
 enum Repair {
     Standard(Recovery),
     Sack1(Sack1),
 }
 
-/// A piece of the stream that leaves.
+/// A piece of the stream that is sent.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(super) struct Piece {
     pub(super) start: u64,
@@ -64,7 +64,7 @@ impl Sender {
         self.timeouts
     }
 
-    /// Bytes given by the application and not acknowledged.
+    /// Bytes that the application has written and that are not acknowledged.
     pub(super) fn unacknowledged(&self) -> u64 {
         self.flight.written.saturating_sub(self.flight.outstanding.acknowledged())
     }
@@ -74,13 +74,13 @@ impl Sender {
         self.flight.closing && self.flight.outstanding.acknowledged() > self.flight.written
     }
 
-    /// The next time at which it has something to do by itself.
+    /// When its next timer expires.
     pub(super) fn wakes(&self) -> Option<Time> {
         let probe = self.probe.map(|(at, _)| at);
         self.flight.timer.into_iter().chain(probe).min()
     }
 
-    /// Bytes of its window that a new segment could take now, if there were one; 0 if it would not leave.
+    /// Bytes of its window that a new segment could use now, if there were one; 0 if it could not leave.
     pub(super) fn room(&mut self) -> u64 {
         match &self.repair {
             Repair::Standard(recovery)
@@ -92,7 +92,7 @@ impl Sender {
         }
     }
 
-    /// Bytes in flight, as the repair of losses counts them.
+    /// Bytes in flight, as loss recovery counts them.
     pub(super) fn in_flight(&self) -> u64 {
         match &self.repair {
             Repair::Standard(recovery) => recovery.in_flight(&self.flight),
@@ -100,7 +100,7 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement: cumulative offset, window in bytes, SACK blocks as offsets, whether it came without data.
+    /// An acknowledgement has arrived: cumulative offset, window in bytes, SACK blocks as offsets, and whether it came without data.
     pub(super) fn acknowledged(
         &mut self,
         now: Time,
@@ -122,7 +122,7 @@ impl Sender {
         let sacked = blocks.iter().map(|block| flight.outstanding.sack(block.0, block.1)).sum();
         let cumulative = flight.outstanding.acknowledge(offset);
         flight.admitted = admitted;
-        let news = News {
+        let news = AckResult {
             now,
             advances: offset > before.0,
             cumulative,
@@ -139,7 +139,7 @@ impl Sender {
         self.note_window(now);
     }
 
-    /// What leaves now.
+    /// The next piece to send now.
     pub(super) fn poll(&mut self, now: Time) -> Option<Piece> {
         if self.flight.timer.is_some_and(|timer| timer <= now) {
             self.time_out(now);
@@ -160,7 +160,7 @@ impl Sender {
         }
     }
 
-    /// Nothing leaves: tells observers what user data waits for.
+    /// Nothing leaves. Tells observers why user data waits.
     fn note_blocked(&mut self, now: Time) {
         let flight = &mut self.flight;
         if !flight.has_notes() {
@@ -221,8 +221,8 @@ impl Sender {
         self.note_window(now);
     }
 
-    /// A window too small for the next segment, with nothing in flight: after a timeout, what fits leaves, or one byte
-    /// that does not.
+    /// The window is too small for the next segment and nothing is in flight: after a timeout, sends data that fits, or one byte beyond the
+    /// window.
     //= rfc9293#section-3.8.6.1
     fn poll_probe(&mut self, now: Time) -> Option<Piece> {
         let flight = &mut self.flight;
@@ -248,7 +248,7 @@ impl Sender {
         Some(Piece { start, length: 1, fin: false, why: Why::WindowProbe })
     }
 
-    /// The SYN was answered, and data begins with this window. `sent`: when it left, if it left once.
+    /// The SYN was answered, and data begins with this window. `sent`: when the SYN left, if it left only once.
     pub(super) fn opened(&mut self, now: Time, admitted: u64, window: Window, sent: Option<Time>) {
         (self.flight.admitted, self.flight.window) = (admitted, window);
         match (sent, &self.repair) {
@@ -262,7 +262,7 @@ impl Sender {
         self.note_window(now);
     }
 
-    fn note_acknowledged(&mut self, news: &News, (offset, admitted): (u64, u64)) {
+    fn note_acknowledged(&mut self, news: &AckResult, (offset, admitted): (u64, u64)) {
         let bytes = self.flight.outstanding.acknowledged().min(self.flight.written);
         if bytes > offset {
             self.flight.note(news.now, || TcpNote::Acked { bytes });

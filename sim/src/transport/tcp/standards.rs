@@ -1,4 +1,4 @@
-//! What the standards ask of a sender and a receiver, rule by rule, seen from outside: what leaves, and when.
+//! The requirements of the standards on a sender and a receiver, one by one. The tests observe which segments leave, and when.
 
 use anabranch_proto::Duration;
 
@@ -6,11 +6,11 @@ use super::config::{TcpConfig, Variant};
 use super::segment::{TcpNote, Why};
 use super::tests::World;
 
-/// One hop of 8 Mbit/s and 20 ms: a segment of 1,000 bytes takes a millisecond, with its headers 1.04 ms.
+/// One hop of 8 Mbit/s and 20 ms. A segment of 1,000 bytes takes a millisecond, or 1.04 ms with its headers.
 const HOP: [(u64, u64); 1] = [(8_000_000, 20_000)];
 const SEGMENT: u64 = 1000;
 
-/// Segments of 1,000 bytes, each acknowledged at once, and a window of so many that does not begin in slow start.
+/// Segments of 1,000 bytes, each acknowledged at once, and a window of this number of segments without slow start.
 fn segments(variant: Variant, window: u64) -> TcpConfig {
     TcpConfig {
         ack_every: 1,
@@ -20,7 +20,7 @@ fn segments(variant: Variant, window: u64) -> TcpConfig {
     }
 }
 
-/// So many segments are written, and of the data segments sent these are lost.
+/// Runs a transfer of `count` segments in which these data segments are lost.
 fn transfer(config: &TcpConfig, count: u64, lost: &[u64]) -> World {
     let mut world = World::new(config, &HOP, lost);
     world.ends[0].write(count * SEGMENT);
@@ -30,7 +30,7 @@ fn transfer(config: &TcpConfig, count: u64, lost: &[u64]) -> World {
     world
 }
 
-/// Data that were sent again: when, in seconds, which segment, counted from 1, and why.
+/// The retransmissions: when (in seconds), which segment (counted from 1), and why.
 fn again(world: &World) -> Vec<(f64, u64, Why)> {
     let again = world.sent.iter().filter(|sent| sent.2 != Why::New);
     again.map(|sent| (seconds(sent.0), sent.1 / SEGMENT + 1, sent.2)).collect()
@@ -40,7 +40,7 @@ fn seconds(time: anabranch_proto::Time) -> f64 {
     time.as_nanos() as f64 / 1e9
 }
 
-/// When this segment left for the first time.
+/// When this segment was first sent.
 fn left(world: &World, segment: u64) -> f64 {
     let sent = world.sent.iter().find(|sent| sent.1 == (segment - 1) * SEGMENT);
     seconds(sent.expect("it was sent").0)
@@ -60,20 +60,21 @@ fn windows(world: &World) -> Vec<(f64, f64)> {
     seen
 }
 
-/// The third duplicate sends the segment again, long before the timer would.
+/// The third duplicate triggers the retransmission, long before the timer would.
 //= rfc5681#section-3.2
 #[test]
 fn the_third_duplicate_sends_a_segment_again() {
     for variant in [Variant::Standard, Variant::NewReno] {
         let world = transfer(&segments(variant, 10), 40, &[5]);
         let [(at, 5, Why::Missing)] = again(&world)[..] else { panic!("{:?}", again(&world)) };
-        // Segment 8 brings the third duplicate: its turn behind the others, its way there, and an acknowledgement's way back.
+        // Segment 8 causes the third duplicate: its wait behind the others, its way to the receiver, and the way of the acknowledgement
+        // back.
         let third = left(&world, 8);
         assert!(at > third + 0.041 && at < third + 0.050, "{variant:?}: {at} after {third}");
     }
 }
 
-/// Fast recovery leaves half of what was in flight, and at least two segments.
+/// Fast recovery reduces the window to half of the flight, and at least to two segments.
 //= rfc5681#section-3.1
 #[test]
 fn a_loss_halves_what_was_in_flight() {
@@ -82,7 +83,7 @@ fn a_loss_halves_what_was_in_flight() {
     assert_eq!(halved, Some((5.0, 5.0)), "{:?}", windows(&world));
 }
 
-/// A timeout leaves one segment, and an ssthresh of half of what was in flight, two segments at least.
+/// A timeout reduces the window to one segment and ssthresh to half of the flight, at least two segments.
 //= rfc5681#section-3.1
 #[test]
 fn a_timeout_begins_with_one_segment() {
@@ -105,7 +106,7 @@ fn the_timeout_doubles_until_an_acknowledgement() {
     assert_eq!(waits, [1.0, 2.0, 4.0], "a second at least, then twice as long each time");
 }
 
-/// The acknowledgement of what was sent twice measures nothing (Karn).
+/// The acknowledgement of a segment that was sent twice measures nothing (Karn).
 //= rfc6298#section-3
 #[test]
 fn a_segment_that_was_sent_again_is_not_timed() {
@@ -119,7 +120,7 @@ fn a_segment_that_was_sent_again_is_not_timed() {
     assert!(longest < Duration::from_millis(50), "a second of waiting is no round trip: {longest:?}");
 }
 
-/// Without SACK a partial acknowledgement tells of the next loss: one a round trip, in one recovery.
+/// Without SACK, a partial acknowledgement reveals the next loss: one in each round trip, in one recovery.
 //= rfc6582#section-3.2
 #[test]
 fn a_partial_acknowledgement_sends_the_next_hole() {
@@ -136,7 +137,7 @@ fn a_partial_acknowledgement_sends_the_next_hole() {
     assert_eq!(world.ends[0].counts().fast_recoveries, 1);
 }
 
-/// With SACK they go again as soon as the pipe has room: all within one round trip, each once.
+/// With SACK, lost segments are sent again when the pipe has room: all within one round trip, each once.
 //= rfc6675#section-5
 #[test]
 fn with_sack_all_holes_are_repaired_in_a_round_trip() {
@@ -150,14 +151,14 @@ fn with_sack_all_holes_are_repaired_in_a_round_trip() {
     assert_eq!(world.ends[0].counts().fast_recoveries, 1);
 }
 
-/// The first two duplicates send one new segment each, so that three come of a small window, too.
+/// The first two duplicates send one new segment each, so that even a small window produces three duplicates.
 //= rfc3042#section-2
 #[test]
 fn the_first_duplicates_send_new_data() {
     let times = |limited| {
         let config = TcpConfig { limited_transmit: limited, ..segments(Variant::Standard, 4) };
         let config = TcpConfig { initial_ssthresh: Some(3 * SEGMENT), initial_window: 3 * SEGMENT, ..config };
-        // Three are under way, and the first is lost: two duplicates.
+        // Three segments are in flight and the first is lost: there are two duplicates.
         again(&transfer(&config, 20, &[1]))
     };
     assert_eq!(times(true).iter().map(|sent| sent.2).collect::<Vec<_>>(), [Why::Missing]);
@@ -178,7 +179,7 @@ fn acknowledgements_are_delayed_for_one_segment() {
     assert_eq!(data, 11, "ten for two segments each, and one for the last alone");
 }
 
-/// What comes out of order is acknowledged at once, and so is what fills the gap.
+/// Out-of-order data is acknowledged at once, and so is data that fills the gap.
 //= rfc5681#section-4.2
 #[test]
 fn a_gap_is_told_at_once() {

@@ -16,7 +16,7 @@ use super::{Acked, Congestion, Loss, Lost, MakePath, Sibling};
 use crate::Config;
 use crate::policy::{PolicyError, PolicySpec, no_settings};
 
-/// What a coupling says of a window in congestion avoidance.
+/// How a coupling changes a window in congestion avoidance.
 #[derive(Copy, Clone, Debug)]
 struct Coupling {
     /// Growth in units per acknowledged byte; below zero it shrinks.

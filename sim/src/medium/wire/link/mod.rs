@@ -100,7 +100,7 @@ impl Carried {
 }
 
 /// The fate of an offered packet.
-pub(crate) enum Taken {
+pub(crate) enum OfferResult {
     /// Its arrival is known. The engine lets it pass or has it carried.
     Sent(Carried),
     /// It waits in CoDel; its departure is not known yet.
@@ -168,7 +168,7 @@ impl Direction {
 
     /// Offers a packet. Losses are drawn first: a lost packet takes no place in the queue.
     #[inline(always)]
-    pub(crate) fn offer(&mut self, now: Time, frame: Frame, came: Turn) -> Taken {
+    pub(crate) fn offer(&mut self, now: Time, frame: Frame, came: Turn) -> OfferResult {
         self.counters.offered += 1;
         if self.plain && self.up && self.losses.never() && frame.size <= self.mtu {
             self.depart(now, |_, _, _| {});
@@ -176,7 +176,7 @@ impl Direction {
                 return self.send_or_wait(now, frame, came);
             }
             self.counters.queue += 1;
-            return Taken::Dropped(DropCause::Queue, frame);
+            return OfferResult::Dropped(DropCause::Queue, frame);
         }
         if let Some(loss) = self.traced.as_mut().and_then(|traced| traced.changed_loss(now)) {
             self.losses.change(&Loss::Random(loss), &[]);
@@ -184,20 +184,20 @@ impl Direction {
         let lost = self.losses.loses(self.counters.offered, &frame);
         if !self.up {
             self.counters.down += 1;
-            return Taken::Dropped(DropCause::Down, frame);
+            return OfferResult::Dropped(DropCause::Down, frame);
         }
         if lost {
             self.counters.loss += 1;
-            return Taken::Dropped(DropCause::Loss, frame);
+            return OfferResult::Dropped(DropCause::Loss, frame);
         }
         if frame.size > self.mtu && !frame.is_fragmentable() {
             self.counters.size += 1;
-            return Taken::Dropped(DropCause::Size, frame);
+            return OfferResult::Dropped(DropCause::Size, frame);
         }
         self.depart(now, |_, _, _| {});
         if self.management.is_some() && self.dropped_early(now) || !self.queue.admits(frame.size) {
             self.counters.queue += 1;
-            return Taken::Dropped(DropCause::Queue, frame);
+            return OfferResult::Dropped(DropCause::Queue, frame);
         }
         self.send_or_wait(now, frame, came)
     }
@@ -232,16 +232,16 @@ impl Direction {
 
     /// Puts the packet into the queue, or into that of the management.
     #[inline(always)]
-    fn send_or_wait(&mut self, now: Time, frame: Frame, came: Turn) -> Taken {
+    fn send_or_wait(&mut self, now: Time, frame: Frame, came: Turn) -> OfferResult {
         let (departure, arrival) = (Time::NEVER, Time::NEVER);
         let mut carried = Carried { frame, offered: 0, entered: now, came, most: 0, departure, arrival };
         self.enter(&mut carried);
         if !self.plain && self.management.is_some() {
             self.wait(now, carried);
-            return Taken::Waits;
+            return OfferResult::Waits;
         }
         self.time(now, &mut carried);
-        Taken::Sent(carried)
+        OfferResult::Sent(carried)
     }
 
     /// Counts the packet into the queue.

@@ -14,12 +14,12 @@ fn ms(n: u64) -> Time {
 
 fn offer(link: &mut Direction, now: Time, size: u32) -> Option<DropCause> {
     match link.offer(now, frame(size, 0), Turn::default()) {
-        Taken::Sent(carried) => {
+        OfferResult::Sent(carried) => {
             link.carry(carried);
             None
         }
-        Taken::Waits => None,
-        Taken::Dropped(cause, _) => Some(cause),
+        OfferResult::Waits => None,
+        OfferResult::Dropped(cause, _) => Some(cause),
     }
 }
 

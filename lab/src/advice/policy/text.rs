@@ -1,0 +1,131 @@
+//! The answer in words.
+
+use super::super::search::Ended;
+use super::search::TOLERANCE;
+use super::{Edge, PairTask, PolicyAdvice, PolicyAnswer};
+
+/// The advice, its margin, and where it changes.
+pub fn explain_policy(task: &PairTask, answer: &PolicyAnswer) -> String {
+    let mut text = vec![format!(
+        "Asked: {} of user data over `{}`, with `{}` as the alternate path.",
+        bytes(task.transfer.send as f64),
+        task.paths[0].name,
+        task.paths[1].name
+    )];
+    match answer.ended {
+        Ended::Complete => {}
+        Ended::Stopped => text.push("The comparison was stopped: this is what was known by then.".to_owned()),
+        Ended::TimeOver => text.push(
+            "The time for the comparison was over: this is what was known by then. --seconds allows more."
+                .to_owned(),
+        ),
+    }
+    match &answer.advice {
+        None => text.push("There is no advice: no transfer was complete.".to_owned()),
+        Some(advice) => text.extend([advised(advice), edges(answer), model(task, answer)]),
+    }
+    text.retain(|line| !line.is_empty());
+    text.join("\n")
+}
+
+fn advised(advice: &PolicyAdvice) -> String {
+    let buffer = bytes(advice.receive_buffer as f64);
+    let interval = advice.margin_ci95.map_or(String::new(), |half| format!(" ± {:.1}", half * 100.0));
+    let margin = advice.margin * 100.0;
+    let beside = match advice.margin {
+        margin_of if margin_of.abs() <= TOLERANCE => {
+            format!("`{}` takes as long ({margin:+.1}{interval} %)", advice.next)
+        }
+        _ => format!("`{}`, the next, takes {margin:.1}{interval} % longer", advice.next),
+    };
+    format!(
+        "Advice: retransmissions by `{}`, and a receive buffer of {buffer}: {:.2} s. {beside}. A larger buffer is at most 5 % faster.",
+        advice.policy, advice.completion
+    )
+}
+
+fn edges(answer: &PolicyAnswer) -> String {
+    let near: Vec<String> = answer.edges.iter().filter_map(edge).collect();
+    match near.is_empty() {
+        true if answer.edges.is_empty() => String::new(),
+        true => "No single quantity, changed up to 16 times either way, makes another policy faster by more than 2 %.".to_owned(),
+        false => format!("Another policy is faster by more than 2 % if one of these changes alone:\n{}", near.join("\n")),
+    }
+}
+
+fn edge(edge: &Edge) -> Option<String> {
+    let side = |found: &Option<(f64, String)>, word: &str| {
+        let (at, policy) = found.as_ref()?;
+        Some(format!("{word} {}: `{policy}`", shown(*at, edge.quantity.unit)))
+    };
+    let sides: Vec<_> =
+        [side(&edge.below, "down to"), side(&edge.above, "up to")].into_iter().flatten().collect();
+    let name = edge.name();
+    (!sides.is_empty())
+        .then(|| format!("  {name}, {} now: {}", shown(edge.now, edge.quantity.unit), sides.join("; ")))
+}
+
+fn model(task: &PairTask, answer: &PolicyAnswer) -> String {
+    let rate = task.paths[1].rate as f64;
+    let Some(least) = answer.model_least_secondary else {
+        return "Equation (8) of the model of receive buffer blocking: on the alternate path retransmissions fill this buffer at any rate.".to_owned();
+    };
+    format!(
+        "Equation (8) of the model of receive buffer blocking: below {} retransmissions on the alternate path fill this buffer; it has {}.",
+        shown(least, "bit/s"),
+        shown(rate, "bit/s")
+    )
+}
+
+impl Edge {
+    /// The quantity in words.
+    pub fn name(&self) -> String {
+        match &self.quantity.path {
+            Some(path) => format!("{} of `{path}`", self.quantity.what),
+            None => "receive buffer".to_owned(),
+        }
+    }
+}
+
+/// A value with its unit.
+pub(crate) fn shown(value: f64, unit: &str) -> String {
+    match unit {
+        "bit/s" if value >= 1e6 => format!("{} Mbit/s", digits(value / 1e6)),
+        "bit/s" => format!("{} kbit/s", digits(value / 1e3)),
+        "s" => format!("{} ms", digits(value * 1e3)),
+        "B" => bytes(value),
+        "1" => format!("{} %", digits(value * 100.0)),
+        unit => format!("{value:.0} {unit}"),
+    }
+}
+
+fn bytes(value: f64) -> String {
+    if value >= 1e6 { format!("{} MB", digits(value / 1e6)) } else { format!("{} kB", digits(value / 1e3)) }
+}
+
+/// Three digits that count.
+fn digits(value: f64) -> String {
+    let places = (2.0 - libm::floor(libm::log10(value.abs().max(1e-9)))).clamp(0.0, 6.0) as usize;
+    let text = format!("{value:.places$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_three_digits_and_their_unit() {
+        for (value, unit, text) in [
+            (384e3, "bit/s", "384 kbit/s"),
+            (4.864_2e6, "bit/s", "4.86 Mbit/s"),
+            (0.05, "s", "50 ms"),
+            (64_000.0, "B", "64 kB"),
+            (0.003, "1", "0.3 %"),
+            (50.0, "packets", "50 packets"),
+            (0.0, "1", "0 %"),
+        ] {
+            assert_eq!(shown(value, unit), text);
+        }
+    }
+}
