@@ -8,7 +8,7 @@ use crate::Time;
 use crate::extension::Congestion;
 use crate::handshake;
 use crate::output::{Limit, Purpose, Reason};
-use crate::path::PathId;
+use crate::path::{PathId, Timer};
 use crate::policy::Why;
 use crate::rules::ImmediateSack;
 use crate::shutdown::State;
@@ -177,14 +177,14 @@ impl Association {
             path.health.deferred = path.health.deferred.min(now);
             path.health.used = now;
             path.health.period = view.rto;
-            path.timers.heartbeat = now + view.rto;
+            path.timers.set(Timer::Heartbeat, now + view.rto);
             return self.next_heartbeat(now);
         }
         self.heartbeats.1 += 1;
         view.heartbeats += 1;
         path.health.deferred = Time::NEVER;
         path.heartbeat_sent(view, now, &self.config, &mut self.chance);
-        path.timers.answer = now + view.rto;
+        path.timers.set(Timer::Answer, now + view.rto);
         let chunk = Chunk::Heartbeat(Heartbeat::new(path.health.information(view.local, now)));
         self.ask_elsewhere(id);
         Some(self.packet(id, smallvec![chunk], Purpose::Heartbeat, Limit::Control))

@@ -23,7 +23,7 @@ use crate::chance::Chance;
 use crate::extension::Extended;
 use crate::notes::Notes;
 use crate::output::{Event, LostReason, Message, Note, Output, Purpose, SendError, Statistics};
-use crate::path::{PathId, Paths};
+use crate::path::{PathId, Paths, Timer};
 use crate::policy::window::MakePath;
 use crate::receive::Receiver;
 use crate::send::{SendContext, Sender};
@@ -77,8 +77,8 @@ pub(crate) struct Association {
     guard: Time,
     /// Whether the user wants to end the association as soon as it is up.
     leaving: bool,
-    /// Whether readable data was announced and not all of it was read.
-    announced: bool,
+    /// Whether the user was told that there is something to read.
+    announced: Announced,
     /// A packet that was processed; the next packet reuses its memory.
     spare: Option<Box<Packet>>,
     /// The state of extensions; `None` if none is offered or none was agreed.
@@ -121,6 +121,17 @@ impl Resend {
     fn new(what: AwaitedReply, path: PathId) -> Self {
         Resend { what, path, timer: Time::NEVER, sent: Time::ZERO, tries: 0, due: true, with: None }
     }
+}
+
+/// Whether the user was told that there is something to read.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Announced {
+    /// No; or everything that was announced was read.
+    No,
+    /// The next poll announces it.
+    Due,
+    /// Yes, and not all of it was read.
+    Yes,
 }
 
 /// The control chunk that is repeated until it is answered.
@@ -178,6 +189,10 @@ impl Association {
         {
             return Some(Output::Event(self.id, event));
         }
+        if self.announced == Announced::Due {
+            self.announced = Announced::Yes;
+            return Some(Output::Event(self.id, Event::Readable));
+        }
         if let Some(note) = self.notes.pop() {
             return Some(Output::Note(note));
         }
@@ -204,20 +219,20 @@ impl Association {
             sender.settle(&mut around);
             #[cfg(debug_assertions)]
             sender.check(around.paths);
-            let timers = self.paths.ids().map(|id| (id, self.paths.get(id).timers.t3));
+            let timers = self.paths.ids().map(|id| (id, self.paths.get(id).timers[Timer::T3]));
             self.notes.add_timers(now, timers);
         }
     }
 
-    /// The earliest deadline of the association.
+    /// The earliest deadline of the association, or an earlier time after `now`.
     #[inline]
-    pub(crate) fn deadline(&self) -> Time {
+    pub(crate) fn deadline(&mut self, now: Time) -> Time {
         if self.state == State::Closed {
             return Time::NEVER;
         }
         let resend = self.resend.as_ref().map_or(Time::NEVER, |r| r.timer);
         let sack = self.receiver.sack_deadline();
-        let own = self.paths.deadline().min(resend).min(sack).min(self.sender.probe_timer).min(self.guard);
+        let own = self.paths.deadline(now).min(resend).min(sack).min(self.sender.probe_timer).min(self.guard);
         if self.extended.is_some() { own.min(self.extension_deadline()) } else { own }
     }
 
@@ -263,19 +278,24 @@ impl Association {
 
     /// Tells a user whose message was refused that there is room again: a sixteenth of the send buffer, or all of it.
     pub(crate) fn announce_writable(&mut self) {
+        if !self.sender.refused || !self.state.takes_data() {
+            return;
+        }
         let limit = self.config.send_buffer();
         let held = self.user_bytes();
-        if self.sender.refused && self.state.takes_data() && (held == 0 || held + limit / 16 <= limit) {
+        if held == 0 || held + limit / 16 <= limit {
             self.sender.refused = false;
             self.events.push_back(Event::Writable);
         }
     }
 
-    /// The next message for the user.
+    /// The next message for the user. When everything was read before the next poll, nothing is announced.
     #[inline]
     pub(crate) fn read(&mut self) -> Option<Delivery> {
         let delivery = self.receiver.read(&self.config);
-        self.announced = self.receiver.has_ready();
+        if !self.receiver.has_ready() {
+            self.announced = Announced::No;
+        }
         delivery
     }
 
@@ -284,9 +304,8 @@ impl Association {
     }
 
     pub(crate) fn announce_readable(&mut self) {
-        if !self.announced && self.receiver.has_ready() {
-            self.announced = true;
-            self.events.push_back(Event::Readable);
+        if self.announced == Announced::No && self.receiver.has_ready() {
+            self.announced = Announced::Due;
         }
     }
 

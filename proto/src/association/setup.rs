@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
 use super::local::{local_for, same_family};
-use super::{Association, AwaitedReply, Resend, Windows};
+use super::{Announced, Association, AwaitedReply, Resend, Windows};
 use crate::chance::Chance;
 use crate::extension::{Agreement, Authentication, Extended, Timestamps};
 use crate::handshake::Peer;
@@ -68,7 +68,7 @@ impl Association {
             cookie_taken: None,
             guard: Time::NEVER,
             leaving: false,
-            announced: false,
+            announced: Announced::No,
             spare: None,
             extended: Extended::new(config, &mut chance),
             config: Arc::clone(config),

@@ -5,7 +5,7 @@ use crate::Time;
 use crate::mechanisms::{HeartbeatAfterTimeout, Revival};
 use crate::output::{Event, LostReason};
 use crate::path::health::HeartbeatFor;
-use crate::path::{PathId, PathState, PathView};
+use crate::path::{PathId, PathState, PathView, Timer};
 use crate::policy::Why;
 use crate::rules::{Failover, GivingUp, HeartbeatErrors, LostHeartbeat};
 use crate::send::TimedOut;
@@ -48,28 +48,28 @@ impl Association {
     }
 
     fn run_path_timers(&mut self, id: PathId, now: Time) {
-        if self.paths.get(id).timers.reordering <= now && self.state != State::Closed {
+        if self.paths.get(id).timers[Timer::Reordering] <= now && self.state != State::Closed {
             let (sender, mut around, _) = self.sending(now);
             sender.reordering_expired(&mut around);
         }
         // If a tail loss probe and T3-rtx are due together, the probe comes first and T3-rtx an RTO later.
-        if self.paths.get(id).timers.tail <= now && self.state != State::Closed {
+        if self.paths.get(id).timers[Timer::Tail] <= now && self.state != State::Closed {
             let (sender, mut around, _) = self.sending(now);
             sender.tail_due(id, &mut around);
         }
-        if self.paths.get(id).timers.t3 <= now && self.state != State::Closed {
+        if self.paths.get(id).timers[Timer::T3] <= now && self.state != State::Closed {
             self.t3_expired(id, now);
         }
-        if self.paths.get(id).timers.idle <= now && !self.paths.defers_decay(id, now) {
+        if self.paths.get(id).timers[Timer::Idle] <= now && !self.paths.defers_decay(id, now) {
             self.paths.idle(id, &mut self.notes);
         }
-        if self.paths.get(id).timers.answer <= now && self.state != State::Closed {
+        if self.paths.get(id).timers[Timer::Answer] <= now && self.state != State::Closed {
             self.heartbeat_lost(id, now);
         }
-        if self.paths.get(id).timers.heartbeat <= now && self.state != State::Closed {
+        if self.paths.get(id).timers[Timer::Heartbeat] <= now && self.state != State::Closed {
             self.heartbeat_due(id, now);
         }
-        if self.paths.get(id).timers.probe <= now && self.state != State::Closed {
+        if self.paths.get(id).timers[Timer::Probe] <= now && self.state != State::Closed {
             self.paths.probe_late(id, now, &self.config);
         }
     }
@@ -107,7 +107,7 @@ impl Association {
     pub(crate) fn vacate(&mut self, id: PathId, now: Time) {
         let (sender, around, _) = self.sending(now);
         sender.outstanding.time_out(id, Why::Timeout, around.paths, |_, _| false, |_| {});
-        self.paths.get_mut(id).timers.t3 = Time::NEVER;
+        self.paths.get_mut(id).timers.set(Timer::T3, Time::NEVER);
     }
 
     /// Removes the path: its data in flight goes elsewhere, and nothing more is sent on it.
@@ -239,9 +239,9 @@ impl Association {
         let (_, path) = self.paths.both(id);
         let due = path.health.used + path.health.period;
         if due > now {
-            path.timers.heartbeat = due;
+            path.timers.set(Timer::Heartbeat, due);
         } else {
-            path.timers.heartbeat = Time::NEVER;
+            path.timers.set(Timer::Heartbeat, Time::NEVER);
             self.paths.ask(id);
         }
     }
@@ -251,7 +251,7 @@ impl Association {
     fn heartbeat_lost(&mut self, id: PathId, now: Time) {
         let limits = self.paths.limits;
         let (view, path) = self.paths.both(id);
-        path.timers.answer = Time::NEVER;
+        path.timers.set(Timer::Answer, Time::NEVER);
         view.back_off(limits);
         let verifying = view.state == PathState::Unconfirmed;
         let failing = view.state == PathState::PotentiallyFailed;
@@ -294,7 +294,7 @@ impl Association {
         view.errors = 0;
         self.detour.take_if(|detour| detour.from == id);
         view.heartbeats_answered += 1;
-        path.timers.answer = Time::NEVER;
+        path.timers.set(Timer::Answer, Time::NEVER);
         if self.state.heartbeats() {
             path.schedule_next_heartbeat(view, &self.config, &mut self.chance);
         }
@@ -346,8 +346,8 @@ impl Association {
         for id in self.paths.ids() {
             let path = self.paths.get_mut(id);
             path.health.wanted = false;
-            path.timers.heartbeat = Time::NEVER;
-            path.timers.answer = Time::NEVER;
+            path.timers.set(Timer::Heartbeat, Time::NEVER);
+            path.timers.set(Timer::Answer, Time::NEVER);
         }
     }
 

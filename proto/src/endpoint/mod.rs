@@ -3,6 +3,7 @@
 mod incoming;
 mod parameters;
 mod places;
+mod ready;
 mod setup;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
 use places::Associations;
+use ready::Ready;
 
 use crate::agenda::Agenda;
 use crate::association::{Association, AssociationParts, new_tag};
@@ -63,7 +65,7 @@ pub struct Endpoint {
     /// Associations by peer address and port.
     by_peer: BTreeMap<(Address, u16), usize>,
     /// Associations that have an output.
-    ready: VecDeque<usize>,
+    ready: Ready,
     /// Local addresses whose sockets are full.
     full: Vec<FullSocket>,
     agenda: Agenda,
@@ -132,7 +134,7 @@ impl Endpoint {
             by_tag: BTreeMap::new(),
             last: None,
             by_peer: BTreeMap::new(),
-            ready: VecDeque::new(),
+            ready: Ready::default(),
             full: Vec::new(),
             agenda: Agenda::default(),
             answers: VecDeque::new(),
@@ -247,19 +249,19 @@ impl Endpoint {
                 Reason { purpose, path: None, limit: Limit::Control, oversize: false },
             );
         }
-        while let Some(&index) = self.ready.front() {
+        while let Some(index) = self.ready.first() {
             if !self.full.is_empty() {
                 self.tell_full(index);
             }
             let Some(association) = &mut self.associations[index] else {
-                self.ready.pop_front();
+                self.ready.pop();
                 continue;
             };
             if let Some(output) = association.poll(now) {
                 return output;
             }
-            self.ready.pop_front();
-            self.agenda.set(index, association.deadline());
+            self.ready.pop();
+            self.agenda.set(index, association.deadline(now));
             if association.state() == State::Closed {
                 self.unlink(index);
             }
@@ -501,8 +503,8 @@ impl Endpoint {
 
     /// Notes that the association may have an output.
     fn wake(&mut self, index: usize) {
-        if self.ready.back() != Some(&index) && self.associations.holds(index) {
-            self.ready.push_back(index);
+        if self.ready.last() != Some(index) && self.associations.holds(index) {
+            self.ready.push(index);
         }
     }
 
@@ -518,11 +520,11 @@ impl Endpoint {
     fn run_due(&mut self, now: Time) {
         while let Some(index) = self.agenda.due(now) {
             let Some(association) = &mut self.associations[index] else { continue };
-            if association.deadline() <= now {
+            if association.deadline(now) <= now {
                 association.run_timers(now);
                 self.wake(index);
             }
-            let deadline = self.associations[index].as_ref().map_or(Time::NEVER, |a| a.deadline());
+            let deadline = self.associations[index].as_mut().map_or(Time::NEVER, |a| a.deadline(now));
             self.agenda.set(index, deadline);
         }
     }

@@ -3,7 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
-use super::{Path, PathView};
+use super::{Path, PathView, Timer};
 use crate::rules::NextHeartbeat;
 use crate::{Config, Duration, Time};
 
@@ -13,11 +13,11 @@ impl Path {
     //= rfc9260#section-8.3
     pub(crate) fn schedule_heartbeat(&mut self, view: &PathView, config: &Config, chance: &mut ChaCha8Rng) {
         let Some(interval) = self.heartbeat_interval(config) else {
-            self.timers.heartbeat = Time::NEVER;
+            self.timers.set(Timer::Heartbeat, Time::NEVER);
             return;
         };
         self.health.period = interval + jittered(view.rto, config.heartbeat_jitter, chance);
-        self.timers.heartbeat = self.health.used + self.health.period;
+        self.timers.set(Timer::Heartbeat, self.health.used + self.health.period);
     }
 
     /// A heartbeat is sent now.
@@ -28,12 +28,12 @@ impl Path {
         config: &Config,
         chance: &mut ChaCha8Rng,
     ) {
-        let repeats = self.timers.heartbeat != Time::NEVER;
+        let repeats = self.timers[Timer::Heartbeat] != Time::NEVER;
         if draws_when_sent(config) && repeats {
             return;
         }
         self.health.used = now;
-        self.timers.heartbeat = Time::NEVER;
+        self.timers.set(Timer::Heartbeat, Time::NEVER);
         if draws_when_sent(config) {
             self.schedule_heartbeat(view, config, chance);
         }
@@ -46,7 +46,7 @@ impl Path {
         config: &Config,
         chance: &mut ChaCha8Rng,
     ) {
-        if !draws_when_sent(config) || self.timers.heartbeat == Time::NEVER {
+        if !draws_when_sent(config) || self.timers[Timer::Heartbeat] == Time::NEVER {
             self.schedule_heartbeat(view, config, chance);
         }
     }

@@ -193,36 +193,57 @@ impl Points {
 /// The timers of a path; [`Time::NEVER`] is off.
 #[derive(Copy, Clone, Debug)]
 pub(crate) struct Timers {
+    at: [Time; 7],
+    /// No timer is earlier than this.
+    bound: Time,
+}
+
+/// One timer of a path.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Timer {
     /// T3-rtx.
-    pub(crate) t3: Time,
+    T3,
     /// Fires after an RTO in which nothing was sent.
-    pub(crate) idle: Time,
+    Idle,
     /// The next heartbeat.
-    pub(crate) heartbeat: Time,
+    Heartbeat,
     /// The deadline for the answer to the last heartbeat.
-    pub(crate) answer: Time,
+    Answer,
     /// The deadline for the answer to a probe of the MTU, or the time of the next search.
-    pub(crate) probe: Time,
+    Probe,
     /// When chunks that were overtaken by later ones count as lost (RFC 8985 §6.2).
-    pub(crate) reordering: Time,
+    Reordering,
     /// When a tail loss probe is due (RFC 8985 §7.2).
-    pub(crate) tail: Time,
+    Tail,
+}
+
+impl std::ops::Index<Timer> for Timers {
+    type Output = Time;
+
+    #[inline]
+    fn index(&self, timer: Timer) -> &Time {
+        &self.at[timer as usize]
+    }
 }
 
 impl Timers {
-    const OFF: Timers = Timers {
-        t3: Time::NEVER,
-        idle: Time::NEVER,
-        heartbeat: Time::NEVER,
-        answer: Time::NEVER,
-        probe: Time::NEVER,
-        reordering: Time::NEVER,
-        tail: Time::NEVER,
-    };
+    const OFF: Timers = Timers { at: [Time::NEVER; 7], bound: Time::NEVER };
 
-    pub(crate) fn next(&self) -> Time {
-        let own = self.t3.min(self.idle).min(self.heartbeat).min(self.answer).min(self.probe);
-        own.min(self.reordering).min(self.tail)
+    /// Sets a timer.
+    #[inline]
+    pub(crate) fn set(&mut self, timer: Timer, at: Time) {
+        self.at[timer as usize] = at;
+        self.bound = self.bound.min(at);
+    }
+
+    /// A time before which no timer fires. Most timers are moved back again and again, so the earliest is only looked for
+    /// when this time has come.
+    #[inline]
+    pub(crate) fn bound(&mut self, now: Time) -> Time {
+        if self.bound <= now {
+            self.bound = self.at.into_iter().min().unwrap_or(Time::NEVER);
+        }
+        self.bound
     }
 }
 

@@ -1,7 +1,7 @@
 //! The order in which chunks arrive on each path, as the association uses it: `rack/` keeps the state of one path.
 
 use super::rack::Lateness;
-use super::{PathId, Paths, Rack};
+use super::{PathId, Paths, Rack, Timer};
 use crate::mechanisms::{LossDetection, TailProbe};
 use crate::{Config, Duration, Time};
 
@@ -30,6 +30,11 @@ impl Order {
 }
 
 impl Paths {
+    /// Whether the order of arrivals is recorded.
+    pub(crate) fn keeps_order(&self) -> bool {
+        self.order.detects || self.order.delay.is_some()
+    }
+
     /// Whether RACK detects losses.
     pub(crate) fn detects_by_order(&self) -> bool {
         self.order.detects
@@ -40,7 +45,8 @@ impl Paths {
         for id in self.ids() {
             let (measured, path) = (self.view(id).srtt.is_some(), self.get_mut(id));
             path.rack = path.rack.map(|_| Rack::begun_anew(measured));
-            (path.timers.reordering, path.timers.tail) = (Time::NEVER, Time::NEVER);
+            path.timers.set(Timer::Reordering, Time::NEVER);
+            path.timers.set(Timer::Tail, Time::NEVER);
         }
     }
 
@@ -76,7 +82,7 @@ impl Paths {
         let unmeasured = Duration::from_secs(1);
         let timeout =
             view.srtt.map_or(unmeasured, |srtt| srtt * 2 + if one { delay } else { Duration::ZERO });
-        let due = (now + timeout).min(path.timers.t3);
-        path.timers.tail = if view.flight > 0 { due } else { Time::NEVER };
+        let due = (now + timeout).min(path.timers[Timer::T3]);
+        path.timers.set(Timer::Tail, if view.flight > 0 { due } else { Time::NEVER });
     }
 }

@@ -5,7 +5,7 @@
 //! first, and then bisects the range between them. A lost probe is no error of the path.
 
 use super::mtu::{BASE, Search, pmdcs};
-use super::{Mtu, Path, PathId, Paths};
+use super::{Mtu, Path, PathId, Paths, Timer};
 use crate::wire::chunk::{CHUNK_HEADER, Heartbeat, Pad};
 use crate::wire::{Address, Chunk, HEADER};
 use crate::{Config, Duration, Time};
@@ -39,7 +39,7 @@ impl Paths {
         let (view, path) = self.both(id);
         let Search::Wanted { probe, lost } = path.mtu.search else { return None };
         path.mtu.search = Search::Sent { probe, lost };
-        path.timers.probe = now + view.rto.max(PROBE_TIMER);
+        path.timers.set(Timer::Probe, now + view.rto.max(PROBE_TIMER));
         let info = path.health.probe_information(view.local, now, probe);
         let heartbeat = Chunk::Heartbeat(Heartbeat::new(info));
         let udp = if view.remote.udp == 0 { 0 } else { 8 };
@@ -66,7 +66,7 @@ impl Paths {
     pub(crate) fn probe_late(&mut self, id: PathId, now: Time, config: &Config) {
         self.may_probe();
         let path = self.get_mut(id);
-        path.timers.probe = Time::NEVER;
+        path.timers.set(Timer::Probe, Time::NEVER);
         match path.mtu.search {
             Search::Sent { probe, lost } if lost + 1 < MAX_PROBES => {
                 path.mtu.search = Search::Wanted { probe, lost: lost + 1 };
@@ -122,7 +122,7 @@ impl Paths {
     /// The user sets the packet size of the path, or takes the setting back; then a new search begins.
     pub(crate) fn fix_mtu(&mut self, id: PathId, config: &Config) {
         let path = self.get_mut(id);
-        path.timers.probe = Time::NEVER;
+        path.timers.set(Timer::Probe, Time::NEVER);
         path.mtu = Mtu::new(config);
         if let Some(size) = path.own.mtu {
             path.mtu.size = size.clamp(config.ip_header + 508, config.mtu);
@@ -147,7 +147,8 @@ impl Path {
 
     /// After a search, the timer waits for the next search.
     fn wait_for_search(&mut self, now: Time) {
-        self.timers.probe = if self.mtu.search == Search::Rest { now + RAISE_TIMER } else { Time::NEVER };
+        self.timers
+            .set(Timer::Probe, if self.mtu.search == Search::Rest { now + RAISE_TIMER } else { Time::NEVER });
     }
 
     /// Data of the path was acknowledged.

@@ -4,7 +4,7 @@ use super::estimate::Needs;
 use super::start::start;
 use super::{
     Mtu, Path, PathId, PathParameters, PathState, PathView, Points, RtoAverage, RttSamples, SackResult,
-    Suspect, Timers,
+    Suspect, Timer, Timers,
 };
 use crate::control::rtt::RtoLimits;
 use crate::mechanisms::{DecayTie, Mechanisms, T3Flight, TakenBack};
@@ -369,9 +369,9 @@ impl Paths {
         self.view(id).up && self.get(id).writable
     }
 
-    /// The earliest deadline of any path.
-    pub(crate) fn deadline(&self) -> Time {
-        self.rest.iter().map(|p| p.timers.next()).min().unwrap_or(Time::NEVER)
+    /// The earliest deadline of any path, or an earlier time after `now`.
+    pub(crate) fn deadline(&mut self, now: Time) -> Time {
+        self.rest.iter_mut().map(|p| p.timers.bound(now)).min().unwrap_or(Time::NEVER)
     }
 
     /// Bytes in flight on a path, counted by the rule `in_flight`.
@@ -410,17 +410,21 @@ impl Paths {
         self.mechanisms.taken_back == TakenBack::AsBefore
     }
 
-    /// Computes how much each path may carry now: of retransmissions (`marked`) or of new data.
+    /// Computes how much each path may carry now: of retransmissions (`marked`) or of new data. Returns the bytes in
+    /// flight on all paths, as they were counted for that.
     //= rfc9260#section-7.2.3
-    pub(crate) fn measure_room(&mut self, marked: bool) {
+    pub(crate) fn measure_room(&mut self, marked: bool) -> u64 {
         let one_packet = self.rules.after_timeout == AfterTimeout::OnePacket;
         let rule = if marked { InFlight::Unmarked } else { self.in_flight };
+        let mut all = 0;
         for (view, path) in self.views.iter_mut().zip(&self.rest) {
             let flight = count(rule, view);
+            all += flight;
             let waits = one_packet && path.lone && view.flight > 0;
             let usable = path.writable && view.up && !waits && view.confirmed();
             view.room = if usable { view.window.saturating_sub(flight) } else { 0 };
         }
+        all
     }
 
     /// Sets the room of these paths to zero, even if their windows have room.
@@ -477,6 +481,9 @@ impl Paths {
     /// Updates the facts that the window of `own` sees: those of its own path and of the active paths.
     fn renew_siblings(&mut self, own: PathId) {
         self.siblings.clear();
+        if self.rest[own.index()].congestion.stands_alone() {
+            return;
+        }
         let seen = |view: &PathView| view.id == own || view.state == PathState::Active;
         let paths = self.views.iter().zip(&self.rest).filter(|(view, _)| seen(view));
         self.siblings.extend(paths.map(|(view, path)| Sibling {
@@ -493,9 +500,10 @@ impl Paths {
     /// it happens 1 ns later.
     pub(crate) fn defers_decay(&mut self, id: PathId, now: Time) -> bool {
         let tie = self.mechanisms.decay_tie == DecayTie::Resend;
-        let defers = tie && (self.t3_expired == now || self.rest.iter().any(|path| path.timers.t3 <= now));
+        let defers =
+            tie && (self.t3_expired == now || self.rest.iter().any(|path| path.timers[Timer::T3] <= now));
         if defers {
-            self.get_mut(id).timers.idle = now + crate::Duration::from_nanos(1);
+            self.get_mut(id).timers.set(Timer::Idle, now + crate::Duration::from_nanos(1));
         }
         defers
     }
@@ -504,10 +512,10 @@ impl Paths {
     //= rfc9260#section-7.2.1
     pub(crate) fn idle(&mut self, id: PathId, notes: &mut Notes) {
         let (view, path) = (&mut self.views[id.index()], &mut self.rest[id.index()]);
-        let at = path.timers.idle;
+        let at = path.timers[Timer::Idle];
         path.idle_rtos += 1;
         let again = path.congestion.idle(path.idle_rtos);
-        path.timers.idle = if again { at + view.rto } else { Time::NEVER };
+        path.timers.set(Timer::Idle, if again { at + view.rto } else { Time::NEVER });
         self.renew(id, at, notes);
     }
 
@@ -575,10 +583,10 @@ impl Paths {
         if lowest {
             path.earliest = Some(tsn);
         }
-        if lowest || path.timers.t3 == Time::NEVER {
-            path.timers.t3 = now + view.rto;
+        if lowest || path.timers[Timer::T3] == Time::NEVER {
+            path.timers.set(Timer::T3, now + view.rto);
         }
-        path.timers.idle = now + view.rto;
+        path.timers.set(Timer::Idle, now + view.rto);
         path.idle_rtos = 0;
         if new {
             path.health.used = now;

@@ -108,6 +108,9 @@ impl Tracker {
     /// The first runs beyond gaps, up to this number, in the form of a SACK.
     pub(super) fn gaps(&self, most: usize) -> SmallVec<[GapBlock; 4]> {
         let most = most.min(self.runs);
+        if most == 0 {
+            return SmallVec::new();
+        }
         let mut gaps = SmallVec::with_capacity(most);
         let (mut start, mut inside) = (0, false);
         let mut at = 1;

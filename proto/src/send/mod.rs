@@ -385,7 +385,7 @@ impl Sender {
     /// peer's window, or the window of the path that the chunk would take.
     fn new_data(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
         let (stream, size) = self.queue.peek(around.paths.smallest_pmdcs())?;
-        let window = self.peer_window(around.paths);
+        let window = self.measure(around);
         let fits = u64::from(size) <= window;
         let probing = !fits && self.may_probe(around.config);
         if !fits && !probing {
@@ -429,18 +429,25 @@ impl Sender {
         allowed && self.outstanding.is_empty()
     }
 
-    /// The path that the route of new data names for the next chunk, with or without room, and the question.
+    /// Computes the room of each path for new data, and returns the peer's window.
+    #[inline(always)]
+    fn measure(&self, around: &mut SendContext<'_>) -> u64 {
+        let counted = around.paths.measure_room(false);
+        self.rights.limit_bursts(around.paths);
+        self.buffers.share(self.a_rwnd, around.paths);
+        self.a_rwnd.saturating_sub(counted - self.outstanding.copied())
+    }
+
+    /// The path that the route of new data names for the next chunk, with or without room, and the question. The room
+    /// was measured.
     #[inline(always)]
     fn preferred(
         &self,
         (stream, size): (u16, u32),
         why: Why,
         peer_window: u64,
-        around: &mut SendContext<'_>,
+        around: &SendContext<'_>,
     ) -> (Choice, Ask) {
-        around.paths.measure_room(false);
-        self.rights.limit_bursts(around.paths);
-        self.buffers.share(self.a_rwnd, around.paths);
         let ask = Ask {
             why,
             tsn: self.outstanding.next_tsn(),
@@ -460,7 +467,7 @@ impl Sender {
     /// The path that new data would take now.
     pub(crate) fn next_path(&self, around: &mut SendContext<'_>) -> Option<PathId> {
         let size = around.paths.smallest_pmdcs();
-        let window = self.peer_window(around.paths);
+        let window = self.measure(around);
         match self.preferred((0, size), Why::New, window, around).0 {
             Choice::Send(path) => Some(path),
             Choice::Wait => None,

@@ -5,8 +5,8 @@ use smallvec::SmallVec;
 use super::outstanding::{ByPath, enough};
 use super::{PacketPlan, SendContext, Sender};
 use crate::output::{Limit, NoteKind};
-use crate::path::PathId;
 use crate::path::rack::Probe;
+use crate::path::{PathId, Timer};
 use crate::policy::{Ask, Choice, Loss, Why};
 use crate::wire::Chunk;
 use crate::wire::chunk::Sack;
@@ -75,11 +75,11 @@ impl Sender {
     //= rfc8985#section-7.3
     pub(crate) fn tail_due(&mut self, id: PathId, around: &mut SendContext<'_>) {
         let (view, path) = around.paths.both(id);
-        path.timers.tail = Time::NEVER;
+        path.timers.set(Timer::Tail, Time::NEVER);
         let may = path.rack.is_some_and(|rack| rack.may_probe()) && !path.lone;
         let (flight, rto) = (view.flight > 0 && view.marked == 0, view.rto);
         if may && flight && self.outstanding.is_tail(id, around.paths) {
-            around.paths.get_mut(id).timers.t3 = around.now + rto;
+            around.paths.get_mut(id).timers.set(Timer::T3, around.now + rto);
             self.event();
             self.rights.grant_probe(id);
         }
@@ -94,7 +94,7 @@ impl Sender {
         if !around.paths.sends(path) || !around.paths.view(path).confirmed() {
             return None;
         }
-        let window = self.peer_window(around.paths);
+        let window = self.measure(around);
         let next = self.queue.peek(around.paths.smallest_pmdcs());
         let fits = |&(_, size): &(u16, u32)| self.is_open() && u64::from(size) <= window && size <= budget;
         if let Some(next) = next.filter(fits) {
@@ -130,8 +130,8 @@ impl Sender {
         self.rights.probed();
         let (view, path) = around.paths.both(path);
         view.tail_probes += 1;
-        path.timers.t3 = around.now + view.rto;
-        path.timers.tail = Time::NEVER;
+        path.timers.set(Timer::T3, around.now + view.rto);
+        path.timers.set(Timer::Tail, Time::NEVER);
         if let Some(rack) = &mut path.rack {
             rack.probed(Probe { tsn, at: around.now, again });
         }

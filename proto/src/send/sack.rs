@@ -2,9 +2,9 @@
 //! send.
 
 use super::{SendContext, Sender};
-use crate::mechanisms::GrowthFlight;
+use crate::mechanisms::{EarlyRetransmit, GrowthFlight};
 use crate::output::NoteKind;
-use crate::path::{PathId, PathState, Paths, SackResult};
+use crate::path::{PathId, PathState, Paths, SackResult, Timer};
 use crate::policy::{Acked, Loss, Why};
 use crate::rules::{ErrorClearing, OnMarking, RttOnCut, T3Restart};
 use crate::send::outstanding::{Digest, GapReport, Reported, SackOutcome};
@@ -44,7 +44,9 @@ impl Sender {
             around.notes.add(around.now, || NoteKind::Acked { cumulative });
         }
         self.recoveries.acknowledged(self.outstanding.point(), around.paths);
-        self.hear_order(sack, around);
+        if around.paths.keeps_order() {
+            self.hear_order(sack, around);
+        }
         if digest.advanced && (digest.fast_acked || digest.resent_acked) {
             self.rights.arm(digest.fast_acked);
         }
@@ -144,10 +146,11 @@ impl Sender {
     //= rfc9260#section-7.2.4
     fn mark_missing(&mut self, digest: &Digest, around: &mut SendContext<'_>) -> Option<Tsn> {
         let now = around.now;
+        let early = around.config.mechanisms.early_retransmit == EarlyRetransmit::On;
         let recovery = Reported {
             under_way: self.in_recovery(),
             exit: self.recoveries.last_exit(),
-            last_unit: self.sends_no_more(around).then(|| around.paths.smallest_pmdcs()),
+            last_unit: (early && self.sends_no_more(around)).then(|| around.paths.smallest_pmdcs()),
         };
         let mut lowest: Option<Tsn> = None;
         let notes = &mut *around.notes;
@@ -235,9 +238,9 @@ impl Sender {
                     T3Restart::ExpectedPoint => tally.passed_point,
                 };
             if !held {
-                path.timers.t3 = Time::NEVER;
-            } else if restart || path.timers.t3 == Time::NEVER {
-                path.timers.t3 = around.now + view.rto;
+                path.timers.set(Timer::T3, Time::NEVER);
+            } else if restart || path.timers[Timer::T3] == Time::NEVER {
+                path.timers.set(Timer::T3, around.now + view.rto);
             }
             let tally = &path.tally;
             if tally.cumulative + tally.gap > 0 || tally.passed {

@@ -4,7 +4,7 @@ use super::{SendContext, Sender};
 use crate::Time;
 use crate::mechanisms::OnTimeout;
 use crate::output::NoteKind;
-use crate::path::PathId;
+use crate::path::{PathId, Timer};
 use crate::policy::{Loss, Why};
 
 /// The cause of an expired T3-rtx.
@@ -35,9 +35,9 @@ impl Sender {
         path.timed = None;
         path.also_timed.clear();
         path.lone |= !probe;
-        path.timers.t3 = Time::NEVER;
+        path.timers.set(Timer::T3, Time::NEVER);
         // An RTO without an answer is a loss. It does not also count as idle time.
-        path.timers.idle = Time::NEVER;
+        path.timers.set(Timer::Idle, Time::NEVER);
         around.paths.note_rto(id, now, around.notes);
         let why = if probe { Why::WindowProbe } else { Why::Timeout };
         let highest = self.outstanding.highest();
@@ -57,7 +57,7 @@ impl Sender {
         );
         let (view, path) = around.paths.both(id);
         if view.flight > 0 {
-            path.timers.t3 = now + view.rto;
+            path.timers.set(Timer::T3, now + view.rto);
         }
         if self.queue.ledger.is_some() {
             self.review(around);

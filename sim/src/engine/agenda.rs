@@ -1,13 +1,10 @@
 //! The agenda: the next event of each entity, ordered by (time, turn).
 //!
-//! Most events are scheduled for the near future. So the next few entries stand in order in a short row: the earliest
-//! is taken from its end, and a new entry finds its place after a few steps. All other entries wait in a heap. In a
-//! small network no entry ever leaves the row, which costs a third of a heap.
-//!
-//! When the time of an entity changes, it gets a new entry. The old entry is skipped when it is reached.
+//! A tournament: every entity has a leaf, and every node above names the entity whose event is the earliest below it. When
+//! the event of an entity changes, the nodes above its leaf are decided again. That takes the same few steps whatever the
+//! other events are, and leaves nothing behind, however often events are moved.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::hint::select_unpredictable;
 
 use anabranch_proto::Time;
 
@@ -39,28 +36,35 @@ impl Turn {
 /// The next event of every entity.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// By entity: how many entries it has had. Only the last of them counts.
-    births: Vec<u32>,
-    /// The entries before the horizon, the latest first.
-    near: Vec<Entry>,
-    /// The entries after the horizon.
-    far: BinaryHeap<Reverse<Entry>>,
-    horizon: (u128, u64),
+    /// By entity, filled up to a power of two.
+    keys: Vec<Key>,
+    /// Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the leaves come last. Each names the entity below it
+    /// whose event is the earliest.
+    earliest: Vec<Entity>,
+    /// The entity whose event was taken out last, as long as it may get another. Its leaf still has the old event.
+    taken: Option<Entity>,
 }
 
+/// When an event happens.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-struct Entry {
+struct Key {
     /// The time, and the greater part of the turn.
     time: u128,
     /// The rest of the turn.
     number: u64,
-    entity: Entity,
-    birth: u32,
 }
 
-impl Entry {
-    fn key(&self) -> (u128, u64) {
-        (self.time, self.number)
+impl Key {
+    /// Later than every event: there is none.
+    const NONE: Key = Key { time: u128::MAX, number: u64::MAX };
+
+    fn new(time: Time, Turn(entered, number): Turn) -> Self {
+        Key { time: u128::from(time.as_nanos()) << 64 | u128::from(entered), number }
+    }
+
+    #[inline(always)]
+    fn is_before(&self, other: &Self) -> bool {
+        (self.time < other.time) | ((self.time == other.time) & (self.number < other.number))
     }
 
     fn at(&self) -> Time {
@@ -72,153 +76,71 @@ impl Entry {
     }
 }
 
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-
-    // The heap asks these two. Most times differ, so that one comparison decides.
-    #[inline]
-    fn lt(&self, other: &Self) -> bool {
-        match self.time == other.time {
-            true => (self.number, self.entity) < (other.number, other.entity),
-            false => self.time < other.time,
-        }
-    }
-
-    #[inline]
-    fn le(&self, other: &Self) -> bool {
-        match self.time == other.time {
-            true => (self.number, self.entity) <= (other.number, other.entity),
-            false => self.time < other.time,
-        }
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.key(), self.entity).cmp(&(other.key(), other.entity))
-    }
-}
-
-/// A key greater than all others.
-const ENDLESS: (u128, u64) = (u128::MAX, u64::MAX);
-/// The heap holds at most so many entries per entity, stale ones included.
-const MOST_STALE: usize = 4;
-/// The largest length of the row.
-const ROW: usize = 32;
-
 impl Agenda {
     /// An agenda for entities numbered below `entities`.
     pub(crate) fn new(entities: usize) -> Self {
-        Agenda {
-            births: vec![0; entities],
-            near: Vec::with_capacity(ROW + 1),
-            far: BinaryHeap::new(),
-            horizon: ENDLESS,
+        let leaves = entities.next_power_of_two();
+        let mut earliest: Vec<Entity> =
+            (0..2 * leaves).map(|node| node.wrapping_sub(leaves) as Entity).collect();
+        for node in (1..leaves).rev() {
+            earliest[node] = earliest[2 * node];
         }
+        Agenda { keys: vec![Key::NONE; leaves], earliest, taken: None }
     }
 
     /// Takes the earliest event out, if it is not after `until`: its time, its turn and whose it is.
     #[inline]
     pub(crate) fn pop(&mut self, until: Time) -> Option<(Time, Turn, Entity)> {
-        loop {
-            let Some(&entry) = self.near.last() else {
-                self.look_further()?;
-                continue;
-            };
-            let counts = self.counts(&entry);
-            if counts && entry.at() > until {
-                return None;
-            }
-            self.near.pop();
-            if counts {
-                return Some((entry.at(), entry.turn(), entry.entity));
-            }
+        let at = self.peek()?;
+        if at > until {
+            return None;
         }
-    }
-
-    fn counts(&self, entry: &Entry) -> bool {
-        self.births[entry.entity as usize] == entry.birth
+        let entity = self.earliest[1];
+        self.taken = Some(entity);
+        Some((at, self.keys[entity as usize].turn(), entity))
     }
 
     /// The time of the earliest event, without taking it.
+    #[inline]
     pub(crate) fn peek(&mut self) -> Option<Time> {
-        loop {
-            let Some(&entry) = self.near.last() else {
-                self.look_further()?;
-                continue;
-            };
-            if self.counts(&entry) {
-                return Some(entry.at());
-            }
-            self.near.pop();
+        if let Some(entity) = self.taken.take() {
+            self.place(entity, Key::NONE);
         }
+        let key = self.keys[self.earliest[1] as usize];
+        (key != Key::NONE).then(|| key.at())
     }
 
     /// Sets the next event of `entity` to `time`. Among events at the same time, the smaller `turn` comes first.
+    #[inline]
     pub(crate) fn set(&mut self, entity: Entity, time: Time, turn: Turn) {
-        self.clear(entity);
-        let (birth, Turn(entered, number)) = (self.births[entity as usize], turn);
-        let time = u128::from(time.as_nanos()) << 64 | u128::from(entered);
-        let entry = Entry { time, number, entity, birth };
-        let key = entry.key();
-        if key >= self.horizon {
-            self.far.push(Reverse(entry));
-            if self.far.len() > MOST_STALE * self.births.len().max(ROW) {
-                self.forget_stale();
-            }
-            return;
-        }
-        let mut place = self.near.len();
-        self.near.push(entry);
-        while let Some(earlier) = place.checked_sub(1).map(|before| self.near[before])
-            && earlier.key() < key
-        {
-            self.near[place] = earlier;
-            place -= 1;
-        }
-        self.near[place] = entry;
-        if self.near.len() > ROW {
-            self.shorten();
-        }
+        self.taken.take_if(|taken| *taken == entity);
+        self.place(entity, Key::new(time, turn));
     }
 
     /// Removes the event of `entity`.
     pub(crate) fn clear(&mut self, entity: Entity) {
-        let birth = &mut self.births[entity as usize];
-        *birth = birth.wrapping_add(1);
-    }
-
-    /// Refills the empty row with the earliest entries of the heap. Returns `None` if there are none.
-    #[cold]
-    fn look_further(&mut self) -> Option<()> {
-        self.horizon = ENDLESS;
-        self.far.peek()?;
-        while self.near.len() < ROW / 2
-            && let Some(Reverse(entry)) = self.far.pop()
-        {
-            self.near.push(entry);
+        self.taken.take_if(|taken| *taken == entity);
+        if self.keys[entity as usize] != Key::NONE {
+            self.place(entity, Key::NONE);
         }
-        self.near.reverse();
-        self.horizon = self.far.peek().map_or(ENDLESS, |Reverse(entry)| entry.key());
-        Some(())
     }
 
-    /// Most entries of the heap may be stale, because their entities got new ones. Removes the stale entries, so that
-    /// the heap stays bounded.
-    #[cold]
-    fn forget_stale(&mut self) {
-        let births = &self.births;
-        self.far.retain(|Reverse(entry)| births[entry.entity as usize] == entry.birth);
-    }
-
-    /// The row is too long: moves its later half to the heap.
-    #[cold]
-    fn shorten(&mut self) {
-        let later = self.near.drain(..ROW / 2);
-        self.horizon = later.as_slice().last().map_or(ENDLESS, |entry| entry.key());
-        self.far.extend(later.map(Reverse));
+    /// Gives the leaf of `entity` this key, and decides the nodes above it again.
+    fn place(&mut self, entity: Entity, key: Key) {
+        self.keys[entity as usize] = key;
+        let mut node = self.keys.len() + entity as usize;
+        let (mut first, mut least) = (entity, key);
+        while node > 1 {
+            let other = self.earliest[node ^ 1];
+            let beside = self.keys[other as usize];
+            // Which of two events is earlier, a processor cannot guess: a branch would cost more than the rest.
+            let earlier = beside.is_before(&least);
+            first = select_unpredictable(earlier, other, first);
+            least.time = select_unpredictable(earlier, beside.time, least.time);
+            least.number = select_unpredictable(earlier, beside.number, least.number);
+            node /= 2;
+            self.earliest[node] = first;
+        }
     }
 }
 
@@ -256,25 +178,6 @@ mod tests {
             [agenda.pop(Time::NEVER), agenda.pop(Time::NEVER), agenda.pop(Time::NEVER)],
             [Some((at(9), Turn::fixed(0), 1)), Some((at(10), Turn::fixed(3), 0)), None]
         );
-    }
-
-    /// 10,000 stations, each of which moves its timer a hundred times before it expires.
-    fn cancel_all_the_time() -> (usize, u64) {
-        let mut agenda = Agenda::new(10_000);
-        let (mut most, mut happened) = (0, 0);
-        for n in 0..1_000_000u64 {
-            let draw = draw(n);
-            agenda.set((draw % 10_000) as Entity, at(n + 1_000_000 + (draw >> 40)), Turn::fixed(n));
-            most = most.max(agenda.far.len());
-            happened += u64::from(n.is_multiple_of(100) && agenda.pop(Time::NEVER).is_some());
-        }
-        (most, happened)
-    }
-
-    #[test]
-    fn cancelled_events_do_not_pile_up() {
-        let (most, happened) = cancel_all_the_time();
-        assert!(most <= 40_001 && happened == 10_000, "{most} entries, {happened} events");
     }
 
     #[test]

@@ -106,6 +106,10 @@ impl Congestion for Cubic {
         (self.ssthresh * self.unit) as u64
     }
 
+    fn stands_alone(&self) -> bool {
+        true
+    }
+
     fn acked(&mut self, acked: &Acked, _: &[Sibling]) {
         if let Some(rtt) = acked.rtt {
             self.rtt = Some(self.rtt.map_or_else(|| RttEstimate::first(rtt), |before| before.with(rtt)));

@@ -24,7 +24,12 @@ pub trait Congestion: CloneWindow + Debug + Send {
     fn loss_distance(&self) -> u64 {
         0
     }
-    /// Data of this path was acknowledged. `all`: this path and the other active paths of the connection.
+    /// Whether acknowledgements and losses on this path concern the window alone. Then it is not told of other paths.
+    fn stands_alone(&self) -> bool {
+        false
+    }
+    /// Data of this path was acknowledged. `all`: this path and the other active paths of the connection; none if the
+    /// window stands alone.
     fn acked(&mut self, _acked: &Acked, _all: &[Sibling]) {}
     /// Data of this path was lost. `all` as in [`Congestion::acked`].
     fn lost(&mut self, _lost: &Lost, _all: &[Sibling]) {}

@@ -155,6 +155,10 @@ impl Congestion for Standard {
         self.ssthresh
     }
 
+    fn stands_alone(&self) -> bool {
+        true
+    }
+
     fn acked(&mut self, acked: &Acked, _: &[Sibling]) {
         self.step(acked, |bytes| bytes);
     }

@@ -7,7 +7,7 @@ use crate::control::ranges::Ranges;
 use crate::extension::clock;
 use crate::mechanisms::Mechanisms;
 use crate::path::rack::Delivered;
-use crate::path::{Paths, RttSamples};
+use crate::path::{Paths, RttSamples, Timer};
 use crate::wire::chunk::Sack;
 use crate::{PathId, Time, Tsn};
 
@@ -262,7 +262,7 @@ fn renege(sent: &mut Sent, tsn: Tsn, now: Time, paths: &mut Paths, keep_reports:
     if path.earliest.is_none_or(|earliest| tsn.before(earliest)) {
         path.earliest = Some(tsn);
     }
-    if path.timers.t3 == Time::NEVER {
-        path.timers.t3 = now + view.rto;
+    if path.timers[Timer::T3] == Time::NEVER {
+        path.timers.set(Timer::T3, now + view.rto);
     }
 }

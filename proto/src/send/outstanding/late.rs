@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::{ChunkState, Outstanding, Sent};
 use crate::control::ranges::Ranges;
 use crate::path::rack::Lateness;
-use crate::path::{PathId, Paths};
+use crate::path::{PathId, Paths, Timer};
 use crate::policy::Why;
 use crate::wire::chunk::Data;
 use crate::{Time, Tsn};
@@ -26,7 +26,7 @@ impl Outstanding {
         mut each: impl FnMut(Tsn, PathId),
     ) {
         for id in paths.ids() {
-            paths.get_mut(id).timers.reordering = Time::NEVER;
+            paths.get_mut(id).timers.set(Timer::Reordering, Time::NEVER);
         }
         let mut lost: SmallVec<[Tsn; 16]> = SmallVec::new();
         let (ring, first) = (&self.ring, self.first);
@@ -36,8 +36,9 @@ impl Outstanding {
                 match due(sent, tsn, by_path) {
                     Some(due) if due <= now => lost.push(tsn),
                     Some(due) => {
-                        let timer = &mut paths.get_mut(sent.path).timers.reordering;
-                        *timer = if *timer == Time::NEVER { due } else { due.max(*timer) };
+                        let timers = &mut paths.get_mut(sent.path).timers;
+                        let set = timers[Timer::Reordering];
+                        timers.set(Timer::Reordering, if set == Time::NEVER { due } else { due.max(set) });
                     }
                     None => {}
                 }

@@ -4,7 +4,7 @@ use super::{ChunkState, Digest, Outstanding, Sent};
 use crate::Config;
 use crate::Tsn;
 use crate::control::ranges::Ranges;
-use crate::mechanisms::{self, Dac, EarlyRetransmit, Mechanisms, Sfr};
+use crate::mechanisms::{self, Dac, Mechanisms, Sfr};
 use crate::path::{PathId, Paths};
 use crate::policy::Why;
 use crate::rules::{FastRetransmissions, MissingBelow, Rules};
@@ -16,7 +16,8 @@ pub(crate) struct Reported {
     pub(crate) under_way: bool,
     /// The exit point of the current or the last one.
     pub(crate) exit: Option<Tsn>,
-    /// The size of a full chunk if no new data can be sent, so that no further missing reports will come.
+    /// The size of a full chunk if chunks may be marked early, because no new data can be sent and so no further missing
+    /// reports will come.
     pub(crate) last_unit: Option<u32>,
 }
 
@@ -32,7 +33,7 @@ impl Outstanding {
         paths: &mut Paths,
         mut each: impl FnMut(Tsn, u8, bool),
     ) {
-        let (rules, counting) = (&config.rules, Counting::new(digest, &config.mechanisms, paths));
+        let rules = &config.rules;
         let below = rules.missing_below;
         let limit = match below {
             MissingBelow::HighestNewlyAckedYet => self.newest_yet_offset(),
@@ -45,11 +46,14 @@ impl Outstanding {
             MissingBelow::HighestNewlyAcked if recovery.under_way && digest.advanced => self.acked.end(),
             MissingBelow::HighestNewlyAcked => digest.newest,
         };
-        let holes = Ranges::of((limit > 0).then_some((0, limit)).into_iter());
+        if limit == 0 {
+            return;
+        }
+        let counting = Counting::new(digest, &config.mechanisms, paths);
+        let holes = Ranges::of(std::iter::once((0, limit)));
         let mut marked: Vec<(Tsn, PathId)> = Vec::new();
         let fast = rules.fast_retransmissions;
-        let early = config.mechanisms.early_retransmit == EarlyRetransmit::On
-            && recovery.last_unit.is_some_and(|unit| self.is_nearly_acked(unit));
+        let early = recovery.last_unit.is_some_and(|unit| self.is_nearly_acked(unit));
         let needed = if early { 1 } else { enough(rules) };
         let (newest, highest) = (self.newest(digest, below), self.highest());
         let (ring, first) = (&mut self.ring, self.first);

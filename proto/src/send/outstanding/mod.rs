@@ -14,7 +14,7 @@ pub(crate) use missing::{Reported, enough};
 use std::collections::VecDeque;
 
 use crate::control::ranges::Ranges;
-use crate::path::{PathId, Paths};
+use crate::path::{PathId, Paths, Timer};
 use crate::policy::Why;
 use crate::wire::chunk::Data;
 use crate::{Time, Tsn};
@@ -287,11 +287,11 @@ impl Outstanding {
         if old != path && paths.get(old).earliest == Some(tsn) {
             self.renew_earliest(old, paths);
             let (flight, held, rto) = (paths.view(old).flight, paths.holds_t3(old), paths.view(old).rto);
-            let t3 = &mut paths.get_mut(old).timers.t3;
+            let timers = &mut paths.get_mut(old).timers;
             if !held {
-                *t3 = Time::NEVER;
-            } else if flight > 0 && *t3 != Time::NEVER {
-                *t3 = now + rto;
+                timers.set(Timer::T3, Time::NEVER);
+            } else if flight > 0 && timers[Timer::T3] != Time::NEVER {
+                timers.set(Timer::T3, now + rto);
             }
         }
     }
@@ -468,7 +468,7 @@ impl Outstanding {
             self.renew_earliest(id, paths);
         }
         if paths.counted(id) == 0 {
-            paths.get_mut(id).timers.t3 = Time::NEVER;
+            paths.get_mut(id).timers.set(Timer::T3, Time::NEVER);
         }
         Some(data)
     }

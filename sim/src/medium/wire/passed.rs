@@ -15,16 +15,19 @@ pub(super) struct Passed {
     left: usize,
 }
 
+/// The memory begins with so many places.
+const FEW: usize = 16;
+
 /// One of them.
 #[derive(Debug)]
-pub(super) struct Pass {
+struct Pass {
     entered: Time,
     came: Turn,
-    pub(super) departure: Time,
+    departure: Time,
     arrival: Time,
     /// Its number among the frames of the run.
     number: u64,
-    pub(super) size: u32,
+    size: u32,
     hop: u32,
     /// The most packets that had been in the queue before.
     most: u32,
@@ -37,12 +40,9 @@ impl Pass {
 }
 
 impl Passed {
-    /// A packet passes; it is `now`.
-    pub(super) fn push(&mut self, now: Time, carried: &Carried) {
-        while self.left > 0 && self.ring.front().is_some_and(|pass| pass.arrival < now) {
-            self.ring.pop_front();
-            self.left -= 1;
-        }
+    /// A packet passes.
+    #[inline(always)]
+    pub(super) fn push(&mut self, carried: &Carried) {
         self.ring.push_back(Pass {
             entered: carried.entered,
             came: carried.came,
@@ -55,15 +55,40 @@ impl Passed {
         });
     }
 
-    /// The next that leaves the queue.
+    /// Whether the next packet needs new memory, unless packets are forgotten.
     #[inline]
-    pub(super) fn next(&self) -> Option<&Pass> {
-        self.ring.get(self.left)
+    pub(super) fn is_full(&self) -> bool {
+        self.ring.len() == self.ring.capacity()
     }
 
-    /// It has left the queue.
-    pub(super) fn leave(&mut self) {
-        self.left += 1;
+    /// Forgets those that arrived before `now`. They are forgotten together, each time that the memory is full; so the
+    /// memory is made larger if most of them are still needed.
+    pub(super) fn forget(&mut self, now: Time) {
+        let gone = self.ring.range(..self.left).take_while(|pass| pass.arrival < now).count();
+        self.ring.drain(..gone);
+        self.left -= gone;
+        if self.ring.len() >= self.ring.capacity() / 2 {
+            self.ring.reserve(self.ring.capacity().max(FEW));
+        }
+    }
+
+    /// Lets packets leave the queue up to `now`; `leave` gets the size of each. Returns the departure of the next.
+    pub(super) fn depart(&mut self, now: Time, mut leave: impl FnMut(u32)) -> Option<Time> {
+        let waiting = self.ring.range(self.left..);
+        for pass in waiting {
+            if pass.departure > now {
+                return Some(pass.departure);
+            }
+            leave(pass.size);
+            self.left += 1;
+        }
+        None
+    }
+
+    /// All leave the queue.
+    #[inline]
+    pub(super) fn depart_all(&mut self) {
+        self.left = self.ring.len();
     }
 
     /// All have arrived.

@@ -29,10 +29,22 @@ impl Occupancy {
         }
     }
 
+    /// Whether a packet of `size` bytes fits and the queue has been longer than with this packet.
+    #[inline]
+    pub(crate) fn has_been_longer(&self, size: u32) -> bool {
+        self.packets < self.most && self.admits(size)
+    }
+
     pub(crate) fn enter(&mut self, size: u32) {
         self.packets += 1;
         self.bytes += u64::from(size);
         self.most = self.most.max(self.packets);
+    }
+
+    /// Every packet leaves.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        (self.packets, self.bytes) = (0, 0);
     }
 
     pub(crate) fn leave(&mut self, size: u32) {

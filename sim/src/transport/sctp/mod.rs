@@ -127,14 +127,20 @@ impl SctpAgent {
         }
     }
 
+    /// There is something to read. A reader does not wait for the event that announces it.
+    fn arrived(&mut self, now: Time) {
+        if let Application::Reader(sink) = &mut self.application {
+            sink.set_readable(true);
+            self.read(now);
+        }
+        self.plan();
+    }
+
     fn take(&mut self, now: Time, line: usize, id: AssociationId, event: Event) {
         self.lines[line].take(now, id, &event);
-        match (event, &mut self.application) {
+        match (event, &self.application) {
             (Event::Up | Event::Writable, Application::Sender(_)) => self.send(now),
-            (Event::Readable, Application::Reader(sink)) => {
-                sink.set_readable(true);
-                self.read(now);
-            }
+            (Event::Readable, Application::Reader(_)) => return self.arrived(now),
             _ => {}
         }
         self.plan();
@@ -175,10 +181,14 @@ impl SctpAgent {
 impl Agent for SctpAgent {
     fn handle(&mut self, now: Time, frame: Frame) {
         let Body::Sctp(packet) = frame.body else { return };
-        let striped = self.striped();
-        let mut lines = self.lines.iter_mut();
-        if let Some(line) = lines.find(|line| !striped || line.joins(packet.to, packet.from)) {
-            line.handle(now, packet);
+        let its = match self.striped() {
+            true => self.lines.iter().position(|line| line.joins(packet.to, packet.from)),
+            false => Some(0),
+        };
+        let Some(line) = its.map(|its| &mut self.lines[its]) else { return };
+        line.handle(now, packet);
+        if line.is_readable() {
+            self.arrived(now);
         }
     }
 

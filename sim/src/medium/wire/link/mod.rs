@@ -171,8 +171,7 @@ impl Direction {
     pub(crate) fn offer(&mut self, now: Time, frame: Frame, came: Turn) -> OfferResult {
         self.counters.offered += 1;
         if self.plain && self.up && self.losses.never() && frame.size <= self.mtu {
-            self.depart(now, |_, _, _| {});
-            if self.queue.admits(frame.size) {
+            if self.has_ample_room(now, frame.size) || self.queue.admits(frame.size) {
                 return self.send_or_wait(now, frame, came);
             }
             self.counters.queue += 1;
@@ -209,8 +208,37 @@ impl Direction {
         if !self.plain || !self.up || size > self.mtu || !self.losses.spares(self.counters.offered + 1) {
             return false;
         }
-        self.depart(at, |_, _, _| {});
-        self.queue.admits(size)
+        self.has_ample_room(at, size) || self.queue.admits(size)
+    }
+
+    /// Whether the queue, with every packet counted that was in it when it was last looked at, admits this one, has been
+    /// longer, and marks nothing. Then it makes no difference which packets have left since. Otherwise those leave that
+    /// are due at `now`.
+    #[inline(always)]
+    fn has_ample_room(&mut self, now: Time, size: u32) -> bool {
+        if self.last.0 <= now {
+            self.leave_empty();
+        }
+        let ample = self.queue.has_been_longer(size) && self.queue.bytes() < self.mark;
+        if !ample {
+            self.catch_up(now);
+        }
+        ample
+    }
+
+    /// Lets every packet leave the queue.
+    #[inline(always)]
+    fn leave_empty(&mut self) {
+        self.queue.clear();
+        self.passed.depart_all();
+        self.left = self.fifo.len();
+        self.leaves = Time::NEVER;
+    }
+
+    /// Lets packets leave the queue up to `now`.
+    #[inline(never)]
+    fn catch_up(&mut self, now: Time) {
+        self.depart(now, |_, _, _| {});
     }
 
     /// Offers a packet for which [`foresees`](Self::foresees) returned true, at its arrival by the previous link.
@@ -285,7 +313,11 @@ impl Direction {
     #[inline(always)]
     pub(crate) fn pass(&mut self, now: Time, carried: &Carried) {
         self.counters.delivered_bytes += u64::from(carried.frame.size);
-        self.passed.push(now, carried);
+        if self.passed.is_full() {
+            self.catch_up(now);
+            self.passed.forget(now);
+        }
+        self.passed.push(carried);
     }
 
     /// Undoes what happened after the event with this time and turn, the last one of the run.
@@ -409,7 +441,24 @@ impl Direction {
     }
 
     /// Delivers the head. Returns `None` if jitter that may reorder holds it back.
+    #[inline(always)]
     pub(crate) fn deliver(&mut self, now: Time) -> Option<Frame> {
+        if !self.plain {
+            return self.deliver_late(now);
+        }
+        if self.left == 0 {
+            self.catch_up(now);
+        }
+        let Carried { frame, arrival, .. } = self.fifo.pop_front()?;
+        debug_assert_eq!(arrival, now);
+        self.left -= 1;
+        self.counters.delivered_bytes += u64::from(frame.size);
+        Some(frame)
+    }
+
+    /// The same for a link that may hold packets back after their transmission.
+    #[cold]
+    fn deliver_late(&mut self, now: Time) -> Option<Frame> {
         if let Some(late) = self.jitter.as_deref_mut().and_then(|jitter| jitter.due(now)) {
             self.counters.delivered_bytes += u64::from(late.frame.size);
             return Some(late.frame);
@@ -429,15 +478,15 @@ impl Direction {
     /// Lets packets leave the queue up to `now`. Calls `shown` for each with its departure, the queue behind it, and the next
     /// packet, whose transmission begins at that moment.
     pub(crate) fn depart(&mut self, now: Time, mut shown: impl FnMut(Time, &Occupancy, Option<&Carried>)) {
+        if self.leaves > now {
+            return;
+        }
+        if let Some(next) = self.passed.depart(now, |size| self.queue.leave(size)) {
+            self.leaves = next;
+            return;
+        }
+        self.leaves = self.fifo.get(self.left).map_or(Time::NEVER, |carried| carried.departure);
         while self.leaves <= now {
-            if let Some(pass) = self.passed.next() {
-                self.queue.leave(pass.size);
-                self.passed.leave();
-                let next = self.passed.next().map(|pass| pass.departure);
-                let behind = || self.fifo.get(self.left).map(|carried| carried.departure);
-                self.leaves = next.or_else(behind).unwrap_or(Time::NEVER);
-                continue;
-            }
             let Some(carried) = self.fifo.get(self.left) else { break };
             self.queue.leave(carried.frame.size);
             let departure = carried.departure;
