@@ -274,7 +274,7 @@ impl Endpoint {
         if !self.answers.is_empty() {
             return None;
         }
-        let &index = self.ready.front()?;
+        let index = self.ready.first()?;
         self.associations[index].as_mut()?.next_note()
     }
 
