@@ -356,6 +356,9 @@ static void option(const char *name, const uint32_t *value)
 		result = reconfiguration(value[0] != 0);
 	else if (strcmp(name, "interleaving") == 0)
 		result = interleaving(value[0] != 0);
+	else if (strcmp(name, "nr-sack") == 0)
+		/* Linux has no NR-SACK. */
+		errno = ENOPROTOOPT;
 	else if (strcmp(name, "zero-checksum") == 0)
 		result = set_value(OPTION_ZERO_CHECKSUM, value[0]);
 	else if (strcmp(name, "addresses") == 0)

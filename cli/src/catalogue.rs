@@ -25,9 +25,9 @@ pub(crate) fn rules(format: &Format) -> u8 {
     let rules: Vec<_> = Rules::DOCS.iter().map(rule_text).collect();
     let mechanisms: Vec<_> = Mechanisms::DOCS.iter().map(mechanism_text).collect();
     print(&format!(
-        "{}\nEach is a key of [flow.sctp]; on the right, the eras that choose it.\n\n\
+        "{}\nEach is a key of [flow.sctp]. On the right are the eras that select the choice.\n\n\
          Mechanisms, in which the eras do not differ:\n\n{}\n\
-         Each is a key of [flow.sctp], too; on the right, the eras in which `cmt` chooses it. The first is the default.",
+         Each is a key of [flow.sctp] too. On the right are the eras in which `cmt` selects the choice. The first choice is the default.",
         rules.join("\n"),
         mechanisms.join("\n")
     ))
@@ -41,10 +41,33 @@ fn mechanism_text((key, doc): &(&str, &str)) -> String {
     for choice in choices {
         let eras: Vec<_> =
             with_cmt(key).into_iter().filter(|(_, v)| v == choice).map(|(era, _)| era).collect();
-        text += format!("    {choice:<22} {}", eras.join(", ")).trim_end();
-        text.push('\n');
+        text += &choice_text(choice, &eras, meaning(Mechanisms::CHOICES, Mechanisms::MEANINGS, key, choice));
     }
     text
+}
+
+/// A choice as lines of text: the eras that select it, and its meaning if it is not a number.
+fn choice_text(choice: &str, eras: &[&str], meaning: Option<&str>) -> String {
+    let line = format!("    {choice:<22} {}", eras.join(", "));
+    let meaning = meaning.map(|meaning| format!("        {}\n", meaning.trim())).unwrap_or_default();
+    format!("{}\n{meaning}", line.trim_end())
+}
+
+/// The texts of each row of a table, by key.
+type Rows = [(&'static str, &'static [&'static str])];
+
+/// The meaning of a choice of the row `key`; `None` for a number.
+fn meaning(choices: &Rows, meanings: &Rows, key: &str, choice: &str) -> Option<&'static str> {
+    let row = choices.iter().position(|(name, _)| *name == key)?;
+    let at = choices[row].1.iter().position(|name| *name == choice)?;
+    Some(meanings[row].1[at])
+}
+
+/// The meaning of each choice of the row `key`, as JSON.
+fn meanings_json(choices: &Rows, meanings: &Rows, key: &str) -> Map<String, Value> {
+    let names = choices.iter().find(|(name, _)| *name == key).map_or(&[][..], |(_, names)| names);
+    let pair = |name: &&str| Some(((*name).to_owned(), json!(meaning(choices, meanings, key, name)?.trim())));
+    names.iter().filter_map(pair).collect()
 }
 
 /// The choice of each era for a rule or a mechanism when `cmt` is on.
@@ -78,8 +101,7 @@ fn rule_text((key, doc): &(&str, &str)) -> String {
     }
     for value in values {
         let eras: Vec<_> = by_era.iter().filter(|(_, v)| *v == value).map(|(era, _)| *era).collect();
-        text += format!("    {value:<22} {}", eras.join(", ")).trim_end();
-        text.push('\n');
+        text += &choice_text(&value, &eras, meaning(Rules::CHOICES, Rules::MEANINGS, key, &value));
     }
     text
 }
@@ -92,7 +114,8 @@ fn rule_json((key, doc): &(&str, &str)) -> Value {
         ((*era).to_owned(), number.map_or(json!(text), |n| json!(n)))
     };
     let eras: Map<String, Value> = Rules::ERAS.iter().map(era).collect();
-    json!({ "key": key, "doc": doc.trim(), "choices": choices, "eras": eras, "cmt": cmt_json(key) })
+    let meanings = meanings_json(Rules::CHOICES, Rules::MEANINGS, key);
+    json!({ "key": key, "doc": doc.trim(), "choices": choices, "meanings": meanings, "eras": eras, "cmt": cmt_json(key) })
 }
 
 fn cmt_json(key: &str) -> Map<String, Value> {
@@ -102,21 +125,31 @@ fn cmt_json(key: &str) -> Map<String, Value> {
 fn mechanism_json((key, doc): &(&str, &str)) -> Value {
     let choices = Mechanisms::CHOICES.iter().find(|(name, _)| name == key).map(|(_, names)| *names);
     let default = Mechanisms::default().get(key);
-    json!({ "key": key, "doc": doc.trim(), "choices": choices, "default": default, "cmt": cmt_json(key) })
+    let meanings = meanings_json(Mechanisms::CHOICES, Mechanisms::MEANINGS, key);
+    json!({ "key": key, "doc": doc.trim(), "choices": choices, "meanings": meanings, "default": default, "cmt": cmt_json(key) })
 }
 
 /// Lists the policies, grouped by what they decide.
 pub(crate) fn policies(format: &Format) -> u8 {
     let policies = Policies::default();
     let (routes, windows): (Vec<_>, Vec<_>) =
-        (policies.route_names().collect(), policies.window_names().collect());
+        (policies.route_summaries().collect(), policies.window_summaries().collect());
+    let names = |rows: &[(&str, &str)]| rows.iter().map(|(name, _)| (*name).to_owned()).collect::<Vec<_>>();
     if format.json {
-        return print_json(&json!({ "routes": routes, "windows": windows }));
+        let summaries: Map<_, _> =
+            routes.iter().chain(&windows).map(|(name, line)| ((*name).to_owned(), json!(line))).collect();
+        return print_json(
+            &json!({ "routes": names(&routes), "windows": names(&windows), "summaries": summaries }),
+        );
     }
+    let lines = |rows: &[(&str, &str)]| -> String {
+        rows.iter().map(|(name, line)| format!("    {name:<18} {line}\n")).collect()
+    };
     print(&format!(
-        "routes (keys `new`, `fast`, `timeout`, `retransmit`): {}\nwindows (key `window`): {}",
-        routes.join(", "),
-        windows.join(", ")
+        "routes (keys `new`, `fast`, `timeout`, `retransmit`): the path of new data or of a retransmission\n{}\n\
+         windows (key `window`): how many bytes may be in flight on a path\n{}",
+        lines(&routes),
+        lines(&windows).trim_end()
     ))
 }
 

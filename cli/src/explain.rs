@@ -29,8 +29,8 @@ pub(crate) struct Arguments {
 const EXAMPLES: &str = "\
 A line has the time in seconds (in a simulated capture: since the beginning of the run), the interface, the addresses
 and SCTP ports, the verification tag, the chunks, any fault in square brackets, and after # the comment in the capture.
-Gaps are shown as TSNs. A datagram that was captured before the kernel split it into packets (GSO) has a line for each
-packet, marked \"segment 2 of 5\".
+Gaps are shown as TSNs. A line of TCP has ports, flags and numbers, and each option of Multipath TCP. A datagram that was
+captured before the kernel split it into packets (GSO) has a line for each packet, marked \"segment 2 of 5\".
 
 Examples:
   anabranch run scenarios/outage.toml --pcap outage.pcapng
@@ -39,6 +39,7 @@ Examples:
   anabranch explain outage.pcapng --json | jq -r 'select(.comment | contains(\"T3-rtx\")) | .time'
   tcpdump -i any -w - sctp or udp port 9899 | anabranch explain -
   anabranch explain webrtc.pcap --udp 5000
+  anabranch run scenarios/mptcp.toml --pcap mptcp.pcapng  &&  anabranch explain mptcp.pcapng | grep DSS
 
 Exit status: 0 done, 2 the file is not a capture or is truncated, 1 anything else.";
 

@@ -247,6 +247,24 @@ fn tshark_reads_cross_traffic_and_timestamps() {
     assert!(carries("DATA tsn=") > 100 && carries("SACK cum=") > 100, "{}", stamped.len());
 }
 
+/// NR-SACKs over two paths with losses: they have blocks of what is kept, and no SACK goes beside them.
+#[test]
+fn tshark_reads_nr_sacks() {
+    if !has_tshark("tshark_reads_nr_sacks") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let capture = directory.path().join("capture.pcapng");
+    let settings = ["flow.upload.sctp.nr_sack=true", "flow.upload.send=1 MB", "link.wifi.loss=3 %"];
+    run_set(Path::new(&example("cmt")), Some(&capture), &settings);
+    judge(&capture).unwrap_or_else(|fault| panic!("{fault}"));
+    let file = capture.display().to_string();
+    let count = |filter: &str| tshark(&["-r", &file, "-Y", filter]).lines().count();
+    let kept = count("sctp.chunk_type == 16 && sctp.nr_sack_number_of_nr_gap_blocks > 0");
+    assert!(kept > 50, "{kept} NR-SACKs with blocks of what is kept");
+    assert_eq!(count("sctp.chunk_type == 3"), 0, "SACKs beside them");
+}
+
 /// What a sender of TCP sends again, beside what Wireshark's analysis marks where the packets leave: as retransmissions, or, soon after
 /// others, as out of order.
 #[test]

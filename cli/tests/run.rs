@@ -211,6 +211,12 @@ fn lists_are_printed_for_people_and_as_json() {
     let rules: Value = serde_json::from_slice(&anabranch(&["rules", "--json"]).stdout).unwrap();
     let reports = rules.as_array().unwrap().iter().find(|rule| rule["key"] == "missing_reports").unwrap();
     assert_eq!((&reports["eras"]["rfc2960"], &reports["eras"]["ns2"]), (&4.into(), &3.into()));
+    let named = |rule: &Value| rule["choices"].as_array().map_or(0, Vec::len);
+    let meanings = |rule: &Value| rule["meanings"].as_object().map_or(0, serde_json::Map::len);
+    assert!(rules.as_array().unwrap().iter().all(|rule| named(rule) == meanings(rule)), "{rules}");
+    let policies: Value = serde_json::from_slice(&anabranch(&["policies", "--json"]).stdout).unwrap();
+    let summaries = policies["summaries"].as_object().expect("a line for each policy");
+    assert!(summaries.values().all(|line| !line.as_str().unwrap_or_default().is_empty()), "{policies}");
 }
 
 #[test]

@@ -85,6 +85,8 @@ pub struct Bench {
     pub failed: Vec<u32>,
     /// Packets of the peer without a checksum, which were in order.
     pub without_checksum: u64,
+    /// NR-SACKs of the peer.
+    pub nr_sacks: u64,
     /// Whether packets and what the peer says are printed.
     trace: bool,
     /// How long is waited, if not as long as the peer needs.
@@ -116,6 +118,7 @@ impl Bench {
             parts: BTreeMap::new(),
             failed: Vec::new(),
             without_checksum: 0,
+            nr_sacks: 0,
             wrong: VecDeque::new(),
         }
     }
@@ -362,6 +365,8 @@ impl Bench {
             }
             Ok(packet) => {
                 self.without_checksum += u64::from(zero);
+                let nr_sacks = packet.chunks.iter().filter(|chunk| matches!(chunk, Chunk::NrSack(_)));
+                self.nr_sacks += nr_sacks.count() as u64;
                 self.end.handle(self.now, Incoming::Packet(Box::new(packet)));
                 self.drain();
             }

@@ -332,6 +332,39 @@ fn tcp_tells_what_its_data_waits_for() {
     assert!(!all.contains("RFC 9260"), "{all}");
 }
 
+/// The Wi-Fi path of this scenario fails at 4 s.
+#[test]
+fn multipath_tcp_is_told_in_its_own_terms() {
+    const FILE: &str = "scenarios/mptcp.toml";
+    first(
+        FILE,
+        &[
+            (Purpose::Setup, &["MP_CAPABLE version=1", "RFC 8684 section 3.1"]),
+            (Purpose::Data(Why::New), &["peer_key=", "RFC 5681 section 3.1", "policy blest (key `new`)"]),
+            (Purpose::Data(Why::Missing), &["fast retransmission after duplicate acknowledgements", "DSS "]),
+            (
+                Purpose::Data(Why::Reinjected),
+                &["copy of data that another subflow has", "RFC 8684 section 3.3.6"],
+            ),
+        ],
+    );
+    at(
+        FILE,
+        &[(
+            9.0,
+            &[
+                "Flow download: blocked by the congestion window since",
+                "Path wifi: potentially failed since",
+                "the retransmission timer of wifi expired last at",
+                "(RFC 6298 section 5)",
+            ],
+        )],
+    );
+    let at = (1..40).map(|half| Time::ZERO + Duration::from_millis(250 * half)).collect();
+    let all = answers(&scenario(FILE), Question { at, ..Question::default() }).join("\n");
+    assert!(!all.contains("RFC 9260") && !all.contains("T3-rtx") && !all.contains("TSN"), "{all}");
+}
+
 #[test]
 fn a_window_changes_with_a_packet() {
     let scenario = scenario("scenarios/one-path.toml");

@@ -9,7 +9,7 @@ macro_rules! table {
     ($(#[$tdoc:meta])* $table:ident $columns:literal
     choices { $(
         $(#[doc = $doc:literal])*
-        $field:ident: $kind:ident { $( $(#[$vdoc:meta])* $variant:ident = $name:literal ),+ $(,)? }
+        $field:ident: $kind:ident { $( $(#[doc = $vdoc:literal])+ $variant:ident = $name:literal ),+ $(,)? }
             = [$($value:ident),+];
     )+ }
     numbers { $(
@@ -19,11 +19,13 @@ macro_rules! table {
         $(
             $(#[doc = $doc])*
             #[derive(Copy, Clone, PartialEq, Eq, Debug)]
-            pub enum $kind { $( $(#[$vdoc])* $variant ),+ }
+            pub enum $kind { $( $(#[doc = $vdoc])+ $variant ),+ }
 
             impl $kind {
                 /// Every choice in the spelling of scenarios.
                 pub const NAMES: &'static [&'static str] = &[$($name),+];
+                /// The meaning of every choice, in the order of [`Self::NAMES`].
+                pub const MEANINGS: &'static [&'static str] = &[$(concat!($($vdoc),+)),+];
                 /// The choice with the spelling `name`.
                 pub fn from_name(name: &str) -> Option<Self> {
                     match name { $($name => Some($kind::$variant),)+ _ => None }
@@ -55,6 +57,9 @@ macro_rules! table {
             /// Every row that is a choice: its key and the spellings of its choices.
             pub const CHOICES: &'static [(&'static str, &'static [&'static str])] =
                 &[$((stringify!($field), $kind::NAMES)),+];
+            /// The meaning of each choice, by key, in the order of [`Self::CHOICES`].
+            pub const MEANINGS: &'static [(&'static str, &'static [&'static str])] =
+                &[$((stringify!($field), $kind::MEANINGS)),+];
             /// Every row that is a number: its key.
             pub const NUMBERS: &'static [&'static str] = &[$(stringify!($nfield)),*];
             /// The documentation of each row, by key.

@@ -31,6 +31,9 @@ impl Dcsctp {
         if make.authenticated || make.extensions.authentication {
             return Err(has_no("authentication (no AUTH in dcsctp::api::Options)"));
         }
+        if make.extensions.nr_sack {
+            return Err(has_no("NR-SACK in dcsctp::api::Options"));
+        }
         // The same tags and TSNs in every run.
         fastrand::seed(1);
         let mut options = Options {

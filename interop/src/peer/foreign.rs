@@ -230,6 +230,9 @@ fn options(make: &Make, linux: bool) -> Vec<String> {
         switch("reconfiguration", on.reconfiguration),
         switch("interleaving", on.interleaving),
     ];
+    if on.nr_sack {
+        options.push(switch("nr-sack", true));
+    }
     if on.zero_checksum {
         options.push(switch("zero-checksum", true));
     }

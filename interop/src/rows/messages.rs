@@ -57,6 +57,14 @@ pub fn authenticated(bench: &mut Bench) -> Done {
     exchange(bench, &letters(&SIZES, 16))
 }
 
+/// Both acknowledge by NR-SACK.
+pub fn kept(bench: &mut Bench) -> Done {
+    bench.up()?;
+    bench.agreed(Extensions { nr_sack: true, ..Extensions::default() })?;
+    exchange(bench, &letters(&SIZES, 32))?;
+    ensure(bench.nr_sacks > 0, || "the peer sent no NR-SACK".to_owned())
+}
+
 pub fn without_checksum(bench: &mut Bench) -> Done {
     bench.up()?;
     bench.agreed(Extensions { zero_checksum: true, ..Extensions::default() })?;

@@ -49,6 +49,7 @@ pub struct Row {
 const NOT_DCSCTP: &[Stack] = &[Stack::Dcsctp];
 const ONLY_USRSCTP_HAS_CMT: &[Stack] = &[Stack::Linux, Stack::Dcsctp];
 const ONLY_LINUX_TELLS_OF_FAILING: &[Stack] = &[Stack::Usrsctp, Stack::Dcsctp];
+const ONLY_USRSCTP_HAS_NR_SACK: &[Stack] = &[Stack::Linux, Stack::Dcsctp];
 const NO_ZERO_CHECKSUM: &[Stack] = &[Stack::Usrsctp, Stack::Linux];
 
 impl Row {
@@ -124,6 +125,7 @@ const NONE: Extensions = Extensions {
 };
 const PARTIAL: Extensions = Extensions { partial_reliability: true, ..NONE };
 const STREAMS: Extensions = Extensions { reconfiguration: true, ..NONE };
+const NR_SACK: Extensions = Extensions { nr_sack: true, ..NONE };
 const INTERLEAVING: Extensions = Extensions { interleaving: true, ..NONE };
 const INTERLEAVED_PARTIAL: Extensions = Extensions { partial_reliability: true, ..INTERLEAVING };
 const INTERLEAVED_STREAMS: Extensions = Extensions { reconfiguration: true, ..INTERLEAVING };
@@ -245,6 +247,13 @@ pub const ROWS: &[Row] = &[
     Row::new("zero-checksum", "packets without a checksum, both ways", messages::without_checksum)
         .with(Extensions { zero_checksum: true, ..NONE })
         .but_for(NO_ZERO_CHECKSUM),
+    Row::new("nr-sack", "messages of all sizes both ways, acknowledged by NR-SACK", messages::kept)
+        .with(NR_SACK)
+        .but_for(ONLY_USRSCTP_HAS_NR_SACK),
+    Row::new("nr-sack-loss", "the same, where 5 % of all packets are lost", messages::kept)
+        .with(NR_SACK)
+        .losing(LOSS)
+        .but_for(ONLY_USRSCTP_HAS_NR_SACK),
     Row::by(
         "paths-us",
         "we send 4 MB to two addresses, from two; the first path is cut on the way: all arrives by the second",

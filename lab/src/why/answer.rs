@@ -6,7 +6,7 @@ use anabranch_sim::scenario::Scenario;
 use anabranch_sim::words as names;
 use serde::Serialize;
 
-use super::follow::{Cut, Facts, Followed, Piece, Place};
+use super::follow::{Cut, Facts, Followed, Piece, Place, Transport};
 use super::packet::{RuleRow, Window};
 use super::words::{self, count, length, moment};
 
@@ -102,14 +102,23 @@ pub(super) fn flow(followed: &Followed, scenario: &Scenario, at: Time) -> FlowAn
 fn waiting(followed: &Followed, by: Blocked, since: Time, scenario: &Scenario) -> Waiting {
     let (word, keys, what): (_, &[&str], _) = match by {
         Blocked::PeerWindow => {
-            let section = if followed.tcp { "RFC 9293 section 3.8.6" } else { "RFC 9260 section 6.1 A" };
+            let section = match followed.transport {
+                Transport::Tcp => "RFC 9293 section 3.8.6",
+                Transport::Multipath => "one receive window for all subflows, RFC 8684 section 3.3.1",
+                Transport::Sctp | Transport::Udp => "RFC 9260 section 6.1 A",
+            };
             let left = format!("{} bytes left ({section})", followed.room_at_peer());
             ("peer_window", &["window_probe"], ("the peer's window", left))
         }
         Blocked::SendBuffer => {
             ("send_buffer", &[], ("the send buffer", "everything in it was sent".to_owned()))
         }
-        Blocked::Window if followed.tcp => {
+        Blocked::Window if followed.transport == Transport::Multipath => {
+            let full =
+                "no subflow that the scheduler would take has room in it (RFC 5681 sections 3.1 and 3.2)";
+            ("cwnd", &[], ("the congestion window", full.to_owned()))
+        }
+        Blocked::Window if followed.is_tcp() => {
             let full = "it is full, or recovery sends nothing new (RFC 5681 sections 3.1 and 3.2)";
             ("cwnd", &[], ("the congestion window", full.to_owned()))
         }
@@ -138,6 +147,9 @@ fn waiting(followed: &Followed, by: Blocked, since: Time, scenario: &Scenario) -
 
 /// Why new data may not leave now, and the rules that decide it.
 fn turn(followed: &Followed, scenario: &Scenario) -> (&'static [&'static str], String) {
+    if followed.is_tcp() {
+        return (&[], turn_of_stream(followed, scenario));
+    }
     if followed.pieces.is_empty() && followed.heard.is_none() {
         return (&["confirmation"], "the association is not up yet (RFC 9260 section 5.1)".to_owned());
     }
@@ -160,6 +172,21 @@ fn turn(followed: &Followed, scenario: &Scenario) -> (&'static [&'static str], S
         return (&["send_on", "burst"], "data leaves only in answer to a SACK".to_owned());
     }
     (&["burst", "send_on"], "the last event allowed no more packets (RFC 9260 section 6.1 D)".to_owned())
+}
+
+/// The same of a stream of bytes, which has no such rules.
+fn turn_of_stream(followed: &Followed, scenario: &Scenario) -> String {
+    match (followed.pieces.is_empty(), followed.transport) {
+        (true, Transport::Multipath) => {
+            "no subflow can carry data before the handshake is complete (RFC 8684 sections 3.1 and 3.2)"
+                .to_owned()
+        }
+        (true, _) => "the connection is not established yet (RFC 9293 section 3.5)".to_owned(),
+        (false, _) => {
+            let policy = words::new_data_policy(scenario, &followed.name);
+            format!("the scheduler {policy} (key `new`) waits for a subflow that has no room now")
+        }
+    }
 }
 
 /// The cause that keeps new data from this path.
@@ -200,13 +227,26 @@ fn obstacle(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario)
         }
         (Some(Blocked::SendBuffer), _) => ("send_buffer", "the send buffer holds nothing to send".to_owned()),
         (Some(_), Some(full)) => ("cwnd", full),
-        (Some(Blocked::Window), None) if followed.tcp => ("cwnd", "its window allows no new data".to_owned()),
+        (Some(Blocked::Window), None) if followed.transport == Transport::Tcp => {
+            ("cwnd", "its window allows no new data".to_owned())
+        }
+        (Some(Blocked::Window), None) if followed.transport == Transport::Multipath => {
+            let policy = words::new_data_policy(scenario, &followed.name);
+            let why = format!(
+                "its window has no room for a segment, or the scheduler {policy} (key `new`) takes another path"
+            );
+            ("cwnd", why)
+        }
         (Some(Blocked::Window), None) => {
             let policy = words::new_data_policy(scenario, &followed.name);
             (
                 "policy",
                 format!("it has room, and the policy {policy} (key `new`) names another path than {name}"),
             )
+        }
+        (Some(Blocked::Turn), None) if followed.transport == Transport::Multipath => {
+            let policy = words::new_data_policy(scenario, &followed.name);
+            ("policy", format!("the scheduler {policy} (key `new`) waits for another"))
         }
         (Some(Blocked::Turn), None) => ("turn", "new data waits for its turn".to_owned()),
     }
@@ -216,16 +256,16 @@ fn obstacle(followed: &Followed, name: &str, facts: &Facts, scenario: &Scenario)
 fn causes(followed: &Followed, by: Option<Blocked>, scenario: &Scenario, at: Time) -> Vec<Cause> {
     let mut causes = Vec::new();
     match by {
-        Some(Blocked::PeerWindow | Blocked::SendBuffer) if followed.tcp => {
+        Some(Blocked::PeerWindow | Blocked::SendBuffer) if followed.is_tcp() => {
             causes.extend(followed.hole().into_iter().flat_map(|hole| life(followed, hole, scenario)));
         }
         Some(Blocked::PeerWindow | Blocked::SendBuffer) => {
             causes.extend(receiver(followed, scenario));
         }
         Some(Blocked::Window) => {
-            let in_the_way = |facts: &Facts| facts.full.is_some() || followed.tcp;
+            let in_the_way = |facts: &Facts| facts.full.is_some() || followed.is_tcp();
             for (name, facts) in followed.paths.iter().filter(|(_, facts)| in_the_way(facts)) {
-                causes.extend(cut(name, facts, followed.tcp));
+                causes.extend(cut(name, facts, followed.is_tcp()));
                 causes.extend(followed.oldest_on(name).map(|piece| oldest(followed, name, piece)));
             }
         }
@@ -236,7 +276,7 @@ fn causes(followed: &Followed, by: Option<Blocked>, scenario: &Scenario, at: Tim
     }
     let late = |facts: &&Facts| facts.state.is_some_and(|(state, _)| state != PathState::Active);
     let failed = followed.paths.iter().filter(|(_, facts)| late(facts));
-    causes.extend(failed.filter_map(|(name, facts)| timeout(name, facts)));
+    causes.extend(failed.filter_map(|(name, facts)| timeout(followed, name, facts)));
     causes.retain(|cause| cause.at.is_none_or(|then| then <= words::seconds(at)));
     causes
 }
@@ -279,7 +319,7 @@ fn life(followed: &Followed, piece: &Piece, scenario: &Scenario) -> Vec<Cause> {
             "{noun} {number} {verb} at {} on {}{policy} ({}{rules}): {}.",
             moment(copy.at),
             copy.path,
-            names::data(copy.why),
+            words::data(followed.transport, copy.why),
             words::place(copy)
         );
         let kind = if i == 0 { "sent" } else { "retransmission" };
@@ -291,7 +331,7 @@ fn life(followed: &Followed, piece: &Piece, scenario: &Scenario) -> Vec<Cause> {
 }
 
 fn marked(followed: &Followed, piece: &Piece, at: Time, why: Why) -> Cause {
-    let because = if why == Why::Missing { "missing reports" } else { "the timeout" };
+    let because = words::because(followed.transport, why);
     let path = piece.copies.last().map(|copy| copy.path.clone());
     let text = format!(
         "{} {} is marked for retransmission by {because} since {}, and has not left yet.",
@@ -343,10 +383,11 @@ fn oldest(followed: &Followed, name: &str, piece: &Piece) -> Cause {
 }
 
 /// The last timeout of a path that has failed.
-fn timeout(name: &str, facts: &Facts) -> Option<Cause> {
+fn timeout(followed: &Followed, name: &str, facts: &Facts) -> Option<Cause> {
     let (at, rto) = facts.expired?;
     let rto = rto.map(|rto| format!(" after an RTO of {}", length(rto))).unwrap_or_default();
-    let text = format!("T3-rtx of {name} expired last at {}{rto} (RFC 9260 section 6.3.3).", moment(at));
+    let (timer, section) = words::timer(followed.transport);
+    let text = format!("{timer} of {name} expired last at {}{rto} ({section}).", moment(at));
     Some(Cause {
         at: Some(words::seconds(at)),
         kind: "timeout",

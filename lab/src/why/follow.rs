@@ -37,13 +37,34 @@ struct Line {
     end: String,
 }
 
+/// The transport of a flow, as far as words depend on it.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(super) enum Transport {
+    Sctp,
+    Tcp,
+    /// Multipath TCP.
+    Multipath,
+    Udp,
+}
+
+impl Transport {
+    fn named(name: Option<&&str>) -> Self {
+        match name {
+            Some(&"tcp") => Transport::Tcp,
+            Some(&"mptcp") => Transport::Multipath,
+            Some(&"udp") => Transport::Udp,
+            _ => Transport::Sctp,
+        }
+    }
+}
+
 /// One sender.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub(super) name: String,
     /// With `stripe`: the only path of this association.
     pub(super) association: Option<String>,
-    pub(super) tcp: bool,
+    pub(super) transport: Transport,
     /// The nodes of its sender and its receiver.
     ends: [String; 2],
     /// The number of the first piece of data.
@@ -161,9 +182,9 @@ impl Follower {
         let flow = |(i, name): (usize, &String)| {
             let known = scenario.flows.iter().find(|flow| flow.name == *name);
             let ends = known.map_or_else(Default::default, |flow| [flow.from.clone(), flow.to.clone()]);
-            let tcp = matches!(names.protocols.get(i), Some(&"tcp" | &"mptcp"));
+            let transport = Transport::named(names.protocols.get(i));
             Senders {
-                all: vec![Followed::new(name.clone(), None, tcp, ends)],
+                all: vec![Followed::new(name.clone(), None, transport, ends)],
                 striped: known.and_then(|flow| flow.sctp()).is_some_and(|sctp| sctp.stripe),
             }
         };
@@ -283,11 +304,11 @@ impl Copied {
 
 impl Followed {
     /// A sender of which nothing is known yet.
-    fn new(name: String, association: Option<String>, tcp: bool, ends: [String; 2]) -> Followed {
+    fn new(name: String, association: Option<String>, transport: Transport, ends: [String; 2]) -> Followed {
         Followed {
             name,
             association,
-            tcp,
+            transport,
             ends,
             first: None,
             paths: BTreeMap::new(),
@@ -302,7 +323,7 @@ impl Followed {
 
     /// Another association of the same flow, with this path.
     fn another(&self, path: &str) -> Followed {
-        Followed::new(self.name.clone(), Some(path.to_owned()), self.tcp, self.ends.clone())
+        Followed::new(self.name.clone(), Some(path.to_owned()), self.transport, self.ends.clone())
     }
 
     /// The distance of a number from the first one. TSNs wrap after 2^32.
@@ -312,7 +333,7 @@ impl Followed {
     }
 
     fn distance_from(&self, first: u64, number: u64) -> u64 {
-        if self.tcp {
+        if self.is_tcp() {
             number.saturating_sub(first)
         } else {
             u64::from((number as u32).wrapping_sub(first as u32))
@@ -385,10 +406,10 @@ impl Followed {
         }
         let distance = self.distance(cumulative);
         // Before the first chunk is sent, the point is one below it.
-        if !self.tcp && distance > u64::from(u32::MAX / 2) {
+        if !self.is_tcp() && distance > u64::from(u32::MAX / 2) {
             return;
         }
-        let rest = if self.tcp { distance } else { distance + 1 };
+        let rest = if self.is_tcp() { distance } else { distance + 1 };
         self.pieces = self.pieces.split_off(&rest);
     }
 
@@ -397,7 +418,7 @@ impl Followed {
     pub(super) fn room_at_peer(&self) -> u64 {
         let window = self.peer_window.unwrap_or(0);
         let flight = || self.paths.values().filter_map(|facts| Some(facts.window?.flight)).sum();
-        if self.tcp { window.saturating_sub(flight()) } else { window }
+        if self.is_tcp() { window.saturating_sub(flight()) } else { window }
     }
 
     /// The lowest unacknowledged piece. All later data waits for it.
@@ -418,14 +439,14 @@ impl Followed {
         self.pieces.get(&self.distance_from(self.first?, number))
     }
 
-    /// The name of the transport.
-    pub(super) fn protocol(&self) -> &'static str {
-        if self.tcp { "TCP segment" } else { "datagram" }
+    /// Whether its data is a stream of bytes, of which numbers count.
+    pub(super) fn is_tcp(&self) -> bool {
+        matches!(self.transport, Transport::Tcp | Transport::Multipath)
     }
 
     /// The name of a piece of data.
     pub(super) fn noun(&self) -> &'static str {
-        if self.tcp { "byte" } else { "TSN" }
+        if self.is_tcp() { "byte" } else { "TSN" }
     }
 }
 

@@ -1,13 +1,13 @@
 //! Why one packet was sent.
 
 use anabranch_proto::policy::Why;
-use anabranch_proto::{Limit, Purpose, Time};
+use anabranch_proto::{Limit, Purpose, Reason, Time};
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::trace::{Contents, Record, Side};
 use anabranch_sim::words as names;
 use serde::Serialize;
 
-use super::follow::{Followed, Follower, Piece};
+use super::follow::{Followed, Follower, Piece, Transport};
 use super::words::{self, count, moment};
 
 /// The window of a path, in bytes.
@@ -74,7 +74,7 @@ pub struct PacketAnswer {
 /// A timer that expired.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Timer {
-    /// The timer: `T3-rtx`.
+    /// The timer: `T3-rtx`; of TCP, `the retransmission timer`.
     pub name: &'static str,
     /// Its path.
     pub path: String,
@@ -124,7 +124,7 @@ pub(super) fn answer(
     let name = &followed.name;
     let first = packet.numbers().next().and_then(|number| followed.piece(number));
     let timer = timer(followed, reason.purpose, first);
-    let sctp = packet.sctp().is_some();
+    let (purpose, section, limit) = said(followed.transport, reason, &packet.contents);
     let mut answer = PacketAnswer {
         number,
         at: words::seconds(at),
@@ -133,12 +133,9 @@ pub(super) fn answer(
         path: path.map(str::to_owned),
         size: packet.size,
         chunks: chunks(&packet.contents),
-        purpose: if sctp { names::purpose(reason.purpose) } else { followed.protocol() },
-        section: match sctp {
-            true => format!("{} section {}", reason.purpose.document(), reason.purpose.section()),
-            false => String::new(),
-        },
-        limit: if sctp { names::limit(reason.limit) } else { "" },
+        purpose,
+        section,
+        limit,
         rules: words::rows(scenario, name, keys(reason.purpose, reason.limit)),
         policy: policy(scenario, name, reason.purpose),
         timer,
@@ -150,11 +147,37 @@ pub(super) fn answer(
     Some(answer)
 }
 
+/// The purpose of a packet, the section that requires it, and the limit that allowed it, in words.
+fn said(
+    transport: Transport,
+    reason: &Reason,
+    contents: &Contents<'_>,
+) -> (&'static str, String, &'static str) {
+    let limit = names::limit(reason.limit);
+    match contents {
+        Contents::Sctp(_) => {
+            let section = format!("{} section {}", reason.purpose.document(), reason.purpose.section());
+            (names::purpose(reason.purpose), section, limit)
+        }
+        Contents::Tcp(packet) => {
+            let purpose = match reason.purpose {
+                Purpose::Data(why) => words::data(transport, why),
+                purpose => names::purpose(purpose),
+            };
+            let section = words::section(reason.purpose, packet.segment.joins(), transport);
+            (purpose, section.to_owned(), limit)
+        }
+        Contents::Datagram(_) | Contents::Raw(_) => ("datagram", String::new(), ""),
+    }
+}
+
 fn chunks(contents: &Contents<'_>) -> Vec<String> {
     match contents {
         Contents::Sctp(packet) => packet.chunks.iter().map(anabranch_sim::capture::summary).collect(),
         Contents::Tcp(packet) => {
-            vec![format!("bytes {} to {}", packet.offset, packet.offset + u64::from(packet.segment.length))]
+            let length = u64::from(packet.segment.length);
+            let data = (length > 0).then(|| format!("bytes {} to {}", packet.offset, packet.offset + length));
+            data.into_iter().chain(anabranch_sim::capture::segment_summary(&packet.segment)).collect()
         }
         Contents::Datagram(_) => vec!["datagram".to_owned()],
         Contents::Raw(_) => vec!["IP packet of a program".to_owned()],
@@ -196,7 +219,8 @@ fn timer(followed: &Followed, purpose: Purpose, first: Option<&Piece>) -> Option
     let (Purpose::Data(Why::Timeout), Some(copy)) = (purpose, first?.copies.last()) else { return None };
     let (expired, rto) = followed.paths.get(&copy.path)?.expired?;
     let rto = rto.map(|rto| rto.as_secs_f64());
-    Some(Timer { name: "T3-rtx", path: copy.path.clone(), expired: words::seconds(expired), rto })
+    let (name, _) = words::timer(followed.transport);
+    Some(Timer { name, path: copy.path.clone(), expired: words::seconds(expired), rto })
 }
 
 fn sentences(answer: &PacketAnswer, followed: &Followed, first: Option<&Piece>, at: Time) -> Vec<String> {
@@ -238,12 +262,12 @@ fn before(piece: &Piece, followed: &Followed) -> String {
             "sent at {} on {} ({}), {}",
             moment(copy.at),
             copy.path,
-            names::data(copy.why),
+            words::data(followed.transport, copy.why),
             words::place(copy)
         )
     });
     let marked = piece.marked.map(|(at, why)| {
-        let because = if why == Why::Missing { "missing reports" } else { "the timeout" };
+        let because = words::because(followed.transport, why);
         format!("; marked for retransmission by {because} at {}", moment(at))
     });
     let copies: Vec<String> = copies.collect();

@@ -1,11 +1,11 @@
 //! Moments, amounts and rules in words.
 
 use anabranch_proto::policy::Why;
-use anabranch_proto::{Duration, Mechanisms, Rules, Time};
-use anabranch_sim::scenario::Scenario;
+use anabranch_proto::{Duration, Mechanisms, Purpose, Rules, Time};
+use anabranch_sim::scenario::{self, Scenario};
 use anabranch_sim::words;
 
-use super::follow::{Copied, Place};
+use super::follow::{Copied, Place, Transport};
 use super::packet::RuleRow;
 
 /// Seconds from the beginning of the run.
@@ -67,9 +67,13 @@ pub(super) fn listed(rows: &[RuleRow]) -> String {
     rows.iter().map(|row| format!("{} = {}", row.key, row.value)).collect::<Vec<_>>().join(", ")
 }
 
-/// The policy that names the path of such data, as the flow has it.
+/// The policy that names the path of such data, as the flow has it. A subflow of Multipath TCP sends again itself.
 pub(super) fn policy_of(scenario: &Scenario, flow: &str, why: Why) -> Option<String> {
-    let config = &scenario.flows.iter().find(|known| known.name == flow)?.sctp()?.config;
+    let flow = scenario.flows.iter().find(|known| known.name == flow)?;
+    if let scenario::Transport::Mptcp(mptcp) = &flow.transport {
+        return matches!(why, Why::New | Why::Reinjected).then(|| mptcp.new_data.name.clone());
+    }
+    let config = &flow.sctp()?.config;
     let spec = match why {
         Why::Missing => &config.fast,
         Why::Timeout => &config.timeout,
@@ -81,4 +85,48 @@ pub(super) fn policy_of(scenario: &Scenario, flow: &str, why: Why) -> Option<Str
 /// The policy of new data.
 pub(super) fn new_data_policy(scenario: &Scenario, flow: &str) -> String {
     policy_of(scenario, flow, Why::New).unwrap_or_default()
+}
+
+/// Why user data is sent, in the words of its transport.
+pub(super) fn data(transport: Transport, why: Why) -> &'static str {
+    match (transport, why) {
+        (Transport::Sctp | Transport::Udp, why) => words::data(why),
+        (_, Why::Missing) => "fast retransmission after duplicate acknowledgements",
+        (_, Why::Timeout) => "retransmission after a timeout",
+        (_, Why::Reinjected) => "copy of data that another subflow has",
+        (_, why) => words::data(why),
+    }
+}
+
+/// What has marked data for retransmission.
+pub(super) fn because(transport: Transport, why: Why) -> &'static str {
+    match (transport, why) {
+        (Transport::Sctp | Transport::Udp, Why::Missing) => "missing reports",
+        (_, Why::Missing) => "duplicate acknowledgements",
+        _ => "the timeout",
+    }
+}
+
+/// The retransmission timer, and the section that says what its expiry does.
+pub(super) fn timer(transport: Transport) -> (&'static str, &'static str) {
+    match transport {
+        Transport::Sctp | Transport::Udp => ("T3-rtx", "RFC 9260 section 6.3.3"),
+        Transport::Tcp | Transport::Multipath => ("the retransmission timer", "RFC 6298 section 5"),
+    }
+}
+
+/// The section of the standard that requires a segment with this purpose. `joins`: its options begin a further subflow.
+pub(super) fn section(purpose: Purpose, joins: bool, transport: Transport) -> &'static str {
+    match purpose {
+        Purpose::Setup if joins => "RFC 8684 section 3.2",
+        Purpose::Setup if transport == Transport::Multipath => "RFC 8684 section 3.1",
+        Purpose::Setup => "RFC 9293 section 3.5",
+        Purpose::Data(Why::New) => "RFC 5681 section 3.1",
+        Purpose::Data(Why::Timeout) => "RFC 6298 section 5",
+        Purpose::Data(Why::WindowProbe) => "RFC 9293 section 3.8.6.1",
+        Purpose::Data(Why::Reinjected) => "RFC 8684 section 3.3.6",
+        Purpose::Data(_) => "RFC 5681 section 3.2",
+        Purpose::Shutdown => "RFC 9293 section 3.6",
+        _ => "RFC 9293 section 3.8.6.3",
+    }
 }

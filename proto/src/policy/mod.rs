@@ -1,6 +1,6 @@
 //! The two traits for policies (routes and windows), and the table of the built-in policies.
 //!
-//! To add a policy, write one file in `window/` or `route/` and one row in [`Policies::default`].
+//! To add a policy, write one file in `window/` or `route/` and one row in `WINDOWS` or `ROUTES`.
 
 pub mod receive_buffer_model;
 pub mod route;
@@ -24,36 +24,80 @@ type MakeRoute = Arc<dyn Fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, Poli
 #[derive(Clone)]
 pub struct Policies {
     // Shared: each of thousands of endpoints has a copy.
-    windows: Arc<BTreeMap<String, MakeWindow>>,
-    routes: Arc<BTreeMap<String, MakeRoute>>,
+    windows: Arc<BTreeMap<String, Row<MakeWindow>>>,
+    routes: Arc<BTreeMap<String, Row<MakeRoute>>>,
 }
+
+/// A policy of the table.
+#[derive(Clone)]
+struct Row<M> {
+    make: M,
+    /// One line for lists; empty for policies that others add.
+    summary: &'static str,
+}
+
+/// The constructors of built-in policies.
+type BuiltInWindow = fn(spec: &PolicySpec, config: &Config) -> Result<window::MakePath, PolicyError>;
+type BuiltInRoute = fn(spec: &PolicySpec, config: &Config) -> Result<Box<dyn Route>, PolicyError>;
+
+/// The built-in windows: name, summary, constructor.
+const WINDOWS: &[(&str, &str, BuiltInWindow)] = &[
+    ("standard", "SCTP's own window (RFC 9260 section 7.2), by the rules of the era", window::standard::make),
+    ("lia", "linked increases (RFC 6356)", window::coupled::lia::lia),
+    ("olia", "opportunistic linked increases", window::coupled::olia::olia),
+    ("balia", "balanced linked adaptation", window::coupled::balia::balia),
+    ("rpv1", "resource pooling of CMT/RP, version 1", window::pooling::rpv1),
+    ("rpv2", "resource pooling of CMT/RP, version 2", window::pooling::rpv2),
+    ("cubic", "CUBIC (RFC 9438)", window::make_cubic),
+    ("reno", "the window of TCP (RFC 5681)", window::make_reno),
+];
+
+/// The built-in routes: name, summary, constructor.
+const ROUTES: &[(&str, &str, BuiltInRoute)] = &[
+    ("primary", "the primary path, or the next active path while it is not active", route::primary::make),
+    ("same", "the path that last carried the chunk (FRtxOnSame)", route::same::make),
+    ("adaptive", "as `alternate`, or as `same` if that would fill the receive buffer", route::adaptive::make),
+    ("alternate", "the next active path after the one that last carried the chunk", route::alternate::make),
+    (
+        "timeout-alternate",
+        "as `alternate` after a timeout, otherwise as `same` (RFC 9260 section 6.4)",
+        route::timeout_alternate::make,
+    ),
+    ("round-robin", "all active paths in turn, each until its window is full", route::round_robin::make),
+    ("lowest-rtt", "the path with room that has the lowest smoothed RTT", route::open::lowest_rtt),
+    (
+        "window-share",
+        "the path with room that uses the smallest share of its window",
+        route::open::window_share,
+    ),
+    (
+        "ecf",
+        "earliest completion first: waits for the fastest path if a slower one would deliver later",
+        route::ecf::make,
+    ),
+    (
+        "blest",
+        "blocking estimation: waits for the fastest path if a slower one would fill the peer's window",
+        route::blest::make,
+    ),
+    ("rtx-asap", "any active path with room", route::asap::make),
+    ("rtx-cwnd", "the active path with the largest congestion window", route::largest::by_window),
+    ("rtx-ssthresh", "the active path with the largest slow-start threshold", route::largest::by_ssthresh),
+    ("rtx-lossrate", "the active path with the lowest loss rate", route::lossrate::make),
+];
 
 impl Default for Policies {
     fn default() -> Self {
-        let mut table = Policies { windows: Arc::default(), routes: Arc::default() };
-        table.add_window("standard", window::standard::make);
-        table.add_window("lia", window::coupled::lia::lia);
-        table.add_window("olia", window::coupled::olia::olia);
-        table.add_window("balia", window::coupled::balia::balia);
-        table.add_window("rpv1", window::pooling::rpv1);
-        table.add_window("rpv2", window::pooling::rpv2);
-        table.add_window("cubic", window::make_cubic);
-        table.add_window("reno", window::make_reno);
-        table.add_route("primary", route::primary::make);
-        table.add_route("same", route::same::make);
-        table.add_route("adaptive", route::adaptive::make);
-        table.add_route("alternate", route::alternate::make);
-        table.add_route("timeout-alternate", route::timeout_alternate::make);
-        table.add_route("round-robin", route::round_robin::make);
-        table.add_route("lowest-rtt", route::open::lowest_rtt);
-        table.add_route("window-share", route::open::window_share);
-        table.add_route("ecf", route::ecf::make);
-        table.add_route("blest", route::blest::make);
-        table.add_route("rtx-asap", route::asap::make);
-        table.add_route("rtx-cwnd", route::largest::by_window);
-        table.add_route("rtx-ssthresh", route::largest::by_ssthresh);
-        table.add_route("rtx-lossrate", route::lossrate::make);
-        table
+        let (mut windows, mut routes) = (BTreeMap::new(), BTreeMap::new());
+        for &(name, summary, make) in WINDOWS {
+            let make: MakeWindow = Arc::new(make);
+            windows.insert(name.to_owned(), Row { make, summary });
+        }
+        for &(name, summary, make) in ROUTES {
+            let make: MakeRoute = Arc::new(make);
+            routes.insert(name.to_owned(), Row { make, summary });
+        }
+        Policies { windows: Arc::new(windows), routes: Arc::new(routes) }
     }
 }
 
@@ -64,7 +108,7 @@ impl Policies {
         name: impl Into<String>,
         make: impl Fn(&PolicySpec, &Config) -> Result<window::MakePath, PolicyError> + Send + Sync + 'static,
     ) {
-        Arc::make_mut(&mut self.windows).insert(name.into(), Arc::new(make));
+        Arc::make_mut(&mut self.windows).insert(name.into(), Row { make: Arc::new(make), summary: "" });
     }
 
     /// Adds the route policy `name`, or replaces it.
@@ -73,7 +117,7 @@ impl Policies {
         name: impl Into<String>,
         make: impl Fn(&PolicySpec, &Config) -> Result<Box<dyn Route>, PolicyError> + Send + Sync + 'static,
     ) {
-        Arc::make_mut(&mut self.routes).insert(name.into(), Arc::new(make));
+        Arc::make_mut(&mut self.routes).insert(name.into(), Row { make: Arc::new(make), summary: "" });
     }
 
     /// The names of all routes.
@@ -86,16 +130,26 @@ impl Policies {
         self.windows.keys().map(String::as_str)
     }
 
+    /// One line about each route, after its name; empty for a route that was added.
+    pub fn route_summaries(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        self.routes.iter().map(|(name, row)| (name.as_str(), row.summary))
+    }
+
+    /// One line about each window, after its name; empty for a window that was added.
+    pub fn window_summaries(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        self.windows.iter().map(|(name, row)| (name.as_str(), row.summary))
+    }
+
     /// The route for `spec`.
     pub fn route(&self, spec: &PolicySpec, config: &Config) -> Result<Box<dyn Route>, PolicyError> {
-        let make = self.routes.get(spec.name.as_str()).ok_or_else(|| unknown(spec, self.route_names()))?;
-        make(spec, config)
+        let row = self.routes.get(spec.name.as_str()).ok_or_else(|| unknown(spec, self.route_names()))?;
+        (row.make)(spec, config)
     }
 
     /// A maker of windows for `spec`; it makes one window for each path.
     pub fn window(&self, spec: &PolicySpec, config: &Config) -> Result<window::MakePath, PolicyError> {
-        let make = self.windows.get(spec.name.as_str()).ok_or_else(|| unknown(spec, self.window_names()))?;
-        make(spec, config)
+        let row = self.windows.get(spec.name.as_str()).ok_or_else(|| unknown(spec, self.window_names()))?;
+        (row.make)(spec, config)
     }
 }
 

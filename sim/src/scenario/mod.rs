@@ -36,7 +36,7 @@ pub use tcp::{Phase, Tcp, WindowSize};
 pub use trace::{Interpolation, OPPORTUNITY, Offset, Sample, Trace, TracedRate};
 
 pub use crate::transport::mptcp::{MptcpConfig, PathManager, Priority, Reinjection};
-pub use crate::transport::tcp::{Halving, TcpConfig, Variant};
+pub use crate::transport::tcp::{Halving, RtoBound, TcpConfig, Variant};
 
 use anabranch_proto::{Config, Duration, Policies, Reliability};
 

@@ -6,7 +6,7 @@ use super::Amount;
 use super::at::{At, Result};
 use super::keys::{Default as Unless, Key, fill};
 use super::sctp::bad_policy;
-use crate::transport::tcp::{Halving, TcpConfig, Variant};
+use crate::transport::tcp::{Halving, RtoBound, TcpConfig, Variant};
 
 /// The parameters that only TCP flows have. `None` stands for the variant's default.
 #[derive(Clone, PartialEq, Debug)]
@@ -35,6 +35,8 @@ pub struct Tcp {
     pub rto_initial: Option<Duration>,
     /// Its lower bound.
     pub rto_min: Option<Duration>,
+    /// What its lower bound bounds.
+    pub rto_min_bounds: Option<RtoBound>,
     /// Its upper bound.
     pub rto_max: Option<Duration>,
     /// The tick of the clock that round trips are measured with; zero: an exact clock.
@@ -88,6 +90,7 @@ impl Default for Tcp {
             halving: None,
             rto_initial: None,
             rto_min: None,
+            rto_min_bounds: None,
             rto_max: None,
             rto_tick: None,
             rto_phase: None,
@@ -116,6 +119,7 @@ impl Tcp {
             halving: self.halving.unwrap_or(defaults.halving),
             rto_initial: self.rto_initial.unwrap_or(defaults.rto_initial),
             rto_min: self.rto_min.unwrap_or(defaults.rto_min),
+            rto_min_bounds: self.rto_min_bounds.unwrap_or(defaults.rto_min_bounds),
             rto_max: self.rto_max.unwrap_or(defaults.rto_max),
             rto_tick: self.rto_tick.unwrap_or(defaults.rto_tick),
             rto_phase: match self.rto_phase {
@@ -221,6 +225,17 @@ pub(super) const KEYS: &[Key<Tcp>] = &[
         default: Unless::Text("`\"1 s\"`; in `sack1` `\"200 ms\"`"),
         doc: "The lower bound of the retransmission timeout.",
         read: |tcp, at| at.duration().map(|rto| tcp.rto_min = Some(rto)),
+    },
+    Key {
+        name: "rto_min_bounds",
+        takes: "`\"timeout\"` or `\"variation\"`",
+        default: Unless::Text("`\"timeout\"`"),
+        doc: "What `rto_min` bounds: the timeout (RFC 6298), or the variation that is added to the smoothed round-trip time, as in Linux, where `rto_min` is 200 ms. Without effect with `rto_tick`.",
+        read: |tcp, at| {
+            let variation = at.one_of("choice", &["timeout", "variation"])? == "variation";
+            tcp.rto_min_bounds = Some(if variation { RtoBound::Variation } else { RtoBound::Timeout });
+            Ok(())
+        },
     },
     Key {
         name: "rto_max",

@@ -291,6 +291,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.tcp.halving", "whole"),
     ("flow.f.tcp.rto_initial", "3 s"),
     ("flow.f.tcp.rto_min", "300 ms"),
+    ("flow.f.tcp.rto_min_bounds", "variation"),
     ("flow.f.tcp.rto_max", "30 s"),
     ("flow.f.tcp.rto_tick", "100 ms"),
     ("flow.f.tcp.rto_phase", "3 ms"),
@@ -317,6 +318,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("flow.f.mptcp.halving", "whole"),
     ("flow.f.mptcp.rto_initial", "3 s"),
     ("flow.f.mptcp.rto_min", "300 ms"),
+    ("flow.f.mptcp.rto_min_bounds", "variation"),
     ("flow.f.mptcp.rto_max", "30 s"),
 ];
 

@@ -1,4 +1,4 @@
-//! A chunk in short: its name and what matters in it, for a line as for JSON.
+//! A chunk, or a part of a TCP segment, in short: its name and what matters in it, for a line as for JSON.
 
 use std::fmt::{self, Display};
 
@@ -22,7 +22,7 @@ pub(super) struct Short {
 }
 
 /// The important fields in the order in which they are read.
-type Fields = Vec<(&'static str, Value)>;
+pub(super) type Fields = Vec<(&'static str, Value)>;
 
 impl Short {
     /// The summary of a chunk.
@@ -53,6 +53,11 @@ impl Short {
             Chunk::Unknown(chunk) => vec![("flags", json!(chunk.flags)), ("len", json!(chunk.value.len()))],
         };
         Short { name: name(number), fields }
+    }
+
+    /// The summary of something else with a name.
+    pub(super) fn named(name: &str, fields: Fields) -> Self {
+        Short { name: name.to_owned(), fields }
     }
 
     /// The summary of a chunk of which the capture has only the beginning.

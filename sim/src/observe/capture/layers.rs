@@ -1,4 +1,4 @@
-//! Finds the SCTP packet in a captured frame.
+//! Finds the SCTP packet or the TCP segment in a captured frame.
 
 use std::net::IpAddr;
 
@@ -10,30 +10,32 @@ use etherparse::{
 use super::option::{RADIOTAP, RAW};
 use super::radio;
 
-/// An SCTP packet and the layers around it.
+/// An SCTP packet or a TCP segment, and the layers around it.
 #[derive(Copy, Clone, Debug)]
 pub(super) struct Found<'a> {
     pub(super) from: Address,
     pub(super) to: Address,
-    pub(super) sctp: &'a [u8],
+    /// It is TCP, not SCTP.
+    pub(super) is_tcp: bool,
+    pub(super) bytes: &'a [u8],
     /// The capture does not have all of it.
     pub(super) cut: bool,
 }
 
-/// Why there is none.
+/// Why there is neither.
 #[derive(Debug)]
-pub(super) struct NotSctp {
+pub(super) struct Other {
     /// The IP addresses, if it got so far.
     pub(super) ends: Option<(IpAddr, IpAddr)>,
     pub(super) why: String,
 }
 
-fn other(why: impl Into<String>) -> NotSctp {
-    NotSctp { ends: None, why: why.into() }
+fn other(why: impl Into<String>) -> Other {
+    Other { ends: None, why: why.into() }
 }
 
-/// Finds the SCTP packet. `udp` lists the UDP ports that may carry SCTP.
-pub(super) fn sctp<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Result<Found<'a>, NotSctp> {
+/// Finds the packet. `udp` lists the UDP ports that may carry SCTP.
+pub(super) fn transport<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Result<Found<'a>, Other> {
     let sliced = network(link_type, bytes)?;
     let (from, to, payload): (IpAddr, IpAddr, &LaxIpPayloadSlice<'a>) = match &sliced.net {
         Some(LaxNetSlice::Ipv4(ip)) => {
@@ -47,13 +49,14 @@ pub(super) fn sctp<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Result<F
         Some(LaxNetSlice::Arp(_)) => return Err(other("not SCTP: ARP")),
         None => return Err(other(stopped(&sliced))),
     };
-    let wrong = |why: String| NotSctp { ends: Some((from, to)), why };
+    let wrong = |why: String| Other { ends: Some((from, to)), why };
     if payload.fragmented {
         return Err(wrong("a fragment of an IP packet, not put together here".to_owned()));
     }
     let (from, to, cut) = (Address::ip(from), Address::ip(to), payload.incomplete);
     match payload.ip_number {
-        IpNumber::SCTP => Ok(Found { from, to, sctp: payload.payload, cut }),
+        IpNumber::SCTP => Ok(Found { from, to, is_tcp: false, bytes: payload.payload, cut }),
+        IpNumber::TCP => Ok(Found { from, to, is_tcp: true, bytes: payload.payload, cut }),
         IpNumber::UDP => {
             let datagram = UdpSlice::from_slice_lax(payload.payload)
                 .map_err(|_| wrong("malformed: less than a UDP header".to_owned()))?;
@@ -62,7 +65,7 @@ pub(super) fn sctp<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Result<F
                 return Err(wrong(format!("not SCTP: UDP {} > {}", ports[0], ports[1])));
             }
             let (from, to) = (Address { udp: ports[0], ..from }, Address { udp: ports[1], ..to });
-            Ok(Found { from, to, sctp: datagram.payload(), cut })
+            Ok(Found { from, to, is_tcp: false, bytes: datagram.payload(), cut })
         }
         number => Err(wrong(match number.keyword_str() {
             Some(name) => format!("not SCTP: {name}"),
@@ -72,7 +75,7 @@ pub(super) fn sctp<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Result<F
 }
 
 /// The layers above the link's own header.
-fn network(link_type: u16, bytes: &[u8]) -> Result<LaxSlicedPacket<'_>, NotSctp> {
+fn network(link_type: u16, bytes: &[u8]) -> Result<LaxSlicedPacket<'_>, Other> {
     let behind = |size: usize| bytes.get(size..).ok_or_else(|| other("malformed: less than a link header"));
     let ip = |bytes| LaxSlicedPacket::from_ip(bytes).map_err(|error| other(format!("malformed: {error}")));
     // The type stands at this place of the header, and the header has this size.

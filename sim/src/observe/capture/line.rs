@@ -10,11 +10,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::chunks::Short;
-use super::layers::{self, Found, NotSctp};
+use super::layers::{self, Found, Other};
 use super::option::RADIOTAP;
 use super::radio;
 use super::read::CapturedPacket;
 use super::segments::segments;
+use super::tcp;
 
 /// The description of a packet. `Display` gives a line of text, serialization an object. Control characters in the
 /// file are made printable.
@@ -36,12 +37,13 @@ pub struct Line {
     pub to: Option<IpAddr>,
     /// UDP ports of the encapsulation: source, destination.
     pub udp: Option<(u16, u16)>,
-    /// SCTP ports: source, destination.
+    /// Ports of SCTP or TCP: source, destination.
     pub ports: Option<(u16, u16)>,
     /// The verification tag.
     pub tag: Option<u32>,
     /// The part of a datagram that the capture recorded before the kernel cut it into packets.
     pub segment: Option<Segment>,
+    /// The chunks of SCTP; or a TCP segment, and its options of Multipath TCP.
     chunks: Vec<Short>,
     /// A fault in the packet, or why it is not shown.
     pub remark: Option<String>,
@@ -68,7 +70,7 @@ pub enum Direction {
     Out,
 }
 
-/// Describes a captured packet. SCTP is expected on IP and on the UDP ports `udp`. A datagram that the kernel had not
+/// Describes a captured packet. SCTP is expected on IP and on the UDP ports `udp`, TCP on IP. A datagram that the kernel had not
 /// yet cut into packets gives several lines.
 pub fn explain(packet: &CapturedPacket, udp: &[u16]) -> Vec<Line> {
     let mut line = Line {
@@ -87,14 +89,19 @@ pub fn explain(packet: &CapturedPacket, udp: &[u16]) -> Vec<Line> {
         remark: None,
         comment: packet.comment.as_deref().map(printable),
     };
-    match layers::sctp(packet.link_type, &packet.bytes, udp) {
+    match layers::transport(packet.link_type, &packet.bytes, udp) {
         Ok(found) => {
             let missing = (packet.size as usize).saturating_sub(packet.bytes.len());
             // The check sequence of a truncated frame is missing too.
             let check = if packet.link_type == RADIOTAP { radio::CHECK } else { 0 };
-            show(line, &found, missing.saturating_sub(check))
+            let missing = missing.saturating_sub(check);
+            if found.is_tcp {
+                line.show_segment(&found, missing);
+                return vec![line];
+            }
+            show(line, &found, missing)
         }
-        Err(NotSctp { ends, why }) => {
+        Err(Other { ends, why }) => {
             (line.from, line.to) = ends.unzip();
             line.remark = Some(why);
             vec![line]
@@ -106,15 +113,15 @@ pub fn explain(packet: &CapturedPacket, udp: &[u16]) -> Vec<Line> {
 fn show(line: Line, found: &Found<'_>, missing: usize) -> Vec<Line> {
     // Only UDP datagrams are cut into packets with checksums of their own, and all bytes are needed to find the cuts.
     let whole = found.from.udp != 0 && !found.cut && missing == 0;
-    let parts = if whole { segments(found.sctp) } else { vec![found.sctp] };
+    let parts = if whole { segments(found.bytes) } else { vec![found.bytes] };
     let of = parts.len();
-    let shown = parts.into_iter().enumerate().map(|(place, sctp)| {
+    let shown = parts.into_iter().enumerate().map(|(place, bytes)| {
         let mut line = line.clone();
         if of > 1 {
-            line.size = line.size.saturating_sub((found.sctp.len() - sctp.len()) as u32);
+            line.size = line.size.saturating_sub((found.bytes.len() - bytes.len()) as u32);
             line.segment = Some(Segment { number: place + 1, of });
         }
-        line.show(&Found { sctp, ..*found }, missing);
+        line.show(&Found { bytes, ..*found }, missing);
         line
     });
     shown.collect()
@@ -124,7 +131,7 @@ impl Line {
     fn show(&mut self, found: &Found<'_>, missing: usize) {
         (self.from, self.to) = (Some(found.from.ip), Some(found.to.ip));
         self.udp = (found.to.udp != 0 || found.from.udp != 0).then_some((found.from.udp, found.to.udp));
-        if let Some(header) = found.sctp.first_chunk::<HEADER>() {
+        if let Some(header) = found.bytes.first_chunk::<HEADER>() {
             let [a, b, c, d, e, f, g, h, ..] = *header;
             self.ports = Some((u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d])));
             self.tag = Some(u32::from_be_bytes([e, f, g, h]));
@@ -136,8 +143,16 @@ impl Line {
         }
     }
 
+    fn show_segment(&mut self, found: &Found<'_>, missing: usize) {
+        (self.from, self.to) = (Some(found.from.ip), Some(found.to.ip));
+        match tcp::segment(found.bytes, missing) {
+            Ok(shown) => (self.ports, self.chunks) = (Some(shown.ports), shown.parts),
+            Err(why) => self.remark = Some(why),
+        }
+    }
+
     fn show_whole(&mut self, found: &Found<'_>) {
-        let bytes = Bytes::copy_from_slice(found.sctp);
+        let bytes = Bytes::copy_from_slice(found.bytes);
         let decoded = match Packet::decode(found.from, found.to, Ecn::NotEct, bytes.clone()) {
             Err(error @ DecodeError::Checksum { .. }) => {
                 self.remark = Some(format!("wrong checksum: {error}"));
@@ -145,11 +160,11 @@ impl Line {
             }
             decoded => decoded,
         };
-        let end = whole_chunks(found.sctp);
+        let end = whole_chunks(found.bytes);
         match decoded {
             Ok(packet) => {
                 self.chunks = packet.chunks.iter().map(Short::new).collect();
-                if end < found.sctp.len() {
+                if end < found.bytes.len() {
                     self.malformed(format!("the chunk at byte {end} is not all here"));
                 }
             }
@@ -165,17 +180,17 @@ impl Line {
     /// The capture does not have all of the packet: its whole chunks, and what the next one is. If all that is missing
     /// is user data at the end, nothing that a line shows is missing.
     fn show_beginning(&mut self, found: &Found<'_>, missing: usize) {
-        let end = whole_chunks(found.sctp);
-        let last = without_user_data(&found.sctp[end..]);
+        let end = whole_chunks(found.bytes);
+        let last = without_user_data(&found.bytes[end..]);
         let shown = last.map_or(end, |length| end + length);
-        let mut bytes = found.sctp.to_vec();
+        let mut bytes = found.bytes.to_vec();
         bytes.resize(shown, 0);
         if let Ok(packet) = Packet::decode_unchecked(found.from, found.to, Ecn::NotEct, bytes.into()) {
             self.chunks = packet.chunks.iter().map(Short::new).collect();
-            self.chunks.extend(found.sctp.get(shown).map(|number| Short::cut(*number)));
+            self.chunks.extend(found.bytes.get(shown).map(|number| Short::cut(*number)));
         }
-        if last.is_none() || missing == 0 || shown < found.sctp.len() + missing {
-            self.remark = Some(format!("cut: {} bytes of SCTP were captured", found.sctp.len()));
+        if last.is_none() || missing == 0 || shown < found.bytes.len() + missing {
+            self.remark = Some(format!("cut: {} bytes of SCTP were captured", found.bytes.len()));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Captures: a run as a pcapng file, and any capture of SCTP as one line a packet.
+//! Captures: a run as a pcapng file, and any capture of SCTP or TCP as one line a packet.
 //!
 //! Writing and reading stand on nothing but the file format's few blocks. Two libraries were looked at. Of
 //! `pcap-file`, 2.0 gives times that are wrong by a factor and loops on a malformed record, and its 3.0 exists as
@@ -16,6 +16,7 @@ mod option;
 mod radio;
 mod read;
 mod segments;
+mod tcp;
 #[cfg(test)]
 mod tests;
 mod write;
@@ -23,4 +24,5 @@ mod write;
 pub use chunks::{chunk_name, summary};
 pub use line::{Direction, Line, Segment, explain};
 pub use read::{CaptureReader, CapturedPacket, ReadError};
+pub use tcp::segment_summary;
 pub use write::{CaptureWriter, Snap};

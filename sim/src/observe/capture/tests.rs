@@ -105,7 +105,8 @@ fn what_is_wrong_is_said() {
     assert!(checksum.contains(CHUNKS) && checksum.contains("[wrong checksum: "), "{checksum}");
     let length = changed(20 + 12 + 3, 2);
     assert!(length.contains("malformed: the element at byte 12 cannot be 2 bytes long"), "{length}");
-    assert!(changed(9, 6).ends_with("10.0.0.1 > 10.0.0.2  [not SCTP: TCP]"), "{}", changed(9, 6));
+    assert!(changed(9, 47).ends_with("10.0.0.1 > 10.0.0.2  [not SCTP: GRE]"), "{}", changed(9, 47));
+    assert!(changed(9, 6).contains("10.0.0.1 > 10.0.0.2  [malformed: "), "{}", changed(9, 6));
     assert!(changed(0, 0x75).contains("[malformed: "), "{}", changed(0, 0x75));
     assert!(changed(6, 0x20).contains("[a fragment of an IP packet"), "{}", changed(6, 0x20));
     assert!(line(101, &good[..25]).contains("[cut: 5 bytes of SCTP were captured]"));

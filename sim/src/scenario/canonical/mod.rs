@@ -12,7 +12,7 @@ use anabranch_proto::{Config, Mechanisms, Pairs, Policies, PolicySpec, Reliabili
 use sha2::{Digest, Sha256};
 use toml::{Table, Value};
 
-use crate::transport::tcp::{Halving, Variant};
+use crate::transport::tcp::{Halving, RtoBound, Variant};
 
 use super::{
     Amount, Change, Codel, CrossTraffic, Document, Flow, Link, Loss, Phase, Queue, Red, Scenario, Sctp,
@@ -331,6 +331,7 @@ fn connection(tcp: &Tcp) -> Table {
         Phase::At(at) => time(at),
         Phase::Random => "random".to_owned(),
     };
+    let bound = |bound| if bound == RtoBound::Variation { "variation" } else { "timeout" };
     let halving = |halving| if halving == Halving::Whole { "whole" } else { "fraction" };
     let values = [
         ("segment_size", tcp.segment_size.map(|bytes| size(bytes).into())),
@@ -344,6 +345,7 @@ fn connection(tcp: &Tcp) -> Table {
         ("halving", tcp.halving.map(|of| halving(of).into())),
         ("rto_initial", tcp.rto_initial.map(|rto| time(rto).into())),
         ("rto_min", tcp.rto_min.map(|rto| time(rto).into())),
+        ("rto_min_bounds", tcp.rto_min_bounds.map(|of| bound(of).into())),
         ("rto_max", tcp.rto_max.map(|rto| time(rto).into())),
         ("rto_tick", tcp.rto_tick.map(|tick| time(tick).into())),
         ("rto_phase", tcp.rto_phase.map(|of| phase(of).into())),

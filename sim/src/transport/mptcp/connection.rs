@@ -265,7 +265,7 @@ impl Connection {
 
     /// Tells a subflow's window the state of all other windows.
     pub(super) fn couple(&mut self, path: usize) {
-        if self.written == 0 || self.subflows.len() == 1 {
+        if self.written == 0 || self.subflows.len() == 1 || !self.subflows[path].tcp.may_couple() {
             return;
         }
         let (before, rest) = self.subflows.split_at_mut(path);
@@ -391,6 +391,7 @@ impl Connection {
             self.subflows[path].tcp.ask();
         }
         self.couple(path);
+        self.subflows[path].known = false;
         let said = self.subflows[path].tcp.poll(now);
         self.look_after(now, path);
         self.translate_notes(path);

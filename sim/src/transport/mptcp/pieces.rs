@@ -80,6 +80,10 @@ impl Pieces {
 
     /// The piece that starts at this offset.
     pub(super) fn at(&self, start: u64) -> Option<&Piece> {
+        // What is new has no piece yet.
+        if start >= self.end() {
+            return None;
+        }
         let place = self.pieces.partition_point(|piece| piece.start < start);
         self.pieces.get(place).filter(|piece| piece.start == start)
     }

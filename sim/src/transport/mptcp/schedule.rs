@@ -41,21 +41,16 @@ impl Connection {
             |path: usize| self.subflows[path].state(most) == PathState::Active && !self.subflows[path].backup;
         let regular = (0..self.subflows.len()).any(works);
         for (subflow, view) in self.subflows.iter_mut().zip(&mut self.views) {
-            let (facts, counts) = (subflow.tcp.path(), subflow.tcp.counts());
             let state = subflow.state(most);
             view.state = if subflow.backup && regular && state == PathState::Active {
                 PathState::Unconfirmed
             } else {
                 state
             };
-            view.room = if state == PathState::Active { subflow.tcp.room() } else { 0 };
-            (view.window, view.ssthresh, view.flight) = (facts.cwnd, facts.ssthresh, facts.flight);
-            (view.srtt, view.rttvar, view.min_rtt, view.rto) =
-                (facts.srtt, facts.rttvar, facts.min_rtt, facts.rto);
-            view.errors = subflow.tcp.timeouts_in_a_row();
-            (view.delivered, view.chunks, view.timeouts) = (facts.delivered, facts.segments, counts.timeouts);
-            view.fast_retransmissions = counts.fast_retransmissions;
-            view.timeout_retransmissions = counts.timeout_retransmissions;
+            if !std::mem::replace(&mut subflow.known, true) {
+                subflow.describe(view);
+            }
+            view.room = if state == PathState::Active { subflow.room } else { 0 };
             (view.reinjected, view.blocks) = (subflow.reinjected, subflow.blocks);
             view.pmdcs = self.config.tcp.segment_size;
         }
@@ -188,13 +183,14 @@ impl Connection {
         self.subflows[path].spared = now + facts.srtt.unwrap_or(facts.rto);
         self.couple(path);
         self.subflows[path].tcp.penalise(now);
+        self.subflows[path].known = false;
     }
 
     /// The window is closed and nothing is in flight: after a timeout, sends data that fits, or one byte beyond the window.
     //= rfc9293#section-3.8.6.1
     fn give_probe(&mut self, now: Time) -> Option<usize> {
         let closed = self.turn.found == Some(Blocked::PeerWindow) && self.pieces.is_empty();
-        let Some(carrier) = self.carrier().filter(|_| closed) else {
+        let Some(carrier) = closed.then(|| self.carrier()).flatten() else {
             self.probe.timer = None;
             return None;
         };

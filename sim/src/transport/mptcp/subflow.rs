@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use anabranch_proto::{Duration, PathState, Time};
+use anabranch_proto::{Duration, PathState, PathView, Time};
 
 use crate::transport::tcp::{Connection, State};
 
@@ -34,6 +34,10 @@ pub(super) struct Subflow {
     pub(super) blocks: Duration,
     /// The time until which it is not penalised again.
     pub(super) spared: Time,
+    /// The scheduler knows its present window, its flight and its times.
+    pub(super) known: bool,
+    /// Bytes of its window that a new segment could take, when that was asked last.
+    pub(super) room: u64,
     /// The state that observers were last told.
     pub(super) told: PathState,
 }
@@ -101,6 +105,8 @@ impl Subflow {
             reinjected: 0,
             blocks: Duration::ZERO,
             spared: Time::ZERO,
+            known: false,
+            room: 0,
             told: PathState::Unconfirmed,
         }
     }
@@ -110,13 +116,30 @@ impl Subflow {
         self.mapped.push_back(Mapped { offset: self.given, data, length, copy, probe });
         self.given += u64::from(length);
         self.tcp.write(u64::from(length));
-        self.quiet = None;
+        self.wake();
     }
 
     /// The mapping of its bytes from `offset` on.
     pub(super) fn mapping(&self, offset: u64) -> Option<Mapped> {
+        // New data is the last.
+        if let Some(last) = self.mapped.back().filter(|last| last.offset <= offset) {
+            return Some(*last);
+        }
         let after = self.mapped.partition_point(|mapped| mapped.offset <= offset);
         self.mapped.get(after.checked_sub(1)?).copied()
+    }
+
+    /// Asks for its present facts, and fills in those that a scheduler sees.
+    pub(super) fn describe(&mut self, view: &mut PathView) {
+        self.room = self.tcp.room();
+        let (facts, counts) = (self.tcp.path(), self.tcp.counts());
+        (view.window, view.ssthresh, view.flight) = (facts.cwnd, facts.ssthresh, facts.flight);
+        (view.srtt, view.rttvar, view.min_rtt, view.rto) =
+            (facts.srtt, facts.rttvar, facts.min_rtt, facts.rto);
+        view.errors = self.tcp.timeouts_in_a_row();
+        (view.delivered, view.chunks, view.timeouts) = (facts.delivered, facts.segments, counts.timeouts);
+        view.fast_retransmissions = counts.fast_retransmissions;
+        view.timeout_retransmissions = counts.timeout_retransmissions;
     }
 
     /// Removes the data that it has acknowledged. Returns the number of bytes.
@@ -141,9 +164,10 @@ impl Subflow {
         self.is_due(now) && self.tcp.sender_wakes().is_some_and(|at| at <= now)
     }
 
-    /// Makes it due at once.
+    /// Makes it due at once, and its facts are asked for again.
     pub(super) fn wake(&mut self) {
         self.quiet = None;
+        self.known = false;
     }
 
     /// Makes it send an acknowledgement.

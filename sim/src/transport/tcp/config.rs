@@ -31,6 +31,8 @@ pub struct TcpConfig {
     pub rto_initial: Duration,
     /// Its lower bound.
     pub rto_min: Duration,
+    /// What the lower bound bounds.
+    pub rto_min_bounds: RtoBound,
     /// Its upper bound.
     pub rto_max: Duration,
     /// The tick of the clock that measures round trips; zero means an exact clock.
@@ -41,6 +43,15 @@ pub struct TcpConfig {
     pub window: PolicySpec,
     /// The algorithm that detects and repairs losses.
     pub recovery: RecoveryKind,
+}
+
+/// What the lower bound of the retransmission timeout bounds.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum RtoBound {
+    /// The timeout (RFC 6298).
+    Timeout,
+    /// What is added to the smoothed round-trip time, as Linux does.
+    Variation,
 }
 
 /// How losses are detected and repaired.
@@ -117,6 +128,7 @@ fn standard(segment_size: u32) -> TcpConfig {
         halving: Halving::Fraction,
         rto_initial: Duration::from_secs(1),
         rto_min: Duration::from_secs(1),
+        rto_min_bounds: RtoBound::Timeout,
         rto_max: Duration::from_secs(60),
         rto_tick: Duration::ZERO,
         rto_phase: None,

@@ -212,6 +212,11 @@ impl Connection {
         self.receiver.ask();
     }
 
+    /// Whether its window may be coupled with others: the variant's own is not.
+    pub(crate) fn may_couple(&self) -> bool {
+        self.policy.is_some()
+    }
+
     /// Sets the windows of the connection's other subflows.
     pub(crate) fn set_siblings(&mut self, siblings: impl Iterator<Item = Sibling>) {
         self.sender.flight.siblings.clear();

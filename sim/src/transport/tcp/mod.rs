@@ -33,7 +33,7 @@ pub(crate) use application::{Application, Place, Stream};
 pub(super) use build::{agents, check};
 pub(crate) use build::{largest_segment, window as window_policy};
 pub(crate) use codec::header;
-pub use config::{TcpConfig, Variant};
+pub use config::{RtoBound, TcpConfig, Variant};
 pub(crate) use connection::{Connection, Identity, Output, State};
 pub use segment::{Segment, Sequence, TcpPacket};
 pub(crate) use segment::{TcpNote, Why};

@@ -3,7 +3,7 @@
 use anabranch_proto::control::rtt::{RtoLimits, RttEstimate};
 use anabranch_proto::{Duration, Time};
 
-use super::config::TcpConfig;
+use super::config::{RtoBound, TcpConfig};
 
 /// After more back-off than this, the estimate is discarded: the next measurement starts a new one.
 const DOUBTFUL: u32 = 8;
@@ -11,6 +11,8 @@ const DOUBTFUL: u32 = 8;
 #[derive(Debug)]
 pub(super) struct Rto {
     limits: RtoLimits,
+    /// What is added to the smoothed round-trip time is at least this.
+    least_added: Duration,
     clock: Clock,
     /// The timeout before back-off and bounds are applied.
     current: Duration,
@@ -42,7 +44,11 @@ impl Rto {
             _ => Clock::Ticks { tick, phase, estimate: None },
         };
         let limits = RtoLimits { min: config.rto_min, max: config.rto_max };
-        Rto { limits, clock, current: config.rto_initial, backoff: 1, srtt: None, least: None }
+        let least_added = match config.rto_min_bounds {
+            RtoBound::Timeout => Duration::ZERO,
+            RtoBound::Variation => config.rto_min,
+        };
+        Rto { limits, least_added, clock, current: config.rto_initial, backoff: 1, srtt: None, least: None }
     }
 
     /// The smoothed round-trip time.
@@ -84,7 +90,8 @@ impl Rto {
             Clock::Exact(estimate) => {
                 let next = estimate.map_or_else(|| RttEstimate::first(rtt), |before| before.with(rtt));
                 *estimate = Some(next);
-                (self.current, self.srtt) = (next.timeout(), Some(next.srtt));
+                self.current = next.timeout().max(next.srtt + self.least_added);
+                self.srtt = Some(next.srtt);
             }
             Clock::Ticks { tick, phase, estimate } => {
                 let started = (sent.as_nanos() + nanos(*phase)) % nanos(*tick);

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use anabranch_proto::{Blocked, Duration};
 use smallvec::SmallVec;
 
-use crate::transport::mptcp::MptcpOptions;
+use crate::transport::mptcp::{Handshake, MptcpOptions};
 
 /// Bytes of a TCP header without options.
 pub(crate) const HEADER: u32 = 20;
@@ -62,6 +62,15 @@ pub struct Segment {
 }
 
 impl Segment {
+    /// Whether its options begin a further subflow of Multipath TCP (MP_JOIN).
+    pub fn joins(&self) -> bool {
+        let handshake = self.mptcp.as_ref().and_then(|options| options.handshake);
+        matches!(
+            handshake,
+            Some(Handshake::Join { .. } | Handshake::JoinAnswer { .. } | Handshake::JoinProof(_))
+        )
+    }
+
     /// The number of sequence numbers that it occupies.
     pub fn sequence_length(&self) -> u32 {
         self.length + u32::from(self.syn) + u32::from(self.fin)
