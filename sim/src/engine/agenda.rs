@@ -51,7 +51,8 @@ impl Agenda {
     /// An agenda for entities numbered below `entities`.
     pub(crate) fn new(entities: usize) -> Self {
         let leaves = entities.next_power_of_two();
-        let mut earliest: Vec<Entity> = (0..2 * leaves).map(|node| node.wrapping_sub(leaves) as Entity).collect();
+        let mut earliest: Vec<Entity> =
+            (0..2 * leaves).map(|node| node.wrapping_sub(leaves) as Entity).collect();
         for node in (1..leaves).rev() {
             earliest[node] = earliest[2 * node];
         }
