@@ -140,6 +140,32 @@ fn two_programs_meet_the_losses_of_the_scenario_beside_its_flows() {
     assert!(report["lateness"]["packets"].as_u64() > Some(200), "{report}");
 }
 
+/// `interop/mptcp.py` drives it. What it skips, it skips with a line of its own.
+#[test]
+fn multipath_tcp_of_the_kernel_uses_both_links() {
+    const TEST: &str = "shell: the kernel's Multipath TCP";
+    if !possible(TEST) {
+        return;
+    }
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../interop/mptcp.py");
+    let arguments = [program, env!("CARGO_BIN_EXE_anabranch"), "--only", "equal", "--tries", "1"];
+    let measured = Command::new("python3")
+        .args(arguments)
+        .args(["--without-cmt", "--json"])
+        .stdin(Stdio::null())
+        .output();
+    let Ok(output) = measured else { return skip(TEST, "python3 is not installed") };
+    if let Some((_, why)) = stderr(&output).split_once("skipped: interop/mptcp.py: ") {
+        return skip(TEST, why.trim());
+    }
+    // Whether the figures are within their bounds depends on how busy the machine is.
+    let row: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {} {}", stdout(&output), stderr(&output)));
+    for link in ["one", "two"] {
+        assert!(row["carried"][link].as_f64().is_some_and(|part| part > 0.25), "{row}");
+    }
+}
+
 #[test]
 fn a_signal_ends_all_programs() {
     if !possible("shell: signals") {
