@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
-use std::rc::Rc;
 
 use anabranch_proto::{Duration, Policies, Time};
 use anabranch_sim::foreign::{
