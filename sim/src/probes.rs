@@ -151,12 +151,13 @@ impl Medium for Bus {
         if self.waiting.is_empty() { Time::NEVER } else { self.ends }
     }
 
-    fn advance(&mut self, now: Time, fates: &mut Vec<Fate<Frame>>) {
+    fn advance(&mut self, now: Time, _until: Time, fates: &mut Vec<Fate<Frame>>) -> Time {
         if let Some(frame) = self.waiting.pop_front_if(|_| self.ends <= now) {
             self.carried += u64::from(frame.size);
             fates.push(Fate::Delivered(frame));
             self.begin(now);
         }
+        now
     }
 
     fn each_frame(&self, each: &mut dyn FnMut(&Frame)) {

@@ -3,7 +3,7 @@
 use anabranch_proto::Time;
 
 use super::agenda::{Entity, Turn};
-use super::{Engine, FIRST_AGENT, GLANCE};
+use super::{Engine, FIRST_AGENT};
 use crate::medium::Medium;
 use crate::medium::wire::DropCause;
 use crate::medium::wireless::Fate;
@@ -16,19 +16,8 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     /// before, the channel goes on by itself.
     pub(super) fn advance(&mut self, channel: usize) {
         let mut fates = std::mem::take(&mut self.fates);
-        self.channels[channel].advance(self.now, &mut fates);
-        if fates.is_empty() && self.observed.is_none() && !self.extra_polls {
-            let others = self.agenda.peek().unwrap_or(Time::NEVER);
-            while fates.is_empty() && !(self.events + 1).is_multiple_of(GLANCE) {
-                let next = self.channels[channel].next();
-                if next >= others || next > self.ahead.stop || next == Time::NEVER {
-                    break;
-                }
-                self.now = next;
-                self.events += 1;
-                self.channels[channel].advance(next, &mut fates);
-            }
-        }
+        let until = self.channel_may_go_until(channel);
+        self.now = self.channels[channel].advance(self.now, until, &mut fates);
         if self.observed.is_some() {
             self.show_frames(channel);
         }
@@ -46,6 +35,18 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         }
         self.fates = fates;
         self.await_channel(channel);
+    }
+
+    /// Nobody else acts before this time, unless the channel delivers or drops something.
+    fn channel_may_go_until(&mut self, channel: usize) -> Time {
+        // When one group of a divided channel delivers a packet, another may be ahead of that time. So the packet must not end the
+        // run, and there must be no links by which it could reach the other group.
+        let divided = self.channels[channel].is_divided() && (self.unfinished > 0 || !self.links.is_empty());
+        if self.observed.is_some() || self.extra_polls || divided {
+            return self.now;
+        }
+        let after_stop = Time::from_nanos(self.ahead.stop.as_nanos().saturating_add(1));
+        self.agenda.peek().unwrap_or(Time::NEVER).min(after_stop)
     }
 
     pub(super) fn offer_radio(&mut self, hop: u32, frame: Frame) {

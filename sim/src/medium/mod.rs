@@ -26,8 +26,13 @@ pub(crate) trait Medium {
     ) -> Result<(), Frame>;
     /// When something happens next; `NEVER` if nothing does.
     fn next(&self) -> Time;
-    /// Does everything that is due at `now`, and adds the frames that were delivered or dropped to `fates`.
-    fn advance(&mut self, now: Time, fates: &mut Vec<Fate<Frame>>);
+    /// Does everything that is due at `now`, and adds the frames that were delivered or dropped to `fates`. If there are none,
+    /// it may go on with what is due before `until`. Returns the time that it has come to.
+    fn advance(&mut self, now: Time, until: Time, fates: &mut Vec<Fate<Frame>>) -> Time;
+    /// Whether some of its stations can be ahead of that time: nothing of theirs reaches the others.
+    fn is_divided(&self) -> bool {
+        false
+    }
     /// Calls `each` with every frame that was offered and is neither delivered nor dropped.
     fn each_frame(&self, each: &mut dyn FnMut(&Frame));
     /// From now on, keeps what an observer can see until it is taken.
@@ -52,8 +57,12 @@ impl Medium for Channel<Frame> {
         Channel::next(self)
     }
 
-    fn advance(&mut self, now: Time, fates: &mut Vec<Fate<Frame>>) {
-        Channel::advance(self, now, fates);
+    fn advance(&mut self, now: Time, until: Time, fates: &mut Vec<Fate<Frame>>) -> Time {
+        Channel::advance(self, now, until, fates)
+    }
+
+    fn is_divided(&self) -> bool {
+        Channel::is_divided(self)
     }
 
     fn each_frame(&self, each: &mut dyn FnMut(&Frame)) {

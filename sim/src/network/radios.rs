@@ -92,7 +92,7 @@ impl Radios {
         let near = crate::medium::wireless::Neighbours::new(&places, reception);
         for from in 0..places.len() as StationId {
             let mut readers: Vec<_> =
-                near.of(from).iter().filter(|n| reception.decodes(n.strength)).collect();
+                near.list(from).iter().filter(|n| reception.decodes(n.strength)).collect();
             readers.sort_by_key(|neighbour| neighbour.station);
             self.hops.extend(readers.into_iter().map(|to| RadioHop {
                 channel,

@@ -89,7 +89,7 @@ impl<'a> Plan<'a> {
             });
         }
         let pauses: Vec<_> = self.scenario.measure.into_iter().flatten().map(|at| Time::ZERO + at).collect();
-        let details = observed || !pauses.is_empty();
+        let receivers = observer.as_ref().is_some_and(|observer| observer.wants().receivers);
         for traffic in &self.traffic {
             let (first, place) = (agents.len(), routes.table.len());
             let agent = cross::agent(self.scenario, self.network, traffic, &mut routes, first)?;
@@ -101,7 +101,12 @@ impl<'a> Plan<'a> {
                 lossless_sacks: false,
             });
         }
-        agents.iter_mut().for_each(|agent: &mut End| agent.set_details(details));
+        for flow in &flows {
+            for agent in flow.agents.clone() {
+                let of_use = observed && (receivers || agent == flow.agents.start);
+                agents[agent].set_details(of_use || !pauses.is_empty());
+            }
+        }
         let places = Places { routes: &routes.table, flows: &flows, names: &self.flows };
         let links = (0..2 * self.network.links().len() as DirectionId)
             .map(|id| self.direction(id, &places))

@@ -52,6 +52,10 @@ pub(crate) trait Agent {
     fn path_name(&self, _: PathId) -> Option<&str> {
         None
     }
+    /// The detail that the next poll would return, without that poll. An agent may leave details to its polls.
+    fn next_detail(&mut self) -> Option<(Time, Option<PathId>, Detail)> {
+        None
+    }
     /// Whether the agent regards the path whose route begins at `hop` as failed.
     fn has_failed(&self, _: u32) -> bool {
         false
@@ -68,6 +72,7 @@ pub(crate) enum Output {
     /// Send this frame into the first link of its route.
     Transmit(Frame, Reason),
     /// A detail for observers: its time, its path if it belongs to one, and the detail.
+    /// [`Agent::next_detail`] may have further ones.
     Detail(Time, Option<PathId>, Detail),
     /// Nothing more now. Poll after the next packet, and not later than this time. The time may be too early, never
     /// too late.
@@ -210,6 +215,10 @@ impl Agent for End {
 
     fn path_name(&self, path: PathId) -> Option<&str> {
         whichever!(self, agent => agent.path_name(path))
+    }
+
+    fn next_detail(&mut self) -> Option<(Time, Option<PathId>, Detail)> {
+        whichever!(self, agent => agent.next_detail())
     }
 
     fn has_failed(&self, hop: u32) -> bool {

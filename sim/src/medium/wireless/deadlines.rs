@@ -48,16 +48,25 @@ impl Deadlines {
 
     /// Sets the deadline of `entity`; [`Time::NEVER`] cancels it.
     pub(super) fn set(&mut self, entity: usize, deadline: Time) {
-        let (mut place, mut earliest) = (entity, deadline);
-        for level in &mut self.levels {
-            let row = &mut level[place / WIDTH];
-            if std::mem::replace(&mut row[place % WIDTH], earliest) == earliest {
+        let (mut place, mut new) = (entity, deadline);
+        for level in 0..self.levels.len() {
+            let row = place / WIDTH;
+            let old = std::mem::replace(&mut self.levels[level][row][place % WIDTH], new);
+            if old == new {
                 return;
             }
-            place /= WIDTH;
-            earliest = row.iter().copied().fold(Time::NEVER, Time::min);
+            // What stands above is the earliest of the row as it was.
+            let above = self.levels.get(level + 1).map(|above| above[row / WIDTH][row % WIDTH]);
+            let earliest = above.unwrap_or(self.earliest);
+            if new >= earliest {
+                if old != earliest {
+                    return;
+                }
+                new = self.levels[level][row].iter().copied().fold(Time::NEVER, Time::min);
+            }
+            place = row;
         }
-        self.earliest = earliest;
+        self.earliest = new;
     }
 }
 

@@ -4,12 +4,14 @@
 //! event takes place. [`Channel::advance`] carries it out and reports what was delivered or dropped. The channel knows nothing about a
 //! packet except its size.
 //!
-//! A frame in flight has one deadline. It moves from neighbour to neighbour in order of distance: first for the beginning of the frame,
-//! then for its end. So the cost of a frame depends on the number of its neighbours, not on the number of radios. At equal times, stations
-//! act first, then frames end, then frames begin. So two stations whose backoffs end in the same slot both transmit. Stations that are not
-//! connected by a chain of neighbours form different groups. Each group has its own deadlines, which keeps their number small.
+//! A frame passes from neighbour to neighbour in order of distance: first its beginning reaches each of them, then its end. So the
+//! cost of a frame depends on the number of its neighbours, not on the number of radios. This takes microseconds, in which mostly
+//! nothing else happens: then the frame needs no event. Otherwise it waits in its group. At equal times, stations act first, then
+//! frames end, then frames begin. So two stations whose backoffs end in the same slot both transmit. Stations that are not connected
+//! by a chain of neighbours form different groups. Each group has its own deadlines, which keeps their number small.
 
 mod deadlines;
+mod flight;
 mod frames;
 mod neighbours;
 mod power;
@@ -20,7 +22,6 @@ mod statistics;
 mod timing;
 
 use anabranch_proto::Time;
-use smallvec::SmallVec;
 
 use crate::chance::Draws;
 use crate::medium::wire::DropCause;
@@ -36,9 +37,10 @@ pub(crate) use statistics::Statistics;
 pub(crate) use timing::{A, B, G, Timing};
 
 use deadlines::Deadlines;
+use flight::FrameInFlight;
 use neighbours::Neighbour;
 use receiver::{Ended, Outcome, Signal};
-use station::{Station, Step, later};
+use station::{Station, Step};
 
 /// The radios of one channel, and the frames on the air between them.
 #[derive(Debug)]
@@ -47,38 +49,23 @@ pub(crate) struct Channel<F> {
     reception: Box<dyn Reception>,
     neighbours: Neighbours,
     stations: Vec<Station<F>>,
-    /// By station: its frames that some neighbour still hears.
-    flights: Vec<SmallVec<[FrameInFlight; 2]>>,
     groups: Vec<Group>,
     /// By station: its group, and its number in the group.
     member: Vec<(u32, u32)>,
-    /// The earliest deadline of each group.
+    /// The earliest deadline of each group, if there are several.
     deadlines: Deadlines,
     /// The frames that were transmitted, if an observer wants them.
     sent: Option<Vec<Air>>,
-}
-
-/// A frame on its way to the neighbours of its sender. The end of a frame may still be travelling when the sender's next frame begins.
-#[derive(Copy, Clone, Debug)]
-struct FrameInFlight {
-    air: Air,
-    start: Time,
-    /// The number of neighbours that its beginning has reached.
-    reached: u32,
-    /// The number of neighbours that its end has passed.
-    passed: u32,
-    /// When it reaches or passes the next neighbour; `NEVER` if it has passed all.
-    next: Time,
-    /// Whether the next step is the frame's beginning at a neighbour, not its end.
-    begins: bool,
 }
 
 /// Stations that are connected by a chain of neighbours.
 #[derive(Debug)]
 struct Group {
     stations: Vec<StationId>,
-    /// By number in the group: the stations, then the ends of their frames, then the beginnings of their frames.
+    /// By number in the group.
     deadlines: Deadlines,
+    /// The frames that wait for their next neighbour; the one whose turn is next stands last.
+    flights: Vec<FrameInFlight>,
 }
 
 /// The outcome of a packet.
@@ -108,10 +95,7 @@ impl<F> Channel<F> {
             Station::new(id, &dcf, radio.queue, Draws::new(root, &radio.stream))
         };
         let neighbours = Neighbours::new(&places, &*reception);
-        let groups = neighbours.groups().into_iter();
-        let deadlines = |stations: &Vec<StationId>| Deadlines::new(3 * stations.len());
-        let groups: Vec<_> =
-            groups.map(|stations| Group { deadlines: deadlines(&stations), stations }).collect();
+        let groups: Vec<_> = neighbours.groups().into_iter().map(Group::new).collect();
         let mut member = vec![(0, 0); radios.len()];
         for (group, Group { stations, .. }) in (0..).zip(&groups) {
             (0..).zip(stations).for_each(|(number, station)| member[*station as usize] = (group, number));
@@ -122,7 +106,6 @@ impl<F> Channel<F> {
             member,
             neighbours,
             stations: (0..).zip(radios).map(station).collect(),
-            flights: vec![SmallVec::new(); radios.len()],
             sent: None,
             dcf,
             reception,
@@ -140,33 +123,62 @@ impl<F> Channel<F> {
     ) -> Result<(), F> {
         self.stations[from as usize].offer(now, &self.dcf, to, size, packet)?;
         self.await_station(from);
-        self.await_group(self.member[from as usize].0 as usize);
+        if self.is_divided() {
+            self.await_group(self.member[from as usize].0 as usize);
+        }
         Ok(())
     }
 
     /// The time of the next event; `NEVER` if there is none.
     pub(crate) fn next(&self) -> Time {
-        self.deadlines.earliest()
-    }
-
-    /// Carries out everything that is due at `now`.
-    pub(crate) fn advance(&mut self, now: Time, fates: &mut Vec<Fate<F>>) {
-        while let Some(group) = self.deadlines.due(now) {
-            while let Some(entity) = self.groups[group].deadlines.due(now) {
-                let stations = &self.groups[group].stations;
-                let count = stations.len();
-                match entity / count {
-                    0 => self.wake(now, stations[entity], fates),
-                    1 => self.fly(now, stations[entity - count], false, fates),
-                    _ => self.fly(now, stations[entity - 2 * count], true, fates),
-                }
-            }
-            self.await_group(group);
+        match &self.groups[..] {
+            [only] => only.earliest(),
+            _ => self.deadlines.earliest(),
         }
     }
 
+    /// Carries out everything that is due at `now`, and then everything that is due before `until`, as long as no packet has been
+    /// delivered or dropped. Returns the time of the last event.
+    pub(crate) fn advance(&mut self, now: Time, until: Time, fates: &mut Vec<Fate<F>>) -> Time {
+        let mut now = now;
+        loop {
+            if !self.is_divided() {
+                self.advance_group(0, now, until, fates);
+            }
+            while let Some(group) = self.deadlines.due(now) {
+                self.advance_group(group, now, until, fates);
+                self.await_group(group);
+            }
+            let next = self.next();
+            if !fates.is_empty() || next >= until {
+                return now;
+            }
+            now = next;
+        }
+    }
+
+    fn advance_group(&mut self, group: usize, now: Time, until: Time, fates: &mut Vec<Fate<F>>) {
+        loop {
+            let Group { stations, deadlines, flights } = &mut self.groups[group];
+            if let Some(number) = deadlines.due(now) {
+                let station = stations[number];
+                self.wake(now, station, until, fates);
+            } else if let Some(mut flight) = flights.pop_if(|flight| flight.next <= now) {
+                self.step(&mut flight, fates);
+                self.pass(flight, until, fates);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Whether there are several groups. Then the stations of one group may be ahead of the time of another.
+    pub(crate) fn is_divided(&self) -> bool {
+        self.groups.len() > 1
+    }
+
     fn await_group(&mut self, group: usize) {
-        self.deadlines.set(group, self.groups[group].deadlines.earliest());
+        self.deadlines.set(group, self.groups[group].earliest());
     }
 
     /// The counters of all radios up to now.
@@ -194,9 +206,7 @@ impl<F> Channel<F> {
 
     /// The counters of a radio up to now.
     pub(crate) fn statistics(&self, now: Time, station: StationId) -> Statistics {
-        let Station { mut statistics, mut occupation, .. } = self.stations[station as usize];
-        occupation.settle(now, &mut statistics.airtime);
-        statistics
+        self.stations[station as usize].statistics(now)
     }
 
     /// The queue of a radio.
@@ -205,33 +215,42 @@ impl<F> Channel<F> {
         self.stations[station as usize].queue()
     }
 
-    fn wake(&mut self, now: Time, id: StationId, fates: &mut Vec<Fate<F>>) {
+    fn wake(&mut self, now: Time, id: StationId, until: Time, fates: &mut Vec<Fate<F>>) {
         let station = &mut self.stations[id as usize];
-        let heard = station.receiver.busy(&*self.reception);
-        let step = station.wake(now, &self.dcf, heard);
-        self.take(now, step, fates);
-        self.settle(now, id);
-    }
-
-    fn take(&mut self, now: Time, step: Step<F>, fates: &mut Vec<Fate<F>>) {
-        match step {
-            Step::Nothing => {}
-            Step::Transmit(air) => self.transmit(now, air),
-            Step::GiveUp(cause, packet) => fates.push(Fate::GivenUp(cause, packet)),
+        let ended = station.sending();
+        match station.wake(now, &self.dcf, &*self.reception) {
+            Step::Transmit(air) => {
+                self.transmit(now, air);
+                self.settle(now, id);
+                self.pass(FrameInFlight::new(air, now, &self.neighbours), until, fates);
+            }
+            step => {
+                take(step, fates);
+                self.settle(now, id);
+                if let Some(air) = ended {
+                    self.leave(now, air, until, fates);
+                }
+            }
         }
     }
 
     /// Called after any event at a station: updates whether it senses the medium busy, and when it acts next.
     fn settle(&mut self, now: Time, id: StationId) {
         let busy = self.busy(id);
+        self.find(now, id, busy);
+    }
+
+    /// A station finds the medium busy or idle.
+    fn find(&mut self, now: Time, id: StationId, busy: bool) {
         self.stations[id as usize].settle(now, &self.dcf, busy);
         self.await_station(id);
     }
 
     /// Called after a signal began or ended while the station did nothing. Only a change of the medium affects it.
     fn listen(&mut self, now: Time, id: StationId) {
-        if self.busy(id) != self.stations[id as usize].finds_busy() {
-            self.settle(now, id);
+        let busy = self.busy(id);
+        if busy != self.stations[id as usize].finds_busy() {
+            self.find(now, id, busy);
         }
     }
 
@@ -241,9 +260,12 @@ impl<F> Channel<F> {
     }
 
     fn await_station(&mut self, id: StationId) {
-        let (group, number) = self.member[id as usize];
-        let deadline = self.stations[id as usize].deadline();
-        self.groups[group as usize].deadlines.set(number as usize, deadline);
+        let station = &mut self.stations[id as usize];
+        let deadline = station.deadline();
+        if std::mem::replace(&mut station.awaited, deadline) != deadline {
+            let (group, number) = self.member[id as usize];
+            self.groups[group as usize].deadlines.set(number as usize, deadline);
+        }
     }
 
     fn transmit(&mut self, now: Time, air: Air) {
@@ -251,59 +273,61 @@ impl<F> Channel<F> {
         if let Some(sent) = &mut self.sent {
             sent.push(air);
         }
-        let mut wave = FrameInFlight { air, start: now, reached: 0, passed: 0, next: now, begins: true };
-        wave.turn(self.neighbours.of(air.from));
-        self.flights[air.from as usize].push(wave);
-        self.await_flights(air.from);
     }
 
-    /// Sets the deadlines for the station's frames: the next neighbour that the end or the beginning of one reaches.
-    fn await_flights(&mut self, from: StationId) {
-        let (group, number) = self.member[from as usize];
-        let Group { stations, deadlines } = &mut self.groups[group as usize];
-        let flights = &self.flights[from as usize];
-        for begins in [false, true] {
-            let next = flights.iter().filter(|wave| wave.begins == begins).map(|wave| wave.next).min();
-            let place = stations.len() * (1 + usize::from(begins)) + number as usize;
-            deadlines.set(place, next.unwrap_or(Time::NEVER));
+    /// The end of a frame leaves its sender.
+    fn leave(&mut self, now: Time, air: Air, until: Time, fates: &mut Vec<Fate<F>>) {
+        let flight = FrameInFlight::left(air, now, &self.neighbours);
+        let flights = &self.groups[self.member[air.from as usize].0 as usize].flights;
+        let begins = |other: &FrameInFlight| (other.air.from, other.start) == (air.from, flight.start);
+        if !flights.iter().any(begins) {
+            self.pass(flight, until, fates);
         }
     }
 
-    /// A frame of `from` ends at the next neighbours, or begins there if `begins` is set.
-    fn fly(&mut self, now: Time, from: StationId, begins: bool, fates: &mut Vec<Fate<F>>) {
-        let due = |wave: &FrameInFlight| wave.next == now && wave.begins == begins;
-        if let Some(place) = self.flights[from as usize].iter().position(due) {
-            let mut wave = self.flights[from as usize][place];
-            while due(&wave) {
-                if begins {
-                    self.begin(now, wave.reached, &wave.air);
-                    wave.reached += 1;
-                } else {
-                    self.end(now, wave.passed, &wave.air, fates);
-                    wave.passed += 1;
-                }
-                wave.turn(self.neighbours.of(from));
+    /// A frame passes its neighbours up to `until`. If something else is due first, or a packet was delivered, it waits in its
+    /// group. While its sender transmits and all neighbours have heard its beginning, the deadline of its sender is enough.
+    fn pass(&mut self, mut flight: FrameInFlight, until: Time, fates: &mut Vec<Fate<F>>) {
+        let from = flight.air.from as usize;
+        let group = self.member[from].0 as usize;
+        while flight.next != Time::NEVER && !(flight.has_begun() && self.stations[from].sends(flight.start)) {
+            let free = flight.next < until.min(self.groups[group].earliest()) && fates.is_empty();
+            if !free || (!flight.begins && self.may_free_a_packet(&flight)) {
+                return self.groups[group].await_flight(flight);
             }
-            // Nobody answers before SIFS, so the flights have not changed.
-            match wave.next {
-                Time::NEVER => drop(self.flights[from as usize].remove(place)),
-                _ => self.flights[from as usize][place] = wave,
-            }
+            self.step(&mut flight, fates);
         }
-        self.await_flights(from);
     }
 
-    /// A frame begins at a neighbour of its sender.
-    fn begin(&mut self, now: Time, neighbour: u32, air: &Air) {
-        let Neighbour { station: id, sensed, strength, .. } =
-            self.neighbours.of(air.from)[neighbour as usize];
+    /// Whether a packet may be delivered or dropped where the frame ends next. The engine must learn that at its time.
+    fn may_free_a_packet(&self, flight: &FrameInFlight) -> bool {
+        let mut next = flight.leaves(&self.neighbours);
+        next.any(|neighbour| self.stations[neighbour.station as usize].may_free_a_packet(&flight.air))
+    }
+
+    /// A frame reaches or leaves all neighbours that are at the next distance.
+    fn step(&mut self, flight: &mut FrameInFlight, fates: &mut Vec<Fate<F>>) {
+        let FrameInFlight { next: now, begins, .. } = *flight;
+        // Nobody answers before SIFS: no other frame of the sender begins or ends meanwhile.
+        while flight.next == now && flight.begins == begins {
+            let neighbour = self.neighbours[flight.turn(&self.neighbours)];
+            match begins {
+                true => self.begin(now, neighbour, &flight.air),
+                false => self.end(now, neighbour, &flight.air, fates),
+            }
+        }
+    }
+
+    /// The beginning of a frame reaches a neighbour of its sender.
+    fn begin(&mut self, now: Time, neighbour: Neighbour, air: &Air) {
+        let Neighbour { station: id, sensed, strength, alone, .. } = neighbour;
         let station = &mut self.stations[id as usize];
         let transmitting = station.transmitting();
         let before = station.receiver.receiving();
-        let signal = Signal { from: air.from, strength, sensed };
+        let signal = Signal { from: air.from, strength, sensed, alone };
         station.receiver.begin(now, &*self.reception, signal, id, transmitting);
         if sensed {
-            station.occupation.enter(now, air, &mut station.statistics.airtime);
+            station.occupation.enter(now, air);
         }
         if before.is_none() && station.receiver.receiving().is_some() {
             station.receiving(now);
@@ -311,13 +335,12 @@ impl<F> Channel<F> {
         self.listen(now, id);
     }
 
-    /// A frame ends at a neighbour of its sender.
-    fn end(&mut self, now: Time, neighbour: u32, air: &Air, fates: &mut Vec<Fate<F>>) {
-        let signal = self.neighbours.of(air.from)[neighbour as usize];
-        let id = signal.station;
+    /// The end of a frame passes a neighbour of its sender.
+    fn end(&mut self, now: Time, neighbour: Neighbour, air: &Air, fates: &mut Vec<Fate<F>>) {
+        let Neighbour { station: id, sensed, .. } = neighbour;
         let station = &mut self.stations[id as usize];
-        if signal.sensed {
-            station.occupation.leave(now, air, &mut station.statistics.airtime);
+        if sensed {
+            station.occupation.leave(now, air);
         }
         let ended = station.receiver.end(air.from);
         let step = match ended.reception {
@@ -338,7 +361,7 @@ impl<F> Channel<F> {
             }
         }
         if ended.reception != Outcome::Missed {
-            self.take(now, step, fates);
+            take(step, fates);
             self.settle(now, id);
         }
     }
@@ -360,15 +383,28 @@ impl<F> Channel<F> {
     }
 }
 
-impl FrameInFlight {
-    /// Finds the next step: its end passes a neighbour or its beginning reaches one, whichever comes first.
-    fn turn(&mut self, neighbours: &[Neighbour]) {
-        let at = |number: u32, after: u64| {
-            let neighbour = neighbours.get(number as usize);
-            neighbour.map_or(Time::NEVER, |neighbour| later(self.start, after + neighbour.delay))
-        };
-        let (end, beginning) = (at(self.passed, self.air.airtime), at(self.reached, 0));
-        (self.next, self.begins) = if end <= beginning { (end, false) } else { (beginning, true) };
+impl Group {
+    fn new(stations: Vec<StationId>) -> Self {
+        Group { deadlines: Deadlines::new(stations.len()), stations, flights: Vec::new() }
+    }
+
+    /// When something happens next.
+    fn earliest(&self) -> Time {
+        let flight = self.flights.last().map_or(Time::NEVER, |flight| flight.next);
+        self.deadlines.earliest().min(flight)
+    }
+
+    /// A frame waits for its next neighbour. Few frames do so at a time.
+    fn await_flight(&mut self, flight: FrameInFlight) {
+        let place = self.flights.iter().rposition(|other| flight.is_before(other)).map_or(0, |last| last + 1);
+        self.flights.insert(place, flight);
+    }
+}
+
+/// Reports what a station has given up.
+fn take<F>(step: Step<F>, fates: &mut Vec<Fate<F>>) {
+    if let Step::GiveUp(cause, packet) = step {
+        fates.push(Fate::GivenUp(cause, packet));
     }
 }
 

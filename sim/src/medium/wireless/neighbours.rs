@@ -1,9 +1,10 @@
 //! The neighbours of each station. They are computed once, and a frame visits only the neighbours of its sender.
 
 use std::collections::BTreeMap;
+use std::ops::{Index, Range};
 
 use super::frames::StationId;
-use super::reception::Reception;
+use super::reception::{Alone, Reception};
 
 /// A station within reach of another.
 #[derive(Copy, Clone, PartialEq, Debug)]
@@ -15,6 +16,8 @@ pub(crate) struct Neighbour {
     pub(crate) strength: f64,
     /// Whether this signal makes the medium busy.
     pub(crate) sensed: bool,
+    /// What an idle radio does with it if there is no other signal.
+    pub(crate) alone: Alone,
 }
 
 /// The neighbours of all stations in consecutive lists.
@@ -41,7 +44,8 @@ impl Neighbours {
                 if metres <= reach {
                     let strength = rules.strength(metres);
                     let sensed = rules.senses(strength);
-                    all.push(Neighbour { station: other, delay: propagation(metres), strength, sensed });
+                    let (delay, alone) = (propagation(metres), Alone::new(rules, strength));
+                    all.push(Neighbour { station: other, delay, strength, sensed, alone });
                 }
             }
             all[first..].sort_by_key(|neighbour| (neighbour.delay, neighbour.station));
@@ -50,10 +54,16 @@ impl Neighbours {
         Neighbours { all, begin }
     }
 
-    /// The neighbours of a station, nearest first.
-    pub(crate) fn of(&self, station: StationId) -> &[Neighbour] {
+    /// Where the neighbours of a station are in the list, nearest first.
+    pub(super) fn of(&self, station: StationId) -> Range<u32> {
         let station = station as usize;
-        &self.all[self.begin[station] as usize..self.begin[station + 1] as usize]
+        self.begin[station]..self.begin[station + 1]
+    }
+
+    /// The neighbours of a station, nearest first.
+    pub(crate) fn list(&self, station: StationId) -> &[Neighbour] {
+        let Range { start, end } = self.of(station);
+        &self.all[start as usize..end as usize]
     }
 
     /// The groups of stations that are connected by chains of neighbours, in order of station numbers.
@@ -68,7 +78,7 @@ impl Neighbours {
             let mut next = 0;
             while let Some(station) = group.get(next).copied() {
                 next += 1;
-                for neighbour in self.of(station) {
+                for neighbour in self.list(station) {
                     if !std::mem::replace(&mut seen[neighbour.station as usize], true) {
                         group.push(neighbour.station);
                     }
@@ -82,7 +92,15 @@ impl Neighbours {
 
     /// Whether two stations sense each other.
     pub(super) fn sense(&self, a: StationId, b: StationId) -> bool {
-        self.of(a).iter().any(|neighbour| neighbour.station == b && neighbour.sensed)
+        self.list(a).iter().any(|neighbour| neighbour.station == b && neighbour.sensed)
+    }
+}
+
+impl Index<u32> for Neighbours {
+    type Output = Neighbour;
+
+    fn index(&self, place: u32) -> &Neighbour {
+        &self.all[place as usize]
     }
 }
 
@@ -127,10 +145,10 @@ impl Cells {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::medium::wireless::reception::Range;
+    use crate::medium::wireless::reception;
 
-    fn paper() -> Range {
-        Range::new(370.0, 520.0, 812.0, None)
+    fn paper() -> reception::Range {
+        reception::Range::new(370.0, 520.0, 812.0, None)
     }
 
     #[test]
@@ -139,13 +157,13 @@ mod tests {
         let places: Vec<_> = (0..10).map(|n| [300.0 * f64::from(n % 5), 450.0 * f64::from(n / 5)]).collect();
         let neighbours = Neighbours::new(&places, &paper());
         let of = |station| {
-            neighbours.of(station).iter().map(|n| (n.station, n.delay, n.sensed)).collect::<Vec<_>>()
+            neighbours.list(station).iter().map(|n| (n.station, n.delay, n.sensed)).collect::<Vec<_>>()
         };
         let (next, opposite, diagonal, two, far) = (1000, 1500, 1803, 2000, 2500);
         let beside =
             [(1, next, true), (5, opposite, true), (6, diagonal, false), (2, two, false), (7, far, false)];
         assert_eq!(of(0), beside);
-        assert_eq!(neighbours.of(2).len(), 9);
+        assert_eq!(neighbours.list(2).len(), 9);
         assert!(neighbours.sense(0, 5) && !neighbours.sense(0, 2) && !neighbours.sense(0, 9));
     }
 
@@ -156,7 +174,7 @@ mod tests {
             .collect();
         let neighbours = Neighbours::new(&places, &paper());
         for (station, place) in (0..).zip(&places) {
-            let mut found: Vec<_> = neighbours.of(station).iter().map(|n| n.station).collect();
+            let mut found: Vec<_> = neighbours.list(station).iter().map(|n| n.station).collect();
             found.sort_unstable();
             let near =
                 |other: &StationId| *other != station && distance(*place, places[*other as usize]) <= 812.0;

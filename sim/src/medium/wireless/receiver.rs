@@ -4,7 +4,7 @@ use anabranch_proto::Time;
 use smallvec::SmallVec;
 
 use super::frames::StationId;
-use super::reception::{Beside, Reception};
+use super::reception::{Alone, Beside, Reception};
 
 /// The receiving half of a radio.
 #[derive(Default, Debug)]
@@ -23,6 +23,8 @@ pub(super) struct Signal {
     pub(super) strength: f64,
     /// Whether it makes the medium busy on its own.
     pub(super) sensed: bool,
+    /// What an idle radio does with it if there is no other signal.
+    pub(super) alone: Alone,
 }
 
 /// A signal on the air.
@@ -69,7 +71,7 @@ impl Receiver {
         me: StationId,
         transmitting: bool,
     ) {
-        let Signal { from, strength, sensed } = signal;
+        let Signal { from, strength, sensed, alone } = signal;
         let overlapped = sensed && self.heard.iter().any(|other| other.sensed);
         let mut new = ReceivedSignal { from, strength, sensed, readable: false, overlapped, spoiler: None };
         if sensed {
@@ -79,6 +81,11 @@ impl Receiver {
             new.spoiler = Some(me);
         } else if let Some(held) = self.locked {
             self.meet(now, rules, held, &mut new);
+        } else if self.heard.is_empty() {
+            new.readable = alone.readable;
+            if alone.locks {
+                (self.locked, self.since) = (Some(from), now);
+            }
         } else {
             let beside = self.beside(None);
             let survives = rules.survives(strength, beside);
@@ -164,7 +171,7 @@ mod tests {
 
     fn signal(rules: &dyn Reception, from: StationId, metres: f64) -> Signal {
         let strength = rules.strength(metres);
-        Signal { from, strength, sensed: rules.senses(strength) }
+        Signal { from, strength, sensed: rules.senses(strength), alone: Alone::new(rules, strength) }
     }
 
     /// Stations begin in turn, each at its distance. Returns the outcome of each signal in the same order.

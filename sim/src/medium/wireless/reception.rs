@@ -39,6 +39,24 @@ impl Beside {
     }
 }
 
+/// What an idle radio does with a signal beside which there is no other. Most signals are such: this is computed once.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Alone {
+    /// It begins to receive it.
+    pub(crate) locks: bool,
+    /// It can read it.
+    pub(crate) readable: bool,
+}
+
+impl Alone {
+    /// Of a signal of this strength.
+    pub(crate) fn new(rules: &dyn Reception, strength: f64) -> Self {
+        let locks = rules.locks(strength, Beside::default());
+        let survives = rules.survives(strength, Beside::default());
+        Alone { locks, readable: locks && survives && rules.decodes(strength) }
+    }
+}
+
 /// Three ranges. Within `decode` a frame can be read. Within `sense` the medium is busy, and an unreadable frame is noticed. Within
 /// `interfere` any signal spoils another. Strengths are distance to the power of −4.
 #[derive(Copy, Clone, PartialEq, Debug)]

@@ -13,6 +13,7 @@ use crate::scenario::Amount;
 
 use super::frames::{Air, Dcf, Kind, StationId};
 use super::receiver::Receiver;
+use super::reception::Reception;
 use super::statistics::{Occupation, Statistics};
 
 /// A radio and its queue.
@@ -20,11 +21,14 @@ use super::statistics::{Occupation, Statistics};
 pub(super) struct Station<F> {
     pub(super) id: StationId,
     pub(super) receiver: Receiver,
+    /// All but the use of the channel.
     pub(super) statistics: Statistics,
     pub(super) occupation: Occupation,
     phase: Phase,
     /// When the phase ends if no event ends it before.
     deadline: Time,
+    /// The deadline that its group has for it.
+    pub(super) awaited: Time,
     access: Access,
     queue: VecDeque<Queued<F>>,
     room: Occupancy,
@@ -123,6 +127,7 @@ impl<F> Station<F> {
             occupation: Occupation::default(),
             phase: Phase::Contend,
             deadline: Time::NEVER,
+            awaited: Time::NEVER,
             access,
             queue: VecDeque::new(),
             room: Occupancy::new(queue),
@@ -138,6 +143,38 @@ impl<F> Station<F> {
 
     pub(super) fn transmitting(&self) -> bool {
         matches!(self.phase, Phase::Send(_))
+    }
+
+    /// The frame that it is transmitting.
+    pub(super) fn sending(&self) -> Option<Air> {
+        match self.phase {
+            Phase::Send(air) => Some(air),
+            _ => None,
+        }
+    }
+
+    /// What it has counted up to now.
+    pub(super) fn statistics(&self, now: Time) -> Statistics {
+        let mut occupation = self.occupation;
+        occupation.settle(now);
+        Statistics { airtime: occupation.airtime, ..self.statistics }
+    }
+
+    /// Whether it is transmitting the frame that it began at `start`.
+    pub(super) fn sends(&self, start: Time) -> bool {
+        matches!(self.phase, Phase::Send(air) if self.deadline == later(start, air.airtime))
+    }
+
+    /// Whether it may take a packet from this frame when it ends, or give up one of its own.
+    pub(super) fn may_free_a_packet(&self, air: &Air) -> bool {
+        let addressed = air.to == self.id;
+        match self.phase {
+            Phase::Await { answer, .. } => {
+                let expected = self.service.as_ref().is_some_and(|service| service.to == air.from);
+                !addressed || air.kind != answer || !expected
+            }
+            _ => addressed && air.kind == Kind::Data,
+        }
     }
 
     /// Whether it senses the medium busy. Its own frame counts.
@@ -181,7 +218,7 @@ impl<F> Station<F> {
     }
 
     /// The deadline has passed.
-    pub(super) fn wake(&mut self, now: Time, dcf: &Dcf, medium_busy: bool) -> Step<F> {
+    pub(super) fn wake(&mut self, now: Time, dcf: &Dcf, rules: &dyn Reception) -> Step<F> {
         match self.phase {
             Phase::Contend => self.access_granted(dcf),
             Phase::Send(air) => {
@@ -189,7 +226,7 @@ impl<F> Station<F> {
                 Step::Nothing
             }
             Phase::Await { answer, .. } => self.unanswered(now, dcf, answer),
-            Phase::Answer(air) if air.kind == Kind::Cts && medium_busy => {
+            Phase::Answer(air) if air.kind == Kind::Cts && self.receiver.busy(rules) => {
                 self.phase = Phase::Contend;
                 Step::Nothing
             }
@@ -223,12 +260,12 @@ impl<F> Station<F> {
         self.phase = Phase::Send(air);
         self.deadline = later(now, air.airtime);
         self.receiver.deafen(self.id);
-        self.occupation.enter(now, &air, &mut self.statistics.airtime);
+        self.occupation.enter(now, &air);
     }
 
     /// Its own frame ends.
     fn sent(&mut self, now: Time, dcf: &Dcf, air: &Air) {
-        self.occupation.leave(now, air, &mut self.statistics.airtime);
+        self.occupation.leave(now, air);
         let answer = match air.kind {
             Kind::Rts => Kind::Cts,
             Kind::Data => Kind::Ack,
@@ -491,22 +528,24 @@ pub(super) fn later(time: Time, nanos: u64) -> Time {
 mod tests {
     use super::*;
     use crate::medium::wireless::frames::tests::dcf;
+    use crate::medium::wireless::reception::Range;
 
     /// The number of frames that a station sends for one packet if every RTS (or none) is answered and no DATA frame is, and why it gives
     /// up.
     fn attempts(dcf: &Dcf, cleared: bool) -> (u32, u32, DropCause) {
+        let rules = Range::new(370.0, 520.0, 812.0, None);
         let mut station = Station::new(0, dcf, Amount::Packets(1), Draws::new(1, "x"));
         assert!(station.offer(Time::ZERO, dcf, 1, 1028, ()).is_ok());
         let (mut rts, mut data) = (0, 0);
         loop {
             let now = station.deadline();
-            match station.wake(now, dcf, false) {
+            match station.wake(now, dcf, &rules) {
                 Step::Transmit(air) => {
                     station.begin(now, air);
                     *(if air.kind == Kind::Rts { &mut rts } else { &mut data }) += 1;
                     station.settle(now, dcf, true);
                     let end = station.deadline();
-                    assert!(matches!(station.wake(end, dcf, false), Step::Nothing));
+                    assert!(matches!(station.wake(end, dcf, &rules), Step::Nothing));
                     if air.kind == Kind::Rts && cleared {
                         assert!(matches!(station.read(end, dcf, &dcf.cts(&air)), Step::Nothing));
                     }

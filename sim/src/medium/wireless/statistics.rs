@@ -87,9 +87,10 @@ impl Statistics {
     }
 }
 
-/// The number of frames on the air at a position, and the time of the last change.
+/// The use of the channel at a position, the number of frames on the air, and the time of the last change.
 #[derive(Copy, Clone, Default, Debug)]
 pub(super) struct Occupation {
+    pub(super) airtime: Airtime,
     data: u32,
     control: u32,
     since: Time,
@@ -97,24 +98,24 @@ pub(super) struct Occupation {
 
 impl Occupation {
     /// A frame begins.
-    pub(super) fn enter(&mut self, now: Time, air: &Air, airtime: &mut Airtime) {
-        self.settle(now, airtime);
+    pub(super) fn enter(&mut self, now: Time, air: &Air) {
+        self.settle(now);
         *self.count(air) += 1;
     }
 
     /// A frame ends.
-    pub(super) fn leave(&mut self, now: Time, air: &Air, airtime: &mut Airtime) {
-        self.settle(now, airtime);
+    pub(super) fn leave(&mut self, now: Time, air: &Air) {
+        self.settle(now);
         *self.count(air) -= 1;
     }
 
     /// Accounts for the time up to now.
-    pub(super) fn settle(&mut self, now: Time, airtime: &mut Airtime) {
+    pub(super) fn settle(&mut self, now: Time) {
         let share = match (self.data, self.control) {
-            (0, 0) => &mut airtime.idle,
-            (1, 0) => &mut airtime.data,
-            (0, 1) => &mut airtime.control,
-            _ => &mut airtime.collision,
+            (0, 0) => &mut self.airtime.idle,
+            (1, 0) => &mut self.airtime.data,
+            (0, 1) => &mut self.airtime.control,
+            _ => &mut self.airtime.collision,
         };
         *share += now.as_nanos() - self.since.as_nanos();
         self.since = now;

@@ -15,6 +15,8 @@ struct Saturated {
     next_hop: Vec<Option<StationId>>,
     sources: Vec<StationId>,
     now: Time,
+    /// Whether the channel may go on by itself.
+    ahead: bool,
     /// Packets that reached their destination.
     delivered: u64,
 }
@@ -33,6 +35,7 @@ impl Saturated {
             next_hop: vec![None; places.len()],
             sources: Vec::new(),
             now: Time::ZERO,
+            ahead: true,
             delivered: 0,
         }
     }
@@ -57,9 +60,11 @@ impl Saturated {
         let mut early = 0;
         let mut fates = Vec::new();
         self.fill();
-        while self.now < Time::from_nanos(seconds * SECOND) {
+        let until = Time::from_nanos(seconds * SECOND);
+        while self.now < until {
             self.now = self.channel.next();
-            self.channel.advance(self.now, &mut fates);
+            let until = if self.ahead { until } else { self.now };
+            self.now = self.channel.advance(self.now, until, &mut fates);
             for fate in fates.drain(..) {
                 if let Fate::Delivered(to) = fate {
                     self.offer(to);
@@ -192,5 +197,22 @@ fn chains() {
         let mut chain = Saturated::new(dcf(), ns2(decode, sense), &places, 1).send(&way[..=hops as usize]);
         let found = chain.run(60);
         near(found, expected, tolerance);
+    }
+}
+
+#[test]
+fn going_on_by_itself_changes_nothing() {
+    let two_rows: Vec<_> = (0..14).map(|n| [300.0 * f64::from(n % 7), 450.0 * f64::from(n / 7)]).collect();
+    let apart: Vec<_> = two_rows.iter().map(|[x, y]| [*x, 10.0 * y]).collect();
+    for places in [two_rows, apart] {
+        let counted = |ahead| {
+            let rows = Saturated::new(dcf(), paper(), &places, 3);
+            let mut rows = rows.send(&[0, 1, 2, 3, 4, 5, 6]).send(&[13, 12, 11, 10, 9, 8, 7]);
+            rows.ahead = ahead;
+            rows.run(20);
+            let end = Time::from_nanos(21 * SECOND);
+            (rows.delivered, rows.channel.all(end).collect::<Vec<_>>())
+        };
+        assert_eq!(counted(true), counted(false));
     }
 }

@@ -12,7 +12,9 @@ use super::comment::{comment, dropped};
 use super::option::{RADIOTAP, RAW};
 use super::{block, datagram, radio};
 use crate::medium::wire::DropCause;
-use crate::observe::trace::{Contents, Datagram, Names, Observer, PacketView, RadioFrame, Record, TcpPacket};
+use crate::observe::trace::{
+    Contents, Datagram, Names, Observer, PacketView, RadioFrame, Record, TcpPacket, Wants,
+};
 
 /// Packets that wait at most for what becomes of an earlier one; beyond, the earliest is written as if it had
 /// arrived, and appears once more if it does not.
@@ -355,5 +357,9 @@ impl<W: Write> Observer for CaptureWriter<W> {
             | Record::Departed { .. } => return,
         }
         self.release();
+    }
+
+    fn wants(&self) -> Wants {
+        Wants { packets: true, receivers: false }
     }
 }
