@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use anabranch_proto::control::window::{Congestion, Estimated};
 use anabranch_proto::path::estimate::Needs;
 use anabranch_proto::policy::{Ask, Choice, PathId, PathView, Route};
 use anabranch_proto::{Duration, Policies};
@@ -45,15 +46,33 @@ fn watched(text: &str, needs: Needs) -> BTreeMap<u16, PathView> {
 }
 
 /// A bulk transfer over `first` with `second` beside it: rate in bit/s, one-way delay in ms, loss, and more keys.
-struct Pair {
-    name: &'static str,
+struct Pair<'a> {
+    name: &'a str,
     first: (f64, u64, &'static str),
     second: (f64, u64, &'static str),
     size: &'static str,
     seed: u64,
 }
 
-impl Pair {
+impl Pair<'_> {
+    /// The pair, and other traffic on each path that takes a fifth of it.
+    fn crossed(&self, shape: &str) -> String {
+        let mut text = self.text();
+        for (name, rate) in [("first", self.first.0), ("second", self.second.0)] {
+            let (x, y) = (format!("{name}-x"), format!("{name}-y"));
+            for (from, to) in [(&x, format!("{name}-near")), (&y, format!("{name}-far"))] {
+                text += &format!(
+                    "[[link]]\nname = '{from}-access'\nbetween = ['{from}', '{to}']\nrate = '1 Gbit/s'\nqueue = '1000 packets'\n"
+                );
+            }
+            text += &format!(
+                "[[traffic]]\nname = '{name}-cross'\nfrom = '{x}'\nto = '{y}'\nsources = 8\nload = '{} bit/s'\nsizes = {{ '576 B' = 1, '1500 B' = 1 }}\n{shape}\n",
+                (CROSS * rate) as u64
+            );
+        }
+        text
+    }
+
     fn text(&self) -> String {
         let mut text = format!("seed = {}\nstop = '600 s'\n", self.seed);
         for (name, (rate, delay, more)) in [("first", self.first), ("second", self.second)] {
@@ -74,9 +93,17 @@ impl Pair {
     }
 }
 
+/// The share of each path that other traffic takes.
+const CROSS: f64 = 0.2;
+
 /// Relative errors of an estimate: bandwidth of the path with data, of the other one, and base round trips of both.
-fn errors(pair: &Pair) -> [f64; 4] {
-    let paths = watched(&pair.text(), Needs::ALL);
+fn errors(pair: &Pair<'_>) -> [f64; 4] {
+    errors_of(pair, &pair.text(), 1.0)
+}
+
+/// The same of a run with this text, where so much of the first path is left for the transfer.
+fn errors_of(pair: &Pair<'_>, text: &str, left: f64) -> [f64; 4] {
+    let paths = watched(text, Needs::ALL);
     let estimates = |path: u16| paths[&path].estimates.clone().expect("they are kept");
     let (first, second) = (estimates(0), estimates(1));
     let bandwidth = first.bandwidth.and_then(|e| e.rate()).expect("bandwidth");
@@ -91,14 +118,14 @@ fn errors(pair: &Pair) -> [f64; 4] {
     // What measures a path, in bytes there and back: a full packet and its SACK, or a heartbeat and its answer.
     let (data, heartbeat) = (1500.0 + 48.0, 2.0 * 60.0);
     [
-        bandwidth / pair.first.0 - 1.0,
+        bandwidth / (left * pair.first.0) - 1.0,
         pairs / pair.second.0 - 1.0,
         base(&first) / truth(pair.first, data) - 1.0,
         base(&second) / truth(pair.second, heartbeat) - 1.0,
     ]
 }
 
-const BULK: &[Pair] = &[
+const BULK: &[Pair<'_>] = &[
     Pair {
         name: "10 Mbit/s, 100 ms beside 36 kbit/s, 600 ms",
         first: (10e6, 50, "queue = '50 packets'"),
@@ -129,7 +156,7 @@ const BULK: &[Pair] = &[
     },
 ];
 
-const DISTURBED: &[Pair] = &[Pair {
+const DISTURBED: &[Pair<'_>] = &[Pair {
     name: "2 Mbit/s, 100 ms, jitter of 4 ms",
     first: (2e6, 50, "queue = '50 packets'\njitter = '4 ms'"),
     second: (1e6, 100, "jitter = '1 ms'"),
@@ -137,7 +164,7 @@ const DISTURBED: &[Pair] = &[Pair {
     seed: 1,
 }];
 
-fn shown(pair: &Pair, errors: [f64; 4]) {
+fn shown(pair: &Pair<'_>, errors: [f64; 4]) {
     let [a, b, c, d] = errors.map(|error| format!("{:+.1} %", error * 100.0));
     println!("| {} | {a} | {b} | {c} | {d} |", pair.name);
 }
@@ -152,6 +179,64 @@ fn bandwidth_and_round_trips_are_near_the_truth() {
             let within = errors[..2].iter().all(|error| error.abs() < bandwidth)
                 && errors[2..].iter().all(|error| error.abs() < round_trip);
             assert!(within, "{}: {errors:?}", pair.name);
+        }
+    }
+}
+
+/// A fixed window, which remembers what it is told.
+#[derive(Clone, Debug)]
+struct Told(Arc<Mutex<Vec<Estimated>>>, bool);
+
+impl Congestion for Told {
+    fn window(&self) -> u64 {
+        150_000
+    }
+
+    fn wants_estimates(&self) -> bool {
+        self.1
+    }
+
+    fn estimated(&mut self, estimated: &Estimated) {
+        self.0.lock().expect("no panic").push(*estimated);
+    }
+}
+
+/// 10 Mbit/s and 20 ms: the window of 150 kB keeps a queue of 125 kB, 100 ms.
+#[test]
+fn a_window_that_asks_is_told_the_estimates_of_its_path() {
+    for asks in [true, false] {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let shared = told.clone();
+        let mut policies = Policies::default();
+        policies.add_window("told", move |_, _| {
+            let shared = shared.clone();
+            Ok(Arc::new(move |_| Box::new(Told(shared.clone(), asks))))
+        });
+        let text = "[[link]]\nname = 'l'\nbetween = ['s', 'r']\nrate = '10 Mbit/s'\ndelay = '10 ms'\nqueue = '1000 packets'\n[[flow]]\nname = 'f'\nfrom = 's'\nto = 'r'\nsend = '3 MB'\n[flow.sctp]\nwindow = 'told'\n";
+        let scenario = Document::parse("told.toml", text).unwrap().scenario("told", &policies).unwrap();
+        run(&scenario, RunOptions { policies, ..RunOptions::default() }).unwrap();
+        let told = told.lock().unwrap();
+        assert_eq!(told.is_empty(), !asks);
+        let Some(last) = told.last() else { continue };
+        let (rate, base) = (last.rate.expect("a rate"), last.base_rtt.expect("a round trip").as_secs_f64());
+        assert!((rate / 10e6 - 1.0).abs() < 0.1 && (base - 0.0212).abs() < 0.001, "{last:?}");
+        let queueing = told.iter().filter_map(|told| told.queueing).max().expect("a queue");
+        assert!((0.08..0.13).contains(&queueing.as_secs_f64()), "{queueing:?}");
+    }
+}
+
+/// The estimate from SACKs is held against what other traffic leaves, that of pairs against the link.
+#[test]
+fn bandwidth_is_near_the_truth_beside_other_traffic() {
+    for (name, shape) in [
+        ("evenly spaced packets", ""),
+        ("a Poisson process", "spacing = 'poisson'"),
+        ("bursts of 500 ms", "on = { exponential = '500 ms' }\noff = { exponential = '500 ms' }"),
+    ] {
+        for pair in BULK {
+            let errors = errors_of(pair, &pair.crossed(shape), 1.0 - CROSS);
+            shown(&Pair { name: &format!("{}, {name}", pair.name), ..copy(pair) }, errors);
+            assert!(errors[..2].iter().all(|error| error.abs() < 0.25), "{}, {name}: {errors:?}", pair.name);
         }
     }
 }
@@ -198,6 +283,6 @@ fn pairs_take_a_hundredth_at_most_and_none_where_no_policy_asks() {
     }
 }
 
-fn copy(pair: &Pair) -> Pair {
+fn copy<'a>(pair: &Pair<'a>) -> Pair<'a> {
     Pair { first: pair.first, second: pair.second, name: pair.name, ..*pair }
 }

@@ -39,6 +39,7 @@ pub fn explain(task: &Task, answer: &Answer) -> String {
 fn none(task: &Task, answer: &Answer) -> String {
     let nearest = answer.front.iter().find(|judged| judged.within.share >= task.budget.outages);
     match (answer.front.is_empty(), nearest) {
+        (true, _) if answer.candidates > 0 => "No candidate has been tried yet.".to_owned(),
         (true, _) => "No parameters meet it: a single timeout already takes longer. Allow more time, or shorten the round trip.".to_owned(),
         (_, None) => "No parameters meet it: none is fast enough in so many outages. Allow more time, or a smaller share.".to_owned(),
         (_, Some(judged)) => format!(

@@ -9,11 +9,13 @@ use rand_core::Rng;
 use super::local::{local_for, same_family};
 use super::{Announced, Association, AwaitedReply, Resend, Windows};
 use crate::chance::Chance;
+use crate::control::window::{MakePath, Start};
 use crate::extension::{Agreement, Authentication, Extended, Timestamps};
 use crate::handshake::Peer;
 use crate::handshake::cookie::Cookie;
 use crate::notes::Notes;
 use crate::output::{Event, LostReason, Purpose, Statistics};
+use crate::path::estimate::Needs;
 use crate::path::{PathId, PathState, Paths};
 use crate::policy::PolicyError;
 use crate::receive::Receiver;
@@ -37,12 +39,19 @@ pub(crate) struct AssociationParts<'a> {
     pub(crate) notes: bool,
 }
 
+/// What the windows of this maker want to know of their paths.
+fn needs_of(window: &MakePath) -> Needs {
+    let tried = window(Start { unit: 1, window: 1, ssthresh: 1 });
+    if tried.wants_estimates() { Needs::OF_WINDOW } else { Needs::NONE }
+}
+
 impl Association {
     fn new(begin: AssociationParts<'_>, tag: u32, tsn: Tsn, peer_port: u16) -> Result<Self, PolicyError> {
         let AssociationParts { id, config, policies, mut chance, notes, .. } = begin;
         let sender = Sender::new(tsn, config, policies, &mut chance)?;
         let mut paths = Paths::new(config);
-        paths.estimate(sender.needs());
+        let window = policies.window(&config.window, config)?;
+        paths.estimate(sender.needs().and(needs_of(&window)));
         Ok(Association {
             id,
             state: State::CookieWait,
@@ -52,7 +61,7 @@ impl Association {
             peer_port,
             named: Vec::new(),
             streams: (config.outbound_streams, config.inbound_streams),
-            window: Windows(policies.window(&config.window, config)?),
+            window: Windows(window),
             paths,
             sender,
             receiver: Receiver::new(Tsn(0), config),

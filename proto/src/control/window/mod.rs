@@ -24,6 +24,12 @@ pub trait Congestion: CloneWindow + Debug + Send {
     fn loss_distance(&self) -> u64 {
         0
     }
+    /// Whether it uses [`Congestion::estimated`]. SCTP then keeps estimators for every path; the simulator's TCP has none.
+    fn wants_estimates(&self) -> bool {
+        false
+    }
+    /// The estimates of this path after a SACK that acknowledged data of it. It follows [`Congestion::acked`].
+    fn estimated(&mut self, _estimated: &Estimated) {}
     /// Whether acknowledgements and losses on this path concern the window alone. Then it is not told of other paths.
     fn stands_alone(&self) -> bool {
         false
@@ -67,6 +73,17 @@ impl Clone for Box<dyn Congestion> {
     fn clone(&self) -> Self {
         (**self).clone_box()
     }
+}
+
+/// What is estimated of a path. Each value is missing before its first sample.
+#[derive(Copy, Clone, PartialEq, Default, Debug)]
+pub struct Estimated {
+    /// The bandwidth in bit/s on the wire, with the headers of IP.
+    pub rate: Option<f64>,
+    /// The round-trip time with empty queues.
+    pub base_rtt: Option<Duration>,
+    /// The queueing delay of the last round trip.
+    pub queueing: Option<Duration>,
 }
 
 /// The initial values for the window of a path, in bytes.

@@ -33,6 +33,9 @@ impl Needs {
     /// Everything.
     pub const ALL: Needs = Needs { bandwidth: true, packet_pair: true, round_trip: true };
 
+    /// What a window of a path can ask for: its own path carries data, and has no use for pairs.
+    pub const OF_WINDOW: Needs = Needs { bandwidth: true, packet_pair: false, round_trip: true };
+
     /// What either of two policies needs.
     pub fn and(self, other: Needs) -> Needs {
         Needs {

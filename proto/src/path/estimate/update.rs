@@ -1,6 +1,7 @@
 //! What an association tells the estimators of its paths.
 
-use super::Needs;
+use super::{Bandwidth, Needs, RoundTrip};
+use crate::control::window::Estimated;
 use crate::path::{PathId, Paths};
 use crate::wire::Address;
 use crate::{Config, Duration, Time};
@@ -26,7 +27,7 @@ impl Paths {
         now: Time,
         config: &Config,
     ) {
-        let view = self.view_mut(id);
+        let (view, path) = self.both(id);
         let overhead = f64::from(headers(config, view.remote)) / f64::from(view.pmdcs);
         let (srtt, min_rtt) = (view.srtt, view.min_rtt);
         let Some(estimates) = &mut view.estimates else { return };
@@ -37,6 +38,11 @@ impl Paths {
             bandwidth.measured(rtt, min_rtt);
             bandwidth.acknowledged(bytes as f64 * (1.0 + overhead), srtt, now);
         }
+        path.congestion.estimated(&Estimated {
+            rate: estimates.bandwidth.as_ref().and_then(Bandwidth::rate),
+            base_rtt: estimates.round_trip.as_ref().and_then(RoundTrip::base),
+            queueing: estimates.round_trip.as_ref().and_then(RoundTrip::queueing),
+        });
     }
 
     /// A HEARTBEAT has measured this round trip.
