@@ -89,6 +89,8 @@ enum Command {
     Serve(net::serve::Arguments),
     /// Send a file over a real network with several paths
     Send(net::send::Arguments),
+    /// Repeat a recorded transfer through the core, and explain it
+    Replay(net::replay::Arguments),
     /// Measure throughput and delay to and from a listener
     Perf(net::perf::Arguments),
     /// Create a crate with a policy of your own that builds and is tested
@@ -119,6 +121,7 @@ fn main() -> ExitCode {
         Command::Shell(arguments) => shell::shell(&arguments),
         Command::Serve(arguments) => net::serve::serve(&arguments),
         Command::Send(arguments) => net::send::send(&arguments),
+        Command::Replay(arguments) => net::replay::replay(&arguments),
         Command::Perf(arguments) => net::perf::perf(&arguments),
         Command::NewPolicy(arguments) => new_policy::new_policy(&arguments),
         Command::Rules(format) => catalogue::rules(&format),

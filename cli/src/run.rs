@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     seeds: u64,
     /// With several seeds, print one row per run instead of a summary
-    #[arg(long)]
+    #[arg(long, conflicts_with = "why")]
     each: bool,
     /// Set a key before the file is read; tables are addressed by their names. The value is read as TOML if possible,
     /// otherwise as a string
@@ -50,28 +50,28 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
     /// Write the results to this file as CSV too, one row per run and flow
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "why")]
     csv: Option<PathBuf>,
     /// Overwrite existing files, and the series of an earlier run
     #[arg(long)]
     force: bool,
     /// Write series and notes of each run to this directory as CSV; several runs get one subdirectory each
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "why")]
     series: Option<PathBuf>,
     /// Write the packets of each run to this file as pcapng, with the reason for each packet; several runs get one
     /// file each, NAME-run-1.pcapng and so on
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "why")]
     pcap: Option<PathBuf>,
     /// How much of each packet --pcap writes: `headers` (all but the user data), `full`, or a number of bytes
     #[arg(long, value_name = "LENGTH", default_value = "headers", requires = "pcap")]
     snaplen: Snap,
     /// Write a page with the charts of each run to this file as HTML; several runs get one file each,
     /// NAME-run-1.html and so on
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "why")]
     report: Option<PathBuf>,
     /// Write each chart of the report to this directory as SVG, PNG and PDF, its data as CSV, and a PGFPlots document that
     /// draws the CSV; several runs get one subdirectory each
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "why")]
     figures: Option<PathBuf>,
     /// Write the events of each run to this file as qlog (JSON-SEQ; docs/qlog.md lists the event types); several runs get
     /// one file each
@@ -83,7 +83,7 @@ pub(crate) struct Arguments {
     perfetto: Option<PathBuf>,
     /// Draw the packets between the ends of each run's flows as a message sequence chart, as SVG, PNG or PDF by the file's
     /// extension; 250 packets at most
-    #[arg(long, value_name = "FILE", value_parser = pictured)]
+    #[arg(long, value_name = "FILE", value_parser = pictured, conflicts_with = "why")]
     msc: Option<PathBuf>,
     /// The part of the run that --msc shows, for example 6.4s,6.6s
     #[arg(long, value_name = "FROM,TO", requires = "msc")]

@@ -11,6 +11,7 @@ use anabranch_proto::Policies;
 use anabranch_sim::capture::{CaptureWriter, Snap};
 use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::ScenarioError;
+use anabranch_sim::trace::Observer;
 use anabranch_sim::{CsvSeries, PerfettoWriter, Progress, QlogWriter, RunError, RunOptions};
 
 use crate::msc::{Between, Exchange};
@@ -53,26 +54,10 @@ pub(crate) struct Files {
 
 /// Runs the point and writes its files. Calls `watch` with the completed fraction, 0 to 1.
 pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Result<RunResult, NoResult> {
-    let series = files
-        .series
-        .as_deref()
-        .map(|directory| begin_series(directory).map_err(|error| unwritten("the series", directory, error)));
-    let pcap = files
-        .pcap
-        .as_deref()
-        .map(|file| capture(point, file, files.snap).map_err(|error| unwritten("the capture", file, error)));
-    let drawn = files.report.is_some() || files.figures.is_some();
-    let recorder = drawn.then(Recorder::default);
-    let exchange = files.msc.as_ref().map(|_| exchange(point, files.between));
-    let traces = traces(point, files)?;
-    let drawn = (Some((recorder, exchange)), Some(traces));
-    let mut observers = (Some((series.transpose()?, pcap.transpose()?)), Some(drawn));
+    let mut observers = Observers::new(point, files)?;
     let result = run(point, &mut observers, watch)?;
-    let (written, drawn) = observers;
-    let (series, pcap) = written.unwrap_or_default();
-    let (drawn, traces) = drawn.unwrap_or_default();
-    let (recorder, exchange) = drawn.unwrap_or_default();
-    finish_traces(traces.unwrap_or_default(), files)?;
+    let Observers { series, pcap, recorder, exchange, qlog, perfetto } = observers;
+    finish_traces((qlog, perfetto), files)?;
     if let (Some(directory), Some(series)) = (&files.series, series) {
         finish_series(series, directory, &result)?;
     }
@@ -92,10 +77,44 @@ pub(crate) fn simulate(point: &Point, files: &Files, watch: &dyn Fn(f64)) -> Res
 }
 
 /// The files that are written while a run goes on, and the records for its charts.
-type Observers = (
-    Option<(Option<CsvSeries>, Option<CaptureWriter<BufWriter<File>>>)>,
-    Option<(Option<(Option<Recorder>, Option<Exchange>)>, Option<Traces>)>,
-);
+struct Observers {
+    series: Option<CsvSeries>,
+    pcap: Option<CaptureWriter<BufWriter<File>>>,
+    recorder: Option<Recorder>,
+    exchange: Option<Exchange>,
+    qlog: Option<QlogWriter<BufWriter<File>>>,
+    perfetto: Option<PerfettoWriter<BufWriter<File>>>,
+}
+
+impl Observers {
+    fn new(point: &Point, files: &Files) -> Result<Observers, NoResult> {
+        let series = files.series.as_deref().map(|directory| {
+            begin_series(directory).map_err(|error| unwritten("the series", directory, error))
+        });
+        let pcap = files.pcap.as_deref().map(|file| {
+            capture(point, file, files.snap).map_err(|error| unwritten("the capture", file, error))
+        });
+        let drawn = files.report.is_some() || files.figures.is_some();
+        let (qlog, perfetto) = traces(point, files)?;
+        Ok(Observers {
+            series: series.transpose()?,
+            pcap: pcap.transpose()?,
+            recorder: drawn.then(Recorder::default),
+            exchange: files.msc.as_ref().map(|_| exchange(point, files.between)),
+            qlog,
+            perfetto,
+        })
+    }
+
+    fn all(&mut self) -> Vec<&mut dyn Observer> {
+        fn one<T: Observer>(observer: &mut Option<T>) -> Option<&mut dyn Observer> {
+            observer.as_mut().map(|observer| observer as _)
+        }
+        let Observers { series, pcap, recorder, exchange, qlog, perfetto } = self;
+        let all = [one(series), one(pcap), one(recorder), one(exchange), one(qlog), one(perfetto)];
+        all.into_iter().flatten().collect()
+    }
+}
 
 /// The events of a run for other programs.
 type Traces = (Option<QlogWriter<BufWriter<File>>>, Option<PerfettoWriter<BufWriter<File>>>);
@@ -142,12 +161,13 @@ fn write_exchange(point: &Point, file: &Path, exchange: &Exchange) -> Result<(),
 
 fn write_figures(directory: &Path, result: &RunResult, recorder: &Recorder) -> Result<(), NoResult> {
     let files = chart_files(result, recorder).map_err(|error| NoResult::Other(error.to_string()))?;
-    let failed = |error| unwritten("the figures", directory, error);
-    std::fs::create_dir_all(directory).map_err(failed)?;
-    for (name, contents) in files {
-        std::fs::write(directory.join(name), contents).map_err(failed)?;
-    }
-    Ok(())
+    write_all(directory, files).map_err(|error| unwritten("the figures", directory, error))
+}
+
+/// Writes these files, names and contents, into the directory, which is created if necessary.
+pub(crate) fn write_all(directory: &Path, files: Vec<(String, Vec<u8>)>) -> io::Result<()> {
+    std::fs::create_dir_all(directory)?;
+    files.into_iter().try_for_each(|(name, contents)| std::fs::write(directory.join(name), contents))
 }
 
 fn write_report(point: &Point, file: &Path, result: &RunResult, recorder: &Recorder) -> Result<(), NoResult> {
@@ -211,17 +231,13 @@ fn run(point: &Point, observers: &mut Observers, watch: &dyn Fn(f64)) -> Result<
         watch(share(&progress));
         ControlFlow::Continue(())
     };
-    let files = observers.0.as_ref().is_some_and(|(series, pcap)| series.is_some() || pcap.is_some());
-    let (drawn, traces) =
-        observers.1.as_ref().map_or((None, None), |(drawn, traces)| (drawn.as_ref(), traces.as_ref()));
-    let drawn = drawn.is_some_and(|(report, msc)| report.is_some() || msc.is_some());
-    let traced = traces.is_some_and(|(qlog, perfetto)| qlog.is_some() || perfetto.is_some());
-    let observed = files || drawn || traced;
-    let options = RunOptions {
-        observer: observed.then_some(observers as _),
-        progress: Some(&mut progress),
-        ..RunOptions::default()
+    let mut all = observers.all();
+    let observer: Option<&mut dyn Observer> = match all.len() {
+        0 => None,
+        1 => Some(&mut *all[0] as _),
+        _ => Some(&mut all as _),
     };
+    let options = RunOptions { observer, progress: Some(&mut progress), ..RunOptions::default() };
     let result = anabranch_sim::run(&point.scenario, options);
     let result = result.map_err(|error| no_result(point, &error))?;
     Ok(RunResult { varied: point.varied.clone(), ..result })

@@ -6,6 +6,7 @@ use anabranch_lab::grid::Point;
 use anabranch_lab::why::{Answer, Explainer, Question, Waits};
 use anabranch_proto::Time;
 use anabranch_sim::RunOptions;
+use anabranch_sim::scenario::Scenario;
 use anabranch_sim::trace::Observer;
 
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
@@ -16,7 +17,7 @@ use crate::simulate::{NoResult, no_result};
 pub(crate) struct Asked {
     /// Explain in words why a packet was sent and what blocks each path, with the chain of causes, instead of the
     /// table. Without --at and --packet, explain the middle of the five longest waits
-    #[arg(long, conflicts_with_all = ["csv", "series", "pcap", "report", "figures", "msc", "each"])]
+    #[arg(long)]
     pub(crate) why: bool,
     /// The moment to explain, from the beginning of the run; may be given several times
     #[arg(long, value_name = "TIME", requires = "why", value_parser = anabranch_sim::scenario::duration)]
@@ -35,13 +36,23 @@ pub(crate) fn explain(asked: &Asked, points: &[Point], json: bool) -> u8 {
     let [point] = points else {
         return refuse("--why explains one run: leave out --vary and --seeds");
     };
+    tell(asked, json, &point.scenario, |observer| observe(point, observer))
+}
+
+/// Prints the answers about a run of the scenario, which `observe` repeats, and returns the exit status.
+pub(crate) fn tell(
+    asked: &Asked,
+    json: bool,
+    scenario: &Scenario,
+    observe: impl Fn(&mut dyn Observer) -> Result<(), NoResult>,
+) -> u8 {
     if let Some(flow) = &asked.flow
-        && !point.scenario.flows.iter().any(|known| known.name == *flow)
+        && !scenario.flows.iter().any(|known| known.name == *flow)
     {
-        let known: Vec<&str> = point.scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
+        let known: Vec<&str> = scenario.flows.iter().map(|flow| flow.name.as_str()).collect();
         return refuse(format!("--flow {flow}: there is no such flow; flows: {}", known.join(", ")));
     }
-    match answers(asked, point) {
+    match answers(asked, scenario, observe) {
         Err(NoResult::Scenario(error)) => refuse_scenario(&error),
         Err(NoResult::Other(why)) => fail(why),
         Ok((answers, _)) if json => print_json(&answers),
@@ -60,17 +71,21 @@ pub(crate) fn explain(asked: &Asked, points: &[Point], json: bool) -> u8 {
 }
 
 /// The answers, and the number of packets sent.
-fn answers(asked: &Asked, point: &Point) -> Result<(Vec<Answer>, u64), NoResult> {
+fn answers(
+    asked: &Asked,
+    scenario: &Scenario,
+    observe: impl Fn(&mut dyn Observer) -> Result<(), NoResult>,
+) -> Result<(Vec<Answer>, u64), NoResult> {
     let mut moments: Vec<Time> = asked.at.iter().map(|at| Time::ZERO + *at).collect();
     moments.sort_unstable();
     if moments.is_empty() && asked.packet.is_none() {
         let mut waits = Waits::new(asked.flow.clone());
-        observe(point, &mut waits)?;
+        observe(&mut waits)?;
         moments = waits.moments();
     }
     let question = Question { at: moments, packet: asked.packet, flow: asked.flow.clone() };
-    let mut explainer = Explainer::new(question, &point.scenario);
-    observe(point, &mut explainer)?;
+    let mut explainer = Explainer::new(question, scenario);
+    observe(&mut explainer)?;
     let sent = explainer.packets();
     Ok((explainer.answers(), sent))
 }

@@ -7,9 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anabranch_proto::wire::{Address, Packet};
-use anabranch_proto::{
-    AssociationId, Endpoint, Event, Incoming, LostReason, Output, PathView, Purpose, Reason, Time,
-};
+use anabranch_proto::{AssociationId, Event, Incoming, LostReason, Output, PathView, Purpose, Reason, Time};
 use bytes::Bytes;
 use tokio::sync::{Notify, broadcast};
 
@@ -18,6 +16,7 @@ use crate::interface::route;
 use crate::report::{PathReport, Traffic};
 use crate::socket::{Malformed, Sent, Socket};
 use crate::source;
+use crate::tape::Taped;
 
 /// The number of events by which a slow listener may lag before it misses the oldest.
 const EVENTS: usize = 32;
@@ -41,7 +40,7 @@ pub(crate) struct Shared {
 }
 
 pub(crate) struct Core {
-    endpoint: Endpoint,
+    endpoint: Taped,
     begun: Instant,
     /// By socket.
     outbound: Vec<Outbound>,
@@ -110,7 +109,7 @@ impl User {
 
 impl Shared {
     pub(crate) fn new(
-        endpoint: Endpoint,
+        endpoint: Taped,
         sockets: Vec<Socket>,
         gso: bool,
         max_per_source: Option<u32>,
@@ -145,7 +144,7 @@ impl Shared {
     }
 
     /// A user's call of the core, and the gathering of all packets that it releases.
-    pub(crate) fn call<T>(&self, what: impl FnOnce(&mut Endpoint, Time) -> T) -> T {
+    pub(crate) fn call<T>(&self, what: impl FnOnce(&mut Taped, Time) -> T) -> T {
         let mut core = self.lock();
         let (now, wake) = (core.now(), core.wake);
         let result = what(&mut core.endpoint, now);

@@ -17,6 +17,7 @@ use crate::interface::{self, Interface};
 use crate::options::{Carrier, Options};
 use crate::report::{Device, Traffic};
 use crate::socket::Socket;
+use crate::tape::{Tape, Taped};
 
 /// One SCTP port at one or more local addresses.
 pub struct Endpoint {
@@ -75,10 +76,19 @@ const TRIES: usize = 16;
 impl Endpoint {
     /// Opens the sockets and starts the driver task in the runtime of the caller.
     pub fn bind(options: Options) -> Result<Endpoint, BindError> {
+        Endpoint::taped(options, None)
+    }
+
+    /// As [`bind`](Endpoint::bind). The tape hears of everything that the core is told.
+    pub fn record(options: Options, tape: Box<dyn Tape>) -> Result<Endpoint, BindError> {
+        Endpoint::taped(options, Some(tape))
+    }
+
+    fn taped(options: Options, tape: Option<Box<dyn Tape>>) -> Result<Endpoint, BindError> {
         let interfaces: Vec<Option<Interface>> = options.local.iter().map(|ip| interface::of(*ip)).collect();
         let sockets = open_all(&options, &interfaces)?;
         let (gso, max_per_source) = (options.gso, options.max_per_source);
-        let core = core(options, &interfaces, &sockets)?;
+        let core = core(options, tape, &interfaces, &sockets)?;
         let shared = Arc::new(Shared::new(core, sockets, gso, max_per_source));
         let driver = tokio::spawn(drive(Arc::clone(&shared)));
         Ok(Endpoint { shared, driver: Mutex::new(Some(driver)) })
@@ -157,9 +167,10 @@ impl Drop for Endpoint {
 
 fn core(
     mut options: Options,
+    mut tape: Option<Box<dyn Tape>>,
     interfaces: &[Option<Interface>],
     sockets: &[Socket],
-) -> Result<Core, BindError> {
+) -> Result<Taped, BindError> {
     let config = &mut options.config;
     let local = |(socket, interface): (&Socket, &Option<Interface>)| {
         let whole = if socket.address.ip.is_ipv4() { 32 } else { 128 };
@@ -177,9 +188,12 @@ fn core(
     if config.port == 0 {
         config.port = 49_152 | u16::from_le_bytes([seed[0], seed[1]]) >> 2;
     }
+    if let Some(tape) = &mut tape {
+        tape.begin(config, &seed);
+    }
     let mut core = Core::new(options.config, options.policies, seed)?;
     core.set_listening(options.listen);
-    Ok(core)
+    Ok(Taped::new(core, tape))
 }
 
 /// A socket for each address, all with the same port if the port may be chosen.

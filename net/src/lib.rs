@@ -44,6 +44,7 @@ mod report;
 pub mod service;
 mod socket;
 mod source;
+mod tape;
 
 pub use anabranch_proto::wire::Address;
 pub use anabranch_proto::{
@@ -58,3 +59,4 @@ pub use options::{Carrier, Options, UDP_PORT};
 pub use printable::{is_printable, printable};
 pub use report::{Device, PathReport, Traffic};
 pub use source::source;
+pub use tape::{Call, Tape};

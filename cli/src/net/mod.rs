@@ -9,6 +9,8 @@ pub(crate) mod perf;
 mod perf_report;
 mod places;
 mod record;
+mod recording;
+pub(crate) mod replay;
 pub(crate) mod send;
 pub(crate) mod serve;
 mod setup;
@@ -63,12 +65,7 @@ pub(crate) struct Transport {
 impl Transport {
     /// The parameters of the protocol, or the exit status of a fault in them.
     fn config(&self) -> Result<Config, u8> {
-        let route = self.retransmit.iter().map(|policy| format!("retransmit={policy}"));
-        let own = ["mtu_discovery=true", "rehome=true", "fill_packets=true"];
-        let own = own.into_iter().chain(self.cmt.then_some("cmt=true"));
-        let settings: Vec<String> =
-            own.map(str::to_owned).chain(self.set.iter().cloned()).chain(route).collect();
-        let mut config = protocol("--set", &settings).map_err(|error| refuse_scenario(&error))?;
+        let mut config = protocol("--set", &self.settings()).map_err(|error| refuse_scenario(&error))?;
         if let Some(file) = &self.key {
             config.shared_key = Some(shared_key(file)?);
             config.extensions.authentication = true;
@@ -76,6 +73,14 @@ impl Transport {
         }
         config.warnings().iter().for_each(|warning| warn(format!("--set {warning}")));
         Ok(config)
+    }
+
+    /// The settings of the protocol, `KEY=VALUE`.
+    fn settings(&self) -> Vec<String> {
+        let route = self.retransmit.iter().map(|policy| format!("retransmit={policy}"));
+        let own = ["mtu_discovery=true", "rehome=true", "fill_packets=true"];
+        let own = own.into_iter().chain(self.cmt.then_some("cmt=true"));
+        own.map(str::to_owned).chain(self.set.iter().cloned()).chain(route).collect()
     }
 
     fn carrier(&self, udp: u16) -> Carrier {

@@ -114,7 +114,7 @@ impl Arguments {
 async fn connect(arguments: &Arguments, interrupts: &mut Interrupts) -> Result<Vec<Arc<Stream>>, u8> {
     let mut streams = Vec::new();
     for _ in 0..arguments.parallel {
-        let (endpoint, association) = arguments.client.connect(interrupts).await?;
+        let (endpoint, association) = arguments.client.connect(None, interrupts).await?;
         streams.push(Arc::new(Stream { endpoint, association, tally: PerfProgress::default() }));
     }
     Ok(streams)

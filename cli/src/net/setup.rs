@@ -11,6 +11,7 @@ use anabranch_sim::scenario::duration;
 use tokio::time::sleep;
 
 use super::places::{PeerAddress, resolve, without_ports};
+use super::recording::Recording;
 use super::{Interrupts, Transport, leave};
 use crate::output::{fail, note, refuse};
 
@@ -49,13 +50,22 @@ const GLANCE: Duration = Duration::from_millis(200);
 const MANY: u64 = 3;
 
 impl Client {
-    /// An association with the listener, or the exit status of a failure.
-    pub(super) async fn connect(&self, interrupts: &mut Interrupts) -> Result<(Endpoint, Association), u8> {
+    /// An association with the listener, or the exit status of a failure. The core's calls go to the recording.
+    pub(super) async fn connect(
+        &self,
+        recording: Option<Recording>,
+        interrupts: &mut Interrupts,
+    ) -> Result<(Endpoint, Association), u8> {
         if self.transport.raw {
             without_ports(&self.to)?;
         }
         let to = resolve(&self.to, if self.transport.raw { 0 } else { self.transport.udp }).await?;
-        let endpoint = Endpoint::bind(self.options(&to)?).map_err(|error| refuse_bind("--from", &error))?;
+        let options = self.options(&to)?;
+        let endpoint = match recording {
+            None => Endpoint::bind(options),
+            Some(recording) => Endpoint::record(options, Box::new(recording)),
+        };
+        let endpoint = endpoint.map_err(|error| refuse_bind("--from", &error))?;
         let outcome = tokio::select! {
             connected = endpoint.connect(&to, self.transport.port) => connected.map_err(|error| {
                 fail(format!("no association with {}: {}", list(&to), self.why(&error)))

@@ -10,7 +10,7 @@ use anabranch_lab::grid::Point;
 use anabranch_proto::{PathState, Time};
 use anabranch_sim::RunOptions;
 use anabranch_sim::results::RunResult;
-use anabranch_sim::trace::{Detail, Names, Observer, Record, Side};
+use anabranch_sim::trace::{Detail, Names, Observer, Record, Side, Wants};
 
 use super::{Key, PathLine, Picture, Screen};
 use crate::INTERRUPTED;
@@ -174,6 +174,10 @@ impl Observer for Watcher<'_> {
             ..PathLine::default()
         });
         update(line, seconds, detail);
+    }
+
+    fn wants(&self) -> Wants {
+        Wants::LITTLE
     }
 }
 

@@ -39,24 +39,38 @@ impl Points {
         let intervals = (self.limit / 8).max(1) as u64;
         self.interval = self.interval.max((last.0 - first.0) / intervals + 1);
         let interval = self.interval;
-        let mut thinned = Vec::with_capacity(self.limit);
-        for group in self.kept.chunk_by(|a, b| a.0 / interval == b.0 / interval) {
-            thinned.extend(corners(group).into_iter().map(|place| group[place]));
+        let (mut written, mut from) = (0, 0);
+        while from < self.kept.len() {
+            let end = (self.kept[from].0 / interval + 1) * interval;
+            let later = self.kept[from..].iter().position(|(at, _)| *at >= end);
+            let to = later.map_or(self.kept.len(), |later| from + later);
+            let [first, low, high, last] = corners(&self.kept[from..to]).map(|place| from + place);
+            let corners = [first, low.min(high), low.max(high), last];
+            for (i, place) in corners.into_iter().enumerate() {
+                // Each point once; the places ascend, so that none is overwritten before it is read.
+                if i == 0 || corners[i - 1] != place {
+                    self.kept[written] = self.kept[place];
+                    written += 1;
+                }
+            }
+            from = to;
         }
-        self.kept = thinned;
+        self.kept.truncate(written);
     }
 }
 
-/// The indices of the first, lowest, highest and last point, in order and each once.
-fn corners(group: &[(u64, f32)]) -> Vec<usize> {
-    let by_value = |a: &usize, b: &usize| group[*a].1.total_cmp(&group[*b].1);
-    let places = 0..group.len();
-    let mut corners = vec![0, group.len() - 1];
-    corners.extend(places.clone().min_by(by_value));
-    corners.extend(places.max_by(by_value));
-    corners.sort_unstable();
-    corners.dedup();
-    corners
+/// The places of the first, lowest, highest and last point.
+fn corners(group: &[(u64, f32)]) -> [usize; 4] {
+    let (mut low, mut high) = (0, 0);
+    for (place, (_, value)) in group.iter().enumerate() {
+        if value.total_cmp(&group[low].1).is_lt() {
+            low = place;
+        }
+        if value.total_cmp(&group[high].1).is_ge() {
+            high = place;
+        }
+    }
+    [0, low, high, group.len() - 1]
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Blocked, PathState, Time};
-use anabranch_sim::trace::{Detail, FrameKind, Names, Observer, RadioFrame, Record, Side};
+use anabranch_sim::trace::{Detail, FrameKind, Names, Observer, RadioFrame, Record, Side, Wants};
 
 use super::points::Points;
 
@@ -77,7 +77,8 @@ pub(super) struct FlowRecord {
     pub(super) acked: Points,
     pub(super) dropped: Points,
     pub(super) peer_window: Points,
-    pub(super) paths: BTreeMap<String, PathRecord>,
+    /// Sorted by name.
+    pub(super) paths: Vec<(String, PathRecord)>,
     /// The times at which the cause changed.
     pub(super) waits: Vec<(u64, WaitCause)>,
     blocked: Option<Blocked>,
@@ -160,7 +161,7 @@ impl FlowRecord {
             acked: Points::new(LINE),
             dropped: Points::new(CHUNKS),
             peer_window: Points::new(LINE),
-            paths: BTreeMap::new(),
+            paths: Vec::new(),
             waits: Vec::new(),
             blocked: None,
             active: BTreeMap::new(),
@@ -179,10 +180,12 @@ impl FlowRecord {
 
     fn path(&mut self, name: Option<&str>) -> &mut PathRecord {
         let name = name.unwrap_or("");
-        if !self.paths.contains_key(name) {
-            self.paths.insert(name.to_owned(), PathRecord::new());
-        }
-        self.paths.get_mut(name).expect("it was inserted")
+        let place = self.paths.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+            let place = self.paths.partition_point(|(known, _)| known.as_str() < name);
+            self.paths.insert(place, (name.to_owned(), PathRecord::new()));
+            place
+        });
+        &mut self.paths[place].1
     }
 
     fn note(&mut self, at: u64, path: Option<&str>, detail: &Detail) {
@@ -299,6 +302,10 @@ impl Observer for Recorder {
             }
             _ => {}
         }
+    }
+
+    fn wants(&self) -> Wants {
+        Wants::LITTLE
     }
 }
 

@@ -283,7 +283,8 @@ fn causes(followed: &Followed, by: Option<Blocked>, scenario: &Scenario, at: Tim
 
 /// The contents and the room of the receive buffer, and the history of the missing chunk.
 fn receiver(followed: &Followed, scenario: &Scenario) -> Vec<Cause> {
-    let Some(held) = &followed.receiver else { return Vec::new() };
+    // Of a recorded transfer only what has arrived from the receiver is known.
+    let Some(held) = followed.receiver.as_ref().or(followed.heard.as_ref()) else { return Vec::new() };
     let said = format!("by the receiver's SACK of {}", moment(held.at));
     let missing = held.missing();
     let text = match held.beyond() {

@@ -1,6 +1,7 @@
 //! Follows the state of every sender by its notes and packets.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::wire::Chunk;
@@ -32,9 +33,9 @@ struct Senders {
 /// A link direction, or a hop between radios.
 #[derive(Debug)]
 struct Line {
-    name: String,
+    name: Arc<str>,
     /// The node at its end.
-    end: String,
+    end: Arc<str>,
 }
 
 /// The transport of a flow, as far as words depend on it.
@@ -165,18 +166,18 @@ pub(super) struct Copied {
 #[derive(Clone, Debug)]
 pub(super) enum Place {
     Sender,
-    Queued { on: String, since: Time, ahead: u32 },
-    Sending { on: String, since: Time },
-    Passed { by: String, at: Time },
-    Dropped { by: String, at: Time, cause: DropCause, left: bool },
+    Queued { on: Arc<str>, since: Time, ahead: u32 },
+    Sending { on: Arc<str>, since: Time },
+    Passed { by: Arc<str>, at: Time },
+    Dropped { by: Arc<str>, at: Time, cause: DropCause, left: bool },
     Arrived { at: Time },
 }
 
 impl Follower {
     pub(super) fn begin(&mut self, names: &Names, scenario: &Scenario) {
         let line = |(name, direction): &(String, String)| Line {
-            name: format!("{name} {direction}"),
-            end: direction.rsplit('>').next().unwrap_or_default().to_owned(),
+            name: format!("{name} {direction}").into(),
+            end: direction.rsplit('>').next().unwrap_or_default().into(),
         };
         self.links = names.links.iter().chain(&names.hops).map(line).collect();
         let flow = |(i, name): (usize, &String)| {
@@ -254,16 +255,16 @@ impl Follower {
             }
             Record::Delivered { link, flow, packet } => {
                 let Line { name, end } = &self.links[*link];
-                let (by, end) = (name.clone(), end.clone());
+                let (by, end) = (name.clone(), Arc::clone(end));
                 let followed = self.association_mut(*flow, packet.origin.and_then(|origin| origin.path));
                 let from_receiver = packet.origin.is_some_and(|origin| origin.side == Side::Server);
-                if from_receiver && end == followed.ends[0] {
+                if from_receiver && *end == *followed.ends[0] {
                     followed.heard = held(at, packet).or(followed.heard.take());
                     if chunks(packet).iter().any(|chunk| matches!(chunk, Chunk::Ecne(_))) {
                         followed.warned = Some(at);
                     }
                 }
-                let place = match end == followed.ends[1] {
+                let place = match *end == *followed.ends[1] {
                     true => Place::Arrived { at },
                     false => Place::Passed { by, at },
                 };

@@ -11,7 +11,7 @@ mod words;
 
 use anabranch_proto::{Blocked, Time};
 use anabranch_sim::scenario::Scenario;
-use anabranch_sim::trace::{Detail, Names, Observer, Record, Side};
+use anabranch_sim::trace::{Detail, Names, Observer, Record, Side, Wants};
 use serde::Serialize;
 
 pub use answer::{Cause, FlowAnswer, PathAnswer, Waiting};
@@ -145,6 +145,10 @@ impl Observer for Explainer {
         self.sent(at, record);
         self.follower.record(at, record);
     }
+
+    fn wants(&self) -> Wants {
+        Wants { packets: true, receivers: false }
+    }
 }
 
 /// The longest waits of a flow's data, to be explained when no moment is given.
@@ -205,5 +209,9 @@ impl Observer for Waits {
             self.since[*flow] = begins;
             before.into_iter().for_each(|(_, since)| self.keep(since, at));
         }
+    }
+
+    fn wants(&self) -> Wants {
+        Wants::LITTLE
     }
 }

@@ -22,7 +22,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::chance::Chance;
 use crate::extension::Extended;
 use crate::notes::Notes;
-use crate::output::{Event, LostReason, Message, Output, Purpose, SendError, Statistics};
+use crate::output::{Event, LostReason, Message, Note, Output, Purpose, SendError, Statistics};
 use crate::path::{PathId, Paths, Timer};
 use crate::policy::window::MakePath;
 use crate::receive::Receiver;
@@ -206,6 +206,11 @@ impl Association {
         self.settle(now);
         // `settle` may have changed what blocks, or added a note.
         self.notes.pop().map(Output::Note)
+    }
+
+    /// The next note, unless an event comes before it.
+    pub(crate) fn next_note(&mut self) -> Option<Note> {
+        if self.events.is_empty() && self.announced != Announced::Due { self.notes.pop() } else { None }
     }
 
     fn settle(&mut self, now: Time) {

@@ -31,7 +31,7 @@ use crate::shutdown::State;
 use crate::wire::{Address, Chunk, Packet};
 use crate::{
     AssociationId, ChangeError, Config, ConfigError, Delivery, Direction, Extensions, Incoming, Limit,
-    LocalAddress, Message, Output, PathId, PathState, PathView, Policies, Purpose, Reason, Refused,
+    LocalAddress, Message, Note, Output, PathId, PathState, PathView, Policies, Purpose, Reason, Refused,
     SendError, Statistics, Time,
 };
 
@@ -267,6 +267,15 @@ impl Endpoint {
             }
         }
         Output::Wait(self.agenda.next())
+    }
+
+    /// The next note, if that is what [`Endpoint::poll`] would return now: cheaper than a poll for each of many notes.
+    pub fn next_note(&mut self) -> Option<Note> {
+        if !self.answers.is_empty() {
+            return None;
+        }
+        let index = self.ready.first()?;
+        self.associations[index].as_mut()?.next_note()
     }
 
     /// Begins an association with the peer that has these addresses. The first address is tried first.

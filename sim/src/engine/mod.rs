@@ -331,7 +331,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
                         self.offer(self.routes[frame.hop as usize], frame);
                     }
                 }
-                Output::Detail(at, path, detail) => self.tell(agent, at, path, &detail),
+                Output::Detail(at, path, detail) => self.tell_all(agent, at, path, &detail),
                 Output::Wait(until) => {
                     let until = until.unwrap_or(Time::NEVER);
                     assert!(until > self.now, "agent {agent} waits for what is due");

@@ -19,13 +19,23 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
 
     #[cold]
     pub(super) fn show_sent(&mut self, agent: usize, frame: &Frame, reason: Reason) {
-        let Some(observed) = &mut self.observed else { return };
+        let Some(observed) = self.observed.as_mut().filter(|observed| observed.wants_packets()) else {
+            return;
+        };
         let path = reason.path.and_then(|path| self.agents[agent].path_name(path));
         observed.sent(self.now, agent, path, reason, frame);
     }
 
+    /// An agent tells this detail; it may have more.
     #[cold]
-    pub(super) fn tell(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
+    pub(super) fn tell_all(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
+        self.tell(agent, at, path, detail);
+        while let Some((at, path, detail)) = self.agents[agent].next_detail() {
+            self.tell(agent, at, path, &detail);
+        }
+    }
+
+    fn tell(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
         if let Some(means) = &mut self.means {
             means.detail(at, agent, path, detail);
         }
@@ -42,7 +52,9 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
 
     #[cold]
     pub(super) fn show_delivery(&mut self, link: usize, frame: &Frame) {
-        let Some(observed) = &mut self.observed else { return };
+        let Some(observed) = self.observed.as_mut().filter(|observed| observed.wants_packets()) else {
+            return;
+        };
         observed.delivered(self.now, link, frame, &self.routes);
     }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
+
 /// The held chunks of one flow.
 #[derive(Debug, Default)]
 pub(super) struct HeldData {
@@ -32,7 +34,7 @@ impl HeldData {
         let (position, cumulative) = (position(tsn), position(cumulative));
         let depth = self.highest.saturating_sub(position);
         self.highest = self.highest.max(position);
-        let before = self.paths.clone();
+        let before: SmallVec<[u64; 4]> = self.paths.iter().map(|(_, bytes)| *bytes).collect();
         let path = self.path(path);
         if position > cumulative {
             self.chunks.insert(position, (path, size));
@@ -42,7 +44,7 @@ impl HeldData {
             let (path, size) = first.remove();
             self.paths[path].1 -= u64::from(size);
         }
-        let was = |place: usize| before.get(place).map_or(0, |(_, bytes)| *bytes);
+        let was = |place: usize| before.get(place).copied().unwrap_or(0);
         let changed = self.paths.iter().enumerate().filter(|(place, (_, bytes))| was(*place) != *bytes);
         Change { depth, held: changed.map(|(_, path)| path.clone()).collect() }
     }

@@ -1,7 +1,8 @@
 //! Reports to observers, with values that are computed only for them: for example why a packet was sent, also on
 //! later hops.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 use anabranch_proto::{Blocked, Duration, Reason, Time};
 
@@ -16,8 +17,9 @@ use crate::transport::{Body, Frame};
 /// An observer, and the origins of the packets in flight.
 pub(crate) struct Observed<'a> {
     observer: &'a mut dyn Observer,
-    /// By the frame's number.
-    origins: BTreeMap<u64, Sent>,
+    /// Whether the observer uses the records of packets and their origins.
+    packets: bool,
+    origins: Origins,
     /// By agent: its flow, and its end of it.
     agents: Vec<(usize, Side)>,
     /// By agent: the bytes that its application had read at the last report.
@@ -29,15 +31,66 @@ pub(crate) struct Observed<'a> {
 /// The origin of a packet in flight.
 struct Sent {
     side: Side,
-    path: Option<String>,
+    path: Option<Rc<str>>,
     reason: Reason,
-    wait: Option<(Blocked, String, Duration)>,
+    wait: Option<(Blocked, Rc<str>, Duration)>,
+}
+
+/// The origins of the packets in flight, in the order of sending: frames are numbered in it.
+#[derive(Default)]
+struct Origins {
+    /// The number of the first frame in `sent`.
+    first: u64,
+    /// `None`: the frame is no longer in flight.
+    sent: VecDeque<Option<Sent>>,
+    /// Each name of a path once.
+    names: Vec<Rc<str>>,
+}
+
+impl Origins {
+    fn insert(&mut self, number: u64, sent: Sent) {
+        if self.sent.is_empty() {
+            self.first = number;
+        }
+        let place = (number - self.first) as usize;
+        self.sent.resize_with(place, || None);
+        self.sent.push_back(Some(sent));
+    }
+
+    fn remove(&mut self, number: u64) {
+        if let Some(place) = self.place(number) {
+            self.sent[place] = None;
+        }
+        while let Some(None) = self.sent.front() {
+            self.sent.pop_front();
+            self.first += 1;
+        }
+    }
+
+    fn get(&self, number: u64) -> Option<&Sent> {
+        self.sent[self.place(number)?].as_ref()
+    }
+
+    fn place(&self, number: u64) -> Option<usize> {
+        let place = number.checked_sub(self.first)? as usize;
+        (place < self.sent.len()).then_some(place)
+    }
+
+    fn name(&mut self, name: &str) -> Rc<str> {
+        match self.names.iter().find(|known| &***known == name) {
+            Some(known) => known.clone(),
+            None => {
+                self.names.push(name.into());
+                self.names[self.names.len() - 1].clone()
+            }
+        }
+    }
 }
 
 /// A path keeps a buffer full.
 struct Blocking {
     cause: Blocked,
-    path: String,
+    path: Rc<str>,
     since: Time,
 }
 
@@ -51,7 +104,13 @@ impl<'a> Observed<'a> {
     /// Reports to `observer`. `agents` lists the flow and the end of each agent.
     pub(crate) fn new(observer: &'a mut dyn Observer, agents: Vec<(usize, Side)>) -> Self {
         let read = vec![0; agents.len()];
-        Observed { observer, origins: BTreeMap::new(), agents, read, blocking: BTreeMap::new() }
+        let packets = observer.wants().packets;
+        Observed { observer, packets, origins: Origins::default(), agents, read, blocking: BTreeMap::new() }
+    }
+
+    /// Whether the observer uses the records of packets sent and delivered.
+    pub(crate) fn wants_packets(&self) -> bool {
+        self.packets
     }
 
     /// The application of an agent has read data.
@@ -63,7 +122,8 @@ impl<'a> Observed<'a> {
     }
 
     pub(crate) fn detail(&mut self, at: Time, agent: usize, path: Option<&str>, detail: &Detail) {
-        if let Detail::Blocked(cause) = *detail {
+        if let (Detail::Blocked(cause), true) = (detail, self.packets) {
+            let cause = *cause;
             self.blocked(at, agent, path, cause);
         }
         let (flow, side) = self.agents[agent];
@@ -74,9 +134,10 @@ impl<'a> Observed<'a> {
         match (cause, path) {
             (Some(cause @ (Blocked::PeerWindow | Blocked::SendBuffer)), Some(path)) => {
                 let before = self.blocking.get(&agent);
-                let same = before.filter(|before| before.cause == cause && before.path == path);
+                let same = before.filter(|before| before.cause == cause && &*before.path == path);
                 let since = same.map_or(at, |before| before.since);
-                self.blocking.insert(agent, Blocking { cause, path: path.to_owned(), since });
+                let path = self.origins.name(path);
+                self.blocking.insert(agent, Blocking { cause, path, since });
             }
             _ => drop(self.blocking.remove(&agent)),
         }
@@ -89,8 +150,9 @@ impl<'a> Observed<'a> {
         let packet = PacketView { size: frame.size, contents: contents(frame), hops: 0, origin };
         self.observer.record(at, &Record::Sent { flow, side, path, reason, packet });
         if frame.hop != NO_ROUTE {
-            let wait = wait.map(|wait| (wait.cause, wait.path.to_owned(), wait.time));
-            self.origins.insert(frame.id, Sent { side, path: path.map(str::to_owned), reason, wait });
+            let wait = wait.map(|wait| (wait.cause, self.origins.name(wait.path), wait.time));
+            let path = path.map(|path| self.origins.name(path));
+            self.origins.insert(frame.number(), Sent { side, path, reason, wait });
         }
     }
 
@@ -127,6 +189,9 @@ impl<'a> Observed<'a> {
     }
 
     fn started(&mut self, at: Time, link: usize, carried: &Carried, routes: &[u32]) {
+        if !self.packets {
+            return;
+        }
         let number = carried.offered;
         self.show(&carried.frame, routes, |observer, flow, packet| {
             observer.record(at, &Record::Started { link, flow, number, packet });
@@ -145,7 +210,7 @@ impl<'a> Observed<'a> {
         self.show(frame, routes, |observer, flow, packet| {
             observer.record(at, &Record::Dropped { link, flow, number, cause, packet });
         });
-        self.origins.remove(&frame.id);
+        self.origins.remove(frame.number());
     }
 
     /// A radio sends a frame. It holds this packet if it is a data frame whose packet was not delivered before.
@@ -170,7 +235,7 @@ impl<'a> Observed<'a> {
             observer.record(at, &Record::Delivered { link, flow, packet });
         });
         if routes[frame.hop as usize + 1] >= ARRIVED {
-            self.origins.remove(&frame.id);
+            self.origins.remove(frame.number());
         }
     }
 
@@ -180,7 +245,7 @@ impl<'a> Observed<'a> {
         routes: &[u32],
         record: impl FnOnce(&mut dyn Observer, usize, PacketView<'_>),
     ) {
-        let origin = self.origins.get(&frame.id).map(|sent| Origin {
+        let origin = self.origins.get(frame.number()).map(|sent| Origin {
             side: sent.side,
             path: sent.path.as_deref(),
             reason: sent.reason,
@@ -211,5 +276,6 @@ fn contents(frame: &Frame) -> Contents<'_> {
         Body::Tcp(packet) => Contents::Tcp(packet),
         Body::Datagram(datagram) => Contents::Datagram(datagram),
         Body::Raw(packet) => Contents::Raw(&packet.bytes),
+        Body::Foreign(carried) => Contents::Foreign(carried),
     }
 }

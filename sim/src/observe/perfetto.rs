@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::qlog::blocked;
 use super::words;
-use crate::observe::trace::{Detail, Names, Observer, Record, Side};
+use crate::observe::trace::{Detail, Names, Observer, Record, Side, Wants};
 
 /// The thread of a flow's blocked time; paths follow.
 const BLOCKED: usize = 1;
@@ -194,6 +194,10 @@ impl<W: Write> Observer for PerfettoWriter<W> {
             | Record::Air { .. }
             | Record::Delivered { .. } => {}
         }
+    }
+
+    fn wants(&self) -> Wants {
+        Wants { packets: true, receivers: false }
     }
 }
 

@@ -4,8 +4,7 @@
 //! decimals, and sizes are bytes. SCTP counts in TSNs, TCP in bytes. Characters that are unsuitable for file names
 //! become `_`.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::{self, Display};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -18,7 +17,8 @@ use super::columns::{
     TCP_MARKED, TCP_SENT, TCP_WINDOWS, THROUGHPUT, WINDOWS,
 };
 use super::held::{Change, HeldData};
-use crate::observe::trace::{Detail, DropCause, Names, Observer, Record, Side};
+use crate::observe::trace::{Detail, DropCause, Names, Observer, Record, Side, Wants};
+use Cell::{Fraction, Nothing, Number, Seconds, Text};
 
 /// Writes the series of one run into a directory.
 #[derive(Debug)]
@@ -33,8 +33,10 @@ pub struct CsvSeries {
     reading: Vec<Reading>,
     /// By flow: the chunks that its receiver holds.
     held: Vec<HeldData>,
-    /// The open files, by owner (flows, then links) and name of the series.
-    files: BTreeMap<(usize, &'static str), BufWriter<File>>,
+    /// The open files with the names of their series, by owner: flows, then links.
+    files: Vec<Vec<(&'static str, BufWriter<File>)>>,
+    /// The row that is being written.
+    row: Vec<u8>,
     /// The first error. Nothing is written after it.
     failed: Option<io::Error>,
 }
@@ -50,7 +52,8 @@ impl CsvSeries {
             tcp: Vec::new(),
             reading: Vec::new(),
             held: Vec::new(),
-            files: BTreeMap::new(),
+            files: Vec::new(),
+            row: Vec::new(),
             failed: None,
         })
     }
@@ -62,44 +65,41 @@ impl CsvSeries {
         }
         match self.failed {
             Some(error) => Err(error),
-            None => self.files.values_mut().try_for_each(|file| file.flush()),
+            None => self.files.iter_mut().flatten().try_for_each(|(_, file)| file.flush()),
         }
     }
 
     fn detail(&mut self, at: Time, flow: usize, path: &str, detail: &Detail) {
-        let (at, tcp) = (Seconds(at.as_nanos()), self.tcp.get(flow) == Some(&true));
+        let (at, path) = (seconds(at), Text(path));
+        let tcp = self.tcp.get(flow) == Some(&true);
         match detail {
             Detail::Window { cwnd, ssthresh, flight, marked, segments } => {
-                let ssthresh = Known((*ssthresh != u64::MAX).then_some(ssthresh));
-                let row = format_args!("{at},{path},{cwnd},{ssthresh},{flight},{marked}");
+                let ssthresh = if *ssthresh == u64::MAX { Nothing } else { Number(*ssthresh) };
+                let row = [at, path, Number(*cwnd), ssthresh, Number(*flight), Number(*marked)];
                 match segments {
-                    None => self.row(flow, &WINDOWS, row),
-                    Some(segments) => self.row(flow, &TCP_WINDOWS, format_args!("{row},{segments}")),
+                    None => self.row(flow, &WINDOWS, &row),
+                    Some(segments) => {
+                        let [a, b, c, d, e, f] = row;
+                        self.row(flow, &TCP_WINDOWS, &[a, b, c, d, e, f, Fraction(*segments)]);
+                    }
                 }
             }
             Detail::Rto { rto, srtt } => {
-                let (rto, srtt) = (Seconds::from(*rto), Known(srtt.map(Seconds::from)));
-                self.row(flow, &RTO, format_args!("{at},{path},{rto},{srtt}"));
+                self.row(flow, &RTO, &[at, path, length(*rto), srtt.map_or(Nothing, length)]);
             }
-            Detail::PeerWindow { bytes } => self.row(flow, &PEER_WINDOW, format_args!("{at},{bytes}")),
+            Detail::PeerWindow { bytes } => self.row(flow, &PEER_WINDOW, &[at, Number(*bytes)]),
             Detail::Sent { number, size, why } => {
-                self.row(
-                    flow,
-                    if tcp { &TCP_SENT } else { &SENT },
-                    format_args!("{at},{path},{number},{size},{}", reason(*why)),
-                );
+                let row = [at, path, Number(*number), Number(u64::from(*size)), Text(reason(*why))];
+                self.row(flow, if tcp { &TCP_SENT } else { &SENT }, &row);
             }
             Detail::Marked { number, why } => {
-                self.row(
-                    flow,
-                    if tcp { &TCP_MARKED } else { &MARKED },
-                    format_args!("{at},{path},{number},{}", reason(*why)),
-                );
+                let row = [at, path, Number(*number), Text(reason(*why))];
+                self.row(flow, if tcp { &TCP_MARKED } else { &MARKED }, &row);
             }
             Detail::Acked { cumulative } => {
-                self.row(flow, if tcp { &TCP_ACKED } else { &ACKED }, format_args!("{at},{cumulative}"));
+                self.row(flow, if tcp { &TCP_ACKED } else { &ACKED }, &[at, Number(*cumulative)]);
             }
-            Detail::Blocked(by) => self.row(flow, &BLOCKED, format_args!("{at},{},{path}", cause(*by))),
+            Detail::Blocked(by) => self.row(flow, &BLOCKED, &[at, Text(cause(*by)), path]),
             Detail::Route { .. }
             | Detail::Timeout
             | Detail::Timer { .. }
@@ -110,13 +110,13 @@ impl CsvSeries {
 
     /// A chunk of `size` bytes arrived on `path`.
     fn received(&mut self, at: Time, flow: usize, path: &str, (tsn, size, cumulative): (u64, u32, u64)) {
-        let at = Seconds(at.as_nanos());
+        let at = seconds(at);
         let Change { depth, held } = self.held[flow].received(path, tsn, size, cumulative);
         if depth > 0 {
-            self.row(flow, &REORDERING, format_args!("{at},{path},{tsn},{depth}"));
+            self.row(flow, &REORDERING, &[at, Text(path), Number(tsn), Number(u64::from(depth))]);
         }
         for (path, bytes) in held {
-            self.row(flow, &HELD, format_args!("{at},{path},{bytes}"));
+            self.row(flow, &HELD, &[at, Text(&path), Number(bytes)]);
         }
     }
 
@@ -144,31 +144,44 @@ impl CsvSeries {
     }
 
     fn throughput(&mut self, flow: usize, interval: u64, bytes: u64) {
-        let (end, rate) = (Seconds((interval + 1) * INTERVAL), bytes * 8 * (1_000_000_000 / INTERVAL));
-        self.row(flow, &THROUGHPUT, format_args!("{end},{rate}"));
+        let rate = bytes * 8 * (1_000_000_000 / INTERVAL);
+        self.row(flow, &THROUGHPUT, &[Seconds((interval + 1) * INTERVAL), Number(rate)]);
     }
 
-    fn row(&mut self, owner: usize, series: &Series, row: fmt::Arguments<'_>) {
+    fn row(&mut self, owner: usize, series: &Series, cells: &[Cell<'_>]) {
         if self.failed.is_some() {
             return;
         }
-        self.failed = self.file(owner, series).and_then(|file| writeln!(file, "{row}")).err();
+        let mut row = std::mem::take(&mut self.row);
+        row.clear();
+        for cell in cells {
+            cell.write(&mut row);
+            row.push(b',');
+        }
+        *row.last_mut().expect("a row has cells") = b'\n';
+        self.failed = self.file(owner, series).and_then(|file| file.write_all(&row)).err();
+        self.row = row;
     }
 
     /// The file of a series; it begins with the names of its columns.
     fn file(&mut self, owner: usize, series: &Series) -> io::Result<&mut BufWriter<File>> {
-        use std::collections::btree_map::Entry;
-        match self.files.entry((owner, series.name)) {
-            Entry::Occupied(file) => Ok(file.into_mut()),
-            Entry::Vacant(place) => {
+        if self.files.len() <= owner {
+            self.files.resize_with(owner + 1, Vec::new);
+        }
+        let files = &mut self.files[owner];
+        let place = match files.iter().position(|(name, _)| *name == series.name) {
+            Some(place) => place,
+            None => {
                 let name = self.flows.iter().chain(&self.links).nth(owner).map_or("unknown", String::as_str);
-                let mut file =
-                    BufWriter::new(File::create(self.directory.join(format!("{name}.{}.csv", series.name)))?);
+                let file = File::create(self.directory.join(format!("{name}.{}.csv", series.name)))?;
+                let mut file = BufWriter::new(file);
                 let columns: Vec<&str> = series.columns.iter().map(|(column, _)| *column).collect();
                 writeln!(file, "{}", columns.join(","))?;
-                Ok(place.insert(file))
+                files.push((series.name, file));
+                files.len() - 1
             }
-        }
+        };
+        Ok(&mut files[place].1)
     }
 }
 
@@ -211,11 +224,10 @@ impl Observer for CsvSeries {
                 }
             }
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
-                let (owner, at) = (link_owner(*link), Seconds(at.as_nanos()));
-                self.row(owner, &QUEUE, format_args!("{at},{},{}", queue.packets, queue.bytes));
+                let row = [seconds(at), Number(u64::from(queue.packets)), Number(queue.bytes)];
+                self.row(link_owner(*link), &QUEUE, &row);
             }
             Record::Dropped { link, flow, number, cause, packet } => {
-                let (owner, at) = (link_owner(*link), Seconds(at.as_nanos()));
                 let cause = match cause {
                     DropCause::Queue => "queue",
                     DropCause::Loss => "loss",
@@ -226,11 +238,16 @@ impl Observer for CsvSeries {
                 };
                 let tsns = packet.tsns().map(|tsn| tsn.0.to_string()).collect::<Vec<_>>().join(" ");
                 let flow = self.flows.get(*flow).cloned().unwrap_or_default();
-                self.row(owner, &DROPS, format_args!("{at},{number},{flow},{cause},{tsns}"));
+                let row = [seconds(at), Number(*number), Text(&flow), Text(cause), Text(&tsns)];
+                self.row(link_owner(*link), &DROPS, &row);
             }
             Record::Read { flow, bytes } => self.read(at, *flow, *bytes),
             Record::Sent { .. } | Record::Started { .. } | Record::Air { .. } | Record::Delivered { .. } => {}
         }
+    }
+
+    fn wants(&self) -> Wants {
+        Wants { packets: false, receivers: true }
     }
 }
 
@@ -267,28 +284,42 @@ fn cause(by: Option<Blocked>) -> &'static str {
     }
 }
 
-/// Nanoseconds, shown as seconds with nine decimals.
-struct Seconds(u64);
+/// One value of a row. Rows are many: their numbers are written without the machinery of `format!`.
+#[derive(Copy, Clone)]
+enum Cell<'a> {
+    /// Nanoseconds, shown as seconds with nine decimals.
+    Seconds(u64),
+    Number(u64),
+    Fraction(f64),
+    Text(&'a str),
+    Nothing,
+}
 
-impl From<Duration> for Seconds {
-    fn from(duration: Duration) -> Self {
-        Seconds(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+impl Cell<'_> {
+    fn write(self, row: &mut Vec<u8>) {
+        let mut digits = itoa::Buffer::new();
+        match self {
+            Seconds(nanos) => {
+                row.extend(digits.format(nanos / 1_000_000_000).as_bytes());
+                // The 1 in front of the decimals keeps their zeros; the point takes its place.
+                let decimals = digits.format(1_000_000_000 + nanos % 1_000_000_000);
+                row.push(b'.');
+                row.extend(&decimals.as_bytes()[1..]);
+            }
+            Number(number) => row.extend(digits.format(number).as_bytes()),
+            Fraction(number) => row.extend(number.to_string().as_bytes()),
+            Text(text) => row.extend(text.as_bytes()),
+            Nothing => {}
+        }
     }
 }
 
-impl Display for Seconds {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
-    }
+fn seconds(at: Time) -> Cell<'static> {
+    Seconds(at.as_nanos())
 }
 
-/// Empty if there is no value.
-struct Known<T>(Option<T>);
-
-impl<T: Display> Display for Known<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.as_ref().map_or(Ok(()), |value| value.fmt(f))
-    }
+fn length(duration: Duration) -> Cell<'static> {
+    Seconds(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -297,8 +328,17 @@ mod tests {
 
     #[test]
     fn seconds_have_nine_decimals() {
-        assert_eq!(Seconds(5_000_000_001).to_string(), "5.000000001");
-        assert_eq!(Known(None::<u64>).to_string(), "");
+        let written = |cell: Cell<'_>| {
+            let mut row = Vec::new();
+            cell.write(&mut row);
+            String::from_utf8(row).expect("text")
+        };
+        assert_eq!(written(Seconds(5_000_000_001)), "5.000000001");
+        assert_eq!(written(Seconds(999_999_999)), "0.999999999");
+        assert_eq!(
+            [Number(1200), Fraction(2.5), Text("wifi"), Nothing].map(written),
+            ["1200", "2.5", "wifi", ""]
+        );
     }
 
     #[test]

@@ -2,9 +2,10 @@
 
 use anabranch_proto::policy::Why;
 use anabranch_proto::wire::{Chunk, Packet};
-use anabranch_proto::{Blocked, Duration, PathState, Reason, Time, Tsn};
+use anabranch_proto::{Blocked, Duration, NoteKind, PathId, PathState, Reason, Time, Tsn};
 
 pub use crate::medium::wire::DropCause;
+use crate::transport::foreign::Carried;
 pub use crate::transport::{
     AddAddress, DataAck, Datagram, Dss, Handshake, Mapping, MptcpOptions, Segment, Sequence, TcpPacket,
 };
@@ -15,6 +16,30 @@ pub trait Observer {
     fn begin(&mut self, names: &Names);
     /// An event.
     fn record(&mut self, at: Time, record: &Record<'_>);
+    /// The records that it uses; others may be left out.
+    fn wants(&self) -> Wants {
+        Wants { packets: true, receivers: true }
+    }
+}
+
+/// The records that an observer uses, beside those that every observer gets. What nobody uses is not computed.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub struct Wants {
+    /// [`Record::Sent`], [`Record::Started`] and [`Record::Delivered`], and the origins of packets in other records.
+    pub packets: bool,
+    /// [`Record::Detail`] of receivers.
+    pub receivers: bool,
+}
+
+impl Wants {
+    /// Neither of them.
+    pub const LITTLE: Wants = Wants { packets: false, receivers: false };
+
+    /// What either of two observers uses.
+    #[must_use]
+    pub fn or(self, other: Wants) -> Wants {
+        Wants { packets: self.packets || other.packets, receivers: self.receivers || other.receivers }
+    }
 }
 
 /// The names of flows, link directions and channels.
@@ -209,6 +234,37 @@ pub enum Detail {
     State(PathState),
 }
 
+impl Detail {
+    /// A note of SCTP's core, with its path; chunks by their TSNs. `None` for notes that observers are not told.
+    pub fn of(note: &NoteKind) -> Option<(Option<PathId>, Detail)> {
+        let number = |tsn: &Tsn| u64::from(tsn.0);
+        Some(match *note {
+            NoteKind::Window { path, cwnd, ssthresh, flight, marked } => {
+                (Some(path), Detail::Window { cwnd, ssthresh, flight, marked, segments: None })
+            }
+            NoteKind::Rto { path, rto, srtt } => (Some(path), Detail::Rto { rto, srtt }),
+            NoteKind::PeerWindow { bytes } => (None, Detail::PeerWindow { bytes }),
+            NoteKind::Sent { path, ref tsn, size, why } => {
+                (Some(path), Detail::Sent { number: number(tsn), size, why })
+            }
+            NoteKind::Marked { path, ref tsn, why } => {
+                (Some(path), Detail::Marked { number: number(tsn), why })
+            }
+            NoteKind::Route { path, ref tsn, reason } => {
+                (Some(path), Detail::Route { number: number(tsn), reason })
+            }
+            NoteKind::T3 { path } => (Some(path), Detail::Timeout),
+            NoteKind::Timer { path, expires } => (Some(path), Detail::Timer { expires }),
+            NoteKind::Acked { ref cumulative } => (None, Detail::Acked { cumulative: number(cumulative) }),
+            NoteKind::Received { path, ref tsn, size, ref cumulative } => {
+                (Some(path), Detail::Received { number: number(tsn), size, cumulative: number(cumulative) })
+            }
+            NoteKind::Blocked { cause, by } => (by, Detail::Blocked(cause)),
+            NoteKind::MissingReport { .. } => return None,
+        })
+    }
+}
+
 /// A frame of IEEE 802.11.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct RadioFrame {
@@ -274,7 +330,7 @@ pub struct PacketView<'a> {
     pub contents: Contents<'a>,
     /// The number of links that it has passed.
     pub hops: u32,
-    /// Its sender, and the reason.
+    /// Its sender, and the reason. `None` if no observer of the run wants packets.
     pub origin: Option<Origin<'a>>,
 }
 
@@ -289,6 +345,8 @@ pub enum Contents<'a> {
     Datagram(&'a Datagram),
     /// An IP packet of a program outside the simulator, from its IP header on.
     Raw(&'a [u8]),
+    /// A packet of a foreign transport.
+    Foreign(&'a Carried),
 }
 
 /// The origin of a packet.
@@ -320,7 +378,7 @@ impl<'a> PacketView<'a> {
     pub fn sctp(&self) -> Option<&'a Packet> {
         match self.contents {
             Contents::Sctp(packet) => Some(packet),
-            Contents::Tcp(_) | Contents::Datagram(_) | Contents::Raw(_) => None,
+            Contents::Tcp(_) | Contents::Datagram(_) | Contents::Raw(_) | Contents::Foreign(_) => None,
         }
     }
 
@@ -344,15 +402,17 @@ impl<'a> PacketView<'a> {
     }
 }
 
-/// Two observers of the same run. `None` receives nothing.
-impl<A: Observer, B: Observer> Observer for (Option<A>, Option<B>) {
+/// Several observers of the same run.
+impl Observer for Vec<&mut dyn Observer> {
     fn begin(&mut self, names: &Names) {
-        self.0.iter_mut().for_each(|first| first.begin(names));
-        self.1.iter_mut().for_each(|second| second.begin(names));
+        self.iter_mut().for_each(|observer| observer.begin(names));
     }
 
     fn record(&mut self, at: Time, record: &Record<'_>) {
-        self.0.iter_mut().for_each(|first| first.record(at, record));
-        self.1.iter_mut().for_each(|second| second.record(at, record));
+        self.iter_mut().for_each(|observer| observer.record(at, record));
+    }
+
+    fn wants(&self) -> Wants {
+        self.iter().fold(Wants::LITTLE, |wants, observer| wants.or(observer.wants()))
     }
 }

@@ -202,7 +202,9 @@ impl Line {
 
     pub(super) fn path_name(&self, path: PathId) -> Option<&str> {
         let paths = self.endpoint.paths(self.association?);
-        self.ways.name(paths.iter().find(|view| view.id == path)?)
+        // Most paths stand at the place of their number.
+        let view = paths.get(usize::from(path.0)).filter(|view| view.id == path);
+        self.ways.name(view.or_else(|| paths.iter().find(|view| view.id == path))?)
     }
 
     /// Whether it takes the path whose route begins at `hop` for failed.

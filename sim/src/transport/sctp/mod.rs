@@ -5,7 +5,7 @@ mod codec;
 mod collect;
 mod line;
 
-use anabranch_proto::{AssociationId, Event, NoteKind, Output as CoreOutput, PathId, Time, Tsn};
+use anabranch_proto::{AssociationId, Event, Output as CoreOutput, PathId, Time};
 
 use crate::observe::trace::Detail;
 use crate::traffic::{Sink, Source};
@@ -156,7 +156,7 @@ impl SctpAgent {
                 (now, Some(path), Detail::State(state))
             }
             CoreOutput::Note(note) => {
-                let (path, detail) = detail(&note.kind)?;
+                let (path, detail) = Detail::of(&note.kind)?;
                 // With several associations, each has one path, and its name identifies the association.
                 (note.at, path.or_else(|| self.striped().then_some(PathId(0))), detail)
             }
@@ -233,6 +233,19 @@ impl Agent for SctpAgent {
         }
     }
 
+    /// Of several associations each poll may begin with another one.
+    fn next_detail(&mut self) -> Option<(Time, Option<PathId>, Detail)> {
+        if self.striped() {
+            return None;
+        }
+        loop {
+            let note = self.lines[0].endpoint.next_note()?;
+            if let Some((path, detail)) = Detail::of(&note.kind) {
+                return Some((note.at, path, detail));
+            }
+        }
+    }
+
     fn path_name(&self, path: PathId) -> Option<&str> {
         match self.striped() {
             true => self.lines.get(path.0 as usize)?.path_name(PathId(0)),
@@ -249,31 +262,4 @@ impl Agent for SctpAgent {
 fn next_readable(lines: &[Line], turn: usize) -> usize {
     let mut in_turn = (turn..lines.len()).chain(0..turn);
     in_turn.find(|line| lines[*line].is_readable()).unwrap_or(turn)
-}
-
-/// A note of the core as all transports tell it; chunks by their TSNs.
-fn detail(kind: &NoteKind) -> Option<(Option<PathId>, Detail)> {
-    let number = |tsn: &Tsn| u64::from(tsn.0);
-    Some(match *kind {
-        NoteKind::Window { path, cwnd, ssthresh, flight, marked } => {
-            (Some(path), Detail::Window { cwnd, ssthresh, flight, marked, segments: None })
-        }
-        NoteKind::Rto { path, rto, srtt } => (Some(path), Detail::Rto { rto, srtt }),
-        NoteKind::PeerWindow { bytes } => (None, Detail::PeerWindow { bytes }),
-        NoteKind::Sent { path, ref tsn, size, why } => {
-            (Some(path), Detail::Sent { number: number(tsn), size, why })
-        }
-        NoteKind::Marked { path, ref tsn, why } => (Some(path), Detail::Marked { number: number(tsn), why }),
-        NoteKind::Route { path, ref tsn, reason } => {
-            (Some(path), Detail::Route { number: number(tsn), reason })
-        }
-        NoteKind::T3 { path } => (Some(path), Detail::Timeout),
-        NoteKind::Timer { path, expires } => (Some(path), Detail::Timer { expires }),
-        NoteKind::Acked { ref cumulative } => (None, Detail::Acked { cumulative: number(cumulative) }),
-        NoteKind::Received { path, ref tsn, size, ref cumulative } => {
-            (Some(path), Detail::Received { number: number(tsn), size, cumulative: number(cumulative) })
-        }
-        NoteKind::Blocked { cause, by } => (by, Detail::Blocked(cause)),
-        NoteKind::MissingReport { .. } => return None,
-    })
 }

@@ -1,0 +1,108 @@
+//! Recordings of transfers and their replay, on the loopback interface.
+
+#![allow(clippy::disallowed_methods, reason = "real networks have real clocks")]
+
+mod support;
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+use support::{anabranch, command, stderr};
+use tempfile::TempDir;
+
+/// A directory with the recording of a transfer of 2 MB, and its listener.
+struct Recorded {
+    directory: TempDir,
+    listener: Child,
+}
+
+impl Recorded {
+    fn new(settings: &[&str]) -> Recorded {
+        let directory = tempfile::tempdir().expect("a place");
+        let place = |name: &str| directory.path().join(name).display().to_string();
+        fs::create_dir(place("in")).expect("a directory");
+        fs::write(place("file"), vec![7; 2_000_000]).expect("a file");
+        let mut serve = command(&["serve", "--udp", "0", "--receive-into", &place("in")]);
+        let mut listener = serve.stdout(Stdio::piped()).spawn().expect("the binary runs");
+        let mut first = String::new();
+        BufReader::new(listener.stdout.take().expect("a pipe")).read_line(&mut first).expect("a line");
+        let port = first.trim().rsplit(':').next().expect("a port");
+        let (file, recording) = (place("file"), place("recording"));
+        let send = ["send", &file, "--to", "127.0.0.1", "--udp", port, "--record", &recording];
+        let output = anabranch(&[&send[..], settings].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        Recorded { directory, listener }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.directory.path().join("recording")
+    }
+
+    fn replay(&self, more: &[&str]) -> std::process::Output {
+        anabranch(&[&["replay", &self.file().display().to_string()][..], more].concat())
+    }
+}
+
+impl Drop for Recorded {
+    fn drop(&mut self) {
+        let _ = self.listener.kill();
+    }
+}
+
+#[test]
+fn a_transfer_is_repeated_bit_for_bit_and_explained() {
+    let recorded = Recorded::new(&["--set", "burst=4"]);
+    let output = recorded.replay(&["--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    assert!(told["same"] == true && told["packets"].as_u64() > Some(1300), "{told}");
+    // The hundredth packet has data; its answer names the path and the rule that was set.
+    let output = recorded.replay(&["--why", "--packet", "100", "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let answers: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let packet = &answers[0]["packet"];
+    assert_eq!((&packet["flow"], &packet["sender"]), (&"transfer".into(), &"client".into()), "{answers}");
+    assert_eq!(packet["path"], "127.0.0.1 → 127.0.0.1");
+    assert!(packet["before"]["cwnd"].as_u64() > Some(0), "{answers}");
+    let output = recorded.replay(&["--why", "--at", "1ms"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("Path 127.0.0.1 → 127.0.0.1"), "{text}");
+    let series = recorded.directory.path().join("series");
+    let output = recorded.replay(&["--series", &series.display().to_string()]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let windows = fs::read_to_string(series.join("transfer.windows.csv")).expect("the windows");
+    assert!(windows.lines().count() > 100);
+}
+
+/// A packet that is left out changes what the core sends; a recording without an end says so.
+#[test]
+fn another_course_is_noticed() {
+    let recorded = Recorded::new(&[]);
+    let text = fs::read_to_string(recorded.file()).expect("it is there");
+    let lines: Vec<&str> = text.lines().collect();
+    let packet = lines.iter().position(|line| line.contains("\"packet\"")).expect("a packet came");
+    let without: Vec<&str> = [&lines[..packet], &lines[packet + 1..]].concat();
+    fs::write(recorded.file(), without.join("\n")).expect("it can be written");
+    let output = recorded.replay(&[]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    fs::write(recorded.file(), lines[..lines.len() - 1].join("\n")).expect("it can be written");
+    let output = recorded.replay(&[]);
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("no end"), "{}", stderr(&output));
+    fs::write(recorded.file(), "time,rate\n").expect("it can be written");
+    let output = recorded.replay(&[]);
+    assert!(
+        output.status.code() == Some(2) && stderr(&output).contains("no recording"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+/// A recording holds no key, and a replay could not do without it.
+#[test]
+fn a_recording_needs_an_association_without_key() {
+    let output = anabranch(&["send", "file", "--to", "127.0.0.1", "--key", "key", "--record", "recording"]);
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("--key"), "{}", stderr(&output));
+}
