@@ -449,7 +449,7 @@ fn the_unit_starts_a_listener() {
 #[test]
 fn an_interrupted_measurement_is_told() {
     let listener = Listener::new(&[]);
-    for (which, way) in [(&[][..], "there"), (&["--reverse"], "back")] {
+    for (which, way) in [(&[][..], "client→server"), (&["--reverse"], "server→client")] {
         let mut client = listener.client("perf", &["--seconds", "60", "--interval", "0.1"]);
         client.args(which).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut client = client.spawn().expect("the binary runs");

@@ -210,7 +210,7 @@ impl Association {
 
     /// The next note, unless an event comes before it.
     pub(crate) fn next_note(&mut self) -> Option<Note> {
-        if self.events.is_empty() { self.notes.pop() } else { None }
+        if self.events.is_empty() && self.announced != Announced::Due { self.notes.pop() } else { None }
     }
 
     fn settle(&mut self, now: Time) {

@@ -36,44 +36,15 @@ impl Turn {
 /// The next event of every entity.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// By entity, filled up to a power of two.
-    keys: Vec<Key>,
+    /// By entity, filled up to a power of two: when its event happens; `NEVER`: it has none.
+    times: Vec<Time>,
+    /// By entity: the turn of its event.
+    turns: Vec<Turn>,
     /// Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the leaves come last. Each names the entity below it
     /// whose event is the earliest.
     earliest: Vec<Entity>,
     /// The entity whose event was taken out last, as long as it may get another. Its leaf still has the old event.
     taken: Option<Entity>,
-}
-
-/// When an event happens.
-#[derive(Copy, Clone, PartialEq, Eq, Debug)]
-struct Key {
-    /// The time, and the greater part of the turn.
-    time: u128,
-    /// The rest of the turn.
-    number: u64,
-}
-
-impl Key {
-    /// Later than every event: there is none.
-    const NONE: Key = Key { time: u128::MAX, number: u64::MAX };
-
-    fn new(time: Time, Turn(entered, number): Turn) -> Self {
-        Key { time: u128::from(time.as_nanos()) << 64 | u128::from(entered), number }
-    }
-
-    #[inline(always)]
-    fn is_before(&self, other: &Self) -> bool {
-        (self.time < other.time) | ((self.time == other.time) & (self.number < other.number))
-    }
-
-    fn at(&self) -> Time {
-        Time::from_nanos((self.time >> 64) as u64)
-    }
-
-    fn turn(&self) -> Turn {
-        Turn(self.time as u64, self.number)
-    }
 }
 
 impl Agenda {
@@ -85,7 +56,12 @@ impl Agenda {
         for node in (1..leaves).rev() {
             earliest[node] = earliest[2 * node];
         }
-        Agenda { keys: vec![Key::NONE; leaves], earliest, taken: None }
+        Agenda {
+            times: vec![Time::NEVER; leaves],
+            turns: vec![Turn::default(); leaves],
+            earliest,
+            taken: None,
+        }
     }
 
     /// Takes the earliest event out, if it is not after `until`: its time, its turn and whose it is.
@@ -97,47 +73,50 @@ impl Agenda {
         }
         let entity = self.earliest[1];
         self.taken = Some(entity);
-        Some((at, self.keys[entity as usize].turn(), entity))
+        Some((at, self.turns[entity as usize], entity))
     }
 
     /// The time of the earliest event, without taking it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<Time> {
         if let Some(entity) = self.taken.take() {
-            self.place(entity, Key::NONE);
+            self.place(entity, Time::NEVER);
         }
-        let key = self.keys[self.earliest[1] as usize];
-        (key != Key::NONE).then(|| key.at())
+        let at = self.times[self.earliest[1] as usize];
+        (at != Time::NEVER).then_some(at)
     }
 
     /// Sets the next event of `entity` to `time`. Among events at the same time, the smaller `turn` comes first.
     #[inline]
     pub(crate) fn set(&mut self, entity: Entity, time: Time, turn: Turn) {
         self.taken.take_if(|taken| *taken == entity);
-        self.place(entity, Key::new(time, turn));
+        self.turns[entity as usize] = turn;
+        self.place(entity, time);
     }
 
     /// Removes the event of `entity`.
     pub(crate) fn clear(&mut self, entity: Entity) {
         self.taken.take_if(|taken| *taken == entity);
-        if self.keys[entity as usize] != Key::NONE {
-            self.place(entity, Key::NONE);
+        if self.times[entity as usize] != Time::NEVER {
+            self.place(entity, Time::NEVER);
         }
     }
 
-    /// Gives the leaf of `entity` this key, and decides the nodes above it again.
-    fn place(&mut self, entity: Entity, key: Key) {
-        self.keys[entity as usize] = key;
-        let mut node = self.keys.len() + entity as usize;
-        let (mut first, mut least) = (entity, key);
+    /// Gives the leaf of `entity` this time, and decides the nodes above it again.
+    fn place(&mut self, entity: Entity, time: Time) {
+        self.times[entity as usize] = time;
+        let mut node = self.times.len() + entity as usize;
+        let (mut first, mut least) = (entity, time);
         while node > 1 {
             let other = self.earliest[node ^ 1];
-            let beside = self.keys[other as usize];
-            // Which of two events is earlier, a processor cannot guess: a branch would cost more than the rest.
-            let earlier = beside.is_before(&least);
+            let beside = self.times[other as usize];
+            let earlier = match beside == least {
+                true => self.turns[other as usize] < self.turns[first as usize],
+                false => beside < least,
+            };
+            // Which of two times is earlier, a processor cannot guess: a branch would cost more than the rest.
             first = select_unpredictable(earlier, other, first);
-            least.time = select_unpredictable(earlier, beside.time, least.time);
-            least.number = select_unpredictable(earlier, beside.number, least.number);
+            least = select_unpredictable(earlier, beside, least);
             node /= 2;
             self.earliest[node] = first;
         }
