@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run release reproduce test bench bench-instructions bench-shell hostile storm interop cuts advice soak fuzz mutants package format lint docs unit python notebooks wheel site
+.PHONY: run release reproduce test bench bench-instructions bench-shell foreign hostile storm interop cuts advice soak fuzz mutants package format lint docs unit python notebooks wheel site
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it. The profile `quick` builds
 # in half the time of `release`, and shows what it builds.
@@ -31,7 +31,8 @@ test: format lint docs unit
 bench:
 	bench/all
 
-# What packets of real programs meet in `anabranch shell`: delay, rate, loss, the kernel's TCP. For root, on a quiet machine; two minutes.
+# What packets of real programs meet in `anabranch shell`: delay, rate, loss, the kernel's TCP, the most that a link carries, and ten transfers
+# beside their simulations. For root, on a quiet machine; five minutes.
 bench-shell:
 	cargo build --profile quick --package anabranch
 	bench/shell.py target/quick/anabranch
@@ -45,6 +46,11 @@ bench-instructions:
 interop:
 	cargo test --quiet --manifest-path interop/Cargo.toml
 	cargo run --quiet --manifest-path interop/Cargo.toml
+
+# Other people's stacks as flows of the simulator, beside ours: tests, and the table of docs/foreign.md. A few minutes with its build.
+foreign:
+	cargo test --quiet --manifest-path foreign/Cargo.toml
+	cargo run --quiet --manifest-path foreign/Cargo.toml -- compare --write docs/foreign.md
 
 # The cut of the link in use of two, ten times each: with usrsctp and with ourselves, over UDP and raw IP, either link, both roles. For root;
 # six minutes. The table goes into interop/cuts.md, and from there into docs/interop.md with the next `make interop`.

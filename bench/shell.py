@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """What packets of real programs meet in `anabranch shell`, measured by real programs.
 
-bench/shell.py [ANABRANCH]: measures delay, rate, loss, the kernel's TCP and the most that one link carries, and prints each beside what
-the scenario says. With the words `probe …` it is one of these programs.
+bench/shell.py [ANABRANCH]: measures delay, rate, loss, the kernel's TCP, ten transfers over two traces and the most that one link
+carries, and prints each beside what the scenario, the simulation or the model says. `--only WORD` measures what has this word in its name:
+delay, rate, loss, tcp, most, traces. With the words `probe …` it is one of these programs.
 """
+import datetime
 import json
+import math
 import os
 import socket
 import statistics
@@ -118,6 +121,19 @@ def tcp_source(host, seconds):
     s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1, 0, 0, 0, 0, 0, 0, 0]))
 
 
+def transfer(program, file, addresses):
+    """Sends a file with `anabranch send --cmt` one second after the session began; prints when: from then, and since 1970."""
+    with open("/proc/self/stat") as f:
+        ticks = int(f.read().rsplit(")", 1)[1].split()[19])
+    zero = ticks / os.sysconf("SC_CLK_TCK")  # this program started with the session
+    time.sleep(max(0, zero + 1 - time.clock_gettime(time.CLOCK_BOOTTIME)))
+    begun = {"start": time.clock_gettime(time.CLOCK_BOOTTIME) - zero, "at": time.time()}
+    output = subprocess.run([program, "send", "--cmt", "--json", file, "--to", addresses], capture_output=True, text=True)
+    if output.returncode != 0:
+        sys.exit(output.stderr)
+    print(json.dumps(begun))
+
+
 def session(program, scenario, here, there):
     """The JSON that the program at `here` printed, and the session's summary."""
     with tempfile.TemporaryDirectory() as directory:
@@ -143,29 +159,118 @@ def tell(what, asked, got, summary, said):
     print(f"{what}: {got} ({asked}); late by {late}; not read in time: {summary['overrun']} {said}", flush=True)
 
 
-def measure(program):
-    b = "10.0.0.2"
-    found, summary, said = session(program, link("100 Mbit/s", "20 ms"), f"delay {b} 200", "mirror")
+B = "10.0.0.2"
+
+
+def delay_of_a_link(program):
+    found, summary, said = session(program, link("100 Mbit/s", "20 ms"), f"delay {B} 200", "mirror")
     tell("delay of an unloaded link of 20 ms", "within 0.3 ms", f"{found['delay_ms']:.3f} ms", summary, said)
+
+
+def rate_of_a_link(program):
     scenario = link("10 Mbit/s", "5 ms", 'queue = "40 packets"')
-    found, summary, said = session(program, scenario, f"flood {b} 6000 12e6", "sink")
+    found, summary, said = session(program, scenario, f"flood {B} 6000 12e6", "sink")
     tell("rate of a link of 10 Mbit/s", "within 1 %", f"{found['rate'] / 1e6:.4f} Mbit/s", summary, said)
-    found, summary, said = session(program, link("100 Mbit/s", "5 ms", 'loss = "1 %"'), f"flood {b} 20000 50e6", "sink")
+    scenario = link("100 Mbit/s", "5 ms", 'queue = "400 packets"')
+    found, summary, said = session(program, scenario, f"flood {B} 60000 120e6", "sink")
+    tell("rate of a link of 100 Mbit/s", "within 1 %, p99 under 1 ms", f"{found['rate'] / 1e6:.3f} Mbit/s", summary, said)
+
+
+def loss_of_a_link(program):
+    found, summary, said = session(program, link("100 Mbit/s", "5 ms", 'loss = "1 %"'), f"flood {B} 20000 50e6", "sink")
     lost = found["sent"] - found["received"]
     tell("packets of 20,000 that a loss of 1 % loses", "172 to 228: 95 %", lost, summary, said)
-    scenario = link("100 Mbit/s", "5 ms", 'queue = "400 packets"')
-    found, summary, said = session(program, scenario, f"flood {b} 60000 120e6", "sink")
-    tell("rate of a link of 100 Mbit/s", "within 1 %, p99 under 1 ms", f"{found['rate'] / 1e6:.3f} Mbit/s", summary, said)
-    scenario = link("10 Mbit/s", "50 ms", 'loss = ["1 %", "0 %"]\nqueue = "100 packets"')
-    found, summary, said = session(program, scenario, f"tcp_source {b} 60", "tcp_sink")
-    tell("goodput of the kernel's TCP, 10 Mbit/s, 50 ms, 1 %", "within 15 % of ours", f"{found['goodput'] / 1e6:.3f} Mbit/s", summary, said)
+
+
+def pftk(size, rtt, loss, timeout, acked=2):
+    """The goodput that Padhye et al. allow, bit/s: the full approximation without a limit of the window (SIGCOMM 1998, eq. 30)."""
+    rounds = rtt * math.sqrt(2 * acked * loss / 3)
+    waits = timeout * min(1, 3 * math.sqrt(3 * acked * loss / 8)) * loss * (1 + 32 * loss**2)
+    return size * 8 / (rounds + waits)
+
+
+def tcp_of_the_kernel(program):
+    wire = link("10 Mbit/s", "50 ms", 'loss = ["1 %", "0 %"]\nqueue = "100 packets"')
+    found, summary, said = session(program, wire, f"tcp_source {B} 60", "tcp_sink")
+    flow = '[[flow]]\nname = "ours"\nprotocol = "tcp"\nfrom = "a"\nto = "b"\n'
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as f:
+        f.write('stop = "60 s"\n' + wire + flow)
+        f.flush()
+        runs = simulated(program, f.name, "--seeds", "20")
+    ours = statistics.mean(run["flows"][0]["goodput"] for run in runs)
+    model = pftk(1448, 0.102, 0.01, 0.302)
+    asked = f"ours {ours / 1e6:.3f} Mbit/s, the mean of 20 seeds: within 15 %; PFTK allows {model / 1e6:.3f} Mbit/s"
+    apart = (found["goodput"] / ours - 1) * 100
+    tell("goodput of the kernel's TCP, 10 Mbit/s, 50 ms, 1 %", asked, f"{found['goodput'] / 1e6:.3f} Mbit/s, {apart:+.1f} %", summary, said)
+
+
+def most_of_a_link(program):
     scenario = link("10 Gbit/s", "1 ms", 'queue = "4000 packets"')
-    found, summary, said = session(program, scenario, f"tcp_source {b} 10", "tcp_sink")
+    found, summary, said = session(program, scenario, f"tcp_source {B} 10", "tcp_sink")
     tell("the most that one link carries (TCP)", "1 Gbit/s", f"{found['goodput'] / 1e6:.0f} Mbit/s", summary, said)
+
+
+def simulated(program, *arguments):
+    output = subprocess.run([program, "run", *arguments, "--json"], capture_output=True, text=True)
+    if output.returncode != 0:
+        sys.exit(output.stderr)
+    return json.loads(output.stdout)
+
+
+def transfers_over_traces(program):
+    """Ten transfers of 5 MB over scenarios/traces.toml, and the simulation of each from the moment at which it began."""
+    program, apart = os.path.abspath(program), []
+    scenario = os.path.join(os.path.dirname(HERE), "../scenarios/traces.toml")
+    for seed in range(1, 11):
+        with tempfile.TemporaryDirectory() as directory:
+            with open(directory + "/file", "wb") as f:
+                f.write(bytes(5_000_000))
+            serve = f"{program} serve --listen 10.0.0.1,10.0.0.5 --public --receive-into {directory}/inbox"
+            command = [program, "shell", scenario, "--set", f"seed={seed}", "--at", "s", "--at", f"r={serve}", "--without", "all"]
+            command += ["--quiet", "--", sys.executable, HERE, "probe", "transfer", program, directory + "/file", "10.0.0.1,10.0.0.5"]
+            os.mkdir(directory + "/inbox")
+            output = subprocess.run(command, capture_output=True, text=True, timeout=200)
+        if output.returncode != 0:
+            sys.exit(output.stderr)
+        found = json.loads(output.stdout)
+        # The listener says when it had the last byte, as the simulation does.
+        received = next(line for line in output.stderr.splitlines() if ": received " in line).split()[0]
+        seconds = datetime.datetime.fromisoformat(received.replace("Z", "+00:00")).timestamp() - found["at"]
+        warnings = " ".join(line for line in output.stderr.splitlines() if line.startswith("warning"))
+        keys = {"seed": seed, "flow.upload.send": "5 MB", "flow.upload.start": f"{found['start']:.6f} s"}
+        keys |= {"flow.upload.sctp.fill_packets": "true", "flow.upload.message_size": "64 KiB"}
+        [run] = simulated(program, scenario, *(word for key, value in keys.items() for word in ("--set", f"{key}={value}")))
+        wanted = run["flows"][0]["completion"]
+        apart.append((seconds / wanted - 1) * 100)
+        print(f"seed {seed}: {seconds:.3f} s, simulated {wanted:.3f} s, {apart[-1]:+.1f} % {warnings}", flush=True)
+    median = statistics.median(abs(percent) for percent in apart)
+    print(f"transfers over two traces: {median:.1f} % from the simulation, the median of ten (within 5 %)", flush=True)
+
+
+MEASUREMENTS = {
+    "delay": delay_of_a_link,
+    "rate": rate_of_a_link,
+    "loss": loss_of_a_link,
+    "tcp": tcp_of_the_kernel,
+    "most": most_of_a_link,
+    "traces": transfers_over_traces,
+}
+
+
+def measure(program, only):
+    if only and only not in MEASUREMENTS:
+        sys.exit(f"bench/shell.py: --only is one of {', '.join(MEASUREMENTS)}")
+    for name, measurement in MEASUREMENTS.items():
+        if only in (None, name):
+            measurement(program)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["probe"]:
         globals()[sys.argv[2]](*sys.argv[3:])
     else:
-        measure(sys.argv[1] if len(sys.argv) > 1 else "target/release/anabranch")
+        words = sys.argv[1:]
+        place = words.index("--only") if "--only" in words else None
+        chosen = words[place + 1] if place is not None and place + 1 < len(words) else None
+        words = words if place is None else words[:place] + words[place + 2 :]
+        measure(words[0] if words else "target/release/anabranch", chosen)

@@ -25,7 +25,8 @@ PROJECT = os.path.dirname(os.path.dirname(HERE))
 MPTCP = 262
 SOL_MPTCP, MPTCP_INFO = 284, 1
 PORT = 5001
-WINDOW = "cubic"
+# The kernel's windows, and what they are called in a scenario.
+WINDOWS = {"cubic": "cubic", "reno": "standard"}
 # Links are numbered by name, and of each link `a` has the first address.
 FIRST, SECOND = "10.0.0.2", "10.0.0.6"
 
@@ -63,12 +64,12 @@ def links(paths, loss, more=("", "")):
     return link("one", paths[0], more[0]) + link("two", paths[1], more[1])
 
 
-def multipath(size, more=""):
+def multipath(size, window, more=""):
     """The flow with the kernel's parameters. Each of its segments has 12 bytes of timestamps, which count as IP header here. It gives
     a subflow up after four expirations of a timer of its own (`stale_loss_cnt`), which is about two of the subflow's timeouts."""
     return (
         f'[[flow]]\nname = "f"\nfrom = "a"\nto = "b"\nprotocol = "mptcp"\nsend = "{size} B"\nip_header = "32 B"\n'
-        f'start = "{STARTS} s"\n[flow.mptcp]\nwindow = "{WINDOW}"\nrto_min = "200 ms"\nrto_min_bounds = "variation"\n'
+        f'start = "{STARTS} s"\n[flow.mptcp]\nwindow = "{WINDOWS[window]}"\nrto_min = "200 ms"\nrto_min_bounds = "variation"\n'
         'ack_delay = "40 ms"\nreceive_buffer = "4 MiB"\nsend_buffer = "4 MiB"\npf_max_retrans = 1\n' + more
     )
 
@@ -151,7 +152,7 @@ def serve():
     connection.close()
 
 
-def send(size, backup):
+def send(size, window, backup):
     """Sends so many bytes, and prints what became of them."""
     prepare()
     if backup == "backup":
@@ -159,7 +160,7 @@ def send(size, backup):
         run(["ip", "mptcp", "endpoint", "add", "10.0.0.5", "dev", "two", "subflow", "fullmesh", "backup"])
     watch = Watch(outgoing=True)
     watch.start()
-    connection, begun = connected()
+    connection, begun = connected(window)
     left, data = int(size), bytes(1 << 16)
     while left:
         left -= connection.send(data[:left])
@@ -184,11 +185,11 @@ def send(size, backup):
     )
 
 
-def connected():
+def connected(window):
     """A connection, and when it was begun. On a busy machine the receiver may not listen yet."""
     for _ in range(100):
         connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, WINDOW.encode())
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, window.encode())
         begun = time.monotonic()
         try:
             connection.connect((FIRST, PORT))
@@ -238,9 +239,9 @@ def carried(summary):
     return {name: count / sum(there.values()) for name, count in there.items()}
 
 
-def kernel(program, scenario, size, backup=False):
+def kernel(program, scenario, size, window, backup=False):
     me = f"{sys.executable} {HERE} probe"
-    measured, summary = session(program, scenario, f"{me} send {size} {'backup' if backup else 'regular'}", f"{me} serve")
+    measured, summary = session(program, scenario, f"{me} send {size} {window} {'backup' if backup else 'regular'}", f"{me} serve")
     if measured["subflows"] < 1:
         raise Failed("the kernel used one subflow only")
     return {**measured, "carried": carried(summary), "late": summary["lateness"]["p99"]}
@@ -292,7 +293,7 @@ def compare(program, setting, options):
     name, paths, loss, size = setting
     scenario = links(paths, loss)
     seeds = options.seeds if loss else 1
-    real = tries(options.tries, lambda: kernel(program, scenario, size))
+    real = tries(options.tries, lambda: kernel(program, scenario, size, options.window))
     row = {
         "name": name,
         "paths": paths,
@@ -300,7 +301,7 @@ def compare(program, setting, options):
         "bytes": size,
         "kernel": statistics.median(one["goodput"] for one in real),
         "kernel_all": sorted(one["goodput"] for one in real),
-        "simulated": goodput(simulate(program, scenario + multipath(size), seeds)),
+        "simulated": goodput(simulate(program, scenario + multipath(size, options.window), seeds)),
         "carried": real[0]["carried"],
         "late": max(one["late"] for one in real),
     }
@@ -320,9 +321,9 @@ def compare_failure(program, setting, options):
     for turn in range(options.tries):
         down = STARTS + DOWN_AFTER + 0.05 * turn
         scenario = links([(5, 10), (5, 10)], 0, (f'down = [["{down} s"]]\n', ""))
-        real += tries(1, lambda: kernel(program, scenario, size, backup))
+        real += tries(1, lambda: kernel(program, scenario, size, options.window, backup))
         more = 'backup = ["two"]\n' if backup else ""
-        simulated.append(simulate(program, scenario + multipath(size, more), 1)[0]["outages"][0])
+        simulated.append(simulate(program, scenario + multipath(size, options.window, more), 1)[0]["outages"][0])
     row = {
         "name": name,
         "backup": backup,
@@ -390,6 +391,7 @@ def arguments():
     parser.add_argument("--only", default="", metavar="TEXT", help="only the setting of this name, or all whose name contains it")
     parser.add_argument("--tries", type=int, default=5, help="transfers of the real programs for each setting; the median counts [5]")
     parser.add_argument("--seeds", type=int, default=20, help="simulations of each setting with loss; the mean counts [20]")
+    parser.add_argument("--window", choices=list(WINDOWS), default="cubic", help="the window of each subflow [cubic]")
     parser.add_argument("--without-cmt", action="store_true", help="leave CMT out")
     parser.add_argument("--json", action="store_true", help="a line of JSON for each setting instead of tables")
     parser.add_argument("--page", metavar="FILE", help="write the tables between the marks of this page")
@@ -401,6 +403,9 @@ MARKS = ("<!-- measured -->\n", "<!-- end -->\n")
 
 def main():
     parser, options = arguments()
+    options.program = os.path.abspath(options.program)
+    if not os.access(options.program, os.X_OK):
+        parser.error(f"{options.program}: no such program; build it with `cargo build --release -p anabranch`")
     why = impossible(options.program)
     if why:
         print(f"skipped: interop/mptcp.py: {why}", file=sys.stderr)

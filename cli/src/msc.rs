@@ -244,6 +244,7 @@ fn short(packet: &PacketView<'_>) -> String {
         Contents::Tcp(_) => "acknowledgement, SYN or FIN".to_owned(),
         Contents::Datagram(_) => "datagram".to_owned(),
         Contents::Raw(_) => "IP packet of a program".to_owned(),
+        Contents::Foreign(_) => "packet of a foreign transport".to_owned(),
     }
 }
 

@@ -191,6 +191,7 @@ impl Teller {
             }
             Contents::Datagram(_) => return format!("datagram ({} bytes)", packet.size),
             Contents::Raw(_) => return format!("IP packet of a program ({} bytes)", packet.size),
+            Contents::Foreign(_) => return format!("packet of a foreign transport ({} bytes)", packet.size),
         };
         let client = side == Side::Client;
         if let Some(first) = packet.tsns().next() {

@@ -107,6 +107,24 @@ pub enum RunError {
         /// The reason.
         why: &'static str,
     },
+    /// A flow of a foreign transport that is not built into the program.
+    #[error("flow `{flow}`: {}", without(name, known))]
+    NoForeign {
+        /// The flow.
+        flow: String,
+        /// The transport that it names.
+        name: String,
+        /// Those that the program has.
+        known: Vec<String>,
+    },
+    /// A foreign transport cannot carry a flow.
+    #[error("flow `{flow}`: {why}")]
+    Foreign {
+        /// The flow.
+        flow: String,
+        /// The transport's own words.
+        why: String,
+    },
     /// The function that watches the progress has ended the run.
     #[error("interrupted after {:.3} virtual seconds", at.as_secs_f64())]
     Interrupted {
@@ -142,10 +160,27 @@ impl RunError {
             RunError::UnknownPrimary { flow: name, .. } => Some((flow(name), "primary")),
             RunError::Config { flow: name, error } => Some((flow(name), error.key)),
             RunError::Policy { flow: name, key, .. } => Some((flow(name), key)),
+            RunError::NoForeign { flow: name, .. } | RunError::Foreign { flow: name, .. } => {
+                Some((flow(name), "protocol"))
+            }
             RunError::UnknownLink { change, .. } => Some((Item::Change(*change), "link")),
             RunError::Value { item, key, .. } => Some((item.clone(), key)),
             RunError::NoNode { .. } | RunError::Alone { .. } | RunError::Interrupted { .. } => None,
         }
+    }
+}
+
+/// The command that runs scenarios with foreign transports.
+pub(crate) const FOREIGN: &str = "cargo run --release --manifest-path foreign/Cargo.toml -- run FILE";
+
+/// That a program has no such foreign transport, and where there is one.
+fn without(name: &str, known: &[String]) -> String {
+    match known {
+        [] => format!(
+            "this program was built without foreign transports such as `{name}`; run it with the program that has \
+             them: {FOREIGN}"
+        ),
+        known => format!("no foreign transport is called `{name}`; there are: {}", known.join(", ")),
     }
 }
 

@@ -26,3 +26,4 @@ pub use observe::qlog::QlogWriter;
 pub use observe::series::CsvSeries;
 pub use observe::{capture, columns, trace, words};
 pub use run::{Progress, RunOptions, check, run};
+pub use transport::foreign;

@@ -116,7 +116,7 @@ pub struct MeasuredRun {
 pub struct FlowResult {
     /// Its name.
     pub name: String,
-    /// "sctp", "tcp", "mptcp" or "udp".
+    /// "sctp", "tcp", "mptcp", "udp" or "foreign".
     pub protocol: &'static str,
     /// Seconds from its start until the receiving application read the first user data.
     pub first_data: Option<f64>,
@@ -161,9 +161,23 @@ pub struct FlowResult {
     /// What happened to it when links on its routes went down, in order of time.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<OutageResult>,
+    /// The stack that carried it, if it was a foreign one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign: Option<ForeignResult>,
     /// Results within the scenario's `measure`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<MeasuredFlow>,
+}
+
+/// A stack of other people ([`foreign`](crate::foreign)).
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+pub struct ForeignResult {
+    /// Its name in scenarios.
+    pub name: String,
+    /// The crate or program behind it, and its version.
+    pub version: String,
+    /// Whether the same scenario and seed give the same results each time.
+    pub repeatable: bool,
 }
 
 /// Seconds from the moment at which a message could be sent until the receiving application read it.

@@ -167,7 +167,7 @@ fn said(
             let section = words::section(reason.purpose, packet.segment.joins(), transport);
             (purpose, section.to_owned(), limit)
         }
-        Contents::Datagram(_) | Contents::Raw(_) => ("datagram", String::new(), ""),
+        Contents::Datagram(_) | Contents::Raw(_) | Contents::Foreign(_) => ("datagram", String::new(), ""),
     }
 }
 
@@ -181,6 +181,7 @@ fn chunks(contents: &Contents<'_>) -> Vec<String> {
         }
         Contents::Datagram(_) => vec!["datagram".to_owned()],
         Contents::Raw(_) => vec!["IP packet of a program".to_owned()],
+        Contents::Foreign(_) => vec!["packet of a foreign transport".to_owned()],
     }
 }
 

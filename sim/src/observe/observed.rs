@@ -276,5 +276,6 @@ fn contents(frame: &Frame) -> Contents<'_> {
         Body::Tcp(packet) => Contents::Tcp(packet),
         Body::Datagram(datagram) => Contents::Datagram(datagram),
         Body::Raw(packet) => Contents::Raw(&packet.bytes),
+        Body::Foreign(carried) => Contents::Foreign(carried),
     }
 }

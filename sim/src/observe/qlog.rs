@@ -131,6 +131,7 @@ fn contents(packet: &PacketView<'_>) -> Value {
         Contents::Tcp(tcp) => json!([format!("bytes from {}, {} long", tcp.offset, tcp.segment.length)]),
         Contents::Datagram(datagram) => json!([format!("datagram of {} bytes", datagram.payload)]),
         Contents::Raw(_) => json!(["packet of a program"]),
+        Contents::Foreign(carried) => json!([format!("packet of {} bytes", carried.packet.bytes.len())]),
     }
 }
 

@@ -5,6 +5,7 @@ use anabranch_proto::wire::{Chunk, Packet};
 use anabranch_proto::{Blocked, Duration, NoteKind, PathId, PathState, Reason, Time, Tsn};
 
 pub use crate::medium::wire::DropCause;
+use crate::transport::foreign::Carried;
 pub use crate::transport::{
     AddAddress, DataAck, Datagram, Dss, Handshake, Mapping, MptcpOptions, Segment, Sequence, TcpPacket,
 };
@@ -344,6 +345,8 @@ pub enum Contents<'a> {
     Datagram(&'a Datagram),
     /// An IP packet of a program outside the simulator, from its IP header on.
     Raw(&'a [u8]),
+    /// A packet of a foreign transport.
+    Foreign(&'a Carried),
 }
 
 /// The origin of a packet.
@@ -375,7 +378,7 @@ impl<'a> PacketView<'a> {
     pub fn sctp(&self) -> Option<&'a Packet> {
         match self.contents {
             Contents::Sctp(packet) => Some(packet),
-            Contents::Tcp(_) | Contents::Datagram(_) | Contents::Raw(_) => None,
+            Contents::Tcp(_) | Contents::Datagram(_) | Contents::Raw(_) | Contents::Foreign(_) => None,
         }
     }
 

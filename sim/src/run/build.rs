@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anabranch_proto::{Duration, Policies, Time};
+use anabranch_proto::{Duration, Time};
 
 use crate::chance::Sequence;
 use crate::engine::{ARRIVED, Change, FlowParts, Parts};
@@ -14,7 +14,7 @@ use crate::observe::trace::Observer;
 use crate::scenario::{self, CrossTraffic, Flow, Link, Loss, Offset, Queue, Scenario};
 use crate::transport::ends::Ends;
 use crate::transport::gate::Gate;
-use crate::transport::{self, End, Frame, Routes, Site, cross};
+use crate::transport::{self, End, Frame, PlugIns, Routes, Site, cross};
 
 use super::values;
 
@@ -50,7 +50,7 @@ impl<'a> Plan<'a> {
     pub(super) fn new(
         scenario: &'a Scenario,
         network: &'a Network,
-        policies: &Policies,
+        plug_ins: PlugIns<'_>,
     ) -> Result<Self, RunError> {
         let mut sorted: Vec<&Flow> = scenario.flows.iter().collect();
         sorted.sort_by(|a, b| a.name.cmp(&b.name));
@@ -58,7 +58,7 @@ impl<'a> Plan<'a> {
             Ok(Site { scenario, network, flow, number, ends: Ends::new(network, flow)? })
         };
         let flows = sorted.into_iter().enumerate().map(site).collect::<Result<Vec<_>, RunError>>()?;
-        flows.iter().try_for_each(|site| transport::check(site, policies))?;
+        flows.iter().try_for_each(|site| transport::check(site, plug_ins))?;
         lost_flows_pass(scenario, network, &flows)?;
         let mut traffic: Vec<_> = scenario.traffic.iter().collect();
         traffic.sort_by(|a, b| a.name.cmp(&b.name));
@@ -71,7 +71,7 @@ impl<'a> Plan<'a> {
     /// The parts of an engine.
     pub(super) fn parts<'o>(
         &self,
-        policies: &Policies,
+        plug_ins: PlugIns<'_>,
         observed: bool,
         observer: Option<&'o mut dyn Observer>,
         extra_polls: bool,
@@ -80,7 +80,7 @@ impl<'a> Plan<'a> {
         let (mut agents, mut flows) = (Vec::new(), Vec::new());
         for site in &self.flows {
             let (first, place) = (agents.len(), routes.table.len());
-            agents.extend(transport::agents(site, policies, &mut routes, first)?);
+            agents.extend(transport::agents(site, plug_ins, &mut routes, first)?);
             flows.push(FlowParts {
                 agents: first..agents.len(),
                 routes: place..routes.table.len(),
@@ -131,10 +131,10 @@ impl<'a> Plan<'a> {
     /// The same with a gate after all other agents, and with routes between these pairs of interfaces that end at the gate.
     pub(super) fn with_gate(
         &self,
-        policies: &Policies,
+        plug_ins: PlugIns<'_>,
         ways: &[(DirectionId, DirectionId)],
     ) -> Result<GatePlan, RunError> {
-        let mut parts = self.parts(policies, false, None, false)?;
+        let mut parts = self.parts(plug_ins, false, None, false)?;
         parts.pauses.clear();
         let (gate, place) = (parts.agents.len(), parts.routes.len());
         let mut routes = Routes { table: parts.routes };

@@ -19,7 +19,8 @@ use crate::observe::trace::{Names, Observer};
 use crate::results::RunResult;
 use crate::scenario::Scenario;
 use crate::traffic::Sink;
-use crate::transport::End;
+use crate::transport::foreign::ForeignTransport;
+use crate::transport::{End, PlugIns};
 
 use build::Plan;
 pub(crate) use build::{GatePlan, network};
@@ -31,6 +32,8 @@ use snapshot::Snapshot;
 pub struct RunOptions<'a> {
     /// The policies that the scenario can name.
     pub policies: Policies,
+    /// The foreign transports that the scenario can name.
+    pub foreign: &'a [&'a dyn ForeignTransport],
     /// An observer, which receives records of everything that happens.
     pub observer: Option<&'a mut dyn Observer>,
     /// Called every 65,536 events with the progress; it may end the run.
@@ -41,13 +44,15 @@ pub struct RunOptions<'a> {
 
 impl std::fmt::Debug for RunOptions<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let RunOptions { policies, observer, progress, extra_polls, .. } = self;
+        let RunOptions { policies, foreign, observer, progress, extra_polls } = self;
+        let foreign: Vec<_> = foreign.iter().map(|transport| transport.name()).collect();
         f.debug_struct("RunOptions")
             .field("policies", policies)
+            .field("foreign", &foreign)
             .field("observed", &observer.is_some())
             .field("watched", &progress.is_some())
             .field("extra_polls", extra_polls)
-            .finish_non_exhaustive()
+            .finish()
     }
 }
 
@@ -66,23 +71,29 @@ pub struct Progress {
     pub events: u64,
 }
 
-/// Checks whether a scenario can be run with these policies.
+/// Checks whether a scenario can be run with these policies, without foreign transports.
 pub fn check(scenario: &Scenario, policies: &Policies) -> Result<(), RunError> {
-    Plan::new(scenario, &network(scenario)?, policies).map(drop)
+    Plan::new(scenario, &network(scenario)?, with(policies)).map(drop)
+}
+
+/// These policies, and no foreign transports.
+fn with(policies: &Policies) -> PlugIns<'_> {
+    PlugIns { policies, foreign: &[] }
 }
 
 /// Runs a scenario. The run ends when every flow with a given amount is complete and closed (or lost) at both ends,
 /// when no event is left, or at the scenario's `stop`.
 pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, RunError> {
-    let RunOptions { policies, mut observer, mut progress, extra_polls } = options;
+    let RunOptions { policies, foreign, mut observer, mut progress, extra_polls } = options;
+    let plug_ins = PlugIns { policies: &policies, foreign };
     let network = network(scenario)?;
     let scenario = &*with_starts(scenario);
-    let plan = Plan::new(scenario, &network, &policies)?;
+    let plan = Plan::new(scenario, &network, plug_ins)?;
     if let Some(observer) = &mut observer {
         observer.begin(&plan.names());
     }
     let observed = observer.is_some();
-    let mut engine = Engine::new(plan.parts(&policies, observed, observer.take(), extra_polls)?);
+    let mut engine = Engine::new(plan.parts(plug_ins, observed, observer.take(), extra_polls)?);
     let stop = scenario.stop.map(|stop| Time::ZERO + stop);
     let expected = scenario.flows.iter().map(|flow| flow.traffic.amount()).sum();
     let mut watch = |engine: &Engine<'_, End>| match &mut progress {
@@ -109,7 +120,7 @@ pub(crate) fn with_gate(
     policies: &Policies,
     ways: &[(DirectionId, DirectionId)],
 ) -> Result<GatePlan, RunError> {
-    Plan::new(scenario, network, policies)?.with_gate(policies, ways)
+    Plan::new(scenario, network, with(policies))?.with_gate(with(policies), ways)
 }
 
 /// The results of a run that is under way.
@@ -120,7 +131,7 @@ pub(crate) fn result_so_far(
     engine: &Engine<'_, End>,
 ) -> Result<RunResult, RunError> {
     let unmeasured = Scenario { measure: None, ..scenario.clone() };
-    let plan = Plan::new(&unmeasured, network, policies)?;
+    let plan = Plan::new(&unmeasured, network, with(policies))?;
     Ok(collect::result(&plan, engine, Vec::new()))
 }
 

@@ -3,7 +3,7 @@
 use super::document::Document;
 use super::error::{ScenarioError, did_you_mean};
 use super::{Scenario, mptcp, sctp, tcp};
-use crate::error::{Item, RunError};
+use crate::error::{FOREIGN, Item, RunError};
 
 impl Document {
     /// The same error at its line of the document of `scenario`; `None` if the scenario is not at fault.
@@ -77,6 +77,15 @@ fn told(error: &RunError) -> (String, Option<String>) {
         RunError::Config { error, .. } => (error.why.clone(), error.fix.clone()),
         RunError::Policy { error, .. } => (error.to_string(), None),
         RunError::Value { why, .. } => ((*why).to_owned(), None),
+        RunError::NoForeign { name, known, .. } if !known.is_empty() => (
+            format!("there is no foreign transport `{name}`"),
+            Some(did_you_mean(name, known.iter().map(String::as_str))),
+        ),
+        RunError::NoForeign { name, .. } => (
+            format!("this program was built without foreign transports such as `{name}`"),
+            Some(format!("run it with the program that has them: {FOREIGN}")),
+        ),
+        RunError::Foreign { why, .. } => (why.clone(), None),
         RunError::NoNode { .. } | RunError::Alone { .. } | RunError::Interrupted { .. } => {
             (error.to_string(), None)
         }

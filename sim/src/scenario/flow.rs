@@ -30,11 +30,15 @@ pub(super) const KEYS: &[Key<Draft>] = &[
     },
     Key {
         name: "protocol",
-        takes: "`\"sctp\"`, `\"tcp\"`, `\"mptcp\"` or `\"udp\"`",
+        takes: "`\"sctp\"`, `\"tcp\"`, `\"mptcp\"`, `\"udp\"` or `{ foreign = NAME }`",
         default: Default::Value("\"sctp\""),
-        doc: "The transport protocol. `\"tcp\"` sends a stream of bytes, `\"mptcp\"` the same over several paths (RFC 8684). `\"udp\"` sends messages of `message_size` at `rate`, one a packet, and counts what arrives.",
+        doc: "The transport protocol. `\"tcp\"` sends a stream of bytes, `\"mptcp\"` the same over several paths (RFC 8684). `\"udp\"` sends messages of `message_size` at `rate`, one a packet, and counts what arrives. `{ foreign = \"noq\" }` names a stack of other people, which only the program in `foreign/` has.",
         // This row stands before the keys that only one protocol has.
         read: |draft, at| {
+            if let Some(name) = foreign_name(at)? {
+                draft.flow.transport = Transport::Foreign(name);
+                return Ok(());
+            }
             draft.flow.transport = match at.one_of("protocol", &["sctp", "tcp", "mptcp", "udp"])? {
                 "tcp" => Transport::Tcp(Box::default()),
                 "mptcp" => Transport::Mptcp(Box::default()),
@@ -157,10 +161,12 @@ pub(super) const KEYS: &[Key<Draft>] = &[
         name: "read",
         takes: "rate",
         default: Default::Text("at once"),
-        doc: "The rate at which the receiving application reads user data. Not for UDP, whose datagrams are read at once.",
+        doc: "The rate at which the receiving application reads user data. Not for UDP and foreign transports, whose data are read at once.",
         read: |draft, at| {
-            if draft.flow.transport == Transport::Datagram {
-                return Err(foreign(at, "a UDP flow is read at once"));
+            match draft.flow.transport {
+                Transport::Datagram => return Err(foreign(at, "a UDP flow is read at once")),
+                Transport::Foreign(_) => return Err(foreign(at, "a foreign flow is read at once")),
+                Transport::Sctp(_) | Transport::Tcp(_) | Transport::Mptcp(_) => {}
             }
             draft.flow.read_rate = Some(at.rate()?);
             Ok(())
@@ -296,9 +302,22 @@ pub(super) fn flow(at: &At<'_>, era: &Config, policies: &Policies) -> Result<Flo
                 .error_below("rate", "a UDP flow needs a rate: nothing else limits it")
                 .hint("add `rate = \"1 Mbit/s\"`"));
         }
-        Transport::Tcp(_) | Transport::Mptcp(_) | Transport::Datagram => {}
+        Transport::Tcp(_) | Transport::Mptcp(_) | Transport::Datagram | Transport::Foreign(_) => {}
     }
     Ok(flow)
+}
+
+/// The name of a foreign transport; `None` if the protocol is given as a string.
+fn foreign_name(at: &At<'_>) -> Result<Option<String>> {
+    let Ok(entries) = at.entries() else { return Ok(None) };
+    match entries {
+        [only] if only.key == "foreign" => match at.get("foreign") {
+            Some(name) => name.name().map(Some),
+            None => Ok(None),
+        },
+        [only] => Err(at.no_such_key(only).hint("`foreign`, as in { foreign = \"noq\" }")),
+        _ => Err(at.error("a foreign transport has one key").hint("{ foreign = \"noq\" }")),
+    }
 }
 
 fn udp_times(draft: &Draft, at: &At<'_>) -> Result<Times> {

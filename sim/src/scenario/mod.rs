@@ -350,7 +350,7 @@ impl Flow {
         match &self.transport {
             Transport::Sctp(sctp) => sctp.all_pairs,
             Transport::Mptcp(mptcp) => mptcp.path_manager == PathManager::FullMesh,
-            Transport::Tcp(_) | Transport::Datagram => false,
+            Transport::Tcp(_) | Transport::Datagram | Transport::Foreign(_) => false,
         }
     }
 
@@ -359,7 +359,7 @@ impl Flow {
         match &self.transport {
             Transport::Sctp(sctp) => sctp.primary.as_ref(),
             Transport::Mptcp(mptcp) => mptcp.primary.as_ref(),
-            Transport::Tcp(_) | Transport::Datagram => None,
+            Transport::Tcp(_) | Transport::Datagram | Transport::Foreign(_) => None,
         }
     }
 
@@ -383,6 +383,8 @@ pub enum Transport {
     Mptcp(Box<Mptcp>),
     /// UDP: messages leave at their time, and nothing is sent again.
     Datagram,
+    /// A stack of other people, by its name ([`foreign`](crate::foreign)).
+    Foreign(String),
 }
 
 impl Transport {
@@ -393,6 +395,7 @@ impl Transport {
             Transport::Tcp(_) => "tcp",
             Transport::Mptcp(_) => "mptcp",
             Transport::Datagram => "udp",
+            Transport::Foreign(_) => "foreign",
         }
     }
 

@@ -168,7 +168,7 @@ impl Trace {
     fn judge(self) -> std::result::Result<Trace, BadTrace> {
         match &self {
             Trace::Opportunities(times) if times.is_empty() => {
-                bad(1, "the trace has no delivery opportunity")
+                bad(1, "the trace has no delivery opportunity: each line is the time of one in milliseconds")
             }
             Trace::Samples { rows, .. } if rows.len() < 2 => {
                 bad(2, "a trace has two samples at least: the last one ends it")
@@ -202,7 +202,7 @@ fn opportunities(text: &str) -> std::result::Result<Trace, BadTrace> {
             return bad(number, "this is not a time in whole milliseconds");
         };
         if times.last().is_some_and(|before| *before > time) {
-            return bad(number, "times must not go back");
+            return bad(number, "times must not go back: sort the lines by time");
         }
         times.push(time);
     }
@@ -367,8 +367,11 @@ mod tests {
     fn opportunities_are_times_that_never_go_back() {
         assert_eq!(Trace::parse("0\n5\n5\n10\n"), Ok(Trace::Opportunities(vec![0, 5, 5, 10])));
         let error = |text| Trace::parse(text).unwrap_err();
-        assert_eq!(error("5\n4\n"), BadTrace { line: 2, message: "times must not go back" });
-        assert_eq!(error("").message, "the trace has no delivery opportunity");
+        assert_eq!(
+            error("5\n4\n"),
+            BadTrace { line: 2, message: "times must not go back: sort the lines by time" }
+        );
+        assert!(error("").message.starts_with("the trace has no delivery opportunity: "));
         assert_eq!(error("0\n").message, "the trace ends at time zero");
         assert_eq!(error("1\nx\n").line, 2);
     }

@@ -6,6 +6,7 @@
 pub(crate) mod cross;
 pub(crate) mod datagram;
 pub(crate) mod ends;
+pub mod foreign;
 pub(crate) mod gate;
 pub(crate) mod mptcp;
 pub(crate) mod sctp;
@@ -26,6 +27,7 @@ use crate::traffic::Sink;
 use cross::CrossAgent;
 pub use datagram::Datagram;
 use datagram::DatagramAgent;
+use foreign::{Carried, ForeignAgent, ForeignTransport};
 use gate::{Gate, RawPacket};
 use mptcp::MptcpAgent;
 pub use mptcp::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions};
@@ -147,6 +149,8 @@ pub(crate) enum Body {
     Datagram(Rc<Datagram>),
     /// An IP packet of a program outside the simulator.
     Raw(Box<RawPacket>),
+    /// A packet of a foreign transport.
+    Foreign(Box<Carried>),
 }
 
 impl Body {
@@ -164,6 +168,7 @@ impl Body {
             }
             Body::Tcp(packet) => packet.segment.length > 0,
             Body::Datagram(_) | Body::Raw(_) => true,
+            Body::Foreign(carried) => carried.packet.has_data,
         }
     }
 }
@@ -176,6 +181,7 @@ pub(crate) enum End {
     Datagram(DatagramAgent),
     Cross(CrossAgent),
     Gate(Gate),
+    Foreign(Box<ForeignAgent>),
 }
 
 /// Calls the same method of every kind of agent.
@@ -188,6 +194,7 @@ macro_rules! whichever {
             End::Datagram($agent) => $call,
             End::Cross($agent) => $call,
             End::Gate($agent) => $call,
+            End::Foreign($agent) => $call,
         }
     };
 }
@@ -237,7 +244,7 @@ impl End {
             End::Sctp(agent) => agent.set_notes(on),
             End::Tcp(agent) => agent.set_details(on),
             End::Mptcp(agent) => agent.set_details(on),
-            End::Datagram(_) | End::Cross(_) | End::Gate(_) => {}
+            End::Datagram(_) | End::Cross(_) | End::Gate(_) | End::Foreign(_) => {}
         }
     }
 
@@ -248,18 +255,28 @@ impl End {
             End::Tcp(agent) => agent.sink(),
             End::Mptcp(agent) => agent.sink(),
             End::Datagram(agent) => agent.sink(),
+            End::Foreign(agent) => agent.sink(),
             End::Cross(_) | End::Gate(_) => None,
         }
     }
 }
 
+/// What others have added to the simulator.
+#[derive(Copy, Clone)]
+pub(crate) struct PlugIns<'a> {
+    pub(crate) policies: &'a Policies,
+    pub(crate) foreign: &'a [&'a dyn ForeignTransport],
+}
+
 /// Checks whether the agents of a flow can be created.
-pub(crate) fn check(site: &Site<'_>, policies: &Policies) -> Result<(), RunError> {
+pub(crate) fn check(site: &Site<'_>, plug_ins: PlugIns<'_>) -> Result<(), RunError> {
+    let PlugIns { policies, foreign } = plug_ins;
     match &site.flow.transport {
         Transport::Sctp(sctp) => sctp::check(site, sctp, policies),
         Transport::Tcp(tcp) => tcp::check(site, tcp, policies),
         Transport::Mptcp(mptcp) => mptcp::check(site, mptcp, policies),
         Transport::Datagram => datagram::check(site),
+        Transport::Foreign(name) => foreign::check(site, name, foreign),
     }
 }
 
@@ -267,10 +284,11 @@ pub(crate) fn check(site: &Site<'_>, policies: &Policies) -> Result<(), RunError
 /// `first`, the others follow.
 pub(crate) fn agents(
     site: &Site<'_>,
-    policies: &Policies,
+    plug_ins: PlugIns<'_>,
     routes: &mut Routes,
     first: usize,
 ) -> Result<Vec<End>, RunError> {
+    let PlugIns { policies, foreign } = plug_ins;
     match &site.flow.transport {
         Transport::Sctp(sctp) => {
             let agents = sctp::agents(site, sctp, policies, routes, first)?;
@@ -285,6 +303,10 @@ pub(crate) fn agents(
             Ok(agents.map(|agent| End::Mptcp(Box::new(agent))).into())
         }
         Transport::Datagram => Ok(datagram::agents(site, routes, first).map(End::Datagram).into()),
+        Transport::Foreign(name) => {
+            let agents = foreign::agents(site, name, foreign, routes, first)?;
+            Ok(agents.map(|agent| End::Foreign(Box::new(agent))).into())
+        }
     }
 }
 
@@ -295,6 +317,7 @@ pub(crate) fn complete(ends: &[End], now: Time, result: &mut FlowResult) {
         [End::Tcp(client), End::Tcp(server)] => tcp::complete(client, server, result),
         [End::Mptcp(client), End::Mptcp(server)] => mptcp::complete(client, server, now, result),
         [End::Datagram(sender), End::Datagram(receiver)] => datagram::complete(sender, receiver, result),
+        [End::Foreign(client), End::Foreign(server)] => foreign::complete(client, server, result),
         _ => unreachable!("the agents of a flow are of one transport"),
     }
 }

@@ -63,6 +63,7 @@ fn shape<'k>(kind: &'k str, items: &[Item]) -> (String, Option<&'k str>) {
         return (format!("list of {shape}s"), item);
     }
     let plain = match kind {
+        "bool" => "boolean",
         "u64" => "integer",
         "f64" => "number",
         "String" | "&'static str" => "string",

@@ -8,6 +8,7 @@ use etherparse::err::ValueTooBigError;
 use etherparse::{IpEcn, IpNumber, Ipv4Header, Ipv4Options, Ipv6Header, TcpHeader, UdpHeader};
 
 use crate::observe::trace::{Contents, Datagram, TcpPacket};
+use crate::transport::foreign::{Carried, ForeignPacket};
 use crate::transport::tcp;
 
 /// The initial TTL or hop limit.
@@ -111,6 +112,15 @@ impl Payload {
                 let bytes = BytesMut::zeroed(payload as usize);
                 let ports = Some((from.udp, to.udp));
                 Ok(Payload { from: from.ip, to: to.ip, ecn: Ecn::NotEct, ports, bytes })
+            }
+            Contents::Foreign(Carried { packet: ForeignPacket { from, to, bytes, .. }, udp }) => {
+                Ok(Payload {
+                    from: from.ip(),
+                    to: to.ip(),
+                    ecn: Ecn::NotEct,
+                    ports: udp.then_some((from.port(), to.port())),
+                    bytes: BytesMut::from(&bytes[..]),
+                })
             }
             Contents::Raw(_) => unreachable!("it is a whole packet"),
         }

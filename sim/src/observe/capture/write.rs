@@ -15,6 +15,7 @@ use crate::medium::wire::DropCause;
 use crate::observe::trace::{
     Contents, Datagram, Names, Observer, PacketView, RadioFrame, Record, TcpPacket, Wants,
 };
+use crate::transport::foreign::Carried;
 
 /// Packets that wait at most for what becomes of an earlier one; beyond, the earliest is written as if it had
 /// arrived, and appears once more if it does not.
@@ -54,7 +55,7 @@ fn user_data(contents: &Owned) -> usize {
         Owned::Sctp(packet) => packet.chunks.last(),
         Owned::Tcp(packet) => return packet.segment.length as usize,
         Owned::Datagram(datagram) => return datagram.payload as usize,
-        Owned::Raw(_) => return 0,
+        Owned::Raw(_) | Owned::Foreign(_) => return 0,
     };
     match last {
         Some(Chunk::Data(data)) => data.payload.len().next_multiple_of(4),
@@ -119,6 +120,7 @@ enum Owned {
     Tcp(TcpPacket),
     Datagram(Datagram),
     Raw(Vec<u8>),
+    Foreign(Carried),
 }
 
 impl Owned {
@@ -128,6 +130,7 @@ impl Owned {
             Contents::Tcp(packet) => Owned::Tcp(packet.clone()),
             Contents::Datagram(datagram) => Owned::Datagram(datagram.clone()),
             Contents::Raw(bytes) => Owned::Raw(bytes.to_vec()),
+            Contents::Foreign(carried) => Owned::Foreign(carried.clone()),
         }
     }
 
@@ -137,6 +140,7 @@ impl Owned {
             Owned::Tcp(packet) => Contents::Tcp(packet),
             Owned::Datagram(datagram) => Contents::Datagram(datagram),
             Owned::Raw(bytes) => Contents::Raw(bytes),
+            Owned::Foreign(carried) => Contents::Foreign(carried),
         }
     }
 }

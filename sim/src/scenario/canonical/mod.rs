@@ -279,7 +279,14 @@ fn loss(loss: &Loss) -> Value {
 fn flow(flow: &Flow) -> Table {
     let mut table = Table::new();
     put(&mut table, "name", flow.name.as_str());
-    put(&mut table, "protocol", flow.transport.name());
+    match &flow.transport {
+        Transport::Foreign(name) => {
+            let mut protocol = Table::new();
+            put(&mut protocol, "foreign", name.as_str());
+            put(&mut table, "protocol", protocol);
+        }
+        transport => put(&mut table, "protocol", transport.name()),
+    }
     put(&mut table, "from", flow.from.as_str());
     put(&mut table, "to", flow.to.as_str());
     match &flow.random_start {
@@ -313,7 +320,7 @@ fn flow(flow: &Flow) -> Table {
         Transport::Sctp(sctp) => association(&mut table, sctp),
         Transport::Tcp(tcp) => put(&mut table, "tcp", connection(tcp)),
         Transport::Mptcp(mptcp) => put(&mut table, "mptcp", multipath::connection(mptcp)),
-        Transport::Datagram => {}
+        Transport::Datagram | Transport::Foreign(_) => {}
     }
     table
 }
