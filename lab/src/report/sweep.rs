@@ -5,8 +5,10 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::chart::COLORS;
+use super::export::PictureError;
 use super::page::{data, shell};
 use super::plotly::text;
+use super::plots::figure_files;
 use crate::sweep::{CellSummary, Executed, Sweep, summaries, written};
 
 const SCRIPT: &str = include_str!("figures.js");
@@ -32,6 +34,11 @@ pub fn sweep_page(sweep: &Sweep, executed: &Executed, command: &str) -> String {
     };
     let figures: Vec<&Value> = figures.iter().map(|(_, figure)| figure).collect();
     shell(&title, &body, &data(&json!(figures)), SCRIPT).into_string()
+}
+
+/// The charts of the page as files: names and contents. Each has `NAME.svg`, `.png`, `.pdf`, `.csv` and `.tex`.
+pub fn sweep_files(sweep: &Sweep, executed: &Executed) -> Result<Vec<(String, Vec<u8>)>, PictureError> {
+    figure_files(&figures(sweep, executed, &summaries(sweep, executed)))
 }
 
 /// The figures with their titles.
@@ -142,18 +149,22 @@ fn positions(key: &str, values: &[Value]) -> (Vec<Value>, String) {
     }
 }
 
-/// The values of a cell: "era = rfc4960, …"; `skip` leaves out the first axes.
-fn named(sweep: &Sweep, cell: usize, skip: usize) -> String {
-    let values = sweep.vary.iter().zip(sweep.varied(cell)).skip(skip);
-    values.map(|(axis, value)| format!("{} = {}", axis.key, written(value))).collect::<Vec<_>>().join(", ")
+/// The axes on which cells differ, and the values of this cell there.
+fn differing(sweep: &Sweep, cell: usize) -> impl Iterator<Item = (usize, String)> {
+    let values = sweep.vary.iter().zip(sweep.varied(cell)).enumerate();
+    values.filter(|(_, (axis, _))| axis.values.len() > 1).map(|(n, (_, value))| (n, written(value)))
 }
 
+/// The values of a cell, for the axis of a chart.
 fn label(sweep: &Sweep, cell: usize) -> String {
-    sweep.varied(cell).into_iter().map(written).collect::<Vec<_>>().join(", ")
+    differing(sweep, cell).map(|(_, value)| value).collect::<Vec<_>>().join(", ")
 }
 
+/// The values of a cell on all axes but the first: "era = rfc4960, …".
 fn others(sweep: &Sweep, cell: usize) -> String {
-    if sweep.vary.len() > 1 { named(sweep, cell, 1) } else { "mean".to_owned() }
+    let behind = differing(sweep, cell).filter(|(n, _)| *n > 0);
+    let named: Vec<_> = behind.map(|(n, value)| format!("{} = {value}", sweep.vary[n].key)).collect();
+    if named.is_empty() { "mean".to_owned() } else { named.join(", ") }
 }
 
 /// The command of the first run of each cell.
