@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use anabranch_lab::claims::{Outcome, Paper, PaperError, Plan, PlanError};
-use anabranch_lab::report::{Reproduced, papers_page};
+use anabranch_lab::report::{Format, Reproduced, paper_files, papers_page, picture};
 use anabranch_sim::scenario::error::{listed, nearest};
 use serde_json::{Value, json};
 
 use crate::output::{fail, print, print_json, refuse, refuse_scenario};
 use crate::progress::Progress;
 use crate::shelf::Shelf;
+use crate::sweep::{keep, write_charts};
 use crate::verdicts::{summary, table};
 use crate::{DONE, FAILED, curve, figure};
 
@@ -37,8 +38,12 @@ pub(crate) struct Arguments {
     /// Write an HTML page to this file: tables and figures of the paper and of Anabranch together, and every verdict
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
-    /// Overwrite the page if it exists
-    #[arg(long, requires = "report")]
+    /// Write the charts of the page to this directory as SVG, PNG and PDF, of each paper to one with its name below it.
+    /// Charts of tables have their data as CSV, and a PGFPlots document that draws the CSV
+    #[arg(long, value_name = "DIR", conflicts_with = "figure")]
+    figures: Option<PathBuf>,
+    /// Overwrite the page and the charts if they exist
+    #[arg(long)]
     force: bool,
     /// Run every experiment with N seeds instead of its own number
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -58,6 +63,7 @@ Examples:
   anabranch reproduce cmt-over-wireless --variant range --seeds 30
   anabranch reproduce receive-buffer-blocking --claim pairs --rows 1000
   anabranch reproduce receive-buffer-blocking --figure case-study.svg
+  anabranch reproduce receive-buffer-blocking --claim table1 --figures charts/
   anabranch reproduce receive-buffer-blocking --report receive-buffer-blocking.html
 
 Exit status: 0 every verdict is as expected, 1 some verdict is not, 2 the input was wrong.";
@@ -72,23 +78,48 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
     if let (Some(file), [paper]) = (&arguments.figure, papers.as_slice()) {
         return figure::write(paper, arguments.seeds, file);
     }
-    if let Some(file) = arguments.report.as_ref().filter(|file| file.exists() && !arguments.force) {
-        return refuse(format!("{} is there already; --force overwrites it", file.display()));
+    if let Err(status) = keep([&arguments.report, &arguments.figures], arguments.force) {
+        return status;
     }
     let judged = match judge(arguments, &papers) {
         Ok(judged) => judged,
         Err(status) => return status,
     };
-    if let Some(file) = &arguments.report
-        && let Err(status) = write_page(file, &judged)
-    {
-        return status;
+    if arguments.report.is_some() || arguments.figures.is_some() {
+        let written = drawn(&judged).and_then(|drawn| {
+            arguments.report.iter().try_for_each(|file| write_page(file, &drawn))?;
+            arguments.figures.iter().try_for_each(|directory| write_figures(directory, &drawn))
+        });
+        if let Err(status) = written {
+            return status;
+        }
     }
     report(arguments, &judged)
 }
 
 /// Writes the page about all judged claims, with the papers' figures.
-fn write_page(file: &Path, judged: &[Judged<'_>]) -> Result<(), u8> {
+fn write_page(file: &Path, drawn: &[Reproduced<'_>]) -> Result<(), u8> {
+    std::fs::write(file, papers_page(drawn))
+        .map_err(|error| fail(format!("cannot write {}: {error}", file.display())))
+}
+
+/// Writes the charts of each paper: those of its tables, and its figures.
+fn write_figures(directory: &Path, drawn: &[Reproduced<'_>]) -> Result<(), u8> {
+    for Reproduced { paper, outcomes, figures } in drawn {
+        let mut files = paper_files(paper, outcomes).map_err(fail)?;
+        for (_, name, svg) in figures {
+            for (end, format) in [("svg", Format::Svg), ("png", Format::Png), ("pdf", Format::Pdf)] {
+                let name = format!("{}.{end}", name.trim_end_matches(".svg"));
+                files.push((name, picture(svg, format).map_err(fail)?));
+            }
+        }
+        write_charts(&directory.join(&paper.name), Ok(files))?;
+    }
+    Ok(())
+}
+
+/// The papers with their figures drawn.
+fn drawn<'a>(judged: &'a [Judged<'_>]) -> Result<Vec<Reproduced<'a>>, u8> {
     let drawn = |paper: &Paper, outcomes: &[Outcome]| {
         let named = |title: &String, name, svg| (title.clone(), format!("{name}.svg"), svg);
         let figures = paper
@@ -103,12 +134,10 @@ fn write_page(file: &Path, judged: &[Judged<'_>]) -> Result<(), u8> {
         });
         figures.chain(curves).collect::<Result<Vec<_>, u8>>()
     };
-    let reproduced = judged
+    judged
         .iter()
         .map(|(paper, outcomes)| Ok(Reproduced { paper, outcomes, figures: drawn(paper, outcomes)? }))
-        .collect::<Result<Vec<_>, u8>>()?;
-    std::fs::write(file, papers_page(&reproduced))
-        .map_err(|error| fail(format!("cannot write {}: {error}", file.display())))
+        .collect()
 }
 
 fn open(arguments: &Arguments) -> Result<(Shelf, Vec<Paper>), u8> {

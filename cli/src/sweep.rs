@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use anabranch_lab::report::sweep_page;
+use anabranch_lab::report::{PictureError, sweep_files, sweep_page};
 use anabranch_lab::statistics::Summary;
 use anabranch_lab::sweep::{self, CellSummary, Executed, Shard, Sweep, SweepError, Watch};
 use comfy_table::Table;
 
 use crate::output::{fail, note, print, print_json, refuse, refuse_scenario};
 use crate::progress::Count;
+use crate::simulate::write_all;
 use crate::{DONE, INTERRUPTED, table};
 
 /// The arguments of `anabranch sweep`.
@@ -31,8 +32,12 @@ pub(crate) struct Arguments {
     /// Write a page with curves, heat maps, distributions and paired differences to this file as HTML
     #[arg(long, value_name = "FILE", conflicts_with = "shard")]
     report: Option<PathBuf>,
-    /// Overwrite the page if it exists
-    #[arg(long, requires = "report")]
+    /// Write each chart of the page to this directory as SVG, PNG and PDF, its data as CSV, and a PGFPlots document that
+    /// draws the CSV
+    #[arg(long, value_name = "DIR", conflicts_with = "shard")]
+    figures: Option<PathBuf>,
+    /// Overwrite the page and the charts if they exist
+    #[arg(long)]
     force: bool,
     /// Print summary.json instead of a table; for a shard, print the number of its runs
     #[arg(long)]
@@ -44,6 +49,7 @@ Examples:
   anabranch sweep scenarios/sweeps/loss.toml --out results/
   anabranch sweep scenarios/sweeps/loss.toml --out results/ --threads 4 --json
   anabranch sweep scenarios/sweeps/loss.toml --out results/ --report loss.html
+  anabranch sweep scenarios/sweeps/loss.toml --out results/ --figures charts/
   anabranch sweep scenarios/sweeps/loss.toml --out part-1/ --shard 1/8    # one of eight processes; see `anabranch merge`
 
 A sweep says which keys of a scenario are varied, with how many seeds, and what is measured:
@@ -65,8 +71,8 @@ pub(crate) fn sweep(arguments: &Arguments) -> u8 {
         Ok(sweep) => sweep.shard(arguments.shard),
         Err(error) => return tell(&error),
     };
-    if let Some(file) = arguments.report.as_ref().filter(|file| file.exists() && !arguments.force) {
-        return refuse(format!("{} is there already; --force overwrites it", file.display()));
+    if let Err(status) = keep([&arguments.report, &arguments.figures], arguments.force) {
+        return status;
     }
     let stop = Arc::new(AtomicBool::new(false));
     let handler = stop.clone();
@@ -98,7 +104,35 @@ pub(crate) fn sweep(arguments: &Arguments) -> u8 {
     {
         return fail(format!("cannot write {}: {error}", file.display()));
     }
+    if let Some(directory) = &arguments.figures
+        && let Err(status) = write_charts(directory, sweep_files(&sweep, &executed))
+    {
+        return status;
+    }
     show(&sweep, &executed, &arguments.out, arguments.json)
+}
+
+/// Refuses to overwrite a file or a directory that holds something, unless that is asked for.
+pub(crate) fn keep(places: [&Option<PathBuf>; 2], force: bool) -> Result<(), u8> {
+    let filled = |place: &&PathBuf| match std::fs::read_dir(place) {
+        Ok(mut entries) => entries.next().is_some(),
+        Err(_) => place.exists(),
+    };
+    match places.into_iter().flatten().find(filled) {
+        Some(place) if !force => {
+            Err(refuse(format!("{} is there already; --force overwrites it", place.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes charts that were drawn, or tells why not.
+pub(crate) fn write_charts(
+    directory: &Path,
+    drawn: Result<Vec<(String, Vec<u8>)>, PictureError>,
+) -> Result<(), u8> {
+    let written = write_all(directory, drawn.map_err(fail)?);
+    written.map_err(|error| fail(format!("cannot write the figures to {}: {error}", directory.display())))
 }
 
 /// The command that repeats the sweep.

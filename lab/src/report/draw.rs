@@ -12,12 +12,12 @@ const WIDTH: u32 = 1100;
 const LEGEND: u32 = 230;
 /// Room for the title and the axis of time.
 const AROUND: u32 = 110;
-const FONT: &str = "sans-serif";
-const INK: RGBColor = RGBColor(40, 40, 40);
-const FAINT: RGBColor = RGBColor(150, 150, 150);
+pub(super) const FONT: &str = "sans-serif";
+pub(super) const INK: RGBColor = RGBColor(40, 40, 40);
+pub(super) const FAINT: RGBColor = RGBColor(150, 150, 150);
 
-type Plane<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
-type Drawn = Result<(), Box<dyn std::error::Error>>;
+pub(super) type Plane<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<RangedCoordf64, RangedCoordf64>>;
+pub(super) type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 /// The chart over a run of `ended` seconds.
 pub(super) fn svg(chart: &Chart, ended: f64) -> Result<String, PictureError> {
@@ -145,7 +145,7 @@ fn legend(area: &DrawingArea<SVGBackend<'_>, Shift>, chart: &Chart) -> Drawn {
 }
 
 /// The color that `#rrggbb` names.
-fn rgb(text: &str) -> RGBColor {
+pub(super) fn rgb(text: &str) -> RGBColor {
     let part = |at: usize| text.get(at..at + 2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
     RGBColor(part(1).unwrap_or(0), part(3).unwrap_or(0), part(5).unwrap_or(0))
 }

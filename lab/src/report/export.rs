@@ -116,7 +116,7 @@ fn reduced(mut chart: Chart) -> Chart {
 }
 
 /// A title as a file name: letters, digits and hyphens.
-fn file_name(title: &str) -> String {
+pub(super) fn file_name(title: &str) -> String {
     let plain = title.to_lowercase().replace(|c: char| !c.is_ascii_alphanumeric(), "-");
     plain.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
 }
@@ -234,7 +234,7 @@ fn pgf_style(shape: Shape) -> (String, &'static str) {
 }
 
 /// Text with TeX's special characters escaped.
-fn tex(text: &str) -> String {
+pub(super) fn tex(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {
         match c {

@@ -5,8 +5,10 @@ use maud::{Markup, PreEscaped, html};
 use serde_json::{Value, json};
 
 use super::chart::COLORS;
+use super::export::PictureError;
 use super::page::{data, shell};
 use super::plotly::text;
+use super::plots::figure_files;
 use crate::claims::{Cell, Outcome, Paper};
 
 /// A reproduced paper.
@@ -35,6 +37,16 @@ pub fn papers_page(papers: &[Reproduced<'_>]) -> String {
         @for section in &sections { (section) }
     };
     shell(&title, &body, &data(&json!(figures)), include_str!("figures.js")).into_string()
+}
+
+/// The charts of a paper's tables as files: names and contents. Each has `NAME.svg`, `.png`, `.pdf`, `.csv` and `.tex`.
+pub fn paper_files(paper: &Paper, outcomes: &[Outcome]) -> Result<Vec<(String, Vec<u8>)>, PictureError> {
+    let sources = outcomes.chunk_by(|one, next| one.source == next.source);
+    let titled = |outcomes: &[Outcome]| {
+        let title = |unit: &str| format!("{}, {unit}", outcomes[0].source);
+        charts(paper, outcomes).into_iter().map(|(unit, figure)| (title(unit), figure)).collect::<Vec<_>>()
+    };
+    figure_files(&sources.flat_map(titled).collect::<Vec<_>>())
 }
 
 fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {

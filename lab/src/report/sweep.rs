@@ -5,8 +5,10 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use super::chart::COLORS;
+use super::export::PictureError;
 use super::page::{data, shell};
 use super::plotly::text;
+use super::plots::figure_files;
 use crate::sweep::{CellSummary, Executed, Sweep, summaries, written};
 
 const SCRIPT: &str = include_str!("figures.js");
@@ -32,6 +34,11 @@ pub fn sweep_page(sweep: &Sweep, executed: &Executed, command: &str) -> String {
     };
     let figures: Vec<&Value> = figures.iter().map(|(_, figure)| figure).collect();
     shell(&title, &body, &data(&json!(figures)), SCRIPT).into_string()
+}
+
+/// The charts of the page as files: names and contents. Each has `NAME.svg`, `.png`, `.pdf`, `.csv` and `.tex`.
+pub fn sweep_files(sweep: &Sweep, executed: &Executed) -> Result<Vec<(String, Vec<u8>)>, PictureError> {
+    figure_files(&figures(sweep, executed, &summaries(sweep, executed)))
 }
 
 /// The figures with their titles.

@@ -1,0 +1,430 @@
+//! The charts of sweeps and publications as files. They are read from the figures that the pages hold, so that both show
+//! the same points.
+
+use std::fmt::Write as _;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use serde_json::Value;
+
+use super::draw::{Drawn, FAINT, FONT, INK, Plane, rgb};
+use super::export::{Format, PictureError, file_name, picture, tex};
+use crate::statistics::quantile;
+
+/// Pixels.
+const SIZE: (u32, u32) = (1100, 480);
+/// Of the names at the right.
+const LEGEND: u32 = 260;
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// A chart.
+struct Plot {
+    title: String,
+    x: String,
+    y: String,
+    /// The names of the places 1, 2, … on the first axis; none where it has numbers.
+    labels: Vec<String>,
+    /// The names of the places on the second axis, of a heat map.
+    rows: Vec<String>,
+    series: Vec<Series>,
+}
+
+struct Series {
+    name: String,
+    color: String,
+    kind: Kind,
+    /// On the first axis, on the second, and the third value: half of the interval, or the color of a cell.
+    points: Vec<(f64, f64, Option<f64>)>,
+}
+
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Kind {
+    Line,
+    Symbols,
+    /// All values of a place.
+    Distribution,
+    /// The cells of a heat map.
+    Cells,
+}
+
+/// The files of these figures, each with its title: names and contents. Each figure has `NAME.svg`, `.png`, `.pdf`, `.csv` and
+/// `.tex`.
+pub(super) fn figure_files(figures: &[(String, Value)]) -> Result<Vec<(String, Vec<u8>)>, PictureError> {
+    let mut files = Vec::new();
+    for (title, figure) in figures {
+        let plot = Plot::of(title, figure);
+        let name = file_name(title);
+        let svg = svg(&plot)?;
+        for (end, format) in [("svg", Format::Svg), ("png", Format::Png), ("pdf", Format::Pdf)] {
+            files.push((format!("{name}.{end}"), picture(&svg, format)?));
+        }
+        files.push((format!("{name}.csv"), csv_of(&plot)?));
+        files.push((format!("{name}.tex"), pgfplots(&plot, &name).into_bytes()));
+    }
+    Ok(files)
+}
+
+/// Pages escape texts for HTML.
+fn plain(value: &Value) -> String {
+    let text = value.as_str().unwrap_or_default();
+    text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+impl Plot {
+    fn of(title: &str, figure: &Value) -> Plot {
+        let axis = |name: &str| plain(&figure["layout"][name]["title"]["text"]);
+        let traces = list(&figure["data"]);
+        let mut plot = Plot {
+            title: title.to_owned(),
+            x: axis("xaxis"),
+            y: axis("yaxis"),
+            labels: Vec::new(),
+            rows: Vec::new(),
+            series: Vec::new(),
+        };
+        let words = |trace: &Value| list(&trace["x"]).iter().any(Value::is_string);
+        if let Some(first) = traces.first().filter(|trace| words(trace)) {
+            plot.labels = list(&first["x"]).iter().map(plain).collect();
+        }
+        for trace in traces {
+            let series = match trace["type"].as_str() {
+                Some("heatmap") => {
+                    plot.rows = list(&trace["y"]).iter().map(plain).collect();
+                    cells(trace)
+                }
+                Some("box") => {
+                    plot.labels.push(plain(&trace["name"]));
+                    distribution(trace, plot.labels.len())
+                }
+                _ => scatter(trace, !plot.labels.is_empty()),
+            };
+            plot.series.push(series);
+        }
+        plot
+    }
+
+    fn range(&self, of: impl Fn(&(f64, f64, Option<f64>)) -> [f64; 2]) -> [f64; 2] {
+        let ends = self.series.iter().flat_map(|series| &series.points).flat_map(of);
+        ends.fold([f64::INFINITY, f64::NEG_INFINITY], |[low, high], end| [low.min(end), high.max(end)])
+    }
+
+    fn has_long_labels(&self) -> bool {
+        self.labels.iter().any(|label| label.len() > 8)
+    }
+
+    /// The range of the first axis.
+    fn across(&self) -> std::ops::Range<f64> {
+        if !self.labels.is_empty() {
+            return 0.5..self.labels.len() as f64 + 0.5;
+        }
+        let [low, high] = self.range(|(x, ..)| [*x, *x]);
+        let room = (high - low).max(1e-9) * 0.05;
+        if low > high { 0.0..1.0 } else { low - room..high + room }
+    }
+
+    /// The range of the second axis, zero included.
+    fn up(&self) -> std::ops::Range<f64> {
+        if !self.rows.is_empty() {
+            return 0.5..self.rows.len() as f64 + 0.5;
+        }
+        let [low, high] = self.range(|(_, y, half)| [y - half.unwrap_or(0.0), y + half.unwrap_or(0.0)]);
+        if low > high { 0.0..1.0 } else { low.min(0.0) * 1.05..(high.max(0.0) * 1.05).max(1e-9) }
+    }
+}
+
+fn color(trace: &Value) -> String {
+    let named = ["marker", "line"].into_iter().find_map(|part| trace[part]["color"].as_str());
+    named.unwrap_or("#0072b2").to_owned()
+}
+
+fn scatter(trace: &Value, words: bool) -> Series {
+    let halves = list(&trace["error_y"]["array"]);
+    let lines = trace["mode"].as_str().is_some_and(|mode| mode.contains("lines"));
+    let point = |(i, (x, y)): (usize, (&Value, &Value))| {
+        let x = if words { (i + 1) as f64 } else { x.as_f64()? };
+        Some((x, y.as_f64()?, halves.get(i).and_then(Value::as_f64)))
+    };
+    let points = list(&trace["x"]).iter().zip(list(&trace["y"])).enumerate().filter_map(point).collect();
+    let kind = if lines { Kind::Line } else { Kind::Symbols };
+    Series { name: plain(&trace["name"]), color: color(trace), kind, points }
+}
+
+fn distribution(trace: &Value, place: usize) -> Series {
+    let values = list(&trace["y"]).iter().filter_map(Value::as_f64);
+    let points = values.map(|value| (place as f64, value, None)).collect();
+    Series { name: plain(&trace["name"]), color: color(trace), kind: Kind::Distribution, points }
+}
+
+fn cells(trace: &Value) -> Series {
+    let mut points = Vec::new();
+    for (row, values) in list(&trace["z"]).iter().enumerate() {
+        for (column, value) in list(values).iter().enumerate() {
+            points.push(((column + 1) as f64, (row + 1) as f64, value.as_f64()));
+        }
+    }
+    Series { name: "mean".to_owned(), color: color(trace), kind: Kind::Cells, points }
+}
+
+fn svg(plot: &Plot) -> Result<String, PictureError> {
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, SIZE).into_drawing_area();
+        draw(&root, plot).map_err(PictureError::of)?;
+    }
+    Ok(svg)
+}
+
+fn draw(root: &Area<'_>, plot: &Plot) -> Drawn {
+    root.fill(&WHITE)?;
+    let (left, right) = root.split_horizontally(SIZE.0 - LEGEND);
+    let mut plane = ChartBuilder::on(&left)
+        .margin(12)
+        .caption(&plot.title, (FONT, 17).into_font().color(&INK))
+        .x_label_area_size(if plot.has_long_labels() { 170 } else { 45 })
+        .y_label_area_size(if plot.rows.is_empty() { 90 } else { 130 })
+        .build_cartesian_2d(plot.across(), plot.up())?;
+    mesh(&mut plane, plot)?;
+    let none = [f64::INFINITY, f64::NEG_INFINITY];
+    let values = plot.range(|(.., value)| value.map_or(none, |value| [value; 2]));
+    // Values of one place may be equal: each series has smaller symbols than the one before.
+    for (series, size) in plot.series.iter().zip([7, 5, 3].into_iter().chain(std::iter::repeat(2))) {
+        draw_series(&mut plane, series, values, size)?;
+    }
+    if plot.has_long_labels() {
+        let places: Vec<(i32, i32)> = (1..=plot.labels.len())
+            .map(|place| plane.backend_coord(&(place as f64, plot.up().start)))
+            .collect();
+        let turned = (FONT, 12).into_font().transform(FontTransform::Rotate90).color(&INK);
+        let turned = turned.pos(Pos::new(HPos::Left, VPos::Center));
+        for ((x, y), label) in places.into_iter().zip(&plot.labels) {
+            root.draw(&Text::new(label.clone(), (x, y + 8), turned.clone()))?;
+        }
+    }
+    legend(&right, plot)?;
+    root.present()?;
+    Ok(())
+}
+
+fn mesh(plane: &mut Plane<'_, '_>, plot: &Plot) -> Drawn {
+    let name = |names: &[String], value: f64| {
+        let near = (value - value.round()).abs() < 0.01;
+        let place = (value.round() as usize).checked_sub(1).filter(|_| near);
+        place.and_then(|place| names.get(place)).cloned().unwrap_or_default()
+    };
+    let tick =
+        |names: &[String], value: f64| if names.is_empty() { short(value) } else { name(names, value) };
+    let (column, row) = (|value: &f64| tick(&plot.labels, *value), |value: &f64| tick(&plot.rows, *value));
+    let count = |names: &[String], usual: usize| if names.is_empty() { usual } else { 2 * names.len() + 2 };
+    let nothing = |_: &f64| String::new();
+    let mut mesh = plane.configure_mesh();
+    mesh.light_line_style(TRANSPARENT).bold_line_style(FAINT.mix(0.25)).axis_style(FAINT);
+    mesh.label_style((FONT, 13).into_font().color(&INK)).x_desc(&plot.x).y_desc(&plot.y);
+    mesh.x_label_formatter(&column).y_label_formatter(&row);
+    mesh.x_labels(count(&plot.labels, 8)).y_labels(count(&plot.rows, 6));
+    if plot.has_long_labels() {
+        mesh.x_label_formatter(&nothing);
+    }
+    mesh.draw()?;
+    Ok(())
+}
+
+/// Draws a series; the cells of a heat map are the darker, the nearer their value is to the higher of `values`.
+fn draw_series(plane: &mut Plane<'_, '_>, series: &Series, [low, high]: [f64; 2], size: i32) -> Drawn {
+    let color = rgb(&series.color);
+    match series.kind {
+        Kind::Cells => {
+            for (x, y, value) in &series.points {
+                let share = value.map_or(0.0, |value| (value - low) / (high - low).max(f64::MIN_POSITIVE));
+                let filled = color.mix(0.1 + 0.6 * share).filled();
+                plane.draw_series([Rectangle::new([(x - 0.5, y - 0.5), (x + 0.5, y + 0.5)], filled)])?;
+                let text = value.map(short).unwrap_or_default();
+                plane.draw_series([Text::new(text, (x - 0.3, *y), (FONT, 13).into_font().color(&INK))])?;
+            }
+        }
+        Kind::Distribution => {
+            let mut values: Vec<f64> = series.points.iter().map(|(_, y, _)| *y).collect();
+            values.sort_by(f64::total_cmp);
+            let x = series.points.first().map_or(0.0, |(x, ..)| *x);
+            if let [Some(low), Some(middle), Some(high)] =
+                [0.25, 0.5, 0.75].map(|share| quantile(&values, share))
+            {
+                let half = Rectangle::new([(x - 0.3, low), (x + 0.3, high)], color.mix(0.3).filled());
+                plane.draw_series([half])?;
+                let line = vec![(x - 0.3, middle), (x + 0.3, middle)];
+                plane.draw_series([PathElement::new(line, color.stroke_width(2))])?;
+            }
+            let points = series.points.iter().map(|(x, y, _)| (*x, *y));
+            plane.draw_series(points.map(|at| Circle::new(at, 2, color.filled())))?;
+        }
+        Kind::Line | Kind::Symbols => {
+            let points = || series.points.iter().map(|(x, y, _)| (*x, *y));
+            if series.kind == Kind::Line {
+                plane.draw_series(LineSeries::new(points(), color.stroke_width(2)))?;
+            }
+            plane.draw_series(points().map(|at| Circle::new(at, size, color.filled())))?;
+            let bars = series.points.iter().filter_map(|(x, y, half)| Some((*x, *y, (*half)?)));
+            plane.draw_series(bars.map(|(x, y, half)| {
+                PathElement::new(vec![(x, y - half), (x, y + half)], color.stroke_width(1))
+            }))?;
+        }
+    }
+    Ok(())
+}
+
+/// The names of lines and symbols; distributions and cells have theirs on the axes.
+fn legend(area: &Area<'_>, plot: &Plot) -> Drawn {
+    let shown = plot.series.iter().filter(|series| matches!(series.kind, Kind::Line | Kind::Symbols));
+    for (y, series) in (50..).step_by(20).zip(shown) {
+        area.draw(&Circle::new((10, y), 4, rgb(&series.color).filled()))?;
+        area.draw(&Text::new(series.name.clone(), (28, y - 7), (FONT, 14).into_font().color(&INK)))?;
+    }
+    Ok(())
+}
+
+/// At most four significant digits.
+fn short(value: f64) -> String {
+    format!("{value:.3e}").parse::<f64>().unwrap_or(value).to_string()
+}
+
+/// A row for each point: the number of its series from 1, the series, the place on the first axis and its name, the value, and
+/// half of its 95 % interval; of a heat map the number of the row stands before the value.
+fn csv_of(plot: &Plot) -> Result<Vec<u8>, PictureError> {
+    let mut table = csv::Writer::from_writer(Vec::new());
+    let heading = match plot.rows.is_empty() {
+        true => ["number", "series", "x", "label", "value", "ci95"],
+        false => ["number", "series", "x", "label", "row", "value"],
+    };
+    table.write_record(heading).map_err(PictureError::of)?;
+    // PGFPlots reads no quoted cells, and TeX's special characters as commands; a percent sign would hide the row's rest.
+    let unquoted = |text: &str| {
+        let special = [',', '"', '\n', '\\', '{', '}', '#', '$', '&', '~', '^'];
+        text.replace(special, " ").replace('%', "percent")
+    };
+    for (i, series) in plot.series.iter().enumerate() {
+        for (x, y, third) in &series.points {
+            let label = (*x as usize).checked_sub(1).and_then(|place| plot.labels.get(place));
+            let label = label.map_or(String::new(), |label| unquoted(label));
+            let name = match series.kind {
+                Kind::Cells => plot.rows.get(*y as usize - 1).map_or(String::new(), |row| unquoted(row)),
+                _ => unquoted(&series.name),
+            };
+            let third = third.map_or("nan".to_owned(), |third| third.to_string());
+            let row = [(i + 1).to_string(), name, x.to_string(), label, y.to_string(), third];
+            table.write_record(row).map_err(PictureError::of)?;
+        }
+    }
+    table.into_inner().map_err(PictureError::of)
+}
+
+/// A TeX document that draws the CSV beside it.
+fn pgfplots(plot: &Plot, name: &str) -> String {
+    let mut text =
+        String::from("\\documentclass{standalone}\n\\usepackage{pgfplots}\n\\pgfplotsset{compat=1.16}\n");
+    for (i, series) in plot.series.iter().enumerate() {
+        let _ = writeln!(
+            text,
+            "\\definecolor{{series{}}}{{HTML}}{{{}}}",
+            i + 1,
+            series.color[1..].to_uppercase()
+        );
+    }
+    let _ = writeln!(
+        text,
+        "\\begin{{document}}\n\\begin{{tikzpicture}}\n\\begin{{axis}}[width=15cm, height=7cm,"
+    );
+    let _ = writeln!(
+        text,
+        "  title={{{}}}, xlabel={{{}}}, ylabel={{{}}}, legend pos=outer north east, legend cell align=left,",
+        tex(&plot.title),
+        tex(&plot.x),
+        tex(&plot.y)
+    );
+    for (axis, names) in
+        [("x", &plot.labels), ("y", &plot.rows)].iter().filter(|(_, names)| !names.is_empty())
+    {
+        let ticks: Vec<String> = (1..=names.len()).map(|tick| tick.to_string()).collect();
+        let names: Vec<String> = names.iter().map(|name| format!("{{{}}}", tex(name))).collect();
+        let (ticks, names) = (ticks.join(","), names.join(","));
+        let _ = writeln!(text, "  {axis}tick={{{ticks}}}, {axis}ticklabels={{{names}}},");
+    }
+    let turned = if plot.labels.is_empty() { "" } else { "  x tick label style={rotate=60, anchor=east},\n" };
+    let _ = writeln!(text, "{turned}  unbounded coords=discard]");
+    plot.series.iter().enumerate().for_each(|(i, series)| text += &pgf_series(plot, series, i + 1, name));
+    text + "\\end{axis}\n\\end{tikzpicture}\n\\end{document}\n"
+}
+
+/// The commands that draw a series from the file `name`; nothing for a series without points.
+fn pgf_series(plot: &Plot, series: &Series, number: usize, name: &str) -> String {
+    let mut text = String::new();
+    if series.points.is_empty() {
+        return text;
+    }
+    let only = format!("restrict expr to domain={{\\thisrow{{number}}}}{{{number}:{number}}}");
+    let bars = "mark=*, error bars/.cd, y dir=both, y explicit";
+    let (style, columns) = match series.kind {
+        Kind::Line => (format!("series{number}, {only}, {bars}"), "x=x, y=value, y error=ci95"),
+        Kind::Symbols => {
+            (format!("series{number}, {only}, only marks, {bars}"), "x=x, y=value, y error=ci95")
+        }
+        Kind::Distribution => (format!("series{number}, {only}, only marks, mark=*"), "x=x, y=value"),
+        Kind::Cells => {
+            let columns = plot.labels.len();
+            (format!("matrix plot*, point meta=explicit, mesh/cols={columns}"), "x=x, y=row, meta=value")
+        }
+    };
+    let _ = writeln!(text, "\\addplot+[{style}]\n  table[col sep=comma, {columns}] {{{name}.csv}};");
+    if matches!(series.kind, Kind::Line | Kind::Symbols) {
+        let _ = writeln!(text, "\\addlegendentry{{{}}}", tex(&series.name));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn points_of_a_curve_keep_their_intervals() {
+        let figure = json!({
+            "data": [{ "type": "scatter", "mode": "lines+markers", "name": "a &lt; b", "x": [0.1, 1.0], "y": [4.0, null],
+                "error_y": { "array": [0.5, null] }, "line": { "color": "#0072b2" } }],
+            "layout": { "xaxis": { "title": { "text": "loss, %" } } },
+        });
+        let files = figure_files(&[("goodput".to_owned(), figure)]).expect("they are drawn");
+        let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["goodput.svg", "goodput.png", "goodput.pdf", "goodput.csv", "goodput.tex"]);
+        let text = |file: usize| String::from_utf8(files[file].1.clone()).expect("text");
+        assert_eq!(text(3), "number,series,x,label,value,ci95\n1,a < b,0.1,,4,0.5\n");
+        assert!(
+            text(0).contains("loss, %") && text(4).contains("\\addlegendentry{a \\textless{} b}"),
+            "{}",
+            text(4)
+        );
+    }
+
+    #[test]
+    fn a_heat_map_has_a_row_for_each_cell() {
+        let figure =
+            json!({ "data": [{ "type": "heatmap", "x": ["p", "q"], "y": ["1 %"], "z": [[1.0, 2.0]] }] });
+        let plot = Plot::of("heat", &figure);
+        let csv = String::from_utf8(csv_of(&plot).expect("a table")).expect("text");
+        assert_eq!(csv, "number,series,x,label,row,value\n1,1 percent,1,p,1,1\n1,1 percent,2,q,1,2\n");
+        assert!(svg(&plot).expect("it is drawn").contains("<rect"));
+    }
+
+    #[test]
+    fn a_distribution_keeps_every_run() {
+        let figure = json!({ "data": [{ "type": "box", "name": "A", "y": [1.0, 3.0] }, { "type": "box", "name": "B", "y": [2.0] }] });
+        let plot = Plot::of("spread", &figure);
+        assert_eq!(plot.labels, ["A", "B"]);
+        let points: Vec<usize> = plot.series.iter().map(|series| series.points.len()).collect();
+        assert_eq!((points, plot.across(), plot.up()), (vec![2, 1], 0.5..2.5, 0.0..3.0 * 1.05));
+    }
+}
