@@ -25,6 +25,7 @@ const STACKS: [(&str, &[&str]); 6] = [
 ];
 
 /// A stack is expected to take as long as its counterpart here, and to put as many bytes on the links, within these factors.
+#[cfg(test)]
 const TIME: [f64; 2] = [0.8, 1.25];
 const WIRE: [f64; 2] = [0.9, 1.1];
 
@@ -70,6 +71,7 @@ const REPEATS: &str = "after the losses at the end of slow start dcsctp repeats 
 const TIMEOUTS: &str = "sctp-proto needs timeouts, of 1 s and more, to repair the losses of slow start";
 
 /// The counterpart of a stack: with two paths, that of noq and of those that might have been used is CMT.
+#[cfg(test)]
 fn counterpart(scenario: &str) -> &'static str {
     if ["two-paths", "failure"].contains(&scenario) { "Anabranch, CMT" } else { "Anabranch" }
 }
