@@ -43,6 +43,20 @@ fn marks_cost_few_packets() {
     assert!(forward.packets * 10 < chunks * 11, "{} packets for {chunks} chunks", forward.packets);
 }
 
+/// A heartbeat takes 1.3 s there and back, and counts as lost after 1 s. When its answer comes, the next one may be overdue already.
+#[test]
+fn late_answers_to_heartbeats() {
+    let text = "stop = \"300 s\"\n[[link]]\nname = \"l\"\nbetween = [\"s\", \"r\"]\nrate = \"1 Mbit/s\"\ndelay = \"650 ms\"\n\
+        [[flow]]\nname = \"f\"\nfrom = \"s\"\nto = \"r\"\nrate = \"8 bit/s\"\nmessage_size = \"100 B\"\n\
+        [flow.sctp]\nrto_min = \"1 s\"\nrto_max = \"1 s\"\nrto_initial = \"1 s\"\nheartbeat_interval = \"10 ms\"\n";
+    let document = Document::parse("late", text).unwrap_or_else(|e| panic!("{}", e.render(false)));
+    let scenario =
+        document.scenario("late", &Policies::default()).unwrap_or_else(|e| panic!("{}", e.render(false)));
+    let run = result(&scenario);
+    let heartbeats = run.flows[0].paths[0].heartbeats.as_ref().expect("counts of SCTP");
+    assert!(heartbeats.sent > 150 && heartbeats.answered + 2 > heartbeats.sent, "{heartbeats:?}");
+}
+
 #[test]
 fn a_path_is_named_by_its_first_link_and_the_primary_chosen_by_name() {
     let mut scenario = scenarios::paper("rfc9260");

@@ -297,6 +297,10 @@ impl Association {
         path.timers.set(Timer::Answer, Time::NEVER);
         if self.state.heartbeats() {
             path.schedule_next_heartbeat(view, &self.config, &mut self.chance);
+            // The answer may come later than the time at which the next heartbeat is due.
+            if path.timers[Timer::Heartbeat] <= now {
+                self.heartbeat_due(id, now);
+            }
         }
         self.errors = 0;
         self.paths.note_rto(id, now, &mut self.notes);
