@@ -260,6 +260,8 @@ fn simulated(cut: Option<Duration>) -> Value {
             format!("{key} = {value}\n")
         })
         .collect();
+    // What `send` does as well: a packet is filled with the beginning of the next message.
+    let sctp = sctp + "fill_packets = true\n";
     let flow = format!(
         "[[flow]]\nname = \"file\"\nfrom = \"a\"\nto = \"b\"\nudp = true\nsend = \"{SIZE} B\"\nmessage_size = \"64 KiB\"\n[flow.sctp]\nprimary = \"first\"\n{sctp}"
     );
