@@ -127,8 +127,8 @@ mod tests {
     use super::*;
     use crate::claims::{Bounds, Unit};
 
-    fn case(form: Form, rows: usize) -> Case {
-        let over: Variation = "key=a,b,c".parse().unwrap();
+    fn case(form: Form, over: &str, rows: usize) -> Case {
+        let over: Variation = over.parse().unwrap();
         let row = |n: usize| PoolRow { name: format!("r{n}"), edits: [vec![], vec![]], over: over.clone() };
         Case {
             id: String::new(),
@@ -159,7 +159,7 @@ mod tests {
             vec![Some(1.2), Some(1.0), Some(1.0)],
             vec![None, Some(1.0), Some(1.0)],
         ];
-        let seen = seen(&case(Form::Worse { measure: 0, factor: 1.2 }, 4), 0, &rows);
+        let seen = seen(&case(Form::Worse { measure: 0, factor: 1.2 }, "key=a,b,c", 4), 0, &rows);
         assert_eq!(seen.values, [Some(0.5)]);
         assert_eq!(seen.note.as_deref(), Some("2 of 4 rows: r3 (inf), r1 (1.30)"));
     }
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn means_are_taken_over_the_rows() {
         let rows = vec![vec![Some(1.0), Some(2.0)], vec![Some(5.0), Some(2.0)]];
-        let seen = seen(&case(Form::Means { measure: 0 }, 2), 0, &rows);
+        let seen = seen(&case(Form::Means { measure: 0 }, "key=a,b", 2), 0, &rows);
         assert_eq!(seen.values, [Some(1.5)]);
     }
 }
