@@ -169,7 +169,7 @@ pub struct FlowResult {
     pub measured: Option<MeasuredFlow>,
 }
 
-/// A stack of other people ([`foreign`](crate::foreign)).
+/// A stack of other people.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct ForeignResult {
     /// Its name in scenarios.
