@@ -4,6 +4,7 @@ pub mod estimate;
 pub(crate) mod health;
 mod heartbeat;
 mod mtu;
+mod note;
 mod open;
 mod order;
 mod parameters;

@@ -8,7 +8,6 @@ use super::{
 };
 use crate::control::rtt::RtoLimits;
 use crate::mechanisms::{DecayTie, Mechanisms, T3Flight, TakenBack};
-use crate::output::NoteKind;
 use crate::policy::window::MakePath;
 use crate::policy::{Loss, Lost, Sibling};
 use crate::rules::{AfterTimeout, InFlight, Karn, Rules, T3Restart};
@@ -525,29 +524,6 @@ impl Paths {
         view.window = path.cwnd();
         view.ssthresh = path.congestion.ssthresh();
         self.note_window(id, now, notes);
-    }
-
-    pub(crate) fn note_window(&self, id: PathId, now: Time, notes: &mut Notes) {
-        notes.add(now, || {
-            let view = self.view(id);
-            NoteKind::Window {
-                path: id,
-                cwnd: view.window,
-                ssthresh: view.ssthresh,
-                flight: view.flight,
-                marked: view.marked,
-            }
-        });
-    }
-
-    /// Records a possible change of RTO.
-    pub(crate) fn note_rto(&mut self, id: PathId, now: Time, notes: &mut Notes) {
-        let view = self.view_mut(id);
-        view.rto_average.set(now, view.rto);
-        notes.add(now, || {
-            let view = self.view(id);
-            NoteKind::Rto { path: id, rto: view.rto, srtt: view.srtt }
-        });
     }
 
     /// The smallest DATA chunk limit of all paths. Every fragment is at most this large (§6.9).

@@ -1,0 +1,32 @@
+//! What observers are told of a path.
+
+use super::{PathId, Paths};
+use crate::Time;
+use crate::notes::Notes;
+use crate::output::NoteKind;
+
+impl Paths {
+    /// Records a possible change of the window.
+    pub(crate) fn note_window(&self, id: PathId, now: Time, notes: &mut Notes) {
+        notes.add(now, || {
+            let view = self.view(id);
+            NoteKind::Window {
+                path: id,
+                cwnd: view.window,
+                ssthresh: view.ssthresh,
+                flight: view.flight,
+                marked: view.marked,
+            }
+        });
+    }
+
+    /// Records a possible change of RTO.
+    pub(crate) fn note_rto(&mut self, id: PathId, now: Time, notes: &mut Notes) {
+        let view = self.view_mut(id);
+        view.rto_average.set(now, view.rto);
+        notes.add(now, || {
+            let view = self.view(id);
+            NoteKind::Rto { path: id, rto: view.rto, srtt: view.srtt }
+        });
+    }
+}
