@@ -6,6 +6,7 @@ use etherparse::{TcpOptionElement, TcpSlice};
 use serde_json::{Value, json};
 
 use super::chunks::{Fields, Short};
+use crate::transport::mptcp::{long, short, word};
 use crate::transport::tcp::{self, Segment};
 
 /// The kind of the option of Multipath TCP.
@@ -195,18 +196,6 @@ fn hex(number: u64) -> Value {
 
 fn hex32(number: u32) -> Value {
     json!(format!("{number:#010x}"))
-}
-
-fn short(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 #[cfg(test)]

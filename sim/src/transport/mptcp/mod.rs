@@ -29,3 +29,4 @@ pub(super) use agent::complete;
 pub(super) use build::{agents, check};
 pub use config::{MptcpConfig, PathManager, Priority, Reinjection};
 pub use option::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions};
+pub(crate) use option::{long, short, word};

@@ -340,15 +340,18 @@ fn pad(out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(4), NO_OPERATION);
 }
 
-fn short(bytes: &[u8], at: usize) -> Option<u16> {
+/// Two bytes of a header, from a place on.
+pub(crate) fn short(bytes: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
 }
 
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
+/// Four bytes of a header.
+pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }
 
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
+/// Eight bytes of a header.
+pub(crate) fn long(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_be_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
