@@ -14,6 +14,7 @@ use resvg::usvg::{self, fontdb};
 use super::chart::{Chart, Columns, Series, Shape};
 use super::charts::charts;
 use super::draw;
+use super::pgf::{self, tex};
 use super::points::Points;
 use super::record::Recorder;
 
@@ -163,46 +164,28 @@ pub(super) fn intervals(series: &Series) -> impl Iterator<Item = [f64; 3]> + '_ 
 
 /// A TeX document that draws the CSV beside it.
 fn pgfplots(chart: &Chart, name: &str, ended: f64) -> String {
-    let mut text =
-        String::from("\\documentclass{standalone}\n\\usepackage{pgfplots}\n\\pgfplotsset{compat=1.16}\n");
-    for (i, series) in chart.series.iter().enumerate() {
-        let _ = writeln!(
-            text,
-            "\\definecolor{{series{}}}{{HTML}}{{{}}}",
-            i + 1,
-            series.color[1..].to_uppercase()
-        );
-    }
-    let _ = writeln!(
-        text,
-        "\\begin{{document}}\n\\begin{{tikzpicture}}\n\\begin{{axis}}[width=15cm, height=7cm,"
+    let mut options = format!(
+        "  title={{{}}}, xlabel={{seconds}}, ylabel={{{}}},\n  \
+         xmin=0, xmax={ended}, legend pos=outer north east, legend cell align=left,\n",
+        tex(&chart.title),
+        chart.unit
     );
-    let _ =
-        writeln!(text, "  title={{{}}}, xlabel={{seconds}}, ylabel={{{}}},", tex(&chart.title), chart.unit);
-    let _ = writeln!(text, "  xmin=0, xmax={ended}, legend pos=outer north east, legend cell align=left,");
     if !chart.lanes.is_empty() {
-        let ticks: Vec<String> = (1..=chart.lanes.len()).map(|lane| lane.to_string()).collect();
-        let names: Vec<String> = chart.lanes.iter().map(|name| format!("{{{}}}", tex(name))).collect();
-        let _ = writeln!(
-            text,
-            "  ymin=0.5, ymax={}.5, ytick={{{}}}, yticklabels={{{}}},",
-            ticks.len(),
-            ticks.join(","),
-            names.join(",")
-        );
+        let _ = writeln!(options, "  ymin=0.5, ymax={}.5,", chart.lanes.len());
     }
-    let _ = writeln!(text, "  unbounded coords=discard]");
+    options += &pgf::ticks("y", &chart.lanes);
+    let mut drawn = String::new();
     for (i, series) in chart.series.iter().enumerate().filter(|(_, series)| !series.columns.is_empty()) {
         let number = i + 1;
         let (style, columns) = pgf_style(series.shape);
         let _ = writeln!(
-            text,
+            drawn,
             "\\addplot[series{number}, {style}, restrict expr to domain={{\\thisrow{{number}}}}{{{number}:{number}}}]\n  \
              table[col sep=comma, {columns}] {{{name}.csv}};\n\\addlegendentry{{{}}}",
             tex(&series.name)
         );
     }
-    text + "\\end{axis}\n\\end{tikzpicture}\n\\end{document}\n"
+    pgf::document(chart.series.iter().map(|series| series.color), &options, &drawn)
 }
 
 /// The PGFPlots options of a series, and the columns that it uses.
@@ -231,24 +214,6 @@ fn pgf_style(shape: Shape) -> (String, &'static str) {
             (format!("no marks, line width={}pt, {length}", f64::from(width) / 4.0), "x=from, y=lane")
         }
     }
-}
-
-/// Text with TeX's special characters escaped.
-pub(super) fn tex(text: &str) -> String {
-    let mut escaped = String::new();
-    for c in text.chars() {
-        match c {
-            '\\' => escaped.push_str("\\textbackslash{}"),
-            '~' => escaped.push_str("\\textasciitilde{}"),
-            '^' => escaped.push_str("\\textasciicircum{}"),
-            '<' => escaped.push_str("\\textless{}"),
-            '>' => escaped.push_str("\\textgreater{}"),
-            '#' | '$' | '%' | '&' | '_' | '{' | '}' => escaped.extend(['\\', c]),
-            c if c.is_control() => escaped.push(' '),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod draw;
 mod export;
 mod page;
 mod paper;
+mod pgf;
 mod plotly;
 mod plots;
 mod points;

@@ -9,7 +9,8 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use serde_json::Value;
 
 use super::draw::{Drawn, FAINT, FONT, INK, Plane, rgb};
-use super::export::{Format, PictureError, file_name, picture, tex};
+use super::export::{Format, PictureError, file_name, picture};
+use super::pgf::{self, tex};
 use crate::statistics::quantile;
 
 /// Pixels.
@@ -324,39 +325,20 @@ fn csv_of(plot: &Plot) -> Result<Vec<u8>, PictureError> {
 
 /// A TeX document that draws the CSV beside it.
 fn pgfplots(plot: &Plot, name: &str) -> String {
-    let mut text =
-        String::from("\\documentclass{standalone}\n\\usepackage{pgfplots}\n\\pgfplotsset{compat=1.16}\n");
-    for (i, series) in plot.series.iter().enumerate() {
-        let _ = writeln!(
-            text,
-            "\\definecolor{{series{}}}{{HTML}}{{{}}}",
-            i + 1,
-            series.color[1..].to_uppercase()
-        );
-    }
-    let _ = writeln!(
-        text,
-        "\\begin{{document}}\n\\begin{{tikzpicture}}\n\\begin{{axis}}[width=15cm, height=7cm,"
-    );
-    let _ = writeln!(
-        text,
-        "  title={{{}}}, xlabel={{{}}}, ylabel={{{}}}, legend pos=outer north east, legend cell align=left,",
+    let mut options = format!(
+        "  title={{{}}}, xlabel={{{}}}, ylabel={{{}}}, legend pos=outer north east, legend cell align=left,\n",
         tex(&plot.title),
         tex(&plot.x),
         tex(&plot.y)
     );
-    for (axis, names) in
-        [("x", &plot.labels), ("y", &plot.rows)].iter().filter(|(_, names)| !names.is_empty())
-    {
-        let ticks: Vec<String> = (1..=names.len()).map(|tick| tick.to_string()).collect();
-        let names: Vec<String> = names.iter().map(|name| format!("{{{}}}", tex(name))).collect();
-        let (ticks, names) = (ticks.join(","), names.join(","));
-        let _ = writeln!(text, "  {axis}tick={{{ticks}}}, {axis}ticklabels={{{names}}},");
+    options += &pgf::ticks("x", &plot.labels);
+    options += &pgf::ticks("y", &plot.rows);
+    if !plot.labels.is_empty() {
+        options += "  x tick label style={rotate=60, anchor=east},\n";
     }
-    let turned = if plot.labels.is_empty() { "" } else { "  x tick label style={rotate=60, anchor=east},\n" };
-    let _ = writeln!(text, "{turned}  unbounded coords=discard]");
-    plot.series.iter().enumerate().for_each(|(i, series)| text += &pgf_series(plot, series, i + 1, name));
-    text + "\\end{axis}\n\\end{tikzpicture}\n\\end{document}\n"
+    let drawn: String =
+        plot.series.iter().enumerate().map(|(i, series)| pgf_series(plot, series, i + 1, name)).collect();
+    pgf::document(plot.series.iter().map(|series| series.color.as_str()), &options, &drawn)
 }
 
 /// The commands that draw a series from the file `name`; nothing for a series without points.
