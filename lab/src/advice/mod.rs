@@ -5,6 +5,8 @@
 //! chance in it, and every survivor is a candidate that was tried, so that the search can be stopped at any time. A general
 //! optimiser has no use for any of this. [`advise_policy`] compares policies for a [`PairTask`].
 
+#[macro_use]
+mod keys;
 mod candidate;
 mod policy;
 mod print;

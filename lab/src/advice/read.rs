@@ -103,35 +103,7 @@ pub(super) const KEYS: &[Key<Task>] = &[
 ];
 
 /// The keys of a `[[path]]`.
-pub(super) const PATH_KEYS: &[Key<PathTask>] = &[
-    Key {
-        name: "name",
-        takes: "name",
-        default: Fallback::Required,
-        doc: "Its name.",
-        read: |path, at| at.name().map(|name| path.name = name),
-    },
-    Key {
-        name: "rate",
-        takes: "rate",
-        default: Fallback::Required,
-        doc: "Its rate.",
-        read: |path, at| at.rate().map(|rate| path.rate = rate),
-    },
-    Key {
-        name: "delay",
-        takes: "duration",
-        default: Fallback::Required,
-        doc: "Its delay, one way.",
-        read: |path, at| at.duration().map(|delay| path.delay = delay),
-    },
-    Key {
-        name: "jitter",
-        takes: "duration",
-        default: Fallback::Value("\"0 ms\""),
-        doc: "How much later a packet arrives at most, one way.",
-        read: |path, at| at.duration().map(|jitter| path.jitter = jitter),
-    },
+pub(super) const PATH_KEYS: &[Key<PathTask>] = path_keys![
     Key {
         name: "loss",
         takes: "share",
