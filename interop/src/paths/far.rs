@@ -105,7 +105,8 @@ impl Far {
     /// Listens until it has said this.
     pub async fn until(&mut self, holds: impl Fn(&[PeerEvent]) -> bool) -> Done {
         while !holds(&self.told) {
-            let line = self.lines.recv().await.ok_or_else(|| Stop::Failed("the peer has ended".to_owned()))?;
+            let line =
+                self.lines.recv().await.ok_or_else(|| Stop::Failed("the peer has ended".to_owned()))?;
             self.hear(&line);
         }
         Ok(())

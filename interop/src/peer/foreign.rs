@@ -174,8 +174,9 @@ impl Foreign {
         self.voice.say(command).map_err(Refused::NotOffered)?;
         loop {
             let heard = self.heard.1.recv_timeout(ANSWER);
-            let heard = heard
-                .map_err(|_| Refused::NotOffered(format!("{command}: no answer; is the peer still alive?")))?;
+            let heard = heard.map_err(|_| {
+                Refused::NotOffered(format!("{command}: no answer; is the peer still alive?"))
+            })?;
             match heard {
                 ForeignInput::Line(run, _) if run != self.runs => {}
                 ForeignInput::Line(_, line) if line == "ok" => return Ok(()),
