@@ -262,6 +262,25 @@ fn t3_floor() {
     }
 }
 
+/// A loss leaves a window of half, equal to ssthresh. The first SACK after the recovery acknowledges a full window: slow start adds one unit,
+/// and congestion avoidance nothing yet.
+//= rfc9260#section-7.2.1
+#[test]
+fn at_threshold() {
+    for (choice, grown) in [("slow-start", 1468), ("avoidance", 0)] {
+        let mut bench = Bench::confirmed(ruled("at_threshold", choice), 1, ms(0));
+        let first = bench.grow_to(20_000);
+        bench.send(14, FULL);
+        (1..=3).for_each(|reports| bench.sack(first - 1, &[(2, 1 + reports)]));
+        let (window, ssthresh) = bench.windows();
+        assert_eq!(window, ssthresh, "{choice}");
+        bench.sack(bench.next_tsn() - 1, &[]);
+        bench.send(10, FULL);
+        bench.sack(bench.next_tsn() - 2, &[]);
+        assert_eq!(bench.window() - ssthresh, grown, "{choice}");
+    }
+}
+
 /// After T3 no more than one packet is in flight until something is acknowledged: beyond a window of one unit,
 /// a second packet leaves while flight is below it: 1468 of 1500, or 1016 of 1468.
 //= rfc9260#section-7.2.3
