@@ -16,8 +16,8 @@ use crate::path::{PathId, PathState};
 pub(super) struct Detour {
     /// SACKs for data on the first path go to the second.
     around: Option<(PathId, PathId)>,
-    /// The path to which the SACK for the last packet with DATA went, and when that packet came.
-    last: Option<(PathId, Time)>,
+    /// The path to which SACKs go now, and since when.
+    now: Option<(PathId, Time)>,
 }
 
 impl Detour {
@@ -36,22 +36,23 @@ impl Association {
         }
         let mut to = self.detour.around.filter(|around| around.0 == from).map_or(from, |around| around.1);
         if self.receiver.has_duplicates()
-            && self.could_know(to, now)
+            && self.could_know(from, to, now)
             && let Some(next) = self.next_active(to)
         {
             self.detour.around = Some((from, next));
             to = next;
         }
-        self.detour.last = Some((to, now));
+        if self.detour.now.is_none_or(|(path, _)| path != to) {
+            self.detour.now = Some((to, now));
+        }
         to
     }
 
-    /// Whether the last SACK went to this path, so long ago that the peer would know it by now. Of a burst of duplicates only the first
-    /// can say that it does not.
-    fn could_know(&self, to: PathId, now: Time) -> bool {
-        let view = self.paths.view(to);
-        let answer = view.srtt.unwrap_or(view.rto) + self.config.sack_delay;
-        self.detour.last.is_some_and(|(path, at)| path == to && now.since(at) >= answer)
+    /// Whether SACKs have gone to this path for so long that the peer would know one of them by now. So the destination changes at most once per
+    /// RTO, because a burst of duplicates means no more than one.
+    fn could_know(&self, from: PathId, to: PathId, now: Time) -> bool {
+        let rto = self.paths.view(from).rto;
+        self.detour.now.is_some_and(|(path, since)| path == to && now.since(since) >= rto)
     }
 
     /// The next path after this one that is active, up and without errors, so that no path with lost heartbeats is
