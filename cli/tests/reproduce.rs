@@ -263,7 +263,7 @@ fn every_form_of_claim_holds_and_threads_change_nothing() {
     assert_eq!(reproduce(&folder, &["--claim", "ro"]).status.code(), Some(2));
 }
 
-/// Half of the runs are there, the last of them cut off as by a kill: the same bytes come out, and no run is kept twice.
+/// Half of the runs are there, the last of them cut off as by a kill: the same bytes come out, and the same runs are kept.
 #[test]
 fn an_interrupted_reproduction_goes_on_where_it_was() {
     let (parent, folder) = folder(PAPER, CLAIMS, TABLE);
