@@ -40,13 +40,11 @@ impl Turn {
 /// The next event of every entity.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// By entity, filled up to a power of two: what its event is ordered by first, which follows from its time.
-    keys: Vec<u64>,
-    /// By entity: the turn of its event.
+    /// By entity, filled up to a power of two: the turn of its event.
     turns: Vec<Turn>,
-    /// Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the leaves come last. Each names the entity below it
-    /// whose event is the earliest.
-    earliest: Vec<Entity>,
+    /// Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the leaves come last. Each has the first event below it: its
+    /// key, which follows from its time (`NONE`: there is no event), and whose it is.
+    earliest: Vec<(u64, Entity)>,
     /// The entity whose event was taken out last, as long as it may get another. Its leaf still has the old event.
     taken: Option<Entity>,
     /// By entity: the number of its component; empty if all are one.
@@ -69,13 +67,12 @@ impl Agenda {
     /// An agenda for entities numbered below `entities`.
     pub(crate) fn new(entities: usize) -> Self {
         let leaves = entities.next_power_of_two();
-        let mut earliest: Vec<Entity> =
-            (0..2 * leaves).map(|node| node.wrapping_sub(leaves) as Entity).collect();
+        let mut earliest: Vec<(u64, Entity)> =
+            (0..2 * leaves).map(|node| (NONE, node.wrapping_sub(leaves) as Entity)).collect();
         for node in (1..leaves).rev() {
             earliest[node] = earliest[2 * node];
         }
         Agenda {
-            keys: vec![NONE; leaves],
             turns: vec![Turn::default(); leaves],
             earliest,
             taken: None,
@@ -97,7 +94,7 @@ impl Agenda {
         if at > until {
             return None;
         }
-        let entity = self.earliest[1];
+        let (_, entity) = self.earliest[1];
         self.taken = Some(entity);
         Some((at, self.turns[entity as usize], entity))
     }
@@ -140,19 +137,19 @@ impl Agenda {
 
     /// Orders the events below `node` that are due in the round by component.
     fn enter(&mut self, node: usize) {
-        let entity = self.earliest[node] as usize;
-        let time = self.time(self.keys[entity]);
+        let (key, entity) = self.earliest[node];
+        let time = self.time(key);
         if time >= self.end {
             return;
         }
-        if node >= self.keys.len() {
-            self.keys[entity] = self.key(entity, time);
+        if node >= self.turns.len() {
+            self.earliest[node].0 = self.key(entity, time);
             return;
         }
         self.enter(2 * node);
         self.enter(2 * node + 1);
         let [left, right] = [self.earliest[2 * node], self.earliest[2 * node + 1]];
-        let order = |entity: Entity| (self.keys[entity as usize], self.turns[entity as usize]);
+        let order = |(key, entity): (u64, Entity)| (key, self.turns[entity as usize]);
         self.earliest[node] = if order(right) < order(left) { right } else { left };
     }
 
@@ -162,14 +159,17 @@ impl Agenda {
         if let Some(entity) = self.taken.take() {
             self.place(entity, NONE);
         }
-        self.keys[self.earliest[1] as usize]
+        self.earliest[1].0
     }
 
     /// The key of an event of `entity` at `time`.
     #[inline]
-    fn key(&self, entity: usize, time: Time) -> u64 {
+    fn key(&self, entity: Entity, time: Time) -> u64 {
         match time < self.end {
-            true => u64::from(self.components[entity]) << SINCE | (time.as_nanos() - self.begin.as_nanos()),
+            true => {
+                u64::from(self.components[entity as usize]) << SINCE
+                    | (time.as_nanos() - self.begin.as_nanos())
+            }
             false => time.as_nanos().saturating_add(AFTER),
         }
     }
@@ -189,32 +189,35 @@ impl Agenda {
     pub(crate) fn set(&mut self, entity: Entity, time: Time, turn: Turn) {
         self.taken.take_if(|taken| *taken == entity);
         self.turns[entity as usize] = turn;
-        self.place(entity, self.key(entity as usize, time));
+        self.place(entity, self.key(entity, time));
     }
 
     /// Removes the event of `entity`.
     pub(crate) fn clear(&mut self, entity: Entity) {
         self.taken.take_if(|taken| *taken == entity);
-        if self.keys[entity as usize] != NONE {
+        if self.earliest[self.leaf(entity)].0 != NONE {
             self.place(entity, NONE);
         }
     }
 
+    fn leaf(&self, entity: Entity) -> usize {
+        self.turns.len() + entity as usize
+    }
+
     /// Gives the leaf of `entity` this key, and decides the nodes above it again.
     fn place(&mut self, entity: Entity, key: u64) {
-        self.keys[entity as usize] = key;
-        let mut node = self.keys.len() + entity as usize;
-        let (mut first, mut least) = (entity, key);
+        let mut node = self.leaf(entity);
+        let mut first = (key, entity);
+        self.earliest[node] = first;
         while node > 1 {
-            let other = self.earliest[node ^ 1];
-            let beside = self.keys[other as usize];
-            let earlier = match beside == least {
-                true => self.turns[other as usize] < self.turns[first as usize],
-                false => beside < least,
+            let beside = self.earliest[node ^ 1];
+            let earlier = match beside.0 == first.0 {
+                true => self.turns[beside.1 as usize] < self.turns[first.1 as usize],
+                false => beside.0 < first.0,
             };
             // Which of two keys is earlier, a processor cannot guess: a branch would cost more than the rest.
-            first = select_unpredictable(earlier, other, first);
-            least = select_unpredictable(earlier, beside, least);
+            first.0 = select_unpredictable(earlier, beside.0, first.0);
+            first.1 = select_unpredictable(earlier, beside.1, first.1);
             node /= 2;
             self.earliest[node] = first;
         }
