@@ -57,7 +57,7 @@ pub(crate) struct Association {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     /// The destination of SACKs while the return path is broken.
-    detour: Option<Detour>,
+    detour: Detour,
     /// Control chunks that are sent once.
     pub(crate) control: VecDeque<(PathId, Chunk, Purpose)>,
     /// The control chunk that is repeated until it is answered.

@@ -36,13 +36,11 @@ impl Turn {
 /// The next event of every entity.
 #[derive(Debug)]
 pub(crate) struct Agenda {
-    /// By entity, filled up to a power of two: when its event happens; `NEVER`: it has none.
-    times: Vec<Time>,
-    /// By entity: the turn of its event.
+    /// By entity, filled up to a power of two: the turn of its event.
     turns: Vec<Turn>,
-    /// Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the leaves come last. Each names the entity below it
-    /// whose event is the earliest.
-    earliest: Vec<Entity>,
+    /// Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the leaves come last. Each has the earliest event below
+    /// it: when it happens (`NEVER`: there is none), and whose it is.
+    earliest: Vec<(Time, Entity)>,
     /// The entity whose event was taken out last, as long as it may get another. Its leaf still has the old event.
     taken: Option<Entity>,
 }
@@ -51,17 +49,12 @@ impl Agenda {
     /// An agenda for entities numbered below `entities`.
     pub(crate) fn new(entities: usize) -> Self {
         let leaves = entities.next_power_of_two();
-        let mut earliest: Vec<Entity> =
-            (0..2 * leaves).map(|node| node.wrapping_sub(leaves) as Entity).collect();
+        let mut earliest: Vec<(Time, Entity)> =
+            (0..2 * leaves).map(|node| (Time::NEVER, node.wrapping_sub(leaves) as Entity)).collect();
         for node in (1..leaves).rev() {
             earliest[node] = earliest[2 * node];
         }
-        Agenda {
-            times: vec![Time::NEVER; leaves],
-            turns: vec![Turn::default(); leaves],
-            earliest,
-            taken: None,
-        }
+        Agenda { turns: vec![Turn::default(); leaves], earliest, taken: None }
     }
 
     /// Takes the earliest event out, if it is not after `until`: its time, its turn and whose it is.
@@ -71,7 +64,7 @@ impl Agenda {
         if at > until {
             return None;
         }
-        let entity = self.earliest[1];
+        let (_, entity) = self.earliest[1];
         self.taken = Some(entity);
         Some((at, self.turns[entity as usize], entity))
     }
@@ -82,7 +75,7 @@ impl Agenda {
         if let Some(entity) = self.taken.take() {
             self.place(entity, Time::NEVER);
         }
-        let at = self.times[self.earliest[1] as usize];
+        let (at, _) = self.earliest[1];
         (at != Time::NEVER).then_some(at)
     }
 
@@ -97,26 +90,29 @@ impl Agenda {
     /// Removes the event of `entity`.
     pub(crate) fn clear(&mut self, entity: Entity) {
         self.taken.take_if(|taken| *taken == entity);
-        if self.times[entity as usize] != Time::NEVER {
+        if self.earliest[self.leaf(entity)].0 != Time::NEVER {
             self.place(entity, Time::NEVER);
         }
     }
 
+    fn leaf(&self, entity: Entity) -> usize {
+        self.turns.len() + entity as usize
+    }
+
     /// Gives the leaf of `entity` this time, and decides the nodes above it again.
     fn place(&mut self, entity: Entity, time: Time) {
-        self.times[entity as usize] = time;
-        let mut node = self.times.len() + entity as usize;
-        let (mut first, mut least) = (entity, time);
+        let mut node = self.leaf(entity);
+        let mut first = (time, entity);
+        self.earliest[node] = first;
         while node > 1 {
-            let other = self.earliest[node ^ 1];
-            let beside = self.times[other as usize];
-            let earlier = match beside == least {
-                true => self.turns[other as usize] < self.turns[first as usize],
-                false => beside < least,
+            let beside = self.earliest[node ^ 1];
+            let earlier = match beside.0 == first.0 {
+                true => self.turns[beside.1 as usize] < self.turns[first.1 as usize],
+                false => beside.0 < first.0,
             };
             // Which of two times is earlier, a processor cannot guess: a branch would cost more than the rest.
-            first = select_unpredictable(earlier, other, first);
-            least = select_unpredictable(earlier, beside, least);
+            first.0 = select_unpredictable(earlier, beside.0, first.0);
+            first.1 = select_unpredictable(earlier, beside.1, first.1);
             node /= 2;
             self.earliest[node] = first;
         }

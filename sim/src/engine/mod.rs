@@ -413,6 +413,10 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         if self.observed.is_some() {
             self.show_departures(link, self.now);
         }
+        if self.links[link].foresees(self.now, frame.size) {
+            let carried = self.links[link].accept(self.now, frame, self.turn);
+            return self.carry(link, carried);
+        }
         match self.links[link].offer(self.now, frame, self.turn) {
             OfferResult::Sent(carried) => self.carry(link, carried),
             OfferResult::Waits => {

@@ -200,7 +200,9 @@ macro_rules! whichever {
     };
 }
 
+// The engine calls these several times for each packet.
 impl Agent for End {
+    #[inline(always)]
     fn handle(&mut self, now: Time, frame: Frame) {
         whichever!(self, agent => agent.handle(now, frame));
     }
@@ -209,6 +211,7 @@ impl Agent for End {
         whichever!(self, agent => agent.dropped(frame));
     }
 
+    #[inline(always)]
     fn poll(&mut self, now: Time) -> Output {
         whichever!(self, agent => agent.poll(now))
     }
@@ -217,6 +220,7 @@ impl Agent for End {
         whichever!(self, agent => agent.lets_arrivals_go_first())
     }
 
+    #[inline(always)]
     fn stage(&self) -> Stage {
         whichever!(self, agent => agent.stage())
     }

@@ -224,10 +224,11 @@ impl Agent for SctpAgent {
         Output::Wait((first != Time::NEVER).then_some(first))
     }
 
+    #[inline]
     fn stage(&self) -> Stage {
-        let reading = matches!(&self.application, Application::Reader(sink) if sink.readable());
+        let reading = || matches!(&self.application, Application::Reader(sink) if sink.readable());
         match &self.application {
-            _ if self.lines.iter().all(Line::is_over) && !reading => Stage::Over,
+            _ if self.lines.iter().all(Line::is_over) && !reading() => Stage::Over,
             Application::Reader(_) if self.lines.iter().all(Line::is_idle) => Stage::Idle,
             _ => Stage::Busy,
         }
