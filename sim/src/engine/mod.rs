@@ -93,6 +93,8 @@ pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     /// When the run pauses.
     pauses: std::iter::Peekable<std::vec::IntoIter<Time>>,
     observed: Option<Observed<'a>>,
+    /// Whether agents tell details.
+    told: bool,
     /// Whether every agent is polled after every event: a test that additional polls change nothing.
     extra_polls: bool,
 }
@@ -141,6 +143,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             flows,
             flow_of,
             sent: 0,
+            told: observer.is_some() || !pauses.is_empty(),
             means: (!pauses.is_empty()).then(Means::default),
             outages: changes.iter().any(|change| change.alteration.up == Some(false)).then(Box::default),
             changes: changes.into_iter().peekable(),
@@ -350,8 +353,14 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
                         self.counts.sent[frame.hop as usize] += 1;
                         self.offer(self.routes[frame.hop as usize], frame);
                     }
+                    if self.told {
+                        self.tell_more(agent);
+                    }
                 }
-                Output::Detail(at, path, detail) => self.tell_all(agent, at, path, &detail),
+                Output::Detail(at, path, detail) => {
+                    self.tell(agent, at, path, &detail);
+                    self.tell_more(agent);
+                }
                 Output::Wait(until) => {
                     let until = until.unwrap_or(Time::NEVER);
                     assert!(until > self.now, "agent {agent} waits for what is due");
