@@ -249,6 +249,14 @@ choices {
         Two = "two",
     } = [AsAnyLoss];
 
+    /// The phase of a window that is equal to ssthresh (§7.2.1, RFC 5681 §3.1).
+    at_threshold: AtThreshold {
+        /// Slow start, as SCTP's windows.
+        SlowStart = "slow-start",
+        /// Congestion avoidance, as TCP's windows.
+        Avoidance = "avoidance",
+    } = [SlowStart];
+
     /// Whether the first DATA chunk is acknowledged at once (§5.1).
     first_data: FirstData {
         /// Yes.

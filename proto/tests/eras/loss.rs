@@ -262,6 +262,24 @@ fn t3_floor() {
     }
 }
 
+/// After T3 the window is one unit and ssthresh seven. Six chunks acknowledged one by one make them equal. The next one grows the window by one unit
+/// in slow start, and by nothing in congestion avoidance.
+//= rfc9260#section-7.2.1
+#[test]
+fn at_threshold() {
+    for (choice, grown) in [("slow-start", 1468), ("avoidance", 0)] {
+        let mut bench = Bench::confirmed(ruled("at_threshold", choice), 1, ms(0));
+        let first = bench.grow_to(20_000);
+        bench.send(30, FULL);
+        bench.until(at_ms(1000));
+        assert_eq!(bench.windows(), (1468, 10_276), "{choice}");
+        (0..6).for_each(|chunk| bench.sack(first + chunk, &[]));
+        assert_eq!(bench.windows(), (10_276, 10_276), "{choice}");
+        bench.sack(first + 6, &[]);
+        assert_eq!(bench.windows(), (10_276 + grown, 10_276), "{choice}");
+    }
+}
+
 /// After T3 no more than one packet is in flight until something is acknowledged: beyond a window of one unit,
 /// a second packet leaves while flight is below it: 1468 of 1500, or 1016 of 1468.
 //= rfc9260#section-7.2.3

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Acked, Congestion, Loss, Lost, MakePath, Sibling, Start};
 use crate::Config;
-use crate::mechanisms::{Mechanisms, T3Floor};
+use crate::mechanisms::{AtThreshold, Mechanisms, T3Floor};
 use crate::policy::{PolicyError, PolicySpec};
 use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut};
 
@@ -12,7 +12,8 @@ use crate::rules::{Growth, IdleDecay, PartialBytes, RecoveryGrowth, Rules, T3Cut
 pub(super) struct Standard {
     rules: Rules,
     t3_floor: T3Floor,
-    habits: TcpOptions,
+    at_threshold: AtThreshold,
+    grows_unused: bool,
     /// The unit of growth and of floors, in bytes.
     pub(super) unit: u64,
     pub(super) window: u64,
@@ -21,44 +22,49 @@ pub(super) struct Standard {
 }
 
 pub(in crate::policy) fn make(spec: &PolicySpec, config: &Config) -> Result<MakePath, PolicyError> {
-    let habits = TcpOptions::read(spec)?;
+    let options = TcpOptions::read(spec)?;
     let (rules, mechanisms) = (config.rules, config.mechanisms);
-    Ok(Arc::new(move |start| Box::new(Standard { habits, ..Standard::new(rules, &mechanisms, start) })))
+    Ok(Arc::new(move |start| {
+        let standard = Standard::new(rules, &mechanisms, start);
+        let at_threshold = options.at_threshold.unwrap_or(standard.at_threshold);
+        Box::new(Standard { at_threshold, grows_unused: options.grows_unused, ..standard })
+    }))
 }
 
 /// Settings that make the window behave like TCP's in single respects, so that each can be studied alone.
-#[derive(Copy, Clone, Default, Debug)]
+#[derive(Default)]
 struct TcpOptions {
-    /// `at_threshold = "avoidance"`: with cwnd = ssthresh the window is in congestion avoidance, as TCP's may be (RFC
-    /// 5681 §3.1).
-    avoids_at_threshold: bool,
+    /// `at_threshold`: the mechanism of this name, for this window alone.
+    at_threshold: Option<AtThreshold>,
     /// `unused = "grows"`: the window also grows when it did not limit the sender.
     grows_unused: bool,
 }
 
 impl TcpOptions {
     fn read(spec: &PolicySpec) -> Result<Self, PolicyError> {
-        let mut habits = TcpOptions::default();
+        let mut options = TcpOptions::default();
         for (key, value) in &spec.settings {
             match (key.as_str(), value.text()) {
-                ("at_threshold", "slow-start") | ("unused", "stays") => {}
-                ("at_threshold", "avoidance") => habits.avoids_at_threshold = true,
-                ("unused", "grows") => habits.grows_unused = true,
+                ("at_threshold", "slow-start") => options.at_threshold = Some(AtThreshold::SlowStart),
+                ("at_threshold", "avoidance") => options.at_threshold = Some(AtThreshold::Avoidance),
+                ("unused", "stays") => {}
+                ("unused", "grows") => options.grows_unused = true,
                 _ => {
                     let why = "its settings are `at_threshold`, \"slow-start\" or \"avoidance\", and `unused`, \"stays\" or \"grows\"";
                     return Err(PolicyError::Setting { name: spec.name.clone(), why: why.to_owned() });
                 }
             }
         }
-        Ok(habits)
+        Ok(options)
     }
 }
 
 impl Standard {
     pub(super) fn new(rules: Rules, mechanisms: &Mechanisms, start: Start) -> Self {
         let Start { unit, window, ssthresh } = start;
-        let (habits, t3_floor) = (TcpOptions::default(), mechanisms.t3_floor);
-        Standard { rules, t3_floor, habits, unit, window, ssthresh, partial_bytes_acked: 0 }
+        let (t3_floor, at_threshold) = (mechanisms.t3_floor, mechanisms.at_threshold);
+        let (grows_unused, partial_bytes_acked) = (false, 0);
+        Standard { rules, t3_floor, at_threshold, grows_unused, unit, window, ssthresh, partial_bytes_acked }
     }
 
     /// The ssthresh after a loss.
@@ -86,7 +92,16 @@ impl Standard {
 
     /// Whether the window counts as fully used.
     fn is_full(&self, acked: &Acked) -> bool {
-        self.habits.grows_unused || acked.flight_before >= self.window
+        self.grows_unused || acked.flight_before >= self.window
+    }
+
+    /// Whether the window grows by slow start.
+    //= rfc9260#section-7.2.1
+    pub(super) fn is_in_slow_start(&self) -> bool {
+        match self.at_threshold {
+            AtThreshold::SlowStart => self.window <= self.ssthresh,
+            AtThreshold::Avoidance => self.window < self.ssthresh,
+        }
     }
 
     /// Whether this SACK may grow the window.
@@ -105,7 +120,7 @@ impl Standard {
             PartialBytes::OnAdvance => (if acked.advanced { acked.all() } else { 0 }, u64::MAX),
             PartialBytes::Capped => (acked.all(), if full { u64::MAX } else { self.window }),
             PartialBytes::Split => {
-                let full = self.habits.grows_unused || acked.unacknowledged_before >= self.window;
+                let full = self.grows_unused || acked.unacknowledged_before >= self.window;
                 let cumulative = if full { acked.cumulative } else { 0 };
                 (cumulative + acked.gap_behind_point, u64::MAX)
             }
@@ -116,8 +131,7 @@ impl Standard {
     /// Grows for the bytes that a SACK acknowledged: by `grown` of the bytes that the RFC would add.
     pub(super) fn step(&mut self, acked: &Acked, grown: impl Fn(u64) -> u64) {
         let grows = self.may_grow(acked);
-        let at_threshold = self.window == self.ssthresh && !self.habits.avoids_at_threshold;
-        if self.window < self.ssthresh || at_threshold {
+        if self.is_in_slow_start() {
             self.window += if grows { grown(acked.all().min(self.unit)) } else { 0 };
         } else {
             self.count(acked);

@@ -164,8 +164,9 @@ impl Connection {
         if self.plain {
             return self.subflows[0].tcp.state() == State::Lost;
         }
-        let mut begun = self.subflows.iter().filter(|subflow| subflow.stage != Stage::Waiting).peekable();
-        !self.is_done() && begun.peek().is_some() && begun.all(|subflow| subflow.stage == Stage::Over)
+        let ended = |subflow: &Subflow| matches!(subflow.stage, Stage::Over | Stage::Waiting);
+        let begun = |subflow: &Subflow| subflow.stage != Stage::Waiting;
+        self.subflows.iter().all(ended) && self.subflows.iter().any(begun) && !self.is_done()
     }
 
     /// Whether both directions have ended and each end has confirmed it.
@@ -201,6 +202,12 @@ impl Connection {
 
     /// Converts the notes of a subflow to the byte numbers of the connection.
     fn translate_notes(&mut self, path: usize) {
+        if self.details.is_some() {
+            self.translate(path);
+        }
+    }
+
+    fn translate(&mut self, path: usize) {
         let Some(details) = &mut self.details else { return };
         let subflow = &mut self.subflows[path];
         for (at, note) in subflow.tcp.take_notes() {
@@ -354,9 +361,12 @@ impl Connection {
         }
         self.run_timers(now);
         // Data leaves before bare acknowledgements, because it carries them, but after retransmissions of an expired timer.
-        let expired = (0..self.subflows.len()).find(|path| self.subflows[*path].has_expired(now));
+        let expired = self.subflows.iter().position(|subflow| subflow.has_expired(now));
         let first = expired.or_else(|| self.give_data(now));
-        for path in first.into_iter().chain(0..self.subflows.len()) {
+        if let Some(said) = first.and_then(|path| self.poll_subflow(now, path)) {
+            return said;
+        }
+        for path in 0..self.subflows.len() {
             if let Some(said) = self.poll_subflow(now, path) {
                 return said;
             }
@@ -390,7 +400,10 @@ impl Connection {
         if self.subflows[path].errand.is_any() && self.subflows[path].tcp.state() == State::Established {
             self.subflows[path].tcp.ask();
         }
-        self.couple(path);
+        // A timeout is all that changes a window here.
+        if self.subflows[path].has_expired(now) {
+            self.couple(path);
+        }
         self.subflows[path].known = false;
         let said = self.subflows[path].tcp.poll(now);
         self.look_after(now, path);
@@ -409,7 +422,7 @@ impl Connection {
             tcp::Output::Wait(until) => {
                 self.subflows[path].quiet = Some(until);
                 if self.subflows[path].tcp.state() == State::Closed {
-                    self.subflows[path].stage = Stage::Over;
+                    self.subflows[path].end();
                 }
                 None
             }
@@ -418,7 +431,7 @@ impl Connection {
 
     /// Called after a subflow was polled: checks whether its timer has expired or it has ended.
     fn look_after(&mut self, now: Time, path: usize) {
-        let timeouts = self.subflows[path].tcp.counts().timeouts;
+        let timeouts = self.subflows[path].tcp.timeouts();
         if std::mem::replace(&mut self.subflows[path].timeouts, timeouts) != timeouts {
             self.route.lost(PathId(path as u16), anabranch_proto::policy::Loss::Timeout);
             if self.config.reinject_on_timeout {
@@ -426,7 +439,7 @@ impl Connection {
             }
         }
         if self.subflows[path].tcp.state() == State::Lost {
-            self.subflows[path].stage = Stage::Over;
+            self.subflows[path].end();
             self.give_up(path);
         }
         self.finish_subflows(now);

@@ -32,6 +32,8 @@ impl Piece {
 pub(super) struct Pieces {
     pieces: VecDeque<Piece>,
     acknowledged: u64,
+    /// One past the highest offset given to a subflow.
+    end: u64,
     /// The offsets of the pieces that must go to another subflow.
     again: BTreeSet<u64>,
 }
@@ -48,7 +50,7 @@ impl Pieces {
 
     /// One past the highest offset given to a subflow.
     pub(super) fn end(&self) -> u64 {
-        self.pieces.back().map_or(self.acknowledged, Piece::end)
+        self.end
     }
 
     /// The lowest unacknowledged piece.
@@ -58,7 +60,8 @@ impl Pieces {
 
     /// Adds a piece of new data that was given to a subflow.
     pub(super) fn push(&mut self, length: u32, path: usize) {
-        let piece = Piece { start: self.end(), length, path, carried: bit(path), transmissions: 1 };
+        let piece = Piece { start: self.end, length, path, carried: bit(path), transmissions: 1 };
+        self.end = piece.end();
         self.pieces.push_back(piece);
     }
 

@@ -34,37 +34,32 @@ impl Connection {
             .or_else(|| self.give_probe(now))
     }
 
-    /// Updates the facts of all paths. A backup carries nothing while another path works.
+    /// Updates the facts of the paths that have changed. A backup carries nothing while another path works.
     fn look_at_paths(&mut self) {
+        if self.subflows.iter().all(|subflow| subflow.known) {
+            return;
+        }
         let most = self.config.pf_max_retrans;
-        let works =
-            |path: usize| self.subflows[path].state(most) == PathState::Active && !self.subflows[path].backup;
-        let regular = (0..self.subflows.len()).any(works);
         for (subflow, view) in self.subflows.iter_mut().zip(&mut self.views) {
-            let state = subflow.state(most);
-            view.state = if subflow.backup && regular && state == PathState::Active {
-                PathState::Unconfirmed
-            } else {
-                state
-            };
             if !std::mem::replace(&mut subflow.known, true) {
-                subflow.describe(view);
+                subflow.describe(view, most);
             }
-            view.room = if state == PathState::Active { subflow.room } else { 0 };
-            (view.reinjected, view.blocks) = (subflow.reinjected, subflow.blocks);
-            view.pmdcs = self.config.tcp.segment_size;
+        }
+        let regular = self.subflows.iter().any(|subflow| subflow.works() && !subflow.backup);
+        for (subflow, view) in self.subflows.iter().zip(&mut self.views) {
+            view.state = subflow.state_beside(regular);
         }
     }
 
     fn ask(&self, why: Why, start: u64, size: u32) -> Ask {
-        let last = self.pieces.at(start).map(|piece| PathId(piece.path as u16));
+        let piece = self.pieces.at(start);
         Ask {
             why,
             tsn: Tsn(start as u32),
             size,
             stream: 0,
-            last,
-            transmissions: self.pieces.at(start).map_or(0, |piece| piece.transmissions),
+            last: piece.map(|piece| PathId(piece.path as u16)),
+            transmissions: piece.map_or(0, |piece| piece.transmissions),
             queued: self.written - self.pieces.end(),
             peer_window: self.admitted.saturating_sub(self.pieces.end()),
             peer_buffer: self.admitted.saturating_sub(self.pieces.acknowledged()),
@@ -224,8 +219,8 @@ impl Connection {
         }
         let facts = self.subflows[path].tcp.path();
         let view = &mut self.views[path];
-        (view.srtt, view.rttvar, view.flight, view.window) =
-            (facts.srtt, facts.rttvar, facts.flight, facts.cwnd);
+        (view.srtt, view.rttvar) = (facts.srtt, facts.rttvar);
+        (view.flight, view.window) = (facts.flight, facts.cwnd);
         view.blocks = self.subflows[path].blocks;
         let acked = Acked {
             now,
@@ -255,6 +250,7 @@ impl Connection {
         if let Some(changed) = self.blocked.set(now, cause, by) {
             if let Some((path, time)) = changed.before {
                 self.subflows[path].blocks += time;
+                self.subflows[path].known = false;
             }
             self.note(now, by, || Detail::Blocked(cause));
         }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::connection::Connection;
 use super::keys::part;
 use super::option::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions, OPTION_SPACE};
-use super::subflow::{Errand, Mapped, Stage};
+use super::subflow::{Errand, Mapped, Stage, Subflow};
 use crate::transport::tcp::{Segment, State};
 
 /// The number of unanswered DATA_FINs after which an end assumes that the other is gone.
@@ -33,7 +33,7 @@ pub(super) struct Setup {
 pub(super) struct Announced {
     pub(super) id: u8,
     pub(super) address: IpAddr,
-    /// When it is advertised again. `None`: it was not advertised yet, or the other end has confirmed it.
+    /// When it is advertised again. `None`: it was not advertised yet, or the other end has heard it.
     pub(super) timer: Option<Time>,
     pub(super) heard: bool,
 }
@@ -129,7 +129,7 @@ impl Connection {
     pub(super) fn address_added(&mut self, path: usize, added: AddAddress) {
         if added.hmac.is_none() {
             let heard = self.setup.addresses.iter_mut().filter(|announced| announced.id == added.id);
-            heard.for_each(|announced| announced.heard = true);
+            heard.for_each(|announced| (announced.heard, announced.timer) = (true, None));
             return;
         }
         if added.hmac != Some(self.keys.turned().address_hmac(added.id, added.address)) {
@@ -147,18 +147,22 @@ impl Connection {
 
     /// The subflow that carries options for the whole connection.
     pub(super) fn carrier(&self) -> Option<usize> {
-        self.ready().first().copied()
+        (0..self.subflows.len())
+            .filter(|path| self.subflows[*path].stage == Stage::Ready)
+            .min_by_key(|path| self.preference(*path))
+    }
+
+    /// The preferred subflow has the least value.
+    fn preference(&self, path: usize) -> (u32, bool, bool, usize) {
+        let subflow = &self.subflows[path];
+        (subflow.tcp.timeouts_in_a_row(), path != self.heard_on, subflow.backup, path)
     }
 
     /// The subflows that can carry data, in order of preference.
     fn ready(&self) -> SmallVec<[usize; 4]> {
-        let order = |path: &usize| {
-            let subflow = &self.subflows[*path];
-            (subflow.tcp.timeouts_in_a_row(), *path != self.heard_on, subflow.backup, *path)
-        };
         let ready = |path: &usize| self.subflows[*path].stage == Stage::Ready;
         let mut ready: SmallVec<[usize; 4]> = (0..self.subflows.len()).filter(ready).collect();
-        ready.sort_by_key(order);
+        ready.sort_by_key(|path| self.preference(*path));
         ready
     }
 
@@ -183,7 +187,7 @@ impl Connection {
         }
         self.send_fin(now);
         if self.linger.is_some_and(|until| until <= now) {
-            self.subflows.iter_mut().for_each(|subflow| subflow.stage = Stage::Over);
+            self.subflows.iter_mut().for_each(Subflow::end);
         }
     }
 
@@ -216,14 +220,17 @@ impl Connection {
     /// Both directions have ended: closes working subflows and drops the others.
     //= rfc8684#section-3.3.3
     pub(super) fn finish_subflows(&mut self, now: Time) {
-        if self.plain || !self.is_done() {
-            return;
+        if !self.plain && self.is_done() {
+            self.close_subflows(now);
         }
+    }
+
+    fn close_subflows(&mut self, now: Time) {
         let longest = self.subflows.iter().map(|subflow| subflow.tcp.path().rto).max();
         self.linger.get_or_insert(now + 4 * longest.unwrap_or_default());
         for subflow in self.subflows.iter_mut().filter(|subflow| subflow.stage != Stage::Over) {
             if subflow.stage != Stage::Ready || subflow.tcp.timeouts_in_a_row() > 0 {
-                subflow.stage = Stage::Over;
+                subflow.end();
             } else if subflow.tcp.state() == State::Established {
                 subflow.tcp.close();
                 subflow.wake();
@@ -324,16 +331,22 @@ impl Connection {
 
     /// The next time at which a timer of the connection expires.
     pub(super) fn wakes(&self) -> Option<Time> {
-        let subflows =
-            self.subflows.iter().filter(|subflow| !matches!(subflow.stage, Stage::Over | Stage::Waiting));
-        let subflows = subflows.flat_map(|subflow| [subflow.quiet.flatten(), subflow.proof]).flatten();
-        let addresses = self.setup.addresses.iter().filter(|announced| !announced.heard);
-        let addresses = addresses.filter_map(|announced| announced.timer);
-        let priority = self.setup.priorities.first().map(|(at, ..)| *at);
-        let fin = self.fin.timer.filter(|_| !self.fin.acked);
-        let linger = self.linger.filter(|_| self.subflows.iter().any(|subflow| subflow.stage != Stage::Over));
-        let rest = [priority, fin, self.probe.timer.map(|(at, _)| at), linger];
-        let over = self.is_over();
-        subflows.chain(addresses).chain(rest.into_iter().flatten()).filter(|_| !over).min()
+        if self.is_over() {
+            return None;
+        }
+        let mut next = Time::NEVER;
+        let mut wake = |at: Option<Time>| next = next.min(at.unwrap_or(Time::NEVER));
+        for subflow in &self.subflows {
+            if !matches!(subflow.stage, Stage::Over | Stage::Waiting) {
+                wake(subflow.quiet.flatten());
+                wake(subflow.proof);
+            }
+        }
+        self.setup.addresses.iter().for_each(|announced| wake(announced.timer));
+        wake(self.setup.priorities.first().map(|(at, ..)| *at));
+        wake(self.fin.timer.filter(|_| !self.fin.acked));
+        wake(self.probe.timer.map(|(at, _)| at));
+        wake(self.linger);
+        (next < Time::NEVER).then_some(next)
     }
 }

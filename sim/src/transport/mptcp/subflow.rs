@@ -34,10 +34,10 @@ pub(super) struct Subflow {
     pub(super) blocks: Duration,
     /// The time until which it is not penalised again.
     pub(super) spared: Time,
-    /// The scheduler knows its present window, its flight and its times.
+    /// The scheduler knows its present state, its window, its flight and its times.
     pub(super) known: bool,
-    /// Bytes of its window that a new segment could take, when that was asked last.
-    pub(super) room: u64,
+    /// Its state, when that was asked last.
+    state: PathState,
     /// The state that observers were last told.
     pub(super) told: PathState,
 }
@@ -106,7 +106,7 @@ impl Subflow {
             blocks: Duration::ZERO,
             spared: Time::ZERO,
             known: false,
-            room: 0,
+            state: PathState::Unconfirmed,
             told: PathState::Unconfirmed,
         }
     }
@@ -129,9 +129,10 @@ impl Subflow {
         self.mapped.get(after.checked_sub(1)?).copied()
     }
 
-    /// Asks for its present facts, and fills in those that a scheduler sees.
-    pub(super) fn describe(&mut self, view: &mut PathView) {
-        self.room = self.tcp.room();
+    /// Asks for its present facts, and fills in those that a scheduler sees. `most`: as in [`Subflow::state`].
+    pub(super) fn describe(&mut self, view: &mut PathView, most: Option<u32>) {
+        self.state = self.state(most);
+        view.room = if self.works() { self.tcp.room() } else { 0 };
         let (facts, counts) = (self.tcp.path(), self.tcp.counts());
         (view.window, view.ssthresh, view.flight) = (facts.cwnd, facts.ssthresh, facts.flight);
         (view.srtt, view.rttvar, view.min_rtt, view.rto) =
@@ -140,6 +141,22 @@ impl Subflow {
         (view.delivered, view.chunks, view.timeouts) = (facts.delivered, facts.segments, counts.timeouts);
         view.fast_retransmissions = counts.fast_retransmissions;
         view.timeout_retransmissions = counts.timeout_retransmissions;
+        (view.reinjected, view.blocks) = (self.reinjected, self.blocks);
+    }
+
+    /// Whether it was active when that was asked last.
+    pub(super) fn works(&self) -> bool {
+        self.state == PathState::Active
+    }
+
+    /// The same as the scheduler sees it. `regular`: whether a subflow works that is no backup.
+    pub(super) fn state_beside(&self, regular: bool) -> PathState {
+        if self.backup && regular && self.works() { PathState::Unconfirmed } else { self.state }
+    }
+
+    /// It was closed, lost or dropped.
+    pub(super) fn end(&mut self) {
+        (self.stage, self.known) = (Stage::Over, false);
     }
 
     /// Removes the data that it has acknowledged. Returns the number of bytes.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use anabranch_proto::control::window::MakePath;
+use anabranch_proto::mechanisms::{AtThreshold, Mechanisms};
 use anabranch_proto::policy::PolicyError;
 use anabranch_proto::{Config, Duration, Policies};
 
@@ -109,16 +110,21 @@ fn identity(site: &Site<'_>, config: &TcpConfig, side: &str, (local, remote): (u
     Identity { local, remote, first: Sequence(number(0)), phase }
 }
 
-/// The policy of the window, unless it is the variant's own. The connection tells window policies the units.
+/// The policy of the window, unless it is the variant's own. The connection tells window policies the units. Every window avoids congestion
+/// from ssthresh on, as TCP's own.
 pub(crate) fn window(
     site: &Site<'_>,
     config: &TcpConfig,
     policies: &Policies,
 ) -> Result<Option<MakePath>, RunError> {
-    if config.window.name == STANDARD_WINDOW && config.window.settings.is_empty() {
+    let window = &config.window;
+    if window.name == STANDARD_WINDOW && window.settings.is_empty() {
         return Ok(None);
     }
     let refused =
         |error: PolicyError| RunError::Policy { flow: site.flow.name.clone(), key: "window", error };
-    policies.window(&config.window, &Config::default()).map(Some).map_err(refused)
+    //= rfc5681#section-3.1
+    let mechanisms = Mechanisms { at_threshold: AtThreshold::Avoidance, ..Mechanisms::default() };
+    let units = Config { mechanisms, ..Config::default() };
+    policies.window(window, &units).map(Some).map_err(refused)
 }

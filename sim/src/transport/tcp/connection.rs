@@ -197,6 +197,11 @@ impl Connection {
         if self.state == State::Established { self.sender.room() } else { 0 }
     }
 
+    /// Timeouts of its retransmission timer.
+    pub(crate) fn timeouts(&self) -> u64 {
+        self.sender.flight.counts.timeouts
+    }
+
     /// Timeouts since the last new acknowledgement.
     pub(crate) fn timeouts_in_a_row(&self) -> u32 {
         self.sender.timeouts_in_a_row()

@@ -17,6 +17,8 @@ pub(super) struct Rto {
     /// The timeout before back-off and bounds are applied.
     current: Duration,
     backoff: u32,
+    /// The timeout with both.
+    timeout: Duration,
     srtt: Option<Duration>,
     /// The smallest round-trip time measured.
     least: Option<Duration>,
@@ -48,7 +50,11 @@ impl Rto {
             RtoBound::Timeout => Duration::ZERO,
             RtoBound::Variation => config.rto_min,
         };
-        Rto { limits, least_added, clock, current: config.rto_initial, backoff: 1, srtt: None, least: None }
+        let (current, timeout) = (config.rto_initial, Duration::ZERO);
+        let mut rto =
+            Rto { limits, least_added, clock, current, backoff: 1, timeout, srtt: None, least: None };
+        rto.bound();
+        rto
     }
 
     /// The smoothed round-trip time.
@@ -73,11 +79,16 @@ impl Rto {
 
     /// The current timeout.
     pub(super) fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Applies back-off and bounds.
+    fn bound(&mut self) {
         let least = match self.clock {
             Clock::Exact(_) => Duration::ZERO,
             Clock::Ticks { tick, .. } => 2 * tick,
         };
-        (self.limits.bound(self.current) * self.backoff).min(self.limits.max).max(least)
+        self.timeout = (self.limits.bound(self.current) * self.backoff).min(self.limits.max).max(least);
     }
 
     /// A segment that was sent at `sent` has measured the round trip. This ends the back-off.
@@ -102,6 +113,7 @@ impl Rto {
                 self.srtt = Some(*tick * srtt as u32 / 8);
             }
         }
+        self.bound();
     }
 
     /// The timer has expired.
@@ -109,6 +121,7 @@ impl Rto {
     pub(super) fn back_off(&mut self) {
         if self.timeout() < self.limits.max {
             self.backoff *= 2;
+            self.bound();
         }
         if self.backoff > DOUBTFUL {
             match &mut self.clock {
@@ -121,6 +134,7 @@ impl Rto {
     /// Ends the back-off without a measurement.
     pub(super) fn end_back_off(&mut self) {
         self.backoff = 1;
+        self.bound();
     }
 
     /// The SYN was lost, so the timeout for data begins with three seconds.
@@ -128,6 +142,7 @@ impl Rto {
     pub(super) fn after_lost_syn(&mut self) {
         self.backoff = 1;
         self.current = self.current.max(Duration::from_secs(3));
+        self.bound();
     }
 }
 

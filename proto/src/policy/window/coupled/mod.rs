@@ -134,7 +134,7 @@ impl Congestion for Coupled {
 
     fn acked(&mut self, acked: &Acked, all: &[Sibling]) {
         self.distance.acked(acked.all());
-        if self.standard.window <= self.standard.ssthresh {
+        if self.standard.is_in_slow_start() {
             self.standard.acked(acked, all);
         } else if self.standard.may_grow(acked) {
             self.grow(acked.all(), all);
