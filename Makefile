@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run release reproduce test bench bench-instructions bench-shell foreign hostile storm interop cuts advice soak fuzz mutants package format lint docs unit python notebooks wheel site
+.PHONY: run release reproduce test bench bench-instructions bench-shell foreign hostile storm interop cuts advice advice-cuts soak fuzz mutants package format lint docs unit python notebooks wheel site
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it. The profile `quick` builds
 # in half the time of `release`, and shows what it builds.
@@ -57,9 +57,15 @@ foreign:
 cuts:
 	cargo run --quiet --manifest-path interop/Cargo.toml -- --cuts 10
 
-# Whether advice about failovers holds: 50 random tasks, each checked with seeds that its search has not used. About ten minutes.
+# Whether advice about failovers holds: 50 random tasks, each checked with seeds that its search has not used. Minutes.
 advice:
-	cargo run --profile quick --package anabranch -- advise failover --random 50 --seconds 10
+	cargo run --profile quick --package anabranch -- advise failover --random 50
+
+# The same on a real network: the advised parameters, and CUTS cuts of the link in use, between two hosts in namespaces. For root; four minutes.
+CUTS = 50
+advice-cuts:
+	cargo build --profile quick --package anabranch
+	bench/advice-cuts target/quick/anabranch --cuts $(CUTS)
 
 # A hundred random failures of links in the middle of transfers, in network namespaces (for root): minutes.
 soak:

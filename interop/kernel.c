@@ -1,30 +1,23 @@
 /*
  * The Linux kernel's SCTP as a peer: commands on standard input, one a line; what happens on standard output, one a
  * line that begins with '@', because the console of the machine that this runs in says other things too. The commands
- * and lines are those of peer.c; `start` begins anew, and aborts what there was.
+ * and lines are those of lines.h; `start` begins anew, and aborts what there was; `forget` only aborts it, and `quit` ends
+ * the program.
  */
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <linux/sctp.h>
 
-#define MAX_WORDS 64
-#define MAX_LINE 4096
-#define MAX_ADDRESSES 8
-#define BUFFER (1 << 17)
-/* Zero Checksum (RFC 9653) has no option in this kernel; the number is FreeBSD's, as in peer.c. */
-#define OPTION_CMT 0x00001200
+/* Before the names of its calls. */
+#define CALLS ""
+
+#include "lines.h"
+
+/* Zero Checksum (RFC 9653) has no option in this kernel; the number is FreeBSD's. */
 #define OPTION_ZERO_CHECKSUM 0x1209
 /* The kernel's SCTP_PF_EXPOSE_ENABLE, which its headers for programs do not have. */
 #define TELL_POTENTIALLY_FAILED 2
@@ -43,55 +36,6 @@ static void tell(const char *format, ...)
 	putchar('\n');
 	fflush(stdout);
 	va_end(arguments);
-}
-
-static void answer(const char *call, int result)
-{
-	if (result < 0 && errno == EAGAIN)
-		tell("busy");
-	else if (result < 0)
-		tell("refused %s: %s", call, strerror(errno));
-	else
-		tell("ok");
-}
-
-/* What messages consist of: the same in src/letter.rs. */
-static uint8_t content(uint32_t number, size_t place)
-{
-	return (uint8_t)(number * 131 + place * 7 + (place >> 8) * 13);
-}
-
-static uint64_t hash(uint64_t hash, const uint8_t *bytes, size_t length)
-{
-	for (size_t n = 0; n < length; n++)
-		hash = (hash ^ bytes[n]) * 0x100000001b3;
-	return hash;
-}
-
-/* ---- What arrives ---- */
-
-/* A message of which a part was read: one for each stream and order. */
-struct part {
-	bool begun;
-	size_t size;
-	uint64_t hash;
-};
-
-static struct part parts[1 << 16][2];
-
-static void tell_data(const uint8_t *bytes, size_t length, const struct sctp_rcvinfo *info, int flags)
-{
-	bool unordered = (info->rcv_flags & SCTP_UNORDERED) != 0;
-	struct part *part = &parts[info->rcv_sid][unordered];
-	if (!part->begun)
-		*part = (struct part){ true, 0, 0xcbf29ce484222325 };
-	part->hash = hash(part->hash, bytes, length);
-	part->size += length;
-	if (flags & MSG_EOR) {
-		tell("message %u %u %zu %016llx %s", info->rcv_sid, ntohl(info->rcv_ppid), part->size,
-		     (unsigned long long)part->hash, unordered ? "unordered" : "ordered");
-		part->begun = false;
-	}
 }
 
 /* The causes of an ABORT, without the chunk's header; 12 is the user's. */
@@ -128,43 +72,6 @@ static void tell_up(const char *what, const struct sctp_assoc_change *change)
 	     uses(SCTP_INTERLEAVING_SUPPORTED) ? " interleaving" : "");
 }
 
-static void tell_change(const struct sctp_assoc_change *change)
-{
-	switch (change->sac_state) {
-	case SCTP_COMM_UP:
-		tell_up("up", change);
-		break;
-	case SCTP_RESTART:
-		tell_up("restart", change);
-		break;
-	case SCTP_COMM_LOST:
-		tell_lost(change);
-		break;
-	case SCTP_CANT_STR_ASSOC:
-		tell("lost not-up");
-		break;
-	case SCTP_SHUTDOWN_COMP:
-		tell("closed");
-		break;
-	}
-}
-
-/* The events of RFC 6525 share their flags. */
-static const char *outcome(uint16_t flags)
-{
-	return flags & SCTP_STREAM_RESET_DENIED ? "denied" : flags & SCTP_STREAM_RESET_FAILED ? "failed" : "done";
-}
-
-static void tell_reset(const struct sctp_stream_reset_event *event)
-{
-	char list[MAX_LINE] = "";
-	size_t count = (event->strreset_length - sizeof *event) / sizeof(uint16_t);
-	for (size_t n = 0; n < count && n < 256; n++)
-		sprintf(list + strlen(list), " %u", event->strreset_stream_list[n]);
-	tell("streams-reset %s %s%s", event->strreset_flags & SCTP_STREAM_RESET_INCOMING_SSN ? "incoming" : "outgoing",
-	     outcome(event->strreset_flags), list);
-}
-
 /* RFC 6525 section 6.1.3 has the streams that there are in this event; this kernel tells how many were added. */
 static void tell_added(const struct sctp_stream_change_event *event)
 {
@@ -185,47 +92,10 @@ static void tell_address(const struct sctp_paddr_change *change)
 	tell("address %s %s", text, known ? states[change->spc_state] : "?");
 }
 
-static void tell_notification(const union sctp_notification *what)
-{
-	switch (what->sn_header.sn_type) {
-	case SCTP_ASSOC_CHANGE:
-		tell_change(&what->sn_assoc_change);
-		break;
-	case SCTP_PEER_ADDR_CHANGE:
-		tell_address(&what->sn_paddr_change);
-		break;
-	case SCTP_SHUTDOWN_EVENT:
-		tell("peer-shutdown");
-		break;
-	case SCTP_REMOTE_ERROR:
-		tell("error %u", ntohs(what->sn_remote_error.sre_error));
-		break;
-	case SCTP_SEND_FAILED_EVENT:
-		tell("failed %u", ntohl(what->sn_send_failed_event.ssfe_info.snd_ppid));
-		break;
-	case SCTP_STREAM_RESET_EVENT:
-		tell_reset(&what->sn_strreset_event);
-		break;
-	case SCTP_ASSOC_RESET_EVENT:
-		tell("tsns-reset %s", outcome(what->sn_assocreset_event.assocreset_flags));
-		break;
-	case SCTP_STREAM_CHANGE_EVENT:
-		tell_added(&what->sn_strchange_event);
-		break;
-	case SCTP_PARTIAL_DELIVERY_EVENT:
-		/* The rest of a message of which a part was read does not come. */
-		parts[what->sn_pdapi_event.pdapi_stream & 0xffff][0].begun = false;
-		parts[what->sn_pdapi_event.pdapi_stream & 0xffff][1].begun = false;
-		break;
-	}
-}
-
 /* Reads one piece; whether there was one. */
 static bool take(void)
 {
 	static uint8_t bytes[BUFFER];
-	static uint8_t notification[BUFFER];
-	static size_t gathered;
 	uint8_t control[CMSG_SPACE(sizeof(struct sctp_rcvinfo)) + 64];
 	struct iovec part = { bytes, sizeof bytes };
 	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = control,
@@ -237,49 +107,23 @@ static bool take(void)
 	for (struct cmsghdr *one = CMSG_FIRSTHDR(&message); one != NULL; one = CMSG_NXTHDR(&message, one))
 		if (one->cmsg_level == IPPROTO_SCTP && one->cmsg_type == SCTP_RCVINFO)
 			memcpy(&info, CMSG_DATA(one), sizeof info);
-	if (!(message.msg_flags & MSG_NOTIFICATION)) {
+	if (message.msg_flags & MSG_NOTIFICATION)
+		gather(bytes, (size_t)size, (message.msg_flags & MSG_EOR) != 0);
+	else
 		tell_data(bytes, (size_t)size, &info, message.msg_flags);
-		return true;
-	}
-	if (gathered + (size_t)size <= sizeof notification) {
-		memcpy(notification + gathered, bytes, (size_t)size);
-		gathered += (size_t)size;
-	}
-	if (message.msg_flags & MSG_EOR) {
-		tell_notification((const union sctp_notification *)notification);
-		gathered = 0;
-	}
 	return true;
 }
 
 /* ---- What is asked ---- */
 
+static sctp_assoc_t asked(void)
+{
+	return association;
+}
+
 static int set(int option, const void *value, size_t size)
 {
 	return setsockopt(end, IPPROTO_SCTP, option, value, (socklen_t)size);
-}
-
-static int set_value(int option, uint32_t value)
-{
-	struct sctp_assoc_value wanted = { .assoc_id = SCTP_FUTURE_ASSOC, .assoc_value = value };
-	return set(option, &wanted, sizeof wanted);
-}
-
-static int path_parameters(uint32_t flags, uint32_t mtu, uint32_t interval, uint16_t errors)
-{
-	struct sctp_paddrparams wanted = { .spp_assoc_id = SCTP_FUTURE_ASSOC,
-					   .spp_flags = flags,
-					   .spp_pathmtu = mtu,
-					   .spp_hbinterval = interval,
-					   .spp_pathmaxrxt = errors };
-	return set(SCTP_PEER_ADDR_PARAMS, &wanted, sizeof wanted);
-}
-
-static int rto(uint32_t initial, uint32_t least, uint32_t most)
-{
-	struct sctp_rtoinfo wanted = { .srto_initial = initial, .srto_min = least, .srto_max = most };
-	struct sctp_initmsg first = { .sinit_max_init_timeo = (uint16_t)most };
-	return set(SCTP_RTOINFO, &wanted, sizeof wanted) < 0 ? -1 : set(SCTP_INITMSG, &first, sizeof first);
 }
 
 static int buffers(int sending, int receiving)
@@ -307,12 +151,6 @@ static int interleaving(bool on)
 	return on ? set_value(SCTP_INTERLEAVING_SUPPORTED, 1) : 0;
 }
 
-static int streams(uint16_t outgoing, uint16_t incoming)
-{
-	struct sctp_initmsg wanted = { .sinit_num_ostreams = outgoing, .sinit_max_instreams = incoming };
-	return set(SCTP_INITMSG, &wanted, sizeof wanted);
-}
-
 static int delay_of_sacks(uint32_t milliseconds)
 {
 	struct sctp_sack_info wanted = { .sack_delay = milliseconds, .sack_freq = 2 };
@@ -325,79 +163,20 @@ static int failing_after(uint16_t errors)
 	return set(SCTP_PEER_ADDR_THLDS, &wanted, sizeof wanted);
 }
 
-static void option(const char *name, const uint32_t *value)
+static int own_option(const char *name, const uint32_t *value)
 {
-	int result = -1;
-	errno = EINVAL;
-	if (strcmp(name, "streams") == 0)
-		result = streams((uint16_t)value[0], (uint16_t)value[1]);
-	else if (strcmp(name, "rto") == 0)
-		result = rto(value[0], value[1], value[2]);
-	else if (strcmp(name, "mtu") == 0)
-		/* The interfaces have it. */
-		result = 0;
-	else if (strcmp(name, "heartbeat") == 0)
-		result = path_parameters(SPP_HB_ENABLE, 0, value[0], 0);
-	else if (strcmp(name, "path-max-retrans") == 0)
-		result = path_parameters(0, 0, 0, (uint16_t)value[0]);
-	else if (strcmp(name, "pf-max-retrans") == 0)
-		result = failing_after((uint16_t)value[0]);
-	else if (strcmp(name, "tell-potentially-failed") == 0)
-		result = set_value(SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, value[0] ? TELL_POTENTIALLY_FAILED : 0);
-	else if (strcmp(name, "sack-delay") == 0)
-		result = delay_of_sacks(value[0]);
-	else if (strcmp(name, "buffers") == 0)
-		result = buffers((int)value[0], (int)value[1]);
-	else if (strcmp(name, "cmt") == 0)
-		result = set_value(OPTION_CMT, value[0]);
-	else if (strcmp(name, "partial-reliability") == 0)
-		result = set_value(SCTP_PR_SUPPORTED, value[0]);
-	else if (strcmp(name, "reconfiguration") == 0)
-		result = reconfiguration(value[0] != 0);
-	else if (strcmp(name, "interleaving") == 0)
-		result = interleaving(value[0] != 0);
-	else if (strcmp(name, "nr-sack") == 0)
-		/* Linux has no NR-SACK. */
-		errno = ENOPROTOOPT;
-	else if (strcmp(name, "zero-checksum") == 0)
-		result = set_value(OPTION_ZERO_CHECKSUM, value[0]);
-	else if (strcmp(name, "addresses") == 0)
-		result = set_value(SCTP_ASCONF_SUPPORTED, value[0]);
-	else if (strcmp(name, "authentication") == 0)
-		result = set_value(SCTP_AUTH_SUPPORTED, value[0]);
-	char call[64];
-	snprintf(call, sizeof call, "setsockopt, %s", name);
-	answer(call, result);
-}
-
-/* A shared key; and DATA counts only with it. */
-static void shared_key(uint16_t number, const char *text)
-{
-	uint8_t room[sizeof(struct sctp_authkey) + MAX_LINE];
-	struct sctp_authkey *key = (struct sctp_authkey *)room;
-	struct sctp_authkeyid active = { .scact_keynumber = number };
-	struct sctp_authchunk data = { .sauth_chunk = 0 };
-	*key = (struct sctp_authkey){ .sca_keynumber = number, .sca_keylength = (uint16_t)strlen(text) };
-	memcpy(key->sca_key, text, strlen(text));
-	int result = set(SCTP_AUTH_KEY, key, sizeof *key + strlen(text));
-	result = result < 0 ? result : set(SCTP_AUTH_ACTIVE_KEY, &active, sizeof active);
-	result = result < 0 ? result : set(SCTP_AUTH_CHUNK, &data, sizeof data);
-	answer("setsockopt, SCTP_AUTH_KEY", result);
-}
-
-static int subscribe(void)
-{
-	static const uint16_t wanted[] = { SCTP_ASSOC_CHANGE,	    SCTP_PEER_ADDR_CHANGE,  SCTP_REMOTE_ERROR,
-					   SCTP_SHUTDOWN_EVENT,	    SCTP_SEND_FAILED_EVENT, SCTP_STREAM_RESET_EVENT,
-					   SCTP_ASSOC_RESET_EVENT,  SCTP_STREAM_CHANGE_EVENT,
-					   SCTP_PARTIAL_DELIVERY_EVENT };
-	struct sctp_event event = { .se_assoc_id = SCTP_FUTURE_ASSOC, .se_on = 1 };
-	for (size_t n = 0; n < sizeof wanted / sizeof *wanted; n++) {
-		event.se_type = wanted[n];
-		if (set(SCTP_EVENT, &event, sizeof event) < 0)
-			return -1;
-	}
-	return 0;
+	/* The interfaces have it. */
+	if (strcmp(name, "mtu") == 0)
+		return 0;
+	if (strcmp(name, "tell-potentially-failed") == 0)
+		return set_value(SCTP_EXPOSE_POTENTIALLY_FAILED_STATE, value[0] ? TELL_POTENTIALLY_FAILED : 0);
+	if (strcmp(name, "cmt") == 0)
+		return set_value(OPTION_CMT, value[0]);
+	if (strcmp(name, "zero-checksum") == 0)
+		return set_value(OPTION_ZERO_CHECKSUM, value[0]);
+	/* Linux has no NR-SACK. */
+	errno = strcmp(name, "nr-sack") == 0 ? ENOPROTOOPT : EINVAL;
+	return -1;
 }
 
 static int system_wide(const char *name, unsigned value)
@@ -442,22 +221,18 @@ static void start(uint16_t udp, uint16_t remote)
 	answer("socket, setsockopt", result);
 }
 
-static int addresses(char **words, int count, struct sockaddr_in *list)
-{
-	int number = 0;
-	for (int n = 1; n < count && number < MAX_ADDRESSES; n++, number++) {
-		list[number] = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(words[0])) };
-		inet_pton(AF_INET, words[n], &list[number].sin_addr);
-	}
-	return number;
-}
-
 /* Adds addresses, or deletes some; of an association that is up, the kernel tells the peer with an ASCONF. */
-static void change_addresses(char **words, int count, int option)
+static void change_addresses(char **words, int count, bool add)
 {
 	struct sockaddr_in list[MAX_ADDRESSES];
 	int number = addresses(words, count, list);
+	int option = add ? SCTP_SOCKOPT_BINDX_ADD : SCTP_SOCKOPT_BINDX_REM;
 	answer("bindx", set(option, list, (size_t)number * sizeof *list));
+}
+
+static void begin_to_listen(void)
+{
+	answer("listen", listen(end, 1));
 }
 
 static void connect_to(char **words, int count)
@@ -516,73 +291,25 @@ static void finish(uint16_t flag, const char *reason)
 	answer("sendmsg, SCTP_EOF or SCTP_ABORT", send_with(reason, strlen(reason), &how, NULL));
 }
 
-static void reset_streams(char **words, int count)
+static void shut_down(void)
 {
-	uint8_t room[sizeof(struct sctp_reset_streams) + MAX_WORDS * sizeof(uint16_t)];
-	struct sctp_reset_streams *wanted = (struct sctp_reset_streams *)room;
-	bool outgoing = strcmp(words[0], "outgoing") == 0;
-	*wanted = (struct sctp_reset_streams){ .srs_assoc_id = association,
-					       .srs_flags = outgoing ? SCTP_STREAM_RESET_OUTGOING :
-								       SCTP_STREAM_RESET_INCOMING,
-					       .srs_number_streams = (uint16_t)(count - 1) };
-	for (int n = 1; n < count; n++)
-		wanted->srs_stream_list[n - 1] = (uint16_t)atoi(words[n]);
-	size_t size = sizeof *wanted + (size_t)(count - 1) * sizeof(uint16_t);
-	answer("setsockopt, SCTP_RESET_STREAMS", set(SCTP_RESET_STREAMS, wanted, size));
+	finish(SCTP_EOF, "");
 }
 
-static void add_streams(uint16_t outgoing, uint16_t incoming)
+static void abort_for(const char *reason)
 {
-	struct sctp_add_streams wanted = { .sas_assoc_id = association, .sas_outstrms = outgoing,
-					   .sas_instrms = incoming };
-	answer("setsockopt, SCTP_ADD_STREAMS", set(SCTP_ADD_STREAMS, &wanted, sizeof wanted));
+	finish(SCTP_ABORT, reason);
 }
 
-static void reset_tsns(void)
+static bool own_command(const char *command)
 {
-	sctp_assoc_t wanted = association;
-	answer("setsockopt, SCTP_RESET_ASSOC", set(SCTP_RESET_ASSOC, &wanted, sizeof wanted));
-}
-
-static void obey(char **words, int count)
-{
-	const char *command = words[0];
-	uint32_t number[3] = { 0 };
-	for (int n = 2; n < count && n < 5; n++)
-		number[n - 2] = (uint32_t)strtoul(words[n], NULL, 10);
-	if (strcmp(command, "start") == 0 && count == 3)
-		start((uint16_t)atoi(words[1]), (uint16_t)atoi(words[2]));
-	else if (strcmp(command, "option") == 0 && count >= 3)
-		option(words[1], number);
-	else if (strcmp(command, "key") == 0 && count == 3)
-		shared_key((uint16_t)atoi(words[1]), words[2]);
-	else if (strcmp(command, "bind") == 0 && count >= 3)
-		change_addresses(words + 1, count - 1, SCTP_SOCKOPT_BINDX_ADD);
-	else if (strcmp(command, "unbind") == 0 && count >= 3)
-		change_addresses(words + 1, count - 1, SCTP_SOCKOPT_BINDX_REM);
-	else if (strcmp(command, "listen") == 0)
-		answer("listen", listen(end, 1));
-	else if (strcmp(command, "connect") == 0 && count >= 3)
-		connect_to(words + 1, count - 1);
-	else if (strcmp(command, "send") == 0 && count == 7)
-		send_message(words + 1);
-	else if (strcmp(command, "reset") == 0 && count >= 2)
-		reset_streams(words + 1, count - 1);
-	else if (strcmp(command, "add") == 0 && count == 3)
-		add_streams((uint16_t)atoi(words[1]), (uint16_t)atoi(words[2]));
-	else if (strcmp(command, "reset-tsns") == 0)
-		reset_tsns();
-	else if (strcmp(command, "shutdown") == 0)
-		finish(SCTP_EOF, "");
-	else if (strcmp(command, "abort") == 0 && count == 2)
-		finish(SCTP_ABORT, words[1]);
-	else if (strcmp(command, "forget") == 0) {
-		forget();
-		tell("ok");
-	} else if (strcmp(command, "quit") == 0)
+	if (strcmp(command, "quit") == 0)
 		exit(0);
-	else
-		tell("refused %s: not a command, or too few words", command);
+	if (strcmp(command, "forget") != 0)
+		return false;
+	forget();
+	tell("ok");
+	return true;
 }
 
 /* Obeys every whole line that was read; what is left of the last one stays. */
@@ -590,14 +317,8 @@ static size_t obey_lines(char *text, size_t length)
 {
 	char *rest = text, *newline;
 	while ((newline = memchr(rest, '\n', length - (size_t)(rest - text))) != NULL) {
-		char *words[MAX_WORDS], *state = NULL;
-		int count = 0;
 		*newline = '\0';
-		for (char *word = strtok_r(rest, " \r", &state); word != NULL && count < MAX_WORDS;
-		     word = strtok_r(NULL, " \r", &state))
-			words[count++] = word;
-		if (count > 0)
-			obey(words, count);
+		obey_line(rest);
 		rest = newline + 1;
 	}
 	size_t left = length - (size_t)(rest - text);

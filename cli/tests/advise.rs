@@ -53,7 +53,7 @@ fn a_budget_that_nothing_meets_ends_with_status_1() {
 
 #[test]
 fn a_random_task_is_asked_and_shown_with_its_file() {
-    let output = anabranch(&["advise", "failover", "--random", "1", "--seconds", "30", "--json"]);
+    let output = anabranch(&["advise", "failover", "--random", "1", "--trials", "400", "--json"]);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", stderr(&output));
     let tasks = parsed(&output);
     let last = tasks.as_array().and_then(|all| all.last()).expect("a task");

@@ -60,6 +60,22 @@ fn the_functions_of_usrsctp_are_those_of_its_header() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
+/// usrsctp is FreeBSD's stack: in `sctp_sysctl.c` each of these sysctls stands beside the variable of which the header of usrsctp declares a setter.
+#[test]
+fn the_sysctls_of_freebsd_stand_for_variables_of_its_stack() {
+    let Ok(header) = std::fs::read_to_string("/usr/include/usrsctp.h") else {
+        return skip("there is no usrsctp");
+    };
+    let text = printed("FreeBSD");
+    let names: Vec<_> = words(&text).filter_map(|word| word.strip_prefix("net.inet.sctp.")).collect();
+    assert_eq!(names.len(), 14);
+    let declared = |name: &&&str| {
+        ["", "_default"].iter().any(|end| header.contains(&format!("USRSCTP_SYSCTL_DECL(sctp_{name}{end})")))
+    };
+    let missing: Vec<_> = names.iter().filter(|name| !declared(name)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
 /// The kernel's module has the names of its sysctls as strings.
 #[test]
 fn the_sysctls_are_those_of_the_kernels_module() {

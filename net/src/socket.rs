@@ -6,7 +6,6 @@ use std::os::fd::AsFd;
 use std::task::{Context, Poll};
 
 use anabranch_proto::wire::{Address, Ecn, Packet, Quoted};
-use bytes::Bytes;
 use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
 use rustix::io::Errno;
 use rustix::net::sockopt::{
@@ -194,8 +193,7 @@ impl Socket {
         let header =
             if self.raw && from.ip.is_ipv4() { usize::from(bytes.first().unwrap_or(&0) & 15) * 4 } else { 0 };
         let bytes = bytes.get(header..).ok_or(Malformed)?;
-        // The packet is copied, so that keeping a part of it does not keep the whole buffer.
-        let packet = Packet::decode(from, self.address, ecn, Bytes::copy_from_slice(bytes));
+        let packet = Packet::decode_copied(from, self.address, ecn, bytes);
         packet.map(Box::new).map_err(|_| Malformed)
     }
 }

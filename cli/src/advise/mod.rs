@@ -4,6 +4,7 @@
 
 mod failover;
 mod policy;
+mod random;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,12 +65,12 @@ fn stopped_by_ctrl_c() -> Arc<AtomicBool> {
     stop
 }
 
-/// Works with progress, for so many seconds at most, or until it is stopped.
-fn watched<T>(stop: &AtomicBool, seconds: f64, work: impl FnOnce(&Watch<'_>) -> T) -> T {
+/// Works with progress, for so many seconds at most if there is a limit, or until it is stopped.
+fn watched<T>(stop: &AtomicBool, seconds: Option<f64>, work: impl FnOnce(&Watch<'_>) -> T) -> T {
     let count = Mutex::new(Count::new());
     let progress = |done, all| count.lock().unwrap_or_else(PoisonError::into_inner).at(done, all);
-    let (begin, allowed) = (Instant::now(), Duration::from_secs_f64(seconds));
-    let spent = || begin.elapsed().div_duration_f64(allowed);
+    let (begin, allowed) = (Instant::now(), seconds.map(Duration::from_secs_f64));
+    let spent = || allowed.map_or(0.0, |allowed| begin.elapsed().div_duration_f64(allowed));
     let answer = work(&Watch { stop, spent: &spent, progress: &progress });
     count.lock().unwrap_or_else(PoisonError::into_inner).finish();
     answer

@@ -59,7 +59,7 @@ pub(super) fn answer(asked: &Arguments) -> u8 {
     if let Some(file) = asked.report.as_ref().filter(|file| file.exists() && !asked.force) {
         return refuse(format!("{} is there already; --force overwrites it", file.display()));
     }
-    let answer = watched(&stopped_by_ctrl_c(), asked.seconds, |watch| advise_policy(&task, watch));
+    let answer = watched(&stopped_by_ctrl_c(), Some(asked.seconds), |watch| advise_policy(&task, watch));
     if let Some(file) = &asked.report {
         let command = format!("anabranch advise policy {}", asked.file.display());
         if let Err(error) = std::fs::write(file, policy_page(&task, &answer, &command)) {

@@ -99,13 +99,14 @@ impl Far {
                 None => self.hear(&line),
             }
         }
-        Err(Stop::Failed(format!("{command}: peer.c has ended")))
+        Err(Stop::Failed(format!("{command}: the peer has ended")))
     }
 
     /// Listens until it has said this.
     pub async fn until(&mut self, holds: impl Fn(&[PeerEvent]) -> bool) -> Done {
         while !holds(&self.told) {
-            let line = self.lines.recv().await.ok_or_else(|| Stop::Failed("peer.c has ended".to_owned()))?;
+            let line =
+                self.lines.recv().await.ok_or_else(|| Stop::Failed("the peer has ended".to_owned()))?;
             self.hear(&line);
         }
         Ok(())

@@ -174,8 +174,9 @@ impl Foreign {
         self.voice.say(command).map_err(Refused::NotOffered)?;
         loop {
             let heard = self.heard.1.recv_timeout(ANSWER);
-            let heard = heard
-                .map_err(|_| Refused::NotOffered(format!("{command}: no answer; is peer.c still alive?")))?;
+            let heard = heard.map_err(|_| {
+                Refused::NotOffered(format!("{command}: no answer; is the peer still alive?"))
+            })?;
             match heard {
                 ForeignInput::Line(run, _) if run != self.runs => {}
                 ForeignInput::Line(_, line) if line == "ok" => return Ok(()),
@@ -262,7 +263,7 @@ impl Drop for Foreign {
     }
 }
 
-/// What a line of `peer.c` says; `None` if nothing that should be said.
+/// What a line of a peer says (`lines.h`); `None` if nothing that should be said.
 pub fn parse(line: &str) -> Option<PeerEvent> {
     let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
     let words: Vec<&str> = rest.split_whitespace().collect();
@@ -318,7 +319,7 @@ fn sending(ask: &crate::letter::Letter, reliability: Reliability) -> Result<Stri
         Reliability::Full => "full 0".to_owned(),
         Reliability::Lifetime(ms) => format!("lifetime {ms}"),
         Reliability::Retransmissions(n) => format!("retransmissions {n}"),
-        Reliability::Priority(_) => return Err(super::has_no("priorities are not asked of peer.c")),
+        Reliability::Priority(_) => return Err(super::has_no("priorities are not asked of it")),
     };
     Ok(format!("send {} {} {} {order} {how}", ask.stream, ask.number, ask.size))
 }

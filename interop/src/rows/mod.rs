@@ -103,7 +103,8 @@ const NO_I_FORWARD_TSN: &str = "it does not list I-FORWARD-TSN among the chunks 
     reliability is not agreed";
 /// The notification of RFC 6458 section 6.1.11.
 const SILENT_ABOUT_SENT: &str = "its user is not told of a message that it gives up after sending it (RFC 6458 section 6.1.11): the row cannot compare \
-    what is missing with that; its clock has ticks of 10 ms";
+    what is missing with that; its clock has ticks of 10 ms; its long messages are unordered here: it gives up the fragments of one that have no \
+    TSN yet after the others were acknowledged, and its FORWARD TSN is then out of date (RFC 3758 section 3.6)";
 
 /// What is seen: the association ends here by an ABORT without a cause before the ASCONF arrives, and lives on there.
 const FORGETS_AT_ONCE: &str = "it answers packets to an address that it deletes as out of the blue, with an ABORT, before we have acknowledged the \

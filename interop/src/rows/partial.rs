@@ -12,13 +12,16 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Milliseconds: less than the way there and back.
 const LIFETIME: u32 = 3;
 
-/// Half of those on each stream are unordered; one in ten needs three packets.
-fn letters() -> Vec<Letter> {
-    let letter = |number: u32| Letter {
-        number,
-        stream: number as u16 % STREAMS,
-        size: if number.is_multiple_of(10) { 4000 } else { 500 },
-        unordered: number / u32::from(STREAMS) % 2 == 1,
+/// Half of those on each stream are unordered; one in ten needs three packets. With `loose`, all those that do are unordered.
+fn letters(loose: bool) -> Vec<Letter> {
+    let letter = |number: u32| {
+        let long = number.is_multiple_of(10);
+        Letter {
+            number,
+            stream: number as u16 % STREAMS,
+            size: if long { 4000 } else { 500 },
+            unordered: number / u32::from(STREAMS) % 2 == 1 || (loose && long),
+        }
     };
     (0..COUNT).map(letter).collect()
 }
@@ -53,7 +56,7 @@ fn all_last(arrived: &[Arrived]) -> bool {
 fn we_send(bench: &mut Bench, reliability: Reliability) -> Done {
     bench.up()?;
     ensure(bench.end.extensions(bench.id()).partial_reliability, || "not agreed".to_owned())?;
-    for letter in letters() {
+    for letter in letters(false) {
         bench.send(&letter, reliability)?;
         bench.pass(PAUSE)?;
     }
@@ -61,13 +64,17 @@ fn we_send(bench: &mut Bench, reliability: Reliability) -> Done {
         bench.send(&letter, Reliability::Full)?;
     }
     bench.until("the last message of each stream arrives", |bench| all_last(&bench.arrived_there()))?;
-    judge(&bench.arrived_there(), &bench.failed, 2)
+    judge(&letters(false), &bench.arrived_there(), &bench.failed, 2)
 }
 
 fn peer_sends(bench: &mut Bench, reliability: Reliability) -> Done {
     bench.up()?;
     ensure(bench.end.extensions(bench.id()).partial_reliability, || "not agreed".to_owned())?;
-    for letter in letters() {
+    // Where the clock is coarser than the lifetime, much is given up before it leaves.
+    let coarse = bench.peer_tick() > Duration::from_millis(LIFETIME.into());
+    // Such a peer is Linux 6.1. Of a long message it gives up the fragments that have no TSN yet after those before them were acknowledged.
+    // Its FORWARD TSN is then out of date (RFC 3758 section 3.6): what follows in order on the stream never comes.
+    for letter in letters(coarse) {
         bench.peer_sends(&letter, reliability)?;
         bench.pass(PAUSE)?;
     }
@@ -75,17 +82,12 @@ fn peer_sends(bench: &mut Bench, reliability: Reliability) -> Done {
         bench.peer_sends(&letter, Reliability::Full)?;
     }
     bench.until("the last message of each stream arrives", |bench| all_last(&bench.arrived))?;
-    // Where the clock is coarser than the lifetime, much is given up before it leaves.
-    judge(
-        &bench.arrived,
-        &bench.failed_there(),
-        if bench.peer_tick() > Duration::from_millis(LIFETIME.into()) { 10 } else { 2 },
-    )
+    judge(&letters(coarse), &bench.arrived, &bench.failed_there(), if coarse { 10 } else { 2 })
 }
 
 /// Only what was given up may be missing, and something must be; one of `share` must arrive.
-fn judge(arrived: &[Arrived], failed: &[u32], share: usize) -> Done {
-    let sent: Vec<Letter> = letters().into_iter().chain(last()).collect();
+fn judge(letters: &[Letter], arrived: &[Arrived], failed: &[u32], share: usize) -> Done {
+    let sent: Vec<Letter> = letters.iter().copied().chain(last()).collect();
     if let Some(what) = complaint(&sent, arrived, |number| failed.contains(&number)) {
         return Err(Stop::Failed(what));
     }

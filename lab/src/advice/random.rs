@@ -19,10 +19,10 @@ pub struct Tried {
 }
 
 impl Tried {
-    /// Asks the random question of this number.
-    pub fn random(number: u64, watch: &Watch<'_>) -> Tried {
+    /// Asks the random question of this number, and searches with so many outages at most (see [`search`]).
+    pub fn random(number: u64, most: Option<u64>, watch: &Watch<'_>) -> Tried {
         let task = Task::random(number);
-        let answer = search(&task, watch);
+        let answer = search(&task, most, watch);
         let unbounded = Watch { spent: &|| 0.0, ..*watch };
         let formula = Candidate::by_formula(&task);
         let formula = formula.and_then(|candidate| check(&task, &candidate, &unbounded));

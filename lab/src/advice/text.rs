@@ -20,6 +20,10 @@ pub fn explain(task: &Task, answer: &Answer) -> String {
             "The time for the search was over before every candidate was tried to the end: this is the best so far. --seconds allows more."
                 .to_owned(),
         ),
+        Ended::TrialsOver => text.push(
+            "The outages that the search may try were not enough to try every candidate to the end: this is the best so far. --trials allows more."
+                .to_owned(),
+        ),
     }
     match &answer.advice {
         None => text.push(none(task, answer)),
@@ -39,9 +43,11 @@ pub fn explain(task: &Task, answer: &Answer) -> String {
 fn none(task: &Task, answer: &Answer) -> String {
     let nearest = answer.front.iter().find(|judged| judged.within.share >= task.budget.outages);
     match (answer.front.is_empty(), nearest) {
-        (true, _) if answer.candidates > 0 => "No candidate has been tried yet.".to_owned(),
-        (true, _) => "No parameters meet it: a single timeout already takes longer. Allow more time, or shorten the round trip.".to_owned(),
-        (_, None) => "No parameters meet it: none is fast enough in so many outages. Allow more time, or a smaller share.".to_owned(),
+        (true, _) if answer.candidates == 0 => "No parameters meet it: a single timeout already takes longer. Allow more time, or shorten the round trip.".to_owned(),
+        (true, _) if matches!(answer.ended, Ended::TimeOver | Ended::Stopped) => {
+            "No candidate that was tried is fast enough.".to_owned()
+        }
+        (true, _) | (_, None) => "No parameters meet it: none is fast enough in so many outages. Allow more time, or a smaller share.".to_owned(),
         (_, Some(judged)) => format!(
             "No parameters meet it: the most patient that are fast enough have up to {:.1} false failovers. Allow more time or more false failovers.",
             judged.false_failovers_high

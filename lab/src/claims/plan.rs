@@ -7,6 +7,7 @@ use anabranch_proto::Policies;
 
 use super::claim::{Case, Form};
 use super::crossing::{Found, Search};
+use super::finished::{self, FinishedRuns, FinishedRunsError};
 use super::judge::{Outcome, VariantValues, judge};
 use super::mark::{Moment, moments};
 use super::pool;
@@ -26,6 +27,8 @@ pub struct Plan<'p> {
     paper: &'p Paper,
     /// Replaces the number of seeds of the experiments.
     seeds: Option<u64>,
+    /// Runs that an earlier process finished, and where those of this one are added.
+    finished: Option<&'p FinishedRuns>,
     cases: Vec<&'p Case>,
     runs: Vec<Planned>,
     /// The runs by the edits that make them.
@@ -44,6 +47,9 @@ pub enum PlanError {
     /// A run failed.
     #[error("{0}")]
     Run(String),
+    /// A finished run cannot be kept.
+    #[error(transparent)]
+    Finished(#[from] FinishedRunsError),
 }
 
 impl From<ScenarioError> for PlanError {
@@ -133,6 +139,7 @@ impl<'p> Plan<'p> {
         let mut plan = Plan {
             paper,
             seeds,
+            finished: None,
             cases,
             runs: Vec::new(),
             edited: BTreeMap::new(),
@@ -147,6 +154,11 @@ impl<'p> Plan<'p> {
             plan.wanted.push(wanted);
         }
         Ok(plan)
+    }
+
+    /// Takes finished runs from here instead of executing them, and adds every run that this process finishes.
+    pub fn resume(&mut self, finished: &'p FinishedRuns) {
+        self.finished = Some(finished);
     }
 
     /// The number of claims to judge.
@@ -396,11 +408,30 @@ impl<'p> Plan<'p> {
             JobKind::Scenario { scenario, document, .. } => (scenario, &document.0),
         };
         let scenario = Scenario { seed: scenario.seed.wrapping_add(n), ..(**scenario).clone() };
+        let key = self.finished.and_then(|_| finished::key(&scenario, measures, &self.paper.marks));
+        let kept = self.finished.zip(key);
+        if let Some(values) = kept.as_ref().and_then(|(finished, key)| finished.values(key)) {
+            return Ok(values.clone());
+        }
+        let values = self.executed(&scenario, document, measures)?;
+        if let Some((finished, key)) = kept {
+            finished.add(&key, &values)?;
+        }
+        Ok(values)
+    }
+
+    /// The measures of a run that is executed now.
+    fn executed(
+        &self,
+        scenario: &Scenario,
+        document: &Document,
+        measures: &[Measure],
+    ) -> Result<Vec<Option<f64>>, PlanError> {
         let mut recording = Recording::default();
         let records = measures.iter().any(Measure::needs_records);
         let observer = records.then_some(&mut recording as _);
-        let result = run(&scenario, RunOptions { observer, ..RunOptions::default() });
-        let result = result.map_err(|error| blamed(document, &scenario, &error))?;
+        let result = run(scenario, RunOptions { observer, ..RunOptions::default() });
+        let result = result.map_err(|error| blamed(document, scenario, &error))?;
         let result = serde_json::to_value(result).map_err(|error| PlanError::Run(error.to_string()))?;
         let moments = if records { moments(&self.paper.marks, &recording) } else { Vec::new() };
         measures.iter().map(|measure| self.value(measure, &result, &recording, &moments)).collect()

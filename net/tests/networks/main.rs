@@ -2,6 +2,8 @@
 
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, reason = "real networks have real clocks")]
 
+mod adaptive;
+mod advised;
 #[path = "../support/network.rs"]
 mod network;
 mod transfer;
@@ -15,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 use transfer::{Course, Plan, Step, transfer};
 
-fn ms(n: u64) -> Duration {
+const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 

@@ -7,15 +7,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anabranch_net::{Association, Carrier, Endpoint, Event, Extensions, Message, Options, PathReport};
-use anabranch_proto::{Config, Parameters};
+use anabranch_proto::{Config, Parameters, Policies, PolicySpec};
 use bytes::Bytes;
 
 use crate::network::{Cut, Network, address};
 
 const PORT: u16 = 5000;
 const UDP: u16 = 9899;
-/// Bytes of a message: a number, and what follows from it.
-const MESSAGE: usize = 5000;
 /// How often the paths are looked at.
 const GLANCE: Duration = Duration::from_millis(5);
 
@@ -23,7 +21,12 @@ const GLANCE: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub bytes: u64,
+    /// Bytes of a message: a number, and what follows from it.
+    pub message: usize,
+    /// How long the sender waits between messages.
+    pub pause: Duration,
     pub rto_min: Duration,
+    pub sack_delay: Duration,
     pub pf_max_retrans: Option<u32>,
     pub mtu_discovery: bool,
     /// The largest packet of each end, in bytes.
@@ -36,6 +39,9 @@ pub struct Plan {
     pub raw: bool,
     /// Rules and mechanisms of both ends, with their choices.
     pub choices: &'static [(&'static str, &'static str)],
+    /// The policy of retransmissions of both ends, if not the default, and the policies that it can be.
+    pub retransmit: Option<&'static str>,
+    pub policies: Policies,
     /// What both ends offer.
     pub extensions: Extensions,
     /// The first link loses every so many packets on the way there.
@@ -57,7 +63,10 @@ impl Default for Plan {
     fn default() -> Self {
         Plan {
             bytes: 0,
+            message: 5000,
+            pause: Duration::ZERO,
             rto_min: Duration::from_millis(200),
+            sack_delay: Duration::from_millis(20),
             pf_max_retrans: None,
             mtu_discovery: false,
             mtu: [1500; 2],
@@ -65,6 +74,8 @@ impl Default for Plan {
             reader_rests: Duration::ZERO,
             raw: false,
             choices: &[],
+            retransmit: None,
+            policies: Policies::default(),
             extensions: Extensions::default(),
             losses: None,
             steps: Vec::new(),
@@ -135,7 +146,7 @@ impl Course {
 /// Moves the plan's bytes; every message must arrive once, in order and unchanged.
 pub fn transfer(network: &Arc<Network>, plan: &Plan) -> Course {
     let (ready, listening) = mpsc::channel();
-    let count = plan.bytes / MESSAGE as u64;
+    let count = plan.bytes / plan.message as u64;
     thread::scope(|scope| {
         let receiver = scope.spawn(move || {
             network.enter(1);
@@ -173,7 +184,7 @@ fn options(plan: &Plan, host: usize, port: u16) -> Options {
             path_max_retrans: 2,
             pf_max_retrans: plan.pf_max_retrans,
             heartbeat_interval: Some(Duration::from_millis(500)),
-            sack_delay: Duration::from_millis(20),
+            sack_delay: plan.sack_delay,
             mtu: plan.mtu[host],
             ..Parameters::default()
         },
@@ -183,18 +194,22 @@ fn options(plan: &Plan, host: usize, port: u16) -> Options {
         let chosen = config.mechanisms.choose(key, choice).or_else(|_| config.rules.choose(key, choice));
         chosen.expect("a mechanism or a rule, and its choice");
     }
+    if let Some(name) = plan.retransmit {
+        [config.fast, config.timeout] = [name, name].map(PolicySpec::named);
+    }
     let local = (0..2).map(|link| address(host, link)).collect();
     let carrier = match (plan.raw, host) {
         (true, _) => Carrier::Raw,
         (false, 1) => Carrier::Udp(UDP),
         (false, _) => Carrier::Udp(0),
     };
-    Options { config, local, carrier, listen: host == 1, ..Options::default() }
+    let policies = plan.policies.clone();
+    Options { config, local, carrier, policies, listen: host == 1, ..Options::default() }
 }
 
-fn content(number: u64) -> Bytes {
+fn content(number: u64, size: usize) -> Bytes {
     let mut content = number.to_be_bytes().to_vec();
-    content.extend((8..MESSAGE as u64).map(|place| (number.wrapping_mul(31) ^ place) as u8));
+    content.extend((8..size as u64).map(|place| (number.wrapping_mul(31) ^ place) as u8));
     content.into()
 }
 
@@ -207,7 +222,7 @@ async fn receive(plan: &Plan, count: u64, ready: mpsc::Sender<()>) {
         let complete = delivery.complete;
         parts.extend_from_slice(&delivery.into_bytes());
         if complete {
-            assert!(parts == content(arrived), "message {arrived}");
+            assert!(parts == content(arrived, plan.message), "message {arrived}");
             parts.clear();
             arrived += 1;
             if !plan.reader_rests.is_zero() {
@@ -235,8 +250,12 @@ async fn send(plan: &Plan, count: u64, network: &Arc<Network>) -> Course {
     let mut events = association.events();
     let give = async {
         for number in 0..count {
-            let message = Message { stream: 0, ppid: 0, payload: content(number), ..Message::default() };
+            let payload = content(number, plan.message);
+            let message = Message { stream: 0, ppid: 0, payload, ..Message::default() };
             association.send(message).await.expect("it lives");
+            if !plan.pause.is_zero() {
+                tokio::time::sleep(plan.pause).await;
+            }
         }
         association.close().await.expect("it ends gracefully");
     };

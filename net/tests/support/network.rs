@@ -152,6 +152,7 @@ impl Network {
                 self.drop_all(0, link, mended);
                 return effect;
             }
+            Cut::AtOnce => self.drop_both_ways(link, mended),
             Cut::FarEnd => self.on(1, &format!("ip link set {} {state}", self.interface(1, link))),
             Cut::OwnEnd => self.on(0, &format!("ip link set {} {state}", self.interface(0, link))),
         };
@@ -174,8 +175,21 @@ impl Network {
     fn drop_all(&self, host: usize, link: usize, mended: bool) {
         let drop = format!("add rule inet cut in iifname {} counter drop", self.interface(host, link));
         let chain = "add chain inet cut in { type filter hook input priority 0; }";
-        let cut = format!("add table inet cut; {chain}; {drop}");
-        let commands = if mended { "delete table inet cut" } else { &cut };
+        self.change_cut(host, mended, &format!("add table inet cut; {chain}; {drop}"));
+    }
+
+    /// Drops all that comes to the second host by a link or leaves it there, from the same moment on, or no longer.
+    fn drop_both_ways(&self, link: usize, mended: bool) -> String {
+        let name = self.interface(1, link);
+        let chains = [("in", "input", "iifname"), ("out", "output", "oifname")].map(|(chain, hook, side)| {
+            format!("add chain inet cut {chain} {{ type filter hook {hook} priority 0; }}; add rule inet cut {chain} {side} {name} drop")
+        });
+        self.change_cut(1, mended, &format!("add table inet cut; {}", chains.join("; ")));
+        String::new()
+    }
+
+    fn change_cut(&self, host: usize, mended: bool, cut: &str) {
+        let commands = if mended { "delete table inet cut" } else { cut };
         let output = self.command(host, "nft").arg(commands).output().expect("nft is installed");
         assert!(output.status.success(), "{commands}: {output:?}");
     }
@@ -192,8 +206,10 @@ impl Drop for Network {
 /// How a link fails, as host `a` sees it.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub enum Cut {
-    /// Silently: something in between drops all.
+    /// Silently: something in between drops all. What arrived before is acknowledged.
     Dropped,
+    /// Silently, both ways from the same moment on: what arrived before may never be acknowledged by this link.
+    AtOnce,
     /// Silently: the interface at the other end is down.
     FarEnd,
     /// Its own interface is down.

@@ -3,33 +3,55 @@
 //! A duplicate may mean that our SACK did not arrive: the source address of the data cannot be reached, although data
 //! arrives from it. This happens when a peer sends from one of its addresses over the link of another. With
 //! `Config::rehome`, SACKs then go to the next active path until a heartbeat is answered on the first.
+//!
+//! A duplicate says this only of the path to which the last SACK went. After a failover a duplicate arrives on another path,
+//! because the SACK was lost with the path that failed: it is answered on the path on which it arrived.
 
 use super::Association;
 use crate::Time;
 use crate::path::{PathId, PathState};
 
-/// SACKs for data on one path go to another.
-#[derive(Copy, Clone, Debug)]
+/// Where SACKs go instead of the source of the data.
+#[derive(Copy, Clone, Default, Debug)]
 pub(super) struct Detour {
-    pub(super) from: PathId,
-    to: PathId,
-    since: Time,
+    /// SACKs for data on the first path go to the second.
+    around: Option<(PathId, PathId)>,
+    /// The path to which the SACK for the last packet with DATA went, and when that packet came.
+    last: Option<(PathId, Time)>,
+}
+
+impl Detour {
+    /// A heartbeat was answered on this path: SACKs for its data need no other.
+    pub(super) fn answered(&mut self, path: PathId) {
+        self.around.take_if(|(from, _)| *from == path);
+    }
 }
 
 impl Association {
-    /// The destination of the SACK for a packet that arrived on this path. It changes at most once per RTO, because a
-    /// burst of duplicates means no more than one.
+    /// The destination of the SACK for a packet that arrived on this path.
     //= rfc9260#section-6.4
     pub(super) fn sack_path(&mut self, from: PathId, now: Time) -> PathId {
-        let known = self.detour.filter(|detour| detour.from == from);
-        let to = known.map_or(from, |detour| detour.to);
-        let settled = known.is_none_or(|detour| now.since(detour.since) >= self.paths.view(from).rto);
-        if !self.config.rehome || !settled || !self.receiver.has_duplicates() {
-            return to;
+        if !self.config.rehome {
+            return from;
         }
-        let Some(next) = self.next_active(to) else { return to };
-        self.detour = Some(Detour { from, to: next, since: now });
-        next
+        let mut to = self.detour.around.filter(|around| around.0 == from).map_or(from, |around| around.1);
+        if self.receiver.has_duplicates()
+            && self.could_know(to, now)
+            && let Some(next) = self.next_active(to)
+        {
+            self.detour.around = Some((from, next));
+            to = next;
+        }
+        self.detour.last = Some((to, now));
+        to
+    }
+
+    /// Whether the last SACK went to this path, so long ago that the peer would know it by now. Of a burst of duplicates only the first
+    /// can say that it does not.
+    fn could_know(&self, to: PathId, now: Time) -> bool {
+        let view = self.paths.view(to);
+        let answer = view.srtt.unwrap_or(view.rto) + self.config.sack_delay;
+        self.detour.last.is_some_and(|(path, at)| path == to && now.since(at) >= answer)
     }
 
     /// The next path after this one that is active, up and without errors, so that no path with lost heartbeats is

@@ -57,7 +57,7 @@ pub(crate) struct Association {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     /// The destination of SACKs while the return path is broken.
-    detour: Option<Detour>,
+    detour: Detour,
     /// Control chunks that are sent once.
     pub(crate) control: VecDeque<(PathId, Chunk, Purpose)>,
     /// The control chunk that is repeated until it is answered.
@@ -208,9 +208,11 @@ impl Association {
         self.notes.pop().map(Output::Note)
     }
 
-    /// The next note, unless an event comes before it.
-    pub(crate) fn next_note(&mut self) -> Option<Note> {
-        if self.events.is_empty() && self.announced != Announced::Due { self.notes.pop() } else { None }
+    /// Moves all notes to `taken`, which is empty, unless an event comes before them.
+    pub(crate) fn take_notes(&mut self, taken: &mut VecDeque<Note>) {
+        if self.events.is_empty() && self.announced != Announced::Due {
+            self.notes.take(taken);
+        }
     }
 
     fn settle(&mut self, now: Time) {

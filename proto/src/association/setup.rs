@@ -6,6 +6,7 @@ use bytes::Bytes;
 use rand_chacha::ChaCha8Rng;
 use rand_core::Rng;
 
+use super::detour::Detour;
 use super::local::{local_for, same_family};
 use super::{Announced, Association, AwaitedReply, Resend, Windows};
 use crate::chance::Chance;
@@ -65,7 +66,7 @@ impl Association {
             paths,
             sender,
             receiver: Receiver::new(Tsn(0), config),
-            detour: None,
+            detour: Detour::default(),
             control: Default::default(),
             resend: None,
             heartbeats: (Time::ZERO, 0),

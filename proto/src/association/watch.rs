@@ -292,7 +292,7 @@ impl Association {
         self.paths.estimate_from_heartbeat(id, now.since(asked.at), now);
         let (view, path) = self.paths.both(id);
         view.errors = 0;
-        self.detour.take_if(|detour| detour.from == id);
+        self.detour.answered(id);
         view.heartbeats_answered += 1;
         path.timers.set(Timer::Answer, Time::NEVER);
         if self.state.heartbeats() {

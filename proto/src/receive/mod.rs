@@ -349,7 +349,7 @@ impl Receiver {
     /// If the buffer has no room for one more packet of either end and is full of one incomplete message, the
     /// beginning of this message is delivered as a part (§6.9, §11.1).
     fn deliver_parts(&mut self) {
-        if self.free() < self.packet && self.ready.is_empty() {
+        if self.ready.is_empty() && self.free() < self.packet {
             match &mut self.interleaved {
                 Some(interleaved) => interleaved.deliver_part(&mut self.ready),
                 None => {

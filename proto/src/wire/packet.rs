@@ -111,14 +111,15 @@ impl Packet {
     /// last chunk may lack its padding. Of the unknown chunks that are to be skipped, the first 32 are kept. The result takes at most 64
     /// times the memory of `bytes`; only empty chunks reach that.
     pub fn decode(from: Address, to: Address, ecn: Ecn, bytes: Bytes) -> Result<Packet, DecodeError> {
-        //= rfc9260#section-6.8
-        let computed = received_checksum(&bytes)?;
-        let packet = &bytes[CHECKSUM];
-        let found = u32::from_le_bytes([packet[0], packet[1], packet[2], packet[3]]);
-        if found != computed {
-            return Err(DecodeError::Checksum { found, computed });
-        }
+        verify(&bytes)?;
         Self::decode_unchecked(from, to, ecn, bytes)
+    }
+
+    /// Like [`decode`](Packet::decode), from a buffer that is used again: the bytes are copied once, after the checksum was verified. So
+    /// keeping a part of the packet does not keep the buffer.
+    pub fn decode_copied(from: Address, to: Address, ecn: Ecn, bytes: &[u8]) -> Result<Packet, DecodeError> {
+        verify(bytes)?;
+        Self::decode_unchecked(from, to, ecn, Bytes::copy_from_slice(bytes))
     }
 
     /// Like [`decode`](Packet::decode), without verifying the checksum: for bytes that a lower layer has verified.
@@ -160,6 +161,14 @@ impl Packet {
 
 /// How many unknown chunks of a packet are kept to be reported although they are to be skipped.
 const MOST_SKIPPED: u32 = 32;
+
+//= rfc9260#section-6.8
+fn verify(bytes: &[u8]) -> Result<(), DecodeError> {
+    let computed = received_checksum(bytes)?;
+    let packet = &bytes[CHECKSUM];
+    let found = u32::from_le_bytes([packet[0], packet[1], packet[2], packet[3]]);
+    if found == computed { Ok(()) } else { Err(DecodeError::Checksum { found, computed }) }
+}
 
 /// The CRC32c that these bytes should carry. It is computed over all of them, with zero in place of the checksum.
 fn received_checksum(bytes: &[u8]) -> Result<u32, DecodeError> {

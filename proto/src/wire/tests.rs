@@ -31,7 +31,9 @@ fn encoded(packet: &Packet) -> Bytes {
 }
 
 fn decoded(bytes: &Bytes) -> Result<Packet, DecodeError> {
-    Packet::decode(HERE, THERE, Ecn::NotEct, bytes.clone())
+    let shared = Packet::decode(HERE, THERE, Ecn::NotEct, bytes.clone());
+    assert_eq!(Packet::decode_copied(HERE, THERE, Ecn::NotEct, bytes), shared);
+    shared
 }
 
 /// The packet and the bytes are each other.

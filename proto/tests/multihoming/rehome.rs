@@ -167,6 +167,26 @@ fn dead(_: usize, packet: &mut Packet) -> bool {
     packet.from != address(0, 0) && packet.to != address(0, 0)
 }
 
+/// The first link is cut at 10 s, after a message and before its SACK. The message times out at 11 s and comes a second time on the other path:
+/// the SACK that was lost went by the first link, so the new one goes to the source of the packet that it answers.
+//= rfc9260#section-6.4
+#[test]
+fn a_duplicate_after_a_failover_is_answered_on_the_path_of_its_packet() {
+    for rehome in [true, false] {
+        let mut hosts = Hosts::new(&Config { rehome, ..era("rfc9260") }, |_, _| true);
+        let id = hosts.connect(&[address(0, 1), address(1, 1)]);
+        hosts.run(secs(10.0));
+        hosts.way = |side, packet| side == 0 || dead(side, packet);
+        let message = Message { payload: vec![7; 100].into(), ..Message::default() };
+        hosts.ends[0].send(hosts.now, id, message).expect("there is room");
+        hosts.settle();
+        hosts.run(secs(10.9));
+        hosts.way = dead;
+        hosts.run(secs(11.0));
+        assert_eq!(hosts.ends[0].statistics(hosts.now, id).acknowledged, 100, "rehome: {rehome}");
+    }
+}
+
 /// One peer address, two local ones, and the first is cut off silently at 10 s. Path.Max.Retrans = 2: a message of 10 s times
 /// out at 11, 13 and 17 s. Inactive then, the path is asked from the second address, moves there, and delivers at once. When
 /// the first works again, the next heartbeat from there is answered, and the path returns to its link.

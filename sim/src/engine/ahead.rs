@@ -16,7 +16,7 @@ pub(super) struct Ahead {
     /// By link direction: whether all its packets come from one other direction.
     sole: Vec<bool>,
     /// No packet runs ahead of this time.
-    until: Time,
+    pub(super) until: Time,
     /// The end of the run.
     pub(super) stop: Time,
 }
@@ -50,7 +50,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
 
     /// A link sends a packet. Either its arrival becomes an event, or it passes and is offered to the next link at
     /// once.
-    #[inline]
+    #[inline(always)]
     pub(super) fn carry(&mut self, mut link: usize, mut carried: Carried) {
         while let Some(next) = self.pass(link, &mut carried) {
             link = next;

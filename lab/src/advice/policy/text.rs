@@ -15,7 +15,8 @@ pub fn explain_policy(task: &PairTask, answer: &PolicyAnswer) -> String {
     match answer.ended {
         Ended::Complete => {}
         Ended::Stopped => text.push("The comparison was stopped: this is what was known by then.".to_owned()),
-        Ended::TimeOver => text.push(
+        // Only a search for a failover has a limit of trials.
+        Ended::TimeOver | Ended::TrialsOver => text.push(
             "The time for the comparison was over: this is what was known by then. --seconds allows more."
                 .to_owned(),
         ),

@@ -52,6 +52,8 @@ pub enum Ended {
     Complete,
     /// The time allowed was over.
     TimeOver,
+    /// The outages allowed were tried.
+    TrialsOver,
     /// It was stopped.
     Stopped,
 }
@@ -105,19 +107,20 @@ pub struct Answer {
     pub ended: Ended,
 }
 
-/// Looks for parameters that meet the budget.
-pub fn search(task: &Task, watch: &Watch<'_>) -> Answer {
+/// Looks for parameters that meet the budget, with so many outages at most (`None`: as many as the search needs); those of the check
+/// are not among them. Within the time allowed the answer is the same on every machine.
+pub fn search(task: &Task, most: Option<u64>, watch: &Watch<'_>) -> Answer {
     let grid = Candidate::grid(task);
-    let checks = checks(task);
-    let trials =
-        Trials { task, watch, done: AtomicU64::new(0), expected: expected(grid.len() as u64, checks) };
-    let Halved { best, all, complete } = trials.halve(&grid, checks);
+    let (checks, most) = (checks(task), most.unwrap_or(u64::MAX));
+    let expected = expected(grid.len() as u64, checks).min(most.saturating_add(checks));
+    let trials = Trials { task, watch, done: AtomicU64::new(0), expected };
+    let Halved { best, all, ended } = trials.halve(&grid, checks, most);
     let advice = best.iter().find(|judged| judged.holds).cloned();
     let checked = advice.as_ref().and_then(|advice| trials.check(&advice.parameters, checks));
-    let whole = complete && (advice.is_none() || checked.as_ref().is_some_and(|c| c.outages == checks));
+    let whole = advice.is_none() || checked.as_ref().is_some_and(|c| c.outages == checks);
     let ended = match (watch.stop.load(Ordering::Relaxed), whole) {
         (true, _) => Ended::Stopped,
-        (false, true) => Ended::Complete,
+        (false, true) => ended,
         (false, false) => Ended::TimeOver,
     };
     Answer { advice, checked, front: front(all), candidates: grid.len(), ended }
@@ -140,8 +143,8 @@ struct Halved {
     best: Vec<Judged>,
     /// Every candidate as it was judged last.
     all: Vec<Judged>,
-    /// Whether it came to its end.
-    complete: bool,
+    /// Why it ended; a stop counts as the end of its time.
+    ended: Ended,
 }
 
 /// Tries candidates, and counts what it does.
@@ -153,11 +156,14 @@ struct Trials<'a> {
 }
 
 impl Trials<'_> {
-    fn halve(&self, grid: &[Candidate], checks: u64) -> Halved {
+    /// Halves the candidates until few are left, with so many outages at most.
+    fn halve(&self, grid: &[Candidate], checks: u64, mut most: u64) -> Halved {
         let quiet = quiet_times(self.task, grid, 1, &|| self.watch.ends(SEARCHING));
-        let (mut left, mut outages) = (grid.to_vec(), FIRST);
+        let (mut left, mut outages) = (thinned(grid, most / 4 / FIRST), FIRST);
         let (mut best, mut all) = (Vec::new(), Vec::<Judged>::new());
+        let mut ended = if left.len() < grid.len() { Ended::TrialsOver } else { Ended::Complete };
         while !left.is_empty() {
+            most = most.saturating_sub(left.len() as u64 * outages);
             let one = |candidate: &Candidate| self.judged(candidate, 1..1 + outages, &quiet, SEARCHING);
             let tried: Vec<Judged> = left.par_iter().filter_map(one).collect();
             let complete = tried.len() == left.len();
@@ -167,14 +173,20 @@ impl Trials<'_> {
             if complete || best.is_empty() || tried.iter().any(|judged| judged.holds) {
                 best = ranked(tried, self.task.budget.new_data.as_secs_f64());
             }
-            if !complete || (best.len() <= CHECKED && outages >= checks) {
-                return Halved { best, all, complete };
+            if !complete {
+                return Halved { best, all, ended: Ended::TimeOver };
             }
-            let kept = (best.len() / 2).max(CHECKED).min(best.len());
-            left = best[..kept].iter().map(|judged| judged.parameters).collect();
+            if best.len() <= CHECKED && outages >= checks {
+                break;
+            }
             outages = (outages * MORE).min(checks);
+            let (kept, allowed) = ((best.len() / 2).max(CHECKED).min(best.len()), most / outages);
+            if allowed < kept as u64 {
+                ended = Ended::TrialsOver;
+            }
+            left = best[..kept.min(allowed as usize)].iter().map(|judged| judged.parameters).collect();
         }
-        Halved { best, all, complete: true }
+        Halved { best, all, ended }
     }
 
     /// The candidate with every seed of `seeds`; none if the work had to end before.
@@ -203,6 +215,12 @@ impl Trials<'_> {
         let times = self.times(candidate, UNSEEN..UNSEEN + checks, 1.0);
         (!times.is_empty() && !quiet.is_empty()).then(|| judge(self.task, candidate, times, &quiet))
     }
+}
+
+/// So many of the grid at most, and one at least, evenly spread.
+fn thinned(grid: &[Candidate], most: u64) -> Vec<Candidate> {
+    let kept = grid.len().min(most.max(1) as usize);
+    (1..=kept).map(|i| grid[i * grid.len() / kept - 1]).collect()
 }
 
 /// Trials of a whole search, about.

@@ -2,7 +2,7 @@ use super::super::read::tests::SIGNALLING;
 use super::*;
 
 fn answer(task: &Task) -> Answer {
-    search(task, &Watch { stop: &AtomicBool::new(false), spent: &|| 0.0, progress: &|_, _| {} })
+    search(task, None, &Watch { stop: &AtomicBool::new(false), spent: &|| 0.0, progress: &|_, _| {} })
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn a_search_that_is_stopped_keeps_what_it_has() {
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let answer = search(&task, &Watch { stop: &stop, spent: &|| 0.0, progress: &progress });
+    let answer = search(&task, None, &Watch { stop: &stop, spent: &|| 0.0, progress: &progress });
     assert!(answer.ended == Ended::Stopped && answer.checked.is_none());
     assert!(!answer.front.is_empty(), "the best so far");
 }
@@ -50,11 +50,29 @@ fn a_search_ends_when_its_time_is_over_and_keeps_time_for_the_check() {
     let progress = |_, _| {
         trials.fetch_add(1, Ordering::Relaxed);
     };
-    let answer = search(&task, &Watch { stop: &AtomicBool::new(false), spent: &spent, progress: &progress });
+    let answer =
+        search(&task, None, &Watch { stop: &AtomicBool::new(false), spent: &spent, progress: &progress });
     assert_eq!(answer.ended, Ended::TimeOver);
     let checked = answer.checked.expect("a quarter of the time is for the check");
     assert!((50..=400).contains(&checked.outages), "{checked:?}");
     assert!(trials.load(Ordering::Relaxed) <= 1_600, "trials under way end, no other begins");
+}
+
+/// The limit is kept to, and what the search tries does not depend on how fast it is.
+#[test]
+fn a_search_with_few_trials_has_the_same_answer_whatever_the_time() {
+    let task = Task::read("t", SIGNALLING).unwrap();
+    let trials = AtomicU64::new(0);
+    let progress = |_, _| {
+        trials.fetch_add(1, Ordering::Relaxed);
+    };
+    let watch = Watch { stop: &AtomicBool::new(false), spent: &|| 0.0, progress: &progress };
+    let answer = search(&task, Some(1_000), &watch);
+    assert_eq!(answer.ended, Ended::TrialsOver);
+    assert_eq!(answer.checked.as_ref().map(|checked| checked.outages), Some(400), "the check is whole");
+    assert!((1_000..=1_400).contains(&trials.load(Ordering::Relaxed)), "{trials:?}");
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    assert_eq!(alone.install(|| search(&task, Some(1_000), &watch)), answer);
 }
 
 #[test]

@@ -104,12 +104,6 @@ impl Losses {
         !matches!(self.rule, Rule::None) && self.strikes(number, frame)
     }
 
-    /// Whether no packet is lost.
-    #[inline]
-    pub(crate) fn never(&self) -> bool {
-        matches!(self.rule, Rule::None)
-    }
-
     /// Whether packet `number` is sure not to be lost, whatever it is. May be asked before it is offered.
     #[inline]
     pub(crate) fn spares(&mut self, number: u64) -> bool {

@@ -167,16 +167,10 @@ impl Direction {
     }
 
     /// Offers a packet. Losses are drawn first: a lost packet takes no place in the queue.
-    #[inline(always)]
+    // Most packets are certain to be sent and take `accept`. This is kept out of their way.
+    #[inline(never)]
     pub(crate) fn offer(&mut self, now: Time, frame: Frame, came: Turn) -> OfferResult {
         self.counters.offered += 1;
-        if self.plain && self.up && self.losses.never() && frame.size <= self.mtu {
-            if self.has_ample_room(now, frame.size) || self.queue.admits(frame.size) {
-                return self.send_or_wait(now, frame, came);
-            }
-            self.counters.queue += 1;
-            return OfferResult::Dropped(DropCause::Queue, frame);
-        }
         if let Some(loss) = self.traced.as_mut().and_then(|traced| traced.changed_loss(now)) {
             self.losses.change(&Loss::Random(loss), &[]);
         }
@@ -201,8 +195,8 @@ impl Direction {
         self.send_or_wait(now, frame, came)
     }
 
-    /// Whether a packet that passes the previous link can be offered here before its arrival at `at`, because it is already certain
-    /// that the queue will admit it and that it will not be lost.
+    /// Whether it is certain that a packet offered at `at` will be sent: the queue will admit it, and it will not be lost. So a
+    /// packet that passes the previous link can be offered here before its arrival.
     #[inline(always)]
     pub(crate) fn foresees(&mut self, at: Time, size: u32) -> bool {
         if !self.plain || !self.up || size > self.mtu || !self.losses.spares(self.counters.offered + 1) {
@@ -241,7 +235,18 @@ impl Direction {
         self.depart(now, |_, _, _| {});
     }
 
-    /// Offers a packet for which [`foresees`](Self::foresees) returned true, at its arrival by the previous link.
+    /// Offers a packet for which [`foresees`](Self::foresees) returned true.
+    #[inline(always)]
+    pub(crate) fn accept(&mut self, now: Time, frame: Frame, came: Turn) -> Carried {
+        let (departure, arrival) = (Time::NEVER, Time::NEVER);
+        let mut carried = Carried { frame, offered: 0, entered: now, came, most: 0, departure, arrival };
+        self.counters.offered += 1;
+        self.enter(&mut carried);
+        self.time(now, &mut carried);
+        carried
+    }
+
+    /// The same for a packet that passed the previous link, at its arrival by that link.
     #[inline(always)]
     pub(crate) fn follow(&mut self, carried: &mut Carried) {
         carried.came = carried.turn();
@@ -259,7 +264,6 @@ impl Direction {
     }
 
     /// Puts the packet into the queue, or into that of the management.
-    #[inline(always)]
     fn send_or_wait(&mut self, now: Time, frame: Frame, came: Turn) -> OfferResult {
         let (departure, arrival) = (Time::NEVER, Time::NEVER);
         let mut carried = Carried { frame, offered: 0, entered: now, came, most: 0, departure, arrival };
