@@ -316,14 +316,21 @@ impl Shown<'_> {
                 }
             }
             Step::Arrived(at, packet) => {
-                let name = name(packet.to, packet.from);
-                if let Some(link) = self.link(&name, 1) {
-                    let (side, path) = (Side::Server, Some(name.as_str()));
+                if let Some(link) = self.way_back(packet) {
+                    let (side, path) = (Side::Server, Some(self.names.links[link].0.as_str()));
                     let packet = view(packet, Origin { side, path, reason: PEER, wait: None });
                     self.observer.record(*at, &Record::Delivered { link, flow: 0, packet });
                 }
             }
         }
+    }
+
+    /// The direction of a link on which a packet of the peer came. The peer may answer from an address to which nothing is
+    /// sent from ours: that is the path of our address.
+    fn way_back(&self, packet: &Packet) -> Option<usize> {
+        let ours = format!("{} → ", packet.to.ip);
+        let on_ours = || self.names.links.iter().position(|(name, _)| name.starts_with(&ours));
+        self.link(&name(packet.to, packet.from), 1).or_else(|| Some(on_ours()? + 1))
     }
 
     /// The direction of the link of this name: 0 there, 1 back.
