@@ -238,7 +238,9 @@ def transfers_over_traces(program):
         seconds = datetime.datetime.fromisoformat(received.replace("Z", "+00:00")).timestamp() - found["at"]
         warnings = " ".join(line for line in output.stderr.splitlines() if line.startswith("warning"))
         keys = {"seed": seed, "flow.upload.send": "5 MB", "flow.upload.start": f"{found['start']:.6f} s"}
-        keys |= {"flow.upload.sctp.fill_packets": "true", "flow.upload.message_size": "64 KiB"}
+        # What `anabranch send` sets: UDP around each packet, packets filled, their size found by probes.
+        keys |= {"flow.upload.udp": "true", "flow.upload.message_size": "64 KiB"}
+        keys |= {f"flow.upload.sctp.{key}": "true" for key in ("fill_packets", "mtu_discovery", "rehome")}
         [run] = simulated(program, scenario, *(word for key, value in keys.items() for word in ("--set", f"{key}={value}")))
         wanted = run["flows"][0]["completion"]
         apart.append((seconds / wanted - 1) * 100)

@@ -26,7 +26,7 @@ MPTCP = 262
 SOL_MPTCP, MPTCP_INFO = 284, 1
 PORT = 5001
 # The kernel's windows, and what they are called in a scenario.
-WINDOWS = {"cubic": "cubic", "reno": "standard"}
+WINDOWS = {"cubic": '{ name = "cubic", alpha = "constant" }', "reno": '"standard"'}
 # Links are numbered by name, and of each link `a` has the first address.
 FIRST, SECOND = "10.0.0.2", "10.0.0.6"
 
@@ -69,7 +69,7 @@ def multipath(size, window, more=""):
     a subflow up after four expirations of a timer of its own (`stale_loss_cnt`), which is about two of the subflow's timeouts."""
     return (
         f'[[flow]]\nname = "f"\nfrom = "a"\nto = "b"\nprotocol = "mptcp"\nsend = "{size} B"\nip_header = "32 B"\n'
-        f'start = "{STARTS} s"\n[flow.mptcp]\nwindow = "{WINDOWS[window]}"\nrto_min = "200 ms"\nrto_min_bounds = "variation"\n'
+        f'start = "{STARTS} s"\n[flow.mptcp]\nwindow = {WINDOWS[window]}\nrto_min = "200 ms"\nrto_min_bounds = "variation"\n'
         'ack_delay = "40 ms"\nreceive_buffer = "4 MiB"\nsend_buffer = "4 MiB"\npf_max_retrans = 1\n' + more
     )
 

@@ -1,4 +1,4 @@
-//! `anabranch explain`: prints a capture file, one line per packet.
+//! `anabranch explain`: prints a capture file, one line per packet, or compares one end of it with our endpoint.
 
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read, stdin};
@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use anabranch_sim::capture::{self, CaptureReader, Line, ReadError};
 
-use crate::DONE;
 use crate::output::{Lines, fail, refuse};
+use crate::{DONE, against};
 
 /// The UDP port of SCTP (RFC 6951).
 const UDP_PORT: u16 = 9899;
@@ -21,9 +21,11 @@ pub(crate) struct Arguments {
     /// Look for SCTP on this UDP port too, in addition to 9899
     #[arg(long, value_name = "PORT")]
     udp: Vec<u16>,
-    /// Print one JSON object per packet and line
+    /// Print one JSON object per packet and line; with --against, one object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    against: against::Asked,
 }
 
 const EXAMPLES: &str = "\
@@ -31,6 +33,11 @@ A line has the time in seconds (in a simulated capture: since the beginning of t
 and SCTP ports, the verification tag, the chunks, any fault in square brackets, and after # the comment in the capture.
 Gaps are shown as TSNs. A line of TCP has ports, flags and numbers, and each option of Multipath TCP. A datagram that was
 captured before the kernel split it into packets (GSO) has a line for each packet, marked \"segment 2 of 5\".
+
+With --against, our endpoint takes the place of one end of the first association in the capture, in virtual time: it meets the packets
+of the other end at their times, and its user sends what the captured user sent. Printed is where its answers differ from those in
+the capture, and the rule, mechanism or parameter with which they do not. The capture should be made at that end. The guide
+docs/captures.md says what is compared.
 
 Examples:
   anabranch run scenarios/outage.toml --pcap outage.pcapng
@@ -40,8 +47,11 @@ Examples:
   tcpdump -i any -w - sctp or udp port 9899 | anabranch explain -
   anabranch explain webrtc.pcap --udp 5000
   anabranch run scenarios/mptcp.toml --pcap mptcp.pcapng  &&  anabranch explain mptcp.pcapng | grep DSS
+  anabranch explain theirs.pcap --against era=rfc9260
+  anabranch explain theirs.pcap --against era=rfc4960 --against rto_min=\"200 ms\" --as 192.0.2.7 --json
 
-Exit status: 0 done, 2 the file is not a capture or is truncated, 1 anything else.";
+Exit status: 0 done, with --against: no difference; 1 a difference, or anything else; 2 the file is not a capture, is truncated or has
+no handshake, or a setting is wrong.";
 
 /// Prints the capture and returns the exit status.
 pub(crate) fn explain(arguments: &Arguments) -> u8 {
@@ -53,7 +63,15 @@ pub(crate) fn explain(arguments: &Arguments) -> u8 {
             Err(error) => return refuse(format!("{name}: {error}")),
         },
     };
-    match print(input, arguments) {
+    let reader = match CaptureReader::new(input) {
+        Ok(reader) => reader,
+        Err(error) => return refuse(format!("{name}: {error}")),
+    };
+    let udp = [&[UDP_PORT], &arguments.udp[..]].concat();
+    if arguments.against.is_asked() {
+        return against::compare(&arguments.against, &name.to_string(), reader, &udp, arguments.json);
+    }
+    match print(reader, &udp, arguments.json) {
         Ok(()) => DONE,
         Err(Failure::Read(error)) => refuse(format!("{name}: {error}")),
         // It is no failure if the reader has closed the pipe.
@@ -69,18 +87,17 @@ enum Failure {
 }
 
 /// Prints packet after packet until the end of the file or the first fault in it.
-fn print(input: impl Read, arguments: &Arguments) -> Result<(), Failure> {
-    let udp = [&[UDP_PORT], &arguments.udp[..]].concat();
+fn print(reader: CaptureReader<impl Read>, udp: &[u16], json: bool) -> Result<(), Failure> {
     let mut out = Lines::new();
     let mut width = 0;
-    for packet in CaptureReader::new(input).map_err(Failure::Read)? {
+    for packet in reader {
         let packet = match packet {
             Ok(packet) => packet,
             Err(error) => return out.flush().map_err(Failure::Write).and(Err(Failure::Read(error))),
         };
-        for line in capture::explain(&packet, &udp) {
+        for line in capture::explain(&packet, udp) {
             width = width.max(line.interface.as_ref().map_or(0, |name| name.chars().count()));
-            print_line(&mut out, &line, width, arguments.json).map_err(Failure::Write)?;
+            print_line(&mut out, &line, width, json).map_err(Failure::Write)?;
         }
     }
     out.flush().map_err(Failure::Write)

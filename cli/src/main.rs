@@ -1,6 +1,7 @@
 //! `anabranch`: run, compare and explain transport over several paths.
 
 mod advise;
+mod against;
 mod answers;
 mod catalogue;
 mod curve;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use anabranch_lab::claims::{Outcome, Paper, PaperError, Plan, PlanError};
+use anabranch_lab::claims::{FinishedRuns, Outcome, Paper, PaperError, Plan, PlanError};
 use anabranch_lab::report::{Format, Reproduced, paper_files, papers_page, picture};
 use anabranch_sim::scenario::error::{listed, nearest};
 use serde_json::{Value, json};
@@ -54,13 +54,17 @@ pub(crate) struct Arguments {
     /// Use N threads instead of one per core; the results are the same
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
+    /// Keep every finished run in this file, and do not repeat the runs that it has: after an interruption, the same
+    /// command goes on where it was
+    #[arg(long, value_name = "FILE", conflicts_with = "figure")]
+    resume: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   anabranch reproduce
   anabranch reproduce receive-buffer-blocking --claim table1
-  anabranch reproduce cmt-over-wireless --variant range --seeds 30
+  anabranch reproduce cmt-over-wireless --variant range --seeds 30 --resume runs.journal
   anabranch reproduce receive-buffer-blocking --claim pairs --rows 1000
   anabranch reproduce receive-buffer-blocking --figure case-study.svg
   anabranch reproduce receive-buffer-blocking --claim table1 --figures charts/
@@ -81,7 +85,11 @@ pub(crate) fn reproduce(arguments: &Arguments) -> u8 {
     if let Err(status) = keep([&arguments.report, &arguments.figures], arguments.force) {
         return status;
     }
-    let judged = match judge(arguments, &papers) {
+    let finished = match arguments.resume.as_deref().map(FinishedRuns::open).transpose() {
+        Ok(finished) => finished,
+        Err(error) => return refuse(error),
+    };
+    let judged = match judge(arguments, &papers, finished.as_ref()) {
         Ok(judged) => judged,
         Err(status) => return status,
     };
@@ -172,15 +180,22 @@ fn keep_variant(paper: &mut Paper, name: &str) -> Result<(), u8> {
 /// A paper and the outcomes of its claims.
 type Judged<'p> = (&'p Paper, Vec<Outcome>);
 
-fn judge<'p>(arguments: &Arguments, papers: &'p [Paper]) -> Result<Vec<Judged<'p>>, u8> {
+fn judge<'p>(
+    arguments: &Arguments,
+    papers: &'p [Paper],
+    finished: Option<&'p FinishedRuns>,
+) -> Result<Vec<Judged<'p>>, u8> {
     let wants = |id: &str| {
         let begins = |prefix: &String| {
             id.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         arguments.claim.is_empty() || arguments.claim.iter().any(begins)
     };
-    let plan =
-        |paper: &'p Paper| Plan::new(paper, arguments.seeds, wants).map_err(|error| refuse_plan(&error));
+    let plan = |paper: &'p Paper| -> Result<Plan<'p>, u8> {
+        let mut plan = Plan::new(paper, arguments.seeds, wants).map_err(|error| refuse_plan(&error))?;
+        finished.into_iter().for_each(|finished| plan.resume(finished));
+        Ok(plan)
+    };
     let plans = papers.iter().map(|paper| Ok((paper, plan(paper)?))).collect::<Result<Vec<_>, u8>>()?;
     if plans.iter().all(|(_, plan)| plan.claims() == 0) {
         return Err(refuse(no_such_claim(&arguments.claim, papers)));
@@ -257,6 +272,6 @@ pub(crate) fn refuse_paper(error: &PaperError) -> u8 {
 pub(crate) fn refuse_plan(error: &PlanError) -> u8 {
     match error {
         PlanError::Paper(error) => refuse_paper(error),
-        PlanError::Run(_) => fail(error),
+        PlanError::Run(_) | PlanError::Finished(_) => fail(error),
     }
 }

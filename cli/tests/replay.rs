@@ -77,6 +77,29 @@ fn a_transfer_is_repeated_bit_for_bit_and_explained() {
     assert!(windows.lines().count() > 100);
 }
 
+/// A transfer as a trace for other programs: all its packets, and the same file from the transfer and from its recording.
+#[test]
+fn a_transfer_is_written_as_qlog_and_for_perfetto() {
+    let directory = tempfile::tempdir().expect("a place");
+    let place = |name: &str| directory.path().join(name).display().to_string();
+    let recorded = Recorded::new(&["--qlog", &place("sent.sqlog"), "--perfetto", &place("sent.json")]);
+    let output =
+        recorded.replay(&["--qlog", &place("again.sqlog"), "--perfetto", &place("again.json"), "--json"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+    let read = |name: &str| fs::read_to_string(place(name)).expect("it was written");
+    let qlog = read("sent.sqlog");
+    assert!(qlog == read("again.sqlog") && read("sent.json") == read("again.json"));
+    let events = qlog.split('\u{1e}').skip(2).map(|event| serde_json::from_str(event).expect("it is JSON"));
+    let sent = events.filter(|event: &Value| {
+        event["name"] == "anabranch:packet_sent" && event["data"]["side"] == "client"
+    });
+    assert_eq!(Some(sent.count() as u64), told["packets"].as_u64());
+    let trace: Value = serde_json::from_str(&read("sent.json")).expect("it is JSON");
+    assert!(trace["traceEvents"].as_array().is_some_and(|events| events.len() > 1300));
+    assert!(fs::read_dir(directory.path()).expect("a directory").count() == 4, "no recording is left over");
+}
+
 /// A packet that is left out changes what the core sends; a recording without an end says so.
 #[test]
 fn another_course_is_noticed() {

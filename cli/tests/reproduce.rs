@@ -263,6 +263,35 @@ fn every_form_of_claim_holds_and_threads_change_nothing() {
     assert_eq!(reproduce(&folder, &["--claim", "ro"]).status.code(), Some(2));
 }
 
+/// Half of the runs are there, the last of them cut off as by a kill: the same bytes come out, and the same runs are kept.
+#[test]
+fn an_interrupted_reproduction_goes_on_where_it_was() {
+    let (parent, folder) = folder(PAPER, CLAIMS, TABLE);
+    let file = parent.path().join("runs.journal");
+    let resume = ["--json", "--resume", &file.display().to_string()];
+    let whole = reproduce(&folder, &resume);
+    assert_eq!(whole.status.code(), Some(0), "{}", stderr(&whole));
+    assert_eq!(whole.stdout, reproduce(&folder, &["--json"]).stdout);
+    let journal = std::fs::read_to_string(&file).unwrap();
+    let sorted = |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+    assert!(journal.lines().count() > 5, "{journal}");
+    std::fs::write(&file, &journal[..journal.len() / 2]).unwrap();
+    assert_eq!(whole.stdout, reproduce(&folder, &resume).stdout);
+    assert_eq!(sorted(&journal), sorted(&std::fs::read_to_string(&file).unwrap()));
+
+    let kept = |wrong: &str| {
+        std::fs::write(&file, wrong).unwrap();
+        reproduce(&folder, &resume)
+    };
+    let damaged = kept(&journal.replacen(" 3", " 4", 2));
+    assert_eq!(damaged.status.code(), Some(2));
+    assert!(stderr(&damaged).contains("is damaged at line"), "{}", stderr(&damaged));
+    let foreign = kept("something else");
+    assert_eq!(foreign.status.code(), Some(2));
+    assert!(stderr(&foreign).contains("does not hold finished runs"), "{}", stderr(&foreign));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "something else");
+}
+
 #[test]
 fn a_claim_that_comes_otherwise_than_expected_fails_in_either_direction() {
     let broken = [

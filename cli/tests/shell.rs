@@ -82,6 +82,36 @@ fn wrong_input_is_one_line_with_the_fix() {
     }
 }
 
+/// A user namespace in which no other can be made, and no capability: as an unprivileged user meets a host that refuses user namespaces.
+const REFUSED: &str = "echo 0 > /proc/sys/user/max_user_namespaces && \
+    exec setpriv --inh-caps=-all --bounding-set=-all --no-new-privs \"$@\"";
+
+#[test]
+fn without_permission_for_namespaces_one_line_names_the_fix() {
+    let unshare = |arguments: &[&str]| {
+        Command::new("unshare").args(["--user", "--map-root-user", "sh", "-c"]).args(arguments).output()
+    };
+    let works = |output: Output| output.status.success();
+    if !unshare(&[REFUSED, "sh", "true"]).is_ok_and(works) {
+        return skip(
+            "without_permission_for_namespaces_one_line_names_the_fix",
+            "there is no unshare, no setpriv or no user namespace",
+        );
+    }
+    let directory = directory();
+    let file = scenario(directory.path());
+    let program = env!("CARGO_BIN_EXE_anabranch");
+    let output =
+        unshare(&[REFUSED, "sh", program, "shell", &file, "--at", "a", "--", "true"]).expect("it runs");
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(
+        said.contains("run it as root (sudo), or allow user namespaces (sysctl user.max_user_namespaces)"),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_node_has_one_device_for_each_interface_and_the_exit_status_is_the_programs() {
     if !possible("shell: devices") {

@@ -1,5 +1,8 @@
 //! Bytes that may be a capture file: read to their end or to what is wrong, and explained line by line.
 
+use std::time::Duration;
+
+use anabranch_sim::against::{Comparison, Conversation, compare};
 use anabranch_sim::capture::{CaptureReader, explain};
 
 /// The UDP port behind which SCTP is looked for.
@@ -27,4 +30,16 @@ pub fn capture(bytes: &[u8]) {
             assert_eq!(back["number"], number);
         }
     }
+}
+
+/// An association in them, if there is one, is replayed against our endpoint.
+pub fn against(bytes: &[u8]) {
+    let Ok(reader) = CaptureReader::new(bytes) else { return };
+    let Ok(conversation) = Conversation::read(reader, &[UDP_PORT], None) else { return };
+    let settings = vec!["era=rfc9260".to_owned()];
+    // With any tolerance of times, few differences remain to be explained.
+    let comparison = Comparison { settings, within: Duration::from_secs(3600), mtu: None, bulk: bytes.len() % 2 == 0 };
+    // Addresses and ports of a capture can be such as no endpoint has.
+    let Ok(differences) = compare(&conversation, &comparison) else { return };
+    assert!(differences.iter().all(|one| one.recorded.is_some() || one.ours.is_some()));
 }

@@ -55,4 +55,9 @@ impl Notes {
     pub(crate) fn pop(&mut self) -> Option<Note> {
         self.queue.pop_front()
     }
+
+    /// Moves all notes to `taken`, which is empty. Both keep their memory.
+    pub(crate) fn take(&mut self, taken: &mut VecDeque<Note>) {
+        std::mem::swap(&mut self.queue, taken);
+    }
 }

@@ -1,6 +1,7 @@
 //! The compiled part of the Python package `anabranch`. `python/anabranch/__init__.py` is its public surface.
 
 mod document;
+mod objects;
 mod papers;
 mod policies;
 mod run;
@@ -21,7 +22,7 @@ mod _core {
     #[pymodule_export]
     use super::run::{Run, content_key, run};
     #[pymodule_export]
-    use super::sweep::{Judge, Sweep};
+    use super::sweep::{Judge, Runs, Sweep};
     #[pymodule_export]
     use super::tables::Table;
 

@@ -126,6 +126,7 @@ fn plan_error(py: Python<'_>, error: PlanError) -> PyErr {
     match error {
         PlanError::Paper(error) => paper_error(py, &error),
         PlanError::Run(why) => PyRuntimeError::new_err(why),
+        PlanError::Finished(error) => PyOSError::new_err(error.to_string()),
     }
 }
 

@@ -8,12 +8,12 @@ use anabranch_sim::results::RunResult;
 use anabranch_sim::scenario::{Document, Scenario};
 use anabranch_sim::{CsvSeries, RunError, RunOptions};
 use pyo3::exceptions::PyRuntimeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::{Map, Value};
 
 use crate::document::{raise, read};
+use crate::objects::object;
 use crate::policies;
 use crate::tables::Table;
 
@@ -28,12 +28,14 @@ pub(crate) struct Run {
 
 #[pymethods]
 impl Run {
-    /// The result as a dict, with the entries that `anabranch run --json` prints. Python's own reader of JSON makes a dict
-    /// in less time than one call for each entry.
+    /// The result as a dict, with the entries that `anabranch run --json` prints.
     fn entries<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let text = serde_json::to_string(&self.result);
-        let text = text.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
-        py.import(intern!(py, "json"))?.call_method1(intern!(py, "loads"), (text,))
+        object(py, &self.result)
+    }
+
+    /// The result as JSON.
+    fn json(&self) -> PyResult<String> {
+        serde_json::to_string(&self.result).map_err(|error| PyRuntimeError::new_err(error.to_string()))
     }
 
     /// The table of the result's list `name`: "flows", "links", "traffic" or "stations"; "paths": those of all flows.
@@ -51,7 +53,7 @@ impl Run {
                 });
                 paths.collect()
             }
-            name => list(&result[name]).into_iter().filter_map(object).collect(),
+            name => list(&result[name]).into_iter().filter_map(entries_of).collect(),
         };
         Table::of_rows(&rows)
     }
@@ -73,22 +75,21 @@ impl Run {
     }
 }
 
-fn object(value: Value) -> Option<Map<String, Value>> {
+fn entries_of(value: Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(object) => Some(object),
         _ => None,
     }
 }
 
-/// Runs the scenario `text`, which `file` names in errors. `own`: policies by name. `watch` is called now and then
+/// Runs the scenario `text`; `file` is its name in errors and, without its ending, in the result. `own`: policies by name. `watch` is called now and then
 /// with virtual seconds, bytes delivered, and bytes expected.
 #[pyfunction]
-#[pyo3(signature = (file, name, text, set, seed, series, own, watch))]
+#[pyo3(signature = (file, text, set, seed, series, own, watch))]
 #[expect(clippy::too_many_arguments, reason = "called from one place in Python, which names them")]
 pub(crate) fn run(
     py: Python<'_>,
     file: &str,
-    name: &str,
     text: &str,
     set: Vec<String>,
     seed: Option<u64>,
@@ -98,7 +99,8 @@ pub(crate) fn run(
 ) -> PyResult<Run> {
     let document = read(py, file, text, &set)?;
     let policies = policies::table(own)?;
-    let mut scenario = document.scenario(name, &policies).map_err(|fault| raise(py, &fault))?;
+    let name = std::path::Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
+    let mut scenario = document.scenario(&name, &policies).map_err(|fault| raise(py, &fault))?;
     scenario.seed = seed.unwrap_or(scenario.seed);
     let folder = series.then(tempfile::tempdir).transpose()?;
     let mut files = folder.as_ref().map(|folder| CsvSeries::new(folder.path())).transpose()?;

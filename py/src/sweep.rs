@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use anabranch_lab::sweep::{self, FinishedRun, SweepError, Watch};
 use anabranch_sim::scenario::Document;
-use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray, UInt64Array};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray, UInt64Array};
 use pyo3::exceptions::{PyFileNotFoundError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use pyo3_arrow::PyTable;
 
 use crate::document::{raise, read};
 use crate::policies;
@@ -25,8 +26,18 @@ pub(crate) struct Sweep {
     sweep: sweep::Sweep,
 }
 
-/// A run as Python has it: cell, number of the seed, values (not a number where there is none), and why it failed.
-type Row = (usize, u64, Vec<f64>, Option<String>);
+/// Finished runs of a sweep, which Python only hands on.
+#[pyclass(frozen, module = "anabranch._core")]
+pub(crate) struct Runs {
+    runs: Vec<FinishedRun>,
+}
+
+#[pymethods]
+impl Runs {
+    fn __len__(&self) -> usize {
+        self.runs.len()
+    }
+}
 
 #[pymethods]
 impl Sweep {
@@ -103,37 +114,61 @@ impl Sweep {
         self.sweep.judges()
     }
 
-    /// Runs the seeds from number `first` (counted from 0) up to but not `end` of cell number `cell`, on this thread,
-    /// and returns a row for each: cell, number of the seed, values, why it failed. A signal ends it with its exception.
-    fn runs_of(&self, py: Python<'_>, cell: usize, first: u64, end: u64) -> PyResult<Vec<Row>> {
-        let stop = AtomicBool::new(false);
-        let mut rows = Vec::new();
-        for seed in first..end {
-            py.check_signals()?;
-            let seeds = Range { start: seed, end: seed + 1 };
-            let ran = py.detach(|| self.sweep.runs_of(cell, seeds, &stop));
-            let ran = ran.map_err(|error| exception(py, error))?.unwrap_or_default();
-            rows.extend(ran.into_iter().map(|run| (run.cell, run.n, run.values.into(), run.failed)));
-        }
-        Ok(rows)
+    /// Runs the seeds from number `first` (counted from 0) up to but not `end` of cell number `cell`, one after the other.
+    /// A signal ends it with its exception.
+    fn runs_of(&self, py: Python<'_>, cell: usize, first: u64, end: u64) -> PyResult<Runs> {
+        let ran = watched(py, None, |stop, _| self.sweep.runs_of(cell, Range { start: first, end }, stop))?;
+        let runs = ran.map_err(|error| exception(py, error))?.unwrap_or_default();
+        Ok(Runs { runs })
     }
 
-    /// The rows as a table: cell, seed, varied keys, measures, and the `error` of a failed run.
-    fn table(&self, rows: Vec<Row>) -> PyResult<Table> {
+    /// The run of seed number `n` of cell number `cell` as a failed one, and why it failed.
+    fn failed(&self, cell: usize, n: u64, why: String) -> Runs {
+        let values = vec![f64::NAN; self.sweep.measures.len()].into();
+        Runs { runs: vec![FinishedRun { cell, n, values, failed: Some(why) }] }
+    }
+
+    /// The runs as a table: cell, seed, varied keys, measures, and the `error` of a failed run.
+    fn table(&self, runs: &Runs) -> PyResult<Table> {
+        let runs = &runs.runs;
         let mut columns: Vec<(String, ArrayRef)> = Vec::new();
         let mut add = |name: &str, column: ArrayRef| columns.push((name.to_owned(), column));
-        add("cell", Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.0 as i64))));
-        let seeds = rows.iter().map(|row| self.sweep.seed(row.1));
+        add("cell", Arc::new(Int64Array::from_iter_values(runs.iter().map(|run| run.cell as i64))));
+        let seeds = runs.iter().map(|run| self.sweep.seed(run.n));
         add("seed", Arc::new(UInt64Array::from_iter_values(seeds)));
         for (axis, varied) in self.sweep.vary.iter().enumerate() {
-            add(&varied.key, self.varied(axis, &rows));
+            add(&varied.key, self.varied(axis, runs));
         }
         for (number, measure) in self.sweep.measures.iter().enumerate() {
-            let values = rows.iter().map(|row| row.2.get(number).copied().filter(|value| !value.is_nan()));
+            let values = runs.iter().map(|run| Some(run.values[number]).filter(|value| !value.is_nan()));
             add(&measure.name, Arc::new(Float64Array::from_iter(values)));
         }
-        add("error", Arc::new(StringArray::from_iter(rows.iter().map(|row| row.3.as_deref()))));
+        add("error", Arc::new(StringArray::from_iter(runs.iter().map(|run| run.failed.as_deref()))));
         Table::of(columns)
+    }
+
+    /// The runs of a table that [`Sweep::table`] made and that may have been in a file since: those of cell number `cell`, from seed number
+    /// `first` on.
+    fn runs_from(&self, table: PyTable, cell: usize, first: u64) -> PyResult<Runs> {
+        let mut runs = Vec::new();
+        for batch in table.into_inner().0 {
+            let column = |name: &str| {
+                let found = batch.column_by_name(name);
+                found.ok_or_else(|| PyValueError::new_err(format!("a table of runs has no column `{name}`")))
+            };
+            let measures = self.sweep.measures.iter().map(|measure| numbers(column(&measure.name)?));
+            let measures = measures.collect::<PyResult<Vec<_>>>()?;
+            let errors = column("error")?;
+            let errors = errors.as_any().downcast_ref::<StringArray>().ok_or_else(unlike)?;
+            for row in 0..batch.num_rows() {
+                let value =
+                    |column: &&Float64Array| if column.is_valid(row) { column.value(row) } else { f64::NAN };
+                let values = measures.iter().map(value).collect();
+                let failed = errors.is_valid(row).then(|| errors.value(row).to_owned());
+                runs.push(FinishedRun { cell, n: first + runs.len() as u64, values, failed });
+            }
+        }
+        Ok(Runs { runs })
     }
 
     /// Executes the missing runs of the directory `out` on `threads` threads (None: one per core), and writes the tables. Returns whether
@@ -152,40 +187,44 @@ impl Sweep {
         done.map(|executed| executed.is_complete()).map_err(|error| exception(py, error))
     }
 
-    /// Adds `rows` to the runs of the directory `out`, and writes the tables if nothing is missing, which is returned.
-    fn add(&self, py: Python<'_>, out: PathBuf, rows: Vec<Row>) -> PyResult<bool> {
-        let runs = rows.into_iter().map(finished).collect();
+    /// Adds `runs` to those of the directory `out`, and writes the tables if nothing is missing, which is returned.
+    fn add(&self, py: Python<'_>, out: PathBuf, runs: Vec<Py<Runs>>) -> PyResult<bool> {
+        let runs = runs.iter().flat_map(|runs| runs.get().runs.iter().cloned()).collect();
         let added = py.detach(|| sweep::add(&self.sweep, &out, runs));
         added.map(|executed| executed.is_complete()).map_err(|error| exception(py, error))
     }
 
     /// The finished runs in the directory `out`, by cell and seed; those that count, if the sweep is complete.
-    fn runs_in(&self, py: Python<'_>, out: PathBuf) -> PyResult<Vec<Row>> {
-        let runs =
-            py.detach(|| sweep::finished_runs(&self.sweep, &out)).map_err(|error| exception(py, error))?;
-        Ok(runs.into_iter().map(|run| (run.cell, run.n, run.values.into(), run.failed)).collect())
+    fn runs_in(&self, py: Python<'_>, out: PathBuf) -> PyResult<Runs> {
+        let runs = py.detach(|| sweep::finished_runs(&self.sweep, &out));
+        runs.map(|runs| Runs { runs }).map_err(|error| exception(py, error))
     }
+}
+
+/// A column of measures.
+fn numbers(column: &ArrayRef) -> PyResult<&Float64Array> {
+    column.as_any().downcast_ref().ok_or_else(unlike)
+}
+
+fn unlike() -> PyErr {
+    PyValueError::new_err("the columns of a table of runs have other types than this sweep writes")
 }
 
 impl Sweep {
     /// The values of axis number `axis` in each row as written; numbers and booleans keep their type.
-    fn varied(&self, axis: usize, rows: &[Row]) -> ArrayRef {
+    fn varied(&self, axis: usize, runs: &[FinishedRun]) -> ArrayRef {
         let values = &self.sweep.vary[axis].values;
-        let of = |row: &Row| self.sweep.varied(row.0)[axis];
+        let of = |run: &FinishedRun| self.sweep.varied(run.cell)[axis];
         if values.iter().all(serde_json::Value::is_i64) {
-            Arc::new(Int64Array::from_iter(rows.iter().map(|row| of(row).as_i64())))
+            Arc::new(Int64Array::from_iter(runs.iter().map(|run| of(run).as_i64())))
         } else if values.iter().all(serde_json::Value::is_number) {
-            Arc::new(Float64Array::from_iter(rows.iter().map(|row| of(row).as_f64())))
+            Arc::new(Float64Array::from_iter(runs.iter().map(|run| of(run).as_f64())))
         } else if values.iter().all(serde_json::Value::is_boolean) {
-            Arc::new(BooleanArray::from_iter(rows.iter().map(|row| of(row).as_bool())))
+            Arc::new(BooleanArray::from_iter(runs.iter().map(|run| of(run).as_bool())))
         } else {
-            Arc::new(StringArray::from_iter_values(rows.iter().map(|row| sweep::written(of(row)))))
+            Arc::new(StringArray::from_iter_values(runs.iter().map(|run| sweep::written(of(run)))))
         }
     }
-}
-
-fn finished((cell, n, values, failed): Row) -> FinishedRun {
-    FinishedRun { cell, n, values: values.into(), failed }
 }
 
 /// Decides how many seeds each cell of a sweep needs, whatever the order in which its runs finish.
@@ -205,10 +244,10 @@ impl Judge {
     }
 
     /// These runs are finished.
-    fn finish(&mut self, rows: Vec<Row>) -> PyResult<()> {
+    fn finish(&mut self, runs: &Runs) -> PyResult<()> {
         let sweep = &self.sweep.get().sweep;
-        let finish = |row| self.judge.finish(sweep, finished(row));
-        rows.into_iter().try_for_each(finish).map_err(PyValueError::new_err)
+        let mut finish = |run: &FinishedRun| self.judge.finish(sweep, run.clone());
+        runs.runs.iter().try_for_each(&mut finish).map_err(PyValueError::new_err)
     }
 
     /// How many seeds of cell number `cell` count; None while that is not known.

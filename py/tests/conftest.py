@@ -39,6 +39,16 @@ lost = "links.wifi s>r.drops.loss"
 """
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="sweeps of clusters with many runs")
+
+
+@pytest.fixture
+def seeds(request: pytest.FixtureRequest) -> int:
+    """Of each cell of a sweep on a cluster."""
+    return 400 if request.config.getoption("--long") else 100
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """A directory with a scenario and a sweep over it."""

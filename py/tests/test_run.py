@@ -1,5 +1,6 @@
 """Runs: what goes in, what comes out, and what goes wrong."""
 
+import json
 import os
 import signal
 import threading
@@ -34,6 +35,14 @@ def test_seeds_and_edits_are_applied() -> None:
     one, same, other = (anabranch.run(SCENARIO, seed=seed, set=lossy) for seed in (1, 1, 2))
     assert one["seed"] == 1 and one.to_dict() == same.to_dict() and one["flows"] != other["flows"]
     assert 'loss = ' in (one.scenario or "")
+
+
+def test_entries_are_those_of_json() -> None:
+    for set in ({}, {"measure": ["10 ms", "50 ms"], "link.wifi.loss": "5 %"}):
+        result = anabranch.run(SCENARIO, set=set)
+        assert json.loads(result.to_json()) == result.to_dict() == dict(result)
+        # Also the types: 1 and 1.0 are equal, and are written differently.
+        assert repr(json.loads(result.to_json())) == repr(result.to_dict())
 
 
 def test_an_error_shows_line_and_key() -> None:

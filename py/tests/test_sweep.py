@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import anabranch
@@ -105,36 +104,3 @@ def test_the_command(place: Path) -> None:
         check=False,
     )
     assert bad.returncode == 2 and "nothing.toml" in bad.stderr
-
-
-def test_a_killed_worker_changes_nothing(place: Path) -> None:
-    distributed = pytest.importorskip("distributed")
-    text = (place / "sweep.toml").read_text().replace("seeds = 15", "seeds = 400").replace("until", "# until")
-    (place / "sweep.toml").write_text(text)
-    whole = anabranch.sweep(place / "sweep.toml", out=place / "whole")
-    with (
-        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        killed = []
-
-        def watch(done: int, all: int) -> None:
-            if done > all // 4 and not killed:
-                killed.append(next(iter(client.run(os.getpid).values())))
-                os.kill(killed[0], signal.SIGKILL)
-
-        spread = anabranch.sweep(place / "sweep.toml", out=place / "spread", client=client, progress=watch, task_seconds=0.2)
-        assert killed, "a worker was killed in mid-sweep"
-        assert spread.runs.to_dict() == whole.runs.to_dict()
-        assert tables(place / "spread") == tables(place / "whole")
-        dataset = pytest.importorskip("pyarrow.dataset").dataset(place / "spread/runs", format="parquet")
-        rows = sorted(dataset.to_table(columns=["cell", "seed"]).to_pylist(), key=lambda row: (row["cell"], row["seed"]))
-        assert rows == [{"cell": cell, "seed": seed} for cell, seed in zip(whole.runs["cell"], whole.runs["seed"])]
-        # What is there is not run again, and `until` decides as one process does.
-        begun = time.monotonic()
-        anabranch.sweep(place / "sweep.toml", out=place / "spread", client=client)
-        (place / "sweep.toml").write_text(text.replace("# until", "until"))
-        spread = anabranch.sweep(place / "sweep.toml", out=place / "precise", client=client)
-        whole = anabranch.sweep(place / "sweep.toml", out=place / "one")
-        assert begun and tables(place / "precise") == tables(place / "one")
-        assert spread.cells[0]["measures"]["time"]["n"] < 400

@@ -1,5 +1,6 @@
 //! A deterministic packet simulator, and the strict reader of its scenarios.
 
+pub mod against;
 mod chance;
 mod engine;
 mod error;

@@ -147,11 +147,11 @@ impl Medium for Bus {
         Ok(())
     }
 
-    fn next(&self) -> Time {
+    fn next(&self, _part: usize) -> Time {
         if self.waiting.is_empty() { Time::NEVER } else { self.ends }
     }
 
-    fn advance(&mut self, now: Time, _until: Time, fates: &mut Vec<Fate<Frame>>) -> Time {
+    fn advance(&mut self, _part: usize, now: Time, _until: Time, fates: &mut Vec<Fate<Frame>>) -> Time {
         if let Some(frame) = self.waiting.pop_front_if(|_| self.ends <= now) {
             self.carried += u64::from(frame.size);
             fates.push(Fate::Delivered(frame));

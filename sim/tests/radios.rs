@@ -142,6 +142,66 @@ fn links_and_radios_meet_and_nodes_with_radios_forward() {
     assert!(result.stations[1].data.answered > 100);
 }
 
+/// Two chains that do not hear each other, one of them with a wire, and a link by itself that fails and changes.
+const APART: &str = "\
+stop = '7 s'
+measure = ['1500 ms', '5 s']
+[[channel]]
+name = 'air'
+[[chain]]
+name = 'a'
+hops = 3
+spacing = '300 m'
+channels = ['air']
+[[chain]]
+name = 'b'
+hops = 3
+spacing = '300 m'
+at = ['0 m', '50 km']
+channels = ['air']
+[[link]]
+name = 'out'
+between = ['b3', 'r']
+rate = '1 Mbit/s'
+loss = '2 %'
+[[link]]
+name = 'alone'
+between = ['x', 'y']
+rate = '1 Mbit/s'
+down = [['2200 ms', '2900 ms']]
+[[change]]
+link = 'alone'
+at = '4 s'
+rate = '300 kbit/s'
+[[flow]]
+name = 'datagrams'
+protocol = 'udp'
+from = 'a0'
+to = 'a3'
+rate = '2 Mbit/s'
+[[flow]]
+name = 'through'
+from = 'b0'
+to = 'r'
+[[flow]]
+name = 'wired'
+from = 'x'
+to = 'y'
+";
+
+/// With additional polls there are no rounds: everything happens in order of time.
+#[test]
+fn what_cannot_meet_needs_no_common_order() {
+    let json = |extra_polls| {
+        let options = RunOptions { extra_polls, ..RunOptions::default() };
+        let result = run(&scenario(APART, &[]), options).unwrap();
+        assert!(result.flows.iter().all(|flow| flow.delivered > 50_000));
+        assert_eq!(result.ended, 7.0);
+        serde_json::to_string(&result).unwrap()
+    };
+    assert_eq!(json(false), json(true));
+}
+
 #[test]
 fn a_named_route_is_taken() {
     // Each node reads two on each side: the shortest way leaves out every other node.

@@ -14,6 +14,7 @@ pub(crate) mod replay;
 pub(crate) mod send;
 pub(crate) mod serve;
 mod setup;
+mod traced;
 mod watched;
 
 use std::convert::Infallible;

@@ -13,6 +13,7 @@ use super::live::Live;
 use super::perf_report::{Run, report};
 use super::record::{Carried, Changes, Intervals, trace};
 use super::setup::{Client, waiting};
+use super::traced::{Recorded, Traces};
 use super::{Interrupts, end, in_runtime, leave};
 use crate::output::{fail, print, refuse};
 
@@ -54,6 +55,8 @@ pub(crate) struct Arguments {
     /// association); if standard error is not a terminal, print a line per second
     #[arg(long)]
     progress: bool,
+    #[command(flatten)]
+    traces: Traces,
 }
 
 /// The interval of a recorded trace.
@@ -66,6 +69,7 @@ Examples:
   anabranch perf --to 192.0.2.1 --both --rate '2 Mbit/s' --message-size 200 --interval 1
   anabranch perf --to 192.0.2.1 --reverse --parallel 4
   anabranch perf --to 192.0.2.1,198.51.100.1 --cmt --progress
+  anabranch perf --to 192.0.2.1 --seconds 2 --qlog perf.sqlog --perfetto perf.json
   anabranch perf --to 192.0.2.1 --seconds 60 --record uplink.csv  &&  anabranch trace uplink.csv
 
 The delay of a message is the time from handing it to the association until the other end reads it. The clocks of the two
@@ -93,10 +97,23 @@ pub(crate) fn perf(arguments: &Arguments) -> u8 {
     {
         return refuse(format!("--record {}: {error}", file.display()));
     }
-    in_runtime(async |interrupts: &mut Interrupts| match connect(arguments, interrupts).await {
-        Ok(streams) => run(arguments, &streams, interrupts).await,
-        Err(status) => status,
-    })
+    if arguments.traces.asked() && arguments.parallel > 1 {
+        return refuse("--qlog and --perfetto show one association: leave out --parallel");
+    }
+    let recorded = match Recorded::begin(None, &arguments.traces, &arguments.client.transport) {
+        Ok(recorded) => recorded,
+        Err(status) => return status,
+    };
+    let status = in_runtime(async |interrupts: &mut Interrupts| {
+        match connect(arguments, &recorded, interrupts).await {
+            Ok(streams) => run(arguments, &streams, interrupts).await,
+            Err(status) => status,
+        }
+    });
+    match recorded.map_or(Ok(()), |recorded| recorded.finish(&arguments.traces)) {
+        Ok(()) => status,
+        Err(unwritten) => unwritten,
+    }
 }
 
 impl Arguments {
@@ -111,10 +128,15 @@ impl Arguments {
     }
 }
 
-async fn connect(arguments: &Arguments, interrupts: &mut Interrupts) -> Result<Vec<Arc<Stream>>, u8> {
+async fn connect(
+    arguments: &Arguments,
+    recorded: &Option<Recorded>,
+    interrupts: &mut Interrupts,
+) -> Result<Vec<Arc<Stream>>, u8> {
     let mut streams = Vec::new();
     for _ in 0..arguments.parallel {
-        let (endpoint, association) = arguments.client.connect(None, interrupts).await?;
+        let (endpoint, association) =
+            arguments.client.connect(recorded.as_ref().map(Recorded::tape), interrupts).await?;
         streams.push(Arc::new(Stream { endpoint, association, tally: PerfProgress::default() }));
     }
     Ok(streams)

@@ -15,7 +15,8 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 
 use super::recording::{Line, Reader, Told, add, addresses, hexadecimal};
-use crate::output::{fail, print, print_json, refuse};
+use super::traced::Traces;
+use crate::output::{fail, print, print_json, refuse, refuse_scenario};
 use crate::simulate::NoResult;
 use crate::why;
 
@@ -28,6 +29,8 @@ pub(crate) struct Arguments {
     /// Write the series of the sender to this directory as CSV, as `anabranch run --series` does
     #[arg(long, value_name = "DIR")]
     series: Option<PathBuf>,
+    #[command(flatten)]
+    traces: Traces,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -46,6 +49,7 @@ Examples:
   anabranch replay transfer.jsonl --why --at 2.5s
   anabranch replay transfer.jsonl --why --packet 1200
   anabranch replay transfer.jsonl --series out/
+  anabranch replay transfer.jsonl --qlog transfer.sqlog --perfetto transfer.json
 
 Exit status: 0 the same packets were sent again, 2 the input was wrong, 1 anything else.";
 
@@ -55,17 +59,13 @@ const FLOW: &str = "transfer";
 /// Replays the recording and returns the exit status.
 pub(crate) fn replay(arguments: &Arguments) -> u8 {
     let file = &arguments.file;
-    let mut paths = BTreeMap::new();
-    let whole = match repeat(file, &mut |step, _| {
-        if let Step::Sent(_, packet, Reason { path: Some(path), .. }) = step {
-            paths.entry(*path).or_insert_with(|| name(packet.from, packet.to));
-        }
-    }) {
-        Ok(whole) => whole,
-        Err(Unable::Read(why)) => return refuse(format!("{}: {why}", file.display())),
-        Err(Unable::Differs(why)) => return fail(format!("{}: {why}", file.display())),
+    let (whole, names) = match paths(file) {
+        Ok(found) => found,
+        Err(status) => return status,
     };
-    let names = names(&paths);
+    if let Err(status) = arguments.traces.write(file) {
+        return status;
+    }
     let observe = |observer: &mut dyn Observer| observe(file, &names, observer);
     if arguments.asked.why {
         return why::tell(&arguments.asked, arguments.json, &scenario(whole.config), observe);
@@ -81,6 +81,31 @@ pub(crate) fn replay(arguments: &Arguments) -> u8 {
         false => {
             print(&format!("{}: {packets} packets in {seconds:.3} s, sent again bit for bit", file.display()))
         }
+    }
+}
+
+/// Repeats the recording once for the names of its paths; an error is told, and its exit status returned.
+fn paths(file: &Path) -> Result<(Whole, Names), u8> {
+    let mut paths = BTreeMap::new();
+    let whole = repeat(file, &mut |step, _| {
+        if let Step::Sent(_, packet, Reason { path: Some(path), .. }) = step {
+            paths.entry(*path).or_insert_with(|| name(packet.from, packet.to));
+        }
+    });
+    match whole {
+        Ok(whole) => Ok((whole, names(&paths))),
+        Err(Unable::Read(why)) => Err(refuse(format!("{}: {why}", file.display()))),
+        Err(Unable::Differs(why)) => Err(fail(format!("{}: {why}", file.display()))),
+    }
+}
+
+/// Repeats the recording for an observer; an error is told, and its exit status returned.
+pub(super) fn observed(file: &Path, observer: &mut dyn Observer) -> Result<(), u8> {
+    let (_, names) = paths(file)?;
+    match observe(file, &names, observer) {
+        Ok(()) => Ok(()),
+        Err(NoResult::Other(why)) => Err(fail(format!("{}: {why}", file.display()))),
+        Err(NoResult::Scenario(error)) => Err(refuse_scenario(&error)),
     }
 }
 
@@ -291,14 +316,21 @@ impl Shown<'_> {
                 }
             }
             Step::Arrived(at, packet) => {
-                let name = name(packet.to, packet.from);
-                if let Some(link) = self.link(&name, 1) {
-                    let (side, path) = (Side::Server, Some(name.as_str()));
+                if let Some(link) = self.way_back(packet) {
+                    let (side, path) = (Side::Server, Some(self.names.links[link].0.as_str()));
                     let packet = view(packet, Origin { side, path, reason: PEER, wait: None });
                     self.observer.record(*at, &Record::Delivered { link, flow: 0, packet });
                 }
             }
         }
+    }
+
+    /// The direction of a link on which a packet of the peer came. The peer may answer from an address to which nothing is
+    /// sent from ours: that is the path of our address.
+    fn way_back(&self, packet: &Packet) -> Option<usize> {
+        let ours = format!("{} → ", packet.to.ip);
+        let on_ours = || self.names.links.iter().position(|(name, _)| name.starts_with(&ours));
+        self.link(&name(packet.to, packet.from), 1).or_else(|| Some(on_ours()? + 1))
     }
 
     /// The direction of the link of this name: 0 there, 1 back.

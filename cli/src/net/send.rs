@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use super::live::Live;
 use super::record::{Carried, Changes, Intervals};
-use super::recording::Recording;
 use super::setup::{Client, waiting};
+use super::traced::{Recorded, Traces};
 use super::watched::Watched;
 use super::{Interrupts, end, in_runtime, leave, paths};
 use crate::output::{fail, print, print_json, refuse};
@@ -36,6 +36,8 @@ pub(crate) struct Arguments {
     /// Record what the core is told, for `anabranch replay`; the recording holds no user data
     #[arg(long, value_name = "FILE", conflicts_with = "key")]
     record: Option<PathBuf>,
+    #[command(flatten)]
+    traces: Traces,
     /// The length of the intervals in --json, in seconds or with a unit
     #[arg(long, value_name = "TIME", default_value = "1 s", value_parser = waiting)]
     interval: Duration,
@@ -48,6 +50,7 @@ Examples:
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --cmt --progress
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --cmt --watch
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --record transfer.jsonl  &&  anabranch replay transfer.jsonl --why
+  anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --qlog transfer.sqlog --perfetto transfer.json
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --from 192.0.2.7,198.51.100.7 --retransmit alternate
   anabranch send video.mkv --to 192.0.2.1,198.51.100.1 --set path_max_retrans=2 --set pf_max_retrans=0 --json
 
@@ -71,29 +74,23 @@ pub(crate) fn send(arguments: &Arguments) -> u8 {
         Ok(_) => return refuse(format!("{}: not a regular file", arguments.file.display())),
         Err(error) => return refuse(format!("{}: {error}", arguments.file.display())),
     };
-    let settings = arguments.client.transport.settings();
-    let begin = |file: &PathBuf| Recording::begin(file, settings);
-    let recording = match arguments.record.as_ref().map(begin).transpose() {
-        Ok(recording) => recording,
-        Err(error) => return refuse(format!("--record {}: {error}", arguments.record_name())),
+    let record = arguments.record.as_deref();
+    let recorded = match Recorded::begin(record, &arguments.traces, &arguments.client.transport) {
+        Ok(recorded) => recorded,
+        Err(status) => return status,
     };
+    let tape = recorded.as_ref().map(Recorded::tape);
     let status = in_runtime(async |interrupts: &mut Interrupts| {
-        match arguments.client.connect(recording.clone(), interrupts).await {
+        match arguments.client.connect(tape, interrupts).await {
             Ok((endpoint, association)) => {
                 transfer(arguments, size, &endpoint, &association, interrupts).await
             }
             Err(status) => status,
         }
     });
-    match recording.map_or(Ok(()), |recording| recording.finish()) {
+    match recorded.map_or(Ok(()), |recorded| recorded.finish(&arguments.traces)) {
         Ok(()) => status,
-        Err(error) => fail(format!("cannot write {}: {error}", arguments.record_name())),
-    }
-}
-
-impl Arguments {
-    fn record_name(&self) -> String {
-        self.record.as_ref().map(|file| file.display().to_string()).unwrap_or_default()
+        Err(unwritten) => unwritten,
     }
 }
 

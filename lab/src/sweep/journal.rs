@@ -141,19 +141,11 @@ impl Journal {
 
     /// Keeps a finished run.
     pub(super) fn append(&mut self, run: &FinishedRun) -> Result<(), SweepError> {
-        use std::fmt::Write;
         if let Some(why) = &run.failed {
             let why = serde_json::Value::from(why.as_str());
             return self.write(&format!("failed {} {} {why}", run.cell, run.n));
         }
-        let mut entry = format!("run {} {}", run.cell, run.n);
-        for value in &run.values {
-            let _ = match value.is_nan() {
-                true => write!(entry, " -"),
-                false => write!(entry, " {:016x}", value.to_bits()),
-            };
-        }
-        self.write(&entry)
+        self.write(&format!("run {} {}{}", run.cell, run.n, words(&run.values)))
     }
 
     /// Replaces the table `name` of the directory with what `fill` writes, in one step.
@@ -237,12 +229,13 @@ fn damaged(line: usize) -> String {
     format!("`{NAME}` is damaged at line {line}; choose another directory, or remove this one to begin again")
 }
 
-fn line(entry: &str) -> String {
+/// A line with this entry and its checksum.
+pub(crate) fn line(entry: &str) -> String {
     format!("{entry} {}\n", &digest(entry.as_bytes())[..CHECK])
 }
 
 /// The contents of a complete line, if its checksum is right.
-fn checked(line: &[u8]) -> Option<&str> {
+pub(crate) fn checked(line: &[u8]) -> Option<&str> {
     let line = std::str::from_utf8(line).ok()?.strip_suffix('\n')?;
     let (entry, check) = line.rsplit_once(' ')?;
     (digest(entry.as_bytes())[..CHECK] == *check).then_some(entry)
@@ -251,11 +244,24 @@ fn checked(line: &[u8]) -> Option<&str> {
 fn read_run(text: &str) -> Option<FinishedRun> {
     let mut words = text.split(' ');
     let (cell, n) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    let value = |word: &str| match word {
+    Some(FinishedRun { cell, n, values: words.map(value).collect::<Option<_>>()?, failed: None })
+}
+
+/// The values of a run, each after a space and exact to the bit.
+pub(crate) fn words(values: &[f64]) -> String {
+    let word = |value: &f64| match value.is_nan() {
+        true => " -".to_owned(),
+        false => format!(" {:016x}", value.to_bits()),
+    };
+    values.iter().map(word).collect()
+}
+
+/// The value that a word stands for.
+pub(crate) fn value(word: &str) -> Option<f64> {
+    match word {
         "-" => Some(f64::NAN),
         bits => u64::from_str_radix(bits, 16).ok().map(f64::from_bits),
-    };
-    Some(FinishedRun { cell, n, values: words.map(value).collect::<Option<_>>()?, failed: None })
+    }
 }
 
 fn read_failed(text: &str, measures: usize) -> Option<FinishedRun> {
@@ -265,7 +271,7 @@ fn read_failed(text: &str, measures: usize) -> Option<FinishedRun> {
     Some(FinishedRun { cell, n, values: vec![f64::NAN; measures].into(), failed })
 }
 
-fn digest(text: &[u8]) -> String {
+pub(crate) fn digest(text: &[u8]) -> String {
     hexadecimal(&Sha256::digest(text))
 }
 

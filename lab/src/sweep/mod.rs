@@ -7,7 +7,7 @@
 //! sweep.
 
 mod execute;
-mod journal;
+pub(crate) mod journal;
 mod read;
 mod shard;
 mod tables;

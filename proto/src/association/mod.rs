@@ -208,9 +208,11 @@ impl Association {
         self.notes.pop().map(Output::Note)
     }
 
-    /// The next note, unless an event comes before it.
-    pub(crate) fn next_note(&mut self) -> Option<Note> {
-        if self.events.is_empty() && self.announced != Announced::Due { self.notes.pop() } else { None }
+    /// Moves all notes to `taken`, which is empty, unless an event comes before them.
+    pub(crate) fn take_notes(&mut self, taken: &mut VecDeque<Note>) {
+        if self.events.is_empty() && self.announced != Announced::Due {
+            self.notes.take(taken);
+        }
     }
 
     fn settle(&mut self, now: Time) {

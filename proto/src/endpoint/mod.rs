@@ -269,13 +269,16 @@ impl Endpoint {
         Output::Wait(self.agenda.next())
     }
 
-    /// The next note, if that is what [`Endpoint::poll`] would return now: cheaper than a poll for each of many notes.
-    pub fn next_note(&mut self) -> Option<Note> {
-        if !self.answers.is_empty() {
-            return None;
+    /// Moves the notes that [`Endpoint::poll`] would return one after the other to `taken`, which must be empty. That is
+    /// cheaper than a poll for each. Call it after a poll at the same time.
+    pub fn take_notes(&mut self, taken: &mut VecDeque<Note>) {
+        debug_assert!(taken.is_empty());
+        if !self.answers.is_empty() || !self.full.is_empty() {
+            return;
         }
-        let index = self.ready.first()?;
-        self.associations[index].as_mut()?.next_note()
+        if let Some(association) = self.ready.first().and_then(|index| self.associations[index].as_mut()) {
+            association.take_notes(taken);
+        }
     }
 
     /// Begins an association with the peer that has these addresses. The first address is tried first.

@@ -8,7 +8,6 @@ whatever became of the scheduler and the workers. Queues, retries and the search
 from __future__ import annotations
 
 import json
-import math
 import os
 import tempfile
 import time
@@ -29,8 +28,6 @@ AHEAD = 3
 MOST = 10_000
 """Runs of a task, at most."""
 
-Row = tuple[int, int, list[float], str | None]
-"""Cell, number of the seed, measures (not a number where there is none), and why the run failed."""
 Chunk = tuple[int, int, int]
 """Cell, number of the first seed, and of the first that is not in it."""
 
@@ -65,7 +62,7 @@ class Dataset:
         system, path = self.open()
         return _core.Sweep.described(json.loads(system.cat_file(f"{path}/sweep.json"))["sweep"], policies)
 
-    def write(self, sweep: _core.Sweep, chunk: Chunk, rows: list[Row]) -> None:
+    def write(self, chunk: Chunk, table: Any) -> None:
         """Writes the runs of a chunk as one file, which appears whole or not at all."""
         import pyarrow
         import pyarrow.parquet
@@ -75,7 +72,7 @@ class Dataset:
         folder = f"{path}/runs/cell={cell}"
         system.makedirs(folder, exist_ok=True)
         sink = pyarrow.BufferOutputStream()
-        pyarrow.parquet.write_table(pyarrow.table(sweep.table(rows)), sink)
+        pyarrow.parquet.write_table(table, sink)
         # The name of a file that is not finished does not end in .parquet: no reader takes it.
         new = f"{folder}/{first}-{end}.{os.getpid()}-{time.time_ns()}.new"
         system.pipe_file(new, sink.getvalue().to_pybytes())
@@ -92,7 +89,7 @@ class Dataset:
             chunks.append((int(folder.removeprefix("cell=")), int(first), int(end)))
         return sorted(chunks)
 
-    def rows(self, sweep: _core.Sweep, chunks: list[Chunk]) -> Iterator[Row]:
+    def read(self, sweep: _core.Sweep, chunks: list[Chunk]) -> Iterator[_core.Runs]:
         """The runs of these chunks."""
         import pyarrow.parquet
 
@@ -100,11 +97,7 @@ class Dataset:
         for cell, first, end in chunks:
             with system.open(f"{path}/runs/cell={cell}/{first}-{end}.parquet", "rb") as file:
                 table = pyarrow.parquet.read_table(file, partitioning=None)
-            values = [table.column(measure).to_pylist() for measure in sweep.measures]
-            errors = table.column("error").to_pylist()
-            for number, row in enumerate(zip(*values, strict=True)):
-                known = [math.nan if value is None else value for value in row]
-                yield cell, first + number, known, errors[number]
+            yield sweep.runs_from(table, cell, first)
 
 
 @lru_cache(maxsize=8)
@@ -113,17 +106,17 @@ def known_sweep(address: str, identity: str) -> _core.Sweep:
     return Dataset(address).sweep(None)
 
 
-def work(
-    address: str, identity: str, chunk: Chunk, values: bool, policies: dict[str, Any] | None
-) -> tuple[float, list[Row]]:
-    """What a worker does: runs the chunk and writes its file. Returns the seconds that it took, and the rows if
-    `values`."""
+def work(address: str, identity: str, chunk: Chunk, values: bool, policies: dict[str, Any] | None) -> tuple[float, Any]:
+    """What a worker does: runs the chunk and writes its file. Returns the seconds that it took, and the table of the
+    runs if `values`."""
+    import pyarrow
+
     begun = time.perf_counter()
     dataset = Dataset(address)
     sweep = dataset.sweep(policies) if policies else known_sweep(address, identity)
-    rows = sweep.runs_of(*chunk)
-    dataset.write(sweep, chunk, rows)
-    return time.perf_counter() - begun, rows if values else []
+    table = pyarrow.table(sweep.table(sweep.runs_of(*chunk)))
+    dataset.write(chunk, table)
+    return time.perf_counter() - begun, table if values else None
 
 
 @dataclass
@@ -214,7 +207,7 @@ def sweep(
 
 def collect(sweep: _core.Sweep, dataset: Dataset, tables: Path) -> bool:
     """Makes the tables of the dataset's runs; whether none is missing."""
-    return sweep.add(tables, list(dataset.rows(sweep, dataset.chunks())))
+    return sweep.add(tables, list(dataset.read(sweep, dataset.chunks())))
 
 
 def distribute(
@@ -232,7 +225,8 @@ def distribute(
     judge = _core.Judge(sweep) if until else None
     done = dataset.chunks()
     if judge:
-        judge.finish(list(dataset.rows(sweep, done)))
+        for runs in dataset.read(sweep, done):
+            judge.finish(runs)
     plan = Plan.of(sweep, judge, done, task_seconds)
     finished = sum(end - first for _, first, end in done)
     identity = sweep.identity()
@@ -240,7 +234,7 @@ def distribute(
     stream = as_completed(with_results=False, raise_errors=False)
 
     def hand_out() -> None:
-        threads = sum(client.nthreads().values()) or 1
+        threads = threads_of(client)
         while len(tasks) < AHEAD * threads and (chunk := plan.next(AHEAD * threads)):
             future = client.submit(work, dataset.address, identity, chunk, until, policies or None, pure=False, retries=2)
             tasks[future] = chunk
@@ -252,11 +246,11 @@ def distribute(
             future = next(stream)
             chunk = tasks.pop(future)
             if future.status == "finished":
-                seconds, rows = future.result()
+                seconds, table = future.result()
                 plan.measured(chunk, seconds)
                 finished += chunk[2] - chunk[1]
                 if judge:
-                    judge.finish(rows)
+                    judge.finish(sweep.runs_from(table, chunk[0], chunk[1]))
                 if watcher:
                     watcher(finished, sweep.cells * sweep.seeds)
             else:
@@ -267,12 +261,22 @@ def distribute(
         client.cancel(list(tasks))
 
 
+def threads_of(client: Any) -> int:
+    """Of all workers; 1 while a scheduler that is being restarted does not answer."""
+    try:
+        return sum(client.nthreads().values()) or 1
+    except OSError:
+        return 1
+
+
 def lost(
     sweep: _core.Sweep, dataset: Dataset, plan: Plan, judge: _core.Judge | None, chunk: Chunk, future: Any
 ) -> int:
     """A task ended without a result; how many runs are finished by that. A chunk that ended several workers is halved
     until the run is found that does it, and that run is kept as failed. What a restarted scheduler forgot is handed
     out again."""
+    import pyarrow
+
     cell, first, end = chunk
     if future.status != "error":
         plan.again.append(chunk)
@@ -284,8 +288,8 @@ def lost(
         middle = (first + end) // 2
         plan.again += [(cell, middle, end), (cell, first, middle)]
         return 0
-    rows: list[Row] = [(cell, first, [math.nan] * len(sweep.measures), f"the worker ended: {error}")]
-    dataset.write(sweep, chunk, rows)
+    failed = sweep.failed(cell, first, f"the worker ended: {error}")
+    dataset.write(chunk, pyarrow.table(sweep.table(failed)))
     if judge:
-        judge.finish(rows)
+        judge.finish(failed)
     return 1

@@ -17,10 +17,14 @@ class Result(Mapping[str, Any]):
 
     def __init__(self, run: _core.Run) -> None:
         self._run = run
+        self._read: dict[str, Any] | None = None
 
-    @cached_property
+    @property
     def _entries(self) -> dict[str, Any]:
-        return self._run.entries()
+        # Made when they are first read; a `cached_property` would take a lock each time.
+        if self._read is None:
+            self._read = self._run.entries()
+        return self._read
 
     def __getitem__(self, key: str) -> Any:
         return self._entries[key]
@@ -34,6 +38,10 @@ class Result(Mapping[str, Any]):
     def to_dict(self) -> dict[str, Any]:
         """The entries as a dict of its own."""
         return self._run.entries()
+
+    def to_json(self) -> str:
+        """The entries as JSON, on one line."""
+        return self._run.json()
 
     @property
     def flows(self) -> Table:
@@ -108,10 +116,9 @@ class SweepResult:
     """The result of a sweep: its runs, and the summaries of its cells."""
 
     def __init__(self, sweep: _core.Sweep, out: Path, complete: bool) -> None:
-        rows = sweep.runs_in(out)
         self.complete = complete
         """Whether no run is missing."""
-        self.runs = Table(sweep.table(rows))
+        self.runs = Table(sweep.table(sweep.runs_in(out)))
         """One row a run, by cell and seed: what was varied, the measures, and `error` of a run that failed."""
         self.cells: list[dict[str, Any]] = load(out / "summary.json") if complete else []
         """The summaries as `anabranch sweep --json` prints them; empty if runs are missing."""

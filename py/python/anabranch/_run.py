@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from anabranch import _core, _progress
@@ -32,7 +31,7 @@ def run(
     """
     file, text = read(scenario, "scenario")
     own = dict(policies) if policies else None
-    return Result(_core.run(file, Path(file).stem, text, edits(set), seed, series, own, progress))
+    return Result(_core.run(file, text, edits(set), seed, series, own, progress))
 
 
 def content_key(scenario: Source, *, seed: int | None = None, set: Mapping[str, Any] | None = None) -> str:

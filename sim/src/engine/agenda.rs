@@ -3,10 +3,14 @@
 //! A tournament: every entity has a leaf, and every node above names the entity whose event is the earliest below it. When
 //! the event of an entity changes, the nodes above its leaf are decided again. That takes the same few steps whatever the
 //! other events are, and leaves nothing behind, however often events are moved.
+//!
+//! Entities that never affect each other belong to different *components* (`components.rs`). Their events need no common
+//! order. In a *round*, a span of time, all events of one component come first, then those of the next. So consecutive
+//! events find what they need in the processor's cache, however many components there are.
 
 use std::hint::select_unpredictable;
 
-use anabranch_proto::Time;
+use anabranch_proto::{Duration, Time};
 
 /// A link direction, an agent or the list of changes, by its number.
 pub(crate) type Entity = u32;
@@ -38,23 +42,49 @@ impl Turn {
 pub(crate) struct Agenda {
     /// By entity, filled up to a power of two: the turn of its event.
     turns: Vec<Turn>,
-    /// Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the leaves come last. Each has the earliest event below
-    /// it: when it happens (`NEVER`: there is none), and whose it is.
-    earliest: Vec<(Time, Entity)>,
+    /// Node 1 is the root, nodes 2i and 2i + 1 are below node i, and the leaves come last. Each has the first event below it: its
+    /// key, which follows from its time (`NONE`: there is no event), and whose it is.
+    earliest: Vec<(u64, Entity)>,
     /// The entity whose event was taken out last, as long as it may get another. Its leaf still has the old event.
     taken: Option<Entity>,
+    /// By entity: the number of its component; empty if all are one.
+    components: Vec<u32>,
+    /// The round: events before its end are ordered by component, the others by time. Before the first round, both are 0.
+    begin: Time,
+    end: Time,
 }
+
+/// The longest round. In it, a component has many events, and the end of the run comes closer for all of them.
+const ROUND: Duration = Duration::from_secs(1);
+/// In the key of an event of the round, the component stands above this many bits, and the time since the beginning below.
+const SINCE: u32 = 32;
+/// The key of an event after the round is its time plus this.
+const AFTER: u64 = 1 << 63;
+/// The key of an entity without an event.
+const NONE: u64 = u64::MAX;
 
 impl Agenda {
     /// An agenda for entities numbered below `entities`.
     pub(crate) fn new(entities: usize) -> Self {
         let leaves = entities.next_power_of_two();
-        let mut earliest: Vec<(Time, Entity)> =
-            (0..2 * leaves).map(|node| (Time::NEVER, node.wrapping_sub(leaves) as Entity)).collect();
+        let mut earliest: Vec<(u64, Entity)> =
+            (0..2 * leaves).map(|node| (NONE, node.wrapping_sub(leaves) as Entity)).collect();
         for node in (1..leaves).rev() {
             earliest[node] = earliest[2 * node];
         }
-        Agenda { turns: vec![Turn::default(); leaves], earliest, taken: None }
+        Agenda {
+            turns: vec![Turn::default(); leaves],
+            earliest,
+            taken: None,
+            components: Vec::new(),
+            begin: Time::ZERO,
+            end: Time::ZERO,
+        }
+    }
+
+    /// From now on there are rounds, if `components` has the component of every entity.
+    pub(crate) fn keep_apart(&mut self, components: Vec<u32>) {
+        self.components = components;
     }
 
     /// Takes the earliest event out, if it is not after `until`: its time, its turn and whose it is.
@@ -72,11 +102,86 @@ impl Agenda {
     /// The time of the earliest event, without taking it.
     #[inline]
     pub(crate) fn peek(&mut self) -> Option<Time> {
-        if let Some(entity) = self.taken.take() {
-            self.place(entity, Time::NEVER);
+        let key = self.first_key();
+        (key != NONE).then(|| self.time(key))
+    }
+
+    /// Before this time, nothing else happens that can affect `entity`, whose event was taken out.
+    pub(crate) fn undisturbed_until(&mut self, entity: Entity) -> Time {
+        let key = self.first_key();
+        match key < AFTER && key >> SINCE != u64::from(self.components[entity as usize]) {
+            true => self.end,
+            false => self.time(key),
         }
-        let (at, _) = self.earliest[1];
-        (at != Time::NEVER).then_some(at)
+    }
+
+    /// Whether there are rounds, and all components have come to the end of one.
+    #[inline]
+    pub(crate) fn has_ended_round(&mut self) -> bool {
+        !self.components.is_empty() && self.first_key() >= AFTER
+    }
+
+    /// Begins a round at the time of the earliest event. It ends at `until` at the latest.
+    pub(crate) fn begin_round(&mut self, until: Time) {
+        if let Some(begin) = self.peek().filter(|begin| *begin < until) {
+            self.begin = begin;
+            self.end = until.min(begin + ROUND);
+            self.enter(1);
+        }
+    }
+
+    /// When the round began, if `now` is in it.
+    pub(crate) fn round(&self, now: Time) -> Option<Time> {
+        (now < self.end).then_some(self.begin)
+    }
+
+    /// Orders the events below `node` that are due in the round by component.
+    fn enter(&mut self, node: usize) {
+        let (key, entity) = self.earliest[node];
+        let time = self.time(key);
+        if time >= self.end {
+            return;
+        }
+        if node >= self.turns.len() {
+            self.earliest[node].0 = self.key(entity, time);
+            return;
+        }
+        self.enter(2 * node);
+        self.enter(2 * node + 1);
+        let [left, right] = [self.earliest[2 * node], self.earliest[2 * node + 1]];
+        let order = |(key, entity): (u64, Entity)| (key, self.turns[entity as usize]);
+        self.earliest[node] = if order(right) < order(left) { right } else { left };
+    }
+
+    /// The key of the earliest event.
+    #[inline]
+    fn first_key(&mut self) -> u64 {
+        if let Some(entity) = self.taken.take() {
+            self.place(entity, NONE);
+        }
+        self.earliest[1].0
+    }
+
+    /// The key of an event of `entity` at `time`.
+    #[inline]
+    fn key(&self, entity: Entity, time: Time) -> u64 {
+        match time < self.end {
+            true => {
+                u64::from(self.components[entity as usize]) << SINCE
+                    | (time.as_nanos() - self.begin.as_nanos())
+            }
+            false => time.as_nanos().saturating_add(AFTER),
+        }
+    }
+
+    /// The time of the event with this key.
+    #[inline]
+    fn time(&self, key: u64) -> Time {
+        match key {
+            NONE => Time::NEVER,
+            AFTER.. => Time::from_nanos(key - AFTER),
+            _ => Time::from_nanos(self.begin.as_nanos() + (key & ((1 << SINCE) - 1))),
+        }
     }
 
     /// Sets the next event of `entity` to `time`. Among events at the same time, the smaller `turn` comes first.
@@ -84,14 +189,14 @@ impl Agenda {
     pub(crate) fn set(&mut self, entity: Entity, time: Time, turn: Turn) {
         self.taken.take_if(|taken| *taken == entity);
         self.turns[entity as usize] = turn;
-        self.place(entity, time);
+        self.place(entity, self.key(entity, time));
     }
 
     /// Removes the event of `entity`.
     pub(crate) fn clear(&mut self, entity: Entity) {
         self.taken.take_if(|taken| *taken == entity);
-        if self.earliest[self.leaf(entity)].0 != Time::NEVER {
-            self.place(entity, Time::NEVER);
+        if self.earliest[self.leaf(entity)].0 != NONE {
+            self.place(entity, NONE);
         }
     }
 
@@ -99,10 +204,10 @@ impl Agenda {
         self.turns.len() + entity as usize
     }
 
-    /// Gives the leaf of `entity` this time, and decides the nodes above it again.
-    fn place(&mut self, entity: Entity, time: Time) {
+    /// Gives the leaf of `entity` this key, and decides the nodes above it again.
+    fn place(&mut self, entity: Entity, key: u64) {
         let mut node = self.leaf(entity);
-        let mut first = (time, entity);
+        let mut first = (key, entity);
         self.earliest[node] = first;
         while node > 1 {
             let beside = self.earliest[node ^ 1];
@@ -110,7 +215,7 @@ impl Agenda {
                 true => self.turns[beside.1 as usize] < self.turns[first.1 as usize],
                 false => beside.0 < first.0,
             };
-            // Which of two times is earlier, a processor cannot guess: a branch would cost more than the rest.
+            // Which of two keys is earlier, a processor cannot guess: a branch would cost more than the rest.
             first.0 = select_unpredictable(earlier, beside.0, first.0);
             first.1 = select_unpredictable(earlier, beside.1, first.1);
             node /= 2;
@@ -181,6 +286,40 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_round_goes_component_by_component_and_each_of_them_in_its_order() {
+        let components = vec![0, 0, 2, 2, 4];
+        let events = |rounds: bool| {
+            let mut agenda = Agenda::new(5);
+            agenda.keep_apart(components.clone());
+            (0..5).for_each(|entity| agenda.set(entity, at(draw(entity.into()) % 1000), Turn::default()));
+            let mut seen = Vec::new();
+            for _ in 0..5000 {
+                if rounds && agenda.has_ended_round() {
+                    let until = agenda.peek().unwrap() + Duration::from_nanos(3000);
+                    agenda.begin_round(until);
+                }
+                let (time, _, entity) = agenda.pop(Time::NEVER).unwrap();
+                seen.push((time, entity));
+                let later = 1 + draw(time.as_nanos() * 5 + u64::from(entity)) % 5000;
+                agenda.set(entity, at(time.as_nanos() + later), Turn::default());
+            }
+            seen
+        };
+        let (global, rounds) = (events(false), events(true));
+        assert!(global.is_sorted_by_key(|(time, _)| *time) && !rounds.is_sorted_by_key(|(time, _)| *time));
+        for component in [0, 2, 4] {
+            let of = |all: &[(Time, Entity)]| {
+                all.iter()
+                    .filter(|(_, e)| components[*e as usize] == component)
+                    .copied()
+                    .take(1000)
+                    .collect::<Vec<_>>()
+            };
+            assert_eq!(of(&global), of(&rounds));
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) struct Ahead {
     /// By link direction: whether all its packets come from one other direction.
     sole: Vec<bool>,
     /// No packet runs ahead of this time.
-    until: Time,
+    pub(super) until: Time,
     /// The end of the run.
     pub(super) stop: Time,
 }

@@ -1,14 +1,16 @@
 //! The engine. It executes event after event until none is left or the run ends.
 //!
-//! Entities are numbered: link directions, then agents, then the list of changes, then channels. Each has one entry
-//! in the agenda; the entry of a channel is the channel's next event. On links, a packet costs one event per hop, its
+//! Entities are numbered: link directions, then agents, then the list of changes, then the parts of channels. Each has one
+//! entry in the agenda; the entry of a part is its next event. On links, a packet costs one event per hop, its
 //! arrival. If all packets of the next link come from this one, a packet runs ahead to that link without an event
 //! while nobody observes (`ahead.rs`). Ties are broken by turns: changes come first, then agents that wait, then the
-//! packet that entered its link first. Departures need no event: before an arrival is handled, every packet whose
+//! packet that entered its link first. Entities that never affect each other need no common order, and take turns (`components.rs`).
+//! Departures need no event: before an arrival is handled, every packet whose
 //! departure is due has left its queue.
 
 pub(crate) mod agenda;
 mod ahead;
+mod components;
 mod counts;
 mod live;
 mod means;
@@ -40,6 +42,7 @@ pub(crate) use means::Sum;
 pub(crate) use outages::Outage;
 use outages::Outages;
 pub(crate) use parts::{Change, FlowParts, Parts};
+use radios::ChannelParts;
 
 /// In [`Engine::routes`], this plus the number of an agent stands after the last link of a route.
 pub(crate) const ARRIVED: u32 = 1 << 31;
@@ -47,7 +50,7 @@ pub(crate) const ARRIVED: u32 = 1 << 31;
 pub(crate) const NO_ROUTE: u32 = u32::MAX;
 /// The number of events between two calls of the function that watches the run.
 const GLANCE: u64 = 1 << 16;
-/// The order at equal times: pauses, then changes, then waiting agents by number, then channels.
+/// The order at equal times: pauses, then changes, then waiting agents by number, then parts of channels.
 const PAUSE: Turn = Turn::fixed(0);
 const CHANGE: Turn = Turn::fixed(1);
 const FIRST_AGENT: u64 = 2;
@@ -55,6 +58,8 @@ const FIRST_AGENT: u64 = 2;
 /// A running simulation.
 pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     now: Time,
+    /// The time of the latest event of an earlier round.
+    latest: Time,
     agenda: Agenda,
     /// The turn of the present event.
     turn: Turn,
@@ -62,6 +67,7 @@ pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     events: u64,
     links: Vec<Direction>,
     channels: Vec<M>,
+    parts: ChannelParts,
     /// The hops between radios, by their numbers.
     radio_hops: Vec<RadioHop>,
     /// The latest fates of packets on a channel.
@@ -87,6 +93,8 @@ pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     /// When the run pauses.
     pauses: std::iter::Peekable<std::vec::IntoIter<Time>>,
     observed: Option<Observed<'a>>,
+    /// Whether agents tell details.
+    told: bool,
     /// Whether every agent is polled after every event: a test that additional polls change nothing.
     extra_polls: bool,
 }
@@ -113,15 +121,19 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             false => (flow, Side::Server),
         };
         let sides = flow_of.iter().enumerate().map(|(agent, flow)| side(agent, *flow)).collect();
+        let others = links.len() + agents.len() + 2;
+        let parts = ChannelParts::new(channels.iter().map(Medium::parts), others);
         let mut engine = Engine {
             now: Time::ZERO,
-            agenda: Agenda::new(links.len() + agents.len() + 2 + channels.len()),
+            agenda: Agenda::new(others + parts.len()),
+            latest: Time::ZERO,
             turn: Turn::default(),
             ahead: Ahead::new(&routes, links.len()),
             events: 0,
             timers: vec![Time::NEVER; agents.len()],
             links,
             channels,
+            parts,
             radio_hops,
             fates: Vec::new(),
             counts: Counts::new(routes.len()),
@@ -131,6 +143,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             flows,
             flow_of,
             sent: 0,
+            told: observer.is_some() || !pauses.is_empty(),
             means: (!pauses.is_empty()).then(Means::default),
             outages: changes.iter().any(|change| change.alteration.up == Some(false)).then(Box::default),
             changes: changes.into_iter().peekable(),
@@ -141,6 +154,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         if engine.observed.is_some() {
             engine.channels.iter_mut().for_each(Medium::keep_shown);
         }
+        engine.agenda.keep_apart(engine.components());
         engine.await_pause();
         engine.await_change();
         (0..engine.agents.len()).for_each(|agent| engine.await_agent(agent, Time::ZERO));
@@ -158,7 +172,8 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         self.ahead.stop = stop;
         self.look_ahead();
         while let Some((time, turn, entity)) = self.next(stop) {
-            assert!(time >= self.now, "time went back from {:?} to {time:?}", self.now);
+            let turns = self.agenda.round(self.now).is_some();
+            assert!(time >= self.now || turns, "time went back from {:?} to {time:?}", self.now);
             (self.now, self.turn) = (time, turn);
             if entity == self.pause_entity() {
                 self.pauses.next();
@@ -173,7 +188,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
                 break;
             }
             if self.events.is_multiple_of(GLANCE) && watch(self).is_break() {
-                return Err(Interrupted { at: self.now });
+                return Err(Interrupted { at: self.reached() });
             }
         }
         if self.observed.is_some() {
@@ -182,8 +197,11 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         Ok(Halt::Ended)
     }
 
-    /// Executes the next event up to `stop`. If there is none, the time becomes `stop`.
+    /// Takes the next event up to `stop` out of the agenda. If there is none, the time becomes `stop`.
     fn next(&mut self, stop: Time) -> Option<(Time, Turn, Entity)> {
+        if self.agenda.has_ended_round() {
+            self.begin_round();
+        }
         let next = self.agenda.pop(stop);
         if next.is_none() && self.agenda.peek().is_some() {
             self.now = stop;
@@ -193,6 +211,11 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
 
     pub(crate) fn now(&self) -> Time {
         self.now
+    }
+
+    /// The time that all components have come to.
+    pub(crate) fn reached(&self) -> Time {
+        self.agenda.round(self.now).unwrap_or(self.now)
     }
 
     /// The number of events so far: arrivals, waits of agents, changes.
@@ -261,9 +284,9 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
         } else if entity < links + self.agents.len() {
             self.wake(entity - links);
         } else {
-            match entity.checked_sub(links + self.agents.len() + 2) {
-                None => self.change(),
-                Some(channel) => self.advance(channel),
+            match entity < links + self.agents.len() + 2 {
+                true => self.change(),
+                false => self.advance(entity as Entity),
             }
         }
         if self.extra_polls {
@@ -330,8 +353,14 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
                         self.counts.sent[frame.hop as usize] += 1;
                         self.offer(self.routes[frame.hop as usize], frame);
                     }
+                    if self.told {
+                        self.tell_more(agent);
+                    }
                 }
-                Output::Detail(at, path, detail) => self.tell_all(agent, at, path, &detail),
+                Output::Detail(at, path, detail) => {
+                    self.tell(agent, at, path, &detail);
+                    self.tell_more(agent);
+                }
                 Output::Wait(until) => {
                     let until = until.unwrap_or(Time::NEVER);
                     assert!(until > self.now, "agent {agent} waits for what is due");

@@ -26,22 +26,29 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         observed.sent(self.now, agent, path, reason, frame);
     }
 
-    /// An agent tells this detail; it may have more.
+    /// An agent tells this detail.
     #[cold]
-    pub(super) fn tell_all(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
-        self.tell(agent, at, path, detail);
-        while let Some((at, path, detail)) = self.agents[agent].next_detail() {
-            self.tell(agent, at, path, &detail);
-        }
-    }
-
-    fn tell(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
+    pub(super) fn tell(&mut self, agent: usize, at: Time, path: Option<PathId>, detail: &Detail) {
         if let Some(means) = &mut self.means {
             means.detail(at, agent, path, detail);
         }
         let Some(observed) = &mut self.observed else { return };
         let path = path.and_then(|path| self.agents[agent].path_name(path));
         observed.detail(at, agent, path, detail);
+    }
+
+    /// An agent was polled. It tells the details that it would return next.
+    #[cold]
+    pub(super) fn tell_more(&mut self, agent: usize) {
+        let Engine { agents, means, observed, now, .. } = self;
+        agents[agent].tell_details(*now, &mut |at, path, detail| {
+            if let Some(means) = means {
+                means.detail(at, agent, path.map(|(path, _)| path), detail);
+            }
+            if let Some(observed) = observed {
+                observed.detail(at, agent, path.and_then(|(_, name)| name), detail);
+            }
+        });
     }
 
     #[cold]
@@ -76,6 +83,10 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     /// Shows the packets that have left any queue by now, in order of time with all other records.
     #[cold]
     pub(super) fn show_all_departures(&mut self) {
+        let now = self.now;
+        if !self.links.iter().any(|link| link.leaves() <= now) {
+            return;
+        }
         let next = |links: &[Direction]| links.iter().enumerate().map(|(link, d)| (d.leaves(), link)).min();
         while let Some((at, link)) = next(&self.links).filter(|(at, _)| *at <= self.now) {
             self.show_departures(link, at);
@@ -86,9 +97,14 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     #[cold]
     pub(super) fn show_departures(&mut self, link: usize, until: Time) {
         let Some(observed) = &mut self.observed else { return };
+        if self.links[link].leaves() > until {
+            return;
+        }
         self.links[link].depart(until, |at, queue, next| {
             observed.departed(at, link, queue, next, &self.routes);
         });
-        self.drop_all(link);
+        if self.links[link].has_dropped() {
+            self.drop_all(link);
+        }
     }
 }

@@ -13,8 +13,17 @@ use crate::observe::trace::RadioFrame;
 use crate::transport::Frame;
 use wireless::{Channel, Fate, StationId};
 
-/// A medium that several stations share, sans-I/O.
+/// A medium that several stations share, sans-I/O. If some of its stations can never affect others, it has several *parts*, each
+/// with its own events.
 pub(crate) trait Medium {
+    /// How many parts it has.
+    fn parts(&self) -> usize {
+        1
+    }
+    /// The part of a station.
+    fn part(&self, _station: StationId) -> usize {
+        0
+    }
     /// Gives a frame of `size` bytes to the station `from` for the station `to`. Returns it if the station has no room.
     fn offer(
         &mut self,
@@ -24,15 +33,11 @@ pub(crate) trait Medium {
         size: u32,
         frame: Frame,
     ) -> Result<(), Frame>;
-    /// When something happens next; `NEVER` if nothing does.
-    fn next(&self) -> Time;
-    /// Does everything that is due at `now`, and adds the frames that were delivered or dropped to `fates`. If there are none,
+    /// When something happens next in a part; `NEVER` if nothing does.
+    fn next(&self, part: usize) -> Time;
+    /// Does everything that is due in a part at `now`, and adds the frames that were delivered or dropped to `fates`. If there are none,
     /// it may go on with what is due before `until`. Returns the time that it has come to.
-    fn advance(&mut self, now: Time, until: Time, fates: &mut Vec<Fate<Frame>>) -> Time;
-    /// Whether some of its stations can be ahead of that time: nothing of theirs reaches the others.
-    fn is_divided(&self) -> bool {
-        false
-    }
+    fn advance(&mut self, part: usize, now: Time, until: Time, fates: &mut Vec<Fate<Frame>>) -> Time;
     /// Calls `each` with every frame that was offered and is neither delivered nor dropped.
     fn each_frame(&self, each: &mut dyn FnMut(&Frame));
     /// From now on, keeps what an observer can see until it is taken.
@@ -42,6 +47,14 @@ pub(crate) trait Medium {
 }
 
 impl Medium for Channel<Frame> {
+    fn parts(&self) -> usize {
+        Channel::parts(self)
+    }
+
+    fn part(&self, station: StationId) -> usize {
+        Channel::part(self, station)
+    }
+
     fn offer(
         &mut self,
         now: Time,
@@ -53,16 +66,12 @@ impl Medium for Channel<Frame> {
         Channel::offer(self, now, from, to, size, frame)
     }
 
-    fn next(&self) -> Time {
-        Channel::next(self)
+    fn next(&self, part: usize) -> Time {
+        Channel::next(self, part)
     }
 
-    fn advance(&mut self, now: Time, until: Time, fates: &mut Vec<Fate<Frame>>) -> Time {
-        Channel::advance(self, now, until, fates)
-    }
-
-    fn is_divided(&self) -> bool {
-        Channel::is_divided(self)
+    fn advance(&mut self, part: usize, now: Time, until: Time, fates: &mut Vec<Fate<Frame>>) -> Time {
+        Channel::advance(self, part, now, until, fates)
     }
 
     fn each_frame(&self, each: &mut dyn FnMut(&Frame)) {

@@ -3,6 +3,7 @@
 pub mod capture;
 pub mod columns;
 mod held;
+mod json;
 pub(crate) mod observed;
 pub(crate) mod perfetto;
 pub(crate) mod qlog;

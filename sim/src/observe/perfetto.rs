@@ -8,11 +8,13 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use anabranch_proto::{Blocked, Time};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::json::{Field, Json};
 use super::qlog::blocked;
 use super::words;
 use crate::observe::trace::{Detail, Names, Observer, Record, Side, Wants};
+use Json::{Decimal, Number, Object, Text};
 
 /// The thread of a flow's blocked time; paths follow.
 const BLOCKED: usize = 1;
@@ -31,6 +33,8 @@ pub struct PerfettoWriter<W: Write> {
     /// By flow: since when user data waits, and for what.
     waits: Vec<Option<(Time, Blocked)>>,
     now: Time,
+    /// The event that is being written.
+    row: Vec<u8>,
     failed: Option<io::Error>,
 }
 
@@ -40,7 +44,7 @@ impl<W: Write> PerfettoWriter<W> {
         let head = json!({ "title": title }).to_string();
         let failed = write!(out, "{{\"otherData\":{head},\"displayTimeUnit\":\"ms\",\"traceEvents\":[").err();
         let (paths, waits) = (Vec::new(), Vec::new());
-        PerfettoWriter { out, flows: 0, paths, waits, now: Time::ZERO, failed }
+        PerfettoWriter { out, flows: 0, paths, waits, now: Time::ZERO, row: Vec::new(), failed }
     }
 
     /// Ends the file; says if anything could not be written.
@@ -49,33 +53,46 @@ impl<W: Write> PerfettoWriter<W> {
             self.wait(self.now, flow, None);
         }
         // The last event has no comma after it.
-        let end = json!({ "ph": "i", "name": "end", "s": "g", "ts": micros(self.now), "pid": 1, "tid": 0 });
+        let end =
+            json!({ "ph": "i", "name": "end", "s": "g", "ts": in_micros(self.now), "pid": 1, "tid": 0 });
         match self.failed {
             Some(error) => Err(error),
             None => writeln!(self.out, "\n{end}]}}").and_then(|()| self.out.flush()),
         }
     }
 
-    fn write(&mut self, event: &Value) {
+    fn write(&mut self, event: &[Field<'_>]) {
         if self.failed.is_none() {
-            self.failed = write!(self.out, "\n{event},").err();
+            self.row.clear();
+            self.row.push(b'\n');
+            Object(event).write(&mut self.row);
+            self.row.push(b',');
+            self.failed = self.out.write_all(&self.row).err();
         }
     }
 
     fn name(&mut self, what: &str, (process, thread): (usize, usize), name: &str) {
-        let arguments = json!({ "name": name });
-        self.write(&json!({ "ph": "M", "name": what, "pid": process, "tid": thread, "args": arguments }));
+        let arguments = [("name", Text(name))];
+        let (process, thread) = (number(process), number(thread));
+        let (name, phase) = (("name", Text(what)), ("ph", Text("M")));
+        self.write(&[("args", Object(&arguments)), name, phase, ("pid", process), ("tid", thread)]);
     }
 
-    fn counter(&mut self, at: Time, process: usize, name: &str, values: &Value) {
-        self.write(&json!({ "ph": "C", "name": name, "ts": micros(at), "pid": process, "args": values }));
+    fn counter(&mut self, at: Time, process: usize, name: &str, value: Field<'_>) {
+        let (name, phase) = (("name", Text(name)), ("ph", Text("C")));
+        self.write(&[("args", Object(&[value])), name, phase, ("pid", number(process)), ("ts", micros(at))]);
     }
 
-    fn instant(&mut self, at: Time, (process, thread): (usize, usize), name: &str, values: &Value) {
-        let (at, scope) = (micros(at), "t");
-        self.write(&json!({
-            "ph": "i", "name": name, "s": scope, "ts": at, "pid": process, "tid": thread, "args": values,
-        }));
+    fn instant(&mut self, at: Time, (process, thread): (usize, usize), name: &str, values: &[Field<'_>]) {
+        self.write(&[
+            ("args", Object(values)),
+            ("name", Text(name)),
+            ("ph", Text("i")),
+            ("pid", number(process)),
+            ("s", Text("t")),
+            ("tid", number(thread)),
+            ("ts", micros(at)),
+        ]);
     }
 
     /// The thread of a path.
@@ -100,11 +117,16 @@ impl<W: Write> PerfettoWriter<W> {
         }
         *wait = by.map(|by| (at, by));
         if let Some((since, cause)) = before {
-            let length = micros(at) - micros(since);
-            self.write(&json!({
-                "ph": "X", "name": blocked(cause), "cat": "blocked", "ts": micros(since), "dur": length,
-                "pid": flow + 1, "tid": BLOCKED,
-            }));
+            let length = in_micros(at) - in_micros(since);
+            self.write(&[
+                ("cat", Text("blocked")),
+                ("dur", Decimal(length)),
+                ("name", Text(blocked(cause))),
+                ("ph", Text("X")),
+                ("pid", number(flow + 1)),
+                ("tid", number(BLOCKED)),
+                ("ts", micros(since)),
+            ]);
         }
     }
 
@@ -113,34 +135,35 @@ impl<W: Write> PerfettoWriter<W> {
         let of = |what: &str| path.map_or_else(|| what.to_owned(), |path| format!("{path} {what}"));
         match detail {
             Detail::Window { cwnd, flight, .. } => {
-                self.counter(at, process, &of("cwnd"), &json!({ "bytes": cwnd }));
-                self.counter(at, process, &of("in flight"), &json!({ "bytes": flight }));
+                self.counter(at, process, &of("cwnd"), ("bytes", Number(*cwnd)));
+                self.counter(at, process, &of("in flight"), ("bytes", Number(*flight)));
             }
             Detail::Rto { rto, srtt } => {
-                self.counter(at, process, &of("RTO"), &json!({ "ms": rto.as_secs_f64() * 1e3 }));
+                self.counter(at, process, &of("RTO"), ("ms", Decimal(rto.as_secs_f64() * 1e3)));
                 if let Some(srtt) = srtt {
-                    self.counter(at, process, &of("SRTT"), &json!({ "ms": srtt.as_secs_f64() * 1e3 }));
+                    self.counter(at, process, &of("SRTT"), ("ms", Decimal(srtt.as_secs_f64() * 1e3)));
                 }
             }
             Detail::PeerWindow { bytes } => {
-                self.counter(at, process, "peer window", &json!({ "bytes": bytes }));
+                self.counter(at, process, "peer window", ("bytes", Number(*bytes)));
             }
             Detail::Timeout => {
                 let thread = self.thread(flow, path);
-                self.instant(at, (process, thread), "T3-rtx expires", &json!({}));
+                self.instant(at, (process, thread), "T3-rtx expires", &[]);
             }
             Detail::Marked { number, why } => {
                 let thread = self.thread(flow, path);
-                let why = words::data(*why);
-                self.instant(at, (process, thread), "marked", &json!({ "number": number, "why": why }));
+                let values = [("number", Number(*number)), ("why", Text(words::data(*why)))];
+                self.instant(at, (process, thread), "marked", &values);
             }
             Detail::Route { number, reason } => {
                 let thread = self.thread(flow, path);
-                self.instant(at, (process, thread), "route", &json!({ "number": number, "reason": reason }));
+                let values = [("number", Number(*number)), ("reason", Text(reason))];
+                self.instant(at, (process, thread), "route", &values);
             }
             Detail::State(state) => {
                 let thread = self.thread(flow, path);
-                self.instant(at, (process, thread), words::path_state(*state), &json!({}));
+                self.instant(at, (process, thread), words::path_state(*state), &[]);
             }
             Detail::Blocked(by) => self.wait(at, flow, *by),
             Detail::Sent { .. } | Detail::Acked { .. } | Detail::Timer { .. } | Detail::Received { .. } => {}
@@ -171,22 +194,27 @@ impl<W: Write> Observer for PerfettoWriter<W> {
             }
             Record::Sent { flow, side: Side::Client, path, reason, packet } => {
                 let thread = self.thread(*flow, *path);
-                let name = words::purpose(reason.purpose);
-                self.write(&json!({
-                    "ph": "X", "name": name, "cat": "packet", "ts": micros(at), "dur": MOMENT,
-                    "pid": flow + 1, "tid": thread, "args": { "size": packet.size },
-                }));
+                self.write(&[
+                    ("args", Object(&[("size", Number(packet.size.into()))])),
+                    ("cat", Text("packet")),
+                    ("dur", Decimal(MOMENT)),
+                    ("name", Text(words::purpose(reason.purpose))),
+                    ("ph", Text("X")),
+                    ("pid", number(flow + 1)),
+                    ("tid", number(thread)),
+                    ("ts", micros(at)),
+                ]);
             }
             Record::Read { flow, bytes } => {
-                self.counter(at, flow + 1, "read by the application", &json!({ "bytes": bytes }));
+                self.counter(at, flow + 1, "read by the application", ("bytes", Number(*bytes)));
             }
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
                 let process = self.flows + 1 + link;
-                self.counter(at, process, "queue", &json!({ "packets": queue.packets }));
+                self.counter(at, process, "queue", ("packets", Number(queue.packets.into())));
             }
             Record::Dropped { link, cause, packet, .. } => {
                 let (process, cause) = (self.flows + 1 + link, words::drop_cause(*cause, false));
-                self.instant(at, (process, 0), cause, &json!({ "size": packet.size }));
+                self.instant(at, (process, 0), cause, &[("size", Number(packet.size.into()))]);
             }
             Record::Detail { .. }
             | Record::Sent { .. }
@@ -201,6 +229,15 @@ impl<W: Write> Observer for PerfettoWriter<W> {
     }
 }
 
-fn micros(at: Time) -> f64 {
+/// Microseconds, as Chrome's traces count.
+fn in_micros(at: Time) -> f64 {
     at.as_nanos() as f64 / 1e3
+}
+
+fn micros(at: Time) -> Json<'static> {
+    Decimal(in_micros(at))
+}
+
+fn number(number: usize) -> Json<'static> {
+    Number(number as u64)
 }

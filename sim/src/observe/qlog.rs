@@ -4,11 +4,14 @@
 use std::io::{self, Write};
 
 use anabranch_proto::{Blocked, Time};
-use serde_json::{Value, json};
+use serde_json::json;
+use smallvec::{SmallVec, smallvec};
 
+use super::json::{Field, Json};
 use super::words;
 use crate::observe::capture;
 use crate::observe::trace::{Contents, Detail, Names, Observer, PacketView, Record, Side};
+use Json::{Decimal, Null, Number, Object, Text, Texts};
 
 /// The byte with which every record of a JSON text sequence begins (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;
@@ -21,13 +24,15 @@ pub struct QlogWriter<W: Write> {
     out: W,
     title: String,
     names: Names,
+    /// The record that is being written.
+    row: Vec<u8>,
     failed: Option<io::Error>,
 }
 
 impl<W: Write> QlogWriter<W> {
     /// Writes to `out`, which should be buffered. `title` describes the file.
     pub fn new(out: W, title: &str) -> Self {
-        QlogWriter { out, title: title.to_owned(), names: Names::default(), failed: None }
+        QlogWriter { out, title: title.to_owned(), names: Names::default(), row: Vec::new(), failed: None }
     }
 
     /// Writes the records that were held back. Fails if anything could not be written.
@@ -38,72 +43,109 @@ impl<W: Write> QlogWriter<W> {
         }
     }
 
-    fn write(&mut self, record: &Value) {
+    /// Writes the record that `fill` appends.
+    fn write(&mut self, fill: impl FnOnce(&Names, &mut Vec<u8>)) {
         if self.failed.is_none() {
-            let written =
-                self.out.write_all(&[RECORD_SEPARATOR]).and_then(|()| writeln!(self.out, "{record}"));
-            self.failed = written.err();
+            self.row.clear();
+            self.row.push(RECORD_SEPARATOR);
+            fill(&self.names, &mut self.row);
+            self.row.push(b'\n');
+            self.failed = self.out.write_all(&self.row).err();
         }
     }
 
-    fn event(&mut self, at: Time, name: &str, data: Value) {
-        let time = at.as_nanos() as f64 / 1e6;
-        self.write(&json!({ "time": time, "name": format!("anabranch:{name}"), "data": data }));
-    }
-
-    fn flow(&self, flow: usize) -> &str {
-        self.names.flows.get(flow).map_or("", String::as_str)
-    }
-
-    fn link(&self, link: usize) -> [&str; 2] {
-        let names = self.names.links.iter().chain(&self.names.hops).nth(link);
-        names.map_or(["", ""], |(name, direction)| [name, direction])
+    fn event(&mut self, at: Time, name: &str, data: impl FnOnce(&Names, &mut dyn FnMut(&[Field<'_>]))) {
+        let time = Decimal(millis(at));
+        self.write(|names, row| {
+            row.extend(b"{\"data\":");
+            data(names, &mut |fields| Object(fields).write(row));
+            row.extend(b",\"name\":\"anabranch:");
+            row.extend(name.as_bytes());
+            row.extend(b"\",\"time\":");
+            time.write(row);
+            row.push(b'}');
+        });
     }
 
     fn detail(&mut self, at: Time, (flow, side, path): (usize, Side, Option<&str>), detail: &Detail) {
-        let (name, own) = told(detail);
-        let mut data = json!({ "flow": self.flow(flow), "side": word(side) });
-        let entries = own.as_object().into_iter().flatten();
-        let path = path.map(|path| ("path".to_owned(), path.into()));
-        if let Some(data) = data.as_object_mut() {
-            data.extend(path);
-            data.extend(entries.map(|(key, value)| (key.clone(), value.clone())));
-        }
-        self.event(at, name, data);
+        self.event(at, event_of(detail), |names, put| {
+            let common =
+                [("flow", flow_name(names, flow)), ("path", Json::or_absent(path)), ("side", word(side))];
+            put_detail(detail, common, put);
+        });
     }
 }
 
-/// The event of a detail, and its data.
-fn told(detail: &Detail) -> (&'static str, Value) {
+/// Milliseconds, as qlog counts.
+fn millis(at: Time) -> f64 {
+    at.as_nanos() as f64 / 1e6
+}
+
+fn flow_name(names: &Names, flow: usize) -> Json<'_> {
+    Text(names.flows.get(flow).map_or("", String::as_str))
+}
+
+/// The name of a link or channel, and the direction.
+fn link_name(names: &Names, link: usize) -> [Json<'_>; 2] {
+    let names = names.links.iter().chain(&names.hops).nth(link);
+    names.map_or(["", ""], |(name, direction)| [name, direction]).map(Text)
+}
+
+/// The type of the event of a detail.
+fn event_of(detail: &Detail) -> &'static str {
     match detail {
+        Detail::Window { .. } => "window_updated",
+        Detail::Rto { .. } => "rto_updated",
+        Detail::PeerWindow { .. } => "peer_window_updated",
+        Detail::Sent { .. } => "data_sent",
+        Detail::Marked { .. } => "data_marked",
+        Detail::Route { .. } => "route_chosen",
+        Detail::Timeout => "timer_expired",
+        Detail::Timer { .. } => "timer_updated",
+        Detail::Acked { .. } => "data_acked",
+        Detail::Received { .. } => "data_received",
+        Detail::Blocked(_) => "blocked_updated",
+        Detail::State(_) => "path_state_updated",
+    }
+}
+
+/// Puts the data of a detail's event: its own, and what all have in common.
+fn put_detail(detail: &Detail, [flow, path, side]: [Field<'_>; 3], put: &mut dyn FnMut(&[Field<'_>])) {
+    let timer = ("timer", Text("T3-rtx"));
+    match *detail {
         Detail::Window { cwnd, ssthresh, flight, marked, .. } => {
-            let ssthresh = Some(ssthresh).filter(|bytes| **bytes != u64::MAX);
-            let data = json!({ "cwnd": cwnd, "ssthresh": ssthresh, "in_flight": flight, "marked": marked });
-            ("window_updated", data)
+            let ssthresh = if ssthresh == u64::MAX { Null } else { Number(ssthresh) };
+            let (in_flight, marked) = (("in_flight", Number(flight)), ("marked", Number(marked)));
+            put(&[("cwnd", Number(cwnd)), flow, in_flight, marked, path, side, ("ssthresh", ssthresh)]);
         }
         Detail::Rto { rto, srtt } => {
-            let srtt = srtt.map(|srtt| srtt.as_secs_f64() * 1e3);
-            ("rto_updated", json!({ "rto": rto.as_secs_f64() * 1e3, "smoothed_rtt": srtt }))
+            let srtt = srtt.map_or(Null, |srtt| Decimal(srtt.as_secs_f64() * 1e3));
+            let rto = Decimal(rto.as_secs_f64() * 1e3);
+            put(&[flow, path, ("rto", rto), side, ("smoothed_rtt", srtt)]);
         }
-        Detail::PeerWindow { bytes } => ("peer_window_updated", json!({ "bytes": bytes })),
+        Detail::PeerWindow { bytes } => put(&[("bytes", Number(bytes)), flow, path, side]),
         Detail::Sent { number, size, why } => {
-            ("data_sent", json!({ "number": number, "size": size, "why": words::data(*why) }))
+            let (size, why) = (("size", Number(size.into())), ("why", Text(words::data(why))));
+            put(&[flow, ("number", Number(number)), path, side, size, why]);
         }
         Detail::Marked { number, why } => {
-            ("data_marked", json!({ "number": number, "why": words::data(*why) }))
+            put(&[flow, ("number", Number(number)), path, side, ("why", Text(words::data(why)))]);
         }
-        Detail::Route { number, reason } => ("route_chosen", json!({ "number": number, "reason": reason })),
-        Detail::Timeout => ("timer_expired", json!({ "timer": "T3-rtx" })),
+        Detail::Route { number, reason } => {
+            put(&[flow, ("number", Number(number)), path, ("reason", Text(reason)), side]);
+        }
+        Detail::Timeout => put(&[flow, path, side, timer]),
         Detail::Timer { expires } => {
-            let expires = expires.map(|at| at.as_nanos() as f64 / 1e6);
-            ("timer_updated", json!({ "timer": "T3-rtx", "expires": expires }))
+            let expires = expires.map_or(Null, |at| Decimal(millis(at)));
+            put(&[("expires", expires), flow, path, side, timer]);
         }
-        Detail::Acked { cumulative } => ("data_acked", json!({ "cumulative": cumulative })),
+        Detail::Acked { cumulative } => put(&[("cumulative", Number(cumulative)), flow, path, side]),
         Detail::Received { number, size, cumulative } => {
-            ("data_received", json!({ "number": number, "size": size, "cumulative": cumulative }))
+            let (number, size) = (("number", Number(number)), ("size", Number(size.into())));
+            put(&[("cumulative", Number(cumulative)), flow, number, path, side, size]);
         }
-        Detail::Blocked(by) => ("blocked_updated", json!({ "by": by.map(blocked) })),
-        Detail::State(state) => ("path_state_updated", json!({ "state": words::path_state(*state) })),
+        Detail::Blocked(by) => put(&[("by", Json::or_null(by.map(blocked))), flow, path, side]),
+        Detail::State(state) => put(&[flow, path, side, ("state", Text(words::path_state(state)))]),
     }
 }
 
@@ -117,28 +159,32 @@ pub(super) fn blocked(by: Blocked) -> &'static str {
     }
 }
 
-fn word(side: Side) -> &'static str {
+fn word(side: Side) -> Json<'static> {
     match side {
-        Side::Client => "client",
-        Side::Server => "server",
+        Side::Client => Text("client"),
+        Side::Server => Text("server"),
     }
 }
 
 /// The contents of a packet.
-fn contents(packet: &PacketView<'_>) -> Value {
+fn contents(packet: &PacketView<'_>) -> SmallVec<[String; 2]> {
     match packet.contents {
         Contents::Sctp(sctp) => sctp.chunks.iter().map(capture::summary).collect(),
-        Contents::Tcp(tcp) => json!([format!("bytes from {}, {} long", tcp.offset, tcp.segment.length)]),
-        Contents::Datagram(datagram) => json!([format!("datagram of {} bytes", datagram.payload)]),
-        Contents::Raw(_) => json!(["packet of a program"]),
-        Contents::Foreign(carried) => json!([format!("packet of {} bytes", carried.packet.bytes.len())]),
+        Contents::Tcp(tcp) => {
+            smallvec![format!("bytes from {}, {} long", tcp.offset, tcp.segment.length)]
+        }
+        Contents::Datagram(datagram) => smallvec![format!("datagram of {} bytes", datagram.payload)],
+        Contents::Raw(_) => smallvec!["packet of a program".to_owned()],
+        Contents::Foreign(carried) => {
+            smallvec![format!("packet of {} bytes", carried.packet.bytes.len())]
+        }
     }
 }
 
 impl<W: Write> Observer for QlogWriter<W> {
     fn begin(&mut self, names: &Names) {
         self.names = names.clone();
-        self.write(&json!({
+        let head = json!({
             "file_schema": "urn:ietf:params:qlog:file:sequential",
             "serialization_format": "application/qlog+json-seq",
             "title": self.title,
@@ -151,42 +197,55 @@ impl<W: Write> Observer for QlogWriter<W> {
                 },
                 "event_schemas": [SCHEMA],
             },
-        }));
+        });
+        self.write(|_, row| row.extend(head.to_string().as_bytes()));
     }
 
     fn record(&mut self, at: Time, record: &Record<'_>) {
         match record {
             Record::Detail { flow, side, path, detail } => self.detail(at, (*flow, *side, *path), detail),
             Record::Sent { flow, side, path, reason, packet } => {
-                let data = json!({
-                    "flow": self.flow(*flow), "side": word(*side), "path": path, "size": packet.size,
-                    "why": words::purpose(reason.purpose), "contents": contents(packet),
+                let contents = contents(packet);
+                self.event(at, "packet_sent", |names, put| {
+                    put(&[
+                        ("contents", Texts(&contents)),
+                        ("flow", flow_name(names, *flow)),
+                        ("path", Json::or_null(*path)),
+                        ("side", word(*side)),
+                        ("size", Number(packet.size.into())),
+                        ("why", Text(words::purpose(reason.purpose))),
+                    ]);
                 });
-                self.event(at, "packet_sent", data);
             }
-            Record::Read { flow, bytes } => {
-                let data = json!({ "flow": self.flow(*flow), "bytes": bytes });
-                self.event(at, "data_read", data);
-            }
+            Record::Read { flow, bytes } => self.event(at, "data_read", |names, put| {
+                put(&[("bytes", Number(*bytes)), ("flow", flow_name(names, *flow))]);
+            }),
             Record::Dropped { link, flow, number, cause, packet } => {
-                let ([link, direction], flow) = (self.link(*link), self.flow(*flow));
-                let data = json!({
-                    "link": link, "direction": direction, "flow": flow, "number": number,
-                    "cause": words::drop_cause(*cause, false), "size": packet.size, "contents": contents(packet),
+                let contents = contents(packet);
+                self.event(at, "packet_dropped", |names, put| {
+                    let [link, direction] = link_name(names, *link);
+                    put(&[
+                        ("cause", Text(words::drop_cause(*cause, false))),
+                        ("contents", Texts(&contents)),
+                        ("direction", direction),
+                        ("flow", flow_name(names, *flow)),
+                        ("link", link),
+                        ("number", Number(*number)),
+                        ("size", Number(packet.size.into())),
+                    ]);
                 });
-                self.event(at, "packet_dropped", data);
             }
-            Record::Delivered { link, flow, packet } => {
-                let ([link, direction], flow) = (self.link(*link), self.flow(*flow));
-                let data = json!({ "link": link, "direction": direction, "flow": flow, "size": packet.size });
-                self.event(at, "packet_delivered", data);
-            }
+            Record::Delivered { link, flow, packet } => self.event(at, "packet_delivered", |names, put| {
+                let [link, direction] = link_name(names, *link);
+                let (flow, size) = (flow_name(names, *flow), Number(packet.size.into()));
+                put(&[("direction", direction), ("flow", flow), ("link", link), ("size", size)]);
+            }),
             Record::Queued { link, queue, .. } | Record::Departed { link, queue } => {
-                let [link, direction] = self.link(*link);
-                let (packets, bytes) = (queue.packets, queue.bytes);
-                let data =
-                    json!({ "link": link, "direction": direction, "packets": packets, "bytes": bytes });
-                self.event(at, "queue_updated", data);
+                self.event(at, "queue_updated", |names, put| {
+                    let [link, direction] = link_name(names, *link);
+                    let (packets, bytes) = (Number(queue.packets.into()), Number(queue.bytes));
+                    put(&[("bytes", bytes), ("direction", direction), ("link", link), ("packets", packets)]);
+                });
             }
             Record::Started { .. } | Record::Air { .. } => {}
         }

@@ -236,6 +236,7 @@ pub enum Detail {
 
 impl Detail {
     /// A note of SCTP's core, with its path; chunks by their TSNs. `None` for notes that observers are not told.
+    #[inline]
     pub fn of(note: &NoteKind) -> Option<(Option<PathId>, Detail)> {
         let number = |tsn: &Tsn| u64::from(tsn.0);
         Some(match *note {

@@ -99,7 +99,7 @@ pub fn run(scenario: &Scenario, options: RunOptions<'_>) -> Result<RunResult, Ru
     let mut watch = |engine: &Engine<'_, End>| match &mut progress {
         None => ControlFlow::Continue(()),
         Some(progress) => {
-            let (now, events) = (engine.now(), engine.events());
+            let (now, events) = (engine.reached(), engine.events());
             progress(Progress { now, delivered: delivered(engine.agents()), expected, stop, events })
         }
     };

@@ -36,6 +36,9 @@ pub(crate) use site::{IPV6_HEADER, Routes, Site};
 use tcp::TcpAgent;
 pub use tcp::{Segment, Sequence, TcpPacket};
 
+/// Hears a detail: its time, the path that it concerns with its name, and the detail.
+pub(crate) type Hear<'a> = &'a mut dyn FnMut(Time, Option<(PathId, Option<&str>)>, &Detail);
+
 /// One agent of a flow.
 pub(crate) trait Agent {
     /// A frame arrived. The agent is polled afterwards.
@@ -54,10 +57,8 @@ pub(crate) trait Agent {
     fn path_name(&self, _: PathId) -> Option<&str> {
         None
     }
-    /// The detail that the next poll would return, without that poll. An agent may leave details to its polls.
-    fn next_detail(&mut self) -> Option<(Time, Option<PathId>, Detail)> {
-        None
-    }
+    /// Tells the details that the next polls would return, without those polls. An agent may leave details to its polls.
+    fn tell_details(&mut self, _now: Time, _hear: Hear<'_>) {}
     /// Whether the agent regards the path whose route begins at `hop` as failed.
     fn has_failed(&self, _: u32) -> bool {
         false
@@ -74,7 +75,7 @@ pub(crate) enum Output {
     /// Send this frame into the first link of its route.
     Transmit(Frame, Reason),
     /// A detail for observers: its time, its path if it belongs to one, and the detail.
-    /// [`Agent::next_detail`] may have further ones.
+    /// [`Agent::tell_details`] may have further ones.
     Detail(Time, Option<PathId>, Detail),
     /// Nothing more now. Poll after the next packet, and not later than this time. The time may be too early, never
     /// too late.
@@ -228,8 +229,8 @@ impl Agent for End {
         whichever!(self, agent => agent.path_name(path))
     }
 
-    fn next_detail(&mut self) -> Option<(Time, Option<PathId>, Detail)> {
-        whichever!(self, agent => agent.next_detail())
+    fn tell_details(&mut self, now: Time, hear: Hear<'_>) {
+        whichever!(self, agent => agent.tell_details(now, hear));
     }
 
     fn has_failed(&self, hop: u32) -> bool {

@@ -17,10 +17,21 @@ const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 /// The window grows by at most half per round trip.
 const STEEPEST: f64 = 1.5;
 
+/// The growth of the estimate of Reno's window once the estimate has reached the window before the loss.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub enum Alpha {
+    /// One unit per round trip, as Reno's (RFC 9438 §4.3).
+    #[default]
+    One,
+    /// The same as below, about half a unit (RFC 8312 §4.2, Linux).
+    Constant,
+}
+
 /// The window of one path.
 #[derive(Clone, Debug)]
 pub struct Cubic {
     unit: f64,
+    alpha: Alpha,
     /// The window and its threshold, in units.
     window: f64,
     ssthresh: f64,
@@ -46,11 +57,12 @@ struct Stage {
 
 impl Cubic {
     /// The window of a path with this start.
-    pub fn new(start: Start) -> Self {
+    pub fn new(start: Start, alpha: Alpha) -> Self {
         let unit = start.unit as f64;
         let ssthresh = if start.ssthresh == u64::MAX { f64::INFINITY } else { start.ssthresh as f64 / unit };
         Cubic {
             unit,
+            alpha,
             window: start.window as f64 / unit,
             ssthresh,
             before_cut: 0.0,
@@ -73,7 +85,8 @@ impl Cubic {
         let mut stage = self.stage.unwrap_or_else(|| self.begin(acked.now));
         let segments = acked.all() as f64 / self.unit;
         //= rfc9438#section-4.3
-        let alpha = if stage.reno < self.before_cut { ALPHA } else { 1.0 };
+        let as_reno = self.alpha == Alpha::One && stage.reno >= self.before_cut;
+        let alpha = if as_reno { 1.0 } else { ALPHA };
         stage.reno += alpha * segments / self.window;
         let elapsed = acked.now.since(stage.since).as_secs_f64();
         let rtt = self.rtt.map_or(0.0, |rtt| rtt.srtt.as_secs_f64());
@@ -159,7 +172,8 @@ mod tests {
     const UNIT: u64 = 1000;
 
     fn cubic(window: u64, ssthresh: u64) -> Cubic {
-        Cubic::new(Start { unit: UNIT, window: window * UNIT, ssthresh: ssthresh.saturating_mul(UNIT) })
+        let start = Start { unit: UNIT, window: window * UNIT, ssthresh: ssthresh.saturating_mul(UNIT) };
+        Cubic::new(start, Alpha::One)
     }
 
     fn lost(how: Loss) -> Lost {
@@ -227,6 +241,22 @@ mod tests {
         let seen = run(&mut window, 0.0, 0.1, 0.01);
         let grown = seen[9] - 70.0;
         assert!((ALPHA * 9.5..=ALPHA * 10.5).contains(&grown), "{grown} in ten round trips");
+    }
+
+    /// 100 units, then 70. With round trips of 10 ms the estimate is at 100 again after 30/0.53 = 57 of them. In 40 more it grows by 40, or by 21.
+    //= rfc9438#section-4.3
+    #[test]
+    fn from_the_former_window_on_alpha_is_one_or_stays() {
+        for (alpha, growth) in [(Alpha::One, 1.0), (Alpha::Constant, ALPHA)] {
+            let mut window = Cubic { alpha, ..cubic(100, u64::MAX) };
+            window.lost(&lost(Loss::Missing), &[]);
+            run(&mut window, 0.0, 0.6, 0.01);
+            let before = window.window;
+            assert!(before >= 100.0, "{before}");
+            run(&mut window, 0.6, 0.4, 0.01);
+            let grown = (window.window - before) / 40.0;
+            assert!((0.95 * growth..=1.05 * growth).contains(&grown), "{alpha:?}: {grown} per round trip");
+        }
     }
 
     //= rfc9438#section-4.7

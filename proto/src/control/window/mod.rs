@@ -3,7 +3,7 @@
 mod cubic;
 mod reno;
 
-pub use cubic::Cubic;
+pub use cubic::{Alpha, Cubic};
 pub use reno::{Halving, Reno};
 
 use std::fmt::Debug;

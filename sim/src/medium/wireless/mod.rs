@@ -1,14 +1,14 @@
 //! A wireless channel: radios that share the air through the distributed coordination function of IEEE 802.11.
 //!
 //! It is sans-I/O, like every medium. [`Channel::offer`] gives a packet to a radio for a neighbour. [`Channel::next`] says when the next
-//! event takes place. [`Channel::advance`] carries it out and reports what was delivered or dropped. The channel knows nothing about a
+//! event of a group takes place. [`Channel::advance`] carries it out and reports what was delivered or dropped. The channel knows nothing about a
 //! packet except its size.
 //!
 //! A frame passes from neighbour to neighbour in order of distance: first its beginning reaches each of them, then its end. So the
 //! cost of a frame depends on the number of its neighbours, not on the number of radios. This takes microseconds, in which mostly
 //! nothing else happens: then the frame needs no event. Otherwise it waits in its group. At equal times, stations act first, then
 //! frames end, then frames begin. So two stations whose backoffs end in the same slot both transmit. Stations that are not connected
-//! by a chain of neighbours form different groups. Each group has its own deadlines, which keeps their number small.
+//! by a chain of neighbours form different groups, which are the parts of the medium. Each group has its own deadlines and events.
 
 mod deadlines;
 mod flight;
@@ -52,8 +52,6 @@ pub(crate) struct Channel<F> {
     groups: Vec<Group>,
     /// By station: its group, and its number in the group.
     member: Vec<(u32, u32)>,
-    /// The earliest deadline of each group, if there are several.
-    deadlines: Deadlines,
     /// The frames that were transmitted, if an observer wants them.
     sent: Option<Vec<Air>>,
 }
@@ -101,7 +99,6 @@ impl<F> Channel<F> {
             (0..).zip(stations).for_each(|(number, station)| member[*station as usize] = (group, number));
         }
         Channel {
-            deadlines: Deadlines::new(groups.len()),
             groups,
             member,
             neighbours,
@@ -123,33 +120,31 @@ impl<F> Channel<F> {
     ) -> Result<(), F> {
         self.stations[from as usize].offer(now, &self.dcf, to, size, packet)?;
         self.await_station(from);
-        if self.is_divided() {
-            self.await_group(self.member[from as usize].0 as usize);
-        }
         Ok(())
     }
 
-    /// The time of the next event; `NEVER` if there is none.
-    pub(crate) fn next(&self) -> Time {
-        match &self.groups[..] {
-            [only] => only.earliest(),
-            _ => self.deadlines.earliest(),
-        }
+    /// How many groups there are.
+    pub(crate) fn parts(&self) -> usize {
+        self.groups.len()
     }
 
-    /// Carries out everything that is due at `now`, and then everything that is due before `until`, as long as no packet has been
-    /// delivered or dropped. Returns the time of the last event.
-    pub(crate) fn advance(&mut self, now: Time, until: Time, fates: &mut Vec<Fate<F>>) -> Time {
+    /// The group of a station.
+    pub(crate) fn part(&self, station: StationId) -> usize {
+        self.member[station as usize].0 as usize
+    }
+
+    /// The time of the next event of a group; `NEVER` if there is none.
+    pub(crate) fn next(&self, group: usize) -> Time {
+        self.groups[group].earliest()
+    }
+
+    /// Carries out everything that is due at `now` in a group, and then everything that is due before `until`, as long as no packet
+    /// has been delivered or dropped. Returns the time of the last event.
+    pub(crate) fn advance(&mut self, group: usize, now: Time, until: Time, fates: &mut Vec<Fate<F>>) -> Time {
         let mut now = now;
         loop {
-            if !self.is_divided() {
-                self.advance_group(0, now, until, fates);
-            }
-            while let Some(group) = self.deadlines.due(now) {
-                self.advance_group(group, now, until, fates);
-                self.await_group(group);
-            }
-            let next = self.next();
+            self.advance_group(group, now, until, fates);
+            let next = self.next(group);
             if !fates.is_empty() || next >= until {
                 return now;
             }
@@ -170,15 +165,6 @@ impl<F> Channel<F> {
                 return;
             }
         }
-    }
-
-    /// Whether there are several groups. Then the stations of one group may be ahead of the time of another.
-    pub(crate) fn is_divided(&self) -> bool {
-        self.groups.len() > 1
-    }
-
-    fn await_group(&mut self, group: usize) {
-        self.deadlines.set(group, self.groups[group].earliest());
     }
 
     /// The counters of all radios up to now.
@@ -278,7 +264,7 @@ impl<F> Channel<F> {
     /// The end of a frame leaves its sender.
     fn leave(&mut self, now: Time, air: Air, until: Time, fates: &mut Vec<Fate<F>>) {
         let flight = FrameInFlight::left(air, now, &self.neighbours);
-        let flights = &self.groups[self.member[air.from as usize].0 as usize].flights;
+        let flights = &self.groups[self.part(air.from)].flights;
         let begins = |other: &FrameInFlight| (other.air.from, other.start) == (air.from, flight.start);
         if !flights.iter().any(begins) {
             self.pass(flight, until, fates);
@@ -289,7 +275,7 @@ impl<F> Channel<F> {
     /// group. While its sender transmits and all neighbours have heard its beginning, the deadline of its sender is enough.
     fn pass(&mut self, mut flight: FrameInFlight, until: Time, fates: &mut Vec<Fate<F>>) {
         let from = flight.air.from as usize;
-        let group = self.member[from].0 as usize;
+        let group = self.part(flight.air.from);
         while flight.next != Time::NEVER && !(flight.has_begun() && self.stations[from].sends(flight.start)) {
             let free = flight.next < until.min(self.groups[group].earliest()) && fates.is_empty();
             if !free || (!flight.begins && self.may_free_a_packet(&flight)) {

@@ -62,9 +62,12 @@ impl Saturated {
         self.fill();
         let until = Time::from_nanos(seconds * SECOND);
         while self.now < until {
-            self.now = self.channel.next();
+            let parts = 0..self.channel.parts();
+            let (next, part) =
+                parts.map(|part| (self.channel.next(part), part)).min().expect("there are radios");
+            self.now = next;
             let until = if self.ahead { until } else { self.now };
-            self.now = self.channel.advance(self.now, until, &mut fates);
+            self.now = self.channel.advance(part, self.now, until, &mut fates);
             for fate in fates.drain(..) {
                 if let Fate::Delivered(to) = fate {
                     self.offer(to);

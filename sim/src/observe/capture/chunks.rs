@@ -308,7 +308,7 @@ fn cause(cause: &Cause) -> String {
 }
 
 /// The chunk types of IANA's registry.
-fn name(number: u8) -> String {
+pub(crate) fn name(number: u8) -> String {
     let name = match number {
         0 => "DATA",
         1 => "INIT",

@@ -9,19 +9,28 @@ use crate::observe::words;
 /// "flow download, path wifi: new data, within cwnd, RFC 9260 section 6.1". Only SCTP gives a reason. If a buffer was
 /// full until then, or still is, "; new data waited 0.120 s for the peer's window: path lte blocks" follows.
 pub(super) fn comment(flow: &str, packet: &PacketView<'_>) -> String {
-    let Some(Origin { path, reason, wait, .. }) = &packet.origin else { return format!("flow {flow}") };
-    let path = path.map(|path| format!(", path {path}")).unwrap_or_default();
+    // Every packet has one, twice on each link: the parts are joined without the machinery of `format!`.
+    let mut comment = String::with_capacity(LENGTH);
+    let mut add = |parts: &[&str]| parts.iter().for_each(|part| comment.push_str(part));
+    add(&["flow ", flow]);
+    let Some(Origin { path, reason, wait, .. }) = &packet.origin else { return comment };
+    if let Some(path) = path {
+        add(&[", path ", path]);
+    }
     if packet.sctp().is_none() {
-        return format!("flow {flow}{path}");
+        return comment;
     }
     let (document, section) = (reason.purpose.document(), reason.purpose.section());
     let (purpose, limit) = (words::purpose(reason.purpose), words::limit(reason.limit));
-    let waited = match (reason.purpose, wait) {
-        (Purpose::Data(_), Some(wait)) => waited(wait),
-        _ => String::new(),
-    };
-    format!("flow {flow}{path}: {purpose}, {limit}, {document} section {section}{waited}")
+    add(&[": ", purpose, ", ", limit, ", ", document, " section ", section]);
+    if let (Purpose::Data(_), Some(wait)) = (reason.purpose, wait) {
+        add(&[&waited(wait)]);
+    }
+    comment
 }
+
+/// The bytes of most comments.
+const LENGTH: usize = 96;
 
 fn waited(wait: &Wait<'_>) -> String {
     let buffer = match wait.cause {

@@ -20,6 +20,8 @@ pub(super) struct Found<'a> {
     pub(super) bytes: &'a [u8],
     /// The capture does not have all of it.
     pub(super) cut: bool,
+    /// The TTL or hop limit.
+    pub(super) hops_left: u8,
 }
 
 /// Why there is neither.
@@ -37,14 +39,14 @@ fn other(why: impl Into<String>) -> Other {
 /// Finds the packet. `udp` lists the UDP ports that may carry SCTP.
 pub(super) fn transport<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Result<Found<'a>, Other> {
     let sliced = network(link_type, bytes)?;
-    let (from, to, payload): (IpAddr, IpAddr, &LaxIpPayloadSlice<'a>) = match &sliced.net {
+    let (from, to, hops_left, payload): (IpAddr, IpAddr, u8, &LaxIpPayloadSlice<'a>) = match &sliced.net {
         Some(LaxNetSlice::Ipv4(ip)) => {
             let header = ip.header();
-            (header.source_addr().into(), header.destination_addr().into(), ip.payload())
+            (header.source_addr().into(), header.destination_addr().into(), header.ttl(), ip.payload())
         }
         Some(LaxNetSlice::Ipv6(ip)) => {
             let header = ip.header();
-            (header.source_addr().into(), header.destination_addr().into(), ip.payload())
+            (header.source_addr().into(), header.destination_addr().into(), header.hop_limit(), ip.payload())
         }
         Some(LaxNetSlice::Arp(_)) => return Err(other("not SCTP: ARP")),
         None => return Err(other(stopped(&sliced))),
@@ -55,8 +57,8 @@ pub(super) fn transport<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Res
     }
     let (from, to, cut) = (Address::ip(from), Address::ip(to), payload.incomplete);
     match payload.ip_number {
-        IpNumber::SCTP => Ok(Found { from, to, is_tcp: false, bytes: payload.payload, cut }),
-        IpNumber::TCP => Ok(Found { from, to, is_tcp: true, bytes: payload.payload, cut }),
+        IpNumber::SCTP => Ok(Found { from, to, is_tcp: false, bytes: payload.payload, cut, hops_left }),
+        IpNumber::TCP => Ok(Found { from, to, is_tcp: true, bytes: payload.payload, cut, hops_left }),
         IpNumber::UDP => {
             let datagram = UdpSlice::from_slice_lax(payload.payload)
                 .map_err(|_| wrong("malformed: less than a UDP header".to_owned()))?;
@@ -65,7 +67,7 @@ pub(super) fn transport<'a>(link_type: u16, bytes: &'a [u8], udp: &[u16]) -> Res
                 return Err(wrong(format!("not SCTP: UDP {} > {}", ports[0], ports[1])));
             }
             let (from, to) = (Address { udp: ports[0], ..from }, Address { udp: ports[1], ..to });
-            Ok(Found { from, to, is_tcp: false, bytes: datagram.payload(), cut })
+            Ok(Found { from, to, is_tcp: false, bytes: datagram.payload(), cut, hops_left })
         }
         number => Err(wrong(match number.keyword_str() {
             Some(name) => format!("not SCTP: {name}"),

@@ -196,7 +196,7 @@ impl Line {
 }
 
 /// The length with padding of a chunk of user data of which the header at least is there, and not all of the rest.
-fn without_user_data(bytes: &[u8]) -> Option<usize> {
+pub(super) fn without_user_data(bytes: &[u8]) -> Option<usize> {
     let header = match bytes.first()? {
         0 => 16,
         64 => 20,
@@ -207,7 +207,7 @@ fn without_user_data(bytes: &[u8]) -> Option<usize> {
 }
 
 /// How far the bytes are whole chunks, the common header before them.
-fn whole_chunks(bytes: &[u8]) -> usize {
+pub(super) fn whole_chunks(bytes: &[u8]) -> usize {
     chunk_ends(bytes).last().unwrap_or(HEADER.min(bytes.len()))
 }
 

@@ -13,6 +13,7 @@ mod datagram;
 mod layers;
 mod line;
 mod option;
+mod packets;
 mod radio;
 mod read;
 mod segments;
@@ -21,8 +22,10 @@ mod tcp;
 mod tests;
 mod write;
 
+pub(crate) use chunks::name;
 pub use chunks::{chunk_name, summary};
 pub use line::{Direction, Line, Segment, explain};
+pub use packets::{SctpPacket, sctp_packets};
 pub use read::{CaptureReader, CapturedPacket, ReadError};
 pub use tcp::segment_summary;
 pub use write::{CaptureWriter, Snap};

@@ -170,6 +170,7 @@ impl Connection {
     }
 
     /// Whether both directions have ended and each end has confirmed it.
+    #[inline]
     pub(super) fn is_done(&self) -> bool {
         self.fin.acked && self.assembly.ended()
     }
@@ -367,7 +368,9 @@ impl Connection {
             return said;
         }
         for path in 0..self.subflows.len() {
-            if let Some(said) = self.poll_subflow(now, path) {
+            if self.subflows[path].is_due(now)
+                && let Some(said) = self.poll_subflow(now, path)
+            {
                 return said;
             }
         }
@@ -394,25 +397,27 @@ impl Connection {
 
     /// Returns the next output of a subflow.
     pub(super) fn poll_subflow(&mut self, now: Time, path: usize) -> Option<ConnectionOutput> {
-        if !self.subflows[path].is_due(now) {
+        let subflow = &mut self.subflows[path];
+        if !subflow.is_due(now) {
             return None;
         }
-        if self.subflows[path].errand.is_any() && self.subflows[path].tcp.state() == State::Established {
-            self.subflows[path].tcp.ask();
+        if subflow.errand.is_any() && subflow.tcp.state() == State::Established {
+            subflow.tcp.ask();
         }
         // A timeout is all that changes a window here.
-        if self.subflows[path].has_expired(now) {
+        if subflow.has_expired(now) {
+            subflow.known = false;
             self.couple(path);
         }
-        self.subflows[path].known = false;
         let said = self.subflows[path].tcp.poll(now);
         self.look_after(now, path);
         self.translate_notes(path);
         match said {
-            tcp::Output::Transmit(segment, offset, why) => {
+            tcp::Output::Transmit(mut segment, offset, why) => {
+                self.subflows[path].known = false;
                 let mapped = self.subflows[path].mapping(offset).filter(|_| segment.length > 0);
                 let number = mapped.map_or(0, |mapped| mapped.data + (offset - mapped.offset));
-                let segment = self.decorate(path, segment, mapped.zip(Some(number)));
+                self.decorate(path, &mut segment, mapped.zip(Some(number)));
                 let mut reason = tcp::reason(why, PathId(path as u16));
                 if let Purpose::Data(_) = reason.purpose {
                     reason.purpose = Purpose::Data(purpose(why, mapped));
@@ -420,8 +425,11 @@ impl Connection {
                 Some(ConnectionOutput::Transmit(path, segment, number, reason))
             }
             tcp::Output::Wait(until) => {
-                self.subflows[path].quiet = Some(until);
-                if self.subflows[path].tcp.state() == State::Closed {
+                let subflow = &mut self.subflows[path];
+                subflow.quiet = Some(until);
+                // Its handshake may have been given up.
+                subflow.known &= subflow.tcp.state() == State::Established;
+                if subflow.tcp.state() == State::Closed {
                     self.subflows[path].end();
                 }
                 None

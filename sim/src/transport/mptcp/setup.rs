@@ -219,6 +219,7 @@ impl Connection {
 
     /// Both directions have ended: closes working subflows and drops the others.
     //= rfc8684#section-3.3.3
+    #[inline]
     pub(super) fn finish_subflows(&mut self, now: Time) {
         if !self.plain && self.is_done() {
             self.close_subflows(now);
@@ -239,13 +240,8 @@ impl Connection {
     }
 
     /// Adds the Multipath TCP options to a segment. `mapped`: its data, and the offset of the first byte.
-    pub(super) fn decorate(
-        &mut self,
-        path: usize,
-        mut segment: Segment,
-        mapped: Option<(Mapped, u64)>,
-    ) -> Segment {
-        let mut options = MptcpOptions::default();
+    pub(super) fn decorate(&mut self, path: usize, segment: &mut Segment, mapped: Option<(Mapped, u64)>) {
+        let mut options = Box::<MptcpOptions>::default();
         if segment.syn {
             options.handshake = Some(self.greeting(path));
             segment.window = self.assembly.window(0);
@@ -255,15 +251,14 @@ impl Connection {
                 Some((_, 0)) if self.client && path == 0 && !self.setup.confirmed => {
                     options.handshake = Some(self.keys_with(Some(segment.length as u16)));
                 }
-                Some((_, number)) => options.dss = Some(self.mapping(path, &segment, number)),
+                Some((_, number)) => options.dss = Some(self.mapping(path, segment, number)),
                 None => self.say_besides(path, &mut options),
             }
         }
         while segment.option_bytes() + options.size() > OPTION_SPACE && !segment.sack.is_empty() {
             segment.sack.pop();
         }
-        segment.mptcp = Some(Box::new(options));
-        segment
+        segment.mptcp = Some(options);
     }
 
     /// The handshake option of a SYN or SYN-ACK.

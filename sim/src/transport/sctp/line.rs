@@ -1,14 +1,17 @@
 //! One association of a flow, at one end: its endpoint, addresses and routes.
 
+use std::collections::VecDeque;
+
 use anabranch_proto::wire::{Address, Packet};
 use anabranch_proto::{
-    AssociationId, Delivery, Duration, Endpoint, Event, Incoming, Message, PathId, PathState, PathView,
+    AssociationId, Delivery, Duration, Endpoint, Event, Incoming, Message, Note, PathId, PathState, PathView,
     SendError, Statistics, Time,
 };
 
 use super::codec::through_the_codec;
 use crate::engine::NO_ROUTE;
-use crate::transport::{Body, Frame};
+use crate::observe::trace::Detail;
+use crate::transport::{Body, Frame, Hear};
 
 /// An association and its endpoint.
 pub(crate) struct Line {
@@ -28,6 +31,8 @@ pub(crate) struct Line {
     header: u32,
     /// Whether packets go through the codec.
     wire: bool,
+    /// Notes that are being told; kept for its memory.
+    notes: VecDeque<Note>,
 }
 
 /// How an association ended.
@@ -67,6 +72,7 @@ impl Line {
             last: None,
             header,
             wire,
+            notes: VecDeque::new(),
         }
     }
 
@@ -201,10 +207,22 @@ impl Line {
     }
 
     pub(super) fn path_name(&self, path: PathId) -> Option<&str> {
-        let paths = self.endpoint.paths(self.association?);
-        // Most paths stand at the place of their number.
-        let view = paths.get(usize::from(path.0)).filter(|view| view.id == path);
-        self.ways.name(view.or_else(|| paths.iter().find(|view| view.id == path))?)
+        self.ways.named(self.endpoint.paths(self.association?), path)
+    }
+
+    /// Tells the notes that the endpoint would return next.
+    pub(super) fn tell_details(&mut self, hear: Hear<'_>) {
+        self.endpoint.take_notes(&mut self.notes);
+        if self.notes.is_empty() {
+            return;
+        }
+        let paths = self.association.map_or(&[][..], |id| self.endpoint.paths(id));
+        for note in self.notes.drain(..) {
+            if let Some((path, detail)) = Detail::of(&note.kind) {
+                let path = path.map(|path| (path, self.ways.named(paths, path)));
+                hear(note.at, path, &detail);
+            }
+        }
     }
 
     /// Whether it takes the path whose route begins at `hop` for failed.
@@ -228,5 +246,12 @@ impl PathTable {
 
     fn name(&self, path: &PathView) -> Option<&str> {
         self.pair(path.local, path.remote).map(|pair| self.names[pair].as_str())
+    }
+
+    /// The name of one of these paths.
+    fn named(&self, paths: &[PathView], path: PathId) -> Option<&str> {
+        // Most paths stand at the place of their number.
+        let view = paths.get(usize::from(path.0)).filter(|view| view.id == path);
+        self.name(view.or_else(|| paths.iter().find(|view| view.id == path))?)
     }
 }

@@ -9,7 +9,7 @@ use anabranch_proto::{AssociationId, Event, Output as CoreOutput, PathId, Time};
 
 use crate::observe::trace::Detail;
 use crate::traffic::{Sink, Source};
-use crate::transport::{Agent, Body, Frame, Output, Stage};
+use crate::transport::{Agent, Body, Frame, Hear, Output, Stage};
 use line::Line;
 
 pub(crate) use build::{agents, check};
@@ -234,16 +234,10 @@ impl Agent for SctpAgent {
         }
     }
 
-    /// Of several associations each poll may begin with another one.
-    fn next_detail(&mut self) -> Option<(Time, Option<PathId>, Detail)> {
-        if self.striped() {
-            return None;
-        }
-        loop {
-            let note = self.lines[0].endpoint.next_note()?;
-            if let Some((path, detail)) = Detail::of(&note.kind) {
-                return Some((note.at, path, detail));
-            }
+    /// Of several associations each poll may begin with another one, and an application that acts comes first.
+    fn tell_details(&mut self, now: Time, hear: Hear<'_>) {
+        if !self.striped() && self.acts > now {
+            self.lines[0].tell_details(hear);
         }
     }
 

@@ -183,14 +183,15 @@ impl Recovery {
         }
     }
 
-    /// Whether a new segment could leave now if there were one.
-    pub(super) fn takes_new(&self, flight: &mut Flight) -> bool {
-        let room = !self.repair && self.room(flight) >= flight.segment();
-        room && self.lost(flight).is_none() && !self.waits(flight)
+    /// Bytes of the window that a new segment could use now, if there were one; 0 if it could not leave.
+    pub(super) fn room_for_new(&self, flight: &mut Flight) -> u64 {
+        let room = if self.repair { 0 } else { self.room(flight) };
+        let takes = room >= flight.segment() && self.lost(flight).is_none() && !self.waits(flight);
+        if takes { room } else { 0 }
     }
 
     /// Bytes of the window that are unused.
-    pub(super) fn room(&self, flight: &Flight) -> u64 {
+    fn room(&self, flight: &Flight) -> u64 {
         (flight.cwnd() + self.inflation).saturating_sub(self.used(flight))
     }
 

@@ -83,10 +83,8 @@ impl Sender {
     /// Bytes of its window that a new segment could use now, if there were one; 0 if it could not leave.
     pub(super) fn room(&mut self) -> u64 {
         match &self.repair {
-            Repair::Standard(recovery)
-                if !self.flight.has_unsent() && recovery.takes_new(&mut self.flight) =>
-            {
-                recovery.room(&self.flight)
+            Repair::Standard(recovery) if !self.flight.has_unsent() => {
+                recovery.room_for_new(&mut self.flight)
             }
             Repair::Standard(_) | Repair::Sack1(_) => 0,
         }

@@ -1,5 +1,7 @@
 //! Converts claims to runs. Each distinct run is executed once, and all runs in parallel.
 
+mod execute;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,18 +9,17 @@ use anabranch_proto::Policies;
 
 use super::claim::{Case, Form};
 use super::crossing::{Found, Search};
+use super::finished::{FinishedRuns, FinishedRunsError};
 use super::judge::{Outcome, VariantValues, judge};
-use super::mark::{Moment, moments};
 use super::pool;
 use super::read::PaperError;
-use super::record::Recording;
 use super::threshold::Threshold;
 use super::{Measure, MeasureSource, Paper, Runs, Unit};
 use crate::grid::{Variation, run_all};
 use crate::models;
 use crate::statistics::Summary;
+use anabranch_sim::RunError;
 use anabranch_sim::scenario::{Document, Scenario, ScenarioError};
-use anabranch_sim::{RunError, RunOptions, run};
 
 /// The runs that a paper's claims need.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct Plan<'p> {
     paper: &'p Paper,
     /// Replaces the number of seeds of the experiments.
     seeds: Option<u64>,
+    /// Runs that an earlier process finished, and where those of this one are added.
+    finished: Option<&'p FinishedRuns>,
     cases: Vec<&'p Case>,
     runs: Vec<Planned>,
     /// The runs by the edits that make them.
@@ -44,6 +47,9 @@ pub enum PlanError {
     /// A run failed.
     #[error("{0}")]
     Run(String),
+    /// A finished run cannot be kept.
+    #[error(transparent)]
+    Finished(#[from] FinishedRunsError),
 }
 
 impl From<ScenarioError> for PlanError {
@@ -133,6 +139,7 @@ impl<'p> Plan<'p> {
         let mut plan = Plan {
             paper,
             seeds,
+            finished: None,
             cases,
             runs: Vec::new(),
             edited: BTreeMap::new(),
@@ -147,6 +154,11 @@ impl<'p> Plan<'p> {
             plan.wanted.push(wanted);
         }
         Ok(plan)
+    }
+
+    /// Takes finished runs from here instead of executing them, and adds every run that this process finishes.
+    pub fn resume(&mut self, finished: &'p FinishedRuns) {
+        self.finished = Some(finished);
     }
 
     /// The number of claims to judge.
@@ -383,40 +395,6 @@ impl<'p> Plan<'p> {
             _ => Vec::new(),
         };
         judge(case, of, self.paper, &values)
-    }
-
-    /// The measures of a run with its n-th seed.
-    fn measured_once(&self, planned: &Planned, n: u64) -> Result<Vec<Option<f64>>, PlanError> {
-        let measures = &planned.measures;
-        let (scenario, document) = match &planned.what {
-            JobKind::Model(terms) => {
-                let none = Recording::default();
-                return measures.iter().map(|measure| self.value(measure, terms, &none, &[])).collect();
-            }
-            JobKind::Scenario { scenario, document, .. } => (scenario, &document.0),
-        };
-        let scenario = Scenario { seed: scenario.seed.wrapping_add(n), ..(**scenario).clone() };
-        let mut recording = Recording::default();
-        let records = measures.iter().any(Measure::needs_records);
-        let observer = records.then_some(&mut recording as _);
-        let result = run(&scenario, RunOptions { observer, ..RunOptions::default() });
-        let result = result.map_err(|error| blamed(document, &scenario, &error))?;
-        let result = serde_json::to_value(result).map_err(|error| PlanError::Run(error.to_string()))?;
-        let moments = if records { moments(&self.paper.marks, &recording) } else { Vec::new() };
-        measures.iter().map(|measure| self.value(measure, &result, &recording, &moments)).collect()
-    }
-
-    fn value(
-        &self,
-        measure: &Measure,
-        result: &serde_json::Value,
-        recording: &Recording,
-        moments: &[Option<Moment>],
-    ) -> Result<Option<f64>, PlanError> {
-        measure.value(result, recording, moments).map_err(|step| {
-            let key = format!("measure.{}.result", measure.name);
-            self.paper.document.error(&key, format!("a result has no `{step}` here")).into()
-        })
     }
 
     fn seek(&self, (search, point): &(Search, Point<'p>), done: &Done<'_>) -> Result<Found, PlanError> {

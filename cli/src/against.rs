@@ -1,0 +1,134 @@
+//! `anabranch explain --against`: one end of a captured association beside our endpoint.
+
+use std::io::Read;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use anabranch_sim::against::{self, Comparison, Conversation, Difference, Explanation, NotCompared, Sent};
+use anabranch_sim::capture::CaptureReader;
+use anabranch_sim::scenario::duration;
+use serde_json::json;
+
+use crate::output::{print, print_json, refuse, refuse_scenario, warn};
+use crate::{DONE, FAILED};
+
+/// The options of the comparison.
+#[derive(clap::Args)]
+pub(crate) struct Asked {
+    /// Compare one end of the first association with our endpoint that has these settings: era=ERA, or a key of [flow.sctp]
+    /// (`anabranch keys`)
+    #[arg(long, value_name = "KEY=VALUE")]
+    against: Vec<String>,
+    /// The end that our endpoint plays, by one of its addresses [default: the end that sent the INIT]
+    #[arg(long = "as", value_name = "ADDRESS", requires = "against")]
+    played: Option<IpAddr>,
+    /// How far times may differ
+    #[arg(long, value_name = "TIME", default_value = "50 ms", value_parser = duration, requires = "against")]
+    within: Duration,
+    /// The MTU of our endpoint [default: 1500, or what the capture shows]
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(512..=65_536), requires = "against")]
+    mtu: Option<u32>,
+    /// The user always had data to send: give all messages at once, not each when its first chunk was sent
+    #[arg(long, requires = "against")]
+    bulk: bool,
+}
+
+impl Asked {
+    pub(crate) fn is_asked(&self) -> bool {
+        !self.against.is_empty()
+    }
+}
+
+/// So many further explanations are named.
+const FURTHER: usize = 3;
+
+/// Compares, prints the differences, and returns the exit status.
+pub(crate) fn compare(
+    asked: &Asked,
+    name: &str,
+    capture: CaptureReader<impl Read>,
+    udp: &[u16],
+    json: bool,
+) -> u8 {
+    let conversation = match Conversation::read(capture, udp, asked.played) {
+        Ok(conversation) => conversation,
+        Err(error) => return refuse(format!("{name}: {error}")),
+    };
+    if conversation.cut {
+        warn(format!("{name}: only the first {} packets of the capture are compared", conversation.packets));
+    }
+    let settings = asked.against.clone();
+    let comparison = Comparison { settings, within: asked.within, mtu: asked.mtu, bulk: asked.bulk };
+    let differences = match against::compare(&conversation, &comparison) {
+        Ok(differences) => differences,
+        Err(NotCompared::Setting(error)) => return refuse_scenario(&error),
+        Err(NotCompared::Endpoint(error)) => return refuse(format!("{name}: {error}")),
+    };
+    let said = match json {
+        true => print_json(&json!({
+            "as": conversation.own, "initiates": conversation.initiates, "packets": conversation.packets,
+            "against": asked.against, "same": differences.is_empty(), "differences": differences,
+        })),
+        false => print(&text(&conversation, asked, &differences)),
+    };
+    if said == DONE && !differences.is_empty() { FAILED } else { said }
+}
+
+fn text(conversation: &Conversation, asked: &Asked, differences: &[Difference]) -> String {
+    let played: Vec<String> = conversation.own.iter().map(IpAddr::to_string).collect();
+    let side = if conversation.initiates { "which sent the INIT" } else { "which answered the INIT" };
+    let (played, against, packets) = (played.join(", "), asked.against.join(", "), conversation.packets);
+    let mut lines = vec![format!("{packets} packets; our endpoint ({against}) plays {played}, {side}.")];
+    match differences.len() {
+        0 => lines.push("No difference.".to_owned()),
+        1 => lines.push("One difference:".to_owned()),
+        many => lines.push(format!("{many} differences:")),
+    }
+    lines.extend(differences.iter().flat_map(difference));
+    lines.join("\n")
+}
+
+fn difference(difference: &Difference) -> Vec<String> {
+    let packet = difference.packet.map_or(String::new(), |number| format!(", packet {number}"));
+    let sent = |sent: &Option<Sent>| match sent {
+        Some(sent) => format!("{} at {:.6} s", sent.what, sent.at),
+        None => "nothing more".to_owned(),
+    };
+    let mut lines = vec![
+        format!("{:.6} s{packet} ({}):", difference.at, difference.section),
+        format!("  capture  {}", sent(&difference.recorded)),
+        format!("  ours     {}", sent(&difference.ours)),
+    ];
+    match difference.explained.split_first() {
+        None => lines.push(
+            "  No single rule, mechanism or parameter explains it; this subject is not compared any further."
+                .to_owned(),
+        ),
+        Some((best, others)) => {
+            lines.push(format!("  {}", explanation(best)));
+            lines.push(format!("           {}", best.meaning));
+            let further: Vec<String> = others
+                .iter()
+                .take(FURTHER)
+                .map(|other| format!("{}={}", other.key, other.recorded))
+                .collect();
+            if !further.is_empty() {
+                let more = others.len().saturating_sub(FURTHER);
+                let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+                lines.push(format!("           Also without this difference: {}{more}", further.join(", ")));
+            }
+        }
+    }
+    lines
+}
+
+fn explanation(explanation: &Explanation) -> String {
+    let Explanation { key, ours, recorded, until, .. } = explanation;
+    let reach = match until {
+        Some(until) => format!("until {until:.6} s"),
+        None => "to the end".to_owned(),
+    };
+    format!(
+        "rule     {key} is {ours} here; with {key}={recorded} our endpoint answers as in the capture {reach}."
+    )
+}

@@ -1,0 +1,120 @@
+//! qlog and Perfetto of a real transfer. The transfer is recorded; afterwards the recording is repeated, and the writers that observe
+//! simulated runs observe the repetition. So tracing costs the transfer no more than a recording.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+
+use anabranch_sim::trace::Observer;
+use anabranch_sim::{PerfettoWriter, QlogWriter};
+
+use super::Transport;
+use super::recording::Recording;
+use super::replay::observed;
+use crate::output::{fail, refuse};
+
+/// The files for other programs.
+#[derive(clap::Args)]
+pub(crate) struct Traces {
+    /// Write the events of this end to this file as qlog (JSON-SEQ; docs/qlog.md lists the event types)
+    #[arg(long, value_name = "FILE")]
+    qlog: Option<PathBuf>,
+    /// Write this end to this file as a trace that ui.perfetto.dev opens: paths and flows as tracks, blocked time as
+    /// slices, windows as counters
+    #[arg(long, value_name = "FILE")]
+    perfetto: Option<PathBuf>,
+}
+
+impl Traces {
+    pub(super) fn asked(&self) -> bool {
+        self.qlog.is_some() || self.perfetto.is_some()
+    }
+
+    /// Writes the files from a recording; an error is told, and its exit status returned.
+    pub(super) fn write(&self, recording: &Path) -> Result<(), u8> {
+        let title = recording.display().to_string();
+        if let Some(file) = &self.qlog {
+            let mut writer = QlogWriter::new(create("--qlog", file)?, &title);
+            observed(recording, &mut writer as &mut dyn Observer)?;
+            writer.finish().map_err(|error| unwritten(file, &error))?;
+        }
+        if let Some(file) = &self.perfetto {
+            let mut writer = PerfettoWriter::new(create("--perfetto", file)?, &title);
+            observed(recording, &mut writer as &mut dyn Observer)?;
+            writer.finish().map_err(|error| unwritten(file, &error))?;
+        }
+        Ok(())
+    }
+
+    /// A file that is asked for.
+    fn first(&self) -> Option<&Path> {
+        self.qlog.as_deref().or(self.perfetto.as_deref())
+    }
+
+    /// Whether all files can be written, before a transfer begins.
+    fn check(&self) -> Result<(), u8> {
+        let files = [("--qlog", &self.qlog), ("--perfetto", &self.perfetto)];
+        files
+            .into_iter()
+            .filter_map(|(option, file)| Some((option, file.as_ref()?)))
+            .try_for_each(|(option, file)| create(option, file).map(drop))
+    }
+}
+
+fn create(option: &str, file: &Path) -> Result<BufWriter<File>, u8> {
+    let created = File::create(file).map_err(|error| refuse(format!("{option} {}: {error}", file.display())));
+    created.map(BufWriter::new)
+}
+
+fn unwritten(file: &Path, error: &io::Error) -> u8 {
+    fail(format!("cannot write {}: {error}", file.display()))
+}
+
+/// A transfer that is recorded: for `anabranch replay`, or only until its traces are written.
+pub(super) struct Recorded {
+    recording: Recording,
+    file: PathBuf,
+    kept: bool,
+}
+
+impl Recorded {
+    /// Begins the recording that `--record`, `--qlog` or `--perfetto` needs; the exit status if there can be none.
+    pub(super) fn begin(
+        record: Option<&Path>,
+        traces: &Traces,
+        transport: &Transport,
+    ) -> Result<Option<Recorded>, u8> {
+        traces.check()?;
+        let Some(first) = record.or(traces.first()) else { return Ok(None) };
+        if transport.key.is_some() {
+            return Err(refuse("--qlog and --perfetto cannot be used with --key: a recording holds no key"));
+        }
+        let file = record.map_or_else(|| beside(first), Path::to_owned);
+        match Recording::begin(&file, transport.settings()) {
+            Ok(recording) => Ok(Some(Recorded { recording, file, kept: record.is_some() })),
+            Err(error) => Err(refuse(format!("{}: {error}", file.display()))),
+        }
+    }
+
+    /// The tape for the endpoint.
+    pub(super) fn tape(&self) -> Recording {
+        self.recording.clone()
+    }
+
+    /// Ends the recording and writes the traces; the exit status if that fails.
+    pub(super) fn finish(self, traces: &Traces) -> Result<(), u8> {
+        let ended = self.recording.finish().map_err(|error| unwritten(&self.file, &error));
+        let written = ended.and_then(|()| traces.write(&self.file));
+        if !self.kept {
+            // Nothing depends on the file any more.
+            let _ = std::fs::remove_file(&self.file);
+        }
+        written
+    }
+}
+
+/// The temporary recording beside a file.
+fn beside(file: &Path) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    file.with_file_name(format!("{name}.{}.recording", std::process::id()))
+}

@@ -1,0 +1,130 @@
+"""Sweeps on Dask's workers: whatever is killed on the way, the tables have the bytes of those of one process."""
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+import anabranch
+import pytest
+
+from test_sweep import TABLES, tables
+
+distributed = pytest.importorskip("distributed")
+
+
+class Cluster:
+    """A scheduler and two workers, each a process that can be killed, at one address for all its life."""
+
+    def __init__(self, place: Path) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.address = f"tcp://127.0.0.1:{self.port}"
+        self.place = place
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> "Cluster":
+        self.start()
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        scheduler = ["dask_scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"]
+        worker = ["dask_worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        for command in (scheduler, worker, worker):
+            with (self.place / "cluster.log").open("ab") as log:
+                self.processes.append(
+                    subprocess.Popen([sys.executable, "-m", f"distributed.cli.{command[0]}", *command[1:]], cwd=self.place, stdout=log, stderr=log)
+                )
+
+    def kill(self) -> None:
+        """The scheduler first, so that nobody is told."""
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        self.processes.clear()
+
+
+def compared(place: Path, seeds: int, kill: Callable[[Cluster], None], client: Callable[[Cluster], object]) -> None:
+    """Runs the sweep in one process and on a cluster of which `kill` ends a part in the middle."""
+    text = (place / "sweep.toml").read_text().replace("seeds = 15", f"seeds = {seeds}").replace("until", "# until")
+    (place / "sweep.toml").write_text(text)
+    whole = anabranch.sweep(place / "sweep.toml", out=place / "whole")
+    killed = []
+
+    def watch(done: int, all: int) -> None:
+        if done > all // 4 and not killed:
+            killed.append(done)
+            assert done < all * 3 // 4, "in mid-sweep"
+            kill(cluster)
+
+    with Cluster(place) as cluster, client(cluster) as asked:
+        asked.wait_for_workers(2, timeout=120)
+        spread = anabranch.sweep(place / "sweep.toml", out=place / "spread", client=asked, progress=watch, task_seconds=seeds / 2000)
+        assert killed
+        assert spread.complete and spread.runs.to_dict() == whole.runs.to_dict()
+        assert tables(place / "spread") == tables(place / "whole")
+        dataset = pytest.importorskip("pyarrow.dataset").dataset(place / "spread/runs", format="parquet")
+        rows = sorted(dataset.to_table(columns=["cell", "seed"]).to_pylist(), key=lambda row: (row["cell"], row["seed"]))
+        assert rows == [{"cell": cell, "seed": seed} for cell, seed in zip(whole.runs["cell"], whole.runs["seed"], strict=True)]
+        # `until` decides as one process does.
+        (place / "sweep.toml").write_text(text.replace("# until", "until"))
+        spread = anabranch.sweep(place / "sweep.toml", out=place / "precise", client=asked)
+        anabranch.sweep(place / "sweep.toml", out=place / "one")
+        assert tables(place / "precise") == tables(place / "one")
+        assert spread.cells[0]["measures"]["time"]["n"] < seeds
+
+
+def client_of(cluster: Cluster) -> object:
+    return distributed.Client(cluster.address, timeout=60)
+
+
+def test_a_killed_worker_changes_nothing(place: Path, seeds: int) -> None:
+    compared(place, seeds, lambda cluster: cluster.processes[1].send_signal(signal.SIGKILL), client_of)
+
+
+def test_a_killed_scheduler_changes_nothing(place: Path, seeds: int) -> None:
+    def again(cluster: Cluster) -> None:
+        cluster.kill()
+        cluster.start()
+
+    compared(place, seeds, again, client_of)
+
+
+def test_what_was_run_is_not_run_again(place: Path) -> None:
+    """A cluster that ends for good ends the call; the same call on another cluster runs what is missing."""
+    arguments = {"measure": {"time": "flows.upload.completion"}, "seeds": 200, "out": place / "out"}
+
+    class Ended(Exception):
+        pass
+
+    def watch(done: int, all: int) -> None:
+        if done > all // 4:
+            raise Ended
+
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, distributed.Client(cluster) as client:
+        with pytest.raises(Ended):
+            anabranch.sweep(place / "scenario.toml", client=client, progress=watch, task_seconds=0.01, **arguments)
+        files = {file: file.stat().st_mtime_ns for file in (place / "out/runs").rglob("*.parquet")}
+        assert files
+        done = anabranch.sweep(place / "scenario.toml", client=client, **arguments)
+    assert done.complete and len(done.runs) == 200
+    assert all(file.stat().st_mtime_ns == changed for file, changed in files.items())
+
+
+def test_a_sweep_in_an_object_store(place: Path) -> None:
+    """An address of fsspec instead of a directory: here in the memory of the process, which the workers' threads share."""
+    fsspec = pytest.importorskip("fsspec")
+    address = f"memory://study-{time.time_ns()}"
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, distributed.Client(cluster) as client:
+        spread = anabranch.sweep(place / "sweep.toml", out=address, client=client)
+    anabranch.sweep(place / "sweep.toml", out=place / "one")
+    system, path = fsspec.core.url_to_fs(address)
+    assert [system.cat_file(f"{path}/{name}") for name in TABLES] == tables(place / "one")
+    assert spread.complete

@@ -1,0 +1,77 @@
+//! The SCTP packets of a captured packet as values, for those who replay a capture.
+
+use anabranch_proto::wire::{Chunk, Ecn, Packet};
+use bytes::Bytes;
+
+use super::layers::{self, Found};
+use super::line::{whole_chunks, without_user_data};
+use super::read::CapturedPacket;
+use super::segments::segments;
+
+/// What stands for user data.
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+
+/// An SCTP packet of a capture. Its user data is zeros of the same length, which take no memory.
+#[derive(Clone, Debug)]
+pub struct SctpPacket {
+    /// The number of the captured packet, from 1.
+    pub number: u64,
+    /// Nanoseconds, as [`CapturedPacket::time`].
+    pub time: i128,
+    /// The interface, if the file names one.
+    pub interface: Option<String>,
+    /// Whether it came in there (`true`) or went out, if the file says so.
+    pub inbound: Option<bool>,
+    /// Its TTL or hop limit.
+    pub hops_left: u8,
+    /// Its size in bytes, IP header included.
+    pub size: u32,
+    /// The packet.
+    pub packet: Packet,
+}
+
+/// The SCTP packets in a captured packet, on IP or on the UDP ports `udp`: none if it is something else, is malformed, has
+/// no time, or lacks more than user data at its end; several if the kernel had not yet cut it.
+pub fn sctp_packets(captured: &CapturedPacket, udp: &[u16]) -> Vec<SctpPacket> {
+    let Ok(found) = layers::transport(captured.link_type, &captured.bytes, udp) else { return Vec::new() };
+    let Some(time) = captured.time.filter(|_| !found.is_tcp) else { return Vec::new() };
+    let whole = found.from.udp != 0 && !found.cut;
+    let parts = if whole { segments(found.bytes) } else { vec![found.bytes] };
+    let packet = |bytes| {
+        let packet = decode(&Found { bytes, ..found })?;
+        let headers = if packet.to.ip.is_ipv4() { 20 } else { 40 } + if packet.to.udp == 0 { 0 } else { 8 };
+        Some(SctpPacket {
+            number: captured.number,
+            time,
+            interface: captured.interface.clone(),
+            inbound: captured.inbound,
+            hops_left: found.hops_left,
+            size: packet.size() as u32 + headers,
+            packet,
+        })
+    };
+    parts.into_iter().filter_map(packet).collect()
+}
+
+/// The packet, with zeros for user data, also for user data that was not captured.
+fn decode(found: &Found<'_>) -> Option<Packet> {
+    let end = whole_chunks(found.bytes);
+    let mut bytes = found.bytes.to_vec();
+    if end < bytes.len() {
+        bytes.resize(end + without_user_data(&found.bytes[end..])?, 0);
+    }
+    let mut packet = Packet::decode_unchecked(found.from, found.to, Ecn::NotEct, bytes.into()).ok()?;
+    for chunk in &mut packet.chunks {
+        match chunk {
+            Chunk::Data(data) => data.payload = zeros(data.payload.len()),
+            Chunk::IData(data) => data.payload = zeros(data.payload.len()),
+            _ => {}
+        }
+    }
+    Some(packet)
+}
+
+/// So many zeros, at most 65,536.
+fn zeros(length: usize) -> Bytes {
+    Bytes::from_static(&ZEROS[..length.min(ZEROS.len())])
+}
