@@ -17,7 +17,7 @@ pub(super) struct Detour {
     /// SACKs for data on the first path go to the second.
     around: Option<(PathId, PathId)>,
     /// The path to which SACKs go now, and since when.
-    now: Option<(PathId, Time)>,
+    current: Option<(PathId, Time)>,
 }
 
 impl Detour {
@@ -42,8 +42,8 @@ impl Association {
             self.detour.around = Some((from, next));
             to = next;
         }
-        if self.detour.now.is_none_or(|(path, _)| path != to) {
-            self.detour.now = Some((to, now));
+        if self.detour.current.is_none_or(|(path, _)| path != to) {
+            self.detour.current = Some((to, now));
         }
         to
     }
@@ -52,7 +52,7 @@ impl Association {
     /// RTO, because a burst of duplicates means no more than one.
     fn could_know(&self, from: PathId, to: PathId, now: Time) -> bool {
         let rto = self.paths.view(from).rto;
-        self.detour.now.is_some_and(|(path, since)| path == to && now.since(since) >= rto)
+        self.detour.current.is_some_and(|(path, since)| path == to && now.since(since) >= rto)
     }
 
     /// The next path after this one that is active, up and without errors, so that no path with lost heartbeats is
