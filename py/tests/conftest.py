@@ -1,5 +1,6 @@
 """What the tests share."""
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,10 @@ era = ["rfc4960", "rfc9260"]
 time = "flows.upload.completion"
 lost = "links.wifi s>r.drops.loss"
 """
+
+
+# A shell starts what it puts in the background with SIGINT ignored, and Python keeps it so: the tests of Ctrl-C need the handler.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
