@@ -1,6 +1,7 @@
 //! The compiled part of the Python package `anabranch`. `python/anabranch/__init__.py` is its public surface.
 
 mod document;
+mod loopback;
 mod objects;
 mod papers;
 mod policies;
@@ -15,6 +16,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::document::{ScenarioError, string_at, to_toml};
+    #[pymodule_export]
+    use super::loopback::loopback;
     #[pymodule_export]
     use super::papers::{Reproduction, model, papers};
     #[pymodule_export]

@@ -228,6 +228,16 @@ pub(crate) fn error_of(panic: &(dyn Any + Send)) -> PyErr {
     RAISED.take().unwrap_or_else(|| PyRuntimeError::new_err(text.to_owned()))
 }
 
+/// Whether a policy of this thread has raised an exception that nobody has taken.
+pub(crate) fn has_error() -> bool {
+    RAISED.with_borrow(Option::is_some)
+}
+
+/// The exception that a policy of this thread has raised.
+pub(crate) fn take_error() -> Option<PyErr> {
+    RAISED.take()
+}
+
 /// A route that is a Python object.
 #[derive(Debug)]
 struct PythonRoute {

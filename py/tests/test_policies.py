@@ -55,3 +55,50 @@ def test_faults_of_a_policy_are_exceptions() -> None:
         anabranch.run(text, policies={"mine": object})
     with pytest.raises(anabranch.ScenarioError, match="takes no arguments"):
         anabranch.run(LOSSY + '[flow.sctp]\nnew = { name = "mine", far = 1 }\n', policies={"mine": Same})
+
+
+class Alternating:
+    """New data takes one path after the other."""
+
+    def __init__(self):
+        self.turn = 0
+
+    def choose(self, ask, paths):
+        if ask.last is not None:
+            return ask.last
+        return paths[self.turn % len(paths)]
+
+    def sent(self, ask, path):
+        self.turn += 1
+
+
+def test_a_route_in_python_carries_data_over_real_sockets() -> None:
+    alone = anabranch.loopback(300_000)
+    both = anabranch.loopback(300_000, policies={"alternating": Alternating}, new="alternating", retransmit="alternating")
+    assert alone[0] >= 300_000 and alone[1] == 0
+    assert min(both) > 50_000 and sum(both) >= 300_000
+
+
+def test_a_window_in_python_limits_a_real_sender() -> None:
+    calls = []
+
+    class Watched(Fixed):
+        def acked(self, acked, all):
+            super().acked(acked, all)
+            calls.append(acked.flight_before)
+
+    sent = anabranch.loopback(300_000, policies={"watched": Watched}, window="watched")
+    assert sent[0] >= 300_000 and calls
+    # Four packets; a packet more may begin while a byte is free.
+    assert max(calls) <= 5 * 1500
+
+
+def test_a_fault_of_a_policy_ends_a_real_transfer() -> None:
+    class Broken:
+        def choose(self, ask, paths):
+            raise ZeroDivisionError("by design")
+
+    with pytest.raises(ZeroDivisionError, match="by design"):
+        anabranch.loopback(1000, policies={"broken": Broken}, new="broken")
+    with pytest.raises(RuntimeError, match="nowhere"):
+        anabranch.loopback(1000, new="nowhere")

@@ -9,7 +9,7 @@
 from anabranch._core import Acked, Ask, Path, ScenarioError, Sibling, __version__, papers
 from anabranch._policies import Policy, RoutePolicy, WindowPolicy
 from anabranch._results import Interrupted, Model, Reproduction, Result, SweepResult
-from anabranch._run import content_key, model, reproduce, run
+from anabranch._run import content_key, loopback, model, reproduce, run
 from anabranch._sweep import sweep
 from anabranch._table import Table
 
@@ -30,6 +30,7 @@ __all__ = [
     "WindowPolicy",
     "__version__",
     "content_key",
+    "loopback",
     "model",
     "papers",
     "reproduce",

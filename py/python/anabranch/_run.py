@@ -34,6 +34,26 @@ def run(
     return Result(_core.run(file, text, edits(set), seed, series, own, progress))
 
 
+def loopback(
+    size: int,
+    *,
+    policies: Mapping[str, Policy] | None = None,
+    new: str = "primary",
+    retransmit: str = "same",
+    window: str = "standard",
+    within: float = 30.0,
+) -> list[int]:
+    """Send `size` bytes in real time over UDP between two endpoints of this process, on two paths of the loopback interface.
+
+    The endpoints are those of `anabranch send` and `serve`. `policies` are classes of your own; `new`, `retransmit` and `window` name
+    what the sender uses, as in a scenario. Returns the bytes that were acknowledged on each path.
+
+    Raises TimeoutError after `within` seconds. An exception in a policy ends the transfer.
+    """
+    own = dict(policies) if policies else None
+    return _core.loopback(size, own, new, retransmit, window, within)
+
+
 def content_key(scenario: Source, *, seed: int | None = None, set: Mapping[str, Any] | None = None) -> str:
     """The content key of a run: equal for scenarios that say the same, however they are written."""
     file, text = read(scenario, "scenario")
