@@ -1,6 +1,7 @@
 //! A transfer in real time over the loopback interface: policies that are Python objects in the endpoints of real networks.
 
 use std::net::SocketAddr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use anabranch_net::{Carrier, Endpoint, Message, Options};
@@ -41,9 +42,14 @@ pub(crate) fn loopback(
     };
     let policies = policies::table(own)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let ended = py.detach(|| runtime.block_on(bounded(transfer(size, config, policies), within)));
-    // An exception in a policy ends the task that drives the endpoint: it is the cause, whatever followed from it.
-    policies::take_error().map_or(ended, Err)
+    let ended = py.detach(|| {
+        catch_unwind(AssertUnwindSafe(|| runtime.block_on(bounded(transfer(size, config, policies), within))))
+    });
+    match ended {
+        // An exception may have ended only the task that drives the endpoint: it is the cause of what followed.
+        Ok(ended) => policies::take_error().map_or(ended, Err),
+        Err(panic) => Err(policies::error_of(panic.as_ref())),
+    }
 }
 
 /// What comes out, unless Python has a signal or an exception, or time is up.

@@ -238,6 +238,12 @@ pub(crate) fn take_error() -> Option<PyErr> {
     RAISED.take()
 }
 
+/// Whether an exception is ending what goes on. An endpoint that is dropped meanwhile says goodbye, and no policy is asked for that: a
+/// second exception would end the process.
+fn is_ending() -> bool {
+    std::thread::panicking()
+}
+
 /// A route that is a Python object.
 #[derive(Debug)]
 struct PythonRoute {
@@ -275,6 +281,9 @@ fn copied(py: Python<'_>, object: &Py<PyAny>) -> PyResult<Py<PyAny>> {
 
 impl Route for PythonRoute {
     fn choose(&self, ask: &policy::Ask, paths: &[PathView]) -> Choice {
+        if is_ending() {
+            return Choice::Wait;
+        }
         let chosen = Python::attach(|py| -> PyResult<Choice> {
             let all = paths.iter().map(|path| Py::new(py, Path(path.clone())));
             let all = PyList::new(py, all.collect::<PyResult<Vec<_>>>()?)?;
@@ -298,7 +307,7 @@ impl Route for PythonRoute {
 
 /// Calls a method that a policy may leave out.
 fn notify(method: Option<&Py<PyAny>>, call: impl FnOnce(Python<'_>, &Py<PyAny>) -> PyResult<Py<PyAny>>) {
-    if let Some(method) = method {
+    if let Some(method) = method.filter(|_| !is_ending()) {
         Python::attach(|py| call(py, method).map(drop)).unwrap_or_else(raised);
     }
 }
@@ -357,6 +366,9 @@ impl PythonWindow {
     where
         A: pyo3::call::PyCallArgs<'py>,
     {
+        if is_ending() {
+            return Ok(None);
+        }
         let Some(method) = self.window.bind(py).getattr_opt(name)? else { return Ok(None) };
         let answer = method.call1(arguments)?;
         self.read(py)?;

@@ -18,6 +18,7 @@ __all__ = [
     "Table",
     "__version__",
     "content_key",
+    "loopback",
     "model",
     "papers",
     "run",
