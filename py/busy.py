@@ -19,7 +19,7 @@ WORKERS = 2
 
 def sweep(runs: int, place: str, **given: Any) -> anabranch.SweepResult:
     measure = {"time": "flows.upload.completion"}
-    text = scenario("10 kB", "primary")
+    text = scenario("100 kB", "primary")
     return anabranch.sweep(text, measure=measure, seeds=runs, out=place, progress=False, **given)
 
 
