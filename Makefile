@@ -5,7 +5,7 @@ SHELL := bash
 
 # The steps of `test` stand in an order, whatever -j says.
 .NOTPARALLEL:
-.PHONY: run release reproduce test bench bench-instructions bench-shell foreign hostile storm interop cuts advice advice-cuts soak fuzz mutants package format lint docs unit python notebooks wheel site
+.PHONY: run release reproduce test bench bench-instructions bench-growth bench-shell foreign hostile storm interop cuts advice advice-cuts soak fuzz mutants package format lint docs unit python notebooks wheel site
 
 # What each retransmission policy does to a download over a fast path with a slow one beside it. The profile `quick` builds
 # in half the time of `release`, and shows what it builds.
@@ -30,6 +30,10 @@ test: format lint docs unit
 # the command that repeats it, and adds it to bench/history.csv.
 bench:
 	bench/all
+
+# What becomes dearer as a simulation grows: flows, short runs, associations. Some minutes; instructions need valgrind.
+bench-growth:
+	bench/growth
 
 # What packets of real programs meet in `anabranch shell`: delay, rate, loss, the kernel's TCP, the most that a link carries, and ten transfers
 # beside their simulations. For root, on a quiet machine; five minutes.

@@ -52,6 +52,11 @@ impl Notes {
         }
     }
 
+    /// Whether nothing is recorded and nothing is left.
+    pub(crate) fn is_silent(&self) -> bool {
+        !self.on && self.queue.is_empty()
+    }
+
     pub(crate) fn pop(&mut self) -> Option<Note> {
         self.queue.pop_front()
     }

@@ -22,13 +22,15 @@ const TSN: u32 = 1;
 struct Play {
     start: Time,
     extra_polls: bool,
+    rests: bool,
     wire: bool,
     tsn: u32,
     ssn: u16,
 }
 
 impl Play {
-    const PLAIN: Play = Play { start: Time::ZERO, extra_polls: false, wire: false, tsn: TSN, ssn: 0 };
+    const PLAIN: Play =
+        Play { start: Time::ZERO, extra_polls: false, rests: false, wire: false, tsn: TSN, ssn: 0 };
 }
 
 /// Plays every case both ways; what happened must be the same but for times and numbers, which are relative.
@@ -46,6 +48,12 @@ fn compare(other: &Play) {
 #[test]
 fn polling_more_often_changes_nothing() {
     compare(&Play { extra_polls: true, ..Play::PLAIN });
+}
+
+/// An end that says by itself that it rests is as if it had been polled.
+#[test]
+fn nor_does_a_rest_in_place_of_a_poll() {
+    compare(&Play { rests: true, ..Play::PLAIN });
 }
 
 #[test]
@@ -96,6 +104,7 @@ fn happened(seed: u64, play: &Play) -> Vec<String> {
     }
     let until = world.now + Duration::from_secs(200);
     pass(&mut world, until, play, &mut polls);
+    assert!(!play.rests || world.rested > 0, "nobody rests");
     tell(&world, play)
 }
 
@@ -127,6 +136,7 @@ fn begin(chance: &mut ChaCha8Rng, seed: u64, play: &Play) -> World {
     let mut world = World::new([at(0, paths, &config), at(1, paths, &config)], weather, seed);
     world.now = play.start;
     world.wire = play.wire;
+    world.rests = play.rests;
     world.keep_log = true;
     world
 }

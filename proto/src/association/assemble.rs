@@ -30,7 +30,7 @@ impl Association {
     }
 
     /// Whether anything but DATA and SACK may be due.
-    fn has_control(&self) -> bool {
+    pub(super) fn has_control(&self) -> bool {
         !self.control.is_empty() || self.resend.is_some() || self.paths.is_asking()
     }
 
@@ -55,28 +55,27 @@ impl Association {
         purpose: Purpose,
         limit: Limit,
     ) -> Built {
-        let mut built = self.empty(path, purpose, limit);
+        let mut packet = self.empty(path);
         if matches!(chunks.first(), Some(Chunk::Init(_))) {
-            built.0.tag = 0;
+            packet.tag = 0;
         }
-        built.0.chunks = chunks;
-        built
+        packet.chunks = chunks;
+        (packet, Reason { purpose, path: Some(path), limit, oversize: false })
     }
 
     /// An empty packet, in the memory of an arrived packet if there is one.
-    fn empty(&mut self, path: PathId, purpose: Purpose, limit: Limit) -> Built {
+    fn empty(&mut self, path: PathId) -> Box<Packet> {
         let view = self.paths.view(path);
         let (from, to, tag, ecn) = (view.local, view.remote, self.peer_tag, Ecn::NotEct);
         let ports = Ports { source: self.config.port, destination: self.peer_port };
-        let packet = match self.spare.take() {
+        match self.spare.take() {
             Some(mut spare) => {
                 (spare.from, spare.to, spare.ports, spare.tag, spare.ecn) = (from, to, ports, tag, ecn);
                 spare.chunks.clear();
                 spare
             }
             None => Box::new(Packet { from, to, ports, tag, ecn, chunks: SmallVec::new() }),
-        };
-        (packet, Reason { purpose, path: Some(path), limit, oversize: false })
+        }
     }
 
     /// Keeps a processed packet, so that the next packet needs no new memory.
@@ -89,8 +88,8 @@ impl Association {
         let (path, chunk, purpose) = self.control.pop_front()?;
         let budget = self.paths.view(path).pmdcs as usize;
         let mut size = chunk.padded_size();
-        let mut built = self.empty(path, purpose, Limit::Control);
-        let mut chunks = std::mem::take(&mut built.0.chunks);
+        let mut packet = self.empty(path);
+        let mut chunks = std::mem::take(&mut packet.chunks);
         chunks.push(chunk);
         let last =
             |chunks: &[Chunk]| matches!(chunks.last(), Some(Chunk::Abort(_) | Chunk::ShutdownComplete(_)));
@@ -107,8 +106,8 @@ impl Association {
         if self.receiver.schedule.now && !last(&chunks) {
             self.append_sack(path, &mut chunks);
         }
-        built.0.chunks = chunks;
-        Some(built)
+        packet.chunks = chunks;
+        Some((packet, Reason { purpose, path: Some(path), limit: Limit::Control, oversize: false }))
     }
 
     /// INIT, COOKIE ECHO, SHUTDOWN or SHUTDOWN ACK, for the first time or again.
@@ -236,12 +235,11 @@ impl Association {
                 _ => Some(self.forward_alone(limit, now)),
             };
         };
-        let (mut packet, mut reason) = self.empty(load.path, Purpose::Data(load.why), load.limit);
+        let mut packet = self.empty(load.path);
         let (sender, mut around, chance) = self.sending(now);
         sender.fill(&load, budget, &mut packet.chunks, &mut around, chance);
-        if load.why != Why::New {
-            reason.oversize = packet.size() > HEADER + self.paths.view(load.path).pmdcs as usize;
-        }
+        let pmdcs = self.paths.view(load.path).pmdcs as usize;
+        let oversize = load.why != Why::New && packet.size() > HEADER + pmdcs;
         self.wish_for_sack(&mut packet);
         if forward > 0 {
             self.bundle_forward(limit, &mut packet, now);
@@ -252,7 +250,8 @@ impl Association {
         if owed {
             self.bundle_sack(load.path, sack_size, &mut packet);
         }
-        Some((packet, reason))
+        let (purpose, path, limit) = (Purpose::Data(load.why), Some(load.path), load.limit);
+        Some((packet, Reason { purpose, path, limit, oversize }))
     }
 
     /// The last DATA before SHUTDOWN asks for an immediate SACK, because nothing else is waited for.
@@ -329,8 +328,8 @@ impl Association {
     fn sack_alone(&mut self) -> Built {
         let path = self.open_path(self.receiver.from);
         let sack = self.take_sack(path);
-        let mut built = self.empty(path, Purpose::Sack, Limit::Control);
-        built.0.chunks.push(sack);
-        built
+        let mut packet = self.empty(path);
+        packet.chunks.push(sack);
+        (packet, Reason { purpose: Purpose::Sack, path: Some(path), limit: Limit::Control, oversize: false })
     }
 }

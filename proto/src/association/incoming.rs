@@ -20,16 +20,14 @@ impl Association {
         if self.extended.is_some() {
             self.look_at(packet, path);
         }
-        // The usual packet holds one DATA chunk or one SACK.
-        let only = if packet.chunks.len() == 1 && skip == 0 { packet.chunks.pop() } else { None };
-        match only {
-            Some(Chunk::Data(data)) => self.data(data, path, &mut arrival, now),
-            Some(Chunk::Sack(sack)) => self.sack(&sack, now),
-            Some(other) => {
-                let origin = PacketOrigin { path, local: packet.to, source: packet.from };
-                self.control_chunk(other, origin, &mut arrival, now);
+        // The usual packet holds one DATA chunk or one SACK. The packet's memory, and the SACK in it, go to the next packet that leaves.
+        match &mut packet.chunks[..] {
+            [Chunk::Data(data)] if skip == 0 => {
+                let payload = std::mem::take(&mut data.payload);
+                self.data(Data { payload, ..*data }, path, &mut arrival, now);
             }
-            None => self.chunks(packet, path, skip, &mut arrival, now),
+            [Chunk::Sack(sack)] if skip == 0 => self.sack(sack, now),
+            _ => self.chunks(packet, path, skip, &mut arrival, now),
         }
         if self.state != State::Closed {
             let answered = if arrival.any() { self.sack_path(path, now) } else { path };
@@ -235,6 +233,7 @@ impl Association {
     /// A failed or failing path has delivered data.
     //= rfc9260#section-8.2
     //= rfc7829#section-3.2
+    #[inline]
     fn revive(&mut self) {
         while let Some(path) = revived(&self.paths, &self.config) {
             self.set_state(path, PathState::Active);

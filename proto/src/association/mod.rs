@@ -22,7 +22,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::chance::Chance;
 use crate::extension::Extended;
 use crate::notes::Notes;
-use crate::output::{Event, LostReason, Message, Note, Output, Purpose, SendError, Statistics};
+use crate::output::{Event, LostReason, Message, Note, Output, Purpose, Reason, SendError, Statistics};
 use crate::path::{PathId, Paths, Timer};
 use crate::policy::window::MakePath;
 use crate::receive::Receiver;
@@ -177,35 +177,54 @@ impl Association {
         (&mut self.sender, around, &mut self.chance)
     }
 
-    /// The next output of the association; `None`: nothing now.
+    /// Whether there may be an output that comes before the next packet.
+    #[inline]
+    fn may_have_news(&self) -> bool {
+        self.extended.is_some()
+            || !self.events.is_empty()
+            || self.announced == Announced::Due
+            || !self.notes.is_silent()
+    }
+
+    /// The next event or note. The next packet comes after all of them.
     #[inline(always)]
-    pub(crate) fn poll(&mut self, now: Time) -> Option<Output> {
+    pub(crate) fn next_news(&mut self, now: Time) -> Option<Output> {
+        if self.may_have_news() { self.take_news(now) } else { None }
+    }
+
+    // Most polls find no news, so this is kept out of their way.
+    #[inline(never)]
+    fn take_news(&mut self, now: Time) -> Option<Output> {
         if self.extended.is_some() {
             self.work_extensions(now);
         }
-        // Most polls find no events, and checking is cheaper than taking.
-        if !self.events.is_empty()
-            && let Some(event) = self.events.pop_front()
-        {
+        if let Some(event) = self.events.pop_front() {
             return Some(Output::Event(self.id, event));
         }
         if self.announced == Announced::Due {
             self.announced = Announced::Yes;
             return Some(Output::Event(self.id, Event::Readable));
         }
-        if let Some(note) = self.notes.pop() {
-            return Some(Output::Note(note));
-        }
-        if let Some((mut packet, reason)) = self.next_packet(now) {
-            self.statistics.packets += 1;
-            if let Some(extended) = &mut self.extended {
-                extended.finish(&mut packet, now);
-            }
-            return Some(Output::Transmit(packet, reason));
-        }
-        self.settle(now);
-        // `settle` may have changed what blocks, or added a note.
         self.notes.pop().map(Output::Note)
+    }
+
+    /// The next packet, complete. After the last one the association must settle.
+    #[inline(always)]
+    pub(crate) fn take_packet(&mut self, now: Time) -> Option<(Box<Packet>, Reason)> {
+        let (mut packet, reason) = self.next_packet(now)?;
+        self.statistics.packets += 1;
+        if let Some(extended) = &mut self.extended {
+            extended.finish(&mut packet, now);
+        }
+        Some((packet, reason))
+    }
+
+    /// Does what a poll does if it is certain that the poll has no output, and returns whether it is. An end that only receives
+    /// has none most of the time.
+    #[inline]
+    pub(crate) fn rest(&mut self) -> bool {
+        let quiet = !self.receiver.schedule.now && !self.has_control() && !self.may_have_news();
+        quiet && self.state != State::Closed && self.sender.rest()
     }
 
     /// Moves all notes to `taken`, which is empty, unless an event comes before them.
@@ -215,7 +234,9 @@ impl Association {
         }
     }
 
-    fn settle(&mut self, now: Time) {
+    /// Nothing more leaves now. That may change what blocks, which makes a note.
+    #[inline(always)]
+    pub(crate) fn settle(&mut self, now: Time) -> Option<Note> {
         if self.state != State::Closed {
             let (sender, mut around, _) = self.sending(now);
             sender.settle(&mut around);
@@ -224,6 +245,7 @@ impl Association {
             let timers = self.paths.ids().map(|id| (id, self.paths.get(id).timers[Timer::T3]));
             self.notes.add_timers(now, timers);
         }
+        self.notes.pop()
     }
 
     /// The earliest deadline of the association, or an earlier time after `now`.
@@ -279,10 +301,14 @@ impl Association {
     }
 
     /// Tells a user whose message was refused that there is room again: a sixteenth of the send buffer, or all of it.
+    #[inline]
     pub(crate) fn announce_writable(&mut self) {
-        if !self.sender.refused || !self.state.takes_data() {
-            return;
+        if self.sender.refused && self.state.takes_data() {
+            self.announce_room();
         }
+    }
+
+    fn announce_room(&mut self) {
         let limit = self.config.send_buffer();
         let held = self.user_bytes();
         if held == 0 || held + limit / 16 <= limit {

@@ -3,6 +3,7 @@
 mod incoming;
 mod parameters;
 mod places;
+mod poll;
 mod ready;
 mod setup;
 #[cfg(test)]
@@ -27,12 +28,10 @@ use crate::chance::Chance;
 use crate::digest::Digest;
 use crate::handshake::cookie::Secrets;
 use crate::policy::PolicyError;
-use crate::shutdown::State;
 use crate::wire::{Address, Chunk, Packet};
 use crate::{
-    AssociationId, ChangeError, Config, ConfigError, Delivery, Direction, Extensions, Incoming, Limit,
-    LocalAddress, Message, Note, Output, PathId, PathState, PathView, Policies, Purpose, Reason, Refused,
-    SendError, Statistics, Time,
+    AssociationId, ChangeError, Config, ConfigError, Delivery, Direction, Extensions, Incoming, LocalAddress,
+    Message, PathId, PathState, PathView, Policies, Purpose, Refused, SendError, Statistics, Time,
 };
 
 /// Whether a chunk needs a checksum in any case, because its receiver may not know the agreement to omit it.
@@ -226,61 +225,6 @@ impl Endpoint {
         }
     }
 
-    /// Tells an association that is about to be polled which sockets are full.
-    #[cold]
-    fn tell_full(&mut self, index: usize) {
-        let Some(association) = &mut self.associations[index] else { return };
-        for full in &mut self.full {
-            if association.set_writable(full.local, false) {
-                full.told.push(index);
-            }
-        }
-    }
-
-    /// The next output of the endpoint. After every other call, call `poll` until it returns `Wait`.
-    #[inline(always)]
-    pub fn poll(&mut self, now: Time) -> Output {
-        self.run_timers(now);
-        if !self.answers.is_empty()
-            && let Some((packet, purpose)) = self.answers.pop_front()
-        {
-            return Output::Transmit(
-                packet,
-                Reason { purpose, path: None, limit: Limit::Control, oversize: false },
-            );
-        }
-        while let Some(index) = self.ready.first() {
-            if !self.full.is_empty() {
-                self.tell_full(index);
-            }
-            let Some(association) = &mut self.associations[index] else {
-                self.ready.pop();
-                continue;
-            };
-            if let Some(output) = association.poll(now) {
-                return output;
-            }
-            self.ready.pop();
-            self.agenda.set(index, association.deadline(now));
-            if association.state() == State::Closed {
-                self.unlink(index);
-            }
-        }
-        Output::Wait(self.agenda.next())
-    }
-
-    /// Moves the notes that [`Endpoint::poll`] would return one after the other to `taken`, which must be empty. That is
-    /// cheaper than a poll for each. Call it after a poll at the same time.
-    pub fn take_notes(&mut self, taken: &mut VecDeque<Note>) {
-        debug_assert!(taken.is_empty());
-        if !self.answers.is_empty() || !self.full.is_empty() {
-            return;
-        }
-        if let Some(association) = self.ready.first().and_then(|index| self.associations[index].as_mut()) {
-            association.take_notes(taken);
-        }
-    }
-
     /// Begins an association with the peer that has these addresses. The first address is tried first.
     pub fn connect(&mut self, now: Time, port: u16, to: &[Address]) -> Result<AssociationId, Refused> {
         if to.iter().any(|address| self.by_peer.contains_key(&(*address, port))) {
@@ -346,11 +290,10 @@ impl Endpoint {
     pub fn forget(&mut self, now: Time, id: AssociationId) {
         self.abort(now, id, Bytes::new());
         let Some(association) = self.get_mut(id) else { return };
+        while association.next_news(now).is_some() {}
         let mut last = Vec::new();
-        while let Some(output) = association.poll(now) {
-            if let Output::Transmit(packet, reason) = output {
-                last.push((packet, reason.purpose));
-            }
+        while let Some((packet, reason)) = association.take_packet(now) {
+            last.push((packet, reason.purpose));
         }
         self.answers.extend(last);
         self.unlink(id.place());
@@ -504,34 +447,6 @@ impl Endpoint {
         self.associations.of_mut(id)
     }
 
-    /// Notes that the association may have an output.
-    fn wake(&mut self, index: usize) {
-        if self.ready.last() != Some(index) && self.associations.holds(index) {
-            self.ready.push(index);
-        }
-    }
-
-    /// Runs the timers that are due. They run before anything else at the same time, however often the caller polls.
-    #[inline]
-    fn run_timers(&mut self, now: Time) {
-        if self.agenda.is_due(now) {
-            self.run_due(now);
-        }
-    }
-
-    #[cold]
-    fn run_due(&mut self, now: Time) {
-        while let Some(index) = self.agenda.due(now) {
-            let Some(association) = &mut self.associations[index] else { continue };
-            if association.deadline(now) <= now {
-                association.run_timers(now);
-                self.wake(index);
-            }
-            let deadline = self.associations[index].as_mut().map_or(Time::NEVER, |a| a.deadline(now));
-            self.agenda.set(index, deadline);
-        }
-    }
-
     /// A tag that no association uses, and no cookie that is still valid.
     fn fresh_tag(&mut self) -> u32 {
         loop {
@@ -575,6 +490,7 @@ impl Endpoint {
         }
     }
 
+    #[inline(never)]
     fn unlink(&mut self, index: usize) {
         let Some(association) = &self.associations[index] else { return };
         self.by_tag.remove(&association.local_tag);

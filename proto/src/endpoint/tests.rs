@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::*;
-use crate::Event;
+use crate::{Event, Output};
 
 fn address(host: u8) -> Address {
     Address::ip(IpAddr::V4([10, 0, 0, host].into()))

@@ -43,20 +43,20 @@ impl Interleaving {
 
     /// Assigns the numbers of a chunk that is being sent.
     //= rfc8260#section-2.2.2
-    pub(crate) fn sent(&mut self, data: &Data) {
-        let (mid, fsn) = match self.under_way.remove(&data.stream) {
+    pub(crate) fn sent(&mut self, tsn: Tsn, (stream, unordered): (u16, bool), end: bool) {
+        let (mid, fsn) = match self.under_way.remove(&stream) {
             Some(place) => place,
             None => {
-                let next = self.mids.entry((data.stream, data.unordered)).or_default();
+                let next = self.mids.entry((stream, unordered)).or_default();
                 let mid = *next;
                 *next = mid.next();
                 (mid, 0)
             }
         };
-        if !data.end {
-            self.under_way.insert(data.stream, (mid, fsn.wrapping_add(1)));
+        if !end {
+            self.under_way.insert(stream, (mid, fsn.wrapping_add(1)));
         }
-        self.places.push_back((data.tsn, mid, fsn));
+        self.places.push_back((tsn, mid, fsn));
     }
 
     /// The message and fragment numbers of a chunk that was sent.

@@ -80,6 +80,8 @@ impl Extended {
     }
 
     /// Completes a packet just before it leaves.
+    // Most associations have no extension, so this is kept out of the way of their packets.
+    #[inline(never)]
     pub(crate) fn finish(&mut self, packet: &mut Packet, now: Time) {
         if let Some(congestion) = &self.congestion {
             congestion.mark(packet);

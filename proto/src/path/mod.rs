@@ -12,6 +12,7 @@ pub(crate) mod rack;
 mod search;
 mod set;
 mod start;
+mod t3;
 mod view;
 
 pub(crate) use health::Health;

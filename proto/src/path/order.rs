@@ -75,6 +75,7 @@ impl Paths {
     /// Sets the time of the next tail loss probe: two round trips from now, plus the peer's SACK delay if only one
     /// packet is in flight; not later than T3-rtx.
     //= rfc8985#section-7.2
+    #[inline]
     pub(crate) fn set_tail(&mut self, id: PathId, now: Time) {
         let Some(delay) = self.order.delay else { return };
         let (view, path) = self.both(id);

@@ -370,7 +370,7 @@ impl Paths {
 
     /// The earliest deadline of any path, or an earlier time after `now`.
     pub(crate) fn deadline(&mut self, now: Time) -> Time {
-        self.rest.iter_mut().map(|p| p.timers.bound(now)).min().unwrap_or(Time::NEVER)
+        self.rest.iter_mut().fold(Time::NEVER, |earliest, path| earliest.min(path.timers.bound(now)))
     }
 
     /// Bytes in flight on a path, counted by the rule `in_flight`.
@@ -384,6 +384,12 @@ impl Paths {
         for (view, path) in self.views.iter().zip(&mut self.rest) {
             path.tally = SackResult { flight_before: count(rule, view), ..SackResult::default() };
         }
+    }
+
+    /// Whether chunks of this path measure round-trip times one at a time, and say nothing about the order of arrival.
+    pub(crate) fn times_one(&self, id: PathId) -> bool {
+        let path = self.get(id);
+        self.samples == RttSamples::OneAtATime && path.rack.is_none() && path.also_timed.is_empty()
     }
 
     /// Bytes in flight on all paths, counted by the rule `in_flight`.

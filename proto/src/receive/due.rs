@@ -25,6 +25,12 @@ impl<N: Copy> Due<N> {
         }
     }
 
+    /// Whether a stream is in use.
+    #[inline]
+    pub(super) fn is_open(&self, stream: u16) -> bool {
+        usize::from(stream) < self.numbers.len()
+    }
+
     /// The number that is due on a stream in use.
     pub(super) fn on(&self, stream: u16) -> N {
         self.numbers[usize::from(stream)]

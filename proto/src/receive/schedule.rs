@@ -72,7 +72,7 @@ impl EachPath {
 }
 
 /// The outcome of the DATA chunks of one packet.
-#[derive(Default)]
+#[derive(Default, Debug)]
 pub(crate) struct Arrival {
     pub(super) chunks: u32,
     pub(super) at_once: bool,
@@ -96,6 +96,7 @@ impl Arrival {
 impl Receiver {
     /// All chunks of a packet were processed: decides whether a SACK is due, now or later.
     //= rfc9260#section-6.2
+    #[inline]
     pub(crate) fn packet_done(&mut self, arrival: &Arrival, from: PathId, now: Time, config: &Config) {
         if arrival.chunks == 0 {
             return;
@@ -113,6 +114,7 @@ impl Receiver {
     }
 
     /// If no SACK is due for the path in use, one that waits for its turn becomes due.
+    #[inline]
     pub(super) fn take_turn(&mut self) {
         if !self.schedule.now
             && let Some(path) = self.each_path.as_ref().and_then(|each| each.marked())
@@ -123,8 +125,15 @@ impl Receiver {
     }
 
     /// The next SACK goes to this path.
+    #[inline]
     fn turn_to(&mut self, path: PathId) {
-        if let Some(each) = self.each_path.as_mut().filter(|_| path != self.from) {
+        if path != self.from {
+            self.turn_away(path);
+        }
+    }
+
+    fn turn_away(&mut self, path: PathId) {
+        if let Some(each) = &mut self.each_path {
             let before = std::mem::replace(&mut self.schedule, Schedule::idle());
             self.schedule = each.exchange((self.from, before), path);
         }

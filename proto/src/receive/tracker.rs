@@ -58,6 +58,12 @@ impl Tracker {
         !tsn.after(self.cumulative) || self.is_set(ahead)
     }
 
+    /// Records the TSN after the Cumulative TSN, while there is no gap.
+    #[inline]
+    pub(super) fn record_next(&mut self) {
+        (self.cumulative, self.position) = (self.cumulative.next(), self.position + 1);
+    }
+
     /// Records a TSN that has not arrived, at most [`REACH`] beyond the Cumulative TSN.
     pub(super) fn record(&mut self, tsn: Tsn) {
         let ahead = tsn.distance_from(self.cumulative);

@@ -216,11 +216,22 @@ impl Sender {
         self.rights.resume();
     }
 
+    /// Settles if there is nothing to send and nothing waits. Returns whether that is so.
+    #[inline]
+    pub(crate) fn rest(&mut self) -> bool {
+        let idle = !self.refused && self.blocked.is_idle() && self.probe_timer == Time::NEVER;
+        let rests = self.is_empty() && idle;
+        if rests {
+            self.buffers.decided();
+            self.rights.settle(false, true);
+        }
+        rests
+    }
+
     /// Nothing more leaves now. Ends the rights that last for one answer, and records what blocks.
     pub(crate) fn settle(&mut self, around: &mut SendContext<'_>) {
-        if self.is_empty() && !self.refused && self.blocked.is_idle() && self.probe_timer == Time::NEVER {
-            self.buffers.decided();
-            return self.rights.settle(false, true);
+        if self.rest() {
+            return;
         }
         self.penalise_late(around);
         let marked = self.outstanding.lowest_marked().is_some();
@@ -501,10 +512,10 @@ impl Sender {
             let Some(data) = self.queue.take(limit, tsn) else { break };
             budget -= size;
             window = window.saturating_sub(u64::from(size));
+            let data = self.outstanding.push(data, size, path, around.paths, now);
             let chunk = self.queue.chunk(data.clone());
             debug_assert_eq!(chunk.padded_size() as u32, size);
             chunks.push(chunk);
-            self.outstanding.push(data, size, path, around.paths, now);
             around.notes.add(now, || NoteKind::Sent { path, tsn, size, why });
             if probing {
                 self.probe_sent(around);
@@ -528,6 +539,7 @@ impl Sender {
 /// If every path is inactive, the path with the fewest errors replaces any path that a route names. Without
 /// potentially failed paths, the route's choice stands.
 //= rfc7829#section-4.1
+#[inline]
 fn unless_dormant(choice: Choice, around: &SendContext<'_>) -> Choice {
     match choice {
         Choice::Send(path) if around.config.pf_max_retrans.is_some() => {

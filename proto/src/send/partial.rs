@@ -73,7 +73,7 @@ impl Sender {
             ledger.sent(tsn, number, true);
         }
         if let Some(interleaving) = &mut self.queue.interleaving {
-            interleaving.sent(&data);
+            interleaving.sent(data.tsn, (data.stream, data.unordered), data.end);
         }
         self.outstanding.push_abandoned(data, self.in_use);
     }

@@ -56,10 +56,24 @@ impl SendQueue {
     }
 
     /// The chunk as it leaves.
+    #[inline]
     pub(crate) fn chunk(&self, data: Data) -> Chunk {
         match &self.interleaving {
             None => Chunk::Data(data),
             Some(interleaving) => Chunk::IData(interleaving.chunk(data)),
+        }
+    }
+
+    /// A chunk of this stream was taken: numbers it for I-DATA, and gives the turn to the next stream. Most associations send DATA,
+    /// so this is kept out of their way.
+    #[cold]
+    fn interleaved(&mut self, tsn: Tsn, stream: (u16, bool), end: bool) {
+        if let Some(interleaving) = &mut self.interleaving {
+            interleaving.sent(tsn, stream, end);
+            if end {
+                interleaving.strike(stream.0);
+            }
+            self.turn(stream.0);
         }
     }
 
@@ -135,16 +149,11 @@ impl SendQueue {
         if end {
             self.messages.pop_front();
         }
-        let immediate = immediate && end;
-        let data = Data { tsn, stream, ssn, ppid, begin, end, unordered, immediate, payload: piece };
-        if let Some(interleaving) = &mut self.interleaving {
-            interleaving.sent(&data);
-            if end {
-                interleaving.strike(stream);
-            }
-            self.turn(stream);
+        if self.interleaving.is_some() {
+            self.interleaved(tsn, (stream, unordered), end);
         }
-        Some(data)
+        let immediate = immediate && end;
+        Some(Data { tsn, stream, ssn, ppid, begin, end, unordered, immediate, payload: piece })
     }
 
     /// Whether this message waits and nothing of it was sent.

@@ -4,12 +4,12 @@
 use super::{SendContext, Sender};
 use crate::mechanisms::{EarlyRetransmit, GrowthFlight};
 use crate::output::NoteKind;
-use crate::path::{PathId, PathState, Paths, SackResult, Timer};
+use crate::path::{PathId, PathState, PathView, Paths, SackResult};
 use crate::policy::{Acked, Loss, Why};
-use crate::rules::{ErrorClearing, OnMarking, RttOnCut, T3Restart};
+use crate::rules::{ErrorClearing, OnMarking, RttOnCut};
 use crate::send::outstanding::{Digest, GapReport, Reported, SackOutcome};
 use crate::wire::chunk::Sack;
-use crate::{Config, Time, Tsn};
+use crate::{Config, Tsn};
 
 /// The meaning of a SACK for the association.
 pub(crate) enum Answer {
@@ -51,8 +51,14 @@ impl Sender {
             self.rights.arm(digest.fast_acked);
         }
         self.undo_spurious(around);
-        self.grow_and_mark(&digest, around);
-        self.restart_t3(around);
+        match digest.plain {
+            Some(path) => {
+                self.grow_on(path, &digest, around);
+                around.paths.ask_for_pairs(around.now);
+            }
+            None => self.grow_and_mark(&digest, around),
+        }
+        around.paths.restart_t3(around.now);
         self.a_rwnd = u64::from(sack.a_rwnd);
         self.buffers.heard(self.a_rwnd);
         self.note_peer_window(around);
@@ -74,16 +80,16 @@ impl Sender {
     /// Windows grow, chunks are marked, and windows are cut. Growth comes before the marks, unless marked chunks must
     /// not count as in flight for the growth.
     fn grow_and_mark(&mut self, digest: &Digest, around: &mut SendContext<'_>) {
-        let unmarked = around.config.mechanisms.growth_flight == GrowthFlight::Unmarked;
+        let unmarked = grows_by_unmarked(around.config);
         if !unmarked {
-            self.grow(unmarked, around);
+            self.grow(digest, around);
         }
         let lowest = match around.paths.detects_by_order() {
             true => self.mark_late(around),
             false => self.mark_missing(digest, around),
         };
         if unmarked {
-            self.grow(unmarked, around);
+            self.grow(digest, around);
         }
         if let Some(lowest) = lowest {
             let cut = self.cut_windows(lowest, around);
@@ -91,49 +97,55 @@ impl Sender {
         }
     }
 
-    /// Reports to each path, its window and the routes what the SACK acknowledged there. `unmarked`: only unmarked
-    /// chunks count as in flight.
-    fn grow(&mut self, unmarked: bool, around: &mut SendContext<'_>) {
+    /// Reports to each path, its window and the routes what the SACK acknowledged there.
+    fn grow(&mut self, digest: &Digest, around: &mut SendContext<'_>) {
         for id in around.paths.ids() {
-            let tally = around.paths.get(id).tally;
-            if tally.cumulative + tally.gap == 0 {
-                continue;
-            }
-            if tally.also_timed {
-                around.paths.note_rto(id, around.now, around.notes);
-            }
-            if let Some(rtt) = tally.rtt {
-                around.paths.measure(id, rtt);
-                around.paths.note_rto(id, around.now, around.notes);
-            }
-            if proves_path(&tally, around.config) {
-                around.paths.view_mut(id).errors = 0;
-            }
-            around.paths.get_mut(id).lone = false;
-            around.paths.get_mut(id).data_came_through();
-            let flight = if unmarked { around.paths.view(id).flight } else { around.paths.counted(id) };
-            let newly = tally.cumulative + tally.gap;
-            let acked = Acked {
-                now: around.now,
-                cumulative: tally.cumulative,
-                gap: tally.gap,
-                gap_behind_point: tally.gap_behind_point,
-                advanced: tally.moved,
-                recovery: self.recoveries.recovers(id),
-                flight_before: if unmarked { newly + flight } else { tally.flight_before },
-                unacknowledged_before: tally.flight_before,
-                flight,
-                rtt: tally.rtt,
-            };
-            around.paths.grow(id, &acked, around.notes);
-            if around.paths.view(id).estimates.is_some() {
-                around.paths.estimate_from_sack(id, newly, tally.rtt, around.now, around.config);
-            }
-            for route in [&mut self.routes.new, &mut self.routes.fast, &mut self.routes.timeout] {
-                route.acked(around.paths.view(id), &acked);
+            let tally = &around.paths.get(id).tally;
+            if tally.cumulative + tally.gap > 0 {
+                self.grow_on(id, digest, around);
             }
         }
         around.paths.ask_for_pairs(around.now);
+    }
+
+    /// The same for a path of which the SACK acknowledged something.
+    fn grow_on(&mut self, id: PathId, digest: &Digest, around: &mut SendContext<'_>) {
+        let (view, path) = around.paths.both(id);
+        let tally = path.tally;
+        path.lone = false;
+        path.data_came_through();
+        if proves_path(&tally, around.config) {
+            view.errors = 0;
+        }
+        if tally.also_timed {
+            around.paths.note_rto(id, around.now, around.notes);
+        }
+        if let Some(rtt) = tally.rtt {
+            around.paths.measure(id, rtt);
+            around.paths.note_rto(id, around.now, around.notes);
+        }
+        let unmarked = grows_by_unmarked(around.config);
+        let flight = if unmarked { around.paths.view(id).flight } else { around.paths.counted(id) };
+        let newly = tally.cumulative + tally.gap;
+        let acked = Acked {
+            now: around.now,
+            cumulative: tally.cumulative,
+            gap: tally.gap,
+            gap_behind_point: tally.gap_behind_point,
+            advanced: if digest.by_association { digest.advanced } else { tally.moved },
+            recovery: self.recoveries.recovers(id),
+            flight_before: if unmarked { newly + flight } else { tally.flight_before },
+            unacknowledged_before: tally.flight_before,
+            flight,
+            rtt: tally.rtt,
+        };
+        around.paths.grow(id, &acked, around.notes);
+        if around.paths.view(id).estimates.is_some() {
+            around.paths.estimate_from_sack(id, newly, tally.rtt, around.now, around.config);
+        }
+        for route in [&mut self.routes.new, &mut self.routes.fast, &mut self.routes.timeout] {
+            route.acked(around.paths.view(id), &acked);
+        }
     }
 
     /// Whether there is no new data, or none that the peer's window admits.
@@ -224,31 +236,6 @@ impl Sender {
         }
     }
 
-    //= rfc9260#section-6.3.2
-    fn restart_t3(&mut self, around: &mut SendContext<'_>) {
-        let rule = around.paths.t3_restart();
-        for id in around.paths.ids() {
-            let held = around.paths.holds_t3(id);
-            let (view, path) = around.paths.both(id);
-            let tally = &path.tally;
-            let restart = tally.earliest
-                || match rule {
-                    T3Restart::Earliest => false,
-                    T3Restart::AnyCumulative => tally.passed,
-                    T3Restart::ExpectedPoint => tally.passed_point,
-                };
-            if !held {
-                path.timers.set(Timer::T3, Time::NEVER);
-            } else if restart || path.timers[Timer::T3] == Time::NEVER {
-                path.timers.set(Timer::T3, around.now + view.rto);
-            }
-            let tally = &path.tally;
-            if tally.cumulative + tally.gap > 0 || tally.passed {
-                around.paths.set_tail(id, around.now);
-            }
-        }
-    }
-
     pub(super) fn note_peer_window(&self, around: &mut SendContext<'_>) {
         let paths = &*around.paths;
         around.notes.add(around.now, || NoteKind::PeerWindow { bytes: self.peer_window(paths) });
@@ -273,13 +260,17 @@ impl Sender {
     }
 }
 
+/// Whether only unmarked chunks count as in flight for the growth of windows.
+fn grows_by_unmarked(config: &Config) -> bool {
+    config.mechanisms.growth_flight == GrowthFlight::Unmarked
+}
+
 /// A path that was thought dead or failing, and that this SACK proves to work.
 //= rfc7829#section-3.2
 pub(crate) fn revived(paths: &Paths, config: &Config) -> Option<PathId> {
-    paths.ids().find(|id| {
-        proves_path(&paths.get(*id).tally, config)
-            && matches!(paths.view(*id).state, PathState::Inactive | PathState::PotentiallyFailed)
-    })
+    let failed = |view: &&PathView| matches!(view.state, PathState::Inactive | PathState::PotentiallyFailed);
+    let failed = paths.views().iter().filter(failed);
+    failed.map(|view| view.id).find(|id| proves_path(&paths.get(*id).tally, config))
 }
 
 /// Whether what a SACK acknowledged on a path counts as a sign that the path works. RFC 9260 leaves it to the sender

@@ -115,11 +115,11 @@ impl Packet {
         Self::decode_unchecked(from, to, ecn, bytes)
     }
 
-    /// Like [`decode`](Packet::decode), from a buffer that is used again: the bytes are copied once, after the checksum was verified. So
-    /// keeping a part of the packet does not keep the buffer.
+    /// Like [`decode`](Packet::decode), from a buffer that is used again: the parts that are kept are copied, after the checksum was
+    /// verified.
     pub fn decode_copied(from: Address, to: Address, ecn: Ecn, bytes: &[u8]) -> Result<Packet, DecodeError> {
         verify(bytes)?;
-        Self::decode_unchecked(from, to, ecn, Bytes::copy_from_slice(bytes))
+        Self::read(from, to, ecn, Reader::copying(bytes))
     }
 
     /// Like [`decode`](Packet::decode), without verifying the checksum: for bytes that a lower layer has verified.
@@ -129,11 +129,14 @@ impl Packet {
         ecn: Ecn,
         bytes: Bytes,
     ) -> Result<Packet, DecodeError> {
-        let size = bytes.len();
+        Self::read(from, to, ecn, Reader::new(&bytes))
+    }
+
+    fn read(from: Address, to: Address, ecn: Ecn, mut reader: Reader<'_>) -> Result<Packet, DecodeError> {
+        let size = reader.remaining();
         if size < HEADER {
             return Err(DecodeError::TooShort { size });
         }
-        let mut reader = Reader::new(&bytes);
         let ports = Ports { source: reader.u16()?, destination: reader.u16()? };
         let tag = reader.u32()?;
         reader.u32()?;

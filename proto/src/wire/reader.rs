@@ -4,10 +4,12 @@ use bytes::Bytes;
 
 use super::DecodeError;
 
-/// The unread rest of a packet or of one of its elements. It takes a reference to the packet only when a part is kept.
+/// The unread rest of a packet or of one of its elements.
 #[derive(Clone)]
 pub(super) struct Reader<'a> {
-    packet: &'a Bytes,
+    packet: &'a [u8],
+    /// The packet's memory, if parts that are kept share it. Otherwise each of them is copied.
+    shared: Option<&'a Bytes>,
     /// Where the element begins, header included. Errors name this offset.
     element: usize,
     at: usize,
@@ -15,9 +17,14 @@ pub(super) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Starts reading at the first byte.
+    /// Starts reading at the first byte. Large parts that are kept share the packet's memory.
     pub(super) fn new(packet: &'a Bytes) -> Self {
-        Reader { packet, element: 0, at: 0, end: packet.len() }
+        Reader { shared: Some(packet), ..Reader::copying(packet) }
+    }
+
+    /// The same, but every part that is kept is copied.
+    pub(super) fn copying(packet: &'a [u8]) -> Self {
+        Reader { packet, shared: None, element: 0, at: 0, end: packet.len() }
     }
 
     /// Bytes left.
@@ -53,14 +60,14 @@ impl<'a> Reader<'a> {
         Ok(groups.iter().copied())
     }
 
-    /// The unread rest. It shares the packet's memory, or is copied if it is less than half of the packet, so that a few kept bytes do not
-    /// keep the whole packet in memory.
+    /// The unread rest. If parts share the packet's memory, it is still copied if it is less than half of the packet, so that a few kept
+    /// bytes do not keep the whole packet in memory.
     pub(super) fn rest(&mut self) -> Bytes {
-        let small = self.remaining() * 2 < self.packet.len();
-        let rest = match small {
+        let large = |packet: &&Bytes| self.remaining() * 2 >= packet.len();
+        let rest = match self.shared.filter(large) {
             _ if self.remaining() == 0 => Bytes::new(),
-            true => Bytes::copy_from_slice(self.left()),
-            false => self.packet.slice(self.at..self.end),
+            Some(packet) => packet.slice(self.at..self.end),
+            None => Bytes::copy_from_slice(self.left()),
         };
         self.at = self.end;
         rest
@@ -71,10 +78,13 @@ impl<'a> Reader<'a> {
         self.at = self.end;
     }
 
-    /// The part of the packet that follows this element. It shares the packet's memory.
+    /// The part of the packet that follows this element.
     pub(super) fn behind(&self) -> Bytes {
-        let start = self.element + padded(self.end - self.element);
-        self.packet.slice(start.min(self.packet.len())..)
+        let start = (self.element + padded(self.end - self.element)).min(self.packet.len());
+        match self.shared {
+            Some(packet) => packet.slice(start..),
+            None => Bytes::copy_from_slice(&self.packet[start..]),
+        }
     }
 
     /// The next chunk, parameter or cause: the first two bytes of its header, and the value that its length encloses.
@@ -90,7 +100,7 @@ impl<'a> Reader<'a> {
             return Err(DecodeError::Length { at, length });
         }
         self.at = self.end.min(at + padded(length));
-        Ok(([first, second], Reader { packet: self.packet, element: at, at: at + 4, end: at + length }))
+        Ok(([first, second], Reader { element: at, at: at + 4, end: at + length, ..*self }))
     }
 
     /// Whether the packet ends inside the next chunk.

@@ -77,6 +77,9 @@ pub struct World {
     pub moved: u64,
     /// Every packet goes through the codec.
     pub wire: bool,
+    /// An end that says by itself that it rests is not polled; how often that happened.
+    pub rests: bool,
+    pub rested: usize,
     /// Of so many packets that can be marked, one is: congestion; 0: none.
     pub mark: u64,
     markable: u64,
@@ -116,6 +119,8 @@ impl World {
             chance: ChaCha8Rng::seed_from_u64(seed),
             moved: 0,
             wire: false,
+            rests: false,
+            rested: 0,
             mark: 0,
             markable: 0,
             travelling: BTreeMap::new(),
@@ -197,6 +202,8 @@ impl World {
             chance: self.chance.clone(),
             moved: self.moved,
             wire: self.wire,
+            rests: self.rests,
+            rested: self.rested,
             mark: self.mark,
             markable: self.markable,
             travelling: self.travelling.clone(),
@@ -208,7 +215,9 @@ impl World {
     /// Takes everything that an endpoint has to say.
     pub fn drain(&mut self, side: usize) {
         for _ in 0..ENDLESS {
-            match self.ends[side].poll(self.now) {
+            let rest = if self.rests { self.ends[side].rest(self.now) } else { None };
+            self.rested += usize::from(rest.is_some());
+            match rest.map_or_else(|| self.ends[side].poll(self.now), Output::Wait) {
                 Output::Transmit(packet, reason) => self.carry(side, *packet, reason),
                 Output::Event(id, event) => self.events[side].push((self.now, id, event)),
                 Output::Note(note) => self.notes[side].push(note),

@@ -121,6 +121,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             false => (flow, Side::Server),
         };
         let sides = flow_of.iter().enumerate().map(|(agent, flow)| side(agent, *flow)).collect();
+        let observed = observer.map(|observer| Observed::new(observer, sides, &routes));
         let others = links.len() + agents.len() + 2;
         let parts = ChannelParts::new(channels.iter().map(Medium::parts), others);
         let mut engine = Engine {
@@ -143,12 +144,12 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             flows,
             flow_of,
             sent: 0,
-            told: observer.is_some() || !pauses.is_empty(),
+            told: observed.is_some() || !pauses.is_empty(),
             means: (!pauses.is_empty()).then(Means::default),
             outages: changes.iter().any(|change| change.alteration.up == Some(false)).then(Box::default),
             changes: changes.into_iter().peekable(),
             pauses: pauses.into_iter().peekable(),
-            observed: observer.map(|observer| Observed::new(observer, sides)),
+            observed,
             extra_polls,
         };
         if engine.observed.is_some() {
@@ -336,7 +337,8 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     /// Polls an agent until it waits.
     fn drain(&mut self, agent: usize) {
         loop {
-            match self.agents[agent].poll(self.now) {
+            let rest = self.agents[agent].rest(self.now);
+            match rest.map_or_else(|| self.agents[agent].poll(self.now), Output::Wait) {
                 Output::Transmit(mut frame, reason) => {
                     self.sent += 1;
                     frame.id = self.sent;
@@ -463,7 +465,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
     fn drop_all(&mut self, link: usize) {
         for (at, carried) in self.links[link].take_dropped() {
             if let Some(observed) = &mut self.observed {
-                observed.dropped(at, link, carried.offered, DropCause::Queue, &carried.frame, &self.routes);
+                observed.dropped(at, link, carried.offered, DropCause::Queue, &carried.frame);
             }
             self.drop(carried.frame);
         }

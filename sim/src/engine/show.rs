@@ -12,9 +12,8 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     #[cold]
     pub(super) fn show_frames(&mut self, channel: usize) {
         let Some(observed) = &mut self.observed else { return };
-        let (now, routes) = (self.now, &self.routes);
-        self.channels[channel]
-            .take_shown(&mut |frame, packet| observed.air(now, channel, frame, packet, routes));
+        let now = self.now;
+        self.channels[channel].take_shown(&mut |frame, packet| observed.air(now, channel, frame, packet));
     }
 
     #[cold]
@@ -68,7 +67,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
     #[cold]
     pub(super) fn show_drop(&mut self, link: usize, number: u64, cause: DropCause, frame: &Frame) {
         let Some(observed) = &mut self.observed else { return };
-        observed.dropped(self.now, link, number, cause, frame, &self.routes);
+        observed.dropped(self.now, link, number, cause, frame);
     }
 
     #[cold]
@@ -76,7 +75,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
         let Some(observed) = &mut self.observed else { return };
         let direction = &self.links[link];
         if let Some(carried) = direction.newest() {
-            observed.queued(self.now, link, carried, direction.queue(), &self.routes);
+            observed.queued(self.now, link, carried, direction.queue());
         }
     }
 
@@ -101,7 +100,7 @@ impl<A: Agent, M: Medium> Engine<'_, A, M> {
             return;
         }
         self.links[link].depart(until, |at, queue, next| {
-            observed.departed(at, link, queue, next, &self.routes);
+            observed.departed(at, link, queue, next);
         });
         if self.links[link].has_dropped() {
             self.drop_all(link);

@@ -20,12 +20,22 @@ pub(crate) struct Observed<'a> {
     /// Whether the observer uses the records of packets and their origins.
     packets: bool,
     origins: Origins,
+    /// By entry of the table of routes.
+    ways: Vec<Way>,
     /// By agent: its flow, and its end of it.
     agents: Vec<(usize, Side)>,
     /// By agent: the bytes that its application had read at the last report.
     read: Vec<u64>,
     /// By agent.
     blocking: BTreeMap<usize, Blocking>,
+}
+
+/// A place on a route.
+#[derive(Copy, Clone, Debug)]
+struct Way {
+    flow: usize,
+    /// The number of links before it.
+    hops: u32,
 }
 
 /// The origin of a packet in flight.
@@ -101,11 +111,20 @@ impl Blocking {
 }
 
 impl<'a> Observed<'a> {
-    /// Reports to `observer`. `agents` lists the flow and the end of each agent.
-    pub(crate) fn new(observer: &'a mut dyn Observer, agents: Vec<(usize, Side)>) -> Self {
+    /// Reports to `observer`. `agents` lists the flow and the end of each agent, `routes` is the table of routes.
+    pub(crate) fn new(observer: &'a mut dyn Observer, agents: Vec<(usize, Side)>, routes: &[u32]) -> Self {
+        let ways = ways(routes, &agents);
         let read = vec![0; agents.len()];
         let packets = observer.wants().packets;
-        Observed { observer, packets, origins: Origins::default(), agents, read, blocking: BTreeMap::new() }
+        Observed {
+            observer,
+            packets,
+            origins: Origins::default(),
+            ways,
+            agents,
+            read,
+            blocking: BTreeMap::new(),
+        }
     }
 
     /// Whether the observer uses the records of packets sent and delivered.
@@ -157,81 +176,52 @@ impl<'a> Observed<'a> {
     }
 
     /// A packet has entered a queue; it may be the only one there.
-    pub(crate) fn queued(
-        &mut self,
-        at: Time,
-        link: usize,
-        carried: &Carried,
-        queue: &Occupancy,
-        routes: &[u32],
-    ) {
-        self.show(&carried.frame, routes, |observer, flow, packet| {
+    pub(crate) fn queued(&mut self, at: Time, link: usize, carried: &Carried, queue: &Occupancy) {
+        self.show(&carried.frame, |observer, flow, packet| {
             observer.record(at, &Record::Queued { link, flow, packet, queue: length(queue) });
         });
         if queue.packets() == 1 {
-            self.started(at, link, carried, routes);
+            self.started(at, link, carried);
         }
     }
 
     /// A packet has left a queue, and the next packet is being sent.
-    pub(crate) fn departed(
-        &mut self,
-        at: Time,
-        link: usize,
-        queue: &Occupancy,
-        next: Option<&Carried>,
-        routes: &[u32],
-    ) {
+    pub(crate) fn departed(&mut self, at: Time, link: usize, queue: &Occupancy, next: Option<&Carried>) {
         self.observer.record(at, &Record::Departed { link, queue: length(queue) });
         if let Some(next) = next {
-            self.started(at, link, next, routes);
+            self.started(at, link, next);
         }
     }
 
-    fn started(&mut self, at: Time, link: usize, carried: &Carried, routes: &[u32]) {
+    fn started(&mut self, at: Time, link: usize, carried: &Carried) {
         if !self.packets {
             return;
         }
         let number = carried.offered;
-        self.show(&carried.frame, routes, |observer, flow, packet| {
+        self.show(&carried.frame, |observer, flow, packet| {
             observer.record(at, &Record::Started { link, flow, number, packet });
         });
     }
 
-    pub(crate) fn dropped(
-        &mut self,
-        at: Time,
-        link: usize,
-        number: u64,
-        cause: DropCause,
-        frame: &Frame,
-        routes: &[u32],
-    ) {
-        self.show(frame, routes, |observer, flow, packet| {
+    pub(crate) fn dropped(&mut self, at: Time, link: usize, number: u64, cause: DropCause, frame: &Frame) {
+        self.show(frame, |observer, flow, packet| {
             observer.record(at, &Record::Dropped { link, flow, number, cause, packet });
         });
         self.origins.remove(frame.number());
     }
 
     /// A radio sends a frame. It holds this packet if it is a data frame whose packet was not delivered before.
-    pub(crate) fn air(
-        &mut self,
-        at: Time,
-        channel: usize,
-        frame: RadioFrame,
-        packet: Option<&Frame>,
-        routes: &[u32],
-    ) {
+    pub(crate) fn air(&mut self, at: Time, channel: usize, frame: RadioFrame, packet: Option<&Frame>) {
         let Some(packet) = packet else {
             return self.observer.record(at, &Record::Air { channel, frame, packet: None });
         };
-        self.show(packet, routes, |observer, flow, packet| {
+        self.show(packet, |observer, flow, packet| {
             observer.record(at, &Record::Air { channel, frame, packet: Some((flow, packet)) });
         });
     }
 
     pub(crate) fn delivered(&mut self, at: Time, link: usize, frame: &Frame, routes: &[u32]) {
-        self.show(frame, routes, |observer, flow, packet| {
+        self.show(frame, |observer, flow, packet| {
             observer.record(at, &Record::Delivered { link, flow, packet });
         });
         if routes[frame.hop as usize + 1] >= ARRIVED {
@@ -239,31 +229,28 @@ impl<'a> Observed<'a> {
         }
     }
 
-    fn show(
-        &mut self,
-        frame: &Frame,
-        routes: &[u32],
-        record: impl FnOnce(&mut dyn Observer, usize, PacketView<'_>),
-    ) {
+    fn show(&mut self, frame: &Frame, record: impl FnOnce(&mut dyn Observer, usize, PacketView<'_>)) {
         let origin = self.origins.get(frame.number()).map(|sent| Origin {
             side: sent.side,
             path: sent.path.as_deref(),
             reason: sent.reason,
             wait: sent.wait.as_ref().map(|(cause, path, time)| Wait { cause: *cause, path, time: *time }),
         });
-        let (agent, hops) = way(frame, routes);
-        let (flow, _) = self.agents[agent];
+        let Way { flow, hops } = self.ways[frame.hop as usize];
         record(self.observer, flow, PacketView { size: frame.size, contents: contents(frame), hops, origin });
     }
 }
 
-/// The agent at the end of a frame's route, and the number of links that the frame has passed.
-fn way(frame: &Frame, routes: &[u32]) -> (usize, u32) {
-    let (behind, ahead) = routes.split_at(frame.hop as usize);
-    let agent =
-        ahead.iter().find_map(|next| next.checked_sub(ARRIVED)).expect("every route ends at an agent");
-    let hops = behind.iter().rev().take_while(|link| **link < ARRIVED).count();
-    (agent as usize, hops as u32)
+/// By entry of the table of routes: whose it is. `agents` lists the flow of each agent.
+fn ways(routes: &[u32], agents: &[(usize, Side)]) -> Vec<Way> {
+    let mut ways = Vec::with_capacity(routes.len());
+    for route in routes.split_inclusive(|hop| *hop >= ARRIVED) {
+        let agent =
+            route.last().and_then(|end| end.checked_sub(ARRIVED)).expect("every route ends at an agent");
+        let flow = agents[agent as usize].0;
+        ways.extend((0..route.len() as u32).map(|hops| Way { flow, hops }));
+    }
+    ways
 }
 
 fn length(queue: &Occupancy) -> QueueLength {

@@ -7,7 +7,8 @@ use anabranch_proto::{Blocked, Duration, NoteKind, PathId, PathState, Reason, Ti
 pub use crate::medium::wire::DropCause;
 use crate::transport::foreign::Carried;
 pub use crate::transport::{
-    AddAddress, DataAck, Datagram, Dss, Handshake, Mapping, MptcpOptions, Segment, Sequence, TcpPacket,
+    AddAddress, DataAck, Datagram, Dss, Handshake, Mapping, MptcpOptions, RareOptions, Segment, Sequence,
+    TcpPacket,
 };
 
 /// Receives the records of a run in order of time.

@@ -30,7 +30,7 @@ use datagram::DatagramAgent;
 use foreign::{Carried, ForeignAgent, ForeignTransport};
 use gate::{Gate, RawPacket};
 use mptcp::MptcpAgent;
-pub use mptcp::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions};
+pub use mptcp::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions, RareOptions};
 use sctp::SctpAgent;
 pub(crate) use site::{IPV6_HEADER, Routes, Site};
 use tcp::TcpAgent;
@@ -47,6 +47,12 @@ pub(crate) trait Agent {
     fn dropped(&mut self, _: Frame) {}
     /// The next output; polled until it is `Wait`. Additional polls change nothing.
     fn poll(&mut self, now: Time) -> Output;
+    /// What the next poll would wait for, if it is certain that it would only wait. That is cheaper than the poll, and has the
+    /// same effect. `None`: poll.
+    #[inline]
+    fn rest(&mut self, _now: Time) -> Option<Option<Time>> {
+        None
+    }
     /// Whether a packet that arrives at the time for which the agent waits is handled before the agent acts.
     fn lets_arrivals_go_first(&self) -> bool {
         false
@@ -80,6 +86,16 @@ pub(crate) enum Output {
     /// Nothing more now. Poll after the next packet, and not later than this time. The time may be too early, never
     /// too late.
     Wait(Option<Time>),
+}
+
+/// The earlier of two times. `None`: never.
+#[inline]
+pub(crate) fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, None) => a,
+        (None, b) => b,
+    }
 }
 
 /// The stage of an agent.
@@ -214,6 +230,11 @@ impl Agent for End {
     #[inline(always)]
     fn poll(&mut self, now: Time) -> Output {
         whichever!(self, agent => agent.poll(now))
+    }
+
+    #[inline(always)]
+    fn rest(&mut self, now: Time) -> Option<Option<Time>> {
+        whichever!(self, agent => agent.rest(now))
     }
 
     fn lets_arrivals_go_first(&self) -> bool {

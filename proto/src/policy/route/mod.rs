@@ -16,8 +16,6 @@ pub mod timeout_alternate;
 use std::cmp::Ordering;
 use std::fmt::Debug;
 
-use smallvec::SmallVec;
-
 use crate::Tsn;
 use crate::path::estimate::Needs;
 use crate::path::{PathId, PathState, PathView};
@@ -150,22 +148,23 @@ pub fn next_active(last: PathId, paths: &[PathView]) -> Option<PathId> {
 /// The best of `paths` by `compare`. Of equal paths, `tie` selects one.
 pub fn best<'p>(
     tie: u64,
-    paths: impl Iterator<Item = &'p PathView>,
+    paths: impl Iterator<Item = &'p PathView> + Clone,
     compare: impl Fn(&PathView, &PathView) -> Ordering,
 ) -> Option<&'p PathView> {
-    let mut found: SmallVec<[&PathView; 4]> = SmallVec::new();
-    for path in paths {
-        match found.first().map_or(Ordering::Greater, |best| compare(path, best)) {
+    let mut found: Option<&PathView> = None;
+    let mut equals = 0;
+    for path in paths.clone() {
+        match found.map_or(Ordering::Greater, |best| compare(path, best)) {
             Ordering::Less => {}
-            Ordering::Equal => found.push(path),
-            Ordering::Greater => {
-                found.clear();
-                found.push(path);
-            }
+            Ordering::Equal => equals += 1,
+            Ordering::Greater => (found, equals) = (Some(path), 1),
         }
     }
-    let turn = tie.checked_rem(found.len() as u64)? as usize;
-    found.get(turn).copied()
+    if equals <= 1 {
+        return found;
+    }
+    let best = found?;
+    paths.filter(|path| compare(path, best).is_eq()).nth((tie % equals) as usize)
 }
 
 #[cfg(test)]

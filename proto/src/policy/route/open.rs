@@ -25,7 +25,10 @@ pub(in crate::policy) fn window_share(spec: &PolicySpec, _: &Config) -> Result<B
 }
 
 /// The path with the lowest smoothed round-trip time. Of equal paths, `tie` selects one.
-pub(super) fn fastest<'p>(tie: u64, paths: impl Iterator<Item = &'p PathView>) -> Option<&'p PathView> {
+pub(super) fn fastest<'p>(
+    tie: u64,
+    paths: impl Iterator<Item = &'p PathView> + Clone,
+) -> Option<&'p PathView> {
     best(tie, paths, |a, b| rtt_of(b).cmp(&rtt_of(a)))
 }
 

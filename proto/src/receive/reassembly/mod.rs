@@ -92,6 +92,22 @@ impl Reassembly {
         Reassembly { due: Due::new(first_ssn), ..Reassembly::default() }
     }
 
+    /// Whether nothing waits and this whole message is due.
+    #[inline]
+    pub(super) fn passes(&self, data: &Data) -> bool {
+        let idle = self.ordered.is_empty() && self.pages.is_empty() && self.resumes.is_none();
+        idle && self.due.is_open(data.stream) && (data.unordered || data.ssn == self.due.on(data.stream))
+    }
+
+    /// Delivers a message that [`passes`](Self::passes).
+    #[inline]
+    pub(super) fn pass(&mut self, data: Data, ready: &mut Ready) {
+        if !data.unordered {
+            self.due.set(data.stream, data.ssn.next());
+        }
+        ready.whole((data.stream, data.unordered), data.ppid, data.size(), data.payload);
+    }
+
     /// Accepts a chunk that was not here before. Its stream was checked.
     //= rfc9260#section-6.6
     pub(super) fn insert(&mut self, at: u64, data: Data, ready: &mut Ready) {

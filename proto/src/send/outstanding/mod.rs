@@ -66,6 +66,12 @@ impl Sent {
         matches!(self.standing, ChunkState::InFlight | ChunkState::Marked(_))
     }
 
+    /// Whether it is in flight, was sent once and was not considered for anything else.
+    fn is_plain(&self) -> bool {
+        let once = self.transmissions == 1 && !self.resent && !self.moved;
+        once && self.standing == ChunkState::InFlight && self.fast.is_none()
+    }
+
     /// Whether the chunk or its copy is charged to this path.
     fn is_on(&self, path: PathId) -> bool {
         self.unacknowledged() && (self.path == path || self.copy == Some(path))
@@ -166,11 +172,24 @@ impl Outstanding {
         self.index(tsn).map(|i| &self.ring[i])
     }
 
-    /// Adds a new chunk that was sent on `path`. `size` is its bytes with padding. Its TSN is [`next_tsn`](Self::next_tsn).
-    pub(crate) fn push(&mut self, data: Data, size: u32, path: PathId, paths: &mut Paths, now: Time) {
+    /// Adds a new chunk that was sent on `path`, and returns it. `size` is its bytes with padding. Its TSN is
+    /// [`next_tsn`](Self::next_tsn).
+    pub(crate) fn push(
+        &mut self,
+        data: Data,
+        size: u32,
+        path: PathId,
+        paths: &mut Paths,
+        now: Time,
+    ) -> &Data {
         let tsn = data.tsn;
         self.user_bytes += data.payload.len() as u64;
-        self.ring.push_back(Sent {
+        paths.get_mut(path).buffered += u64::from(size);
+        let view = paths.view_mut(path);
+        view.flight += u64::from(size);
+        view.chunks += 1;
+        paths.chunk_sent(path, tsn, now, true);
+        let sent = self.ring.push_back_mut(Sent {
             data,
             size,
             standing: ChunkState::InFlight,
@@ -185,11 +204,7 @@ impl Outstanding {
             copy: None,
             copied: false,
         });
-        paths.get_mut(path).buffered += u64::from(size);
-        let view = paths.view_mut(path);
-        view.flight += u64::from(size);
-        view.chunks += 1;
-        paths.chunk_sent(path, tsn, now, true);
+        &sent.data
     }
 
     /// The lowest chunk marked for retransmission.
@@ -303,6 +318,9 @@ impl Outstanding {
         let from = if last.before(self.first) { 0 } else { last.distance_from(self.first) as usize };
         let found = if view.flight + view.marked == 0 {
             None
+        } else if self.ring.get(from).is_some_and(|sent| sent.is_on(path)) {
+            // This is the usual case, and searching costs more.
+            Some(0)
         } else {
             self.ring.range(from.min(self.ring.len())..).position(|s| s.is_on(path))
         };

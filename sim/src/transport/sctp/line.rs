@@ -217,12 +217,18 @@ impl Line {
             return;
         }
         let paths = self.association.map_or(&[][..], |id| self.endpoint.paths(id));
-        for note in self.notes.drain(..) {
+        // Most notes concern the same path as the one before.
+        let mut latest: Option<(PathId, Option<&str>)> = None;
+        for note in &self.notes {
             if let Some((path, detail)) = Detail::of(&note.kind) {
-                let path = path.map(|path| (path, self.ways.named(paths, path)));
+                let named = |path| (path, self.ways.named(paths, path));
+                let path = path
+                    .map(|path| latest.filter(|(before, _)| *before == path).unwrap_or_else(|| named(path)));
+                latest = path.or(latest);
                 hear(note.at, path, &detail);
             }
         }
+        self.notes.clear();
     }
 
     /// Whether it takes the path whose route begins at `hop` for failed.

@@ -72,6 +72,7 @@ impl SctpAgent {
     }
 
     /// Lets the application act if it is due.
+    #[inline(never)]
     fn act(&mut self, now: Time) {
         match &self.application {
             Application::Sender(source) if now >= source.pace.start() => {
@@ -147,6 +148,8 @@ impl SctpAgent {
     }
 
     /// The output of an association that is no packet. Returns what an observer is shown of it.
+    // Packets are polled much more often, so this is kept out of their way.
+    #[inline(never)]
     fn hear(&mut self, now: Time, line: usize, said: CoreOutput) -> Option<Output> {
         let (at, path, detail) = match said {
             CoreOutput::Event(id, event) => {
@@ -222,6 +225,16 @@ impl Agent for SctpAgent {
         }
         let first = first.min(self.acts);
         Output::Wait((first != Time::NEVER).then_some(first))
+    }
+
+    #[inline]
+    fn rest(&mut self, now: Time) -> Option<Option<Time>> {
+        let (Application::Reader(_), [line]) = (&self.application, &mut self.lines[..]) else { return None };
+        if self.acts <= now {
+            return None;
+        }
+        let first = line.endpoint.rest(now)?.unwrap_or(Time::NEVER).min(self.acts);
+        Some((first != Time::NEVER).then_some(first))
     }
 
     #[inline]

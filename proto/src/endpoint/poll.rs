@@ -1,0 +1,119 @@
+//! The outputs of an endpoint, and the timers that are due.
+
+use std::collections::VecDeque;
+
+use super::Endpoint;
+use crate::shutdown::State;
+use crate::{Limit, Note, Output, Reason, Time};
+
+impl Endpoint {
+    /// The next output of the endpoint. After every other call, call `poll` until it returns `Wait`.
+    #[inline(always)]
+    pub fn poll(&mut self, now: Time) -> Output {
+        self.run_timers(now);
+        if !self.answers.is_empty()
+            && let Some((packet, purpose)) = self.answers.pop_front()
+        {
+            return Output::Transmit(
+                packet,
+                Reason { purpose, path: None, limit: Limit::Control, oversize: false },
+            );
+        }
+        while let Some(index) = self.ready.first() {
+            if !self.full.is_empty() {
+                self.tell_full(index);
+            }
+            let Some(association) = &mut self.associations[index] else {
+                self.ready.pop();
+                continue;
+            };
+            if let Some(news) = association.next_news(now) {
+                return news;
+            }
+            if let Some((packet, reason)) = association.take_packet(now) {
+                return Output::Transmit(packet, reason);
+            }
+            if let Some(note) = association.settle(now) {
+                return Output::Note(note);
+            }
+            self.ready.pop();
+            self.agenda.set(index, association.deadline(now));
+            if association.state() == State::Closed {
+                self.unlink(index);
+            }
+        }
+        Output::Wait(self.agenda.next())
+    }
+
+    /// What [`Endpoint::poll`] would wait for, if it is certain that it would only wait. That is cheaper than the poll, and has
+    /// the same effect. `None`: poll.
+    #[inline]
+    pub fn rest(&mut self, now: Time) -> Option<Option<Time>> {
+        if self.agenda.is_due(now) || !self.answers.is_empty() || !self.full.is_empty() {
+            return None;
+        }
+        if let Some(index) = self.ready.first() {
+            let association = self.associations[index].as_mut()?;
+            if !association.rest() {
+                return None;
+            }
+            self.ready.pop();
+            self.agenda.set(index, association.deadline(now));
+            if self.ready.first().is_some() {
+                return None;
+            }
+        }
+        Some(self.agenda.next())
+    }
+
+    /// Moves the notes that [`Endpoint::poll`] would return one after the other to `taken`, which must be empty. That is
+    /// cheaper than a poll for each. Call it after a poll at the same time.
+    pub fn take_notes(&mut self, taken: &mut VecDeque<Note>) {
+        debug_assert!(taken.is_empty());
+        if !self.answers.is_empty() || !self.full.is_empty() {
+            return;
+        }
+        if let Some(association) = self.ready.first().and_then(|index| self.associations[index].as_mut()) {
+            association.take_notes(taken);
+        }
+    }
+
+    /// Tells an association that is about to be polled which sockets are full.
+    #[cold]
+    fn tell_full(&mut self, index: usize) {
+        let Some(association) = &mut self.associations[index] else { return };
+        for full in &mut self.full {
+            if association.set_writable(full.local, false) {
+                full.told.push(index);
+            }
+        }
+    }
+
+    /// Notes that the association may have an output.
+    pub(super) fn wake(&mut self, index: usize) {
+        if self.ready.last() != Some(index) && self.associations.holds(index) {
+            self.ready.push(index);
+        }
+    }
+
+    /// Runs the timers that are due. They run before anything else at the same time, however often the caller polls.
+    #[inline]
+    pub(super) fn run_timers(&mut self, now: Time) {
+        if self.agenda.is_due(now) {
+            self.run_due(now);
+        }
+    }
+
+    #[cold]
+    fn run_due(&mut self, now: Time) {
+        while let Some(index) = self.agenda.due(now) {
+            let Some(association) = &mut self.associations[index] else { continue };
+            if association.deadline(now) <= now {
+                association.run_timers(now);
+                self.wake(index);
+            }
+            let deadline = self.associations[index].as_mut().map_or(Time::NEVER, |a| a.deadline(now));
+            self.agenda.set(index, deadline);
+        }
+    }
+}
