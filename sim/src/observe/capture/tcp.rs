@@ -201,7 +201,7 @@ fn hex32(number: u32) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transport::mptcp::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions};
+    use crate::transport::mptcp::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions, RareOptions};
     use crate::transport::tcp::Sequence;
 
     fn line(segment: &Segment) -> String {
@@ -211,13 +211,14 @@ mod tests {
     }
 
     fn with(mptcp: MptcpOptions) -> Segment {
-        let mptcp = Some(Box::new(mptcp));
+        let mptcp = Some(mptcp);
         Segment { source: 1, destination: 2, sequence: Sequence(7), window: 9, mptcp, ..Segment::default() }
     }
 
     #[test]
     fn a_segment_and_its_options_are_named() {
-        let greeting = |handshake| MptcpOptions { handshake: Some(handshake), ..MptcpOptions::default() };
+        let rare = |rare| MptcpOptions { dss: None, rare: Some(Box::new(rare)) };
+        let greeting = |handshake| rare(RareOptions { handshake: Some(handshake), ..RareOptions::default() });
         let mapping = Some(Mapping { data: 1 << 40, subflow: 7, length: 1437 });
         let dss = Dss { ack: Some(DataAck::Short(5)), mapping, fin: true };
         let added = AddAddress { id: 2, address: [10, 0, 0, 6].into(), hmac: Some(1) };
@@ -237,7 +238,7 @@ mod tests {
                 "TCP flags=PSH seq=7 ack=3 win=9 len=1436; DSS data_ack=5 dsn=1099511627776 subflow_seq=7 length=1437 DATA_FIN",
             ),
             (
-                with(MptcpOptions { add_address: Some(added), ..MptcpOptions::default() }),
+                with(rare(RareOptions { add_address: Some(added), ..RareOptions::default() })),
                 "TCP seq=7 win=9 len=0; ADD_ADDR id=2 address=10.0.0.6",
             ),
             (

@@ -10,7 +10,7 @@ use crate::observe::words;
 use crate::results::{FlowResult, PathResult};
 use crate::traffic::Sink;
 use crate::transport::tcp::{Application, Place};
-use crate::transport::{Agent, Body, Frame, Output, Stage};
+use crate::transport::{Agent, Body, Frame, Output, Stage, earlier};
 
 /// One end of a Multipath TCP flow.
 pub(crate) struct MptcpAgent {
@@ -66,12 +66,12 @@ impl Agent for MptcpAgent {
             self.details.extend(self.connection.take_details());
         }
         match said {
-            ConnectionOutput::Transmit(path, segment, offset, reason) => {
-                Output::Transmit(self.places[path].frame(segment, offset), reason)
+            ConnectionOutput::Transmit(path, packet, reason) => {
+                Output::Transmit(self.places[path].frame(packet), reason)
             }
             ConnectionOutput::Wait(until) => match self.details.pop_front() {
                 Some((at, path, detail)) => Output::Detail(at, path, detail),
-                None => Output::Wait(until.into_iter().chain(self.wakes()).min()),
+                None => Output::Wait(earlier(until, self.wakes())),
             },
         }
     }

@@ -144,6 +144,7 @@ fn connection(
         let stream = if path == 0 { side.to_owned() } else { format!("{side}/{}", places[path].path) };
         let drawn = stream_seed(seed, &format!("flow/{name}/{stream}"));
         let identity = Identity {
+            addresses: (places[path].from, places[path].to),
             local: site.port(),
             remote: site.port(),
             first: Sequence(number(&drawn, 0) as u32),

@@ -11,9 +11,10 @@ use super::keys::Keys;
 use super::option::{DataAck, Handshake, MptcpOptions};
 use super::pieces::Pieces;
 use super::setup::Setup;
-use super::subflow::{Mapped, Stage, Subflow};
+use super::subflow::{Mapped, News, Stage, Subflow};
 use crate::observe::trace::Detail;
-use crate::transport::tcp::{self, Segment, State, Stream, TcpNote};
+use crate::transport::earlier;
+use crate::transport::tcp::{self, Segment, State, Stream, TcpNote, TcpPacket};
 
 /// One end of a connection.
 pub(crate) struct Connection {
@@ -48,6 +49,8 @@ pub(crate) struct Connection {
     pub(super) heard_on: usize,
     /// How long it waits for the subflows after both directions have ended.
     pub(super) linger: Option<Time>,
+    /// No timer of the connection or of a subflow expires before this time.
+    quiet_until: Time,
     details: Option<Vec<(Time, Option<PathId>, Detail)>>,
 }
 
@@ -89,8 +92,8 @@ pub(super) struct Turn {
 /// The result of polling a connection.
 #[derive(Debug)]
 pub(crate) enum ConnectionOutput {
-    /// Send this segment now: the path, the segment, the offset of its first byte in the stream, and the reason.
-    Transmit(usize, Segment, u64, Reason),
+    /// Send this packet now: the path, the packet, and the reason.
+    Transmit(usize, Box<TcpPacket>, Reason),
     /// Nothing more now. Poll again after the next segment or call, and at this time at the latest.
     Wait(Option<Time>),
 }
@@ -129,6 +132,7 @@ impl Connection {
             assembly,
             heard_on: 0,
             linger: None,
+            quiet_until: Time::ZERO,
             details: None,
         };
         connection.begin_subflows();
@@ -195,6 +199,7 @@ impl Connection {
         self.details.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
+    #[inline(always)]
     pub(super) fn note(&mut self, now: Time, path: Option<usize>, detail: impl FnOnce() -> Detail) {
         if let Some(details) = &mut self.details {
             details.push((now, path.map(|path| PathId(path as u16)), detail()));
@@ -202,12 +207,14 @@ impl Connection {
     }
 
     /// Converts the notes of a subflow to the byte numbers of the connection.
+    #[inline(always)]
     fn translate_notes(&mut self, path: usize) {
         if self.details.is_some() {
             self.translate(path);
         }
     }
 
+    #[cold]
     fn translate(&mut self, path: usize) {
         let Some(details) = &mut self.details else { return };
         let subflow = &mut self.subflows[path];
@@ -246,7 +253,10 @@ impl Connection {
             return;
         }
         self.heard_on = path;
-        self.greet(path, segment);
+        // Only these can have an option of the handshake, or lack one.
+        if segment.syn || segment.mptcp.as_ref().is_some_and(|options| options.rare.is_some()) {
+            self.greet(path, segment);
+        }
         if self.plain {
             if path == 0 {
                 self.subflows[0].tcp.handle(now, segment);
@@ -256,9 +266,12 @@ impl Connection {
             return;
         }
         self.couple(path);
-        self.subflows[path].tcp.handle(now, segment);
-        self.subflows[path].wake();
-        self.greeted(now, path, segment);
+        let subflow = &mut self.subflows[path];
+        subflow.tcp.handle(now, segment);
+        subflow.wake();
+        if subflow.stage == Stage::Joining {
+            self.greeted(now, path, segment);
+        }
         if let Some(options) = &segment.mptcp {
             self.take_options(now, path, segment, options);
         }
@@ -295,13 +308,14 @@ impl Connection {
                 let start = mapping.data.wrapping_sub(self.numbers.1);
                 self.data_arrived(now, path, start, u32::from(mapping.length), dss.fin);
             }
-        } else if let Some(Handshake::CapableKeys { length: Some(length), .. }) = options.handshake {
+        } else if let Some(Handshake::CapableKeys { length: Some(length), .. }) = options.handshake() {
             self.data_arrived(now, path, 0, u32::from(length), false);
         }
-        if let Some(backup) = options.backup {
+        let Some(rare) = options.rare.as_deref() else { return };
+        if let Some(backup) = rare.backup {
             self.subflows[path].backup = backup;
         }
-        if let Some(address) = options.add_address {
+        if let Some(address) = rare.add_address {
             self.address_added(path, address);
         }
     }
@@ -360,15 +374,25 @@ impl Connection {
         if self.plain {
             return self.poll_plain(now);
         }
-        self.run_timers(now);
+        let mut expired = None;
+        if self.quiet_until <= now {
+            self.run_timers(now);
+            expired = self.subflows.iter().position(|subflow| subflow.has_expired(now));
+        }
+        if self.owes_fin(now) {
+            self.send_fin(now);
+        }
         // Data leaves before bare acknowledgements, because it carries them, but after retransmissions of an expired timer.
-        let expired = self.subflows.iter().position(|subflow| subflow.has_expired(now));
         let first = expired.or_else(|| self.give_data(now));
         if let Some(said) = first.and_then(|path| self.poll_subflow(now, path)) {
             return said;
         }
+        // Polls also close the subflows of a connection that is done.
+        let done = self.is_done();
         for path in 0..self.subflows.len() {
-            if self.subflows[path].is_due(now)
+            let subflow = &mut self.subflows[path];
+            if subflow.is_due(now)
+                && (done || !subflow.rest(now))
                 && let Some(said) = self.poll_subflow(now, path)
             {
                 return said;
@@ -381,15 +405,17 @@ impl Connection {
         }
         self.settle(now);
         self.turn.over = true;
-        ConnectionOutput::Wait(self.wakes())
+        let until = self.wakes();
+        self.quiet_until = until.unwrap_or(Time::NEVER);
+        ConnectionOutput::Wait(until)
     }
 
     fn poll_plain(&mut self, now: Time) -> ConnectionOutput {
         let said = self.subflows[0].tcp.poll(now);
         self.translate_notes(0);
         match said {
-            tcp::Output::Transmit(segment, offset, why) => {
-                ConnectionOutput::Transmit(0, segment, offset, tcp::reason(why, PathId(0)))
+            tcp::Output::Transmit(packet, why) => {
+                ConnectionOutput::Transmit(0, packet, tcp::reason(why, PathId(0)))
             }
             tcp::Output::Wait(until) => ConnectionOutput::Wait(until),
         }
@@ -401,44 +427,54 @@ impl Connection {
         if !subflow.is_due(now) {
             return None;
         }
+        subflow.repeat_proof(now);
         if subflow.errand.is_any() && subflow.tcp.state() == State::Established {
             subflow.tcp.ask();
         }
         // A timeout is all that changes a window here.
-        if subflow.has_expired(now) {
-            subflow.known = false;
+        if subflow.tcp.sender_has_expired(now) {
+            subflow.news = News::All;
             self.couple(path);
         }
-        let said = self.subflows[path].tcp.poll(now);
-        self.look_after(now, path);
+        let subflow = &mut self.subflows[path];
+        let said = subflow.tcp.poll(now);
+        if subflow.tcp.state() == State::Lost || subflow.tcp.timeouts() != subflow.timeouts {
+            self.look_after(path);
+        }
+        self.finish_subflows(now);
         self.translate_notes(path);
         match said {
-            tcp::Output::Transmit(mut segment, offset, why) => {
-                self.subflows[path].known = false;
-                let mapped = self.subflows[path].mapping(offset).filter(|_| segment.length > 0);
-                let number = mapped.map_or(0, |mapped| mapped.data + (offset - mapped.offset));
-                self.decorate(path, &mut segment, mapped.zip(Some(number)));
+            tcp::Output::Transmit(mut packet, why) => {
+                let subflow = &mut self.subflows[path];
+                subflow.has_sent();
+                let mapped = if packet.segment.length > 0 { subflow.mapping(packet.offset) } else { None };
+                // From here on it counts the connection's bytes, not the subflow's.
+                packet.offset = mapped.map_or(0, |mapped| mapped.data + (packet.offset - mapped.offset));
+                let number = mapped.map(|_| packet.offset);
+                self.decorate(path, &mut packet.segment, number);
                 let mut reason = tcp::reason(why, PathId(path as u16));
                 if let Purpose::Data(_) = reason.purpose {
                     reason.purpose = Purpose::Data(purpose(why, mapped));
                 }
-                Some(ConnectionOutput::Transmit(path, segment, number, reason))
+                Some(ConnectionOutput::Transmit(path, packet, reason))
             }
             tcp::Output::Wait(until) => {
                 let subflow = &mut self.subflows[path];
-                subflow.quiet = Some(until);
-                // Its handshake may have been given up.
-                subflow.known &= subflow.tcp.state() == State::Established;
-                if subflow.tcp.state() == State::Closed {
-                    self.subflows[path].end();
+                subflow.due = earlier(until, subflow.proof).unwrap_or(Time::NEVER);
+                match subflow.tcp.state() {
+                    State::Established => {}
+                    State::Closed => subflow.end(),
+                    // Its handshake may have been given up.
+                    _ => subflow.news = News::All,
                 }
                 None
             }
         }
     }
 
-    /// Called after a subflow was polled: checks whether its timer has expired or it has ended.
-    fn look_after(&mut self, now: Time, path: usize) {
+    /// The timer of a subflow has expired, or the subflow is lost.
+    #[cold]
+    fn look_after(&mut self, path: usize) {
         let timeouts = self.subflows[path].tcp.timeouts();
         if std::mem::replace(&mut self.subflows[path].timeouts, timeouts) != timeouts {
             self.route.lost(PathId(path as u16), anabranch_proto::policy::Loss::Timeout);
@@ -450,7 +486,6 @@ impl Connection {
             self.subflows[path].end();
             self.give_up(path);
         }
-        self.finish_subflows(now);
     }
 
     /// The unacknowledged data of a subflow goes to other subflows, unless they already carry it.

@@ -28,5 +28,5 @@ pub(crate) use agent::MptcpAgent;
 pub(super) use agent::complete;
 pub(super) use build::{agents, check};
 pub use config::{MptcpConfig, PathManager, Priority, Reinjection};
-pub use option::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions};
+pub use option::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions, RareOptions};
 pub(crate) use option::{long, short, word};

@@ -16,10 +16,17 @@ pub(crate) const DATA_OPTION: u32 = 24;
 /// The Multipath TCP options of a segment.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct MptcpOptions {
-    /// MP_CAPABLE or MP_JOIN.
-    pub handshake: Option<Handshake>,
     /// DSS: acknowledges data, and maps the segment's data.
     pub dss: Option<Dss>,
+    /// The options that few segments have. They are on the heap, because they are larger than the rest of a segment.
+    pub rare: Option<Box<RareOptions>>,
+}
+
+/// The Multipath TCP options of segments that set up or change subflows.
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct RareOptions {
+    /// MP_CAPABLE or MP_JOIN.
+    pub handshake: Option<Handshake>,
     /// ADD_ADDR.
     pub add_address: Option<AddAddress>,
     /// MP_PRIO: whether the subflow becomes a backup.
@@ -114,28 +121,37 @@ pub struct AddAddress {
 }
 
 impl MptcpOptions {
+    /// MP_CAPABLE or MP_JOIN, if it is one of them.
+    pub fn handshake(&self) -> Option<Handshake> {
+        self.rare.as_ref()?.handshake
+    }
+
+    /// The rare options, to be filled in.
+    pub(super) fn rare_mut(&mut self) -> &mut RareOptions {
+        self.rare.get_or_insert_default()
+    }
+
     /// Length in octets, with each option padded to a multiple of four.
     pub fn size(&self) -> u32 {
-        let mut size = self.handshake.map_or(0, Handshake::length);
-        size += self.dss.map_or(0, |dss| dss.length().next_multiple_of(4));
-        size += self.add_address.map_or(0, AddAddress::length);
-        size += if self.backup.is_some() { 4 } else { 0 };
-        size.next_multiple_of(4)
+        let dss = self.dss.map_or(0, |dss| dss.length().next_multiple_of(4));
+        dss + self.rare.as_ref().map_or(0, |rare| rare.size())
     }
 
     /// Encodes the options.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(OPTION_SPACE as usize);
-        if let Some(handshake) = self.handshake {
+        let RareOptions { handshake, add_address, backup } =
+            self.rare.as_deref().copied().unwrap_or_default();
+        if let Some(handshake) = handshake {
             handshake.encode(&mut out);
         }
         if let Some(dss) = self.dss {
             dss.encode(&mut out);
         }
-        if let Some(address) = self.add_address {
+        if let Some(address) = add_address {
             address.encode(&mut out);
         }
-        if let Some(backup) = self.backup {
+        if let Some(backup) = backup {
             out.extend([KIND, 3, 5 << 4 | u8::from(backup)]);
             pad(&mut out);
         }
@@ -165,12 +181,26 @@ impl MptcpOptions {
     /// Reads one option, without kind and length. Unreadable options are skipped.
     fn read(&mut self, bytes: &[u8]) {
         match bytes.first().map(|first| first >> 4) {
-            Some(0 | 1) => self.handshake = Handshake::decode(bytes),
+            Some(0 | 1) => self.set_rare(|rare| rare.handshake = Handshake::decode(bytes)),
             Some(2) => self.dss = Dss::decode(bytes),
-            Some(3) => self.add_address = AddAddress::decode(bytes),
-            Some(5) => self.backup = Some(bytes[0] & 1 != 0),
+            Some(3) => self.set_rare(|rare| rare.add_address = AddAddress::decode(bytes)),
+            Some(5) => self.set_rare(|rare| rare.backup = Some(bytes[0] & 1 != 0)),
             _ => {}
         }
+    }
+
+    /// Changes the rare options. If there are none afterwards, the segment has no place for them.
+    fn set_rare(&mut self, set: impl FnOnce(&mut RareOptions)) {
+        set(self.rare_mut());
+        self.rare.take_if(|rare| **rare == RareOptions::default());
+    }
+}
+
+impl RareOptions {
+    fn size(&self) -> u32 {
+        let handshake = self.handshake.map_or(0, Handshake::length);
+        let address = self.add_address.map_or(0, AddAddress::length);
+        handshake + address + if self.backup.is_some() { 4 } else { 0 }
     }
 }
 
@@ -359,20 +389,24 @@ pub(crate) fn long(bytes: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn rare(rare: RareOptions) -> MptcpOptions {
+        MptcpOptions { rare: Some(Box::new(rare)), dss: None }
+    }
+
     fn with(handshake: Handshake) -> MptcpOptions {
-        MptcpOptions { handshake: Some(handshake), ..MptcpOptions::default() }
+        rare(RareOptions { handshake: Some(handshake), ..RareOptions::default() })
     }
 
     #[test]
     fn what_is_written_is_read() {
         let mapping = Some(Mapping { data: 1 << 40, subflow: 7, length: 1436 });
-        let dss = |ack, mapping, fin| MptcpOptions {
-            dss: Some(Dss { ack, mapping, fin }),
-            ..MptcpOptions::default()
-        };
-        let address = |address: &str, hmac| MptcpOptions {
-            add_address: Some(AddAddress { id: 2, address: address.parse().expect("an address"), hmac }),
-            ..MptcpOptions::default()
+        let dss = |ack, mapping, fin| MptcpOptions { dss: Some(Dss { ack, mapping, fin }), rare: None };
+        let address = |address: &str, hmac| {
+            let address = address.parse().expect("an address");
+            rare(RareOptions {
+                add_address: Some(AddAddress { id: 2, address, hmac }),
+                ..RareOptions::default()
+            })
         };
         let all = [
             (with(Handshake::Capable), 4),
@@ -387,7 +421,7 @@ mod tests {
             (dss(Some(DataAck::Long(1 << 50)), mapping, true), 28),
             (address("10.0.0.1", Some(1)), 16),
             (address("fd00::1", None), 20),
-            (MptcpOptions { backup: Some(true), ..MptcpOptions::default() }, 4),
+            (rare(RareOptions { backup: Some(true), ..RareOptions::default() }), 4),
         ];
         for (options, size) in all {
             let bytes = options.encode();

@@ -10,7 +10,7 @@ use anabranch_proto::{Blocked, PathId, PathState, Time, Tsn};
 use super::config::Reinjection;
 use super::connection::Connection;
 use super::pieces::Piece;
-use super::subflow::Stage;
+use super::subflow::{News, Stage};
 use crate::observe::trace::Detail;
 
 /// SplitMix64: each bit of the result depends on all bits of the number.
@@ -34,17 +34,27 @@ impl Connection {
             .or_else(|| self.give_probe(now))
     }
 
-    /// Updates the facts of the paths that have changed. A backup carries nothing while another path works.
+    /// Updates the facts of the paths that have changed.
     fn look_at_paths(&mut self) {
-        if self.subflows.iter().all(|subflow| subflow.known) {
-            return;
-        }
         let most = self.config.pf_max_retrans;
+        let mut changed = false;
         for (subflow, view) in self.subflows.iter_mut().zip(&mut self.views) {
-            if !std::mem::replace(&mut subflow.known, true) {
-                subflow.describe(view, most);
+            match std::mem::take(&mut subflow.news) {
+                News::None => {}
+                News::Sent => subflow.describe_flight(view),
+                News::All => {
+                    subflow.describe(view, most);
+                    changed = true;
+                }
             }
         }
+        if changed {
+            self.hold_backups();
+        }
+    }
+
+    /// A backup carries nothing while another path works.
+    fn hold_backups(&mut self) {
         let regular = self.subflows.iter().any(|subflow| subflow.works() && !subflow.backup);
         for (subflow, view) in self.subflows.iter().zip(&mut self.views) {
             view.state = subflow.state_beside(regular);
@@ -178,7 +188,7 @@ impl Connection {
         self.subflows[path].spared = now + facts.srtt.unwrap_or(facts.rto);
         self.couple(path);
         self.subflows[path].tcp.penalise(now);
-        self.subflows[path].known = false;
+        self.subflows[path].news = News::All;
     }
 
     /// The window is closed and nothing is in flight: after a timeout, sends data that fits, or one byte beyond the window.
@@ -217,11 +227,11 @@ impl Connection {
         if bytes == 0 {
             return;
         }
-        let facts = self.subflows[path].tcp.path();
+        let subflow = &self.subflows[path];
         let view = &mut self.views[path];
-        (view.srtt, view.rttvar) = (facts.srtt, facts.rttvar);
-        (view.flight, view.window) = (facts.flight, facts.cwnd);
-        view.blocks = self.subflows[path].blocks;
+        (view.srtt, view.rttvar) = subflow.tcp.round_trip();
+        let flight = subflow.tcp.in_flight();
+        (view.flight, view.window, view.blocks) = (flight, subflow.tcp.cwnd(), subflow.blocks);
         let acked = Acked {
             now,
             cumulative: bytes,
@@ -229,9 +239,9 @@ impl Connection {
             gap_behind_point: 0,
             advanced: true,
             recovery: false,
-            flight_before: facts.flight + bytes,
-            unacknowledged_before: facts.flight + bytes,
-            flight: facts.flight,
+            flight_before: flight + bytes,
+            unacknowledged_before: flight + bytes,
+            flight,
             rtt: None,
         };
         self.route.acked(&self.views[path], &acked);
@@ -250,7 +260,7 @@ impl Connection {
         if let Some(changed) = self.blocked.set(now, cause, by) {
             if let Some((path, time)) = changed.before {
                 self.subflows[path].blocks += time;
-                self.subflows[path].known = false;
+                self.subflows[path].news = News::All;
             }
             self.note(now, by, || Detail::Blocked(cause));
         }

@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::connection::Connection;
 use super::keys::part;
 use super::option::{AddAddress, DataAck, Dss, Handshake, Mapping, MptcpOptions, OPTION_SPACE};
-use super::subflow::{Errand, Mapped, Stage, Subflow};
+use super::subflow::{AT_ONCE, Errand, Stage, Subflow};
 use crate::transport::tcp::{Segment, State};
 
 /// The number of unanswered DATA_FINs after which an end assumes that the other is gone.
@@ -54,9 +54,7 @@ impl Connection {
 
     /// Reads the handshake options of a segment before its subflow processes it.
     pub(super) fn greet(&mut self, path: usize, segment: &Segment) {
-        let options = segment.mptcp.as_deref();
-        let handshake = options.and_then(|options| options.handshake);
-        match handshake {
+        match segment.mptcp.as_ref().and_then(MptcpOptions::handshake) {
             Some(Handshake::Join { nonce, .. } | Handshake::JoinAnswer { nonce, .. }) => {
                 self.subflows[path].nonces[1] = nonce;
             }
@@ -80,11 +78,9 @@ impl Connection {
     /// Continues the handshake after the subflow has processed the segment.
     pub(super) fn greeted(&mut self, now: Time, path: usize, segment: &Segment) {
         let subflow = &mut self.subflows[path];
-        let established = subflow.tcp.state() == State::Established;
-        if subflow.stage != Stage::Joining || !established {
+        if subflow.tcp.state() != State::Established {
             return;
         }
-        let options = segment.mptcp.as_deref();
         match (self.client, path) {
             (true, 0) | (false, _) => {
                 subflow.stage = Stage::Ready;
@@ -102,7 +98,7 @@ impl Connection {
         if self.client && path == 0 && segment.syn {
             self.admitted = self.admitted.max(u64::from(segment.window));
         }
-        if !self.client && path == 0 && options.is_some() {
+        if !self.client && path == 0 && segment.mptcp.is_some() {
             self.announce_addresses(now);
         }
         self.begin_subflows();
@@ -168,13 +164,6 @@ impl Connection {
 
     /// Does what is due at this time.
     pub(super) fn run_timers(&mut self, now: Time) {
-        for subflow in &mut self.subflows {
-            if subflow.stage == Stage::Joining && subflow.proof.is_some_and(|at| at <= now) {
-                subflow.proof = Some(now + 2 * subflow.tcp.path().rto);
-                subflow.errand.proof = true;
-                subflow.wake();
-            }
-        }
         if self.setup.addresses.iter().any(|announced| announced.timer.is_some_and(|timer| timer <= now)) {
             self.announce_addresses(now);
         }
@@ -185,7 +174,6 @@ impl Connection {
                 self.subflows[path].wake();
             }
         }
-        self.send_fin(now);
         if self.linger.is_some_and(|until| until <= now) {
             self.subflows.iter_mut().for_each(Subflow::end);
         }
@@ -193,12 +181,13 @@ impl Connection {
 
     /// DATA_FIN leaves once all data has left. It is repeated until it is acknowledged.
     //= rfc8684#section-3.3.3
-    fn send_fin(&mut self, now: Time) {
-        let all_sent = self.closing && self.pieces.end() == self.written;
-        let due = self.fin.timer.is_none_or(|timer| timer <= now);
-        if self.fin.acked || !all_sent || !due {
-            return;
-        }
+    pub(super) fn owes_fin(&self, now: Time) -> bool {
+        let due = || self.fin.timer.is_none_or(|timer| timer <= now);
+        self.closing && self.pieces.end() == self.written && !self.fin.acked && due()
+    }
+
+    #[cold]
+    pub(super) fn send_fin(&mut self, now: Time) {
         // Each attempt uses another subflow: the preferred one may have failed unnoticed.
         let mut ready = self.ready();
         let turn = self.fin.times as usize % ready.len().max(1);
@@ -219,13 +208,14 @@ impl Connection {
 
     /// Both directions have ended: closes working subflows and drops the others.
     //= rfc8684#section-3.3.3
-    #[inline]
+    #[inline(always)]
     pub(super) fn finish_subflows(&mut self, now: Time) {
         if !self.plain && self.is_done() {
             self.close_subflows(now);
         }
     }
 
+    #[cold]
     fn close_subflows(&mut self, now: Time) {
         let longest = self.subflows.iter().map(|subflow| subflow.tcp.path().rto).max();
         self.linger.get_or_insert(now + 4 * longest.unwrap_or_default());
@@ -239,23 +229,23 @@ impl Connection {
         }
     }
 
-    /// Adds the Multipath TCP options to a segment. `mapped`: its data, and the offset of the first byte.
-    pub(super) fn decorate(&mut self, path: usize, segment: &mut Segment, mapped: Option<(Mapped, u64)>) {
-        let mut options = Box::<MptcpOptions>::default();
+    /// Adds the Multipath TCP options to a segment. `number`: the offset of its first byte of data, if it has any.
+    pub(super) fn decorate(&mut self, path: usize, segment: &mut Segment, number: Option<u64>) {
+        let mut options = MptcpOptions::default();
         if segment.syn {
-            options.handshake = Some(self.greeting(path));
+            options.rare_mut().handshake = Some(self.greeting(path));
             segment.window = self.assembly.window(0);
         } else {
             segment.window = self.assembly.window(self.subflows[path].tcp.scale());
-            match mapped {
-                Some((_, 0)) if self.client && path == 0 && !self.setup.confirmed => {
-                    options.handshake = Some(self.keys_with(Some(segment.length as u16)));
+            match number {
+                Some(0) if self.client && path == 0 && !self.setup.confirmed => {
+                    options.rare_mut().handshake = Some(self.keys_with(Some(segment.length as u16)));
                 }
-                Some((_, number)) => options.dss = Some(self.mapping(path, segment, number)),
+                Some(number) => options.dss = Some(self.mapping(path, segment, number)),
                 None => self.say_besides(path, &mut options),
             }
         }
-        while segment.option_bytes() + options.size() > OPTION_SPACE && !segment.sack.is_empty() {
+        while !segment.sack.is_empty() && segment.option_bytes() + options.size() > OPTION_SPACE {
             segment.sack.pop();
         }
         segment.mptcp = Some(options);
@@ -299,21 +289,25 @@ impl Connection {
         let next = self.numbers.1.wrapping_add(self.assembly.next());
         let Errand { proof, fin, address, priority } = std::mem::take(&mut self.subflows[path].errand);
         if self.client && path == 0 && !self.setup.confirmed {
-            options.handshake = Some(self.keys_with(None));
+            options.rare_mut().handshake = Some(self.keys_with(None));
         } else if proof {
             let [own, other] = self.subflows[path].nonces;
-            options.handshake = Some(Handshake::JoinProof(part(&self.keys.proof(own, other), 0)));
+            options.rare_mut().handshake = Some(Handshake::JoinProof(part(&self.keys.proof(own, other), 0)));
         } else {
             options.dss = Some(Dss { ack: Some(DataAck::Long(next)), ..Dss::default() });
         }
-        options.backup = priority;
-        options.add_address = address.and_then(|(id, echo)| self.announcement(id, echo));
+        let announced = address.and_then(|(id, echo)| self.announcement(id, echo));
+        if priority.is_some() || announced.is_some() {
+            let rare = options.rare_mut();
+            (rare.backup, rare.add_address) = (priority, announced);
+        }
         if let Some(dss) = options.dss.as_mut().filter(|_| fin) {
             let data = self.numbers.0.wrapping_add(self.written);
             (dss.fin, dss.mapping) = (true, Some(Mapping { data, subflow: 0, length: 1 }));
         }
         // Options that do not fit wait for the next acknowledgement.
-        if options.size() > OPTION_SPACE && options.add_address.take().is_some() {
+        if announced.is_some() && options.size() > OPTION_SPACE {
+            options.rare_mut().add_address = None;
             self.subflows[path].errand.address = address;
         }
     }
@@ -333,8 +327,7 @@ impl Connection {
         let mut wake = |at: Option<Time>| next = next.min(at.unwrap_or(Time::NEVER));
         for subflow in &self.subflows {
             if !matches!(subflow.stage, Stage::Over | Stage::Waiting) {
-                wake(subflow.quiet.flatten());
-                wake(subflow.proof);
+                wake(Some(subflow.due).filter(|due| *due > AT_ONCE));
             }
         }
         self.setup.addresses.iter().for_each(|announced| wake(announced.timer));

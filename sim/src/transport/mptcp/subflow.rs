@@ -14,8 +14,8 @@ pub(super) struct Subflow {
     pub(super) mapped: VecDeque<Mapped>,
     /// The number of bytes given to it.
     given: u64,
-    /// Nothing leaves before this time, unless a segment or a call comes first.
-    pub(super) quiet: Option<Option<Time>>,
+    /// Nothing leaves before this time, unless a segment or a call comes first. [`AT_ONCE`]: it must be polled.
+    pub(super) due: Time,
     /// Whether it is used only while no other subflow works.
     pub(super) backup: bool,
     /// The identifiers of its addresses: the client's and the server's.
@@ -34,8 +34,8 @@ pub(super) struct Subflow {
     pub(super) blocks: Duration,
     /// The time until which it is not penalised again.
     pub(super) spared: Time,
-    /// The scheduler knows its present state, its window, its flight and its times.
-    pub(super) known: bool,
+    /// What the scheduler does not know of it yet.
+    pub(super) news: News,
     /// Its state, when that was asked last.
     state: PathState,
     /// The state that observers were last told.
@@ -53,6 +53,21 @@ pub(super) enum Stage {
     Ready,
     /// It was closed, lost or dropped.
     Over,
+}
+
+/// The time before which a subflow is never quiet.
+pub(super) const AT_ONCE: Time = Time::ZERO;
+
+/// What the scheduler does not know of a subflow yet.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
+pub(super) enum News {
+    /// It knows the present facts.
+    #[default]
+    None,
+    /// Data was given to it or sent.
+    Sent,
+    /// Anything may have changed.
+    All,
 }
 
 /// The options that an acknowledgement of a subflow must carry.
@@ -95,7 +110,7 @@ impl Subflow {
             stage: Stage::Waiting,
             mapped: VecDeque::new(),
             given: 0,
-            quiet: None,
+            due: AT_ONCE,
             backup,
             addresses,
             nonces,
@@ -105,7 +120,7 @@ impl Subflow {
             reinjected: 0,
             blocks: Duration::ZERO,
             spared: Time::ZERO,
-            known: false,
+            news: News::All,
             state: PathState::Unconfirmed,
             told: PathState::Unconfirmed,
         }
@@ -116,7 +131,8 @@ impl Subflow {
         self.mapped.push_back(Mapped { offset: self.given, data, length, copy, probe });
         self.given += u64::from(length);
         self.tcp.write(u64::from(length));
-        self.wake();
+        self.due = AT_ONCE;
+        self.news = self.news.max(News::Sent);
     }
 
     /// The mapping of its bytes from `offset` on.
@@ -132,16 +148,30 @@ impl Subflow {
     /// Asks for its present facts, and fills in those that a scheduler sees. `most`: as in [`Subflow::state`].
     pub(super) fn describe(&mut self, view: &mut PathView, most: Option<u32>) {
         self.state = self.state(most);
-        view.room = if self.works() { self.tcp.room() } else { 0 };
-        let (facts, counts) = (self.tcp.path(), self.tcp.counts());
-        (view.window, view.ssthresh, view.flight) = (facts.cwnd, facts.ssthresh, facts.flight);
+        let facts = self.tcp.path();
+        (view.state, view.window, view.ssthresh) = (self.state, facts.cwnd, facts.ssthresh);
         (view.srtt, view.rttvar, view.min_rtt, view.rto) =
             (facts.srtt, facts.rttvar, facts.min_rtt, facts.rto);
-        view.errors = self.tcp.timeouts_in_a_row();
-        (view.delivered, view.chunks, view.timeouts) = (facts.delivered, facts.segments, counts.timeouts);
+        (view.errors, view.timeouts) = (self.tcp.timeouts_in_a_row(), self.tcp.timeouts());
+        (view.delivered, view.blocks) = (facts.delivered, self.blocks);
+        self.describe_flight(view);
+    }
+
+    /// The same for the facts that change when it sends.
+    pub(super) fn describe_flight(&mut self, view: &mut PathView) {
+        view.room = if self.works() { self.tcp.room() } else { 0 };
+        view.flight = self.tcp.in_flight();
+        let counts = self.tcp.counts();
+        view.chunks = counts.segments;
         view.fast_retransmissions = counts.fast_retransmissions;
         view.timeout_retransmissions = counts.timeout_retransmissions;
-        (view.reinjected, view.blocks) = (self.reinjected, self.blocks);
+        view.reinjected = self.reinjected;
+    }
+
+    /// A segment has left.
+    pub(super) fn has_sent(&mut self) {
+        let news = if self.tcp.state() == State::Established { News::Sent } else { News::All };
+        self.news = self.news.max(news);
     }
 
     /// Whether it was active when that was asked last.
@@ -156,7 +186,7 @@ impl Subflow {
 
     /// It was closed, lost or dropped.
     pub(super) fn end(&mut self) {
-        (self.stage, self.known) = (Stage::Over, false);
+        (self.stage, self.news) = (Stage::Over, News::All);
     }
 
     /// Removes the data that it has acknowledged. Returns the number of bytes.
@@ -172,19 +202,36 @@ impl Subflow {
 
     /// Whether polling it may produce output now.
     pub(super) fn is_due(&self, now: Time) -> bool {
-        !matches!(self.stage, Stage::Waiting | Stage::Over)
-            && self.quiet.is_none_or(|until| until.is_some_and(|until| until <= now))
+        self.due <= now && !matches!(self.stage, Stage::Waiting | Stage::Over)
+    }
+
+    /// Makes it quiet until its next timer expires, without a poll, if that would certainly return nothing. Returns whether it did.
+    pub(super) fn rest(&mut self, now: Time) -> bool {
+        let rests = !self.errand.is_any() && self.proof.is_none() && self.tcp.rests(now);
+        if rests {
+            self.due = self.tcp.wakes().unwrap_or(Time::NEVER);
+        }
+        rests
     }
 
     /// Whether its retransmission timer has expired and it was not polled since.
     pub(super) fn has_expired(&self, now: Time) -> bool {
-        self.is_due(now) && self.tcp.sender_wakes().is_some_and(|at| at <= now)
+        self.is_due(now) && self.tcp.sender_has_expired(now)
+    }
+
+    /// The other end has not answered the last segment of the handshake: it leaves again.
+    pub(super) fn repeat_proof(&mut self, now: Time) {
+        if self.stage == Stage::Joining && self.proof.is_some_and(|at| at <= now) {
+            self.proof = Some(now + 2 * self.tcp.path().rto);
+            self.errand.proof = true;
+            self.news = News::All;
+        }
     }
 
     /// Makes it due at once, and its facts are asked for again.
     pub(super) fn wake(&mut self) {
-        self.quiet = None;
-        self.known = false;
+        self.due = AT_ONCE;
+        self.news = News::All;
     }
 
     /// Makes it send an acknowledgement.

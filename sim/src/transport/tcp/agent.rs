@@ -11,7 +11,7 @@ use super::segment::{TcpNote, Why};
 use crate::observe::trace::Detail;
 use crate::results::{FlowResult, PathResult};
 use crate::traffic::Sink;
-use crate::transport::{Agent, Body, Frame, Output, Stage};
+use crate::transport::{Agent, Body, Frame, Output, Stage, earlier};
 
 /// One end of a TCP flow.
 pub(crate) struct TcpAgent {
@@ -71,12 +71,12 @@ impl Agent for TcpAgent {
             self.details.extend(self.connection.take_notes());
         }
         match said {
-            ConnectionOutput::Transmit(segment, offset, why) => {
-                Output::Transmit(self.place.frame(segment, offset), reason(why, PathId(0)))
+            ConnectionOutput::Transmit(packet, why) => {
+                Output::Transmit(self.place.frame(packet), reason(why, PathId(0)))
             }
             ConnectionOutput::Wait(until) => match self.details.pop_front() {
                 Some((at, note)) => detail(at, note),
-                None => Output::Wait(until.into_iter().chain(self.wakes()).min()),
+                None => Output::Wait(earlier(until, self.wakes())),
             },
         }
     }

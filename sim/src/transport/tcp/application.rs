@@ -6,7 +6,7 @@ use anabranch_proto::Time;
 
 use super::codec::through_the_codec;
 use super::connection::Connection;
-use super::segment::{Segment, TcpPacket};
+use super::segment::TcpPacket;
 use crate::traffic::{Pace, Sink};
 use crate::transport::{Body, Frame};
 
@@ -128,11 +128,12 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The frame of a segment. `offset`: the position of its first byte in the stream.
-    pub(crate) fn frame(&self, segment: Segment, offset: u64) -> Frame {
-        let size = segment.size() + self.ip_header;
-        let segment = if self.wire { through_the_codec(&segment) } else { segment };
-        let packet = TcpPacket { from: self.from, to: self.to, offset, segment };
-        Frame::new(Body::Tcp(Box::new(packet)), size, self.route)
+    /// The frame of a packet.
+    pub(crate) fn frame(&self, mut packet: Box<TcpPacket>) -> Frame {
+        let size = packet.segment.size() + self.ip_header;
+        if self.wire {
+            packet.segment = through_the_codec(&packet.segment);
+        }
+        Frame::new(Body::Tcp(packet), size, self.route)
     }
 }

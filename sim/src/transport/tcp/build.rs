@@ -1,6 +1,7 @@
 //! Builds the agents of a TCP flow: parameters, ports and routes.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 
 use anabranch_proto::control::window::MakePath;
 use anabranch_proto::mechanisms::{AtThreshold, Mechanisms};
@@ -34,10 +35,9 @@ pub(crate) fn agents(
     let (from, to) = (site.ends.client[client], site.ends.server[server]);
     let [local, remote] = site.addresses(0);
     let (here, there) = (local[client].address.ip, remote[server].address.ip);
-    let ports = (site.port(), site.port());
     let agent = |application, (from_ip, to_ip), route, side: &str| {
         let sender = matches!(application, Application::Sender(_));
-        let identity = identity(site, &config, side, ports);
+        let identity = identity(site, &config, side, (from_ip, to_ip));
         let window = window(site, &config, policies)?;
         let connection = match sender {
             true => Connection::connect(config.clone(), identity, window),
@@ -101,13 +101,13 @@ fn config(site: &Site<'_>, tcp: &Tcp) -> TcpConfig {
 }
 
 /// First sequence numbers and clock phases come from random streams with names.
-fn identity(site: &Site<'_>, config: &TcpConfig, side: &str, (local, remote): (u16, u16)) -> Identity {
+fn identity(site: &Site<'_>, config: &TcpConfig, side: &str, addresses: (IpAddr, IpAddr)) -> Identity {
     let seed = stream_seed(site.scenario.seed, &format!("flow/{}/{side}", site.flow.name));
     let number = |at: usize| u32::from_le_bytes([seed[at], seed[at + 1], seed[at + 2], seed[at + 3]]);
     let nanos = u64::try_from(config.rto_tick.as_nanos()).unwrap_or(u64::MAX);
     let drawn = (u128::from(nanos) * u128::from(number(4))) >> 32;
     let phase = config.rto_phase.unwrap_or(Duration::from_nanos(drawn as u64));
-    Identity { local, remote, first: Sequence(number(0)), phase }
+    Identity { addresses, local: site.port(), remote: site.port(), first: Sequence(number(0)), phase }
 }
 
 /// The policy of the window, unless it is the variant's own. The connection tells window policies the units. Every window avoids congestion

@@ -56,7 +56,7 @@ pub(super) fn through_the_codec(segment: &Segment) -> Segment {
         fin: header.fin,
         length: segment.length,
         window: header.window_size,
-        mptcp: MptcpOptions::decode(header.options.as_slice()).map(Box::new),
+        mptcp: MptcpOptions::decode(header.options.as_slice()),
         plain_header: segment.plain_header,
         ..Segment::default()
     };

@@ -1,18 +1,23 @@
 //! A TCP connection. It is sans-I/O: it takes segments and user calls together with the time, and returns segments from `poll`.
 
+use std::net::IpAddr;
+
 use anabranch_proto::control::window::{Loss, MakePath, Reno, Sibling, Start};
 use anabranch_proto::{Duration, Time};
 
 use super::config::{RecoveryKind, TcpConfig};
 use super::flight::Counts;
 use super::receiver::{Receiver, UNBOUNDED, scale};
-use super::segment::{Segment, Sequence, TcpNote, Why};
+use super::segment::{Segment, Sequence, TcpNote, TcpPacket, Why};
 use super::sender::{Piece, Sender};
 use super::window::{PacketWindow, Window};
+use crate::transport::earlier;
 
-/// The identity of a connection: ports and first sequence numbers.
+/// The identity of a connection: addresses, ports and first sequence numbers.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Identity {
+    /// The addresses of this end and of the other end.
+    pub(crate) addresses: (IpAddr, IpAddr),
     /// The port of this end.
     pub(crate) local: u16,
     /// The port of the other end.
@@ -80,8 +85,8 @@ const DATA_TRIES: u32 = 15;
 /// The output of a connection.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) enum Output {
-    /// Send this segment now: the segment, the position of its first byte in the stream, and the reason.
-    Transmit(Segment, u64, Why),
+    /// Send this packet now, for this reason.
+    Transmit(Box<TcpPacket>, Why),
     /// Nothing more now. Poll again after the next segment or call, and at this time at the latest.
     Wait(Option<Time>),
 }
@@ -132,7 +137,7 @@ impl Connection {
     }
 
     /// The counters of the sender.
-    pub(crate) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> &Counts {
         self.sender.counts()
     }
 
@@ -207,9 +212,10 @@ impl Connection {
         self.sender.timeouts_in_a_row()
     }
 
-    /// When its retransmission timer expires.
-    pub(crate) fn sender_wakes(&self) -> Option<Time> {
-        self.sender.wakes()
+    /// Whether a timer of its sending half has expired.
+    #[inline]
+    pub(crate) fn sender_has_expired(&self, now: Time) -> bool {
+        self.sender.wakes().is_some_and(|at| at <= now)
     }
 
     /// Requests an immediate acknowledgement.
@@ -236,6 +242,22 @@ impl Connection {
     /// Reduces the window as after a loss.
     pub(crate) fn penalise(&mut self, now: Time) {
         self.sender.flight.cut(now, Loss::Missing, 0);
+    }
+
+    /// The congestion window, in bytes.
+    pub(crate) fn cwnd(&self) -> u64 {
+        self.sender.flight.cwnd()
+    }
+
+    /// The smoothed round-trip time, once measured, and its variation.
+    pub(crate) fn round_trip(&self) -> (Option<Duration>, Duration) {
+        let rto = &self.sender.flight.rto;
+        (rto.srtt(), rto.rttvar())
+    }
+
+    /// Bytes in flight, as loss recovery counts them.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.sender.in_flight()
     }
 
     /// The facts of its path.
@@ -369,13 +391,13 @@ impl Connection {
 
     /// Returns the next output. Call it until it returns `Wait`; further calls change nothing.
     pub(crate) fn poll(&mut self, now: Time) -> Output {
-        match self.next_segment(now) {
-            Some((segment, offset, why)) => Output::Transmit(segment, offset, why),
+        match self.next_packet(now) {
+            Some((packet, why)) => Output::Transmit(packet, why),
             None => Output::Wait(self.wakes()),
         }
     }
 
-    fn next_segment(&mut self, now: Time) -> Option<(Segment, u64, Why)> {
+    fn next_packet(&mut self, now: Time) -> Option<(Box<TcpPacket>, Why)> {
         match self.state {
             State::Listen | State::Lost => None,
             State::SynSent | State::SynReceived => self.poll_syn(now),
@@ -386,14 +408,14 @@ impl Connection {
                     return None;
                 }
                 match piece {
-                    Some(piece) => Some((self.segment(Some(piece)), piece.start, piece.why)),
-                    None => self.receiver.is_due(now).then(|| (self.segment(None), 0, Why::Acknowledgement)),
+                    Some(piece) => Some((self.packet(Some(piece)), piece.why)),
+                    None => self.receiver.is_due(now).then(|| (self.packet(None), Why::Acknowledgement)),
                 }
             }
         }
     }
 
-    fn poll_syn(&mut self, now: Time) -> Option<(Segment, u64, Why)> {
+    fn poll_syn(&mut self, now: Time) -> Option<(Box<TcpPacket>, Why)> {
         if self.syn.timer.is_some_and(|timer| timer <= now) {
             self.sender.flight.rto.back_off();
             self.syn.due = true;
@@ -408,7 +430,8 @@ impl Connection {
         self.syn.times += 1;
         (self.syn.sent, self.syn.timer) = (now, Some(now + self.sender.flight.rto.timeout()));
         let plain = self.is_plain();
-        let mut segment = self.blank(self.identity.first);
+        let mut packet = self.blank(self.identity.first);
+        let segment = &mut packet.segment;
         segment.syn = true;
         segment.window = self.receiver.window(0);
         segment.mss = (!plain).then_some(self.config.segment_size.min(65_535) as u16);
@@ -417,17 +440,19 @@ impl Connection {
         if self.state == State::SynReceived {
             segment.acknowledgement = Some(self.remote_first);
         }
-        Some((segment, 0, Why::Setup))
+        Some((packet, Why::Setup))
     }
 
-    fn blank(&self, sequence: Sequence) -> Segment {
-        Segment {
+    fn blank(&self, sequence: Sequence) -> Box<TcpPacket> {
+        let (from, to) = self.identity.addresses;
+        let segment = Segment {
             source: self.identity.local,
             destination: self.identity.remote,
             sequence,
             plain_header: self.is_plain(),
             ..Segment::default()
-        }
+        };
+        Box::new(TcpPacket { from, to, offset: 0, segment })
     }
 
     fn is_plain(&self) -> bool {
@@ -439,29 +464,37 @@ impl Connection {
         !self.is_plain() || scale(self.config.receive_window) > 0
     }
 
-    /// A segment with this piece of data, or an acknowledgement.
-    fn segment(&mut self, piece: Option<Piece>) -> Segment {
+    /// A packet with this piece of data, or an acknowledgement.
+    fn packet(&mut self, piece: Option<Piece>) -> Box<TcpPacket> {
         let offset = piece.map_or(self.sender.flight.outstanding.end_offset(), |piece| piece.start);
-        let mut segment = self.blank(self.identity.first.at(1 + offset));
+        let mut packet = self.blank(self.identity.first.at(1 + offset));
+        let segment = &mut packet.segment;
         if let Some(piece) = piece {
+            packet.offset = piece.start;
             (segment.length, segment.fin) = (piece.length, piece.fin);
         }
         let first = self.remote_first;
         segment.acknowledgement = Some(first.at(self.receiver.next()));
         segment.window = self.receiver.window(self.local_scale);
-        segment.sack =
-            self.receiver.acknowledge().map(|(start, end)| (first.at(start), first.at(end))).collect();
-        segment
+        let blocks = self.receiver.acknowledge().map(|(start, end)| (first.at(start), first.at(end)));
+        segment.sack.extend(blocks);
+        packet
+    }
+
+    /// Whether a poll would certainly return nothing now.
+    pub(crate) fn rests(&self, now: Time) -> bool {
+        self.state == State::Established
+            && self.sender.rests()
+            && !self.receiver.is_due(now)
+            && !self.sender_has_expired(now)
     }
 
     /// When its next timer expires.
-    fn wakes(&self) -> Option<Time> {
+    pub(crate) fn wakes(&self) -> Option<Time> {
         match self.state {
             State::Listen | State::Lost => None,
             State::SynSent | State::SynReceived => self.syn.timer,
-            State::Established | State::Closed => {
-                self.sender.wakes().into_iter().chain(self.receiver.wakes()).min()
-            }
+            State::Established | State::Closed => earlier(self.sender.wakes(), self.receiver.wakes()),
         }
     }
 }

@@ -173,6 +173,11 @@ impl Outstanding {
         self.set_lost_below(lost_below)
     }
 
+    /// Whether an outstanding segment was declared lost.
+    pub(super) fn has_lost(&self) -> bool {
+        self.lost_below > self.first
+    }
+
     /// Declares the first segment lost.
     pub(super) fn first_is_lost(&mut self) -> std::ops::Range<u64> {
         self.set_lost_below(self.first + 1)

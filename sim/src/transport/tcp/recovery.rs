@@ -240,6 +240,11 @@ impl Recovery {
         }
     }
 
+    /// Whether nothing is being repaired.
+    pub(super) fn is_open(&self) -> bool {
+        self.phase == Phase::Open && !self.repair
+    }
+
     /// Bytes in flight, for observers.
     pub(super) fn in_flight(&self, flight: &Flight) -> u64 {
         self.used(flight)

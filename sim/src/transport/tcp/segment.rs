@@ -56,7 +56,7 @@ pub struct Segment {
     /// SACK blocks: runs of bytes that have arrived, each with its first number and one past its last.
     pub sack: SmallVec<[(Sequence, Sequence); 4]>,
     /// Its Multipath TCP options.
-    pub mptcp: Option<Box<MptcpOptions>>,
+    pub mptcp: Option<MptcpOptions>,
     /// Whether its header is counted as in ns-2.
     pub plain_header: bool,
 }
@@ -64,7 +64,7 @@ pub struct Segment {
 impl Segment {
     /// Whether its options begin a further subflow of Multipath TCP (MP_JOIN).
     pub fn joins(&self) -> bool {
-        let handshake = self.mptcp.as_ref().and_then(|options| options.handshake);
+        let handshake = self.mptcp.as_ref().and_then(MptcpOptions::handshake);
         matches!(
             handshake,
             Some(Handshake::Join { .. } | Handshake::JoinAnswer { .. } | Handshake::JoinProof(_))

@@ -9,6 +9,7 @@ use super::recovery::{Next, Recovery};
 use super::sack1::Sack1;
 use super::segment::{TcpNote, Why};
 use super::window::Window;
+use crate::transport::earlier;
 
 /// Data to be sent, data in flight, and loss recovery.
 pub(super) struct Sender {
@@ -55,8 +56,8 @@ impl Sender {
         }
     }
 
-    pub(super) fn counts(&self) -> Counts {
-        self.flight.counts
+    pub(super) fn counts(&self) -> &Counts {
+        &self.flight.counts
     }
 
     /// Timeouts since the last new acknowledgement.
@@ -77,7 +78,7 @@ impl Sender {
     /// When its next timer expires.
     pub(super) fn wakes(&self) -> Option<Time> {
         let probe = self.probe.map(|(at, _)| at);
-        self.flight.timer.into_iter().chain(probe).min()
+        earlier(self.flight.timer, probe)
     }
 
     /// Bytes of its window that a new segment could use now, if there were one; 0 if it could not leave.
@@ -88,6 +89,13 @@ impl Sender {
             }
             Repair::Standard(_) | Repair::Sack1(_) => 0,
         }
+    }
+
+    /// Whether it certainly has nothing to send until something arrives, is written or expires.
+    pub(super) fn rests(&self) -> bool {
+        matches!(&self.repair, Repair::Standard(recovery) if recovery.is_open())
+            && !self.flight.outstanding.has_lost()
+            && self.flight.new_data().is_none()
     }
 
     /// Bytes in flight, as loss recovery counts them.

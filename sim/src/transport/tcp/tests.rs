@@ -1,6 +1,7 @@
 //! Two connections and a path between them, without the simulator's engine.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_proto::{Duration, Time};
 
@@ -52,7 +53,14 @@ const FIRST: Sequence = Sequence(u32::MAX - 3000);
 
 impl World {
     pub(super) fn new(config: &TcpConfig, hops: &[(u64, u64)], lost: &[u64]) -> Self {
-        let identity = |local, remote, first| Identity { local, remote, first, phase: Duration::ZERO };
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let identity = |local, remote, first| Identity {
+            addresses: (address, address),
+            local,
+            remote,
+            first,
+            phase: Duration::ZERO,
+        };
         let mut client = Connection::connect(config.clone(), identity(1, 2, FIRST), None);
         client.set_notes(true);
         let server = Connection::listen(config.clone(), identity(2, 1, Sequence(77)), None);
@@ -108,7 +116,7 @@ impl World {
         }
         loop {
             match self.ends[end].poll(self.now) {
-                Output::Transmit(segment, _, why) => self.transmit(end, segment, why),
+                Output::Transmit(packet, why) => self.transmit(end, packet.segment, why),
                 Output::Wait(until) => break self.waits[end] = until,
             }
         }
