@@ -3,11 +3,13 @@
 mod support;
 
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use support::{anabranch, documents, skip, stderr};
+use tempfile::TempDir;
 
 /// What makes a scenario's run short; others are short by themselves.
 const SHORTER: [(&str, &str); 9] = [
@@ -160,6 +162,22 @@ fn judge(capture: &Path) -> Result<Vec<Judged>, String> {
     }
 }
 
+/// A run that is captured. Its file lasts as long as its directory.
+struct Captured {
+    _directory: TempDir,
+    file: PathBuf,
+    json: Value,
+    packets: Vec<Judged>,
+}
+
+fn captured(scenario: &str, settings: &[&str]) -> Captured {
+    let directory = TempDir::new().unwrap();
+    let file = directory.path().join("capture.pcapng");
+    let json = run_set(Path::new(scenario), Some(&file), settings);
+    let packets = judge(&file).unwrap_or_else(|fault| panic!("{fault}"));
+    Captured { _directory: directory, file, json, packets }
+}
+
 fn has_tshark(test: &str) -> bool {
     let there = Command::new("tshark").arg("--version").output().is_ok_and(|output| output.status.success());
     if !there {
@@ -214,16 +232,9 @@ fn tshark_counts_the_bytes_of_tcp() {
     if !has_tshark("tshark_counts_the_bytes_of_tcp") {
         return;
     }
-    let directory = tempfile::tempdir().unwrap();
-    let capture = directory.path().join("capture.pcapng");
-    let json = run_set(
-        Path::new(&example("tcp-beside-sctp")),
-        Some(&capture),
-        &["flow.tcp.tcp.variant=standard", "stop=30 s"],
-    );
-    let packets = judge(&capture).unwrap();
-    for link in json[0]["links"].as_array().expect("links") {
-        counts_agree(link, &packets, true, true).unwrap_or_else(|why| panic!("{link}: {why}"));
+    let run = captured(&example("tcp-beside-sctp"), &["flow.tcp.tcp.variant=standard", "stop=30 s"]);
+    for link in run.json[0]["links"].as_array().expect("links") {
+        counts_agree(link, &run.packets, true, true).unwrap_or_else(|why| panic!("{link}: {why}"));
     }
 }
 
@@ -233,15 +244,13 @@ fn tshark_reads_cross_traffic_and_timestamps() {
     if !has_tshark("tshark_reads_cross_traffic_and_timestamps") {
         return;
     }
-    let directory = tempfile::tempdir().unwrap();
-    let capture = directory.path().join("capture.pcapng");
     let scenario =
         concat!(env!("CARGO_MANIFEST_DIR"), "/../papers/retransmission-policy-flaw/crosstraffic.toml");
-    run_set(Path::new(scenario), Some(&capture), &["flow.transfer.sctp.timestamps=true"]);
-    let packets = judge(&capture).unwrap_or_else(|fault| panic!("{fault}"));
+    let run = captured(scenario, &["flow.transfer.sctp.timestamps=true"]);
+    let packets = &run.packets;
     let crossing = packets.iter().filter(|packet| packet.field("frame.protocols").contains(":udp")).count();
     assert!(crossing > 5_000, "{crossing} of {} packets are of UDP", packets.len());
-    let stamped = explain(&capture, &[]);
+    let stamped = explain(&run.file, &[]);
     let carries =
         |kind: &str| stamped.iter().filter(|line| line.contains(kind) && line.contains("TIMESTAMP ")).count();
     assert!(carries("DATA tsn=") > 100 && carries("SACK cum=") > 100, "{}", stamped.len());
@@ -253,12 +262,9 @@ fn tshark_reads_nr_sacks() {
     if !has_tshark("tshark_reads_nr_sacks") {
         return;
     }
-    let directory = tempfile::tempdir().unwrap();
-    let capture = directory.path().join("capture.pcapng");
     let settings = ["flow.upload.sctp.nr_sack=true", "flow.upload.send=1 MB", "link.wifi.loss=3 %"];
-    run_set(Path::new(&example("cmt")), Some(&capture), &settings);
-    judge(&capture).unwrap_or_else(|fault| panic!("{fault}"));
-    let file = capture.display().to_string();
+    let run = captured(&example("cmt"), &settings);
+    let file = run.file.display().to_string();
     let count = |filter: &str| tshark(&["-r", &file, "-Y", filter]).lines().count();
     let kept = count("sctp.chunk_type == 16 && sctp.nr_sack_number_of_nr_gap_blocks > 0");
     assert!(kept > 50, "{kept} NR-SACKs with blocks of what is kept");
@@ -298,6 +304,28 @@ fn tshark_marks_the_retransmissions_of_tcp() {
         assert!(again.len() > 10, "{variant}: {again:?}");
         assert_eq!(marked, again, "{variant}: what tshark marks, and what was sent again");
     }
+}
+
+/// MP_PRIO, beside the DATA_ACK in one segment: the receiver makes a subflow a backup, and later a regular one again.
+#[test]
+fn tshark_reads_mp_prio() {
+    if !has_tshark("tshark_reads_mp_prio") {
+        return;
+    }
+    let changes =
+        "[{ at = '1 s', path = 'lte', backup = true }, { at = '2 s', path = 'lte', backup = false }]";
+    let priorities = format!("flow.download.mptcp.priorities={changes}");
+    let run = captured(&example("mptcp"), &[&priorities, "stop=3 s"]);
+    let file = run.file.display().to_string();
+    let fields = ["subtype", "backup.flag"].map(|field| format!("tcp.options.mptcp.{field}"));
+    let told = tshark(
+        &[
+            &["-r", &file, "-Y", "frame.interface_name == \"lte:client\" && tcp.options.mptcp.subtype == 5"],
+            &["-T", "fields", "-e", &fields[0], "-e", &fields[1]][..],
+        ]
+        .concat(),
+    );
+    assert_eq!(told, "2,5\t1\n2,5\t0\n");
 }
 
 /// What tshark prints.
@@ -353,18 +381,16 @@ fn tshark_finds_a_byte_that_was_changed() {
     if !has_tshark("tshark_finds_a_byte_that_was_changed") {
         return;
     }
-    let directory = tempfile::tempdir().unwrap();
-    let capture = directory.path().join("capture.pcapng");
-    run(Path::new(&example("listed-loss")), Some(&capture));
-    assert!(judge(&capture).is_ok());
-    let mut bytes = std::fs::read(&capture).unwrap();
+    let run = captured(&example("listed-loss"), &[]);
+    let capture = &run.file;
+    let mut bytes = std::fs::read(capture).unwrap();
     // A long run of zeros is user data.
     let payload = bytes.windows(1000).position(|window| window.iter().all(|byte| *byte == 0));
     bytes[payload.expect("there is user data") + 500] = 1;
-    std::fs::write(&capture, &bytes).unwrap();
-    let fault = judge(&capture).err().expect("a fault");
+    std::fs::write(capture, &bytes).unwrap();
+    let fault = judge(capture).err().expect("a fault");
     assert!(fault.starts_with("its checksum"), "{fault}");
-    let lines = explain(&capture, &[]);
+    let lines = explain(capture, &[]);
     assert_eq!(lines.iter().filter(|line| line.contains("[wrong checksum: ")).count(), 1);
 }
 
@@ -476,11 +502,8 @@ fn a_capture_has_the_headers_of_all_chunks() {
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     }
     assert_eq!(explain(&path("headers"), &["--json"]), explain(&path("full"), &["--json"]));
-    assert!(
-        explain(&path("short"), &[])
-            .iter()
-            .any(|line| line.contains("[cut: 20 bytes of SCTP were captured]"))
-    );
+    let short = explain(&path("short"), &[]);
+    assert!(short.iter().any(|line| line.contains("[cut: 20 bytes of SCTP were captured]")));
     let size = |name| std::fs::metadata(path(name)).unwrap().len();
     assert!(size("headers") * 3 < size("full"), "{} of {}", size("headers"), size("full"));
     let wrong = anabranch(&["run", &scenario, "--pcap", "x", "--snaplen", "tall"]);
@@ -507,16 +530,16 @@ fn a_capture_of_our_own_traffic_has_no_wrong_checksum() {
         if no_gso {
             serve.arg("--no-gso");
         }
-        let mut serve = serve.stdout(std::process::Stdio::piped()).spawn().expect("the binary runs");
+        let mut serve = serve.stdout(Stdio::piped()).spawn().expect("the binary runs");
         let mut first = String::new();
-        let mut lines = std::io::BufReader::new(serve.stdout.take().expect("a pipe"));
-        std::io::BufRead::read_line(&mut lines, &mut first).expect("it says where it listens");
+        let mut lines = BufReader::new(serve.stdout.take().expect("a pipe"));
+        lines.read_line(&mut first).expect("it says where it listens");
         let port = first.trim().rsplit(':').next().expect("a port").to_owned();
         let tcpdump = Command::new("tcpdump")
             .args(["-Z", "root", "-i", "lo", "-U", "--immediate-mode", "-c", "400", "-w"])
             .arg(&file)
             .args(["udp", "port", &port])
-            .stderr(std::process::Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn();
         let Ok(mut tcpdump) = tcpdump else {
             let _ = serve.kill().and_then(|()| serve.wait());
@@ -524,10 +547,8 @@ fn a_capture_of_our_own_traffic_has_no_wrong_checksum() {
         };
         // It says so when it listens, and something else if it may not.
         let mut said = String::new();
-        let mut told = std::io::BufReader::new(tcpdump.stderr.take().expect("a pipe"));
-        while !said.contains("listening on")
-            && std::io::BufRead::read_line(&mut told, &mut said).is_ok_and(|n| n > 0)
-        {}
+        let mut told = BufReader::new(tcpdump.stderr.take().expect("a pipe"));
+        while !said.contains("listening on") && told.read_line(&mut said).is_ok_and(|n| n > 0) {}
         let mut arguments = vec!["perf", "--to", "127.0.0.1", "--udp", &port, "--seconds", "0.5"];
         arguments.extend(no_gso.then_some("--no-gso"));
         let output = anabranch(&arguments);
@@ -539,10 +560,8 @@ fn a_capture_of_our_own_traffic_has_no_wrong_checksum() {
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         assert!(tcpdump.wait().expect("it ends after 400 packets").success(), "{said}");
         let lines = explain(&file, &["--udp", &port]);
-        let wrong: Vec<_> = lines
-            .iter()
-            .filter(|line| line.contains("wrong checksum") || line.contains("malformed"))
-            .collect();
+        let is_wrong = |line: &&String| line.contains("wrong checksum") || line.contains("malformed");
+        let wrong: Vec<_> = lines.iter().filter(is_wrong).collect();
         assert!(wrong.is_empty(), "{} of {}: {}", wrong.len(), lines.len(), wrong[0]);
         let segments = lines.iter().filter(|line| line.contains("  segment ")).count();
         assert_eq!(segments == 0, no_gso, "{segments} of {}", lines.len());

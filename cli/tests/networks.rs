@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use network::{Cut, Network, QUEUE, RATE, address, routed_address, skip};
 use serde_json::Value;
 use support::{anabranch, stderr};
@@ -193,6 +194,75 @@ fn a_file_by_cmt_survives_the_loss_of_a_path() {
         let shares = [0, 1].map(|path| result["paths"][path]["share"].as_f64().expect("a number"));
         assert!((shares[0] + shares[1] - 1.0).abs() < 1e-9 && shares[1 - link] > shares[link], "{shares:?}");
     }
+}
+
+/// The same recording with every SACK from the peer's other address.
+fn crossed(recording: &str) -> String {
+    let others = [address(1, 0).to_string(), address(1, 1).to_string()];
+    let mut sacks = 0;
+    let mut lines = Vec::new();
+    for line in recording.lines() {
+        let mut line: Value = serde_json::from_str(line).expect("JSON");
+        if let Some(packet) = line.pointer_mut("/call/packet") {
+            let bytes = packet["bytes"].as_str().map(|bytes| BASE64_STANDARD.decode(bytes).expect("base64"));
+            // The first chunk stands after 12 bytes; 3 is a SACK.
+            let sack = bytes.is_some_and(|bytes| bytes.get(12) == Some(&3));
+            sacks += u32::from(sack);
+            if sack {
+                let from = packet["from"].as_str().expect("an address");
+                let its = usize::from(from.starts_with(&others[1]));
+                packet["from"] = from.replace(&others[its], &others[1 - its]).into();
+            }
+        }
+        lines.push(line.to_string());
+    }
+    assert!(sacks > 500, "{sacks} SACKs");
+    lines.join("\n") + "\n"
+}
+
+/// Both paths lose every fortieth packet. The recording of a transfer over them explains every wait of each path, also
+/// where SACKs come from another of the peer's addresses.
+#[test]
+fn a_transfer_over_two_lossy_paths_is_explained_from_its_recording() {
+    let _alone = alone();
+    let test = "a_transfer_over_two_lossy_paths_is_explained_from_its_recording";
+    let Some(network) = Network::new(test) else { return };
+    if !Command::new("nft").arg("--version").output().is_ok_and(|output| output.status.success()) {
+        return skip(test, "nft is not installed");
+    }
+    network.on(1, "nft add table inet lossy");
+    network.on(1, "nft add chain inet lossy arriving { type filter hook input priority 0 ; }");
+    for link in 0..2 {
+        let device = network.interface(1, link);
+        let rule = format!("iifname {device} udp dport 9899 numgen inc mod 40 39 drop");
+        network.on(1, &format!("nft add rule inet lossy arriving {rule}"));
+    }
+    let directory = tempfile::tempdir().expect("a place");
+    let place = |name: &str| directory.path().join(name).display().to_string();
+    send_and_cut(&network, address, None, &["--cmt", "--record", &place("recording")]);
+    let recording = fs::read_to_string(place("recording")).expect("it was recorded");
+    fs::write(place("crossed"), crossed(&recording)).expect("it can be written");
+    let explained = |name: &str, question: &[&str]| -> Value {
+        let output = anabranch(&[&["replay", &place(name), "--why", "--json"], question].concat());
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    let times: Vec<String> = (30..110).map(|hundredth| format!("{}ms", hundredth * 10)).collect();
+    let moments: Vec<&str> = times.iter().flat_map(|time| ["--at", time]).collect();
+    let answers = explained("recording", &moments);
+    assert!(answers == explained("crossed", &moments), "every SACK is heard");
+    let said = answers.to_string();
+    for link in 0..2 {
+        let path = format!("{} → {}", address(0, link), address(1, link));
+        assert!(said.contains(&format!("the cwnd of {path} was cut by a fast retransmission")), "{answers}");
+    }
+    let flows = answers.as_array().into_iter().flatten().map(|answer| &answer["flows"][0]);
+    assert!(
+        flows.clone().all(|flow| flow["paths"].as_array().is_some_and(|paths| paths.len() == 2)),
+        "{answers}"
+    );
+    let waits = explained("recording", &[]);
+    assert!(waits.as_array().is_some_and(|waits| !waits.is_empty()), "{waits}");
 }
 
 /// Each host has one default route, by its first interface. Captures at the router show each path's packets on

@@ -100,6 +100,44 @@ fn a_transfer_is_written_as_qlog_and_for_perfetto() {
     assert!(fs::read_dir(directory.path()).expect("a directory").count() == 4, "no recording is left over");
 }
 
+/// A listener's trace is written when it ends: each association is a flow with the number that the log gives it.
+#[test]
+fn a_listener_writes_its_associations_as_qlog() {
+    let directory = tempfile::tempdir().expect("a place");
+    let place = |name: &str| directory.path().join(name).display().to_string();
+    fs::create_dir(place("in")).expect("a directory");
+    let mut serve =
+        command(&["serve", "--udp", "0", "--receive-into", &place("in"), "--qlog", &place("qlog")]);
+    let mut listener = serve.stdout(Stdio::piped()).spawn().expect("the binary runs");
+    let mut first = String::new();
+    BufReader::new(listener.stdout.take().expect("a pipe")).read_line(&mut first).expect("a line");
+    let port = first.trim().rsplit(':').next().expect("a port");
+    for (name, size) in [("one", 300_000), ("two", 100_000)] {
+        fs::write(place(name), vec![0x5a; size]).expect("a file");
+        let output = anabranch(&["send", &place(name), "--to", "127.0.0.1", "--udp", port]);
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let mut entries =
+        fs::read_dir(directory.path()).expect("a directory").flatten().map(|entry| entry.path());
+    let recording = entries.find(|path| path.extension().is_some_and(|is| is == "recording"));
+    let pid = rustix::process::Pid::from_child(&listener);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    assert_eq!(listener.wait().expect("it ends").code(), Some(130));
+    assert!(recording.is_some_and(|path| !path.exists()), "no recording is left over");
+    let qlog = fs::read_to_string(place("qlog")).expect("it was written");
+    let events = qlog.split('\u{1e}').skip(2).map(|event| serde_json::from_str(event).expect("it is JSON"));
+    let events: Vec<Value> = events.collect();
+    let count = |name: &str, flow: &str, side: &str| {
+        let data = |event: &&Value| event["data"]["flow"] == flow && event["data"]["side"] == side;
+        events.iter().filter(|event| event["name"] == name).filter(data).count()
+    };
+    let received = |flow| count("anabranch:data_received", flow, "server");
+    assert!(received("transfer-1") > 2 * received("transfer-2") && received("transfer-2") > 50);
+    assert!(count("anabranch:packet_sent", "transfer-2", "server") > 10);
+    assert_eq!(count("anabranch:packet_sent", "transfer-1", "client"), 0);
+    assert!(events.iter().all(|event| event["data"]["flow"] != "transfer-3"));
+}
+
 /// A packet that is left out changes what the core sends; a recording without an end says so.
 #[test]
 fn another_course_is_noticed() {

@@ -85,6 +85,40 @@ async fn a_file_arrives_whole_under_its_name() {
     }
 }
 
+/// The data follows the announcement at once. A listener that answers only when data has arrived shows it.
+#[tokio::test]
+async fn the_data_does_not_wait_for_the_answer_to_the_announcement() {
+    let from = tempfile::tempdir().expect("a place");
+    let file = from.path().join("f");
+    fs::write(&file, "four").expect("a file");
+    let local: Vec<IpAddr> = vec!["127.0.0.1".parse().expect("an address")];
+    let options = Options { local: local.clone(), carrier: Carrier::Udp(0), ..Options::default() };
+    let server = Endpoint::bind(options).expect("sockets");
+    let to: Vec<SocketAddr> = server.local().into_iter().map(|(place, _)| place).collect();
+    let listener = async {
+        let association = server.accept().await;
+        let mut heard = Vec::new();
+        for _ in 0..3 {
+            heard.push(association.recv().await.expect("it is up").expect("a message").ppid);
+        }
+        for answer in [r#"{"go":{}}"#, r#"{"verdict":{"received":4,"failed":null}}"#] {
+            let payload = answer.as_bytes().into();
+            let message = Message { stream: 0, ppid: CONTROL, payload, ..Message::default() };
+            association.send(message).await.expect("it is up");
+        }
+        (association, heard)
+    };
+    let client = Endpoint::bind(Options::towards(&local).expect("routes")).expect("sockets");
+    let sender = async {
+        let association = client.connect(&to, PORT).await.expect("it comes up");
+        send_file(&association, &file, &|_, _| {}).await
+    };
+    let both = timeout(Duration::from_secs(30), async { tokio::join!(listener, sender) });
+    let ((_association, heard), sent) = both.await.expect("neither end waits for the other");
+    assert_eq!(heard, [CONTROL, DATA, CONTROL]);
+    assert_eq!(sent.expect("the verdict is good").size, 4);
+}
+
 #[tokio::test]
 async fn what_is_there_stays_and_what_is_too_large_does_not_come() {
     let (from, to, inbox) = places(10);

@@ -4,7 +4,7 @@
 use anabranch_proto::{Duration, Policies};
 use anabranch_sim::against::{Comparison, Conversation, Difference, NotReplayed, Subject, compare};
 use anabranch_sim::capture::{CaptureReader, CaptureWriter, Snap};
-use anabranch_sim::scenario::Document;
+use anabranch_sim::scenario::{Document, Scenario};
 use anabranch_sim::{RunOptions, run};
 
 /// The access link is fast, so that packets leave the host when the endpoint sends them.
@@ -31,9 +31,12 @@ send = "600 kB"
 fn capture(settings: &[&str]) -> Vec<u8> {
     let mut document = Document::parse("t", NETWORK).expect("a document");
     settings.iter().for_each(|setting| document.set("--set", setting).expect("a setting"));
-    let scenario = document.scenario("t", &Policies::default()).expect("a scenario");
+    written(&document.scenario("t", &Policies::default()).expect("a scenario"))
+}
+
+fn written(scenario: &Scenario) -> Vec<u8> {
     let mut writer = CaptureWriter::new(Vec::new(), "test").snap(Snap::Headers);
-    run(&scenario, RunOptions { observer: Some(&mut writer), ..RunOptions::default() }).expect("it runs");
+    run(scenario, RunOptions { observer: Some(&mut writer), ..RunOptions::default() }).expect("it runs");
     writer.finish().expect("written to memory")
 }
 
@@ -68,6 +71,31 @@ fn an_era_answers_its_own_captures_at_both_ends() {
             assert_eq!(differences, [], "{era} played {played:?}");
         }
     }
+}
+
+/// A sender with two slow interfaces, one of which goes down: packets that wait for one leave behind later ones of the other, and the
+/// capture shows them when they leave.
+#[test]
+fn the_order_of_packets_on_different_interfaces_is_no_difference() {
+    let text = include_str!("../../scenarios/outage.toml");
+    let scenario = Document::parse("outage", text)
+        .and_then(|document| document.scenario("outage", &Policies::default()));
+    let capture = written(&scenario.expect("a scenario"));
+    let settings = ["era=rfc9260", "path_max_retrans=2", "rto_min=200 ms"];
+    let settings: Vec<String> = settings.into_iter().map(str::to_owned).collect();
+    let conversation = conversation(&capture, None).expect("an association");
+    let within = Duration::from_millis(50);
+    let mut comparison = Comparison { settings, within, mtu: None, bulk: false };
+    assert_eq!(compare(&conversation, &comparison).expect("the settings fit"), []);
+    // The order on each path still counts: another parameter is found.
+    comparison.settings[2] = "rto_min=400 ms".to_owned();
+    let differences = compare(&conversation, &comparison).expect("the settings fit");
+    let first = differences.first().expect("a difference");
+    assert_eq!(
+        (first.subject, first.explained[0].key.as_str()),
+        (Subject::Data, "rto_min"),
+        "{differences:#?}"
+    );
 }
 
 #[test]

@@ -100,7 +100,7 @@ pub(crate) fn perf(arguments: &Arguments) -> u8 {
     if arguments.traces.asked() && arguments.parallel > 1 {
         return refuse("--qlog and --perfetto show one association: leave out --parallel");
     }
-    let recorded = match Recorded::begin(None, &arguments.traces, &arguments.client.transport) {
+    let recorded = match Recorded::begin(None, &arguments.traces, &arguments.client.transport, false) {
         Ok(recorded) => recorded,
         Err(status) => return status,
     };

@@ -1,6 +1,6 @@
 //! The recording of a transfer: everything that the core was told, with the times. `anabranch replay` reads it.
 //!
-//! A line of JSON for each call, after a line with the parameters. Of user data only the lengths are kept. A recording
+//! A line of JSON for each call, after a line with the parameters. Of user data, sent and received, only the lengths are kept. A recording
 //! holds the seed of the endpoint, from which its tags and cookies are derived.
 
 use std::fs::File;
@@ -29,6 +29,9 @@ pub(super) struct Head {
     program: String,
     /// The settings of the protocol, `KEY=VALUE`.
     settings: Vec<String>,
+    /// Whether peers could initiate associations.
+    #[serde(default)]
+    listening: bool,
     port: u16,
     mtu: u32,
     ip_header: u32,
@@ -94,6 +97,16 @@ pub(super) enum Told {
 
 /// Adds a packet to the hash of all packets sent: its bytes, with zeros for user data.
 pub(super) fn add(packet: &Packet, hash: &mut Sha256) {
+    let packet = without_user_data(packet);
+    let mut bytes = BytesMut::new();
+    // What the core builds can be encoded.
+    let _ = packet.encode_without_checksum(&mut bytes);
+    hash.update(packet.to.ip.to_string());
+    hash.update(&bytes);
+}
+
+/// The packet with zeros for user data.
+fn without_user_data(packet: &Packet) -> Packet {
     let mut packet = packet.clone();
     for chunk in &mut packet.chunks {
         match chunk {
@@ -102,11 +115,7 @@ pub(super) fn add(packet: &Packet, hash: &mut Sha256) {
             _ => {}
         }
     }
-    let mut bytes = BytesMut::new();
-    // What the core builds can be encoded.
-    let _ = packet.encode_without_checksum(&mut bytes);
-    hash.update(packet.to.ip.to_string());
-    hash.update(&bytes);
+    packet
 }
 
 fn zeros(length: usize) -> Bytes {
@@ -152,7 +161,7 @@ impl Told {
         match incoming {
             Incoming::Packet(packet) => {
                 let mut bytes = BytesMut::new();
-                if packet.encode_without_checksum(&mut bytes).is_err() {
+                if without_user_data(packet).encode_without_checksum(&mut bytes).is_err() {
                     return Told::Other;
                 }
                 let ecn = ECN.iter().position(|known| *known == packet.ecn).unwrap_or_default() as u8;
@@ -212,6 +221,7 @@ pub(super) fn addresses(to: &[SocketAddr]) -> Vec<Address> {
 struct Writer {
     out: BufWriter<File>,
     settings: Vec<String>,
+    listening: bool,
     polls: u64,
     sent: u64,
     at: u64,
@@ -241,9 +251,10 @@ pub(super) struct Recording(Arc<Mutex<Writer>>);
 
 impl Recording {
     /// Begins a recording of an endpoint with these settings of the protocol.
-    pub(super) fn begin(file: &Path, settings: Vec<String>) -> io::Result<Recording> {
+    pub(super) fn begin(file: &Path, settings: Vec<String>, listening: bool) -> io::Result<Recording> {
         let out = BufWriter::new(File::create(file)?);
-        let writer = Writer { out, settings, polls: 0, sent: 0, at: 0, hash: Sha256::new(), failed: None };
+        let hash = Sha256::new();
+        let writer = Writer { out, settings, listening, polls: 0, sent: 0, at: 0, hash, failed: None };
         Ok(Recording(Arc::new(Mutex::new(writer))))
     }
 
@@ -270,6 +281,7 @@ impl Tape for Recording {
             recording: FORMAT,
             program: env!("CARGO_PKG_VERSION").to_owned(),
             settings: writer.settings.clone(),
+            listening: writer.listening,
             port: config.port,
             mtu: config.mtu,
             ip_header: config.ip_header,
@@ -302,17 +314,20 @@ pub(super) struct Reader {
     lines: std::io::Lines<BufReader<File>>,
     /// The number of the line read last.
     number: u64,
+    /// Whether peers could initiate associations.
+    pub(super) listening: bool,
 }
 
 impl Reader {
     /// Opens a recording, and makes the parameters and the seed of its endpoint.
     pub(super) fn open(file: &Path) -> Result<(Reader, Config, [u8; 32]), String> {
         let opened = File::open(file).map_err(|error| error.to_string())?;
-        let mut reader = Reader { lines: BufReader::new(opened).lines(), number: 0 };
+        let mut reader = Reader { lines: BufReader::new(opened).lines(), number: 0, listening: false };
         let head: Head = reader.read()?.ok_or("this is no recording: it is empty")?;
         if head.recording != FORMAT {
             return Err(format!("the recording has format {}, this program reads {FORMAT}", head.recording));
         }
+        reader.listening = head.listening;
         let mut config = protocol("the recording", &head.settings)
             .map_err(|error| error.render(false).trim().to_owned())?;
         (config.port, config.mtu, config.ip_header) = (head.port, head.mtu, head.ip_header);

@@ -87,13 +87,16 @@ pub(crate) fn replay(arguments: &Arguments) -> u8 {
 /// Repeats the recording once for the names of its paths; an error is told, and its exit status returned.
 fn paths(file: &Path) -> Result<(Whole, Names), u8> {
     let mut paths = BTreeMap::new();
-    let whole = repeat(file, &mut |step, _| {
+    let whole = repeat(file, &mut |step, seen| {
         if let Step::Sent(_, packet, Reason { path: Some(path), .. }) = step {
-            paths.entry(*path).or_insert_with(|| name(packet.from, packet.to));
+            paths.entry((seen.flow, *path)).or_insert_with(|| name(packet.from, packet.to));
         }
     });
     match whole {
-        Ok(whole) => Ok((whole, names(&paths))),
+        Ok(whole) => {
+            let names = names(&whole, &paths);
+            Ok((whole, names))
+        }
         Err(Unable::Read(why)) => Err(refuse(format!("{}: {why}", file.display()))),
         Err(Unable::Differs(why)) => Err(fail(format!("{}: {why}", file.display()))),
     }
@@ -126,16 +129,20 @@ fn name(local: Address, remote: Address) -> String {
     format!("{} → {}", local.ip, remote.ip)
 }
 
-/// Each path is a link to the other host and back.
-fn names(paths: &BTreeMap<PathId, String>) -> Names {
-    let both =
-        |name: &String| [(name.clone(), "here>there".to_owned()), (name.clone(), "there>here".to_owned())];
-    Names {
-        flows: vec![FLOW.to_owned()],
-        protocols: vec!["sctp"],
-        links: paths.values().flat_map(both).collect(),
-        ..Names::default()
+/// Each path is a link to the other host and back. Associations of a listener are numbered as in its log.
+fn names(whole: &Whole, paths: &BTreeMap<(usize, PathId), String>) -> Names {
+    let flows: Vec<String> = match whole.listening {
+        false => vec![FLOW.to_owned()],
+        true => (1..=whole.associations.max(1)).map(|number| format!("{FLOW}-{number}")).collect(),
+    };
+    let mut links: Vec<(String, String)> = Vec::new();
+    for name in paths.values() {
+        // Associations of one peer can have the same addresses.
+        if !links.iter().any(|(known, _)| known == name) {
+            links.extend(["here>there", "there>here"].map(|way| (name.clone(), way.to_owned())));
+        }
     }
+    Names { protocols: vec!["sctp"; flows.len()], flows, links, ..Names::default() }
 }
 
 /// The scenario with the settings of the transfer, for explanations.
@@ -158,6 +165,9 @@ struct Whole {
     config: Config,
     packets: u64,
     end: Time,
+    listening: bool,
+    /// How many there were.
+    associations: usize,
 }
 
 /// What happens in a replay.
@@ -172,9 +182,11 @@ fn repeat(file: &Path, watch: &mut dyn FnMut(&Step<'_>, &Paths<'_>)) -> Result<W
     let (mut reader, config, seed) = Reader::open(file).map_err(Unable::Read)?;
     let endpoint = Endpoint::new(config.clone(), Policies::default(), seed);
     let mut endpoint = endpoint.map_err(|error| Unable::Read(error.to_string()))?;
-    endpoint.set_listening(false);
+    let listening = reader.listening;
+    endpoint.set_listening(listening);
     endpoint.set_notes(true);
-    let mut core = Core { endpoint, association: None, now: Time::ZERO, sent: 0, hash: Sha256::new() };
+    let known = Known::default();
+    let mut core = Core { endpoint, known, now: Time::ZERO, sent: 0, hash: Sha256::new() };
     while let Some(line) = reader.next().map_err(Unable::Read)? {
         core.poll(line.polls, watch);
         if core.sent != line.sent {
@@ -185,7 +197,10 @@ fn repeat(file: &Path, watch: &mut dyn FnMut(&Step<'_>, &Paths<'_>)) -> Result<W
         core.now = Time::from_nanos(line.at);
         if let Told::End { sha256 } = &line.call {
             return match *sha256 == hexadecimal(&core.hash.finalize()) {
-                true => Ok(Whole { config, packets: core.sent, end: core.now }),
+                true => {
+                    let associations = core.known.associations.len();
+                    Ok(Whole { config, packets: core.sent, end: core.now, listening, associations })
+                }
                 false => Err(Unable::Differs("the packets differ from those recorded".to_owned())),
             };
         }
@@ -196,10 +211,12 @@ fn repeat(file: &Path, watch: &mut dyn FnMut(&Step<'_>, &Paths<'_>)) -> Result<W
     ))
 }
 
-/// The endpoint of a replay, as those who watch see it.
+/// The endpoint of a replay, as those who watch a step see it.
 struct Paths<'a> {
     endpoint: &'a Endpoint,
     association: Option<AssociationId>,
+    /// The number of the association, from 0.
+    flow: usize,
 }
 
 impl Paths<'_> {
@@ -210,9 +227,39 @@ impl Paths<'_> {
     }
 }
 
+/// The associations of the endpoint, in the order in which they appeared.
+#[derive(Default)]
+struct Known {
+    associations: Vec<AssociationId>,
+    /// By address of a peer: the number of the last association with it.
+    remotes: BTreeMap<Address, usize>,
+}
+
+impl Known {
+    /// The endpoint has told something of an association.
+    fn learn<'a>(&mut self, endpoint: &'a Endpoint, id: AssociationId) -> Paths<'a> {
+        // The last ones are those that speak.
+        let known = self.associations.iter().rposition(|known| *known == id);
+        let flow = known.unwrap_or_else(|| {
+            self.associations.push(id);
+            self.associations.len() - 1
+        });
+        for view in endpoint.paths(id) {
+            self.remotes.insert(view.remote, flow);
+        }
+        Paths { endpoint, association: Some(id), flow }
+    }
+
+    /// The association with the peer at this address. A peer without one is about to begin the next.
+    fn with<'a>(&self, endpoint: &'a Endpoint, remote: Address) -> Paths<'a> {
+        let flow = self.remotes.get(&remote).copied().unwrap_or(self.associations.len());
+        Paths { endpoint, association: self.associations.get(flow).copied(), flow }
+    }
+}
+
 struct Core {
     endpoint: Endpoint,
-    association: Option<AssociationId>,
+    known: Known,
     now: Time,
     sent: u64,
     hash: Sha256,
@@ -227,20 +274,25 @@ impl Core {
             if !matches!(output, Output::Note(_)) {
                 left -= 1;
             }
-            let paths = Paths { endpoint: &self.endpoint, association: self.association };
+            let (endpoint, known) = (&self.endpoint, &mut self.known);
             match output {
                 Output::Transmit(packet, reason) => {
                     self.sent += 1;
                     add(&packet, &mut self.hash);
-                    watch(&Step::Sent(self.now, &packet, reason), &paths);
+                    watch(&Step::Sent(self.now, &packet, reason), &known.with(endpoint, packet.to));
                 }
-                Output::Event(_, Event::Path(path, state)) => {
-                    watch(&Step::Detail(self.now, Some(path), Detail::State(state)), &paths);
+                Output::Event(id, Event::Path(path, state)) => {
+                    let detail = Detail::State(state);
+                    watch(&Step::Detail(self.now, Some(path), detail), &known.learn(endpoint, id));
                 }
                 Output::Note(note) => {
+                    let paths = known.learn(endpoint, note.association);
                     if let Some((path, detail)) = Detail::of(&note.kind) {
                         watch(&Step::Detail(note.at, path, detail), &paths);
                     }
+                }
+                Output::Event(id, Event::Up) => {
+                    let _ = known.learn(endpoint, id);
                 }
                 Output::Event(..) | Output::Wait(_) => {}
             }
@@ -251,7 +303,7 @@ impl Core {
         let (now, endpoint) = (self.now, &mut self.endpoint);
         if let Some(incoming) = line.call.arrives()? {
             if let Incoming::Packet(packet) = &incoming {
-                watch(&Step::Arrived(now, packet), &Paths { endpoint, association: self.association });
+                watch(&Step::Arrived(now, packet), &self.known.with(endpoint, packet.from));
             }
             endpoint.handle(now, incoming);
         } else if let Some((id, message)) = line.call.message() {
@@ -260,7 +312,9 @@ impl Core {
         } else {
             match &line.call {
                 Told::Connect { port, to } => {
-                    self.association = endpoint.connect(now, *port, &addresses(to)).ok()
+                    if let Ok(id) = endpoint.connect(now, *port, &addresses(to)) {
+                        let _ = self.known.learn(endpoint, id);
+                    }
                 }
                 Told::Read(id) => drop(endpoint.read(now, AssociationId(*id))),
                 Told::Shutdown(id) => endpoint.shutdown(now, AssociationId(*id)),
@@ -277,7 +331,12 @@ impl Core {
 /// Repeats the recording for an observer of runs.
 fn observe(file: &Path, names: &Names, observer: &mut dyn Observer) -> Result<(), NoResult> {
     observer.begin(names);
-    let mut shown = Shown { names, observer, numbers: vec![0; names.links.len()] };
+    // A listener has a number for each of its associations.
+    let sides = match names.flows[0] == FLOW {
+        true => [Side::Client, Side::Server],
+        false => [Side::Server, Side::Client],
+    };
+    let mut shown = Shown { names, observer, numbers: vec![0; names.links.len()], sides };
     let whole = repeat(file, &mut |step, paths| shown.step(step, paths));
     match whole {
         Ok(_) => Ok(()),
@@ -290,6 +349,8 @@ struct Shown<'a> {
     observer: &'a mut dyn Observer,
     /// By link direction: the packets so far.
     numbers: Vec<u64>,
+    /// Ours and the peer's.
+    sides: [Side; 2],
 }
 
 /// The reason that stands for the peer's reasons, which are not known.
@@ -297,16 +358,19 @@ const PEER: Reason = Reason { purpose: Purpose::Sack, path: None, limit: Limit::
 
 impl Shown<'_> {
     fn step(&mut self, step: &Step<'_>, paths: &Paths<'_>) {
+        let [own, peer] = self.sides;
+        // A packet that belongs to no association may come after the last.
+        let flow = paths.flow.min(self.names.flows.len() - 1);
         match step {
             Step::Detail(at, path, detail) => {
                 let name = path.and_then(|path| paths.name(path));
-                let (flow, side) = (0, Side::Client);
+                let side = own;
                 self.observer.record(*at, &Record::Detail { flow, side, path: name.as_deref(), detail });
             }
             Step::Sent(at, packet, reason) => {
                 let (name, reason) = (name(packet.from, packet.to), *reason);
                 let path = Some(name.as_str()).filter(|_| reason.path.is_some());
-                let (flow, side) = (0, Side::Client);
+                let side = own;
                 let view = view(packet, Origin { side, path, reason, wait: None });
                 self.observer.record(*at, &Record::Sent { flow, side, path, reason, packet: view });
                 if let Some(link) = self.link(&name, 0) {
@@ -317,9 +381,9 @@ impl Shown<'_> {
             }
             Step::Arrived(at, packet) => {
                 if let Some(link) = self.way_back(packet) {
-                    let (side, path) = (Side::Server, Some(self.names.links[link].0.as_str()));
+                    let (side, path) = (peer, Some(self.names.links[link].0.as_str()));
                     let packet = view(packet, Origin { side, path, reason: PEER, wait: None });
-                    self.observer.record(*at, &Record::Delivered { link, flow: 0, packet });
+                    self.observer.record(*at, &Record::Delivered { link, flow, packet });
                 }
             }
         }

@@ -75,7 +75,7 @@ pub(crate) fn send(arguments: &Arguments) -> u8 {
         Err(error) => return refuse(format!("{}: {error}", arguments.file.display())),
     };
     let record = arguments.record.as_deref();
-    let recorded = match Recorded::begin(record, &arguments.traces, &arguments.client.transport) {
+    let recorded = match Recorded::begin(record, &arguments.traces, &arguments.client.transport, false) {
         Ok(recorded) => recorded,
         Err(status) => return status,
     };

@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 
 use super::log::{Format, Journal};
 use super::setup::refuse_bind;
+use super::traced::{Recorded, Traces};
 use super::{Interrupts, Transport, in_runtime, leave};
 use crate::INTERRUPTED;
 use crate::output::{fail, refuse};
@@ -50,6 +51,8 @@ pub(crate) struct Arguments {
     /// Print one JSON object per event on standard output; the log goes to standard error
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    traces: Traces,
 }
 
 const EXAMPLES: &str = "\
@@ -59,11 +62,14 @@ Examples:
   anabranch serve --listen ::1 --udp 9900
   anabranch serve --key /etc/anabranch/key --listen 0.0.0.0 --receive-into inbox/ --log json
   anabranch serve --json | jq -r 'select(.received) | .received'
+  anabranch serve --receive-into inbox/ --qlog served.sqlog --perfetto served.json
 
 Addresses other than loopback need --key or --public. Nothing is encrypted: anyone on the network path can read all,
 and without --key can change it.
 
 A file counts as received when it and its name are on the disk. Only bytes that have arrived count towards --max-size.
+--qlog and --perfetto are written when the listener ends; a recording stands beside the file until then. Each association is a flow
+`transfer-N`, numbered as in the log.
 A transfer slower than 1000 bytes per second over two minutes is ended.
 
 Ctrl-C or SIGTERM ends all associations gracefully. A second signal, or five seconds later, aborts them. Peers are told in
@@ -77,13 +83,28 @@ pub(crate) fn serve(arguments: &Arguments) -> u8 {
         Ok(read) => read,
         Err(status) => return status,
     };
-    in_runtime(async |interrupts: &mut Interrupts| match Endpoint::bind(options) {
-        Ok(endpoint) => {
-            let journal = Journal::begin(arguments.log, arguments.json);
-            accept(endpoint, inbox, journal, interrupts).await
+    let recorded = match Recorded::begin(None, &arguments.traces, &arguments.transport, true) {
+        Ok(recorded) => recorded,
+        Err(status) => return status,
+    };
+    let tape = recorded.as_ref().map(Recorded::tape);
+    let status = in_runtime(async |interrupts: &mut Interrupts| {
+        let bound = match tape {
+            Some(tape) => Endpoint::record(options, Box::new(tape)),
+            None => Endpoint::bind(options),
+        };
+        match bound {
+            Ok(endpoint) => {
+                let journal = Journal::begin(arguments.log, arguments.json);
+                accept(endpoint, inbox, journal, interrupts).await
+            }
+            Err(error) => refuse_bind("--listen", &error),
         }
-        Err(error) => refuse_bind("--listen", &error),
-    })
+    });
+    match recorded.map_or(Ok(()), |recorded| recorded.finish(&arguments.traces)) {
+        Ok(()) => status,
+        Err(unwritten) => unwritten,
+    }
 }
 
 fn read(arguments: &Arguments) -> Result<(Options, Option<Inbox>), u8> {

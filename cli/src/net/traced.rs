@@ -83,6 +83,7 @@ impl Recorded {
         record: Option<&Path>,
         traces: &Traces,
         transport: &Transport,
+        listening: bool,
     ) -> Result<Option<Recorded>, u8> {
         traces.check()?;
         let Some(first) = record.or(traces.first()) else { return Ok(None) };
@@ -90,7 +91,7 @@ impl Recorded {
             return Err(refuse("--qlog and --perfetto cannot be used with --key: a recording holds no key"));
         }
         let file = record.map_or_else(|| beside(first), Path::to_owned);
-        match Recording::begin(&file, transport.settings()) {
+        match Recording::begin(&file, transport.settings(), listening) {
             Ok(recording) => Ok(Some(Recorded { recording, file, kept: record.is_some() })),
             Err(error) => Err(refuse(format!("{}: {error}", file.display()))),
         }

@@ -1,5 +1,7 @@
 //! Explains what a flow waits for at a moment, path by path, with the chain of causes.
 
+use std::sync::Arc;
+
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Blocked, PathState, Time};
 use anabranch_sim::scenario::Scenario;
@@ -89,7 +91,7 @@ impl FlowAnswer {
 pub(super) fn flow(followed: &Followed, scenario: &Scenario, at: Time) -> FlowAnswer {
     let (by, since) = followed.blocked;
     let waiting = by.map(|by| waiting(followed, by, since, scenario));
-    let path = |(name, facts): (&String, &Facts)| path(followed, name, facts, scenario, at);
+    let path = |(name, facts): &(Arc<str>, Facts)| path(followed, name, facts, scenario, at);
     FlowAnswer {
         flow: followed.name.clone(),
         association: followed.association.clone(),
@@ -132,8 +134,9 @@ fn waiting(followed: &Followed, by: Blocked, since: Time, scenario: &Scenario) -
         }
     };
     let (what, detail) = what;
-    let lowest = followed.hole().and_then(|piece| piece.copies.last()).map(|copy| copy.path.clone());
-    let full = || followed.paths.iter().find(|(_, facts)| facts.full.is_some()).map(|(name, _)| name.clone());
+    let lowest = followed.hole().and_then(|piece| piece.copies.last()).map(|copy| copy.path.to_string());
+    let full =
+        || followed.paths.iter().find(|(_, facts)| facts.full.is_some()).map(|(name, _)| name.to_string());
     let rules = words::rows(scenario, &followed.name, keys);
     let decides = if rules.is_empty() { String::new() } else { format!(" [{}]", words::listed(&rules)) };
     Waiting {
@@ -274,7 +277,7 @@ fn causes(followed: &Followed, by: Option<Blocked>, scenario: &Scenario, at: Tim
         }
         None => {}
     }
-    let late = |facts: &&Facts| facts.state.is_some_and(|(state, _)| state != PathState::Active);
+    let late = |facts: &Facts| facts.state.is_some_and(|(state, _)| state != PathState::Active);
     let failed = followed.paths.iter().filter(|(_, facts)| late(facts));
     causes.extend(failed.filter_map(|(name, facts)| timeout(followed, name, facts)));
     causes.retain(|cause| cause.at.is_none_or(|then| then <= words::seconds(at)));
@@ -324,7 +327,7 @@ fn life(followed: &Followed, piece: &Piece, scenario: &Scenario) -> Vec<Cause> {
             words::place(copy)
         );
         let kind = if i == 0 { "sent" } else { "retransmission" };
-        let (at, path) = (Some(words::seconds(copy.at)), Some(copy.path.clone()));
+        let (at, path) = (Some(words::seconds(copy.at)), Some(copy.path.to_string()));
         causes.push(Cause { at, kind, number: Some(number), path, text });
     }
     causes.extend(piece.marked.map(|(at, why)| marked(followed, piece, at, why)));
@@ -333,7 +336,7 @@ fn life(followed: &Followed, piece: &Piece, scenario: &Scenario) -> Vec<Cause> {
 
 fn marked(followed: &Followed, piece: &Piece, at: Time, why: Why) -> Cause {
     let because = words::because(followed.transport, why);
-    let path = piece.copies.last().map(|copy| copy.path.clone());
+    let path = piece.copies.last().map(|copy| copy.path.to_string());
     let text = format!(
         "{} {} is marked for retransmission by {because} since {}, and has not left yet.",
         followed.noun(),

@@ -9,6 +9,7 @@ use anabranch_proto::wire::chunk::Sack;
 use anabranch_proto::{Blocked, Duration, PathState, Purpose, Time};
 use anabranch_sim::scenario::Scenario;
 use anabranch_sim::trace::{Detail, DropCause, Names, PacketView, Record, Side};
+use smallvec::SmallVec;
 
 use super::packet::Window;
 
@@ -70,7 +71,10 @@ pub(super) struct Followed {
     ends: [String; 2],
     /// The number of the first piece of data.
     first: Option<u64>,
-    pub(super) paths: BTreeMap<String, Facts>,
+    /// Sorted by name.
+    pub(super) paths: Vec<(Arc<str>, Facts)>,
+    /// The place in `paths` of the latest record: most concern the same path as the one before.
+    latest: usize,
     /// The peer's window, as the sender sees it: bytes.
     pub(super) peer_window: Option<u64>,
     /// Why data waits, and since when.
@@ -146,7 +150,7 @@ pub(super) struct Cut {
 pub(super) struct Piece {
     /// Its number in the protocol.
     pub(super) number: u64,
-    pub(super) copies: Vec<Copied>,
+    pub(super) copies: SmallVec<[Copied; 1]>,
     /// When it was last marked for retransmission, and why.
     pub(super) marked: Option<(Time, Why)>,
     /// The reason that its route gave for the last retransmission, and when.
@@ -157,7 +161,7 @@ pub(super) struct Piece {
 #[derive(Debug)]
 pub(super) struct Copied {
     pub(super) at: Time,
-    pub(super) path: String,
+    pub(super) path: Arc<str>,
     pub(super) why: Why,
     pub(super) place: Place,
 }
@@ -223,7 +227,7 @@ impl Follower {
 
     pub(super) fn window(&self, flow: &str, path: &str) -> Option<Window> {
         let senders = self.flows.iter().find(|senders| senders.all[0].name == flow)?;
-        senders.all.iter().find_map(|followed| followed.paths.get(path)?.window)
+        senders.all.iter().find_map(|followed| followed.facts(path)?.window)
     }
 
     pub(super) fn record(&mut self, at: Time, record: &Record<'_>) {
@@ -282,7 +286,7 @@ impl Follower {
             let distance = flow.distance(number);
             let Some(piece) = flow.pieces.get_mut(&distance) else { continue };
             let on_way = |copy: &&mut Copied| {
-                origin.path == Some(copy.path.as_str())
+                origin.path == Some(&*copy.path)
                     && !matches!(copy.place, Place::Arrived { .. } | Place::Dropped { .. })
             };
             // The oldest transmission on this path that is still in flight, because a path delivers in order.
@@ -312,7 +316,8 @@ impl Followed {
             transport,
             ends,
             first: None,
-            paths: BTreeMap::new(),
+            paths: Vec::new(),
+            latest: 0,
             peer_window: None,
             blocked: (None, Time::ZERO),
             pieces: BTreeMap::new(),
@@ -341,11 +346,20 @@ impl Followed {
         }
     }
 
+    /// What is known of a path.
+    pub(super) fn facts(&self, path: &str) -> Option<&Facts> {
+        self.paths.iter().find(|(name, _)| **name == *path).map(|(_, facts)| facts)
+    }
+
     fn path(&mut self, path: &str) -> &mut Facts {
-        if !self.paths.contains_key(path) {
-            self.paths.insert(path.to_owned(), Facts::default());
+        if self.paths.get(self.latest).is_none_or(|(name, _)| **name != *path) {
+            let place = self.paths.partition_point(|(name, _)| **name < *path);
+            if self.paths.get(place).is_none_or(|(name, _)| **name != *path) {
+                self.paths.insert(place, (path.into(), Facts::default()));
+            }
+            self.latest = place;
         }
-        self.paths.get_mut(path).expect("it was inserted")
+        &mut self.paths[self.latest].1
     }
 
     fn note(&mut self, at: Time, path: &str, detail: &Detail) {
@@ -392,13 +406,15 @@ impl Followed {
 
     fn sent(&mut self, at: Time, path: &str, number: u64, why: Why) {
         let distance = self.distance(number);
-        let new = || Piece { number, copies: Vec::new(), marked: None, route: None };
+        let known = self.paths.iter().find(|(name, _)| **name == *path);
+        let path = known.map_or_else(|| path.into(), |(name, _)| name.clone());
+        let new = || Piece { number, copies: SmallVec::new(), marked: None, route: None };
         let piece = self.pieces.entry(distance).or_insert_with(new);
         piece.marked = None;
         if piece.copies.len() == COPIES {
             piece.copies.remove(1);
         }
-        piece.copies.push(Copied { at, path: path.to_owned(), why, place: Place::Sender });
+        piece.copies.push(Copied { at, path, why, place: Place::Sender });
     }
 
     fn acknowledged(&mut self, cumulative: u64) {
@@ -411,14 +427,16 @@ impl Followed {
             return;
         }
         let rest = if self.is_tcp() { distance } else { distance + 1 };
-        self.pieces = self.pieces.split_off(&rest);
+        while let Some(first) = self.pieces.first_entry().filter(|first| *first.key() < rest) {
+            first.remove();
+        }
     }
 
     /// The bytes that the peer's window admits now. TCP reports the window from the last acknowledgement on, SCTP the
     /// rest of it.
     pub(super) fn room_at_peer(&self) -> u64 {
         let window = self.peer_window.unwrap_or(0);
-        let flight = || self.paths.values().filter_map(|facts| Some(facts.window?.flight)).sum();
+        let flight = || self.paths.iter().filter_map(|(_, facts)| Some(facts.window?.flight)).sum();
         if self.is_tcp() { window.saturating_sub(flight()) } else { window }
     }
 
@@ -431,7 +449,7 @@ impl Followed {
     pub(super) fn oldest_on(&self, path: &str) -> Option<&Piece> {
         self.pieces.values().find(|piece| {
             let gap = || self.heard.as_ref().is_some_and(|held| held.has(piece.number));
-            piece.marked.is_none() && piece.copies.last().is_some_and(|copy| copy.path == path) && !gap()
+            piece.marked.is_none() && piece.copies.last().is_some_and(|copy| *copy.path == *path) && !gap()
         })
     }
 

@@ -95,6 +95,12 @@ impl Explainer {
         self.packets
     }
 
+    /// Whether nothing of the question is open.
+    fn has_answered(&self) -> bool {
+        let packet = self.question.packet.is_none_or(|packet| packet <= self.packets);
+        packet && self.open.is_none() && self.answered == self.question.at.len()
+    }
+
     fn asks_for(&self, flow: usize) -> bool {
         self.question.flow.as_ref().is_none_or(|name| self.follower.flow_name(flow) == name)
     }
@@ -134,6 +140,9 @@ impl Observer for Explainer {
     }
 
     fn record(&mut self, at: Time, record: &Record<'_>) {
+        if self.has_answered() {
+            return;
+        }
         while let Some(moment) = self.question.at.get(self.answered).filter(|moment| **moment < at) {
             self.moment(*moment);
         }

@@ -139,7 +139,7 @@ pub(super) fn answer(
         rules: words::rows(scenario, name, keys(reason.purpose, reason.limit)),
         policy: policy(scenario, name, reason.purpose),
         timer,
-        before: path.and_then(|path| followed.paths.get(path)).and_then(|facts| facts.window),
+        before: path.and_then(|path| followed.facts(path)).and_then(|facts| facts.window),
         after: None,
         text: Vec::new(),
     };
@@ -218,10 +218,10 @@ fn policy(scenario: &Scenario, flow: &str, purpose: Purpose) -> Option<(&'static
 /// The timer that caused a retransmission: that of the path which last carried the chunk.
 fn timer(followed: &Followed, purpose: Purpose, first: Option<&Piece>) -> Option<Timer> {
     let (Purpose::Data(Why::Timeout), Some(copy)) = (purpose, first?.copies.last()) else { return None };
-    let (expired, rto) = followed.paths.get(&copy.path)?.expired?;
+    let (expired, rto) = followed.facts(&copy.path)?.expired?;
     let rto = rto.map(|rto| rto.as_secs_f64());
     let (name, _) = words::timer(followed.transport);
-    Some(Timer { name, path: copy.path.clone(), expired: words::seconds(expired), rto })
+    Some(Timer { name, path: copy.path.to_string(), expired: words::seconds(expired), rto })
 }
 
 fn sentences(answer: &PacketAnswer, followed: &Followed, first: Option<&Piece>, at: Time) -> Vec<String> {

@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 use std::pin::pin;
+use std::time::Duration;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
-use super::{Control, Failure, PIECE, answer, hex, say, send_data, unexpected};
+use super::{Control, Failure, PATIENCE, PIECE, hear_sometime, hex, said, say, send_data, unexpected};
 use crate::{Association, printable};
 
 /// The number of pieces that are read ahead.
@@ -79,17 +81,24 @@ pub async fn send_file(
     }
     let size = metadata.len();
     say(association, &Control::SendFile { name: name.clone(), size }).await?;
-    match answer(association).await? {
-        Control::Go {} => {}
-        other => return Err(unexpected(&other).into()),
-    }
-    let mut verdict = pin!(answer(association));
+    let mut verdict = pin!(verdict(association));
+    // The data follows at once: waiting for the answer to the announcement would cost a round trip.
     let sha256 = tokio::select! {
         given = give(association, file, size, progress) => given?,
-        // A listener reports at once that it cannot accept the rest.
+        // A listener reports at once that it does not accept the file, or cannot accept the rest.
         said = &mut verdict => return judge(said?, name, size, String::new()),
     };
-    judge(verdict.await?, name, size, sha256)
+    let said = timeout(Duration::from_secs(PATIENCE), verdict).await;
+    judge(said.unwrap_or(Err(Failure::Silent(PATIENCE)))?, name, size, sha256)
+}
+
+/// Waits for the answer to the announcement, then for the verdict. A listener has nothing to say while the data is on its way, however
+/// long that takes, so its silence is no failure here.
+async fn verdict(association: &Association) -> Result<Control, Failure> {
+    match said(hear_sometime(association).await?)? {
+        Control::Go {} => said(hear_sometime(association).await?),
+        other => Err(unexpected(&other)),
+    }
 }
 
 /// Sends the contents and returns their hash.
@@ -104,7 +113,9 @@ async fn give(
     let mut given = 0;
     while let Some(piece) = pieces.recv().await {
         given += piece.len() as u64;
-        send_data(association, 0, piece).await?;
+        // A listener that reads nothing leaves no room.
+        let sent = timeout(Duration::from_secs(PATIENCE), send_data(association, 0, piece)).await;
+        sent.unwrap_or(Err(Failure::Silent(PATIENCE)))?;
         progress(given, size);
     }
     let sha256 = reading.await.map_err(io::Error::other)??;

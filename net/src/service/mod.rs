@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! → {"send-file":{"name":"a.txt","size":12}}      a name without directories, and bytes
+//! → DATA …                                        in order, on stream 0, without waiting for the answer
 //! ← {"go":{}}                                     or {"refused":{"why":"…"}}
-//! → DATA …                                        in order, on stream 0
 //! → {"end":{"sha256":"…"}}                        of what was sent, 64 digits
 //! ← {"verdict":{"received":12,"failed":null}}     the file has its name, or why it has not; a failure is said at once,
 //!                                                 in the middle of the data if need be
@@ -151,7 +151,12 @@ async fn hear_sometime(association: &Association) -> Result<Option<Inbound>, Fai
 
 /// The next control message, when no data is expected.
 async fn answer(association: &Association) -> Result<Control, Failure> {
-    match hear(association).await? {
+    said(hear(association).await?)
+}
+
+/// The control message of an item, when no data is expected.
+fn said(heard: Option<Inbound>) -> Result<Control, Failure> {
+    match heard {
         Some(Inbound::Said(Control::Refused { why })) => Err(Failure::Refused(why)),
         Some(Inbound::Said(said)) => Ok(said),
         Some(Inbound::Data(_)) => Err(Failure::Confused("data before its time".to_owned())),

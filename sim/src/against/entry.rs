@@ -118,6 +118,11 @@ impl What {
         }
     }
 
+    /// Where data was sent.
+    pub(super) fn destination(&self) -> Option<IpAddr> {
+        if let What::Data { to, .. } = self { Some(*to) } else { None }
+    }
+
     pub(super) fn a_rwnd(&self) -> u32 {
         if let What::Sack { a_rwnd, .. } = self { *a_rwnd } else { 0 }
     }

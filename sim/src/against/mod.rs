@@ -13,6 +13,8 @@ mod conversation;
 mod entry;
 mod replay;
 
+use std::collections::VecDeque;
+
 use anabranch_proto::{Config, Duration, NewError, Time};
 use serde::Serialize;
 
@@ -172,28 +174,26 @@ fn first_on<'a>(
     end: Time,
 ) -> Option<(Parting<'a>, Option<&'a Entry>)> {
     let of = |entry: &&Entry| entry.what.belongs_to(subject);
-    let (mut recorded, mut ours) = (conversation.recorded.iter().filter(of), sent.iter().filter(of));
+    let mut recorded: VecDeque<&Entry> = conversation.recorded.iter().filter(of).collect();
+    let mut ours = sent.iter().filter(of);
     let buffer = conversation.a_rwnd;
     loop {
-        let (theirs, own) = (recorded.next(), ours.next());
+        let own = ours.next();
+        let place = own.and_then(|own| counterpart(own, &recorded, within));
+        let theirs = recorded.remove(place.unwrap_or(0));
         let at = match (theirs, own) {
             (None, None) => return None,
-            (Some(theirs), Some(own)) => {
-                let same = theirs.what.same(&own.what);
-                if subject == Subject::Window {
-                    // When SACKs differ, their windows cannot be compared any more.
-                    let apart = theirs.what.a_rwnd().abs_diff(own.what.a_rwnd());
-                    match same {
-                        true if apart <= buffer / WINDOW_TOLERANCE => continue,
-                        true => theirs.at,
-                        false => return None,
-                    }
-                } else if same && theirs.at.max(own.at).since(theirs.at.min(own.at)) <= within {
-                    continue;
-                } else {
-                    theirs.at.min(own.at)
+            (Some(theirs), Some(own)) if subject == Subject::Window => {
+                // When SACKs differ, their windows cannot be compared any more.
+                let apart = theirs.what.a_rwnd().abs_diff(own.what.a_rwnd());
+                match theirs.what.same(&own.what) {
+                    true if apart <= buffer / WINDOW_TOLERANCE => continue,
+                    true => theirs.at,
+                    false => return None,
                 }
             }
+            (Some(_), Some(_)) if place.is_some() => continue,
+            (Some(theirs), Some(own)) => theirs.at.min(own.at),
             (Some(theirs), None) => theirs.at,
             (None, Some(own)) => own.at,
         };
@@ -204,6 +204,18 @@ fn first_on<'a>(
         }
         return Some((Parting { at, subject, recorded: theirs }, own));
     }
+}
+
+/// The place in `recorded` of what the captured end sent where our endpoint sent `own`. Data is compared in the order of each
+/// path: a capture shows a packet when it leaves the host, so one that waited for its interface stands behind a later one of
+/// another path. Everything else is compared in the order of sending.
+fn counterpart(own: &Entry, recorded: &VecDeque<&Entry>, within: Duration) -> Option<usize> {
+    let until = recorded.front()?.at + within;
+    let mut near = recorded.iter().take_while(|entry| entry.at <= until);
+    let place = near.position(|entry| entry.what.destination() == own.what.destination())?;
+    let theirs = recorded[place];
+    let apart = theirs.at.max(own.at).since(theirs.at.min(own.at));
+    (theirs.what.same(&own.what) && apart <= within).then_some(place)
 }
 
 /// The choices with which the difference disappears and nothing that agreed before differs.
