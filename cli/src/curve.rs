@@ -1,30 +1,74 @@
 //! Figures of groups of runs: their means with intervals, beside those of another experiment.
 
 use anabranch_lab::claims::{Curve, CurveFigure, Outcome, Paper, Plan};
+use anabranch_lab::report::{Panel, PanelSeries, PaperFigure};
 use anabranch_lab::statistics::Summary;
 use plotters::prelude::*;
 
-use crate::figure::{Area, COLORS, Drawn, FAINT, FONT, INK, TITLE, chart, legend, mesh};
+use crate::figure::{Area, COLORS, Drawn, FAINT, FONT, INK, TITLE, chart, hex, legend, mesh};
 use crate::output::{fail, refuse};
 use crate::reproduce::refuse_plan;
 
 const SIZE: (u32, u32) = (860, 560);
 
-/// The figure as SVG, of runs that are made for it; or the exit status of what went wrong.
-pub(crate) fn run(paper: &Paper, seeds: Option<u64>, figure: &CurveFigure) -> Result<String, u8> {
+/// The figure of runs that are made for it, or the exit status of what went wrong.
+pub(crate) fn run(paper: &Paper, seeds: Option<u64>, figure: &CurveFigure) -> Result<PaperFigure, u8> {
     let plan = Plan::new(paper, seeds, |id| id == figure.claim).map_err(|error| refuse_plan(&error))?;
     let outcomes = plan.run(None, &|_, _| {}).map_err(|error| refuse_plan(&error))?;
-    let drawn = outcomes.iter().find_map(|outcome| svg(paper, figure, outcome));
+    let drawn = outcomes.iter().find_map(|outcome| drawn(paper, figure, outcome));
     drawn.unwrap_or_else(|| Err(refuse(format!("{}: no group has runs enough", figure.name))))
 }
 
-/// The figure as SVG, of the claim's outcome; `None` if it has no curve.
-pub(crate) fn svg(paper: &Paper, figure: &CurveFigure, outcome: &Outcome) -> Option<Result<String, u8>> {
+/// The figure of the claim's outcome; `None` if it has no curve.
+pub(crate) fn drawn(
+    paper: &Paper,
+    figure: &CurveFigure,
+    outcome: &Outcome,
+) -> Option<Result<PaperFigure, u8>> {
     let curve = outcome.curve.as_ref().filter(|curve| !curve.groups.is_empty())?;
     let threshold = outcome.values.first().copied().flatten();
     let axes = Axes::of(paper, figure)?;
-    let drawn = draw(figure, curve, threshold, &axes);
-    Some(drawn.map_err(|error| fail(format!("cannot draw: {error}"))))
+    let svg = draw(figure, curve, threshold, &axes);
+    let svg = match svg {
+        Ok(svg) => svg,
+        Err(error) => return Some(Err(fail(format!("cannot draw: {error}")))),
+    };
+    let panels = vec![panel(figure, curve, threshold, &axes)];
+    Some(Ok(PaperFigure { title: figure.title.clone(), name: figure.name.clone(), svg, panels }))
+}
+
+/// The groups' means with their intervals, and what they are compared with.
+fn panel(figure: &CurveFigure, curve: &Curve, threshold: Option<f64>, axes: &Axes) -> Panel {
+    let points: Vec<(f64, [f64; 3])> = points(curve, axes);
+    let [last, most] = ends(&points);
+    let with_half = |x: f64, [_, mean, high]: [f64; 3]| (x, mean, Some(high - mean));
+    let groups = points.iter().map(|(x, y)| with_half(*x, *y)).collect();
+    let band = interval(&curve.band).map_or(Vec::new(), |y| vec![with_half(0.0, y), with_half(last, y)]);
+    let series = |name: &str, color: RGBColor, points| PanelSeries {
+        name: name.to_owned(),
+        color: hex(color),
+        symbols: false,
+        points,
+    };
+    Panel {
+        title: figure.title.clone(),
+        axes: [axes.x.clone(), axes.y.clone()],
+        ranges: [(0.0, last), (0.0, most)],
+        series: vec![series("compared with", COLORS[1], band), series("groups", COLORS[0], groups)],
+        marks: threshold.map(|at| ("threshold".to_owned(), at * axes.scale)).into_iter().collect(),
+    }
+}
+
+/// The places of the groups, and their means between the ends of their intervals.
+fn points(curve: &Curve, axes: &Axes) -> Vec<(f64, [f64; 3])> {
+    curve.groups.iter().filter_map(|(x, y)| Some((x * axes.scale, interval(y)?))).collect()
+}
+
+/// The ends of both axes.
+fn ends(points: &[(f64, [f64; 3])]) -> [f64; 2] {
+    let last = points.iter().map(|point| point.0).fold(0.0, f64::max) * 1.03;
+    let most = points.iter().map(|point| point.1[2]).fold(0.0, f64::max) * 1.05;
+    [last, most]
 }
 
 /// The labels of the axes, and the factors of the values: shares become per cent.
@@ -64,10 +108,8 @@ fn draw(
 }
 
 fn draw_curve(area: &Area<'_>, curve: &Curve, threshold: Option<f64>, axes: &Axes) -> Drawn {
-    let points: Vec<(f64, [f64; 3])> =
-        curve.groups.iter().filter_map(|(x, y)| Some((x * axes.scale, interval(y)?))).collect();
-    let last = points.iter().map(|point| point.0).fold(0.0, f64::max) * 1.03;
-    let most = points.iter().map(|point| point.1[2]).fold(0.0, f64::max) * 1.05;
+    let points = points(curve, axes);
+    let [last, most] = ends(&points);
     let mut chart = chart(area, "", [(0.0, last), (0.0, most)])?;
     mesh(&mut chart, &axes.x, &axes.y)?;
     if let Some([low, mean, high]) = interval(&curve.band) {

@@ -1,10 +1,10 @@
 //! Draws the figures of papers from the records of the runs.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anabranch_lab::claims::record::{EventKind, Quantity, Recording};
 use anabranch_lab::claims::{Below, Figure, FigureRun, Noted, Paper};
-use anabranch_lab::report::{Format, picture};
+use anabranch_lab::report::{Format, Panel, PanelSeries, PaperFigure, PictureError, picture};
 use anabranch_proto::policy::Why;
 use anabranch_proto::{Time, Tsn};
 use plotters::coord::Shift;
@@ -15,6 +15,33 @@ use crate::output::{fail, refuse};
 use crate::reproduce::refuse_plan;
 use crate::{DONE, WRONG_INPUT, curve};
 
+/// A file for a figure, of a format that its extension names.
+pub(crate) fn place(text: &str) -> Result<PathBuf, String> {
+    let file = PathBuf::from(text);
+    match format(&file) {
+        Some(_) => Ok(file),
+        None => Err("the extension must say which format: .svg, .png, .pdf, .csv or .tex".to_owned()),
+    }
+}
+
+/// What a file of a figure holds.
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+enum Contents {
+    Picture(Format),
+    Csv,
+    /// A document that draws the CSV of the same name.
+    Tex,
+}
+
+fn format(file: &Path) -> Option<Contents> {
+    let end = file.extension()?.to_str()?.to_ascii_lowercase();
+    match end.as_str() {
+        "csv" => Some(Contents::Csv),
+        "tex" => Some(Contents::Tex),
+        _ => Format::of(file).map(Contents::Picture),
+    }
+}
+
 /// Draws the paper's figure and returns the exit status. If the paper has several figures, draws the one with the
 /// file's name. The runs of a curve have so many seeds.
 pub(crate) fn write(paper: &Paper, seeds: Option<u64>, file: &Path) -> u8 {
@@ -24,8 +51,8 @@ pub(crate) fn write(paper: &Paper, seeds: Option<u64>, file: &Path) -> u8 {
         (figures, _) => figures.iter().find(|figure| figure.name == name),
     };
     let curve = paper.curves.iter().find(|curve| curve.name == name);
-    let drawn = match (figure, curve) {
-        (Some(figure), _) => svg(paper, figure),
+    let figure = match (figure, curve) {
+        (Some(figure), _) => drawn(paper, figure),
         (None, Some(curve)) => curve::run(paper, seeds, curve),
         (None, None) => {
             let names = paper.figures.iter().map(|figure| &figure.name);
@@ -34,27 +61,35 @@ pub(crate) fn write(paper: &Paper, seeds: Option<u64>, file: &Path) -> u8 {
             return refuse(format!("{name}: the paper's figures are: {}", names.join(", ")));
         }
     };
-    match drawn {
+    let contents = figure.and_then(|figure| contents(figure, file, &name).map_err(fail));
+    match contents.map(|contents| std::fs::write(file, contents)) {
         Err(status) => status,
-        Ok(svg) => match picture(&svg, Format::of(file).unwrap_or(Format::Svg)) {
-            Err(error) => fail(error),
-            Ok(drawn) => match std::fs::write(file, drawn) {
-                Ok(()) => DONE,
-                Err(error) => fail(format!("{}: {error}", file.display())),
-            },
-        },
+        Ok(Ok(())) => DONE,
+        Ok(Err(error)) => fail(format!("{}: {error}", file.display())),
     }
 }
 
-/// Runs what the figure needs and returns the figure as SVG, or the exit status of a failure.
-pub(crate) fn svg(paper: &Paper, figure: &Figure) -> Result<String, u8> {
+/// What the figure's file holds. A TeX document draws the CSV of the same name.
+fn contents(mut figure: PaperFigure, file: &Path, name: &str) -> Result<Vec<u8>, PictureError> {
+    name.clone_into(&mut figure.name);
+    match format(file).unwrap_or(Contents::Picture(Format::Svg)) {
+        Contents::Picture(format) => picture(&figure.svg, format),
+        Contents::Csv => figure.csv(),
+        Contents::Tex => Ok(figure.pgfplots().into_bytes()),
+    }
+}
+
+/// Runs what the figure needs and returns the figure, or the exit status of a failure.
+pub(crate) fn drawn(paper: &Paper, figure: &Figure) -> Result<PaperFigure, u8> {
     let runs = figure.runs(paper).map_err(|error| refuse_plan(&error))?;
     let columns = runs.iter().map(|run| Column::of(paper, figure, run)).collect::<Option<Vec<_>>>();
     let Some(columns) = columns else {
         refuse(format!("{}: a run never comes to the mark that times are counted from", figure.name));
         return Err(WRONG_INPUT);
     };
-    draw(figure, &columns).map_err(|error| fail(format!("cannot draw: {error}")))
+    let svg = draw(figure, &columns).map_err(|error| fail(format!("cannot draw: {error}")))?;
+    let panels = panels(figure, &columns);
+    Ok(PaperFigure { title: figure.title.clone(), name: figure.name.clone(), svg, panels })
 }
 
 pub(crate) type Drawn = Result<(), Box<dyn std::error::Error>>;
@@ -242,10 +277,7 @@ fn draw(figure: &Figure, columns: &[Column]) -> Result<String, Box<dyn std::erro
 
 /// The whole of every run: the number of chunks acknowledged over time.
 fn draw_whole(area: &Area<'_>, columns: &[Column]) -> Drawn {
-    let end = columns.iter().map(|column| column.ended).fold(0.0, f64::max);
-    let start =
-        columns.iter().filter_map(|column| column.acked.first()).map(|first| first.0).fold(0.0, f64::min);
-    let most = columns.iter().filter_map(|column| column.acked.last()).map(|last| last.1).fold(1.0, f64::max);
+    let [(start, end), (_, most)] = whole_range(columns);
     let mut chart = chart(area, "the whole transfer", [(start, end), (0.0, most)])?;
     mesh(&mut chart, columns.first().map_or("seconds", |column| &column.times), "chunks acknowledged")?;
     for (i, column) in columns.iter().enumerate() {
@@ -272,9 +304,7 @@ fn draw_sequence(
     draw_marks(&mut chart, column, range)?;
     let [x, y] = range;
     let step = [(x.1 - x.0) / 1000.0, (y.1 - y.0) / 600.0];
-    let inside = |points: &Points| -> Points {
-        points.iter().copied().filter(|(t, c)| *t >= x.0 && *t <= x.1 && *c >= y.0 && *c <= y.1).collect()
-    };
+    let inside = |points: &Points| inside(points, range);
     let line = |color: RGBColor| {
         move |(x, y): (i32, i32)| PathElement::new(vec![(x, y), (x + 18, y)], color.stroke_width(2))
     };
@@ -305,9 +335,8 @@ fn draw_sequence(
 }
 
 fn draw_below(area: &Area<'_>, figure: &Figure, column: &Column, color: RGBColor, x: (f64, f64)) -> Drawn {
-    let shown = column.below.iter().filter(|(at, _)| *at <= x.1);
-    let most = shown.map(|at| at.1).fold(0.0, f64::max) * 1.05;
-    let range = [x, (0.0, most)];
+    let range = below_range(figure, column);
+    let most = range[1].1;
     let mut chart = chart(area, "", range)?;
     mesh(&mut chart, &column.times, &axis(figure))?;
     draw_marks(&mut chart, column, range)?;
@@ -330,6 +359,83 @@ fn draw_below(area: &Area<'_>, figure: &Figure, column: &Column, color: RGBColor
         legend(&mut chart, SeriesLabelPosition::UpperRight)?;
     }
     Ok(())
+}
+
+/// What the picture shows, as data.
+fn panels(figure: &Figure, columns: &[Column]) -> Vec<Panel> {
+    let series = |name: &str, color: RGBColor, symbols, points: &Points| PanelSeries {
+        name: name.to_owned(),
+        color: hex(color),
+        symbols,
+        points: points.iter().map(|(at, value)| (*at, *value, None)).collect(),
+    };
+    let [x, y] = whole_range(columns);
+    let colored = || columns.iter().zip(COLORS.into_iter().cycle());
+    let whole = colored().map(|(column, color)| {
+        series(&column.heading, color, false, &thin(&column.acked, [x.1 / 2000.0, y.1 / 400.0]))
+    });
+    let time = columns.first().map_or(String::new(), |column| column.times.clone());
+    let mut panels = vec![Panel {
+        title: "the whole transfer".to_owned(),
+        axes: [time, "chunks acknowledged".to_owned()],
+        ranges: [x, y],
+        series: whole.collect(),
+        marks: Vec::new(),
+    }];
+    let ranges = [detail_times(figure), detail_chunks(figure, columns)];
+    panels.extend(colored().map(|(column, color)| Panel {
+        title: column.heading.clone(),
+        axes: [column.times.clone(), "chunk".to_owned()],
+        ranges,
+        series: vec![
+            series("acknowledged", FAINT, false, &inside(&column.acked, ranges)),
+            series("sent", color, true, &inside(&column.sent, ranges)),
+            series("dropped", DROP, true, &inside(&column.dropped, ranges)),
+            series("sent again", AGAIN, true, &inside(&column.again, ranges)),
+        ],
+        marks: column.marks.clone(),
+    }));
+    panels.extend(colored().map(|(column, color)| {
+        let range = below_range(figure, column);
+        let mut lines = vec![series(&axis(figure), color, false, &held(&column.below, range[0]))];
+        if !column.ssthresh.is_empty() {
+            lines.push(series("ssthresh", AGAIN, false, &held(&column.ssthresh, range[0])));
+        }
+        Panel {
+            title: column.heading.clone(),
+            axes: [column.times.clone(), axis(figure)],
+            ranges: range,
+            series: lines,
+            marks: column.marks.clone(),
+        }
+    }));
+    panels
+}
+
+/// A color as `#rrggbb`.
+pub(crate) fn hex(RGBColor(red, green, blue): RGBColor) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
+}
+
+/// The points within these ranges.
+fn inside(points: &Points, [x, y]: [(f64, f64); 2]) -> Points {
+    points.iter().copied().filter(|(t, c)| *t >= x.0 && *t <= x.1 && *c >= y.0 && *c <= y.1).collect()
+}
+
+/// The ends of the axes of the chart of the whole transfer.
+fn whole_range(columns: &[Column]) -> [(f64, f64); 2] {
+    let end = columns.iter().map(|column| column.ended).fold(0.0, f64::max);
+    let start =
+        columns.iter().filter_map(|column| column.acked.first()).map(|first| first.0).fold(0.0, f64::min);
+    let most = columns.iter().filter_map(|column| column.acked.last()).map(|last| last.1).fold(1.0, f64::max);
+    [(start, end), (0.0, most)]
+}
+
+/// The ends of the axes of the lower chart.
+fn below_range(figure: &Figure, column: &Column) -> [(f64, f64); 2] {
+    let x = detail_times(figure);
+    let shown = column.below.iter().filter(|(at, _)| *at <= x.1);
+    [x, (0.0, shown.map(|at| at.1).fold(0.0, f64::max) * 1.05)]
 }
 
 /// The points within these times. The value at the left edge is the last one recorded before it; the last value is

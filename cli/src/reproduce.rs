@@ -31,9 +31,10 @@ pub(crate) struct Arguments {
     /// Print the verdicts as a JSON object in SI units; for several papers, a list of objects
     #[arg(long)]
     json: bool,
-    /// Draw the paper's figure into this file instead, as SVG, PNG or PDF by its extension. If the paper has several
+    /// Draw the paper's figure into this file instead, by its extension as SVG, PNG or PDF, or its data as CSV, or
+    /// as a PGFPlots document (tex) that draws the CSV beside it. If the paper has several
     /// figures, draw the one with the name of the file
-    #[arg(long, value_name = "FILE", value_parser = crate::run::pictured, conflicts_with_all = ["claim", "json", "report"], requires = "paper")]
+    #[arg(long, value_name = "FILE", value_parser = figure::place, conflicts_with_all = ["claim", "json", "report"], requires = "paper")]
     figure: Option<PathBuf>,
     /// Write an HTML page to this file: tables and figures of the paper and of Anabranch together, and every verdict
     #[arg(long, value_name = "FILE.html")]
@@ -115,11 +116,12 @@ fn write_page(file: &Path, drawn: &[Reproduced<'_>]) -> Result<(), u8> {
 fn write_figures(directory: &Path, drawn: &[Reproduced<'_>]) -> Result<(), u8> {
     for Reproduced { paper, outcomes, figures } in drawn {
         let mut files = paper_files(paper, outcomes).map_err(fail)?;
-        for (_, name, svg) in figures {
+        for figure in figures {
             for (end, format) in [("svg", Format::Svg), ("png", Format::Png), ("pdf", Format::Pdf)] {
-                let name = format!("{}.{end}", name.trim_end_matches(".svg"));
-                files.push((name, picture(svg, format).map_err(fail)?));
+                let name = format!("{}.{end}", figure.name);
+                files.push((name, picture(&figure.svg, format).map_err(fail)?));
             }
+            files.extend(figure.data().map_err(fail)?);
         }
         write_charts(&directory.join(&paper.name), Ok(files))?;
     }
@@ -129,16 +131,11 @@ fn write_figures(directory: &Path, drawn: &[Reproduced<'_>]) -> Result<(), u8> {
 /// The papers with their figures drawn.
 fn drawn<'a>(judged: &'a [Judged<'_>]) -> Result<Vec<Reproduced<'a>>, u8> {
     let drawn = |paper: &Paper, outcomes: &[Outcome]| {
-        let named = |title: &String, name, svg| (title.clone(), format!("{name}.svg"), svg);
-        let figures = paper
-            .figures
-            .iter()
-            .map(|figure| Ok(named(&figure.title, &figure.name, figure::svg(paper, figure)?)));
+        let figures = paper.figures.iter().map(|figure| figure::drawn(paper, figure));
         // A curve needs no runs but those of its claim.
         let curves = paper.curves.iter().filter_map(|curve| {
             let outcome = outcomes.iter().find(|outcome| outcome.id == curve.claim)?;
-            let svg = curve::svg(paper, curve, outcome)?;
-            Some(svg.map(|svg| named(&curve.title, &curve.name, svg)))
+            curve::drawn(paper, curve, outcome)
         });
         figures.chain(curves).collect::<Result<Vec<_>, u8>>()
     };

@@ -54,52 +54,6 @@ fn receive_buffer_blocking_comes_out_as_expected() {
     assert_eq!(find("table1/10000000/order")["of"], serde_json::json!(["alternate", "same"]));
 }
 
-#[test]
-fn the_figure_shows_every_mark() {
-    let folder = TempDir::new().unwrap();
-    let file = folder.path().join("case-study.svg");
-    let output = anabranch(&["reproduce", &publication(), "--figure", &file.display().to_string()]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let svg = std::fs::read_to_string(file).expect("the figure is written");
-    assert!(svg.starts_with("<svg"));
-    for text in ["A", "B", "C", "D", "E", "F", "sent again", "alternate: 37.33 s", "same: 18.53 s"] {
-        assert!(svg.lines().any(|line| line.trim() == text), "{text} is not in the figure");
-    }
-}
-
-/// A figure of the repository's own publication, with so many seeds.
-fn figure(paper: &str, name: &str, seeds: &str) -> String {
-    let folder = TempDir::new().unwrap();
-    let file = folder.path().join(name).display().to_string();
-    let paper = format!("{}/../papers/{paper}", env!("CARGO_MANIFEST_DIR"));
-    let output = anabranch(&["reproduce", &paper, "--seeds", seeds, "--figure", &file]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    std::fs::read_to_string(file).expect("the figure is written")
-}
-
-/// The groups of runs that a threshold is found from, and what they are compared with.
-#[test]
-fn a_curve_shows_groups_beside_a_band() {
-    let svg = figure("retransmission-policy-flaw", "independent-3.svg", "5");
-    for text in [
-        "loss_1, %",
-        "completion, s",
-        "45 runs in groups, 90 % intervals",
-        "compared with: 5 runs, mean and 90 % interval",
-    ] {
-        assert!(svg.lines().any(|line| line.trim() == text), "{text} is not in the figure");
-    }
-    assert!(svg.lines().any(|line| line.trim().starts_with("threshold: ")), "the threshold is marked");
-}
-
-/// Two columns of forty seconds: no interval is above what the link carries, and some are above zero.
-#[test]
-fn a_figure_shows_throughput() {
-    let svg = figure("satellite-fairness", "figure-5.svg", "1");
-    let axis = "satellite router&gt;destination, all flows, kbit/s";
-    assert_eq!(svg.lines().filter(|line| line.trim() == axis).count(), 2);
-}
-
 const SCENARIO: &str = r#"era = "rfc9260"
 [[link]]
 name = "l"

@@ -44,7 +44,7 @@ fn chart(title: String, unit: &'static str, height: u32) -> Chart {
 fn sequence(flow: &FlowRecord) -> Chart {
     let mut chart = chart(format!("{}: chunks", flow.name), "chunk", 2 * CHART);
     for ((path, record), color) in flow.paths.iter().zip(COLORS.iter().cycle()) {
-        for (reason, points) in &record.sent {
+        for (_, reason, points) in &record.sent {
             let symbol = match *reason {
                 "new" => "circle",
                 "fast retransmission" => "diamond",

@@ -3,9 +3,10 @@
 //!
 //! plotly.js draws the charts; it comes with the `plotly` crate. It was compared with Apache ECharts (crate
 //! `charming`, whose page loads the script from the network) and with uPlot (the smallest and fastest, but no crate
-//! ships it, and it has neither symbols for single points nor keyboard access). plotly.js is MIT-licensed, draws
-//! 100,000 points with WebGL, links the axes and the cursor of stacked charts, and exports each chart as an image. It
-//! adds 4.7 MB to a page.
+//! ships it, and it has neither symbols for single points nor keyboard access). plotly.js is MIT-licensed, links
+//! the axes and the cursor of stacked charts, and exports each chart as an image. It adds 4.7 MB to a page. It can draw
+//! many points with WebGL, but a browser without a GPU needs minutes for that. So the page draws as SVG what
+//! the screen can show of each trace (`levels.js`).
 
 mod advice;
 mod chart;
@@ -13,6 +14,7 @@ mod charts;
 mod draw;
 mod export;
 mod page;
+mod panels;
 mod paper;
 mod pgf;
 mod plotly;
@@ -24,6 +26,7 @@ mod sweep;
 pub use advice::policy_page;
 pub use export::{Format, PictureError, chart_files, picture};
 pub use page::{Described, page};
+pub use panels::{Panel, PanelSeries, PaperFigure};
 pub use paper::{Reproduced, paper_files, papers_page};
 pub use record::Recorder;
 pub use sweep::{sweep_files, sweep_page};

@@ -1,10 +1,10 @@
-"use strict";
 (function () {
   const state = document.documentElement.dataset;
   window.addEventListener("error", (event) => { state.error = event.message; });
   const charts = document.getElementById("charts");
   const { data, layout } = JSON.parse(document.getElementById("figure").textContent);
   const whole = layout.xaxis.range.slice();
+  const traces = data.map(levels.decoded);
 
   // Colors follow the reader's choice of light or dark.
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -18,31 +18,61 @@
     return colors;
   }
   const options = {
-    responsive: true, displaylogo: false,
+    responsive: true, displaylogo: false, scrollZoom: true,
     toImageButtonOptions: { format: "svg", filename: document.title.replace(/[^A-Za-z0-9_-]+/g, "-") },
   };
   if (window.matchMedia("(max-width: 700px)").matches) {
     layout.showlegend = false; // The name of a line stands beside the cursor.
     Object.assign(layout.margin, { l: 50, r: 10 });
   }
-  Plotly.newPlot(charts, data, layout, options)
-    .then(() => Plotly.relayout(charts, themed()))
-    .then(() => { state.charts = String(charts.querySelectorAll(".ytitle, .gtitle, .annotation").length); state.traces = String(charts.data.length); });
+  // The values keep their range while the time is zoomed.
+  for (const axis of Object.keys(layout).filter((key) => key.startsWith("yaxis") && !layout[key].range)) {
+    layout[axis].range = levels.values(traces, axis.replace("axis", ""));
+  }
+  for (const [key, value] of Object.entries(themed())) {
+    const names = key.split(".");
+    const last = names.pop();
+    names.reduce((part, name) => (part[name] = part[name] || {}), layout)[last] = value;
+  }
+  // What is drawn of each trace in this range of times, and in half of it on both sides.
+  function inSight([low, high]) {
+    const around = (high - low) / 2;
+    const { l, r } = layout.margin;
+    const step = (high - low) / Math.max(charts.clientWidth - l - r, 100) * levels.PIXELS;
+    return traces.map((trace) => {
+      const axis = trace.axis.replace("y", "yaxis");
+      const [bottom, top] = ((charts.layout || layout)[axis].range || [0, 1]).map(Number);
+      const row = (value) => Math.floor((value - bottom) / (top - bottom) * 300);
+      return levels.shown(trace, low - around, high + around, step, row);
+    });
+  }
+  inSight(whole).forEach((shown, i) => Object.assign(data[i], shown));
+  Plotly.newPlot(charts, data, layout, options).then(() => {
+    state.charts = String(charts.querySelectorAll(".ytitle, .gtitle, .annotation").length);
+    state.traces = String(charts.data.length);
+    charts.on("plotly_relayout", (changed) => {
+      if (!Object.keys(changed).some((key) => /^[xy]axis\d*\.(auto)?range/.test(key))) return;
+      draw(changed["xaxis.autorange"] ? whole.slice() : charts.layout.xaxis.range.map(Number));
+    });
+  });
+  // Draws this range of times.
+  function draw(range) {
+    const shown = inSight(range);
+    const points = { x: shown.map((trace) => trace.x), y: shown.map((trace) => trace.y) };
+    return Plotly.update(charts, points, { "xaxis.range": range });
+  }
+  // The wheel moves the page. With Ctrl, or two fingers, it zooms.
+  charts.addEventListener("wheel", (event) => { if (!event.ctrlKey) event.stopPropagation(); }, { capture: true });
   dark.addEventListener("change", () => Plotly.relayout(charts, themed()));
 
-  // Times and values of a trace, from the typed arrays of the figure.
-  function numbers(column) {
-    const bytes = Uint8Array.from(atob(column.bdata), (letter) => letter.charCodeAt(0));
-    return column.dtype === "f8" ? new Float64Array(bytes.buffer) : new Float32Array(bytes.buffer);
-  }
   let packets = null;
   function allPackets() {
     if (packets === null) {
       packets = [];
-      for (const trace of JSON.parse(document.getElementById("figure").textContent).data) {
+      for (const [i, trace] of data.entries()) {
         const meta = trace.meta || {};
         if (meta.kind !== "sent" && meta.kind !== "dropped") continue;
-        const [x, y] = [numbers(trace.x), numbers(trace.y)];
+        const { x, y } = traces[i];
         x.forEach((at, i) => packets.push([at, meta.flow, y[i], meta.path || "", meta.why || "dropped"]));
       }
       packets.sort((a, b) => a[0] - b[0]);
@@ -52,10 +82,10 @@
   // What each flow waited for at a moment, from the bars.
   function waits(at) {
     const said = [];
-    for (const trace of JSON.parse(document.getElementById("figure").textContent).data) {
+    for (const [number, trace] of data.entries()) {
       const meta = trace.meta || {};
       if (meta.kind !== "waiting") continue;
-      const x = numbers(trace.x);
+      const { x } = traces[number];
       for (let i = 0; i + 1 < x.length; i += 3) {
         if (x[i] <= at && at < x[i + 1]) said.push(`${meta.flow} waits for ${unescaped(trace.name)}`);
       }
@@ -104,7 +134,7 @@
     const at = all[here][0];
     if (at < low || at > high) {
       const half = (high - low) / 2;
-      Plotly.relayout(charts, { "xaxis.range": [at - half, at + half] });
+      draw([at - half, at + half]);
     }
     list(at, here);
   }
@@ -112,15 +142,14 @@
   charts.addEventListener("keydown", (event) => {
     const [low, high] = charts.layout.xaxis.range.map(Number);
     const [middle, half] = [(low + high) / 2, (high - low) / 2];
-    const show = (range) => Plotly.relayout(charts, { "xaxis.range": range });
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const actions = {
-      ArrowLeft: () => show([low - half / 2, high - half / 2]),
-      ArrowRight: () => show([low + half / 2, high + half / 2]),
-      "+": () => show([middle - half / 2, middle + half / 2]),
-      "=": () => show([middle - half / 2, middle + half / 2]),
-      "-": () => show([middle - half * 2, middle + half * 2]),
-      0: () => show(whole.slice()),
+      ArrowLeft: () => draw([low - half / 2, high - half / 2]),
+      ArrowRight: () => draw([low + half / 2, high + half / 2]),
+      "+": () => draw([middle - half / 2, middle + half / 2]),
+      "=": () => draw([middle - half / 2, middle + half / 2]),
+      "-": () => draw([middle - half * 2, middle + half * 2]),
+      0: () => draw(whole.slice()),
       Enter: () => list(middle),
       n: () => step(1),
       p: () => step(-1),

@@ -20,7 +20,7 @@ pub struct Described {
 }
 
 const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const SCRIPT: &str = concat!("\"use strict\";\n", include_str!("levels.js"), include_str!("page.js"));
 
 /// One self-contained HTML page with the charts, the results and the packets of a run.
 pub fn page(
@@ -33,7 +33,7 @@ pub fn page(
     let body = html! {
         (heading(described, result, &title))
         (flows(result))
-        p.keys { "Drag to zoom, double-click to see the whole run. With the charts focused: ← and → move, + and − zoom, 0 shows the whole run, Enter puts the cursor in the middle, n and p move it to the next and the previous packet." }
+        p.keys { "Drag to zoom, or turn the wheel with Ctrl; double-click to see the whole run. With the charts focused: ← and → move, + and − zoom, 0 shows the whole run, Enter puts the cursor in the middle, n and p move it to the next and the previous packet." }
         div id="charts" tabindex="0" role="figure" aria-label="Charts of the run over time" {}
         section aria-live="polite" {
             h2 { "Packets at the cursor" }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::chart::COLORS;
 use super::export::PictureError;
 use super::page::{data, shell};
+use super::panels::PaperFigure;
 use super::plotly::text;
 use super::plots::figure_files;
 use crate::claims::{Cell, Outcome, Paper};
@@ -18,8 +19,8 @@ pub struct Reproduced<'a> {
     pub paper: &'a Paper,
     /// The outcomes of its claims.
     pub outcomes: &'a [Outcome],
-    /// Its figures: title, file name, and SVG.
-    pub figures: Vec<(String, String, String)>,
+    /// Its figures.
+    pub figures: Vec<PaperFigure>,
 }
 
 /// One self-contained HTML page about these papers.
@@ -43,8 +44,8 @@ pub fn papers_page(papers: &[Reproduced<'_>]) -> String {
 pub fn paper_files(paper: &Paper, outcomes: &[Outcome]) -> Result<Vec<(String, Vec<u8>)>, PictureError> {
     let sources = outcomes.chunk_by(|one, next| one.source == next.source);
     let titled = |outcomes: &[Outcome]| {
-        let title = |unit: &str| format!("{}, {unit}", outcomes[0].source);
-        charts(paper, outcomes).into_iter().map(|(unit, figure)| (title(unit), figure)).collect::<Vec<_>>()
+        let chart = |(unit, figure)| (chart_title(&outcomes[0].source, unit), figure);
+        charts(paper, outcomes).into_iter().map(chart).collect::<Vec<_>>()
     };
     figure_files(&sources.flat_map(titled).collect::<Vec<_>>())
 }
@@ -60,17 +61,17 @@ fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
         p { (outcomes.len()) " claims: " (holding) " hold, " (outcomes.len() - holding) " do not, "
             b { (surprises) " not as expected" } "." }
         p { "Repeat it: " code { "anabranch reproduce " (paper.name) } }
-        @for (title, file, svg) in drawn {
+        @for PaperFigure { title, name, svg, .. } in drawn {
             h2 { (title) }
             // A library draws the tables and escapes every text.
             figure.scroll { (PreEscaped(svg)) }
-            p { "Repeat it: " code { "anabranch reproduce " (paper.name) " --figure " (file) } }
+            p { "Repeat it: " code { "anabranch reproduce " (paper.name) " --figure " (name) ".svg" } }
         }
         @for outcomes in sources {
             h2 { (outcomes[0].source) }
             @for (unit, figure) in charts(paper, outcomes) {
                 div.chart id={ "chart-" (push(figures, figure)) } role="figure"
-                    aria-label={ (outcomes[0].source) ", " (unit) } {}
+                    aria-label=(chart_title(&outcomes[0].source, unit)) {}
             }
             (table(paper, outcomes))
         }
@@ -81,6 +82,11 @@ fn section(reproduced: &Reproduced<'_>, figures: &mut Vec<Value>) -> Markup {
 fn push(figures: &mut Vec<Value>, figure: Value) -> usize {
     figures.push(figure);
     figures.len() - 1
+}
+
+/// Ratios have no unit.
+fn chart_title(source: &str, unit: &str) -> String {
+    if unit.is_empty() { source.to_owned() } else { format!("{source}, {unit}") }
 }
 
 /// The single values of a source: one chart for each unit that at least two of them have.

@@ -4,16 +4,43 @@ use std::fmt::Write as _;
 
 /// A document with one axis: the colours (`#rrggbb`) of its series, `series1` and on; the options of the axis; what is drawn in it.
 pub(super) fn document<'a>(colors: impl Iterator<Item = &'a str>, options: &str, drawn: &str) -> String {
+    let axis = format!(
+        "\\begin{{axis}}[width=15cm, height=7cm,\n{options}  unbounded coords=discard]\n{drawn}\\end{{axis}}\n"
+    );
+    picture(colors, "", &axis)
+}
+
+/// A document with several axes below each other: the colours of all their series, and for each axis its options and
+/// what is drawn in it.
+pub(super) fn stacked<'a>(colors: impl Iterator<Item = &'a str>, axes: &[(String, String)]) -> String {
+    let mut group = format!(
+        "\\begin{{groupplot}}[group style={{group size=1 by {}, vertical sep=2.6cm}}, width=15cm, height=7cm,\n  \
+         legend pos=outer north east, legend cell align=left, unbounded coords=discard]\n",
+        axes.len()
+    );
+    for (options, drawn) in axes {
+        let _ = write!(group, "\\nextgroupplot[\n{options}]\n{drawn}");
+    }
+    group += "\\end{groupplot}\n";
+    picture(colors, "\\usepgfplotslibrary{groupplots}\n", &group)
+}
+
+/// A document with one picture; `library` is loaded before.
+fn picture<'a>(colors: impl Iterator<Item = &'a str>, library: &str, drawn: &str) -> String {
     let mut text =
         String::from("\\documentclass{standalone}\n\\usepackage{pgfplots}\n\\pgfplotsset{compat=1.16}\n");
+    text += library;
     for (i, color) in colors.enumerate() {
         let _ = writeln!(text, "\\definecolor{{series{}}}{{HTML}}{{{}}}", i + 1, color[1..].to_uppercase());
     }
-    text + "\\begin{document}\n\\begin{tikzpicture}\n\\begin{axis}[width=15cm, height=7cm,\n"
-        + options
-        + "  unbounded coords=discard]\n"
-        + drawn
-        + "\\end{axis}\n\\end{tikzpicture}\n\\end{document}\n"
+    text + "\\begin{document}\n\\begin{tikzpicture}\n" + drawn + "\\end{tikzpicture}\n\\end{document}\n"
+}
+
+/// A cell of the CSV that a document reads. PGFPlots reads no quoted cells, and TeX's special characters as commands; a
+/// percent sign would hide the row's rest.
+pub(super) fn cell(text: &str) -> String {
+    let special = [',', '"', '\n', '\\', '{', '}', '#', '$', '&', '~', '^'];
+    text.replace(special, " ").replace('%', "percent")
 }
 
 /// The option that puts names at the places 1, 2, … of an axis, `x` or `y`; nothing without names.

@@ -6,8 +6,6 @@ use serde_json::{Value, json};
 
 use super::chart::{Chart, Columns, Series, Shape};
 
-/// Traces with up to so many points are drawn as SVG, which every browser supports. For larger ones WebGL is faster.
-const SVG: usize = 2000;
 /// Height of the gap above a chart, in pixels.
 const GAP: u32 = 46;
 
@@ -76,7 +74,7 @@ fn axis(name: &str, number: usize) -> String {
 fn trace(row: usize, series: &Series) -> Value {
     let Series { name, color, shape, columns: Columns { x, y }, meta } = series;
     let mut trace = json!({
-        "type": if x.len() > SVG { "scattergl" } else { "scatter" },
+        "type": "scatter",
         "name": text(name),
         "legend": axis("legend", row),
         "xaxis": "x",

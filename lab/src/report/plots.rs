@@ -302,18 +302,13 @@ fn csv_of(plot: &Plot) -> Result<Vec<u8>, PictureError> {
         false => ["number", "series", "x", "label", "row", "value"],
     };
     table.write_record(heading).map_err(PictureError::of)?;
-    // PGFPlots reads no quoted cells, and TeX's special characters as commands; a percent sign would hide the row's rest.
-    let unquoted = |text: &str| {
-        let special = [',', '"', '\n', '\\', '{', '}', '#', '$', '&', '~', '^'];
-        text.replace(special, " ").replace('%', "percent")
-    };
     for (i, series) in plot.series.iter().enumerate() {
         for (x, y, third) in &series.points {
             let label = (*x as usize).checked_sub(1).and_then(|place| plot.labels.get(place));
-            let label = label.map_or(String::new(), |label| unquoted(label));
+            let label = label.map_or(String::new(), |label| pgf::cell(label));
             let name = match series.kind {
-                Kind::Cells => plot.rows.get(*y as usize - 1).map_or(String::new(), |row| unquoted(row)),
-                _ => unquoted(&series.name),
+                Kind::Cells => plot.rows.get(*y as usize - 1).map_or(String::new(), |row| pgf::cell(row)),
+                _ => pgf::cell(&series.name),
             };
             let third = third.map_or("nan".to_owned(), |third| third.to_string());
             let row = [(i + 1).to_string(), name, x.to_string(), label, y.to_string(), third];

@@ -41,11 +41,8 @@ impl Points {
         let interval = self.interval;
         let (mut written, mut from) = (0, 0);
         while from < self.kept.len() {
-            let end = (self.kept[from].0 / interval + 1) * interval;
-            let later = self.kept[from..].iter().position(|(at, _)| *at >= end);
-            let to = later.map_or(self.kept.len(), |later| from + later);
-            let [first, low, high, last] = corners(&self.kept[from..to]).map(|place| from + place);
-            let corners = [first, low.min(high), low.max(high), last];
+            let group = Corners::of(&self.kept, from, interval);
+            let corners = group.places();
             for (i, place) in corners.into_iter().enumerate() {
                 // Each point once; the places ascend, so that none is overwritten before it is read.
                 if i == 0 || corners[i - 1] != place {
@@ -53,24 +50,46 @@ impl Points {
                     written += 1;
                 }
             }
-            from = to;
+            from = group.last + 1;
         }
         self.kept.truncate(written);
     }
 }
 
-/// The places of the first, lowest, highest and last point.
-fn corners(group: &[(u64, f32)]) -> [usize; 4] {
-    let (mut low, mut high) = (0, 0);
-    for (place, (_, value)) in group.iter().enumerate() {
-        if value.total_cmp(&group[low].1).is_lt() {
-            low = place;
+/// The places of the first, lowest, highest and last point of an interval.
+struct Corners {
+    first: usize,
+    low: usize,
+    high: usize,
+    last: usize,
+}
+
+impl Corners {
+    /// Of the interval of the point at `first`.
+    fn of(points: &[(u64, f32)], first: usize, interval: u64) -> Self {
+        let (at, value) = points[first];
+        let end = (at / interval + 1) * interval;
+        let (mut low, mut high) = (value, value);
+        let mut corners = Corners { first, low: first, high: first, last: first };
+        for (place, &(at, value)) in points.iter().enumerate().skip(first + 1) {
+            if at >= end {
+                break;
+            }
+            if value < low {
+                (low, corners.low) = (value, place);
+            }
+            if value >= high {
+                (high, corners.high) = (value, place);
+            }
+            corners.last = place;
         }
-        if value.total_cmp(&group[high].1).is_ge() {
-            high = place;
-        }
+        corners
     }
-    [0, low, high, group.len() - 1]
+
+    /// In order.
+    fn places(&self) -> [usize; 4] {
+        [self.first, self.low.min(self.high), self.low.max(self.high), self.last]
+    }
 }
 
 #[cfg(test)]

@@ -79,6 +79,8 @@ pub(super) struct FlowRecord {
     pub(super) peer_window: Points,
     /// Sorted by name.
     pub(super) paths: Vec<(String, PathRecord)>,
+    /// The place in `paths` of the latest detail: most concern the same path as the one before.
+    latest: usize,
     /// The times at which the cause changed.
     pub(super) waits: Vec<(u64, WaitCause)>,
     blocked: Option<Blocked>,
@@ -91,8 +93,8 @@ pub(super) struct FlowRecord {
 /// The record of one path.
 #[derive(Debug)]
 pub(super) struct PathRecord {
-    /// Chunks sent, by reason.
-    pub(super) sent: BTreeMap<&'static str, Points>,
+    /// Chunks sent, by reason: its name, sorted.
+    pub(super) sent: Vec<(Why, &'static str, Points)>,
     pub(super) cwnd: Points,
     pub(super) ssthresh: Points,
     pub(super) flight: Points,
@@ -142,7 +144,7 @@ impl PathRecord {
     fn new() -> Self {
         let line = || Points::new(LINE);
         PathRecord {
-            sent: BTreeMap::new(),
+            sent: Vec::new(),
             cwnd: line(),
             ssthresh: line(),
             flight: line(),
@@ -150,6 +152,18 @@ impl PathRecord {
             srtt: line(),
             rate: Rate::new(),
         }
+    }
+
+    /// The chunks that are sent for a reason.
+    fn sent(&mut self, why: Why) -> &mut Points {
+        let known = self.sent.iter().position(|(of, ..)| *of == why);
+        let place = known.unwrap_or_else(|| {
+            let name = reason(why);
+            let place = self.sent.partition_point(|(_, known, _)| *known < name);
+            self.sent.insert(place, (why, name, Points::new(CHUNKS)));
+            place
+        });
+        &mut self.sent[place].2
     }
 }
 
@@ -162,6 +176,7 @@ impl FlowRecord {
             dropped: Points::new(CHUNKS),
             peer_window: Points::new(LINE),
             paths: Vec::new(),
+            latest: 0,
             waits: Vec::new(),
             blocked: None,
             active: BTreeMap::new(),
@@ -180,12 +195,14 @@ impl FlowRecord {
 
     fn path(&mut self, name: Option<&str>) -> &mut PathRecord {
         let name = name.unwrap_or("");
-        let place = self.paths.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+        if self.paths.get(self.latest).is_none_or(|(known, _)| known != name) {
             let place = self.paths.partition_point(|(known, _)| known.as_str() < name);
-            self.paths.insert(place, (name.to_owned(), PathRecord::new()));
-            place
-        });
-        &mut self.paths[place].1
+            if self.paths.get(place).is_none_or(|(known, _)| known != name) {
+                self.paths.insert(place, (name.to_owned(), PathRecord::new()));
+            }
+            self.latest = place;
+        }
+        &mut self.paths[self.latest].1
     }
 
     fn note(&mut self, at: u64, path: Option<&str>, detail: &Detail) {
@@ -209,7 +226,7 @@ impl FlowRecord {
             Detail::Sent { number, size, why } => {
                 let number = self.number(*number);
                 let path = self.path(path);
-                path.sent.entry(reason(*why)).or_insert_with(|| Points::new(CHUNKS)).push(at, number);
+                path.sent(*why).push(at, number);
                 path.rate.add(at, u64::from(*size));
             }
             Detail::Acked { cumulative } if self.first.is_some() => {
