@@ -83,18 +83,25 @@ pub(super) struct VariantValues {
     pub(super) note: Option<String>,
 }
 
+impl VariantValues {
+    /// A variant for which nothing was found.
+    pub(super) fn none(variant: usize) -> Self {
+        VariantValues {
+            variant,
+            values: Vec::new(),
+            samples: Vec::new(),
+            error: None,
+            interval: None,
+            curve: None,
+            note: None,
+        }
+    }
+}
+
 /// Judges `case`. `of` holds the names of the compared items; `values` includes those of the case's own variant.
 pub(super) fn judge(case: &Case, of: Vec<String>, paper: &Paper, values: &[VariantValues]) -> Outcome {
     let own = values.iter().find(|seen| seen.variant == case.variant);
-    let none = VariantValues {
-        variant: case.variant,
-        values: Vec::new(),
-        samples: Vec::new(),
-        error: None,
-        interval: None,
-        curve: None,
-        note: None,
-    };
+    let none = VariantValues::none(case.variant);
     let own = own.unwrap_or(&none);
     let variants = &paper.variants;
     let others = values.iter().filter(|seen| seen.variant != case.variant);

@@ -455,15 +455,7 @@ fn seen(
 ) -> VariantValues {
     let operands = match wanted {
         ValueSource::Search(number) => {
-            let none = VariantValues {
-                variant,
-                values: Vec::new(),
-                samples: Vec::new(),
-                error: None,
-                interval: None,
-                curve: None,
-                note: None,
-            };
+            let none = VariantValues::none(variant);
             let JobResult::Found(found) = &found[*number] else { return none };
             let note = (found.changes > 1).then(|| {
                 format!("the order changes {} times on the grid, and this is the last", found.changes)
