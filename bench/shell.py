@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """What packets of real programs meet in `anabranch shell`, measured by real programs.
 
-bench/shell.py [ANABRANCH]: measures delay, rate, loss, the kernel's TCP, ten transfers over two traces and the most that one link
-carries, and prints each beside what the scenario, the simulation or the model says. `--only WORD` measures what has this word in its name:
-delay, rate, loss, tcp, most, traces. With the words `probe …` it is one of these programs.
+Delay, rate, loss, the kernel's TCP, ten transfers over two traces and the most that one link carries, each beside what the scenario, the
+simulation or the model says. With `probe …` instead of ANABRANCH it is one of the real programs.
 """
+import argparse
 import datetime
 import json
 import math
@@ -262,20 +262,19 @@ MEASUREMENTS = {
 }
 
 
-def measure(program, only):
-    if only and only not in MEASUREMENTS:
-        sys.exit(f"bench/shell.py: --only is one of {', '.join(MEASUREMENTS)}")
+def measure(words):
+    head, body = __doc__.split("\n\n", 1)
+    parser = argparse.ArgumentParser(description=head, epilog=body, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", nargs="?", metavar="ANABRANCH", default="target/release/anabranch", help="default: %(default)s")
+    parser.add_argument("--only", choices=MEASUREMENTS, help="measure only this")
+    chosen = parser.parse_args(words)
     for name, measurement in MEASUREMENTS.items():
-        if only in (None, name):
-            measurement(program)
+        if chosen.only in (None, name):
+            measurement(chosen.program)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["probe"]:
         globals()[sys.argv[2]](*sys.argv[3:])
     else:
-        words = sys.argv[1:]
-        place = words.index("--only") if "--only" in words else None
-        chosen = words[place + 1] if place is not None and place + 1 < len(words) else None
-        words = words if place is None else words[:place] + words[place + 2 :]
-        measure(words[0] if words else "target/release/anabranch", chosen)
+        measure(sys.argv[1:])
