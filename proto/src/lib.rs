@@ -43,9 +43,9 @@ pub use endpoint::{Endpoint, NewError, Status};
 pub use extension::Extensions;
 pub use mechanisms::Mechanisms;
 pub use output::{
-    AddressChange, AssociationId, Blocked, ChangeError, Delivery, Direction, Event, Incoming, Limit,
-    LostReason, Message, Note, NoteKind, Outcome, Output, Purpose, Reason, Refused, Reliability, SendError,
-    Statistics,
+    AddressChange, AssociationId, Blocked, ChangeError, Delivery, Direction, Discarded, Event, Incoming,
+    Limit, LostReason, Message, Note, NoteKind, Outcome, Output, Purpose, Reason, Refused, Reliability,
+    SendError, Statistics,
 };
 pub use parameters::Parameters;
 pub use path::{Heartbeats, PathId, PathParameters, PathState, PathView, RtoAverage};

@@ -306,6 +306,23 @@ pub enum Reliability {
     Priority(u32),
 }
 
+/// Messages that arrived and were discarded: see [`Endpoint::discard`](crate::Endpoint::discard).
+#[derive(Copy, Clone, PartialEq, Eq, Default, Debug)]
+pub struct Discarded {
+    /// How many messages.
+    pub messages: u64,
+    /// Bytes of user data.
+    pub bytes: u64,
+}
+
+impl Discarded {
+    /// Adds a message of so many bytes.
+    pub(crate) fn add(&mut self, bytes: usize) {
+        self.messages += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
 /// A user message received, or a part of one that does not fit the receive buffer.
 ///
 /// Parts of one message are delivered in order. Messages and parts of other streams may come between them, and on the

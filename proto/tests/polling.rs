@@ -23,14 +23,26 @@ struct Play {
     start: Time,
     extra_polls: bool,
     rests: bool,
+    /// Whether every packet is decided anew, because something happens before each poll.
+    anew: bool,
+    /// Whether equal messages are given by one call.
+    copies: bool,
     wire: bool,
     tsn: u32,
     ssn: u16,
 }
 
 impl Play {
-    const PLAIN: Play =
-        Play { start: Time::ZERO, extra_polls: false, rests: false, wire: false, tsn: TSN, ssn: 0 };
+    const PLAIN: Play = Play {
+        start: Time::ZERO,
+        extra_polls: false,
+        rests: false,
+        anew: false,
+        copies: false,
+        wire: false,
+        tsn: TSN,
+        ssn: 0,
+    };
 }
 
 /// Plays every case both ways; what happened must be the same but for times and numbers, which are relative.
@@ -54,6 +66,17 @@ fn polling_more_often_changes_nothing() {
 #[test]
 fn nor_does_a_rest_in_place_of_a_poll() {
     compare(&Play { rests: true, ..Play::PLAIN });
+}
+
+/// The packets of a train are those that are decided one by one.
+#[test]
+fn nor_do_trains() {
+    compare(&Play { anew: true, ..Play::PLAIN });
+}
+
+#[test]
+fn nor_do_equal_messages_given_by_one_call() {
+    compare(&Play { copies: true, ..Play::PLAIN });
 }
 
 #[test]
@@ -93,7 +116,7 @@ fn happened(seed: u64, play: &Play) -> Vec<String> {
     let mut world = begin(&mut chance, seed, play);
     world.connect();
     for _ in 0..30 {
-        act(&mut world, &mut chance);
+        act(&mut world, &mut chance, play);
         let until = world.now + Duration::from_micros(below(&mut chance, 700_000));
         pass(&mut world, until, play, &mut polls);
     }
@@ -119,6 +142,7 @@ fn begin(chance: &mut ChaCha8Rng, seed: u64, play: &Play) -> World {
     let config = Config {
         rules,
         pairs,
+        new_data: PolicySpec::named(["primary", "round-robin"][below(chance, 2) as usize]),
         fast: PolicySpec::named(retransmit),
         timeout: PolicySpec::named(retransmit),
         receive_buffer: [5000, 20_000, 100_000][below(chance, 3) as usize],
@@ -137,6 +161,7 @@ fn begin(chance: &mut ChaCha8Rng, seed: u64, play: &Play) -> World {
     world.now = play.start;
     world.wire = play.wire;
     world.rests = play.rests;
+    world.anew = play.anew;
     world.keep_log = true;
     world
 }
@@ -151,10 +176,10 @@ fn random_weather(chance: &mut ChaCha8Rng) -> Weather {
     }
 }
 
-fn act(world: &mut World, chance: &mut ChaCha8Rng) {
+fn act(world: &mut World, chance: &mut ChaCha8Rng, play: &Play) {
     let side = below(chance, 2) as usize;
     match below(chance, 12) {
-        0..6 => send(world, side, chance),
+        0..6 => send(world, side, chance, play),
         6..9 => {
             world.take(side);
         }
@@ -172,7 +197,7 @@ fn act(world: &mut World, chance: &mut ChaCha8Rng) {
     }
 }
 
-fn send(world: &mut World, side: usize, chance: &mut ChaCha8Rng) {
+fn send(world: &mut World, side: usize, chance: &mut ChaCha8Rng, play: &Play) {
     for _ in 0..=below(chance, 8) {
         let size = [50, 1452, 4000][below(chance, 3) as usize];
         let message = Message {
@@ -181,8 +206,13 @@ fn send(world: &mut World, side: usize, chance: &mut ChaCha8Rng) {
             payload: Bytes::from(vec![7; size]),
             ..Message::default()
         };
-        if let Some(id) = world.up(side) {
-            let _full = world.ends[side].send(world.now, id, message);
+        let count = 1 + below(chance, 5);
+        let Some(id) = world.up(side) else { continue };
+        let (now, end) = (world.now, &mut world.ends[side]);
+        if play.copies {
+            end.send_copies(now, id, &message, count);
+        } else {
+            let _full = (0..count).try_for_each(|_| end.send(now, id, message.clone()));
         }
     }
     world.drain(side);

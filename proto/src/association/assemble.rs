@@ -68,7 +68,7 @@ impl Association {
         let view = self.paths.view(path);
         let (from, to, tag, ecn) = (view.local, view.remote, self.peer_tag, Ecn::NotEct);
         let ports = Ports { source: self.config.port, destination: self.peer_port };
-        match self.spare.take() {
+        match self.take_spare() {
             Some(mut spare) => {
                 (spare.from, spare.to, spare.ports, spare.tag, spare.ecn) = (from, to, ports, tag, ecn);
                 spare.chunks.clear();
@@ -79,8 +79,25 @@ impl Association {
     }
 
     /// Keeps a processed packet, so that the next packet needs no new memory.
+    #[inline]
     pub(crate) fn keep(&mut self, packet: Box<Packet>) {
-        self.spare = Some(packet);
+        self.spares[1] = self.spares[0].replace(packet);
+    }
+
+    #[inline]
+    fn take_spare(&mut self) -> Option<Box<Packet>> {
+        let second = self.spares[1].take();
+        std::mem::replace(&mut self.spares[0], second)
+    }
+
+    /// Gives the memory of a packet to another association if this one has nothing to send, and else takes it.
+    #[inline]
+    pub(crate) fn exchange(&mut self, memory: &mut Option<Box<Packet>>) {
+        let gives = self.sender.is_empty();
+        let (from, to) = if gives { (&mut self.spares[1], memory) } else { (memory, &mut self.spares[1]) };
+        if to.is_none() {
+            *to = from.take();
+        }
     }
 
     /// Control chunks that are sent once. Those for one path share a packet, as far as they fit.

@@ -23,6 +23,7 @@ impl Association {
         // The usual packet holds one DATA chunk or one SACK. The packet's memory, and the SACK in it, go to the next packet that leaves.
         match &mut packet.chunks[..] {
             [Chunk::Data(data)] if skip == 0 => {
+                arrival.alone = true;
                 let payload = std::mem::take(&mut data.payload);
                 self.data(Data { payload, ..*data }, path, &mut arrival, now);
             }

@@ -30,7 +30,7 @@ use crate::send::{SendContext, Sender};
 use crate::shutdown::{State, Step};
 use crate::wire::chunk::{Abort, Data};
 use crate::wire::{Address, Cause, Chunk, Packet};
-use crate::{AssociationId, Config, Delivery, Duration, Time, Tsn};
+use crate::{AssociationId, Config, Delivery, Discarded, Duration, Time, Tsn};
 
 use bytes::Bytes;
 use detour::Detour;
@@ -79,8 +79,8 @@ pub(crate) struct Association {
     leaving: bool,
     /// Whether the user was told that there is something to read.
     announced: Announced,
-    /// A packet that was processed; the next packet reuses its memory.
-    spare: Option<Box<Packet>>,
+    /// Packets that were processed; the next packets reuse their memory.
+    spares: [Option<Box<Packet>>; 2],
     /// The state of extensions; `None` if none is offered or none was agreed.
     pub(crate) extended: Option<Box<Extended>>,
 }
@@ -289,6 +289,21 @@ impl Association {
         Ok(())
     }
 
+    /// Accepts up to `count` equal messages, as so many calls of [`Self::send`] would. Returns how many it accepted.
+    pub(crate) fn send_copies(&mut self, message: &Message, count: u64, now: Time) -> u64 {
+        let mut taken = 0;
+        while taken < count && self.send(message.clone(), now).is_ok() {
+            taken += 1;
+            if self.extended.is_none() && self.sender.queue.joins_equals() {
+                let free = self.config.send_buffer().saturating_sub(self.user_bytes());
+                let more = (free / message.payload.len() as u64).min(count - taken);
+                self.sender.queue.repeat_last(more);
+                taken += more;
+            }
+        }
+        taken
+    }
+
     /// Bytes in the send buffer.
     pub(crate) fn user_bytes(&self) -> u64 {
         self.unsent() + self.sender.outstanding.user_bytes()
@@ -321,10 +336,29 @@ impl Association {
     #[inline]
     pub(crate) fn read(&mut self) -> Option<Delivery> {
         let delivery = self.receiver.read(&self.config);
+        self.all_read();
+        delivery
+    }
+
+    /// The same, for a user who only looks at it.
+    #[inline]
+    pub(crate) fn read_with<T>(&mut self, look: impl FnOnce(&Delivery) -> T) -> Option<T> {
+        let seen = self.receiver.read_with(&self.config, look);
+        self.all_read();
+        seen
+    }
+
+    /// What was discarded since the last call. It counts as read now.
+    #[inline]
+    pub(crate) fn take_discarded(&mut self) -> Option<Discarded> {
+        self.receiver.take_discarded(&self.config)
+    }
+
+    /// If everything was read, nothing is announced any more.
+    fn all_read(&mut self) {
         if !self.receiver.has_ready() {
             self.announced = Announced::No;
         }
-        delivery
     }
 
     pub(crate) fn is_readable(&self) -> bool {

@@ -79,7 +79,7 @@ impl Association {
             guard: Time::NEVER,
             leaving: false,
             announced: Announced::No,
-            spare: None,
+            spares: [None, None],
             extended: Extended::new(config, &mut chance),
             config: Arc::clone(config),
             chance,

@@ -30,8 +30,9 @@ use crate::handshake::cookie::Secrets;
 use crate::policy::PolicyError;
 use crate::wire::{Address, Chunk, Packet};
 use crate::{
-    AssociationId, ChangeError, Config, ConfigError, Delivery, Direction, Extensions, Incoming, LocalAddress,
-    Message, PathId, PathState, PathView, Policies, Purpose, Refused, SendError, Statistics, Time,
+    AssociationId, ChangeError, Config, ConfigError, Delivery, Direction, Discarded, Extensions, Incoming,
+    LocalAddress, Message, PathId, PathState, PathView, Policies, Purpose, Refused, SendError, Statistics,
+    Time,
 };
 
 /// Whether a chunk needs a checksum in any case, because its receiver may not know the agreement to omit it.
@@ -196,6 +197,16 @@ impl Endpoint {
         }
     }
 
+    /// Exchanges memory between the ends of associations in one program, so that an end that sends more packets than it receives
+    /// needs no new memory for them: the endpoint gives that of a packet which it has handled, or takes it. Call it after
+    /// [`Endpoint::handle`]; it changes nothing else.
+    #[inline]
+    pub fn exchange_memory(&mut self, memory: &mut Option<Box<Packet>>) {
+        if let Some(association) = self.last.and_then(|index| self.associations.in_place_mut(index)) {
+            association.exchange(memory);
+        }
+    }
+
     /// Calls `act` for every association that has not ended.
     fn for_all(&mut self, mut what: impl FnMut(&mut Association)) {
         let all: Vec<usize> = self.by_tag.values().copied().collect();
@@ -251,6 +262,18 @@ impl Endpoint {
         taken
     }
 
+    /// Gives up to `count` equal messages to send, as so many calls of [`Endpoint::send`] would, and returns how many were
+    /// accepted. They take the memory of one.
+    pub fn send_copies(&mut self, now: Time, id: AssociationId, message: &Message, count: u64) -> u64 {
+        self.run_timers(now);
+        let Some(association) = self.get_mut(id) else { return 0 };
+        let taken = association.send_copies(message, count, now);
+        if taken > 0 || association.sender.queue.is_empty() {
+            self.wake(id.place());
+        }
+        taken
+    }
+
     /// The next message, if there is one. Reading opens the receive window. Messages that have arrived can also be
     /// read after the association has ended.
     #[inline]
@@ -259,6 +282,34 @@ impl Endpoint {
         let delivery = self.get_mut(id)?.read();
         self.wake(id.place());
         delivery
+    }
+
+    /// Reads the next message as [`Endpoint::read`] does, and lets `look` see it. That is cheaper for a user who does not keep it.
+    #[inline]
+    pub fn read_with<T>(
+        &mut self,
+        now: Time,
+        id: AssociationId,
+        look: impl FnOnce(&Delivery) -> T,
+    ) -> Option<T> {
+        self.run_timers(now);
+        let seen = self.get_mut(id)?.read_with(look);
+        self.wake(id.place());
+        seen
+    }
+
+    /// The user of this association reads everything at once and only counts it. A message that could be read alone is then not
+    /// kept for [`Endpoint::read`], but counted for [`Endpoint::take_discarded`], which must be called after every packet.
+    pub fn discard(&mut self, id: AssociationId) {
+        if let Some(association) = self.get_mut(id) {
+            association.receiver.discard();
+        }
+    }
+
+    /// What was discarded since the last call. It counts as read now.
+    #[inline]
+    pub fn take_discarded(&mut self, id: AssociationId) -> Option<Discarded> {
+        self.get_mut(id)?.take_discarded()
     }
 
     /// Whether there is something to read now.

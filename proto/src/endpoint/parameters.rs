@@ -63,7 +63,7 @@ impl Endpoint {
     ) -> bool {
         self.run_timers(now);
         let known = self.get_mut(id).is_some_and(|a| a.configure_path(path, own));
-        self.wake(id.0 as usize);
+        self.wake(id.place());
         known
     }
 

@@ -46,9 +46,9 @@ impl Associations {
         self.places.get_mut(id.place())?.as_deref_mut().filter(|association| association.id() == id)
     }
 
-    /// Whether there is an association in this place.
-    pub(super) fn holds(&self, place: usize) -> bool {
-        self.places.get(place).is_some_and(Option::is_some)
+    /// The association in this place.
+    pub(super) fn in_place_mut(&mut self, place: usize) -> Option<&mut Association> {
+        self.places.get_mut(place)?.as_deref_mut()
     }
 
     /// Every association.

@@ -84,14 +84,17 @@ impl Endpoint {
         let Some(association) = &mut self.associations[index] else { return };
         for full in &mut self.full {
             if association.set_writable(full.local, false) {
+                association.sender.uncouple();
                 full.told.push(index);
             }
         }
     }
 
-    /// Notes that the association may have an output.
+    /// Notes that something happened to the association, so that it may have an output.
     pub(super) fn wake(&mut self, index: usize) {
-        if self.ready.last() != Some(index) && self.associations.holds(index) {
+        let Some(association) = self.associations.in_place_mut(index) else { return };
+        association.sender.uncouple();
+        if self.ready.last() != Some(index) {
             self.ready.push(index);
         }
     }

@@ -419,17 +419,28 @@ impl Paths {
     /// flight on all paths, as they were counted for that.
     //= rfc9260#section-7.2.3
     pub(crate) fn measure_room(&mut self, marked: bool) -> u64 {
-        let one_packet = self.rules.after_timeout == AfterTimeout::OnePacket;
+        let one_packet = self.one_packet();
         let rule = if marked { InFlight::Unmarked } else { self.in_flight };
         let mut all = 0;
         for (view, path) in self.views.iter_mut().zip(&self.rest) {
             let flight = count(rule, view);
             all += flight;
-            let waits = one_packet && path.lone && view.flight > 0;
-            let usable = path.writable && view.up && !waits && view.confirmed();
-            view.room = if usable { view.window.saturating_sub(flight) } else { 0 };
+            view.room = room(view, path, flight, one_packet);
         }
         all
+    }
+
+    /// Whether a path carries one packet at a time after a timeout.
+    fn one_packet(&self) -> bool {
+        self.rules.after_timeout == AfterTimeout::OnePacket
+    }
+
+    /// Computes how much new data one path may carry now, as [`measure_room`](Self::measure_room) does for all, and returns it.
+    pub(crate) fn measure_room_of(&mut self, id: PathId) -> u64 {
+        let one_packet = self.one_packet();
+        let (view, path) = (&mut self.views[id.index()], &self.rest[id.index()]);
+        view.room = room(view, path, count(self.in_flight, view), one_packet);
+        view.room
     }
 
     /// Sets the room of these paths to zero, even if their windows have room.
@@ -557,27 +568,14 @@ impl Paths {
             }
         }
     }
+}
 
-    /// A chunk was sent on this path: sets timers by §6.3.2 R1 and §6.1.
-    pub(crate) fn chunk_sent(&mut self, id: PathId, tsn: Tsn, now: Time, new: bool) {
-        let (view, path) = self.both(id);
-        let lowest = path.earliest.is_none_or(|earliest| tsn.before(earliest) || tsn == earliest);
-        if lowest {
-            path.earliest = Some(tsn);
-        }
-        if lowest || path.timers[Timer::T3] == Time::NEVER {
-            path.timers.set(Timer::T3, now + view.rto);
-        }
-        path.timers.set(Timer::Idle, now + view.rto);
-        path.idle_rtos = 0;
-        if new {
-            path.health.used = now;
-            if path.timed.is_none() {
-                path.timed = Some((tsn, now));
-            }
-        }
-        self.set_tail(id, now);
-    }
+/// How many bytes a path may carry with so many in flight. `one_packet`: after a timeout it carries one packet at a time.
+#[inline(always)]
+fn room(view: &PathView, path: &Path, flight: u64, one_packet: bool) -> u64 {
+    let waits = one_packet && path.lone && view.flight > 0;
+    let usable = path.writable && view.up && !waits && view.confirmed();
+    if usable { view.window.saturating_sub(flight) } else { 0 }
 }
 
 /// Bytes in flight on a path as a rule counts them.

@@ -1,8 +1,8 @@
-//! T3-rtx after a SACK.
+//! T3-rtx when a chunk is sent, and after a SACK.
 
-use super::{Paths, Timer};
-use crate::Time;
+use super::{PathId, Paths, Timer};
 use crate::rules::T3Restart;
+use crate::{Time, Tsn};
 
 impl Paths {
     /// Restarts or stops T3-rtx of every path after a SACK, and with it the timer of tail loss probes.
@@ -29,5 +29,26 @@ impl Paths {
                 self.set_tail(id, now);
             }
         }
+    }
+
+    /// A chunk was sent on this path: sets timers by §6.3.2 R1 and §6.1.
+    pub(crate) fn chunk_sent(&mut self, id: PathId, tsn: Tsn, now: Time, new: bool) {
+        let (view, path) = self.both(id);
+        let lowest = path.earliest.is_none_or(|earliest| tsn.before(earliest) || tsn == earliest);
+        if lowest {
+            path.earliest = Some(tsn);
+        }
+        if lowest || path.timers[Timer::T3] == Time::NEVER {
+            path.timers.set(Timer::T3, now + view.rto);
+        }
+        path.timers.set(Timer::Idle, now + view.rto);
+        path.idle_rtos = 0;
+        if new {
+            path.health.used = now;
+            if path.timed.is_none() {
+                path.timed = Some((tsn, now));
+            }
+        }
+        self.set_tail(id, now);
     }
 }

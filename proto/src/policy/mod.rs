@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::Config;
 pub use crate::path::{PathId, PathState, PathView};
-pub use route::{Ask, Choice, Route, Why};
+pub use route::{Ask, Choice, Route, Stays, Why};
 use spec::no_settings;
 pub use spec::{PolicyError, PolicySpec, Setting};
 pub use window::{Acked, Congestion, Loss, Lost, Sibling, Start};

@@ -17,7 +17,7 @@ use crate::mechanisms::{self, Dac, FirstData, SackReturn};
 use crate::path::PathId;
 use crate::rules::{GapFilled, WindowUpdates};
 use crate::wire::chunk::{Data, IData, NR_SACK_HEADER, SACK_HEADER, Sack, SkippedMessage};
-use crate::{Delivery, Ssn, Tsn};
+use crate::{Delivery, Discarded, Ssn, Tsn};
 use interleaved::Interleaved;
 use ready::{Held, Ready};
 use reassembly::Reassembly;
@@ -48,6 +48,8 @@ pub(crate) struct Receiver {
     /// The replacement for it if messages arrive as I-DATA.
     interleaved: Option<Box<Interleaved>>,
     ready: Ready,
+    /// What was discarded, if the user discards everything.
+    discarded: Option<Discarded>,
     /// The limits in bytes and chunks.
     buffer: Held,
     /// The larger of our largest packet and the peer's largest chunk, in bytes: the room that must remain.
@@ -94,6 +96,7 @@ impl Receiver {
             reassembly: Reassembly::new(Ssn(config.first_ssn)),
             interleaved: None,
             ready: Ready::default(),
+            discarded: None,
             buffer: Held { bytes, chunks: bytes / SMALLEST },
             packet: u64::from(config.mtu),
             held: Held::default(),
@@ -132,10 +135,33 @@ impl Receiver {
         arrival.at_once |= data.immediate || self.opens(data.tsn);
         self.answered += chunk.bytes;
         self.packet = self.packet.max(chunk.bytes);
-        self.held += chunk;
         self.tracker.record_next();
+        if arrival.alone
+            && self.held.chunks == 0
+            && let Some(discarded) = &mut self.discarded
+        {
+            self.reassembly.pass_by(&data);
+            self.ready.number();
+            discarded.add(data.payload.len());
+            return DataOutcome::New;
+        }
+        self.held += chunk;
         self.reassembly.pass(data, &mut self.ready);
         DataOutcome::New
+    }
+
+    /// The user discards everything: a message that could be read alone and at once is counted instead.
+    pub(crate) fn discard(&mut self) {
+        self.discarded.get_or_insert_default();
+    }
+
+    /// What was discarded since the last call. It counts as read now.
+    #[inline]
+    pub(crate) fn take_discarded(&mut self, config: &Config) -> Option<Discarded> {
+        let discarded = self.discarded.as_mut().filter(|discarded| discarded.messages > 0)?;
+        let taken = std::mem::take(discarded);
+        self.update_window(config);
+        Some(taken)
     }
 
     /// Whether this is the usual chunk: a whole message, next in order, for which there is room, while nothing waits. It can be read at
@@ -400,10 +426,23 @@ impl Receiver {
     /// The next message for the user.
     pub(crate) fn read(&mut self, config: &Config) -> Option<Delivery> {
         let (delivery, freed) = self.ready.pop()?;
+        self.was_read(freed, config);
+        Some(delivery)
+    }
+
+    /// The same, for a user who only looks at it.
+    #[inline]
+    pub(crate) fn read_with<T>(&mut self, config: &Config, look: impl FnOnce(&Delivery) -> T) -> Option<T> {
+        let (seen, freed) = self.ready.pop_with(look)?;
+        self.was_read(freed, config);
+        Some(seen)
+    }
+
+    /// Something was read, which frees this room.
+    fn was_read(&mut self, freed: Held, config: &Config) {
         self.held -= freed;
         self.deliver_parts();
         self.update_window(config);
-        Some(delivery)
     }
 
     /// Announces the window when it has opened by a quarter of the buffer.

@@ -66,6 +66,15 @@ impl Ready {
         self.queue.pop_front()
     }
 
+    /// Drops the next delivery after `look` has seen it.
+    #[inline]
+    pub(super) fn pop_with<T>(&mut self, look: impl FnOnce(&Delivery) -> T) -> Option<(T, Held)> {
+        let (delivery, held) = self.queue.front()?;
+        let seen = (look(delivery), *held);
+        self.queue.pop_front();
+        Some(seen)
+    }
+
     /// Adds a message of one chunk of this size, and returns its number.
     pub(super) fn whole(
         &mut self,

@@ -170,3 +170,38 @@ fn the_short_way_of_a_chunk_ends_where_the_long_way_does() {
     }
     assert!(short_ways > 1000, "{short_ways}");
 }
+
+/// What is discarded counts as read at once: the same SACKs are due at the same times, and say the same.
+#[test]
+fn what_is_discarded_counts_as_read_at_once() {
+    let c = config();
+    let mut discarded = 0;
+    for seed in 0..50 {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let (mut reads, mut discards) = (receiver(), receiver());
+        discards.discard();
+        let mut bytes = [0, 0];
+        for n in 0..200 {
+            let next = reads.cumulative().plus(1 + [0, 0, 0, 0, 1, 2][random.next_u32() as usize % 6]);
+            let (now, alone) = (Time::from_nanos(n), random.next_u32() % 4 > 0);
+            for (r, bytes) in [&mut reads, &mut discards].into_iter().zip(&mut bytes) {
+                let mut arrival = Arrival { alone, ..Arrival::default() };
+                r.data(data(next.0), &c.rules, &mut arrival);
+                r.packet_done(&arrival, PathId(0), now, &c);
+                let without = r.take_discarded(&c);
+                discarded += without.map_or(0, |without| without.messages);
+                *bytes += without.map_or(0, |without| without.bytes);
+                while let Some(delivery) = r.read(&c) {
+                    *bytes += delivery.len() as u64;
+                }
+            }
+            assert_eq!(bytes[0], bytes[1], "seed {seed}");
+            assert_eq!(format!("{:?}", reads.schedule), format!("{:?}", discards.schedule), "seed {seed}");
+            assert_eq!((reads.held, reads.ready.number()), (discards.held, discards.ready.number()));
+            if reads.schedule.now {
+                assert_eq!(reads.sack(1000, &c), discards.sack(1000, &c), "seed {seed}");
+            }
+        }
+    }
+    assert!(discarded > 1000, "{discarded}");
+}

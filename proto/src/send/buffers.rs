@@ -72,6 +72,12 @@ impl Buffers {
         self.undecided = false;
     }
 
+    /// Whether the buffers may limit the room of single paths, or call for copies.
+    #[inline]
+    pub(super) fn concern_paths(&self) -> bool {
+        self.reinjects || self.split.contains(&true) || self.reschedules.contains(&true)
+    }
+
     /// Reduces each path's room to its share of a divided buffer. A path that occupies nothing of the buffer may send
     /// one packet, however small its share is.
     #[inline]

@@ -12,6 +12,7 @@ mod rights;
 mod sack;
 mod spurious;
 mod timeout;
+mod train;
 
 pub(crate) use sack::{Answer, revived};
 pub(crate) use timeout::TimedOut;
@@ -35,6 +36,7 @@ use blocked::{BlockedClock, in_the_way};
 use buffers::Buffers;
 use recovery::Recoveries;
 use rights::Rights;
+use train::{NextOfTrain, Train};
 
 /// A packet with less room than this is not filled with a fragment of a message.
 const SMALLEST_CUT: u32 = 128;
@@ -70,6 +72,8 @@ pub(crate) struct Sender {
     pub(crate) refused: bool,
     /// The path that new data took last or would take.
     pub(crate) in_use: PathId,
+    /// The path of the last packet, if the next new chunks follow it there.
+    train: Option<Train>,
     /// A random number, drawn again after each packet, so that ties are broken in the same way however often a route
     /// is asked.
     tie: u64,
@@ -147,6 +151,7 @@ impl Sender {
             buffers: Buffers::new(config),
             refused: false,
             in_use: PathId(0),
+            train: None,
             tie: chance.next_u64(),
         })
     }
@@ -230,6 +235,7 @@ impl Sender {
 
     /// Nothing more leaves now. Ends the rights that last for one answer, and records what blocks.
     pub(crate) fn settle(&mut self, around: &mut SendContext<'_>) {
+        self.train = None;
         if self.rest() {
             return;
         }
@@ -253,6 +259,11 @@ impl Sender {
     /// The load of the next packet with data, if one may leave. Its chunks have `budget` bytes.
     #[inline(always)]
     pub(crate) fn next_load(&mut self, budget: u32, around: &mut SendContext<'_>) -> Option<PacketPlan> {
+        match self.next_of_train(budget, around) {
+            NextOfTrain::Load(load) => return Some(load),
+            NextOfTrain::Nothing => return None,
+            NextOfTrain::Undecided => {}
+        }
         self.tail_probe(budget, around)
             .or_else(|| self.retransmission(budget, around))
             .or_else(|| self.new_data(budget, around))
@@ -285,6 +296,7 @@ impl Sender {
             self.routes.of(load.why).sent(&load.ask, load.path);
         }
         self.tie = chance.next_u64();
+        self.couple(load, around);
         around.paths.note_window(load.path, around.now, around.notes);
         self.note_peer_window(around);
     }
@@ -459,7 +471,14 @@ impl Sender {
         peer_window: u64,
         around: &SendContext<'_>,
     ) -> (Choice, Ask) {
-        let ask = Ask {
+        let ask = self.ask_new((stream, size), why, peer_window);
+        (unless_dormant(self.routes.new.choose(&ask, around.paths.views()), around), ask)
+    }
+
+    /// The question about the next new chunk.
+    #[inline(always)]
+    fn ask_new(&self, (stream, size): (u16, u32), why: Why, peer_window: u64) -> Ask {
+        Ask {
             why,
             tsn: self.outstanding.next_tsn(),
             size,
@@ -471,8 +490,7 @@ impl Sender {
             peer_buffer: self.buffers.peer,
             tie: self.tie,
             event: self.events,
-        };
-        (unless_dormant(self.routes.new.choose(&ask, around.paths.views()), around), ask)
+        }
     }
 
     /// The path that new data would take now.

@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use bytes::Buf;
-
 use crate::extension::{Interleaving, LimitedMessages};
 use crate::output::Message;
 use crate::wire::Chunk;
@@ -33,6 +31,8 @@ struct Waiting {
     begun: Option<Ssn>,
     /// Its number in the ledger; 0: it has none.
     number: u64,
+    /// How many equal messages follow it. Then nothing of it was sent, and it has no number.
+    again: u64,
 }
 
 impl SendQueue {
@@ -50,6 +50,7 @@ impl SendQueue {
 
     /// Messages leave as I-DATA. None has left yet.
     pub(crate) fn interleave(&mut self) {
+        self.part_all();
         let mut interleaving = Box::<Interleaving>::default();
         self.messages.iter().for_each(|waiting| interleaving.enter(waiting.message.stream));
         (self.interleaving, self.header) = (Some(interleaving), IDATA_HEADER);
@@ -104,7 +105,40 @@ impl SendQueue {
         if let Some(interleaving) = &mut self.interleaving {
             interleaving.enter(message.stream);
         }
-        self.messages.push_back(Waiting { message, begun: None, number });
+        self.messages.push_back(Waiting { message, begun: None, number, again: 0 });
+    }
+
+    /// Whether equal messages may wait in one place, because nothing numbers each of them.
+    pub(crate) fn joins_equals(&self) -> bool {
+        self.ledger.is_none() && self.interleaving.is_none()
+    }
+
+    /// So many messages wait behind the last one, which was just pushed, and are equal to it.
+    pub(crate) fn repeat_last(&mut self, count: u64) {
+        debug_assert!(self.joins_equals());
+        if let Some(last) = self.messages.back_mut() {
+            self.user_bytes += count * last.message.payload.len() as u64;
+            last.again += count;
+        }
+    }
+
+    /// The first of several equal messages gets a place of its own.
+    fn part_first(&mut self) {
+        let Some(equals) = self.messages.front_mut() else { return };
+        equals.again -= 1;
+        let first = Waiting { again: 0, ..equals.clone() };
+        self.messages.push_front(first);
+    }
+
+    /// Every message gets a place of its own.
+    fn part_all(&mut self) {
+        if self.messages.iter().any(|waiting| waiting.again > 0) {
+            let each = |waiting: Waiting| {
+                let count = 1 + waiting.again as usize;
+                std::iter::repeat_n(Waiting { again: 0, ..waiting }, count)
+            };
+            self.messages = self.messages.drain(..).flat_map(each).collect();
+        }
     }
 
     /// The stream of the next chunk, and its bytes with padding, at most `limit`.
@@ -125,8 +159,12 @@ impl SendQueue {
     //= rfc9260#section-6.1
     #[inline]
     pub(crate) fn take(&mut self, limit: u32, tsn: Tsn) -> Option<Data> {
-        let waiting = self.messages.front_mut()?;
         let room = limit as usize - self.header;
+        let first = self.messages.front()?;
+        if first.again > 0 && first.message.payload.len() > room {
+            self.part_first();
+        }
+        let waiting = self.messages.front_mut()?;
         let Message { stream, ppid, unordered, immediate, ref mut payload, .. } = waiting.message;
         let begin = waiting.begun.is_none();
         let ssn = match waiting.begun {
@@ -134,19 +172,26 @@ impl SendQueue {
             None if unordered => Ssn(0),
             None => next_ssn(&mut self.next, stream, self.first_ssn),
         };
-        waiting.begun = Some(ssn);
         let end = payload.len() <= room;
-        let piece = if end { std::mem::take(payload) } else { payload.slice(..room) };
-        if !end {
-            payload.advance(room);
-        }
+        let last = end && waiting.again == 0;
+        let piece = match end {
+            true if last => std::mem::take(payload),
+            true => {
+                waiting.again -= 1;
+                payload.clone()
+            }
+            false => {
+                waiting.begun = Some(ssn);
+                payload.split_to(room)
+            }
+        };
         self.user_bytes -= piece.len() as u64;
         if let Some(ledger) = &mut self.ledger
             && waiting.number != 0
         {
             ledger.sent(tsn, waiting.number, end);
         }
-        if end {
+        if last {
             self.messages.pop_front();
         }
         if self.interleaving.is_some() {
@@ -218,6 +263,7 @@ impl SendQueue {
 
     /// Removes the messages on this stream and on higher streams of which nothing was sent.
     pub(crate) fn take_from(&mut self, stream: u16) -> Vec<Message> {
+        self.part_all();
         let (out, kept): (VecDeque<_>, VecDeque<_>) =
             self.messages.drain(..).partition(|waiting| waiting.message.stream >= stream);
         self.messages = kept;
@@ -231,6 +277,7 @@ impl SendQueue {
 
     /// Removes all messages. Returns them, and whether a part of each was sent.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Message, bool)> + '_ {
+        self.part_all();
         self.user_bytes = 0;
         self.messages.drain(..).map(|w| (w.message, w.begun.is_some()))
     }
@@ -276,6 +323,28 @@ mod tests {
         assert_eq!([a.immediate, b.immediate, c.immediate, d.immediate], [false, false, true, false]);
         assert_eq!([a.ssn, b.ssn, c.ssn, d.ssn], [Ssn(65535), Ssn(65535), Ssn(65535), Ssn(0)]);
         assert!(queue.is_empty() && queue.user_bytes() == 0);
+    }
+
+    /// Equal messages in one place leave as if each had a place of its own, cut or whole.
+    #[test]
+    fn equal_messages_wait_in_one_place() {
+        for (len, limit) in [(250, 116), (100, 116), (50, 116)] {
+            let (mut together, mut apart) = (SendQueue::new(Ssn(7), None), SendQueue::new(Ssn(7), None));
+            together.push(message(10, false), Time::ZERO);
+            together.push(message(len, false), Time::ZERO);
+            together.repeat_last(3);
+            apart.push(message(10, false), Time::ZERO);
+            (0..4).for_each(|_| apart.push(message(len, false), Time::ZERO));
+            for n in 0..20 {
+                assert_eq!(together.user_bytes(), apart.user_bytes());
+                let drained = |queue: &SendQueue| queue.clone().drain().collect::<Vec<_>>();
+                assert_eq!(drained(&together), drained(&apart));
+                assert_eq!(together.is_cut(limit), apart.is_cut(limit));
+                assert_eq!(together.peek(limit), apart.peek(limit));
+                assert_eq!(together.take(limit, Tsn(n)), apart.take(limit, Tsn(n)));
+            }
+            assert!(together.is_empty());
+        }
     }
 
     #[test]

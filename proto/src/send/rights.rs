@@ -213,10 +213,16 @@ impl Rights {
         self.open && now && self.burst.packets.iter().any(|packets| self.burst.admits(*packets))
     }
 
+    /// Whether Max.Burst limits each path.
+    #[inline]
+    pub(super) fn limits_paths(&self) -> bool {
+        self.burst.of == CountOf::Path && self.burst.counting
+    }
+
     /// Closes the paths on which Max.Burst holds back new chunks.
     #[inline]
     pub(super) fn limit_bursts(&self, paths: &mut Paths) {
-        if self.burst.of == CountOf::Path && self.burst.counting {
+        if self.limits_paths() {
             paths.close_room(|path| !self.burst.admits(self.burst.on(path)));
         }
     }

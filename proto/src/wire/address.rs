@@ -3,7 +3,8 @@
 use std::net::IpAddr;
 
 /// A transport address: the source or destination of a packet, without SCTP ports.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[allow(clippy::derived_hash_with_manual_eq, reason = "both compare all fields")]
+#[derive(Copy, Clone, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Address {
     /// The IP address.
     pub ip: IpAddr,
@@ -11,7 +12,25 @@ pub struct Address {
     pub udp: u16,
 }
 
+impl PartialEq for Address {
+    // The addresses of every packet are compared, so the comparison of IPv6 is kept out of the way of IPv4.
+    #[inline(always)]
+    fn eq(&self, other: &Self) -> bool {
+        match (self.ip, other.ip) {
+            (IpAddr::V4(own), IpAddr::V4(others)) => {
+                own.to_bits() == others.to_bits() && self.udp == other.udp
+            }
+            _ => self.is_same(other),
+        }
+    }
+}
+
 impl Address {
+    #[cold]
+    fn is_same(&self, other: &Self) -> bool {
+        (self.ip, self.udp) == (other.ip, other.udp)
+    }
+
     /// Whether this can be the address of a peer.
     pub(crate) fn is_unicast(&self) -> bool {
         let reserved = match self.ip {

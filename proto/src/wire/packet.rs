@@ -4,6 +4,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use crc_fast::{CrcAlgorithm, Digest, crc32_iscsi};
 use smallvec::SmallVec;
 
+use super::chunk::padded;
 use super::reader::Reader;
 use super::{Address, Chunk, DecodeError, EncodeError};
 
@@ -67,6 +68,10 @@ pub struct Packet {
 impl Packet {
     /// Encoded length in bytes: the common header and every chunk with its padding, without IP.
     pub fn size(&self) -> usize {
+        // The usual packet holds one DATA chunk.
+        if let [Chunk::Data(data)] = &self.chunks[..] {
+            return HEADER + padded(data.size());
+        }
         HEADER + self.chunks.iter().map(Chunk::padded_size).sum::<usize>()
     }
 

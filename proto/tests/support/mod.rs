@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use anabranch_proto::wire::{Address, Chunk, Ecn, Packet};
 use anabranch_proto::{
-    AssociationId, Config, Duration, Endpoint, Event, Incoming, LocalAddress, Message, Note, Output,
+    AssociationId, Config, Duration, Endpoint, Event, Incoming, LocalAddress, Message, Note, Output, PathId,
     Policies, Reason, Time,
 };
 use rand_chacha::ChaCha8Rng;
@@ -80,6 +80,8 @@ pub struct World {
     /// An end that says by itself that it rests is not polled; how often that happened.
     pub rests: bool,
     pub rested: usize,
+    /// Something without effect happens to an end before each poll.
+    pub anew: bool,
     /// Of so many packets that can be marked, one is: congestion; 0: none.
     pub mark: u64,
     markable: u64,
@@ -120,6 +122,7 @@ impl World {
             moved: 0,
             wire: false,
             rests: false,
+            anew: false,
             rested: 0,
             mark: 0,
             markable: 0,
@@ -203,6 +206,7 @@ impl World {
             moved: self.moved,
             wire: self.wire,
             rests: self.rests,
+            anew: self.anew,
             rested: self.rested,
             mark: self.mark,
             markable: self.markable,
@@ -215,6 +219,9 @@ impl World {
     /// Takes everything that an endpoint has to say.
     pub fn drain(&mut self, side: usize) {
         for _ in 0..ENDLESS {
+            if let Some(id) = self.up(side).filter(|_| self.anew) {
+                self.ends[side].heartbeat(self.now, id, PathId(u16::MAX));
+            }
             let rest = if self.rests { self.ends[side].rest(self.now) } else { None };
             self.rested += usize::from(rest.is_some());
             match rest.map_or_else(|| self.ends[side].poll(self.now), Output::Wait) {

@@ -24,6 +24,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
+use anabranch_proto::wire::Packet;
 use anabranch_proto::{PathId, Reason, Time};
 
 use crate::medium::Medium;
@@ -84,6 +85,8 @@ pub(crate) struct Engine<'a, A, M = Channel<Frame>> {
     unfinished: usize,
     /// Frames sent.
     sent: u64,
+    /// The memory of a packet, on its way from one agent to another.
+    memory: Option<Box<Packet>>,
     counts: Counts,
     /// Means over time, if they are requested.
     means: Option<Means>,
@@ -144,6 +147,7 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             flows,
             flow_of,
             sent: 0,
+            memory: None,
             told: observed.is_some() || !pauses.is_empty(),
             means: (!pauses.is_empty()).then(Means::default),
             outages: changes.iter().any(|change| change.alteration.up == Some(false)).then(Box::default),
@@ -324,7 +328,9 @@ impl<'a, A: Agent, M: Medium> Engine<'a, A, M> {
             if frame.body.has_data() {
                 self.counts.data[frame.hop as usize] += u64::from(frame.size);
             }
-            self.agents[agent].handle(self.now, frame);
+            let end = &mut self.agents[agent];
+            end.handle(self.now, frame);
+            end.exchange_memory(&mut self.memory);
             self.drain(agent);
         }
     }

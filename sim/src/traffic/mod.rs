@@ -59,6 +59,11 @@ impl Source {
             reliability: self.reliability,
         })
     }
+
+    /// How many of the messages that are due together with the next one are equal to it, itself included.
+    pub(crate) fn equals(&self) -> u64 {
+        if self.streams > 1 { 1 } else { self.pace.whole_due() }
+    }
 }
 
 /// When an application sends, and how much.
@@ -125,10 +130,27 @@ impl Pace {
         (!self.exhausted() && !self.refused).then(|| self.next_at())
     }
 
+    /// How many messages of the usual size are due together with the next one; 1 if that is smaller, or if each has its own time.
+    fn whole_due(&self) -> u64 {
+        if self.rate.is_some() || self.bursts.is_some() {
+            return 1;
+        }
+        let left = self.amount.map_or(u64::MAX, |amount| amount - self.given);
+        (left / u64::from(self.size)).max(1)
+    }
+
     /// The message that was due was accepted.
     pub(crate) fn taken(&mut self, bytes: usize) {
-        self.given += bytes as u64;
-        self.messages += 1;
+        self.taken_copies(bytes, 1);
+    }
+
+    /// So many messages were accepted, each of so many bytes. Several only if they were due together.
+    pub(crate) fn taken_copies(&mut self, bytes: usize, count: u64) {
+        self.given += count * bytes as u64;
+        self.messages += count;
+        if count == 0 {
+            return;
+        }
         if let Some((bursts, next)) = self.bursts.as_deref_mut() {
             *next = bursts.next();
         }
@@ -166,7 +188,7 @@ pub(crate) struct Sink {
     rate: Option<u64>,
     /// Bytes in all.
     amount: Option<u64>,
-    /// The number of messages that it will still read.
+    /// The number of messages that it will still read; `u64::MAX`: all.
     left: u64,
     /// Whether there may be something to read.
     readable: bool,
@@ -202,6 +224,11 @@ impl Sink {
     pub(crate) fn timing(self, pace: Pace, streams: u16) -> Self {
         let timed = pace.rate.is_some();
         Sink { latencies: timed.then(|| Box::new(Latencies::new(pace, streams))), ..self }
+    }
+
+    /// Whether it reads everything at once and asks of it nothing but the number of bytes.
+    pub(crate) fn only_counts(&self) -> bool {
+        self.rate.is_none() && self.latencies.is_none() && self.left == u64::MAX
     }
 
     /// The next message of a stream is read.

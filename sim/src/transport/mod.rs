@@ -43,6 +43,9 @@ pub(crate) type Hear<'a> = &'a mut dyn FnMut(Time, Option<(PathId, Option<&str>)
 pub(crate) trait Agent {
     /// A frame arrived. The agent is polled afterwards.
     fn handle(&mut self, now: Time, frame: Frame);
+    /// After a frame was handled: gives the memory of a packet to other agents, or takes it.
+    #[inline]
+    fn exchange_memory(&mut self, _memory: &mut Option<Box<Packet>>) {}
     /// A frame for this agent was dropped. No transport may react to it; it is used to find out when a flow is over.
     fn dropped(&mut self, _: Frame) {}
     /// The next output; polled until it is `Wait`. Additional polls change nothing.
@@ -221,6 +224,11 @@ impl Agent for End {
     #[inline(always)]
     fn handle(&mut self, now: Time, frame: Frame) {
         whichever!(self, agent => agent.handle(now, frame));
+    }
+
+    #[inline(always)]
+    fn exchange_memory(&mut self, memory: &mut Option<Box<Packet>>) {
+        whichever!(self, agent => agent.exchange_memory(memory));
     }
 
     fn dropped(&mut self, frame: Frame) {

@@ -28,6 +28,11 @@ pub trait Route: CloneRoute + Debug + Send {
     /// The path for the chunk that `ask` describes. The method is pure: it may be called twice. The path need not
     /// have room; nothing is sent until it has.
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice;
+    /// For how long `choose` names the path again that it named for new data, while nothing happens but that chunks are sent
+    /// there. A route that can tell is asked less often.
+    fn stays(&self) -> Stays {
+        Stays::Unknown
+    }
     /// The chunk was sent on the path that `choose` named.
     fn sent(&mut self, _ask: &Ask, _path: PathId) {}
     /// A SACK acknowledged data of this path.
@@ -72,6 +77,17 @@ pub enum Choice {
     Send(PathId),
     /// Send nothing now.
     Wait,
+}
+
+/// An answer to [`Route::stays`].
+#[derive(Copy, Clone, PartialEq, Eq, Debug)]
+pub enum Stays {
+    /// It must be asked for each packet.
+    Unknown,
+    /// As long as the path has room.
+    WithRoom,
+    /// Also when the path has no room any more.
+    Always,
 }
 
 /// The chunk to be sent.

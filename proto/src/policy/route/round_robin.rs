@@ -1,7 +1,7 @@
 //! `round-robin`: new data takes all active paths in turn. Each event begins with the path after the last one used,
 //! and fills each window before it moves to the next path (concurrent multipath transfer).
 
-use super::{Ask, Choice, Route, instead_of};
+use super::{Ask, Choice, Route, Stays, instead_of};
 use crate::Config;
 use crate::path::{PathId, PathView};
 use crate::policy::{PolicyError, PolicySpec, no_settings};
@@ -27,6 +27,10 @@ impl RoundRobin {
 }
 
 impl Route for RoundRobin {
+    fn stays(&self) -> Stays {
+        Stays::WithRoom
+    }
+
     fn choose(&self, ask: &Ask, paths: &[PathView]) -> Choice {
         let (before, after) = paths.split_at(self.start(ask, paths).min(paths.len()));
         let mut open = after.iter().chain(before).filter(|path| path.carries());

@@ -102,10 +102,16 @@ impl Reassembly {
     /// Delivers a message that [`passes`](Self::passes).
     #[inline]
     pub(super) fn pass(&mut self, data: Data, ready: &mut Ready) {
+        self.pass_by(&data);
+        ready.whole((data.stream, data.unordered), data.ppid, data.size(), data.payload);
+    }
+
+    /// A message that [`passes`](Self::passes) is not delivered.
+    #[inline]
+    pub(super) fn pass_by(&mut self, data: &Data) {
         if !data.unordered {
             self.due.set(data.stream, data.ssn.next());
         }
-        ready.whole((data.stream, data.unordered), data.ppid, data.size(), data.payload);
     }
 
     /// Accepts a chunk that was not here before. Its stream was checked.

@@ -207,6 +207,12 @@ impl Outstanding {
         &sent.data
     }
 
+    /// Whether any chunk may be marked for retransmission.
+    #[inline]
+    pub(crate) fn has_marked(&self) -> bool {
+        !self.marked.is_empty()
+    }
+
     /// The lowest chunk marked for retransmission.
     pub(crate) fn lowest_marked(&mut self) -> Option<(Tsn, Why)> {
         while let Some(&tsn) = self.marked.front() {

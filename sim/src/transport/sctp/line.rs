@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 
 use anabranch_proto::wire::{Address, Packet};
 use anabranch_proto::{
-    AssociationId, Delivery, Duration, Endpoint, Event, Incoming, Message, Note, PathId, PathState, PathView,
-    SendError, Statistics, Time,
+    AssociationId, Delivery, Discarded, Duration, Endpoint, Event, Incoming, Message, Note, PathId,
+    PathState, PathView, Statistics, Time,
 };
 
 use super::codec::through_the_codec;
@@ -107,16 +107,12 @@ impl Line {
         !beside_others || self.endpoint.unsent(id) < 2 * u64::from(self.endpoint.config().mtu)
     }
 
-    /// Gives it a message. Returns whether it accepted the message.
-    pub(super) fn send(&mut self, now: Time, message: Message) -> bool {
-        let Some(id) = self.association else { return false };
-        match self.endpoint.send(now, id, message) {
-            Ok(()) => true,
-            Err(SendError::Full(_) | SendError::Closed(_) | SendError::Invalid(_)) => {
-                self.full = true;
-                false
-            }
-        }
+    /// Gives it up to `count` messages like this one. Returns how many it accepted.
+    pub(super) fn send(&mut self, now: Time, message: &Message, count: u64) -> u64 {
+        let Some(id) = self.association else { return 0 };
+        let taken = self.endpoint.send_copies(now, id, message, count);
+        self.full = taken < count;
+        taken
     }
 
     /// All messages were sent. An association that is not yet established would end at once if it were shut down, and its queue would be
@@ -132,9 +128,23 @@ impl Line {
         self.association.is_some_and(|id| self.endpoint.is_readable(id))
     }
 
-    /// The next message that has arrived, or a part of it.
-    pub(super) fn read(&mut self, now: Time) -> Option<Delivery> {
-        self.endpoint.read(now, self.association?)
+    /// Reads the next message that has arrived, or a part of it; `look` sees it.
+    #[inline]
+    pub(super) fn read<T>(&mut self, now: Time, look: impl FnOnce(&Delivery) -> T) -> Option<T> {
+        self.endpoint.read_with(now, self.association?, look)
+    }
+
+    /// The reader discards everything that arrives.
+    pub(super) fn discard(&mut self) {
+        if let Some(id) = self.association {
+            self.endpoint.discard(id);
+        }
+    }
+
+    /// What was discarded since the last call.
+    #[inline]
+    pub(super) fn take_discarded(&mut self) -> Option<Discarded> {
+        self.endpoint.take_discarded(self.association?)
     }
 
     /// Processes a packet.

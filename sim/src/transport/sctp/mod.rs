@@ -5,6 +5,7 @@ mod codec;
 mod collect;
 mod line;
 
+use anabranch_proto::wire::Packet;
 use anabranch_proto::{AssociationId, Event, Output as CoreOutput, PathId, Time};
 
 use crate::observe::trace::Detail;
@@ -99,10 +100,9 @@ impl SctpAgent {
                 source.pace.set_refused(true);
                 break;
             };
-            let bytes = message.payload.len();
-            if line.send(now, message) {
-                source.pace.taken(bytes);
-            }
+            let count = if striped { 1 } else { source.equals() };
+            let taken = line.send(now, &message, count);
+            source.pace.taken_copies(message.payload.len(), taken);
         }
         if source.pace.exhausted() {
             self.lines.iter_mut().for_each(|line| line.close(now));
@@ -114,7 +114,7 @@ impl SctpAgent {
         let count = self.lines.len();
         while sink.due(now) {
             let next = if count == 1 { 0 } else { next_readable(&self.lines, self.turn) };
-            if let Some(delivery) = self.lines[next].read(now) {
+            self.lines[next].read(now, |delivery| {
                 sink.took(now, delivery.len());
                 if delivery.complete {
                     sink.took_message();
@@ -122,7 +122,7 @@ impl SctpAgent {
                 if delivery.complete && !delivery.abandoned {
                     sink.completes(now, delivery.stream);
                 }
-            }
+            });
             self.turn = if next + 1 == count { 0 } else { next + 1 };
             sink.set_readable(self.lines.iter().any(Line::is_readable));
         }
@@ -139,6 +139,9 @@ impl SctpAgent {
 
     fn take(&mut self, now: Time, line: usize, id: AssociationId, event: Event) {
         self.lines[line].take(now, id, &event);
+        if event == Event::Up && self.sink().is_some_and(Sink::only_counts) {
+            self.lines[line].discard();
+        }
         match (event, &self.application) {
             (Event::Up | Event::Writable, Application::Sender(_)) => self.send(now),
             (Event::Readable, Application::Reader(_)) => return self.arrived(now),
@@ -190,8 +193,18 @@ impl Agent for SctpAgent {
         };
         let Some(line) = its.map(|its| &mut self.lines[its]) else { return };
         line.handle(now, packet);
+        if let (Application::Reader(sink), Some(discarded)) = (&mut self.application, line.take_discarded()) {
+            sink.took(now, discarded.bytes as usize);
+        }
         if line.is_readable() {
             self.arrived(now);
+        }
+    }
+
+    #[inline]
+    fn exchange_memory(&mut self, memory: &mut Option<Box<Packet>>) {
+        if let [line] = &mut self.lines[..] {
+            line.endpoint.exchange_memory(memory);
         }
     }
 

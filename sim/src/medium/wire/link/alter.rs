@@ -53,6 +53,7 @@ impl Direction {
             self.reschedule(now);
         }
         self.up = alteration.up.unwrap_or(self.up);
+        self.sort();
         if self.up { Vec::new() } else { self.lose_all() }
     }
 

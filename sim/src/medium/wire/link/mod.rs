@@ -46,6 +46,9 @@ pub(crate) struct Direction {
     /// Whether the arrival of a packet depends only on the packets before it: the link has no queue management, no jitter and no
     /// recorded rate.
     plain: bool,
+    /// A packet of at most this size is neither too large, nor dropped because the link is down, nor does anything but the packets
+    /// before it decide when it arrives. 0: none.
+    surely: u32,
     /// Packets that pass. All of them were offered before those in the FIFO.
     passed: Passed,
     fifo: VecDeque<Carried>,
@@ -120,6 +123,7 @@ impl Direction {
             mtu: u32::MAX,
             up,
             plain: true,
+            surely: if up { u32::MAX } else { 0 },
             passed: Passed::default(),
             fifo: VecDeque::new(),
             left: 0,
@@ -161,9 +165,10 @@ impl Direction {
         self
     }
 
-    /// Computes `plain` again.
+    /// Computes `plain` and `surely` again.
     fn sort(&mut self) {
         self.plain = self.management.is_none() && self.jitter.is_none() && self.traced.is_none();
+        self.surely = if self.plain && self.up { self.mtu } else { 0 };
     }
 
     /// Offers a packet. Losses are drawn first: a lost packet takes no place in the queue.
@@ -199,7 +204,7 @@ impl Direction {
     /// packet that passes the previous link can be offered here before its arrival.
     #[inline(always)]
     pub(crate) fn foresees(&mut self, at: Time, size: u32) -> bool {
-        if !self.plain || !self.up || size > self.mtu || !self.losses.spares(self.counters.offered + 1) {
+        if size > self.surely || !self.losses.spares(self.counters.offered + 1) {
             return false;
         }
         self.has_ample_room(at, size) || self.queue.admits(size)

@@ -1,0 +1,72 @@
+//! Trains: packets of new data that leave one after the other on one path. What was decided for the first of them holds for the
+//! others, as long as nothing happens in between but that they are sent.
+
+use super::blocked::in_the_way;
+use super::{PacketPlan, SendContext, Sender};
+use crate::output::Limit;
+use crate::path::PathId;
+use crate::policy::{Choice, Stays, Why};
+
+/// A train under way.
+#[derive(Copy, Clone, Debug)]
+pub(super) struct Train {
+    path: PathId,
+    /// Whether new data waits for this path when it has no room.
+    waits: bool,
+}
+
+/// What a train decides about the next packet.
+pub(super) enum NextOfTrain {
+    /// It carries this.
+    Load(PacketPlan),
+    /// Nothing more leaves now.
+    Nothing,
+    /// No train decides it.
+    Undecided,
+}
+
+impl Sender {
+    /// Something happened but that packets were sent: the next packet is decided anew.
+    #[inline]
+    pub(crate) fn uncouple(&mut self) {
+        self.train = None;
+    }
+
+    /// This packet was sent. Packets of new data may follow it if nothing but its window, the peer's window and Max.Burst limits
+    /// them.
+    #[inline]
+    pub(super) fn couple(&mut self, sent: &PacketPlan, around: &SendContext<'_>) {
+        let usual = sent.why == Why::New && sent.limit == Limit::Window && !self.outstanding.has_marked();
+        let alone =
+            self.rights.probes().is_none() && !self.rights.limits_paths() && !self.buffers.concern_paths();
+        let stays = if usual && alone { self.routes.new.stays() } else { Stays::Unknown };
+        let carries = around.paths.view(sent.path).carries();
+        self.train = (stays != Stays::Unknown && carries)
+            .then_some(Train { path: sent.path, waits: stays == Stays::Always });
+    }
+
+    /// Decides about the next packet as `new_data` would, if a train is under way.
+    #[inline]
+    pub(super) fn next_of_train(&mut self, budget: u32, around: &mut SendContext<'_>) -> NextOfTrain {
+        let Some(Train { path, waits }) = self.train else { return NextOfTrain::Undecided };
+        let Some((stream, size)) = self.queue.peek(around.paths.smallest_pmdcs()) else {
+            return NextOfTrain::Undecided;
+        };
+        let window = self.peer_window(around.paths);
+        if u64::from(size) > window {
+            return NextOfTrain::Undecided;
+        }
+        if around.paths.measure_room_of(path) == 0 {
+            if !waits {
+                return NextOfTrain::Undecided;
+            }
+            self.blocked.found(in_the_way(Choice::Send(path), around.paths));
+            return NextOfTrain::Nothing;
+        }
+        if size > budget || !self.rights.may_send() {
+            return NextOfTrain::Undecided;
+        }
+        let ask = self.ask_new((stream, size), Why::New, window);
+        NextOfTrain::Load(PacketPlan { path, why: Why::New, limit: Limit::Window, ask })
+    }
+}
