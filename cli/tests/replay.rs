@@ -125,6 +125,7 @@ fn a_listener_writes_its_associations_as_qlog() {
     assert_eq!(listener.wait().expect("it ends").code(), Some(130));
     assert!(recording.is_some_and(|path| !path.exists()), "no recording is left over");
     let qlog = fs::read_to_string(place("qlog")).expect("it was written");
+    assert!(!qlog.contains(".recording"), "the title is the name of the file that was asked for");
     let events = qlog.split('\u{1e}').skip(2).map(|event| serde_json::from_str(event).expect("it is JSON"));
     let events: Vec<Value> = events.collect();
     let count = |name: &str, flow: &str, side: &str| {

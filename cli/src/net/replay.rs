@@ -63,7 +63,7 @@ pub(crate) fn replay(arguments: &Arguments) -> u8 {
         Ok(found) => found,
         Err(status) => return status,
     };
-    if let Err(status) = arguments.traces.write(file) {
+    if let Err(status) = arguments.traces.write(file, &file.display().to_string()) {
         return status;
     }
     let observe = |observer: &mut dyn Observer| observe(file, &names, observer);

@@ -31,15 +31,14 @@ impl Traces {
     }
 
     /// Writes the files from a recording; an error is told, and its exit status returned.
-    pub(super) fn write(&self, recording: &Path) -> Result<(), u8> {
-        let title = recording.display().to_string();
+    pub(super) fn write(&self, recording: &Path, title: &str) -> Result<(), u8> {
         if let Some(file) = &self.qlog {
-            let mut writer = QlogWriter::new(create("--qlog", file)?, &title);
+            let mut writer = QlogWriter::new(create("--qlog", file)?, title);
             observed(recording, &mut writer as &mut dyn Observer)?;
             writer.finish().map_err(|error| unwritten(file, &error))?;
         }
         if let Some(file) = &self.perfetto {
-            let mut writer = PerfettoWriter::new(create("--perfetto", file)?, &title);
+            let mut writer = PerfettoWriter::new(create("--perfetto", file)?, title);
             observed(recording, &mut writer as &mut dyn Observer)?;
             writer.finish().map_err(|error| unwritten(file, &error))?;
         }
@@ -74,6 +73,8 @@ fn unwritten(file: &Path, error: &io::Error) -> u8 {
 pub(super) struct Recorded {
     recording: Recording,
     file: PathBuf,
+    /// The first file that was asked for: what the traces are called.
+    title: String,
     kept: bool,
 }
 
@@ -92,7 +93,10 @@ impl Recorded {
         }
         let file = record.map_or_else(|| beside(first), Path::to_owned);
         match Recording::begin(&file, transport.settings(), listening) {
-            Ok(recording) => Ok(Some(Recorded { recording, file, kept: record.is_some() })),
+            Ok(recording) => {
+                let (title, kept) = (first.display().to_string(), record.is_some());
+                Ok(Some(Recorded { recording, file, title, kept }))
+            }
             Err(error) => Err(refuse(format!("{}: {error}", file.display()))),
         }
     }
@@ -105,7 +109,7 @@ impl Recorded {
     /// Ends the recording and writes the traces; the exit status if that fails.
     pub(super) fn finish(self, traces: &Traces) -> Result<(), u8> {
         let ended = self.recording.finish().map_err(|error| unwritten(&self.file, &error));
-        let written = ended.and_then(|()| traces.write(&self.file));
+        let written = ended.and_then(|()| traces.write(&self.file, &self.title));
         if !self.kept {
             // Nothing depends on the file any more.
             let _ = std::fs::remove_file(&self.file);
